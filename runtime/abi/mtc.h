@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mtc.h: compile a model into a plan. C99; see mt.h for conventions. Any call may be made from any thread.
+ */
+#ifndef MTC_H
+#define MTC_H
+
+#include "mt.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero-initialise, then set what differs: all-zero is the default. */
+typedef struct mtc_options {
+  int64_t batch;           /* B; 0: 32 */
+  int32_t replicas;        /* R, a power of two; 0: 8, or the largest power of two <= B */
+  int fast;                /* 1: --mode fast */
+  const char *target;      /* "cpu" (NULL) */
+  const char *cpu;         /* "native", "x86-64-v3", "x86-64-v4"; NULL: v3 and v4 both */
+  int64_t seed;            /* of the initial values; 0: 1 */
+  int64_t device_memory;   /* bytes a device may use; 0: no limit */
+  const char *stop_after;  /* a stage's name: the result is MLIR text, not a plan */
+  const char *dump_stages; /* directory that receives one .mlir a stage, or NULL */
+  int timing;              /* report the time of each stage through `log` */
+  void (*log)(void *user, int level, const char *message); /* 0 info, 1 warning, 2 error location text; NULL: silent */
+  void *log_user;
+} mtc_options;
+
+/* A compiled plan, or text, in memory. */
+typedef struct mtc_result mtc_result;
+
+/* Compiles MLIR text; `name` appears in messages. Errors: MT_INVALID with "file:line:column: error: ..." lines. */
+MT_API mt_status *mtc_compile_text(const char *text, size_t size, const char *name, const mtc_options *options, mtc_result **result);
+MT_API mt_status *mtc_compile_file(const char *path, const mtc_options *options, mtc_result **result);
+MT_API const void *mtc_result_data(const mtc_result *result);
+MT_API size_t mtc_result_size(const mtc_result *result);
+/* Temporary file, fsync, rename. MT_IO. */
+MT_API mt_status *mtc_result_save(const mtc_result *result, const char *path);
+MT_API void mtc_result_free(mtc_result *result);
+
+/* The names of the stages, in order; NULL after the last. One line of help for each. */
+MT_API const char *mtc_stage_name(int32_t index);
+MT_API const char *mtc_stage_help(int32_t index);
+
+/* What a plan holds, as text for people or as JSON: programs, variables, kernels with FLOPs and bytes, collectives in order,
+ * memory map. The plan is verified first. */
+MT_API mt_status *mtc_inspect(const void *plan, size_t size, int json, mtc_result **result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mtrun.h: load a plan, run its programs. C99; see mt.h for conventions, examples/embed/ for a complete host.
+ *
+ * Threads: a plan is immutable and may be shared by any number of sessions and threads. A session, a dataset and a fit belong to one
+ * thread at a time. Two sessions in one process are independent.
+ */
+#ifndef MTRUN_H
+#define MTRUN_H
+
+#include "mt.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- plans ------------------------------------------------------------------------------------------------- */
+
+typedef struct mtrun_plan mtrun_plan;
+
+/* Maps and verifies `path` (every hash, every index, every size). MT_CORRUPT, MT_IO. */
+MT_API mt_status *mtrun_plan_load(const char *path, mtrun_plan **plan);
+/* The same from memory; the bytes are copied. */
+MT_API mt_status *mtrun_plan_load_memory(const void *data, size_t size, mtrun_plan **plan);
+MT_API void mtrun_plan_free(mtrun_plan *plan); /* after its sessions */
+
+MT_API const char *mtrun_plan_model(const mtrun_plan *plan);
+MT_API int64_t mtrun_plan_batch(const mtrun_plan *plan);    /* B, samples a step at most */
+MT_API int32_t mtrun_plan_replicas(const mtrun_plan *plan); /* R, devices at most */
+MT_API int mtrun_plan_has_program(const mtrun_plan *plan, const char *program);
+
+typedef enum mtrun_role { MTRUN_INPUT = 0, MTRUN_TARGET = 1, MTRUN_SAMPLE_WEIGHT = 2, MTRUN_OUTPUT = 3 } mtrun_role;
+
+/* A tensor of a program's signature, or a variable. */
+typedef struct mtrun_tensor_info {
+  const char *name;
+  mt_dtype dtype;
+  int32_t rank;
+  const int64_t *shape; /* -1: the batch axis, always the first */
+  mtrun_role role;      /* signature only */
+  int optional;         /* signature only: a sample weight that may be NULL (ones) */
+  int kind;             /* variables only: 0 trainable, 1 non-trainable, 2 optimizer slot */
+} mtrun_tensor_info;
+
+/* Entries of a program's signature, in the order in which the step calls take them. Count is 0 for an unknown program. */
+MT_API int32_t mtrun_plan_signature_count(const mtrun_plan *plan, const char *program);
+MT_API mt_status *mtrun_plan_signature(const mtrun_plan *plan, const char *program, int32_t index, mtrun_tensor_info *info);
+/* Losses first, then metrics: the names behind mtrun_results.values. */
+MT_API int32_t mtrun_plan_metric_count(const mtrun_plan *plan, const char *program);
+MT_API const char *mtrun_plan_metric_name(const mtrun_plan *plan, const char *program, int32_t index);
+MT_API int32_t mtrun_plan_variable_count(const mtrun_plan *plan);
+MT_API mt_status *mtrun_plan_variable(const mtrun_plan *plan, int32_t index, mtrun_tensor_info *info);
+
+/* ---- sessions ---------------------------------------------------------------------------------------------- */
+
+typedef struct mtrun_session mtrun_session;
+
+/* Zero-initialise, then set what differs: all-zero is the default. */
+typedef struct mtrun_options {
+  const char *devices;     /* "cpu", "cpu:N", "cpu:NxT", "null:N"; NULL: "cpu:1". N devices of T threads each */
+  int private_variables;   /* each device owns its variables and exchanges roots through the collectives */
+  int no_pin;              /* do not pin worker threads (never pinned when threads outnumber allowed CPUs) */
+  int no_spin;             /* block in the kernel instead of spinning first (never spins when threads outnumber CPUs) */
+  const char *cpu;         /* use this target of the plan instead of the best that the CPU has: "x86-64-v3" */
+  int64_t seed;            /* 0: the plan's seed */
+  void (*log)(void *user, int level, const char *message); /* 0 info, 1 warning; NULL: silent */
+  void *log_user;
+} mtrun_options;
+
+/* Binds the plan to devices and allocates everything that steps will need. N > R: MT_INVALID with the command that recompiles;
+ * MT_DEVICE when the plan has no code for this CPU; MT_NO_MEMORY. The session keeps a pointer to the plan. */
+MT_API mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *options, mtrun_session **session);
+MT_API void mtrun_session_free(mtrun_session *session); /* joins its threads */
+
+/* Runs `init`: every variable from (seed, variable name), the step counter to 0. Called by create already; call again to start over. */
+MT_API mt_status *mtrun_session_init(mtrun_session *session, int64_t seed);
+
+/* What one step computed: value and weight of each loss and metric, in mtrun_plan_metric_name's order. Filled by the step calls;
+ * arrays of mtrun_plan_metric_count entries owned by the caller, either may be NULL. */
+typedef struct mtrun_results {
+  double *values;  /* this step's mean */
+  double *weights; /* its weight, for means over steps */
+} mtrun_results;
+
+/* One training step on rows 0 .. n-1, 1 <= n <= B, of each tensor; `tensors` in signature order. Only n rows are ever read. */
+MT_API mt_status *mtrun_train_step(mtrun_session *session, const void *const *tensors, int64_t n, mtrun_results *results);
+/* The same without gradient and update. */
+MT_API mt_status *mtrun_eval_step(mtrun_session *session, const void *const *tensors, int64_t n, mtrun_results *results);
+/* `tensors`: inputs are read, outputs are written, n rows of each. */
+MT_API mt_status *mtrun_predict(mtrun_session *session, void *const *tensors, int64_t n);
+
+/* Copies a variable's elements, row major; `size` in bytes must match exactly. Errors name the variables there are. */
+MT_API mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *data, size_t size);
+MT_API mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const void *data, size_t size);
+
+/* Facts about a session, for reports. */
+typedef struct mtrun_session_info {
+  int32_t devices;            /* N */
+  int32_t threads_per_device; /* T */
+  int64_t variables_bytes;    /* one copy */
+  int64_t peak_bytes;         /* arenas, shared buffers and variables of the whole process */
+  int64_t collective_bytes;   /* moved between devices by the last step */
+  const char *target;         /* "x86-64-v4" */
+} mtrun_session_info;
+MT_API void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info);
+MT_API int32_t mtrun_session_leaves(const mtrun_session *session, int32_t device); /* replicas it hosts */
+
+/* Writes every variable to a .safetensors file: temporary file, fsync, rename. MT_IO. */
+MT_API mt_status *mtrun_save(mtrun_session *session, const char *path);
+/* Reads variables by name; missing, extra or misshapen ones are errors that list them. MT_INVALID, MT_CORRUPT, MT_IO. */
+MT_API mt_status *mtrun_load(mtrun_session *session, const char *path);
+
+/* ---- data -------------------------------------------------------------------------------------------------- */
+
+typedef struct mtrun_dataset mtrun_dataset;
+
+/* Opens a data source for a plan's inputs and targets. `spec`: "mnist:DIR[,split=train|test][,range=BEGIN:END]" (IDX files, plain or .gz;
+ * pixels are scaled by 1/255 unless scale=1 is given). Labels out of range, short files, other shapes: errors that say what was found. */
+MT_API mt_status *mtrun_dataset_open(const mtrun_plan *plan, const char *spec, mtrun_dataset **dataset);
+MT_API int64_t mtrun_dataset_size(const mtrun_dataset *dataset); /* samples */
+MT_API void mtrun_dataset_free(mtrun_dataset *dataset);
+/* The order of an epoch: a permutation of 0 .. size-1, a function of (seed, epoch) alone. */
+MT_API void mtrun_dataset_order(const mtrun_dataset *dataset, int64_t seed, int64_t epoch, int64_t *order);
+
+/* ---- loops ------------------------------------------------------------------------------------------------- */
+
+/* Sent while a loop runs; return non-zero to stop after this step. */
+typedef struct mtrun_progress {
+  int64_t epoch, epochs; /* from 0; epochs is 1 for evaluate */
+  int64_t step, steps;   /* steps done in this epoch, of how many */
+  double seconds;        /* since the epoch began */
+  int32_t metrics;       /* entries below */
+  const char *const *names;
+  const double *values; /* running means */
+  int validation;       /* 1: the epoch's validation values are in, names start with val_ after the training ones */
+  int epoch_end;        /* the last call of an epoch */
+} mtrun_progress;
+
+typedef struct mtrun_loop_options { /* all-zero is the default */
+  int64_t epochs;                     /* 0: 1 */
+  int no_shuffle;
+  int drop_remainder;
+  mtrun_dataset *validation; /* or NULL */
+  int (*progress)(void *user, const mtrun_progress *progress);
+  void *progress_user;
+} mtrun_loop_options;
+
+/* Trains on whole epochs; the last batch of an epoch may be short. Data is prefetched by a thread of its own. */
+MT_API mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options);
+/* Means over the dataset, `values` in mtrun_plan_metric_name(plan, "eval_step", i)'s order. */
+MT_API mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options, double *values);
+/* Predicts every sample; writes output `index` (counting outputs only) to an .npy file. */
+MT_API mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path);
+
+typedef struct mtrun_timing { double median_us, min_us, mean_us; int64_t steps; double first_step_us; } mtrun_timing;
+/* Times `steps` training steps of n rows on random inputs in memory after `warmup` untimed ones. The variables move: use a session of its own. */
+MT_API mt_status *mtrun_benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64_t steps, mtrun_timing *timing);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
