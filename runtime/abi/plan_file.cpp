@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/abi/plan_file.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace mtrun {
+namespace {
+
+constexpr size_t headerHashSpan = offsetof(mt_plan_header, header_hash);
+// flatbuffers 2.0.8's verifier asserts on buffers of 2^31 bytes and more, so the size is checked before it.
+constexpr uint64_t maxTablesSize = (uint64_t{1} << 31) - 1;
+constexpr int maxTableDepth = 64;
+constexpr int maxTables = 1000000;
+
+constexpr uint64_t alignSection(uint64_t offset) {
+  return (offset + MT_PLAN_ALIGNMENT - 1) & ~uint64_t{MT_PLAN_ALIGNMENT - 1};
+}
+
+flatbuffers::DetachedBuffer packTables(const mt::plan::PlanT &plan) {
+  flatbuffers::FlatBufferBuilder builder;
+  // Every scalar is stored, so that the size of the tables does not depend on the offsets and hashes in them.
+  builder.ForceDefaults(true);
+  mt::plan::FinishPlanBuffer(builder, mt::plan::CreatePlan(builder, &plan));
+  return builder.Release();
+}
+
+PlanFileView fault(PlanFileFault kind, std::string message) {
+  PlanFileView view;
+  view.fault = kind;
+  view.message = std::move(message);
+  return view;
+}
+
+PlanFileView corrupt(std::string message) { return fault(PlanFileFault::Corrupt, std::move(message)); }
+
+// Empty if the sections lie in `file` as writePlanFile puts them, with the bytes that they were written with.
+std::string checkSections(const mt::plan::Plan &plan, std::span<const uint8_t> file, uint64_t tablesEnd) {
+  uint64_t end = tablesEnd;
+  const auto *sections = plan.sections();
+  for (uint32_t i = 0; sections && i < sections->size(); ++i) {
+    const mt::plan::Section &section = *sections->Get(i);
+    std::string label = "section " + std::to_string(i);
+    uint64_t expected = alignSection(end);
+    if (section.offset() != expected)
+      return label + ": expected offset " + std::to_string(expected) + ", found " + std::to_string(section.offset());
+    if (expected > file.size() || section.size() > file.size() - expected)
+      return label + ": " + std::to_string(section.size()) + " bytes at offset " + std::to_string(expected) +
+             " reach past the end of the file, which has " + std::to_string(file.size()) + " bytes";
+    auto padding = file.subspan(end, expected - end);
+    if (std::any_of(padding.begin(), padding.end(), [](uint8_t byte) { return byte != 0; }))
+      return label + ": expected zeros before it, found other bytes";
+    Hash128 hash = hash128(file.subspan(section.offset(), section.size()));
+    if (hash != Hash128{section.hash_low(), section.hash_high()})
+      return label + ": its bytes do not match their hash";
+    end = expected + section.size();
+  }
+  if (end != file.size())
+    return "expected the file to end at byte " + std::to_string(end) + ", found " + std::to_string(file.size()) + " bytes";
+  return {};
+}
+
+} // namespace
+
+Hash128 hash128(std::span<const uint8_t> bytes) {
+  XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.low64, hash.high64};
+}
+
+std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const SectionBytes> sections) {
+  plan.version = MT_PLAN_VERSION;
+  plan.sections.clear();
+  for (const SectionBytes &section : sections) {
+    auto entry = std::make_unique<mt::plan::SectionT>();
+    entry->name = section.name;
+    entry->size = section.bytes.size();
+    Hash128 hash = hash128(section.bytes);
+    entry->hash_low = hash.low;
+    entry->hash_high = hash.high;
+    plan.sections.push_back(std::move(entry));
+  }
+  uint64_t end = sizeof(mt_plan_header) + packTables(plan).size();
+  for (auto &entry : plan.sections) {
+    entry->offset = alignSection(end);
+    end = entry->offset + entry->size;
+  }
+  flatbuffers::DetachedBuffer tables = packTables(plan);
+
+  mt_plan_header header = {};
+  std::memcpy(header.magic, MT_PLAN_MAGIC, sizeof(header.magic));
+  header.version = MT_PLAN_VERSION;
+  header.header_size = sizeof(header);
+  header.file_size = end;
+  header.tables_offset = sizeof(header);
+  header.tables_size = tables.size();
+  Hash128 hash = hash128({tables.data(), tables.size()});
+  header.tables_hash_low = hash.low;
+  header.tables_hash_high = hash.high;
+  header.header_hash = XXH3_64bits(&header, headerHashSpan);
+
+  std::vector<uint8_t> file(end);
+  std::memcpy(file.data(), &header, sizeof(header));
+  std::memcpy(file.data() + sizeof(header), tables.data(), tables.size());
+  for (size_t i = 0; i < sections.size(); ++i)
+    std::copy(sections[i].bytes.begin(), sections[i].bytes.end(),
+              file.begin() + static_cast<std::ptrdiff_t>(plan.sections[i]->offset));
+  return file;
+}
+
+std::span<const uint8_t> PlanFileView::section(uint32_t index) const {
+  const mt::plan::Section &entry = *tables->sections()->Get(index);
+  return file.subspan(entry.offset(), entry.size());
+}
+
+PlanFileView openPlanFile(std::span<const uint8_t> file) {
+  mt_plan_header header;
+  if (file.size() < sizeof(header))
+    return corrupt("expected a plan file of 64 bytes or more, found " + std::to_string(file.size()) + " bytes");
+  std::memcpy(&header, file.data(), sizeof(header));
+  if (std::memcmp(header.magic, MT_PLAN_MAGIC, sizeof(header.magic)) != 0)
+    return corrupt("expected a plan file, found other bytes at its start");
+  // Before the header's hash, whose place another version may have changed.
+  if (header.version != MT_PLAN_VERSION)
+    return fault(PlanFileFault::Version, "expected plan format version " + std::to_string(MT_PLAN_VERSION) +
+                                             ", found version " + std::to_string(header.version));
+  if (header.header_hash != XXH3_64bits(&header, headerHashSpan))
+    return corrupt("the header's bytes do not match their hash");
+  if (header.header_size != sizeof(header) || header.tables_offset != sizeof(header))
+    return corrupt("expected a header of 64 bytes followed by the tables, found a header of " +
+                   std::to_string(header.header_size) + " bytes and tables at byte " +
+                   std::to_string(header.tables_offset));
+  if (header.file_size != file.size())
+    return corrupt("expected a file of " + std::to_string(header.file_size) + " bytes, found " +
+                   std::to_string(file.size()) + " bytes");
+  if (header.tables_size > maxTablesSize || header.tables_size > file.size() - sizeof(header))
+    return corrupt("expected tables of at most " +
+                   std::to_string(std::min<uint64_t>(maxTablesSize, file.size() - sizeof(header))) +
+                   " bytes, found " + std::to_string(header.tables_size) + " bytes");
+  auto tables = file.subspan(sizeof(header), header.tables_size);
+  if (hash128(tables) != Hash128{header.tables_hash_low, header.tables_hash_high})
+    return corrupt("the tables' bytes do not match their hash");
+
+  flatbuffers::Verifier verifier(tables.data(), tables.size(), maxTableDepth, maxTables);
+  if (tables.size() < 8 || !mt::plan::VerifyPlanBuffer(verifier))
+    return corrupt("the tables are not a well-formed FlatBuffer of a plan");
+  PlanFileView view;
+  view.tables = mt::plan::GetPlan(tables.data());
+  view.file = file;
+  if (view.tables->version() != header.version)
+    return corrupt("expected tables of version " + std::to_string(header.version) + ", found version " +
+                   std::to_string(view.tables->version()));
+  if (std::string message = checkSections(*view.tables, file, sizeof(header) + header.tables_size); !message.empty())
+    return corrupt(std::move(message));
+  return view;
+}
+
+} // namespace mtrun

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/abi/status.h"
+
+#include <system_error>
+
+struct mt_status {
+  mt_code code;
+  std::string message;
+};
+
+namespace mtrun {
+
+mt_status *Status::release() && { return ok() ? nullptr : new mt_status{code_, std::move(message_)}; }
+
+Status ioError(const std::string &what, const std::string &path, int errorNumber) {
+  return {MT_IO, what + " " + path + ": " + std::system_category().message(errorNumber)};
+}
+
+} // namespace mtrun
+
+mt_code mt_status_code(const mt_status *status) { return status ? status->code : MT_OK; }
+
+const char *mt_status_message(const mt_status *status) { return status ? status->message.c_str() : ""; }
+
+void mt_status_free(mt_status *status) { delete status; }
+
+size_t mt_dtype_size(mt_dtype dtype) {
+  switch (dtype) {
+  case MT_F32:
+  case MT_I32:
+    return 4;
+  case MT_I64:
+  case MT_F64:
+    return 8;
+  case MT_BOOL:
+  case MT_U8:
+    return 1;
+  }
+  return 0;
+}
+
+const char *mt_dtype_name(mt_dtype dtype) {
+  switch (dtype) {
+  case MT_F32:
+    return "f32";
+  case MT_I32:
+    return "i32";
+  case MT_BOOL:
+    return "bool";
+  case MT_I64:
+    return "i64";
+  case MT_F64:
+    return "f64";
+  case MT_U8:
+    return "u8";
+  }
+  return "unknown";
+}
