@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every .mlir and .test file below test/ with a RUN line. Commands run in bash, with mtc, mtrun, mt-opt, FileCheck, not and count
+# on the path.
+#
+#   %examples   examples/          %source   the repository      %python   python3
+#   %build      the build folder   %s %t %T  as everywhere in lit
+import os
+import lit.formats
+
+config.name = "mtc"
+config.test_format = lit.formats.ShTest(execute_external=True)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["CMakeLists.txt", "unit", "inputs", "data"]
+config.test_source_root = os.path.join(config.source_dir, "test")
+config.test_exec_root = os.path.join(config.binary_dir, "test")
+
+path = [os.path.join(config.binary_dir, "bin"), config.compiler_bin, config.llvm_bin, os.environ["PATH"]]
+config.environment["PATH"] = os.pathsep.join(path)
+config.substitutions += [
+    ("%examples", os.path.join(config.source_dir, "examples")),
+    ("%source", config.source_dir),
+    ("%build", config.binary_dir),
+    ("%python", "/usr/bin/python3"),
+]
+
+# REQUIRES: these, and nothing else: a test that cannot run here must say so.
+with open("/proc/cpuinfo") as f:
+    flags = next((set(line.split()) for line in f if line.startswith("flags")), set())
+if {"avx2", "fma", "bmi2"} <= flags:
+    config.available_features.add("x86-64-v3")
+if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags:
+    config.available_features.add("x86-64-v4")
+for sanitizer in filter(None, config.sanitize.split(",")):
+    config.available_features.add(sanitizer)
+if not config.sanitize:
+    config.available_features.add("no-sanitizer")  # tests that measure time
