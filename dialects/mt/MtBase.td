@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MT_BASE_TD
+#define MT_BASE_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Dialect/Shard/Interfaces/ShardingInterface.td"
+include "dialects/mt/MtInterfaces.td"
+
+def Mt_Dialect : Dialect {
+  let name = "mt";
+  let cppNamespace = "::mlir::mt";
+  let summary = "what a training step computes";
+  let description = [{
+    Values are ranked tensors of f32, i32 and i1. A `?` is always the first axis and always the batch axis: the rows of the view. In a
+    model and in the training graph that is the global batch of n samples, after `mt-partition` one replica's valid rows.
+    A tensor whose first axis is `?` is *split*, any other is *replicated*.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+def Mt_Tensor : RankedTensorOf<[F32, I32, I1]>;
+def Mt_Float : RankedTensorOf<[F32]>;
+def Mt_Int : RankedTensorOf<[I32]>;
+def Mt_Bool : RankedTensorOf<[I1]>;
+def Mt_Scalar : 0DTensorOf<[F32]>;
+
+class Mt_Op<string mnemonic, list<Trait> traits = []> : Op<Mt_Dialect, mnemonic, traits>;
+
+// A computation: no side effects, interpreted, costed, sharded.
+class Mt_PureOp<string mnemonic, list<Trait> traits = []> : Mt_Op<mnemonic, !listconcat([
+    Pure, DeclareOpInterfaceMethods<InterpretOpInterface>, DeclareOpInterfaceMethods<CostOpInterface>,
+    DeclareOpInterfaceMethods<ShardingInterface, ["getLoopIteratorTypes", "getReductionLoopIteratorKinds", "getIndexingMaps"]>], traits)>;
+
+class Mt_I32Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::mlir::mt";
+  let genSpecializedAttr = 0;
+}
+class Mt_EnumAttr<EnumInfo info, string mnemonic> : EnumAttr<Mt_Dialect, info, mnemonic> {
+  let assemblyFormat = "$value";
+}
+
+def Mt_InitKind : Mt_I32Enum<"InitKind", "how a variable starts", [
+  I32EnumAttrCase<"zeros", 0>, I32EnumAttrCase<"ones", 1>, I32EnumAttrCase<"constant", 2>,
+  I32EnumAttrCase<"glorot_uniform", 3>, I32EnumAttrCase<"glorot_normal", 4>, I32EnumAttrCase<"he_uniform", 5>,
+  I32EnumAttrCase<"he_normal", 6>, I32EnumAttrCase<"lecun_uniform", 7>, I32EnumAttrCase<"lecun_normal", 8>]>;
+def Mt_InitKindAttr : Mt_EnumAttr<Mt_InitKind, "init">;
+
+def Mt_VariableKind : Mt_I32Enum<"VariableKind", "who changes a variable", [
+  I32EnumAttrCase<"trainable", 0>, I32EnumAttrCase<"non_trainable", 1>, I32EnumAttrCase<"slot", 2>]>;
+def Mt_VariableKindAttr : Mt_EnumAttr<Mt_VariableKind, "variable_kind">;
+
+def Mt_Divisor : Mt_I32Enum<"Divisor", "what a loss is divided by", [
+  I32EnumAttrCase<"samples", 0>, I32EnumAttrCase<"elements", 1>, I32EnumAttrCase<"weights", 2>]>;
+def Mt_DivisorAttr : Mt_EnumAttr<Mt_Divisor, "divisor">;
+
+def Mt_Compare : Mt_I32Enum<"Compare", "comparison", [
+  I32EnumAttrCase<"eq", 0>, I32EnumAttrCase<"ne", 1>, I32EnumAttrCase<"lt", 2>, I32EnumAttrCase<"le", 3>,
+  I32EnumAttrCase<"gt", 4>, I32EnumAttrCase<"ge", 5>]>;
+def Mt_CompareAttr : Mt_EnumAttr<Mt_Compare, "compare_kind">;
+
+def Mt_Reduction : Mt_I32Enum<"Reduction", "reduction", [
+  I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]>;
+def Mt_ReductionAttr : Mt_EnumAttr<Mt_Reduction, "reduction">;
+
+def Mt_KernelKind : Mt_I32Enum<"KernelKind", "how a kernel's code walks its data; numbers as in plan.fbs", [
+  I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"whole", 1>, I32EnumAttrCase<"map", 2>, I32EnumAttrCase<"matmul", 3>,
+  I32EnumAttrCase<"matmul_tree", 4>, I32EnumAttrCase<"reduce", 5>, I32EnumAttrCase<"transpose", 6>]>;
+def Mt_KernelKindAttr : Mt_EnumAttr<Mt_KernelKind, "kernel_kind">;
+#endif

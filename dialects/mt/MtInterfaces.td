@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a pass may ask of an op. An op answers next to its definition; no pass holds a switch over all ops.
+#ifndef MT_INTERFACES_TD
+#define MT_INTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def GradientOpInterface : OpInterface<"GradientOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{
+    Reverse-mode derivative of an op, as mt ops. Every op with a floating-point operand that a loss can depend on has it.
+  }];
+  let methods = [InterfaceMethod<[{
+      Given dL/dresult for each result (null: zero), appends dL/doperand for each operand; null where the operand is
+      not differentiable (integers, labels) or the derivative is zero. The shapes are the operands' shapes.
+    }],
+    "void", "buildGradient",
+    (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$resultGradients,
+         "::llvm::SmallVectorImpl<::mlir::Value> &":$operandGradients)>];
+}
+
+def InterpretOpInterface : OpInterface<"InterpretOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{ The meaning of an op, in double precision: slow and obvious. }];
+  let methods = [InterfaceMethod<[{
+      Computes the results from the operands' values. `context` gives the number of rows (the size of every `?`), the
+      first row's global index, the seed.
+    }],
+    "::llvm::LogicalResult", "interpret",
+    (ins "const ::mlir::mt::EvalContext &":$context, "::llvm::ArrayRef<::mlir::mt::Tensor>":$operands,
+         "::llvm::SmallVectorImpl<::mlir::mt::Tensor> &":$results)>];
+}
+
+def CostOpInterface : OpInterface<"CostOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{ Floating-point operations of an op. A FMA counts two. }];
+  let methods = [
+    InterfaceMethod<"FLOPs of one row where the op works on batch rows (`?`), else of the whole op",
+                    "int64_t", "getFlops", (ins)>];
+}
+
+def ElementwiseOpInterface : OpInterface<"ElementwiseOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{
+    An op whose result element depends on the operands' elements at the same (broadcast) index. Code generation asks it for
+    the arithmetic of one element and knows nothing else about it.
+  }];
+  let methods = [InterfaceMethod<[{
+      Emits the op on lanes: each operand is a scalar or `vector<16x...>` of its element type (all of one shape), i1 for
+      booleans. Only arith ops and llvm intrinsics may be emitted; FMA is spelled out, and a lane's bits may not
+      depend on its neighbours or on the target.
+    }],
+    "::mlir::Value", "lowerElement",
+    (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands)>];
+}
+
+def DecomposeOpInterface : OpInterface<"DecomposeOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{ A composite: an op that other mt ops can express. It must not exist after `mt-decompose`. }];
+  let methods = [InterfaceMethod<"Builds the op's one result from other ops",
+    "::mlir::Value", "decompose", (ins "::mlir::OpBuilder &":$builder)>];
+}
+
+def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{ The `mt.sgd`, `mt.adam` ... of a model: knows its slots and its update formula (Keras' exactly). }];
+  let methods = [
+    InterfaceMethod<"Keras' name of the optimizer, first part of slot names: adam", "::llvm::StringRef", "getOptimizerName", (ins)>,
+    InterfaceMethod<"The suffixes of its slots of a variable: momentum, velocity; all start at zero",
+      "::llvm::SmallVector<::llvm::StringRef>", "getSlotNames", (ins)>,
+    InterfaceMethod<[{
+      Scalars shared by all variables of a step (Adam's alpha), from the learning rate (tensor<f32>) and the iteration
+      before the step (tensor<i32>).
+      }], "::llvm::SmallVector<::mlir::Value>", "buildScalars",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$learningRate, "::mlir::Value":$iteration)>,
+    InterfaceMethod<"New values: the variable's first, then each slot's",
+      "::llvm::SmallVector<::mlir::Value>", "buildUpdate",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$scalars, "::mlir::Value":$variable,
+           "::mlir::Value":$gradient, "::mlir::ValueRange":$slots)>];
+}
+#endif

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops that give a module its shape: model, program, signature, variables, kernels.
+#ifndef MT_STRUCTURE_TD
+#define MT_STRUCTURE_TD
+
+include "dialects/mt/MtBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/RegionKindInterface.td"
+
+class Mt_Body<string mnemonic> : Mt_Op<mnemonic, [Symbol, SingleBlock, NoTerminator, IsolatedFromAbove]> {
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+def ModelOp : Mt_Body<"model"> {
+  let summary = "what the user wrote: signature, variables, forward body, losses, metrics, optimizer";
+  let description = "Written by users and importers; `mt-differentiate` turns it into programs, after which it must not exist.";
+  let hasVerifier = 1;
+}
+def ProgramOp : Mt_Body<"program"> {
+  let summary = "one entry point of the plan: init, train_step, eval_step, predict";
+  let description = "Made by `mt-differentiate`; becomes `plan.program` in `mt-allocate`.";
+}
+def DeclareOp : Mt_Op<"declare"> {
+  let summary = "a variable of the plan, at module level, made by `mt-differentiate`; order here is order in the plan";
+  let arguments = (ins StrAttr:$name, Mt_VariableKindAttr:$kind, TypeAttr:$type);
+  let assemblyFormat = "$name $kind $type attr-dict";
+}
+
+// Signature. In models and programs.
+class Mt_SignatureOp<string mnemonic> : Mt_Op<mnemonic> {
+  let arguments = (ins StrAttr:$name);
+  let results = (outs Mt_Tensor:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+def InputOp : Mt_SignatureOp<"input"> { let summary = "a named input; its first axis is the batch axis"; }
+def TargetOp : Mt_SignatureOp<"target"> { let summary = "a named target (label)"; }
+def SampleWeightOp : Mt_SignatureOp<"sample_weight"> { let summary = "named weights, tensor<?xf32>; ones where the caller has none"; }
+def OutputOp : Mt_Op<"output"> {
+  let summary = "a named result with a batch axis, for predict";
+  let arguments = (ins StrAttr:$name, Mt_Tensor:$value);
+  let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+// Variables.
+def VariableOp : Mt_Op<"variable", [Pure]> {
+  let summary = "a named persistent tensor of a model, and its current value";
+  let description = [{
+    `mt.variable "dense/kernel" init(glorot_uniform) : tensor<784x256xf32>`. `init(constant = 0.5)` has a value. `frozen` makes it non-trainable.
+    Fans of the initialisers (Keras): rank 1: both n; rank 2: (rows, columns); more: receptive field times the last two axes.
+  }];
+  let arguments = (ins StrAttr:$name, Mt_InitKindAttr:$init, OptionalAttr<F32Attr>:$value, UnitAttr:$frozen);
+  let results = (outs Mt_Tensor:$result);
+  let assemblyFormat = "$name `init` `(` $init (`=` $value^)? `)` (`frozen` $frozen^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+def ReadOp : Mt_Op<"read", [Pure]> {
+  let summary = "in a program: the value of a declared variable before the step";
+  let arguments = (ins StrAttr:$name);
+  let results = (outs Mt_Tensor:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+}
+def AssignOp : Mt_Op<"assign"> {
+  let summary = "in a program: the variable's value after the step, if `apply` holds (always, without it)";
+  let arguments = (ins StrAttr:$name, Mt_Tensor:$value, Optional<0DTensorOf<[I1]>>:$apply);
+  let assemblyFormat = "$name `,` $value (`if` $apply^ `:` type($apply))? attr-dict `:` type($value)";
+}
+
+// Losses, metrics.
+def LossOp : Mt_Op<"loss"> {
+  let summary = "in a model: a loss from per-sample or per-element values";
+  let description = [{
+    Adds `scale * sum(w_i * v_i) / divisor` to what is minimised. Divisor: `samples` (n), `elements` (n times the inner size: Keras'
+    sum_over_batch_size) or `weights` (the sum of the weights). `mt.loss "loss", %l weights(%w) by elements : tensor<?xf32>`.
+  }];
+  let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights, DefaultValuedAttr<Mt_DivisorAttr, "Divisor::elements">:$divisor,
+                       DefaultValuedAttr<F32Attr, "1.0f">:$scale);
+  let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? (`by` $divisor^)? (`scale` `=` $scale^)? attr-dict `:` type($values)";
+  let hasVerifier = 1;
+}
+def MetricOp : Mt_Op<"metric"> {
+  let summary = "in a model: the mean of per-sample values, weighted";
+  let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights);
+  let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? attr-dict `:` type($values)";
+  let hasVerifier = 1;
+}
+def ResultOp : Mt_Op<"result"> {
+  let summary = "in a program: a loss or metric; the mean of this step and its weight in a mean over steps";
+  let arguments = (ins StrAttr:$name, Mt_Scalar:$value, Mt_Scalar:$weight, UnitAttr:$loss);
+  let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? attr-dict";
+}
+
+// Optimizers. Defaults and formulas are Keras 3's.
+class Mt_OptimizerOp<string mnemonic, dag attributes> : Mt_Op<mnemonic, [DeclareOpInterfaceMethods<OptimizerOpInterface>]> {
+  let arguments = attributes;
+  let assemblyFormat = "prop-dict attr-dict";
+  let hasVerifier = 1;
+}
+def SgdOp : Mt_OptimizerOp<"sgd", (ins DefaultValuedAttr<F32Attr, "0.01f">:$learning_rate, DefaultValuedAttr<F32Attr, "0.0f">:$momentum, UnitAttr:$nesterov)>;
+def AdamOp : Mt_OptimizerOp<"adam", (ins DefaultValuedAttr<F32Attr, "1e-3f">:$learning_rate, DefaultValuedAttr<F32Attr, "0.9f">:$beta_1,
+    DefaultValuedAttr<F32Attr, "0.999f">:$beta_2, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon)>;
+def AdamWOp : Mt_OptimizerOp<"adamw", (ins DefaultValuedAttr<F32Attr, "1e-3f">:$learning_rate, DefaultValuedAttr<F32Attr, "0.004f">:$weight_decay,
+    DefaultValuedAttr<F32Attr, "0.9f">:$beta_1, DefaultValuedAttr<F32Attr, "0.999f">:$beta_2, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon)>;
+def RmspropOp : Mt_OptimizerOp<"rmsprop", (ins DefaultValuedAttr<F32Attr, "1e-3f">:$learning_rate, DefaultValuedAttr<F32Attr, "0.9f">:$rho,
+    DefaultValuedAttr<F32Attr, "0.0f">:$momentum, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon, UnitAttr:$centered)>;
+def LionOp : Mt_OptimizerOp<"lion", (ins DefaultValuedAttr<F32Attr, "1e-3f">:$learning_rate, DefaultValuedAttr<F32Attr, "0.9f">:$beta_1,
+    DefaultValuedAttr<F32Attr, "0.99f">:$beta_2)>;
+
+// Kernels. Made by `mt-fuse`, outlined by `mt-allocate`.
+def KernelOp : Mt_Op<"kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "one launch: a group of ops, made by mt-fuse";
+  let description = [{
+    Arguments of the block are the operands. Contract by kind:
+      rows         operands split or replicated, results split; any ops of a sample, rows independent
+      whole        nothing split; any ops, one tile
+      map          operands rank 0 or all of one replicated shape, results of that shape; element-wise ops only
+      matmul       one mt.matmul without transposes, (rows x K) . (K x N) both rank 2, then element-wise ops on rows x N; results rows x N.
+                   rows split or static
+      matmul_tree  one mt.matmul with transpose_a, (? x M)^T . (? x N): each leaf in order, leaves in tree order; nothing after it
+      reduce       mt.reduce sum over dims [0] only, of split operands; leaf sums, then tree
+      transpose    one mt.transpose of a replicated rank 2 tensor
+  }];
+  let arguments = (ins Variadic<Mt_Tensor>:$operands, Mt_KernelKindAttr:$kind, StrAttr:$name);
+  let results = (outs Variadic<Mt_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+def YieldOp : Mt_Op<"yield", [Pure, Terminator, ReturnLike]> {
+  let summary = "the results of a kernel";
+  let arguments = (ins Variadic<Mt_Tensor>:$values);
+  let builders = [OpBuilder<(ins), "build($_builder, $_state, ::mlir::ValueRange{});">];
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+#endif
