@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plan dialect: where and when. One to one with runtime/abi/plan.fbs, which says what each field means.
+#ifndef PLAN_OPS_TD
+#define PLAN_OPS_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Plan_Dialect : Dialect {
+  let name = "plan";
+  let cppNamespace = "::mlir::plan";
+  let summary = "where and when a plan's kernels run";
+  let description = [{
+    Made by `mt-allocate`, completed by `plan-codegen`, written by the plan stage. Module attributes: `mt.batch`, `mt.replicas`, `mt.leaf_rows` (i64),
+    `mt.fast` (unit), `mt.seed` (i64).
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+}
+
+class Plan_Op<string mnemonic, list<Trait> traits = []> : Op<Plan_Dialect, mnemonic, traits>;
+class Plan_I32Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::mlir::plan";
+  let genSpecializedAttr = 0;
+}
+
+def Plan_Space : Plan_I32Enum<"Space", "where a buffer lives", [
+  I32EnumAttrCase<"arena", 0>, I32EnumAttrCase<"shared", 1>, I32EnumAttrCase<"variable", 2>, I32EnumAttrCase<"signature", 3>,
+  I32EnumAttrCase<"constant", 4>]>;
+def Plan_SpaceAttr : EnumAttr<Plan_Dialect, Plan_Space, "space"> { let assemblyFormat = "$value"; }
+def Plan_Wait : Plan_I32Enum<"Wait", "what must have finished before a step starts", [
+  I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"device", 1>, I32EnumAttrCase<"all", 2>]>;
+def Plan_WaitAttr : EnumAttr<Plan_Dialect, Plan_Wait, "wait"> { let assemblyFormat = "$value"; }
+
+def BufferType : TypeDef<Plan_Dialect, "Buffer"> {
+  let mnemonic = "buffer";
+  let summary = "a place in memory: !plan.buffer<tensor<?x256xf32>>; `?` is the device's rows";
+  let parameters = (ins "::mlir::RankedTensorType":$type);
+  let assemblyFormat = "`<` $type `>`";
+}
+
+def KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
+  let summary = "a kernel's meaning, as mt ops (the body of the mt.kernel it was outlined from, ending in mt.yield), its kind and grid";
+  let description = [{
+    `kind` is an mt.kernel_kind. A map kernel's body is written for one of its launches' shapes; its code takes the count at run time. The grid attributes
+    (`rows_per_tile`, `inner_tiles`, `elements_per_tile`) and `vectors_spilled` are set by codegen; costs by mt-allocate.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, AnyAttr:$kind, I64Attr:$flops_per_row, I64Attr:$flops_fixed, I64Attr:$bytes_per_row, I64Attr:$bytes_fixed,
+                       OptionalAttr<I64Attr>:$rows_per_tile, OptionalAttr<I64Attr>:$inner_tiles, OptionalAttr<I64Attr>:$elements_per_tile);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+def VariableOp : Plan_Op<"variable", [Symbol]> {
+  let summary = "a variable: its place in the variables block";
+  let arguments = (ins SymbolNameAttr:$sym_name, AnyAttr:$kind, TypeAttr:$type, I64Attr:$offset, I64Attr:$bytes);
+  let assemblyFormat = "$sym_name $type `at` $offset attr-dict";
+}
+def ProgramOp : Plan_Op<"program", [Symbol, SingleBlock, NoTerminator, IsolatedFromAbove]> {
+  let summary = "buffers, then steps in order";
+  let description = "`variant_arena` and `variant_bound`: bytes of the arena and of the liveness bound for 1, 2, 4 ... R leaves; `shared_bytes`.";
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$variant_arena, DenseI64ArrayAttr:$variant_bound, I64Attr:$shared_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+def SignatureOp : Plan_Op<"signature"> {
+  let summary = "the next entry of the program's signature; role is input, target, sample_weight or output";
+  let arguments = (ins StrAttr:$name, StrAttr:$role, TypeAttr:$type);
+  let assemblyFormat = "$role $name $type attr-dict";
+}
+def BufferOp : Plan_Op<"buffer"> {
+  let summary = "a place: arena offsets for each variant; shared or constant: one offset; variable or signature: `ref`, its name";
+  let arguments = (ins StrAttr:$name, Plan_SpaceAttr:$space, DenseI64ArrayAttr:$offsets, OptionalAttr<StrAttr>:$ref, OptionalAttr<ElementsAttr>:$value);
+  let results = (outs BufferType:$result);
+  let assemblyFormat = "$name $space $offsets (`of` $ref^)? (`=` $value^)? attr-dict `:` type($result)";
+}
+def LaunchOp : Plan_Op<"launch", [AttrSizedOperandSegments]> {
+  let summary = "runs a kernel: reads, then writes. Map kernels: several segments, `counts` elements each, buffers segment after segment";
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<BufferType>:$reads, Variadic<BufferType>:$writes, DenseI64ArrayAttr:$counts,
+                       Plan_WaitAttr:$wait, UnitAttr:$share);
+  let assemblyFormat = "$kernel `wait` $wait (`share` $share^)? `reads` `(` $reads `:` type($reads) `)` `writes` `(` $writes `:` type($writes) `)` `counts` $counts attr-dict";
+}
+def AllReduceOp : Plan_Op<"all_reduce", [AttrSizedOperandSegments]> {
+  let summary = "a bucket: roots, contiguous in the arena in this order, to results, contiguous in shared in the same order";
+  let description = "It waits for all devices before and after. `order` is its place in the one total order of the program's collectives.";
+  let arguments = (ins I64Attr:$order, Variadic<BufferType>:$roots, Variadic<BufferType>:$results, I64Attr:$bytes);
+  let assemblyFormat = "$order `bytes` $bytes `roots` `(` $roots `:` type($roots) `)` `results` `(` $results `:` type($results) `)` attr-dict";
+}
+def ResultOp : Plan_Op<"result"> {
+  let summary = "a loss or metric: buffers of its value and weight";
+  let arguments = (ins StrAttr:$name, BufferType:$value, BufferType:$weight, UnitAttr:$loss);
+  let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? attr-dict `:` type($value) `,` type($weight)";
+}
+#endif
