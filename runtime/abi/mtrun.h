@@ -101,8 +101,10 @@ typedef struct mtrun_session_info {
   int64_t peak_bytes;         /* arenas, shared buffers and variables of the whole process */
   int64_t collective_bytes;   /* moved between devices by the last step */
   const char *target;         /* "x86-64-v4" */
+  int64_t seed;               /* of the variables and of random numbers, as the last init set it */
 } mtrun_session_info;
 MT_API void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info);
+MT_API const mtrun_plan *mtrun_session_plan(const mtrun_session *session); /* the one it was created with */
 MT_API int32_t mtrun_session_leaves(const mtrun_session *session, int32_t device); /* replicas it hosts */
 
 /* Writes every variable to a .safetensors file: temporary file, fsync, rename. MT_IO. */
