@@ -61,7 +61,8 @@ std::string checkSections(const mt::plan::Plan &plan, std::span<const uint8_t> f
     end = expected + section.size();
   }
   if (end != file.size())
-    return "expected the file to end at byte " + std::to_string(end) + ", found " + std::to_string(file.size()) + " bytes";
+    return "expected the file to end at byte " + std::to_string(end) + ", found " + std::to_string(file.size()) +
+           " bytes";
   return {};
 }
 
@@ -139,8 +140,8 @@ PlanFileView openPlanFile(std::span<const uint8_t> file) {
                    std::to_string(file.size()) + " bytes");
   if (header.tables_size > maxTablesSize || header.tables_size > file.size() - sizeof(header))
     return corrupt("expected tables of at most " +
-                   std::to_string(std::min<uint64_t>(maxTablesSize, file.size() - sizeof(header))) +
-                   " bytes, found " + std::to_string(header.tables_size) + " bytes");
+                   std::to_string(std::min<uint64_t>(maxTablesSize, file.size() - sizeof(header))) + " bytes, found " +
+                   std::to_string(header.tables_size) + " bytes");
   auto tables = file.subspan(sizeof(header), header.tables_size);
   if (hash128(tables) != Hash128{header.tables_hash_low, header.tables_hash_high})
     return corrupt("the tables' bytes do not match their hash");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The layout of a plan file: header | tables | page-aligned sections. The one place that knows it, used by the
-// compiler to write and by the runtime to read. Meaning is checked elsewhere (runtime/plan); here are only bytes and hashes.
+// compiler to write and by the runtime to read. Meaning is checked elsewhere (runtime/plan); here are only bytes and
+// hashes.
 #pragma once
 
 #include "runtime/abi/plan_generated.h"
@@ -21,8 +22,9 @@ struct SectionBytes {
   std::span<const uint8_t> bytes;
 };
 
-// Lays out a whole plan file. Replaces `plan.sections` by the offsets, sizes and hashes of `sections` (same order, so indices
-// into Plan.sections are indices into `sections`) and `plan.version` by MT_PLAN_VERSION. Same input, same bytes.
+// Lays out a whole plan file. Replaces `plan.sections` by the offsets, sizes and hashes of `sections` (same order, so
+// indices into Plan.sections are indices into `sections`) and `plan.version` by MT_PLAN_VERSION. Same input, same
+// bytes.
 std::vector<uint8_t> writePlanFile(mt::plan::PlanT &plan, std::span<const SectionBytes> sections);
 
 // XXH3-128 with seed 0.
@@ -45,9 +47,9 @@ struct PlanFileView {
   std::span<const uint8_t> section(uint32_t index) const;
 };
 
-// Checks, in this order: sizes, magic, version, header hash, tables hash, FlatBuffers structure, and for every section: name,
-// alignment, order (each starts at the first page boundary after what comes before it), zero padding, hash, and that the
-// file ends with the last one. `file` must be 8-byte aligned and outlive the view. Never reads outside `file`.
+// Checks, in this order: sizes, magic, version, header hash, tables hash, FlatBuffers structure, and for every section:
+// name, alignment, order (each starts at the first page boundary after what comes before it), zero padding, hash, and
+// that the file ends with the last one. `file` must be 8-byte aligned and outlive the view. Never reads outside `file`.
 PlanFileView openPlanFile(std::span<const uint8_t> file);
 
 } // namespace mtrun

@@ -20,9 +20,7 @@ public:
   const std::string &message() const { return message_; }
 
   // The same status with `prefix` before its message; success stays success.
-  Status in(const std::string &prefix) && {
-    return ok() ? Status() : Status(code_, prefix + message_);
-  }
+  Status in(const std::string &prefix) && { return ok() ? Status() : Status(code_, prefix + message_); }
 
   // For the C API: NULL for success, else owned by the caller.
   mt_status *release() &&;

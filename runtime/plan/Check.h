@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checked arithmetic and name checks for numbers and names that come from a file.
+#pragma once
+
+#include "runtime/abi/plan_file.h"
+#include "runtime/abi/status.h"
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace mtrun {
+
+constexpr uint64_t maxBlockBytes = uint64_t{1} << 46;
+constexpr uint64_t maxCount = uint64_t{1} << 40;
+constexpr uint32_t maxReplicas = 65536;
+constexpr size_t maxRank = 8;
+constexpr size_t maxNameBytes = 1024;
+
+// a * b + c, or false if it does not fit.
+inline bool multiplyAdd(uint64_t a, uint64_t b, uint64_t c, uint64_t &result) {
+  uint64_t product;
+  return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(product, c, &result);
+}
+
+// Whether [offset, offset + size) lies in [0, limit); sizes never wrap.
+inline bool inside(uint64_t offset, uint64_t size, uint64_t limit) { return offset <= limit && size <= limit - offset; }
+
+inline Status corrupt(std::string message) { return {MT_CORRUPT, std::move(message)}; }
+
+inline Status differs(const std::string &place, const std::string &expected, const std::string &found) {
+  return corrupt(place + ": expected " + expected + ", found " + found);
+}
+
+inline Status differs(const std::string &place, const std::string &expected, uint64_t found) {
+  return differs(place, expected, std::to_string(found));
+}
+
+// Elements in a FlatBuffers vector; a missing vector has none.
+template <typename Vector> uint32_t count(const Vector *vector) { return vector ? vector->size() : 0; }
+
+// Length and characters of a name and, with `seen`, that no name before it was equal.
+Status checkName(const flatbuffers::String *name, const std::string &place, std::set<std::string_view> *seen = nullptr);
+
+// Bytes of a tensor: product of dims [first, rank) times the element's size. MT_CORRUPT for bad types, ranks,
+// dimensions.
+Status tensorBytes(const flatbuffers::Vector<int64_t> *shape, uint32_t first, mt::plan::DType dtype,
+                   const std::string &place, uint64_t &bytes);
+
+// The programs' part of verifyPlan; the rest of the plan is verified.
+Status verifyProgram(const mt::plan::Plan &plan, const mt::plan::Program &program, const std::string &place);
+
+} // namespace mtrun

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A verified plan in memory. Immutable: any number of threads may read it.
+#pragma once
+
+#include "runtime/abi/plan_file.h"
+#include "runtime/abi/status.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mtrun {
+
+// The bytes of a plan file: mapped, or copied from memory. 8-byte aligned.
+class PlanBytes {
+public:
+  PlanBytes() = default;
+  PlanBytes(const PlanBytes &) = delete;
+  PlanBytes &operator=(const PlanBytes &) = delete;
+  ~PlanBytes();
+
+  Status map(const std::string &path); // MT_IO, MT_CORRUPT (not a regular file)
+  void copy(const void *data, size_t size);
+  std::span<const uint8_t> bytes() const { return {data_, size_}; }
+
+private:
+  const uint8_t *data_ = nullptr;
+  size_t size_ = 0;
+  void *mapping_ = nullptr; // null where the bytes are owned_
+  std::unique_ptr<uint64_t[]> owned_;
+};
+
+class Plan {
+public:
+  // Reads and verifies; docs/plan-format.md section 4 lists what. MT_CORRUPT, MT_IO.
+  static Status load(const std::string &path, std::unique_ptr<Plan> &plan);
+  static Status loadMemory(const void *data, size_t size, std::unique_ptr<Plan> &plan);
+
+  const mt::plan::Plan &tables() const { return *view_.tables; }
+  std::span<const uint8_t> section(uint32_t index) const { return view_.section(index); }
+  // Bytes of the constants section; empty if there is none.
+  std::span<const uint8_t> constants() const;
+
+  uint64_t batch() const { return tables().batch(); }        // B, samples
+  uint32_t replicas() const { return tables().replicas(); }  // R
+  uint64_t leafRows() const { return tables().leaf_rows(); } // samples a replica
+
+  // Null, -1 if there is none of that name.
+  const mt::plan::Program *program(std::string_view name) const;
+  int variable(std::string_view name) const;
+
+private:
+  Status open();
+
+  PlanBytes bytes_;
+  PlanFileView view_;
+};
+
+// Everything that section 4 of docs/plan-format.md asks of well-formed tables. MT_CORRUPT names the place and both
+// numbers.
+Status verifyPlan(const mt::plan::Plan &plan);
+
+} // namespace mtrun

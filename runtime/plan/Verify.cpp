@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What must hold of a plan's tables before anything trusts them: everything that is not a program.
+#include "runtime/plan/Check.h"
+#include "runtime/plan/Plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
+
+namespace mtrun {
+
+using namespace ::mt::plan;
+
+Status checkName(const flatbuffers::String *name, const std::string &place, std::set<std::string_view> *seen) {
+  if (!name || name->size() == 0 || name->size() > maxNameBytes)
+    return differs(place, "a name of 1 to 1024 bytes", std::to_string(name ? name->size() : 0) + " bytes");
+  for (char c : name->string_view())
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      return differs(place, "a name without control characters",
+                     "byte " + std::to_string(static_cast<unsigned char>(c)));
+  if (seen && !seen->insert(name->string_view()).second)
+    return differs(place, "names that differ", "a second " + name->str());
+  return {};
+}
+
+Status tensorBytes(const flatbuffers::Vector<int64_t> *shape, uint32_t first, DType dtype, const std::string &place,
+                   uint64_t &bytes) {
+  bytes = mt_dtype_size(static_cast<mt_dtype>(dtype));
+  if (bytes == 0)
+    return differs(place, "an element type", static_cast<uint64_t>(static_cast<uint8_t>(dtype)));
+  if (count(shape) > maxRank)
+    return differs(place, "a rank of at most 8", count(shape));
+  for (uint32_t i = first; i < count(shape); ++i) {
+    int64_t dim = shape->Get(i);
+    if (dim < 0 || static_cast<uint64_t>(dim) > maxCount)
+      return differs(place, "dimensions of 0 to 2^40", std::to_string(dim));
+    if (!multiplyAdd(bytes, static_cast<uint64_t>(dim), 0, bytes) || bytes > maxBlockBytes)
+      return differs(place, "a tensor of at most 2^46 bytes", "a larger one");
+  }
+  return {};
+}
+
+namespace {
+
+Status verifyBatch(const Plan &plan) {
+  if (plan.batch() == 0 || plan.batch() > maxCount)
+    return differs("batch", "1 to 2^40 samples", plan.batch());
+  if (!std::has_single_bit(plan.replicas()) || plan.replicas() > maxReplicas)
+    return differs("replicas", "a power of two of at most 65536", plan.replicas());
+  uint64_t leafRows = (plan.batch() + plan.replicas() - 1) / plan.replicas();
+  if (plan.leaf_rows() != leafRows)
+    return differs("leaf_rows", std::to_string(leafRows), plan.leaf_rows());
+  return {};
+}
+
+Status verifyVariables(const Plan &plan) {
+  if (plan.variables_bytes() > maxBlockBytes)
+    return differs("variables_bytes", "at most 2^46", plan.variables_bytes());
+  std::set<std::string_view> names;
+  std::vector<std::pair<uint64_t, uint64_t>> ranges; // begin, end
+  for (uint32_t i = 0; i < count(plan.variables()); ++i) {
+    const Variable &variable = *plan.variables()->Get(i);
+    std::string place = "variable " + std::to_string(i);
+    if (Status status = checkName(variable.name(), place, &names); !status.ok())
+      return status;
+    uint64_t bytes;
+    if (Status status = tensorBytes(variable.shape(), 0, variable.dtype(), place, bytes); !status.ok())
+      return status;
+    if (variable.size() != bytes)
+      return differs(place, std::to_string(bytes) + " bytes for its shape", variable.size());
+    if (variable.kind() < VariableKind::MIN || variable.kind() > VariableKind::MAX)
+      return differs(place, "a kind of variable", static_cast<uint64_t>(static_cast<uint8_t>(variable.kind())));
+    if (variable.offset() % 64 != 0)
+      return differs(place, "an offset that is a multiple of 64", variable.offset());
+    if (!inside(variable.offset(), bytes, plan.variables_bytes()))
+      return differs(place, "a place inside the variables' " + std::to_string(plan.variables_bytes()) + " bytes",
+                     std::to_string(bytes) + " bytes at offset " + std::to_string(variable.offset()));
+    if (bytes)
+      ranges.emplace_back(variable.offset(), variable.offset() + bytes);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  for (size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i].first < ranges[i - 1].second)
+      return differs("variables", "places that do not overlap", "two at byte " + std::to_string(ranges[i].first));
+  return {};
+}
+
+Status verifyKernels(const Plan &plan) {
+  std::set<std::string_view> names;
+  for (uint32_t i = 0; i < count(plan.kernels()); ++i) {
+    const Kernel &kernel = *plan.kernels()->Get(i);
+    std::string place = "kernel " + std::to_string(i);
+    if (Status status = checkName(kernel.name(), place, &names); !status.ok())
+      return status;
+    if (kernel.kind() < KernelKind::MIN || kernel.kind() > KernelKind::MAX)
+      return differs(place, "a kind of kernel", static_cast<uint64_t>(static_cast<uint8_t>(kernel.kind())));
+    if (kernel.inner_tiles() == 0 || kernel.inner_tiles() > maxCount)
+      return differs(place, "1 to 2^40 inner tiles", kernel.inner_tiles());
+    if (kernel.rows_per_tile() > maxCount)
+      return differs(place, "at most 2^40 rows a tile", kernel.rows_per_tile());
+    if (kernel.kind() == KernelKind::Map && (kernel.elements_per_tile() == 0 || kernel.elements_per_tile() > maxCount))
+      return differs(place, "1 to 2^40 elements a tile", kernel.elements_per_tile());
+    uint64_t tiles;
+    if (kernel.rows_per_tile() &&
+        (!multiplyAdd(plan.batch() / kernel.rows_per_tile() + 2, kernel.inner_tiles(), 0, tiles) || tiles > maxCount))
+      return differs(place, "a grid of at most 2^40 tiles", "a larger one");
+  }
+  return {};
+}
+
+Status verifyTargets(const Plan &plan) {
+  std::set<std::string_view> names;
+  for (uint32_t i = 0; i < count(plan.targets()); ++i) {
+    const Target &target = *plan.targets()->Get(i);
+    std::string place = "target " + std::to_string(i);
+    if (Status status = checkName(target.name(), place, &names); !status.ok())
+      return status;
+    if (target.section() >= count(plan.sections()))
+      return differs(place, "a section below " + std::to_string(count(plan.sections())), target.section());
+    for (uint32_t f = 0; f < count(target.features()); ++f)
+      if (Status status = checkName(target.features()->Get(f), place + " feature " + std::to_string(f)); !status.ok())
+        return status;
+  }
+  return {};
+}
+
+Status verifyReferences(const Plan &plan) {
+  for (uint32_t i = 0; i < count(plan.sections()); ++i)
+    if (Status status = checkName(plan.sections()->Get(i)->name(), "section " + std::to_string(i)); !status.ok())
+      return status;
+  auto isIndex = [](int32_t index, uint32_t limit) { return index >= -1 && (index < 0 || uint32_t(index) < limit); };
+  if (!isIndex(plan.constants(), count(plan.sections())))
+    return differs("constants", "a section below " + std::to_string(count(plan.sections())),
+                   std::to_string(plan.constants()));
+  if (!isIndex(plan.learning_rate(), count(plan.variables())))
+    return differs("learning_rate", "a variable below " + std::to_string(count(plan.variables())),
+                   std::to_string(plan.learning_rate()));
+  if (!isIndex(plan.iteration(), count(plan.variables())))
+    return differs("iteration", "a variable below " + std::to_string(count(plan.variables())),
+                   std::to_string(plan.iteration()));
+  return {};
+}
+
+} // namespace
+
+Status verifyPlan(const Plan &plan) {
+  for (Status (*part)(const Plan &) : {verifyBatch, verifyVariables, verifyKernels, verifyTargets, verifyReferences})
+    if (Status status = part(plan); !status.ok())
+      return status;
+  std::set<std::string_view> names;
+  for (uint32_t i = 0; i < count(plan.programs()); ++i) {
+    std::string place = "program " + std::to_string(i);
+    if (Status status = checkName(plan.programs()->Get(i)->name(), place, &names); !status.ok())
+      return status;
+    if (Status status = verifyProgram(plan, *plan.programs()->Get(i), place); !status.ok())
+      return status;
+  }
+  return {};
+}
+
+} // namespace mtrun

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What must hold of one program's tables.
+#include "runtime/plan/Check.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
+
+namespace mtrun {
+
+using namespace ::mt::plan;
+
+namespace {
+
+struct Range {
+  uint64_t begin, end;
+};
+
+// One program, checked part by part; each part may trust those before it.
+class ProgramVerifier {
+public:
+  ProgramVerifier(const Plan &plan, const Program &program, std::string place)
+      : plan_(plan), program_(program), place_(std::move(place)) {}
+
+  Status verify() {
+    for (Status (ProgramVerifier::*part)() :
+         {&ProgramVerifier::variants, &ProgramVerifier::signature, &ProgramVerifier::buffers, &ProgramVerifier::metrics,
+          &ProgramVerifier::steps, &ProgramVerifier::sharedBuffers})
+      if (Status status = (this->*part)(); !status.ok())
+        return status;
+    return {};
+  }
+
+private:
+  std::string at(const char *what, uint32_t index) const { return place_ + " " + what + " " + std::to_string(index); }
+
+  Status variants() {
+    uint32_t expected = static_cast<uint32_t>(std::countr_zero(plan_.replicas())) + 1;
+    if (count(program_.variants()) != expected)
+      return differs(place_, std::to_string(expected) + " variants", count(program_.variants()));
+    for (uint32_t v = 0; v < expected; ++v) {
+      const Variant &variant = *program_.variants()->Get(v);
+      if (variant.leaves() != 1u << v)
+        return differs(at("variant", v), std::to_string(1u << v) + " leaves", variant.leaves());
+      if (variant.arena_bytes() > maxBlockBytes)
+        return differs(at("variant", v), "an arena of at most 2^46 bytes", variant.arena_bytes());
+    }
+    if (program_.shared_bytes() > maxBlockBytes)
+      return differs(place_, "at most 2^46 shared bytes", program_.shared_bytes());
+    return {};
+  }
+
+  Status signature() {
+    std::set<std::string_view> names;
+    for (uint32_t i = 0; i < count(program_.signature()); ++i) {
+      const SignatureEntry &entry = *program_.signature()->Get(i);
+      std::string place = at("signature entry", i);
+      if (Status status = checkName(entry.name(), place, &names); !status.ok())
+        return status;
+      if (entry.role() < Role::MIN || entry.role() > Role::MAX)
+        return differs(place, "a role", static_cast<uint64_t>(static_cast<uint8_t>(entry.role())));
+      if (entry.optional() && entry.role() != Role::SampleWeight)
+        return differs(place, "only sample weights to be optional", EnumNameRole(entry.role()));
+      if (count(entry.shape()) == 0 || entry.shape()->Get(0) != -1)
+        return differs(place, "-1 as first dimension",
+                       count(entry.shape()) ? std::to_string(entry.shape()->Get(0)) : "none");
+      uint64_t bytes;
+      if (Status status = tensorBytes(entry.shape(), 1, entry.dtype(), place, bytes); !status.ok())
+        return status;
+      if (entry.row_bytes() != bytes)
+        return differs(place, std::to_string(bytes) + " bytes a row", entry.row_bytes());
+      if (!multiplyAdd(bytes, plan_.batch(), 0, bytes) || bytes > maxBlockBytes)
+        return differs(place, "a batch of at most 2^46 bytes", "a larger one");
+    }
+    return {};
+  }
+
+  // Bytes of a buffer in a variant; false if they exceed the limit.
+  bool bufferBytes(const Buffer &buffer, uint32_t leaves, uint64_t &bytes) const {
+    uint64_t rows;
+    return multiplyAdd(leaves, plan_.leaf_rows(), 0, rows) &&
+           multiplyAdd(buffer.row_bytes(), rows, buffer.fixed_bytes(), bytes) && bytes <= maxBlockBytes;
+  }
+
+  Status checkInside(const std::string &place, uint64_t offset, uint64_t bytes, uint64_t limit,
+                     const char *block) const {
+    if (inside(offset, bytes, limit))
+      return {};
+    return differs(place, std::string("a place inside the ") + block + "'s " + std::to_string(limit) + " bytes",
+                   std::to_string(bytes) + " bytes at offset " + std::to_string(offset));
+  }
+
+  Status arenaBuffer(const Buffer &buffer, const std::string &place, uint64_t alignment) const {
+    uint32_t variants = count(program_.variants());
+    if (count(buffer.offset()) != variants)
+      return differs(place, std::to_string(variants) + " offsets", count(buffer.offset()));
+    for (uint32_t v = 0; v < variants; ++v) {
+      uint64_t bytes, offset = buffer.offset()->Get(v);
+      if (!bufferBytes(buffer, 1u << v, bytes))
+        return differs(place, "at most 2^46 bytes", "more");
+      if (offset % alignment)
+        return differs(place, "an offset that is a multiple of its elements' " + std::to_string(alignment) + " bytes",
+                       offset);
+      if (Status status = checkInside(place, offset, bytes, program_.variants()->Get(v)->arena_bytes(), "arena");
+          !status.ok())
+        return status;
+    }
+    return {};
+  }
+
+  // Shared and Constant buffers: one offset into a block of `limit` bytes.
+  Status blockBuffer(const Buffer &buffer, const std::string &place, uint64_t alignment, uint64_t limit,
+                     const char *block) const {
+    if (count(buffer.offset()) != 1)
+      return differs(place, "1 offset", count(buffer.offset()));
+    if (buffer.offset()->Get(0) % alignment)
+      return differs(place, "an offset that is a multiple of its elements' " + std::to_string(alignment) + " bytes",
+                     buffer.offset()->Get(0));
+    return checkInside(place, buffer.offset()->Get(0), buffer.fixed_bytes(), limit, block);
+  }
+
+  Status signatureBuffer(const Buffer &buffer, const std::string &place) const {
+    if (buffer.index() >= count(program_.signature()))
+      return differs(place, "a signature entry below " + std::to_string(count(program_.signature())), buffer.index());
+    const SignatureEntry &entry = *program_.signature()->Get(buffer.index());
+    if (buffer.row_bytes() != entry.row_bytes() || buffer.fixed_bytes() != 0)
+      return differs(place, std::to_string(entry.row_bytes()) + " bytes a row and 0 beside them",
+                     std::to_string(buffer.row_bytes()) + " and " + std::to_string(buffer.fixed_bytes()));
+    return {};
+  }
+
+  Status variableBuffer(const Buffer &buffer, const std::string &place) const {
+    if (buffer.index() >= count(plan_.variables()))
+      return differs(place, "a variable below " + std::to_string(count(plan_.variables())), buffer.index());
+    return checkInside(place, 0, buffer.fixed_bytes(), plan_.variables()->Get(buffer.index())->size(), "variable");
+  }
+
+  Status buffers() {
+    uint64_t constants = plan_.constants() < 0 ? 0 : plan_.sections()->Get(uint32_t(plan_.constants()))->size();
+    for (uint32_t i = 0; i < count(program_.buffers()); ++i) {
+      const Buffer &buffer = *program_.buffers()->Get(i);
+      std::string place = at("buffer", i);
+      if (Status status = checkName(buffer.name(), place); !status.ok())
+        return status;
+      uint64_t alignment = mt_dtype_size(static_cast<mt_dtype>(buffer.dtype()));
+      if (alignment == 0)
+        return differs(place, "an element type", static_cast<uint64_t>(static_cast<uint8_t>(buffer.dtype())));
+      if (buffer.fixed_bytes() > maxBlockBytes || buffer.row_bytes() > maxBlockBytes)
+        return differs(place, "at most 2^46 bytes", std::max(buffer.fixed_bytes(), buffer.row_bytes()));
+      bool rows = buffer.space() == Space::Arena || buffer.space() == Space::Signature;
+      if (!rows && buffer.row_bytes() != 0)
+        return differs(place, "0 bytes a row", buffer.row_bytes());
+      Status status;
+      switch (buffer.space()) {
+      case Space::Arena:
+        status = arenaBuffer(buffer, place, alignment);
+        break;
+      case Space::Shared:
+        status = blockBuffer(buffer, place, alignment, program_.shared_bytes(), "shared block");
+        break;
+      case Space::Constant:
+        status = blockBuffer(buffer, place, alignment, constants, "constants section");
+        break;
+      case Space::Variable:
+        status = variableBuffer(buffer, place);
+        break;
+      case Space::Signature:
+        status = signatureBuffer(buffer, place);
+        break;
+      default:
+        status = differs(place, "a space", static_cast<uint64_t>(static_cast<uint8_t>(buffer.space())));
+      }
+      if (!status.ok())
+        return status;
+    }
+    return {};
+  }
+
+  Status metrics() {
+    std::set<std::string_view> names;
+    for (uint32_t i = 0; i < count(program_.metrics()); ++i) {
+      const Metric &metric = *program_.metrics()->Get(i);
+      if (Status status = checkName(metric.name(), at("metric", i), &names); !status.ok())
+        return status;
+      for (uint32_t index : {metric.value(), metric.weight()}) {
+        if (index >= count(program_.buffers()))
+          return differs(at("metric", i), "a buffer below " + std::to_string(count(program_.buffers())), index);
+        const Buffer &buffer = *program_.buffers()->Get(index);
+        if (buffer.space() != Space::Shared || buffer.dtype() != DType::F32 || buffer.fixed_bytes() < sizeof(float))
+          return differs(at("metric", i), "one F32 in Shared",
+                         std::string(EnumNameDType(buffer.dtype())) + " in " + EnumNameSpace(buffer.space()));
+      }
+    }
+    return {};
+  }
+
+  Status launch(const Step &step, const std::string &place) const {
+    if (uint32_t(step.kernel()) >= count(plan_.kernels()))
+      return differs(place, "a kernel below " + std::to_string(count(plan_.kernels())), std::to_string(step.kernel()));
+    const Kernel &kernel = *plan_.kernels()->Get(uint32_t(step.kernel()));
+    if (step.collective() != -1)
+      return differs(place, "a launch without a collective", std::to_string(step.collective()));
+    bool map = kernel.kind() == KernelKind::Map;
+    if (count(step.segments()) == 0 || (!map && count(step.segments()) != 1))
+      return differs(place, map ? "1 segment or more" : "1 segment", count(step.segments()));
+    uint64_t tiles = 0;
+    for (uint32_t s = 0; s < step.segments()->size(); ++s) {
+      const Segment &segment = *step.segments()->Get(s);
+      if (segment.count() > maxCount)
+        return differs(place, "segments of at most 2^40 elements", segment.count());
+      if (map)
+        tiles +=
+            segment.count() / kernel.elements_per_tile() + 1; // cannot wrap: fewer than 2^31 segments, each below 2^41
+      for (uint32_t b = 0; b < count(segment.buffers()); ++b)
+        if (segment.buffers()->Get(b) >= count(program_.buffers()))
+          return differs(place, "buffers below " + std::to_string(count(program_.buffers())),
+                         segment.buffers()->Get(b));
+    }
+    if (tiles > maxCount)
+      return differs(place, "a grid of at most 2^40 tiles", tiles);
+    return {};
+  }
+
+  Status allReduce(const Step &step, const std::string &place) {
+    if (step.kernel() != -1)
+      return differs(place, "a kernel or -1", std::to_string(step.kernel()));
+    if (step.collective() != int32_t(results_.size()))
+      return differs(place, "all-reduce " + std::to_string(results_.size()), std::to_string(step.collective()));
+    if (plan_.sum_kernel() >= count(plan_.kernels()) ||
+        plan_.kernels()->Get(plan_.sum_kernel())->kind() != KernelKind::Map)
+      return differs(place, "a Map kernel as the plan's sum_kernel", plan_.sum_kernel());
+    if (step.root_bytes() == 0 || step.root_bytes() % sizeof(float) || step.root_bytes() > maxBlockBytes)
+      return differs(place, "a root of F32 elements", std::to_string(step.root_bytes()) + " bytes");
+    uint32_t variants = count(program_.variants());
+    if (count(step.root_offset()) != variants)
+      return differs(place, std::to_string(variants) + " root offsets", count(step.root_offset()));
+    for (uint32_t v = 0; v < variants; ++v) {
+      uint64_t offset = step.root_offset()->Get(v);
+      if (offset % sizeof(float))
+        return differs(place, "a root offset that is a multiple of 4", offset);
+      if (Status status = checkInside(place + " root", offset, step.root_bytes(),
+                                      program_.variants()->Get(v)->arena_bytes(), "arena");
+          !status.ok())
+        return status;
+    }
+    if (step.result_offset() % sizeof(float))
+      return differs(place, "a result offset that is a multiple of 4", step.result_offset());
+    if (Status status = checkInside(place + " result", step.result_offset(), step.root_bytes(), program_.shared_bytes(),
+                                    "shared block");
+        !status.ok())
+      return status;
+    results_.push_back({step.result_offset(), step.result_offset() + step.root_bytes()});
+    return {};
+  }
+
+  Status steps() {
+    for (uint32_t i = 0; i < count(program_.steps()); ++i) {
+      const Step &step = *program_.steps()->Get(i);
+      std::string place = at("step", i);
+      if (step.wait() < Wait::MIN || step.wait() > Wait::MAX)
+        return differs(place, "a kind of wait", static_cast<uint64_t>(static_cast<uint8_t>(step.wait())));
+      if (Status status = step.kernel() >= 0 ? launch(step, place) : allReduce(step, place); !status.ok())
+        return status;
+    }
+    std::sort(results_.begin(), results_.end(), [](Range a, Range b) { return a.begin < b.begin; });
+    for (size_t i = 1; i < results_.size(); ++i)
+      if (results_[i].begin < results_[i - 1].end)
+        return differs(place_, "results of all-reduces that do not overlap",
+                       "two at shared byte " + std::to_string(results_[i].begin));
+    return {};
+  }
+
+  // A Shared buffer is bound as a whole, to a root or to the shared block.
+  Status sharedBuffers() {
+    for (uint32_t i = 0; i < count(program_.buffers()); ++i) {
+      const Buffer &buffer = *program_.buffers()->Get(i);
+      if (buffer.space() != Space::Shared)
+        continue;
+      uint64_t begin = buffer.offset()->Get(0), end = begin + buffer.fixed_bytes();
+      auto next = std::partition_point(results_.begin(), results_.end(), [&](Range r) { return r.end <= begin; });
+      if (next != results_.end() && next->begin < end && (begin < next->begin || end > next->end))
+        return differs(at("buffer", i), "a place inside one all-reduce's result or outside all",
+                       std::to_string(end - begin) + " bytes at shared offset " + std::to_string(begin));
+    }
+    return {};
+  }
+
+  const Plan &plan_;
+  const Program &program_;
+  std::string place_;
+  std::vector<Range> results_; // of all-reduces, sorted once all steps are verified
+};
+
+} // namespace
+
+Status verifyProgram(const Plan &plan, const Program &program, const std::string &place) {
+  return ProgramVerifier(plan, program, place + " (" + program.name()->str() + ")").verify();
+}
+
+} // namespace mtrun

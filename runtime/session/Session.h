@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan bound to devices, ready to run. What mtrun_session is made of; mtrun.h has the promises to users.
+#pragma once
+
+#include "runtime/abi/mtrun.h"
+#include "runtime/plan/Plan.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace mtrun {
+
+class Session {
+public:
+  // Allocates everything, starts the threads, runs `init`. `plan` must outlive the session; `options` may be null.
+  static Status create(const Plan &plan, const mtrun_options *options, std::unique_ptr<Session> &session);
+  ~Session();
+
+  const Plan &plan() const;
+
+  // Runs `init` with `seed` (0: the seed of the options, or the plan's).
+  Status init(int64_t seed);
+
+  // Runs one program on rows [0, n) of `tensors` (signature order) and fills `results`, which may be null, as may its
+  // arrays. MT_INVALID: no such program, n outside 1 .. B, a null tensor that is not optional.
+  Status run(std::string_view program, const void *const *tensors, int64_t n, mtrun_results *results);
+
+  // A variable's bytes, row major, from the first device's copy; valid until the session ends, changed by the next
+  // step.
+  std::span<const std::byte> variable(uint32_t index) const;
+  // Copies into every device's copy; `bytes` has the variable's exact size.
+  void setVariable(uint32_t index, std::span<const std::byte> bytes);
+  // Index of a variable by name; MT_INVALID lists the variables there are.
+  Status findVariable(std::string_view name, uint32_t &index) const;
+
+  mtrun_session_info info() const;
+  // Replicas that a device hosts; 0 for a device that there is not.
+  int32_t leaves(int32_t device) const;
+
+  // Sends a line to the log sink of the options, if there is one. 0 info, 1 warning.
+  void log(int level, const std::string &message) const;
+
+  // For tests. Kernels launched so far, all devices together.
+  uint64_t launches() const;
+  // Sets every byte of arenas and shared blocks: nothing may depend on what they hold between programs.
+  void fillTemporaries(uint8_t byte);
+  // With private variables: before each exchange of all-reduce `collective`, flips the lowest bit of the root's first
+  // element as the peers of `device` receive it. -1 ends it.
+  void corruptRoot(int collective, int device);
+
+  struct State;
+
+private:
+  explicit Session(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+} // namespace mtrun
