@@ -11,7 +11,7 @@
 
 namespace mtrun {
 
-using namespace ::mt::plan;
+namespace fb = ::mt::plan;
 
 Status checkName(const flatbuffers::String *name, const std::string &place, std::set<std::string_view> *seen) {
   if (!name || name->size() == 0 || name->size() > maxNameBytes)
@@ -25,7 +25,7 @@ Status checkName(const flatbuffers::String *name, const std::string &place, std:
   return {};
 }
 
-Status tensorBytes(const flatbuffers::Vector<int64_t> *shape, uint32_t first, DType dtype, const std::string &place,
+Status tensorBytes(const flatbuffers::Vector<int64_t> *shape, uint32_t first, fb::DType dtype, const std::string &place,
                    uint64_t &bytes) {
   bytes = mt_dtype_size(static_cast<mt_dtype>(dtype));
   if (bytes == 0)
@@ -44,7 +44,7 @@ Status tensorBytes(const flatbuffers::Vector<int64_t> *shape, uint32_t first, DT
 
 namespace {
 
-Status verifyBatch(const Plan &plan) {
+Status verifyBatch(const fb::Plan &plan) {
   if (plan.batch() == 0 || plan.batch() > maxCount)
     return differs("batch", "1 to 2^40 samples", plan.batch());
   if (!std::has_single_bit(plan.replicas()) || plan.replicas() > maxReplicas)
@@ -55,13 +55,13 @@ Status verifyBatch(const Plan &plan) {
   return {};
 }
 
-Status verifyVariables(const Plan &plan) {
+Status verifyVariables(const fb::Plan &plan) {
   if (plan.variables_bytes() > maxBlockBytes)
     return differs("variables_bytes", "at most 2^46", plan.variables_bytes());
   std::set<std::string_view> names;
   std::vector<std::pair<uint64_t, uint64_t>> ranges; // begin, end
   for (uint32_t i = 0; i < count(plan.variables()); ++i) {
-    const Variable &variable = *plan.variables()->Get(i);
+    const fb::Variable &variable = *plan.variables()->Get(i);
     std::string place = "variable " + std::to_string(i);
     if (Status status = checkName(variable.name(), place, &names); !status.ok())
       return status;
@@ -70,7 +70,7 @@ Status verifyVariables(const Plan &plan) {
       return status;
     if (variable.size() != bytes)
       return differs(place, std::to_string(bytes) + " bytes for its shape", variable.size());
-    if (variable.kind() < VariableKind::MIN || variable.kind() > VariableKind::MAX)
+    if (variable.kind() < fb::VariableKind::MIN || variable.kind() > fb::VariableKind::MAX)
       return differs(place, "a kind of variable", static_cast<uint64_t>(static_cast<uint8_t>(variable.kind())));
     if (variable.offset() % 64 != 0)
       return differs(place, "an offset that is a multiple of 64", variable.offset());
@@ -87,20 +87,21 @@ Status verifyVariables(const Plan &plan) {
   return {};
 }
 
-Status verifyKernels(const Plan &plan) {
+Status verifyKernels(const fb::Plan &plan) {
   std::set<std::string_view> names;
   for (uint32_t i = 0; i < count(plan.kernels()); ++i) {
-    const Kernel &kernel = *plan.kernels()->Get(i);
+    const fb::Kernel &kernel = *plan.kernels()->Get(i);
     std::string place = "kernel " + std::to_string(i);
     if (Status status = checkName(kernel.name(), place, &names); !status.ok())
       return status;
-    if (kernel.kind() < KernelKind::MIN || kernel.kind() > KernelKind::MAX)
+    if (kernel.kind() < fb::KernelKind::MIN || kernel.kind() > fb::KernelKind::MAX)
       return differs(place, "a kind of kernel", static_cast<uint64_t>(static_cast<uint8_t>(kernel.kind())));
     if (kernel.inner_tiles() == 0 || kernel.inner_tiles() > maxCount)
       return differs(place, "1 to 2^40 inner tiles", kernel.inner_tiles());
     if (kernel.rows_per_tile() > maxCount)
       return differs(place, "at most 2^40 rows a tile", kernel.rows_per_tile());
-    if (kernel.kind() == KernelKind::Map && (kernel.elements_per_tile() == 0 || kernel.elements_per_tile() > maxCount))
+    if (kernel.kind() == fb::KernelKind::Map &&
+        (kernel.elements_per_tile() == 0 || kernel.elements_per_tile() > maxCount))
       return differs(place, "1 to 2^40 elements a tile", kernel.elements_per_tile());
     uint64_t tiles;
     if (kernel.rows_per_tile() &&
@@ -110,10 +111,10 @@ Status verifyKernels(const Plan &plan) {
   return {};
 }
 
-Status verifyTargets(const Plan &plan) {
+Status verifyTargets(const fb::Plan &plan) {
   std::set<std::string_view> names;
   for (uint32_t i = 0; i < count(plan.targets()); ++i) {
-    const Target &target = *plan.targets()->Get(i);
+    const fb::Target &target = *plan.targets()->Get(i);
     std::string place = "target " + std::to_string(i);
     if (Status status = checkName(target.name(), place, &names); !status.ok())
       return status;
@@ -126,7 +127,7 @@ Status verifyTargets(const Plan &plan) {
   return {};
 }
 
-Status verifyReferences(const Plan &plan) {
+Status verifyReferences(const fb::Plan &plan) {
   for (uint32_t i = 0; i < count(plan.sections()); ++i)
     if (Status status = checkName(plan.sections()->Get(i)->name(), "section " + std::to_string(i)); !status.ok())
       return status;
@@ -145,8 +146,9 @@ Status verifyReferences(const Plan &plan) {
 
 } // namespace
 
-Status verifyPlan(const Plan &plan) {
-  for (Status (*part)(const Plan &) : {verifyBatch, verifyVariables, verifyKernels, verifyTargets, verifyReferences})
+Status verifyPlan(const fb::Plan &plan) {
+  for (Status (*part)(const fb::Plan &) :
+       {verifyBatch, verifyVariables, verifyKernels, verifyTargets, verifyReferences})
     if (Status status = part(plan); !status.ok())
       return status;
   std::set<std::string_view> names;
