@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# RUN: env MTC_BUILD=%build %python %s
+"""README.md and docs/ name files that exist, README's map names every top folder, and its commands are ones the tools have."""
+import re
+import subprocess
+
+from tree import BUILD, ROOT, files, name, text, verdict
+
+problems = []
+readme = text(ROOT / "README.md")
+folders = {name(p).split("/")[0] for p in files() if "/" in name(p)} - {".ci"}
+mapped = set(re.findall(r"`(\w+)/`", readme))
+problems += [f"README.md: expected a line on `{f}/`, found none" for f in sorted(folders - mapped)]
+problems += [f"README.md: `{f}/` is not there" for f in sorted(mapped - folders)]
+
+PATH = re.compile(r"`((?:\.ci|benchmarks|compiler|dialects|docs|examples|frontend|runtime|test|tools)/[\w./-]*\w)`")
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+for page in [ROOT / "README.md", *(p for p in files("docs") if p.suffix == ".md")]:
+    for path in PATH.findall(text(page)):
+        # Two spellings are fine: a file, or a file without its suffix where a page names a family.
+        if not (ROOT / path).exists() and not list(ROOT.glob(path + ".*")):
+            problems.append(f"{name(page)}: `{path}` is not there")
+    problems += [f"{name(page)}: link to {l} leads nowhere" for l in LINK.findall(text(page)) if not (page.parent / l).exists()]
+
+for tool, command in sorted(set(re.findall(r"^\s*(?:\$ )?(mtc|mtrun) (\w+) ", readme, re.M))):
+    program = BUILD / "bin" / tool
+    if program.exists() and subprocess.run([program, command, "--help"], capture_output=True).returncode:
+        problems.append(f"README.md: '{tool} {command}' is no command")
+for script in sorted(set(re.findall(r"^\s*(?:\$ )?((?:tools|benchmarks|\.ci)/\w+)", readme, re.M))):
+    if not (ROOT / script).exists():
+        problems.append(f"README.md: {script} is not there")
+verdict(problems, "README and docs")
