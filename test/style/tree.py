@@ -2,6 +2,7 @@
 """What the style rules look at: the files of the repository, and how a rule reports."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -13,11 +14,11 @@ CODE = {".cpp", ".h", ".c", ".td", ".fbs", ".py", ".cmake", ".S"}
 
 def files(*folders):
     """Tracked files and new ones that are not ignored, below `folders` (all: everything)."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *folders],
-                            cwd=ROOT, capture_output=True, text=True)
-    if listed.returncode == 0:
+    git = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *folders]
+    listed = subprocess.run(git, cwd=ROOT, capture_output=True, text=True) if shutil.which("git") else None
+    if listed and listed.returncode == 0:
         paths = (ROOT / p for p in listed.stdout.split("\0") if p)
-    else:  # an unpacked archive
+    else:  # an unpacked archive, or a machine without git
         paths = (p for f in folders or ["."] for p in (ROOT / f).rglob("*") if "build" not in p.relative_to(ROOT).parts)
     return sorted(p for p in set(paths) if p.is_file())
 
