@@ -10,7 +10,7 @@ import lit.formats
 config.name = "mtc"
 config.test_format = lit.formats.ShTest(execute_external=True)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["CMakeLists.txt", "unit", "inputs", "data"]
+config.excludes = ["CMakeLists.txt", "unit", "inputs", "data", "models"]
 config.test_source_root = os.path.join(config.source_dir, "test")
 config.test_exec_root = os.path.join(config.binary_dir, "test")
 
