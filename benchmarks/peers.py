@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times one training step of the MNIST MLP (784-256-256-10, ReLU, Adam 1e-3, float32) as a user of another system runs it.
+
+    peers.py jax|torch|torch-compile BATCH [STEPS]
+
+Prints one JSON line. Inputs are in memory, the same batch each step; every step is waited for, as `mtrun benchmark` does.
+"""
+import json
+import resource
+import sys
+import time
+
+START = time.perf_counter()
+import numpy as np  # noqa: E402  (imports count towards the first step)
+
+LEARNING_RATE, BETA_1, BETA_2, EPSILON = 1e-3, 0.9, 0.999, 1e-7
+SIZES = (784, 256, 256, 10)
+
+
+def inputs(batch):
+    random = np.random.default_rng(0)
+    return random.random((batch, SIZES[0]), dtype=np.float32), random.integers(0, SIZES[-1], batch).astype(np.int32)
+
+
+def weights():
+    random = np.random.default_rng(1)
+    for fan_in, fan_out in zip(SIZES, SIZES[1:]):
+        limit = (6 / (fan_in + fan_out)) ** 0.5
+        yield random.uniform(-limit, limit, (fan_in, fan_out)).astype(np.float32), np.zeros(fan_out, np.float32)
+
+
+def jax_step(batch):
+    """One jitted function from state to state; buffers are donated. Loss and accuracy come out as a fit loop shows them."""
+    import jax
+    import jax.numpy as jnp
+
+    def forward(parameters, x):
+        for kernel, bias in parameters[:-1]:
+            x = jax.nn.relu(x @ kernel + bias)
+        kernel, bias = parameters[-1]
+        return x @ kernel + bias
+
+    def loss(parameters, x, y):
+        logits = forward(parameters, x)
+        picked = jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], axis=-1)
+        return -picked.mean(), (logits.argmax(-1) == y).mean()
+
+    def step(parameters, first, second, count, x, y):
+        (value, accuracy), gradients = jax.value_and_grad(loss, has_aux=True)(parameters, x, y)
+        count = count + 1
+        rate = LEARNING_RATE * jnp.sqrt(1 - BETA_2**count) / (1 - BETA_1**count)
+        first = jax.tree.map(lambda m, g: m + (g - m) * (1 - BETA_1), first, gradients)
+        second = jax.tree.map(lambda v, g: v + (g * g - v) * (1 - BETA_2), second, gradients)
+        parameters = jax.tree.map(lambda p, m, v: p - rate * m / (jnp.sqrt(v) + EPSILON), parameters, first, second)
+        return parameters, first, second, count, value, accuracy
+
+    step = jax.jit(step, donate_argnums=(0, 1, 2, 3))
+    parameters = jax.tree.map(jnp.asarray, list(weights()))
+    state = [parameters, jax.tree.map(jnp.zeros_like, parameters), jax.tree.map(jnp.zeros_like, parameters), jnp.float32(0)]
+    x, y = map(jax.device_put, inputs(batch))
+
+    def run():
+        state[:] = step(*state, x, y)[:4]
+        jax.block_until_ready(state)
+    return run
+
+
+def torch_step(batch, compiled):
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
+    with torch.no_grad():
+        for layer, (kernel, bias) in zip((model[0], model[2], model[4]), weights()):
+            layer.weight.copy_(torch.from_numpy(kernel.T.copy()))
+            layer.bias.copy_(torch.from_numpy(bias))
+    rate = torch.tensor(LEARNING_RATE) if compiled else LEARNING_RATE  # a tensor: else the rate is compiled in
+    optimizer = torch.optim.Adam(model.parameters(), rate, (BETA_1, BETA_2), EPSILON, fused=None if compiled else True)
+    x, y = map(torch.from_numpy, inputs(batch))
+    y = y.long()
+
+    def backward():
+        logits = model(x)
+        nn.functional.cross_entropy(logits, y).backward()
+        return (logits.argmax(-1) == y).float().mean()
+
+    update = optimizer.step
+    if compiled:
+        backward, update = torch.compile(backward), torch.compile(update)
+
+    def run():
+        optimizer.zero_grad(set_to_none=True)
+        backward()
+        update()
+    return run
+
+
+def main():
+    system, batch = sys.argv[1], int(sys.argv[2])
+    steps = int(sys.argv[3]) if len(sys.argv) > 3 else 200
+    run = jax_step(batch) if system == "jax" else torch_step(batch, system == "torch-compile")
+    run()
+    first = time.perf_counter() - START
+    for _ in range(max(10, steps // 10)):
+        run()
+    times = []
+    for _ in range(steps):
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    times.sort()
+    print(json.dumps({"system": system, "batch": batch, "steps": steps, "median_us": times[len(times) // 2] * 1e6, "min_us": times[0] * 1e6,
+                      "first_step_s": first, "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+
+main()
