@@ -44,7 +44,7 @@ class Mt_Unary<string mnemonic, string text, code evaluate, code gradient, code 
 
 def NegOp : Mt_Unary<"neg", "-a", "-a", "-dy", "-a">;
 def AbsOp : Mt_Unary<"abs", "|a|", "std::fabs(a)", "dy * sign(a)", "abs(a)">;
-def SignOp : Mt_Unary<"sign", "-1, 0 or 1", "(a > 0) - (a < 0)", "dy * 0.0", "select(a > 0.0f, 1.0f, select(a < 0.0f, -1.0f, 0.0f))">;
+def SignOp : Mt_Unary<"sign", "-1, 0 or 1", "(a > 0) - (a < 0)", "0.0", "select(a > 0.0f, 1.0f, select(a < 0.0f, -1.0f, 0.0f))">;
 def SquareOp : Mt_Unary<"square", "a * a", "a * a", "dy * (a * 2.0)", "a * a">;
 def ExpOp : Mt_Unary<"exp", "e^a", "std::exp(a)", "dy * y", "exp(a)", 10>;
 def LogOp : Mt_Unary<"log", "natural logarithm", "std::log(a)", "dy / a", "log(a)", 12>;
@@ -56,7 +56,7 @@ def SigmoidOp : Mt_Unary<"sigmoid", "1 / (1 + e^-a)", "1.0 / (1.0 + std::exp(-a)
 def ReluOp : Mt_Unary<"relu", "max(a, 0)", "a > 0 ? a : 0", "select(y > 0.0, dy, 0.0)", "select(a > 0.0f, a, 0.0f)">;
 def ErfOp : Mt_Unary<"erf", "error function", "std::erf(a)", "dy * 1.1283791670955126 * exp(-(a * a))", "erf(a)", 15>;
 def ErfInvOp : Mt_Unary<"erf_inv", "inverse error function (Giles 2010)", "evaluateErfInv(a)", "dy * 0.886226925452758 * exp(y * y)", "erfInv(a)", 20>;
-def FloorOp : Mt_Unary<"floor", "largest integer <= a", "std::floor(a)", "dy * 0.0", "floor(a)">;
+def FloorOp : Mt_Unary<"floor", "largest integer <= a", "std::floor(a)", "0.0", "floor(a)">;
 
 // Binary ops broadcast like NumPy, aligned at the last axis; a split operand has the result's rank.
 class Mt_Binary<string mnemonic, string text, code evaluate, code gradientA, code gradientB, code lower, int flops = 1> : Mt_Elementwise<mnemonic, [
@@ -101,13 +101,13 @@ def MinimumOp : Mt_Binary<"minimum", "the smaller; the gradient goes to a where 
 def PowOp : Mt_Binary<"pow", "a to the b; a > 0", "std::pow(a, b)", "dy * b * pow(a, b - 1.0)", "dy * y * log(a)", "pow(a, b)", 30>;
 
 // Element-wise ops that do not fit the two classes: lower, interpret and loops are in C++ beside the others.
-def CompareOp : Mt_Elementwise<"compare", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def CompareOp : Mt_Elementwise<"compare", [InferTypeOpAdaptor]> {
   let summary = "element-wise comparison, broadcasting: mt.compare lt, %a, %b : tensor<..>, tensor<..>";
   let arguments = (ins Mt_CompareAttr:$kind, Mt_Tensor:$lhs, Mt_Tensor:$rhs);
   let results = (outs Mt_Bool:$result);
   let assemblyFormat = "$kind `,` $lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
 }
-def AndOp : Mt_Elementwise<"and", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def AndOp : Mt_Elementwise<"and", [InferTypeOpAdaptor]> {
   let summary = "both, broadcasting";
   let arguments = (ins Mt_Bool:$lhs, Mt_Bool:$rhs);
   let results = (outs Mt_Bool:$result);
@@ -119,7 +119,7 @@ def NotOp : Mt_Elementwise<"not", [SameOperandsAndResultType]> {
   let results = (outs Mt_Bool:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
 }
-def SelectOp : Mt_Elementwise<"select", [DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def SelectOp : Mt_Elementwise<"select", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "a where the condition holds, else b; all three broadcast";
   let arguments = (ins Mt_Bool:$condition, Mt_Tensor:$lhs, Mt_Tensor:$rhs);
   let results = (outs Mt_Tensor:$result);
@@ -134,7 +134,7 @@ def CastOp : Mt_Elementwise<"cast", [DeclareOpInterfaceMethods<GradientOpInterfa
 }
 
 // Values out of nothing.
-def ConstantOp : Mt_PureOp<"constant", [ConstantLike]> {
+def ConstantOp : Mt_PureOp<"constant", [ConstantLike, InferTypeOpAdaptor]> {
   let summary = "mt.constant dense<1.0> : tensor<4xf32>; no batch axis";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Mt_Tensor:$result);
@@ -153,7 +153,7 @@ def IotaOp : Mt_PureOp<"iota"> {
 def BatchSizeOp : Mt_PureOp<"batch_size"> {
   let summary = "n, the valid samples of the global batch, as f32; the same on every replica";
   let results = (outs Mt_Scalar:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
+  let assemblyFormat = "attr-dict";
 }
 def RandomUniformOp : Mt_PureOp<"random_uniform"> {
   let summary = "uniform in [0, 1), multiples of 2^-24";
@@ -162,9 +162,9 @@ def RandomUniformOp : Mt_PureOp<"random_uniform"> {
     element % 4 selects the word; element = linear index in the global tensor (a split tensor's row is first_row + row). Value = (word >> 8) * 2^-24.
     step is 0 without the operand. hash: 32-bit FNV-1a of the stream's bytes.
   }];
-  let arguments = (ins StrAttr:$stream, Optional<0DTensorOf<[I32]>>:$step);
+  let arguments = (ins StrAttr:$stream, Optional<Mt_Step>:$step);
   let results = (outs Mt_Float:$result);
-  let assemblyFormat = "$stream (`step` `(` $step^ `:` type($step) `)`)? attr-dict `:` type($result)";
+  let assemblyFormat = "$stream (`step` `(` $step^ `)`)? attr-dict `:` type($result)";
 }
 
 // Shapes.
@@ -182,7 +182,7 @@ def ReshapeOp : Mt_PureOp<"reshape", [DeclareOpInterfaceMethods<GradientOpInterf
   let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";
   let hasVerifier = 1;
 }
-def TransposeOp : Mt_PureOp<"transpose", [DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def TransposeOp : Mt_PureOp<"transpose", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "result axis i is operand axis permutation[i]; a batch axis stays first";
   let arguments = (ins Mt_Tensor:$operand, DenseI64ArrayAttr:$permutation);
   let results = (outs Mt_Tensor:$result);
@@ -190,20 +190,20 @@ def TransposeOp : Mt_PureOp<"transpose", [DeclareOpInterfaceMethods<InferTypeOpI
 }
 
 // Reductions and products.
-def ReduceOp : Mt_PureOp<"reduce", [DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def ReduceOp : Mt_PureOp<"reduce", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "sum, max or min over axes, which disappear: mt.reduce sum, %x over [0] : tensor<?x10xf32>";
   let description = "Over the batch axis: sum only, and alone (`over [0]`). Gradient of max and min: shared equally among ties.";
   let arguments = (ins Mt_ReductionAttr:$kind, Mt_Float:$operand, DenseI64ArrayAttr:$dims);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$kind `,` $operand `over` $dims attr-dict `:` type($operand)";
 }
-def ArgmaxOp : Mt_PureOp<"argmax", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def ArgmaxOp : Mt_PureOp<"argmax", [InferTypeOpAdaptor]> {
   let summary = "index of the first largest element along the last axis";
   let arguments = (ins Mt_Float:$operand);
   let results = (outs Mt_Int:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
 }
-def MatmulOp : Mt_PureOp<"matmul", [DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def MatmulOp : Mt_PureOp<"matmul", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "matrix product of the last two axes; leading axes are equal, or missing on the right";
   let description = [{
     `transpose_a` / `transpose_b` swap the last two axes of an operand first. A contraction of two batch axes (`transpose_a`, both rank 2 and split) is a sum over the batch.
@@ -234,7 +234,7 @@ def OneHotOp : Mt_Composite<"one_hot"> {
 
 // Per-sample losses and metrics: predictions [?, ..., C] and targets -> [?, ...]. Keras' formulas (probabilities of a categorical loss are
 // divided by their sum, then clipped to [1e-7, 1 - 1e-7]).
-class Mt_Criterion<string mnemonic, string text, list<Trait> traits = []> : Mt_Composite<mnemonic, !listconcat([DeclareOpInterfaceMethods<InferTypeOpInterface>], traits)> {
+class Mt_Criterion<string mnemonic, string text, list<Trait> traits = []> : Mt_Composite<mnemonic, !listconcat([InferTypeOpAdaptor], traits)> {
   let summary = text;
   let results = (outs Mt_Float:$result);
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets);

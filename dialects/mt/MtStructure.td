@@ -65,8 +65,8 @@ def ReadOp : Mt_Op<"read", [Pure]> {
 }
 def AssignOp : Mt_Op<"assign"> {
   let summary = "in a program: the variable's value after the step, if `apply` holds (always, without it)";
-  let arguments = (ins StrAttr:$name, Mt_Tensor:$value, Optional<0DTensorOf<[I1]>>:$apply);
-  let assemblyFormat = "$name `,` $value (`if` $apply^ `:` type($apply))? attr-dict `:` type($value)";
+  let arguments = (ins StrAttr:$name, Mt_Tensor:$value, Optional<Mt_Predicate>:$apply);
+  let assemblyFormat = "$name `,` $value (`if` $apply^)? attr-dict `:` type($value)";
 }
 
 // Losses, metrics.
@@ -76,7 +76,7 @@ def LossOp : Mt_Op<"loss"> {
     Adds `scale * sum(w_i * v_i) / divisor` to what is minimised. Divisor: `samples` (n), `elements` (n times the inner size: Keras'
     sum_over_batch_size) or `weights` (the sum of the weights). `mt.loss "loss", %l weights(%w) by elements : tensor<?xf32>`.
   }];
-  let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights, DefaultValuedAttr<Mt_DivisorAttr, "Divisor::elements">:$divisor,
+  let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights, DefaultValuedAttr<Mt_DivisorAttr, "::mlir::mt::Divisor::elements">:$divisor,
                        DefaultValuedAttr<F32Attr, "1.0f">:$scale);
   let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? (`by` $divisor^)? (`scale` `=` $scale^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
@@ -129,7 +129,7 @@ def KernelOp : Mt_Op<"kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
-def YieldOp : Mt_Op<"yield", [Pure, Terminator, ReturnLike]> {
+def YieldOp : Mt_Op<"yield", [Pure, Terminator]> {
   let summary = "the results of a kernel";
   let arguments = (ins Variadic<Mt_Tensor>:$values);
   let builders = [OpBuilder<(ins), "build($_builder, $_state, ::mlir::ValueRange{});">];

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What element-wise ops share: broadcasting, costs, loops, interpretation, the gradient of a broadcast.
+#ifndef DIALECTS_MT_ELEMENTWISE_H
+#define DIALECTS_MT_ELEMENTWISE_H
+
+#include "dialects/mt/Tensor.h"
+#include "mlir/Dialect/Utils/StructuredOpsUtils.h"
+#include "mlir/IR/AffineMap.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlir::mt {
+
+// A type whose first axis is the batch axis.
+bool isSplit(Type type);
+// Elements of a value, of one row where it is split.
+int64_t elementsPerRow(Type type);
+
+// NumPy's broadcast of two shapes, aligned at the last axis; a split operand must have the result's rank. Reports at
+// `location`.
+FailureOr<SmallVector<int64_t>> broadcastShapes(std::optional<Location> location, ArrayRef<int64_t> a,
+                                                ArrayRef<int64_t> b);
+// The result of a binary op: equal element types, f32 or i32.
+LogicalResult inferBroadcast(std::optional<Location> location, ValueRange operands, SmallVectorImpl<Type> &types);
+
+// One parallel loop a result axis; an operand's axis of size 1 is at 0.
+SmallVector<utils::IteratorType> elementwiseLoops(Operation *op);
+SmallVector<AffineMap> elementwiseMaps(Operation *op);
+
+Tensor interpretUnary(const EvalContext &context, Type type, const Tensor &a, double (*evaluate)(double));
+Tensor interpretBinary(const EvalContext &context, Type type, const Tensor &a, const Tensor &b,
+                       double (*evaluate)(double, double));
+double evaluateErfInv(double a);
+
+// Undoes a broadcast from `type`: sums `gradient` over the axes that were repeated. Null where `gradient` is null or
+// `type` no float type.
+Value sumToShape(OpBuilder &builder, Location location, Value gradient, RankedTensorType type);
+
+} // namespace mlir::mt
+
+#endif

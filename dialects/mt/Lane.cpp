@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/mt/Lane.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+using namespace mlir;
+using namespace mlir::mt;
+
+static Type withElement(Type type, Type element) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? Type(vector.clone(element)) : element;
+}
+
+static bool isFloat(Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); }
+
+Value Lane::as(const Lane &like, Type type) const {
+  if (lane)
+    return lane;
+  OpBuilder &b = like.getBuilder();
+  Type element = getElementTypeOrSelf(type);
+  TypedAttr scalar = isFloat(type) ? TypedAttr(b.getFloatAttr(element, literal))
+                                   : TypedAttr(b.getIntegerAttr(element, static_cast<int64_t>(literal)));
+  if (auto vector = dyn_cast<VectorType>(type))
+    scalar = DenseElementsAttr::get(vector, Attribute(scalar));
+  return arith::ConstantOp::create(b, like.getLocation(), scalar);
+}
+
+namespace {
+// The two operands of a binary operation in one type.
+struct Pair {
+  const Lane &like;
+  Value a, b;
+  Pair(const Lane &x, const Lane &y)
+      : like(x.isLiteral() ? y : x), a(x.as(like, like.type())), b(y.as(like, like.type())) {}
+  bool floats() const { return isFloat(a.getType()); }
+  template <typename Op, typename... Args> Lane emit(Args &&...args) const {
+    return like.make(Op::create(like.getBuilder(), like.getLocation(), std::forward<Args>(args)...));
+  }
+  Lane compare(arith::CmpFPredicate floating, arith::CmpIPredicate integer) const {
+    return floats() ? emit<arith::CmpFOp>(floating, a, b) : emit<arith::CmpIOp>(integer, a, b);
+  }
+};
+} // namespace
+
+Lane mlir::mt::operator+(const Lane &a, const Lane &b) {
+  Pair p(a, b);
+  return p.floats() ? p.emit<arith::AddFOp>(p.a, p.b) : p.emit<arith::AddIOp>(p.a, p.b);
+}
+Lane mlir::mt::operator-(const Lane &a, const Lane &b) {
+  Pair p(a, b);
+  return p.floats() ? p.emit<arith::SubFOp>(p.a, p.b) : p.emit<arith::SubIOp>(p.a, p.b);
+}
+Lane mlir::mt::operator*(const Lane &a, const Lane &b) {
+  Pair p(a, b);
+  return p.floats() ? p.emit<arith::MulFOp>(p.a, p.b) : p.emit<arith::MulIOp>(p.a, p.b);
+}
+Lane mlir::mt::operator/(const Lane &a, const Lane &b) {
+  Pair p(a, b);
+  return p.emit<arith::DivFOp>(p.a, p.b);
+}
+Lane mlir::mt::operator-(const Lane &a) {
+  if (!isFloat(a.type()))
+    return Lane(0) - a;
+  return a.make(arith::NegFOp::create(a.getBuilder(), a.getLocation(), a.value()));
+}
+Lane mlir::mt::fma(const Lane &a, const Lane &b, const Lane &c) {
+  const Lane &like = a.isLiteral() ? (b.isLiteral() ? c : b) : a;
+  Type type = like.type();
+  return like.make(
+      LLVM::FMAOp::create(like.getBuilder(), like.getLocation(), a.as(like, type), b.as(like, type), c.as(like, type)));
+}
+
+Lane mlir::mt::operator<(const Lane &a, const Lane &b) {
+  return Pair(a, b).compare(arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt);
+}
+Lane mlir::mt::operator<=(const Lane &a, const Lane &b) {
+  return Pair(a, b).compare(arith::CmpFPredicate::OLE, arith::CmpIPredicate::sle);
+}
+Lane mlir::mt::operator>(const Lane &a, const Lane &b) {
+  return Pair(a, b).compare(arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt);
+}
+Lane mlir::mt::operator>=(const Lane &a, const Lane &b) {
+  return Pair(a, b).compare(arith::CmpFPredicate::OGE, arith::CmpIPredicate::sge);
+}
+Lane mlir::mt::operator==(const Lane &a, const Lane &b) {
+  return Pair(a, b).compare(arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq);
+}
+Lane mlir::mt::operator!=(const Lane &a, const Lane &b) {
+  return Pair(a, b).compare(arith::CmpFPredicate::UNE, arith::CmpIPredicate::ne);
+}
+Lane mlir::mt::operator&(const Lane &a, const Lane &b) {
+  Pair p(a, b);
+  return p.emit<arith::AndIOp>(p.a, p.b);
+}
+Lane mlir::mt::operator!(const Lane &a) {
+  Value ones = Lane(1).as(a, a.type());
+  return a.make(arith::XOrIOp::create(a.getBuilder(), a.getLocation(), a.value(), ones));
+}
+
+Lane mlir::mt::select(const Lane &condition, const Lane &a, const Lane &b) {
+  // Two literals are f32 in the condition's shape.
+  Type type = !a.isLiteral()   ? a.type()
+              : !b.isLiteral() ? b.type()
+                               : withElement(condition.type(), condition.getBuilder().getF32Type());
+  return condition.make(arith::SelectOp::create(condition.getBuilder(), condition.getLocation(), condition.value(),
+                                                a.as(condition, type), b.as(condition, type)));
+}
+
+template <typename Op> static Lane intrinsic(const Lane &a) {
+  return a.make(Op::create(a.getBuilder(), a.getLocation(), a.value()));
+}
+Lane mlir::mt::abs(const Lane &a) { return intrinsic<LLVM::FAbsOp>(a); }
+Lane mlir::mt::sqrt(const Lane &a) { return intrinsic<LLVM::SqrtOp>(a); }
+Lane mlir::mt::floor(const Lane &a) { return intrinsic<LLVM::FFloorOp>(a); }
+
+static Lane missing(const char *name) { llvm::report_fatal_error(llvm::Twine("no code for ") + name); }
+Lane mlir::mt::exp(const Lane &) { return missing("exp"); }
+Lane mlir::mt::log(const Lane &) { return missing("log"); }
+Lane mlir::mt::log1p(const Lane &) { return missing("log1p"); }
+Lane mlir::mt::tanh(const Lane &) { return missing("tanh"); }
+Lane mlir::mt::erf(const Lane &) { return missing("erf"); }
+Lane mlir::mt::erfInv(const Lane &) { return missing("erf_inv"); }
+Lane mlir::mt::pow(const Lane &, const Lane &) { return missing("pow"); }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Composites: types, loops, costs. Their meaning is their decomposition.
+#include "dialects/mt/Expr.h"
+#include "dialects/mt/MtDialect.h"
+
+using namespace mlir;
+using namespace mlir::mt;
+
+static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+// Predictions [?, ..., C] and targets -> [?, ...].
+static LogicalResult inferCriterion(std::optional<Location> location, Value predictions, Value targets, bool labels,
+                                    SmallVectorImpl<Type> &types) {
+  RankedTensorType p = tensorOf(predictions), t = tensorOf(targets);
+  if (p.getRank() - isSplit(p) < 1)
+    return emitOptionalError(location, "expected predictions with a last axis of classes, found ", p);
+  RankedTensorType expected =
+      labels ? RankedTensorType::get(p.getShape().drop_back(), IntegerType::get(p.getContext(), 32)) : p;
+  if (t != expected)
+    return emitOptionalError(location, "expected targets of type ", expected, ", found ", t);
+  types.push_back(p.clone(p.getShape().drop_back()));
+  return success();
+}
+
+static SmallVector<utils::IteratorType> lastAxisLoops(RankedTensorType type, bool reduced) {
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  if (reduced)
+    loops.back() = utils::IteratorType::reduction;
+  return loops;
+}
+// Maps from the loops over the predictions' axes.
+static SmallVector<AffineMap> criterionMaps(Value predictions, Value targets) {
+  AffineMap identity = AffineMap::getMultiDimIdentityMap(tensorOf(predictions).getRank(), predictions.getContext());
+  AffineMap result = identity.dropResult(identity.getNumResults() - 1);
+  return {identity, tensorOf(targets).getRank() < tensorOf(predictions).getRank() ? result : identity, result};
+}
+
+#define MT_CRITERION(OP, LABELS, FLOPS)                                                                                \
+  LogicalResult OP::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,                 \
+                                     SmallVectorImpl<Type> &types) {                                                   \
+    return inferCriterion(location, adaptor.getPredictions(), adaptor.getTargets(), LABELS, types);                    \
+  }                                                                                                                    \
+  int64_t OP::getFlops() { return FLOPS * elementsPerRow(getPredictions().getType()); }                                \
+  SmallVector<utils::IteratorType> OP::getLoopIteratorTypes() {                                                        \
+    return lastAxisLoops(tensorOf(getPredictions()), true);                                                            \
+  }                                                                                                                    \
+  SmallVector<shard::ReductionKind> OP::getReductionLoopIteratorKinds() { return {shard::ReductionKind::Generic}; }    \
+  SmallVector<AffineMap> OP::getIndexingMaps() { return criterionMaps(getPredictions(), getTargets()); }
+MT_CRITERION(SparseCategoricalCrossentropyOp, true, 15)
+MT_CRITERION(CategoricalCrossentropyOp, false, 17)
+MT_CRITERION(BinaryCrossentropyOp, false, 30)
+MT_CRITERION(MeanSquaredErrorOp, false, 3)
+MT_CRITERION(MeanAbsoluteErrorOp, false, 3)
+MT_CRITERION(SparseCategoricalAccuracyOp, true, 1)
+MT_CRITERION(CategoricalAccuracyOp, false, 2)
+MT_CRITERION(BinaryAccuracyOp, false, 3)
+#undef MT_CRITERION
+
+#define MT_LAST_AXIS(OP, FLOPS)                                                                                        \
+  int64_t OP::getFlops() { return FLOPS * elementsPerRow(getType()); }                                                 \
+  SmallVector<utils::IteratorType> OP::getLoopIteratorTypes() { return elementwiseLoops(getOperation()); }             \
+  SmallVector<shard::ReductionKind> OP::getReductionLoopIteratorKinds() { return {}; }                                 \
+  SmallVector<AffineMap> OP::getIndexingMaps() { return elementwiseMaps(getOperation()); }
+MT_LAST_AXIS(SoftmaxOp, 14)
+MT_LAST_AXIS(LogSoftmaxOp, 15)
+#undef MT_LAST_AXIS
+
+LogicalResult OneHotOp::verify() {
+  RankedTensorType labels = tensorOf(getLabels()), result = tensorOf(getResult());
+  if (result.getRank() != labels.getRank() + 1 || result.getShape().drop_back() != labels.getShape())
+    return emitOpError("expected the labels' shape and one more axis, found ") << labels << " to " << result;
+  return success();
+}
+int64_t OneHotOp::getFlops() { return elementsPerRow(getType()); }
+SmallVector<utils::IteratorType> OneHotOp::getLoopIteratorTypes() { return elementwiseLoops(getOperation()); }
+SmallVector<shard::ReductionKind> OneHotOp::getReductionLoopIteratorKinds() { return {}; }
+SmallVector<AffineMap> OneHotOp::getIndexingMaps() {
+  AffineMap identity = AffineMap::getMultiDimIdentityMap(tensorOf(getResult()).getRank(), getContext());
+  return {identity.dropResult(identity.getNumResults() - 1), identity};
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The mt dialect: what a training step computes (MtBase.td, MtStructure.td, MtOps.td).
+#ifndef DIALECTS_MT_MTDIALECT_H
+#define DIALECTS_MT_MTDIALECT_H
+
+#include "dialects/headers.h"
+#include "dialects/mt/Elementwise.h"
+#include "dialects/mt/Tensor.h"
+
+namespace mlir::mt {
+using shard::ReductionKind; // ShardingInterface's declarations name it so
+} // namespace mlir::mt
+
+#include "dialects/mt/MtDialect.h.inc"
+#include "dialects/mt/MtEnums.h.inc"
+#include "dialects/mt/MtInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/mt/MtAttributes.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/mt/MtOps.h.inc"
+
+#endif

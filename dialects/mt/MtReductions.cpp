@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reductions and products.
+#include "dialects/mt/Expr.h"
+#include "dialects/mt/MtDialect.h"
+
+using namespace mlir;
+using namespace mlir::mt;
+
+static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
+  RankedTensorType from = tensorOf(adaptor.getOperand());
+  ArrayRef<int64_t> dims = adaptor.getDims();
+  if (dims.empty())
+    return emitOptionalError(location, "expected one axis or more to reduce, found none");
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    if (dim < 0 || dim >= from.getRank())
+      return emitOptionalError(location, "expected axes from 0 to ", from.getRank() - 1, ", found ", dim);
+    if (i > 0 && dim <= dims[i - 1])
+      return emitOptionalError(location, "expected axes in increasing order, found ", dim, " after ", dims[i - 1]);
+  }
+  if (isSplit(from) && dims[0] == 0) {
+    if (dims.size() != 1)
+      return emitOptionalError(location, "expected the batch axis to be reduced alone, found ", dims.size(), " axes");
+    if (adaptor.getKind() != Reduction::sum)
+      return emitOptionalError(location, "expected sum over the batch axis, found ",
+                               stringifyReduction(adaptor.getKind()));
+  }
+  SmallVector<int64_t> shape;
+  for (int64_t axis = 0; axis < from.getRank(); ++axis)
+    if (!llvm::is_contained(dims, axis))
+      shape.push_back(from.getDimSize(axis));
+  types.push_back(from.clone(shape));
+  return success();
+}
+
+int64_t ReduceOp::getFlops() { return elementsPerRow(getOperand().getType()); }
+
+SmallVector<utils::IteratorType> ReduceOp::getLoopIteratorTypes() {
+  SmallVector<utils::IteratorType> loops(tensorOf(getOperand()).getRank(), utils::IteratorType::parallel);
+  for (int64_t dim : getDims())
+    loops[dim] = utils::IteratorType::reduction;
+  return loops;
+}
+SmallVector<shard::ReductionKind> ReduceOp::getReductionLoopIteratorKinds() {
+  shard::ReductionKind kind = getKind() == Reduction::sum   ? shard::ReductionKind::Sum
+                              : getKind() == Reduction::max ? shard::ReductionKind::Max
+                                                            : shard::ReductionKind::Min;
+  return SmallVector<shard::ReductionKind>(getDims().size(), kind);
+}
+SmallVector<AffineMap> ReduceOp::getIndexingMaps() {
+  int64_t rank = tensorOf(getOperand()).getRank();
+  SmallVector<AffineExpr> kept;
+  for (int64_t axis = 0; axis < rank; ++axis)
+    if (!llvm::is_contained(getDims(), axis))
+      kept.push_back(getAffineDimExpr(axis, getContext()));
+  return {AffineMap::getMultiDimIdentityMap(rank, getContext()), AffineMap::get(rank, 0, kept, getContext())};
+}
+
+// The operand's shape with 1 for the reduced axes.
+static SmallVector<int64_t> keptShape(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> kept(shape);
+  for (int64_t dim : dims)
+    kept[dim] = 1;
+  return kept;
+}
+
+LogicalResult ReduceOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                  SmallVectorImpl<Tensor> &results) {
+  double start = getKind() == Reduction::sum ? 0 : getKind() == Reduction::max ? -INFINITY : INFINITY;
+  SmallVector<int64_t> kept = keptShape(operands[0].shape, getDims());
+  Tensor result(kept, start);
+  int64_t i = 0;
+  for (Index index(operands[0].shape); !index.done(); index.next()) {
+    double x = operands[0].data[i++];
+    double &y = result.data[index.offsetIn(kept)];
+    y = getKind() == Reduction::sum ? y + x : getKind() == Reduction::max ? std::max(y, x) : std::min(y, x);
+  }
+  result.shape = concreteShape(tensorOf(getResult()), context.rows);
+  results.push_back(std::move(result));
+  return success();
+}
+
+void ReduceOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
+  if (!resultGradients[0]) {
+    operandGradients.push_back({});
+    return;
+  }
+  RankedTensorType type = tensorOf(getOperand());
+  auto spread = [&](Value value) {
+    RankedTensorType kept = type.clone(keptShape(type.getShape(), getDims()));
+    value = ReshapeOp::create(builder, getLoc(), kept, value);
+    return Expr(builder, getLoc(), BroadcastOp::create(builder, getLoc(), type, value));
+  };
+  Expr dy = spread(resultGradients[0]);
+  if (getKind() == Reduction::sum) {
+    operandGradients.push_back(dy.value());
+    return;
+  }
+  Expr ties = toFloat(Expr(builder, getLoc(), getOperand()) == spread(getResult()));
+  Expr count = spread(ReduceOp::create(builder, getLoc(), Reduction::sum, ties.value(), getDims()));
+  operandGradients.push_back((dy * ties / count).value());
+}
+
+LogicalResult ArgmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
+  RankedTensorType from = tensorOf(adaptor.getOperand());
+  if (from.getRank() - isSplit(from) < 1)
+    return emitOptionalError(location, "expected a last axis other than the batch axis, found ", from);
+  types.push_back(RankedTensorType::get(from.getShape().drop_back(), IntegerType::get(context, 32)));
+  return success();
+}
+int64_t ArgmaxOp::getFlops() { return elementsPerRow(getOperand().getType()); }
+SmallVector<utils::IteratorType> ArgmaxOp::getLoopIteratorTypes() {
+  SmallVector<utils::IteratorType> loops(tensorOf(getOperand()).getRank(), utils::IteratorType::parallel);
+  loops.back() = utils::IteratorType::reduction;
+  return loops;
+}
+SmallVector<shard::ReductionKind> ArgmaxOp::getReductionLoopIteratorKinds() { return {shard::ReductionKind::Generic}; }
+SmallVector<AffineMap> ArgmaxOp::getIndexingMaps() {
+  AffineMap identity = AffineMap::getMultiDimIdentityMap(tensorOf(getOperand()).getRank(), getContext());
+  return {identity, identity.dropResult(identity.getNumResults() - 1)};
+}
+LogicalResult ArgmaxOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                  SmallVectorImpl<Tensor> &results) {
+  Tensor result(concreteShape(tensorOf(getResult()), context.rows));
+  int64_t extent = operands[0].shape.back();
+  for (int64_t i = 0; i < result.size(); ++i) {
+    auto row = operands[0].data.begin() + i * extent;
+    result.data[i] = std::max_element(row, row + extent) - row;
+  }
+  results.push_back(std::move(result));
+  return success();
+}
