@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls of mtrun.h about plans.
+#include "runtime/api/Handles.h"
+#include "runtime/plan/Check.h"
+
+namespace fb = ::mt::plan;
+
+using mtrun::count;
+using mtrun::guarded;
+using mtrun::Plan;
+using mtrun::Status;
+
+namespace {
+
+const fb::Program *find(const mtrun_plan *plan, const char *program) {
+  return plan && program ? plan->plan->program(program) : nullptr;
+}
+
+Status wrap(Status status, std::unique_ptr<Plan> loaded, mtrun_plan **plan) {
+  *plan = nullptr;
+  if (status.ok())
+    *plan = new mtrun_plan{std::move(loaded)};
+  return status;
+}
+
+Status outOfRange(const char *what, int32_t count, int32_t index) {
+  return {MT_INVALID, std::string("expected ") + what + " below " + std::to_string(count) + ", found " + std::to_string(index)};
+}
+
+} // namespace
+
+mt_status *mtrun_plan_load(const char *path, mtrun_plan **plan) {
+  return guarded([&] {
+    std::unique_ptr<Plan> loaded;
+    Status status = Plan::load(path, loaded);
+    return wrap(std::move(status), std::move(loaded), plan);
+  });
+}
+
+mt_status *mtrun_plan_load_memory(const void *data, size_t size, mtrun_plan **plan) {
+  return guarded([&] {
+    std::unique_ptr<Plan> loaded;
+    Status status = Plan::loadMemory(data, size, loaded);
+    return wrap(std::move(status), std::move(loaded), plan);
+  });
+}
+
+void mtrun_plan_free(mtrun_plan *plan) { delete plan; }
+
+const char *mtrun_plan_model(const mtrun_plan *plan) {
+  const auto *model = plan->plan->tables().model();
+  return model ? model->c_str() : "";
+}
+
+int64_t mtrun_plan_batch(const mtrun_plan *plan) { return static_cast<int64_t>(plan->plan->batch()); }
+
+int32_t mtrun_plan_replicas(const mtrun_plan *plan) { return static_cast<int32_t>(plan->plan->replicas()); }
+
+int mtrun_plan_has_program(const mtrun_plan *plan, const char *program) { return find(plan, program) != nullptr; }
+
+int32_t mtrun_plan_signature_count(const mtrun_plan *plan, const char *program) {
+  const fb::Program *found = find(plan, program);
+  return found ? static_cast<int32_t>(count(found->signature())) : 0;
+}
+
+mt_status *mtrun_plan_signature(const mtrun_plan *plan, const char *program, int32_t index, mtrun_tensor_info *info) {
+  return guarded([&]() -> Status {
+    int32_t entries = mtrun_plan_signature_count(plan, program);
+    if (index < 0 || index >= entries)
+      return outOfRange("a signature entry", entries, index);
+    const fb::SignatureEntry &entry = *find(plan, program)->signature()->Get(static_cast<uint32_t>(index));
+    *info = {};
+    info->name = entry.name()->c_str();
+    info->dtype = static_cast<mt_dtype>(entry.dtype());
+    info->rank = static_cast<int32_t>(entry.shape()->size());
+    info->shape = entry.shape()->data();
+    info->role = static_cast<mtrun_role>(entry.role());
+    info->optional = entry.optional();
+    return {};
+  });
+}
+
+int32_t mtrun_plan_metric_count(const mtrun_plan *plan, const char *program) {
+  const fb::Program *found = find(plan, program);
+  return found ? static_cast<int32_t>(count(found->metrics())) : 0;
+}
+
+const char *mtrun_plan_metric_name(const mtrun_plan *plan, const char *program, int32_t index) {
+  if (index < 0 || index >= mtrun_plan_metric_count(plan, program))
+    return nullptr;
+  return find(plan, program)->metrics()->Get(static_cast<uint32_t>(index))->name()->c_str();
+}
+
+int32_t mtrun_plan_variable_count(const mtrun_plan *plan) {
+  return static_cast<int32_t>(count(plan->plan->tables().variables()));
+}
+
+mt_status *mtrun_plan_variable(const mtrun_plan *plan, int32_t index, mtrun_tensor_info *info) {
+  return guarded([&]() -> Status {
+    int32_t variables = mtrun_plan_variable_count(plan);
+    if (index < 0 || index >= variables)
+      return outOfRange("a variable", variables, index);
+    const fb::Variable &variable = *plan->plan->tables().variables()->Get(static_cast<uint32_t>(index));
+    *info = {};
+    info->name = variable.name()->c_str();
+    info->dtype = static_cast<mt_dtype>(variable.dtype());
+    info->rank = static_cast<int32_t>(count(variable.shape()));
+    info->shape = variable.shape() ? variable.shape()->data() : nullptr;
+    info->kind = static_cast<int>(variable.kind());
+    return {};
+  });
+}

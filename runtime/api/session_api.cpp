@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls of mtrun.h about sessions, but for files.
+#include "runtime/api/Handles.h"
+
+#include <cstring>
+
+using mtrun::guarded;
+using mtrun::Session;
+using mtrun::Status;
+
+namespace {
+
+// Index of a variable whose size in bytes is `size`.
+Status findVariable(const Session &session, const char *name, size_t size, uint32_t &index) {
+  if (Status status = session.findVariable(name ? name : "", index); !status.ok())
+    return status;
+  if (size_t expected = session.variable(index).size(); size != expected)
+    return {MT_INVALID, "variable " + std::string(name) + ": expected " + std::to_string(expected) + " bytes, found " +
+                            std::to_string(size)};
+  return {};
+}
+
+} // namespace
+
+mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *options, mtrun_session **session) {
+  return guarded([&]() -> Status {
+    *session = nullptr;
+    std::unique_ptr<Session> created;
+    if (Status status = Session::create(*plan->plan, options, created); !status.ok())
+      return status;
+    *session = new mtrun_session{plan, std::move(created)};
+    return {};
+  });
+}
+
+void mtrun_session_free(mtrun_session *session) { delete session; }
+
+mt_status *mtrun_session_init(mtrun_session *session, int64_t seed) {
+  return guarded([&] { return session->session->init(seed); });
+}
+
+mt_status *mtrun_train_step(mtrun_session *session, const void *const *tensors, int64_t n, mtrun_results *results) {
+  return guarded([&] { return session->session->run("train_step", tensors, n, results); });
+}
+
+mt_status *mtrun_eval_step(mtrun_session *session, const void *const *tensors, int64_t n, mtrun_results *results) {
+  return guarded([&] { return session->session->run("eval_step", tensors, n, results); });
+}
+
+mt_status *mtrun_predict(mtrun_session *session, void *const *tensors, int64_t n) {
+  return guarded([&] { return session->session->run("predict", tensors, n, nullptr); });
+}
+
+mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *data, size_t size) {
+  return guarded([&]() -> Status {
+    uint32_t index;
+    if (Status status = findVariable(*session->session, name, size, index); !status.ok())
+      return status;
+    std::memcpy(data, session->session->variable(index).data(), size);
+    return {};
+  });
+}
+
+mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const void *data, size_t size) {
+  return guarded([&]() -> Status {
+    uint32_t index;
+    if (Status status = findVariable(*session->session, name, size, index); !status.ok())
+      return status;
+    session->session->setVariable(index, {static_cast<const std::byte *>(data), size});
+    return {};
+  });
+}
+
+void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info) { *info = session->session->info(); }
+
+int32_t mtrun_session_leaves(const mtrun_session *session, int32_t device) { return session->session->leaves(device); }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program resolved to pointers, for every device of a group: all that a step needs but the caller's tensors and the number
+// of samples. Made once a session (runtime/session/Bind.cpp), so that the step loop only walks arrays.
+#pragma once
+
+#include "runtime/abi/kernel.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace mtrun {
+
+enum class Wait : uint8_t { None, Device, All };
+
+struct BoundSegment {
+  void *const *buffers; // into DeviceProgram::pointers
+  int64_t count;        // elements
+  int64_t tiles;        // Map only
+};
+
+struct BoundStep {
+  mt_kernel_fn kernel; // null: an all-reduce
+  const BoundSegment *segments;
+  uint32_t segmentCount;
+  uint32_t allReduce; // index into BoundProgram::allReduces
+  int64_t rowsPerTile;
+  int64_t innerTiles;
+  int64_t mapTiles; // of all segments
+  Wait wait;
+  bool map;
+  bool usesRows;
+  bool share;
+};
+
+// A pointer that changes with the caller's tensors: tensors[entry] + firstRow * rowBytes.
+struct SignaturePatch {
+  void **slot;
+  uint32_t entry;
+  uint64_t rowBytes;
+};
+
+struct alignas(64) DeviceProgram {
+  mt_kernel_params params = {}; // of the step that runs
+  int64_t firstRow = 0;
+  int64_t maxRows = 0; // leaves * leaf_rows
+  std::vector<BoundStep> steps;
+  std::vector<BoundSegment> segments;
+  std::vector<void *> pointers;
+  std::vector<SignaturePatch> patches;
+};
+
+// One all-reduce: a root and a place for the result, a device each. With shared variables all results are the same place.
+struct BoundAllReduce {
+  int64_t elements; // F32
+  std::vector<float *> roots;
+  std::vector<float *> results;
+};
+
+// node(left) becomes node(left) + node(right); nodes are named by their leftmost device.
+struct TreeSum {
+  int left, right;
+};
+
+// How to add two roots, and in which order where the first m devices have valid rows: the tree over replicas, cut at the
+// devices' subtrees, without its empty part.
+struct ReduceTree {
+  mt_kernel_fn sum = nullptr; // the plan's sum_kernel
+  int64_t elementsPerTile = 1;
+  std::vector<std::vector<TreeSum>> sums; // sums[m]; the last one of each gives the result; empty for m <= 1
+};
+
+struct BoundProgram {
+  std::vector<DeviceProgram> devices;
+  std::vector<BoundAllReduce> allReduces;
+  const ReduceTree *tree = nullptr;
+  std::vector<float *> staging; // with private variables: a device's copies of its peers' chunks
+};
+
+struct StepArguments {
+  const void *const *tensors; // signature order; outputs are written
+  int64_t n;                  // valid samples
+  uint64_t seed;
+};
+
+} // namespace mtrun

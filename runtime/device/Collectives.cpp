@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/Collectives.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mtrun {
+namespace {
+
+// Chunks begin at whole cache lines.
+constexpr int64_t chunkElements = 16;
+// Elements that go through the whole tree before the next ones do: small enough for the first cache level.
+constexpr int64_t blockElements = 2048;
+
+int64_t chunkBegin(int64_t elements, int index, int chunks) {
+  return index == chunks ? elements : elements * index / chunks / chunkElements * chunkElements;
+}
+
+// Appends the sums of the subtree that starts at leaf `first`; returns its leftmost device.
+int appendSums(const std::vector<int> &leaves, const std::vector<int> &firstLeaf, int active, int first, int size,
+               std::vector<TreeSum> &sums) {
+  auto at = std::lower_bound(firstLeaf.begin(), firstLeaf.end(), first);
+  int device = static_cast<int>(at - firstLeaf.begin());
+  if (leaves[device] == size)
+    return device;
+  appendSums(leaves, firstLeaf, active, first, size / 2, sums);
+  auto right = std::lower_bound(firstLeaf.begin(), firstLeaf.end(), first + size / 2) - firstLeaf.begin();
+  if (right < active) {
+    appendSums(leaves, firstLeaf, active, first + size / 2, size / 2, sums);
+    sums.push_back({device, static_cast<int>(right)});
+  }
+  return device;
+}
+
+void add(const ReduceTree &tree, const float *a, const float *b, float *out, int64_t elements, int64_t tileBegin,
+         int64_t tileEnd) {
+  mt_kernel_params params = {};
+  params.count = elements;
+  void *buffers[] = {const_cast<float *>(a), const_cast<float *>(b), out};
+  tree.sum(&params, buffers, tileBegin, tileEnd);
+}
+
+} // namespace
+
+std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &leaves) {
+  std::vector<int> firstLeaf;
+  int replicas = 0;
+  for (int count : leaves) {
+    firstLeaf.push_back(replicas);
+    replicas += count;
+  }
+  std::vector<std::vector<TreeSum>> result(leaves.size() + 1);
+  for (size_t active = 2; active <= leaves.size(); ++active)
+    appendSums(leaves, firstLeaf, static_cast<int>(active), 0, replicas, result[active]);
+  return result;
+}
+
+void sumRoots(const BoundProgram &program, uint32_t index, int active, int worker, int workers) {
+  const ReduceTree &tree = *program.tree;
+  const BoundAllReduce &reduce = program.allReduces[index];
+  float *result = reduce.results[0];
+  int64_t tiles = (reduce.elements + tree.elementsPerTile - 1) / tree.elementsPerTile;
+  int64_t begin = tiles * worker / workers, end = tiles * (worker + 1) / workers;
+  if (begin == end)
+    return;
+  const std::vector<TreeSum> &sums = tree.sums[active];
+  if (sums.empty()) {
+    int64_t first = begin * tree.elementsPerTile;
+    int64_t last = std::min(end * tree.elementsPerTile, reduce.elements);
+    std::memcpy(result + first, reduce.roots[0] + first, static_cast<size_t>(last - first) * sizeof(float));
+    return;
+  }
+  int64_t tilesPerBlock = std::max<int64_t>(1, blockElements / tree.elementsPerTile);
+  for (int64_t block = begin; block < end; block += tilesPerBlock)
+    for (const TreeSum &sum : sums)
+      add(tree, reduce.roots[sum.left], reduce.roots[sum.right], &sum == &sums.back() ? result : reduce.roots[sum.left],
+          reduce.elements, block, std::min(block + tilesPerBlock, end));
+}
+
+uint64_t LocalCollectives::stagingElements(uint64_t elements, int devices) {
+  uint64_t chunk = elements / static_cast<uint64_t>(devices) + 2 * chunkElements;
+  return chunk * static_cast<uint64_t>(devices);
+}
+
+uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index, int active, const Worker &worker) {
+  const ReduceTree &tree = *program.tree;
+  const BoundAllReduce &reduce = program.allReduces[index];
+  int devices = team_.devices();
+  uint64_t received = 0;
+  team_.waitForAll(); // roots are complete
+
+  // This worker's part of the device's chunk.
+  int64_t chunk = chunkBegin(reduce.elements, worker.device, devices);
+  int64_t chunkSize = chunkBegin(reduce.elements, worker.device + 1, devices) - chunk;
+  int64_t first = chunkBegin(chunkSize, worker.thread, team_.threads());
+  int64_t size = chunkBegin(chunkSize, worker.thread + 1, team_.threads()) - first;
+  if (size > 0) {
+    size_t bytes = static_cast<size_t>(size) * sizeof(float);
+    int64_t stride = static_cast<int64_t>(stagingElements(static_cast<uint64_t>(reduce.elements), devices)) / devices;
+    auto node = [&](int device) {
+      return device == worker.device ? reduce.roots[device] + chunk + first
+                                     : program.staging[worker.device] + stride * device + first;
+    };
+    for (int peer = 0; peer < active; ++peer) {
+      if (peer == worker.device)
+        continue;
+      std::memcpy(node(peer), reduce.roots[peer] + chunk + first, bytes);
+      received += bytes;
+      if (static_cast<int>(index) == corruptCollective_ && peer == corruptDevice_ && worker.thread == team_.threads() - 1)
+        reinterpret_cast<unsigned char *>(node(peer))[3] ^= 0x40; // the exponent's highest bit: no rounding hides it
+    }
+    float *result = reduce.results[worker.device] + chunk + first;
+    const std::vector<TreeSum> &sums = tree.sums[active];
+    int64_t tiles = (size + tree.elementsPerTile - 1) / tree.elementsPerTile;
+    for (const TreeSum &sum : sums)
+      add(tree, node(sum.left), node(sum.right), &sum == &sums.back() ? result : node(sum.left), size, 0, tiles);
+    if (sums.empty())
+      std::memcpy(result, node(0), bytes);
+  }
+  team_.waitForAll(); // every chunk of the result is complete where it was summed
+
+  for (int peer = 0; peer < devices; ++peer) {
+    if (peer == worker.device)
+      continue;
+    int64_t begin = chunkBegin(reduce.elements, peer, devices);
+    int64_t length = chunkBegin(reduce.elements, peer + 1, devices) - begin;
+    int64_t part = begin + chunkBegin(length, worker.thread, team_.threads());
+    int64_t partEnd = begin + chunkBegin(length, worker.thread + 1, team_.threads());
+    size_t bytes = static_cast<size_t>(partEnd - part) * sizeof(float);
+    std::memcpy(reduce.results[worker.device] + part, reduce.results[peer] + part, bytes);
+    received += bytes;
+  }
+  team_.waitForAll(); // peers have read the roots and the results
+  return received;
+}
+
+} // namespace mtrun

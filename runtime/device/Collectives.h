@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Adding the roots of devices in tree order: in place where devices share memory, by messages where they do not.
+#pragma once
+
+#include "runtime/device/BoundProgram.h"
+#include "runtime/device/Team.h"
+
+namespace mtrun {
+
+// The tree over devices, cut from the tree over replicas: device d hosts `leaves[d]` replicas, a power of two each, in order.
+// Entry m of the result is for m devices with valid rows.
+std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &leaves);
+
+// Worker `index` of `workers` adds its share of the roots of the first `active` devices into the shared result. Inner nodes are
+// stored over left roots. Needs a barrier before, and one before anybody reads the result.
+void sumRoots(const BoundProgram &program, uint32_t allReduce, int active, int index, int workers);
+
+// Devices of one process that exchange roots by copies alone, as devices apart would: each owns a chunk, receives its peers' roots
+// of it, adds, then receives the other chunks of the result.
+class LocalCollectives {
+public:
+  explicit LocalCollectives(Team &team) : team_(team) {}
+
+  // Called by all workers, after their roots are complete. Returns the bytes that this worker received. The result is complete
+  // and the roots are free on return.
+  uint64_t allReduce(const BoundProgram &program, uint32_t allReduce, int active, const Worker &worker);
+
+  // Floats of staging that a device needs for an all-reduce of `elements`.
+  static uint64_t stagingElements(uint64_t elements, int devices);
+
+  // Peers of `device` receive its roots of all-reduce `collective` with one bit flipped in each chunk. -1: none.
+  void corruptRoot(int collective, int device) {
+    corruptCollective_ = collective;
+    corruptDevice_ = device;
+  }
+
+private:
+  Team &team_;
+  int corruptCollective_ = -1;
+  int corruptDevice_ = -1;
+};
+
+} // namespace mtrun

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kinds of device there are: each a TeamGroup with its own idea of code.
+#include "runtime/device/CodeObject.h"
+#include "runtime/device/CpuFeatures.h"
+#include "runtime/device/TeamGroup.h"
+#include "runtime/plan/Check.h"
+
+namespace mtrun {
+namespace {
+
+// Runs the plan's machine code.
+class CpuGroup : public TeamGroup {
+public:
+  const char *kind() const override { return "cpu"; }
+
+  Status loadCode(const Plan &plan, const char *target) override {
+    uint32_t index;
+    if (Status status = chooseTarget(plan, target, cpuHasFeature, index); !status.ok())
+      return status;
+    const mt::plan::Target &chosen = *plan.tables().targets()->Get(index);
+    target_ = chosen.name()->c_str();
+    if (Status status = code_.load(plan.section(chosen.section()), chosen.name()->str()); !status.ok())
+      return status;
+    for (uint32_t i = 0; i < count(plan.tables().kernels()); ++i) {
+      const mt::plan::Kernel &kernel = *plan.tables().kernels()->Get(i);
+      kernels_.push_back(code_.find(kernel.name()->c_str()));
+      if (!kernels_.back())
+        return {MT_CORRUPT, std::string("target ") + target_ + ": expected a function " + kernel.name()->str() +
+                                " in its code, found none"};
+    }
+    return {};
+  }
+
+  const char *target() const override { return target_; }
+  mt_kernel_fn kernel(uint32_t index) const override { return kernels_[index]; }
+
+private:
+  const char *target_ = "";
+  CodeObject code_;
+  std::vector<mt_kernel_fn> kernels_;
+};
+
+// Runs nothing: launches are counted, waits and copies happen. What is left is the runtime's own work.
+class NullGroup : public TeamGroup {
+public:
+  const char *kind() const override { return "null"; }
+  uint64_t availableMemory() const override { return UINT64_MAX; } // pages that nobody touches cost none
+  Status loadCode(const Plan &plan, const char *target) override {
+    target_ = "null";
+    return {};
+  }
+  const char *target() const override { return target_; }
+  mt_kernel_fn kernel(uint32_t index) const override {
+    return [](const mt_kernel_params *, void *const *, int64_t, int64_t) {};
+  }
+  void fill(int device, void *memory, uint8_t byte, uint64_t bytes) override {}
+
+private:
+  const char *target_ = "";
+};
+
+template <typename Group> Status start(const GroupOptions &options, std::unique_ptr<DeviceGroup> &group) {
+  auto started = std::make_unique<Group>();
+  if (Status status = started->start(options); !status.ok())
+    return status;
+  group = std::move(started);
+  return {};
+}
+
+} // namespace
+
+Status makeDeviceGroup(const std::string &kind, const GroupOptions &options, std::unique_ptr<DeviceGroup> &group) {
+  if (kind == "cpu")
+    return start<CpuGroup>(options, group);
+  if (kind == "null")
+    return start<NullGroup>(options, group);
+  return {MT_INVALID, "expected devices of kind cpu or null, found " + kind};
+}
+
+} // namespace mtrun

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/Team.h"
+
+#include <algorithm>
+#include <csignal>
+#include <pthread.h>
+#include <sched.h>
+#include <system_error>
+
+namespace mtrun {
+namespace {
+
+// How long a waiting thread burns its CPU: a few hand-overs' worth, less than a time slice.
+constexpr double spinMicroseconds = 50;
+
+#if defined(__x86_64__)
+constexpr unsigned defaultControl = 0x1f80; // MXCSR: all exceptions masked, round to nearest, denormals kept
+unsigned floatControl() { return __builtin_ia32_stmxcsr(); }
+void setFloatControl(unsigned control) { __builtin_ia32_ldmxcsr(control); }
+#elif defined(__aarch64__)
+constexpr unsigned long defaultControl = 0; // FPCR
+unsigned long floatControl() {
+  unsigned long control;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  return control;
+}
+void setFloatControl(unsigned long control) { asm volatile("msr fpcr, %0" ::"r"(control)); }
+#else
+#error "no floating-point control for this architecture"
+#endif
+
+// CPUs on which the calling thread may run, its present one first: that one is left to the caller.
+std::vector<int> allowedCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set))
+        cpus.push_back(cpu);
+  auto current = std::find(cpus.begin(), cpus.end(), sched_getcpu());
+  if (current != cpus.end())
+    std::rotate(cpus.begin(), current, cpus.end());
+  return cpus;
+}
+
+// Signals of the process are its own threads' business.
+class BlockedSignals {
+public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
+
+private:
+  sigset_t old_;
+};
+
+} // namespace
+
+Status Team::start(int devices, int threads, bool pin, bool spin,
+                   const std::function<void(int, const std::string &)> &log) {
+  devices_ = devices;
+  threads_ = threads;
+  std::vector<int> cpus = allowedCpus();
+  bool crowded = static_cast<size_t>(size()) > cpus.size();
+  uint32_t spins = spin && !crowded && size() > 1 ? pausesFor(spinMicroseconds) : 0;
+  deviceBarriers_ = std::make_unique<Barrier[]>(static_cast<size_t>(devices));
+  for (int d = 0; d < devices; ++d)
+    deviceBarriers_[d].reset(static_cast<uint32_t>(threads), spins);
+  all_.reset(static_cast<uint32_t>(size()), spins);
+  start_.reset(static_cast<uint32_t>(size()), spins);
+
+  BlockedSignals blocked; // inherited by the new threads
+  workers_.reserve(static_cast<size_t>(size() - 1));
+  for (int i = 1; i < size(); ++i) {
+    try {
+      workers_.emplace_back(&Team::work, this, worker(i));
+    } catch (const std::system_error &error) {
+      // The threads that did start wait for their siblings: let them meet without those.
+      start_.reset(static_cast<uint32_t>(i), 0);
+      devices_ = 1, threads_ = i;
+      return {MT_DEVICE, "expected " + std::to_string(devices * threads) + " threads, the system started " +
+                             std::to_string(i) + ": " + error.what()};
+    }
+  }
+  if (pin && !crowded)
+    pinThreads(cpus, log);
+  return {};
+}
+
+void Team::pinThreads(const std::vector<int> &cpus, const std::function<void(int, const std::string &)> &log) {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpus[i + 1], &set);
+    int error = pthread_setaffinity_np(workers_[i].native_handle(), sizeof(set), &set);
+    if (error && log)
+      log(1, "cannot pin a thread to CPU " + std::to_string(cpus[i + 1]) + ": " +
+                 std::system_category().message(error));
+  }
+}
+
+Team::~Team() {
+  if (workers_.empty())
+    return;
+  job_ = nullptr;
+  start_.wait();
+  for (std::thread &thread : workers_)
+    thread.join();
+}
+
+void Team::work(Worker worker) {
+  setFloatControl(defaultControl);
+  for (;;) {
+    start_.wait();
+    if (!job_)
+      return;
+    job_(context_, worker);
+    all_.wait();
+  }
+}
+
+void Team::run(Job job, void *context) {
+  auto control = floatControl();
+  setFloatControl(defaultControl);
+  job_ = job;
+  context_ = context;
+  start_.wait();
+  job(context, worker(0));
+  all_.wait();
+  setFloatControl(control);
+}
+
+} // namespace mtrun

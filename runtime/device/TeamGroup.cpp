@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/TeamGroup.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace mtrun {
+namespace {
+
+// The integer on the line of `path` that starts with `key` (the whole file if empty); `otherwise` if there is none ("max").
+uint64_t readNumber(const char *path, const char *key, uint64_t otherwise) {
+  FILE *file = std::fopen(path, "re");
+  if (!file)
+    return otherwise;
+  char line[256];
+  uint64_t result = otherwise;
+  size_t length = std::strlen(key);
+  while (std::fgets(line, sizeof(line), file)) {
+    unsigned long long number;
+    if (std::strncmp(line, key, length) == 0 && std::sscanf(line + length, " %llu", &number) == 1) {
+      result = number;
+      break;
+    }
+  }
+  std::fclose(file);
+  return result;
+}
+
+struct Share {
+  int64_t begin, end;
+};
+
+// The part of [0, total) of worker `index` of `workers`. Totals stay below 2^40, workers below 2^11.
+Share shareOf(int64_t total, int index, int workers) {
+  return {total * index / workers, total * (index + 1) / workers};
+}
+
+// Runs tiles [begin, end) of a Map launch, whose numbers go through its segments one after the other.
+void runSegments(const BoundStep &step, mt_kernel_params &params, Share tiles) {
+  for (uint32_t s = 0; s < step.segmentCount && tiles.end > 0; ++s) {
+    const BoundSegment &segment = step.segments[s];
+    if (tiles.begin < segment.tiles) {
+      params.count = segment.count;
+      step.kernel(&params, segment.buffers, std::max<int64_t>(tiles.begin, 0), std::min(tiles.end, segment.tiles));
+    }
+    tiles.begin -= segment.tiles;
+    tiles.end -= segment.tiles;
+  }
+}
+
+} // namespace
+
+TeamGroup::~TeamGroup() {
+  for (auto [memory, bytes] : mappings_)
+    munmap(memory, bytes);
+}
+
+Status TeamGroup::start(const GroupOptions &options) {
+  shareVariables_ = !options.privateVariables;
+  counts_.resize(static_cast<size_t>(options.devices) * static_cast<size_t>(options.threads));
+  return team_.start(options.devices, options.threads, options.pin, options.spin, options.log);
+}
+
+uint64_t TeamGroup::availableMemory() const {
+  uint64_t available = readNumber("/proc/meminfo", "MemAvailable:", UINT64_MAX / 1024) * 1024;
+  uint64_t limit = readNumber("/sys/fs/cgroup/memory.max", "", UINT64_MAX);
+  uint64_t used = readNumber("/sys/fs/cgroup/memory.current", "", 0);
+  // Pages of files that a group has read count as used, yet give way.
+  uint64_t files = readNumber("/sys/fs/cgroup/memory.stat", "file ", 0);
+  used -= std::min(used, files);
+  return std::min(available, limit - std::min(limit, used));
+}
+
+Status TeamGroup::allocate(int device, uint64_t bytes, void **memory) {
+  size_t size = std::max<size_t>(bytes, 64);
+  void *mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED)
+    return {MT_NO_MEMORY, "expected " + std::to_string(bytes) + " bytes for device " + std::to_string(device) +
+                              ", the system has less"};
+  mappings_.emplace_back(mapping, size);
+  *memory = mapping;
+  return {};
+}
+
+void TeamGroup::fill(int device, void *memory, uint8_t byte, uint64_t bytes) {
+  struct Fill {
+    int device, threads;
+    char *memory;
+    uint8_t byte;
+    int64_t bytes;
+  } fill{device, team_.threads(), static_cast<char *>(memory), byte, static_cast<int64_t>(bytes)};
+  team_.run(
+      [](void *context, const Worker &worker) {
+        auto &fill = *static_cast<Fill *>(context);
+        if (worker.device != fill.device)
+          return;
+        Share share = shareOf(fill.bytes, worker.thread, fill.threads);
+        std::memset(fill.memory + share.begin, fill.byte, static_cast<size_t>(share.end - share.begin));
+      },
+      &fill);
+}
+
+void TeamGroup::copyIn(int device, void *to, const void *from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+
+void TeamGroup::copyOut(int device, void *to, const void *from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+
+void TeamGroup::run(BoundProgram &program, const StepArguments &arguments) {
+  for (DeviceProgram &device : program.devices) {
+    device.params.rows = std::clamp<int64_t>(arguments.n - device.firstRow, 0, device.maxRows);
+    device.params.first_row = device.firstRow;
+    device.params.global_rows = arguments.n;
+    device.params.count = 0;
+    device.params.seed = arguments.seed;
+    for (const SignaturePatch &patch : device.patches)
+      // In integers: the first row of a device without rows may lie past the end of the caller's memory.
+      *patch.slot = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(arguments.tensors[patch.entry]) +
+                                             static_cast<uint64_t>(device.firstRow) * patch.rowBytes);
+  }
+  struct Walk {
+    TeamGroup *group;
+    BoundProgram *program;
+    int64_t n;
+  } walk{this, &program, arguments.n};
+  team_.run(
+      [](void *context, const Worker &worker) {
+        auto &walk = *static_cast<Walk *>(context);
+        walk.group->walk(*walk.program, walk.n, worker);
+      },
+      &walk);
+}
+
+void TeamGroup::wait(Wait wait, const Worker &worker) {
+  if (wait == Wait::None)
+    return;
+  if (wait == Wait::All && shareVariables_)
+    team_.waitForAll();
+  else
+    team_.waitForDevice(worker.device);
+}
+
+void TeamGroup::launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker) {
+  bool together = step.share && shareVariables_;
+  int index = together ? worker.index : worker.thread;
+  int workers = together ? team_.size() : team_.threads();
+  counts_[worker.index].launches += index == 0;
+  int64_t tiles = step.map ? step.mapTiles
+                           : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) *
+                                 step.innerTiles;
+  Share share = shareOf(tiles, index, workers);
+  if (share.begin == share.end)
+    return;
+  if (step.map) {
+    runSegments(step, params, share);
+    params.count = 0;
+  } else {
+    step.kernel(&params, step.segments->buffers, share.begin, share.end);
+  }
+}
+
+void TeamGroup::walk(BoundProgram &program, int64_t n, const Worker &worker) {
+  DeviceProgram &device = program.devices[worker.device];
+  mt_kernel_params params = device.params; // `count` is this worker's own
+  int active = 0;                          // devices with valid rows: the first ones
+  for (const DeviceProgram &other : program.devices)
+    active += other.firstRow < n;
+  counts_[worker.index].received = 0;
+  for (const BoundStep &step : device.steps) {
+    wait(step.wait, worker);
+    if (step.kernel) {
+      if (!step.usesRows || params.rows > 0)
+        launch(step, params, worker);
+    } else if (shareVariables_) {
+      sumRoots(program, step.allReduce, active, worker.index, team_.size());
+    } else {
+      counts_[worker.index].received += collectives_.allReduce(program, step.allReduce, active, worker);
+    }
+  }
+}
+
+uint64_t TeamGroup::launches() const {
+  uint64_t sum = 0;
+  for (const Counts &counts : counts_)
+    sum += counts.launches;
+  return sum;
+}
+
+uint64_t TeamGroup::collectiveBytes() const {
+  uint64_t sum = 0;
+  for (const Counts &counts : counts_)
+    sum += counts.received;
+  return sum;
+}
+
+void TeamGroup::corruptRoot(int collective, int device) { collectives_.corruptRoot(collective, device); }
+
+} // namespace mtrun

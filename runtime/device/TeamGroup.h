@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the CPU device and the null device share: memory of this process and a team of threads that walks bound programs.
+#pragma once
+
+#include "runtime/device/Collectives.h"
+#include "runtime/device/DeviceGroup.h"
+#include "runtime/device/Team.h"
+
+#include <utility>
+#include <vector>
+
+namespace mtrun {
+
+class TeamGroup : public DeviceGroup {
+public:
+  ~TeamGroup() override;
+  Status start(const GroupOptions &options);
+
+  int devices() const override { return team_.devices(); }
+  int threads() const override { return team_.threads(); }
+  uint64_t availableMemory() const override;
+  Status allocate(int device, uint64_t bytes, void **memory) override;
+  void fill(int device, void *memory, uint8_t byte, uint64_t bytes) override;
+  void copyIn(int device, void *to, const void *from, uint64_t bytes) override;
+  void copyOut(int device, void *to, const void *from, uint64_t bytes) override;
+  void run(BoundProgram &program, const StepArguments &arguments) override;
+  uint64_t launches() const override;
+  uint64_t collectiveBytes() const override;
+  void corruptRoot(int collective, int device) override;
+
+private:
+  // What one worker counts, on a cache line of its own.
+  struct alignas(64) Counts {
+    uint64_t launches = 0;
+    uint64_t received = 0; // bytes of the last run
+  };
+
+  void walk(BoundProgram &program, int64_t n, const Worker &worker);
+  void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
+  void wait(Wait wait, const Worker &worker);
+
+  Team team_;
+  bool shareVariables_ = true;
+  LocalCollectives collectives_{team_};
+  std::vector<Counts> counts_; // a worker
+  std::vector<std::pair<void *, size_t>> mappings_;
+};
+
+} // namespace mtrun

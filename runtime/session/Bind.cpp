@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/Bind.h"
+
+#include "runtime/plan/Check.h"
+
+#include <algorithm>
+
+namespace mtrun {
+
+namespace fb = ::mt::plan;
+
+namespace {
+
+// Binds one program for one device. The plan is verified: indices and offsets are good.
+class Binder {
+public:
+  Binder(const Plan &plan, const fb::Program &program, const DeviceGroup &group, const DeviceLayout &layout,
+         const MemoryMap &memory, int device)
+      : plan_(plan), program_(program), group_(group), layout_(layout), memory_(memory), device_(device),
+        alone_(layout.leaves.size() == 1) {}
+
+  DeviceProgram bind() {
+    DeviceProgram result;
+    int64_t leafRows = static_cast<int64_t>(plan_.leafRows());
+    for (int d = 0; d < device_; ++d)
+      result.firstRow += layout_.leaves[d] * leafRows;
+    result.maxRows = layout_.leaves[device_] * leafRows;
+    reserve(result);
+    bool afterAllReduce = false;
+    uint32_t allReduces = 0;
+    for (uint32_t i = 0; i < count(program_.steps()); ++i) {
+      const fb::Step &step = *program_.steps()->Get(i);
+      if (step.kernel() >= 0)
+        result.steps.push_back(bindLaunch(result, step, afterAllReduce));
+      else if (!alone_)
+        result.steps.push_back(bindAllReduce(step, allReduces, afterAllReduce));
+      allReduces += step.kernel() < 0;
+      afterAllReduce = step.kernel() < 0;
+    }
+    return result;
+  }
+
+  std::byte *root(const fb::Step &step) const {
+    return memory_.arenas[device_] + step.root_offset()->Get(static_cast<uint32_t>(layout_.variants[device_]));
+  }
+
+  // Null for the caller's tensors, which are patched in at each step.
+  void *pointer(const fb::Buffer &buffer) const {
+    switch (buffer.space()) {
+    case fb::Space::Arena:
+      return memory_.arenas[device_] + buffer.offset()->Get(static_cast<uint32_t>(layout_.variants[device_]));
+    case fb::Space::Shared:
+      return sharedPointer(buffer);
+    case fb::Space::Variable:
+      return memory_.variables[device_] + plan_.tables().variables()->Get(buffer.index())->offset();
+    case fb::Space::Constant:
+      return const_cast<uint8_t *>(plan_.constants().data()) + buffer.offset()->Get(0);
+    case fb::Space::Signature:
+      return nullptr;
+    }
+    return nullptr;
+  }
+
+private:
+  // Pointers into these vectors are taken while they fill, so they must not move.
+  void reserve(DeviceProgram &result) const {
+    size_t segments = 0, pointers = 0;
+    for (uint32_t i = 0; i < count(program_.steps()); ++i) {
+      const auto *list = program_.steps()->Get(i)->segments();
+      segments += count(list);
+      for (uint32_t s = 0; s < count(list); ++s)
+        pointers += count(list->Get(s)->buffers());
+    }
+    result.steps.reserve(count(program_.steps()));
+    result.segments.reserve(segments);
+    result.pointers.reserve(pointers);
+  }
+
+  // A lone device's root is the result.
+  void *sharedPointer(const fb::Buffer &buffer) const {
+    uint64_t offset = buffer.offset()->Get(0);
+    if (alone_)
+      for (uint32_t i = 0; i < count(program_.steps()); ++i) {
+        const fb::Step &step = *program_.steps()->Get(i);
+        if (step.kernel() < 0 && offset >= step.result_offset() && offset - step.result_offset() < step.root_bytes())
+          return root(step) + (offset - step.result_offset());
+      }
+    return memory_.shared[device_] + offset;
+  }
+
+  BoundStep bindLaunch(DeviceProgram &result, const fb::Step &step, bool afterAllReduce) const {
+    const fb::Kernel &kernel = *plan_.tables().kernels()->Get(static_cast<uint32_t>(step.kernel()));
+    BoundStep bound = {};
+    bound.kernel = group_.kernel(static_cast<uint32_t>(step.kernel()));
+    bound.map = kernel.kind() == fb::KernelKind::Map;
+    bound.wait = afterAllReduce ? Wait::All : static_cast<Wait>(step.wait());
+    bound.usesRows = kernel.uses_rows();
+    bound.share = step.share();
+    bound.rowsPerTile = static_cast<int64_t>(kernel.rows_per_tile());
+    bound.innerTiles = static_cast<int64_t>(kernel.inner_tiles());
+    bound.segments = result.segments.data() + result.segments.size();
+    bound.segmentCount = count(step.segments());
+    for (uint32_t s = 0; s < bound.segmentCount; ++s) {
+      const fb::Segment &segment = *step.segments()->Get(s);
+      BoundSegment target = {};
+      target.buffers = result.pointers.data() + result.pointers.size();
+      target.count = static_cast<int64_t>(segment.count());
+      if (bound.map) {
+        int64_t perTile = static_cast<int64_t>(kernel.elements_per_tile());
+        target.tiles = (target.count + perTile - 1) / perTile;
+        bound.mapTiles += target.tiles;
+      }
+      for (uint32_t b = 0; b < count(segment.buffers()); ++b)
+        bindPointer(result, *program_.buffers()->Get(segment.buffers()->Get(b)));
+      result.segments.push_back(target);
+    }
+    return bound;
+  }
+
+  void bindPointer(DeviceProgram &result, const fb::Buffer &buffer) const {
+    result.pointers.push_back(pointer(buffer));
+    if (buffer.space() == fb::Space::Signature)
+      result.patches.push_back({&result.pointers.back(), buffer.index(), buffer.row_bytes()});
+  }
+
+  BoundStep bindAllReduce(const fb::Step &step, uint32_t index, bool afterAllReduce) const {
+    BoundStep bound = {};
+    bound.allReduce = index;
+    // An exchange between devices that own their variables brings its own barriers.
+    if (!layout_.privateVariables)
+      bound.wait = afterAllReduce ? static_cast<Wait>(step.wait()) : Wait::All;
+    return bound;
+  }
+
+  const Plan &plan_;
+  const fb::Program &program_;
+  const DeviceGroup &group_;
+  const DeviceLayout &layout_;
+  const MemoryMap &memory_;
+  int device_;
+  bool alone_;
+};
+
+} // namespace
+
+Executable bindProgram(const Plan &plan, const fb::Program &program, const DeviceGroup &group,
+                       const DeviceLayout &layout, const MemoryMap &memory) {
+  Executable result;
+  result.program = &program;
+  result.tensors.resize(count(program.signature()));
+  result.bound.tree = &layout.tree;
+  result.bound.staging = memory.staging;
+  std::vector<Binder> binders;
+  for (int d = 0; d < group.devices(); ++d) {
+    binders.emplace_back(plan, program, group, layout, memory, d);
+    result.bound.devices.push_back(binders.back().bind());
+  }
+  for (uint32_t i = 0; i < count(program.steps()); ++i) {
+    const fb::Step &step = *program.steps()->Get(i);
+    if (step.kernel() >= 0)
+      continue;
+    BoundAllReduce reduce;
+    reduce.elements = static_cast<int64_t>(step.root_bytes() / sizeof(float));
+    for (int d = 0; d < group.devices(); ++d) {
+      reduce.roots.push_back(reinterpret_cast<float *>(binders[d].root(step)));
+      reduce.results.push_back(reinterpret_cast<float *>(memory.shared[d] + step.result_offset()));
+    }
+    result.bound.allReduces.push_back(std::move(reduce));
+  }
+  for (uint32_t i = 0; i < count(program.metrics()); ++i) {
+    const fb::Metric &metric = *program.metrics()->Get(i);
+    auto address = [&](uint32_t buffer) {
+      return static_cast<const float *>(binders[0].pointer(*program.buffers()->Get(buffer)));
+    };
+    result.metricValues.push_back(address(metric.value()));
+    result.metricWeights.push_back(address(metric.weight()));
+  }
+  return result;
+}
+
+} // namespace mtrun

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a plan's tables to pointers: a program resolved for every device of a group.
+#pragma once
+
+#include "runtime/device/DeviceGroup.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace mtrun {
+
+// Where a session's memory lies, an entry a device. With shared variables all entries of `variables` and `shared` are equal.
+struct MemoryMap {
+  std::vector<std::byte *> variables;
+  std::vector<std::byte *> shared;
+  std::vector<std::byte *> arenas;
+  std::vector<float *> staging;
+};
+
+// Which replicas each device hosts, and how their roots are added.
+struct DeviceLayout {
+  std::vector<int> leaves;
+  std::vector<int> variants; // log2 of leaves
+  ReduceTree tree;
+  bool privateVariables = false;
+};
+
+// A program that is ready to run, and what the session reads after it.
+struct Executable {
+  const mt::plan::Program *program = nullptr;
+  BoundProgram bound;
+  std::vector<const float *> metricValues, metricWeights; // of the first device
+  std::vector<const void *> tensors;                      // room for a step's pointers, signature order
+};
+
+// `layout` must outlive the result.
+Executable bindProgram(const Plan &plan, const mt::plan::Program &program, const DeviceGroup &group,
+                       const DeviceLayout &layout, const MemoryMap &memory);
+
+} // namespace mtrun

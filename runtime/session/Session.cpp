@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/Session.h"
+
+#include "runtime/plan/Check.h"
+#include "runtime/session/Bind.h"
+#include "runtime/session/DeviceSpec.h"
+#include "runtime/session/Subtrees.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace mtrun {
+
+namespace fb = ::mt::plan;
+
+struct Session::State {
+  const Plan *plan = nullptr;
+  mtrun_options options = {};
+  DeviceSpec spec;
+  std::unique_ptr<DeviceGroup> group;
+  DeviceLayout layout;
+  MemoryMap memory;
+  std::vector<Executable> executables;
+  std::vector<std::byte> ones[6]; // for sample weights that the caller leaves out, by type
+  int64_t seed = 0;               // of the last init
+  uint64_t sharedBytes = 0;       // of one shared block
+  uint64_t peakBytes = 0;
+
+  void log(int level, const std::string &message) const {
+    if (options.log)
+      options.log(options.log_user, level, message.c_str());
+  }
+
+  Status chooseDevices();
+  Status allocate();
+  Status allocateBlock(int device, uint64_t bytes, std::byte *&memory);
+  void makeOnes();
+  uint64_t arenaBytes(int device) const;
+  uint64_t stagingElements() const;
+  uint64_t usedSharedBytes() const;
+  Executable *find(std::string_view program);
+};
+
+Status Session::State::chooseDevices() {
+  if (Status status = parseDeviceSpec(options.devices ? options.devices : "cpu:1", spec); !status.ok())
+    return status;
+  uint32_t devices = static_cast<uint32_t>(spec.devices);
+  if (devices > plan->replicas())
+    return {MT_INVALID, "expected at most " + std::to_string(plan->replicas()) + " devices for a plan of " +
+                            std::to_string(plan->replicas()) + " replicas, found " + std::to_string(devices) +
+                            "; recompile it with: mtc compile MODEL --replicas " +
+                            std::to_string(std::bit_ceil(devices))};
+  layout.privateVariables = options.private_variables != 0;
+  layout.leaves = splitLeaves(static_cast<int>(plan->replicas()), spec.devices);
+  for (int leaves : layout.leaves)
+    layout.variants.push_back(std::countr_zero(static_cast<unsigned>(leaves)));
+
+  GroupOptions groupOptions;
+  groupOptions.devices = spec.devices;
+  groupOptions.threads = spec.threads;
+  groupOptions.privateVariables = layout.privateVariables;
+  groupOptions.pin = !options.no_pin;
+  groupOptions.spin = !options.no_spin;
+  groupOptions.log = [this](int level, const std::string &message) { log(level, message); };
+  if (Status status = makeDeviceGroup(spec.kind, groupOptions, group); !status.ok())
+    return status;
+  if (Status status = group->loadCode(*plan, options.cpu); !status.ok())
+    return status;
+
+  layout.tree.sums = treeSums(layout.leaves);
+  if (plan->tables().sum_kernel() < count(plan->tables().kernels())) {
+    layout.tree.sum = group->kernel(plan->tables().sum_kernel());
+    layout.tree.elementsPerTile = std::max<int64_t>(
+        1, static_cast<int64_t>(plan->tables().kernels()->Get(plan->tables().sum_kernel())->elements_per_tile()));
+  }
+  return {};
+}
+
+uint64_t Session::State::arenaBytes(int device) const {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < count(plan->tables().programs()); ++i)
+    bytes = std::max(bytes, plan->tables()
+                                .programs()
+                                ->Get(i)
+                                ->variants()
+                                ->Get(static_cast<uint32_t>(layout.variants[device]))
+                                ->arena_bytes());
+  return bytes;
+}
+
+// Floats of staging a device; none where devices share variables.
+uint64_t Session::State::stagingElements() const {
+  uint64_t elements = 0;
+  if (!layout.privateVariables || spec.devices == 1)
+    return 0;
+  for (uint32_t i = 0; i < count(plan->tables().programs()); ++i) {
+    const auto *steps = plan->tables().programs()->Get(i)->steps();
+    for (uint32_t s = 0; s < count(steps); ++s)
+      if (steps->Get(s)->kernel() < 0)
+        elements = std::max(elements, LocalCollectives::stagingElements(steps->Get(s)->root_bytes() / sizeof(float),
+                                                                        spec.devices));
+  }
+  return elements;
+}
+
+// Of the shared block, what is ever touched: a lone device keeps results of all-reduces where their roots are.
+uint64_t Session::State::usedSharedBytes() const {
+  if (spec.devices > 1)
+    return sharedBytes;
+  uint64_t used = 0;
+  for (uint32_t i = 0; i < count(plan->tables().programs()); ++i) {
+    const fb::Program &program = *plan->tables().programs()->Get(i);
+    uint64_t bytes = program.shared_bytes();
+    for (uint32_t s = 0; s < count(program.steps()); ++s)
+      if (program.steps()->Get(s)->kernel() < 0)
+        bytes -= std::min(bytes, program.steps()->Get(s)->root_bytes());
+    used = std::max(used, bytes);
+  }
+  return used;
+}
+
+Status Session::State::allocateBlock(int device, uint64_t bytes, std::byte *&memory) {
+  void *block = nullptr;
+  Status status = group->allocate(device, bytes, &block);
+  memory = static_cast<std::byte *>(block);
+  return status;
+}
+
+Status Session::State::allocate() {
+  uint64_t variablesBytes = plan->tables().variables_bytes();
+  for (uint32_t i = 0; i < count(plan->tables().programs()); ++i)
+    sharedBytes = std::max(sharedBytes, plan->tables().programs()->Get(i)->shared_bytes());
+  uint64_t staging = stagingElements() * sizeof(float);
+  uint64_t copies = layout.privateVariables ? static_cast<uint64_t>(spec.devices) : 1;
+  // No sum below wraps: at most 2^10 devices with blocks of at most 2^46 bytes.
+  peakBytes = copies * (variablesBytes + usedSharedBytes()) + static_cast<uint64_t>(spec.devices) * staging;
+  for (int d = 0; d < spec.devices; ++d)
+    peakBytes += arenaBytes(d);
+  if (uint64_t available = group->availableMemory(); peakBytes > available)
+    return {MT_NO_MEMORY, "expected " + std::to_string(peakBytes) + " bytes of memory for variables, shared buffers and arenas of " +
+                              std::to_string(spec.devices) + " devices, found " + std::to_string(available) + " available"};
+
+  for (auto *list : {&memory.variables, &memory.shared, &memory.arenas})
+    list->resize(static_cast<size_t>(spec.devices));
+  memory.staging.resize(static_cast<size_t>(spec.devices));
+  for (int d = 0; d < spec.devices; ++d) {
+    bool own = d == 0 || layout.privateVariables;
+    if (!own) {
+      memory.variables[d] = memory.variables[0];
+      memory.shared[d] = memory.shared[0];
+    } else {
+      if (Status status = allocateBlock(d, variablesBytes, memory.variables[d]); !status.ok())
+        return status;
+      if (Status status = allocateBlock(d, sharedBytes, memory.shared[d]); !status.ok())
+        return status;
+      group->fill(d, memory.variables[d], 0, variablesBytes);
+      if (spec.devices > 1)
+        group->fill(d, memory.shared[d], 0, sharedBytes);
+    }
+    if (Status status = allocateBlock(d, arenaBytes(d), memory.arenas[d]); !status.ok())
+      return status;
+    group->fill(d, memory.arenas[d], 0, arenaBytes(d));
+    std::byte *block = nullptr;
+    if (Status status = allocateBlock(d, staging, block); !status.ok())
+      return status;
+    memory.staging[d] = reinterpret_cast<float *>(block);
+  }
+  return {};
+}
+
+// Fills room for one batch with ones of each type that an optional sample weight has.
+void Session::State::makeOnes() {
+  for (const Executable &executable : executables)
+    for (uint32_t i = 0; i < count(executable.program->signature()); ++i) {
+      const fb::SignatureEntry &entry = *executable.program->signature()->Get(i);
+      auto &bytes = ones[static_cast<size_t>(entry.dtype())];
+      size_t size = entry.row_bytes() * plan->batch();
+      if (!entry.optional() || bytes.size() >= size)
+        continue;
+      bytes.resize(size);
+      auto fill = [&](auto one) {
+        for (size_t at = 0; at < size; at += sizeof(one))
+          std::memcpy(bytes.data() + at, &one, sizeof(one));
+      };
+      switch (entry.dtype()) {
+      case fb::DType::F32:
+        fill(1.0f);
+        break;
+      case fb::DType::F64:
+        fill(1.0);
+        break;
+      case fb::DType::I32:
+        fill(int32_t{1});
+        break;
+      case fb::DType::I64:
+        fill(int64_t{1});
+        break;
+      case fb::DType::Bool:
+      case fb::DType::U8:
+        fill(uint8_t{1});
+        break;
+      }
+    }
+}
+
+Executable *Session::State::find(std::string_view program) {
+  for (Executable &executable : executables)
+    if (executable.program->name()->string_view() == program)
+      return &executable;
+  return nullptr;
+}
+
+Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Session::~Session() = default;
+
+Status Session::create(const Plan &plan, const mtrun_options *options, std::unique_ptr<Session> &session) {
+  auto state = std::make_unique<State>();
+  state->plan = &plan;
+  if (options)
+    state->options = *options;
+  if (Status status = state->chooseDevices(); !status.ok())
+    return status;
+  if (Status status = state->allocate(); !status.ok())
+    return status;
+  for (uint32_t i = 0; i < count(plan.tables().programs()); ++i)
+    state->executables.push_back(
+        bindProgram(plan, *plan.tables().programs()->Get(i), *state->group, state->layout, state->memory));
+  state->makeOnes();
+  state->options.devices = state->options.cpu = nullptr; // the caller's strings may go
+  std::unique_ptr<Session> created(new Session(std::move(state)));
+  if (Status status = created->init(0); !status.ok())
+    return status;
+  created->log(0, std::string("running on ") + created->state_->group->kind() + ":" +
+                      std::to_string(created->state_->spec.devices) + "x" +
+                      std::to_string(created->state_->spec.threads) + ", target " + created->state_->group->target());
+  session = std::move(created);
+  return {};
+}
+
+const Plan &Session::plan() const { return *state_->plan; }
+
+Status Session::init(int64_t seed) {
+  if (seed == 0)
+    seed = state_->options.seed ? state_->options.seed : static_cast<int64_t>(state_->plan->tables().seed());
+  state_->seed = seed;
+  if (Executable *executable = state_->find("init"))
+    state_->group->run(executable->bound,
+                       {nullptr, static_cast<int64_t>(state_->plan->batch()), static_cast<uint64_t>(seed)});
+  return {};
+}
+
+Status Session::run(std::string_view program, const void *const *tensors, int64_t n, mtrun_results *results) {
+  Executable *executable = state_->find(program);
+  if (!executable)
+    return {MT_INVALID, "the plan has no program " + std::string(program)};
+  if (n < 1 || static_cast<uint64_t>(n) > state_->plan->batch())
+    return {MT_INVALID, "expected 1 to " + std::to_string(state_->plan->batch()) + " samples, found " + std::to_string(n)};
+  const auto *signature = executable->program->signature();
+  for (uint32_t i = 0; i < count(signature); ++i) {
+    const void *tensor = tensors ? tensors[i] : nullptr;
+    const fb::SignatureEntry &entry = *signature->Get(i);
+    if (!tensor && entry.optional())
+      tensor = state_->ones[static_cast<size_t>(entry.dtype())].data();
+    if (!tensor)
+      return {MT_INVALID, "expected a pointer for " + entry.name()->str() + ", found null"};
+    executable->tensors[i] = tensor;
+  }
+  state_->group->run(executable->bound, {executable->tensors.data(), n, static_cast<uint64_t>(state_->seed)});
+  if (!results)
+    return {};
+  for (size_t i = 0; i < executable->metricValues.size(); ++i) {
+    if (results->values)
+      results->values[i] = *executable->metricValues[i];
+    if (results->weights)
+      results->weights[i] = *executable->metricWeights[i];
+  }
+  return {};
+}
+
+std::span<const std::byte> Session::variable(uint32_t index) const {
+  const fb::Variable &variable = *state_->plan->tables().variables()->Get(index);
+  return {state_->memory.variables[0] + variable.offset(), variable.size()};
+}
+
+void Session::setVariable(uint32_t index, std::span<const std::byte> bytes) {
+  const fb::Variable &variable = *state_->plan->tables().variables()->Get(index);
+  size_t copies = state_->layout.privateVariables ? state_->memory.variables.size() : 1;
+  for (size_t d = 0; d < copies; ++d)
+    state_->group->copyIn(static_cast<int>(d), state_->memory.variables[d] + variable.offset(), bytes.data(),
+                          variable.size());
+}
+
+Status Session::findVariable(std::string_view name, uint32_t &index) const {
+  int found = state_->plan->variable(name);
+  if (found >= 0) {
+    index = static_cast<uint32_t>(found);
+    return {};
+  }
+  std::string names;
+  const auto *variables = state_->plan->tables().variables();
+  for (uint32_t i = 0; i < count(variables); ++i)
+    names += (i ? ", " : "") + variables->Get(i)->name()->str();
+  return {MT_INVALID, "expected one of the plan's variables (" + names + "), found " + std::string(name)};
+}
+
+mtrun_session_info Session::info() const {
+  mtrun_session_info info = {};
+  info.devices = state_->spec.devices;
+  info.threads_per_device = state_->spec.threads;
+  info.variables_bytes = static_cast<int64_t>(state_->plan->tables().variables_bytes());
+  info.peak_bytes = static_cast<int64_t>(state_->peakBytes);
+  info.collective_bytes = static_cast<int64_t>(state_->group->collectiveBytes());
+  info.target = state_->group->target();
+  return info;
+}
+
+int32_t Session::leaves(int32_t device) const {
+  return device >= 0 && device < state_->spec.devices ? state_->layout.leaves[static_cast<size_t>(device)] : 0;
+}
+
+void Session::log(int level, const std::string &message) const { state_->log(level, message); }
+
+uint64_t Session::launches() const { return state_->group->launches(); }
+
+void Session::fillTemporaries(uint8_t byte) {
+  for (int d = 0; d < state_->spec.devices; ++d) {
+    state_->group->fill(d, state_->memory.arenas[d], byte, state_->arenaBytes(d));
+    if (d == 0 || state_->layout.privateVariables)
+      state_->group->fill(d, state_->memory.shared[d], byte, state_->sharedBytes);
+  }
+}
+
+void Session::corruptRoot(int collective, int device) { state_->group->corruptRoot(collective, device); }
+
+} // namespace mtrun
