@@ -25,7 +25,8 @@ Status wrap(Status status, std::unique_ptr<Plan> loaded, mtrun_plan **plan) {
 }
 
 Status outOfRange(const char *what, int32_t count, int32_t index) {
-  return {MT_INVALID, std::string("expected ") + what + " below " + std::to_string(count) + ", found " + std::to_string(index)};
+  return {MT_INVALID,
+          std::string("expected ") + what + " below " + std::to_string(count) + ", found " + std::to_string(index)};
 }
 
 } // namespace

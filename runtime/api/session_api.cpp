@@ -72,6 +72,10 @@ mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const vo
   });
 }
 
-void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info) { *info = session->session->info(); }
+void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info) {
+  *info = session->session->info();
+}
+
+const mtrun_plan *mtrun_session_plan(const mtrun_session *session) { return session->plan; }
 
 int32_t mtrun_session_leaves(const mtrun_session *session, int32_t device) { return session->session->leaves(device); }

@@ -33,7 +33,8 @@ void Barrier::waitForOthers() {
   uint32_t phase = phase_.load(std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_.load(std::memory_order_relaxed)) {
     arrived_.store(0, std::memory_order_relaxed);
-    // Sequentially consistent with a sleeper's count and its look at the phase: either it sees the new phase or it is seen here.
+    // Sequentially consistent with a sleeper's count and its look at the phase: either it sees the new phase or it is
+    // seen here.
     phase_.store(phase + 1, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) != 0)
       futexWakeAll(phase_);

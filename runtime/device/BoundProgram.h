@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program resolved to pointers, for every device of a group: all that a step needs but the caller's tensors and the number
-// of samples. Made once a session (runtime/session/Bind.cpp), so that the step loop only walks arrays.
+// A program resolved to pointers, for every device of a group: all that a step needs but the caller's tensors and the
+// number of samples. Made once a session (runtime/session/Bind.cpp), so that the step loop only walks arrays.
 #pragma once
 
 #include "runtime/abi/kernel.h"
@@ -50,7 +50,8 @@ struct alignas(64) DeviceProgram {
   std::vector<SignaturePatch> patches;
 };
 
-// One all-reduce: a root and a place for the result, a device each. With shared variables all results are the same place.
+// One all-reduce: a root and a place for the result, a device each. With shared variables all results are the same
+// place.
 struct BoundAllReduce {
   int64_t elements; // F32
   std::vector<float *> roots;
@@ -62,8 +63,8 @@ struct TreeSum {
   int left, right;
 };
 
-// How to add two roots, and in which order where the first m devices have valid rows: the tree over replicas, cut at the
-// devices' subtrees, without its empty part.
+// How to add two roots, and in which order where the first m devices have valid rows: the tree over replicas, cut at
+// the devices' subtrees, without its empty part.
 struct ReduceTree {
   mt_kernel_fn sum = nullptr; // the plan's sum_kernel
   int64_t elementsPerTile = 1;

@@ -73,7 +73,8 @@ CodeObject::~CodeObject() {
 Status CodeObject::load(std::span<const uint8_t> elf, const std::string &name) {
   Elf64_Ehdr header;
   if (elf.size() < sizeof(header))
-    return {MT_CORRUPT, "target " + name + ": expected a shared object, found " + std::to_string(elf.size()) + " bytes"};
+    return {MT_CORRUPT,
+            "target " + name + ": expected a shared object, found " + std::to_string(elf.size()) + " bytes"};
   std::memcpy(&header, elf.data(), sizeof(header));
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_type != ET_DYN)

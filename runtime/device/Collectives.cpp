@@ -106,7 +106,8 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
         continue;
       std::memcpy(node(peer), reduce.roots[peer] + chunk + first, bytes);
       received += bytes;
-      if (static_cast<int>(index) == corruptCollective_ && peer == corruptDevice_ && worker.thread == team_.threads() - 1)
+      if (static_cast<int>(index) == corruptCollective_ && peer == corruptDevice_ &&
+          worker.thread == team_.threads() - 1)
         reinterpret_cast<unsigned char *>(node(peer))[3] ^= 0x40; // the exponent's highest bit: no rounding hides it
     }
     float *result = reduce.results[worker.device] + chunk + first;

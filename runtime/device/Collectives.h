@@ -8,22 +8,22 @@
 
 namespace mtrun {
 
-// The tree over devices, cut from the tree over replicas: device d hosts `leaves[d]` replicas, a power of two each, in order.
-// Entry m of the result is for m devices with valid rows.
+// The tree over devices, cut from the tree over replicas: device d hosts `leaves[d]` replicas, a power of two each, in
+// order. Entry m of the result is for m devices with valid rows.
 std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &leaves);
 
-// Worker `index` of `workers` adds its share of the roots of the first `active` devices into the shared result. Inner nodes are
-// stored over left roots. Needs a barrier before, and one before anybody reads the result.
+// Worker `index` of `workers` adds its share of the roots of the first `active` devices into the shared result. Inner
+// nodes are stored over left roots. Needs a barrier before, and one before anybody reads the result.
 void sumRoots(const BoundProgram &program, uint32_t allReduce, int active, int index, int workers);
 
-// Devices of one process that exchange roots by copies alone, as devices apart would: each owns a chunk, receives its peers' roots
-// of it, adds, then receives the other chunks of the result.
+// Devices of one process that exchange roots by copies alone, as devices apart would: each owns a chunk, receives its
+// peers' roots of it, adds, then receives the other chunks of the result.
 class LocalCollectives {
 public:
   explicit LocalCollectives(Team &team) : team_(team) {}
 
-  // Called by all workers, after their roots are complete. Returns the bytes that this worker received. The result is complete
-  // and the roots are free on return.
+  // Called by all workers, after their roots are complete. Returns the bytes that this worker received. The result is
+  // complete and the roots are free on return.
   uint64_t allReduce(const BoundProgram &program, uint32_t allReduce, int active, const Worker &worker);
 
   // Floats of staging that a device needs for an all-reduce of `elements`.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The devices of one session: N equal devices of one kind, in this process. A back end is a class that passes the suite in
-// test/conformance. Calls come from one thread at a time. Memory is named by pointers that only the group may dereference:
-// whether the host can is the kind's business.
+// The devices of one session: N equal devices of one kind, in this process. A back end is a class that passes the suite
+// in test/conformance. Calls come from one thread at a time. Memory is named by pointers that only the group may
+// dereference: whether the host can is the kind's business.
 #pragma once
 
 #include "runtime/device/BoundProgram.h"
@@ -37,34 +37,34 @@ public:
   virtual uint64_t availableMemory() const = 0;
 
   // Loads the machine code of the target called `target`, or of the first that the device can run where it is null.
-  // Once, before kernel(). MT_INVALID: the plan has no such target. MT_DEVICE: this device cannot run it, naming what it lacks.
-  // MT_CORRUPT: the code does not load, or lacks a kernel. `plan` must outlive the group.
+  // Once, before kernel(). MT_INVALID: the plan has no such target. MT_DEVICE: this device cannot run it, naming what
+  // it lacks. MT_CORRUPT: the code does not load, or lacks a kernel. `plan` must outlive the group.
   virtual Status loadCode(const Plan &plan, const char *target) = 0;
   // Name of the loaded target, "" before; lives as long as the group.
   virtual const char *target() const = 0;
   // What a BoundStep launches for Plan.kernels[index].
   virtual mt_kernel_fn kernel(uint32_t index) const = 0;
 
-  // `bytes` of memory near `device`, 64-byte aligned, zero, freed with the group. Zero bytes give a valid pointer. MT_NO_MEMORY.
+  // `bytes` of memory near `device`, 64-byte aligned, zero, freed with the group. Zero bytes give a valid pointer.
+  // MT_NO_MEMORY.
   virtual Status allocate(int device, uint64_t bytes, void **memory) = 0;
   // Sets bytes, on `device`'s own threads, so that the pages come to lie near them.
   virtual void fill(int device, void *memory, uint8_t byte, uint64_t bytes) = 0;
   virtual void copyIn(int device, void *to, const void *from, uint64_t bytes) = 0;
   virtual void copyOut(int device, void *to, const void *from, uint64_t bytes) = 0;
 
-  // Runs all steps of `program` on all devices and returns when they have finished. Allocates nothing, takes no locks. On the
-  // calling thread only floating-point control registers change, and only until the return.
+  // Runs all steps of `program` on all devices and returns when they have finished. Allocates nothing, takes no locks.
+  // On the calling thread only floating-point control registers change, and only until the return.
   virtual void run(BoundProgram &program, const StepArguments &arguments) = 0;
 
   // Kernel launches so far. A launch whose tiles the devices share counts once, a skipped one not at all.
   virtual uint64_t launches() const = 0;
   // Bytes that devices received from one another in the last run.
   virtual uint64_t collectiveBytes() const = 0;
-  // For tests: from now on peers receive the roots of `device` in all-reduce `collective` damaged; -1 ends it. No effect where
-  // devices share variables, as nothing is sent.
+  // For tests: from now on peers receive the roots of `device` in all-reduce `collective` damaged; -1 ends it. No
+  // effect where devices share variables, as nothing is sent.
   virtual void corruptRoot(int collective, int device) = 0;
 };
-
 
 // A group of `kind` ("cpu", "null"), its threads started. MT_INVALID: no such kind. MT_DEVICE: a thread did not start.
 Status makeDeviceGroup(const std::string &kind, const GroupOptions &options, std::unique_ptr<DeviceGroup> &group);

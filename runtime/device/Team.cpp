@@ -98,8 +98,8 @@ void Team::pinThreads(const std::vector<int> &cpus, const std::function<void(int
     CPU_SET(cpus[i + 1], &set);
     int error = pthread_setaffinity_np(workers_[i].native_handle(), sizeof(set), &set);
     if (error && log)
-      log(1, "cannot pin a thread to CPU " + std::to_string(cpus[i + 1]) + ": " +
-                 std::system_category().message(error));
+      log(1,
+          "cannot pin a thread to CPU " + std::to_string(cpus[i + 1]) + ": " + std::system_category().message(error));
   }
 }
 

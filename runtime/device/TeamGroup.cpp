@@ -11,7 +11,8 @@
 namespace mtrun {
 namespace {
 
-// The integer on the line of `path` that starts with `key` (the whole file if empty); `otherwise` if there is none ("max").
+// The integer on the line of `path` that starts with `key` (the whole file if empty); `otherwise` if there is none
+// ("max").
 uint64_t readNumber(const char *path, const char *key, uint64_t otherwise) {
   FILE *file = std::fopen(path, "re");
   if (!file)
@@ -147,9 +148,9 @@ void TeamGroup::launch(const BoundStep &step, mt_kernel_params &params, const Wo
   int index = together ? worker.index : worker.thread;
   int workers = together ? team_.size() : team_.threads();
   counts_[worker.index].launches += index == 0;
-  int64_t tiles = step.map ? step.mapTiles
-                           : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) *
-                                 step.innerTiles;
+  int64_t tiles =
+      step.map ? step.mapTiles
+               : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) * step.innerTiles;
   Share share = shareOf(tiles, index, workers);
   if (share.begin == share.end)
     return;

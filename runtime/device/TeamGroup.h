@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the CPU device and the null device share: memory of this process and a team of threads that walks bound programs.
+// What the CPU device and the null device share: memory of this process and a team of threads that walks bound
+// programs.
 #pragma once
 
 #include "runtime/device/Collectives.h"

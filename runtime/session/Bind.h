@@ -11,7 +11,8 @@
 
 namespace mtrun {
 
-// Where a session's memory lies, an entry a device. With shared variables all entries of `variables` and `shared` are equal.
+// Where a session's memory lies, an entry a device. With shared variables all entries of `variables` and `shared` are
+// equal.
 struct MemoryMap {
   std::vector<std::byte *> variables;
   std::vector<std::byte *> shared;

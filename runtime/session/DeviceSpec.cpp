@@ -30,7 +30,8 @@ Status parseDeviceSpec(std::string_view text, DeviceSpec &spec) {
   if (!good)
     return {MT_INVALID, "expected devices as cpu, cpu:N, cpu:NxT or null:N, found " + std::string(text)};
   if (spec.devices > maxThreads || spec.threads > maxThreads / spec.devices)
-    return {MT_INVALID, "expected at most " + std::to_string(maxThreads) + " threads in all, found " + std::string(text)};
+    return {MT_INVALID,
+            "expected at most " + std::to_string(maxThreads) + " threads in all, found " + std::string(text)};
   spec.kind = kind;
   return {};
 }

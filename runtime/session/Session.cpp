@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Session.h"
 
+#include "runtime/device/Collectives.h"
 #include "runtime/plan/Check.h"
 #include "runtime/session/Bind.h"
 #include "runtime/session/DeviceSpec.h"
@@ -98,8 +99,8 @@ uint64_t Session::State::stagingElements() const {
     const auto *steps = plan->tables().programs()->Get(i)->steps();
     for (uint32_t s = 0; s < count(steps); ++s)
       if (steps->Get(s)->kernel() < 0)
-        elements = std::max(elements, LocalCollectives::stagingElements(steps->Get(s)->root_bytes() / sizeof(float),
-                                                                        spec.devices));
+        elements = std::max(
+            elements, LocalCollectives::stagingElements(steps->Get(s)->root_bytes() / sizeof(float), spec.devices));
   }
   return elements;
 }
@@ -138,8 +139,9 @@ Status Session::State::allocate() {
   for (int d = 0; d < spec.devices; ++d)
     peakBytes += arenaBytes(d);
   if (uint64_t available = group->availableMemory(); peakBytes > available)
-    return {MT_NO_MEMORY, "expected " + std::to_string(peakBytes) + " bytes of memory for variables, shared buffers and arenas of " +
-                              std::to_string(spec.devices) + " devices, found " + std::to_string(available) + " available"};
+    return {MT_NO_MEMORY,
+            "expected " + std::to_string(peakBytes) + " bytes of memory for variables, shared buffers and arenas of " +
+                std::to_string(spec.devices) + " devices, found " + std::to_string(available) + " available"};
 
   for (auto *list : {&memory.variables, &memory.shared, &memory.arenas})
     list->resize(static_cast<size_t>(spec.devices));
@@ -255,7 +257,8 @@ Status Session::run(std::string_view program, const void *const *tensors, int64_
   if (!executable)
     return {MT_INVALID, "the plan has no program " + std::string(program)};
   if (n < 1 || static_cast<uint64_t>(n) > state_->plan->batch())
-    return {MT_INVALID, "expected 1 to " + std::to_string(state_->plan->batch()) + " samples, found " + std::to_string(n)};
+    return {MT_INVALID,
+            "expected 1 to " + std::to_string(state_->plan->batch()) + " samples, found " + std::to_string(n)};
   const auto *signature = executable->program->signature();
   for (uint32_t i = 0; i < count(signature); ++i) {
     const void *tensor = tensors ? tensors[i] : nullptr;
@@ -312,6 +315,7 @@ mtrun_session_info Session::info() const {
   info.peak_bytes = static_cast<int64_t>(state_->peakBytes);
   info.collective_bytes = static_cast<int64_t>(state_->group->collectiveBytes());
   info.target = state_->group->target();
+  info.seed = state_->seed;
   return info;
 }
 
