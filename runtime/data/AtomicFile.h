@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes a file that appears whole or not at all, and is on disk once it appears.
+#pragma once
+
+#include "runtime/abi/status.h"
+
+#include <cstddef>
+#include <string>
+
+namespace mtrun {
+
+class AtomicFile {
+public:
+  AtomicFile() = default;
+  AtomicFile(const AtomicFile &) = delete;
+  AtomicFile &operator=(const AtomicFile &) = delete;
+  // Without a commit the temporary file is removed and an older file at the path stays as it was.
+  ~AtomicFile();
+
+  // Creates the temporary file beside `path`. All calls: MT_IO with the path and the system's reason.
+  Status open(const std::string &path);
+  Status write(const void *data, size_t size);
+  // fsync, rename to the path, fsync of the folder.
+  Status commit();
+
+private:
+  Status fail(const char *what, int errorNumber);
+
+  std::string path_, temporary_;
+  int descriptor_ = -1;
+};
+
+} // namespace mtrun

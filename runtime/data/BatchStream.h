@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The batches of a run, in order, assembled ahead by a thread of their own. After the constructor nothing is allocated.
+#pragma once
+
+#include "runtime/data/Dataset.h"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace mtrun {
+
+// One pointer an entry of the signature: rows of the data, or null (outputs, absent sample weights).
+struct Batch {
+  std::vector<void *> tensors;
+  int64_t rows = 0;
+};
+
+struct StreamOptions {
+  int64_t batch = 0;  // samples a step
+  int64_t epochs = 1; // the stream runs through all of them without a pause
+  bool shuffle = false;
+  bool dropRemainder = false;
+  int64_t seed = 0;
+};
+
+class BatchStream {
+public:
+  // `data` must outlive the stream. Throws std::bad_alloc, std::system_error.
+  BatchStream(const mtrun_dataset &data, const Binding &binding, const StreamOptions &options);
+  BatchStream(const BatchStream &) = delete;
+  BatchStream &operator=(const BatchStream &) = delete;
+  ~BatchStream(); // at any point: the thread ends after the batch it is working on
+
+  int64_t stepsPerEpoch() const { return steps_; }
+
+  // The next batch, valid until the following call. Call it at most epochs * stepsPerEpoch times.
+  const Batch &next();
+
+private:
+  static constexpr uint64_t kSlots = 3; // one in use, one ready, one being filled
+
+  void produce();
+  void fill(Batch &batch, int64_t step);
+
+  const mtrun_dataset &data_;
+  Binding binding_;
+  StreamOptions options_;
+  int64_t steps_ = 0;
+  std::vector<int64_t> order_; // of the epoch being produced
+  std::unique_ptr<std::byte[]> storage_;
+  Batch slots_[kSlots];
+  uint64_t taken_ = 0; // by next()
+  std::atomic<uint64_t> produced_{0}, released_{0};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+} // namespace mtrun

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/api/Handles.h"
+#include "runtime/loop/Loop.h"
+
+#include <algorithm>
+
+using namespace mtrun;
+
+static Status evaluate(mtrun_session *session, const mtrun_dataset *data, const mtrun_loop_options &options,
+                       double *values) {
+  StreamOptions stream; // one epoch, in order
+  stream.dropRemainder = options.drop_remainder;
+  Pass pass;
+  if (Status s = pass.open(session, data, "eval_step", stream); !s.ok())
+    return s;
+  std::vector<const char *> names;
+  for (const std::string &name : pass.names())
+    names.push_back(name.c_str());
+  mtrun_progress progress = {};
+  progress.epochs = 1;
+  progress.steps = pass.steps();
+  progress.metrics = static_cast<int32_t>(names.size());
+  progress.names = names.data();
+  progress.values = pass.means().data();
+  Stopwatch watch;
+  bool stop = false;
+  for (int64_t step = 1; step <= pass.steps() && !stop; ++step) {
+    if (Status s = pass.step(); !s.ok())
+      return std::move(s).in("step " + std::to_string(step) + ": ");
+    progress.step = step;
+    progress.seconds = watch.seconds();
+    progress.epoch_end = step == pass.steps();
+    stop = options.progress && options.progress(options.progress_user, &progress) != 0;
+  }
+  if (values)
+    std::copy(pass.means().begin(), pass.means().end(), values);
+  return {};
+}
+
+mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options,
+                          double *values) {
+  return guarded([&]() -> Status {
+    if (!session || !data)
+      return {MT_INVALID, "evaluate: expected a session and a dataset, found NULL"};
+    return evaluate(session, data, options ? *options : mtrun_loop_options{}, values);
+  });
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the loops share: a pass of one program over a stream of batches.
+#pragma once
+
+#include "runtime/data/BatchStream.h"
+#include "runtime/loop/Means.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mtrun {
+
+// Takes over a status of the C API.
+inline Status adopt(mt_status *status) {
+  Status result(mt_status_code(status), mt_status_message(status));
+  mt_status_free(status);
+  return result;
+}
+
+// One program on one dataset: its batches, its step call and its means.
+class Pass {
+public:
+  // `program`: "train_step" or "eval_step". Checks that the data fits the session's plan. MT_INVALID.
+  Status open(mtrun_session *session, const mtrun_dataset *data, const char *program, StreamOptions options);
+
+  int64_t steps() const { return stream_->stepsPerEpoch(); }
+  size_t metrics() const { return names_.size(); }
+  const std::vector<std::string> &names() const { return names_; }
+  const std::vector<double> &means() const { return means_->means(); }
+  void resetMeans() { means_->reset(); }
+  // Runs the next batch. At most epochs * steps() calls.
+  Status step();
+
+private:
+  mtrun_session *session_ = nullptr;
+  bool train_ = false;
+  std::vector<std::string> names_;
+  std::unique_ptr<Means> means_;
+  std::unique_ptr<BatchStream> stream_;
+};
+
+class Stopwatch {
+public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+} // namespace mtrun

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/api/Handles.h"
+#include "runtime/data/AtomicFile.h"
+#include "runtime/data/Npy.h"
+#include "runtime/loop/Loop.h"
+
+using namespace mtrun;
+
+namespace {
+
+// Room for one batch of one output.
+struct Output {
+  size_t entry = 0; // in the signature
+  mt_dtype dtype = MT_F32;
+  std::vector<int64_t> shape; // [?, ...]
+  uint64_t rowBytes = 0;
+  std::unique_ptr<std::byte[]> rows;
+};
+
+} // namespace
+
+static Status openOutputs(const mtrun_plan *plan, int64_t batch, std::vector<Output> &outputs) {
+  for (int32_t i = 0; i < mtrun_plan_signature_count(plan, "predict"); ++i) {
+    mtrun_tensor_info info;
+    if (Status s = adopt(mtrun_plan_signature(plan, "predict", i, &info)); !s.ok())
+      return s;
+    if (info.role != MTRUN_OUTPUT)
+      continue;
+    Output output;
+    output.entry = static_cast<size_t>(i);
+    output.dtype = info.dtype;
+    output.shape.assign(info.shape, info.shape + info.rank);
+    output.rowBytes = mt_dtype_size(info.dtype);
+    for (int32_t d = 1; d < info.rank; ++d)
+      output.rowBytes *= static_cast<uint64_t>(info.shape[d]);
+    output.rows = std::make_unique<std::byte[]>(output.rowBytes * static_cast<uint64_t>(batch));
+    outputs.push_back(std::move(output));
+  }
+  return {};
+}
+
+static Status predictFile(mtrun_session *session, const mtrun_dataset *data, int32_t index, const char *path) {
+  const mtrun_plan *plan = mtrun_session_plan(session);
+  if (data->plan != plan)
+    return {MT_INVALID, "the dataset was opened for another plan than the session's"};
+  Binding binding;
+  if (Status s = data->bind("predict", binding); !s.ok())
+    return s;
+  StreamOptions stream;
+  stream.batch = mtrun_plan_batch(plan);
+  std::vector<Output> outputs;
+  if (Status s = openOutputs(plan, stream.batch, outputs); !s.ok())
+    return s;
+  if (index < 0 || static_cast<size_t>(index) >= outputs.size())
+    return {MT_INVALID, "predict: expected an output index below " + std::to_string(outputs.size()) + ", found " +
+                            std::to_string(index)};
+  const Output &chosen = outputs[static_cast<size_t>(index)];
+  std::vector<int64_t> shape = chosen.shape;
+  shape[0] = data->size;
+
+  AtomicFile file;
+  if (Status s = file.open(path); !s.ok())
+    return s;
+  std::string header = npyHeader(chosen.dtype, shape);
+  if (Status s = file.write(header.data(), header.size()); !s.ok())
+    return s;
+  BatchStream batches(*data, binding, stream);
+  std::vector<void *> tensors;
+  for (int64_t step = 0; step < batches.stepsPerEpoch(); ++step) {
+    const Batch &batch = batches.next();
+    tensors = batch.tensors;
+    for (const Output &output : outputs)
+      tensors[output.entry] = output.rows.get();
+    if (Status s = adopt(mtrun_predict(session, tensors.data(), batch.rows)); !s.ok())
+      return s;
+    if (Status s = file.write(chosen.rows.get(), chosen.rowBytes * static_cast<uint64_t>(batch.rows)); !s.ok())
+      return s;
+  }
+  return file.commit();
+}
+
+mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path) {
+  return guarded([&]() -> Status {
+    if (!session || !data || !path)
+      return {MT_INVALID, "predict: expected a session, a dataset and a path, found NULL"};
+    return predictFile(session, data, index, path);
+  });
+}

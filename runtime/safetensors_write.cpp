@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/data/AtomicFile.h"
+#include "runtime/safetensors.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace mtrun {
+
+static const char *typeName(mt_dtype dtype) {
+  switch (dtype) {
+  case MT_F32:
+    return "F32";
+  case MT_I32:
+    return "I32";
+  case MT_BOOL:
+    return "BOOL";
+  case MT_I64:
+    return "I64";
+  case MT_F64:
+    return "F64";
+  case MT_U8:
+    return "U8";
+  }
+  return "";
+}
+
+static std::string quoted(const std::string &text) {
+  std::string json = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      json += '\\';
+      json += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char escape[8];
+      snprintf(escape, sizeof escape, "\\u%04x", c);
+      json += escape;
+    } else {
+      json += c;
+    }
+  }
+  return json + "\"";
+}
+
+std::string safetensorsHeader(std::vector<SafeTensor> &tensors) {
+  std::sort(tensors.begin(), tensors.end(), [](const SafeTensor &a, const SafeTensor &b) {
+    size_t sizeA = mt_dtype_size(a.dtype), sizeB = mt_dtype_size(b.dtype);
+    return sizeA != sizeB ? sizeA > sizeB : a.name < b.name;
+  });
+  std::string json = "{";
+  uint64_t offset = 0;
+  for (const SafeTensor &tensor : tensors) {
+    json += (json.size() > 1 ? "," : "") + quoted(tensor.name) + ":{\"dtype\":\"" + typeName(tensor.dtype) + "\",\"shape\":[";
+    for (size_t i = 0; i < tensor.shape.size(); ++i)
+      json += (i ? "," : "") + std::to_string(tensor.shape[i]);
+    json += "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(offset + tensor.bytes.size()) + "]}";
+    offset += tensor.bytes.size();
+  }
+  json += "}";
+  json.append((8 - json.size() % 8) % 8, ' '); // data starts 8-byte aligned
+  std::string header;
+  for (int i = 0; i < 8; ++i)
+    header += static_cast<char>(json.size() >> (8 * i) & 0xff);
+  return header + json;
+}
+
+Status writeSafetensors(const std::string &path, std::vector<SafeTensor> tensors) {
+  std::string header = safetensorsHeader(tensors);
+  AtomicFile file;
+  if (Status s = file.open(path); !s.ok())
+    return s;
+  if (Status s = file.write(header.data(), header.size()); !s.ok())
+    return s;
+  for (const SafeTensor &tensor : tensors)
+    if (Status s = file.write(tensor.bytes.data(), tensor.bytes.size()); !s.ok())
+      return s;
+  return file.commit();
+}
+
+} // namespace mtrun
