@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 #include <sys/stat.h>
+#include <tuple>
 #include <unistd.h>
 
 namespace mtrun {
@@ -317,8 +318,8 @@ Status parseSafetensors(std::span<const std::byte> file, const std::string &wher
     return {MT_CORRUPT, where + ": " + parser.error()};
   if (Status s = checkNames(entries, where); !s.ok())
     return s;
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
+    return std::tie(a.begin, a.end, a.tensor.name) < std::tie(b.begin, b.end, b.tensor.name);
   });
   std::span<const std::byte> data = file.subspan(8 + length);
   uint64_t end = 0;

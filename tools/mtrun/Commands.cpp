@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Progress.h"
+#include "tools/mtrun/Run.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <sched.h>
+#include <unistd.h>
+
+namespace mtrun_tool {
+
+int reportError(int code, const std::string &message) {
+  size_t start = 0;
+  while (start <= message.size()) {
+    size_t end = std::min(message.find('\n', start), message.size());
+    fprintf(stderr, "mtrun: error: %s\n", message.substr(start, end - start).c_str());
+    start = end + 1;
+  }
+  return code;
+}
+
+static void print(const std::string &text) {
+  fwrite(text.data(), 1, text.size(), stdout);
+  fflush(stdout);
+}
+
+static int showProgress(void *user, const mtrun_progress *progress) {
+  std::string text = static_cast<Progress *>(user)->update(*progress);
+  if (!text.empty())
+    print(text);
+  return 0;
+}
+
+static Progress makeProgress(const Arguments &arguments) {
+  if (arguments.json)
+    return Progress(ProgressStyle::Json);
+  return Progress(isatty(STDOUT_FILENO) ? ProgressStyle::Bar : ProgressStyle::Line);
+}
+
+// Hours of training must not end in a folder that was never there.
+static void checkFolder(const std::string &path) {
+  size_t slash = path.rfind('/');
+  std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  if (access(folder.c_str(), W_OK) != 0)
+    throw Failure{MT_IO, "cannot write " + path + ": " + strerror(errno)};
+}
+
+int train(const Arguments &arguments) {
+  if (!arguments.save.empty())
+    checkFolder(arguments.save);
+  Run run = open(arguments);
+  DatasetPtr data = openData(run, arguments.data), validation;
+  if (!arguments.validation.empty())
+    validation = openData(run, arguments.validation);
+  if (!arguments.json)
+    print(describe(run, arguments));
+  Progress progress = makeProgress(arguments);
+  mtrun_loop_options options = {};
+  options.epochs = arguments.epochs;
+  options.no_shuffle = arguments.noShuffle;
+  options.drop_remainder = arguments.dropRemainder;
+  options.validation = validation.get();
+  options.progress = showProgress;
+  options.progress_user = &progress;
+  check(mtrun_fit(run.session.get(), data.get(), &options));
+  if (!arguments.save.empty())
+    check(mtrun_save(run.session.get(), arguments.save.c_str()));
+  return MT_OK;
+}
+
+int evaluate(const Arguments &arguments) {
+  Run run = open(arguments);
+  DatasetPtr data = openData(run, arguments.data);
+  Progress progress = makeProgress(arguments);
+  mtrun_loop_options options = {};
+  options.progress = showProgress;
+  options.progress_user = &progress;
+  check(mtrun_evaluate(run.session.get(), data.get(), &options, nullptr));
+  return MT_OK;
+}
+
+int predict(const Arguments &arguments) {
+  checkFolder(arguments.output);
+  Run run = open(arguments);
+  DatasetPtr data = openData(run, arguments.data);
+  check(mtrun_predict_file(run.session.get(), data.get(), arguments.outputIndex, arguments.output.c_str()));
+  print("wrote " + arguments.output + ": " + std::to_string(mtrun_dataset_size(data.get())) + " samples\n");
+  return MT_OK;
+}
+
+static std::string benchmarkJson(const Run &run, const Arguments &arguments, const mtrun_timing &timing, double loadUs,
+                                 int64_t rows) {
+  mtrun_session_info info;
+  mtrun_session_get_info(run.session.get(), &info);
+  auto whole = [](const char *name, int64_t value) { return std::string(", \"") + name + "\": " + std::to_string(value); };
+  auto real = [](const char *name, double value) { return std::string(", \"") + name + "\": " + jsonNumber(value); };
+  return "{\"plan\": " + jsonString(arguments.plan) + ", \"model\": " + jsonString(mtrun_plan_model(run.plan.get())) +
+         whole("batch", mtrun_plan_batch(run.plan.get())) + whole("rows", rows) +
+         whole("replicas", mtrun_plan_replicas(run.plan.get())) + ", \"devices\": " + jsonString(arguments.devices) +
+         whole("device_count", info.devices) + whole("threads_per_device", info.threads_per_device) +
+         ", \"target\": " + jsonString(info.target ? info.target : "") + whole("steps", timing.steps) +
+         whole("warmup", arguments.warmup) + real("median_us", timing.median_us) + real("min_us", timing.min_us) +
+         real("mean_us", timing.mean_us) + real("first_step_us", timing.first_step_us) +
+         real("load_to_first_step_us", loadUs + timing.first_step_us) + whole("peak_bytes", info.peak_bytes) +
+         whole("variables_bytes", info.variables_bytes) + whole("collective_bytes", info.collective_bytes) + "}\n";
+}
+
+int benchmark(const Arguments &arguments) {
+  auto start = std::chrono::steady_clock::now();
+  Run run = open(arguments);
+  double loadUs = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  int64_t rows = arguments.rows ? arguments.rows : mtrun_plan_batch(run.plan.get());
+  mtrun_timing timing = {};
+  check(mtrun_benchmark(run.session.get(), rows, arguments.warmup, arguments.steps, &timing));
+  if (arguments.json) {
+    print(benchmarkJson(run, arguments, timing, loadUs, rows));
+    return MT_OK;
+  }
+  print(describe(run, arguments));
+  char text[256];
+  snprintf(text, sizeof text,
+           "%lld rows, %lld steps: median %.1f us, min %.1f us, mean %.1f us a step\nload to first step %.1f ms\n",
+           static_cast<long long>(rows), static_cast<long long>(timing.steps), timing.median_us, timing.min_us,
+           timing.mean_us, (loadUs + timing.first_step_us) / 1e3);
+  print(text);
+  return MT_OK;
+}
+
+int devices(const Arguments &) {
+  cpu_set_t allowed;
+  int cpus = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  const char *best = __builtin_cpu_supports("x86-64-v4")   ? "x86-64-v4"
+                     : __builtin_cpu_supports("x86-64-v3") ? "x86-64-v3"
+                                                           : "below x86-64-v3";
+  print("cpu:N or cpu:NxT   N devices of T threads; " + std::to_string(cpus) + " CPUs are allowed here, level " + best +
+        "\nnull:N             N devices that compute nothing, to time the runtime itself\n");
+  return MT_OK;
+}
+
+} // namespace mtrun_tool

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/mtrun/Progress.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+namespace mtrun_tool {
+
+constexpr int64_t kBarWidth = 20;
+constexpr double kRedrawSeconds = 0.05;
+
+__attribute__((format(printf, 1, 2))) static std::string format(const char *pattern, ...) {
+  char text[128];
+  va_list arguments;
+  va_start(arguments, pattern);
+  vsnprintf(text, sizeof text, pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::string formatStepTime(double seconds) {
+  if (seconds >= 1 || seconds == 0)
+    return format(" %.0fs/step", seconds);
+  if (seconds >= 1e-3)
+    return format(" %.0fms/step", seconds * 1e3);
+  return format(" %.0fus/step", seconds * 1e6);
+}
+
+static std::string formatValue(double value) {
+  if (std::isnan(value))
+    return "nan"; // the sign of a NaN says nothing
+  return std::fabs(value) > 1e-3 ? format("%.4f", value) : format("%.4e", value);
+}
+
+// Indices of the metrics in the order in which they are shown.
+static std::vector<int32_t> shownOrder(const mtrun_progress &progress) {
+  std::vector<int32_t> order(static_cast<size_t>(progress.metrics));
+  for (int32_t i = 0; i < progress.metrics; ++i)
+    order[static_cast<size_t>(i)] = i;
+  auto rank = [&](int32_t i) { return progress.validation && strncmp(progress.names[i], "val_", 4) == 0; };
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return rank(a) != rank(b) ? rank(b) : strcmp(progress.names[a], progress.names[b]) < 0;
+  });
+  return order;
+}
+
+std::string formatMetrics(const mtrun_progress &progress) {
+  std::string text;
+  for (int32_t i : shownOrder(progress))
+    text += std::string(" - ") + progress.names[i] + ": " + formatValue(progress.values[i]);
+  return text;
+}
+
+std::string jsonNumber(double value) { return std::isfinite(value) ? format("%.17g", value) : "null"; }
+
+std::string jsonString(const std::string &text) {
+  std::string json = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      json += '\\';
+    json += static_cast<unsigned char>(c) < 0x20 ? format("\\u%04x", c) : std::string(1, c);
+  }
+  return json + "\"";
+}
+
+std::string formatJson(const mtrun_progress &progress) {
+  std::string text = format("{\"epoch\": %lld, \"epochs\": %lld, \"steps\": %lld, \"seconds\": ",
+                            static_cast<long long>(progress.epoch + 1), static_cast<long long>(progress.epochs),
+                            static_cast<long long>(progress.steps));
+  text += jsonNumber(progress.seconds);
+  for (int32_t i : shownOrder(progress))
+    text += ", " + jsonString(progress.names[i]) + ": " + jsonNumber(progress.values[i]);
+  return text + "}\n";
+}
+
+static std::string remaining(double seconds) {
+  auto s = static_cast<long long>(seconds);
+  if (seconds > 3600)
+    return format("%lld:%02lld:%02lld", s / 3600, s % 3600 / 60, s % 60);
+  return seconds > 60 ? format("%lld:%02lld", s / 60, s % 60) : format("%llds", s);
+}
+
+std::string Progress::bar(const mtrun_progress &progress, double stepSeconds) {
+  auto width = static_cast<int>(std::to_string(progress.steps).size());
+  std::string count = format("%*lld/%lld", width, static_cast<long long>(progress.step), static_cast<long long>(progress.steps));
+  int64_t done = kBarWidth * progress.step / progress.steps;
+  std::string blocks;
+  auto draw = [&](const char *color, int64_t n) {
+    blocks += color;
+    for (int64_t i = 0; i < n; ++i)
+      blocks += "━";
+    blocks += "\x1b[0m";
+  };
+  if (done > 0)
+    draw("\x1b[32m", done);
+  draw("\x1b[37m", kBarWidth - done);
+  std::string time = progress.epoch_end ? format("%.0fs", progress.seconds)
+                                        : remaining(stepSeconds * static_cast<double>(progress.steps - progress.step));
+  std::string info = formatStepTime(stepSeconds) + formatMetrics(progress);
+  std::string text = "\r\x1b[1m" + count + "\x1b[0m " + blocks + " \x1b[1m" + time + "\x1b[0m" + info;
+  auto shown = static_cast<int64_t>(count.size() + 2 + time.size() + info.size()) + kBarWidth;
+  if (lastWidth_ > shown) // wipe what the previous, longer line left
+    text.append(static_cast<size_t>(lastWidth_ - shown), ' ');
+  lastWidth_ = shown;
+  return progress.epoch_end ? text + "\n" : text;
+}
+
+std::string Progress::update(const mtrun_progress &progress) {
+  if (style_ == ProgressStyle::Json)
+    return progress.epoch_end ? formatJson(progress) : "";
+  std::string text;
+  // The first step is not like the others; the estimate leaves it out.
+  double stepSeconds = progress.seconds / static_cast<double>(progress.step);
+  if (progress.step > 1)
+    stepSeconds = (progress.seconds - afterFirstStep_) / static_cast<double>(progress.step - 1);
+  if (progress.step == 1 && !progress.validation) {
+    afterFirstStep_ = progress.seconds;
+    lastDrawn_ = -1;
+    lastWidth_ = 0;
+    if (progress.epochs > 1)
+      text = format("Epoch %lld/%lld\n", static_cast<long long>(progress.epoch + 1), static_cast<long long>(progress.epochs));
+  }
+  if (style_ == ProgressStyle::Bar) {
+    if (!progress.epoch_end && progress.seconds - lastDrawn_ < kRedrawSeconds)
+      return text;
+    lastDrawn_ = progress.seconds;
+    return text + bar(progress, stepSeconds);
+  }
+  if (!progress.epoch_end)
+    return text;
+  return text + format("%lld/%lld - %.0fs -", static_cast<long long>(progress.step), static_cast<long long>(progress.steps),
+                       progress.seconds) +
+         formatStepTime(stepSeconds) + formatMetrics(progress) + "\n";
+}
+
+} // namespace mtrun_tool

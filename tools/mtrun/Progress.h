@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keras' progress lines: the moving bar on a terminal (its verbose=1), one line an epoch elsewhere (verbose=2).
+#pragma once
+
+#include "runtime/abi/mtrun.h"
+
+#include <cstdint>
+#include <string>
+
+namespace mtrun_tool {
+
+// " 10ms/step".
+std::string formatStepTime(double seconds);
+// " - accuracy: 0.5500 - loss: 1.2295": training names sorted, then validation names sorted.
+std::string formatMetrics(const mtrun_progress &progress);
+// {"epoch": 1, "epochs": 2, "steps": 3, "seconds": 0.1, "loss": ...} and a newline.
+std::string formatJson(const mtrun_progress &progress);
+// A double as JSON: null where it is not finite.
+std::string jsonNumber(double value);
+// With quotes.
+std::string jsonString(const std::string &text);
+
+enum class ProgressStyle { Bar, Line, Json };
+
+class Progress {
+public:
+  explicit Progress(ProgressStyle style) : style_(style) {}
+
+  // What to print for this call of a loop; often nothing.
+  std::string update(const mtrun_progress &progress);
+
+private:
+  std::string bar(const mtrun_progress &progress, double stepSeconds);
+
+  ProgressStyle style_;
+  double afterFirstStep_ = 0; // seconds into the epoch
+  double lastDrawn_ = 0;
+  int64_t lastWidth_ = 0;
+};
+
+} // namespace mtrun_tool

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/mtrun/Run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+namespace mtrun_tool {
+
+void check(mt_status *status) {
+  if (!status)
+    return;
+  Failure failure = {mt_status_code(status), mt_status_message(status)};
+  mt_status_free(status);
+  throw failure;
+}
+
+static void logLine(void *, int level, const char *message) {
+  if (level >= 1)
+    fprintf(stderr, "mtrun: warning: %s\n", message);
+}
+
+Run open(const Arguments &arguments) {
+  Run run;
+  mtrun_plan *plan = nullptr;
+  check(mtrun_plan_load(arguments.plan.c_str(), &plan));
+  run.plan.reset(plan);
+  mtrun_options options = {};
+  options.devices = arguments.devices.c_str();
+  options.private_variables = arguments.privateVariables;
+  options.no_pin = arguments.noPin;
+  options.no_spin = arguments.noSpin;
+  options.cpu = arguments.cpu.empty() ? nullptr : arguments.cpu.c_str();
+  options.seed = arguments.seed;
+  options.log = logLine;
+  mtrun_session *session = nullptr;
+  check(mtrun_session_create(plan, &options, &session));
+  run.session.reset(session);
+  if (!arguments.load.empty())
+    check(mtrun_load(session, arguments.load.c_str()));
+  return run;
+}
+
+DatasetPtr openData(const Run &run, const std::string &spec) {
+  mtrun_dataset *dataset = nullptr;
+  check(mtrun_dataset_open(run.plan.get(), spec.c_str(), &dataset));
+  return DatasetPtr(dataset);
+}
+
+static std::string joined(const std::vector<int64_t> &numbers) {
+  std::string text;
+  for (int64_t number : numbers)
+    text += (text.empty() ? "" : " + ") + std::to_string(number);
+  return text;
+}
+
+std::string describe(const Run &run, const Arguments &arguments) {
+  mtrun_session_info info;
+  mtrun_session_get_info(run.session.get(), &info);
+  int64_t batch = mtrun_plan_batch(run.plan.get()), replicas = mtrun_plan_replicas(run.plan.get());
+  int64_t leafRows = (batch + replicas - 1) / replicas, first = 0;
+  std::vector<int64_t> leaves, rows;
+  for (int32_t d = 0; d < info.devices; ++d) {
+    leaves.push_back(mtrun_session_leaves(run.session.get(), d));
+    rows.push_back(std::clamp<int64_t>(batch - first * leafRows, 0, leaves.back() * leafRows));
+    first += leaves.back();
+  }
+  char text[256];
+  double even = static_cast<double>(batch) / info.devices;
+  snprintf(text, sizeof text, "; the largest share is %.2f of an even one",
+           static_cast<double>(*std::max_element(rows.begin(), rows.end())) / even);
+  std::string balance = info.devices > 1 ? text : "";
+  snprintf(text, sizeof text, " (%s, %d thread%s each, %.1f MiB): ", info.target ? info.target : "no code",
+           info.threads_per_device, info.threads_per_device == 1 ? "" : "s", static_cast<double>(info.peak_bytes) / 0x1p20);
+  return "plan " + arguments.plan + ": " + mtrun_plan_model(run.plan.get()) + ", batch " + std::to_string(batch) + ", " +
+         std::to_string(replicas) + (replicas == 1 ? " replica\n" : " replicas\n") + "devices " + arguments.devices + text +
+         joined(leaves) + (replicas == 1 ? " replica, " : " replicas, ") + joined(rows) + " rows a step" + balance + "\n";
+}
+
+} // namespace mtrun_tool

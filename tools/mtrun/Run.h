@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan bound to devices, owned: what every subcommand starts with.
+#pragma once
+
+#include "runtime/abi/mtrun.h"
+#include "tools/mtrun/Commands.h"
+
+#include <memory>
+#include <string>
+
+namespace mtrun_tool {
+
+// Throws on an error status: a subcommand has nothing to do but report it.
+struct Failure {
+  mt_code code;
+  std::string message;
+};
+void check(mt_status *status);
+
+struct Free {
+  void operator()(mtrun_plan *plan) const { mtrun_plan_free(plan); }
+  void operator()(mtrun_session *session) const { mtrun_session_free(session); }
+  void operator()(mtrun_dataset *dataset) const { mtrun_dataset_free(dataset); }
+};
+using PlanPtr = std::unique_ptr<mtrun_plan, Free>;
+using SessionPtr = std::unique_ptr<mtrun_session, Free>;
+using DatasetPtr = std::unique_ptr<mtrun_dataset, Free>;
+
+struct Run {
+  PlanPtr plan;
+  SessionPtr session; // after the plan: destroyed before it
+};
+
+// Loads the plan, creates the session, loads variables.
+Run open(const Arguments &arguments);
+DatasetPtr openData(const Run &run, const std::string &spec);
+
+// Two lines: the plan; the devices, their replicas, rows a step and balance.
+std::string describe(const Run &run, const Arguments &arguments);
+
+} // namespace mtrun_tool

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line of mtrun: arguments only, the work is in Commands.cpp.
+#include "runtime/abi/mtrun.h"
+#include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Run.h"
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+using namespace mtrun_tool;
+
+static const char *const kExitCodes = R"(Exit codes: 0 success; 1 a wrong model, data or argument; 2 a wrong command line; 3 a damaged plan or
+data file, or one of another version; 4 out of memory; 5 a device failed or the plan has no code for it; 6 a lost process; 7 a
+file that cannot be read or written)";
+
+static void addPlan(CLI::App *app, Arguments &a) {
+  app->add_option("PLAN", a.plan, "plan file, made by mtc compile")->required();
+  app->add_option("--devices", a.devices, "cpu:N, cpu:NxT (N devices of T threads each) or null:N")->capture_default_str();
+  app->add_option("--cpu", a.cpu, "code to use, x86-64-v3 say, instead of the best that this CPU runs");
+  app->add_option("--seed", a.seed, "of initial values, random numbers and the order of samples; 0: the plan's")
+      ->capture_default_str();
+  app->add_flag("--private-variables", a.privateVariables, "a copy of the variables for each device");
+  app->add_flag("--no-pin", a.noPin, "do not pin threads to CPUs");
+  app->add_flag("--no-spin", a.noSpin, "threads that wait sleep at once instead of spinning first");
+  app->add_option("--load", a.load, "read the variables from a .safetensors file first");
+}
+
+static void addData(CLI::App *app, Arguments &a) {
+  app->add_option("--data", a.data, "mnist:DIR[,split=train|test][,range=BEGIN:END][,scale=1]: IDX files in DIR, plain or .gz")
+      ->required();
+}
+
+static CLI::App *addTrain(CLI::App &app, Arguments &a) {
+  CLI::App *sub = app.add_subcommand("train", "train on whole epochs; the last batch of an epoch may be short");
+  addPlan(sub, a);
+  addData(sub, a);
+  sub->add_option("--epochs", a.epochs, "passes over the data")->capture_default_str()->check(CLI::PositiveNumber);
+  sub->add_option("--validation", a.validation, "data to evaluate on after each epoch");
+  sub->add_option("--save", a.save, "write the variables to a .safetensors file at the end");
+  sub->add_flag("--no-shuffle", a.noShuffle, "take the samples in the order of the file");
+  sub->add_flag("--drop-remainder", a.dropRemainder, "leave out the short last batch of an epoch");
+  sub->add_flag("--json-logs", a.json, "one JSON object an epoch instead of the progress line");
+  sub->footer("Example:\n  mtrun train mnist.mtp --data mnist:DIR --validation mnist:DIR,split=test --epochs 2 --devices cpu:2 "
+              "--save w.safetensors");
+  return sub;
+}
+
+static CLI::App *addEvaluate(CLI::App &app, Arguments &a) {
+  CLI::App *sub = app.add_subcommand("evaluate", "losses and metrics over a data set");
+  addPlan(sub, a);
+  addData(sub, a);
+  sub->add_flag("--json-logs", a.json, "a JSON object instead of the progress line");
+  sub->footer("Example:\n  mtrun evaluate mnist.mtp --load w.safetensors --data mnist:DIR,split=test");
+  return sub;
+}
+
+static CLI::App *addPredict(CLI::App &app, Arguments &a) {
+  CLI::App *sub = app.add_subcommand("predict", "write an output for every sample to a .npy file");
+  addPlan(sub, a);
+  addData(sub, a);
+  sub->add_option("--output", a.output, "the .npy file")->required();
+  sub->add_option("--index", a.outputIndex, "which output, for models that have several")->capture_default_str();
+  sub->footer("Example:\n  mtrun predict mnist.mtp --load w.safetensors --data mnist:DIR,split=test --output p.npy");
+  return sub;
+}
+
+static CLI::App *addBenchmark(CLI::App &app, Arguments &a) {
+  CLI::App *sub = app.add_subcommand("benchmark", "time training steps on random inputs in memory");
+  addPlan(sub, a);
+  sub->add_option("--steps", a.steps, "timed steps")->capture_default_str()->check(CLI::PositiveNumber);
+  sub->add_option("--warmup", a.warmup, "steps before them")->capture_default_str()->check(CLI::NonNegativeNumber);
+  sub->add_option("--rows", a.rows, "samples a step; 0: the plan's batch")->capture_default_str()->check(CLI::NonNegativeNumber);
+  sub->add_flag("--json", a.json, "print one JSON object; times are in microseconds");
+  sub->footer("Example:\n  mtrun benchmark mnist.mtp --devices cpu:2 --json");
+  return sub;
+}
+
+static int run(const CLI::App *chosen, const Arguments &arguments) {
+  const std::string &name = chosen->get_name();
+  int (*command)(const Arguments &) = name == "train"       ? train
+                                      : name == "evaluate"  ? evaluate
+                                      : name == "predict"   ? predict
+                                      : name == "benchmark" ? benchmark
+                                                            : devices;
+  try {
+    int code = command(arguments);
+    if (fflush(stdout) != 0 || ferror(stdout))
+      return reportError(MT_IO, std::string("cannot write standard output: ") + strerror(errno));
+    return code;
+  } catch (const Failure &failure) {
+    fflush(stdout);
+    return reportError(failure.code, failure.message);
+  } catch (const std::bad_alloc &) {
+    return reportError(MT_NO_MEMORY, "out of memory");
+  }
+}
+
+int main(int argc, char **argv) {
+  CLI::App app("mtrun: runs plans that mtc made, on one or more devices, to the same bits on any number of them", "mtrun");
+  Arguments arguments;
+  app.require_subcommand(1);
+  app.footer(kExitCodes);
+  app.set_version_flag("--version", "mtrun " + std::to_string(MT_VERSION_MAJOR) + "." + std::to_string(MT_VERSION_MINOR) + "." +
+                                        std::to_string(MT_VERSION_PATCH));
+  addTrain(app, arguments);
+  addEvaluate(app, arguments);
+  addPredict(app, arguments);
+  addBenchmark(app, arguments);
+  app.add_subcommand("devices", "list what --devices may name here");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == 0) // --help, --version
+      return app.exit(error);
+    reportError(MT_USAGE, error.what());
+    fprintf(stderr, "mtrun: run with --help for more\n");
+    return MT_USAGE;
+  }
+  return run(app.get_subcommands().front(), arguments);
+}
