@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The road of a model to a plan: one table of stages. It drives --stop-after, --dump-stages, timing and the help text.
+#ifndef COMPILER_PIPELINE_H
+#define COMPILER_PIPELINE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mtc {
+
+// Machine code of all kernels for one instruction set.
+struct TargetCode {
+  std::string name;                  // as in plan.fbs Target.name
+  std::vector<std::string> features; // CPU features that must be there, LLVM's names
+  std::string image;                 // an ELF shared object without needed libraries
+};
+
+// What a compilation holds beside the IR. Batch, replicas, rows of a leaf, mode and seed are attributes of the module:
+// `mt.batch`, `mt.replicas`, `mt.leaf_rows`, `mt.seed` (i64), `mt.fast` (unit), `mt.name` (string: the model's).
+struct Compilation {
+  std::string cpu;          // "native", "x86-64-v3", "x86-64-v4"; empty: v3 and v4 both
+  int64_t deviceMemory = 0; // bytes a device may use; 0: no limit
+
+  std::vector<TargetCode> code; // made by `codegen`, best first
+  std::vector<uint8_t> plan;    // made by `plan`: the whole file
+};
+
+struct Stage {
+  const char *name;
+  const char *help; // one line
+  // The passes of the stage. `compilation` outlives them.
+  void (*build)(mlir::OpPassManager &passes, Compilation &compilation);
+  // What holds from here on. Emits an error where it does not.
+  llvm::LogicalResult (*check)(mlir::ModuleOp module);
+};
+
+llvm::ArrayRef<Stage> stages();
+
+// Runs one stage: its passes, the verifier, its check. Errors go to the context's diagnostic handler.
+llvm::LogicalResult runStage(const Stage &stage, mlir::ModuleOp module, Compilation &compilation);
+
+// Every dialect that text may hold and that stages make.
+void registerDialects(mlir::DialectRegistry &registry);
+
+} // namespace mtc
+
+#endif

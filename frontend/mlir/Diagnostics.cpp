@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/mlir/Diagnostics.h"
+
+#include "mlir/IR/Location.h"
+
+#include <cctype>
+
+using namespace mlir;
+
+namespace mtc {
+
+// After so many errors the rest says nothing new.
+static constexpr unsigned maxErrors = 20;
+
+static FileLineColLoc findFile(Location location) {
+  FileLineColLoc found;
+  location->walk([&](Location inner) {
+    if ((found = dyn_cast<FileLineColLoc>(inner)))
+      return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return found;
+}
+
+// The text between the last two apostrophes after `from`.
+static std::string quoted(llvm::StringRef message, size_t from) {
+  size_t begin = message.find('\'', from);
+  size_t end = begin == llvm::StringRef::npos ? begin : message.find('\'', begin + 1);
+  return end == llvm::StringRef::npos ? std::string() : message.slice(begin, end + 1).str();
+}
+
+// The parser's own words for an op that it does not know tell of its switches; say what a model may hold instead.
+static std::string reword(std::string message) {
+  llvm::StringRef text = message;
+  if (text.starts_with("operation being parsed with an unregistered dialect"))
+    return "expected an op of the mt dialect, found one of an unknown dialect";
+  if (text.starts_with("Dialect `"))
+    return "expected an op of the mt dialect, found " + quoted(text, text.find("custom op"));
+  if (text.starts_with("custom op '") && text.contains("is unknown"))
+    return "expected an op of the mt dialect, found " + quoted(text, 0);
+  if (message.size() > 1 && std::isupper(message[0]) && std::islower(message[1]))
+    message[0] = static_cast<char>(std::tolower(message[0]));
+  while (!message.empty() && (message.back() == '.' || message.back() == ' '))
+    message.pop_back();
+  return message;
+}
+
+DiagnosticLines::DiagnosticLines(MLIRContext &context, std::string name, Sink sink)
+    : name(std::move(name)), sink(std::move(sink)), handler(&context, [this](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+          addError(format(diagnostic));
+        else if (this->sink)
+          this->sink(diagnostic.getSeverity(), format(diagnostic));
+      }) {}
+
+void DiagnosticLines::addError(const std::string &line) {
+  if (++count > maxErrors)
+    return;
+  lines += (lines.empty() ? "" : "\n") + line;
+}
+
+std::string DiagnosticLines::place(Location location) const {
+  if (FileLineColLoc file = findFile(location))
+    return file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" + std::to_string(file.getColumn());
+  return name;
+}
+
+std::string DiagnosticLines::format(Diagnostic &diagnostic) const {
+  static constexpr const char *severities[] = {"note", "warning", "error", "remark"};
+  std::string message = diagnostic.str();
+  std::string text = reword(message);
+  std::string result =
+      place(diagnostic.getLocation()) + ": " + severities[static_cast<int>(diagnostic.getSeverity())] + ": " + text;
+  if (llvm::StringRef(message).starts_with("Dialect `"))
+    return result;
+  for (Diagnostic &note : diagnostic.getNotes()) {
+    std::string noteText = note.str();
+    // A verifier's note that repeats the op helps who debugs a pass, not who wrote the model.
+    if (llvm::StringRef(noteText).starts_with("see current operation"))
+      continue;
+    result += "\n" + place(note.getLocation()) + ": note: " + reword(noteText);
+  }
+  return result;
+}
+
+} // namespace mtc
