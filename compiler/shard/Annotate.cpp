@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mt-annotate: says what is given: the grid of replicas, signature values split along the batch axis, variables replicated.
+#include "compiler/Passes.h"
+#include "compiler/shard/Splits.h"
+#include "dialects/mt/MtDialect.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace mtc {
+#define GEN_PASS_DEF_MTANNOTATE
+#include "compiler/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+struct MtAnnotate : impl::MtAnnotateBase<MtAnnotate> {
+  using MtAnnotateBase::MtAnnotateBase;
+
+  void runOnOperation() override {
+    FailureOr<int64_t> count = replicaCount();
+    if (failed(count))
+      return signalPassFailure();
+    if (Operation *existing = getOperation().lookupSymbol(replicasGrid)) {
+      existing->emitOpError("expected a module without @") << replicasGrid << ", found this one";
+      return signalPassFailure();
+    }
+    auto builder = OpBuilder::atBlockBegin(getOperation().getBody());
+    shard::GridOp::create(builder, getOperation().getLoc(), replicasGrid, ArrayRef<int64_t>{*count});
+    for (auto program : getOperation().getOps<mt::ProgramOp>())
+      annotate(program);
+  }
+
+private:
+  // R, from the option or the module's attribute.
+  FailureOr<int64_t> replicaCount() {
+    int64_t count = replicas;
+    if (count == 0) {
+      auto attribute = getOperation()->getAttrOfType<IntegerAttr>("mt.replicas");
+      if (!attribute)
+        return getOperation().emitError("expected the number of replicas in `mt.replicas`, found no such attribute");
+      count = attribute.getInt();
+    }
+    if (count < 1 || !llvm::isPowerOf2_64(count))
+      return getOperation().emitError("expected the number of replicas to be a power of two, found ") << count;
+    return count;
+  }
+
+  void annotate(mt::ProgramOp program) {
+    Block &body = program.getBody().front();
+    SmallVector<std::pair<Value, bool>> given;
+    for (Operation &op : body)
+      if (isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp>(op))
+        given.push_back({op.getResult(0), !isa<mt::ReadOp>(op)});
+    if (given.empty())
+      return;
+    auto builder = OpBuilder::atBlockBegin(&body);
+    auto sharding = [&](ArrayRef<int16_t> batchAxis) -> Value {
+      auto axes = DenseI16ArrayAttr::get(&getContext(), batchAxis);
+      return shard::ShardingOp::create(builder, program.getLoc(), replicasGrid, ArrayRef(axes));
+    };
+    Value split = sharding({0}), replicated = sharding({});
+    for (auto [value, isSplit] : given) {
+      builder.setInsertionPointAfterValue(value);
+      auto annotation = shard::ShardOp::create(builder, value.getLoc(), value, isSplit ? split : replicated);
+      value.replaceAllUsesExcept(annotation.getResult(), annotation);
+    }
+  }
+};
+
+} // namespace
+} // namespace mtc

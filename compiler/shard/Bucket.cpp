@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mt-bucket: groups a program's all-reduces and fixes the one order in which they are issued.
+//
+// An all-reduce that others wait for (a divisor, a statistic) goes as early as its waiters demand and no earlier; one that
+// nothing waits for (gradients, losses, metrics) goes into the last bucket. So there are as many buckets as the longest
+// chain of all-reduces has links, which is the fewest possible; members of one bucket never depend on each other.
+#include "compiler/Passes.h"
+#include "compiler/shard/Splits.h"
+#include "dialects/mt/MtDialect.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace mtc {
+#define GEN_PASS_DEF_MTBUCKET
+#include "compiler/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+struct MtBucket : impl::MtBucketBase<MtBucket> {
+  using MtBucketBase::MtBucketBase;
+
+  void runOnOperation() override {
+    if (failed(verifyAllReduces(getOperation())))
+      return signalPassFailure();
+    for (auto program : getOperation().getOps<mt::ProgramOp>())
+      assignBuckets(program);
+    if (failed(verifyBuckets(getOperation())))
+      signalPassFailure();
+  }
+
+private:
+  void assignBuckets(mt::ProgramOp program) {
+    // For each op, the links of the longest chain of all-reduces that wait for its results.
+    llvm::DenseMap<Operation *, int64_t> waiters;
+    int64_t longest = 0;
+    for (Operation &op : llvm::reverse(program.getBody().front())) {
+      int64_t chain = 0;
+      for (Operation *user : op.getUsers())
+        chain = std::max(chain, waiters.lookup(user) + isa<shard::AllReduceOp>(user));
+      waiters[&op] = chain;
+      if (isa<shard::AllReduceOp>(op))
+        longest = std::max(longest, chain);
+    }
+    Builder builder(&getContext());
+    for (auto op : program.getBody().front().getOps<shard::AllReduceOp>())
+      op->setAttr("mt.bucket", builder.getI64IntegerAttr(longest - waiters.lookup(op)));
+  }
+};
+
+} // namespace
+} // namespace mtc

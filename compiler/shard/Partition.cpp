@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mt-partition: from the global batch to one replica's view. Types stay: a `?` is now the replica's valid rows. Where a sum
+// crosses the split, each replica has a part of it, and an all-reduce adds the parts.
+#include "compiler/Passes.h"
+#include "compiler/shard/Splits.h"
+#include "dialects/mt/MtDialect.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace mtc {
+#define GEN_PASS_DEF_MTPARTITION
+#include "compiler/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+// The ops whose result is a replica's part of a sum, by the annotations. Fails where a value has none.
+LogicalResult findPartialSums(mt::ProgramOp program, SmallVectorImpl<Operation *> &partial) {
+  for (Operation &op : program.getBody().front()) {
+    if (isa<shard::ShardOp, shard::ShardingOp>(op))
+      continue;
+    if (isa<shard::AllReduceOp>(op))
+      return op.emitOpError("expected no all-reduce before mt-partition, found one");
+    SmallVector<AxisSplits> operands;
+    for (Value operand : op.getOperands()) {
+      std::optional<AxisSplits> splits = splitsOfAnnotation(operand);
+      if (!splits)
+        return op.emitOpError("expected every value to be annotated by mt-propagate, found an operand that is not");
+      operands.push_back(std::move(*splits));
+    }
+    auto sharded = dyn_cast<shard::ShardingInterface>(op);
+    if (!sharded)
+      continue;
+    FailureOr<LoopSplits> loops = splitLoops(sharded, operands);
+    if (failed(loops))
+      return failure();
+    if (loops->reduction)
+      partial.push_back(&op);
+  }
+  return success();
+}
+
+void dropAnnotations(mt::ProgramOp program) {
+  Block &body = program.getBody().front();
+  for (auto annotation : llvm::make_early_inc_range(body.getOps<shard::ShardOp>())) {
+    annotation.replaceAllUsesWith(annotation.getSrc());
+    annotation.erase();
+  }
+  for (auto sharding : llvm::make_early_inc_range(body.getOps<shard::ShardingOp>()))
+    sharding.erase();
+}
+
+struct MtPartition : impl::MtPartitionBase<MtPartition> {
+  using MtPartitionBase::MtPartitionBase;
+
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<mt::ProgramOp>()) {
+      SmallVector<Operation *> partial;
+      if (failed(findPartialSums(program, partial)))
+        return signalPassFailure();
+      dropAnnotations(program);
+      for (Operation *op : partial)
+        allReduce(op);
+    }
+    if (failed(verifyAllReduces(getOperation())))
+      signalPassFailure();
+  }
+
+private:
+  void allReduce(Operation *op) {
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    for (Value part : op->getResults()) {
+      auto sum = shard::AllReduceOp::create(builder, op->getLoc(), part, replicasGrid, ArrayRef<int16_t>{0},
+                                            shard::ReductionKind::Sum);
+      part.replaceAllUsesExcept(sum.getResult(), sum);
+    }
+  }
+};
+
+} // namespace
+} // namespace mtc

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the shard stage promises, checked without trusting its passes.
+#include "compiler/shard/Splits.h"
+#include "dialects/mt/MtDialect.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+using namespace mlir;
+
+namespace mtc {
+namespace {
+
+constexpr int64_t maxBuckets = 1 << 20;
+
+bool isSumOverReplicas(shard::AllReduceOp op) {
+  return op.getGrid() == replicasGrid && op.getGridAxes() == ArrayRef<int16_t>{0} &&
+         op.getReduction() == shard::ReductionKind::Sum;
+}
+
+LogicalResult verifyProgramAllReduces(mt::ProgramOp program) {
+  for (Operation &op : program.getBody().front()) {
+    if (auto allReduce = dyn_cast<shard::AllReduceOp>(op)) {
+      if (!isSumOverReplicas(allReduce))
+        return op.emitOpError("expected a sum on @") << replicasGrid << " grid_axes = [0], found another all-reduce";
+      Operation *source = allReduce.getInput().getDefiningOp();
+      if (!source || !sumsOverBatch(source))
+        return op.emitOpError("expected the result of a sum over the batch, found another value");
+      continue;
+    }
+    if (!sumsOverBatch(&op))
+      continue;
+    for (Value part : op.getResults()) {
+      auto users = part.getUsers();
+      int64_t count = std::distance(users.begin(), users.end());
+      if (count != 1 || !isa<shard::AllReduceOp>(*users.begin()))
+        return op.emitOpError("expected one use of a replica's sum over the batch, by an all-reduce, found ")
+               << count << (count == 1 ? " use by another op" : " uses");
+    }
+  }
+  return success();
+}
+
+LogicalResult verifyProgramBuckets(mt::ProgramOp program) {
+  // For each op, one more than the last bucket that its results wait for: 0 for none.
+  llvm::DenseMap<Operation *, int64_t> ready;
+  llvm::SmallVector<bool> used;
+  for (Operation &op : program.getBody().front()) {
+    int64_t needed = 0;
+    for (Value operand : op.getOperands())
+      needed = std::max(needed, ready.lookup(operand.getDefiningOp()));
+    ready[&op] = needed;
+    if (!isa<shard::AllReduceOp>(op))
+      continue;
+    auto bucket = op.getAttrOfType<IntegerAttr>("mt.bucket");
+    if (!bucket)
+      return op.emitOpError("expected an integer mt.bucket, found none");
+    if (bucket.getInt() < 0 || bucket.getInt() >= maxBuckets)
+      return op.emitOpError("expected mt.bucket to be from 0 to ") << maxBuckets - 1 << ", found " << bucket.getInt();
+    if (bucket.getInt() < needed)
+      return op.emitOpError("expected a bucket of ") << needed << " or more, since it depends on a result of bucket "
+                                                     << needed - 1 << ", found bucket " << bucket.getInt();
+    ready[&op] = bucket.getInt() + 1;
+    used.resize(std::max<size_t>(used.size(), bucket.getInt() + 1), false);
+    used[bucket.getInt()] = true;
+  }
+  for (auto [bucket, isUsed] : llvm::enumerate(used))
+    if (!isUsed)
+      return program.emitOpError("expected buckets 0 to ") << used.size() - 1 << ", found none numbered " << bucket;
+  return success();
+}
+
+} // namespace
+
+LogicalResult verifyAllReduces(ModuleOp module) {
+  for (auto program : module.getOps<mt::ProgramOp>())
+    if (failed(verifyProgramAllReduces(program)))
+      return failure();
+  return success();
+}
+
+LogicalResult verifyBuckets(ModuleOp module) {
+  for (auto program : module.getOps<mt::ProgramOp>())
+    if (failed(verifyProgramBuckets(program)))
+      return failure();
+  return success();
+}
+
+} // namespace mtc
