@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-annotate: says what is given: the grid of replicas, signature values split along the batch axis, variables replicated.
+// mt-annotate: says what is given: the grid of replicas, signature values split along the batch axis, variables
+// replicated.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
 #include "dialects/mt/MtDialect.h"
@@ -9,15 +10,15 @@
 #include "llvm/Support/MathExtras.h"
 
 namespace mtc {
-#define GEN_PASS_DEF_MTANNOTATE
+#define GEN_PASS_DEF_ANNOTATEPASS
 #include "compiler/Passes.h.inc"
 
 using namespace mlir;
 
 namespace {
 
-struct MtAnnotate : impl::MtAnnotateBase<MtAnnotate> {
-  using MtAnnotateBase::MtAnnotateBase;
+struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
+  using AnnotatePassBase::AnnotatePassBase;
 
   void runOnOperation() override {
     FailureOr<int64_t> count = replicaCount();

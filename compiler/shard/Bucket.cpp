@@ -2,9 +2,10 @@
 //
 // mt-bucket: groups a program's all-reduces and fixes the one order in which they are issued.
 //
-// An all-reduce that others wait for (a divisor, a statistic) goes as early as its waiters demand and no earlier; one that
-// nothing waits for (gradients, losses, metrics) goes into the last bucket. So there are as many buckets as the longest
-// chain of all-reduces has links, which is the fewest possible; members of one bucket never depend on each other.
+// An all-reduce that others wait for (a divisor, a statistic) goes as early as its waiters demand and no earlier; one
+// that nothing waits for (gradients, losses, metrics) goes into the last bucket. So there are as many buckets as the
+// longest chain of all-reduces has links, which is the fewest possible; members of one bucket never depend on each
+// other.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
 #include "dialects/mt/MtDialect.h"
@@ -13,15 +14,15 @@
 #include "llvm/ADT/DenseMap.h"
 
 namespace mtc {
-#define GEN_PASS_DEF_MTBUCKET
+#define GEN_PASS_DEF_BUCKETPASS
 #include "compiler/Passes.h.inc"
 
 using namespace mlir;
 
 namespace {
 
-struct MtBucket : impl::MtBucketBase<MtBucket> {
-  using MtBucketBase::MtBucketBase;
+struct BucketPass : impl::BucketPassBase<BucketPass> {
+  using BucketPassBase::BucketPassBase;
 
   void runOnOperation() override {
     if (failed(verifyAllReduces(getOperation())))

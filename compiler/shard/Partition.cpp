@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-partition: from the global batch to one replica's view. Types stay: a `?` is now the replica's valid rows. Where a sum
-// crosses the split, each replica has a part of it, and an all-reduce adds the parts.
+// mt-partition: from the global batch to one replica's view. Types stay: a `?` is now the replica's valid rows. Where a
+// sum crosses the split, each replica has a part of it, and an all-reduce adds the parts.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
 #include "dialects/mt/MtDialect.h"
@@ -9,7 +9,7 @@
 #include "mlir/IR/Builders.h"
 
 namespace mtc {
-#define GEN_PASS_DEF_MTPARTITION
+#define GEN_PASS_DEF_PARTITIONPASS
 #include "compiler/Passes.h.inc"
 
 using namespace mlir;
@@ -52,8 +52,8 @@ void dropAnnotations(mt::ProgramOp program) {
     sharding.erase();
 }
 
-struct MtPartition : impl::MtPartitionBase<MtPartition> {
-  using MtPartitionBase::MtPartitionBase;
+struct PartitionPass : impl::PartitionPassBase<PartitionPass> {
+  using PartitionPassBase::PartitionPassBase;
 
   void runOnOperation() override {
     for (auto program : getOperation().getOps<mt::ProgramOp>()) {

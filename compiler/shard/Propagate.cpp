@@ -8,7 +8,7 @@
 #include "mlir/IR/Builders.h"
 
 namespace mtc {
-#define GEN_PASS_DEF_MTPROPAGATE
+#define GEN_PASS_DEF_PROPAGATEPASS
 #include "compiler/Passes.h.inc"
 
 using namespace mlir;
@@ -114,8 +114,8 @@ private:
   Value splitSharding, replicatedSharding;
 };
 
-struct MtPropagate : impl::MtPropagateBase<MtPropagate> {
-  using MtPropagateBase::MtPropagateBase;
+struct PropagatePass : impl::PropagatePassBase<PropagatePass> {
+  using PropagatePassBase::PropagatePassBase;
 
   void runOnOperation() override {
     for (auto program : getOperation().getOps<mt::ProgramOp>())

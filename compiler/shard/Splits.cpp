@@ -2,6 +2,7 @@
 #include "compiler/shard/Splits.h"
 
 #include "mlir/IR/AffineMap.h"
+#include "mlir/IR/BuiltinAttributes.h"
 
 using namespace mlir;
 
@@ -39,13 +40,14 @@ int64_t loopOfAxis(AffineMap map, size_t axis) {
 LogicalResult checkMaps(shard::ShardingInterface op, ArrayRef<AffineMap> maps, size_t loops) {
   size_t values = op->getNumOperands() + op->getNumResults();
   if (maps.size() != values)
-    return op->emitOpError("expected an indexing map for each of ") << values << " operands and results, found " << maps.size();
+    return op->emitOpError("expected an indexing map for each of ")
+           << values << " operands and results, found " << maps.size();
   for (auto [index, map] : llvm::enumerate(maps)) {
     Value value = index < op->getNumOperands() ? op->getOperand(index) : op->getResult(index - op->getNumOperands());
     int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
     if (map.getNumResults() != rank || map.getNumDims() != loops)
       return op->emitOpError("expected indexing map ")
-             << index << " to be from " << loops << " loops to " << rank << " axes, found " << map;
+             << index << " to be from " << loops << " loops to " << rank << " axes, found " << AffineMapAttr::get(map);
   }
   return success();
 }
@@ -58,8 +60,9 @@ LogicalResult splitByOperands(shard::ShardingInterface op, ArrayRef<AxisSplits> 
       int64_t loop = loopOfAxis(maps[index], axis);
       if (loop < 0) {
         if (split)
-          return op->emitOpError("expected axis ") << axis << " of operand " << index
-                                                   << " to be replicated, since the op does not walk it in order, found it split";
+          return op->emitOpError("expected axis ")
+                 << axis << " of operand " << index
+                 << " to be replicated, since the op does not walk it in order, found it split";
         continue;
       }
       if (loops[loop] && *loops[loop] != split)
@@ -84,7 +87,8 @@ FailureOr<std::optional<shard::ReductionKind>> splitReduction(shard::ShardingInt
     if (!split[loop])
       continue;
     if (kind != shard::ReductionKind::Sum)
-      return op->emitOpError("expected a reduction over the batch to be a sum, found ") << shard::stringifyReductionKind(kind);
+      return op->emitOpError("expected a reduction over the batch to be a sum, found ")
+             << shard::stringifyReductionKind(kind);
     return std::optional(kind);
   }
   return std::optional<shard::ReductionKind>();
@@ -99,7 +103,8 @@ FailureOr<LoopSplits> splitLoops(shard::ShardingInterface op, ArrayRef<AxisSplit
     return failure();
   for (OpResult result : op->getResults())
     for (auto [axis, batch] : llvm::enumerate(splitsOfType(result)))
-      if (int64_t loop = loopOfAxis(maps[op->getNumOperands() + result.getResultNumber()], axis); loop >= 0 && !loops[loop])
+      if (int64_t loop = loopOfAxis(maps[op->getNumOperands() + result.getResultNumber()], axis);
+          loop >= 0 && !loops[loop])
         loops[loop] = batch;
 
   LoopSplits splits;
@@ -131,7 +136,8 @@ bool sumsOverBatch(Operation *op) {
   SmallVector<utils::IteratorType> types = sharded.getLoopIteratorTypes();
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))
     for (auto [axis, batch] : llvm::enumerate(splitsOfType(operand)))
-      if (int64_t loop = loopOfAxis(maps[index], axis); batch && loop >= 0 && types[loop] == utils::IteratorType::reduction)
+      if (int64_t loop = loopOfAxis(maps[index], axis);
+          batch && loop >= 0 && types[loop] == utils::IteratorType::reduction)
         return true;
   return false;
 }
