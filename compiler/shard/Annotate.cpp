@@ -10,15 +10,15 @@
 #include "llvm/Support/MathExtras.h"
 
 namespace mtc {
-#define GEN_PASS_DEF_ANNOTATEPASS
+#define GEN_PASS_DEF_ANNOTATE
 #include "compiler/Passes.h.inc"
 
 using namespace mlir;
 
 namespace {
 
-struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
-  using AnnotatePassBase::AnnotatePassBase;
+struct Annotate : impl::AnnotateBase<Annotate> {
+  using AnnotateBase::AnnotateBase;
 
   void runOnOperation() override {
     FailureOr<int64_t> count = replicaCount();

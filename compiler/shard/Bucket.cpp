@@ -14,15 +14,15 @@
 #include "llvm/ADT/DenseMap.h"
 
 namespace mtc {
-#define GEN_PASS_DEF_BUCKETPASS
+#define GEN_PASS_DEF_BUCKET
 #include "compiler/Passes.h.inc"
 
 using namespace mlir;
 
 namespace {
 
-struct BucketPass : impl::BucketPassBase<BucketPass> {
-  using BucketPassBase::BucketPassBase;
+struct Bucket : impl::BucketBase<Bucket> {
+  using BucketBase::BucketBase;
 
   void runOnOperation() override {
     if (failed(verifyAllReduces(getOperation())))

@@ -9,7 +9,7 @@
 #include "mlir/IR/Builders.h"
 
 namespace mtc {
-#define GEN_PASS_DEF_PARTITIONPASS
+#define GEN_PASS_DEF_PARTITION
 #include "compiler/Passes.h.inc"
 
 using namespace mlir;
@@ -52,8 +52,8 @@ void dropAnnotations(mt::ProgramOp program) {
     sharding.erase();
 }
 
-struct PartitionPass : impl::PartitionPassBase<PartitionPass> {
-  using PartitionPassBase::PartitionPassBase;
+struct Partition : impl::PartitionBase<Partition> {
+  using PartitionBase::PartitionBase;
 
   void runOnOperation() override {
     for (auto program : getOperation().getOps<mt::ProgramOp>()) {

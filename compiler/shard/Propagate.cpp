@@ -8,7 +8,7 @@
 #include "mlir/IR/Builders.h"
 
 namespace mtc {
-#define GEN_PASS_DEF_PROPAGATEPASS
+#define GEN_PASS_DEF_PROPAGATE
 #include "compiler/Passes.h.inc"
 
 using namespace mlir;
@@ -114,8 +114,8 @@ private:
   Value splitSharding, replicatedSharding;
 };
 
-struct PropagatePass : impl::PropagatePassBase<PropagatePass> {
-  using PropagatePassBase::PropagatePassBase;
+struct Propagate : impl::PropagateBase<Propagate> {
+  using PropagateBase::PropagateBase;
 
   void runOnOperation() override {
     for (auto program : getOperation().getOps<mt::ProgramOp>())
