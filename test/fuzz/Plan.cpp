@@ -25,8 +25,9 @@ uint64_t walk(const Plan &plan) {
     for (uint32_t s = 0; program.steps() && s < program.steps()->size(); ++s) {
       const mt::plan::Step &step = *program.steps()->Get(s);
       for (uint32_t g = 0; step.segments() && g < step.segments()->size(); ++g)
-        for (uint32_t b : *step.segments()->Get(g)->buffers())
-          sum += program.buffers()->Get(b)->fixed_bytes();
+        if (const auto *buffers = step.segments()->Get(g)->buffers())
+          for (uint32_t b : *buffers)
+            sum += program.buffers()->Get(b)->fixed_bytes();
     }
   }
   return sum;
