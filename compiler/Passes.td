@@ -11,4 +11,23 @@ def Decompose : Pass<"mt-decompose", "::mlir::ModuleOp"> {
   let summary = "Replace composites (softmax, losses, metrics) by the ops that they stand for";
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
+
+// shard
+def Annotate : Pass<"mt-annotate", "::mlir::ModuleOp"> {
+  let summary = "say what is given: the grid of replicas, signature values split, variables replicated";
+  let dependentDialects = ["::mlir::shard::ShardDialect"];
+  let options = [Option<"replicas", "replicas", "int64_t", /*default=*/"0",
+                        "replicas R, a power of two; 0: the module's mt.replicas">];
+}
+def Propagate : Pass<"mt-propagate", "::mlir::ModuleOp"> {
+  let summary = "annotate every value as split or replicated, as the loops of the ops demand";
+  let dependentDialects = ["::mlir::shard::ShardDialect"];
+}
+def Partition : Pass<"mt-partition", "::mlir::ModuleOp"> {
+  let summary = "one replica's view: no annotations, an all-reduce after each sum over the batch";
+  let dependentDialects = ["::mlir::shard::ShardDialect"];
+}
+def Bucket : Pass<"mt-bucket", "::mlir::ModuleOp"> {
+  let summary = "group the all-reduces into as few buckets as their dependencies allow, in one total order";
+}
 #endif

@@ -14,7 +14,7 @@ module attributes {mt.replicas = 8 : i64} {
   mt.program @one {
     %x = mt.input "x" : tensor<?x4xf32>
     %g = mt.target "g" : tensor<?x3xf32>
-    %n = mt.batch_size : tensor<f32>
+    %n = mt.batch_size
     %l = mt.reduce sum, %g over [1] : tensor<?x3xf32>
     %t = mt.reduce sum, %l over [0] : tensor<?xf32>
     %dw = mt.matmul %x, %g transpose_a : tensor<?x4xf32>, tensor<?x3xf32>

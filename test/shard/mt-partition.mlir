@@ -18,7 +18,7 @@ module attributes {mt.replicas = 8 : i64} {
     %g = mt.target "g" : tensor<?x3xf32>
     %w = mt.read "w" : tensor<4x3xf32>
     %b = mt.read "b" : tensor<3xf32>
-    %n = mt.batch_size : tensor<f32>
+    %n = mt.batch_size
     // CHECK: %[[L:.*]] = mt.reduce sum, %{{.*}} over [1]
     // CHECK-NOT: shard
     // CHECK: %[[T:.*]] = mt.reduce sum, %[[L]] over [0] : tensor<?xf32>

@@ -55,18 +55,3 @@ module {
     mt.output "x", %x : tensor<?x4xf32>
   }
 }
-
-// -----
-
-// A reduction over the batch that is no sum.
-module {
-  shard.grid @replicas(shape = 8)
-  mt.program @p {
-    %split = shard.sharding @replicas split_axes = [[0]] : !shard.sharding
-    %x = mt.input "x" : tensor<?xf32>
-    %xs = shard.shard %x to %split : tensor<?xf32>
-    // expected-error @below {{expected a reduction over the batch to be a sum, found generic}}
-    %y = mt.softmax %xs : tensor<?xf32>
-    mt.output "y", %y : tensor<?xf32>
-  }
-}

@@ -36,7 +36,7 @@ module attributes {mt.replicas = 8 : i64} {
     %t = mt.reduce sum, %l over [0] : tensor<?xf32>
     // CHECK: %[[N0:.*]] = mt.batch_size
     // CHECK-NEXT: shard.shard %[[N0]] to %[[REPLICATED]] : tensor<f32>
-    %n = mt.batch_size : tensor<f32>
+    %n = mt.batch_size
     %loss = mt.div %t, %n : tensor<f32>, tensor<f32>
     // Values made from no operand that is split: their type says whose rows they have.
     // CHECK: %[[K0:.*]] = mt.broadcast %{{.*}} : tensor<f32> to tensor<?x3xf32>
