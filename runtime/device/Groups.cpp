@@ -45,7 +45,6 @@ private:
 class NullGroup : public TeamGroup {
 public:
   const char *kind() const override { return "null"; }
-  uint64_t availableMemory() const override { return UINT64_MAX; } // pages that nobody touches cost none
   Status loadCode(const Plan &plan, const char *target) override {
     target_ = "null";
     return {};
@@ -54,7 +53,6 @@ public:
   mt_kernel_fn kernel(uint32_t index) const override {
     return [](const mt_kernel_params *, void *const *, int64_t, int64_t) {};
   }
-  void fill(int device, void *memory, uint8_t byte, uint64_t bytes) override {}
 
 private:
   const char *target_ = "";

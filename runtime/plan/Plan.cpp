@@ -40,10 +40,11 @@ Status PlanBytes::map(const std::string &path) {
 }
 
 void PlanBytes::copy(const void *data, size_t size) {
-  owned_ = std::make_unique_for_overwrite<uint64_t[]>(size / sizeof(uint64_t) + 1);
+  // Aligned as a mapping is, so that sections are too.
+  owned_.reset(static_cast<uint8_t *>(::operator new(size + 1, std::align_val_t(MT_PLAN_ALIGNMENT))));
   if (size)
     std::memcpy(owned_.get(), data, size);
-  data_ = reinterpret_cast<const uint8_t *>(owned_.get());
+  data_ = owned_.get();
   size_ = size;
 }
 

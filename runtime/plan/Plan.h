@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,7 +16,7 @@
 
 namespace mtrun {
 
-// The bytes of a plan file: mapped, or copied from memory. 8-byte aligned.
+// The bytes of a plan file: mapped, or copied from memory. Page aligned.
 class PlanBytes {
 public:
   PlanBytes() = default;
@@ -31,7 +32,10 @@ private:
   const uint8_t *data_ = nullptr;
   size_t size_ = 0;
   void *mapping_ = nullptr; // null where the bytes are owned_
-  std::unique_ptr<uint64_t[]> owned_;
+  struct Release {
+    void operator()(uint8_t *bytes) const { ::operator delete(bytes, std::align_val_t(MT_PLAN_ALIGNMENT)); }
+  };
+  std::unique_ptr<uint8_t, Release> owned_;
 };
 
 class Plan {

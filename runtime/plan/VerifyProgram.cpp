@@ -54,6 +54,8 @@ private:
 
   Status signature() {
     std::set<std::string_view> names;
+    if (program_.name()->string_view() == "init" && count(program_.signature()))
+      return differs(place_, "no signature", std::to_string(count(program_.signature())) + " entries");
     for (uint32_t i = 0; i < count(program_.signature()); ++i) {
       const SignatureEntry &entry = *program_.signature()->Get(i);
       std::string place = at("signature entry", i);

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What damage does to a plan file: it is found, said, and never crashes.
+#include "TestPlan.h"
+
+#include "runtime/plan/Plan.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+namespace mtrun::test {
+namespace {
+
+Status load(const std::vector<uint8_t> &bytes) {
+  std::unique_ptr<Plan> plan;
+  return Plan::loadMemory(bytes.data(), bytes.size(), plan);
+}
+
+uint64_t tablesEnd(const std::vector<uint8_t> &bytes) {
+  mt_plan_header header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  return header.tables_offset + header.tables_size;
+}
+
+TEST(PlanFile, LoadsWhatItWrote) {
+  std::vector<uint8_t> bytes = makePlan();
+  std::unique_ptr<Plan> plan;
+  Status status = Plan::loadMemory(bytes.data(), bytes.size(), plan);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(plan->batch(), 21u);
+  EXPECT_EQ(plan->replicas(), 8u);
+  EXPECT_NE(plan->program("train_step"), nullptr);
+  EXPECT_EQ(plan->program("none"), nullptr);
+  EXPECT_EQ(plan->variable("iteration"), 3);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(plan->constants().data()) % 64, 0u);
+}
+
+TEST(PlanFile, SameInputGivesTheSameBytes) { EXPECT_EQ(makePlan(), makePlan()); }
+
+TEST(PlanFile, EveryFlippedByteIsFound) {
+  std::vector<uint8_t> bytes = makePlan();
+  uint64_t end = tablesEnd(bytes);
+  for (uint64_t i = 0; i < bytes.size(); i += i < end ? 1 : 61) {
+    for (int bit : {0, 3, 7}) {
+      bytes[i] ^= static_cast<uint8_t>(1 << bit);
+      Status status = load(bytes);
+      EXPECT_EQ(status.code(), MT_CORRUPT) << "byte " << i << " bit " << bit;
+      EXPECT_FALSE(status.message().empty());
+      bytes[i] ^= static_cast<uint8_t>(1 << bit);
+    }
+  }
+  EXPECT_TRUE(load(bytes).ok());
+}
+
+TEST(PlanFile, EveryTruncationIsFound) {
+  std::vector<uint8_t> bytes = makePlan();
+  for (size_t size = 0; size < bytes.size(); size += size < 300 ? 1 : 97)
+    EXPECT_EQ(load({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}).code(), MT_CORRUPT) << size;
+  std::vector<uint8_t> longer = bytes;
+  longer.push_back(0);
+  EXPECT_EQ(load(longer).code(), MT_CORRUPT);
+  EXPECT_EQ(load({}).message(), "expected a plan file of 64 bytes or more, found 0 bytes");
+}
+
+TEST(PlanFile, NamesBothVersions) {
+  std::vector<uint8_t> bytes = makePlan();
+  bytes[8] = 2;
+  Status status = load(bytes);
+  EXPECT_EQ(status.code(), MT_CORRUPT);
+  EXPECT_EQ(status.message(), "expected plan format version 1, found version 2");
+}
+
+TEST(PlanFile, ReadsFromAFile) {
+  std::string path = testing::TempDir() + "/plan_file_test.mtp";
+  std::vector<uint8_t> bytes = makePlan();
+  FILE *file = std::fopen(path.c_str(), "wb");
+  ASSERT_NE(file, nullptr);
+  std::fwrite(bytes.data(), 1, bytes.size() - 1, file);
+  std::fclose(file);
+  std::unique_ptr<Plan> plan;
+  Status status = Plan::load(path, plan);
+  EXPECT_EQ(status.code(), MT_CORRUPT);
+  EXPECT_EQ(status.message().rfind(path + ": ", 0), 0u) << status.message();
+  std::remove(path.c_str());
+  status = Plan::load(path, plan);
+  EXPECT_EQ(status.code(), MT_IO);
+  EXPECT_EQ(status.message(), "cannot open " + path + ": No such file or directory");
+  EXPECT_EQ(Plan::load(testing::TempDir(), plan).code(), MT_IO);
+}
+
+} // namespace
+} // namespace mtrun::test

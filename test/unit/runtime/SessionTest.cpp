@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A trained model's bits do not depend on devices, threads, or what memory held before.
+#include "LinearModel.h"
+#include "TestPlan.h"
+
+#include "runtime/api/Handles.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+#include <sched.h>
+#include <thread>
+
+namespace mtrun::test {
+namespace {
+
+struct Loaded {
+  explicit Loaded(const TestPlanShape &shape = {}, const std::function<void(mt::plan::PlanT &)> &change = {}) {
+    std::vector<uint8_t> bytes = makePlan(shape, change);
+    Status status = Plan::loadMemory(bytes.data(), bytes.size(), plan);
+    if (!status.ok())
+      throw std::runtime_error(status.message());
+  }
+  std::unique_ptr<Plan> plan;
+};
+
+std::unique_ptr<Session> makeSession(const Plan &plan, const char *devices, bool privateVariables = false) {
+  mtrun_options options = {};
+  options.devices = devices;
+  options.private_variables = privateVariables;
+  std::unique_ptr<Session> session;
+  Status status = Session::create(plan, &options, session);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return session;
+}
+
+// Four steps of different sizes, the last of one sample; every second one with weights.
+LinearModel trained(Session &session, const TestPlanShape &shape, const Samples &samples) {
+  LinearModel model(shape);
+  uint64_t sizes[] = {shape.batch, shape.batch / 2 + 1, shape.batch, 1};
+  for (int step = 0; step < 4; ++step) {
+    session.fillTemporaries(0xff); // NaNs
+    const void *tensors[] = {samples.x.data(), samples.y.data(), step % 2 ? samples.weights.data() : nullptr};
+    double loss = 0, weight = 0;
+    mtrun_results results = {&loss, &weight};
+    Status status = session.run("train_step", tensors, static_cast<int64_t>(sizes[step]), &results);
+    EXPECT_TRUE(status.ok()) << status.message();
+    model.losses.push_back(loss);
+    model.losses.push_back(weight);
+  }
+  std::memcpy(model.w.data(), session.variable(0).data(), session.variable(0).size());
+  std::memcpy(&model.b, session.variable(1).data(), sizeof(float));
+  std::memcpy(&model.iteration, session.variable(3).data(), sizeof(int64_t));
+  return model;
+}
+
+LinearModel expected(const TestPlanShape &shape, const Samples &samples) {
+  LinearModel model(shape);
+  model.initialise(7);
+  uint64_t sizes[] = {shape.batch, shape.batch / 2 + 1, shape.batch, 1};
+  for (int step = 0; step < 4; ++step)
+    model.step(samples, sizes[step], step % 2);
+  return model;
+}
+
+TEST(Session, SameBitsOnEveryNumberOfDevicesAndThreads) {
+  for (TestPlanShape shape : {TestPlanShape{21, 8, 37}, TestPlanShape{8, 8, 1}, TestPlanShape{100, 8, 130},
+                              TestPlanShape{5, 8, 16}, TestPlanShape{33, 16, 40}, TestPlanShape{10, 1, 3}}) {
+    Loaded loaded(shape);
+    Samples samples(shape, 3);
+    LinearModel want = expected(shape, samples);
+    for (const char *devices : {"cpu", "cpu:1x2", "cpu:1x3", "cpu:2", "cpu:3", "cpu:2x2", "cpu:5", "cpu:7", "cpu:8"})
+      for (bool privateVariables : {false, true}) {
+        if (devices[3] && static_cast<uint32_t>(devices[4] - '0') > shape.replicas)
+          continue;
+        std::unique_ptr<Session> session = makeSession(*loaded.plan, devices, privateVariables);
+        ASSERT_NE(session, nullptr);
+        EXPECT_EQ(trained(*session, shape, samples), want)
+            << devices << " private " << privateVariables << " batch " << shape.batch << " features " << shape.features;
+      }
+  }
+}
+
+TEST(Session, ReadsValidRowsOnly) {
+  TestPlanShape shape;
+  Loaded loaded(shape);
+  Samples clean(shape, 3);
+  for (const char *devices : {"cpu:1", "cpu:3", "cpu:8"})
+    for (uint64_t n : {uint64_t{1}, uint64_t{4}, shape.batch - 1}) {
+      auto after = [&](bool dirty) {
+        Samples samples = clean;
+        if (dirty)
+          samples.spoilFrom(n);
+        std::unique_ptr<Session> session = makeSession(*loaded.plan, devices);
+        const void *tensors[] = {samples.x.data(), samples.y.data(), samples.weights.data()};
+        EXPECT_TRUE(session->run("train_step", tensors, static_cast<int64_t>(n), nullptr).ok());
+        std::vector<std::byte> w(session->variable(0).begin(), session->variable(0).end());
+        return w;
+      };
+      EXPECT_EQ(after(false), after(true)) << devices << " n " << n;
+    }
+}
+
+TEST(Session, PredictWritesValidRowsOnly) {
+  TestPlanShape shape;
+  Loaded loaded(shape);
+  Samples samples(shape, 5);
+  LinearModel model(shape);
+  model.initialise(7);
+  for (const char *devices : {"cpu:1", "cpu:3x2", "cpu:8"}) {
+    std::unique_ptr<Session> session = makeSession(*loaded.plan, devices);
+    for (uint64_t n : {uint64_t{1}, uint64_t{10}, shape.batch}) {
+      std::vector<float> out(shape.batch, -1.0f);
+      const void *tensors[] = {samples.x.data(), out.data()};
+      ASSERT_TRUE(session->run("predict", tensors, static_cast<int64_t>(n), nullptr).ok());
+      for (uint64_t row = 0; row < shape.batch; ++row)
+        EXPECT_EQ(out[row], row < n ? model.predict(samples, row) : -1.0f) << row;
+    }
+  }
+}
+
+TEST(Session, CollectivesMoveTheBytesOfARing) {
+  TestPlanShape shape;
+  Loaded loaded(shape);
+  Samples samples(shape, 3);
+  const void *tensors[] = {samples.x.data(), samples.y.data(), nullptr};
+  int64_t roots = static_cast<int64_t>(shape.features + 1 + 2) * 4;
+  for (int devices : {1, 2, 3, 5, 7}) { // 7 of 8 devices have samples of 21 in leaves of 3
+    std::unique_ptr<Session> session = makeSession(*loaded.plan, ("cpu:" + std::to_string(devices)).c_str(), true);
+    ASSERT_TRUE(session->run("train_step", tensors, static_cast<int64_t>(shape.batch), nullptr).ok());
+    EXPECT_EQ(session->info().collective_bytes, 2 * (devices - 1) * roots) << devices;
+  }
+  std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu:3", false);
+  ASSERT_TRUE(session->run("train_step", tensors, 21, nullptr).ok());
+  EXPECT_EQ(session->info().collective_bytes, 0);
+}
+
+TEST(Session, ACorruptedRootChangesTheResult) {
+  TestPlanShape shape;
+  Loaded loaded(shape);
+  Samples samples(shape, 3);
+  std::unique_ptr<Session> good = makeSession(*loaded.plan, "cpu:2", true);
+  std::unique_ptr<Session> bad = makeSession(*loaded.plan, "cpu:2", true);
+  bad->corruptRoot(0, 1);
+  EXPECT_FALSE(trained(*good, shape, samples) == trained(*bad, shape, samples));
+}
+
+TEST(Session, InitStartsOver) {
+  TestPlanShape shape;
+  Loaded loaded(shape);
+  Samples samples(shape, 3);
+  std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu:2");
+  LinearModel first = trained(*session, shape, samples);
+  ASSERT_TRUE(session->init(0).ok());
+  EXPECT_EQ(trained(*session, shape, samples), first);
+  ASSERT_TRUE(session->init(8).ok());
+  EXPECT_EQ(session->info().seed, 8);
+  EXPECT_FALSE(trained(*session, shape, samples) == first);
+}
+
+TEST(Session, TwoAtOnce) {
+  TestPlanShape shape;
+  Loaded loaded(shape);
+  Samples samples(shape, 3);
+  LinearModel want = expected(shape, samples);
+  auto train = [&](const char *devices) {
+    for (int i = 0; i < 20; ++i) {
+      std::unique_ptr<Session> session = makeSession(*loaded.plan, devices);
+      EXPECT_EQ(trained(*session, shape, samples), want);
+    }
+  };
+  std::thread other(train, "cpu:2");
+  train("cpu:3");
+  other.join();
+}
+
+TEST(Session, LeavesFollowTheSplit) {
+  Loaded loaded;
+  std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu:3");
+  EXPECT_EQ(session->leaves(0), 2);
+  EXPECT_EQ(session->leaves(1), 2);
+  EXPECT_EQ(session->leaves(2), 4);
+  EXPECT_EQ(session->leaves(3), 0);
+  EXPECT_EQ(session->leaves(-1), 0);
+}
+
+TEST(Session, LeavesTheCallersThreadAsItWas) {
+  TestPlanShape shape;
+  Loaded loaded(shape);
+  Samples samples(shape, 3);
+  LinearModel want = expected(shape, samples);
+  cpu_set_t before, after;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+#if defined(__x86_64__)
+  unsigned control = __builtin_ia32_stmxcsr();
+  unsigned flushing = control | 0x8040; // denormals flushed to zero, on the way in and out
+  __builtin_ia32_ldmxcsr(flushing);
+#endif
+  std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu:2");
+  LinearModel model = trained(*session, shape, samples);
+#if defined(__x86_64__)
+  EXPECT_EQ(__builtin_ia32_stmxcsr() & 0xffc0, flushing & 0xffc0);
+  __builtin_ia32_ldmxcsr(control);
+#endif
+  EXPECT_EQ(model, want);
+  ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+TEST(Session, SaysWhatIsWrong) {
+  Loaded loaded;
+  std::unique_ptr<Session> session;
+  auto create = [&](const char *devices, const char *cpu) {
+    mtrun_options options = {};
+    options.devices = devices;
+    options.cpu = cpu;
+    return Session::create(*loaded.plan, &options, session);
+  };
+  auto expect = [](const Status &status, mt_code code, const char *message) {
+    EXPECT_EQ(status.code(), code) << message;
+    EXPECT_EQ(status.message(), message);
+  };
+  expect(create("cpu:9", nullptr), MT_INVALID,
+         "expected at most 8 devices for a plan of 8 replicas, found 9; recompile it with: mtc compile MODEL "
+         "--replicas 16");
+  expect(create("gpu:1", nullptr), MT_INVALID, "expected devices as cpu, cpu:N, cpu:NxT or null:N, found gpu:1");
+  for (const char *spec :
+       {"", "cpu:", "cpu:0", "cpu:-1", "cpu:1x", "cpu:1x0", "cpu:2x2x2", "cpu:1 ", "cpu:99999999999"})
+    EXPECT_EQ(create(spec, nullptr).code(), MT_INVALID) << spec;
+  expect(create("cpu:2x4000", nullptr), MT_INVALID, "expected at most 1024 threads in all, found cpu:2x4000");
+  expect(create(nullptr, "first"), MT_DEVICE,
+         "the plan has no code that this CPU can run: first needs no-such-feature");
+  expect(create(nullptr, "last"), MT_INVALID, "expected one of the plan's targets (first, any), found last");
+  ASSERT_TRUE(create(nullptr, "any").ok());
+  EXPECT_STREQ(session->info().target, "any");
+  Samples samples({}, 3);
+  const void *tensors[] = {samples.x.data(), nullptr, nullptr};
+  expect(session->run("train_step", tensors, 0, nullptr), MT_INVALID, "expected 1 to 21 samples, found 0");
+  expect(session->run("train_step", tensors, 22, nullptr), MT_INVALID, "expected 1 to 21 samples, found 22");
+  expect(session->run("train_step", tensors, 21, nullptr), MT_INVALID, "expected a pointer for y, found null");
+  expect(session->run("eval_step", tensors, 21, nullptr), MT_INVALID, "the plan has no program eval_step");
+  uint32_t index;
+  expect(session->findVariable("c", index), MT_INVALID,
+         "expected one of the plan's variables (w, b, rate, iteration), found c");
+}
+
+TEST(Session, RefusesWhatDoesNotFit) {
+  Loaded large({}, [](mt::plan::PlanT &plan) { plan.variables_bytes = uint64_t{1} << 45; });
+  std::unique_ptr<Session> session;
+  Status status = Session::create(*large.plan, nullptr, session);
+  EXPECT_EQ(status.code(), MT_NO_MEMORY);
+  EXPECT_EQ(status.message().rfind("expected 351843720", 0), 0u) << status.message();
+}
+
+TEST(Session, RefusesCodeThatIsNone) {
+  Loaded noKernel({}, [](mt::plan::PlanT &plan) { plan.kernels[1]->name = "missing"; });
+  std::unique_ptr<Session> session;
+  Status status = Session::create(*noKernel.plan, nullptr, session);
+  EXPECT_EQ(status.code(), MT_CORRUPT);
+  EXPECT_EQ(status.message(), "target any: expected a function missing in its code, found none");
+  Loaded noElf({}, [](mt::plan::PlanT &plan) { plan.targets[1]->section = 1; });
+  status = Session::create(*noElf.plan, nullptr, session);
+  EXPECT_EQ(status.code(), MT_CORRUPT);
+  EXPECT_EQ(status.message(), "target any: expected a shared object, found 16 bytes");
+}
+
+TEST(Session, CountsLaunches) {
+  TestPlanShape shape;
+  Loaded loaded(shape);
+  Samples samples(shape, 3);
+  const void *tensors[] = {samples.x.data(), samples.y.data(), nullptr};
+  for (const char *devices : {"cpu:3", "null:3", "cpu:3x2", "null:3x2"}) {
+    std::unique_ptr<Session> session = makeSession(*loaded.plan, devices);
+    uint64_t before = session->launches();
+    EXPECT_EQ(before, 1u); // init
+    ASSERT_TRUE(session->run("train_step", tensors, 21, nullptr).ok());
+    EXPECT_EQ(session->launches() - before, 3u * 3 + 2) << devices;
+    before = session->launches();
+    ASSERT_TRUE(session->run("train_step", tensors, 1, nullptr).ok()); // two empty devices
+    EXPECT_EQ(session->launches() - before, 3u + 2) << devices;
+  }
+}
+
+TEST(Session, VariablesGoInAndOut) {
+  Loaded loaded;
+  for (bool privateVariables : {false, true}) {
+    std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu:2", privateVariables);
+    float rate = 0.5f;
+    session->setVariable(2, std::as_bytes(std::span(&rate, 1)));
+    TestPlanShape shape;
+    Samples samples(shape, 3);
+    LinearModel model(shape);
+    model.initialise(7);
+    model.rate = rate;
+    model.step(samples, shape.batch, false);
+    const void *tensors[] = {samples.x.data(), samples.y.data(), nullptr};
+    ASSERT_TRUE(session->run("train_step", tensors, static_cast<int64_t>(shape.batch), nullptr).ok());
+    EXPECT_EQ(std::memcmp(session->variable(0).data(), model.w.data(), session->variable(0).size()), 0);
+  }
+}
+
+} // namespace
+} // namespace mtrun::test

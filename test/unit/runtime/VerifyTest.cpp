@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Well-hashed plans whose tables are wrong: one case a rule of docs/plan-format.md section 4.
+#include "TestPlan.h"
+
+#include "runtime/plan/Plan.h"
+
+#include <gtest/gtest.h>
+#include <limits>
+#include <random>
+
+namespace mtrun::test {
+namespace {
+
+namespace fb = ::mt::plan;
+
+constexpr uint64_t huge = std::numeric_limits<uint64_t>::max();
+
+struct Case {
+  const char *message; // a part of it
+  void (*change)(fb::PlanT &plan);
+};
+
+fb::ProgramT &train(fb::PlanT &plan) { return *plan.programs[1]; }
+
+fb::BufferT &bufferIn(fb::PlanT &plan, fb::Space space) {
+  for (auto &buffer : train(plan).buffers)
+    if (buffer->space == space)
+      return *buffer;
+  std::abort();
+}
+
+const Case cases[] = {
+    {"batch: expected 1 to 2^40 samples, found 0", [](fb::PlanT &p) { p.batch = 0; }},
+    {"replicas: expected a power of two of at most 65536, found 6", [](fb::PlanT &p) { p.replicas = 6; }},
+    {"replicas: expected a power of two", [](fb::PlanT &p) { p.replicas = 0; }},
+    {"replicas: expected a power of two", [](fb::PlanT &p) { p.replicas = 1u << 31; }},
+    {"leaf_rows: expected 3, found 4", [](fb::PlanT &p) { p.leaf_rows = 4; }},
+    {"expected a name of 1 to 1024 bytes, found 1025 bytes",
+     [](fb::PlanT &p) { p.variables[0]->name = std::string(1025, 'a'); }},
+    {"expected a name of 1 to 1024 bytes, found 0 bytes", [](fb::PlanT &p) { p.kernels[0]->name = ""; }},
+    {"expected a name without control characters, found byte 10", [](fb::PlanT &p) { p.kernels[0]->name = "a\nb"; }},
+    {"expected names that differ, found a second w", [](fb::PlanT &p) { p.variables[1]->name = "w"; }},
+    {"expected names that differ, found a second update", [](fb::PlanT &p) { p.kernels[0]->name = "update"; }},
+    {"expected names that differ, found a second any", [](fb::PlanT &p) { p.targets[0]->name = "any"; }},
+    {"expected names that differ, found a second predict", [](fb::PlanT &p) { p.programs[0]->name = "predict"; }},
+    {"expected names that differ, found a second x", [](fb::PlanT &p) { train(p).signature[1]->name = "x"; }},
+    {"variables_bytes: expected at most 2^46", [](fb::PlanT &p) { p.variables_bytes = huge; }},
+    {"variable 0: expected 148 bytes for its shape, found 149", [](fb::PlanT &p) { p.variables[0]->size = 149; }},
+    {"variable 0: expected dimensions of 0 to 2^40", [](fb::PlanT &p) { p.variables[0]->shape = {-2}; }},
+    {"variable 0: expected a tensor of at most 2^46 bytes",
+     [](fb::PlanT &p) { p.variables[0]->shape = {1 << 30, 1 << 30, 1 << 30}; }},
+    {"variable 0: expected a rank of at most 8, found 9", [](fb::PlanT &p) { p.variables[0]->shape.assign(9, 1); }},
+    {"variable 0: expected an element type, found 9", [](fb::PlanT &p) { p.variables[0]->dtype = fb::DType(9); }},
+    {"variable 1: expected an offset that is a multiple of 64", [](fb::PlanT &p) { p.variables[1]->offset += 4; }},
+    {"expected a place inside the variables' 384 bytes", [](fb::PlanT &p) { p.variables[3]->offset = 384; }},
+    {"expected a place inside the variables'", [](fb::PlanT &p) { p.variables[3]->offset = huge - 63; }},
+    {"variables: expected places that do not overlap", [](fb::PlanT &p) { p.variables[3]->offset = 0; }},
+    {"kernel 2: expected 1 to 2^40 inner tiles, found 0", [](fb::PlanT &p) { p.kernels[2]->inner_tiles = 0; }},
+    {"kernel 2: expected a kind of kernel", [](fb::PlanT &p) { p.kernels[2]->kind = fb::KernelKind(99); }},
+    {"kernel 6: expected 1 to 2^40 elements a tile, found 0",
+     [](fb::PlanT &p) { p.kernels[6]->elements_per_tile = 0; }},
+    {"kernel 1: expected a grid of at most 2^40 tiles", [](fb::PlanT &p) { p.kernels[1]->inner_tiles = 1ull << 40; }},
+    {"target 1: expected a section below 2, found 2", [](fb::PlanT &p) { p.targets[1]->section = 2; }},
+    {"constants: expected a section below 2, found 7", [](fb::PlanT &p) { p.constants = 7; }},
+    {"learning_rate: expected a variable below 4", [](fb::PlanT &p) { p.learning_rate = 4; }},
+    {"iteration: expected a variable below 4, found -2", [](fb::PlanT &p) { p.iteration = -2; }},
+    {"program 1 (train_step): expected 4 variants, found 3", [](fb::PlanT &p) { train(p).variants.pop_back(); }},
+    {"variant 1: expected 2 leaves, found 3", [](fb::PlanT &p) { train(p).variants[1]->leaves = 3; }},
+    {"variant 1: expected an arena of at most 2^46 bytes",
+     [](fb::PlanT &p) { train(p).variants[1]->arena_bytes = huge; }},
+    {"signature entry 0: expected -1 as first dimension, found 3",
+     [](fb::PlanT &p) { train(p).signature[0]->shape[0] = 3; }},
+    {"signature entry 0: expected 148 bytes a row, found 4",
+     [](fb::PlanT &p) { train(p).signature[0]->row_bytes = 4; }},
+    {"signature entry 0: expected only sample weights to be optional",
+     [](fb::PlanT &p) { train(p).signature[0]->optional = true; }},
+    {"expected 4 bytes a row and 0 beside them, found 8 and 0",
+     [](fb::PlanT &p) { train(p).buffers[1]->row_bytes = 8; }},
+    {"expected a signature entry below 3, found 3", [](fb::PlanT &p) { train(p).buffers[1]->index = 3; }},
+    {"expected a variable below 4, found 4", [](fb::PlanT &p) { bufferIn(p, fb::Space::Variable).index = 4; }},
+    {"expected a place inside the variable's 148 bytes",
+     [](fb::PlanT &p) { bufferIn(p, fb::Space::Variable).fixed_bytes = 149; }},
+    {"expected a place inside the constants section's 16 bytes",
+     [](fb::PlanT &p) { bufferIn(p, fb::Space::Constant).offset = {8}; }},
+    {"expected a place inside the arena's", [](fb::PlanT &p) { bufferIn(p, fb::Space::Arena).offset[2] = huge - 3; }},
+    {"expected a place inside the arena's", [](fb::PlanT &p) { bufferIn(p, fb::Space::Arena).row_bytes = 4096; }},
+    {"expected at most 2^46 bytes", [](fb::PlanT &p) { bufferIn(p, fb::Space::Arena).row_bytes = 1ull << 45; }},
+    {"expected 4 offsets, found 1", [](fb::PlanT &p) { bufferIn(p, fb::Space::Arena).offset = {0}; }},
+    {"expected an offset that is a multiple of its elements' 4 bytes",
+     [](fb::PlanT &p) { bufferIn(p, fb::Space::Arena).offset[1] = 2; }},
+    {"expected a place inside the shared block's",
+     [](fb::PlanT &p) { bufferIn(p, fb::Space::Shared).offset = {1 << 20}; }},
+    {"expected 0 bytes a row, found 4", [](fb::PlanT &p) { bufferIn(p, fb::Space::Shared).row_bytes = 4; }},
+    {"expected a space, found 9", [](fb::PlanT &p) { bufferIn(p, fb::Space::Shared).space = fb::Space(9); }},
+    {"inside one all-reduce's result or outside all",
+     [](fb::PlanT &p) { bufferIn(p, fb::Space::Shared).fixed_bytes = 200; }},
+    {"metric 0: expected a buffer below", [](fb::PlanT &p) { train(p).metrics[0]->value = 1000; }},
+    {"metric 0: expected one F32 in Shared, found F32 in Signature",
+     [](fb::PlanT &p) { train(p).metrics[0]->value = 0; }},
+    {"step 0: expected a kernel below 8, found 8", [](fb::PlanT &p) { train(p).steps[0]->kernel = 8; }},
+    {"step 0: expected a launch without a collective, found 0",
+     [](fb::PlanT &p) { train(p).steps[0]->collective = 0; }},
+    {"step 0: expected 1 segment, found 0", [](fb::PlanT &p) { train(p).steps[0]->segments.clear(); }},
+    {"step 0: expected buffers below", [](fb::PlanT &p) { train(p).steps[0]->segments[0]->buffers[2] = 1000; }},
+    {"step 0: expected a kind of wait", [](fb::PlanT &p) { train(p).steps[0]->wait = fb::Wait(3); }},
+    {"step 6: expected segments of at most 2^40 elements",
+     [](fb::PlanT &p) { train(p).steps[6]->segments[0]->count = huge; }},
+    {"step 3: expected a kernel or -1, found -2", [](fb::PlanT &p) { train(p).steps[3]->kernel = -2; }},
+    {"step 3: expected all-reduce 0, found 1", [](fb::PlanT &p) { train(p).steps[3]->collective = 1; }},
+    {"step 3: expected a root of F32 elements, found 0 bytes", [](fb::PlanT &p) { train(p).steps[3]->root_bytes = 0; }},
+    {"step 3: expected 4 root offsets, found 3", [](fb::PlanT &p) { train(p).steps[3]->root_offset.pop_back(); }},
+    {"step 3 root: expected a place inside the arena's",
+     [](fb::PlanT &p) { train(p).steps[3]->root_offset[3] = 1 << 20; }},
+    {"step 3 result: expected a place inside the shared block's",
+     [](fb::PlanT &p) { train(p).steps[3]->result_offset = huge - 3; }},
+    {"results of all-reduces that do not overlap", [](fb::PlanT &p) { train(p).steps[4]->result_offset = 0; }},
+    {"expected a Map kernel as the plan's sum_kernel, found 0", [](fb::PlanT &p) { p.sum_kernel = 0; }},
+};
+
+TEST(Verify, RefusesEachFault) {
+  for (const Case &c : cases) {
+    std::vector<uint8_t> bytes = makePlan({}, c.change);
+    std::unique_ptr<Plan> plan;
+    Status status = Plan::loadMemory(bytes.data(), bytes.size(), plan);
+    EXPECT_EQ(status.code(), MT_CORRUPT) << c.message;
+    EXPECT_NE(status.message().find(c.message), std::string::npos)
+        << "expected: " << c.message << "\nfound:    " << status.message();
+  }
+}
+
+// Tables with hashes that fit, damaged anywhere: loads or says why not, and reads nothing outside (the sanitizers'
+// part).
+TEST(Verify, SurvivesAnyTables) {
+  std::vector<uint8_t> good = makePlan();
+  mt_plan_header header;
+  std::memcpy(&header, good.data(), sizeof(header));
+  std::mt19937 random(1);
+  int refused = 0;
+  constexpr int rounds = 3000;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<uint8_t> bytes = good;
+    for (int i = 0, changes = 1 + static_cast<int>(random() % 3); i < changes; ++i) {
+      size_t at = header.tables_offset + random() % header.tables_size;
+      static constexpr uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};
+      bytes[at] = random() % 2 ? values[random() % 5] : static_cast<uint8_t>(random());
+    }
+    rehash(bytes);
+    std::unique_ptr<Plan> plan;
+    refused += !Plan::loadMemory(bytes.data(), bytes.size(), plan).ok();
+  }
+  EXPECT_GT(refused, rounds / 4);
+}
+
+} // namespace
+} // namespace mtrun::test
