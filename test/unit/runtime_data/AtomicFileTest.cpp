@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/data/AtomicFile.h"
+#include "Fixtures.h"
+
+#include <csignal>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace fixtures;
+using mtrun::AtomicFile;
+using Names = std::vector<std::string>;
+
+TEST(AtomicFile, AppearsOnCommit) {
+  TempFolder folder;
+  writeFile(folder.path("f"), "old");
+  AtomicFile file;
+  ASSERT_EQ(text(file.open(folder.path("f"))), "0");
+  ASSERT_EQ(text(file.write("new", 3)), "0");
+  EXPECT_EQ(readFile(folder.path("f")), "old");
+  ASSERT_EQ(text(file.commit()), "0");
+  EXPECT_EQ(readFile(folder.path("f")), "new");
+  EXPECT_EQ(folder.entries(), Names{"f"});
+}
+
+TEST(AtomicFile, LeavesNothingWithoutCommit) {
+  TempFolder folder;
+  {
+    AtomicFile file;
+    ASSERT_EQ(text(file.open(folder.path("f"))), "0");
+    ASSERT_EQ(text(file.write("new", 3)), "0");
+    EXPECT_EQ(folder.entries().size(), 1u);
+  }
+  EXPECT_EQ(folder.entries(), Names{});
+}
+
+TEST(AtomicFile, UnwritablePath) {
+  TempFolder folder;
+  std::string missing = folder.path("none/f"), within = folder.path("file/f");
+  AtomicFile first, second, third, fourth;
+  EXPECT_EQ(text(first.open(missing)), "7: cannot create " + missing + ": No such file or directory");
+  writeFile(folder.path("file"), "");
+  EXPECT_EQ(text(second.open(within)), "7: cannot create " + within + ": Not a directory");
+  EXPECT_EQ(text(third.open(folder.path())), "7: cannot write " + folder.path() + ": Is a directory");
+  EXPECT_EQ(text(fourth.open("/dev/null")), "7: cannot write /dev/null: it is not a regular file");
+}
+
+TEST(AtomicFile, FileSizeLimit) {
+  TempFolder folder;
+  std::string path = folder.path("f"), megabyte(1 << 20, 'x');
+  struct rlimit before, small;
+  getrlimit(RLIMIT_FSIZE, &before);
+  small = before;
+  small.rlim_cur = 1 << 16;
+  auto handler = signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  {
+    AtomicFile file;
+    EXPECT_EQ(text(file.open(path)), "0");
+    EXPECT_EQ(text(file.write(megabyte.data(), megabyte.size())), "7: cannot write " + path + ": File too large");
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  EXPECT_EQ(folder.entries(), Names{});
+}
+
+TEST(AtomicFile, DiskFull) {
+  TempFolder folder;
+  std::string disk = folder.path("disk"), path = disk + "/f", megabyte(1 << 20, 'x');
+  mkdir(disk.c_str(), 0700);
+  if (mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0)
+    GTEST_SKIP() << "only root may mount a small file system";
+  {
+    AtomicFile file;
+    EXPECT_EQ(text(file.open(path)), "0");
+    EXPECT_EQ(text(file.write(megabyte.data(), megabyte.size())), "7: cannot write " + path + ": No space left on device");
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(disk));
+  umount(disk.c_str());
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "Fixtures.h"
+#include "runtime/loop/Means.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace fixtures;
+
+namespace {
+
+struct Call {
+  int64_t epoch, step, steps;
+  int32_t metrics;
+  bool validation, end;
+  bool operator==(const Call &) const = default;
+};
+
+class Loop : public testing::Test {
+protected:
+  void SetUp() override {
+    writeSmallMnist(folder, std::string("\0\1\2\3\0\1\2", 7));
+    data = openData(plan.get(), "mnist:" + folder.path());
+    session = nullSession(plan.get());
+    options.progress = record;
+    options.progress_user = this;
+  }
+  static int record(void *user, const mtrun_progress *p) {
+    auto *self = static_cast<Loop *>(user);
+    self->calls.push_back({p->epoch, p->step, p->steps, p->metrics, p->validation != 0, p->epoch_end != 0});
+    self->names.assign(p->names, p->names + p->metrics);
+    return static_cast<int64_t>(self->calls.size()) == self->stopAfter;
+  }
+
+  TempFolder folder;
+  Owned<mtrun_plan> plan = emptyPlan(4);
+  Owned<mtrun_dataset> data;
+  Owned<mtrun_session> session;
+  mtrun_loop_options options = {};
+  std::vector<Call> calls;
+  std::vector<std::string> names;
+  int64_t stopAfter = -1;
+};
+
+} // namespace
+
+TEST(Means, WeighSteps) {
+  mtrun::Means means(2);
+  for (int step = 0; step < 3; ++step) {
+    mtrun_results *results = means.results();
+    results->values[0] = step == 2 ? NAN : step; // the last step weighs nothing
+    results->weights[0] = step == 2 ? 0 : step == 1 ? 1 : 3;
+    results->values[1] = 0.5;
+    results->weights[1] = 1;
+    means.add();
+  }
+  EXPECT_EQ(means.means(), (std::vector<double>{0.25, 0.5}));
+  means.reset();
+  EXPECT_EQ(means.means(), (std::vector<double>{0, 0}));
+}
+
+TEST_F(Loop, FitReportsSteps) {
+  options.epochs = 2;
+  ASSERT_EQ(text(mtrun_fit(session.get(), data.get(), &options)), "0");
+  EXPECT_EQ(calls, (std::vector<Call>{{0, 1, 2, 2, false, false}, {0, 2, 2, 2, false, true}, {1, 1, 2, 2, false, false}, {1, 2, 2, 2, false, true}}));
+  EXPECT_EQ(names, (std::vector<std::string>{"loss", "accuracy"}));
+}
+
+TEST_F(Loop, FitValidates) {
+  options.validation = data.get();
+  ASSERT_EQ(text(mtrun_fit(session.get(), data.get(), &options)), "0");
+  EXPECT_EQ(calls, (std::vector<Call>{{0, 1, 2, 2, false, false}, {0, 2, 2, 2, false, false}, {0, 2, 2, 4, true, true}}));
+  EXPECT_EQ(names, (std::vector<std::string>{"loss", "accuracy", "val_loss", "val_accuracy"}));
+}
+
+TEST_F(Loop, FitStops) {
+  options.epochs = 1000000;
+  stopAfter = 3;
+  ASSERT_EQ(text(mtrun_fit(session.get(), data.get(), &options)), "0");
+  EXPECT_EQ(calls.size(), 3u);
+}
+
+TEST_F(Loop, FitRefuses) {
+  EXPECT_EQ(text(mtrun_fit(nullptr, data.get(), &options)), "1: fit: expected a session and a dataset, found NULL");
+  options.epochs = -1;
+  EXPECT_EQ(text(mtrun_fit(session.get(), data.get(), &options)), "1: expected at least 1 epoch, found -1");
+  options.epochs = 1;
+  options.drop_remainder = 1;
+  Owned<mtrun_dataset> three = openData(plan.get(), "mnist:" + folder.path() + ",range=0:3");
+  EXPECT_EQ(text(mtrun_fit(session.get(), three.get(), &options)),
+            "1: dropping the remainder leaves no step: expected at least 4 samples, found 3");
+  Owned<mtrun_plan> other = emptyPlan(4);
+  Owned<mtrun_dataset> foreign = openData(other.get(), "mnist:" + folder.path());
+  EXPECT_EQ(text(mtrun_fit(session.get(), foreign.get(), &options)),
+            "1: the dataset was opened for another plan than the session's");
+}
+
+TEST_F(Loop, Evaluate) {
+  double values[2] = {-1, -1};
+  ASSERT_EQ(text(mtrun_evaluate(session.get(), data.get(), &options, values)), "0");
+  EXPECT_EQ(calls, (std::vector<Call>{{0, 1, 2, 2, false, false}, {0, 2, 2, 2, false, true}}));
+  EXPECT_GE(values[0], 0);
+}
+
+TEST_F(Loop, PredictFile) {
+  std::string path = folder.path("p.npy");
+  ASSERT_EQ(text(mtrun_predict_file(session.get(), data.get(), 0, path.c_str())), "0");
+  std::string file = readFile(path);
+  EXPECT_EQ(file.size(), 128u + 7 * 4 * 4);
+  EXPECT_NE(file.find("'shape': (7, 4)"), std::string::npos);
+  EXPECT_EQ(text(mtrun_predict_file(session.get(), data.get(), 1, path.c_str())),
+            "1: predict: expected an output index below 1, found 1");
+  std::string missing = folder.path("none/p.npy");
+  EXPECT_EQ(text(mtrun_predict_file(session.get(), data.get(), 0, missing.c_str())),
+            "7: cannot create " + missing + ": No such file or directory");
+}
+
+TEST_F(Loop, Benchmark) {
+  mtrun_timing timing = {};
+  ASSERT_EQ(text(mtrun_benchmark(session.get(), 4, 2, 5, &timing)), "0");
+  EXPECT_EQ(timing.steps, 5);
+  EXPECT_LE(timing.min_us, timing.median_us);
+  EXPECT_GT(timing.first_step_us, 0);
+  EXPECT_EQ(text(mtrun_benchmark(session.get(), 5, 2, 5, &timing)), "1: benchmark: expected 1 to 4 rows, found 5");
+  EXPECT_EQ(text(mtrun_benchmark(session.get(), 4, 0, 0, &timing)),
+            "1: benchmark: expected at least 1 step and 0 steps of warm-up, found 0 and 0");
+}

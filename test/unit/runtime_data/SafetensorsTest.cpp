@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/safetensors.h"
+#include "Fixtures.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace fixtures;
+using namespace mtrun;
+
+static std::span<const std::byte> bytesOf(const std::string &text) { return std::as_bytes(std::span(text)); }
+
+// A file with this header and data.
+static std::string file(const std::string &json, const std::string &data) {
+  std::string result;
+  for (int i = 0; i < 8; ++i)
+    result += static_cast<char>(json.size() >> (8 * i) & 0xff);
+  return result + json + data;
+}
+
+static std::string problem(const std::string &bytes) {
+  std::vector<SafeTensor> tensors;
+  return text(parseSafetensors(bytesOf(bytes), "f", tensors));
+}
+
+static std::string headerProblem(const std::string &json, size_t dataBytes = 0) {
+  return problem(file(json, std::string(dataBytes, 'x')));
+}
+
+TEST(Safetensors, HeaderBytes) {
+  std::string f32(8, 'f'), flags(3, 'b'), i64(8, 'i');
+  std::vector<SafeTensor> tensors = {{"flag", MT_BOOL, {3}, bytesOf(flags)},
+                                     {"b/w\"", MT_F32, {1, 2}, bytesOf(f32)},
+                                     {"a", MT_F32, {2}, bytesOf(f32)},
+                                     {"steps", MT_I64, {}, bytesOf(i64)}};
+  std::string header = safetensorsHeader(tensors);
+  EXPECT_EQ(header.size() % 8, 0u);
+  std::string json = header.substr(8);
+  EXPECT_EQ(json.substr(0, json.find_last_not_of(' ') + 1),
+            "{\"steps\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
+            "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]},"
+            "\"b/w\\\"\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[16,24]},"
+            "\"flag\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[24,27]}}");
+}
+
+TEST(Safetensors, RoundTrip) {
+  TempFolder folder;
+  std::string path = folder.path("v.safetensors"), f32(8, 'f'), flags(3, 'b');
+  ASSERT_EQ(text(writeSafetensors(path, {{"flag", MT_BOOL, {3}, bytesOf(flags)}, {"w", MT_F32, {1, 2}, bytesOf(f32)}})), "0");
+  std::vector<std::byte> read;
+  std::vector<SafeTensor> tensors;
+  ASSERT_EQ(text(readWholeFile(path, read)), "0");
+  ASSERT_EQ(text(parseSafetensors(read, path, tensors)), "0");
+  ASSERT_EQ(tensors.size(), 2u);
+  EXPECT_EQ(tensors[0].name, "w");
+  EXPECT_EQ(tensors[0].shape, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(memcmp(tensors[0].bytes.data(), f32.data(), 8), 0);
+  EXPECT_EQ(tensors[1].dtype, MT_BOOL);
+  EXPECT_EQ(tensors[1].bytes.size(), 3u);
+}
+
+TEST(Safetensors, Accepts) {
+  EXPECT_EQ(headerProblem("{}"), "0");
+  EXPECT_EQ(headerProblem("{\"__metadata__\":{\"format\":\"pt\"}}  "), "0");
+  EXPECT_EQ(headerProblem("{\"e\":{\"data_offsets\":[0,0],\"shape\":[0,5],\"dtype\":\"F32\"}}"), "0");
+  std::vector<SafeTensor> tensors;
+  std::string escaped = file("{\"\\u00e9\\ud83d\\ude00\\n\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", "x");
+  ASSERT_EQ(text(parseSafetensors(bytesOf(escaped), "f", tensors)), "0");
+  EXPECT_EQ(tensors[0].name, "\xc3\xa9\xf0\x9f\x98\x80\n");
+}
+
+TEST(Safetensors, Messages) {
+  EXPECT_EQ(problem("abc"), "3: f: expected at least 8 bytes, found 3");
+  EXPECT_EQ(problem(std::string(8, '\xff')), "3: f: expected a header of at most 0 bytes, found a length of 18446744073709551615");
+  EXPECT_EQ(headerProblem(" {}"), "3: f: expected a header that starts with '{'");
+  EXPECT_EQ(headerProblem("{\"a\":1}"), "3: f: header byte 5: expected '{'");
+  EXPECT_EQ(headerProblem("{} x"), "3: f: header byte 3: expected the end of the header");
+  EXPECT_EQ(headerProblem("{}", 1), "3: f: expected 0 bytes of data, found 1");
+  EXPECT_EQ(headerProblem("{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}"),
+            "3: f: header byte 32: expected dtype, shape and data_offsets of \"a\"");
+  auto one = [](const std::string &fields) { return headerProblem("{\"a\":{" + fields + "}}", 4); };
+  EXPECT_EQ(one("\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]"),
+            "3: f: tensor \"a\": expected dtype F32, I32, I64, F64, U8 or BOOL, found \"F16\"");
+  EXPECT_EQ(one("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]"),
+            "3: f: tensor \"a\": expected 4 bytes for its shape, found data_offsets 0 to 8");
+  EXPECT_EQ(one("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]"),
+            "3: f: tensor \"a\": expected data from byte 0, found 4");
+  EXPECT_EQ(one("\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]"),
+            "3: f: tensor \"a\": ends at data byte 8, the file has 4");
+  EXPECT_EQ(one("\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,4]"),
+            "3: f: tensor \"a\": the shape has more than 2^64 bytes");
+  EXPECT_EQ(headerProblem("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+                          "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
+                          2),
+            "3: f: tensor \"a\" is there twice");
+}
+
+// Any truncation of a good file is refused, and no bytes whatever are a crash.
+TEST(Safetensors, Truncations) {
+  std::string good = file("{\"a\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[0,8]}}", "12345678");
+  ASSERT_EQ(problem(good), "0");
+  for (size_t size = 0; size < good.size(); ++size)
+    EXPECT_EQ(problem(good.substr(0, size)).substr(0, 2), "3:") << size;
+  for (size_t at = 0; at < good.size() - 8; ++at)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ 1 << bit);
+      problem(bad);
+    }
+}
+
+TEST(Safetensors, SessionRoundTrip) {
+  TempFolder folder;
+  std::string path = folder.path("v.safetensors");
+  Owned<mtrun_plan> plan = emptyPlan(4);
+  Owned<mtrun_session> session = nullSession(plan.get());
+  float w[6] = {1, 2, 3, 4, 5, 6}, back[6] = {};
+  ASSERT_EQ(text(mtrun_set_variable(session.get(), "w", w, sizeof w)), "0");
+  ASSERT_EQ(text(mtrun_save(session.get(), path.c_str())), "0");
+  Owned<mtrun_session> other = nullSession(plan.get(), "null:2");
+  ASSERT_EQ(text(mtrun_load(other.get(), path.c_str())), "0");
+  ASSERT_EQ(text(mtrun_get_variable(other.get(), "w", back, sizeof back)), "0");
+  EXPECT_EQ(memcmp(w, back, sizeof w), 0);
+}
+
+TEST(Safetensors, LoadListsDifferences) {
+  TempFolder folder;
+  std::string path = folder.path("v.safetensors"), bytes(8, 'x');
+  ASSERT_EQ(text(writeSafetensors(path, {{"w", MT_F32, {2}, bytesOf(bytes)}, {"v", MT_I64, {}, bytesOf(bytes)}})), "0");
+  Owned<mtrun_plan> plan = emptyPlan(4);
+  Owned<mtrun_session> session = nullSession(plan.get());
+  EXPECT_EQ(text(mtrun_load(session.get(), path.c_str())),
+            "1: " + path + ": variable \"w\": expected f32 [2, 3], found f32 [2]\n" + path +
+                ": expected variable \"flag\": bool [3], found none\n" + path +
+                ": expected variable \"steps\": i64 [], found none\n" + path + ": the plan has no variable \"v\": i64 []");
+  std::string missing = folder.path("none");
+  EXPECT_EQ(text(mtrun_load(session.get(), missing.c_str())), "7: cannot open " + missing + ": No such file or directory");
+}
+
+TEST(Safetensors, UnwritablePath) {
+  TempFolder folder;
+  Owned<mtrun_plan> plan = emptyPlan(4);
+  Owned<mtrun_session> session = nullSession(plan.get());
+  std::string path = folder.path("none/v");
+  EXPECT_EQ(text(mtrun_save(session.get(), path.c_str())), "7: cannot create " + path + ": No such file or directory");
+}
