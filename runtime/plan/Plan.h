@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/abi/plan_file.h"
+#include "runtime/abi/plan_verify.h"
 #include "runtime/abi/status.h"
 
 #include <cstddef>
@@ -63,9 +64,5 @@ private:
   PlanBytes bytes_;
   PlanFileView view_;
 };
-
-// Everything that section 4 of docs/plan-format.md asks of well-formed tables. MT_CORRUPT names the place and both
-// numbers.
-Status verifyPlan(const mt::plan::Plan &plan);
 
 } // namespace mtrun

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What must hold of a plan's tables before anything trusts them: everything that is not a program.
+#include "runtime/abi/plan_verify.h"
 #include "runtime/plan/Check.h"
-#include "runtime/plan/Plan.h"
 
 #include <algorithm>
 #include <bit>
