@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mt-allocate: gives every value a place and turns programs into plans: kernels outlined, equal ones once; map launches of one
+// kernel merged; one arena layout for each number of leaves that a device can hold.
+#include "compiler/Passes.h"
+#include "compiler/allocate/Budget.h"
+#include "compiler/allocate/Kernels.h"
+#include "compiler/allocate/Pack.h"
+#include "compiler/allocate/Places.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+
+namespace mtc {
+#define GEN_PASS_DEF_MTALLOCATE
+#include "compiler/Passes.h.inc"
+
+using namespace mlir;
+using plan::Space;
+
+namespace {
+
+// Constants of all programs, equal ones once.
+class ConstantTable {
+public:
+  int64_t place(Attribute value, int64_t bytes) {
+    auto [entry, fresh] = offsets.try_emplace(value, end);
+    if (fresh)
+      end += alignPlace(bytes);
+    return entry->second;
+  }
+
+private:
+  llvm::DenseMap<Attribute, int64_t> offsets;
+  int64_t end = 0;
+};
+
+// Writes one plan.program.
+class ProgramWriter {
+public:
+  ProgramWriter(mt::ProgramOp source, KernelTable &kernels, ConstantTable &constants, const std::vector<PlanStep> &steps, Places &places,
+                OpBuilder builder)
+      : source(source), kernels(kernels), constants(constants), steps(steps), places(places), builder(builder) {}
+
+  void write() {
+    Location location = source.getLoc();
+    auto program = plan::ProgramOp::create(builder, location, source.getSymName(), places.arenaBytes, places.boundBytes, places.sharedBytes);
+    Block *body = builder.createBlock(&program.getBody());
+    builder.setInsertionPointToEnd(body);
+    writeSignature();
+    int64_t order = 0;
+    for (size_t step = 0; step < steps.size(); ++step) {
+      if (steps[step].reduces.empty())
+        writeLaunch(steps[step]);
+      else
+        writeReduce(steps[step], order++, places.bucketBytes[step]);
+    }
+    for (auto result : source.getBody().front().getOps<mt::ResultOp>()) {
+      Value value = buffer(result.getValue()), weight = buffer(result.getWeight());
+      plan::ResultOp::create(builder, result.getLoc(), result.getName(), value, weight, result.getLoss());
+    }
+    // Buffers stand first: they were created where they were needed.
+    Operation *firstOther = nullptr;
+    for (Operation &op : llvm::make_early_inc_range(*body)) {
+      if (isa<plan::SignatureOp>(op))
+        continue;
+      if (!isa<plan::BufferOp>(op)) {
+        firstOther = firstOther ? firstOther : &op;
+      } else if (firstOther) {
+        op.moveBefore(firstOther);
+      }
+    }
+  }
+
+private:
+  void writeSignature() {
+    for (Operation &op : source.getBody().front()) {
+      StringRef role = isa<mt::InputOp>(op)          ? "input"
+                       : isa<mt::TargetOp>(op)       ? "target"
+                       : isa<mt::SampleWeightOp>(op) ? "sample_weight"
+                       : isa<mt::OutputOp>(op)       ? "output"
+                                                     : "";
+      if (role.empty())
+        continue;
+      Type type = isa<mt::OutputOp>(op) ? op.getOperand(0).getType() : op.getResult(0).getType();
+      plan::SignatureOp::create(builder, op.getLoc(), op.getAttrOfType<StringAttr>("name"), builder.getStringAttr(role), TypeAttr::get(type));
+    }
+  }
+
+  Value buffer(Value value) {
+    const ValuePlace &place = places.places.find(value)->second;
+    // One buffer a variable or signature entry; elsewhere one a value.
+    Value &result = place.ref.empty() ? byValue[value] : byName[(place.space == Space::variable ? "v" : "s") + place.ref];
+    if (result)
+      return result;
+    SmallVector<int64_t> offsets;
+    ElementsAttr constant;
+    if (place.range >= 0)
+      for (int64_t offset : places.ranges[place.range].offsets)
+        offsets.push_back(offset + place.offset);
+    if (place.space == Space::constant) {
+      constant = value.getDefiningOp<mt::ConstantOp>().getValue();
+      offsets.push_back(constants.place(constant, bytesOfType(value.getType())));
+    }
+    auto type = plan::BufferType::get(builder.getContext(), cast<RankedTensorType>(value.getType()));
+    StringAttr ref = place.ref.empty() ? StringAttr() : builder.getStringAttr(place.ref);
+    return result = plan::BufferOp::create(builder, value.getLoc(), type, builder.getStringAttr(place.name),
+                                           plan::SpaceAttr::get(builder.getContext(), place.space), builder.getDenseI64ArrayAttr(offsets), ref,
+                                           constant);
+  }
+
+  void writeLaunch(const PlanStep &step) {
+    SmallVector<Value> reads, writes;
+    SmallVector<int64_t> counts;
+    for (mt::KernelOp kernel : step.segments) {
+      for (Value operand : kernel->getOperands())
+        reads.push_back(buffer(operand));
+      for (Value result : kernel->getResults())
+        writes.push_back(buffer(result));
+      bool map = kernel.getKind() == mt::KernelKind::map;
+      counts.push_back(map ? mt::elementsPerRow(kernel->getResult(0).getType()) : 0);
+    }
+    mt::KernelOp first = step.segments.front();
+    FlatSymbolRefAttr symbol = kernels.outline(first, step.key);
+    plan::LaunchOp::create(builder, first.getLoc(), symbol, reads, writes, builder.getDenseI64ArrayAttr(counts),
+                           plan::WaitAttr::get(builder.getContext(), step.wait), step.share ? builder.getUnitAttr() : UnitAttr());
+  }
+
+  void writeReduce(const PlanStep &step, int64_t order, int64_t bytes) {
+    std::vector<shard::AllReduceOp> reduces = step.reduces;
+    llvm::stable_sort(reduces, [&](shard::AllReduceOp a, shard::AllReduceOp b) {
+      return places.places.find(a.getInput())->second.offset < places.places.find(b.getInput())->second.offset;
+    });
+    SmallVector<Value> roots, results;
+    for (shard::AllReduceOp reduce : reduces) {
+      roots.push_back(buffer(reduce.getInput()));
+      results.push_back(buffer(reduce.getResult()));
+    }
+    plan::AllReduceOp::create(builder, reduces.front().getLoc(), builder.getI64IntegerAttr(order), roots, results, builder.getI64IntegerAttr(bytes));
+  }
+
+  mt::ProgramOp source;
+  KernelTable &kernels;
+  ConstantTable &constants;
+  const std::vector<PlanStep> &steps;
+  Places &places;
+  OpBuilder builder;
+  llvm::DenseMap<Value, Value> byValue;
+  llvm::StringMap<Value> byName;
+};
+
+// The variables block, in order of declaration. Its size in bytes.
+int64_t writeVariables(ModuleOp module) {
+  int64_t end = 0;
+  for (auto declare : llvm::make_early_inc_range(module.getOps<mt::DeclareOp>())) {
+    OpBuilder builder(declare);
+    Type type = declare.getType();
+    int64_t bytes = bytesOfType(type);
+    auto kind = mt::VariableKindAttr::get(module.getContext(), declare.getKind());
+    plan::VariableOp::create(builder, declare.getLoc(), declare.getNameAttr(), kind, TypeAttr::get(type), builder.getI64IntegerAttr(end),
+                             builder.getI64IntegerAttr(bytes));
+    end += alignPlace(bytes);
+    declare.erase();
+  }
+  return end;
+}
+
+struct MtAllocate : impl::MtAllocateBase<MtAllocate> {
+  using MtAllocateBase::MtAllocateBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto replicas = module->getAttrOfType<IntegerAttr>("mt.replicas"), leafRows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows");
+    if (!replicas || !leafRows) {
+      module.emitError("expected `mt.replicas` and `mt.leaf_rows` on the module, found none");
+      return signalPassFailure();
+    }
+    int64_t variableBytes = writeVariables(module);
+    KernelTable kernels(module);
+    kernels.addSum();
+    ConstantTable constants;
+    std::vector<MemoryUse> uses;
+    SmallVector<mt::ProgramOp> sources(module.getOps<mt::ProgramOp>());
+    auto builder = OpBuilder::atBlockEnd(module.getBody());
+    for (mt::ProgramOp program : sources) {
+      std::vector<PlanStep> steps = stepsOf(program);
+      Places places(program, steps);
+      if (failed(places.assignOffsets(program.getLoc(), replicas.getInt(), leafRows.getInt())))
+        return signalPassFailure();
+      uses.push_back(memoryUse(program.getSymName(), places, leafRows.getInt()));
+      ProgramWriter(program, kernels, constants, steps, places, builder).write();
+    }
+    for (mt::ProgramOp program : sources)
+      program.erase();
+    for (auto grid : llvm::make_early_inc_range(module.getOps<shard::GridOp>()))
+      grid.erase();
+    if (auto limit = module->getAttrOfType<IntegerAttr>("mt.device_memory"))
+      if (failed(checkBudget(module, uses, variableBytes, limit.getInt())))
+        signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace mtc

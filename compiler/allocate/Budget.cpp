@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/allocate/Budget.h"
+#include "compiler/allocate/Pack.h"
+
+namespace mtc {
+
+using namespace mlir;
+
+// The largest ranges alive in the phase where the arena is fullest.
+static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const Places &places, int64_t rows) {
+  auto size = [&](const Range &range) { return alignPlace(range.fixedBytes + range.rowBytes * rows); };
+  int64_t peakPhase = 0, peak = -1;
+  for (const Range &candidate : places.ranges) {
+    int64_t alive = 0;
+    for (const Range &range : places.ranges)
+      if (!range.shared && range.first <= candidate.first && candidate.first <= range.last)
+        alive += size(range);
+    if (!candidate.shared && alive > peak) {
+      peak = alive;
+      peakPhase = candidate.first;
+    }
+  }
+  std::vector<std::pair<int64_t, std::string>> largest;
+  for (const Range &range : places.ranges)
+    if (range.shared || (range.first <= peakPhase && peakPhase <= range.last))
+      largest.emplace_back(size(range), range.name);
+  llvm::stable_sort(largest, [](const auto &a, const auto &b) { return a.first > b.first; });
+  return largest;
+}
+
+MemoryUse memoryUse(StringRef program, const Places &places, int64_t leafRows) {
+  MemoryUse use;
+  use.program = program.str();
+  for (size_t variant = 0; variant < places.arenaBytes.size(); ++variant) {
+    use.bytes.push_back(places.arenaBytes[variant] + places.sharedBytes);
+    use.largest.push_back(largestAtPeak(places, (int64_t(1) << variant) * leafRows));
+  }
+  return use;
+}
+
+static std::string ranking(const MemoryUse &use, size_t variant) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  for (size_t i = 0; i < std::min<size_t>(5, use.largest[variant].size()); ++i)
+    out << (i ? ", " : "") << use.largest[variant][i].second << " " << use.largest[variant][i].first;
+  return text;
+}
+
+LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, int64_t variableBytes, int64_t limit) {
+  if (uses.empty())
+    return success();
+  size_t variants = uses.front().bytes.size();
+  auto hungriest = [&](size_t variant) -> const MemoryUse & {
+    return *std::max_element(uses.begin(), uses.end(), [&](auto &a, auto &b) { return a.bytes[variant] < b.bytes[variant]; });
+  };
+  auto needed = [&](size_t variant) { return variableBytes + hungriest(variant).bytes[variant]; };
+  size_t variant = variants;
+  while (variant > 0 && needed(variant - 1) > limit)
+    --variant;
+  auto describe = [&](InFlightDiagnostic diagnostic, size_t of) {
+    diagnostic << "; @" << hungriest(of).program << " needs " << needed(of) << " with " << (int64_t(1) << of)
+               << " replicas on a device: variables " << variableBytes << "; largest at the peak: " << ranking(hungriest(of), of);
+  };
+  if (variant == 0) {
+    describe(module.emitError("expected a plan that fits in ") << limit << " bytes a device, found none up to " << (int64_t(1) << (variants - 1))
+                                                               << " devices",
+             0);
+    return failure();
+  }
+  // With N devices the fullest holds R / 2^floor(log2 N) leaves.
+  int64_t devices = int64_t(1) << (variants - variant);
+  module->setAttr("mt.min_devices", IntegerAttr::get(IntegerType::get(module.getContext(), 64), devices));
+  if (devices > 1)
+    describe(module.emitWarning("expected one device to fit in ") << limit << " bytes, found that it takes " << devices << " devices", variants - 1);
+  return success();
+}
+
+} // namespace mtc

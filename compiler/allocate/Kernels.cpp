@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/allocate/Kernels.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace mtc {
+
+using namespace mlir;
+using mt::KernelKind;
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+// The one shape that a map kernel walks.
+static ArrayRef<int64_t> mapShape(Block &body) { return typeOf(body.getTerminator()->getOperand(0)).getShape(); }
+
+std::string kernelKey(mt::KernelOp kernel) {
+  std::string key;
+  llvm::raw_string_ostream out(key);
+  Block &body = kernel->getRegion(0).front();
+  bool map = kernel.getKind() == KernelKind::map;
+  llvm::DenseMap<Value, unsigned> numbers;
+  auto printType = [&](Value value) {
+    if (!map)
+      out << value.getType();
+    else
+      out << (typeOf(value).getShape() == mapShape(body) ? "e" : "s") << typeOf(value).getElementType();
+    out << ' ';
+  };
+  out << mt::stringifyKernelKind(kernel.getKind()) << '\n';
+  for (Value argument : body.getArguments()) {
+    numbers[argument] = numbers.size();
+    printType(argument);
+  }
+  for (Operation &op : body) {
+    out << '\n' << op.getName() << ' ';
+    for (Value operand : op.getOperands())
+      out << numbers.lookup(operand) << ' ';
+    auto constant = dyn_cast<mt::ConstantOp>(op);
+    if (auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : nullptr; splat && map)
+      out << splat.getSplatValue<Attribute>();
+    else
+      out << op.getAttrDictionary();
+    for (Value result : op.getResults()) {
+      numbers[result] = numbers.size();
+      out << ' ';
+      printType(result);
+    }
+  }
+  return key;
+}
+
+KernelTable::KernelTable(ModuleOp module) : module(module), builder(OpBuilder::atBlockEnd(module.getBody())) {
+  for (Operation &op : *module.getBody())
+    if (auto symbol = dyn_cast<SymbolOpInterface>(op))
+      names.insert(symbol.getName());
+}
+
+namespace {
+struct Costs {
+  int64_t flopsPerRow = 0, flopsFixed = 0, bytesPerRow = 0, bytesFixed = 0;
+};
+} // namespace
+
+static int64_t bytesOf(Value value) {
+  unsigned bits = typeOf(value).getElementTypeBitWidth();
+  return mt::elementsPerRow(value.getType()) * (bits == 1 ? 1 : bits / 8);
+}
+
+// A map kernel's costs are per element.
+static Costs mapCosts(Block &body) {
+  Costs costs;
+  auto each = [&](Value value) { return typeOf(value).getShape() == mapShape(body); };
+  auto elements = std::max<int64_t>(1, mt::elementsPerRow(body.getTerminator()->getOperand(0).getType()));
+  for (Operation &op : body)
+    if (auto cost = dyn_cast<mt::CostOpInterface>(op); cost && each(op.getResult(0)))
+      costs.flopsPerRow += cost.getFlops() / elements;
+  auto add = [&](Value value) { costs.bytesPerRow += each(value) ? bytesOf(value) / elements : 0; };
+  llvm::for_each(body.getArguments(), add);
+  llvm::for_each(body.getTerminator()->getOperands(), add);
+  return costs;
+}
+
+static Costs costsOf(Block &body, KernelKind kind) {
+  if (kind == KernelKind::map)
+    return mapCosts(body);
+  Costs costs;
+  for (Operation &op : body)
+    if (auto cost = dyn_cast<mt::CostOpInterface>(op)) {
+      bool rows = llvm::any_of(op.getOperandTypes(), mt::isSplit) || llvm::any_of(op.getResultTypes(), mt::isSplit);
+      (rows ? costs.flopsPerRow : costs.flopsFixed) += cost.getFlops();
+    }
+  auto add = [&](Value value) { (mt::isSplit(value.getType()) ? costs.bytesPerRow : costs.bytesFixed) += bytesOf(value); };
+  llvm::for_each(body.getArguments(), add);
+  llvm::for_each(body.getTerminator()->getOperands(), add);
+  return costs;
+}
+
+plan::KernelOp KernelTable::create(Location location, StringRef name, KernelKind kind, Region &body) {
+  std::string unique = name.str();
+  for (unsigned i = 1; !names.insert(unique).second; ++i)
+    unique = (name + "_" + Twine(i)).str();
+  Costs costs = costsOf(body.front(), kind);
+  // Kernels stand before the programs.
+  auto programs = module.getOps<mt::ProgramOp>();
+  if (programs.empty())
+    builder.setInsertionPointToEnd(module.getBody());
+  else
+    builder.setInsertionPoint(*programs.begin());
+  OperationState state(location, plan::KernelOp::getOperationName());
+  state.addAttribute("sym_name", builder.getStringAttr(unique));
+  state.addAttribute("kind", mt::KernelKindAttr::get(builder.getContext(), kind));
+  state.addAttribute("flops_per_row", builder.getI64IntegerAttr(costs.flopsPerRow));
+  state.addAttribute("flops_fixed", builder.getI64IntegerAttr(costs.flopsFixed));
+  state.addAttribute("bytes_per_row", builder.getI64IntegerAttr(costs.bytesPerRow));
+  state.addAttribute("bytes_fixed", builder.getI64IntegerAttr(costs.bytesFixed));
+  state.addRegion()->takeBody(body);
+  return cast<plan::KernelOp>(builder.create(state));
+}
+
+FlatSymbolRefAttr KernelTable::outline(mt::KernelOp kernel, StringRef key) {
+  FlatSymbolRefAttr &symbol = byKey[key];
+  if (!symbol) {
+    auto outlined = create(kernel.getLoc(), kernel.getName(), kernel.getKind(), kernel->getRegion(0));
+    symbol = FlatSymbolRefAttr::get(outlined.getSymNameAttr());
+  }
+  return symbol;
+}
+
+void KernelTable::addSum() {
+  Region body;
+  auto *block = new Block;
+  body.push_back(block);
+  // Any shape: the count is given at run time.
+  auto type = RankedTensorType::get({1024}, builder.getF32Type());
+  Location location = builder.getUnknownLoc();
+  Value a = block->addArgument(type, location), b = block->addArgument(type, location);
+  OpBuilder inside(builder.getContext());
+  inside.setInsertionPointToEnd(block);
+  Value sum = mt::AddOp::create(inside, location, a, b);
+  mt::YieldOp::create(inside, location, ValueRange{sum});
+  create(location, sumKernelName, KernelKind::map, body);
+}
+
+} // namespace mtc

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The module's kernels: bodies outlined from programs, equal ones once.
+#pragma once
+
+#include "dialects/mt/MtDialect.h"
+#include "dialects/plan/PlanDialect.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <string>
+
+namespace mtc {
+
+// What a kernel computes, as text: equal for kernels that can share code. Of map kernels' types only "scalar or element" counts.
+std::string kernelKey(mlir::mt::KernelOp kernel);
+
+class KernelTable {
+public:
+  explicit KernelTable(mlir::ModuleOp module);
+
+  // The plan.kernel for a key, outlined from `kernel` (whose body is moved away) the first time.
+  mlir::FlatSymbolRefAttr outline(mlir::mt::KernelOp kernel, llvm::StringRef key);
+
+  // out[i] = a[i] + b[i], with which collectives add roots.
+  void addSum();
+
+private:
+  mlir::plan::KernelOp create(mlir::Location location, llvm::StringRef name, mlir::mt::KernelKind kind, mlir::Region &body);
+
+  mlir::ModuleOp module;
+  mlir::OpBuilder builder;
+  llvm::StringMap<mlir::FlatSymbolRefAttr> byKey;
+  llvm::StringSet<> names;
+};
+
+// The symbol of the kernel that adds two roots.
+inline constexpr llvm::StringLiteral sumKernelName = "sum_roots";
+
+} // namespace mtc

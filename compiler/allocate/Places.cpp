@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/allocate/Places.h"
+#include "compiler/allocate/Pack.h"
+
+#include "llvm/Support/MathExtras.h"
+
+namespace mtc {
+
+using namespace mlir;
+using mt::KernelKind;
+using plan::Space;
+
+int64_t bytesOfType(Type type) {
+  unsigned bits = cast<RankedTensorType>(type).getElementTypeBitWidth();
+  return mt::elementsPerRow(type) * (bits == 1 ? 1 : bits / 8);
+}
+
+static bool isRoot(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) { return isa<shard::AllReduceOp>(user); });
+}
+
+Places::Places(mt::ProgramOp program, const std::vector<PlanStep> &steps) : body(&program.getBody().front()), steps(steps) {
+  if (!steps.empty()) {
+    lastPhase = steps.back().phase;
+    lastRendezvous = steps.back().rendezvous;
+  }
+  bucketBytes.resize(steps.size());
+  computeLives();
+  placeGiven();
+  for (size_t step = 0; step < steps.size(); ++step)
+    if (!steps[step].reduces.empty())
+      placeBucket(step);
+  for (const PlanStep &step : steps)
+    for (mt::KernelOp kernel : step.segments)
+      placeResults(step, kernel);
+}
+
+void Places::computeLives() {
+  auto read = [&](Value value, const PlanStep &step) {
+    Life &life = lives[value];
+    life.lastStep = life.phase == step.phase && life.lastStep && life.lastStep != &step ? nullptr : &step;
+    life.phase = std::max(life.phase, step.phase);
+    life.rendezvous = std::max(life.rendezvous, step.rendezvous);
+  };
+  for (const PlanStep &step : steps) {
+    for (mt::KernelOp kernel : step.segments) {
+      // An unread result lives while it is written.
+      for (Value result : kernel->getResults())
+        lives[result] = {step.phase, step.rendezvous, nullptr};
+      for (Value operand : kernel->getOperands())
+        read(operand, step);
+    }
+    for (shard::AllReduceOp reduce : step.reduces) {
+      lives[reduce.getResult()] = {step.phase, step.rendezvous, nullptr};
+      read(reduce.getInput(), step);
+    }
+  }
+  // The runtime reads reported scalars when the program is done.
+  for (auto result : body->getOps<mt::ResultOp>())
+    for (Value value : result->getOperands())
+      lives[value] = {lastPhase, lastRendezvous, nullptr};
+}
+
+// Values whose place the program's own ops name.
+void Places::placeGiven() {
+  for (Operation &op : *body) {
+    ValuePlace place;
+    if (isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp>(op)) {
+      place.space = isa<mt::ReadOp>(op) ? Space::variable : Space::signature;
+      place.ref = place.name = op.getAttrOfType<StringAttr>("name").str();
+      places[op.getResult(0)] = place;
+    } else if (isa<mt::AssignOp, mt::OutputOp>(op)) {
+      place.space = isa<mt::AssignOp>(op) ? Space::variable : Space::signature;
+      place.ref = place.name = op.getAttrOfType<StringAttr>("name").str();
+      places[op.getOperand(0)] = place;
+    } else if (isa<mt::ConstantOp>(op)) {
+      place.space = Space::constant;
+      place.name = "constant";
+      places[op.getResult(0)] = place;
+    }
+  }
+}
+
+// Roots side by side in the arena, the largest first; results in the same order in the shared block. With one device the results
+// are the roots, so these live until the last reader of a result.
+void Places::placeBucket(size_t index) {
+  const PlanStep &step = steps[index];
+  Range roots, results;
+  roots.name = "roots" + std::to_string(ranges.size());
+  roots.first = roots.last = step.phase;
+  std::vector<shard::AllReduceOp> bySize = step.reduces;
+  llvm::stable_sort(bySize, [](shard::AllReduceOp a, shard::AllReduceOp b) {
+    return bytesOfType(a.getInput().getType()) > bytesOfType(b.getInput().getType());
+  });
+  results.shared = true;
+  results.offsets = {bucketEnd};
+  int64_t end = 0;
+  for (shard::AllReduceOp reduce : bySize) {
+    int64_t bytes = bytesOfType(reduce.getInput().getType());
+    end = bytes >= placeAlignment ? alignPlace(end) : end;
+    auto kernel = reduce.getInput().getDefiningOp<mt::KernelOp>();
+    std::string name = (kernel.getName() + "." + Twine(cast<OpResult>(reduce.getInput()).getResultNumber())).str();
+    places[reduce.getInput()] = {Space::arena, "root " + name, "", static_cast<int64_t>(ranges.size()), end};
+    places[reduce.getResult()] = {Space::shared, "sum " + name, "", static_cast<int64_t>(ranges.size()) + 1, end};
+    roots.last = std::max(roots.last, lives[reduce.getResult()].phase);
+    end += bytes;
+    for (const PlanStep &writer : steps)
+      if (llvm::is_contained(writer.segments, kernel))
+        roots.first = std::min(roots.first, writer.phase);
+  }
+  bucketBytes[index] = roots.fixedBytes = results.fixedBytes = end;
+  bucketEnd += alignPlace(end);
+  ranges.push_back(std::move(roots));
+  ranges.push_back(std::move(results));
+}
+
+// Kernels that read an operand's element only to write the result's element at the same place.
+static bool mayOverwrite(mt::KernelOp kernel, unsigned operand) {
+  if (kernel->getNumResults() != 1 || kernel->getOperand(operand).getType() != kernel->getResult(0).getType())
+    return false;
+  if (kernel.getKind() == KernelKind::map)
+    return true;
+  Value argument = kernel->getRegion(0).getArgument(operand);
+  return kernel.getKind() == KernelKind::matmul &&
+         llvm::none_of(argument.getUsers(), [](Operation *user) { return isa<mt::MatmulOp>(user); });
+}
+
+bool Places::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResult result) {
+  for (OpOperand &operand : kernel->getOpOperands()) {
+    auto found = places.find(operand.get());
+    const Life &life = lives[operand.get()];
+    if (found == places.end() || found->second.range < 0 || isRoot(operand.get()) || operand.get().getDefiningOp<shard::AllReduceOp>() ||
+        life.phase != step.phase || life.lastStep != &step || !mayOverwrite(kernel, operand.getOperandNumber()) ||
+        llvm::count(kernel->getOperands(), operand.get()) != 1 || step.segments.size() != 1)
+      continue;
+    Range &range = ranges[found->second.range];
+    if (range.shared != step.share || (step.share && lives[operand.get()].rendezvous != step.rendezvous))
+      continue;
+    ValuePlace place = found->second;
+    range.last = std::max(range.last, range.shared ? lives[result].rendezvous : lives[result].phase);
+    place.name = kernel.getName().str();
+    places[result] = place;
+    return true;
+  }
+  return false;
+}
+
+void Places::placeResults(const PlanStep &step, mt::KernelOp kernel) {
+  for (OpResult result : kernel->getResults()) {
+    if (places.contains(result) || placeOverOperand(step, kernel, result))
+      continue;
+    Range range;
+    range.name = kernel.getName().str();
+    if (kernel->getNumResults() > 1)
+      range.name += "." + std::to_string(result.getResultNumber());
+    range.shared = step.share;
+    (mt::isSplit(result.getType()) ? range.rowBytes : range.fixedBytes) = bytesOfType(result.getType());
+    range.first = step.share ? step.rendezvous : step.phase;
+    range.last = step.share ? lives[result].rendezvous : lives[result].phase;
+    places[result] = {step.share ? Space::shared : Space::arena, range.name, "", static_cast<int64_t>(ranges.size()), 0};
+    ranges.push_back(std::move(range));
+  }
+}
+
+void Places::packShared() {
+  std::vector<Tenant> tenants;
+  std::vector<Range *> packed;
+  for (Range &range : ranges)
+    if (range.shared && range.offsets.empty()) {
+      tenants.push_back({alignPlace(range.fixedBytes), range.first, range.last});
+      packed.push_back(&range);
+    }
+  Packing packing = packTenants(tenants);
+  for (auto [range, offset] : llvm::zip(packed, packing.offsets))
+    range->offsets = {bucketEnd + offset};
+  sharedBytes = bucketEnd + packing.bytes;
+}
+
+void Places::packArena(int64_t rows) {
+  std::vector<Tenant> tenants;
+  std::vector<Range *> packed;
+  for (Range &range : ranges)
+    if (!range.shared) {
+      tenants.push_back({alignPlace(range.fixedBytes + range.rowBytes * rows), range.first, range.last});
+      packed.push_back(&range);
+    }
+  Packing packing = packTenants(tenants);
+  for (auto [range, offset] : llvm::zip(packed, packing.offsets))
+    range->offsets.push_back(offset);
+  arenaBytes.push_back(packing.bytes);
+  boundBytes.push_back(livenessBound(tenants));
+}
+
+// The sum of all ranges bounds every packing, so no later sum can overflow.
+LogicalResult Places::checkSizes(Location location, int64_t rows) {
+  constexpr int64_t limit = int64_t(1) << 46;
+  int64_t total = 0;
+  for (const Range &range : ranges) {
+    int64_t bytes = 0;
+    if (llvm::MulOverflow(range.rowBytes, rows, bytes) || llvm::AddOverflow(bytes, range.fixedBytes, bytes) || bytes > limit ||
+        (total += alignPlace(bytes)) > limit)
+      return emitError(location, "expected at most ") << limit << " bytes of temporary values, found more at " << range.name << ", with " << rows
+                                                      << " rows";
+  }
+  return success();
+}
+
+LogicalResult Places::assignOffsets(Location location, int64_t replicas, int64_t leafRows) {
+  if (failed(checkSizes(location, replicas * leafRows)))
+    return failure();
+  packShared();
+  for (int64_t leaves = 1; leaves <= replicas; leaves *= 2)
+    packArena(leaves * leafRows);
+  return success();
+}
+
+} // namespace mtc

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/allocate/Steps.h"
+#include "compiler/allocate/Kernels.h"
+
+namespace mtc {
+
+using namespace mlir;
+
+static plan::Wait waitOf(mt::KernelOp kernel) {
+  auto attribute = kernel->getAttrOfType<StringAttr>("mt.wait");
+  std::optional<plan::Wait> wait = attribute ? plan::symbolizeWait(attribute.getValue()) : std::nullopt;
+  return wait.value_or(plan::Wait::all);
+}
+
+static bool sameBucket(Operation *a, Operation *b) { return a->getAttr("mt.bucket") && a->getAttr("mt.bucket") == b->getAttr("mt.bucket"); }
+
+namespace {
+struct StepList {
+  std::vector<PlanStep> steps;
+  int64_t phase = 0, rendezvous = 0;
+  bool afterReduce = false;
+
+  void add(shard::AllReduceOp reduce) {
+    if (!steps.empty() && !steps.back().reduces.empty() && sameBucket(steps.back().reduces.front(), reduce)) {
+      steps.back().reduces.push_back(reduce);
+      return;
+    }
+    PlanStep step;
+    step.reduces.push_back(reduce);
+    step.phase = ++phase;
+    step.rendezvous = ++rendezvous;
+    steps.push_back(std::move(step));
+    afterReduce = true;
+  }
+
+  void add(mt::KernelOp kernel) {
+    PlanStep step;
+    step.wait = waitOf(kernel);
+    phase += step.wait != plan::Wait::none || afterReduce;
+    rendezvous += step.wait == plan::Wait::all || afterReduce;
+    afterReduce = false;
+    step.share = kernel->hasAttr("mt.share");
+    step.key = kernelKey(kernel);
+    step.phase = phase;
+    step.rendezvous = rendezvous;
+    step.segments.push_back(kernel);
+    if (step.wait == plan::Wait::none && kernel.getKind() == mt::KernelKind::map)
+      for (PlanStep &other : llvm::reverse(steps)) {
+        if (other.phase != phase)
+          break;
+        if (other.key == step.key && other.share == step.share) {
+          other.segments.push_back(kernel);
+          return;
+        }
+      }
+    steps.push_back(std::move(step));
+  }
+};
+} // namespace
+
+std::vector<PlanStep> stepsOf(mt::ProgramOp program) {
+  StepList list;
+  for (Operation &op : program.getBody().front()) {
+    if (auto reduce = dyn_cast<shard::AllReduceOp>(op))
+      list.add(reduce);
+    else if (auto kernel = dyn_cast<mt::KernelOp>(op))
+      list.add(kernel);
+  }
+  return std::move(list.steps);
+}
+
+} // namespace mtc

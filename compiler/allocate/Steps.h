@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A scheduled program as the list of steps it becomes.
+#pragma once
+
+#include "dialects/mt/MtDialect.h"
+#include "dialects/plan/PlanDialect.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+
+#include <string>
+#include <vector>
+
+namespace mtc {
+
+// A launch of one or more segments, or an all-reduce of a bucket.
+struct PlanStep {
+  std::vector<mlir::mt::KernelOp> segments;
+  std::vector<mlir::shard::AllReduceOp> reduces;
+  mlir::plan::Wait wait = mlir::plan::Wait::none;
+  bool share = false;
+  std::string key; // of the kernel
+  // Steps of one phase run side by side on a device, of one rendezvous on all devices: no barrier stands between them.
+  int64_t phase = 0, rendezvous = 0;
+};
+
+// Steps in order; map launches of equal kernels in one phase are segments of one step.
+std::vector<PlanStep> stepsOf(mlir::mt::ProgramOp program);
+
+} // namespace mtc

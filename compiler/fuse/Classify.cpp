@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What kind of kernel an op alone would be.
+#include "compiler/fuse/Groups.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+
+namespace mtc {
+
+using namespace mlir;
+using mt::KernelKind;
+
+static bool isSplatConstant(Operation *op) {
+  auto constant = dyn_cast<mt::ConstantOp>(op);
+  auto value = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
+  return value && value.isSplat();
+}
+
+static bool isCheapOp(Operation *op) {
+  if (isSplatConstant(op) || isa<mt::IotaOp, mt::BatchSizeOp>(op))
+    return true;
+  if (op->getNumOperands() == 0 || op->getNumResults() != 1 || mt::isSplit(op->getResult(0).getType()))
+    return false;
+  // A reshape to the same shape is a copy, made where a value needs a place.
+  bool shapes = isa<mt::BroadcastOp, mt::ReshapeOp>(op) && op->getOperand(0).getType() != op->getResult(0).getType();
+  if (!shapes && !(isa<mt::ElementwiseOpInterface>(op) && mt::elementsPerRow(op->getResult(0).getType()) == 1))
+    return false;
+  return llvm::all_of(op->getOperands(), [](Value operand) { return Groups::isCheap(operand); });
+}
+
+bool Groups::isCheap(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && isCheapOp(op);
+}
+
+// A cheap value that is the same for every element, as code that walks elements in no particular order needs it.
+static bool isUniform(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<mt::IotaOp>(op))
+    return false;
+  return isCheapOp(op) && llvm::all_of(op->getOperands(), isUniform);
+}
+
+// Element-wise over one replicated shape; scalars may take part.
+static bool isMap(Operation *op) {
+  if (!isa<mt::ElementwiseOpInterface>(op))
+    return false;
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  // A lone scalar is worth a map only where it can be updated in place.
+  if (type.getRank() == 0 && !llvm::all_of(op->getUsers(), [](Operation *user) { return isa<mt::AssignOp>(user); }))
+    return false;
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    auto operandType = cast<RankedTensorType>(operand.getType());
+    if (isCheapOp(operand.getDefiningOp() ? operand.getDefiningOp() : op) && !isUniform(operand))
+      return false;
+    return operandType.getRank() == 0 || operandType.getShape() == type.getShape();
+  });
+}
+
+static bool staysBetweenKernels(Operation *op) {
+  return isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp, mt::AssignOp, mt::ResultOp, mt::OutputOp, mt::ConstantOp,
+             shard::AllReduceOp>(op);
+}
+
+static FailureOr<std::optional<KernelKind>> kindOf(Operation *op) {
+  if (staysBetweenKernels(op))
+    return std::optional<KernelKind>();
+  if (op->getNumResults() != 1 || op->getNumRegions() || !isa<mt::CostOpInterface>(op))
+    return op->emitOpError("expected a computation, found an op that no kernel can hold");
+  bool split = mt::isSplit(op->getResult(0).getType());
+  bool splitOperand = llvm::any_of(op->getOperandTypes(), mt::isSplit);
+  auto rank2 = [&](unsigned i) { return cast<RankedTensorType>(op->getOperand(i).getType()).getRank() == 2; };
+  if (auto matmul = dyn_cast<mt::MatmulOp>(op); matmul && rank2(0) && rank2(1)) {
+    if (matmul.getTransposeA() && splitOperand)
+      return std::optional(KernelKind::matmul_tree);
+    return std::optional(KernelKind::matmul);
+  }
+  if (split)
+    return std::optional(KernelKind::rows);
+  if (isa<mt::ReduceOp>(op) && splitOperand)
+    return std::optional(KernelKind::reduce);
+  if (splitOperand)
+    return op->emitOpError("expected a result with a batch axis or a sum over it, found ") << op->getResult(0).getType();
+  if (isa<mt::TransposeOp>(op) && rank2(0))
+    return std::optional(KernelKind::transpose);
+  return std::optional(isMap(op) ? KernelKind::map : KernelKind::whole);
+}
+
+FailureOr<Groups> Groups::classify(Block &body) {
+  Groups groups;
+  groups.body = &body;
+  for (Operation &op : body) {
+    groups.position[&op] = groups.position.size();
+    if (isCheapOp(&op))
+      continue;
+    FailureOr<std::optional<KernelKind>> kind = kindOf(&op);
+    if (failed(kind))
+      return failure();
+    groups.unitOfOp[&op] = groups.units.size();
+    groups.units.push_back({*kind, {&op}, 0});
+  }
+  groups.computeDepths();
+  return groups;
+}
+
+void Groups::computeDepths() {
+  for (Unit &unit : units)
+    for (Operation *op : unit.ops)
+      for (Value operand : op->getOperands())
+        if (std::optional<unsigned> from = producer(operand)) {
+          bool reduced = isa<shard::AllReduceOp>(operand.getDefiningOp());
+          unit.reductionDepth = std::max(unit.reductionDepth, units[*from].reductionDepth + reduced);
+        }
+}
+
+} // namespace mtc

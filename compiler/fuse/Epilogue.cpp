@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Element-wise work on a matmul's result goes into its kernel: the result is in registers there.
+#include "compiler/fuse/Groups.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+
+namespace mtc {
+
+using namespace mlir;
+using mt::KernelKind;
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+// Operands that an epilogue can read beside the result's element (i, j): its own element, element j of a vector, a scalar.
+static bool fitsTile(Value operand, RankedTensorType tile) {
+  RankedTensorType type = typeOf(operand);
+  if (Operation *op = operand.getDefiningOp(); Groups::isCheap(operand) && type.getRank() != 0 && !isa<mt::ConstantOp>(op))
+    return false;
+  return type.getRank() == 0 || type.getShape() == tile.getShape() ||
+         (type.getRank() == 1 && !mt::isSplit(type) && type.getDimSize(0) == tile.getDimSize(1));
+}
+
+static bool isEpilogueOp(Operation *op, RankedTensorType tile) {
+  return isa<mt::ElementwiseOpInterface>(op) && typeOf(op->getResult(0)).getShape() == tile.getShape() &&
+         llvm::all_of(op->getOperands(), [&](Value operand) { return fitsTile(operand, tile); });
+}
+
+// Takes in users, and producers that only this unit uses, until there are none.
+void Groups::absorb(unsigned matmul) {
+  RankedTensorType tile = typeOf(units[matmul].ops.front()->getResult(0));
+  auto candidate = [&](Operation *op) -> std::optional<unsigned> {
+    std::optional<unsigned> unit = unitOf(op);
+    if (!unit || *unit == matmul || units[*unit].ops.size() != 1 || !isEpilogueOp(op, tile) || !canMerge(matmul, *unit))
+      return std::nullopt;
+    return units[*unit].kind == KernelKind::rows || units[*unit].kind == KernelKind::map || units[*unit].kind == KernelKind::whole
+               ? unit
+               : std::nullopt;
+  };
+  auto onlyUsedHere = [&](Operation *op) {
+    return llvm::all_of(op->getUsers(), [&](Operation *user) { return unitOf(user) == matmul; });
+  };
+  auto next = [&]() -> std::optional<unsigned> {
+    for (Operation *op : units[matmul].ops) {
+      for (Operation *user : op->getUsers())
+        if (std::optional<unsigned> unit = candidate(user))
+          return unit;
+      for (Value operand : op->getOperands())
+        if (Operation *from = operand.getDefiningOp(); from && onlyUsedHere(from) && !isa<mt::MatmulOp>(op))
+          if (std::optional<unsigned> unit = candidate(from))
+            return unit;
+    }
+    return std::nullopt;
+  };
+  while (std::optional<unsigned> unit = next())
+    merge(matmul, *unit);
+}
+
+// Gives back ops that save no traffic here: their operands are stored anyway, and a rows kernel follows that can do them.
+void Groups::release(unsigned matmul) {
+  auto outside = [&](Operation *user) { return unitOf(user) != matmul; };
+  auto inRows = [&](Operation *user) {
+    std::optional<unsigned> unit = unitOf(user);
+    return unit && units[*unit].kind == KernelKind::rows;
+  };
+  auto storedAnyway = [&](Value operand, Operation *op) {
+    if (producer(operand) != matmul)
+      return true;
+    return llvm::any_of(operand.getUsers(), [&](Operation *user) { return user != op && outside(user); });
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Operation *op : llvm::reverse(units[matmul].ops)) {
+      if (isa<mt::MatmulOp>(op) || !mt::isSplit(op->getResult(0).getType()) ||
+          !llvm::all_of(op->getUsers(), [&](Operation *user) { return outside(user) && inRows(user); }) ||
+          !llvm::all_of(op->getOperands(), [&](Value operand) { return storedAnyway(operand, op); }))
+        continue;
+      llvm::erase(units[matmul].ops, op);
+      unitOfOp[op] = units.size();
+      units.push_back({KernelKind::rows, {op}, units[matmul].reductionDepth});
+      changed = true;
+      break;
+    }
+  }
+}
+
+void Groups::fuseEpilogues() {
+  for (unsigned unit = 0, count = units.size(); unit < count; ++unit) {
+    if (units[unit].kind != KernelKind::matmul || units[unit].ops.empty())
+      continue;
+    absorb(unit);
+    release(unit);
+  }
+}
+
+} // namespace mtc

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mt-fuse: groups computations into kernels, greedily, each rule where it saves the most traffic first.
+//
+//   1. epilogues    element-wise users of a matmul's result, and producers that only they need, join the matmul, where no other
+//                   operand waits for the matmul. What would only be stored a second time goes back to the rows kernel that follows.
+//   2. rows         per-sample work merges with its producers, users and readers of the same values.
+//   3. reductions   sums over the batch that leave in the same bucket become one kernel.
+//   4. maps         element-wise work on replicated values of one shape merges with its neighbours: one kernel a variable's update.
+//   5. whole        scalar work between the same two all-reduces becomes one kernel.
+//
+// Constants, iota and scalars made of these are computed by every kernel that needs them. No merge may close a cycle.
+// Limits: a kernel holds one matmul; nothing is computed twice to save a store; sums over the batch read stored values.
+#include "compiler/Passes.h"
+#include "compiler/fuse/Outline.h"
+#include "compiler/fuse/Prepare.h"
+
+namespace mtc {
+#define GEN_PASS_DEF_MTFUSE
+#include "compiler/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+struct MtFuse : impl::MtFuseBase<MtFuse> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<mt::ProgramOp>()) {
+      prepareForFusion(program);
+      FailureOr<Groups> groups = Groups::classify(program.getBody().front());
+      if (failed(groups))
+        return signalPassFailure();
+      groups->fuseEpilogues();
+      groups->fuseRows();
+      groups->fuseReductions();
+      groups->fuseMaps();
+      groups->fuseWhole();
+      outlineKernels(program, *groups);
+    }
+  }
+};
+
+} // namespace
+} // namespace mtc

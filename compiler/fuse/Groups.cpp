@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/fuse/Groups.h"
+
+#include <queue>
+
+namespace mtc {
+
+using namespace mlir;
+using mt::KernelKind;
+
+std::optional<unsigned> Groups::unitOf(Operation *op) const {
+  auto found = unitOfOp.find(op);
+  return found == unitOfOp.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<unsigned> Groups::producer(Value value) const {
+  return value.getDefiningOp() ? unitOf(value.getDefiningOp()) : std::nullopt;
+}
+
+llvm::SmallSetVector<unsigned, 8> Groups::successors(unsigned unit) const {
+  llvm::SmallSetVector<unsigned, 8> result;
+  for (Operation *op : units[unit].ops)
+    for (Operation *user : op->getUsers())
+      if (std::optional<unsigned> to = unitOf(user); to && *to != unit)
+        result.insert(*to);
+  return result;
+}
+
+// Is there a path `from` -> other unit -> `to`?
+bool Groups::hasIndirectPath(unsigned from, unsigned to) const {
+  llvm::SmallSetVector<unsigned, 32> seen;
+  for (unsigned next : successors(from))
+    if (next != to)
+      seen.insert(next);
+  for (size_t i = 0; i < seen.size(); ++i)
+    for (unsigned next : successors(seen[i])) {
+      if (next == to)
+        return true;
+      seen.insert(next);
+    }
+  return false;
+}
+
+void Groups::merge(unsigned into, unsigned from) {
+  for (Operation *op : units[from].ops) {
+    unitOfOp[op] = into;
+    units[into].ops.push_back(op);
+  }
+  llvm::sort(units[into].ops, [&](Operation *a, Operation *b) { return position.at(a) < position.at(b); });
+  units[into].reductionDepth = std::max(units[into].reductionDepth, units[from].reductionDepth);
+  units[from].ops.clear();
+}
+
+llvm::SmallSetVector<unsigned, 8> Groups::neighbours(unsigned unit) const {
+  llvm::SmallSetVector<unsigned, 8> result;
+  for (Operation *op : units[unit].ops)
+    for (Value operand : op->getOperands()) {
+      if (isCheap(operand))
+        continue;
+      if (std::optional<unsigned> from = producer(operand); from && *from != unit)
+        result.insert(*from);
+      // Units that read the same scalar have nothing in common.
+      if (cast<RankedTensorType>(operand.getType()).getRank() == 0)
+        continue;
+      for (Operation *user : operand.getUsers())
+        if (std::optional<unsigned> other = unitOf(user); other && *other != unit)
+          result.insert(*other);
+    }
+  for (unsigned next : successors(unit))
+    result.insert(next);
+  return result;
+}
+
+// Merges units of a kind with their neighbours until nothing changes.
+void Groups::mergeNeighbours(KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed) {
+  for (unsigned unit = 0; unit < units.size(); ++unit) {
+    bool changed = units[unit].kind == kind && !units[unit].ops.empty();
+    while (changed) {
+      changed = false;
+      for (unsigned other : neighbours(unit))
+        if (units[other].kind == kind && allowed(unit, other) && canMerge(unit, other)) {
+          merge(unit, other);
+          changed = true;
+          break;
+        }
+    }
+  }
+}
+
+void Groups::fuseRows() {
+  mergeNeighbours(KernelKind::rows, [](unsigned, unsigned) { return true; });
+}
+
+void Groups::fuseMaps() {
+  mergeNeighbours(KernelKind::map, [&](unsigned a, unsigned b) {
+    auto shape = [&](unsigned unit) { return cast<RankedTensorType>(units[unit].ops.front()->getResult(0).getType()).getShape(); };
+    return shape(a) == shape(b) && !shape(a).empty();
+  });
+}
+
+static std::optional<int64_t> bucketOf(const Unit &unit) {
+  for (Operation *op : unit.ops)
+    for (Operation *user : op->getUsers())
+      if (auto bucket = user->getAttrOfType<IntegerAttr>("mt.bucket"))
+        return bucket.getInt();
+  return std::nullopt;
+}
+
+// Sums that leave in the same bucket are needed at the same time.
+void Groups::fuseReductions() {
+  for (unsigned a = 0; a < units.size(); ++a)
+    for (unsigned b = a + 1; b < units.size(); ++b)
+      if (!units[a].ops.empty() && !units[b].ops.empty() && units[a].kind == KernelKind::reduce &&
+          units[b].kind == KernelKind::reduce && bucketOf(units[a]) == bucketOf(units[b]) && canMerge(a, b))
+        merge(a, b);
+}
+
+// Scalars between the same two all-reduces share a kernel, related or not; larger values only with their neighbours.
+void Groups::fuseWhole() {
+  auto scalars = [&](unsigned unit) {
+    return llvm::all_of(units[unit].ops, [](Operation *op) { return mt::elementsPerRow(op->getResult(0).getType()) == 1; });
+  };
+  auto sameDepth = [&](unsigned a, unsigned b) { return units[a].reductionDepth == units[b].reductionDepth; };
+  mergeNeighbours(KernelKind::whole, sameDepth);
+  for (unsigned a = 0; a < units.size(); ++a)
+    for (unsigned b = a + 1; b < units.size(); ++b)
+      if (!units[a].ops.empty() && !units[b].ops.empty() && units[a].kind == KernelKind::whole &&
+          units[b].kind == KernelKind::whole && sameDepth(a, b) && scalars(a) && scalars(b) && canMerge(a, b))
+        merge(a, b);
+}
+
+std::vector<const Unit *> Groups::ordered() const {
+  auto later = [&](unsigned a, unsigned b) { return position.at(units[a].ops.front()) > position.at(units[b].ops.front()); };
+  std::priority_queue<unsigned, std::vector<unsigned>, decltype(later)> ready(later);
+  std::vector<unsigned> waiting(units.size(), 0);
+  for (unsigned unit = 0; unit < units.size(); ++unit)
+    for (unsigned next : successors(unit))
+      ++waiting[next];
+  for (unsigned unit = 0; unit < units.size(); ++unit)
+    if (!units[unit].ops.empty() && waiting[unit] == 0)
+      ready.push(unit);
+  std::vector<const Unit *> order;
+  while (!ready.empty()) {
+    unsigned unit = ready.top();
+    ready.pop();
+    order.push_back(&units[unit]);
+    for (unsigned next : successors(unit))
+      if (--waiting[next] == 0)
+        ready.push(next);
+  }
+  return order;
+}
+
+} // namespace mtc

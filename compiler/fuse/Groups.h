@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which ops of a program go into one kernel. A unit is a group of computations (a kernel to be) or one op that stays
+// between kernels. The graph of units never gets a cycle: a merge is refused if a path leaves the merged unit and comes back.
+#pragma once
+
+#include "dialects/mt/MtDialect.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <optional>
+#include <vector>
+
+namespace mtc {
+
+struct Unit {
+  std::optional<mlir::mt::KernelKind> kind; // none: an op that stays between kernels
+  std::vector<mlir::Operation *> ops;       // in program order; empty once merged into another unit
+  unsigned reductionDepth = 0;              // all-reduces on the longest path to here
+};
+
+class Groups {
+public:
+  // Classifies every op of the body; errors name ops that no kernel can hold.
+  static mlir::FailureOr<Groups> classify(mlir::Block &body);
+
+  // Applies the merging rules described in Fuse.cpp.
+  void fuseEpilogues();
+  void fuseRows();
+  void fuseReductions();
+  void fuseMaps();
+  void fuseWhole();
+
+  // Units in an order that respects dependencies and, where those allow, the program's order.
+  std::vector<const Unit *> ordered() const;
+
+  // True for values that every kernel computes for itself: scalar and splat constants, iota, the batch size, scalars made of these.
+  static bool isCheap(mlir::Value value);
+
+private:
+  std::optional<unsigned> unitOf(mlir::Operation *op) const;
+  std::optional<unsigned> producer(mlir::Value value) const;
+  llvm::SmallSetVector<unsigned, 8> successors(unsigned unit) const;
+  llvm::SmallSetVector<unsigned, 8> neighbours(unsigned unit) const; // producers, users and units that share a large operand
+  bool hasIndirectPath(unsigned from, unsigned to) const;
+  bool canMerge(unsigned a, unsigned b) const { return a != b && !hasIndirectPath(a, b) && !hasIndirectPath(b, a); }
+  void merge(unsigned into, unsigned from);
+  void mergeNeighbours(mlir::mt::KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed);
+  void absorb(unsigned matmul);
+  void release(unsigned matmul);
+  void computeDepths();
+
+  mlir::Block *body = nullptr;
+  std::vector<Unit> units;
+  llvm::DenseMap<mlir::Operation *, unsigned> unitOfOp;
+  llvm::DenseMap<mlir::Operation *, unsigned> position;
+};
+
+} // namespace mtc

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/fuse/Outline.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mtc {
+
+using namespace mlir;
+using mt::KernelKind;
+
+// Clones a cheap value into a kernel's body.
+static Value cloneCheap(OpBuilder &builder, Value value, IRMapping &mapping) {
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  for (Value operand : value.getDefiningOp()->getOperands())
+    cloneCheap(builder, operand, mapping);
+  return builder.clone(*value.getDefiningOp(), mapping)->getResult(0);
+}
+
+// Creates a kernel that computes `ops` and yields `yielded`, values of theirs, cheap ones or operands.
+static mt::KernelOp createKernel(OpBuilder &builder, Location location, KernelKind kind, StringRef name, ArrayRef<Operation *> ops,
+                                 ArrayRef<Value> yielded) {
+  llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
+  llvm::SetVector<Value> operands;
+  auto use = [&](Value value) {
+    if (!Groups::isCheap(value) && !(value.getDefiningOp() && inside.contains(value.getDefiningOp())))
+      operands.insert(value);
+  };
+  for (Operation *op : ops)
+    llvm::for_each(op->getOperands(), use);
+  llvm::for_each(yielded, use);
+
+  SmallVector<Type> types;
+  for (Value value : yielded)
+    types.push_back(value.getType());
+  OperationState state(location, mt::KernelOp::getOperationName());
+  state.addOperands(operands.getArrayRef());
+  state.addTypes(types);
+  state.addAttribute("kind", mt::KernelKindAttr::get(builder.getContext(), kind));
+  state.addAttribute("name", builder.getStringAttr(name));
+  state.addRegion();
+  auto kernel = cast<mt::KernelOp>(builder.create(state));
+  Block *block = builder.createBlock(&kernel.getBody());
+  IRMapping mapping;
+  for (Value operand : operands)
+    mapping.map(operand, block->addArgument(operand.getType(), operand.getLoc()));
+  auto resolve = [&](Value value) { return Groups::isCheap(value) ? cloneCheap(builder, value, mapping) : mapping.lookup(value); };
+  for (Operation *op : ops) {
+    for (Value operand : op->getOperands())
+      resolve(operand);
+    builder.clone(*op, mapping);
+  }
+  SmallVector<Value> results;
+  for (Value value : yielded)
+    results.push_back(resolve(value));
+  mt::YieldOp::create(builder, location, results);
+  builder.setInsertionPointAfter(kernel);
+  return kernel;
+}
+
+// A readable name: what the kernel does, and to which variable.
+static std::string nameOf(const Unit &unit) {
+  auto variable = [](Value value) -> std::string {
+    if (auto transpose = value.getDefiningOp<mt::TransposeOp>())
+      value = transpose.getOperand();
+    else if (auto kernel = value.getDefiningOp<mt::KernelOp>(); kernel && kernel.getKind() == KernelKind::transpose)
+      value = kernel.getOperand(0);
+    auto read = value.getDefiningOp<mt::ReadOp>();
+    return read ? "_" + read.getName().str() : "";
+  };
+  std::string name;
+  switch (*unit.kind) {
+  case KernelKind::matmul:
+    for (Operation *op : unit.ops)
+      if (auto matmul = dyn_cast<mt::MatmulOp>(op))
+        name = (matmul.getRhs().getDefiningOp<mt::ReadOp>() ? "matmul" : "matmul_t") + variable(matmul.getRhs());
+    break;
+  case KernelKind::transpose:
+    name = "transpose" + variable(unit.ops.front()->getOperand(0));
+    break;
+  case KernelKind::map:
+    name = "map";
+    for (Operation *op : unit.ops)
+      if (llvm::any_of(op->getUsers(), [](Operation *user) { return isa<mt::AssignOp>(user); }))
+        name = "update";
+    break;
+  default:
+    name = mt::stringifyKernelKind(*unit.kind).str();
+  }
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  return name;
+}
+
+static void outlineUnit(OpBuilder &builder, const Unit &unit) {
+  llvm::SmallPtrSet<Operation *, 16> inside(unit.ops.begin(), unit.ops.end());
+  SmallVector<Value> yielded;
+  for (Operation *op : unit.ops)
+    if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !inside.contains(user); }))
+      yielded.push_back(op->getResult(0));
+  SmallVector<Location> locations;
+  for (Operation *op : unit.ops)
+    locations.push_back(op->getLoc());
+  auto kernel = createKernel(builder, unit.ops.front()->getLoc(), *unit.kind, nameOf(unit), unit.ops, yielded);
+  for (auto [value, result] : llvm::zip(yielded, kernel.getResults()))
+    value.replaceUsesWithIf(result, [&](OpOperand &use) { return !inside.contains(use.getOwner()); });
+}
+
+static bool isKernelResult(Value value, std::optional<KernelKind> kind = std::nullopt) {
+  auto kernel = value.getDefiningOp<mt::KernelOp>();
+  return kernel && (!kind || kernel.getKind() == *kind);
+}
+
+static Value copyOf(Operation *user, Value value, KernelKind kind) {
+  OpBuilder builder(user);
+  auto copy = createKernel(builder, user->getLoc(), kind, "copy", {}, {value});
+  return copy.getResult(0);
+}
+
+// A place belongs to one value: each of these users needs a kernel's result that no other such user has.
+static void addCopies(Block &body) {
+  llvm::DenseSet<Value> taken;
+  for (Operation &op : llvm::make_early_inc_range(body)) {
+    if (auto assign = dyn_cast<mt::AssignOp>(op)) {
+      if (!isKernelResult(assign.getValue(), KernelKind::map) || !taken.insert(assign.getValue()).second)
+        assign.getValueMutable().assign(copyOf(assign, assign.getValue(), KernelKind::map));
+      taken.insert(assign.getValue());
+    } else if (auto output = dyn_cast<mt::OutputOp>(op)) {
+      if (!isKernelResult(output.getValue()) || !taken.insert(output.getValue()).second)
+        output.getValueMutable().assign(copyOf(output, output.getValue(), KernelKind::rows));
+      taken.insert(output.getValue());
+    }
+  }
+  // Reported scalars may share a place, but not with a variable.
+  for (auto result : llvm::make_early_inc_range(body.getOps<mt::ResultOp>()))
+    for (OpOperand &operand : result->getOpOperands()) {
+      Value value = operand.get();
+      bool placed = isKernelResult(value) || value.getDefiningOp<shard::AllReduceOp>();
+      if (!placed || taken.contains(value))
+        operand.set(copyOf(result, value, KernelKind::whole));
+    }
+}
+
+void outlineKernels(mt::ProgramOp program, const Groups &groups) {
+  Block &body = program.getBody().front();
+  auto builder = OpBuilder::atBlockEnd(&body);
+  for (const Unit *unit : groups.ordered()) {
+    if (!unit->kind) {
+      unit->ops.front()->moveBefore(&body, body.end());
+      continue;
+    }
+    builder.setInsertionPointToEnd(&body);
+    outlineUnit(builder, *unit);
+  }
+  addCopies(body);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (op.use_empty() && isa<mt::CostOpInterface>(op))
+      op.erase();
+}
+
+} // namespace mtc

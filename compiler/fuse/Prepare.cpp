@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/fuse/Prepare.h"
+#include "compiler/fuse/Groups.h"
+
+namespace mtc {
+
+using namespace mlir;
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+// The transposed matrix, made once for all who need it.
+static Value transposed(OpBuilder &builder, Location location, Value matrix, llvm::DenseMap<Value, Value> &known) {
+  if (auto transpose = matrix.getDefiningOp<mt::TransposeOp>(); transpose && transpose.getPermutation() == ArrayRef<int64_t>{1, 0})
+    return transpose.getOperand();
+  Value &result = known[matrix];
+  if (!result) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfterValue(matrix);
+    result = mt::TransposeOp::create(builder, location, matrix, ArrayRef<int64_t>{1, 0});
+  }
+  return result;
+}
+
+static void removeTransposes(mt::MatmulOp op, llvm::DenseMap<Value, Value> &known) {
+  if (typeOf(op.getLhs()).getRank() != 2 || typeOf(op.getRhs()).getRank() != 2)
+    return;
+  OpBuilder builder(op);
+  if (op.getTransposeB() && !mt::isSplit(op.getRhs().getType())) {
+    op.getRhsMutable().assign(transposed(builder, op.getLoc(), op.getRhs(), known));
+    op.setTransposeB(false);
+  }
+  if (op.getTransposeA() && !mt::isSplit(op.getLhs().getType())) {
+    op.getLhsMutable().assign(transposed(builder, op.getLoc(), op.getLhs(), known));
+    op.setTransposeA(false);
+  }
+}
+
+// `x + broadcast(y)` is `x + y` where x has the result's shape already.
+static void bypassBroadcasts(Operation *op) {
+  if (!isa<mt::ElementwiseOpInterface>(op) || op->getNumOperands() < 2)
+    return;
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto broadcast = operand.get().getDefiningOp<mt::BroadcastOp>();
+    if (!broadcast)
+      continue;
+    auto source = typeOf(broadcast.getOperand());
+    auto result = typeOf(op->getResult(0));
+    // A split operand must keep the result's rank.
+    if (mt::isSplit(source) && source.getRank() != result.getRank())
+      continue;
+    bool othersCover = llvm::any_of(op->getOpOperands(), [&](OpOperand &other) {
+      return &other != &operand && typeOf(other.get()).getShape() == result.getShape();
+    });
+    if (othersCover)
+      operand.set(broadcast.getOperand());
+  }
+}
+
+// A repeated constant is a constant.
+static bool foldIntoConstant(Operation *op) {
+  if (!isa<mt::BroadcastOp, mt::ReshapeOp>(op) || mt::isSplit(op->getResult(0).getType()))
+    return false;
+  auto constant = op->getOperand(0).getDefiningOp<mt::ConstantOp>();
+  auto value = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
+  if (!value || !value.isSplat())
+    return false;
+  OpBuilder builder(op);
+  auto splat = DenseElementsAttr::get(typeOf(op->getResult(0)), value.getSplatValue<Attribute>());
+  op->getResult(0).replaceAllUsesWith(mt::ConstantOp::create(builder, op->getLoc(), typeOf(op->getResult(0)), splat));
+  op->erase();
+  return true;
+}
+
+static void makeUnconditional(mt::AssignOp op) {
+  if (!op.getApply())
+    return;
+  OpBuilder builder(op);
+  Value old = mt::ReadOp::create(builder, op.getLoc(), op.getValue().getType(), op.getName());
+  Value value = mt::SelectOp::create(builder, op.getLoc(), op.getApply(), op.getValue(), old);
+  mt::AssignOp::create(builder, op.getLoc(), op.getName(), value, Value());
+  op.erase();
+}
+
+// A reported scalar needs a place, which cheap values lack.
+static void placeReported(mt::ResultOp op) {
+  OpBuilder builder(op);
+  for (OpOperand &operand : op->getOpOperands())
+    if (Groups::isCheap(operand.get()))
+      operand.set(mt::ReshapeOp::create(builder, op.getLoc(), operand.get().getType(), operand.get()));
+}
+
+void prepareForFusion(mt::ProgramOp program) {
+  Block &body = program.getBody().front();
+  for (auto op : llvm::make_early_inc_range(body.getOps<mt::AssignOp>()))
+    makeUnconditional(op);
+  llvm::DenseMap<Value, Value> known;
+  for (Operation &op : llvm::make_early_inc_range(body)) {
+    if (foldIntoConstant(&op))
+      continue;
+    if (auto matmul = dyn_cast<mt::MatmulOp>(op))
+      removeTransposes(matmul, known);
+    bypassBroadcasts(&op);
+  }
+  for (auto op : llvm::make_early_inc_range(body.getOps<mt::ResultOp>()))
+    placeReported(op);
+  // Producers stand before users, so one walk from the end removes all that became unused.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (isa<mt::CostOpInterface>(op) && op.use_empty())
+      op.erase();
+}
+
+} // namespace mtc

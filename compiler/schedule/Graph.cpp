@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/schedule/Graph.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+
+#include <map>
+
+namespace mtc {
+
+using namespace mlir;
+
+bool Node::isCollective() const { return isa<shard::AllReduceOp>(ops.front()); }
+
+void Graph::addNodes() {
+  std::map<int64_t, unsigned> buckets;
+  auto add = [&](Operation *op) {
+    nodeOfOp[op] = nodes.size();
+    nodes.push_back({{op}, {}, false, 0});
+  };
+  for (Operation &op : *body) {
+    if (isa<mt::KernelOp>(op))
+      add(&op);
+    if (!isa<shard::AllReduceOp>(op))
+      continue;
+    auto attribute = op.getAttrOfType<IntegerAttr>("mt.bucket");
+    // Without buckets, in program order, one each.
+    int64_t bucket = attribute ? attribute.getInt() : static_cast<int64_t>(buckets.size());
+    auto [entry, fresh] = buckets.try_emplace(bucket, nodes.size());
+    if (fresh) {
+      add(&op);
+    } else {
+      nodeOfOp[&op] = entry->second;
+      nodes[entry->second].ops.push_back(&op);
+    }
+  }
+}
+
+void Graph::addValueEdges() {
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    for (Operation *op : nodes[node].ops)
+      for (Value operand : op->getOperands())
+        if (Operation *from = operand.getDefiningOp(); from && nodeOfOp.contains(from))
+          nodes[node].before.insert(nodeOf(from));
+}
+
+void Graph::addBucketEdges() {
+  std::map<int64_t, unsigned> inOrder;
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    if (nodes[node].isCollective()) {
+      auto attribute = nodes[node].ops.front()->getAttrOfType<IntegerAttr>("mt.bucket");
+      inOrder[attribute ? attribute.getInt() : node] = node;
+    }
+  for (auto previous = inOrder.begin(), next = previous; previous != inOrder.end() && ++next != inOrder.end(); ++previous)
+    nodes[next->second].before.insert(previous->second);
+}
+
+bool Graph::reaches(unsigned from, unsigned to) const {
+  llvm::SmallSetVector<unsigned, 32> seen;
+  seen.insert(to);
+  for (size_t i = 0; i < seen.size(); ++i)
+    for (unsigned before : nodes[seen[i]].before)
+      seen.insert(before);
+  return seen.contains(from);
+}
+
+std::vector<unsigned> Graph::readersOf(StringRef variable) const {
+  std::vector<unsigned> readers;
+  for (auto read : body->getOps<mt::ReadOp>())
+    if (read.getName() == variable)
+      for (Operation *user : read->getUsers())
+        if (isa<mt::KernelOp>(user))
+          readers.push_back(nodeOf(user));
+  llvm::sort(readers);
+  readers.erase(llvm::unique(readers), readers.end());
+  return readers;
+}
+
+static mt::KernelOp createCopy(mt::AssignOp assign) {
+  OpBuilder builder(assign);
+  OperationState state(assign.getLoc(), mt::KernelOp::getOperationName());
+  state.addOperands(assign.getValue());
+  state.addTypes(assign.getValue().getType());
+  state.addAttribute("kind", mt::KernelKindAttr::get(builder.getContext(), mt::KernelKind::map));
+  state.addAttribute("name", builder.getStringAttr("copy"));
+  state.addRegion();
+  auto kernel = cast<mt::KernelOp>(builder.create(state));
+  Block *block = builder.createBlock(&kernel.getBody());
+  Value argument = block->addArgument(assign.getValue().getType(), assign.getLoc());
+  mt::YieldOp::create(builder, assign.getLoc(), argument);
+  assign.getValueMutable().assign(kernel.getResult(0));
+  return kernel;
+}
+
+void Graph::addVariableEdges() {
+  SmallVector<mt::AssignOp> assigns(body->getOps<mt::AssignOp>());
+  for (mt::AssignOp assign : assigns) {
+    auto kernel = assign.getValue().getDefiningOp<mt::KernelOp>();
+    unsigned writer = nodeOf(kernel);
+    std::vector<unsigned> readers = readersOf(assign.getName());
+    if (llvm::any_of(readers, [&](unsigned reader) { return reader != writer && reaches(writer, reader); })) {
+      auto copy = createCopy(assign);
+      nodeOfOp[copy] = nodes.size();
+      nodes.push_back({{copy}, {}, false, 0});
+      nodes.back().before.insert(writer);
+      writer = nodeOf(copy);
+    }
+    for (unsigned reader : readers)
+      if (reader != writer)
+        nodes[writer].before.insert(reader);
+  }
+}
+
+// Writers of variables and of reported scalars write what devices share; so does everything that these read.
+LogicalResult Graph::markShared() {
+  SmallVector<Operation *> work;
+  for (Operation &op : *body)
+    if (isa<mt::AssignOp, mt::ResultOp>(op))
+      work.push_back(&op);
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val();
+    for (Value operand : op->getOperands()) {
+      auto kernel = operand.getDefiningOp<mt::KernelOp>();
+      if (mt::isSplit(operand.getType()))
+        return op->emitOpError("expected values that are the same on all devices, found an operand of type ") << operand.getType();
+      if (!kernel || nodes[nodeOf(kernel)].share)
+        continue;
+      nodes[nodeOf(kernel)].share = true;
+      work.push_back(kernel);
+    }
+  }
+  return success();
+}
+
+FailureOr<Graph> Graph::build(mt::ProgramOp program) {
+  Graph graph;
+  graph.body = &program.getBody().front();
+  graph.addNodes();
+  graph.addValueEdges();
+  graph.addBucketEdges();
+  for (auto assign : graph.body->getOps<mt::AssignOp>())
+    if (!assign.getValue().getDefiningOp<mt::KernelOp>())
+      return assign.emitOpError("expected a kernel's result, found another value; run mt-fuse first");
+  graph.addVariableEdges();
+  if (failed(graph.markShared()))
+    return failure();
+  return graph;
+}
+
+} // namespace mtc

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mt-schedule: orders kernels and all-reduces, and says for what each kernel waits.
+//
+// A node's level is one more than the highest level it depends on; nodes of a level run side by side, and a barrier stands
+// between levels. So weight gradients run as soon as they can, which ends the life of activations early. Kernels that read only what
+// lives through the whole step anyway (transposes of weights, Adam's scalars) move down to the level before their first reader, and to
+// the last where there is none: the step counter changes with the other variables.
+//
+// A wait is `all` where one of the two kernels writes memory that devices share, else `device`, and `none` where earlier
+// barriers order the two already. An all-reduce is a barrier of all devices by itself.
+#include "compiler/Passes.h"
+#include "compiler/schedule/Graph.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+
+namespace mtc {
+#define GEN_PASS_DEF_MTSCHEDULE
+#include "compiler/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+// Levels, and nodes in their order. Fails on a cycle, which value edges cannot make.
+LogicalResult assignLevels(Graph &graph, std::vector<unsigned> &order) {
+  std::vector<unsigned> waiting(graph.nodes.size());
+  std::vector<std::vector<unsigned>> after(graph.nodes.size());
+  for (unsigned node = 0; node < graph.nodes.size(); ++node) {
+    waiting[node] = graph.nodes[node].before.size();
+    for (unsigned before : graph.nodes[node].before)
+      after[before].push_back(node);
+  }
+  for (unsigned node = 0; node < graph.nodes.size(); ++node)
+    if (waiting[node] == 0)
+      order.push_back(node);
+  for (size_t i = 0; i < order.size(); ++i)
+    for (unsigned next : after[order[i]]) {
+      graph.nodes[next].level = std::max(graph.nodes[next].level, graph.nodes[order[i]].level + 1);
+      if (--waiting[next] == 0)
+        order.push_back(next);
+    }
+  return success(order.size() == graph.nodes.size());
+}
+
+// Reads nothing that a later start would keep alive.
+bool readsOnlyLasting(mt::KernelOp kernel) {
+  return llvm::all_of(kernel.getOperands(), [](Value operand) {
+    return isa_and_nonnull<mt::ReadOp, mt::ConstantOp, mt::InputOp, mt::TargetOp, mt::SampleWeightOp>(operand.getDefiningOp());
+  });
+}
+
+void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order) {
+  unsigned end = 1; // one past the last level: where values are read that no kernel reads
+  for (const Node &node : graph.nodes)
+    end = std::max(end, node.level + 1);
+  std::vector<unsigned> firstReader(graph.nodes.size(), end);
+  for (unsigned node : llvm::reverse(order)) {
+    Node &current = graph.nodes[node];
+    if (!current.isCollective() && readsOnlyLasting(current.kernel()))
+      current.level = std::max(current.level, firstReader[node] - 1);
+    for (unsigned before : current.before)
+      firstReader[before] = std::min(firstReader[before], current.level);
+  }
+}
+
+// Within a level: kernels in program order, then all-reduces, which wait for everything before them.
+void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
+  llvm::sort(order, [&](unsigned a, unsigned b) {
+    auto key = [&](unsigned node) { return std::tuple(graph.nodes[node].level, graph.nodes[node].isCollective(), node); };
+    return key(a) < key(b);
+  });
+  for (unsigned node : order)
+    for (Operation *op : graph.nodes[node].ops)
+      op->moveBefore(graph.body, graph.body->end());
+  SmallVector<Operation *> last;
+  for (Operation &op : *graph.body)
+    if (isa<mt::AssignOp, mt::ResultOp, mt::OutputOp>(op))
+      last.push_back(&op);
+  for (Operation *op : last)
+    op->moveBefore(graph.body, graph.body->end());
+}
+
+void setWaits(Graph &graph, ArrayRef<unsigned> order) {
+  Builder builder(graph.body->getParentOp()->getContext());
+  std::vector<int64_t> place(graph.nodes.size());
+  // The last place before which a barrier of the device, of all devices stands.
+  int64_t deviceBarrier = 0, allBarrier = 0;
+  for (auto [index, node] : llvm::enumerate(order)) {
+    Node &current = graph.nodes[node];
+    place[node] = index;
+    if (current.isCollective()) {
+      deviceBarrier = allBarrier = index + 1;
+      continue;
+    }
+    StringRef wait = "none";
+    for (unsigned before : current.before) {
+      bool all = current.share || graph.nodes[before].share;
+      if (all && place[before] >= allBarrier)
+        wait = "all";
+      else if (wait == "none" && place[before] >= deviceBarrier)
+        wait = "device";
+    }
+    if (wait != "none")
+      deviceBarrier = index;
+    if (wait == "all")
+      allBarrier = index;
+    current.kernel()->setAttr("mt.wait", builder.getStringAttr(wait));
+    if (current.share)
+      current.kernel()->setAttr("mt.share", builder.getUnitAttr());
+  }
+}
+
+struct MtSchedule : impl::MtScheduleBase<MtSchedule> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<mt::ProgramOp>()) {
+      FailureOr<Graph> graph = Graph::build(program);
+      if (failed(graph))
+        return signalPassFailure();
+      std::vector<unsigned> order;
+      if (failed(assignLevels(*graph, order))) {
+        program.emitOpError("expected kernels that can be ordered, found a cycle");
+        return signalPassFailure();
+      }
+      sinkToFirstReader(*graph, order);
+      moveToOrder(*graph, order);
+      setWaits(*graph, order);
+    }
+  }
+};
+
+} // namespace
+} // namespace mtc
