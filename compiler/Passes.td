@@ -29,20 +29,22 @@ def Partition : Pass<"mt-partition", "::mlir::ModuleOp"> {
 }
 def Bucket : Pass<"mt-bucket", "::mlir::ModuleOp"> {
   let summary = "group the all-reduces into as few buckets as their dependencies allow, in one total order";
+}
+
 // fuse
-def MtFuse : Pass<"mt-fuse", "::mlir::ModuleOp"> {
+def Fuse : Pass<"mt-fuse", "::mlir::ModuleOp"> {
   let summary = "Group computations into kernels";
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 
 // schedule
-def MtSchedule : Pass<"mt-schedule", "::mlir::ModuleOp"> {
+def Schedule : Pass<"mt-schedule", "::mlir::ModuleOp"> {
   let summary = "Order kernels and all-reduces, and say for what each kernel waits";
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 
 // allocate
-def MtAllocate : Pass<"mt-allocate", "::mlir::ModuleOp"> {
+def Allocate : Pass<"mt-allocate", "::mlir::ModuleOp"> {
   let summary = "Give every value a place, and turn programs into plan programs";
   let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect"];
 }

@@ -11,7 +11,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 
 namespace mtc {
-#define GEN_PASS_DEF_MTALLOCATE
+#define GEN_PASS_DEF_ALLOCATE
 #include "compiler/Passes.h.inc"
 
 using namespace mlir;
@@ -164,8 +164,8 @@ int64_t writeVariables(ModuleOp module) {
   return end;
 }
 
-struct MtAllocate : impl::MtAllocateBase<MtAllocate> {
-  using MtAllocateBase::MtAllocateBase;
+struct Allocate : impl::AllocateBase<Allocate> {
+  using AllocateBase::AllocateBase;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -176,7 +176,6 @@ struct MtAllocate : impl::MtAllocateBase<MtAllocate> {
     }
     int64_t variableBytes = writeVariables(module);
     KernelTable kernels(module);
-    kernels.addSum();
     ConstantTable constants;
     std::vector<MemoryUse> uses;
     SmallVector<mt::ProgramOp> sources(module.getOps<mt::ProgramOp>());

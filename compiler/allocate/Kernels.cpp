@@ -127,19 +127,4 @@ FlatSymbolRefAttr KernelTable::outline(mt::KernelOp kernel, StringRef key) {
   return symbol;
 }
 
-void KernelTable::addSum() {
-  Region body;
-  auto *block = new Block;
-  body.push_back(block);
-  // Any shape: the count is given at run time.
-  auto type = RankedTensorType::get({1024}, builder.getF32Type());
-  Location location = builder.getUnknownLoc();
-  Value a = block->addArgument(type, location), b = block->addArgument(type, location);
-  OpBuilder inside(builder.getContext());
-  inside.setInsertionPointToEnd(block);
-  Value sum = mt::AddOp::create(inside, location, a, b);
-  mt::YieldOp::create(inside, location, ValueRange{sum});
-  create(location, sumKernelName, KernelKind::map, body);
-}
-
 } // namespace mtc

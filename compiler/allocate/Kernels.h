@@ -23,9 +23,6 @@ public:
   // The plan.kernel for a key, outlined from `kernel` (whose body is moved away) the first time.
   mlir::FlatSymbolRefAttr outline(mlir::mt::KernelOp kernel, llvm::StringRef key);
 
-  // out[i] = a[i] + b[i], with which collectives add roots.
-  void addSum();
-
 private:
   mlir::plan::KernelOp create(mlir::Location location, llvm::StringRef name, mlir::mt::KernelKind kind, mlir::Region &body);
 
@@ -34,8 +31,5 @@ private:
   llvm::StringMap<mlir::FlatSymbolRefAttr> byKey;
   llvm::StringSet<> names;
 };
-
-// The symbol of the kernel that adds two roots.
-inline constexpr llvm::StringLiteral sumKernelName = "sum_roots";
 
 } // namespace mtc

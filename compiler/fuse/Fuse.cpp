@@ -16,14 +16,14 @@
 #include "compiler/fuse/Prepare.h"
 
 namespace mtc {
-#define GEN_PASS_DEF_MTFUSE
+#define GEN_PASS_DEF_FUSE
 #include "compiler/Passes.h.inc"
 
 using namespace mlir;
 
 namespace {
 
-struct MtFuse : impl::MtFuseBase<MtFuse> {
+struct Fuse : impl::FuseBase<Fuse> {
   void runOnOperation() override {
     for (auto program : getOperation().getOps<mt::ProgramOp>()) {
       prepareForFusion(program);

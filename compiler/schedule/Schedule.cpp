@@ -15,7 +15,7 @@
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
 namespace mtc {
-#define GEN_PASS_DEF_MTSCHEDULE
+#define GEN_PASS_DEF_SCHEDULE
 #include "compiler/Passes.h.inc"
 
 using namespace mlir;
@@ -111,7 +111,7 @@ void setWaits(Graph &graph, ArrayRef<unsigned> order) {
   }
 }
 
-struct MtSchedule : impl::MtScheduleBase<MtSchedule> {
+struct Schedule : impl::ScheduleBase<Schedule> {
   void runOnOperation() override {
     for (auto program : getOperation().getOps<mt::ProgramOp>()) {
       FailureOr<Graph> graph = Graph::build(program);
