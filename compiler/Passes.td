@@ -7,6 +7,10 @@
 include "mlir/Pass/PassBase.td"
 
 // differentiate
+def Differentiate : Pass<"mt-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Turn the model into declarations and the programs init, train_step, eval_step and predict";
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
 def Decompose : Pass<"mt-decompose", "::mlir::ModuleOp"> {
   let summary = "Replace composites (softmax, losses, metrics) by the ops that they stand for";
   let dependentDialects = ["::mlir::mt::MtDialect"];

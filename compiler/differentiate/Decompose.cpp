@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Passes.h"
+#include "compiler/differentiate/Simplify.h"
 
 using namespace mlir;
 
@@ -12,18 +13,24 @@ struct Decompose : impl::DecomposeBase<Decompose> {
   using DecomposeBase::DecomposeBase;
 
   void runOnOperation() override {
-    // A decomposition may hold composites: their turn comes, for they are collected anew.
-    for (SmallVector<mt::DecomposeOpInterface> composites = collect(); !composites.empty(); composites = collect())
-      for (mt::DecomposeOpInterface op : composites) {
-        OpBuilder builder(op);
-        op->getResult(0).replaceAllUsesWith(op.decompose(builder));
-        op->erase();
-      }
+    getOperation()->walk([](mt::ProgramOp program) {
+      SmallVector<mt::DecomposeOpInterface> composites = collect(program);
+      if (composites.empty())
+        return;
+      // A decomposition may hold composites: their turn comes, for they are collected anew.
+      for (; !composites.empty(); composites = collect(program))
+        for (mt::DecomposeOpInterface op : composites) {
+          OpBuilder builder(op);
+          op->getResult(0).replaceAllUsesWith(op.decompose(builder));
+          op->erase();
+        }
+      simplify(program);
+    });
   }
 
-  SmallVector<mt::DecomposeOpInterface> collect() {
+  static SmallVector<mt::DecomposeOpInterface> collect(mt::ProgramOp program) {
     SmallVector<mt::DecomposeOpInterface> composites;
-    getOperation()->walk([&](mt::DecomposeOpInterface op) { composites.push_back(op); });
+    program.walk([&](mt::DecomposeOpInterface op) { composites.push_back(op); });
     return composites;
   }
 };

@@ -1,15 +1,168 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Composites: gradients and decompositions. Their meaning stands in MtCriteriaMeaning.cpp, written independently.
+#include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
+
 using namespace mlir;
 using namespace mlir::mt;
-#define STUB(OP)                                                                                                       \
-  Value OP::decompose(OpBuilder &) { llvm::report_fatal_error("not here"); }                                           \
-  LogicalResult OP::interpret(const EvalContext &, ArrayRef<Tensor>, SmallVectorImpl<Tensor> &) { return failure(); }
-#define STUBG(OP)                                                                                                      \
-  STUB(OP) void OP::buildGradient(OpBuilder &, ValueRange, SmallVectorImpl<Value> &) {                                 \
-    llvm::report_fatal_error("not here");                                                                              \
+
+static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+static double lastExtent(const Expr &a) { return a.type().getShape().back(); }
+
+// Keras' epsilon.
+static constexpr double low = 1e-7, high = 1 - 1e-7;
+
+static Expr softmax(const Expr &a) {
+  Expr e = exp(a - maxLast(a));
+  return e / sumLast(e);
+}
+static Expr logSoftmax(const Expr &a) {
+  Expr shifted = a - maxLast(a);
+  return shifted - log(sumLast(exp(shifted)));
+}
+// i1: where the label's place is.
+static Expr labelMask(const Expr &labels, int64_t classes) {
+  OpBuilder &builder = labels.getBuilder();
+  auto type = RankedTensorType::get({classes}, builder.getI32Type());
+  return unsqueezeLast(labels) == labels.make(IotaOp::create(builder, labels.getLocation(), type, 0));
+}
+static Expr clip(const Expr &a) { return minimum(maximum(a, low), high); }
+// Where clip passes a gradient: 1, else 0.
+static Expr clipPasses(const Expr &a) { return select(a >= low, select(a <= high, Expr(1.0), Expr(0.0)), 0.0); }
+
+Value SoftmaxOp::decompose(OpBuilder &builder) { return softmax(Expr(builder, getLoc(), getOperand())).value(); }
+void SoftmaxOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                              SmallVectorImpl<Value> &operandGradients) {
+  if (!resultGradients[0])
+    return operandGradients.push_back({});
+  Expr y(builder, getLoc(), getResult()), dy(builder, getLoc(), resultGradients[0]);
+  operandGradients.push_back((y * (dy - sumLast(dy * y))).value());
+}
+
+Value LogSoftmaxOp::decompose(OpBuilder &builder) { return logSoftmax(Expr(builder, getLoc(), getOperand())).value(); }
+void LogSoftmaxOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                                 SmallVectorImpl<Value> &operandGradients) {
+  if (!resultGradients[0])
+    return operandGradients.push_back({});
+  Expr y(builder, getLoc(), getResult()), dy(builder, getLoc(), resultGradients[0]);
+  operandGradients.push_back((dy - exp(y) * sumLast(dy)).value());
+}
+
+Value OneHotOp::decompose(OpBuilder &builder) {
+  return toFloat(labelMask(Expr(builder, getLoc(), getLabels()), tensorOf(getResult()).getShape().back())).value();
+}
+
+Value SparseCategoricalCrossentropyOp::decompose(OpBuilder &builder) {
+  Expr p(builder, getLoc(), getPredictions()), labels(builder, getLoc(), getTargets());
+  Expr mask = labelMask(labels, p.type().getShape().back());
+  Expr logarithm = getFromLogits() ? logSoftmax(p) : log(clip(p / sumLast(p)));
+  return (-squeezeLast(sumLast(select(mask, logarithm, 0.0)))).value();
+}
+
+Value CategoricalCrossentropyOp::decompose(OpBuilder &builder) {
+  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  Expr logarithm = getFromLogits() ? logSoftmax(p) : log(clip(p / sumLast(p)));
+  return (-squeezeLast(sumLast(t * logarithm))).value();
+}
+
+// dL/dp of -sum t log p. Logits: softmax sum(t) - t; probabilities q = p / s, clipped: through the division.
+static Expr categoricalGradient(const Expr &p, const Expr &t, const Expr &dy, bool logits, bool oneHot) {
+  if (logits)
+    return (oneHot ? softmax(p) - t : softmax(p) * sumLast(t) - t) * dy;
+  Expr s = sumLast(p), q = p / s;
+  Expr dq = -(t * dy * clipPasses(q) / clip(q));
+  return (dq - sumLast(dq * q)) / s;
+}
+
+void SparseCategoricalCrossentropyOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                                                    SmallVectorImpl<Value> &operandGradients) {
+  if (!resultGradients[0])
+    return operandGradients.append(2, {});
+  Expr p(builder, getLoc(), getPredictions()), labels(builder, getLoc(), getTargets());
+  Expr t = toFloat(labelMask(labels, p.type().getShape().back()));
+  Expr dy = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0]));
+  operandGradients.push_back(categoricalGradient(p, t, dy, getFromLogits(), /*oneHot=*/true).value());
+  operandGradients.push_back({});
+}
+
+void CategoricalCrossentropyOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                                              SmallVectorImpl<Value> &operandGradients) {
+  if (!resultGradients[0])
+    return operandGradients.append(2, {});
+  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  Expr dy = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0]));
+  operandGradients.push_back(categoricalGradient(p, t, dy, getFromLogits(), /*oneHot=*/false).value());
+  Expr logarithm = getFromLogits() ? logSoftmax(p) : log(clip(p / sumLast(p)));
+  operandGradients.push_back((-(logarithm * dy)).value());
+}
+
+// With logits: max(p, 0) - p t + log1p(e^-|p|), which does not overflow.
+Value BinaryCrossentropyOp::decompose(OpBuilder &builder) {
+  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  Expr c = getFromLogits() ? p : clip(p);
+  Expr each =
+      getFromLogits() ? maximum(p, 0.0) - p * t + log1p(exp(-abs(p))) : -(t * log(c) + (1.0 - t) * log(1.0 - c));
+  return (squeezeLast(sumLast(each)) / lastExtent(p)).value();
+}
+void BinaryCrossentropyOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                                         SmallVectorImpl<Value> &operandGradients) {
+  if (!resultGradients[0])
+    return operandGradients.append(2, {});
+  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  Expr each = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0])) / lastExtent(p);
+  if (getFromLogits()) {
+    operandGradients.push_back(((sigmoid(p) - t) * each).value());
+    operandGradients.push_back((-(p * each)).value());
+    return;
   }
-STUBG(SoftmaxOp)
-STUBG(LogSoftmaxOp) STUB(OneHotOp) STUBG(SparseCategoricalCrossentropyOp) STUBG(CategoricalCrossentropyOp)
-    STUBG(BinaryCrossentropyOp) STUBG(MeanSquaredErrorOp) STUBG(MeanAbsoluteErrorOp) STUB(SparseCategoricalAccuracyOp)
-        STUB(CategoricalAccuracyOp) STUB(BinaryAccuracyOp)
+  Expr c = clip(p);
+  operandGradients.push_back(((c - t) / (c * (1.0 - c)) * clipPasses(p) * each).value());
+  operandGradients.push_back(((log(1.0 - c) - log(c)) * each).value());
+}
+
+Value MeanSquaredErrorOp::decompose(OpBuilder &builder) {
+  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  return (squeezeLast(sumLast(square(p - t))) / lastExtent(p)).value();
+}
+void MeanSquaredErrorOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                                       SmallVectorImpl<Value> &operandGradients) {
+  if (!resultGradients[0])
+    return operandGradients.append(2, {});
+  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  Expr each = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0])) * (2 / lastExtent(p));
+  Expr dp = (p - t) * each;
+  operandGradients.push_back(dp.value());
+  operandGradients.push_back((-dp).value());
+}
+
+Value MeanAbsoluteErrorOp::decompose(OpBuilder &builder) {
+  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  return (squeezeLast(sumLast(abs(p - t))) / lastExtent(p)).value();
+}
+void MeanAbsoluteErrorOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                                        SmallVectorImpl<Value> &operandGradients) {
+  if (!resultGradients[0])
+    return operandGradients.append(2, {});
+  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  Expr each = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0])) / lastExtent(p);
+  Expr dp = sign(p - t) * each;
+  operandGradients.push_back(dp.value());
+  operandGradients.push_back((-dp).value());
+}
+
+static Expr argmax(const Expr &a) { return a.make(ArgmaxOp::create(a.getBuilder(), a.getLocation(), a.value())); }
+
+Value SparseCategoricalAccuracyOp::decompose(OpBuilder &builder) {
+  Expr p(builder, getLoc(), getPredictions()), labels(builder, getLoc(), getTargets());
+  return toFloat(argmax(p) == labels).value();
+}
+Value CategoricalAccuracyOp::decompose(OpBuilder &builder) {
+  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  return toFloat(argmax(p) == argmax(t)).value();
+}
+Value BinaryAccuracyOp::decompose(OpBuilder &builder) {
+  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  Expr hits = toFloat(toFloat(p > 0.5) == t);
+  return (squeezeLast(sumLast(hits)) / lastExtent(p)).value();
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/differentiate/Objective.h"
+#include "dialects/mt/Expr.h"
+
+using namespace mlir;
+using mt::Expr;
+
+namespace mtc {
+
+// Sum over all axes: each sample's own first, then one over the batch.
+static Expr sumAll(const Expr &a) {
+  auto reduce = [](const Expr &x, ArrayRef<int64_t> dims) {
+    return x.make(mt::ReduceOp::create(x.getBuilder(), x.getLocation(), mt::Reduction::sum, x.value(), dims));
+  };
+  Expr sum = a;
+  if (a.type().getRank() > 1)
+    sum = reduce(a, llvm::to_vector(llvm::seq<int64_t>(1, a.type().getRank())));
+  return reduce(sum, {0});
+}
+
+// Weights may lack the values' last axes.
+static Expr weigh(Expr values, std::optional<Expr> weights) {
+  if (!weights)
+    return values;
+  while (weights->type().getRank() < values.type().getRank())
+    weights = unsqueezeLast(*weights);
+  return values * *weights;
+}
+
+static Expr batchSize(OpBuilder &builder, Location location) {
+  return Expr(builder, location,
+              mt::BatchSizeOp::create(builder, location, RankedTensorType::get({}, builder.getF32Type())));
+}
+static Expr times(const Expr &a, double factor) { return factor == 1 ? a : a * factor; }
+
+static std::optional<Expr> optional(OpBuilder &builder, Location location, Value value) {
+  return value ? std::optional<Expr>(Expr(builder, location, value)) : std::nullopt;
+}
+
+Mean buildLoss(OpBuilder &builder, mt::LossOp loss, Value values, Value weights) {
+  Location location = loss.getLoc();
+  Expr v(builder, location, values), n = batchSize(builder, location);
+  std::optional<Expr> w = optional(builder, location, weights);
+  Expr total = sumAll(weigh(v, w)), divisor = n;
+  if (loss.getDivisor() == mt::Divisor::elements)
+    divisor = times(n, mt::elementsPerRow(values.getType()));
+  if (loss.getDivisor() == mt::Divisor::weights)
+    divisor = sumAll(*w);
+  return {times(total / divisor, loss.getScale().convertToFloat()).value(), n.value()};
+}
+
+Mean buildMetric(OpBuilder &builder, mt::MetricOp metric, Value values, Value weights) {
+  Location location = metric.getLoc();
+  Expr v(builder, location, values);
+  std::optional<Expr> w = optional(builder, location, weights);
+  // Elements of the values for one weight: for one sample without weights.
+  double each = mt::elementsPerRow(values.getType()) / (weights ? mt::elementsPerRow(weights.getType()) : 1);
+  Expr total = sumAll(weigh(v, w)), weight = w ? sumAll(*w) : batchSize(builder, location);
+  Expr mean = total / times(weight, each);
+  return {(w ? select(weight > 0.0, mean, 0.0) : mean).value(), weight.value()};
+}
+
+} // namespace mtc

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef COMPILER_DIFFERENTIATE_OBJECTIVE_H
+#define COMPILER_DIFFERENTIATE_OBJECTIVE_H
+
+#include "dialects/mt/MtDialect.h"
+
+namespace mtc {
+
+// A weighted mean over the batch: tensor<f32> each.
+struct Mean {
+  mlir::Value value, weight;
+};
+
+// `scale * sum(w_i v_i) / divisor` of a model's loss, on the program's values. Its weight over steps is n, as in Keras.
+Mean buildLoss(mlir::OpBuilder &builder, mlir::mt::LossOp loss, mlir::Value values, mlir::Value weights);
+// sum(w_i v_i) / sum(w_i), 0 where all weights are 0.
+Mean buildMetric(mlir::OpBuilder &builder, mlir::mt::MetricOp metric, mlir::Value values, mlir::Value weights);
+
+} // namespace mtc
+
+#endif
