@@ -57,10 +57,19 @@ MT_CRITERION(CategoricalAccuracyOp, false, 2)
 MT_CRITERION(BinaryAccuracyOp, false, 3)
 #undef MT_CRITERION
 
+// The last axis is walked as a whole: it must be there, and it must not be the batch axis.
+static LogicalResult verifyLastAxis(Operation *op, Value operand) {
+  RankedTensorType type = tensorOf(operand);
+  if (type.getRank() == 0 || type.isDynamicDim(type.getRank() - 1))
+    return op->emitOpError("expected a last axis other than the batch axis, found ") << type;
+  return success();
+}
+
 #define MT_LAST_AXIS(OP, FLOPS)                                                                                        \
+  LogicalResult OP::verify() { return verifyLastAxis(getOperation(), getOperand()); }                                  \
   int64_t OP::getFlops() { return FLOPS * elementsPerRow(getType()); }                                                 \
-  SmallVector<utils::IteratorType> OP::getLoopIteratorTypes() { return elementwiseLoops(getOperation()); }             \
-  SmallVector<shard::ReductionKind> OP::getReductionLoopIteratorKinds() { return {}; }                                 \
+  SmallVector<utils::IteratorType> OP::getLoopIteratorTypes() { return lastAxisLoops(getType(), true); }               \
+  SmallVector<shard::ReductionKind> OP::getReductionLoopIteratorKinds() { return {shard::ReductionKind::Generic}; }    \
   SmallVector<AffineMap> OP::getIndexingMaps() { return elementwiseMaps(getOperation()); }
 MT_LAST_AXIS(SoftmaxOp, 14)
 MT_LAST_AXIS(LogSoftmaxOp, 15)

@@ -221,6 +221,7 @@ class Mt_LastAxis<string mnemonic, string text> : Mt_Composite<mnemonic, [SameOp
   let arguments = (ins Mt_Float:$operand);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
+  let hasVerifier = 1;
 }
 def SoftmaxOp : Mt_LastAxis<"softmax", "exp(a - max) / sum over the last axis">;
 def LogSoftmaxOp : Mt_LastAxis<"log_softmax", "logarithm of softmax over the last axis">;
