@@ -3,6 +3,10 @@
 // Verifiers of the ops that give a module its shape.
 #include "dialects/mt/MtDialect.h"
 
+#include "llvm/ADT/StringMap.h"
+
+#include <utility>
+
 using namespace mlir;
 using namespace mlir::mt;
 
@@ -28,6 +32,8 @@ LogicalResult VariableOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   if (!type.hasStaticShape())
     return emitOpError("expected a static shape, found ") << type;
+  if (!type.getElementType().isF32())
+    return emitOpError("expected a variable of f32, found ") << type;
   if (getInit() == InitKind::constant && !getValue())
     return emitOpError("expected a value: init(constant = 0.5)");
   if (getInit() != InitKind::constant && getValue())
@@ -49,4 +55,63 @@ static LogicalResult verifyWeighted(Operation *op, Value values, Value weights) 
 LogicalResult LossOp::verify() { return verifyWeighted(*this, getValues(), getWeights()); }
 LogicalResult MetricOp::verify() { return verifyWeighted(*this, getValues(), getWeights()); }
 
-LogicalResult ModelOp::verify() { return success(); }
+// What a plan file can hold (docs/plan-format.md section 4).
+static constexpr size_t maxNameBytes = 1024;
+static constexpr int64_t maxElements = int64_t{1} << 40;
+static constexpr int64_t maxRank = 8;
+
+// A name that no op before it has; `place` is what shares the names.
+static LogicalResult verifyName(Operation *op, StringRef place, llvm::StringMap<Operation *> &seen) {
+  StringRef name = op->getAttrOfType<StringAttr>("name").getValue();
+  if (name.empty() || name.size() > maxNameBytes)
+    return op->emitOpError("expected a name of 1 to ") << maxNameBytes << " bytes, found " << name.size();
+  for (unsigned char c : name)
+    if (c < 0x20 || c == 0x7f)
+      return op->emitOpError("expected a name without control characters, found byte ") << unsigned(c);
+  auto [entry, isNew] = seen.try_emplace(name, op);
+  if (isNew)
+    return success();
+  InFlightDiagnostic error = op->emitOpError("expected ")
+                             << place << " of different names, found a second \"" << name << "\"";
+  error.attachNote(entry->second->getLoc()) << "the first is here";
+  return error;
+}
+
+// `?` first or nowhere, and sizes that can be multiplied.
+static LogicalResult verifyShape(Operation *op, RankedTensorType type) {
+  if (type.getRank() > maxRank)
+    return op->emitOpError("expected at most ") << maxRank << " axes, found " << type;
+  int64_t elements = 1;
+  for (auto [axis, size] : llvm::enumerate(type.getShape())) {
+    if (ShapedType::isDynamic(size) && axis != 0)
+      return op->emitOpError("expected `?` as first axis only, found ") << type;
+    if (!ShapedType::isDynamic(size) && (size > maxElements || (elements *= std::max<int64_t>(size, 1)) > maxElements))
+      return op->emitOpError("expected at most 2^40 elements, found ") << type;
+  }
+  return success();
+}
+
+LogicalResult ModelOp::verifyRegions() {
+  llvm::StringMap<Operation *> signature, variables, results;
+  Operation *optimizer = nullptr;
+  for (Operation &op : getBody().front()) {
+    if (!isa_and_present<MtDialect>(op.getDialect()) || op.getNumRegions() != 0 ||
+        isa<ReadOp, AssignOp, ResultOp, DeclareOp, YieldOp>(op))
+      return op.emitOpError("expected an op of a model inside mt.model");
+    for (Value result : op.getResults())
+      if (failed(verifyShape(&op, tensorOf(result))))
+        return failure();
+    LogicalResult named = success();
+    if (isa<InputOp, TargetOp, SampleWeightOp, OutputOp>(op))
+      named = verifyName(&op, "inputs, targets, sample weights and outputs", signature);
+    else if (isa<VariableOp>(op))
+      named = verifyName(&op, "variables", variables);
+    else if (isa<LossOp, MetricOp>(op))
+      named = verifyName(&op, "losses and metrics", results);
+    if (failed(named))
+      return failure();
+    if (isa<OptimizerOpInterface>(op) && std::exchange(optimizer, &op))
+      return op.emitOpError("expected one optimizer in a model, found a second");
+  }
+  return success();
+}

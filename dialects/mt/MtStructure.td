@@ -16,7 +16,7 @@ class Mt_Body<string mnemonic> : Mt_Op<mnemonic, [Symbol, SingleBlock, NoTermina
 def ModelOp : Mt_Body<"model"> {
   let summary = "what the user wrote: signature, variables, forward body, losses, metrics, optimizer";
   let description = "Written by users and importers; `mt-differentiate` turns it into programs, after which it must not exist.";
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 def ProgramOp : Mt_Body<"program"> {
   let summary = "one entry point of the plan: init, train_step, eval_step, predict";
