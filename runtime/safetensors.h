@@ -21,13 +21,15 @@ struct SafeTensor {
   std::span<const std::byte> bytes; // row major, little endian; borrowed
 };
 
-// Orders the tensors (largest element first, then by name) and returns the length and header that go before their bytes.
+// Orders the tensors (largest element first, then by name) and returns the length and header that go before their
+// bytes.
 std::string safetensorsHeader(std::vector<SafeTensor> &tensors);
 
 // Writes the file as a whole or not at all. The bytes depend on the tensors alone. MT_IO.
 Status writeSafetensors(const std::string &path, std::vector<SafeTensor> tensors);
 
-// Finds the tensors of a file's bytes, by offset. Any bytes are fine: MT_CORRUPT says what is wrong and where. `where` begins messages.
+// Finds the tensors of a file's bytes, by offset. Any bytes are fine: MT_CORRUPT says what is wrong and where. `where`
+// begins messages.
 Status parseSafetensors(std::span<const std::byte> file, const std::string &where, std::vector<SafeTensor> &tensors);
 
 // Reads a whole file. MT_IO, MT_NO_MEMORY.

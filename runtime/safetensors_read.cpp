@@ -29,7 +29,8 @@ struct Entry {
   bool hasDtype = false, hasShape = false, hasOffsets = false;
 };
 
-// Recursive descent over {"name": {"dtype": "...", "shape": [...], "data_offsets": [b, e]}, "__metadata__": {"k": "v"}}.
+// Recursive descent over {"name": {"dtype": "...", "shape": [...], "data_offsets": [b, e]}, "__metadata__": {"k":
+// "v"}}.
 class HeaderParser {
 public:
   explicit HeaderParser(std::string_view text) : text_(text) {}
@@ -102,7 +103,10 @@ bool HeaderParser::hex4(uint32_t &code) {
   code = 0;
   for (int i = 0; i < 4; ++i, ++at_) {
     char c = at_ < text_.size() ? text_[at_] : 0;
-    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    int digit = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : -1;
     if (digit < 0)
       return fail("four hexadecimal digits");
     code = code << 4 | static_cast<uint32_t>(digit);
@@ -259,7 +263,8 @@ static std::optional<mt_dtype> typeOf(const std::string &name) {
   return std::nullopt;
 }
 
-static Status checkEntry(Entry &entry, uint64_t expectedBegin, std::span<const std::byte> data, const std::string &where) {
+static Status checkEntry(Entry &entry, uint64_t expectedBegin, std::span<const std::byte> data,
+                         const std::string &where) {
   std::string name = where + ": tensor \"" + entry.tensor.name + "\": ";
   std::optional<mt_dtype> dtype = typeOf(entry.dtype);
   if (!dtype)
@@ -282,8 +287,8 @@ static Status checkEntry(Entry &entry, uint64_t expectedBegin, std::span<const s
     return {MT_CORRUPT, name + "expected " + std::to_string(size) + " bytes for its shape, found data_offsets " +
                             std::to_string(entry.begin) + " to " + std::to_string(entry.end)};
   if (entry.end > data.size())
-    return {MT_CORRUPT, name + "ends at data byte " + std::to_string(entry.end) + ", the file has " +
-                            std::to_string(data.size())};
+    return {MT_CORRUPT,
+            name + "ends at data byte " + std::to_string(entry.end) + ", the file has " + std::to_string(data.size())};
   entry.tensor.bytes = data.subspan(entry.begin, size);
   return {};
 }
@@ -307,8 +312,8 @@ Status parseSafetensors(std::span<const std::byte> file, const std::string &wher
     length = length << 8 | static_cast<uint8_t>(file[static_cast<size_t>(i)]);
   if (length > kMaxHeader || length > file.size() - 8)
     return {MT_CORRUPT, where + ": expected a header of at most " +
-                            std::to_string(std::min<uint64_t>(kMaxHeader, file.size() - 8)) + " bytes, found a length of " +
-                            std::to_string(length)};
+                            std::to_string(std::min<uint64_t>(kMaxHeader, file.size() - 8)) +
+                            " bytes, found a length of " + std::to_string(length)};
   std::string_view header(reinterpret_cast<const char *>(file.data()) + 8, length);
   if (!header.starts_with('{'))
     return {MT_CORRUPT, where + ": expected a header that starts with '{'"};
@@ -330,7 +335,8 @@ Status parseSafetensors(std::span<const std::byte> file, const std::string &wher
     tensors.push_back(std::move(entry.tensor));
   }
   if (end != data.size())
-    return {MT_CORRUPT, where + ": expected " + std::to_string(end) + " bytes of data, found " + std::to_string(data.size())};
+    return {MT_CORRUPT,
+            where + ": expected " + std::to_string(end) + " bytes of data, found " + std::to_string(data.size())};
   return {};
 }
 

@@ -8,7 +8,8 @@
 using namespace mtrun;
 
 // Copies of all variables, in the plan's order.
-static Status snapshot(mtrun_session *session, std::vector<SafeTensor> &tensors, std::vector<std::vector<std::byte>> &bytes) {
+static Status snapshot(mtrun_session *session, std::vector<SafeTensor> &tensors,
+                       std::vector<std::vector<std::byte>> &bytes) {
   const mtrun_plan *plan = mtrun_session_plan(session);
   for (int32_t i = 0; i < mtrun_plan_variable_count(plan); ++i) {
     mtrun_tensor_info info;
@@ -40,7 +41,8 @@ static const SafeTensor *find(const std::vector<SafeTensor> &tensors, const std:
 }
 
 // Every difference between what the plan wants and what the file has, a line each.
-static Status compare(const std::string &path, const std::vector<SafeTensor> &wanted, const std::vector<SafeTensor> &found) {
+static Status compare(const std::string &path, const std::vector<SafeTensor> &wanted,
+                      const std::vector<SafeTensor> &found) {
   std::string problems;
   auto add = [&](const std::string &line) { problems += (problems.empty() ? "" : "\n") + path + ": " + line; };
   for (const SafeTensor &want : wanted) {
@@ -69,7 +71,8 @@ static Status load(mtrun_session *session, const char *path) {
   if (Status s = compare(path, wanted, found); !s.ok())
     return s;
   for (const SafeTensor &tensor : found)
-    if (Status s = adopt(mtrun_set_variable(session, tensor.name.c_str(), tensor.bytes.data(), tensor.bytes.size())); !s.ok())
+    if (Status s = adopt(mtrun_set_variable(session, tensor.name.c_str(), tensor.bytes.data(), tensor.bytes.size()));
+        !s.ok())
       return s;
   return {};
 }

@@ -50,7 +50,8 @@ std::string safetensorsHeader(std::vector<SafeTensor> &tensors) {
   std::string json = "{";
   uint64_t offset = 0;
   for (const SafeTensor &tensor : tensors) {
-    json += (json.size() > 1 ? "," : "") + quoted(tensor.name) + ":{\"dtype\":\"" + typeName(tensor.dtype) + "\",\"shape\":[";
+    json += (json.size() > 1 ? "," : "") + quoted(tensor.name) + ":{\"dtype\":\"" + typeName(tensor.dtype) +
+            "\",\"shape\":[";
     for (size_t i = 0; i < tensor.shape.size(); ++i)
       json += (i ? "," : "") + std::to_string(tensor.shape[i]);
     json += "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(offset + tensor.bytes.size()) + "]}";

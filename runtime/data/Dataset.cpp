@@ -56,7 +56,8 @@ static Status entriesOf(const mtrun_plan *plan, const char *program, std::vector
 }
 
 // The only entry with that role; a data source of one input and one target cannot serve more.
-static Status onlyEntry(const std::vector<mtrun_tensor_info> &entries, mtrun_role role, const mtrun_tensor_info *&found) {
+static Status onlyEntry(const std::vector<mtrun_tensor_info> &entries, mtrun_role role,
+                        const mtrun_tensor_info *&found) {
   found = nullptr;
   int count = 0;
   for (const mtrun_tensor_info &entry : entries)
@@ -125,7 +126,8 @@ static Status checkLabels(const Column &labels, int64_t begin, int64_t size, int
   for (int64_t i = begin; i < begin + size; ++i)
     if (labels.source.bytes[i] >= classes)
       return {MT_INVALID, labels.source.path + ": sample " + std::to_string(i) + " has label " +
-                              std::to_string(labels.source.bytes[i]) + ", expected 0 to " + std::to_string(classes - 1)};
+                              std::to_string(labels.source.bytes[i]) + ", expected 0 to " +
+                              std::to_string(classes - 1)};
   return {};
 }
 
@@ -134,12 +136,12 @@ static Status selectRange(const DataSpec &spec, mtrun_dataset &data) {
   uint64_t samples = images.dims[0];
   for (const Column &column : data.columns)
     if (column.source.dims[0] != samples)
-      return {MT_INVALID, images.path + " has " + std::to_string(samples) + " samples, " + column.source.path + " has " +
-                              std::to_string(column.source.dims[0])};
+      return {MT_INVALID, images.path + " has " + std::to_string(samples) + " samples, " + column.source.path +
+                              " has " + std::to_string(column.source.dims[0])};
   int64_t end = spec.end < 0 ? static_cast<int64_t>(samples) : spec.end;
   if (spec.begin >= end || static_cast<uint64_t>(end) > samples)
-    return {MT_INVALID, "data: the range " + std::to_string(spec.begin) + ":" + std::to_string(end) + " is not within the " +
-                            std::to_string(samples) + " samples of " + images.path};
+    return {MT_INVALID, "data: the range " + std::to_string(spec.begin) + ":" + std::to_string(end) +
+                            " is not within the " + std::to_string(samples) + " samples of " + images.path};
   data.begin = spec.begin;
   data.size = end - spec.begin;
   return {};
@@ -186,7 +188,8 @@ Status mtrun_dataset::bind(const char *program, Binding &binding) const {
       if (columns[c].role == entry.role && columns[c].name == entry.name)
         found = static_cast<int>(c);
     if (found == Binding::kAbsent && !entry.optional)
-      return {MT_INVALID, std::string("the data has nothing for \"") + entry.name + "\" of program \"" + program + "\""};
+      return {MT_INVALID,
+              std::string("the data has nothing for \"") + entry.name + "\" of program \"" + program + "\""};
     binding.columns.push_back(found);
   }
   return {};

@@ -14,7 +14,8 @@
 
 namespace mtrun {
 
-// One input or target of all samples, kept as the bytes of the file: a quarter of the f32 size, converted batch by batch.
+// One input or target of all samples, kept as the bytes of the file: a quarter of the f32 size, converted batch by
+// batch.
 struct Column {
   std::string name; // of the signature entry
   mtrun_role role = MTRUN_INPUT;

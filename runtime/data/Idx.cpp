@@ -100,8 +100,8 @@ static Status readHeader(Reader &reader, int rank, IdxArray &array) {
                             std::to_string(got) + " bytes"};
   if (header[0] != 0 || header[1] != 0 || header[2] != 8 || header[3] != rank) {
     char text[128];
-    snprintf(text, sizeof text, ": expected the IDX magic 0x%08x (u8, rank %d), found 0x%02x%02x%02x%02x", 0x800u | rank,
-             rank, header[0], header[1], header[2], header[3]);
+    snprintf(text, sizeof text, ": expected the IDX magic 0x%08x (u8, rank %d), found 0x%02x%02x%02x%02x",
+             0x800u | rank, rank, header[0], header[1], header[2], header[3]);
     return {MT_CORRUPT, array.path + text};
   }
   array.size = 1;

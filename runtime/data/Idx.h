@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IDX files (MNIST's format): bytes 0, 0, type, rank; rank big-endian u32 dimensions; elements, row major. Plain or .gz.
+// IDX files (MNIST's format): bytes 0, 0, type, rank; rank big-endian u32 dimensions; elements, row major. Plain or
+// .gz.
 #pragma once
 
 #include "runtime/abi/status.h"

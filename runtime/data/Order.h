@@ -11,8 +11,9 @@ namespace mtrun {
 // Philox 4x32-10 (Salmon et al., 2011): 128 random bits from a 64-bit key and a 128-bit counter.
 std::array<uint32_t, 4> philox(uint64_t key, uint64_t counterLow, uint64_t counterHigh);
 
-// Writes a permutation of 0 .. size-1. Fisher-Yates from the end: for i = size-1 down to 1, swap order[i] with order[j],
-// j = floor(r * (i + 1) / 2^64), r = the low 64 bits of philox(key = seed, counter = (i, epoch)), words in order.
+// Writes a permutation of 0 .. size-1. Fisher-Yates from the end: for i = size-1 down to 1, swap order[i] with
+// order[j], j = floor(r * (i + 1) / 2^64), r = the low 64 bits of philox(key = seed, counter = (i, epoch)), words in
+// order.
 void epochOrder(int64_t seed, int64_t epoch, int64_t size, int64_t *order);
 
 } // namespace mtrun

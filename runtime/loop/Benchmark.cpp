@@ -48,8 +48,8 @@ static Status benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64
     return {MT_INVALID, "benchmark: expected at least 1 step and 0 steps of warm-up, found " + std::to_string(steps) +
                             " and " + std::to_string(warmup)};
   if (n < 1 || n > mtrun_plan_batch(plan))
-    return {MT_INVALID, "benchmark: expected 1 to " + std::to_string(mtrun_plan_batch(plan)) + " rows, found " +
-                            std::to_string(n)};
+    return {MT_INVALID,
+            "benchmark: expected 1 to " + std::to_string(mtrun_plan_batch(plan)) + " rows, found " + std::to_string(n)};
   std::vector<std::vector<std::byte>> rows;
   std::vector<const void *> tensors;
   for (int32_t i = 0; i < mtrun_plan_signature_count(plan, "train_step"); ++i) {

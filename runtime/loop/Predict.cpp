@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/api/Handles.h"
 #include "runtime/abi/atomic_file.h"
+#include "runtime/api/Handles.h"
 #include "runtime/data/Npy.h"
 #include "runtime/loop/Loop.h"
 

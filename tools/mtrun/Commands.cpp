@@ -95,7 +95,9 @@ static std::string benchmarkJson(const Run &run, const Arguments &arguments, con
                                  int64_t rows) {
   mtrun_session_info info;
   mtrun_session_get_info(run.session.get(), &info);
-  auto whole = [](const char *name, int64_t value) { return std::string(", \"") + name + "\": " + std::to_string(value); };
+  auto whole = [](const char *name, int64_t value) {
+    return std::string(", \"") + name + "\": " + std::to_string(value);
+  };
   auto real = [](const char *name, double value) { return std::string(", \"") + name + "\": " + jsonNumber(value); };
   return "{\"plan\": " + jsonString(arguments.plan) + ", \"model\": " + jsonString(mtrun_plan_model(run.plan.get())) +
          whole("batch", mtrun_plan_batch(run.plan.get())) + whole("rows", rows) +

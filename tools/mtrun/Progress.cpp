@@ -68,9 +68,9 @@ std::string jsonString(const std::string &text) {
 }
 
 std::string formatJson(const mtrun_progress &progress) {
-  std::string text = format("{\"epoch\": %lld, \"epochs\": %lld, \"steps\": %lld, \"seconds\": ",
-                            static_cast<long long>(progress.epoch + 1), static_cast<long long>(progress.epochs),
-                            static_cast<long long>(progress.steps));
+  std::string text = format(
+      "{\"epoch\": %lld, \"epochs\": %lld, \"steps\": %lld, \"seconds\": ", static_cast<long long>(progress.epoch + 1),
+      static_cast<long long>(progress.epochs), static_cast<long long>(progress.steps));
   text += jsonNumber(progress.seconds);
   for (int32_t i : shownOrder(progress))
     text += ", " + jsonString(progress.names[i]) + ": " + jsonNumber(progress.values[i]);
@@ -86,7 +86,8 @@ static std::string remaining(double seconds) {
 
 std::string Progress::bar(const mtrun_progress &progress, double stepSeconds) {
   auto width = static_cast<int>(std::to_string(progress.steps).size());
-  std::string count = format("%*lld/%lld", width, static_cast<long long>(progress.step), static_cast<long long>(progress.steps));
+  std::string count =
+      format("%*lld/%lld", width, static_cast<long long>(progress.step), static_cast<long long>(progress.steps));
   int64_t done = kBarWidth * progress.step / progress.steps;
   std::string blocks;
   auto draw = [&](const char *color, int64_t n) {
@@ -122,7 +123,8 @@ std::string Progress::update(const mtrun_progress &progress) {
     lastDrawn_ = -1;
     lastWidth_ = 0;
     if (progress.epochs > 1)
-      text = format("Epoch %lld/%lld\n", static_cast<long long>(progress.epoch + 1), static_cast<long long>(progress.epochs));
+      text = format("Epoch %lld/%lld\n", static_cast<long long>(progress.epoch + 1),
+                    static_cast<long long>(progress.epochs));
   }
   if (style_ == ProgressStyle::Bar) {
     if (!progress.epoch_end && progress.seconds - lastDrawn_ < kRedrawSeconds)
@@ -132,8 +134,9 @@ std::string Progress::update(const mtrun_progress &progress) {
   }
   if (!progress.epoch_end)
     return text;
-  return text + format("%lld/%lld - %.0fs -", static_cast<long long>(progress.step), static_cast<long long>(progress.steps),
-                       progress.seconds) +
+  return text +
+         format("%lld/%lld - %.0fs -", static_cast<long long>(progress.step), static_cast<long long>(progress.steps),
+                progress.seconds) +
          formatStepTime(stepSeconds) + formatMetrics(progress) + "\n";
 }
 

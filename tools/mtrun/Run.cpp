@@ -71,10 +71,12 @@ std::string describe(const Run &run, const Arguments &arguments) {
            static_cast<double>(*std::max_element(rows.begin(), rows.end())) / even);
   std::string balance = info.devices > 1 ? text : "";
   snprintf(text, sizeof text, " (%s, %d thread%s each, %.1f MiB): ", info.target ? info.target : "no code",
-           info.threads_per_device, info.threads_per_device == 1 ? "" : "s", static_cast<double>(info.peak_bytes) / 0x1p20);
-  return "plan " + arguments.plan + ": " + mtrun_plan_model(run.plan.get()) + ", batch " + std::to_string(batch) + ", " +
-         std::to_string(replicas) + (replicas == 1 ? " replica\n" : " replicas\n") + "devices " + arguments.devices + text +
-         joined(leaves) + (replicas == 1 ? " replica, " : " replicas, ") + joined(rows) + " rows a step" + balance + "\n";
+           info.threads_per_device, info.threads_per_device == 1 ? "" : "s",
+           static_cast<double>(info.peak_bytes) / 0x1p20);
+  return "plan " + arguments.plan + ": " + mtrun_plan_model(run.plan.get()) + ", batch " + std::to_string(batch) +
+         ", " + std::to_string(replicas) + (replicas == 1 ? " replica\n" : " replicas\n") + "devices " +
+         arguments.devices + text + joined(leaves) + (replicas == 1 ? " replica, " : " replicas, ") + joined(rows) +
+         " rows a step" + balance + "\n";
 }
 
 } // namespace mtrun_tool

@@ -6,31 +6,53 @@
 #include "tools/mtrun/Run.h"
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <new>
 
 using namespace mtrun_tool;
 
-static const char *const kExitCodes = R"(Exit codes: 0 success; 1 a wrong model, data or argument; 2 a wrong command line; 3 a damaged plan or
+static const char *const kExitCodes =
+    R"(Exit codes: 0 success; 1 a wrong model, data or argument; 2 a wrong command line; 3 a damaged plan or
 data file, or one of another version; 4 out of memory; 5 a device failed or the plan has no code for it; 6 a lost process; 7 a
 file that cannot be read or written)";
 
+// A whole number of at least `least`, told in the words of all our messages.
+static CLI::Validator atLeast(int64_t least) {
+  return CLI::Validator(
+      [least](std::string &text) {
+        int64_t value = 0;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        bool good = error == std::errc() && end == text.data() + text.size() && value >= least;
+        return good ? std::string()
+                    : "expected a whole number of at least " + std::to_string(least) + ", found " + text;
+      },
+      "");
+}
+
 static void addPlan(CLI::App *app, Arguments &a) {
-  app->add_option("PLAN", a.plan, "plan file, made by mtc compile")->required();
-  app->add_option("--devices", a.devices, "cpu:N, cpu:NxT (N devices of T threads each) or null:N")->capture_default_str();
-  app->add_option("--cpu", a.cpu, "code to use, x86-64-v3 say, instead of the best that this CPU runs");
+  app->add_option("PLAN", a.plan, "plan file, made by mtc compile")->type_name("FILE")->required();
+  app->add_option("--devices", a.devices, "cpu:N, cpu:NxT (N devices of T threads each) or null:N")
+      ->type_name("DEVICES")
+      ->capture_default_str();
+  app->add_option("--cpu", a.cpu, "code to use, x86-64-v3 say, instead of the best that this CPU runs")
+      ->type_name("NAME");
   app->add_option("--seed", a.seed, "of initial values, random numbers and the order of samples; 0: the plan's")
+      ->type_name("N")
       ->capture_default_str();
   app->add_flag("--private-variables", a.privateVariables, "a copy of the variables for each device");
   app->add_flag("--no-pin", a.noPin, "do not pin threads to CPUs");
   app->add_flag("--no-spin", a.noSpin, "threads that wait sleep at once instead of spinning first");
-  app->add_option("--load", a.load, "read the variables from a .safetensors file first");
+  app->add_option("--load", a.load, "read the variables from a .safetensors file first")->type_name("FILE");
 }
 
 static void addData(CLI::App *app, Arguments &a) {
-  app->add_option("--data", a.data, "mnist:DIR[,split=train|test][,range=BEGIN:END][,scale=1]: IDX files in DIR, plain or .gz")
+  app->add_option("--data", a.data,
+                  "mnist:DIR[,split=train|test][,range=BEGIN:END][,scale=1]: IDX files in DIR, plain or .gz")
+      ->type_name("SPEC")
       ->required();
 }
 
@@ -38,14 +60,18 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("train", "train on whole epochs; the last batch of an epoch may be short");
   addPlan(sub, a);
   addData(sub, a);
-  sub->add_option("--epochs", a.epochs, "passes over the data")->capture_default_str()->check(CLI::PositiveNumber);
-  sub->add_option("--validation", a.validation, "data to evaluate on after each epoch");
-  sub->add_option("--save", a.save, "write the variables to a .safetensors file at the end");
+  sub->add_option("--epochs", a.epochs, "passes over the data")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(atLeast(1));
+  sub->add_option("--validation", a.validation, "data to evaluate on after each epoch")->type_name("SPEC");
+  sub->add_option("--save", a.save, "write the variables to a .safetensors file at the end")->type_name("FILE");
   sub->add_flag("--no-shuffle", a.noShuffle, "take the samples in the order of the file");
   sub->add_flag("--drop-remainder", a.dropRemainder, "leave out the short last batch of an epoch");
   sub->add_flag("--json-logs", a.json, "one JSON object an epoch instead of the progress line");
-  sub->footer("Example:\n  mtrun train mnist.mtp --data mnist:DIR --validation mnist:DIR,split=test --epochs 2 --devices cpu:2 "
-              "--save w.safetensors");
+  sub->footer(
+      "Example:\n  mtrun train mnist.mtp --data mnist:DIR --validation mnist:DIR,split=test --epochs 2 --devices cpu:2 "
+      "--save w.safetensors");
   return sub;
 }
 
@@ -62,8 +88,10 @@ static CLI::App *addPredict(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("predict", "write an output for every sample to a .npy file");
   addPlan(sub, a);
   addData(sub, a);
-  sub->add_option("--output", a.output, "the .npy file")->required();
-  sub->add_option("--index", a.outputIndex, "which output, for models that have several")->capture_default_str();
+  sub->add_option("--output", a.output, "the .npy file")->type_name("FILE")->required();
+  sub->add_option("--index", a.outputIndex, "which output, for models that have several")
+      ->type_name("N")
+      ->capture_default_str();
   sub->footer("Example:\n  mtrun predict mnist.mtp --load w.safetensors --data mnist:DIR,split=test --output p.npy");
   return sub;
 }
@@ -71,9 +99,12 @@ static CLI::App *addPredict(CLI::App &app, Arguments &a) {
 static CLI::App *addBenchmark(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("benchmark", "time training steps on random inputs in memory");
   addPlan(sub, a);
-  sub->add_option("--steps", a.steps, "timed steps")->capture_default_str()->check(CLI::PositiveNumber);
-  sub->add_option("--warmup", a.warmup, "steps before them")->capture_default_str()->check(CLI::NonNegativeNumber);
-  sub->add_option("--rows", a.rows, "samples a step; 0: the plan's batch")->capture_default_str()->check(CLI::NonNegativeNumber);
+  sub->add_option("--steps", a.steps, "timed steps")->type_name("N")->capture_default_str()->check(atLeast(1));
+  sub->add_option("--warmup", a.warmup, "steps before them")->type_name("N")->capture_default_str()->check(atLeast(0));
+  sub->add_option("--rows", a.rows, "samples a step; 0: the plan's batch")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(atLeast(0));
   sub->add_flag("--json", a.json, "print one JSON object; times are in microseconds");
   sub->footer("Example:\n  mtrun benchmark mnist.mtp --devices cpu:2 --json");
   return sub;
@@ -100,12 +131,13 @@ static int run(const CLI::App *chosen, const Arguments &arguments) {
 }
 
 int main(int argc, char **argv) {
-  CLI::App app("mtrun: runs plans that mtc made, on one or more devices, to the same bits on any number of them", "mtrun");
+  CLI::App app("mtrun: runs plans that mtc made, on one or more devices, to the same bits on any number of them",
+               "mtrun");
   Arguments arguments;
   app.require_subcommand(1);
   app.footer(kExitCodes);
-  app.set_version_flag("--version", "mtrun " + std::to_string(MT_VERSION_MAJOR) + "." + std::to_string(MT_VERSION_MINOR) + "." +
-                                        std::to_string(MT_VERSION_PATCH));
+  app.set_version_flag("--version", "mtrun " + std::to_string(MT_VERSION_MAJOR) + "." +
+                                        std::to_string(MT_VERSION_MINOR) + "." + std::to_string(MT_VERSION_PATCH));
   addTrain(app, arguments);
   addEvaluate(app, arguments);
   addPredict(app, arguments);
@@ -116,7 +148,10 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) // --help, --version
       return app.exit(error);
-    reportError(MT_USAGE, error.what());
+    std::string message = error.what();
+    if (message.size() > 1 && !isupper(static_cast<unsigned char>(message[1])))
+      message[0] = static_cast<char>(tolower(static_cast<unsigned char>(message[0])));
+    reportError(MT_USAGE, message);
     fprintf(stderr, "mtrun: run with --help for more\n");
     return MT_USAGE;
   }

@@ -75,7 +75,8 @@ TEST(AtomicFile, DiskFull) {
   {
     AtomicFile file;
     EXPECT_EQ(text(file.open(path)), "0");
-    EXPECT_EQ(text(file.write(megabyte.data(), megabyte.size())), "7: cannot write " + path + ": No space left on device");
+    EXPECT_EQ(text(file.write(megabyte.data(), megabyte.size())),
+              "7: cannot write " + path + ": No space left on device");
   }
   EXPECT_TRUE(std::filesystem::is_empty(disk));
   umount(disk.c_str());

@@ -66,7 +66,8 @@ TEST_F(Data, BindsByName) {
 }
 
 TEST_F(Data, Messages) {
-  EXPECT_EQ(problem(), "7: cannot open train-images-idx3-ubyte or train-images-idx3-ubyte.gz: No such file or directory");
+  EXPECT_EQ(problem(),
+            "7: cannot open train-images-idx3-ubyte or train-images-idx3-ubyte.gz: No such file or directory");
   writeSmallMnist(folder, std::string("\0\1\4\3\0", 5));
   EXPECT_EQ(problem(), "1: train-labels-idx1-ubyte: sample 2 has label 4, expected 0 to 3");
   EXPECT_EQ(problem(",range=0:2"), "0");

@@ -92,6 +92,7 @@ TEST_F(Idx, DamagedGzip) {
     bad[at] = static_cast<char>(bad[at] ^ 0x10);
     writeFile(path + ".gz", bad);
     std::string result = outcome(1);
-    EXPECT_TRUE(result.starts_with("3:") || std::string(array.bytes.get(), array.bytes.get() + array.size) == elements) << at;
+    EXPECT_TRUE(result.starts_with("3:") || std::string(array.bytes.get(), array.bytes.get() + array.size) == elements)
+        << at;
   }
 }

@@ -62,14 +62,18 @@ TEST(Means, WeighSteps) {
 TEST_F(Loop, FitReportsSteps) {
   options.epochs = 2;
   ASSERT_EQ(text(mtrun_fit(session.get(), data.get(), &options)), "0");
-  EXPECT_EQ(calls, (std::vector<Call>{{0, 1, 2, 2, false, false}, {0, 2, 2, 2, false, true}, {1, 1, 2, 2, false, false}, {1, 2, 2, 2, false, true}}));
+  EXPECT_EQ(calls, (std::vector<Call>{{0, 1, 2, 2, false, false},
+                                      {0, 2, 2, 2, false, true},
+                                      {1, 1, 2, 2, false, false},
+                                      {1, 2, 2, 2, false, true}}));
   EXPECT_EQ(names, (std::vector<std::string>{"loss", "accuracy"}));
 }
 
 TEST_F(Loop, FitValidates) {
   options.validation = data.get();
   ASSERT_EQ(text(mtrun_fit(session.get(), data.get(), &options)), "0");
-  EXPECT_EQ(calls, (std::vector<Call>{{0, 1, 2, 2, false, false}, {0, 2, 2, 2, false, false}, {0, 2, 2, 4, true, true}}));
+  EXPECT_EQ(calls,
+            (std::vector<Call>{{0, 1, 2, 2, false, false}, {0, 2, 2, 2, false, false}, {0, 2, 2, 4, true, true}}));
   EXPECT_EQ(names, (std::vector<std::string>{"loss", "accuracy", "val_loss", "val_accuracy"}));
 }
 

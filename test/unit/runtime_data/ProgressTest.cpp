@@ -62,9 +62,10 @@ TEST(ProgressLine, SingleEpochHasNoTitle) {
 
 TEST(ProgressLine, Bar) {
   Progress progress(ProgressStyle::Bar);
-  EXPECT_EQ(progress.update(at(1, 10, 1.0)),
-            "Epoch 1/2\n\r\x1b[1m 1/10\x1b[0m \x1b[32m━━\x1b[0m\x1b[37m━━━━━━━━━━━━━━━━━━\x1b[0m \x1b[1m9s\x1b[0m 1s/step"
-            " - accuracy: 0.5500 - loss: 1.2295");
+  EXPECT_EQ(
+      progress.update(at(1, 10, 1.0)),
+      "Epoch 1/2\n\r\x1b[1m 1/10\x1b[0m \x1b[32m━━\x1b[0m\x1b[37m━━━━━━━━━━━━━━━━━━\x1b[0m \x1b[1m9s\x1b[0m 1s/step"
+      " - accuracy: 0.5500 - loss: 1.2295");
   EXPECT_EQ(progress.update(at(2, 10, 1.01)), ""); // redrawn at most every 50 ms
   EXPECT_EQ(progress.update(at(5, 10, 1.8)),
             "\r\x1b[1m 5/10\x1b[0m \x1b[32m━━━━━━━━━━\x1b[0m\x1b[37m━━━━━━━━━━\x1b[0m \x1b[1m1s\x1b[0m 200ms/step"

@@ -46,7 +46,8 @@ TEST(Safetensors, HeaderBytes) {
 TEST(Safetensors, RoundTrip) {
   TempFolder folder;
   std::string path = folder.path("v.safetensors"), f32(8, 'f'), flags(3, 'b');
-  ASSERT_EQ(text(writeSafetensors(path, {{"flag", MT_BOOL, {3}, bytesOf(flags)}, {"w", MT_F32, {1, 2}, bytesOf(f32)}})), "0");
+  ASSERT_EQ(text(writeSafetensors(path, {{"flag", MT_BOOL, {3}, bytesOf(flags)}, {"w", MT_F32, {1, 2}, bytesOf(f32)}})),
+            "0");
   std::vector<std::byte> read;
   std::vector<SafeTensor> tensors;
   ASSERT_EQ(text(readWholeFile(path, read)), "0");
@@ -64,14 +65,16 @@ TEST(Safetensors, Accepts) {
   EXPECT_EQ(headerProblem("{\"__metadata__\":{\"format\":\"pt\"}}  "), "0");
   EXPECT_EQ(headerProblem("{\"e\":{\"data_offsets\":[0,0],\"shape\":[0,5],\"dtype\":\"F32\"}}"), "0");
   std::vector<SafeTensor> tensors;
-  std::string escaped = file("{\"\\u00e9\\ud83d\\ude00\\n\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", "x");
+  std::string escaped =
+      file("{\"\\u00e9\\ud83d\\ude00\\n\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", "x");
   ASSERT_EQ(text(parseSafetensors(bytesOf(escaped), "f", tensors)), "0");
   EXPECT_EQ(tensors[0].name, "\xc3\xa9\xf0\x9f\x98\x80\n");
 }
 
 TEST(Safetensors, Messages) {
   EXPECT_EQ(problem("abc"), "3: f: expected at least 8 bytes, found 3");
-  EXPECT_EQ(problem(std::string(8, '\xff')), "3: f: expected a header of at most 0 bytes, found a length of 18446744073709551615");
+  EXPECT_EQ(problem(std::string(8, '\xff')),
+            "3: f: expected a header of at most 0 bytes, found a length of 18446744073709551615");
   EXPECT_EQ(headerProblem(" {}"), "3: f: expected a header that starts with '{'");
   EXPECT_EQ(headerProblem("{\"a\":1}"), "3: f: header byte 5: expected '{'");
   EXPECT_EQ(headerProblem("{} x"), "3: f: header byte 3: expected the end of the header");
@@ -132,9 +135,11 @@ TEST(Safetensors, LoadListsDifferences) {
   EXPECT_EQ(text(mtrun_load(session.get(), path.c_str())),
             "1: " + path + ": variable \"w\": expected f32 [2, 3], found f32 [2]\n" + path +
                 ": expected variable \"flag\": bool [3], found none\n" + path +
-                ": expected variable \"steps\": i64 [], found none\n" + path + ": the plan has no variable \"v\": i64 []");
+                ": expected variable \"steps\": i64 [], found none\n" + path +
+                ": the plan has no variable \"v\": i64 []");
   std::string missing = folder.path("none");
-  EXPECT_EQ(text(mtrun_load(session.get(), missing.c_str())), "7: cannot open " + missing + ": No such file or directory");
+  EXPECT_EQ(text(mtrun_load(session.get(), missing.c_str())),
+            "7: cannot open " + missing + ": No such file or directory");
 }
 
 TEST(Safetensors, UnwritablePath) {
