@@ -16,7 +16,7 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-enum KernelIndex { InitVariables, PredictRows, DifferenceRows, GradientRoot, LossRoot, Finish, Update, SumRoots };
+enum KernelIndex { InitVariables, PredictRows, DifferenceRows, GradientRoot, LossRoot, Finish, Update };
 
 uint64_t align64(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -236,6 +236,9 @@ fb::PlanT makeTables(const TestPlanShape &shape) {
   addKernel(plan, "finish", fb::KernelKind::Whole, 0, 1, 0, false);
   addKernel(plan, "update", fb::KernelKind::Map, 0, 1, 5, false);
   addKernel(plan, "sum_roots", fb::KernelKind::Map, 0, 1, 4, false);
+  addKernel(plan, "probe", fb::KernelKind::Rows, 3, 2, 0, true);
+  addKernel(plan, "rotate", fb::KernelKind::Rows, 0, 64, 0, false);
+  addKernel(plan, "double_rows", fb::KernelKind::Rows, 1, 1, 0, true);
   addVariable(plan, "w", fb::DType::F32, {features}, shape.features * sizeof(float), fb::VariableKind::Trainable);
   addVariable(plan, "b", fb::DType::F32, {1}, sizeof(float), fb::VariableKind::Trainable);
   addVariable(plan, "rate", fb::DType::F32, {}, sizeof(float), fb::VariableKind::NonTrainable);

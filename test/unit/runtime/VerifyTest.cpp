@@ -98,7 +98,7 @@ const Case cases[] = {
     {"metric 0: expected a buffer below", [](fb::PlanT &p) { train(p).metrics[0]->value = 1000; }},
     {"metric 0: expected one F32 in Shared, found F32 in Signature",
      [](fb::PlanT &p) { train(p).metrics[0]->value = 0; }},
-    {"step 0: expected a kernel below 8, found 8", [](fb::PlanT &p) { train(p).steps[0]->kernel = 8; }},
+    {"step 0: expected a kernel below 11, found 11", [](fb::PlanT &p) { train(p).steps[0]->kernel = 11; }},
     {"step 0: expected a launch without a collective, found 0",
      [](fb::PlanT &p) { train(p).steps[0]->collective = 0; }},
     {"step 0: expected 1 segment, found 0", [](fb::PlanT &p) { train(p).steps[0]->segments.clear(); }},

@@ -108,3 +108,24 @@ KERNEL sum_roots(ARGUMENTS) {
   for (int64_t i = begin * 4; i < end * 4 && i < params->count; ++i)
     out[i] = a[i] + b[i];
 }
+
+/* What the conformance suite launches. (counters, params): counters[tile] += 1; the first tile stores its params. */
+KERNEL probe(ARGUMENTS) {
+  for (int64_t tile = begin; tile < end; ++tile) {
+    ++((int32_t *)buffers[0])[tile];
+    if (tile == 0)
+      *(mt_kernel_params *)buffers[1] = *params;
+  }
+}
+
+/* (in, out): out[tile] = in[tile + 1] + tile, the one after the last being the first of 64. 64 tiles. */
+KERNEL rotate(ARGUMENTS) {
+  for (int64_t tile = begin; tile < end; ++tile)
+    ((float *)buffers[1])[tile] = ((const float *)buffers[0])[(tile + 1) % 64] + (float)tile;
+}
+
+/* (rows, out): out[row] = rows[row] * 2. Rows, 1 row a tile. */
+KERNEL double_rows(ARGUMENTS) {
+  for (int64_t row = begin; row < end; ++row)
+    ((float *)buffers[1])[row] = ((const float *)buffers[0])[row] * 2;
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every kind of device must do: the contracts of runtime/device/DeviceGroup.h, one test each, for every kind.
+#include "TestPlan.h"
+
+#include "runtime/device/Collectives.h"
+#include "runtime/device/DeviceGroup.h"
+
+#include <gtest/gtest.h>
+#include <numeric>
+
+namespace mtrun::test {
+namespace {
+
+struct Kind {
+  const char *name;
+  int devices, threads;
+  bool privateVariables;
+  bool executes; // the null device launches nothing
+};
+
+std::string kindName(const testing::TestParamInfo<Kind> &info) {
+  const Kind &kind = info.param;
+  return std::string(kind.name) + std::to_string(kind.devices) + "x" + std::to_string(kind.threads) +
+         (kind.privateVariables ? "private" : "");
+}
+
+// One device's part of a program, built step by step. Roomy vectors: pointers into them stay good.
+struct Recorder {
+  explicit Recorder(DeviceProgram &program) : program(program) {
+    program.steps.reserve(256);
+    program.segments.reserve(256);
+    program.pointers.reserve(1024);
+  }
+
+  BoundStep &launch(mt_kernel_fn kernel, Wait wait, std::vector<void *> buffers) {
+    BoundStep step = {};
+    step.kernel = kernel;
+    step.wait = wait;
+    step.innerTiles = 1;
+    step.segments = program.segments.data() + program.segments.size();
+    program.steps.push_back(step);
+    segment(program.steps.back(), 0, 0, std::move(buffers));
+    return program.steps.back();
+  }
+
+  void segment(BoundStep &step, int64_t count, int64_t tiles, std::vector<void *> buffers) {
+    program.segments.push_back({program.pointers.data() + program.pointers.size(), count, tiles});
+    program.pointers.insert(program.pointers.end(), buffers.begin(), buffers.end());
+    ++step.segmentCount;
+    step.mapTiles += tiles;
+  }
+
+  void allReduce(uint32_t index) {
+    BoundStep step = {};
+    step.allReduce = index;
+    step.wait = Wait::All;
+    program.steps.push_back(step);
+  }
+
+  DeviceProgram &program;
+};
+
+class DeviceGroupTest : public testing::TestWithParam<Kind> {
+protected:
+  void SetUp() override {
+    std::vector<uint8_t> bytes = makePlan();
+    ASSERT_TRUE(Plan::loadMemory(bytes.data(), bytes.size(), plan).ok());
+    GroupOptions options;
+    options.devices = GetParam().devices;
+    options.threads = GetParam().threads;
+    options.privateVariables = GetParam().privateVariables;
+    Status status = makeDeviceGroup(GetParam().name, options, group);
+    ASSERT_TRUE(status.ok()) << status.message();
+    status = group->loadCode(*plan, nullptr);
+    ASSERT_TRUE(status.ok()) << status.message();
+    program.devices = std::vector<DeviceProgram>(static_cast<size_t>(options.devices));
+    for (int d = 0; d < options.devices; ++d) {
+      recorders.emplace_back(program.devices[d]);
+      program.devices[d].firstRow = 10 * d;
+      program.devices[d].maxRows = 10;
+    }
+  }
+
+  int devices() const { return GetParam().devices; }
+  bool together() const { return !GetParam().privateVariables; } // devices share memory
+
+  template <typename T> T *allocate(int device, size_t count) {
+    void *memory = nullptr;
+    Status status = group->allocate(device, count * sizeof(T), &memory);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return static_cast<T *>(memory);
+  }
+
+  template <typename T> std::vector<T> read(int device, const T *memory, size_t count) {
+    std::vector<T> values(count);
+    group->copyOut(device, values.data(), memory, count * sizeof(T));
+    return values;
+  }
+
+  void run(int64_t n, const void *const *tensors = nullptr) { group->run(program, {tensors, n, 99}); }
+
+  std::unique_ptr<Plan> plan;
+  std::unique_ptr<DeviceGroup> group;
+  BoundProgram program;
+  std::vector<Recorder> recorders;
+};
+
+TEST_P(DeviceGroupTest, SaysWhatItIs) {
+  EXPECT_STREQ(group->kind(), GetParam().name);
+  EXPECT_EQ(group->devices(), GetParam().devices);
+  EXPECT_EQ(group->threads(), GetParam().threads);
+  EXPECT_GT(group->availableMemory(), 0u);
+  EXPECT_STRNE(group->target(), "");
+  EXPECT_NE(group->kernel(Probe), nullptr);
+  EXPECT_EQ(group->launches(), 0u);
+}
+
+TEST_P(DeviceGroupTest, MemoryIsZeroAlignedAndCopied) {
+  for (int d = 0; d < devices(); ++d) {
+    EXPECT_NE(allocate<float>(d, 0), nullptr);
+    auto *memory = allocate<uint8_t>(d, 1000);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u);
+    EXPECT_EQ(read(d, memory, 1000), std::vector<uint8_t>(1000, 0));
+    group->fill(d, memory + 1, 7, 998);
+    uint8_t value = 9;
+    group->copyIn(d, memory + 500, &value, 1);
+    std::vector<uint8_t> want(1000, 7);
+    want.front() = want.back() = 0;
+    want[500] = 9;
+    EXPECT_EQ(read(d, memory, 1000), want);
+  }
+}
+
+TEST_P(DeviceGroupTest, RunsEveryTileOnceWithTheRowsOfTheStep) {
+  constexpr size_t room = 64;
+  std::vector<int32_t *> counters;
+  std::vector<mt_kernel_params *> params;
+  for (int d = 0; d < devices(); ++d) {
+    counters.push_back(allocate<int32_t>(d, room));
+    params.push_back(allocate<mt_kernel_params>(d, 1));
+    BoundStep &step = recorders[d].launch(group->kernel(Probe), Wait::None, {counters[d], params[d]});
+    step.rowsPerTile = 3;
+    step.innerTiles = 2;
+    step.usesRows = true;
+  }
+  uint64_t launches = 0;
+  std::vector<std::vector<int32_t>> want(devices(), std::vector<int32_t>(room));
+  for (int64_t n : {10 * devices(), 1, 7, 10, 11}) {
+    run(n);
+    for (int d = 0; d < devices(); ++d) {
+      int64_t rows = std::clamp<int64_t>(n - 10 * d, 0, 10);
+      launches += rows > 0;
+      for (int64_t tile = 0; tile < (rows + 2) / 3 * 2; ++tile)
+        want[d][tile] += GetParam().executes;
+      EXPECT_EQ(read(d, counters[d], room), want[d]) << "n " << n << " device " << d;
+      mt_kernel_params seen = read(d, params[d], 1)[0];
+      if (rows == 0 || !GetParam().executes)
+        continue;
+      EXPECT_EQ(seen.rows, rows);
+      EXPECT_EQ(seen.first_row, 10 * d);
+      EXPECT_EQ(seen.global_rows, n);
+      EXPECT_EQ(seen.count, 0);
+      EXPECT_EQ(seen.seed, 99u);
+    }
+  }
+  EXPECT_EQ(group->launches(), launches);
+}
+
+TEST_P(DeviceGroupTest, MapTilesGoThroughTheSegments) {
+  int64_t counts[] = {13, 0, 1, 40};
+  std::vector<int32_t *> counters;
+  std::vector<mt_kernel_params *> params;
+  for (int64_t count : counts) {
+    counters.push_back(allocate<int32_t>(0, static_cast<size_t>(count) + 1));
+    params.push_back(allocate<mt_kernel_params>(0, 1));
+  }
+  // Shared by all devices, or run by the first alone.
+  for (int d = 0; d < devices(); ++d) {
+    if (d > 0 && !together())
+      continue;
+    BoundStep &step = recorders[d].launch(group->kernel(Probe), Wait::None, {});
+    step.map = true;
+    step.share = true;
+    for (size_t s = 0; s < std::size(counts); ++s)
+      recorders[d].segment(step, counts[s], (counts[s] + 3) / 4, {counters[s], params[s]});
+  }
+  run(1);
+  EXPECT_EQ(group->launches(), 1u);
+  for (size_t s = 0; s < std::size(counts) && GetParam().executes; ++s) {
+    std::vector<int32_t> want(static_cast<size_t>(counts[s]) + 1);
+    std::fill_n(want.begin(), (counts[s] + 3) / 4, 1);
+    EXPECT_EQ(read(0, counters[s], want.size()), want);
+    EXPECT_EQ(read(0, params[s], 1)[0].count, counts[s]);
+  }
+}
+
+TEST_P(DeviceGroupTest, ASharedLaunchRunsOnEmptyDevicesToo) {
+  std::vector<int32_t *> counters;
+  for (int d = 0; d < devices(); ++d) {
+    counters.push_back(d == 0 || !together() ? allocate<int32_t>(d, 16) : counters[0]);
+    BoundStep &step =
+        recorders[d].launch(group->kernel(Probe), Wait::None, {counters[d], allocate<mt_kernel_params>(d, 1)});
+    step.innerTiles = 16;
+    step.share = true;
+  }
+  run(1);
+  EXPECT_EQ(group->launches(), together() ? 1u : static_cast<uint64_t>(devices()));
+  for (int d = 0; d < devices() && GetParam().executes; ++d)
+    EXPECT_EQ(read(d, counters[d], 16), std::vector<int32_t>(16, 1));
+}
+
+TEST_P(DeviceGroupTest, WaitsOrderSteps) {
+  constexpr int rounds = 40;
+  // Each device on buffers of its own behind Wait::Device; then, if they share memory, all on the same behind
+  // Wait::All.
+  for (bool all : {false, true}) {
+    if (all && !together())
+      continue;
+    std::vector<std::vector<float *>> buffers;
+    for (int d = 0; d < devices(); ++d) {
+      buffers.push_back(all && d > 0 ? buffers[0] : std::vector{allocate<float>(d, 64), allocate<float>(d, 64)});
+      program.devices[d].steps.clear();
+      program.devices[d].segments.clear();
+      program.devices[d].pointers.clear();
+      for (int round = 0; round < rounds; ++round) {
+        BoundStep &step = recorders[d].launch(group->kernel(Rotate), all ? Wait::All : Wait::Device,
+                                              {buffers[d][round % 2], buffers[d][(round + 1) % 2]});
+        step.innerTiles = 64;
+        step.share = all;
+      }
+    }
+    run(1);
+    std::vector<float> want(64);
+    for (int round = 0; round < rounds; ++round) {
+      std::vector<float> next(64);
+      for (int tile = 0; tile < 64; ++tile)
+        next[tile] = want[(tile + 1) % 64] + static_cast<float>(tile);
+      want = next;
+    }
+    for (int d = 0; d < devices() && GetParam().executes; ++d)
+      EXPECT_EQ(read(d, buffers[d][rounds % 2], 64), want) << "all " << all;
+  }
+}
+
+TEST_P(DeviceGroupTest, SignaturePointersStartAtTheDevicesFirstRow) {
+  std::vector<float> in(static_cast<size_t>(10 * devices())), out(in.size(), -1);
+  std::iota(in.begin(), in.end(), 1.0f);
+  for (int d = 0; d < devices(); ++d) {
+    BoundStep &step = recorders[d].launch(group->kernel(DoubleRows), Wait::None, {nullptr, nullptr});
+    step.rowsPerTile = 1;
+    step.usesRows = true;
+    program.devices[d].patches = {{&program.devices[d].pointers[0], 0, sizeof(float)},
+                                  {&program.devices[d].pointers[1], 1, sizeof(float)}};
+  }
+  const void *tensors[] = {in.data(), out.data()};
+  size_t n = in.size() - 3;
+  run(static_cast<int64_t>(n), tensors);
+  for (size_t row = 0; row < in.size() && GetParam().executes; ++row)
+    EXPECT_EQ(out[row], row < n ? in[row] * 2 : -1.0f) << row;
+}
+
+TEST_P(DeviceGroupTest, AllReduceAddsRootsInTreeOrder) {
+  if (devices() == 1)
+    return; // a lone device is given no all-reduce
+  ReduceTree tree;
+  tree.sum = group->kernel(SumRoots);
+  tree.elementsPerTile = 4;
+  tree.sums = treeSums(std::vector<int>(static_cast<size_t>(devices()), 1));
+  ASSERT_EQ(devices() & (devices() - 1), 0);
+  program.tree = &tree;
+  for (int64_t elements : {1, 5, 64, 1000, 4099}) {
+    BoundAllReduce reduce = {elements, {}, {}};
+    size_t count = static_cast<size_t>(elements), bytes = count * sizeof(float);
+    program.staging.clear();
+    std::vector<std::vector<float>> roots;
+    for (int d = 0; d < devices(); ++d) {
+      reduce.roots.push_back(allocate<float>(d, count));
+      reduce.results.push_back(d == 0 || !together() ? allocate<float>(d, count) : reduce.results[0]);
+      program.staging.push_back(allocate<float>(d, LocalCollectives::stagingElements(count, devices())));
+      roots.emplace_back(count);
+      for (size_t i = 0; i < count; ++i)
+        roots[d][i] = 1.0f / static_cast<float>(i + 3 * static_cast<size_t>(d) + 1);
+      program.devices[d].steps.clear();
+      recorders[d].allReduce(0);
+    }
+    program.allReduces = {reduce};
+    for (int active = devices(); active > 0; --active) {
+      std::vector<std::vector<float>> nodes = roots;
+      for (int d = 0; d < devices(); ++d)
+        group->copyIn(d, reduce.roots[d], roots[d].data(), bytes);
+      nodes.resize(static_cast<size_t>(active));
+      while (nodes.size() > 1) {
+        std::vector<std::vector<float>> parents;
+        for (size_t i = 0; i < nodes.size(); i += 2) {
+          parents.push_back(nodes[i]);
+          for (size_t e = 0; e < count && i + 1 < nodes.size(); ++e)
+            parents.back()[e] += nodes[i + 1][e];
+        }
+        nodes = parents;
+      }
+      run(10 * active);
+      for (int d = 0; d < devices() && GetParam().executes; ++d)
+        EXPECT_EQ(read(d, reduce.results[d], count), nodes[0]) << elements << " elements, " << active << " active";
+      if (active == devices())
+        EXPECT_EQ(group->collectiveBytes(), together() ? 0 : 2 * static_cast<uint64_t>(devices() - 1) * bytes);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllKinds, DeviceGroupTest,
+                         testing::Values(Kind{"cpu", 1, 1, false, true}, Kind{"cpu", 1, 3, false, true},
+                                         Kind{"cpu", 2, 1, false, true}, Kind{"cpu", 4, 2, false, true},
+                                         Kind{"cpu", 2, 1, true, true}, Kind{"cpu", 4, 2, true, true},
+                                         Kind{"null", 1, 1, false, false}, Kind{"null", 4, 2, false, false},
+                                         Kind{"null", 4, 1, true, false}),
+                         kindName);
+
+} // namespace
+} // namespace mtrun::test
