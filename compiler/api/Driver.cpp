@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/api/Driver.h"
+
+#include "compiler/Pipeline.h"
+#include "compiler/inspect/Inspect.h"
+#include "dialects/mt/MtDialect.h"
+#include "frontend/mlir/ReadModel.h"
+#include "runtime/abi/atomic_file.h"
+#include "runtime/abi/plan_verify.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+
+#include <chrono>
+
+using namespace mlir;
+
+namespace mtc {
+namespace {
+
+using mtrun::Status;
+using Clock = std::chrono::steady_clock;
+
+std::string milliseconds(Clock::duration time) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.1f ms", std::chrono::duration<double, std::milli>(time).count());
+  return text;
+}
+
+std::string printed(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, OpPrintingFlags().enableDebugInfo(false).useLocalScope());
+  stream << "\n";
+  return text;
+}
+
+Status writeFile(const std::string &path, const std::string &text) {
+  mtrun::AtomicFile file;
+  Status status = file.open(path);
+  if (status.ok())
+    status = file.write(text.data(), text.size());
+  return status.ok() ? file.commit() : std::move(status);
+}
+
+class Driver {
+public:
+  Driver(const std::string &name, const Options &options)
+      : name(name), options(options), context(modelDialects(), MLIRContext::Threading::DISABLED),
+        diagnostics(context, name, [&options](DiagnosticSeverity severity, const std::string &lines) {
+          options.say(severity == DiagnosticSeverity::Warning ? 1 : 0, lines);
+        }) {
+    compilation.cpu = options.cpu;
+  }
+
+  Status run(llvm::StringRef text, std::vector<uint8_t> &bytes) {
+    Clock::time_point start = Clock::now();
+    OwningOpRef<ModuleOp> module = readModel(text, name, options.batch, context, diagnostics);
+    if (!module)
+      return failed("import");
+    context.appendDialectRegistry(allDialects());
+    setAttributes(*module);
+    if (!options.dumpStages.empty())
+      if (std::error_code error = llvm::sys::fs::create_directories(options.dumpStages))
+        return mtrun::ioError("cannot create", options.dumpStages, error.value());
+    size_t count = options.stopAfter < 0 ? stages().size() : static_cast<size_t>(options.stopAfter) + 1;
+    // Reading belongs to the first stage.
+    Clock::time_point stageStart = start;
+    for (size_t i = 0; i < count; ++i, stageStart = Clock::now())
+      if (Status status = runOne(i, *module, stageStart); !status.ok())
+        return status;
+    if (options.timing)
+      say("total", Clock::now() - start);
+    if (options.stopAfter < 0)
+      return finish(bytes);
+    std::string result = printed(*module);
+    bytes.assign(result.begin(), result.end());
+    return {};
+  }
+
+private:
+  // The parser is given the language of models alone, so that text of later stages is refused.
+  static DialectRegistry modelDialects() {
+    DialectRegistry registry;
+    registry.insert<mlir::mt::MtDialect>();
+    return registry;
+  }
+
+  static DialectRegistry allDialects() {
+    DialectRegistry registry;
+    registerDialects(registry);
+    return registry;
+  }
+
+  void setAttributes(ModuleOp module) {
+    Builder builder(&context);
+    module->setAttr("mt.batch", builder.getI64IntegerAttr(options.batch));
+    module->setAttr("mt.replicas", builder.getI64IntegerAttr(options.replicas));
+    module->setAttr("mt.leaf_rows", builder.getI64IntegerAttr(options.leafRows()));
+    module->setAttr("mt.seed", builder.getI64IntegerAttr(options.seed));
+    if (options.fast)
+      module->setAttr("mt.fast", builder.getUnitAttr());
+    if (options.deviceMemory)
+      module->setAttr("mt.device_memory", builder.getI64IntegerAttr(options.deviceMemory));
+    for (auto model : module.getOps<mlir::mt::ModelOp>())
+      module->setAttr("mt.name", builder.getStringAttr(model.getSymName()));
+  }
+
+  void say(const char *stage, Clock::duration time) {
+    options.say(0, (llvm::Twine(stage) + std::string(14 - std::min<size_t>(13, strlen(stage)), ' ') + milliseconds(time)).str());
+  }
+
+  Status failed(const char *stage) {
+    if (diagnostics.errors().empty())
+      diagnostics.addError(name + ": error: the stage '" + stage + "' failed without a message");
+    return {MT_INVALID, diagnostics.errors()};
+  }
+
+  Status runOne(size_t index, ModuleOp module, Clock::time_point start) {
+    const Stage &stage = stages()[index];
+    if (mlir::failed(runStage(stage, module, compilation)))
+      return failed(stage.name);
+    if (options.timing)
+      say(stage.name, Clock::now() - start);
+    if (options.dumpStages.empty())
+      return {};
+    std::string number = (index < 9 ? "0" : "") + std::to_string(index + 1);
+    return writeFile(options.dumpStages + "/" + number + "-" + stage.name + ".mlir", printed(module));
+  }
+
+  // A plan that does not verify is our mistake; better found here than by whoever loads it.
+  Status finish(std::vector<uint8_t> &bytes) {
+    bytes = std::move(compilation.plan);
+    mtrun::PlanFileView view = mtrun::openPlanFile(bytes);
+    Status status = view.tables ? mtrun::verifyPlan(*view.tables) : Status(MT_CORRUPT, view.message);
+    if (!status.ok())
+      return {MT_INVALID, name + ": error: the compiler made a plan that does not verify: " + status.message()};
+    options.say(0, summarize(view));
+    return {};
+  }
+
+  const std::string &name;
+  const Options &options;
+  MLIRContext context;
+  DiagnosticLines diagnostics;
+  Compilation compilation;
+};
+
+} // namespace
+
+Status compile(std::string_view text, const std::string &name, const Options &options, std::vector<uint8_t> &bytes) {
+  return Driver(name, options).run(llvm::StringRef(text.data(), text.size()), bytes);
+}
+
+} // namespace mtc

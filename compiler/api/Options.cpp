@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/api/Options.h"
+
+#include "compiler/Pipeline.h"
+
+#include <bit>
+#include <string_view>
+
+namespace mtc {
+
+using mtrun::Status;
+
+static constexpr int64_t maxBatch = int64_t{1} << 30;
+static constexpr int64_t maxReplicas = 65536;
+static constexpr int64_t defaultReplicas = 8;
+
+static Status differs(const std::string &option, const std::string &expected, const std::string &found) {
+  return {MT_INVALID, "expected " + option + " " + expected + ", found " + found};
+}
+
+static Status checkSizes(const mtc_options &given, Options &options) {
+  if (given.batch < 0 || given.batch > maxBatch)
+    return differs("batch", "to be 1 to " + std::to_string(maxBatch), std::to_string(given.batch));
+  if (given.batch)
+    options.batch = given.batch;
+  if (given.replicas < 0 || given.replicas > maxReplicas)
+    return differs("replicas", "to be 1 to " + std::to_string(maxReplicas), std::to_string(given.replicas));
+  options.replicas = given.replicas;
+  if (!given.replicas)
+    options.replicas = std::min<int64_t>(defaultReplicas, std::bit_floor(static_cast<uint64_t>(options.batch)));
+  if (!std::has_single_bit(static_cast<uint64_t>(options.replicas)))
+    return differs("replicas", "to be a power of two", std::to_string(options.replicas));
+  if (options.replicas > options.batch)
+    return differs("replicas", "to be at most the batch, " + std::to_string(options.batch),
+                   std::to_string(options.replicas));
+  if (given.device_memory < 0)
+    return differs("device memory", "to be 0 bytes or more", std::to_string(given.device_memory));
+  options.deviceMemory = given.device_memory;
+  return {};
+}
+
+static Status checkNames(const mtc_options &given, Options &options) {
+  std::string_view target = given.target ? given.target : "cpu";
+  if (target != "cpu")
+    return differs("target", "cpu", "'" + std::string(target) + "'");
+  options.cpu = given.cpu ? given.cpu : "";
+  if (given.cpu && options.cpu != "native" && options.cpu != "x86-64-v3" && options.cpu != "x86-64-v4")
+    return differs("cpu", "to be native, x86-64-v3 or x86-64-v4", "'" + options.cpu + "'");
+  if (!given.stop_after)
+    return {};
+  std::string names;
+  for (const Stage &stage : stages()) {
+    if (std::string_view(stage.name) == given.stop_after)
+      options.stopAfter = static_cast<int>(&stage - stages().data());
+    names += (names.empty() ? "" : ", ") + std::string(stage.name);
+  }
+  if (options.stopAfter < 0)
+    return differs("a stage", "(" + names + ")", "'" + std::string(given.stop_after) + "'");
+  return {};
+}
+
+Status checkOptions(const mtc_options *given, Options &options) {
+  static constexpr mtc_options defaults = {};
+  if (!given)
+    given = &defaults;
+  options.fast = given->fast != 0;
+  options.seed = given->seed ? given->seed : 1;
+  options.dumpStages = given->dump_stages ? given->dump_stages : "";
+  options.timing = given->timing != 0;
+  options.log = given->log;
+  options.logUser = given->log_user;
+  if (Status status = checkSizes(*given, options); !status.ok())
+    return status;
+  return checkNames(*given, options);
+}
+
+} // namespace mtc

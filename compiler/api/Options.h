@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The options of a compilation, checked and with their defaults in place.
+#ifndef COMPILER_API_OPTIONS_H
+#define COMPILER_API_OPTIONS_H
+
+#include "runtime/abi/mtc.h"
+#include "runtime/abi/status.h"
+
+#include <cstdint>
+#include <string>
+
+namespace mtc {
+
+struct Options {
+  int64_t batch = 32;
+  int64_t replicas = 8;
+  bool fast = false;
+  std::string cpu; // empty: v3 and v4 both
+  int64_t seed = 1;
+  int64_t deviceMemory = 0;
+  int stopAfter = -1; // index of a stage, -1: make the plan
+  std::string dumpStages;
+  bool timing = false;
+  void (*log)(void *user, int level, const char *message) = nullptr;
+  void *logUser = nullptr;
+
+  int64_t leafRows() const { return (batch + replicas - 1) / replicas; }
+  void say(int level, const std::string &message) const {
+    if (log)
+      log(logUser, level, message.c_str());
+  }
+};
+
+// `given` may be null: all defaults. MT_INVALID says what was expected and what was found.
+mtrun::Status checkOptions(const mtc_options *given, Options &options);
+
+} // namespace mtc
+
+#endif

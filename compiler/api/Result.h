@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef COMPILER_API_RESULT_H
+#define COMPILER_API_RESULT_H
+
+#include "runtime/abi/mtc.h"
+#include "runtime/abi/status.h"
+
+#include <cstdint>
+#include <new>
+#include <vector>
+
+struct mtc_result {
+  std::vector<uint8_t> bytes;
+};
+
+namespace mtc {
+
+// Runs `body`, which returns a Status; no exception crosses the C API.
+template <typename Body> mt_status *guarded(Body body) {
+  try {
+    return body().release();
+  } catch (const std::bad_alloc &) {
+    return mtrun::Status(MT_NO_MEMORY, "out of memory").release();
+  }
+}
+
+} // namespace mtc
+
+#endif

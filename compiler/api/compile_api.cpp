@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/Pipeline.h"
+#include "compiler/api/Driver.h"
+#include "compiler/api/Result.h"
+#include "frontend/mlir/Prescan.h"
+#include "runtime/abi/atomic_file.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <memory>
+#include <unistd.h>
+
+using mtrun::Status;
+
+// Up to one byte more than a text may have: the reader says that it is too large.
+static Status readFile(const std::string &path, std::string &text) {
+  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return mtrun::ioError("cannot open", path, errno);
+  Status status;
+  constexpr size_t step = size_t{1} << 20;
+  while (text.size() <= mtc::maxTextBytes) {
+    size_t size = text.size();
+    text.resize(size + step);
+    ssize_t count = read(descriptor, text.data() + size, step);
+    int reason = errno;
+    text.resize(size + static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    if (count < 0 && reason == EINTR)
+      continue;
+    if (count < 0)
+      status = mtrun::ioError("cannot read", path, reason);
+    if (count <= 0)
+      break;
+  }
+  close(descriptor);
+  return status;
+}
+
+static Status compileText(std::string_view text, const std::string &name, const mtc_options *given, mtc_result **result) {
+  mtc::Options options;
+  if (Status status = mtc::checkOptions(given, options); !status.ok())
+    return status;
+  auto made = std::make_unique<mtc_result>();
+  Status status = mtc::compile(text, name, options, made->bytes);
+  if (status.ok())
+    *result = made.release();
+  return status;
+}
+
+mt_status *mtc_compile_text(const char *text, size_t size, const char *name, const mtc_options *options,
+                            mtc_result **result) {
+  *result = nullptr;
+  return mtc::guarded([&] { return compileText({text, size}, name ? name : "<text>", options, result); });
+}
+
+mt_status *mtc_compile_file(const char *path, const mtc_options *options, mtc_result **result) {
+  *result = nullptr;
+  return mtc::guarded([&] {
+    std::string text;
+    Status status = readFile(path, text);
+    return status.ok() ? compileText(text, path, options, result) : status;
+  });
+}
+
+const void *mtc_result_data(const mtc_result *result) { return result->bytes.data(); }
+
+size_t mtc_result_size(const mtc_result *result) { return result->bytes.size(); }
+
+mt_status *mtc_result_save(const mtc_result *result, const char *path) {
+  return mtc::guarded([&] {
+    mtrun::AtomicFile file;
+    Status status = file.open(path);
+    if (status.ok())
+      status = file.write(result->bytes.data(), result->bytes.size());
+    return status.ok() ? file.commit() : status;
+  });
+}
+
+void mtc_result_free(mtc_result *result) { delete result; }
+
+const char *mtc_stage_name(int32_t index) {
+  return index >= 0 && static_cast<size_t>(index) < mtc::stages().size() ? mtc::stages()[index].name : nullptr;
+}
+
+const char *mtc_stage_help(int32_t index) {
+  return index >= 0 && static_cast<size_t>(index) < mtc::stages().size() ? mtc::stages()[index].help : nullptr;
+}

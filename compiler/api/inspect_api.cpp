@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/api/Result.h"
+#include "compiler/inspect/Inspect.h"
+#include "runtime/abi/plan_verify.h"
+
+#include <cstring>
+#include <memory>
+
+using mtrun::Status;
+
+static Status inspect(std::span<const uint8_t> file, bool json, mtc_result **result) {
+  // The caller's bytes may lie anywhere; tables are read in place and want eight-byte alignment.
+  std::unique_ptr<uint64_t[]> copy(new uint64_t[file.size() / sizeof(uint64_t) + 1]);
+  if (!file.empty())
+    std::memcpy(copy.get(), file.data(), file.size());
+  auto bytes = std::span(reinterpret_cast<const uint8_t *>(copy.get()), file.size());
+  mtrun::PlanFileView view = mtrun::openPlanFile(bytes);
+  if (!view.tables)
+    return {MT_CORRUPT, view.message};
+  if (Status status = mtrun::verifyPlan(*view.tables); !status.ok())
+    return status;
+  std::string text = json ? mtc::inspectJson(view) : mtc::inspectText(view);
+  auto made = std::make_unique<mtc_result>();
+  made->bytes.assign(text.begin(), text.end());
+  *result = made.release();
+  return {};
+}
+
+mt_status *mtc_inspect(const void *plan, size_t size, int json, mtc_result **result) {
+  *result = nullptr;
+  return mtc::guarded([&] { return inspect({static_cast<const uint8_t *>(plan), size}, json != 0, result); });
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/inspect/Facts.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace mtc {
+
+namespace fb = ::mt::plan;
+
+void Lifetime::add(int64_t step, int64_t phase) {
+  if (!used()) {
+    firstStep = lastStep = step;
+    firstPhase = lastPhase = phase;
+    return;
+  }
+  firstStep = std::min(firstStep, step);
+  lastStep = std::max(lastStep, step);
+  firstPhase = std::min(firstPhase, phase);
+  lastPhase = std::max(lastPhase, phase);
+}
+
+uint64_t BytesMoved::total() const { return std::accumulate(received.begin(), received.end(), uint64_t{0}); }
+
+static bool isReduce(const fb::Step &step) { return step.kernel() < 0; }
+
+static std::vector<int64_t> phasesOf(const fb::Program &program) {
+  std::vector<int64_t> phases;
+  int64_t phase = 0;
+  bool afterReduce = false;
+  for (const fb::Step *step : each(program.steps())) {
+    phase += isReduce(*step) || afterReduce || step->wait() != fb::Wait::None;
+    afterReduce = isReduce(*step);
+    phases.push_back(phase);
+  }
+  return phases;
+}
+
+// The collective whose range [begin, begin + root_bytes) holds the buffer, or -1.
+static int64_t collectiveOf(const fb::Program &program, const fb::Buffer &buffer) {
+  bool root = buffer.space() == fb::Space::Arena;
+  if ((!root && buffer.space() != fb::Space::Shared) || buffer.row_bytes() != 0)
+    return -1;
+  uint64_t offset = buffer.offset()->Get(0);
+  for (const fb::Step *step : each(program.steps())) {
+    if (!isReduce(*step))
+      continue;
+    uint64_t begin = root ? step->root_offset()->Get(0) : step->result_offset();
+    if (offset >= begin && offset + buffer.fixed_bytes() <= begin + step->root_bytes())
+      return step->collective();
+  }
+  return -1;
+}
+
+// Arena places are used again, so a buffer inside a bucket's range is a root of it only if it lives up to the all-reduce: what
+// lives in that range later or earlier is something else.
+static void keepRootsOnly(ProgramFacts &facts) {
+  for (size_t i = 0; i < facts.collectives.size(); ++i) {
+    int64_t &collective = facts.collectives[i];
+    if (collective < 0 || facts.program->buffers()->Get(i)->space() != fb::Space::Arena)
+      continue;
+    int64_t reduce = facts.reduceSteps[collective];
+    const Lifetime &life = facts.lifetimes[i];
+    bool between = life.used() && life.firstStep < reduce;
+    for (size_t other = 0; between && other < facts.collectives.size(); ++other) {
+      const fb::Buffer &a = *facts.program->buffers()->Get(i), &b = *facts.program->buffers()->Get(other);
+      const Lifetime &later = facts.lifetimes[other];
+      // Overwritten before the all-reduce: a temporary that had the place first.
+      if (other != i && b.space() == fb::Space::Arena && later.used() && later.firstStep > life.lastStep &&
+          later.firstStep < reduce && a.offset()->Get(0) < b.offset()->Get(0) + b.fixed_bytes() + b.row_bytes() &&
+          b.offset()->Get(0) < a.offset()->Get(0) + a.fixed_bytes())
+        between = false;
+    }
+    if (!between)
+      collective = -1;
+  }
+}
+
+// With one device a bucket's results are its roots' places, so roots live as long as results; all of a bucket's roots live as one.
+static void joinBuckets(ProgramFacts &facts) {
+  for (size_t collective = 0; collective < facts.reduceSteps.size(); ++collective) {
+    Lifetime whole;
+    whole.add(facts.reduceSteps[collective], facts.phases[facts.reduceSteps[collective]]);
+    auto members = [&](auto visit) {
+      for (size_t i = 0; i < facts.collectives.size(); ++i)
+        if (facts.collectives[i] == static_cast<int64_t>(collective))
+          visit(*facts.program->buffers()->Get(i), facts.lifetimes[i]);
+    };
+    members([&](const fb::Buffer &, Lifetime &life) {
+      if (life.used()) {
+        whole.add(life.firstStep, life.firstPhase);
+        whole.add(life.lastStep, life.lastPhase);
+      }
+    });
+    members([&](const fb::Buffer &buffer, Lifetime &life) {
+      if (buffer.space() == fb::Space::Arena)
+        life = whole;
+    });
+  }
+}
+
+ProgramFacts factsOf(const fb::Program &program) {
+  ProgramFacts facts;
+  facts.program = &program;
+  facts.phases = phasesOf(program);
+  size_t buffers = program.buffers() ? program.buffers()->size() : 0;
+  facts.lifetimes.resize(buffers);
+  for (size_t i = 0; i < buffers; ++i)
+    facts.collectives.push_back(collectiveOf(program, *program.buffers()->Get(i)));
+  for (uint32_t i = 0; i < facts.phases.size(); ++i) {
+    const fb::Step &step = *program.steps()->Get(i);
+    if (isReduce(step)) {
+      facts.reduceSteps.push_back(i);
+      for (size_t b = 0; b < buffers; ++b)
+        if (facts.collectives[b] == step.collective() && program.buffers()->Get(b)->space() == fb::Space::Shared)
+          facts.lifetimes[b].add(i, facts.phases[i]);
+      continue;
+    }
+    for (const fb::Segment *segment : each(step.segments()))
+      for (uint32_t buffer : each(segment->buffers()))
+        facts.lifetimes[buffer].add(i, facts.phases[i]);
+  }
+  // The runtime reads metrics when the program is done.
+  for (const fb::Metric *metric : each(program.metrics()))
+    for (uint32_t buffer : {metric->value(), metric->weight()})
+      if (!facts.phases.empty())
+        facts.lifetimes[buffer].add(static_cast<int64_t>(facts.phases.size()) - 1, facts.phases.back());
+  keepRootsOnly(facts);
+  joinBuckets(facts);
+  return facts;
+}
+
+LaunchCost costOf(const fb::Plan &plan, const fb::Step &step, uint64_t rows) {
+  LaunchCost cost;
+  if (isReduce(step))
+    return cost;
+  const fb::Kernel &kernel = *plan.kernels()->Get(step.kernel());
+  for (const fb::Segment *segment : each(step.segments())) {
+    uint64_t units = kernel.kind() == fb::KernelKind::Map ? segment->count() : rows;
+    cost.flops += kernel.flops_per_row() * units + kernel.flops_fixed();
+    cost.bytes += kernel.bytes_per_row() * units + kernel.bytes_fixed();
+  }
+  return cost;
+}
+
+// Leaves of each device, in order: the largest subtree is split, the first of equals, until there are enough.
+static std::vector<uint64_t> splitLeaves(uint64_t replicas, uint32_t devices) {
+  if (std::has_single_bit(devices))
+    return std::vector<uint64_t>(devices, replicas / devices);
+  std::vector<uint64_t> leaves = {replicas};
+  while (leaves.size() < devices) {
+    auto largest = std::max_element(leaves.begin(), leaves.end());
+    *largest /= 2;
+    leaves.insert(largest, *largest);
+  }
+  return leaves;
+}
+
+BytesMoved bytesMoved(const fb::Plan &plan, uint32_t devices, uint64_t rootBytes, uint64_t rows) {
+  // Chunks begin at whole cache lines.
+  constexpr uint64_t line = 16;
+  uint64_t elements = rootBytes / sizeof(float);
+  auto chunkBegin = [&](uint64_t device) {
+    return device == devices ? elements : elements * device / devices / line * line;
+  };
+  uint64_t first = 0, active = 0;
+  for (uint64_t leaves : splitLeaves(plan.replicas(), devices)) {
+    active += first * plan.leaf_rows() < rows;
+    first += leaves;
+  }
+  BytesMoved moved{devices, {}};
+  for (uint32_t device = 0; device < devices; ++device) {
+    uint64_t chunk = chunkBegin(device + 1) - chunkBegin(device);
+    uint64_t roots = active - (device < active);
+    moved.received.push_back((chunk * roots + elements - chunk) * sizeof(float));
+  }
+  return moved;
+}
+
+std::vector<uint32_t> reportedDevices(uint32_t replicas) {
+  std::vector<uint32_t> devices;
+  for (uint32_t n = 2; n <= std::min(replicas, 64u); ++n)
+    devices.push_back(n);
+  for (uint64_t n = 128; n <= replicas; n *= 2)
+    devices.push_back(static_cast<uint32_t>(n));
+  return devices;
+}
+
+uint64_t deviceBytes(const fb::Plan &plan, uint32_t variant, bool bound) {
+  uint64_t shared = 0, arena = 0;
+  for (const fb::Program *program : each(plan.programs())) {
+    const fb::Variant &sizes = *program->variants()->Get(variant);
+    shared = std::max(shared, program->shared_bytes());
+    arena = std::max(arena, bound ? sizes.bound_bytes() : sizes.arena_bytes());
+  }
+  uint64_t constants = plan.constants() < 0 ? 0 : plan.sections()->Get(plan.constants())->size();
+  return plan.variables_bytes() + constants + shared + arena;
+}
+
+static std::string scaled(double value, double step, std::initializer_list<const char *> units) {
+  auto unit = units.begin();
+  while (value >= 0.9995 * step && unit + 1 != units.end()) {
+    value /= step;
+    ++unit;
+  }
+  std::string text;
+  const char *format = unit == units.begin() || value >= 100 ? "%.0f %s" : value >= 10 ? "%.1f %s" : "%.2f %s";
+  llvm::raw_string_ostream(text) << llvm::format(format, value, *unit);
+  return text;
+}
+
+std::string bytesText(uint64_t bytes) {
+  return scaled(static_cast<double>(bytes), 1024, {"B", "KiB", "MiB", "GiB", "TiB"});
+}
+
+std::string flopsText(uint64_t flops) {
+  return scaled(static_cast<double>(flops), 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"});
+}
+
+} // namespace mtc

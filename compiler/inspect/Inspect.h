@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a plan holds, in words. The plan must be verified.
+#ifndef COMPILER_INSPECT_INSPECT_H
+#define COMPILER_INSPECT_INSPECT_H
+
+#include "runtime/abi/plan_file.h"
+
+#include <string>
+
+namespace mtc {
+
+// Tables for people.
+std::string inspectText(const mtrun::PlanFileView &view);
+// The same facts for programs; docs/inspect.md is the schema.
+std::string inspectJson(const mtrun::PlanFileView &view);
+// One line: what was made.
+std::string summarize(const mtrun::PlanFileView &view);
+
+} // namespace mtc
+
+#endif

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/inspect/Facts.h"
+#include "compiler/inspect/Inspect.h"
+
+#include "llvm/Support/JSON.h"
+
+namespace mtc {
+
+namespace fb = ::mt::plan;
+using llvm::json::OStream;
+
+namespace {
+
+std::string lower(const char *name) { return llvm::StringRef(name).lower(); }
+llvm::StringRef text(const flatbuffers::String *string) {
+  return string ? llvm::StringRef(string->data(), string->size()) : llvm::StringRef();
+}
+
+class JsonPrinter {
+public:
+  JsonPrinter(const mtrun::PlanFileView &view, OStream &json) : view(view), plan(*view.tables), json(json) {}
+
+  void print() {
+    json.object([&] {
+      json.attribute("schema", 1);
+      json.attribute("format_version", plan.version());
+      json.attribute("producer", name(plan.producer()));
+      json.attribute("model", name(plan.model()));
+      json.attribute("file_bytes", view.file.size());
+      json.attribute("batch", plan.batch());
+      json.attribute("replicas", plan.replicas());
+      json.attribute("leaf_rows", plan.leaf_rows());
+      json.attribute("mode", plan.fast() ? "fast" : "exact");
+      json.attribute("seed", plan.seed());
+      json.attribute("variables_bytes", plan.variables_bytes());
+      json.attribute("constants_bytes", plan.constants() < 0 ? 0 : plan.sections()->Get(plan.constants())->size());
+      json.attributeArray("devices", [&] { devices(); });
+      json.attributeArray("targets", [&] { targets(); });
+      json.attributeArray("variables", [&] { variables(); });
+      json.attributeArray("kernels", [&] { kernels(); });
+      json.attributeArray("programs", [&] {
+        for (const fb::Program *each : mtc::each(plan.programs()))
+          program(factsOf(*each));
+      });
+    });
+  }
+
+private:
+  // A file may hold any bytes in its names; JSON may not.
+  static std::string name(const flatbuffers::String *string) { return llvm::json::fixUTF8(text(string)); }
+
+  void shape(const flatbuffers::Vector<int64_t> *dimensions) {
+    json.attributeArray("shape", [&] {
+      for (int64_t dimension : each(dimensions))
+        json.value(dimension);
+    });
+  }
+
+  void devices() {
+    uint32_t variant = 0;
+    for (uint32_t leaves = 1; leaves <= plan.replicas(); leaves *= 2, ++variant)
+      json.object([&] {
+        json.attribute("leaves", leaves);
+        json.attribute("peak_bytes", deviceBytes(plan, variant, false));
+        json.attribute("bound_bytes", deviceBytes(plan, variant, true));
+      });
+  }
+
+  void targets() {
+    for (const fb::Target *target : each(plan.targets()))
+      json.object([&] {
+        json.attribute("name", name(target->name()));
+        json.attribute("code_bytes", plan.sections()->Get(target->section())->size());
+        json.attributeArray("features", [&] {
+          for (const flatbuffers::String *feature : each(target->features()))
+            json.value(name(feature));
+        });
+      });
+  }
+
+  void variables() {
+    for (const fb::Variable *variable : each(plan.variables()))
+      json.object([&] {
+        static constexpr const char *kinds[] = {"trainable", "non_trainable", "slot"};
+        json.attribute("name", name(variable->name()));
+        json.attribute("dtype", lower(EnumNameDType(variable->dtype())));
+        shape(variable->shape());
+        json.attribute("kind", kinds[static_cast<int>(variable->kind())]);
+        json.attribute("offset", variable->offset());
+        json.attribute("bytes", variable->size());
+      });
+  }
+
+  void kernels() {
+    for (const fb::Kernel *kernel : each(plan.kernels()))
+      json.object([&] {
+        json.attribute("name", name(kernel->name()));
+        json.attribute("kind", lower(EnumNameKernelKind(kernel->kind())));
+        json.attribute("rows_per_tile", kernel->rows_per_tile());
+        json.attribute("inner_tiles", kernel->inner_tiles());
+        json.attribute("elements_per_tile", kernel->elements_per_tile());
+        json.attribute("uses_rows", kernel->uses_rows());
+        json.attribute("flops_per_row", kernel->flops_per_row());
+        json.attribute("flops_fixed", kernel->flops_fixed());
+        json.attribute("bytes_per_row", kernel->bytes_per_row());
+        json.attribute("bytes_fixed", kernel->bytes_fixed());
+        json.attribute("random", kernel->random());
+      });
+  }
+
+  void program(const ProgramFacts &facts) {
+    const fb::Program &program = *facts.program;
+    json.object([&] {
+      json.attribute("name", name(program.name()));
+      json.attributeArray("signature", [&] { signature(program); });
+      json.attributeArray("metrics", [&] { metrics(program); });
+      json.attribute("shared_bytes", program.shared_bytes());
+      json.attributeArray("variants", [&] {
+        for (const fb::Variant *variant : each(program.variants()))
+          json.object([&] {
+            json.attribute("leaves", variant->leaves());
+            json.attribute("arena_bytes", variant->arena_bytes());
+            json.attribute("bound_bytes", variant->bound_bytes());
+          });
+      });
+      json.attributeArray("buffers", [&] {
+        for (size_t i = 0; i < facts.lifetimes.size(); ++i)
+          buffer(facts, i);
+      });
+      json.attributeArray("steps", [&] {
+        for (size_t i = 0; i < facts.phases.size(); ++i)
+          step(facts, i);
+      });
+      json.attributeArray("collectives", [&] {
+        for (uint32_t index : facts.reduceSteps)
+          collective(*program.steps()->Get(index), index);
+      });
+    });
+  }
+
+  void signature(const fb::Program &program) {
+    static constexpr const char *roles[] = {"input", "target", "sample_weight", "output"};
+    for (const fb::SignatureEntry *entry : each(program.signature()))
+      json.object([&] {
+        json.attribute("name", name(entry->name()));
+        json.attribute("role", roles[static_cast<int>(entry->role())]);
+        json.attribute("dtype", lower(EnumNameDType(entry->dtype())));
+        shape(entry->shape());
+        json.attribute("row_bytes", entry->row_bytes());
+        json.attribute("optional", entry->optional());
+      });
+  }
+
+  void metrics(const fb::Program &program) {
+    for (const fb::Metric *metric : each(program.metrics()))
+      json.object([&] {
+        json.attribute("name", name(metric->name()));
+        json.attribute("loss", metric->is_loss());
+        json.attribute("value", metric->value());
+        json.attribute("weight", metric->weight());
+      });
+  }
+
+  void buffer(const ProgramFacts &facts, size_t index) {
+    const fb::Buffer &buffer = *facts.program->buffers()->Get(index);
+    const Lifetime &life = facts.lifetimes[index];
+    json.object([&] {
+      json.attribute("name", name(buffer.name()));
+      json.attribute("space", lower(EnumNameSpace(buffer.space())));
+      json.attribute("dtype", lower(EnumNameDType(buffer.dtype())));
+      json.attribute("fixed_bytes", buffer.fixed_bytes());
+      json.attribute("row_bytes", buffer.row_bytes());
+      json.attributeArray("offsets", [&] {
+        for (uint64_t offset : each(buffer.offset()))
+          json.value(offset);
+      });
+      if (buffer.space() == fb::Space::Variable || buffer.space() == fb::Space::Signature)
+        json.attribute("index", buffer.index());
+      if (facts.collectives[index] >= 0)
+        json.attribute("collective", facts.collectives[index]);
+      if (!life.used())
+        return;
+      json.attribute("first_step", life.firstStep);
+      json.attribute("last_step", life.lastStep);
+      json.attribute("first_phase", life.firstPhase);
+      json.attribute("last_phase", life.lastPhase);
+    });
+  }
+
+  void step(const ProgramFacts &facts, size_t index) {
+    const fb::Step &step = *facts.program->steps()->Get(index);
+    json.object([&] {
+      json.attribute("phase", facts.phases[index]);
+      if (step.kernel() < 0) {
+        json.attribute("collective", step.collective());
+        return;
+      }
+      LaunchCost cost = costOf(plan, step, plan.batch());
+      json.attribute("kernel", name(plan.kernels()->Get(step.kernel())->name()));
+      json.attribute("wait", lower(EnumNameWait(step.wait())));
+      json.attribute("share", step.share());
+      json.attribute("flops", cost.flops);
+      json.attribute("bytes", cost.bytes);
+      json.attributeArray("segments", [&] {
+        for (const fb::Segment *segment : each(step.segments()))
+          json.object([&] {
+            json.attribute("count", segment->count());
+            json.attributeArray("buffers", [&] {
+              for (uint32_t buffer : each(segment->buffers()))
+                json.value(buffer);
+            });
+          });
+      });
+    });
+  }
+
+  void collective(const fb::Step &step, uint32_t index) {
+    json.object([&] {
+      json.attribute("step", index);
+      json.attribute("bytes", step.root_bytes());
+      json.attributeArray("root_offsets", [&] {
+        for (uint64_t offset : each(step.root_offset()))
+          json.value(offset);
+      });
+      json.attribute("result_offset", step.result_offset());
+      json.attributeArray("moved", [&] {
+        for (uint32_t devices : reportedDevices(plan.replicas())) {
+          BytesMoved moved = bytesMoved(plan, devices, step.root_bytes(), plan.batch());
+          json.object([&] {
+            json.attribute("devices", devices);
+            json.attribute("total_bytes", moved.total());
+            json.attribute("device_bytes", *std::max_element(moved.received.begin(), moved.received.end()));
+          });
+        }
+      });
+    });
+  }
+
+  const mtrun::PlanFileView &view;
+  const fb::Plan &plan;
+  OStream &json;
+};
+
+} // namespace
+
+std::string inspectJson(const mtrun::PlanFileView &view) {
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  OStream json(stream, 2);
+  JsonPrinter(view, json).print();
+  stream << "\n";
+  return result;
+}
+
+} // namespace mtc

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/inspect/Facts.h"
+#include "compiler/inspect/Inspect.h"
+
+namespace mtc {
+
+static std::string counted(uint64_t count, const std::string &noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string summarize(const mtrun::PlanFileView &view) {
+  const mt::plan::Plan &plan = *view.tables;
+  std::string text = plan.model()->str() + ": batch " + std::to_string(plan.batch()) + ", " +
+                     counted(plan.replicas(), "replica") + ", " + bytesText(view.file.size()) + "; " +
+                     counted(each(plan.kernels()).size(), "kernel");
+  for (const mt::plan::Program *program : each(plan.programs())) {
+    if (program->name()->string_view() != "train_step")
+      continue;
+    uint64_t reduces = 0, bytes = 0;
+    for (const mt::plan::Step *step : each(program->steps()))
+      if (step->kernel() < 0) {
+        ++reduces;
+        bytes += step->root_bytes();
+      }
+    text += ", " + counted(reduces, "all-reduce") + " of " + bytesText(bytes) + " a step";
+  }
+  text += "; memory of a device with ";
+  uint32_t variant = 0;
+  for (uint32_t leaves = 1; leaves <= plan.replicas(); leaves *= 2, ++variant)
+    text += (variant ? ", " : "") + std::to_string(leaves) + ": " + bytesText(deviceBytes(plan, variant, false));
+  return text;
+}
+
+} // namespace mtc

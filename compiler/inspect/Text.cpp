@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/inspect/Facts.h"
+#include "compiler/inspect/Inspect.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+
+namespace mtc {
+
+namespace fb = ::mt::plan;
+
+namespace {
+
+// Rows of words, printed in columns. Columns of numbers are aligned at the right.
+class Table {
+public:
+  explicit Table(std::vector<std::string> head) { rows.push_back(std::move(head)); }
+  void add(std::vector<std::string> row) { rows.push_back(std::move(row)); }
+
+  void print(llvm::raw_ostream &out) const {
+    std::vector<size_t> widths(rows[0].size());
+    for (const auto &row : rows)
+      for (size_t i = 0; i < row.size(); ++i)
+        widths[i] = std::max(widths[i], row[i].size());
+    for (const auto &row : rows) {
+      std::string line = " ";
+      for (size_t i = 0; i < row.size(); ++i) {
+        std::string space(widths[i] - row[i].size(), ' ');
+        line += " " + (isNumber(i) ? space + row[i] : row[i] + space) + " ";
+      }
+      out << llvm::StringRef(line).rtrim() << "\n";
+    }
+  }
+
+private:
+  bool isNumber(size_t column) const {
+    return rows.size() > 1 && std::all_of(rows.begin() + 1, rows.end(), [&](const auto &row) {
+             return column >= row.size() || row[column].empty() || row[column] == "-" || std::isdigit(row[column][0]);
+           });
+  }
+
+  std::vector<std::vector<std::string>> rows;
+};
+
+std::string lower(const char *name) { return llvm::StringRef(name).lower(); }
+
+std::string type(fb::DType dtype, const flatbuffers::Vector<int64_t> *shape) {
+  std::string text = lower(EnumNameDType(dtype)) + "[";
+  for (int64_t dimension : each(shape))
+    text += (text.back() == '[' ? "" : ", ") + (dimension < 0 ? std::string("?") : std::to_string(dimension));
+  return text + "]";
+}
+
+class TextPrinter {
+public:
+  TextPrinter(const mtrun::PlanFileView &view, llvm::raw_ostream &out) : view(view), plan(*view.tables), out(out) {}
+
+  void print() {
+    out << "plan of " << plan.model()->str() << ": batch " << plan.batch() << ", " << plan.replicas() << " replicas of "
+        << plan.leaf_rows() << " rows, mode " << (plan.fast() ? "fast" : "exact") << ", seed " << plan.seed() << "\n"
+        << "format " << plan.version() << ", made by " << (plan.producer() ? plan.producer()->str() : "") << ", "
+        << bytesText(view.file.size()) << "\n";
+    targets();
+    memory();
+    variables();
+    kernels();
+    for (const fb::Program *program : each(plan.programs()))
+      this->program(factsOf(*program));
+  }
+
+private:
+  void title(const std::string &text) { out << "\n" << text << "\n"; }
+
+  void targets() {
+    title("code");
+    Table table({"target", "bytes", "needs"});
+    for (const fb::Target *target : each(plan.targets())) {
+      std::string features;
+      for (const flatbuffers::String *feature : each(target->features()))
+        features += (features.empty() ? "" : " ") + feature->str();
+      table.add({target->name()->str(), std::to_string(plan.sections()->Get(target->section())->size()), features});
+    }
+    table.print(out);
+  }
+
+  void memory() {
+    title("memory of a device, bytes: variables " + std::to_string(plan.variables_bytes()) +
+          ", and the largest shared block and arena of all programs");
+    Table table({"leaves", "peak", "bound", "peak/bound"});
+    uint32_t variant = 0;
+    for (uint32_t leaves = 1; leaves <= plan.replicas(); leaves *= 2, ++variant) {
+      uint64_t peak = deviceBytes(plan, variant, false), bound = deviceBytes(plan, variant, true);
+      table.add({std::to_string(leaves), std::to_string(peak), std::to_string(bound),
+                 bound ? llvm::formatv("{0:f4}", static_cast<double>(peak) / static_cast<double>(bound)).str() : "-"});
+    }
+    table.print(out);
+  }
+
+  void variables() {
+    title("variables");
+    Table table({"name", "type", "kind", "offset", "bytes"});
+    static constexpr const char *kinds[] = {"trainable", "non-trainable", "slot"};
+    for (const fb::Variable *variable : each(plan.variables()))
+      table.add({variable->name()->str(), type(variable->dtype(), variable->shape()),
+                 kinds[static_cast<int>(variable->kind())], std::to_string(variable->offset()),
+                 std::to_string(variable->size())});
+    table.print(out);
+  }
+
+  void kernels() {
+    title("kernels (a unit is a row, for map kernels an element)");
+    Table table({"name", "kind", "grid", "FLOP/unit", "FLOP fixed", "bytes/unit", "bytes fixed"});
+    for (const fb::Kernel *kernel : each(plan.kernels())) {
+      std::string grid = std::to_string(kernel->inner_tiles());
+      if (kernel->kind() == fb::KernelKind::Map)
+        grid = "elements / " + std::to_string(kernel->elements_per_tile());
+      else if (kernel->rows_per_tile())
+        grid = "rows / " + std::to_string(kernel->rows_per_tile()) +
+               (kernel->inner_tiles() == 1 ? "" : " x " + std::to_string(kernel->inner_tiles()));
+      table.add({kernel->name()->str(), lower(EnumNameKernelKind(kernel->kind())), grid,
+                 std::to_string(kernel->flops_per_row()), std::to_string(kernel->flops_fixed()),
+                 std::to_string(kernel->bytes_per_row()), std::to_string(kernel->bytes_fixed())});
+    }
+    table.print(out);
+  }
+
+  void program(const ProgramFacts &facts) {
+    const fb::Program &program = *facts.program;
+    title("program " + program.name()->str());
+    signature(program);
+    steps(facts);
+    collectives(facts);
+    memoryMap(facts);
+  }
+
+  void signature(const fb::Program &program) {
+    static constexpr const char *roles[] = {"input", "target", "sample weight", "output"};
+    Table table({"takes and gives", "", ""});
+    for (const fb::SignatureEntry *entry : each(program.signature()))
+      table.add({roles[static_cast<int>(entry->role())], entry->name()->str(),
+                 type(entry->dtype(), entry->shape()) + (entry->optional() ? ", optional" : "")});
+    for (const fb::Metric *metric : each(program.metrics()))
+      table.add({metric->is_loss() ? "loss" : "metric", metric->name()->str(), "f32[]"});
+    if (program.signature() || program.metrics())
+      table.print(out);
+  }
+
+  // Costs are those of one device that has the whole batch.
+  void steps(const ProgramFacts &facts) {
+    Table table({"step", "phase", "waits for", "what", "FLOP", "bytes", "FLOP/byte"});
+    LaunchCost total;
+    for (size_t i = 0; i < facts.phases.size(); ++i) {
+      const fb::Step &step = *facts.program->steps()->Get(i);
+      std::string number = std::to_string(i), phase = std::to_string(facts.phases[i]);
+      if (step.kernel() < 0) {
+        table.add({number, phase, "all", "all-reduce " + std::to_string(step.collective()), "-",
+                   std::to_string(step.root_bytes()), "-"});
+        continue;
+      }
+      LaunchCost cost = costOf(plan, step, plan.batch());
+      total.flops += cost.flops;
+      total.bytes += cost.bytes;
+      size_t segments = each(step.segments()).size();
+      table.add({number, phase, lower(EnumNameWait(step.wait())) + (step.share() ? ", shared out" : ""),
+                 plan.kernels()->Get(step.kernel())->name()->str() +
+                     (segments == 1 ? "" : " (" + std::to_string(segments) + " segments)"),
+                 std::to_string(cost.flops), std::to_string(cost.bytes), ratio(cost)});
+    }
+    title(" steps, at batch " + std::to_string(plan.batch()) + ": " + flopsText(total.flops) + ", " + bytesText(total.bytes));
+    table.print(out);
+  }
+
+  static std::string ratio(const LaunchCost &cost) {
+    return cost.bytes ? llvm::formatv("{0:f2}", static_cast<double>(cost.flops) / static_cast<double>(cost.bytes)).str() : "-";
+  }
+
+  void collectives(const ProgramFacts &facts) {
+    if (facts.reduceSteps.empty())
+      return;
+    title(" all-reduces, in order; bytes received by all devices together (by the one that receives most), where each owns its variables");
+    std::vector<std::string> head = {"order", "step", "bytes"};
+    for (uint32_t devices : reportedDevices(plan.replicas()))
+      head.push_back("N = " + std::to_string(devices));
+    Table table(head);
+    for (size_t i = 0; i < facts.reduceSteps.size(); ++i) {
+      uint64_t bytes = facts.program->steps()->Get(facts.reduceSteps[i])->root_bytes();
+      std::vector<std::string> row = {std::to_string(i), std::to_string(facts.reduceSteps[i]), std::to_string(bytes)};
+      for (uint32_t devices : reportedDevices(plan.replicas())) {
+        BytesMoved moved = bytesMoved(plan, devices, bytes, plan.batch());
+        row.push_back(std::to_string(moved.total()) + " (" +
+                      std::to_string(*std::max_element(moved.received.begin(), moved.received.end())) + ")");
+      }
+      table.add(row);
+    }
+    table.print(out);
+  }
+
+  void memoryMap(const ProgramFacts &facts) {
+    const fb::Program &program = *facts.program;
+    title(" memory, offset + bytes by the leaves of a device; alive from the first to the last step");
+    std::vector<std::string> head = {"buffer", "where", "alive"};
+    for (const fb::Variant *variant : each(program.variants()))
+      head.push_back(std::to_string(variant->leaves()) + (variant->leaves() == 1 ? " leaf" : " leaves"));
+    Table table(head);
+    for (size_t i = 0; i < facts.lifetimes.size(); ++i)
+      bufferRow(facts, i, table);
+    for (bool bound : {false, true}) {
+      std::vector<std::string> row = {bound ? "liveness bound" : "arena", "", ""};
+      for (const fb::Variant *variant : each(program.variants()))
+        row.push_back(std::to_string(bound ? variant->bound_bytes() : variant->arena_bytes()));
+      table.add(row);
+    }
+    table.add({"shared block", "", "", std::to_string(program.shared_bytes())});
+    table.print(out);
+  }
+
+  void bufferRow(const ProgramFacts &facts, size_t index, Table &table) {
+    const fb::Buffer &buffer = *facts.program->buffers()->Get(index);
+    if (buffer.space() != fb::Space::Arena && buffer.space() != fb::Space::Shared)
+      return;
+    const Lifetime &life = facts.lifetimes[index];
+    std::string where = lower(EnumNameSpace(buffer.space()));
+    if (facts.collectives[index] >= 0)
+      where += (buffer.space() == fb::Space::Arena ? ", root of " : ", sum of ") + std::to_string(facts.collectives[index]);
+    std::vector<std::string> row = {buffer.name()->str(), where,
+                                    life.used() ? std::to_string(life.firstStep) + "-" + std::to_string(life.lastStep) : "-"};
+    size_t variant = 0;
+    for (uint64_t offset : each(buffer.offset())) {
+      uint64_t rows = plan.leaf_rows() << variant++;
+      row.push_back(std::to_string(offset) + " + " + std::to_string(buffer.fixed_bytes() + buffer.row_bytes() * rows));
+    }
+    table.add(row);
+  }
+
+  const mtrun::PlanFileView &view;
+  const fb::Plan &plan;
+  llvm::raw_ostream &out;
+};
+
+} // namespace
+
+std::string inspectText(const mtrun::PlanFileView &view) {
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  TextPrinter(view, stream).print();
+  return result;
+}
+
+} // namespace mtc

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/mtc/Arguments.h"
+
+#include "runtime/abi/mtc.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+static const char *const exitCodes = R"(Exit codes:
+  0  done
+  1  the model or an option is wrong
+  2  the command line is wrong
+  3  a plan is damaged or of another version
+  4  more memory than there is
+  7  a file could not be read or written)";
+
+static const char *const examples = R"(Examples:
+  mtc compile examples/mnist_mlp.mlir -o mnist.mtp --batch 64
+  mtc compile model.mlir -o - --stop-after shard
+  mtc inspect mnist.mtp --json)";
+
+static std::string version() {
+  return "mtc " + std::to_string(MT_VERSION_MAJOR) + "." + std::to_string(MT_VERSION_MINOR) + "." +
+         std::to_string(MT_VERSION_PATCH);
+}
+
+static std::string stageTable() {
+  std::string text = "Stages, in order:";
+  for (int32_t i = 0; const char *name = mtc_stage_name(i); ++i) {
+    std::string padded = name;
+    padded.resize(std::max<size_t>(padded.size() + 1, 15), ' ');
+    text += "\n  " + padded + mtc_stage_help(i);
+  }
+  return text;
+}
+
+// "4GiB", "512MiB", "1000000": bytes. Empty on success.
+static std::string parseBytes(const std::string &text, int64_t &bytes) {
+  static constexpr struct { const char *name; int shift; } units[] = {
+      {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}, {"B", 0}, {"", 0}};
+  size_t digits = text.find_first_not_of("0123456789");
+  std::string number = text.substr(0, digits), unit = digits == std::string::npos ? "" : text.substr(digits);
+  int64_t value = 0;
+  for (const auto &known : units) {
+    if (unit != known.name || number.empty() || number.size() > 15)
+      continue;
+    value = std::stoll(number);
+    if (!__builtin_mul_overflow(value, int64_t{1} << known.shift, &bytes))
+      return {};
+  }
+  return "expected bytes such as 4GiB, 512MiB or 1000000, found '" + text + "'";
+}
+
+static void addCompile(CLI::App &app, Arguments &arguments) {
+  CLI::App *compile = app.add_subcommand("compile", "compile a model into a plan");
+  compile->add_option("model", arguments.input, "MLIR text with one mt.model; - reads standard input")
+      ->required()->type_name("MODEL");
+  compile->add_option("-o,--output", arguments.output, "the file to write; - writes to standard output (default: MODEL with .mtp)")
+      ->type_name("PLAN");
+  compile->add_option("--batch", arguments.batch, "samples a step, B (default: 32)")
+      ->type_name("B")->check(CLI::Range(int64_t{1}, INT64_MAX));
+  compile->add_option("--replicas", arguments.replicas,
+                      "slices of the batch, R: a power of two, and the most devices that can run the plan (default: 8, or the "
+                      "largest power of two that B allows)")
+      ->type_name("R")->check(CLI::Range(1, INT32_MAX));
+  compile->add_option("--target", arguments.target, "what runs it: cpu")->type_name("TARGET");
+  compile->add_option("--mode", arguments.mode, "exact: the same bits on any number of devices; fast: no such promise")
+      ->type_name("MODE")->check(CLI::IsMember({"exact", "fast"}));
+  compile->add_option("--cpu", arguments.cpu,
+                      "code for native, x86-64-v3 or x86-64-v4 alone (default: v3 and v4, chosen when the plan is loaded)")
+      ->type_name("CPU");
+  compile->add_option("--seed", arguments.seed, "of the initial values (default: 1)")->type_name("S");
+  compile->add_option_function<std::string>(
+             "--device-memory",
+             [&arguments](const std::string &text) {
+               if (std::string problem = parseBytes(text, arguments.deviceMemory); !problem.empty())
+                 throw CLI::ValidationError("--device-memory", problem);
+             },
+             "what a device may use, as 4GiB: says how many devices it takes")
+      ->type_name("BYTES");
+  compile->add_option("--stop-after", arguments.stopAfter, "write the MLIR text after this stage in place of a plan")
+      ->type_name("STAGE");
+  compile->add_option("--dump-stages", arguments.dumpStages, "write the MLIR text after each stage to this folder")
+      ->type_name("DIR");
+  compile->add_flag("--timing", arguments.timing, "print the time of each stage");
+  compile->footer("\n" + stageTable() + "\n\n" + examples + "\n\n" + exitCodes);
+}
+
+static void addInspect(CLI::App &app, Arguments &arguments) {
+  CLI::App *inspect = app.add_subcommand("inspect", "print what a plan holds: programs, variables, kernels, collectives, memory");
+  inspect->add_option("plan", arguments.input, "a file that mtc compile wrote; - reads standard input")
+      ->required()->type_name("PLAN");
+  inspect->add_flag("--json", arguments.json, "print JSON; docs/inspect.md is the schema");
+  inspect->footer(std::string("\n") + exitCodes);
+}
+
+bool parseArguments(int argc, char **argv, Arguments &arguments, int &exitCode) {
+  CLI::App app("Compiles models into plans that train the same way on any number of devices.", "mtc");
+  app.set_version_flag("--version", version());
+  app.require_subcommand(1);
+  app.footer("\n" + stageTable() + "\n\n" + examples + "\n\n" + exitCodes);
+  addCompile(app, arguments);
+  addInspect(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &success) {
+    exitCode = app.exit(success);
+    return false;
+  } catch (const CLI::ParseError &error) {
+    std::cerr << "error: " << error.what() << "\n"
+              << "see mtc " << (app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ") << "--help\n";
+    exitCode = MT_USAGE;
+    return false;
+  }
+  arguments.command = app.got_subcommand("inspect") ? Command::Inspect : Command::Compile;
+  return true;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line of mtc.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+enum class Command { Compile, Inspect };
+
+struct Arguments {
+  Command command = Command::Compile;
+  std::string input, output; // "-": standard input, standard output
+  // compile
+  int64_t batch = 0, seed = 0, deviceMemory = 0;
+  int32_t replicas = 0;
+  std::string target, mode = "exact", cpu, stopAfter, dumpStages;
+  bool timing = false;
+  // inspect
+  bool json = false;
+};
+
+// False if the program is done, with `exitCode`: help was asked for, or the command line is wrong.
+bool parseArguments(int argc, char **argv, Arguments &arguments, int &exitCode);
