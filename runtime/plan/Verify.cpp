@@ -49,6 +49,8 @@ Status verifyBatch(const fb::Plan &plan) {
     return differs("batch", "1 to 2^40 samples", plan.batch());
   if (!std::has_single_bit(plan.replicas()) || plan.replicas() > maxReplicas)
     return differs("replicas", "a power of two of at most 65536", plan.replicas());
+  if (plan.min_devices() == 0 || plan.min_devices() > plan.replicas())
+    return differs("min_devices", "1 to " + std::to_string(plan.replicas()), plan.min_devices());
   uint64_t leafRows = (plan.batch() + plan.replicas() - 1) / plan.replicas();
   if (plan.leaf_rows() != leafRows)
     return differs("leaf_rows", std::to_string(leafRows), plan.leaf_rows());

@@ -52,6 +52,10 @@ Status Session::State::chooseDevices() {
                             std::to_string(plan->replicas()) + " replicas, found " + std::to_string(devices) +
                             "; recompile it with: mtc compile MODEL --replicas " +
                             std::to_string(std::bit_ceil(devices))};
+  if (devices < plan->tables().min_devices())
+    return {MT_NO_MEMORY, "expected at least " + std::to_string(plan->tables().min_devices()) +
+                              " devices, the fewest on which the plan fits the memory it was compiled for, found " +
+                              std::to_string(devices)};
   layout.privateVariables = options.private_variables != 0;
   layout.leaves = splitLeaves(static_cast<int>(plan->replicas()), spec.devices);
   for (int leaves : layout.leaves)

@@ -253,6 +253,16 @@ TEST(Session, RefusesWhatDoesNotFit) {
   EXPECT_EQ(status.message().rfind("expected 351843720", 0), 0u) << status.message();
 }
 
+TEST(Session, RefusesFewerDevicesThanThePlanFitsOn) {
+  Loaded loaded({}, [](mt::plan::PlanT &plan) { plan.min_devices = 3; });
+  std::unique_ptr<Session> session;
+  Status status = Session::create(*loaded.plan, nullptr, session);
+  EXPECT_EQ(status.code(), MT_NO_MEMORY);
+  EXPECT_EQ(status.message(),
+            "expected at least 3 devices, the fewest on which the plan fits the memory it was compiled for, found 1");
+  EXPECT_NE(makeSession(*loaded.plan, "cpu:3"), nullptr);
+}
+
 TEST(Session, RefusesCodeThatIsNone) {
   Loaded noKernel({}, [](mt::plan::PlanT &plan) { plan.kernels[1]->name = "missing"; });
   std::unique_ptr<Session> session;

@@ -35,6 +35,7 @@ const Case cases[] = {
     {"replicas: expected a power of two of at most 65536, found 6", [](fb::PlanT &p) { p.replicas = 6; }},
     {"replicas: expected a power of two", [](fb::PlanT &p) { p.replicas = 0; }},
     {"replicas: expected a power of two", [](fb::PlanT &p) { p.replicas = 1u << 31; }},
+    {"min_devices: expected 1 to 8, found 9", [](fb::PlanT &p) { p.min_devices = 9; }},
     {"leaf_rows: expected 3, found 4", [](fb::PlanT &p) { p.leaf_rows = 4; }},
     {"expected a name of 1 to 1024 bytes, found 1025 bytes",
      [](fb::PlanT &p) { p.variables[0]->name = std::string(1025, 'a'); }},
