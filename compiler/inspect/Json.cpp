@@ -32,6 +32,7 @@ public:
       json.attribute("leaf_rows", plan.leaf_rows());
       json.attribute("mode", plan.fast() ? "fast" : "exact");
       json.attribute("seed", plan.seed());
+      json.attribute("min_devices", plan.min_devices());
       json.attribute("variables_bytes", plan.variables_bytes());
       json.attribute("constants_bytes", plan.constants() < 0 ? 0 : plan.sections()->Get(plan.constants())->size());
       json.attributeArray("devices", [&] { devices(); });

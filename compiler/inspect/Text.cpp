@@ -97,6 +97,8 @@ private:
                  bound ? llvm::formatv("{0:f4}", static_cast<double>(peak) / static_cast<double>(bound)).str() : "-"});
     }
     table.print(out);
+    if (plan.min_devices() > 1)
+      out << "  made for " << plan.min_devices() << " devices or more\n";
   }
 
   void variables() {
