@@ -114,12 +114,3 @@ template <typename Op> static Lane intrinsic(const Lane &a) {
 Lane mlir::mt::abs(const Lane &a) { return intrinsic<LLVM::FAbsOp>(a); }
 Lane mlir::mt::sqrt(const Lane &a) { return intrinsic<LLVM::SqrtOp>(a); }
 Lane mlir::mt::floor(const Lane &a) { return intrinsic<LLVM::FFloorOp>(a); }
-
-static Lane missing(const char *name) { llvm::report_fatal_error(llvm::Twine("no code for ") + name); }
-Lane mlir::mt::exp(const Lane &) { return missing("exp"); }
-Lane mlir::mt::log(const Lane &) { return missing("log"); }
-Lane mlir::mt::log1p(const Lane &) { return missing("log1p"); }
-Lane mlir::mt::tanh(const Lane &) { return missing("tanh"); }
-Lane mlir::mt::erf(const Lane &) { return missing("erf"); }
-Lane mlir::mt::erfInv(const Lane &) { return missing("erf_inv"); }
-Lane mlir::mt::pow(const Lane &, const Lane &) { return missing("pow"); }

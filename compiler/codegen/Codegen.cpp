@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/Codegen.h"
+#include "compiler/codegen/Kernel.h"
+#include "compiler/codegen/Object.h"
+#include "compiler/codegen/Tile.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include <thread>
+
+using namespace mlir;
+using namespace mtc;
+
+static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+Grid mtc::gridOf(plan::KernelOp op) {
+  Block &body = op.getBody().front();
+  auto panels = [](int64_t columns) { return ceilDiv(columns, panelColumns); };
+  auto firstResult = [&] { return tensorOf(body.getTerminator()->getOperand(0)); };
+  Grid grid;
+  switch (kindOf(op)) {
+  case mt::KernelKind::rows:
+    grid.rowsPerTile = isLine(op) ? 4 * lanes : 4;
+    break;
+  case mt::KernelKind::whole:
+    break;
+  case mt::KernelKind::map:
+    grid.elementsPerTile = mapElementsPerTile;
+    break;
+  case mt::KernelKind::matmul: {
+    RankedTensorType type = firstResult();
+    grid.innerTiles = panels(type.getDimSize(1));
+    if (type.isDynamicDim(0))
+      grid.rowsPerTile = matmulRows;
+    else
+      grid.innerTiles *= ceilDiv(type.getDimSize(0), matmulRows);
+    break;
+  }
+  case mt::KernelKind::matmul_tree:
+    grid.innerTiles = ceilDiv(firstResult().getDimSize(0), treeRows) * panels(firstResult().getDimSize(1));
+    break;
+  case mt::KernelKind::reduce:
+    grid.innerTiles = 0;
+    for (Value yield : body.getTerminator()->getOperands())
+      grid.innerTiles += panels(innerCount(yield));
+    break;
+  case mt::KernelKind::transpose:
+    grid.innerTiles = ceilDiv(tensorOf(body.getArgument(0)).getDimSize(0), transposeRows);
+    break;
+  }
+  return grid;
+}
+
+LogicalResult mtc::setGrids(ModuleOp module) {
+  Builder builder(module.getContext());
+  for (auto op : module.getOps<plan::KernelOp>()) {
+    Grid grid = gridOf(op);
+    if (grid.elementsPerTile) {
+      op.setElementsPerTileAttr(builder.getI64IntegerAttr(grid.elementsPerTile));
+      continue;
+    }
+    op.setRowsPerTileAttr(builder.getI64IntegerAttr(grid.rowsPerTile));
+    op.setInnerTilesAttr(builder.getI64IntegerAttr(grid.innerTiles));
+  }
+  return success();
+}
+
+static LogicalResult emitBody(Kernel &kernel) {
+  switch (kernel.kind) {
+  case mt::KernelKind::rows:
+    return emitRows(kernel);
+  case mt::KernelKind::whole:
+    return emitWhole(kernel);
+  case mt::KernelKind::map:
+    return emitMap(kernel);
+  case mt::KernelKind::matmul:
+    return emitMatmul(kernel);
+  case mt::KernelKind::matmul_tree:
+    return emitMatmulTree(kernel);
+  case mt::KernelKind::reduce:
+    return emitReduce(kernel);
+  case mt::KernelKind::transpose:
+    return emitTranspose(kernel);
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+// The functions of all kernels for one machine.
+static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const CodegenOptions &options, const Machine &machine) {
+  OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
+  Emitter emit(*code, machine);
+  SmallVector<Type> arguments{emit.pointer(), emit.pointer(), emit.getI64Type(), emit.getI64Type()};
+  auto bind = [](Kernel &kernel, ValueRange values) {
+    kernel.params = values[0];
+    kernel.buffers = values[1];
+    kernel.tileBegin = values[2];
+    kernel.tileEnd = values[3];
+  };
+  LogicalResult result = success();
+  for (auto op : module.getOps<plan::KernelOp>()) {
+    Kernel kernel{emit, op, kindOf(op), gridOf(op), options.leafRows, options.fast, {}, {}, {}, {}};
+    emit.setLoc(op.getLoc());
+    emit.function(op.getSymName(), arguments, /*internal=*/false, [&](ValueRange values) {
+      bind(kernel, values);
+      if (failed(emitBody(kernel)))
+        result = failure();
+    });
+    if (failed(result))
+      return failure();
+  }
+  Kernel sum{emit, {}, mt::KernelKind::map, Grid{0, 1, mapElementsPerTile}, 1, false, {}, {}, {}, {}};
+  emit.function(sumKernelName, arguments, /*internal=*/false, [&](ValueRange values) {
+    bind(sum, values);
+    emitSum(sum);
+  });
+  return code;
+}
+
+FailureOr<std::vector<TargetCode>> mtc::generateCode(ModuleOp module, const CodegenOptions &options) {
+  MLIRContext *context = module.getContext();
+  context->loadDialect<arith::ArithDialect, scf::SCFDialect, cf::ControlFlowDialect, LLVM::LLVMDialect>();
+  registerBuiltinDialectTranslation(*context);
+  registerLLVMDialectTranslation(*context);
+  OwningOpRef<ModuleOp> normal(module.clone());
+  for (auto op : normal->getOps<plan::KernelOp>())
+    normalise(op);
+
+  struct Work {
+    TargetCpu target;
+    OwningOpRef<ModuleOp> code;
+    llvm::SmallVector<char, 0> object;
+    std::string error;
+  };
+  std::vector<Work> works(options.targets.size());
+  for (auto [work, name] : llvm::zip_equal(works, options.targets)) {
+    auto target = findTarget(name);
+    if (!target)
+      return module.emitError(llvm::toString(target.takeError()));
+    work.target = *target;
+    auto code = emitKernels(*normal, options, Machine{target->avx512});
+    if (failed(code))
+      return failure();
+    work.code = std::move(*code);
+  }
+  auto compile = [](Work &work) {
+    auto object = compileObject(*work.code, work.target);
+    if (object)
+      work.object = std::move(*object);
+    else
+      work.error = llvm::toString(object.takeError());
+  };
+  std::vector<std::thread> threads;
+  for (Work &work : llvm::drop_begin(works))
+    threads.emplace_back(compile, std::ref(work));
+  compile(works.front());
+  for (std::thread &thread : threads)
+    thread.join();
+
+  std::vector<TargetCode> codes;
+  for (Work &work : works) {
+    if (!work.error.empty())
+      return module.emitError(work.error);
+    auto elf = linkShared(work.object);
+    if (!elf)
+      return module.emitError(llvm::toString(elf.takeError()));
+    codes.push_back({work.target.name, work.target.features, std::string(elf->begin(), elf->end())});
+  }
+  return codes;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The last stage before the plan is written: machine code for every `plan.kernel` of a module, by runtime/abi/kernel.h.
+#ifndef COMPILER_CODEGEN_CODEGEN_H
+#define COMPILER_CODEGEN_CODEGEN_H
+
+#include "compiler/Pipeline.h"
+
+namespace mtc {
+
+// The symbol of the map kernel that adds two roots: buffers a, b, out; out may be a.
+inline constexpr llvm::StringLiteral sumKernelName = "mt_sum";
+// Elements of a tile of every map kernel, of `mt_sum` too.
+inline constexpr int64_t mapElementsPerTile = 2048;
+
+struct CodegenOptions {
+  std::vector<std::string> targets; // "x86-64-v3", "x86-64-v4", "native"; best first
+  int64_t leafRows = 1;             // samples of a leaf, the module's mt.leaf_rows
+  bool fast = false;                // a device is one leaf
+};
+
+// Sets the grid attributes of every plan.kernel (rows_per_tile, inner_tiles or elements_per_tile).
+mlir::LogicalResult setGrids(mlir::ModuleOp module);
+
+// Compiles all kernels and `mt_sum` for each target, in the order of the options, in threads of its own. Same module, same bytes.
+// Reports what cannot be compiled at the kernel.
+mlir::FailureOr<std::vector<TargetCode>> generateCode(mlir::ModuleOp module, const CodegenOptions &options);
+
+} // namespace mtc
+
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/Emitter.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mtc;
+
+Value Emitter::splatConstant(TypedAttr scalar) {
+  auto type = cast<VectorType>(vectorOf(scalar.getType()));
+  return arith::ConstantOp::create(*this, DenseElementsAttr::get(type, Attribute(scalar)));
+}
+
+Value Emitter::laneNumbers() {
+  SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, lanes));
+  return arith::ConstantOp::create(*this, DenseElementsAttr::get(cast<VectorType>(vectorOf(getI32Type())), ArrayRef(numbers)));
+}
+
+Value Emitter::address(Value base, Type element, Value index, int64_t constant) {
+  Value moved = LLVM::GEPOp::create(*this, pointer(), stored(element), base, ArrayRef<LLVM::GEPArg>{index});
+  return address(moved, element, constant);
+}
+Value Emitter::address(Value base, Type element, int64_t constant) {
+  if (constant == 0)
+    return base;
+  return LLVM::GEPOp::create(*this, pointer(), stored(element), base, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant)});
+}
+
+Value Emitter::loadPointer(Value base, int64_t index) {
+  Value place = LLVM::GEPOp::create(*this, pointer(), pointer(), base, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+  return LLVM::LoadOp::create(*this, pointer(), place, 8);
+}
+Value Emitter::loadInteger(Value base, int64_t index) {
+  return LLVM::LoadOp::create(*this, getI64Type(), address(base, getI64Type(), index), 8);
+}
+
+Value Emitter::load(Type element, Value address) {
+  Value value = LLVM::LoadOp::create(*this, stored(element), address, bytes(element));
+  if (!element.isInteger(1))
+    return value;
+  return arith::CmpIOp::create(*this, arith::CmpIPredicate::ne, value, zeros(value.getType()));
+}
+void Emitter::store(Value value, Value address) {
+  if (value.getType().isInteger(1))
+    value = arith::ExtUIOp::create(*this, getI8Type(), value);
+  LLVM::StoreOp::create(*this, value, address, bytes(value.getType()));
+}
+
+Value Emitter::loadLanes(Type element, Value address, Value mask) {
+  Type type = vectorOf(stored(element));
+  unsigned alignment = bytes(element);
+  Value value;
+  if (mask)
+    value = LLVM::MaskedLoadOp::create(*this, type, address, mask, zeros(type), alignment);
+  else
+    value = LLVM::LoadOp::create(*this, type, address, alignment);
+  if (!element.isInteger(1))
+    return value;
+  return arith::CmpIOp::create(*this, arith::CmpIPredicate::ne, value, zeros(type));
+}
+void Emitter::storeLanes(Value value, Value address, Value mask) {
+  Type element = getElementTypeOrSelf(value.getType());
+  if (element.isInteger(1))
+    value = arith::ExtUIOp::create(*this, vectorOf(getI8Type()), value);
+  unsigned alignment = bytes(element);
+  if (mask)
+    LLVM::MaskedStoreOp::create(*this, value, address, mask, alignment);
+  else
+    LLVM::StoreOp::create(*this, value, address, alignment);
+}
+
+Value Emitter::stack(Type element, int64_t count) {
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(entry);
+  int64_t padded = (count + lanes - 1) / lanes * lanes;
+  return LLVM::AllocaOp::create(*this, pointer(), stored(element), integer(padded), 64);
+}
+
+Value Emitter::global(DenseElementsAttr values) {
+  Type element = values.getElementType();
+  LLVM::GlobalOp &known = globals[values];
+  if (!known) {
+    OpBuilder::InsertionGuard guard(*this);
+    setInsertionPointToStart(module.getBody());
+    Attribute data = values;
+    if (element.isInteger(1)) {
+      SmallVector<int8_t> flags;
+      for (bool flag : values.getValues<bool>())
+        flags.push_back(flag);
+      data = DenseElementsAttr::get(VectorType::get({values.getNumElements()}, getI8Type()), ArrayRef(flags));
+    } else {
+      data = values.reshape(RankedTensorType::get({values.getNumElements()}, element));
+    }
+    Type type = LLVM::LLVMArrayType::get(stored(element), values.getNumElements());
+    known = LLVM::GlobalOp::create(*this, type, /*isConstant=*/true, LLVM::Linkage::Internal,
+                                   "constant_" + std::to_string(globals.size()), data, /*alignment=*/64);
+  }
+  return LLVM::AddressOfOp::create(*this, known);
+}
+
+Value Emitter::splat(Value scalar) {
+  Type type = vectorOf(scalar.getType());
+  Value undefined = LLVM::PoisonOp::create(*this, type);
+  Value zero = arith::ConstantOp::create(*this, getI32IntegerAttr(0));
+  Value one = LLVM::InsertElementOp::create(*this, undefined, scalar, zero);
+  return LLVM::ShuffleVectorOp::create(*this, one, undefined, SmallVector<int32_t>(lanes, 0));
+}
+
+Value Emitter::extract(Value vector, int64_t lane) {
+  Value index = arith::ConstantOp::create(*this, getI32IntegerAttr(lane));
+  return LLVM::ExtractElementOp::create(*this, vector, index);
+}
+
+Value Emitter::maskBelow(Value count) {
+  Value narrow = arith::TruncIOp::create(*this, getI32Type(), least(count, integer(lanes)));
+  return arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, laneNumbers(), splat(narrow));
+}
+Value Emitter::maskBelow(int64_t count) {
+  SmallVector<bool> bits;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    bits.push_back(lane < count);
+  return arith::ConstantOp::create(*this, DenseElementsAttr::get(cast<VectorType>(vectorOf(getI1Type())), ArrayRef<bool>(bits)));
+}
+
+Value Emitter::fold(Value vector, llvm::function_ref<Value(Value, Value)> combine) {
+  for (int64_t width = lanes / 2; width >= 1; width /= 2) {
+    SmallVector<int32_t> low, high;
+    for (int64_t lane = 0; lane < width; ++lane) {
+      low.push_back(lane);
+      high.push_back(width + lane);
+    }
+    vector = combine(LLVM::ShuffleVectorOp::create(*this, vector, vector, low),
+                     LLVM::ShuffleVectorOp::create(*this, vector, vector, high));
+  }
+  return extract(vector, 0);
+}
+
+Emitter::Values Emitter::loop(Value from, Value to, int64_t step, ValueRange carried, Body body) {
+  auto loop = scf::ForOp::create(*this, from, to, integer(step), carried);
+  OpBuilder::InsertionGuard guard(*this);
+  Block *block = loop.getBody();
+  if (carried.empty())
+    setInsertionPoint(block->getTerminator());
+  else
+    setInsertionPointToEnd(block);
+  Values next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!carried.empty())
+    scf::YieldOp::create(*this, next);
+  return Values(loop.getResults());
+}
+void Emitter::loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body) {
+  loop(from, to, step, ValueRange(), [&](Value index, ValueRange) {
+    body(index);
+    return Values();
+  });
+}
+
+void Emitter::when(Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise) {
+  auto branch = scf::IfOp::create(*this, condition, /*withElseRegion=*/static_cast<bool>(otherwise));
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPoint(branch.thenBlock()->getTerminator());
+  body();
+  if (!otherwise)
+    return;
+  setInsertionPoint(branch.elseBlock()->getTerminator());
+  otherwise();
+}
+
+LLVM::LLVMFuncOp Emitter::function(StringRef name, ArrayRef<Type> arguments, bool internal,
+                                   llvm::function_ref<void(ValueRange)> body) {
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToEnd(module.getBody());
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(getContext()), arguments);
+  auto function = LLVM::LLVMFuncOp::create(*this, name, type, internal ? LLVM::Linkage::Internal : LLVM::Linkage::External);
+  Block *outer = entry;
+  entry = function.addEntryBlock(*this);
+  setInsertionPointToStart(entry);
+  body(entry->getArguments());
+  LLVM::ReturnOp::create(*this, ValueRange());
+  entry = outer;
+  return function;
+}

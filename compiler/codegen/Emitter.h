@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes kernel code: arith and scf ops on i64 indices and 16-lane vectors, memory by LLVM pointers. Sixteen lanes whatever
+// the CPU: the code generator splits them.
+#ifndef COMPILER_CODEGEN_EMITTER_H
+#define COMPILER_CODEGEN_EMITTER_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mtc {
+
+constexpr int64_t lanes = 16;
+
+// What a kernel's code may count on.
+struct Machine {
+  bool avx512 = false;
+  // The tile of a matmul: vectors of 16 columns, rows for each number of vectors.
+  int64_t tileVectors() const { return avx512 ? 4 : 1; }
+  int64_t tileRows(int64_t vectors) const {
+    constexpr int64_t rows[] = {0, 12, 12, 8, 6};
+    return avx512 ? rows[vectors] : 6;
+  }
+};
+
+class Emitter : public mlir::ImplicitLocOpBuilder {
+public:
+  using Value = mlir::Value;
+  using Type = mlir::Type;
+  using ValueRange = mlir::ValueRange;
+  using Values = mlir::SmallVector<mlir::Value>;
+  using Body = llvm::function_ref<Values(Value index, ValueRange carried)>;
+
+  Emitter(mlir::ModuleOp module, const Machine &machine)
+      : ImplicitLocOpBuilder(module.getLoc(), module.getBodyRegion()), module(module), machine(machine) {}
+
+  mlir::ModuleOp module;
+  Machine machine;
+
+  // Types.
+  Type pointer() { return mlir::LLVM::LLVMPointerType::get(getContext()); }
+  Type vectorOf(Type element) { return mlir::VectorType::get({lanes}, element); }
+  // How an element lies in memory: i1 is a byte.
+  Type stored(Type element) { return element.isInteger(1) ? Type(getI8Type()) : element; }
+  int64_t bytes(Type element) { return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8; }
+
+  // Constants.
+  Value integer(int64_t value) { return mlir::arith::ConstantOp::create(*this, getI64IntegerAttr(value)); }
+  Value zeros(Type type) { return mlir::arith::ConstantOp::create(*this, getZeroAttr(type)); }
+  Value splatConstant(mlir::TypedAttr scalar);
+  // 0, 1, ... 15 as i32.
+  Value laneNumbers();
+
+  // i64 arithmetic.
+  Value add(Value a, Value b) { return mlir::arith::AddIOp::create(*this, a, b); }
+  Value sub(Value a, Value b) { return mlir::arith::SubIOp::create(*this, a, b); }
+  Value mul(Value a, Value b) { return mlir::arith::MulIOp::create(*this, a, b); }
+  Value div(Value a, Value b) { return mlir::arith::DivUIOp::create(*this, a, b); }
+  Value rem(Value a, Value b) { return mlir::arith::RemUIOp::create(*this, a, b); }
+  Value least(Value a, Value b) { return mlir::arith::MinSIOp::create(*this, a, b); }
+  Value most(Value a, Value b) { return mlir::arith::MaxSIOp::create(*this, a, b); }
+  Value add(Value a, int64_t b) { return b ? add(a, integer(b)) : a; }
+  Value mul(Value a, int64_t b) { return b == 1 ? a : mul(a, integer(b)); }
+  Value ceilDiv(Value a, int64_t b) { return div(add(a, b - 1), integer(b)); }
+  Value less(Value a, Value b) { return mlir::arith::CmpIOp::create(*this, mlir::arith::CmpIPredicate::slt, a, b); }
+  Value equal(Value a, Value b) { return mlir::arith::CmpIOp::create(*this, mlir::arith::CmpIPredicate::eq, a, b); }
+
+  // Memory. `index` and `constant` count elements of `element`.
+  Value address(Value base, Type element, Value index, int64_t constant = 0);
+  Value address(Value base, Type element, int64_t constant);
+  Value loadPointer(Value base, int64_t index);
+  Value loadInteger(Value base, int64_t index);
+  // One element; i1 for booleans.
+  Value load(Type element, Value address);
+  void store(Value value, Value address);
+  // Sixteen elements, or those that `mask` (vector<16xi1>, may be null) names.
+  Value loadLanes(Type element, Value address, Value mask = {});
+  void storeLanes(Value value, Value address, Value mask = {});
+  // A place on the stack, 64-byte aligned, room for whole vectors.
+  Value stack(Type element, int64_t count);
+  // A constant in the object, or the same one again.
+  Value global(mlir::DenseElementsAttr values);
+
+  // Vectors.
+  Value splat(Value scalar);
+  Value fma(Value a, Value b, Value c) { return mlir::LLVM::FMAOp::create(*this, a, b, c); }
+  Value extract(Value vector, int64_t lane);
+  // Lanes below `count`, an i64 or a constant.
+  Value maskBelow(Value count);
+  Value maskBelow(int64_t count);
+  // Lanes folded 8, 4, 2, 1 by `combine(low, high)`.
+  Value fold(Value vector, llvm::function_ref<Value(Value low, Value high)> combine);
+
+  // Control. A loop carries values; its body gives the next ones.
+  Values loop(Value from, Value to, int64_t step, ValueRange carried, Body body);
+  void loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value index)> body);
+  void when(Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise = nullptr);
+
+  // A function of the module; `body` is written into it. Internal ones are found by name again (`lookup`).
+  mlir::LLVM::LLVMFuncOp function(llvm::StringRef name, llvm::ArrayRef<Type> arguments, bool internal,
+                                  llvm::function_ref<void(ValueRange arguments)> body);
+  mlir::LLVM::LLVMFuncOp lookup(llvm::StringRef name) { return module.lookupSymbol<mlir::LLVM::LLVMFuncOp>(name); }
+  void call(mlir::LLVM::LLVMFuncOp callee, ValueRange arguments) { mlir::LLVM::CallOp::create(*this, callee, arguments); }
+
+private:
+  mlir::Block *entry = nullptr;
+  llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;
+};
+
+} // namespace mtc
+
+#endif

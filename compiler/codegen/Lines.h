@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef COMPILER_CODEGEN_LINES_H
+#define COMPILER_CODEGEN_LINES_H
+
+#include "compiler/codegen/Kernel.h"
+
+namespace mtc {
+
+// Elements [from, to) of every result of an element-wise body, all operands but the scalar ones indexed alike.
+mlir::LogicalResult emitLine(Kernel &kernel, mlir::Value from, mlir::Value to,
+                             llvm::function_ref<bool(mlir::Value)> isScalar);
+
+// Where a reduction starts, and its next value.
+mlir::Value identityOf(Emitter &emit, mlir::mt::Reduction kind);
+mlir::Value combine(Emitter &emit, mlir::mt::Reduction kind, mlir::Value running, mlir::Value next);
+
+} // namespace mtc
+
+#endif

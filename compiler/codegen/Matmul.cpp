@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// (rows x K) . (K x N), then element-wise operations on the result. Tiles of the grid are numbered down the columns: a thread's share is
+// few panels of many rows, so that each panel of the right side is packed once, and shares are even for any number of rows.
+#include "compiler/codegen/Kernel.h"
+#include "compiler/codegen/Tile.h"
+
+using namespace mlir;
+using namespace mtc;
+
+namespace {
+class MatmulEmitter {
+public:
+  explicit MatmulEmitter(Kernel &kernel) : kernel(kernel), emit(kernel.emit) {}
+  LogicalResult run();
+
+private:
+  Kernel &kernel;
+  Emitter &emit;
+  mt::MatmulOp product;
+  int64_t depth = 0, columns = 0;
+  SmallVector<Value> arguments, results;
+  LogicalResult status = success();
+
+  void emitPanel(Value column, Panel panel, Value from, Value to);
+  void emitEpilogue(Value column, Panel panel, Value row, Value sums, Value count);
+  Value loadElements(Value value, Value base, Value row, Value column, Value mask);
+};
+} // namespace
+
+// Sixteen elements of an operand at (row, column), broadcast as the operand's shape says.
+Value MatmulEmitter::loadElements(Value value, Value base, Value row, Value column, Value mask) {
+  RankedTensorType type = tensorOf(value);
+  Type element = type.getElementType();
+  int64_t rank = type.getRank(), width = rank ? type.getDimSize(rank - 1) : 1;
+  Value place = base;
+  if (rank >= 2 && type.getDimSize(rank - 2) != 1)
+    place = emit.address(place, element, emit.mul(row, width));
+  if (width == 1)
+    return emit.splat(emit.load(element, place));
+  return emit.loadLanes(element, emit.address(place, element, column), mask);
+}
+
+void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sums, Value count) {
+  Type f32 = emit.getF32Type();
+  emit.loop(emit.integer(0), count, 1, [&](Value i) {
+    Value line = emit.address(sums, f32, emit.mul(i, panel.width())), here = emit.add(row, i);
+    for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+      bool masked = vector + 1 == panel.vectors && panel.last < lanes;
+      Value mask = masked ? emit.maskBelow(panel.last) : Value();
+      Value at = emit.add(column, vector * lanes);
+      LaneBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
+        if (value == product.getResult())
+          return emit.loadLanes(f32, emit.address(line, f32, vector * lanes));
+        if (auto argument = dyn_cast<BlockArgument>(value))
+          return loadElements(value, arguments[argument.getArgNumber()], here, at, mask);
+        if (auto constant = value.getDefiningOp<mt::ConstantOp>())
+          if (auto values = cast<DenseElementsAttr>(constant.getValue()); !values.isSplat())
+            return loadElements(value, emit.global(values), here, at, mask);
+        return Value();
+      });
+      SmallVector<Value> computed;
+      for (Value yield : kernel.yields()) {
+        computed.push_back(body.get(yield));
+        if (!computed.back()) {
+          status = kernel.op.emitError("expected element-wise operations only after a kernel's matmul");
+          return;
+        }
+      }
+      for (auto [value, result] : llvm::zip_equal(computed, results)) {
+        Type element = getElementTypeOrSelf(value.getType());
+        Value place = emit.address(emit.address(result, element, emit.mul(here, columns)), element, at);
+        emit.storeLanes(value, place, mask);
+      }
+    }
+  });
+}
+
+// Rows [from, to) of one panel of columns.
+void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
+  Type f32 = emit.getF32Type();
+  Value packed = emit.stack(f32, std::min(depth, panel.depth()) * panel.width());
+  Value sums = emit.stack(f32, panelFloats);
+  auto indexOf = [](Value argument) { return cast<BlockArgument>(argument).getArgNumber(); };
+  Value a = arguments[indexOf(product.getLhs())], b = arguments[indexOf(product.getRhs())];
+  emit.loop(from, to, panel.depth(), [&](Value row) {
+    Value count = emit.least(emit.integer(panel.depth()), emit.sub(to, row));
+    forVectors(emit, panel, count, [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
+    emit.loop(emit.integer(0), emit.integer(depth), panel.depth(), [&](Value k) {
+      Value part = emit.least(emit.integer(panel.depth()), emit.sub(emit.integer(depth), k));
+      emitPack(emit, panel, emit.address(emit.address(b, f32, emit.mul(k, columns)), f32, column), columns, part, packed);
+      Value start = emit.address(emit.address(a, f32, emit.mul(row, depth)), f32, k);
+      emitProduct(emit, Layout::rows, panel, start, emit.integer(depth), packed, part, sums, count);
+    });
+    emitEpilogue(column, panel, row, sums, count);
+  });
+}
+
+LogicalResult MatmulEmitter::run() {
+  for (Operation &op : kernel.body().without_terminator())
+    if (auto found = dyn_cast<mt::MatmulOp>(op))
+      product = found;
+  if (!product || product.getTransposeA() || product.getTransposeB() || !isa<BlockArgument>(product.getLhs()) ||
+      !isa<BlockArgument>(product.getRhs()))
+    return kernel.op.emitError("expected one mt.matmul of two operands, without transposes, in a kernel of kind matmul");
+  RankedTensorType left = tensorOf(product.getLhs());
+  depth = left.getDimSize(1);
+  columns = tensorOf(product.getRhs()).getDimSize(1);
+  for (int64_t i = 0, e = kernel.body().getNumArguments(); i < e; ++i)
+    arguments.push_back(kernel.argumentBuffer(i));
+  for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
+    results.push_back(kernel.resultBuffer(i));
+
+  Value rows = left.isDynamicDim(0) ? kernel.rows() : emit.integer(left.getDimSize(0));
+  Value blocks = emit.most(emit.ceilDiv(rows, matmulRows), emit.integer(1));
+  Value first = emit.div(kernel.tileBegin, blocks);
+  Value last = emit.div(emit.add(kernel.tileEnd, emit.add(blocks, -1)), blocks);
+  emit.loop(first, last, 1, [&](Value wide) {
+    Value offset = emit.mul(wide, blocks);
+    Value fromBlock = emit.most(emit.sub(kernel.tileBegin, offset), emit.integer(0));
+    Value toBlock = emit.least(emit.sub(kernel.tileEnd, offset), blocks);
+    Value from = emit.mul(fromBlock, matmulRows), to = emit.least(emit.mul(toBlock, matmulRows), rows);
+    Value column = emit.mul(wide, panelColumns);
+    forPanels(emit, columns, column, emit.add(column, panelColumns),
+              [&](Value panelColumn, Panel panel) { emitPanel(panelColumn, panel, from, to); });
+  });
+  return status;
+}
+
+LogicalResult mtc::emitMatmul(Kernel &kernel) { return MatmulEmitter(kernel).run(); }

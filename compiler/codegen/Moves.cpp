@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operations of a row that are more than a loop over flat elements.
+#include "compiler/codegen/Lines.h"
+#include "compiler/codegen/Rows.h"
+
+using namespace mlir;
+using namespace mtc;
+
+Value mtc::identityOf(Emitter &emit, mt::Reduction kind) {
+  float infinity = std::numeric_limits<float>::infinity();
+  float value = kind == mt::Reduction::sum ? 0.0f : kind == mt::Reduction::max ? -infinity : infinity;
+  return arith::ConstantOp::create(emit, emit.getF32FloatAttr(value));
+}
+
+Value mtc::combine(Emitter &emit, mt::Reduction kind, Value running, Value next) {
+  if (kind == mt::Reduction::sum)
+    return arith::AddFOp::create(emit, running, next);
+  auto better = kind == mt::Reduction::max ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
+  return arith::SelectOp::create(emit, arith::CmpFOp::create(emit, better, next, running), next, running);
+}
+
+// Each chunk of a line of known length: whole vectors in a loop, then a masked one.
+static void forChunks(Emitter &emit, int64_t count, llvm::function_ref<void(Value index, Value mask)> each) {
+  int64_t whole = count / lanes * lanes;
+  if (whole > 0)
+    emit.loop(emit.integer(0), emit.integer(whole), lanes, [&](Value index) { each(index, Value()); });
+  if (whole < count)
+    each(emit.integer(whole), emit.maskBelow(count - whole));
+}
+
+void RowEmitter::copyLine(Value value, Value to) {
+  Type element = elementOf(value);
+  int64_t count = innerCount(value);
+  if (count == 1)
+    return emit.store(scalarOf(value), to);
+  Value from = placeOf(value);
+  forChunks(emit, count, [&](Value index, Value mask) {
+    emit.storeLanes(emit.loadLanes(element, emit.address(from, element, index), mask), emit.address(to, element, index), mask);
+  });
+}
+
+// Copies the elements of `value` (row major) from a place with these strides, in elements.
+void RowEmitter::move(Value value, Value from, ArrayRef<int64_t> strides) {
+  ArrayRef<int64_t> shape = innerShape(value);
+  Type element = elementOf(value);
+  Value to = placeOf(value);
+  std::function<void(size_t, Value, Value)> nest = [&](size_t dim, Value source, Value target) {
+    if (dim + 1 < shape.size()) {
+      int64_t step = 1;
+      for (int64_t size : shape.drop_front(dim + 1))
+        step *= size;
+      emit.loop(emit.integer(0), emit.integer(shape[dim]), 1, [&](Value index) {
+        nest(dim + 1, emit.address(source, element, emit.mul(index, strides[dim])), emit.address(target, element, emit.mul(index, step)));
+      });
+      return;
+    }
+    if (strides[dim] > 1) {
+      emit.loop(emit.integer(0), emit.integer(shape[dim]), 1, [&](Value index) {
+        Value taken = emit.load(element, emit.address(source, element, emit.mul(index, strides[dim])));
+        emit.store(taken, emit.address(target, element, index));
+      });
+      return;
+    }
+    Value repeated = strides[dim] == 0 ? emit.splat(emit.load(element, source)) : Value();
+    forChunks(emit, shape[dim], [&](Value index, Value mask) {
+      Value taken = repeated ? repeated : emit.loadLanes(element, emit.address(source, element, index), mask);
+      emit.storeLanes(taken, emit.address(target, element, index), mask);
+    });
+  };
+  nest(0, from, to);
+}
+
+static SmallVector<int64_t> stridesOf(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (int64_t dim = static_cast<int64_t>(shape.size()) - 2; dim >= 0; --dim)
+    strides[dim] = strides[dim + 1] * shape[dim + 1];
+  return strides;
+}
+
+LogicalResult RowEmitter::runMove(Operation *op) {
+  if (auto broadcast = dyn_cast<mt::BroadcastOp>(op)) {
+    ArrayRef<int64_t> from = innerShape(broadcast.getOperand()), to = innerShape(broadcast.getResult());
+    SmallVector<int64_t> strides(to.size(), 0), known = stridesOf(from);
+    for (size_t i = 1; i <= std::min(from.size(), to.size()); ++i)
+      strides[to.size() - i] = from[from.size() - i] == 1 ? 0 : known[from.size() - i];
+    move(broadcast.getResult(), placeOf(broadcast.getOperand()), strides);
+    return success();
+  }
+  if (auto transpose = dyn_cast<mt::TransposeOp>(op)) {
+    int64_t batch = isSplit(transpose.getResult());
+    SmallVector<int64_t> strides, known = stridesOf(innerShape(transpose.getOperand()));
+    for (int64_t axis : transpose.getPermutation().drop_front(batch))
+      strides.push_back(known[axis - batch]);
+    move(transpose.getResult(), placeOf(transpose.getOperand()), strides);
+    return success();
+  }
+  if (auto reduction = dyn_cast<mt::ReduceOp>(op))
+    return reduce(reduction), success();
+  if (auto search = dyn_cast<mt::ArgmaxOp>(op))
+    return argmax(search), success();
+  if (auto product = dyn_cast<mt::MatmulOp>(op))
+    return matmul(product), success();
+  return op->emitError("expected an operation that kernels of rows can compute");
+}
+
+Value RowEmitter::reduceLine(mt::Reduction kind, Value place, int64_t count) {
+  Type f32 = emit.getF32Type();
+  int64_t whole = count / lanes * lanes;
+  Value running = emit.splat(identityOf(emit, kind));
+  if (whole > 0)
+    running = emit.loop(emit.integer(0), emit.integer(whole), lanes, running, [&](Value index, ValueRange carried) {
+      return Emitter::Values{combine(emit, kind, carried[0], emit.loadLanes(f32, emit.address(place, f32, index)))};
+    })[0];
+  if (whole < count) {
+    Value mask = emit.maskBelow(count - whole);
+    Value next = combine(emit, kind, running, emit.loadLanes(f32, emit.address(place, f32, whole), mask));
+    running = arith::SelectOp::create(emit, mask, next, running);
+  }
+  return emit.fold(running, [&](Value low, Value high) { return combine(emit, kind, low, high); });
+}
+
+void RowEmitter::reduce(mt::ReduceOp op) {
+  Type f32 = emit.getF32Type();
+  int64_t count = innerCount(op.getResult());
+  int64_t length = count == 0 ? 0 : innerCount(op.getOperand()) / count;
+  Value from = placeOf(op.getOperand()), to = placeOf(op.getResult());
+  emit.loop(emit.integer(0), emit.integer(count), 1, [&](Value index) {
+    Value sum = reduceLine(op.getKind(), emit.address(from, f32, emit.mul(index, length)), length);
+    emit.store(sum, emit.address(to, f32, index));
+  });
+}
+
+void RowEmitter::argmax(mt::ArgmaxOp op) {
+  Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
+  int64_t count = innerCount(op.getResult()), length = innerShape(op.getOperand()).back();
+  Value from = placeOf(op.getOperand());
+  auto search = [&](Value line) -> Value {
+    Value zero = arith::ConstantOp::create(emit, emit.getI32IntegerAttr(0));
+    Emitter::Values start{emit.load(f32, line), zero};
+    return emit.loop(emit.integer(1), emit.integer(length), 1, start, [&](Value index, ValueRange best) {
+      Value next = emit.load(f32, emit.address(line, f32, index));
+      Value larger = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGT, next, best[0]);
+      Value number = arith::TruncIOp::create(emit, i32, index);
+      return Emitter::Values{arith::SelectOp::create(emit, larger, next, best[0]),
+                             arith::SelectOp::create(emit, larger, number, best[1])};
+    })[1];
+  };
+  if (count == 1)
+    return define(op.getResult(), search(from));
+  Value to = placeOf(op.getResult());
+  emit.loop(emit.integer(0), emit.integer(count), 1, [&](Value index) {
+    emit.store(search(emit.address(from, f32, emit.mul(index, length))), emit.address(to, i32, index));
+  });
+}
+
+void RowEmitter::matmul(mt::MatmulOp op) {
+  Type f32 = emit.getF32Type();
+  ArrayRef<int64_t> left = innerShape(op.getLhs()), right = innerShape(op.getRhs());
+  bool transposeA = op.getTransposeA(), transposeB = op.getTransposeB();
+  int64_t depth = transposeB ? right.back() : right[right.size() - 2];
+  int64_t columns = transposeB ? right[right.size() - 2] : right.back();
+  int64_t height = left.size() < 2 ? 1 : transposeA ? left.back() : left[left.size() - 2];
+  int64_t matrices = innerCount(op.getLhs()) / (height * depth);
+  bool shared = innerCount(op.getRhs()) == depth * columns;
+  Value a = placeOf(op.getLhs()), b = placeOf(op.getRhs()), c = placeOf(op.getResult());
+  auto at = [&](Value base, Value index, int64_t stride) { return emit.address(base, f32, emit.mul(index, stride)); };
+  emit.loop(emit.integer(0), emit.integer(matrices), 1, [&](Value matrix) {
+    Value aMatrix = at(a, matrix, height * depth), cMatrix = at(c, matrix, height * columns);
+    Value bMatrix = shared ? b : at(b, matrix, depth * columns);
+    emit.loop(emit.integer(0), emit.integer(height), 1, [&](Value i) {
+      Value aRow = at(aMatrix, i, transposeA ? 1 : depth), cRow = at(cMatrix, i, columns);
+      int64_t aStep = transposeA ? height : 1;
+      if (transposeB) {
+        emit.loop(emit.integer(0), emit.integer(columns), 1, [&](Value j) {
+          Value bRow = at(bMatrix, j, depth);
+          Value sum = emit.loop(emit.integer(0), emit.integer(depth), 1, emit.zeros(f32), [&](Value k, ValueRange sum) {
+            Value x = emit.load(f32, at(aRow, k, aStep)), y = emit.load(f32, emit.address(bRow, f32, k));
+            return Emitter::Values{emit.fma(x, y, sum[0])};
+          })[0];
+          emit.store(sum, emit.address(cRow, f32, j));
+        });
+        return;
+      }
+      forChunks(emit, columns, [&](Value j, Value mask) {
+        Value bColumn = emit.address(bMatrix, f32, j);
+        Value sum = emit.loop(emit.integer(0), emit.integer(depth), 1, emit.zeros(emit.vectorOf(f32)), [&](Value k, ValueRange sum) {
+          Value x = emit.splat(emit.load(f32, at(aRow, k, aStep)));
+          return Emitter::Values{emit.fma(x, emit.loadLanes(f32, at(bColumn, k, columns), mask), sum[0])};
+        })[0];
+        emit.storeLanes(sum, emit.address(cRow, f32, j), mask);
+      });
+    });
+  });
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Philox 4x32-10 in lanes. mt.random_uniform says which bits an element gets.
+#include "compiler/codegen/Kernel.h"
+
+using namespace mlir;
+using namespace mtc;
+
+namespace {
+struct Philox {
+  Emitter &emit;
+
+  Type words() { return emit.vectorOf(emit.getI32Type()); }
+  Type longs() { return emit.vectorOf(emit.getI64Type()); }
+  Value constant(uint32_t value) { return emit.splatConstant(emit.getI32IntegerAttr(static_cast<int32_t>(value))); }
+  Value exclusiveOr(Value a, Value b) { return arith::XOrIOp::create(emit, a, b); }
+  Value narrow(Value wide) { return arith::TruncIOp::create(emit, words(), wide); }
+  Value high(Value wide) {
+    return narrow(arith::ShRUIOp::create(emit, wide, emit.splatConstant(emit.getI64IntegerAttr(32))));
+  }
+  // The 64-bit product of a word and a constant.
+  Value product(Value word, uint32_t factor) {
+    Value wide = arith::ExtUIOp::create(emit, longs(), word);
+    return emit.mul(wide, emit.splatConstant(emit.getI64IntegerAttr(factor)));
+  }
+
+  void rounds(Value (&counter)[4], Value keyLow, Value keyHigh) {
+    for (int round = 0; round < 10; ++round) {
+      if (round > 0) {
+        keyLow = emit.add(keyLow, constant(0x9E3779B9));
+        keyHigh = emit.add(keyHigh, constant(0xBB67AE85));
+      }
+      Value first = product(counter[0], 0xD2511F53), second = product(counter[2], 0xCD9E8D57);
+      Value next0 = exclusiveOr(exclusiveOr(high(second), counter[1]), keyLow);
+      Value next2 = exclusiveOr(exclusiveOr(high(first), counter[3]), keyHigh);
+      counter[0] = next0;
+      counter[1] = narrow(second);
+      counter[2] = next2;
+      counter[3] = narrow(first);
+    }
+  }
+};
+} // namespace
+
+static uint32_t fnv1a(StringRef text) {
+  uint32_t hash = 2166136261u;
+  for (unsigned char byte : text)
+    hash = (hash ^ byte) * 16777619u;
+  return hash;
+}
+
+Value mtc::emitUniform(Kernel &kernel, mt::RandomUniformOp op, Value element, Value step) {
+  Emitter &emit = kernel.emit;
+  Philox philox{emit};
+  Value wideLanes = arith::ExtUIOp::create(emit, philox.longs(), emit.laneNumbers());
+  Value elements = emit.add(emit.splat(element), wideLanes);
+  Value index = arith::ShRUIOp::create(emit, elements, emit.splatConstant(emit.getI64IntegerAttr(2)));
+  Value seed = emit.splat(kernel.seed());
+  Value counter[4] = {philox.narrow(index), philox.high(index), step ? emit.splat(step) : philox.constant(0),
+                      philox.constant(fnv1a(op.getStream()))};
+  philox.rounds(counter, philox.narrow(seed), philox.high(seed));
+  Value choice = arith::AndIOp::create(emit, philox.narrow(elements), philox.constant(3));
+  Value word = counter[0];
+  for (uint32_t i = 1; i < 4; ++i)
+    word = arith::SelectOp::create(emit, arith::CmpIOp::create(emit, arith::CmpIPredicate::eq, choice, philox.constant(i)),
+                                   counter[i], word);
+  Value top = arith::ShRUIOp::create(emit, word, philox.constant(8));
+  Value number = arith::SIToFPOp::create(emit, emit.vectorOf(emit.getF32Type()), top);
+  return arith::MulFOp::create(emit, number, emit.splatConstant(emit.getF32FloatAttr(0x1p-24f)));
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums over the rows of several operands by the tree, and the transposition of a matrix.
+#include "compiler/codegen/Tile.h"
+#include "compiler/codegen/Tree.h"
+
+using namespace mlir;
+using namespace mtc;
+
+// Columns [column, column + ...) of one operand, `count` elements a row: a panel of vectors in registers.
+static void emitColumns(Kernel &kernel, const Leaves &leaves, Value from, Value to, int64_t count, Value column, Panel panel) {
+  Emitter &emit = kernel.emit;
+  Type f32 = emit.getF32Type();
+  Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
+  auto maskOf = [&](int64_t vector) { return vector + 1 == panel.vectors ? mask : Value(); };
+  Value stack = emit.stack(f32, leaves.levels * panel.width());
+  Value start = emit.address(from, f32, column);
+  Emitter::Values sums = emitTree(emit, leaves, stack, panel.vectors, [&](Value first, Value end) {
+    Emitter::Values zeros(panel.vectors, emit.zeros(emit.vectorOf(f32)));
+    return emit.loop(first, end, 1, zeros, [&](Value row, ValueRange carried) {
+      Value line = emit.address(start, f32, emit.mul(row, count));
+      Emitter::Values next;
+      for (auto [vector, sum] : llvm::enumerate(carried)) {
+        Value taken = emit.loadLanes(f32, emit.address(line, f32, vector * lanes), maskOf(vector));
+        next.push_back(arith::AddFOp::create(emit, sum, taken));
+      }
+      return next;
+    });
+  });
+  Value place = emit.address(to, f32, column);
+  for (auto [vector, sum] : llvm::enumerate(sums))
+    emit.storeLanes(sum, emit.address(place, f32, vector * lanes), maskOf(vector));
+}
+
+LogicalResult mtc::emitReduce(Kernel &kernel) {
+  Emitter &emit = kernel.emit;
+  Leaves leaves = leavesOf(kernel);
+  for (Value yield : kernel.yields()) {
+    auto reduce = yield.getDefiningOp<mt::ReduceOp>();
+    if (!reduce || reduce.getKind() != mt::Reduction::sum || !isa<BlockArgument>(reduce.getOperand()) ||
+        !isSplit(reduce.getOperand()) || reduce.getDims() != ArrayRef<int64_t>{0})
+      return kernel.op.emitError("expected sums over the rows of operands only in a kernel of kind reduce");
+  }
+  emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) {
+    int64_t tiles = 0;
+    for (auto [i, yield] : llvm::enumerate(kernel.yields())) {
+      auto operand = cast<BlockArgument>(yield.getDefiningOp<mt::ReduceOp>().getOperand());
+      int64_t count = innerCount(operand), mine = (count + panelColumns - 1) / panelColumns;
+      Value column = emit.mul(emit.add(tile, -tiles), panelColumns);
+      Value inside = arith::AndIOp::create(emit, emit.less(emit.integer(tiles - 1), tile), emit.less(tile, emit.integer(tiles + mine)));
+      emit.when(inside, [&] {
+        Value from = kernel.argumentBuffer(operand.getArgNumber()), to = kernel.resultBuffer(i);
+        forPanels(emit, count, column, emit.add(column, panelColumns),
+                  [&](Value at, Panel panel) { emitColumns(kernel, leaves, from, to, count, at, panel); });
+      });
+      tiles += mine;
+    }
+  });
+  return success();
+}
+
+LogicalResult mtc::emitTranspose(Kernel &kernel) {
+  Emitter &emit = kernel.emit;
+  auto transpose = kernel.yields()[0].getDefiningOp<mt::TransposeOp>();
+  if (!transpose || !isa<BlockArgument>(transpose.getOperand()) || tensorOf(transpose.getOperand()).getRank() != 2 ||
+      isSplit(transpose.getOperand()) || transpose.getPermutation() != ArrayRef<int64_t>{1, 0})
+    return kernel.op.emitError("expected one mt.transpose by [1, 0] of a replicated matrix in a kernel of kind transpose");
+  RankedTensorType type = tensorOf(transpose.getOperand());
+  Type element = type.getElementType();
+  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+  Value from = kernel.argumentBuffer(0), to = kernel.resultBuffer(0);
+  Value first = emit.mul(kernel.tileBegin, transposeRows);
+  Value end = emit.least(emit.mul(kernel.tileEnd, transposeRows), emit.integer(rows));
+  emit.loop(first, end, 1, [&](Value row) {
+    emit.loop(emit.integer(0), emit.integer(columns), 1, [&](Value column) {
+      Value taken = emit.load(element, emit.address(from, element, emit.add(emit.mul(row, columns), column)));
+      emit.store(taken, emit.address(to, element, emit.add(emit.mul(column, rows), row)));
+    });
+  });
+  return success();
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/Rows.h"
+#include "compiler/codegen/Lines.h"
+
+using namespace mlir;
+using namespace mtc;
+
+static constexpr int64_t stackLimit = 1 << 20;
+
+Value RowEmitter::placeOf(Value value) {
+  value = resolve(value);
+  if (Value place = places.lookup(value))
+    return place;
+  Value place;
+  if (auto constant = value.getDefiningOp<mt::ConstantOp>()) {
+    auto values = cast<DenseElementsAttr>(constant.getValue());
+    if (values.isSplat())
+      values = DenseElementsAttr::get(values.getType(), SmallVector<Attribute>(values.getNumElements(), values.getSplatValue<Attribute>()));
+    return emit.global(values);
+  }
+  place = emit.stack(elementOf(value), 1);
+  emit.store(scalars.lookup(value), place);
+  return places[value] = place;
+}
+
+Value RowEmitter::scalarOf(Value value) {
+  value = resolve(value);
+  if (Value scalar = scalars.lookup(value))
+    return scalar;
+  if (auto constant = value.getDefiningOp<mt::ConstantOp>()) {
+    auto values = cast<DenseElementsAttr>(constant.getValue());
+    return arith::ConstantOp::create(emit, cast<TypedAttr>(*values.getValues<Attribute>().begin()));
+  }
+  return emit.load(elementOf(value), placeOf(value));
+}
+
+void RowEmitter::define(Value value, Value scalar) {
+  scalars[value] = scalar;
+  if (Value place = places.lookup(value))
+    emit.store(scalar, place);
+}
+
+// A result's buffer may be an operand's (an update in place). So a value is written there directly only if no later step reads
+// an operand, and no operation that moves data reads one in the same step.
+void RowEmitter::chooseDirect(ArrayRef<RowStep> steps) {
+  size_t last = 0;
+  for (auto [at, step] : llvm::enumerate(steps))
+    for (Operation *op : step.operations)
+      for (Value operand : op->getOperands())
+        if (isa<BlockArgument>(resolve(operand)))
+          last = step.loop ? at : at + 1;
+  for (size_t at = last; at < steps.size(); ++at)
+    for (Operation *op : steps[at].operations)
+      for (auto [i, yield] : llvm::enumerate(kernel.yields()))
+        if (resolve(yield) == op->getResult(0))
+          direct.try_emplace(op->getResult(0), i);
+}
+
+// Places for the values of step `at` that are read after it.
+void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
+  for (Operation *op : steps[at].operations) {
+    Value value = op->getResult(0);
+    if (places.lookup(value))
+      continue;
+    if (auto it = direct.find(value); it != direct.end()) {
+      places[value] = results[it->second];
+      continue;
+    }
+    int64_t count = innerCount(value);
+    if (count == 1)
+      continue;
+    bool outside = !steps[at].loop;
+    SmallVector<Value> uses{value};
+    for (size_t i = 0; i < uses.size() && !outside; ++i)
+      for (Operation *user : uses[i].getUsers()) {
+        if (user->getNumResults() && resolve(user->getResult(0)) == value)
+          uses.push_back(user->getResult(0));
+        else if (!llvm::is_contained(steps[at].operations, user))
+          outside = true;
+      }
+    if (outside)
+      places[value] = emit.stack(elementOf(value), count);
+  }
+}
+
+LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
+  std::vector<RowStep> steps = planSteps(operations);
+  int64_t temporaries = 0;
+  for (const RowStep &step : steps)
+    for (Operation *op : step.operations)
+      if (!step.loop)
+        temporaries += innerCount(op->getResult(0)) * 4;
+  if (temporaries > stackLimit)
+    return kernel.op.emitError("expected at most ")
+           << stackLimit << " bytes of temporaries in a kernel of kind rows or whole, found " << temporaries;
+  if (store)
+    chooseDirect(steps);
+  for (auto [at, step] : llvm::enumerate(steps)) {
+    allocate(steps, at);
+    if (failed(step.loop ? runLoop(step) : runMove(step.operations.front())))
+      return failure();
+  }
+  if (!store)
+    return success();
+  for (auto [i, yield] : llvm::enumerate(kernel.yields())) {
+    auto it = direct.find(resolve(yield));
+    if (it == direct.end() || it->second != static_cast<int64_t>(i))
+      copyLine(yield, results[i]);
+  }
+  return success();
+}
+
+// Sixteen elements (or the scalar) of every operation of a loop. `sums` holds the accumulators of its reductions.
+LogicalResult RowEmitter::runChunk(const RowStep &step, Value index, Value mask, bool scalar, SmallVectorImpl<Value> &sums) {
+  LaneBody body(kernel, scalar, [&](Value value) -> Value {
+    Value root = resolve(value);
+    Operation *op = root.getDefiningOp();
+    bool inside = op && llvm::is_contained(step.operations, op);
+    if (auto iota = dyn_cast_or_null<mt::IotaOp>(op); iota && inside) {
+      int64_t inner = 1, size = tensorOf(root).getDimSize(iota.getDim());
+      for (int64_t dim : tensorOf(root).getShape().drop_front(iota.getDim() + 1))
+        inner *= dim;
+      Value position = emit.rem(emit.div(index, emit.integer(inner)), emit.integer(size));
+      Value number = arith::TruncIOp::create(emit, emit.getI32Type(), position);
+      if (!scalar) {
+        Value flat = emit.splat(arith::TruncIOp::create(emit, emit.getI32Type(), index));
+        number = arith::AddIOp::create(emit, flat, emit.laneNumbers());
+        number = arith::DivUIOp::create(emit, number, emit.splatConstant(emit.getI32IntegerAttr(inner)));
+        number = arith::RemUIOp::create(emit, number, emit.splatConstant(emit.getI32IntegerAttr(size)));
+      }
+      if (elementOf(root).isF32())
+        number = arith::SIToFPOp::create(emit, scalar ? Type(emit.getF32Type()) : emit.vectorOf(emit.getF32Type()), number);
+      return number;
+    }
+    if (auto random = dyn_cast_or_null<mt::RandomUniformOp>(op); random && inside) {
+      Value element = index;
+      if (isSplit(root))
+        element = emit.add(emit.mul(row, step.count), index);
+      Value numbers = emitUniform(kernel, random, element, random.getStep() ? scalarOf(random.getStep()) : Value());
+      return scalar ? emit.extract(numbers, 0) : numbers;
+    }
+    if (inside)
+      return Value();
+    if (innerCount(root) == 1)
+      return scalar ? scalarOf(root) : splats.lookup(root);
+    if (auto constant = dyn_cast_or_null<mt::ConstantOp>(op); constant && cast<DenseElementsAttr>(constant.getValue()).isSplat())
+      return Value();
+    return emit.loadLanes(elementOf(root), emit.address(placeOf(root), elementOf(root), index), mask);
+  });
+  size_t sum = 0;
+  SmallVector<std::pair<Value, Value>> stores;
+  for (Operation *op : step.operations) {
+    if (auto reduce = dyn_cast<mt::ReduceOp>(op)) {
+      Value lanesOf = body.get(reduce.getOperand());
+      Value &running = sums[sum++];
+      Value next = combine(emit, reduce.getKind(), running, lanesOf);
+      running = mask ? Value(arith::SelectOp::create(emit, mask, next, running)) : next;
+      continue;
+    }
+    Value value = op->getResult(0), computed = body.get(value);
+    if (!computed)
+      return op->emitError("expected an operation that kernels of rows can compute");
+    if (scalar)
+      scalars[value] = computed;
+    if (Value place = places.lookup(value))
+      stores.push_back({computed, emit.address(place, elementOf(value), index)});
+  }
+  for (auto [value, place] : stores)
+    scalar ? emit.store(value, place) : emit.storeLanes(value, place, mask);
+  return success();
+}
+
+LogicalResult RowEmitter::runLoop(const RowStep &step) {
+  SmallVector<mt::ReduceOp> reductions;
+  for (Operation *op : step.operations)
+    if (auto reduce = dyn_cast<mt::ReduceOp>(op))
+      reductions.push_back(reduce);
+  bool scalar = step.count == 1;
+  Emitter::Values sums;
+  for (mt::ReduceOp reduce : reductions)
+    sums.push_back(scalar ? identityOf(emit, reduce.getKind()) : emit.splat(identityOf(emit, reduce.getKind())));
+  LogicalResult result = success();
+  splats.clear();
+  if (!scalar)
+    for (Operation *op : step.operations)
+      for (Value operand : op->getOperands()) {
+        Value root = resolve(operand);
+        bool inside = root.getDefiningOp() && llvm::is_contained(step.operations, root.getDefiningOp());
+        if (!inside && innerCount(root) == 1 && !splats.lookup(root))
+          splats[root] = emit.splat(scalarOf(root));
+      }
+  if (scalar) {
+    result = runChunk(step, emit.integer(0), Value(), true, sums);
+  } else {
+    int64_t whole = step.count / lanes * lanes;
+    if (whole > 0)
+      sums = emit.loop(emit.integer(0), emit.integer(whole), lanes, sums, [&](Value index, ValueRange carried) {
+        Emitter::Values next(carried);
+        if (failed(runChunk(step, index, Value(), false, next)))
+          result = failure();
+        return next;
+      });
+    if (whole < step.count && succeeded(result))
+      result = runChunk(step, emit.integer(whole), emit.maskBelow(step.count - whole), false, sums);
+  }
+  for (auto [reduce, sum] : llvm::zip_equal(reductions, sums)) {
+    if (!scalar)
+      sum = emit.fold(sum, [&](Value low, Value high) { return combine(emit, reduce.getKind(), low, high); });
+    define(reduce.getResult(), sum);
+  }
+  return result;
+}
+
+static SmallVector<Operation *> operationsOf(Kernel &kernel, bool split) {
+  SmallVector<Operation *> operations;
+  for (Operation &op : kernel.body().without_terminator())
+    if (isSplit(op.getResult(0)) == split)
+      operations.push_back(&op);
+  return operations;
+}
+
+bool mtc::isLine(plan::KernelOp kernel) {
+  Block &body = kernel.getBody().front();
+  for (Value yield : body.getTerminator()->getOperands())
+    if (!isSplit(yield))
+      return false;
+  for (Operation &op : body.without_terminator()) {
+    bool known = isa<mt::ElementwiseOpInterface, mt::ConstantOp, mt::BatchSizeOp, mt::BroadcastOp, mt::ReshapeOp>(op) ||
+                 (isa<mt::RandomUniformOp>(op) && op.getNumOperands() == 0 && isSplit(op.getResult(0)));
+    if (!known || innerCount(op.getResult(0)) != 1)
+      return false;
+  }
+  return llvm::all_of(body.getArguments(), [](Value argument) { return innerCount(argument) == 1; });
+}
+
+LogicalResult mtc::emitRows(Kernel &kernel) {
+  Emitter &emit = kernel.emit;
+  int64_t tile = kernel.grid.rowsPerTile;
+  Value from = emit.mul(kernel.tileBegin, tile), to = emit.least(emit.mul(kernel.tileEnd, tile), kernel.rows());
+  if (isLine(kernel.op))
+    return emitLine(kernel, from, to, [](Value value) { return !isSplit(value); });
+  RowEmitter rows(kernel);
+  SmallVector<Value> arguments, results;
+  for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments())) {
+    arguments.push_back(kernel.argumentBuffer(i));
+    rows.bind(argument, arguments.back());
+  }
+  for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
+    results.push_back(kernel.resultBuffer(i));
+  Value first = kernel.firstRow();
+  if (failed(rows.run(operationsOf(kernel, /*split=*/false), /*store=*/false)))
+    return failure();
+  LogicalResult result = success();
+  emit.loop(from, to, 1, [&](Value row) {
+    auto at = [&](Value base, Value value) {
+      return emit.address(base, elementOf(value), emit.mul(row, innerCount(value)));
+    };
+    for (auto [argument, base] : llvm::zip_equal(kernel.body().getArguments(), arguments))
+      if (isSplit(argument))
+        rows.bind(argument, at(base, argument));
+    SmallVector<Value> places;
+    for (auto [yield, base] : llvm::zip_equal(kernel.yields(), results))
+      places.push_back(at(base, yield));
+    rows.bindResults(places);
+    rows.setRow(emit.add(first, row));
+    result = rows.run(operationsOf(kernel, /*split=*/true), /*store=*/true);
+  });
+  return result;
+}
+
+LogicalResult mtc::emitWhole(Kernel &kernel) {
+  Emitter &emit = kernel.emit;
+  LogicalResult result = success();
+  emit.when(emit.less(kernel.tileBegin, kernel.tileEnd), [&] {
+    RowEmitter whole(kernel);
+    SmallVector<Value> places;
+    for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))
+      whole.bind(argument, kernel.argumentBuffer(i));
+    for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
+      places.push_back(kernel.resultBuffer(i));
+    whole.bindResults(places);
+    result = whole.run(operationsOf(kernel, /*split=*/false), /*store=*/true);
+  });
+  return result;
+}

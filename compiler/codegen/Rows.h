@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operations of one row (or of a whole kernel without rows) as straight-line steps. A step is either one loop over the flat
+// elements of a row, in which element-wise operations and full sums are fused, or one operation that moves data.
+#ifndef COMPILER_CODEGEN_ROWS_H
+#define COMPILER_CODEGEN_ROWS_H
+
+#include "compiler/codegen/Kernel.h"
+
+namespace mtc {
+
+struct RowStep {
+  bool loop;      // fused; else `operations` is one
+  int64_t count;  // elements of the loop
+  llvm::SmallVector<mlir::Operation *> operations;
+};
+
+// Splits operations, in program order, into steps that run in order.
+std::vector<RowStep> planSteps(llvm::ArrayRef<mlir::Operation *> operations);
+
+// The value whose memory `value` is: reshapes and broadcasts that move nothing have none of their own.
+mlir::Value resolve(mlir::Value value);
+
+class RowEmitter {
+public:
+  explicit RowEmitter(Kernel &kernel) : kernel(kernel), emit(kernel.emit) {}
+
+  // Elements of a body value lie at `pointer`, row major.
+  void bind(mlir::Value value, mlir::Value pointer) { places[value] = pointer; }
+  // Results are wanted at these places, one a yield.
+  void bindResults(llvm::ArrayRef<mlir::Value> pointers) { results.assign(pointers.begin(), pointers.end()); }
+  // The row's index in the batch, i64; null outside rows.
+  void setRow(mlir::Value globalRow) { row = globalRow; }
+  // Writes code for the operations; with `store` also for the yields that no operation stored.
+  mlir::LogicalResult run(llvm::ArrayRef<mlir::Operation *> operations, bool store);
+
+private:
+  Kernel &kernel;
+  Emitter &emit;
+  mlir::Value row;
+  llvm::SmallVector<mlir::Value> results;
+  llvm::DenseMap<mlir::Value, mlir::Value> places;  // values in memory
+  llvm::DenseMap<mlir::Value, mlir::Value> scalars; // values of one element that are known
+  llvm::DenseMap<mlir::Value, mlir::Value> splats;  // values of one element, in the lanes of the loop being written
+
+  // Values that steps write to a result directly.
+  llvm::DenseMap<mlir::Value, int64_t> direct;
+  void chooseDirect(llvm::ArrayRef<RowStep> steps);
+  void allocate(llvm::ArrayRef<RowStep> steps, size_t at);
+
+  mlir::Value scalarOf(mlir::Value value);
+  mlir::Value placeOf(mlir::Value value);
+  void define(mlir::Value value, mlir::Value scalar);
+
+  mlir::LogicalResult runLoop(const RowStep &step);
+  mlir::LogicalResult runChunk(const RowStep &step, mlir::Value index, mlir::Value mask, bool scalar,
+                               llvm::SmallVectorImpl<mlir::Value> &sums);
+  mlir::LogicalResult runMove(mlir::Operation *op);
+  mlir::Value reduceLine(mlir::mt::Reduction kind, mlir::Value place, int64_t count);
+  void move(mlir::Value value, mlir::Value from, llvm::ArrayRef<int64_t> strides);
+  void reduce(mlir::mt::ReduceOp op);
+  void argmax(mlir::mt::ArgmaxOp op);
+  void matmul(mlir::mt::MatmulOp op);
+  void copyLine(mlir::Value value, mlir::Value to);
+};
+
+} // namespace mtc
+
+#endif

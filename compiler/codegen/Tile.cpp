@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/Tile.h"
+
+using namespace mlir;
+using namespace mtc;
+
+void mtc::forPanels(Emitter &emit, int64_t columns, Value from, Value to, llvm::function_ref<void(Value, Panel)> body) {
+  int64_t width = emit.machine.tileVectors() * lanes;
+  int64_t whole = columns / width * width, rest = columns - whole;
+  Panel wide{emit.machine.tileVectors(), lanes};
+  Panel last{(rest + lanes - 1) / lanes, (rest - 1) % lanes + 1};
+  if (whole > 0)
+    emit.loop(from, emit.least(to, emit.integer(whole)), width, [&](Value column) { body(column, wide); });
+  if (rest > 0)
+    emit.when(emit.less(emit.integer(whole), to), [&] { body(emit.integer(whole), last); });
+}
+
+// The function of a tile of `rows` rows: (a, stride, packed, depth, sums).
+static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows, int64_t vectors) {
+  std::string name = (Twine(layout == Layout::rows ? "tile_rows_" : "tile_columns_") + Twine(rows) + "x" + Twine(vectors)).str();
+  if (LLVM::LLVMFuncOp known = emit.lookup(name))
+    return known;
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  int64_t width = vectors * lanes;
+  return emit.function(name, {pointer, i64, pointer, i64, pointer}, /*internal=*/true, [&](ValueRange arguments) {
+    Value a = arguments[0], stride = arguments[1], packed = arguments[2], depth = arguments[3], sums = arguments[4];
+    SmallVector<Value> places, starts, rowBases;
+    for (int64_t row = 0; row < rows; ++row) {
+      if (layout == Layout::rows)
+        rowBases.push_back(emit.address(a, f32, emit.mul(stride, row)));
+      for (int64_t vector = 0; vector < vectors; ++vector) {
+        places.push_back(emit.address(sums, f32, row * width + vector * lanes));
+        starts.push_back(emit.loadLanes(f32, places.back()));
+      }
+    }
+    Emitter::Values ends = emit.loop(emit.integer(0), depth, 1, starts, [&](Value k, ValueRange carried) {
+      Emitter::Values next(carried), b;
+      Value bRow = emit.address(packed, f32, emit.mul(k, width));
+      for (int64_t vector = 0; vector < vectors; ++vector)
+        b.push_back(emit.loadLanes(f32, emit.address(bRow, f32, vector * lanes)));
+      Value column = layout == Layout::columns ? emit.address(a, f32, emit.mul(k, stride)) : Value();
+      for (int64_t row = 0; row < rows; ++row) {
+        Value place = column ? emit.address(column, f32, row) : emit.address(rowBases[row], f32, k);
+        Value repeated = emit.splat(emit.load(f32, place));
+        for (int64_t vector = 0; vector < vectors; ++vector) {
+          Value &sum = next[row * vectors + vector];
+          sum = emit.fma(repeated, b[vector], sum);
+        }
+      }
+      return next;
+    });
+    for (auto [place, end] : llvm::zip_equal(places, ends))
+      emit.storeLanes(end, place);
+  });
+}
+
+void mtc::emitProduct(Emitter &emit, Layout layout, Panel panel, Value a, Value stride, Value packed, Value depth, Value sums,
+                      Value rows) {
+  Type f32 = emit.getF32Type();
+  int64_t most = emit.machine.tileRows(panel.vectors);
+  // As few tiles as there can be, of two heights that differ by one.
+  Value tiles = emit.ceilDiv(rows, most);
+  Value height = emit.div(rows, tiles), higher = emit.rem(rows, tiles);
+  emit.loop(emit.integer(0), tiles, 1, [&](Value tile) {
+    Value row = emit.add(emit.mul(tile, height), emit.least(tile, higher));
+    Value more = arith::ExtUIOp::create(emit, emit.getI64Type(), emit.less(tile, higher));
+    Value mine = emit.add(height, more);
+    Value from = emit.address(a, f32, layout == Layout::rows ? emit.mul(row, stride) : row);
+    Value to = emit.address(sums, f32, emit.mul(row, panel.width()));
+    for (int64_t rows = most; rows >= 1; --rows)
+      emit.when(emit.equal(mine, emit.integer(rows)), [&] {
+        emit.call(tileFunction(emit, layout, rows, panel.vectors), {from, stride, packed, depth, to});
+      });
+  });
+}
+
+void mtc::emitPack(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed) {
+  Type f32 = emit.getF32Type();
+  Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
+  emit.loop(emit.integer(0), depth, 1, [&](Value k) {
+    Value from = emit.address(b, f32, emit.mul(k, stride)), to = emit.address(packed, f32, emit.mul(k, panel.width()));
+    for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+      Value taken = emit.loadLanes(f32, emit.address(from, f32, vector * lanes), vector + 1 == panel.vectors ? mask : Value());
+      emit.storeLanes(taken, emit.address(to, f32, vector * lanes));
+    }
+  });
+}
+
+void mtc::forVectors(Emitter &emit, Panel panel, Value rows, llvm::function_ref<void(Value)> each) {
+  emit.loop(emit.integer(0), emit.mul(rows, panel.width()), lanes, each);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one mechanism behind every product: a register tile, rows x vectors of 16 columns,
+//
+//     C[row, n] += sum over k of A[row, k] * B[k, n]
+//
+// one FMA chain over k an element. A is broadcast, B is a packed panel (depth x width, rows of `width` floats), C a panel of sums in
+// memory that stays in the first cache. Tiles are internal functions, shared by all kernels of an object.
+#ifndef COMPILER_CODEGEN_TILE_H
+#define COMPILER_CODEGEN_TILE_H
+
+#include "compiler/codegen/Emitter.h"
+
+namespace mtc {
+
+// Columns of a panel of products; all targets count tiles in these.
+constexpr int64_t panelColumns = 64;
+// Floats of a packed panel of B and of a panel of sums: 16 KiB, so that both stay in a first cache of 48 or 32 KiB.
+constexpr int64_t panelFloats = 4096;
+
+// How A lies: row i, position k at a[i * stride + k] (rows), or at a[k * stride + i] (columns: a weight gradient's samples are k).
+enum class Layout { rows, columns };
+
+struct Panel {
+  int64_t vectors; // 1 to 4
+  int64_t last;    // columns of the last vector, 1 to 16
+  int64_t width() const { return vectors * lanes; }
+  int64_t depth() const { return panelFloats / width(); } // of a packed panel, and rows of a panel of sums
+};
+
+// Calls `body` for each panel of `columns` columns that the machine's tiles cut from columns [from, to) (multiples of panelColumns, `to` at
+// most rounded up). Code is written once for whole panels and once for the last.
+void forPanels(Emitter &emit, int64_t columns, mlir::Value from, mlir::Value to,
+               llvm::function_ref<void(mlir::Value column, Panel panel)> body);
+
+// sums[rows x width] += A[rows x depth] * packed. `rows` and `depth` are i64 values.
+void emitProduct(Emitter &emit, Layout layout, Panel panel, mlir::Value a, mlir::Value stride, mlir::Value packed,
+                 mlir::Value depth, mlir::Value sums, mlir::Value rows);
+
+// packed = rows [0, depth) of b (row major, `stride` floats a row), padded with zeros.
+void emitPack(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth, mlir::Value packed);
+
+// For each of `count` vectors of a panel: to = each(index in floats).
+void forVectors(Emitter &emit, Panel panel, mlir::Value rows, llvm::function_ref<void(mlir::Value index)> each);
+
+} // namespace mtc
+
+#endif

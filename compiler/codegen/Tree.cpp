@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/Tree.h"
+
+using namespace mlir;
+using namespace mtc;
+
+Leaves mtc::leavesOf(Kernel &kernel) {
+  Emitter &emit = kernel.emit;
+  Value rows = kernel.rows();
+  if (kernel.fast)
+    return {rows, emit.most(rows, emit.integer(1)), emit.least(rows, emit.integer(1)), 1};
+  int64_t replicas = 1 << 12;
+  if (auto attribute = kernel.op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("mt.replicas"))
+    replicas = attribute.getInt();
+  int64_t levels = llvm::Log2_64_Ceil(std::max<int64_t>(replicas, 1)) + 1;
+  return {rows, emit.integer(kernel.leafRows), emit.ceilDiv(rows, kernel.leafRows), levels};
+}
+
+// Zeros at the low end of `value`, an i64 that is not zero.
+static Value trailingZeros(Emitter &emit, Value value) {
+  return LLVM::CountTrailingZerosOp::create(emit, emit.getI64Type(), value, /*is_zero_poison=*/true);
+}
+
+static Value rowsEnd(Emitter &emit, const Leaves &leaves, Value leaf) {
+  return emit.least(emit.mul(emit.add(leaf, 1), leaves.size), leaves.rows);
+}
+
+static Value hasBit(Emitter &emit, Value value, Value bit) {
+  Value shifted = arith::ShRUIOp::create(emit, value, bit);
+  return arith::TruncIOp::create(emit, emit.getI1Type(), shifted);
+}
+
+Emitter::Values mtc::emitTree(Emitter &emit, const Leaves &leaves, Value stack, int64_t vectors,
+                              llvm::function_ref<Emitter::Values(Value, Value)> leaf) {
+  Type f32 = emit.getF32Type();
+  auto levelAt = [&](Value level) { return emit.address(stack, f32, emit.mul(level, vectors * lanes)); };
+  auto add = [&](Value level, ValueRange sums) {
+    Value left = levelAt(level);
+    Emitter::Values nodes;
+    for (auto [vector, sum] : llvm::enumerate(sums)) {
+      Value sibling = emit.loadLanes(f32, emit.address(left, f32, vector * lanes));
+      nodes.push_back(arith::AddFOp::create(emit, sibling, sum));
+    }
+    return nodes;
+  };
+  Emitter::Values zeros(vectors, emit.zeros(emit.vectorOf(f32)));
+  Emitter::Values last = emit.loop(emit.integer(0), leaves.count, 1, zeros, [&](Value index, ValueRange) {
+    Emitter::Values sums = leaf(emit.mul(index, leaves.size), rowsEnd(emit, leaves, index));
+    Value level = trailingZeros(emit, emit.add(index, 1));
+    sums = emit.loop(emit.integer(0), level, 1, sums, [&](Value low, ValueRange carried) { return add(low, carried); });
+    Value place = levelAt(level);
+    for (auto [vector, sum] : llvm::enumerate(sums))
+      emit.storeLanes(sum, emit.address(place, f32, vector * lanes));
+    return sums;
+  });
+  // What is left on the stack, from the last node down.
+  Value first = emit.add(trailingZeros(emit, emit.most(leaves.count, emit.integer(1))), 1);
+  return emit.loop(first, emit.integer(leaves.levels), 1, last, [&](Value level, ValueRange carried) {
+    Value present = hasBit(emit, leaves.count, level);
+    auto choice = scf::IfOp::create(
+        emit, present, [&](OpBuilder &builder, Location) {
+          OpBuilder::InsertionGuard guard(emit);
+          emit.setInsertionPoint(builder.getInsertionBlock(), builder.getInsertionPoint());
+          scf::YieldOp::create(emit, add(level, carried));
+        },
+        [&](OpBuilder &builder, Location location) { scf::YieldOp::create(builder, location, carried); });
+    return Emitter::Values(choice.getResults());
+  });
+}
+
+void mtc::emitTreeInMemory(Emitter &emit, const Leaves &leaves, llvm::function_ref<void(Value, Value)> leaf,
+                           llvm::function_ref<void(Value)> combine, llvm::function_ref<void(Value)> push) {
+  emit.loop(emit.integer(0), leaves.count, 1, [&](Value index) {
+    leaf(emit.mul(index, leaves.size), rowsEnd(emit, leaves, index));
+    Value level = trailingZeros(emit, emit.add(index, 1));
+    emit.loop(emit.integer(0), level, 1, [&](Value low) { combine(low); });
+    push(level);
+  });
+  Value first = emit.add(trailingZeros(emit, emit.most(leaves.count, emit.integer(1))), 1);
+  emit.loop(first, emit.integer(leaves.levels), 1,
+            [&](Value level) { emit.when(hasBit(emit, leaves.count, level), [&] { combine(level); }); });
+}

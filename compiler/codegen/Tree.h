@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums over samples by the fixed tree of docs/exactness.md: leaf after leaf, each node combined as soon as both its children are there. A
+// stack holds the finished left siblings, one a level; after leaf i the levels in use are the bits of i + 1.
+#ifndef COMPILER_CODEGEN_TREE_H
+#define COMPILER_CODEGEN_TREE_H
+
+#include "compiler/codegen/Kernel.h"
+
+namespace mtc {
+
+struct Leaves {
+  mlir::Value rows;  // valid rows of the device, i64
+  mlir::Value size;  // rows of a leaf, i64
+  mlir::Value count; // leaves with a valid row, i64
+  int64_t levels;    // of the stack
+};
+Leaves leavesOf(Kernel &kernel);
+
+// Sums in registers: `leaf(from, to)` gives a leaf's sums over rows [from, to). The stack has `levels` times as many vectors.
+Emitter::Values emitTree(Emitter &emit, const Leaves &leaves, mlir::Value stack, int64_t vectors,
+                         llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> leaf);
+
+// Sums in memory: `leaf(from, to)` writes them, then `combine(level)` is to put stack[level] + sums into sums, `push(level)` to
+// copy sums to stack[level]. The root is left in sums.
+void emitTreeInMemory(Emitter &emit, const Leaves &leaves, llvm::function_ref<void(mlir::Value from, mlir::Value to)> leaf,
+                      llvm::function_ref<void(mlir::Value level)> combine, llvm::function_ref<void(mlir::Value level)> push);
+
+} // namespace mtc
+
+#endif

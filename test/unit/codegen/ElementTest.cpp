@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Map kernels, the sum kernel, transpositions.
+#include "test/unit/codegen/Harness.h"
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace codegentest;
+
+namespace {
+
+TEST(Map, UpdatesInPlaceForAnyCount) {
+  auto codes = compile(kernelText("update", "map", R"(
+    ^bb0(%lr: tensor<f32>, %v: tensor<784x256xf32>, %g: tensor<784x256xf32>):
+    %0 = mt.mul %g, %lr : tensor<784x256xf32>, tensor<f32>
+    %1 = mt.sub %v, %0 : tensor<784x256xf32>, tensor<784x256xf32>
+    mt.yield %1 : tensor<784x256xf32>)"));
+  for (int64_t count : {1, 10, 16, 17, 256, 2048, 2049, 5000}) {
+    std::vector<float> v = randoms(count, 1), g = randoms(count, 2), lr{0.125f};
+    Guarded rate = guarded(lr), gradient = guarded(g);
+    for (auto &code : codes) {
+      Guarded variable = guarded(v);
+      code->run("update", {0, 0, 0, count, 0}, {rate.as<void>(), variable.as<void>(), gradient.as<void>(), variable.as<void>()}, 2);
+      for (int64_t i = 0; i < count; ++i)
+        ASSERT_EQ(variable.as<float>()[i], v[i] - g[i] * 0.125f) << code->target << " " << i << " of " << count;
+    }
+  }
+}
+
+TEST(Map, WritesScalars) {
+  auto codes = compile(kernelText("step", "map", R"(
+    ^bb0(%i: tensor<i32>):
+    %one = mt.constant dense<1> : tensor<i32>
+    %0 = mt.add %i, %one : tensor<i32>, tensor<i32>
+    mt.yield %0 : tensor<i32>)"));
+  for (auto &code : codes) {
+    Guarded i = guarded(std::vector<int32_t>{41});
+    code->run("step", {0, 0, 0, 1, 0}, {i.as<void>(), i.as<void>()});
+    EXPECT_EQ(*i.as<int32_t>(), 42);
+  }
+}
+
+TEST(Sum, AddsInPlace) {
+  auto codes = compile("");
+  for (int64_t count : {1, 16, 100, 5000}) {
+    std::vector<float> a = randoms(count, 1), b = randoms(count, 2);
+    Guarded right = guarded(b);
+    for (auto &code : codes) {
+      Guarded left = guarded(a);
+      code->run("mt_sum", {0, 0, 0, count, 0}, {left.as<void>(), right.as<void>(), left.as<void>()}, 3);
+      for (int64_t i = 0; i < count; ++i)
+        ASSERT_EQ(left.as<float>()[i], a[i] + b[i]);
+    }
+  }
+}
+
+TEST(Transpose, MovesEveryElement) {
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{256, 64}, {17, 33}, {1, 5}, {40, 10}}) {
+    std::string from = "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "xf32>";
+    std::string to = "tensor<" + std::to_string(columns) + "x" + std::to_string(rows) + "xf32>";
+    auto codes = compile(kernelText("turn", "transpose", "^bb0(%a: " + from + "):\n%0 = mt.transpose %a by [1, 0] : " + from + "\nmt.yield %0 : " + to));
+    std::vector<float> a = randoms(rows * columns, 1);
+    Guarded in = guarded(a);
+    for (auto &code : codes) {
+      Guarded out(a.size() * 4);
+      code->run("turn", {0, 0, 0, 0, 0}, {in.as<void>(), out.as<void>()}, 3);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j)
+          ASSERT_EQ(out.as<float>()[j * rows + i], a[i * columns + j]);
+    }
+  }
+}
+
+} // namespace

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products and sums over samples: each element is the chain and the tree that docs/exactness.md names, to the bit.
+#include "test/unit/codegen/Harness.h"
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace codegentest;
+
+namespace {
+
+std::string tensor(const std::string &rows, int64_t columns, const std::string &element = "f32") {
+  return "tensor<" + rows + "x" + std::to_string(columns) + "x" + element + ">";
+}
+
+// One FMA chain an element.
+std::vector<float> product(const std::vector<float> &a, const std::vector<float> &b, int64_t rows, int64_t depth, int64_t columns) {
+  std::vector<float> c(rows * columns);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      float sum = 0;
+      for (int64_t k = 0; k < depth; ++k)
+        sum = std::fma(a[i * depth + k], b[k * columns + j], sum);
+      c[i * columns + j] = sum;
+    }
+  return c;
+}
+
+// The sum over leaves [first, first + count), a power of two; a node whose right child is empty is its left child.
+template <typename Leaf> float tree(int64_t first, int64_t count, int64_t used, const Leaf &leaf) {
+  if (count == 1)
+    return leaf(first);
+  float left = tree(first, count / 2, used, leaf);
+  return first + count / 2 < used ? left + tree(first + count / 2, count / 2, used, leaf) : left;
+}
+
+void expectBits(const float *actual, const std::vector<float> &expected, const std::string &where) {
+  for (size_t i = 0; i < expected.size(); ++i)
+    if (std::memcmp(&actual[i], &expected[i], sizeof(float)) != 0) {
+      ADD_FAILURE() << where << ": element " << i << " of " << expected.size() << ": expected " << expected[i] << ", found " << actual[i];
+      return;
+    }
+}
+
+struct Shape {
+  int64_t depth, columns;
+};
+
+TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
+  std::vector<Shape> shapes = {{784, 256}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {300, 64}, {1, 33}};
+  std::string text;
+  for (Shape s : shapes)
+    text += kernelText("m" + std::to_string(s.depth) + "x" + std::to_string(s.columns), "matmul",
+                       "^bb0(%x: " + tensor("?", s.depth) + ", %w: " + tensor(std::to_string(s.depth), s.columns) +
+                           "):\n%0 = mt.matmul %x, %w : " + tensor("?", s.depth) + ", " +
+                           tensor(std::to_string(s.depth), s.columns) + "\nmt.yield %0 : " + tensor("?", s.columns));
+  auto codes = compile(text);
+  for (Shape s : shapes) {
+    std::string name = "m" + std::to_string(s.depth) + "x" + std::to_string(s.columns);
+    std::vector<float> w = randoms(s.depth * s.columns, 2);
+    Guarded weights = guarded(w), early = guarded(w, /*atEnd=*/false);
+    for (int64_t rows : {1, 2, 5, 6, 7, 13, 16, 33, 97}) {
+      std::vector<float> x = randoms(rows * s.depth, rows), expected = product(x, w, rows, s.depth, s.columns);
+      Guarded input = guarded(x);
+      for (auto &code : codes)
+        for (int64_t shares : {1, 2, 3, 7}) {
+          Guarded output(rows * s.columns * 4);
+          code->run(name, {rows, 0, rows, 0, 0}, {input.as<void>(), (shares % 2 ? weights : early).as<void>(), output.as<void>()}, shares);
+          expectBits(output.as<float>(), expected, code->target + " " + name + " rows " + std::to_string(rows));
+        }
+    }
+  }
+}
+
+TEST(Matmul, RunsItsEpilogueOnTheTile) {
+  auto codes = compile(kernelText("dense", "matmul", R"(
+    ^bb0(%x: tensor<?x19xf32>, %w: tensor<19x37xf32>, %b: tensor<37xf32>, %keep: tensor<?x37xi1>, %s: tensor<f32>, %c: tensor<?x1xf32>):
+    %0 = mt.matmul %x, %w : tensor<?x19xf32>, tensor<19x37xf32>
+    %1 = mt.add %0, %b : tensor<?x37xf32>, tensor<37xf32>
+    %2 = mt.relu %1 : tensor<?x37xf32>
+    %z = mt.constant dense<0.0> : tensor<f32>
+    %3 = mt.select %keep, %2, %z : tensor<?x37xi1>, tensor<?x37xf32>, tensor<f32>
+    %4 = mt.mul %3, %s : tensor<?x37xf32>, tensor<f32>
+    %5 = mt.sub %4, %c : tensor<?x37xf32>, tensor<?x1xf32>
+    %6 = mt.compare gt, %1, %z : tensor<?x37xf32>, tensor<f32>
+    mt.yield %5, %6 : tensor<?x37xf32>, tensor<?x37xi1>)"));
+  int64_t rows = 29, depth = 19, columns = 37;
+  std::vector<float> x = randoms(rows * depth, 1), w = randoms(depth * columns, 2), b = randoms(columns, 3), c = randoms(rows, 4);
+  std::vector<uint8_t> keep(rows * columns);
+  for (size_t i = 0; i < keep.size(); ++i)
+    keep[i] = i * 7 % 3 != 0;
+  std::vector<float> expected = product(x, w, rows, depth, columns), scale{1.5f};
+  std::vector<uint8_t> positive(expected.size());
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    float sum = expected[i] + b[i % columns];
+    positive[i] = sum > 0;
+    expected[i] = (keep[i] ? (sum > 0 ? sum : 0) : 0) * 1.5f - c[i / columns];
+  }
+  Guarded gx = guarded(x), gw = guarded(w), gb = guarded(b), gk = guarded(keep), gs = guarded(scale), gc = guarded(c);
+  for (auto &code : codes) {
+    Guarded out(rows * columns * 4), flags(rows * columns);
+    code->run("dense", {rows, 0, rows, 0, 0},
+              {gx.as<void>(), gw.as<void>(), gb.as<void>(), gk.as<void>(), gs.as<void>(), gc.as<void>(), out.as<void>(), flags.as<void>()}, 3);
+    expectBits(out.as<float>(), expected, code->target);
+    EXPECT_EQ(std::memcmp(flags.as<void>(), positive.data(), positive.size()), 0);
+  }
+}
+
+TEST(Matmul, TakesStaticRows) {
+  auto codes = compile(kernelText("square", "matmul", R"(
+    ^bb0(%a: tensor<21x40xf32>, %b: tensor<40x80xf32>):
+    %0 = mt.matmul %a, %b : tensor<21x40xf32>, tensor<40x80xf32>
+    mt.yield %0 : tensor<21x80xf32>)"));
+  std::vector<float> a = randoms(21 * 40, 1), b = randoms(40 * 80, 2);
+  Guarded ga = guarded(a), gb = guarded(b);
+  for (auto &code : codes) {
+    Guarded out(21 * 80 * 4);
+    code->run("square", {5, 0, 5, 0, 0}, {ga.as<void>(), gb.as<void>(), out.as<void>()}, 4);
+    expectBits(out.as<float>(), product(a, b, 21, 40, 80), code->target);
+  }
+}
+
+TEST(MatmulTree, EqualsTheTreeForAnyRowsAndLeaves) {
+  std::vector<Shape> shapes = {{784, 256}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {1, 33}, {33, 64}}; // M, N
+  std::string text;
+  for (Shape s : shapes)
+    text += kernelText("t" + std::to_string(s.depth) + "x" + std::to_string(s.columns), "matmul_tree",
+                       "^bb0(%x: " + tensor("?", s.depth) + ", %y: " + tensor("?", s.columns) + "):\n%0 = mt.matmul %x, %y transpose_a : " +
+                           tensor("?", s.depth) + ", " + tensor("?", s.columns) + "\nmt.yield %0 : " +
+                           tensor(std::to_string(s.depth), s.columns));
+  for (bool fast : {false, true})
+    for (int64_t leafRows : {1, 4, 13, 64, 300}) {
+      auto codes = compile(text, {leafRows, 8, fast});
+      for (Shape s : shapes)
+        for (int64_t rows : {1, 5, 26, 32, 100, 400}) {
+          if (rows > leafRows * 8 || (rows > 100 && s.depth > 100))
+            continue;
+          std::string name = "t" + std::to_string(s.depth) + "x" + std::to_string(s.columns);
+          std::vector<float> x = randoms(rows * s.depth, rows), y = randoms(rows * s.columns, 7), expected(s.depth * s.columns);
+          int64_t leaf = fast ? rows : leafRows;
+          for (int64_t i = 0; i < s.depth; ++i)
+            for (int64_t j = 0; j < s.columns; ++j)
+              expected[i * s.columns + j] = tree(0, fast ? 1 : 8, (rows + leaf - 1) / leaf, [&](int64_t index) {
+                float sum = 0;
+                for (int64_t k = index * leaf; k < std::min(rows, (index + 1) * leaf); ++k)
+                  sum = std::fma(x[k * s.depth + i], y[k * s.columns + j], sum);
+                return sum;
+              });
+          Guarded gx = guarded(x), gy = guarded(y);
+          for (auto &code : codes) {
+            Guarded out(expected.size() * 4);
+            code->run(name, {rows, 0, rows, 0, 0}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, rows % 3 + 1);
+            expectBits(out.as<float>(), expected,
+                       code->target + " " + name + " rows " + std::to_string(rows) + " leaf " + std::to_string(leafRows));
+          }
+        }
+    }
+}
+
+TEST(Reduce, EqualsTheTree) {
+  auto codes = compile(kernelText("sums", "reduce", R"(
+    ^bb0(%a: tensor<?x100xf32>, %b: tensor<?xf32>, %c: tensor<?x2x64xf32>):
+    %0 = mt.reduce sum, %a over [0] : tensor<?x100xf32>
+    %1 = mt.reduce sum, %b over [0] : tensor<?xf32>
+    %2 = mt.reduce sum, %c over [0] : tensor<?x2x64xf32>
+    mt.yield %0, %1, %2 : tensor<100xf32>, tensor<f32>, tensor<2x64xf32>)"),
+                       {5, 8, false});
+  for (int64_t rows : {1, 4, 5, 11, 23, 40}) {
+    std::vector<std::vector<float>> in = {randoms(rows * 100, 1), randoms(rows, 2), randoms(rows * 128, 3)};
+    for (auto &code : codes) {
+      std::vector<Guarded> memory;
+      std::vector<int64_t> sizes = {100, 1, 128};
+      for (auto &values : in)
+        memory.push_back(guarded(values));
+      for (int64_t size : sizes)
+        memory.emplace_back(size * 4);
+      std::vector<void *> buffers;
+      for (Guarded &one : memory)
+        buffers.push_back(one.as<void>());
+      code->run("sums", {rows, 0, rows, 0, 0}, buffers, 2);
+      for (int which = 0; which < 3; ++which) {
+        std::vector<float> expected(sizes[which]);
+        for (int64_t j = 0; j < sizes[which]; ++j)
+          expected[j] = tree(0, 8, (rows + 4) / 5, [&](int64_t index) {
+            float sum = 0;
+            for (int64_t k = index * 5; k < std::min(rows, (index + 1) * 5); ++k)
+              sum += in[which][k * sizes[which] + j];
+            return sum;
+          });
+        expectBits(static_cast<float *>(buffers[3 + which]), expected, code->target + " operand " + std::to_string(which));
+      }
+    }
+  }
+}
+
+} // namespace
