@@ -69,3 +69,15 @@ module attributes {mt.replicas = 8 : i64} {
     mt.assign "b", %db : tensor<3xf32>
   }
 }
+
+// A training step of a whole model meets once: gradients, loss and metric together.
+// RUN: mt-opt %examples/mnist_mlp.mlir --mt-differentiate --mt-decompose --mt-annotate=replicas=8 --mt-propagate --mt-partition \
+// RUN:   --mt-bucket | FileCheck %s --check-prefix=MODEL
+// MODEL-LABEL: mt.program @init
+// MODEL-NOT: shard.all_reduce
+// MODEL-LABEL: mt.program @train_step
+// MODEL-COUNT-8: shard.all_reduce {{.*}}mt.bucket = 0
+// MODEL-LABEL: mt.program @eval_step
+// MODEL-COUNT-2: shard.all_reduce {{.*}}mt.bucket = 0
+// MODEL-LABEL: mt.program @predict
+// MODEL-NOT: shard.all_reduce
