@@ -4,6 +4,8 @@
 #ifndef COMPILER_PIPELINE_H
 #define COMPILER_PIPELINE_H
 
+#include "compiler/codegen/Codegen.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -12,13 +14,6 @@
 #include <vector>
 
 namespace mtc {
-
-// Machine code of all kernels for one instruction set.
-struct TargetCode {
-  std::string name;                  // as in plan.fbs Target.name
-  std::vector<std::string> features; // CPU features that must be there, LLVM's names
-  std::string image;                 // an ELF shared object without needed libraries
-};
 
 // What a compilation holds beside the IR. Batch, replicas, rows of a leaf, mode and seed are attributes of the module:
 // `mt.batch`, `mt.replicas`, `mt.leaf_rows`, `mt.seed` (i64), `mt.fast` (unit), `mt.name` (string: the model's).

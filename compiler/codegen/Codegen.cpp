@@ -163,7 +163,7 @@ FailureOr<std::vector<TargetCode>> mtc::generateCode(ModuleOp module, const Code
     auto elf = linkShared(work.object);
     if (!elf)
       return module.emitError(llvm::toString(elf.takeError()));
-    codes.push_back({work.target.name, work.target.features, std::string(elf->begin(), elf->end())});
+    codes.push_back({work.target.name, work.target.features, std::move(*elf)});
   }
   return codes;
 }

@@ -4,7 +4,9 @@
 #ifndef COMPILER_CODEGEN_CODEGEN_H
 #define COMPILER_CODEGEN_CODEGEN_H
 
-#include "compiler/Pipeline.h"
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+#include <vector>
 
 namespace mtc {
 
@@ -17,6 +19,13 @@ struct CodegenOptions {
   std::vector<std::string> targets; // "x86-64-v3", "x86-64-v4", "native"; best first
   int64_t leafRows = 1;             // samples of a leaf, the module's mt.leaf_rows
   bool fast = false;                // a device is one leaf
+};
+
+// Machine code of all kernels for one instruction set.
+struct TargetCode {
+  std::string name;                  // as in CodegenOptions; for "native" the CPU's name
+  std::vector<std::string> features; // CPU features that must be there, LLVM's names
+  std::vector<char> elf;             // a shared object that needs none; kernels by their symbols
 };
 
 // Sets the grid attributes of every plan.kernel (rows_per_tile, inner_tiles or elements_per_tile).

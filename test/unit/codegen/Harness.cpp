@@ -48,7 +48,7 @@ int64_t Grid::tiles(const mt_kernel_params &params) const {
   return (rowsPerTile ? (params.rows + rowsPerTile - 1) / rowsPerTile : 1) * innerTiles;
 }
 
-Code::Code(const std::string &target, const std::string &image, std::map<std::string, Grid> grids)
+Code::Code(const std::string &target, const std::vector<char> &image, std::map<std::string, Grid> grids)
     : target(target), grids(std::move(grids)) {
   int file = memfd_create("kernels", 0);
   if (file < 0 || write(file, image.data(), image.size()) != static_cast<ssize_t>(image.size()))
@@ -107,6 +107,6 @@ std::vector<std::unique_ptr<Code>> codegentest::compile(const std::string &kerne
   grids[mtc::sumKernelName.str()] = {0, 1, mtc::mapElementsPerTile};
   std::vector<std::unique_ptr<Code>> codes;
   for (const mtc::TargetCode &target : *made)
-    codes.push_back(std::make_unique<Code>(target.name, target.image, grids));
+    codes.push_back(std::make_unique<Code>(target.name, target.elf, grids));
   return codes;
 }

@@ -49,7 +49,7 @@ struct Grid {
 // A module's kernels on one target.
 class Code {
 public:
-  Code(const std::string &target, const std::string &image, std::map<std::string, Grid> grids);
+  Code(const std::string &target, const std::vector<char> &image, std::map<std::string, Grid> grids);
   ~Code();
   Code(const Code &) = delete;
   std::string target;
