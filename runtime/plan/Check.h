@@ -41,6 +41,12 @@ inline Status differs(const std::string &place, const std::string &expected, uin
 // Elements in a FlatBuffers vector; a missing vector has none.
 template <typename Vector> uint32_t count(const Vector *vector) { return vector ? vector->size() : 0; }
 
+// Bytes of an element; 0 for a number that is no type.
+inline uint64_t elementBytes(mt::plan::DType dtype) {
+  bool known = dtype >= mt::plan::DType::MIN && dtype <= mt::plan::DType::MAX;
+  return known ? mt_dtype_size(static_cast<mt_dtype>(dtype)) : 0;
+}
+
 // Length and characters of a name and, with `seen`, that no name before it was equal.
 Status checkName(const flatbuffers::String *name, const std::string &place, std::set<std::string_view> *seen = nullptr);
 

@@ -146,7 +146,7 @@ private:
       std::string place = at("buffer", i);
       if (Status status = checkName(buffer.name(), place); !status.ok())
         return status;
-      uint64_t alignment = mt_dtype_size(static_cast<mt_dtype>(buffer.dtype()));
+      uint64_t alignment = elementBytes(buffer.dtype());
       if (alignment == 0)
         return differs(place, "an element type", static_cast<uint64_t>(static_cast<uint8_t>(buffer.dtype())));
       if (buffer.fixed_bytes() > maxBlockBytes || buffer.row_bytes() > maxBlockBytes)

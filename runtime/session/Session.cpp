@@ -36,6 +36,7 @@ struct Session::State {
   Status chooseDevices();
   Status allocate();
   Status allocateBlock(int device, uint64_t bytes, std::byte *&memory);
+  uint64_t onesBytes() const;
   void makeOnes();
   uint64_t arenaBytes(int device) const;
   uint64_t stagingElements() const;
@@ -142,9 +143,10 @@ Status Session::State::allocate() {
   peakBytes = copies * (variablesBytes + usedSharedBytes()) + static_cast<uint64_t>(spec.devices) * staging;
   for (int d = 0; d < spec.devices; ++d)
     peakBytes += arenaBytes(d);
-  if (uint64_t available = group->availableMemory(); peakBytes > available)
+  uint64_t needed = peakBytes + onesBytes();
+  if (uint64_t available = group->availableMemory(); needed > available)
     return {MT_NO_MEMORY,
-            "expected " + std::to_string(peakBytes) + " bytes of memory for variables, shared buffers and arenas of " +
+            "expected " + std::to_string(needed) + " bytes of memory for variables, shared buffers and arenas of " +
                 std::to_string(spec.devices) + " devices, found " + std::to_string(available) + " available"};
 
   for (auto *list : {&memory.variables, &memory.shared, &memory.arenas})
@@ -173,6 +175,18 @@ Status Session::State::allocate() {
     memory.staging[d] = reinterpret_cast<float *>(block);
   }
   return {};
+}
+
+// An upper bound of what makeOnes takes.
+uint64_t Session::State::onesBytes() const {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < count(plan->tables().programs()); ++i) {
+    const auto *signature = plan->tables().programs()->Get(i)->signature();
+    for (uint32_t e = 0; e < count(signature); ++e)
+      if (signature->Get(e)->optional())
+        bytes = std::max(bytes, signature->Get(e)->row_bytes() * plan->batch());
+  }
+  return bytes * std::size(ones);
 }
 
 // Fills room for one batch with ones of each type that an optional sample weight has.
