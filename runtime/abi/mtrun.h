@@ -116,8 +116,9 @@ MT_API mt_status *mtrun_load(mtrun_session *session, const char *path);
 
 typedef struct mtrun_dataset mtrun_dataset;
 
-/* Opens a data source for a plan's inputs and targets. `spec`: "mnist:DIR[,split=train|test][,range=BEGIN:END]" (IDX files, plain or .gz;
- * pixels are scaled by 1/255 unless scale=1 is given). Labels out of range, short files, other shapes: errors that say what was found. */
+/* Opens a data source for a plan's inputs and targets. `spec`: "mnist:DIR[,split=train|test][,range=BEGIN:END][,scale=1][,classes=C]": IDX files, plain
+ * or .gz; pixels are divided by 255 unless scale=1 is given. Labels must be below C, or below the last dimension of the model's only
+ * output [?, C]. MT_INVALID, MT_CORRUPT, MT_IO, MT_NO_MEMORY. The dataset keeps a pointer to the plan. */
 MT_API mt_status *mtrun_dataset_open(const mtrun_plan *plan, const char *spec, mtrun_dataset **dataset);
 MT_API int64_t mtrun_dataset_size(const mtrun_dataset *dataset); /* samples */
 MT_API void mtrun_dataset_free(mtrun_dataset *dataset);
@@ -135,7 +136,7 @@ typedef struct mtrun_progress {
   const char *const *names;
   const double *values; /* running means */
   int validation;       /* 1: the epoch's validation values are in, names start with val_ after the training ones */
-  int epoch_end;        /* the last call of an epoch */
+  int epoch_end;        /* the last call of an epoch; there is none in an epoch that the callback stops */
 } mtrun_progress;
 
 typedef struct mtrun_loop_options { /* all-zero is the default */
