@@ -1,35 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Pipeline.h"
+#include "compiler/Legality.h"
 #include "compiler/Passes.h"
+#include "compiler/plan/Serialize.h"
 
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 
 namespace mtc {
 namespace {
 
-// import: text became a module that holds one model and nothing else.
-void buildImport(OpPassManager &, Compilation &) {}
+void buildNothing(OpPassManager &, Compilation &) {}
 
-LogicalResult checkImport(ModuleOp module) {
-  mt::ModelOp model;
-  for (Operation &op : *module.getBody()) {
-    auto next = dyn_cast<mt::ModelOp>(op);
-    if (!next)
-      return op.emitError("expected only an mt.model at the top, found '") << op.getName() << "'";
-    if (model)
-      return next.emitError("expected one mt.model in a file, found a second").attachNote(model.getLoc())
-             << "the first is here";
-    model = next;
-  }
-  if (!model)
-    return module.emitError("expected an mt.model, found none");
-  return success();
+void buildDifferentiate(OpPassManager &passes, Compilation &) {
+  passes.addPass(createDifferentiate());
+  passes.addPass(createDecompose());
+  passes.addPass(createCSEPass());
 }
 
+void buildShard(OpPassManager &passes, Compilation &) {
+  passes.addPass(createAnnotate());
+  passes.addPass(createPropagate());
+  passes.addPass(createPartition());
+  passes.addPass(createBucket());
+}
+
+void buildFuse(OpPassManager &passes, Compilation &) { passes.addPass(createFuse()); }
+
+void buildSchedule(OpPassManager &passes, Compilation &) { passes.addPass(createSchedule()); }
+
+void buildAllocate(OpPassManager &passes, Compilation &compilation) {
+  AllocateOptions options;
+  options.deviceMemory = compilation.deviceMemory;
+  passes.addPass(createAllocate(options));
+  passes.addPass(createPlanCheck());
+}
+
+LogicalResult checkNothing(ModuleOp) { return success(); }
+
+// The road. Between two rows stands what holds from there on; `check` enforces it.
 constexpr Stage table[] = {
-    {"import", "read the file: one mt.model", buildImport, checkImport},
+    {"import", "read the file: one mt.model", buildNothing, checkImport},
+    // One mt.model, as the user wrote it.
+    {"differentiate", "backward pass, optimizer, losses and metrics: declarations and four programs", buildDifferentiate, checkDifferentiate},
+    // Pure programs of primitive ops over the global batch; variables are read and assigned by name.
+    {"shard", "one replica's view: an all-reduce after each sum over the batch, in buckets", buildShard, checkShard},
+    // `?` is a replica's rows. Each sum over the batch has exactly one all-reduce, each all-reduce a bucket, buckets one order.
+    {"fuse", "group computations into kernels", buildFuse, checkFuse},
+    // Every computation is inside an mt.kernel that keeps the contract of its kind. Assigned values are map kernels' results.
+    {"schedule", "order kernels and all-reduces, and what each waits for", buildSchedule, checkSchedule},
+    // Program order is the order of execution; `mt.wait` and all-reduces order every pair of kernels that must be.
+    {"allocate", "give every value a place: in-place updates, one arena layout for each number of leaves", buildAllocate, checkAllocate},
+    // Only the plan dialect is left. Any two conflicting accesses to a byte are ordered, in every layout (plan-check).
+    {"codegen", "machine code of every kernel for each target", buildCodegen, checkCodegen},
+    // Every kernel has a grid, and code for every target.
+    {"plan", "write the plan file", buildPlan, checkNothing},
 };
 
 } // namespace

@@ -192,9 +192,8 @@ struct Allocate : impl::AllocateBase<Allocate> {
       program.erase();
     for (auto grid : llvm::make_early_inc_range(module.getOps<shard::GridOp>()))
       grid.erase();
-    if (auto limit = module->getAttrOfType<IntegerAttr>("mt.device_memory"))
-      if (failed(checkBudget(module, uses, variableBytes, limit.getInt())))
-        signalPassFailure();
+    if (deviceMemory > 0 && failed(checkBudget(module, uses, variableBytes, deviceMemory)))
+      signalPassFailure();
   }
 };
 

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plan-check: proves that any two conflicting accesses to a byte are ordered, for every number of leaves that a device can hold. It
+// shares no code with the passes that it checks; PlanCheck.h states the model.
+#include "compiler/allocate/PlanCheck.h"
+#include "compiler/Passes.h"
+#include "dialects/mt/MtDialect.h"
+
+namespace mtc {
+#define GEN_PASS_DEF_PLANCHECK
+#include "compiler/Passes.h.inc"
+
+using namespace mlir;
+
+static std::string describe(const CheckedStep &step, size_t index) {
+  std::string text = "step " + std::to_string(index);
+  if (auto launch = dyn_cast<plan::LaunchOp>(step.op))
+    text += " (@" + launch.getKernel().str() + ")";
+  else
+    text += " (all-reduce)";
+  return text;
+}
+
+static std::string describe(const Bytes &bytes) {
+  return "bytes " + std::to_string(bytes.begin) + " to " + std::to_string(bytes.end) + " of " + bytes.memory;
+}
+
+// The first kernel argument may be read while the second is written in place: each element just before it is written.
+static bool readsInPlace(plan::KernelOp kernel, unsigned read, unsigned written) {
+  Block &body = kernel.getBody().front();
+  auto kind = cast<mt::KernelKindAttr>(kernel.getKind()).getValue();
+  Value argument = body.getArgument(read);
+  Value result = body.getTerminator()->getOperand(written - body.getNumArguments());
+  if (argument.getType() != result.getType())
+    return false;
+  if (kind == mt::KernelKind::map)
+    return true;
+  return kind == mt::KernelKind::matmul && body.getTerminator()->getNumOperands() == 1 &&
+         llvm::none_of(argument.getUsers(), [](Operation *user) { return isa<mt::MatmulOp>(user); });
+}
+
+static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTable &symbols, bool alone) {
+  auto launch = dyn_cast<plan::LaunchOp>(step.op);
+  if (!launch)
+    return success();
+  auto kernel = symbols.lookup<plan::KernelOp>(launch.getKernel());
+  if (!kernel)
+    return launch.emitOpError("expected a plan.kernel, found no @") << launch.getKernel();
+  for (const Access &write : step.accesses) {
+    if (!write.write)
+      continue;
+    if (write.byAll && !launch.getShare())
+      return launch.emitOpError("expected `share` on a launch that writes ") << describe(write.bytes) << ", found none at " << describe(step, index);
+    for (const Access &other : step.accesses) {
+      if (&other == &write || !other.bytes.overlaps(write.bytes))
+        continue;
+      bool inPlace = !other.write && other.segment == write.segment && other.bytes == write.bytes &&
+                     readsInPlace(kernel, other.argument, write.argument);
+      if (!inPlace)
+        return launch.emitOpError("expected tiles that do not touch each other's elements, found two uses of ")
+               << describe(other.bytes) << " in " << describe(step, index);
+    }
+  }
+  if (launch.getShare() && !alone)
+    for (const Access &access : step.accesses)
+      if (access.bytes.memory == "arena" || StringRef(access.bytes.memory).starts_with("signature"))
+        return launch.emitOpError("expected only memory that devices share in a launch with `share`, found ") << describe(access.bytes);
+  return success();
+}
+
+LogicalResult checkOrder(ArrayRef<CheckedStep> steps, SymbolTable &symbols, bool alone) {
+  size_t deviceBarrier = 0, allBarrier = 0; // the last step before which such a barrier stands
+  for (auto [index, step] : llvm::enumerate(steps)) {
+    if (step.before != Barrier::none)
+      deviceBarrier = index;
+    if (step.before == Barrier::all)
+      allBarrier = index;
+    if (failed(checkLaunch(step, index, symbols, alone)))
+      return failure();
+    for (size_t earlier = allBarrier; earlier < index; ++earlier)
+      for (const Access &a : steps[earlier].accesses)
+        for (const Access &b : step.accesses) {
+          if (!(a.write || b.write) || !a.bytes.overlaps(b.bytes))
+            continue;
+          bool all = a.byAll || b.byAll;
+          if (!all && earlier < deviceBarrier)
+            continue;
+          return step.op->emitOpError("expected a barrier of ")
+                 << (all ? "all devices" : "the device") << " between " << describe(steps[earlier], earlier) << " and " << describe(step, index)
+                 << ", which both use " << describe(b.bytes) << ", found none";
+        }
+  }
+  return success();
+}
+
+namespace {
+// Which value each byte of a memory holds.
+class Owners {
+public:
+  void write(const Bytes &bytes, Value value) {
+    std::vector<Piece> kept;
+    for (const Piece &piece : pieces) {
+      if (!piece.bytes.overlaps(bytes)) {
+        kept.push_back(piece);
+        continue;
+      }
+      if (piece.bytes.begin < bytes.begin)
+        kept.push_back({{bytes.memory, piece.bytes.begin, bytes.begin}, piece.value});
+      if (piece.bytes.end > bytes.end)
+        kept.push_back({{bytes.memory, bytes.end, piece.bytes.end}, piece.value});
+    }
+    kept.push_back({bytes, value});
+    pieces = std::move(kept);
+  }
+  bool holds(const Bytes &bytes, Value value) const {
+    int64_t held = 0;
+    for (const Piece &piece : pieces)
+      if (piece.value == value && piece.bytes.overlaps(bytes))
+        held += std::min(piece.bytes.end, bytes.end) - std::max(piece.bytes.begin, bytes.begin);
+    return held == bytes.end - bytes.begin;
+  }
+
+private:
+  struct Piece {
+    Bytes bytes;
+    Value value;
+  };
+  std::vector<Piece> pieces;
+};
+} // namespace
+
+LogicalResult checkValues(ArrayRef<CheckedStep> steps, bool alone) {
+  Owners owners;
+  for (auto [index, step] : llvm::enumerate(steps)) {
+    for (const Access &access : step.accesses) {
+      bool temporary = access.bytes.memory == "arena" || access.bytes.memory == "shared";
+      if (temporary && !access.write && !owners.holds(access.bytes, access.buffer))
+        return step.op->emitOpError("expected ")
+               << describe(access.bytes) << " to hold \"" << access.buffer.getDefiningOp<plan::BufferOp>().getName()
+               << "\", found another value or none at " << describe(step, index);
+    }
+    for (const Access &access : step.accesses)
+      if (access.write)
+        owners.write(access.bytes, access.buffer);
+  }
+  return success();
+}
+
+// Reported scalars are read when the program is done.
+static void addReports(plan::ProgramOp program, std::vector<CheckedStep> &steps, std::vector<CheckedStep> &withReports) {
+  withReports = steps;
+  for (auto result : program.getBody().front().getOps<plan::ResultOp>())
+    for (Value value : {result.getValue(), result.getWeight()})
+      for (const CheckedStep &step : steps)
+        for (const Access &access : step.accesses)
+          if (access.write && access.buffer == value) {
+            Access read = access;
+            read.write = false;
+            withReports.push_back({result, Barrier::all, {read}});
+          }
+}
+
+namespace {
+
+struct PlanCheck : impl::PlanCheckBase<PlanCheck> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    auto leafRows = getOperation()->getAttrOfType<IntegerAttr>("mt.leaf_rows");
+    for (auto program : getOperation().getOps<plan::ProgramOp>()) {
+      size_t variants = program.getVariantArena().size();
+      for (size_t variant = 0; variant < variants; ++variant) {
+        int64_t rows = (int64_t(1) << variant) * (leafRows ? leafRows.getInt() : 1);
+        // A device with all leaves is alone; any other has company.
+        if (failed(check(program, symbols, variant, rows, variant + 1 == variants)))
+          return signalPassFailure();
+      }
+    }
+  }
+
+private:
+  LogicalResult check(plan::ProgramOp program, SymbolTable &symbols, size_t variant, int64_t rows, bool alone) {
+    std::vector<CheckedStep> steps = modelOf(program, variant, rows, alone), withReports;
+    for (auto [index, step] : llvm::enumerate(steps))
+      for (const Access &access : step.accesses)
+        if (access.bytes.memory == "arena" && access.bytes.end > program.getVariantArena()[variant])
+          return step.op->emitOpError("expected an arena of ") << access.bytes.end << " bytes, found " << program.getVariantArena()[variant];
+    addReports(program, steps, withReports);
+    return success(succeeded(checkOrder(steps, symbols, alone)) && succeeded(checkValues(withReports, alone)));
+  }
+};
+
+} // namespace
+} // namespace mtc

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/plan/Serialize.h"
+#include "compiler/codegen/Codegen.h"
+#include "compiler/plan/Tables.h"
+#include "runtime/abi/plan_file.h"
+
+namespace mtc {
+
+using mlir::failure;
+
+// Elements in row-major order, booleans as bytes.
+static std::vector<uint8_t> bytesOfConstant(mlir::DenseElementsAttr value) {
+  mlir::Type element = value.getElementType();
+  int64_t count = value.getNumElements(), size = bytesOfElement(element);
+  std::vector<uint8_t> bytes(count * size);
+  if (element.isInteger(1)) {
+    llvm::copy(value.getValues<bool>(), bytes.begin());
+    return bytes;
+  }
+  llvm::ArrayRef<char> raw = value.getRawData();
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(&bytes[i * size], raw.data() + (value.isSplat() ? 0 : i * size), size);
+  return bytes;
+}
+
+static mlir::FailureOr<std::vector<uint8_t>> makeConstants(mlir::ModuleOp module) {
+  std::vector<uint8_t> section;
+  mlir::WalkResult walk = module.walk([&](mlir::plan::BufferOp op) {
+    if (op.getSpace() != mlir::plan::Space::constant)
+      return mlir::WalkResult::advance();
+    auto value = op.getValue() ? mlir::dyn_cast<mlir::DenseElementsAttr>(*op.getValue()) : nullptr;
+    if (!value) {
+      op.emitOpError("expected dense elements, found another kind of constant");
+      return mlir::WalkResult::interrupt();
+    }
+    std::vector<uint8_t> bytes = bytesOfConstant(value);
+    size_t offset = op.getOffsets().front();
+    section.resize(std::max(section.size(), offset + bytes.size()));
+    llvm::copy(bytes, section.begin() + offset);
+    return mlir::WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  return section;
+}
+
+static void addSumKernel(tables::PlanT &plan) {
+  auto sum = std::make_unique<tables::KernelT>();
+  sum->name = sumKernelName.str();
+  sum->kind = tables::KernelKind::Map;
+  sum->elements_per_tile = mapElementsPerTile;
+  sum->flops_per_row = 1;
+  sum->bytes_per_row = 12;
+  plan.sum_kernel = plan.kernels.size();
+  plan.kernels.push_back(std::move(sum));
+}
+
+mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, llvm::ArrayRef<TargetCode> code) {
+  mlir::FailureOr<tables::PlanT> plan = makeTables(module);
+  mlir::FailureOr<std::vector<uint8_t>> constants = makeConstants(module);
+  if (failed(plan) || failed(constants))
+    return failure();
+  addSumKernel(*plan);
+  std::vector<mtrun::SectionBytes> sections;
+  for (const TargetCode &target : code) {
+    auto entry = std::make_unique<tables::TargetT>();
+    entry->name = target.name;
+    entry->features = target.features;
+    entry->section = sections.size();
+    plan->targets.push_back(std::move(entry));
+    sections.push_back({"cpu:" + target.name, {reinterpret_cast<const uint8_t *>(target.elf.data()), target.elf.size()}});
+  }
+  if (!constants->empty()) {
+    plan->constants = sections.size();
+    sections.push_back({"constants", *constants});
+  }
+  return mtrun::writePlanFile(*plan, sections);
+}
+
+} // namespace mtc

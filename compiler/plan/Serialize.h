@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plan dialect and machine code as a plan file.
+#ifndef COMPILER_PLAN_SERIALIZE_H
+#define COMPILER_PLAN_SERIALIZE_H
+
+#include "compiler/Pipeline.h"
+
+namespace mtc {
+
+// The bytes of the file. The same module and code give the same bytes. An error at the op that a plan cannot hold.
+mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, llvm::ArrayRef<TargetCode> code);
+
+// The passes of the stages codegen and plan: they fill `compilation.code` and `compilation.plan`.
+void buildCodegen(mlir::OpPassManager &passes, Compilation &compilation);
+void buildPlan(mlir::OpPassManager &passes, Compilation &compilation);
+
+} // namespace mtc
+
+#endif

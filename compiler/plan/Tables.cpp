@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/plan/Tables.h"
+
+namespace mtc {
+
+using mlir::failure;
+using mlir::success;
+
+tables::DType dtypeOf(mlir::Type element) {
+  if (element.isInteger(1))
+    return tables::DType::Bool;
+  return element.isInteger(32) ? tables::DType::I32 : tables::DType::F32;
+}
+
+int64_t bytesOfElement(mlir::Type element) { return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8; }
+
+std::vector<int64_t> shapeOf(mlir::RankedTensorType type) {
+  std::vector<int64_t> shape;
+  for (int64_t size : type.getShape())
+    shape.push_back(mlir::ShapedType::isDynamic(size) ? -1 : size);
+  return shape;
+}
+
+static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
+  auto kernel = std::make_unique<tables::KernelT>();
+  kernel->name = op.getSymName().str();
+  kernel->kind = static_cast<tables::KernelKind>(mlir::cast<mlir::mt::KernelKindAttr>(op.getKind()).getValue());
+  kernel->rows_per_tile = op.getRowsPerTile().value_or(0);
+  kernel->inner_tiles = op.getInnerTiles().value_or(1);
+  kernel->elements_per_tile = op.getElementsPerTile().value_or(0);
+  kernel->flops_per_row = op.getFlopsPerRow();
+  kernel->flops_fixed = op.getFlopsFixed();
+  kernel->bytes_per_row = op.getBytesPerRow();
+  kernel->bytes_fixed = op.getBytesFixed();
+  for (mlir::Operation &inner : op.getBody().front()) {
+    kernel->uses_rows |= llvm::any_of(inner.getOperandTypes(), mlir::mt::isSplit) || llvm::any_of(inner.getResultTypes(), mlir::mt::isSplit);
+    kernel->random |= mlir::isa<mlir::mt::RandomUniformOp>(inner);
+  }
+  return kernel;
+}
+
+static std::unique_ptr<tables::VariableT> makeVariable(mlir::plan::VariableOp op) {
+  auto type = mlir::cast<mlir::RankedTensorType>(op.getType());
+  auto variable = std::make_unique<tables::VariableT>();
+  variable->name = op.getSymName().str();
+  variable->dtype = dtypeOf(type.getElementType());
+  variable->shape = shapeOf(type);
+  variable->kind = static_cast<tables::VariableKind>(mlir::cast<mlir::mt::VariableKindAttr>(op.getKind()).getValue());
+  variable->offset = op.getOffset();
+  variable->size = op.getBytes();
+  return variable;
+}
+
+static int64_t attributeOf(mlir::ModuleOp module, llvm::StringRef name, int64_t missing) {
+  auto attribute = module->getAttrOfType<mlir::IntegerAttr>(name);
+  return attribute ? attribute.getInt() : missing;
+}
+
+static void addModuleFacts(mlir::ModuleOp module, tables::PlanT &plan) {
+  plan.producer = "mtc 0.1.0";
+  if (auto name = module->getAttrOfType<mlir::StringAttr>("mt.name"))
+    plan.model = name.str();
+  plan.batch = attributeOf(module, "mt.batch", 1);
+  plan.replicas = attributeOf(module, "mt.replicas", 1);
+  plan.leaf_rows = attributeOf(module, "mt.leaf_rows", 1);
+  plan.seed = attributeOf(module, "mt.seed", 1);
+  plan.fast = module->hasAttr("mt.fast");
+  plan.min_devices = attributeOf(module, "mt.min_devices", 1);
+}
+
+mlir::FailureOr<tables::PlanT> makeTables(mlir::ModuleOp module) {
+  tables::PlanT plan;
+  addModuleFacts(module, plan);
+  llvm::StringMap<unsigned> kernels, variables;
+  for (auto op : module.getOps<mlir::plan::VariableOp>()) {
+    unsigned index = plan.variables.size();
+    variables[op.getSymName()] = index;
+    plan.variables.push_back(makeVariable(op));
+    plan.variables_bytes = std::max<uint64_t>(plan.variables_bytes, op.getOffset() + op.getBytes());
+    if (op.getSymName().ends_with("/learning_rate"))
+      plan.learning_rate = index;
+    if (op.getSymName().ends_with("/iteration"))
+      plan.iteration = index;
+  }
+  for (auto op : module.getOps<mlir::plan::KernelOp>()) {
+    kernels[op.getSymName()] = plan.kernels.size();
+    plan.kernels.push_back(makeKernel(op));
+  }
+  ProgramTables programs(kernels, variables);
+  for (auto op : module.getOps<mlir::plan::ProgramOp>()) {
+    auto program = programs.make(op);
+    if (failed(program))
+      return failure();
+    plan.programs.push_back(std::move(*program));
+  }
+  return plan;
+}
+
+} // namespace mtc

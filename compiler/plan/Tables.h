@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plan dialect as the tables of plan.fbs.
+#ifndef COMPILER_PLAN_TABLES_H
+#define COMPILER_PLAN_TABLES_H
+
+#include "dialects/mt/MtDialect.h"
+#include "dialects/plan/PlanDialect.h"
+#include "runtime/abi/plan_generated.h"
+
+namespace mtc {
+
+namespace tables = ::mt::plan;
+
+// Everything but targets and sections: attributes of the module, variables, kernels, programs.
+mlir::FailureOr<tables::PlanT> makeTables(mlir::ModuleOp module);
+
+tables::DType dtypeOf(mlir::Type element);
+int64_t bytesOfElement(mlir::Type element);
+// Sizes of the axes; -1: the batch axis.
+std::vector<int64_t> shapeOf(mlir::RankedTensorType type);
+
+// One plan.program. `kernels` and `variables` give the places of symbols in the plan's lists.
+class ProgramTables {
+public:
+  ProgramTables(const llvm::StringMap<unsigned> &kernels, const llvm::StringMap<unsigned> &variables)
+      : kernels(kernels), variables(variables) {}
+
+  mlir::FailureOr<std::unique_ptr<tables::ProgramT>> make(mlir::plan::ProgramOp op);
+
+private:
+  void addSignature(mlir::plan::SignatureOp op);
+  llvm::LogicalResult addBuffer(mlir::plan::BufferOp op);
+  llvm::LogicalResult addLaunch(mlir::plan::LaunchOp op);
+  void addReduce(mlir::plan::AllReduceOp op);
+  void addResult(mlir::plan::ResultOp op);
+  std::vector<uint32_t> indices(mlir::ValueRange buffers) const;
+
+  const llvm::StringMap<unsigned> &kernels, &variables;
+  std::unique_ptr<tables::ProgramT> program;
+  llvm::StringMap<unsigned> signature;
+  llvm::DenseMap<mlir::Value, uint32_t> buffers;
+};
+
+} // namespace mtc
+
+#endif

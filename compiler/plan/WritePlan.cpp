@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The last two stages as passes: they fill the compilation beside the IR.
+#include "compiler/codegen/Codegen.h"
+#include "compiler/plan/Serialize.h"
+#include "dialects/mt/MtDialect.h"
+
+#include "mlir/Pass/Pass.h"
+
+namespace mtc {
+
+using namespace mlir;
+
+namespace {
+
+struct GenerateCode : PassWrapper<GenerateCode, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GenerateCode)
+  explicit GenerateCode(Compilation &compilation) : compilation(&compilation) {}
+  StringRef getName() const override { return "codegen"; }
+
+  void runOnOperation() override {
+    CodegenOptions options;
+    if (compilation->cpu.empty())
+      options.targets = {"x86-64-v4", "x86-64-v3"};
+    else
+      options.targets = {compilation->cpu};
+    if (auto rows = getOperation()->getAttrOfType<IntegerAttr>("mt.leaf_rows"))
+      options.leafRows = rows.getInt();
+    options.fast = getOperation()->hasAttr("mt.fast");
+    if (failed(setGrids(getOperation())))
+      return signalPassFailure();
+    FailureOr<std::vector<TargetCode>> code = generateCode(getOperation(), options);
+    if (failed(code))
+      return signalPassFailure();
+    compilation->code = std::move(*code);
+  }
+
+  Compilation *compilation;
+};
+
+struct WritePlan : PassWrapper<WritePlan, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WritePlan)
+  explicit WritePlan(Compilation &compilation) : compilation(&compilation) {}
+  StringRef getName() const override { return "plan"; }
+
+  void runOnOperation() override {
+    FailureOr<std::vector<uint8_t>> plan = serializePlan(getOperation(), compilation->code);
+    if (failed(plan))
+      return signalPassFailure();
+    compilation->plan = std::move(*plan);
+  }
+
+  Compilation *compilation;
+};
+
+} // namespace
+
+void buildCodegen(OpPassManager &passes, Compilation &compilation) { passes.addPass(std::make_unique<GenerateCode>(compilation)); }
+
+void buildPlan(OpPassManager &passes, Compilation &compilation) { passes.addPass(std::make_unique<WritePlan>(compilation)); }
+
+} // namespace mtc
