@@ -31,10 +31,8 @@ void buildFuse(OpPassManager &passes, Compilation &) { passes.addPass(createFuse
 
 void buildSchedule(OpPassManager &passes, Compilation &) { passes.addPass(createSchedule()); }
 
-void buildAllocate(OpPassManager &passes, Compilation &compilation) {
-  AllocateOptions options;
-  options.deviceMemory = compilation.deviceMemory;
-  passes.addPass(createAllocate(options));
+void buildAllocate(OpPassManager &passes, Compilation &) {
+  passes.addPass(createAllocate());
   passes.addPass(createPlanCheck());
 }
 
