@@ -51,7 +51,7 @@ def Schedule : Pass<"mt-schedule", "::mlir::ModuleOp"> {
 def Allocate : Pass<"mt-allocate", "::mlir::ModuleOp"> {
   let summary = "Give every value a place, and turn programs into plan programs";
   let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect"];
-  let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0", "bytes a device may use; 0: the module's mt.device_memory, or no limit">];
+  let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0", "bytes a device may use; 0: no limit">];
 }
 def PlanCheck : Pass<"plan-check", "::mlir::ModuleOp"> {
   let summary = "Prove that any two conflicting accesses to a byte are ordered, in every layout";

@@ -31,8 +31,10 @@ void buildFuse(OpPassManager &passes, Compilation &) { passes.addPass(createFuse
 
 void buildSchedule(OpPassManager &passes, Compilation &) { passes.addPass(createSchedule()); }
 
-void buildAllocate(OpPassManager &passes, Compilation &) {
-  passes.addPass(createAllocate());
+void buildAllocate(OpPassManager &passes, Compilation &compilation) {
+  AllocateOptions options;
+  options.deviceMemory = compilation.deviceMemory;
+  passes.addPass(createAllocate(options));
   passes.addPass(createPlanCheck());
 }
 

@@ -16,10 +16,10 @@
 namespace mtc {
 
 // What a compilation holds beside the IR. Batch, replicas, rows of a leaf, mode and seed are attributes of the module:
-// `mt.batch`, `mt.replicas`, `mt.leaf_rows`, `mt.seed` (i64), `mt.fast` (unit), `mt.name` (string: the model's), and
-// `mt.device_memory` (i64: bytes a device may use) where there is a limit.
+// `mt.batch`, `mt.replicas`, `mt.leaf_rows`, `mt.seed` (i64), `mt.fast` (unit), `mt.name` (string: the model's).
 struct Compilation {
-  std::string cpu; // "native", "x86-64-v3", "x86-64-v4"; empty: v3 and v4 both
+  std::string cpu;          // "native", "x86-64-v3", "x86-64-v4"; empty: v3 and v4 both
+  int64_t deviceMemory = 0; // bytes a device may use; 0: no limit
 
   std::vector<TargetCode> code; // made by `codegen`, best first
   std::vector<uint8_t> plan;    // made by `plan`: the whole file

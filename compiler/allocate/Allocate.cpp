@@ -192,9 +192,7 @@ struct Allocate : impl::AllocateBase<Allocate> {
       program.erase();
     for (auto grid : llvm::make_early_inc_range(module.getOps<shard::GridOp>()))
       grid.erase();
-    auto attribute = module->getAttrOfType<IntegerAttr>("mt.device_memory");
-    int64_t limit = deviceMemory > 0 ? deviceMemory : attribute ? attribute.getInt() : 0;
-    if (limit > 0 && failed(checkBudget(module, uses, variableBytes, limit)))
+    if (deviceMemory > 0 && failed(checkBudget(module, uses, variableBytes, deviceMemory)))
       signalPassFailure();
   }
 };
