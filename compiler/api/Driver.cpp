@@ -51,7 +51,6 @@ public:
           options.say(severity == DiagnosticSeverity::Warning ? 1 : 0, lines);
         }) {
     compilation.cpu = options.cpu;
-    compilation.deviceMemory = options.deviceMemory;
   }
 
   Status run(llvm::StringRef text, std::vector<uint8_t> &bytes) {
@@ -101,6 +100,8 @@ private:
     module->setAttr("mt.seed", builder.getI64IntegerAttr(options.seed));
     if (options.fast)
       module->setAttr("mt.fast", builder.getUnitAttr());
+    if (options.deviceMemory)
+      module->setAttr("mt.device_memory", builder.getI64IntegerAttr(options.deviceMemory));
     for (auto model : module.getOps<mlir::mt::ModelOp>())
       module->setAttr("mt.name", builder.getStringAttr(model.getSymName()));
   }
