@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "Model.h"
+
+#include <gtest/gtest.h>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+using namespace mtctest;
+
+TEST(Compile, MakesAPlanFromMemory) {
+  Outcome outcome = compile(model);
+  ASSERT_EQ(outcome.code, MT_OK) << outcome.message;
+  EXPECT_EQ(outcome.bytes().substr(0, 8), "MTPLAN\r\n");
+}
+
+TEST(Compile, TakesNullForTheDefaults) {
+  mtc_result *result = nullptr;
+  Outcome outcome = take(mtc_compile_text(model.data(), model.size(), nullptr, nullptr, &result), result);
+  ASSERT_EQ(outcome.code, MT_OK) << outcome.message;
+  EXPECT_EQ(outcome.bytes(), compile(model).bytes());
+}
+
+TEST(Compile, ThreadsCompileAtOnceAndAlike) {
+  std::string expected = compile(model).bytes();
+  std::vector<std::string> plans(4);
+  std::vector<std::thread> threads;
+  for (std::string &plan : plans)
+    threads.emplace_back([&plan] {
+      Outcome outcome = compile(model);
+      plan = outcome.code == MT_OK ? outcome.bytes() : outcome.message;
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::string &plan : plans)
+    EXPECT_TRUE(plan == expected) << plan.substr(0, 200);
+}
+
+TEST(Compile, ErrorsOfThreadsDoNotMix) {
+  std::vector<std::string> messages(4);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < messages.size(); ++i)
+    threads.emplace_back([&messages, i] { messages[i] = importError(std::string(i, '\n') + "mt.model @m { mt.frob }"); });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (size_t i = 0; i < messages.size(); ++i)
+    EXPECT_EQ(messages[i], "model.mlir:" + std::to_string(i + 1) + ":15: error: expected an op of the mt dialect, found 'mt.frob'");
+}
+
+TEST(Compile, ChoosesReplicasThatTheBatchAllows) {
+  mtc_options options = {};
+  options.stop_after = "import";
+  for (auto [batch, replicas] : {std::pair(1, 1), {3, 2}, {7, 4}, {8, 8}, {1000, 8}}) {
+    options.batch = batch;
+    Outcome outcome = compile(model, options);
+    ASSERT_EQ(outcome.code, MT_OK) << outcome.message;
+    EXPECT_NE(outcome.bytes().find("mt.replicas = " + std::to_string(replicas) + " "), std::string::npos) << outcome.bytes();
+  }
+}
+
+TEST(Compile, OptionsSayWhatWasExpected) {
+  auto message = [](auto set) {
+    mtc_options options = {};
+    set(options);
+    Outcome outcome = compile(model, options);
+    return outcome.code == MT_INVALID ? outcome.message : "compiled";
+  };
+  EXPECT_EQ(message([](mtc_options &o) { o.batch = -1; }), "expected batch to be 1 to 1073741824, found -1");
+  EXPECT_EQ(message([](mtc_options &o) { o.replicas = 6; }), "expected replicas to be a power of two, found 6");
+  EXPECT_EQ(message([](mtc_options &o) { o.replicas = -8; }), "expected replicas to be 1 to 65536, found -8");
+  EXPECT_EQ(message([](mtc_options &o) { o.replicas = 64; }), "expected replicas to be at most the batch, 32, found 64");
+  EXPECT_EQ(message([](mtc_options &o) { o.device_memory = -1; }), "expected device memory to be 0 bytes or more, found -1");
+  EXPECT_EQ(message([](mtc_options &o) { o.target = "cuda"; }), "expected target cpu, found 'cuda'");
+  EXPECT_EQ(message([](mtc_options &o) { o.cpu = "i386"; }), "expected cpu to be native, x86-64-v3 or x86-64-v4, found 'i386'");
+}
+
+TEST(Compile, LogsTimesAndASummary) {
+  std::vector<std::string> lines;
+  mtc_options options = {};
+  options.timing = 1;
+  options.log = [](void *user, int, const char *message) { static_cast<std::vector<std::string> *>(user)->push_back(message); };
+  options.log_user = &lines;
+  ASSERT_EQ(compile(model, options).code, MT_OK);
+  int32_t stages = 0;
+  while (mtc_stage_name(stages))
+    ++stages;
+  ASSERT_EQ(lines.size(), static_cast<size_t>(stages) + 2); // the total, the summary
+  for (int32_t i = 0; i < stages; ++i)
+    EXPECT_TRUE(lines[i].starts_with(mtc_stage_name(i))) << lines[i];
+  EXPECT_TRUE(lines.back().starts_with("small: batch 32, 8 replicas")) << lines.back();
+}
+
+TEST(Stages, HaveNamesAndHelp) {
+  EXPECT_EQ(std::string_view(mtc_stage_name(0)), "import");
+  int32_t count = 0;
+  for (; mtc_stage_name(count); ++count)
+    EXPECT_TRUE(mtc_stage_help(count) && *mtc_stage_help(count));
+  EXPECT_EQ(std::string_view(mtc_stage_name(count - 1)), "plan");
+  EXPECT_EQ(mtc_stage_help(count), nullptr);
+  EXPECT_EQ(mtc_stage_name(-1), nullptr);
+}
