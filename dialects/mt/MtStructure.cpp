@@ -34,6 +34,8 @@ LogicalResult VariableOp::verify() {
     return emitOpError("expected a static shape, found ") << type;
   if (!type.getElementType().isF32())
     return emitOpError("expected a variable of f32, found ") << type;
+  if (llvm::is_contained(type.getShape(), 0))
+    return emitOpError("expected sizes of 1 or more, found ") << type;
   if (getInit() == InitKind::constant && !getValue())
     return emitOpError("expected a value: init(constant = 0.5)");
   if (getInit() != InitKind::constant && getValue())
@@ -52,7 +54,11 @@ static LogicalResult verifyWeighted(Operation *op, Value values, Value weights) 
            << weights.getType() << " for " << values.getType();
   return success();
 }
-LogicalResult LossOp::verify() { return verifyWeighted(*this, getValues(), getWeights()); }
+LogicalResult LossOp::verify() {
+  if (getDivisor() == Divisor::weights && !getWeights())
+    return emitOpError("expected weights to divide by, found none");
+  return verifyWeighted(*this, getValues(), getWeights());
+}
 LogicalResult MetricOp::verify() { return verifyWeighted(*this, getValues(), getWeights()); }
 
 // What a plan file can hold (docs/plan-format.md section 4).
@@ -91,6 +97,27 @@ static LogicalResult verifyShape(Operation *op, RankedTensorType type) {
   return success();
 }
 
+// What training needs, and the name of the total of the losses, which a plan reports.
+static LogicalResult verifyParts(ModelOp model) {
+  Block &body = model.getBody().front();
+  auto losses = llvm::to_vector(body.getOps<LossOp>());
+  auto optimizers = body.getOps<OptimizerOpInterface>();
+  if (body.getOps<InputOp>().empty())
+    return model.emitOpError("expected one mt.input or more, found none");
+  if (losses.empty())
+    return model.emitOpError("expected one mt.loss or more, found none");
+  if (optimizers.empty())
+    return model.emitOpError("expected one optimizer, found none");
+  for (LossOp loss : losses)
+    if (losses.size() > 1 && loss.getName() == "loss")
+      return loss.emitOpError("expected another name than \"loss\", which is the total of the ")
+             << losses.size() << " losses";
+  for (MetricOp metric : body.getOps<MetricOp>())
+    if (metric.getName() == "loss")
+      return metric.emitOpError("expected another name than \"loss\", which is the total of the losses");
+  return success();
+}
+
 LogicalResult ModelOp::verifyRegions() {
   llvm::StringMap<Operation *> signature, variables, results;
   Operation *optimizer = nullptr;
@@ -113,5 +140,5 @@ LogicalResult ModelOp::verifyRegions() {
     if (isa<OptimizerOpInterface>(op) && std::exchange(optimizer, &op))
       return op.emitOpError("expected one optimizer in a model, found a second");
   }
-  return success();
+  return verifyParts(*this);
 }
