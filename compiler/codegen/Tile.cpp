@@ -15,6 +15,27 @@ void mtc::forPanels(Emitter &emit, int64_t columns, Value from, Value to, llvm::
     emit.when(emit.less(emit.integer(whole), to), [&] { body(emit.integer(whole), last); });
 }
 
+Emitter::Values mtc::emitOuterProduct(Emitter &emit, ArrayRef<Value> a, Value b, int64_t vectors, ValueRange sums) {
+  Type f32 = emit.getF32Type();
+  Emitter::Values next(sums), right;
+  for (int64_t vector = 0; vector < vectors; ++vector)
+    right.push_back(emit.loadLanes(f32, emit.address(b, f32, vector * lanes)));
+  for (auto [row, place] : llvm::enumerate(a)) {
+    Value repeated = emit.splat(emit.load(f32, place));
+    for (int64_t vector = 0; vector < vectors; ++vector) {
+      Value &sum = next[row * vectors + vector];
+      sum = emit.fma(repeated, right[vector], sum);
+    }
+  }
+  return next;
+}
+Emitter::Values mtc::emitOuterProduct(Emitter &emit, Value a, Value b, int64_t rows, int64_t vectors, ValueRange sums) {
+  SmallVector<Value> places;
+  for (int64_t row = 0; row < rows; ++row)
+    places.push_back(emit.address(a, emit.getF32Type(), row));
+  return emitOuterProduct(emit, places, b, vectors, sums);
+}
+
 // The function of a tile of `rows` rows: (a, stride, packed, depth, sums).
 static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows, int64_t vectors) {
   std::string name = (Twine(layout == Layout::rows ? "tile_rows_" : "tile_columns_") + Twine(rows) + "x" + Twine(vectors)).str();
@@ -34,43 +55,39 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows,
       }
     }
     Emitter::Values ends = emit.loop(emit.integer(0), depth, 1, starts, [&](Value k, ValueRange carried) {
-      Emitter::Values next(carried), b;
-      Value bRow = emit.address(packed, f32, emit.mul(k, width));
-      for (int64_t vector = 0; vector < vectors; ++vector)
-        b.push_back(emit.loadLanes(f32, emit.address(bRow, f32, vector * lanes)));
-      Value column = layout == Layout::columns ? emit.address(a, f32, emit.mul(k, stride)) : Value();
-      for (int64_t row = 0; row < rows; ++row) {
-        Value place = column ? emit.address(column, f32, row) : emit.address(rowBases[row], f32, k);
-        Value repeated = emit.splat(emit.load(f32, place));
-        for (int64_t vector = 0; vector < vectors; ++vector) {
-          Value &sum = next[row * vectors + vector];
-          sum = emit.fma(repeated, b[vector], sum);
-        }
-      }
-      return next;
+      Value b = emit.address(packed, f32, emit.mul(k, width));
+      if (layout == Layout::columns)
+        return emitOuterProduct(emit, emit.address(a, f32, emit.mul(k, stride)), b, rows, vectors, carried);
+      Emitter::Values elements;
+      for (Value base : rowBases)
+        elements.push_back(emit.address(base, f32, k));
+      return emitOuterProduct(emit, elements, b, vectors, carried);
     });
     for (auto [place, end] : llvm::zip_equal(places, ends))
       emit.storeLanes(end, place);
   });
 }
 
+void mtc::forTiles(Emitter &emit, Panel panel, Value rows, llvm::function_ref<void(Value, int64_t)> tile) {
+  int64_t most = emit.machine.tileRows(panel.vectors);
+  Value tiles = emit.ceilDiv(rows, most);
+  Value height = emit.div(rows, tiles), higher = emit.rem(rows, tiles);
+  emit.loop(emit.integer(0), tiles, 1, [&](Value index) {
+    Value row = emit.add(emit.mul(index, height), emit.least(index, higher));
+    Value more = arith::ExtUIOp::create(emit, emit.getI64Type(), emit.less(index, higher));
+    Value mine = emit.add(height, more);
+    for (int64_t rows = most; rows >= 1; --rows)
+      emit.when(emit.equal(mine, emit.integer(rows)), [&] { tile(row, rows); });
+  });
+}
+
 void mtc::emitProduct(Emitter &emit, Layout layout, Panel panel, Value a, Value stride, Value packed, Value depth, Value sums,
                       Value rows) {
   Type f32 = emit.getF32Type();
-  int64_t most = emit.machine.tileRows(panel.vectors);
-  // As few tiles as there can be, of two heights that differ by one.
-  Value tiles = emit.ceilDiv(rows, most);
-  Value height = emit.div(rows, tiles), higher = emit.rem(rows, tiles);
-  emit.loop(emit.integer(0), tiles, 1, [&](Value tile) {
-    Value row = emit.add(emit.mul(tile, height), emit.least(tile, higher));
-    Value more = arith::ExtUIOp::create(emit, emit.getI64Type(), emit.less(tile, higher));
-    Value mine = emit.add(height, more);
+  forTiles(emit, panel, rows, [&](Value row, int64_t height) {
     Value from = emit.address(a, f32, layout == Layout::rows ? emit.mul(row, stride) : row);
     Value to = emit.address(sums, f32, emit.mul(row, panel.width()));
-    for (int64_t rows = most; rows >= 1; --rows)
-      emit.when(emit.equal(mine, emit.integer(rows)), [&] {
-        emit.call(tileFunction(emit, layout, rows, panel.vectors), {from, stride, packed, depth, to});
-      });
+    emit.call(tileFunction(emit, layout, height, panel.vectors), {from, stride, packed, depth, to});
   });
 }
 

@@ -33,6 +33,13 @@ struct Panel {
 void forPanels(Emitter &emit, int64_t columns, mlir::Value from, mlir::Value to,
                llvm::function_ref<void(mlir::Value column, Panel panel)> body);
 
+// Cuts `rows` rows (an i64, not 0) in as few tiles as there can be, of two heights that differ by one: tile(first row, height).
+void forTiles(Emitter &emit, Panel panel, mlir::Value rows, llvm::function_ref<void(mlir::Value row, int64_t height)> tile);
+
+// One step of a tile in registers: sums + column of a * row of b. The column's elements lie at places, or next to each other.
+Emitter::Values emitOuterProduct(Emitter &emit, llvm::ArrayRef<mlir::Value> a, mlir::Value b, int64_t vectors, mlir::ValueRange sums);
+Emitter::Values emitOuterProduct(Emitter &emit, mlir::Value a, mlir::Value b, int64_t rows, int64_t vectors, mlir::ValueRange sums);
+
 // sums[rows x width] += A[rows x depth] * packed. `rows` and `depth` are i64 values.
 void emitProduct(Emitter &emit, Layout layout, Panel panel, mlir::Value a, mlir::Value stride, mlir::Value packed,
                  mlir::Value depth, mlir::Value sums, mlir::Value rows);

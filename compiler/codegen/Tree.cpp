@@ -48,9 +48,11 @@ Emitter::Values mtc::emitTree(Emitter &emit, const Leaves &leaves, Value stack, 
     Emitter::Values sums = leaf(emit.mul(index, leaves.size), rowsEnd(emit, leaves, index));
     Value level = trailingZeros(emit, emit.add(index, 1));
     sums = emit.loop(emit.integer(0), level, 1, sums, [&](Value low, ValueRange carried) { return add(low, carried); });
-    Value place = levelAt(level);
-    for (auto [vector, sum] : llvm::enumerate(sums))
-      emit.storeLanes(sum, emit.address(place, f32, vector * lanes));
+    emit.when(emit.less(emit.add(index, 1), leaves.count), [&] {
+      Value place = levelAt(level);
+      for (auto [vector, sum] : llvm::enumerate(sums))
+        emit.storeLanes(sum, emit.address(place, f32, vector * lanes));
+    });
     return sums;
   });
   // What is left on the stack, from the last node down.

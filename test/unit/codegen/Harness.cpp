@@ -50,7 +50,8 @@ int64_t Grid::tiles(const mt_kernel_params &params) const {
 
 Code::Code(const std::string &target, const std::vector<char> &image, std::map<std::string, Grid> grids)
     : target(target), grids(std::move(grids)) {
-  int file = memfd_create("kernels", 0);
+  // The loader knows libraries by their paths: the file stays open, so that no other gets its number.
+  file = memfd_create("kernels", 0);
   if (file < 0 || write(file, image.data(), image.size()) != static_cast<ssize_t>(image.size()))
     std::abort();
   library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -58,9 +59,11 @@ Code::Code(const std::string &target, const std::vector<char> &image, std::map<s
     std::fprintf(stderr, "cannot load kernels: %s\n", dlerror());
     std::abort();
   }
+}
+Code::~Code() {
+  dlclose(library);
   close(file);
 }
-Code::~Code() { dlclose(library); }
 
 mt_kernel_fn Code::find(const std::string &kernel) const {
   void *symbol = dlsym(library, kernel.c_str());

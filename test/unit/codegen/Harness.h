@@ -59,6 +59,7 @@ public:
   int64_t tiles(const std::string &kernel, const mt_kernel_params &params) const;
 
 private:
+  int file = -1;
   void *library = nullptr;
   std::map<std::string, Grid> grids;
 };
