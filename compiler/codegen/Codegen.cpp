@@ -36,9 +36,13 @@ Grid mtc::gridOf(plan::KernelOp op) {
       grid.innerTiles *= ceilDiv(type.getDimSize(0), matmulRows);
     break;
   }
-  case mt::KernelKind::matmul_tree:
-    grid.innerTiles = ceilDiv(firstResult().getDimSize(0), treeRows) * panels(firstResult().getDimSize(1));
+  case mt::KernelKind::matmul_tree: {
+    int64_t height = firstResult().getDimSize(0), columns = firstResult().getDimSize(1);
+    if (isTurned(height, columns))
+      std::swap(height, columns);
+    grid.innerTiles = ceilDiv(height, treeRows) * panels(columns);
     break;
+  }
   case mt::KernelKind::reduce:
     grid.innerTiles = 0;
     for (Value yield : body.getTerminator()->getOperands())

@@ -21,7 +21,7 @@ struct Machine {
   // The tile of a matmul: vectors of 16 columns, rows for each number of vectors.
   int64_t tileVectors() const { return avx512 ? 4 : 1; }
   int64_t tileRows(int64_t vectors) const {
-    constexpr int64_t rows[] = {0, 12, 12, 8, 6};
+    constexpr int64_t rows[] = {0, 8, 12, 8, 6};
     return avx512 ? rows[vectors] : 6;
   }
 };

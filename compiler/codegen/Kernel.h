@@ -50,6 +50,9 @@ inline mlir::Type elementOf(mlir::Value value) { return tensorOf(value).getEleme
 // Rows of a tile of the grid: of a matmul's and of a weight gradient's result, of a transposition's operand.
 constexpr int64_t matmulRows = 8, treeRows = 12, transposeRows = 16;
 
+// Whether a weight gradient is computed as its transpose.
+bool isTurned(int64_t height, int64_t columns);
+
 Grid gridOf(mlir::plan::KernelOp op);
 mlir::mt::KernelKind kindOf(mlir::plan::KernelOp op);
 

@@ -15,7 +15,7 @@ static void emitColumns(Kernel &kernel, const Leaves &leaves, Value from, Value 
   auto maskOf = [&](int64_t vector) { return vector + 1 == panel.vectors ? mask : Value(); };
   Value stack = emit.stack(f32, leaves.levels * panel.width());
   Value start = emit.address(from, f32, column);
-  Emitter::Values sums = emitTree(emit, leaves, stack, panel.vectors, [&](Value first, Value end) {
+  auto leaf = [&](Value first, Value end) {
     Emitter::Values zeros(panel.vectors, emit.zeros(emit.vectorOf(f32)));
     return emit.loop(first, end, 1, zeros, [&](Value row, ValueRange carried) {
       Value line = emit.address(start, f32, emit.mul(row, count));
@@ -26,10 +26,12 @@ static void emitColumns(Kernel &kernel, const Leaves &leaves, Value from, Value 
       }
       return next;
     });
+  };
+  emitTree(emit, leaves, emit.integer(0), leaves.count, stack, panel.vectors, leaf, [&](ValueRange root) {
+    Value place = emit.address(to, f32, column);
+    for (auto [vector, sum] : llvm::enumerate(root))
+      emit.storeLanes(sum, emit.address(place, f32, vector * lanes), maskOf(vector));
   });
-  Value place = emit.address(to, f32, column);
-  for (auto [vector, sum] : llvm::enumerate(sums))
-    emit.storeLanes(sum, emit.address(place, f32, vector * lanes), maskOf(vector));
 }
 
 LogicalResult mtc::emitReduce(Kernel &kernel) {

@@ -30,8 +30,8 @@ static Value hasBit(Emitter &emit, Value value, Value bit) {
   return arith::TruncIOp::create(emit, emit.getI1Type(), shifted);
 }
 
-Emitter::Values mtc::emitTree(Emitter &emit, const Leaves &leaves, Value stack, int64_t vectors,
-                              llvm::function_ref<Emitter::Values(Value, Value)> leaf) {
+void mtc::emitTree(Emitter &emit, const Leaves &leaves, Value first, Value all, Value stack, int64_t vectors,
+                   llvm::function_ref<Emitter::Values(Value, Value)> leaf, llvm::function_ref<void(ValueRange)> finish) {
   Type f32 = emit.getF32Type();
   auto levelAt = [&](Value level) { return emit.address(stack, f32, emit.mul(level, vectors * lanes)); };
   auto add = [&](Value level, ValueRange sums) {
@@ -46,9 +46,10 @@ Emitter::Values mtc::emitTree(Emitter &emit, const Leaves &leaves, Value stack, 
   Emitter::Values zeros(vectors, emit.zeros(emit.vectorOf(f32)));
   Emitter::Values last = emit.loop(emit.integer(0), leaves.count, 1, zeros, [&](Value index, ValueRange) {
     Emitter::Values sums = leaf(emit.mul(index, leaves.size), rowsEnd(emit, leaves, index));
-    Value level = trailingZeros(emit, emit.add(index, 1));
+    Value done = emit.add(emit.add(first, index), 1);
+    Value level = trailingZeros(emit, done);
     sums = emit.loop(emit.integer(0), level, 1, sums, [&](Value low, ValueRange carried) { return add(low, carried); });
-    emit.when(emit.less(emit.add(index, 1), leaves.count), [&] {
+    emit.when(emit.less(done, all), [&] {
       Value place = levelAt(level);
       for (auto [vector, sum] : llvm::enumerate(sums))
         emit.storeLanes(sum, emit.address(place, f32, vector * lanes));
@@ -56,17 +57,17 @@ Emitter::Values mtc::emitTree(Emitter &emit, const Leaves &leaves, Value stack, 
     return sums;
   });
   // What is left on the stack, from the last node down.
-  Value first = emit.add(trailingZeros(emit, emit.most(leaves.count, emit.integer(1))), 1);
-  return emit.loop(first, emit.integer(leaves.levels), 1, last, [&](Value level, ValueRange carried) {
-    Value present = hasBit(emit, leaves.count, level);
-    auto choice = scf::IfOp::create(
-        emit, present, [&](OpBuilder &builder, Location) {
-          OpBuilder::InsertionGuard guard(emit);
-          emit.setInsertionPoint(builder.getInsertionBlock(), builder.getInsertionPoint());
-          scf::YieldOp::create(emit, add(level, carried));
-        },
-        [&](OpBuilder &builder, Location location) { scf::YieldOp::create(builder, location, carried); });
-    return Emitter::Values(choice.getResults());
+  emit.when(emit.equal(emit.add(first, leaves.count), all), [&] {
+    Value low = emit.add(trailingZeros(emit, emit.most(all, emit.integer(1))), 1);
+    finish(emit.loop(low, emit.integer(leaves.levels), 1, last, [&](Value level, ValueRange carried) {
+      auto choice = scf::IfOp::create(emit, TypeRange(carried), hasBit(emit, all, level), /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(emit);
+      emit.setInsertionPointToEnd(choice.thenBlock());
+      scf::YieldOp::create(emit, add(level, carried));
+      emit.setInsertionPointToEnd(choice.elseBlock());
+      scf::YieldOp::create(emit, carried);
+      return Emitter::Values(choice.getResults());
+    }));
   });
 }
 

@@ -18,8 +18,11 @@ struct Leaves {
 Leaves leavesOf(Kernel &kernel);
 
 // Sums in registers: `leaf(from, to)` gives a leaf's sums over rows [from, to). The stack has `levels` times as many vectors.
-Emitter::Values emitTree(Emitter &emit, const Leaves &leaves, mlir::Value stack, int64_t vectors,
-                         llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> leaf);
+// The tree may come in parts: `leaves` are then those of this part, with rows counted from its first, `first` the leaves before it, `all` the
+// leaves of the whole tree; the stack lasts from part to part, and the root is what the last part's `finish` is given.
+void emitTree(Emitter &emit, const Leaves &leaves, mlir::Value first, mlir::Value all, mlir::Value stack, int64_t vectors,
+              llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> leaf,
+              llvm::function_ref<void(mlir::ValueRange root)> finish);
 
 // Sums in memory: `leaf(from, to)` writes them, then `combine(level)` is to put stack[level] + sums into sums, `push(level)` to
 // copy sums to stack[level]. The root is left in sums.
