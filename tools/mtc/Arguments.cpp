@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cctype>
 #include <iostream>
 
 static const char *const exitCodes = R"(Exit codes:
@@ -108,7 +109,12 @@ bool parseArguments(int argc, char **argv, Arguments &arguments, int &exitCode) 
     exitCode = app.exit(success);
     return false;
   } catch (const CLI::ParseError &error) {
-    std::cerr << "error: " << error.what() << "\n"
+    std::string message = error.what();
+    if (message.size() > 1 && std::islower(message[1]))
+      message[0] = static_cast<char>(std::tolower(message[0]));
+    else if (message.starts_with("A "))
+      message[0] = 'a';
+    std::cerr << "error: " << message << "\n"
               << "see mtc " << (app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ") << "--help\n";
     exitCode = MT_USAGE;
     return false;
