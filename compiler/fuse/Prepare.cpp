@@ -82,11 +82,16 @@ static void makeUnconditional(mt::AssignOp op) {
 }
 
 // A reported scalar needs a place, which cheap values lack.
-static void placeReported(mt::ResultOp op) {
+static void placeReported(mt::ResultOp op, llvm::DenseMap<Value, Value> &placed) {
   OpBuilder builder(op);
-  for (OpOperand &operand : op->getOpOperands())
-    if (Groups::isCheap(operand.get()))
-      operand.set(mt::ReshapeOp::create(builder, op.getLoc(), operand.get().getType(), operand.get()));
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!Groups::isCheap(operand.get()))
+      continue;
+    Value &place = placed[operand.get()];
+    if (!place)
+      place = mt::ReshapeOp::create(builder, op.getLoc(), operand.get().getType(), operand.get());
+    operand.set(place);
+  }
 }
 
 void prepareForFusion(mt::ProgramOp program) {
@@ -101,8 +106,9 @@ void prepareForFusion(mt::ProgramOp program) {
       removeTransposes(matmul, known);
     bypassBroadcasts(&op);
   }
+  llvm::DenseMap<Value, Value> placed;
   for (auto op : llvm::make_early_inc_range(body.getOps<mt::ResultOp>()))
-    placeReported(op);
+    placeReported(op, placed);
   // Producers stand before users, so one walk from the end removes all that became unused.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isa<mt::CostOpInterface>(op) && op.use_empty())

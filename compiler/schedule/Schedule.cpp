@@ -43,10 +43,10 @@ LogicalResult assignLevels(Graph &graph, std::vector<unsigned> &order) {
   return success(order.size() == graph.nodes.size());
 }
 
-// Reads nothing that a later start would keep alive.
+// Reads nothing worth mentioning that a later start would keep alive.
 bool readsOnlyLasting(mt::KernelOp kernel) {
   return llvm::all_of(kernel.getOperands(), [](Value operand) {
-    return isa_and_nonnull<mt::ReadOp, mt::ConstantOp, mt::InputOp, mt::TargetOp, mt::SampleWeightOp>(operand.getDefiningOp());
+    return cast<RankedTensorType>(operand.getType()).getRank() == 0 || isa_and_nonnull<mt::ReadOp, mt::ConstantOp, mt::InputOp, mt::TargetOp, mt::SampleWeightOp>(operand.getDefiningOp());
   });
 }
 
