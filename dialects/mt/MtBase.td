@@ -47,7 +47,7 @@ class Mt_I32Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32
   let genSpecializedAttr = 0;
 }
 class Mt_EnumAttr<EnumInfo info, string mnemonic> : EnumAttr<Mt_Dialect, info, mnemonic> {
-  let assemblyFormat = "`` $value"; // an op prints the space before it
+  let assemblyFormat = "$value"; // its space keeps `#mt<kernel_kind map>` readable for the parser
 }
 
 def Mt_InitKind : Mt_I32Enum<"InitKind", "how a variable starts", [

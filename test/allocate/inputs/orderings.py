@@ -18,7 +18,7 @@ for number, line in enumerate(lines):
         removed += 1
         plan = "\n".join(lines[:number] + [text] + lines[number + 1:])
         run = subprocess.run(["mt-opt", "-", "--plan-check"], input=plan, capture_output=True, text=True)
-        if run.returncode == 0 or "expected" not in run.stderr:
+        if run.returncode == 0 or not re.search("expected (a barrier|bytes)", run.stderr):
             missed.append((number + 1, line.strip(), run.stderr))
 for miss in missed:
     print("not caught:", *miss)
