@@ -2,6 +2,9 @@
 // RUN: mt-opt %source/test/allocate/inputs/train_step.mlir --mt-fuse | FileCheck %s
 // RUN: mt-opt %s --mt-fuse | FileCheck %s --check-prefix=MORE
 
+// A transposed weight is a kernel of its own, so that matmuls have no transposes.
+// CHECK: mt.kernel "transpose_w2" transpose
+
 // Bias and activation are the matmul's epilogue.
 // CHECK: %[[H:.*]] = mt.kernel "matmul_w" matmul
 // CHECK-NEXT: mt.matmul
@@ -9,13 +12,6 @@
 // CHECK-NEXT: mt.relu
 // CHECK-NEXT: mt.yield
 
-// The scalars that no all-reduce feeds are one kernel, the batch size reported as a weight among them.
-// CHECK: mt.kernel "whole" whole
-// CHECK: mt.batch_size
-// CHECK: mt.yield {{.*}} : tensor<f32>, tensor<f32>
-
-// A transposed weight is a kernel of its own, so that matmuls have no transposes.
-// CHECK: mt.kernel "transpose_w2" transpose
 // CHECK: mt.kernel "matmul_w2" matmul
 // CHECK-NOT: transpose_b
 
@@ -25,6 +21,12 @@
 // CHECK: mt.compare gt
 // CHECK: mt.select
 // CHECK: mt.kernel "reduce" reduce ({{.*}}) -> (tensor<f32>, tensor<4xf32>)
+// CHECK: mt.kernel "whole" whole
+
+// The scalars that no all-reduce feeds are one kernel, the batch size reported as a weight among them.
+// CHECK: mt.kernel "whole" whole
+// CHECK: mt.batch_size
+// CHECK: mt.yield {{.*}} : tensor<f32>, tensor<f32>
 
 // The update of a variable and its slot is one map kernel.
 // CHECK: mt.kernel "update" map {{.*}} -> (tensor<8x4xf32>, tensor<8x4xf32>)
