@@ -17,7 +17,8 @@ LogicalResult checkImport(ModuleOp module) {
     if (!next)
       return op.emitError("expected only an mt.model at the top, found '") << op.getName() << "'";
     if (model)
-      return next.emitError("expected one mt.model in a file, found a second").attachNote(model.getLoc()) << "the first is here";
+      return next.emitError("expected one mt.model in a file, found a second").attachNote(model.getLoc())
+             << "the first is here";
     model = next;
   }
   if (!model)
@@ -51,11 +52,13 @@ static bool isPrimitive(Operation &op) { return isa<mt::CostOpInterface>(op) && 
 LogicalResult checkDifferentiate(ModuleOp module) {
   if (failed(checkTop(module, "differentiate", [](Operation &op) { return isa<mt::DeclareOp, mt::ProgramOp>(op); })))
     return failure();
-  return checkBodies<mt::ProgramOp>(module, "differentiate", [](Operation &op) { return isSignature(op) || isPrimitive(op); });
+  return checkBodies<mt::ProgramOp>(module, "differentiate",
+                                    [](Operation &op) { return isSignature(op) || isPrimitive(op); });
 }
 
 LogicalResult checkShard(ModuleOp module) {
-  if (failed(checkTop(module, "shard", [](Operation &op) { return isa<mt::DeclareOp, mt::ProgramOp, shard::GridOp>(op); })))
+  if (failed(checkTop(module, "shard",
+                      [](Operation &op) { return isa<mt::DeclareOp, mt::ProgramOp, shard::GridOp>(op); })))
     return failure();
   if (failed(checkBodies<mt::ProgramOp>(module, "shard", [](Operation &op) {
         return isSignature(op) || isPrimitive(op) || isa<shard::AllReduceOp>(op);
@@ -71,7 +74,8 @@ LogicalResult checkFuse(ModuleOp module) {
     return failure();
   for (auto program : module.getOps<mt::ProgramOp>())
     for (auto assign : program.getBody().front().getOps<mt::AssignOp>())
-      if (auto kernel = assign.getValue().getDefiningOp<mt::KernelOp>(); !kernel || kernel.getKind() != mt::KernelKind::map)
+      if (auto kernel = assign.getValue().getDefiningOp<mt::KernelOp>();
+          !kernel || kernel.getKind() != mt::KernelKind::map)
         return assign.emitOpError("expected a map kernel's result after fuse, found another value");
   return success();
 }
@@ -87,7 +91,8 @@ LogicalResult checkSchedule(ModuleOp module) {
 }
 
 LogicalResult checkAllocate(ModuleOp module) {
-  if (failed(checkTop(module, "allocate", [](Operation &op) { return isa<plan::VariableOp, plan::KernelOp, plan::ProgramOp>(op); })))
+  if (failed(checkTop(module, "allocate",
+                      [](Operation &op) { return isa<plan::VariableOp, plan::KernelOp, plan::ProgramOp>(op); })))
     return failure();
   return checkBodies<plan::ProgramOp>(module, "allocate", [](Operation &op) {
     return isa<plan::SignatureOp, plan::BufferOp, plan::LaunchOp, plan::AllReduceOp, plan::ResultOp>(op);

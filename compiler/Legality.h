@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What IR each stage may leave behind. Each check emits an error at the first op that should be gone, or should be there.
+// What IR each stage may leave behind. Each check emits an error at the first op that should be gone, or should be
+// there.
 #ifndef COMPILER_LEGALITY_H
 #define COMPILER_LEGALITY_H
 

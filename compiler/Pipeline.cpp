@@ -44,15 +44,19 @@ LogicalResult checkNothing(ModuleOp) { return success(); }
 constexpr Stage table[] = {
     {"import", "read the file: one mt.model", buildNothing, checkImport},
     // One mt.model, as the user wrote it.
-    {"differentiate", "backward pass, optimizer, losses and metrics: declarations and four programs", buildDifferentiate, checkDifferentiate},
+    {"differentiate", "backward pass, optimizer, losses and metrics: declarations and four programs",
+     buildDifferentiate, checkDifferentiate},
     // Pure programs of primitive ops over the global batch; variables are read and assigned by name.
     {"shard", "one replica's view: an all-reduce after each sum over the batch, in buckets", buildShard, checkShard},
-    // `?` is a replica's rows. Each sum over the batch has exactly one all-reduce, each all-reduce a bucket, buckets one order.
+    // `?` is a replica's rows. Each sum over the batch has exactly one all-reduce, each all-reduce a bucket, buckets
+    // one order.
     {"fuse", "group computations into kernels", buildFuse, checkFuse},
-    // Every computation is inside an mt.kernel that keeps the contract of its kind. Assigned values are map kernels' results.
+    // Every computation is inside an mt.kernel that keeps the contract of its kind. Assigned values are map kernels'
+    // results.
     {"schedule", "order kernels and all-reduces, and what each waits for", buildSchedule, checkSchedule},
     // Program order is the order of execution; `mt.wait` and all-reduces order every pair of kernels that must be.
-    {"allocate", "give every value a place: in-place updates, one arena layout for each number of leaves", buildAllocate, checkAllocate},
+    {"allocate", "give every value a place: in-place updates, one arena layout for each number of leaves",
+     buildAllocate, checkAllocate},
     // Only the plan dialect is left. Any two conflicting accesses to a byte are ordered, in every layout (plan-check).
     {"codegen", "machine code of every kernel for each target", buildCodegen, checkCodegen},
     // Every kernel has a grid, and code for every target.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-allocate: gives every value a place and turns programs into plans: kernels outlined, equal ones once; map launches of one
-// kernel merged; one arena layout for each number of leaves that a device can hold.
+// mt-allocate: gives every value a place and turns programs into plans: kernels outlined, equal ones once; map launches
+// of one kernel merged; one arena layout for each number of leaves that a device can hold.
 #include "compiler/Passes.h"
 #include "compiler/allocate/Budget.h"
 #include "compiler/allocate/Kernels.h"
@@ -37,13 +37,14 @@ private:
 // Writes one plan.program.
 class ProgramWriter {
 public:
-  ProgramWriter(mt::ProgramOp source, KernelTable &kernels, ConstantTable &constants, const std::vector<PlanStep> &steps, Places &places,
-                OpBuilder builder)
+  ProgramWriter(mt::ProgramOp source, KernelTable &kernels, ConstantTable &constants,
+                const std::vector<PlanStep> &steps, Places &places, OpBuilder builder)
       : source(source), kernels(kernels), constants(constants), steps(steps), places(places), builder(builder) {}
 
   void write() {
     Location location = source.getLoc();
-    auto program = plan::ProgramOp::create(builder, location, source.getSymName(), places.arenaBytes, places.boundBytes, places.sharedBytes);
+    auto program = plan::ProgramOp::create(builder, location, source.getSymName(), places.arenaBytes, places.boundBytes,
+                                           places.sharedBytes);
     Block *body = builder.createBlock(&program.getBody());
     builder.setInsertionPointToEnd(body);
     writeSignature();
@@ -82,14 +83,16 @@ private:
       if (role.empty())
         continue;
       Type type = isa<mt::OutputOp>(op) ? op.getOperand(0).getType() : op.getResult(0).getType();
-      plan::SignatureOp::create(builder, op.getLoc(), op.getAttrOfType<StringAttr>("name"), builder.getStringAttr(role), TypeAttr::get(type));
+      plan::SignatureOp::create(builder, op.getLoc(), op.getAttrOfType<StringAttr>("name"), builder.getStringAttr(role),
+                                TypeAttr::get(type));
     }
   }
 
   Value buffer(Value value) {
     const ValuePlace &place = places.places.find(value)->second;
     // One buffer a variable or signature entry; elsewhere one a value.
-    Value &result = place.ref.empty() ? byValue[value] : byName[(place.space == Space::variable ? "v" : "s") + place.ref];
+    Value &result =
+        place.ref.empty() ? byValue[value] : byName[(place.space == Space::variable ? "v" : "s") + place.ref];
     if (result)
       return result;
     SmallVector<int64_t> offsets;
@@ -104,8 +107,8 @@ private:
     auto type = plan::BufferType::get(builder.getContext(), cast<RankedTensorType>(value.getType()));
     StringAttr ref = place.ref.empty() ? StringAttr() : builder.getStringAttr(place.ref);
     return result = plan::BufferOp::create(builder, value.getLoc(), type, builder.getStringAttr(place.name),
-                                           plan::SpaceAttr::get(builder.getContext(), place.space), builder.getDenseI64ArrayAttr(offsets), ref,
-                                           constant);
+                                           plan::SpaceAttr::get(builder.getContext(), place.space),
+                                           builder.getDenseI64ArrayAttr(offsets), ref, constant);
   }
 
   void writeLaunch(const PlanStep &step) {
@@ -122,7 +125,8 @@ private:
     mt::KernelOp first = step.segments.front();
     FlatSymbolRefAttr symbol = kernels.outline(first, step.key);
     plan::LaunchOp::create(builder, first.getLoc(), symbol, reads, writes, builder.getDenseI64ArrayAttr(counts),
-                           plan::WaitAttr::get(builder.getContext(), step.wait), step.share ? builder.getUnitAttr() : UnitAttr());
+                           plan::WaitAttr::get(builder.getContext(), step.wait),
+                           step.share ? builder.getUnitAttr() : UnitAttr());
   }
 
   void writeReduce(const PlanStep &step, int64_t order, int64_t bytes) {
@@ -135,7 +139,8 @@ private:
       roots.push_back(buffer(reduce.getInput()));
       results.push_back(buffer(reduce.getResult()));
     }
-    plan::AllReduceOp::create(builder, reduces.front().getLoc(), builder.getI64IntegerAttr(order), roots, results, builder.getI64IntegerAttr(bytes));
+    plan::AllReduceOp::create(builder, reduces.front().getLoc(), builder.getI64IntegerAttr(order), roots, results,
+                              builder.getI64IntegerAttr(bytes));
   }
 
   mt::ProgramOp source;
@@ -156,8 +161,8 @@ int64_t writeVariables(ModuleOp module) {
     Type type = declare.getType();
     int64_t bytes = bytesOfType(type);
     auto kind = mt::VariableKindAttr::get(module.getContext(), declare.getKind());
-    plan::VariableOp::create(builder, declare.getLoc(), declare.getNameAttr(), kind, TypeAttr::get(type), builder.getI64IntegerAttr(end),
-                             builder.getI64IntegerAttr(bytes));
+    plan::VariableOp::create(builder, declare.getLoc(), declare.getNameAttr(), kind, TypeAttr::get(type),
+                             builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(bytes));
     end += alignPlace(bytes);
     declare.erase();
   }
@@ -169,7 +174,8 @@ struct Allocate : impl::AllocateBase<Allocate> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto replicas = module->getAttrOfType<IntegerAttr>("mt.replicas"), leafRows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows");
+    auto replicas = module->getAttrOfType<IntegerAttr>("mt.replicas"),
+         leafRows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows");
     if (!replicas || !leafRows) {
       module.emitError("expected `mt.replicas` and `mt.leaf_rows` on the module, found none");
       return signalPassFailure();

@@ -42,7 +42,7 @@ static std::string ranking(const MemoryUse &use, size_t variant) {
   std::string text;
   llvm::raw_string_ostream out(text);
   for (size_t i = 0; i < std::min<size_t>(5, use.largest[variant].size()); ++i)
-    out << (i ? ", " : "") << use.largest[variant][i].second << " " << use.largest[variant][i].first;
+    out << (i ? ", " : "") << "\"" << use.largest[variant][i].second << "\" " << use.largest[variant][i].first;
   return text;
 }
 
@@ -51,19 +51,21 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, int64_t var
     return success();
   size_t variants = uses.front().bytes.size();
   auto hungriest = [&](size_t variant) -> const MemoryUse & {
-    return *std::max_element(uses.begin(), uses.end(), [&](auto &a, auto &b) { return a.bytes[variant] < b.bytes[variant]; });
+    return *std::max_element(uses.begin(), uses.end(),
+                             [&](auto &a, auto &b) { return a.bytes[variant] < b.bytes[variant]; });
   };
   auto needed = [&](size_t variant) { return variableBytes + hungriest(variant).bytes[variant]; };
   size_t variant = variants;
   while (variant > 0 && needed(variant - 1) > limit)
     --variant;
   auto describe = [&](InFlightDiagnostic diagnostic, size_t of) {
-    diagnostic << "; @" << hungriest(of).program << " needs " << needed(of) << " with " << (int64_t(1) << of)
-               << " replicas on a device: variables " << variableBytes << "; largest at the peak: " << ranking(hungriest(of), of);
+    diagnostic << "; @" << hungriest(of).program << " needs " << needed(of) << " bytes with " << (int64_t(1) << of)
+               << (of ? " replicas" : " replica") << " on a device: variables " << variableBytes
+               << "; largest at the peak: " << ranking(hungriest(of), of);
   };
   if (variant == 0) {
-    describe(module.emitError("expected a plan that fits in ") << limit << " bytes a device, found none up to " << (int64_t(1) << (variants - 1))
-                                                               << " devices",
+    describe(module.emitError("expected a plan that fits in ")
+                 << limit << " bytes a device, found none up to " << (int64_t(1) << (variants - 1)) << " devices",
              0);
     return failure();
   }
@@ -71,7 +73,9 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, int64_t var
   int64_t devices = int64_t(1) << (variants - variant);
   module->setAttr("mt.min_devices", IntegerAttr::get(IntegerType::get(module.getContext(), 64), devices));
   if (devices > 1)
-    describe(module.emitWarning("expected one device to fit in ") << limit << " bytes, found that it takes " << devices << " devices", variants - 1);
+    describe(module.emitWarning("expected one device to fit in ")
+                 << limit << " bytes, found that it takes " << devices << " devices",
+             variants - 1);
   return success();
 }
 

@@ -90,7 +90,9 @@ static Costs costsOf(Block &body, KernelKind kind) {
       bool rows = llvm::any_of(op.getOperandTypes(), mt::isSplit) || llvm::any_of(op.getResultTypes(), mt::isSplit);
       (rows ? costs.flopsPerRow : costs.flopsFixed) += cost.getFlops();
     }
-  auto add = [&](Value value) { (mt::isSplit(value.getType()) ? costs.bytesPerRow : costs.bytesFixed) += bytesOf(value); };
+  auto add = [&](Value value) {
+    (mt::isSplit(value.getType()) ? costs.bytesPerRow : costs.bytesFixed) += bytesOf(value);
+  };
   llvm::for_each(body.getArguments(), add);
   llvm::for_each(body.getTerminator()->getOperands(), add);
   return costs;

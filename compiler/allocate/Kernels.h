@@ -13,7 +13,8 @@
 
 namespace mtc {
 
-// What a kernel computes, as text: equal for kernels that can share code. Of map kernels' types only "scalar or element" counts.
+// What a kernel computes, as text: equal for kernels that can share code. Of map kernels' types only "scalar or
+// element" counts.
 std::string kernelKey(mlir::mt::KernelOp kernel);
 
 class KernelTable {
@@ -24,7 +25,8 @@ public:
   mlir::FlatSymbolRefAttr outline(mlir::mt::KernelOp kernel, llvm::StringRef key);
 
 private:
-  mlir::plan::KernelOp create(mlir::Location location, llvm::StringRef name, mlir::mt::KernelKind kind, mlir::Region &body);
+  mlir::plan::KernelOp create(mlir::Location location, llvm::StringRef name, mlir::mt::KernelKind kind,
+                              mlir::Region &body);
 
   mlir::ModuleOp module;
   mlir::OpBuilder builder;

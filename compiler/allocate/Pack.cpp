@@ -23,7 +23,8 @@ int64_t livenessBound(std::span<const Tenant> tenants) {
 
 static bool meet(const Tenant &a, const Tenant &b) { return a.first <= b.last && b.first <= a.last; }
 
-// The offset of the tightest gap that holds `bytes` between `taken` (offset, end), sorted; above all of them if none does.
+// The offset of the tightest gap that holds `bytes` between `taken` (offset, end), sorted; above all of them if none
+// does.
 static int64_t tightestGap(const std::vector<std::pair<int64_t, int64_t>> &taken, int64_t bytes) {
   int64_t best = -1, bestSlack = std::numeric_limits<int64_t>::max(), end = 0;
   for (auto [begin, next] : taken) {

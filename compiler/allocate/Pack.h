@@ -27,8 +27,8 @@ struct Packing {
 // The most bytes alive in one phase: no packing can need less.
 int64_t livenessBound(std::span<const Tenant> tenants);
 
-// Best fit: the largest tenant first, each into the tightest gap between tenants that live at the same time; other orders are
-// tried where this one misses the bound, and the best is taken. Tenants alive in one phase never overlap.
+// Best fit: the largest tenant first, each into the tightest gap between tenants that live at the same time; other
+// orders are tried where this one misses the bound, and the best is taken. Tenants alive in one phase never overlap.
 Packing packTenants(std::span<const Tenant> tenants);
 
 } // namespace mtc

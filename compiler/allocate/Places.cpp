@@ -19,7 +19,8 @@ static bool isRoot(Value value) {
   return llvm::any_of(value.getUsers(), [](Operation *user) { return isa<shard::AllReduceOp>(user); });
 }
 
-Places::Places(mt::ProgramOp program, const std::vector<PlanStep> &steps) : body(&program.getBody().front()), steps(steps) {
+Places::Places(mt::ProgramOp program, const std::vector<PlanStep> &steps)
+    : body(&program.getBody().front()), steps(steps) {
   if (!steps.empty()) {
     lastPhase = steps.back().phase;
     lastRendezvous = steps.back().rendezvous;
@@ -81,12 +82,14 @@ void Places::placeGiven() {
   }
 }
 
-// Roots side by side in the arena, the largest first; results in the same order in the shared block. With one device the results
-// are the roots, so these live until the last reader of a result.
+// Roots side by side in the arena, the largest first; results in the same order in the shared block. With one device
+// the results are the roots, so these live until the last reader of a result.
 void Places::placeBucket(size_t index) {
   const PlanStep &step = steps[index];
   Range roots, results;
-  roots.name = "roots" + std::to_string(ranges.size());
+  std::string bucket = "all-reduce " + std::to_string(bucketCount++);
+  roots.name = "roots of " + bucket;
+  results.name = "results of " + bucket;
   roots.first = roots.last = step.phase;
   std::vector<shard::AllReduceOp> bySize = step.reduces;
   llvm::stable_sort(bySize, [](shard::AllReduceOp a, shard::AllReduceOp b) {
@@ -129,9 +132,10 @@ bool Places::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResul
   for (OpOperand &operand : kernel->getOpOperands()) {
     auto found = places.find(operand.get());
     const Life &life = lives[operand.get()];
-    if (found == places.end() || found->second.range < 0 || isRoot(operand.get()) || operand.get().getDefiningOp<shard::AllReduceOp>() ||
-        life.phase != step.phase || life.lastStep != &step || !mayOverwrite(kernel, operand.getOperandNumber()) ||
-        llvm::count(kernel->getOperands(), operand.get()) != 1 || step.segments.size() != 1)
+    if (found == places.end() || found->second.range < 0 || isRoot(operand.get()) ||
+        operand.get().getDefiningOp<shard::AllReduceOp>() || life.phase != step.phase || life.lastStep != &step ||
+        !mayOverwrite(kernel, operand.getOperandNumber()) || llvm::count(kernel->getOperands(), operand.get()) != 1 ||
+        step.segments.size() != 1)
       continue;
     Range &range = ranges[found->second.range];
     if (range.shared != step.share || (step.share && lives[operand.get()].rendezvous != step.rendezvous))
@@ -157,7 +161,8 @@ void Places::placeResults(const PlanStep &step, mt::KernelOp kernel) {
     (mt::isSplit(result.getType()) ? range.rowBytes : range.fixedBytes) = bytesOfType(result.getType());
     range.first = step.share ? step.rendezvous : step.phase;
     range.last = step.share ? lives[result].rendezvous : lives[result].phase;
-    places[result] = {step.share ? Space::shared : Space::arena, range.name, "", static_cast<int64_t>(ranges.size()), 0};
+    places[result] = {step.share ? Space::shared : Space::arena, range.name, "", static_cast<int64_t>(ranges.size()),
+                      0};
     ranges.push_back(std::move(range));
   }
 }
@@ -197,10 +202,10 @@ LogicalResult Places::checkSizes(Location location, int64_t rows) {
   int64_t total = 0;
   for (const Range &range : ranges) {
     int64_t bytes = 0;
-    if (llvm::MulOverflow(range.rowBytes, rows, bytes) || llvm::AddOverflow(bytes, range.fixedBytes, bytes) || bytes > limit ||
-        (total += alignPlace(bytes)) > limit)
-      return emitError(location, "expected at most ") << limit << " bytes of temporary values, found more at " << range.name << ", with " << rows
-                                                      << " rows";
+    if (llvm::MulOverflow(range.rowBytes, rows, bytes) || llvm::AddOverflow(bytes, range.fixedBytes, bytes) ||
+        bytes > limit || (total += alignPlace(bytes)) > limit)
+      return emitError(location, "expected at most ")
+             << limit << " bytes of temporary values, found more at " << range.name << ", with " << rows << " rows";
   }
   return success();
 }

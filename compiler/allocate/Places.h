@@ -10,7 +10,8 @@
 
 namespace mtc {
 
-// A range of the arena or of the shared block that one or more values use: one after the other in place, or as parts of a bucket.
+// A range of the arena or of the shared block that one or more values use: one after the other in place, or as parts of
+// a bucket.
 struct Range {
   std::string name;
   bool shared = false;
@@ -22,29 +23,29 @@ struct Range {
 struct ValuePlace {
   mlir::plan::Space space = mlir::plan::Space::arena;
   std::string name;
-  std::string ref;     // variable, signature: its name
-  int64_t range = -1;  // arena, shared: index into ranges
-  int64_t offset = 0;  // bytes from the range's start
+  std::string ref;    // variable, signature: its name
+  int64_t range = -1; // arena, shared: index into ranges
+  int64_t offset = 0; // bytes from the range's start
 };
 
 class Places {
 public:
   Places(mlir::mt::ProgramOp program, const std::vector<PlanStep> &steps);
 
-  // Gives every range its offsets, for devices of 1, 2, 4 ... `replicas` leaves of `leafRows` rows. An error at `location` where a
-  // range or the arena would pass 2^46 bytes.
+  // Gives every range its offsets, for devices of 1, 2, 4 ... `replicas` leaves of `leafRows` rows. An error at
+  // `location` where a range or the arena would pass 2^46 bytes.
   llvm::LogicalResult assignOffsets(mlir::Location location, int64_t replicas, int64_t leafRows);
 
   std::vector<Range> ranges;
   llvm::MapVector<mlir::Value, ValuePlace> places;
-  std::vector<int64_t> bucketBytes; // one a step; 0 for launches
+  std::vector<int64_t> bucketBytes;            // one a step; 0 for launches
   std::vector<int64_t> arenaBytes, boundBytes; // one a variant
   int64_t sharedBytes = 0;
 
 private:
   struct Life {
-    int64_t phase = 0, rendezvous = 0;         // of the last reader
-    const PlanStep *lastStep = nullptr;        // the only reader in that phase, if there is one
+    int64_t phase = 0, rendezvous = 0;  // of the last reader
+    const PlanStep *lastStep = nullptr; // the only reader in that phase, if there is one
   };
   void computeLives();
   void placeGiven();
@@ -57,7 +58,7 @@ private:
 
   mlir::Block *body;
   const std::vector<PlanStep> &steps;
-  int64_t lastPhase = 0, lastRendezvous = 0, bucketEnd = 0;
+  int64_t lastPhase = 0, lastRendezvous = 0, bucketEnd = 0, bucketCount = 0;
   llvm::DenseMap<mlir::Value, Life> lives;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan-check: proves that any two conflicting accesses to a byte are ordered, for every number of leaves that a device can hold. It
-// shares no code with the passes that it checks; PlanCheck.h states the model.
+// plan-check: proves that any two conflicting accesses to a byte are ordered, for every number of leaves that a device
+// can hold. It shares no code with the passes that it checks; PlanCheck.h states the model.
 #include "compiler/allocate/PlanCheck.h"
 #include "compiler/Passes.h"
 #include "dialects/mt/MtDialect.h"
@@ -50,7 +50,8 @@ static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTa
     if (!write.write)
       continue;
     if (write.byAll && !launch.getShare())
-      return launch.emitOpError("expected `share` on a launch that writes ") << describe(write.bytes) << ", found none at " << describe(step, index);
+      return launch.emitOpError("expected `share` on a launch that writes ")
+             << describe(write.bytes) << ", found none at " << describe(step, index);
     for (const Access &other : step.accesses) {
       if (&other == &write || !other.bytes.overlaps(write.bytes))
         continue;
@@ -64,7 +65,8 @@ static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTa
   if (launch.getShare() && !alone)
     for (const Access &access : step.accesses)
       if (access.bytes.memory == "arena" || StringRef(access.bytes.memory).starts_with("signature"))
-        return launch.emitOpError("expected only memory that devices share in a launch with `share`, found ") << describe(access.bytes);
+        return launch.emitOpError("expected only memory that devices share in a launch with `share`, found ")
+               << describe(access.bytes);
   return success();
 }
 
@@ -86,8 +88,8 @@ LogicalResult checkOrder(ArrayRef<CheckedStep> steps, SymbolTable &symbols, bool
           if (!all && earlier < deviceBarrier)
             continue;
           return step.op->emitOpError("expected a barrier of ")
-                 << (all ? "all devices" : "the device") << " between " << describe(steps[earlier], earlier) << " and " << describe(step, index)
-                 << ", which both use " << describe(b.bytes) << ", found none";
+                 << (all ? "all devices" : "the device") << " between " << describe(steps[earlier], earlier) << " and "
+                 << describe(step, index) << ", which both use " << describe(b.bytes) << ", found none";
         }
   }
   return success();
@@ -147,7 +149,8 @@ LogicalResult checkValues(ArrayRef<CheckedStep> steps, bool alone) {
 }
 
 // Reported scalars are read when the program is done.
-static void addReports(plan::ProgramOp program, std::vector<CheckedStep> &steps, std::vector<CheckedStep> &withReports) {
+static void addReports(plan::ProgramOp program, std::vector<CheckedStep> &steps,
+                       std::vector<CheckedStep> &withReports) {
   withReports = steps;
   for (auto result : program.getBody().front().getOps<plan::ResultOp>())
     for (Value value : {result.getValue(), result.getWeight()})
@@ -183,7 +186,8 @@ private:
     for (auto [index, step] : llvm::enumerate(steps))
       for (const Access &access : step.accesses)
         if (access.bytes.memory == "arena" && access.bytes.end > program.getVariantArena()[variant])
-          return step.op->emitOpError("expected an arena of ") << access.bytes.end << " bytes, found " << program.getVariantArena()[variant];
+          return step.op->emitOpError("expected an arena of ")
+                 << access.bytes.end << " bytes, found " << program.getVariantArena()[variant];
     addReports(program, steps, withReports);
     return success(succeeded(checkOrder(steps, symbols, alone)) && succeeded(checkValues(withReports, alone)));
   }

@@ -15,7 +15,8 @@ struct Bucket {
 
 class Modeller {
 public:
-  Modeller(plan::ProgramOp program, size_t variant, int64_t rows, bool alone) : variant(variant), rows(rows), alone(alone) {
+  Modeller(plan::ProgramOp program, size_t variant, int64_t rows, bool alone)
+      : variant(variant), rows(rows), alone(alone) {
     for (auto reduce : program.getBody().front().getOps<plan::AllReduceOp>())
       buckets.push_back(bucketOf(reduce));
   }

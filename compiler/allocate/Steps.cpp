@@ -12,7 +12,9 @@ static plan::Wait waitOf(mt::KernelOp kernel) {
   return wait.value_or(plan::Wait::all);
 }
 
-static bool sameBucket(Operation *a, Operation *b) { return a->getAttr("mt.bucket") && a->getAttr("mt.bucket") == b->getAttr("mt.bucket"); }
+static bool sameBucket(Operation *a, Operation *b) {
+  return a->getAttr("mt.bucket") && a->getAttr("mt.bucket") == b->getAttr("mt.bucket");
+}
 
 namespace {
 struct StepList {

@@ -58,8 +58,8 @@ static bool isMap(Operation *op) {
 }
 
 static bool staysBetweenKernels(Operation *op) {
-  return isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp, mt::AssignOp, mt::ResultOp, mt::OutputOp, mt::ConstantOp,
-             shard::AllReduceOp>(op);
+  return isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp, mt::AssignOp, mt::ResultOp, mt::OutputOp,
+             mt::ConstantOp, shard::AllReduceOp>(op);
 }
 
 static FailureOr<std::optional<KernelKind>> kindOf(Operation *op) {
@@ -80,7 +80,8 @@ static FailureOr<std::optional<KernelKind>> kindOf(Operation *op) {
   if (isa<mt::ReduceOp>(op) && splitOperand)
     return std::optional(KernelKind::reduce);
   if (splitOperand)
-    return op->emitOpError("expected a result with a batch axis or a sum over it, found ") << op->getResult(0).getType();
+    return op->emitOpError("expected a result with a batch axis or a sum over it, found ")
+           << op->getResult(0).getType();
   if (isa<mt::TransposeOp>(op) && rank2(0))
     return std::optional(KernelKind::transpose);
   return std::optional(isMap(op) ? KernelKind::map : KernelKind::whole);

@@ -12,10 +12,12 @@ using mt::KernelKind;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-// Operands that an epilogue can read beside the result's element (i, j): its own element, element j of a vector, a scalar.
+// Operands that an epilogue can read beside the result's element (i, j): its own element, element j of a vector, a
+// scalar.
 static bool fitsTile(Value operand, RankedTensorType tile) {
   RankedTensorType type = typeOf(operand);
-  if (Operation *op = operand.getDefiningOp(); Groups::isCheap(operand) && type.getRank() != 0 && !isa<mt::ConstantOp>(op))
+  if (Operation *op = operand.getDefiningOp();
+      Groups::isCheap(operand) && type.getRank() != 0 && !isa<mt::ConstantOp>(op))
     return false;
   return type.getRank() == 0 || type.getShape() == tile.getShape() ||
          (type.getRank() == 1 && !mt::isSplit(type) && type.getDimSize(0) == tile.getDimSize(1));
@@ -33,7 +35,8 @@ void Groups::absorb(unsigned matmul) {
     std::optional<unsigned> unit = unitOf(op);
     if (!unit || *unit == matmul || units[*unit].ops.size() != 1 || !isEpilogueOp(op, tile) || !canMerge(matmul, *unit))
       return std::nullopt;
-    return units[*unit].kind == KernelKind::rows || units[*unit].kind == KernelKind::map || units[*unit].kind == KernelKind::whole
+    return units[*unit].kind == KernelKind::rows || units[*unit].kind == KernelKind::map ||
+                   units[*unit].kind == KernelKind::whole
                ? unit
                : std::nullopt;
   };
@@ -56,7 +59,8 @@ void Groups::absorb(unsigned matmul) {
     merge(matmul, *unit);
 }
 
-// Gives back ops that save no traffic here: their operands are stored anyway, and a rows kernel follows that can do them.
+// Gives back ops that save no traffic here: their operands are stored anyway, and a rows kernel follows that can do
+// them.
 void Groups::release(unsigned matmul) {
   auto outside = [&](Operation *user) { return unitOf(user) != matmul; };
   auto inRows = [&](Operation *user) {

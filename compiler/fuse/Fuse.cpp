@@ -2,11 +2,14 @@
 //
 // mt-fuse: groups computations into kernels, greedily, each rule where it saves the most traffic first.
 //
-//   1. epilogues    element-wise users of a matmul's result, and producers that only they need, join the matmul, where no other
-//                   operand waits for the matmul. What would only be stored a second time goes back to the rows kernel that follows.
+//   1. epilogues    element-wise users of a matmul's result, and producers that only they need, join the matmul, where
+//   no other
+//                   operand waits for the matmul. What would only be stored a second time goes back to the rows kernel
+//                   that follows.
 //   2. rows         per-sample work merges with its producers, users and readers of the same values.
 //   3. reductions   sums over the batch that leave in the same bucket become one kernel.
-//   4. maps         element-wise work on replicated values of one shape merges with its neighbours: one kernel a variable's update.
+//   4. maps         element-wise work on replicated values of one shape merges with its neighbours: one kernel a
+//   variable's update.
 //   5. whole        scalar work between the same two all-reduces becomes one kernel.
 //
 // Constants, iota and scalars made of these are computed by every kernel that needs them. No merge may close a cycle.

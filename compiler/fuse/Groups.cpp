@@ -93,7 +93,9 @@ void Groups::fuseRows() {
 
 void Groups::fuseMaps() {
   mergeNeighbours(KernelKind::map, [&](unsigned a, unsigned b) {
-    auto shape = [&](unsigned unit) { return cast<RankedTensorType>(units[unit].ops.front()->getResult(0).getType()).getShape(); };
+    auto shape = [&](unsigned unit) {
+      return cast<RankedTensorType>(units[unit].ops.front()->getResult(0).getType()).getShape();
+    };
     return shape(a) == shape(b) && !shape(a).empty();
   });
 }
@@ -118,7 +120,8 @@ void Groups::fuseReductions() {
 // Scalars between the same two all-reduces share a kernel, related or not; larger values only with their neighbours.
 void Groups::fuseWhole() {
   auto scalars = [&](unsigned unit) {
-    return llvm::all_of(units[unit].ops, [](Operation *op) { return mt::elementsPerRow(op->getResult(0).getType()) == 1; });
+    return llvm::all_of(units[unit].ops,
+                        [](Operation *op) { return mt::elementsPerRow(op->getResult(0).getType()) == 1; });
   };
   auto sameDepth = [&](unsigned a, unsigned b) { return units[a].reductionDepth == units[b].reductionDepth; };
   mergeNeighbours(KernelKind::whole, sameDepth);
@@ -130,7 +133,9 @@ void Groups::fuseWhole() {
 }
 
 std::vector<const Unit *> Groups::ordered() const {
-  auto later = [&](unsigned a, unsigned b) { return position.at(units[a].ops.front()) > position.at(units[b].ops.front()); };
+  auto later = [&](unsigned a, unsigned b) {
+    return position.at(units[a].ops.front()) > position.at(units[b].ops.front());
+  };
   std::priority_queue<unsigned, std::vector<unsigned>, decltype(later)> ready(later);
   std::vector<unsigned> waiting(units.size(), 0);
   for (unsigned unit = 0; unit < units.size(); ++unit)

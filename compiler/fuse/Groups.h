@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which ops of a program go into one kernel. A unit is a group of computations (a kernel to be) or one op that stays
-// between kernels. The graph of units never gets a cycle: a merge is refused if a path leaves the merged unit and comes back.
+// between kernels. The graph of units never gets a cycle: a merge is refused if a path leaves the merged unit and comes
+// back.
 #pragma once
 
 #include "dialects/mt/MtDialect.h"
@@ -35,14 +36,16 @@ public:
   // Units in an order that respects dependencies and, where those allow, the program's order.
   std::vector<const Unit *> ordered() const;
 
-  // True for values that every kernel computes for itself: scalar and splat constants, iota, the batch size, scalars made of these.
+  // True for values that every kernel computes for itself: scalar and splat constants, iota, the batch size, scalars
+  // made of these.
   static bool isCheap(mlir::Value value);
 
 private:
   std::optional<unsigned> unitOf(mlir::Operation *op) const;
   std::optional<unsigned> producer(mlir::Value value) const;
   llvm::SmallSetVector<unsigned, 8> successors(unsigned unit) const;
-  llvm::SmallSetVector<unsigned, 8> neighbours(unsigned unit) const; // producers, users and units that share a large operand
+  llvm::SmallSetVector<unsigned, 8>
+  neighbours(unsigned unit) const; // producers, users and units that share a large operand
   bool hasIndirectPath(unsigned from, unsigned to) const;
   bool canMerge(unsigned a, unsigned b) const { return a != b && !hasIndirectPath(a, b) && !hasIndirectPath(b, a); }
   void merge(unsigned into, unsigned from);

@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mtc {
 
@@ -19,8 +20,8 @@ static Value cloneCheap(OpBuilder &builder, Value value, IRMapping &mapping) {
 }
 
 // Creates a kernel that computes `ops` and yields `yielded`, values of theirs, cheap ones or operands.
-static mt::KernelOp createKernel(OpBuilder &builder, Location location, KernelKind kind, StringRef name, ArrayRef<Operation *> ops,
-                                 ArrayRef<Value> yielded) {
+static mt::KernelOp createKernel(OpBuilder &builder, Location location, KernelKind kind, StringRef name,
+                                 ArrayRef<Operation *> ops, ArrayRef<Value> yielded) {
   llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
   llvm::SetVector<Value> operands;
   auto use = [&](Value value) {
@@ -45,7 +46,9 @@ static mt::KernelOp createKernel(OpBuilder &builder, Location location, KernelKi
   IRMapping mapping;
   for (Value operand : operands)
     mapping.map(operand, block->addArgument(operand.getType(), operand.getLoc()));
-  auto resolve = [&](Value value) { return Groups::isCheap(value) ? cloneCheap(builder, value, mapping) : mapping.lookup(value); };
+  auto resolve = [&](Value value) {
+    return Groups::isCheap(value) ? cloneCheap(builder, value, mapping) : mapping.lookup(value);
+  };
   for (Operation *op : ops) {
     for (Value operand : op->getOperands())
       resolve(operand);
@@ -57,6 +60,26 @@ static mt::KernelOp createKernel(OpBuilder &builder, Location location, KernelKi
   mt::YieldOp::create(builder, location, results);
   builder.setInsertionPointAfter(kernel);
   return kernel;
+}
+
+// The trainable variable whose gradient this sum over the batch is, as a suffix.
+static std::string gradientOf(Value sum) {
+  auto module = sum.getDefiningOp()->getParentOfType<ModuleOp>();
+  llvm::StringSet<> trainable;
+  for (auto declare : module.getOps<mt::DeclareOp>())
+    if (declare.getKind() == mt::VariableKind::trainable)
+      trainable.insert(declare.getName());
+  llvm::SetVector<Operation *> reached(sum.user_begin(), sum.user_end());
+  for (size_t i = 0; i < reached.size(); ++i) {
+    if (auto assign = dyn_cast<mt::AssignOp>(reached[i])) {
+      if (assign.getValue().getType() == sum.getType() && trainable.contains(assign.getName()))
+        return "_" + assign.getName().str();
+      continue;
+    }
+    for (Operation *user : reached[i]->getUsers())
+      reached.insert(user);
+  }
+  return "";
 }
 
 // A readable name: what the kernel does, and to which variable.
@@ -75,6 +98,9 @@ static std::string nameOf(const Unit &unit) {
     for (Operation *op : unit.ops)
       if (auto matmul = dyn_cast<mt::MatmulOp>(op))
         name = (matmul.getRhs().getDefiningOp<mt::ReadOp>() ? "matmul" : "matmul_t") + variable(matmul.getRhs());
+    break;
+  case KernelKind::matmul_tree:
+    name = "gradient" + gradientOf(unit.ops.front()->getResult(0));
     break;
   case KernelKind::transpose:
     name = "transpose" + variable(unit.ops.front()->getOperand(0));

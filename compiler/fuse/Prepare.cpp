@@ -10,7 +10,8 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 
 // The transposed matrix, made once for all who need it.
 static Value transposed(OpBuilder &builder, Location location, Value matrix, llvm::DenseMap<Value, Value> &known) {
-  if (auto transpose = matrix.getDefiningOp<mt::TransposeOp>(); transpose && transpose.getPermutation() == ArrayRef<int64_t>{1, 0})
+  if (auto transpose = matrix.getDefiningOp<mt::TransposeOp>();
+      transpose && transpose.getPermutation() == ArrayRef<int64_t>{1, 0})
     return transpose.getOperand();
   Value &result = known[matrix];
   if (!result) {

@@ -5,8 +5,9 @@
 
 namespace mtc {
 
-// Rewrites a program so that grouping sees few forms: matmuls of rank 2 without transposes (but for sums over the batch),
-// explicit transposes once each, no broadcast in front of an op that broadcasts by itself, no conditional assignment.
+// Rewrites a program so that grouping sees few forms: matmuls of rank 2 without transposes (but for sums over the
+// batch), explicit transposes once each, no broadcast in front of an op that broadcasts by itself, no conditional
+// assignment.
 void prepareForFusion(mlir::mt::ProgramOp program);
 
 } // namespace mtc

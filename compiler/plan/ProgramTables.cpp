@@ -67,7 +67,8 @@ llvm::LogicalResult ProgramTables::addLaunch(mlir::plan::LaunchOp op) {
   size_t segments = op.getCounts().size();
   if (segments == 0 || op.getReads().size() % segments != 0 || op.getWrites().size() % segments != 0)
     return op.emitOpError("expected the same number of buffers for each of ")
-           << segments << " segments, found " << op.getReads().size() << " reads and " << op.getWrites().size() << " writes";
+           << segments << " segments, found " << op.getReads().size() << " reads and " << op.getWrites().size()
+           << " writes";
   size_t reads = op.getReads().size() / segments, writes = op.getWrites().size() / segments;
   for (size_t i = 0; i < segments; ++i) {
     auto segment = std::make_unique<tables::SegmentT>();
@@ -132,7 +133,8 @@ mlir::FailureOr<std::unique_ptr<tables::ProgramT>> ProgramTables::make(mlir::pla
       return failure();
   }
   // Losses first, then metrics: the order in which callers see them.
-  std::stable_partition(program->metrics.begin(), program->metrics.end(), [](const auto &metric) { return metric->is_loss; });
+  std::stable_partition(program->metrics.begin(), program->metrics.end(),
+                        [](const auto &metric) { return metric->is_loss; });
   return std::move(program);
 }
 

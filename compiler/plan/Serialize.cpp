@@ -68,7 +68,8 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, llvm:
     entry->features = target.features;
     entry->section = sections.size();
     plan->targets.push_back(std::move(entry));
-    sections.push_back({"cpu:" + target.name, {reinterpret_cast<const uint8_t *>(target.elf.data()), target.elf.size()}});
+    sections.push_back(
+        {"cpu:" + target.name, {reinterpret_cast<const uint8_t *>(target.elf.data()), target.elf.size()}});
   }
   if (!constants->empty()) {
     plan->constants = sections.size();

@@ -33,7 +33,8 @@ static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
   kernel->bytes_per_row = op.getBytesPerRow();
   kernel->bytes_fixed = op.getBytesFixed();
   for (mlir::Operation &inner : op.getBody().front()) {
-    kernel->uses_rows |= llvm::any_of(inner.getOperandTypes(), mlir::mt::isSplit) || llvm::any_of(inner.getResultTypes(), mlir::mt::isSplit);
+    kernel->uses_rows |= llvm::any_of(inner.getOperandTypes(), mlir::mt::isSplit) ||
+                         llvm::any_of(inner.getResultTypes(), mlir::mt::isSplit);
     kernel->random |= mlir::isa<mlir::mt::RandomUniformOp>(inner);
   }
   return kernel;

@@ -55,8 +55,12 @@ struct WritePlan : PassWrapper<WritePlan, OperationPass<ModuleOp>> {
 
 } // namespace
 
-void buildCodegen(OpPassManager &passes, Compilation &compilation) { passes.addPass(std::make_unique<GenerateCode>(compilation)); }
+void buildCodegen(OpPassManager &passes, Compilation &compilation) {
+  passes.addPass(std::make_unique<GenerateCode>(compilation));
+}
 
-void buildPlan(OpPassManager &passes, Compilation &compilation) { passes.addPass(std::make_unique<WritePlan>(compilation)); }
+void buildPlan(OpPassManager &passes, Compilation &compilation) {
+  passes.addPass(std::make_unique<WritePlan>(compilation));
+}
 
 } // namespace mtc

@@ -50,7 +50,8 @@ void Graph::addBucketEdges() {
       auto attribute = nodes[node].ops.front()->getAttrOfType<IntegerAttr>("mt.bucket");
       inOrder[attribute ? attribute.getInt() : node] = node;
     }
-  for (auto previous = inOrder.begin(), next = previous; previous != inOrder.end() && ++next != inOrder.end(); ++previous)
+  for (auto previous = inOrder.begin(), next = previous; previous != inOrder.end() && ++next != inOrder.end();
+       ++previous)
     nodes[next->second].before.insert(previous->second);
 }
 
@@ -121,7 +122,8 @@ LogicalResult Graph::markShared() {
     for (Value operand : op->getOperands()) {
       auto kernel = operand.getDefiningOp<mt::KernelOp>();
       if (mt::isSplit(operand.getType()))
-        return op->emitOpError("expected values that are the same on all devices, found an operand of type ") << operand.getType();
+        return op->emitOpError("expected values that are the same on all devices, found an operand of type ")
+               << operand.getType();
       if (!kernel || nodes[nodeOf(kernel)].share)
         continue;
       nodes[nodeOf(kernel)].share = true;

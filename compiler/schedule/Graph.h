@@ -26,7 +26,8 @@ struct Node {
 class Graph {
 public:
   // Nodes and edges: values, order of the buckets, and the writer of a variable after all its readers. Where a variable
-  // cannot be written in place (a reader would come after the writer), adds a kernel that copies the new value at the end.
+  // cannot be written in place (a reader would come after the writer), adds a kernel that copies the new value at the
+  // end.
   static mlir::FailureOr<Graph> build(mlir::mt::ProgramOp program);
 
   std::vector<Node> nodes;

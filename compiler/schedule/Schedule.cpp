@@ -2,13 +2,14 @@
 //
 // mt-schedule: orders kernels and all-reduces, and says for what each kernel waits.
 //
-// A node's level is one more than the highest level it depends on; nodes of a level run side by side, and a barrier stands
-// between levels. So weight gradients run as soon as they can, which ends the life of activations early. Kernels that read only what
-// lives through the whole step anyway (transposes of weights, Adam's scalars) move down to the level before their first reader, and to
-// the last where there is none: the step counter changes with the other variables.
+// A node's level is one more than the highest level it depends on; nodes of a level run side by side, and a barrier
+// stands between levels. So weight gradients run as soon as they can, which ends the life of activations early. Kernels
+// that read only what lives through the whole step anyway (transposes of weights, Adam's scalars) move down to the
+// level before their first reader, and to the last where there is none: the step counter changes with the other
+// variables.
 //
-// A wait is `all` where one of the two kernels writes memory that devices share, else `device`, and `none` where earlier
-// barriers order the two already. An all-reduce is a barrier of all devices by itself.
+// A wait is `all` where one of the two kernels writes memory that devices share, else `device`, and `none` where
+// earlier barriers order the two already. An all-reduce is a barrier of all devices by itself.
 #include "compiler/Passes.h"
 #include "compiler/schedule/Graph.h"
 
@@ -46,7 +47,9 @@ LogicalResult assignLevels(Graph &graph, std::vector<unsigned> &order) {
 // Reads nothing worth mentioning that a later start would keep alive.
 bool readsOnlyLasting(mt::KernelOp kernel) {
   return llvm::all_of(kernel.getOperands(), [](Value operand) {
-    return cast<RankedTensorType>(operand.getType()).getRank() == 0 || isa_and_nonnull<mt::ReadOp, mt::ConstantOp, mt::InputOp, mt::TargetOp, mt::SampleWeightOp>(operand.getDefiningOp());
+    return cast<RankedTensorType>(operand.getType()).getRank() == 0 ||
+           isa_and_nonnull<mt::ReadOp, mt::ConstantOp, mt::InputOp, mt::TargetOp, mt::SampleWeightOp>(
+               operand.getDefiningOp());
   });
 }
 
@@ -67,7 +70,9 @@ void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order) {
 // Within a level: kernels in program order, then all-reduces, which wait for everything before them.
 void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
   llvm::sort(order, [&](unsigned a, unsigned b) {
-    auto key = [&](unsigned node) { return std::tuple(graph.nodes[node].level, graph.nodes[node].isCollective(), node); };
+    auto key = [&](unsigned node) {
+      return std::tuple(graph.nodes[node].level, graph.nodes[node].isCollective(), node);
+    };
     return key(a) < key(b);
   });
   for (unsigned node : order)

@@ -16,7 +16,7 @@
 // CHECK-NOT: transpose_b
 
 // Sums over the batch: the tree matmuls, and one kernel for all others of the bucket.
-// CHECK: mt.kernel "matmul_tree" matmul_tree
+// CHECK: mt.kernel "gradient_w2" matmul_tree
 // CHECK: mt.kernel "matmul_t_w2" matmul
 // CHECK: mt.compare gt
 // CHECK: mt.select

@@ -8,10 +8,10 @@
 // CHECK: mt.kernel "matmul_w2" {{.*}}mt.wait = "device"
 // The weight gradient runs beside the input gradient, as early as it can.
 // CHECK: mt.kernel "rows" {{.*}}mt.wait = "device"
-// CHECK: mt.kernel "matmul_tree" {{.*}}mt.wait = "none"
+// CHECK: mt.kernel "gradient_w2" {{.*}}mt.wait = "none"
 // CHECK: mt.kernel "matmul_t_w2" {{.*}}mt.wait = "none"
 // CHECK: mt.kernel "reduce" {{.*}}mt.wait = "device"
-// CHECK: mt.kernel "matmul_tree" {{.*}}mt.wait = "none"
+// CHECK: mt.kernel "gradient_w" {{.*}}mt.wait = "none"
 // Scalars stand just before their reader.
 // CHECK: mt.kernel "whole" {{.*}}mt.share, mt.wait = "none"
 // CHECK-COUNT-4: shard.all_reduce
