@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every registered op with a gradient agrees with central differences. No list of ops: each is built with all operand
+// types, result types and attributes of a pool that its verifier accepts, on values from 0.1 to 0.9 (where every
+// function is defined) and from -2 to 2 (where it is finite).
+#include "dialects/mt/MtDialect.h"
+#include "mlir/IR/Verifier.h"
+#include "gtest/gtest.h"
+#include <cmath>
+#include <random>
+#include <set>
+
+using namespace mlir;
+using mt::EvalContext;
+using mt::Tensor;
+
+namespace {
+
+constexpr EvalContext context = {/*rows=*/5, /*firstRow=*/0, /*samples=*/5, /*seed=*/1};
+
+class FiniteDifferences : public testing::Test {
+protected:
+  FiniteDifferences() : mlir(MLIRContext::Threading::DISABLED), builder(&mlir) {
+    mlir.loadDialect<mt::MtDialect>();
+    mlir.getDiagEngine().registerHandler([](Diagnostic &) { return success(); });
+    auto tensor = [&](ArrayRef<int64_t> shape, Type element) { return RankedTensorType::get(shape, element); };
+    Type f32 = builder.getF32Type(), i32 = builder.getI32Type(), i1 = builder.getI1Type();
+    constexpr int64_t rows = ShapedType::kDynamic;
+    types = {tensor({rows, 3}, f32), tensor({3}, f32),          tensor({}, f32),           tensor({rows}, f32),
+             tensor({rows, 1}, f32), tensor({2, 3}, f32),       tensor({3, 2}, f32),       tensor({2, 2}, f32),
+             tensor({3, 3}, f32),    tensor({rows, 2, 3}, f32), tensor({rows, 3, 2}, f32), tensor({rows, 2}, f32),
+             tensor({rows}, i32),    tensor({rows, 3}, i1)};
+    // Of any op: each that its attribute may be.
+    attributes = {Attribute(),
+                  builder.getUnitAttr(),
+                  builder.getDenseI64ArrayAttr({0}),
+                  builder.getDenseI64ArrayAttr({1}),
+                  builder.getDenseI64ArrayAttr({1, 0}),
+                  builder.getDenseI64ArrayAttr({0, 2, 1}),
+                  builder.getDenseI64ArrayAttr({1, 2})};
+    for (mt::Reduction kind : {mt::Reduction::sum, mt::Reduction::max, mt::Reduction::min})
+      attributes.push_back(mt::ReductionAttr::get(&mlir, kind));
+  }
+
+  // An op of these parts in a block whose arguments are its operands, then dL/dresult; null where its verifier objects.
+  OwningOpRef<ModuleOp> build(RegisteredOperationName name, const NamedAttrList &named, ArrayRef<Type> operands,
+                              Type result) {
+    OwningOpRef<ModuleOp> module = ModuleOp::create(builder.getUnknownLoc());
+    auto program = mt::ProgramOp::create(builder, builder.getUnknownLoc(), "program");
+    module->push_back(program);
+    Block &block = program.getBody().emplaceBlock();
+    for (Type type : operands)
+      block.addArgument(type, builder.getUnknownLoc());
+    OperationState state(builder.getUnknownLoc(), name);
+    state.addOperands(block.getArguments());
+    state.addTypes(result);
+    state.addAttributes(named.getAttrs());
+    Operation *op = Operation::create(state);
+    block.push_back(op);
+    // A candidate of the wrong kind was not taken.
+    for (NamedAttribute attribute : named)
+      if (op->getAttr(attribute.getName()) != attribute.getValue())
+        return {};
+    if (operands.empty() || failed(verify(op)))
+      return {};
+    block.addArgument(result, builder.getUnknownLoc());
+    return module;
+  }
+
+  // Every choice of attributes that an op takes.
+  std::vector<NamedAttrList> attributeChoices(RegisteredOperationName name) {
+    std::vector<NamedAttrList> choices(1);
+    for (StringAttr attribute : name.getAttributeNames()) {
+      std::vector<NamedAttrList> longer;
+      for (const NamedAttrList &choice : choices)
+        for (Attribute candidate : attributes) {
+          longer.push_back(choice);
+          if (!candidate)
+            continue;
+          longer.back().append(attribute, candidate);
+          if (!takes(name, longer.back()))
+            longer.pop_back();
+        }
+      choices = std::move(longer);
+    }
+    return choices;
+  }
+
+  bool takes(RegisteredOperationName name, const NamedAttrList &named) {
+    OperationState state(builder.getUnknownLoc(), name);
+    state.addTypes(types[0]);
+    state.addAttributes(named.getAttrs());
+    Operation *op = Operation::create(state);
+    bool taken = llvm::all_of(
+        named, [&](NamedAttribute attribute) { return op->getAttr(attribute.getName()) == attribute.getValue(); });
+    op->destroy();
+    return taken;
+  }
+
+  void forEachInstance(RegisteredOperationName name, llvm::function_ref<void(Operation *)> use) {
+    for (const NamedAttrList &named : attributeChoices(name)) {
+      SmallVector<Type> operands;
+      tryOperands(name, named, operands, use);
+    }
+  }
+
+  void tryOperands(RegisteredOperationName name, const NamedAttrList &named, SmallVectorImpl<Type> &operands,
+                   llvm::function_ref<void(Operation *)> use) {
+    for (Type result : types)
+      if (OwningOpRef<ModuleOp> module = build(name, named, operands, result))
+        use(&(*module->getOps<mt::ProgramOp>().begin()).getBody().front().front());
+    // Three operands begin with a condition; every other op has one or two.
+    bool condition = !operands.empty() && cast<RankedTensorType>(operands[0]).getElementType().isInteger(1);
+    if (operands.size() == 3 || (operands.size() == 2 && !condition))
+      return;
+    for (Type type : types) {
+      operands.push_back(type);
+      tryOperands(name, named, operands, use);
+      operands.pop_back();
+    }
+  }
+
+  // Integers are labels of `classes`.
+  Tensor random(Type type, double low, double high, int64_t classes) {
+    auto tensor = cast<RankedTensorType>(type);
+    Tensor value(mt::concreteShape(tensor, context.rows));
+    for (double &x : value.data)
+      x = isa<FloatType>(tensor.getElementType()) ? std::uniform_real_distribution<double>(low, high)(engine)
+                                                  : double(engine() % classes);
+    return value;
+  }
+
+  std::mt19937 engine{1};
+  MLIRContext mlir;
+  OpBuilder builder;
+  SmallVector<Type> types;
+  SmallVector<Attribute> attributes;
+};
+
+using Values = DenseMap<Value, Tensor>;
+
+// Runs a block on the values of its arguments, without the rounding of scalars that steps have.
+void evaluate(Block &block, Values &values) {
+  for (Operation &op : block) {
+    SmallVector<Tensor> operands, results;
+    for (Value operand : op.getOperands())
+      operands.push_back(values[operand]);
+    ASSERT_TRUE(succeeded(cast<mt::InterpretOpInterface>(op).interpret(context, operands, results)));
+    for (auto [result, tensor] : llvm::zip_equal(op.getResults(), results))
+      values[result] = tensor;
+  }
+}
+
+double dot(const Tensor &a, const Tensor &b) {
+  double sum = 0;
+  for (auto [x, y] : llvm::zip_equal(a.data, b.data))
+    sum += x * y;
+  return sum;
+}
+
+// L = sum(y * dy) for the op alone.
+double lossOf(Operation *op, const Values &values, const Tensor &dy) {
+  SmallVector<Tensor> operands, results;
+  for (Value operand : op->getOperands())
+    operands.push_back(values.lookup(operand));
+  if (failed(cast<mt::InterpretOpInterface>(op).interpret(context, operands, results)))
+    return NAN;
+  return dot(results[0], dy);
+}
+
+std::string text(Operation *op) {
+  std::string printed;
+  llvm::raw_string_ostream(printed) << *op;
+  return printed;
+}
+
+// Near a pole the differences themselves are coarse.
+double toleranceAt(double numeric) {
+  double size = std::max(1.0, std::fabs(numeric));
+  return (size > 1e3 ? 1e-3 : 2e-5) * size;
+}
+
+// Compares at one point; false where the op has no value there.
+bool compareAt(Operation *op, ArrayRef<Value> gradients, Values values) {
+  Block &block = *op->getBlock();
+  Value seed = block.getArgument(block.getNumArguments() - 1);
+  Tensor dy = values[seed];
+  if (!std::isfinite(lossOf(op, values, dy)))
+    return false;
+  evaluate(block, values);
+  for (auto [i, gradient] : llvm::enumerate(gradients)) {
+    Value operand = op->getOperand(i);
+    if (!isa<FloatType>(cast<RankedTensorType>(operand.getType()).getElementType())) {
+      EXPECT_FALSE(gradient) << "a gradient of integers in " << text(op);
+      continue;
+    }
+    if (gradient)
+      EXPECT_EQ(gradient.getType(), operand.getType()) << text(op);
+    Tensor analytic = gradient ? values[gradient] : Tensor(values[operand].shape, 0.0);
+    for (int64_t element = 0; element < analytic.size(); ++element) {
+      constexpr double h = 1e-5;
+      Values moved = values;
+      moved[operand].data[element] += h;
+      double above = lossOf(op, moved, dy);
+      moved[operand].data[element] -= 2 * h;
+      double numeric = (above - lossOf(op, moved, dy)) / (2 * h);
+      EXPECT_NEAR(analytic.data[element], numeric, toleranceAt(numeric))
+          << "operand " << i << " element " << element << " of " << text(op);
+    }
+  }
+  return true;
+}
+
+TEST_F(FiniteDifferences, AgreeWithEveryGradient) {
+  int64_t ops = 0;
+  for (RegisteredOperationName name : mlir.getRegisteredOperations()) {
+    if (!name.hasInterface<mt::GradientOpInterface>())
+      continue;
+    ++ops;
+    int64_t points = 0;
+    std::set<std::string> seen;
+    forEachInstance(name, [&](Operation *op) {
+      if (!isa<FloatType>(cast<RankedTensorType>(op->getResult(0).getType()).getElementType()) ||
+          !seen.insert(text(op)).second)
+        return;
+      OpBuilder atEnd = OpBuilder::atBlockEnd(op->getBlock());
+      Block &block = *op->getBlock();
+      auto first = cast<RankedTensorType>(op->getOperand(0).getType());
+      int64_t classes = first.getElementType().isInteger(1) ? 2 : first.getRank() < 2 ? 1 : first.getShape().back();
+      SmallVector<Value> gradients;
+      cast<mt::GradientOpInterface>(op).buildGradient(atEnd, {block.getArgument(block.getNumArguments() - 1)},
+                                                      gradients);
+      ASSERT_EQ(gradients.size(), op->getNumOperands()) << text(op);
+      for (auto [low, high] : {std::pair(0.1, 0.9), std::pair(-2.0, 2.0)}) {
+        Values values;
+        for (Value argument : block.getArguments())
+          values[argument] = random(argument.getType(), low, high, classes);
+        points += compareAt(op, gradients, values);
+      }
+    });
+    EXPECT_GE(points, 4) << "too few instances of " << name.getStringRef().str();
+    RecordProperty(name.getStringRef().str().substr(3), std::to_string(points));
+  }
+  // Element-wise ops alone are more than that: none was overlooked because an interface was not found.
+  EXPECT_GE(ops, 35);
+}
+} // namespace

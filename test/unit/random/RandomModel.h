@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random models: at least 20 ops, odd sizes, every op of the language, attributes that are not the defaults. A seed gives one model, its data and
+// its batch.
+#ifndef TEST_UNIT_RANDOM_RANDOMMODEL_H
+#define TEST_UNIT_RANDOM_RANDOMMODEL_H
+
+#include "compiler/interpret/Interpreter.h"
+
+namespace mtc::test {
+
+struct RandomModel {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mtc::Step step; // inputs, samples, batch, replicas; every number is a float32
+};
+
+RandomModel makeRandomModel(mlir::MLIRContext &context, uint32_t seed);
+
+} // namespace mtc::test
+
+#endif
