@@ -57,4 +57,13 @@ def PlanCheck : Pass<"plan-check", "::mlir::ModuleOp"> {
   let summary = "Prove that any two conflicting accesses to a byte are ordered, in every layout";
   let dependentDialects = ["::mlir::plan::PlanDialect"];
 }
+
+// codegen
+def PlanCodegen : Pass<"plan-codegen", "::mlir::ModuleOp"> {
+  let summary = "Set the kernels' grids and compile them to machine code";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::cf::ControlFlowDialect",
+                           "::mlir::LLVM::LLVMDialect"];
+  let options = [Option<"cpu", "cpu", "std::string", /*default=*/"\"x86-64-v3\"", "x86-64-v3, x86-64-v4 or native">,
+                 Option<"object", "object", "std::string", /*default=*/"\"\"", "file for the shared object; empty: none">];
+}
 #endif

@@ -5,7 +5,7 @@
 //     C[row, n] += sum over k of A[row, k] * B[k, n]
 //
 // one FMA chain over k an element. A is broadcast, B is a packed panel (depth x width, rows of `width` floats), C a panel of sums in
-// memory that stays in the first cache. Tiles are internal functions, shared by all kernels of an object.
+// memory. Tiles are internal functions, shared by all kernels of an object.
 #ifndef COMPILER_CODEGEN_TILE_H
 #define COMPILER_CODEGEN_TILE_H
 
@@ -15,8 +15,8 @@ namespace mtc {
 
 // Columns of a panel of products; all targets count tiles in these.
 constexpr int64_t panelColumns = 64;
-// Floats of a packed panel of B and of a panel of sums: 16 KiB, so that both stay in a first cache of 48 or 32 KiB.
-constexpr int64_t panelFloats = 4096;
+// Floats of a packed panel of B and of a panel of sums: 32 KiB. A first cache of 48 KiB holds the packed panel and what a tile reads beside it.
+constexpr int64_t panelFloats = 8192;
 
 // How A lies: row i, position k at a[i * stride + k] (rows), or at a[k * stride + i] (columns: a weight gradient's samples are k).
 enum class Layout { rows, columns };

@@ -49,7 +49,7 @@ int64_t Grid::tiles(const mt_kernel_params &params) const {
 }
 
 Code::Code(const std::string &target, const std::vector<char> &image, std::map<std::string, Grid> grids)
-    : target(target), grids(std::move(grids)) {
+    : target(target), image(image), grids(std::move(grids)) {
   // The loader knows libraries by their paths: the file stays open, so that no other gets its number.
   file = memfd_create("kernels", 0);
   if (file < 0 || write(file, image.data(), image.size()) != static_cast<ssize_t>(image.size()))

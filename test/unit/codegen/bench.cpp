@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Speed of generated kernels on one thread: GFLOP/s and percent of the measured FMA peak. Run it by hand on a quiet machine:
-//   build/release/test/unit/codegen-bench [ROUNDS]
+//   build/release/test/unit/codegen-bench [ROUNDS [FOLDER]]     leaves the objects in FOLDER
 #include "test/unit/codegen/Harness.h"
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <immintrin.h>
 
 using namespace codegentest;
@@ -88,6 +89,8 @@ int main(int argc, char **argv) {
     for (auto &code : codes) {
       bool avx512 = code->target == "x86-64-v4";
       double most = peak(avx512);
+      if (argc > 2)
+        std::ofstream(std::string(argv[2]) + "/" + code->target + ".so", std::ios::binary).write(code->image.data(), code->image.size());
       std::printf("%s, %d rows, peak %.1f GFLOP/s\n", code->target.c_str(), static_cast<int>(rows), most / 1e9);
       struct Case {
         const char *name;

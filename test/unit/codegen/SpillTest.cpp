@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inner loops of products keep their sums in registers: no instruction of a loop with many FMAs touches vectors on the stack.
+#include "test/unit/codegen/Harness.h"
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <map>
+#include <sstream>
+#include <unistd.h>
+
+using namespace codegentest;
+
+namespace {
+
+struct Instruction {
+  uint64_t address;
+  std::string text;
+};
+
+std::vector<Instruction> disassemble(const std::vector<char> &image) {
+  std::string path = testing::TempDir() + "/kernels-" + std::to_string(getpid()) + ".so";
+  std::ofstream(path, std::ios::binary).write(image.data(), image.size());
+  std::string command = "/usr/lib/llvm-22/bin/llvm-objdump -d --no-show-raw-insn " + path;
+  FILE *pipe = popen(command.c_str(), "r");
+  std::vector<Instruction> code;
+  char line[512];
+  while (pipe && fgets(line, sizeof(line), pipe)) {
+    char *end;
+    uint64_t address = std::strtoull(line, &end, 16);
+    if (*end == ':' && end[1] != '\n')
+      code.push_back({address, end + 1});
+  }
+  if (pipe)
+    pclose(pipe);
+  unlink(path.c_str());
+  return code;
+}
+
+bool has(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
+
+struct Loops {
+  int products = 0, spilled = 0;
+  std::string example;
+};
+
+// Loops without loops inside, with at least eight FMAs.
+Loops inspect(const std::vector<Instruction> &code) {
+  std::map<uint64_t, size_t> at;
+  for (size_t i = 0; i < code.size(); ++i)
+    at[code[i].address] = i;
+  Loops loops;
+  size_t lastJump = 0;
+  for (size_t i = 0; i < code.size(); ++i) {
+    std::istringstream words(code[i].text);
+    std::string name, target;
+    words >> name >> target;
+    if (name.empty() || name[0] != 'j')
+      continue;
+    auto start = at.find(std::strtoull(target.c_str(), nullptr, 16));
+    if (start == at.end() || start->second > i)
+      continue;
+    bool inner = start->second >= lastJump;
+    lastJump = i;
+    int products = 0;
+    std::string spill;
+    for (size_t j = start->second; j <= i; ++j) {
+      products += has(code[j].text, "vfmadd");
+      if (has(code[j].text, "\tv") && (has(code[j].text, "(%rsp") || has(code[j].text, "(%rbp")))
+        spill = code[j].text;
+    }
+    if (!inner || products < 8)
+      continue;
+    ++loops.products;
+    if (!spill.empty()) {
+      ++loops.spilled;
+      loops.example = spill;
+    }
+  }
+  return loops;
+}
+
+TEST(Spills, NoInnerLoopOfAProductTouchesTheStack) {
+  std::string text;
+  for (int columns : {10, 48, 100, 256}) {
+    std::string n = std::to_string(columns), w = "tensor<128x" + n + "xf32>", y = "tensor<?x" + n + "xf32>", x = "tensor<?x128xf32>";
+    text += kernelText("f" + n, "matmul", "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.matmul %x, %w : " + x + ", " + w + "\nmt.yield %0 : " + y);
+    text += kernelText("g" + n, "matmul_tree", "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.matmul %x, %y transpose_a : " + x + ", " + y +
+                                                   "\nmt.yield %0 : " + w);
+  }
+  for (auto &code : compile(text, {4, 8, false})) {
+    Loops loops = inspect(disassemble(code->image));
+    EXPECT_GE(loops.products, 6) << code->target;
+    EXPECT_EQ(loops.spilled, 0) << code->target << " " << loops.products << " loops: " << loops.example;
+  }
+}
+
+} // namespace
