@@ -5,6 +5,8 @@
 #   %examples   examples/          %source   the repository      %python   python3
 #   %build      the build folder   %s %t %T  as everywhere in lit
 import os
+import subprocess
+
 import lit.formats
 
 config.name = "mtc"
@@ -34,3 +36,6 @@ for sanitizer in filter(None, config.sanitize.split(",")):
     config.available_features.add(sanitizer)
 if not config.sanitize:
     config.available_features.add("no-sanitizer")  # tests that measure time
+# Where a user may mount a small file system for a moment.
+if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0:
+    config.available_features.add("mount")
