@@ -142,7 +142,7 @@ protected:
   }
 
   /// Each element within `tolerance` and Adam's slack; the means over all elements within `tolerance`.
-  static void compare(const golden::Tensor &tensor, const std::vector<float> &found, double tolerance, const Adam &adam = {}) {
+  static void compare(const golden::Tensor &tensor, const std::vector<float> &found, double tolerance, const Adam &adam) {
     double worst = 0, sum = 0, magnitude = 0;
     int64_t at = 0;
     for (size_t i = 0; i < tensor.values.size(); ++i) {
@@ -187,7 +187,7 @@ TEST_P(Golden, WholeRun) {
   std::vector<float> found(output->count);
   void *tensors[] = {batch.images.data(), found.data()};
   check(mtrun_predict(session.get(), tensors, rows));
-  compare(*output, found, 1e-3);
+  compare(*output, found, 1e-3, Adam());
 }
 
 TEST_P(Golden, ShortStep) {
