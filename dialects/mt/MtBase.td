@@ -28,11 +28,11 @@ def Mt_Float : RankedTensorOf<[F32]>;
 def Mt_Int : RankedTensorOf<[I32]>;
 def Mt_Bool : RankedTensorOf<[I1]>;
 // Their types are never written.
-def Mt_Scalar : Type<0DTensorOf<[F32]>.predicate, "tensor<f32>", "::mlir::TypedValue<::mlir::RankedTensorType>">,
+def Mt_Scalar : Type<0DTensorOf<[F32]>.predicate, "tensor<f32>", "::mlir::RankedTensorType">,
                 BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getF32Type())">;
-def Mt_Predicate : Type<0DTensorOf<[I1]>.predicate, "tensor<i1>", "::mlir::TypedValue<::mlir::RankedTensorType>">,
+def Mt_Predicate : Type<0DTensorOf<[I1]>.predicate, "tensor<i1>", "::mlir::RankedTensorType">,
                    BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI1Type())">;
-def Mt_Step : Type<0DTensorOf<[I32]>.predicate, "tensor<i32>", "::mlir::TypedValue<::mlir::RankedTensorType>">,
+def Mt_Step : Type<0DTensorOf<[I32]>.predicate, "tensor<i32>", "::mlir::RankedTensorType">,
               BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI32Type())">;
 
 class Mt_Op<string mnemonic, list<Trait> traits = []> : Op<Mt_Dialect, mnemonic, traits>;

@@ -68,7 +68,9 @@ TEST(ReadModel, TellsOtherFormatsApart) {
 }
 
 TEST(ReadModel, WantsOneModelAndNothingElse) {
-  EXPECT_NE(importError(model + "mt.model @other {\n}\n").find("expected one mt.model in a file, found a second"), std::string::npos);
+  std::string second = model;
+  second.replace(second.find("@small"), 6, "@other");
+  EXPECT_NE(importError(model + second).find("expected one mt.model in a file, found a second"), std::string::npos);
   EXPECT_NE(importError("mt.program @train_step {\n}\n").find("error: expected only an mt.model at the top, found 'mt.program'"),
             std::string::npos);
 }
