@@ -67,7 +67,8 @@ void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
       continue;
     }
     int64_t count = innerCount(value);
-    if (count == 1)
+    // A loop leaves one element in a register, an operation that moves data in memory.
+    if (count == 1 && steps[at].loop)
       continue;
     bool outside = !steps[at].loop;
     SmallVector<Value> uses{value};

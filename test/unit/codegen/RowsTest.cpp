@@ -48,6 +48,27 @@ TEST(Rows, ReducesByLanes) {
   }
 }
 
+// A product may have one element, which no loop leaves in a register.
+TEST(Rows, MultipliesToOneElement) {
+  auto codes = compile(kernelText("dot", "rows", R"(
+    ^bb0(%x: tensor<?x1x5xf32>, %y: tensor<?x5x1xf32>):
+    %0 = mt.matmul %x, %y : tensor<?x1x5xf32>, tensor<?x5x1xf32>
+    %1 = mt.neg %0 : tensor<?x1x1xf32>
+    mt.yield %1 : tensor<?x1x1xf32>)"));
+  std::vector<float> x = randoms(15, 1), y = randoms(15, 2);
+  Guarded left = guarded(x), right = guarded(y);
+  for (auto &code : codes) {
+    Guarded out(3 * 4);
+    code->run("dot", {3, 0, 3, 0, 0}, {left.as<void>(), right.as<void>(), out.as<void>()}, 1);
+    for (int64_t row = 0; row < 3; ++row) {
+      float sum = 0;
+      for (int64_t k = row * 5; k < row * 5 + 5; ++k)
+        sum = std::fma(x[k], y[k], sum);
+      ASSERT_EQ(out.as<float>()[row], -sum) << code->target;
+    }
+  }
+}
+
 TEST(Rows, ComputesACrossEntropy) {
   auto codes = compile(kernelText("loss", "rows", R"(
     ^bb0(%x: tensor<?x10xf32>, %y: tensor<?xi32>):
