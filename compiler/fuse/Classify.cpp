@@ -99,6 +99,8 @@ FailureOr<Groups> Groups::classify(Block &body) {
       return failure();
     groups.unitOfOp[&op] = groups.units.size();
     groups.units.push_back({*kind, {&op}, 0});
+    if (auto bucket = op.getAttrOfType<IntegerAttr>("mt.bucket"))
+      groups.allReduces.push_back({bucket.getInt(), &op});
   }
   groups.computeDepths();
   return groups;

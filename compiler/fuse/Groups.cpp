@@ -19,10 +19,18 @@ std::optional<unsigned> Groups::producer(Value value) const {
 
 llvm::SmallSetVector<unsigned, 8> Groups::successors(unsigned unit) const {
   llvm::SmallSetVector<unsigned, 8> result;
-  for (Operation *op : units[unit].ops)
+  auto addUsers = [&](Operation *op) {
     for (Operation *user : op->getUsers())
       if (std::optional<unsigned> to = unitOf(user); to && *to != unit)
         result.insert(*to);
+  };
+  for (Operation *op : units[unit].ops) {
+    addUsers(op);
+    if (auto bucket = op->getAttrOfType<IntegerAttr>("mt.bucket"))
+      for (auto [other, allReduce] : allReduces)
+        if (other >= bucket.getInt())
+          addUsers(allReduce);
+  }
   return result;
 }
 

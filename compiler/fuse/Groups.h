@@ -2,7 +2,8 @@
 //
 // Which ops of a program go into one kernel. A unit is a group of computations (a kernel to be) or one op that stays
 // between kernels. The graph of units never gets a cycle: a merge is refused if a path leaves the merged unit and comes
-// back.
+// back. All-reduces of a bucket finish together and buckets in order, so what reads one of them comes after what all of
+// its bucket and of earlier ones wait for.
 #pragma once
 
 #include "dialects/mt/MtDialect.h"
@@ -55,6 +56,7 @@ private:
   void computeDepths();
 
   mlir::Block *body = nullptr;
+  std::vector<std::pair<int64_t, mlir::Operation *>> allReduces; // with their buckets, where these are known
   std::vector<Unit> units;
   llvm::DenseMap<mlir::Operation *, unsigned> unitOfOp;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
