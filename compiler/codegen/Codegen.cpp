@@ -51,6 +51,8 @@ Grid mtc::gridOf(plan::KernelOp op) {
   case mt::KernelKind::transpose:
     grid.innerTiles = ceilDiv(tensorOf(body.getArgument(0)).getDimSize(0), transposeRows);
     break;
+  default:
+    break;
   }
   return grid;
 }
@@ -85,8 +87,9 @@ static LogicalResult emitBody(Kernel &kernel) {
     return emitReduce(kernel);
   case mt::KernelKind::transpose:
     return emitTranspose(kernel);
+  default:
+    return kernel.op.emitError("expected a kind of kernel that code can be made for, found ") << mt::stringifyKernelKind(kernel.kind);
   }
-  llvm_unreachable("all kinds are listed");
 }
 
 // The functions of all kernels for one machine.

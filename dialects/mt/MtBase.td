@@ -75,6 +75,7 @@ def Mt_ReductionAttr : Mt_EnumAttr<Mt_Reduction, "reduction">;
 
 def Mt_KernelKind : Mt_I32Enum<"KernelKind", "how a kernel's code walks its data; numbers as in plan.fbs", [
   I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"whole", 1>, I32EnumAttrCase<"map", 2>, I32EnumAttrCase<"matmul", 3>,
-  I32EnumAttrCase<"matmul_tree", 4>, I32EnumAttrCase<"reduce", 5>, I32EnumAttrCase<"transpose", 6>]>;
+  I32EnumAttrCase<"matmul_tree", 4>, I32EnumAttrCase<"reduce", 5>, I32EnumAttrCase<"transpose", 6>,
+  I32EnumAttrCase<"conv", 7>, I32EnumAttrCase<"conv_tree", 8>, I32EnumAttrCase<"scatter_tree", 9>]>;
 def Mt_KernelKindAttr : Mt_EnumAttr<Mt_KernelKind, "kernel_kind">;
 #endif

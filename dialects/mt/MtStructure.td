@@ -122,6 +122,10 @@ def KernelOp : Mt_Op<"kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator
       matmul_tree  one mt.matmul with transpose_a, (? x M)^T . (? x N): each leaf in order, leaves in tree order; nothing after it
       reduce       mt.reduce sum over dims [0] only, of split operands; leaf sums, then tree
       transpose    one mt.transpose of a replicated rank 2 tensor
+      conv         one mt.conv2d or mt.conv2d_input_gradient of two operands, then element-wise ops on its result, whose other operands are of its type, [F]
+                   or one element
+      conv_tree    one mt.conv2d_kernel_gradient of two operands: each leaf in order, leaves in tree order; nothing after it
+      scatter_tree one mt.scatter_add of split operands, by the same tree; nothing after it
   }];
   let arguments = (ins Variadic<Mt_Tensor>:$operands, Mt_KernelKindAttr:$kind, StrAttr:$name);
   let results = (outs Variadic<Mt_Tensor>:$results);
