@@ -101,8 +101,9 @@ LogicalResult Interpreter::compute(Operation &op) {
       return op.emitOpError("expected a value, found that its interpretation failed");
     for (auto [result, tensor] : llvm::zip_equal(op.getResults(), computed)) {
       auto type = cast<RankedTensorType>(result.getType());
-      if (type.getRank() == 0 && type.getElementType().isF32())
-        tensor.data[0] = static_cast<float>(tensor.data[0]);
+      if (type.getElementType().isF32() && (step.round || type.getRank() == 0))
+        for (double &element : tensor.data)
+          element = step.round ? step.round(element) : static_cast<float>(element);
       values[result].push_back(std::move(tensor));
     }
   }

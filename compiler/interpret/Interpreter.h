@@ -6,6 +6,7 @@
 #define COMPILER_INTERPRET_INTERPRETER_H
 
 #include "dialects/mt/MtDialect.h"
+#include <functional>
 #include <map>
 #include <string>
 
@@ -19,6 +20,8 @@ struct Step {
   int64_t batch = 0;    // B; 0: `samples`. Fixes which sample belongs to which replica
   int64_t replicas = 1; // R, of a program after mt-partition
   uint64_t seed = 0;
+  // How a computed float32 element is rounded: to learn how far rounding moves a result. None: only scalars are.
+  std::function<double(double)> round;
 };
 
 struct StepMean {

@@ -1,280 +1,141 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/unit/random/RandomModel.h"
-#include "dialects/mt/Expr.h"
-#include <functional>
-#include <random>
+#include "test/unit/random/Generator.h"
 
 using namespace mlir;
 using namespace mlir::mt;
-using mtc::test::RandomModel;
+using namespace mtc::test;
 
-namespace {
-
-class Generator {
-public:
-  Generator(MLIRContext &context, uint32_t seed) : random(seed), builder(&context), at(builder.getUnknownLoc()) {}
-  RandomModel make();
-
-private:
-  // ---- choices
-  int64_t below(int64_t n) { return random() % n; }
-  bool chance(int percent) { return below(100) < percent; }
-  template <typename T> T oneOf(std::initializer_list<T> list) { return list.begin()[below(list.size())]; }
-  double between(double low, double high) { return static_cast<float>(low + (high - low) * (random() % 10007) / 10007.0); }
-
-  // ---- parts
-  Expr e(Value value) { return Expr(builder, at, value); }
-  RankedTensorType f32(ArrayRef<int64_t> shape) { return RankedTensorType::get(shape, builder.getF32Type()); }
-  int64_t width(const Expr &x) { return x.type().getShape().back(); }
-  Expr variable(ArrayRef<int64_t> shape);
-  Expr constant(ArrayRef<int64_t> shape);
-  Expr reduce(Reduction kind, const Expr &x, ArrayRef<int64_t> dims) { return e(ReduceOp::create(builder, at, kind, x.value(), dims)); }
-  Expr reshape(const Expr &x, ArrayRef<int64_t> shape) { return e(ReshapeOp::create(builder, at, x.type().clone(shape), x.value())); }
-  Expr compare(Compare kind, const Expr &a, const Expr &b) { return e(CompareOp::create(builder, at, kind, a.value(), b.value())); }
-  template <typename Op> Expr unary(const Expr &x) { return e(Op::create(builder, at, x.value())); }
-  Expr tanh(const Expr &x) { return unary<TanhOp>(x); }
-  // Keeps a differentiable path from x, and values small.
-  Expr mix(const Expr &x, const Expr &other) { return tanh(x * 0.75 + other * 0.5); }
-
-  // ---- steps: x is [?, C] with elements of at most about 1
-  Expr unaryStep(const Expr &x);
-  Expr binaryStep(const Expr &x);
-  Expr layerStep(const Expr &x);
-  Expr maskStep(const Expr &x);
-  Expr shapeStep(const Expr &x);
-  Expr reductionStep(const Expr &x);
-  Expr compositeStep(const Expr &x);
-  Expr sourceStep(const Expr &x);
-  Expr batchStep(const Expr &x);
-
-  void buildLoss(const Expr &x);
-  void buildOptimizer();
-  template <typename Op> Value criterion(const Expr &p, Value target) { return Op::create(builder, at, p.value(), target); }
-  template <typename Op> Value crossEntropy(const Expr &p, Value target, bool logits) {
-    return Op::create(builder, at, p.value(), target, logits);
-  }
-  Value target(StringRef name, RankedTensorType type, std::function<double()> element);
-
-  std::mt19937 random;
-  OpBuilder builder;
-  Location at;
-  int64_t variables = 0, streams = 0;
-  mtc::Step step;
-};
-
-Expr Generator::variable(ArrayRef<int64_t> shape) {
-  static constexpr InitKind kinds[] = {InitKind::ones,         InitKind::constant,       InitKind::glorot_uniform,
-                                       InitKind::glorot_normal, InitKind::he_uniform,     InitKind::he_normal,
-                                       InitKind::lecun_uniform, InitKind::lecun_normal,   InitKind::glorot_uniform};
+Expr Generator::variable(Shape shape) {
+  static constexpr InitKind kinds[] = {InitKind::ones,          InitKind::constant,     InitKind::glorot_uniform,
+                                       InitKind::glorot_normal, InitKind::he_uniform,   InitKind::he_normal,
+                                       InitKind::lecun_uniform, InitKind::lecun_normal, InitKind::glorot_uniform};
   InitKind kind = kinds[below(std::size(kinds))];
   FloatAttr value = kind == InitKind::constant ? builder.getF32FloatAttr(between(-0.5, 0.5)) : FloatAttr();
   std::string name = "layer_" + std::to_string(variables++) + "/w";
-  return e(VariableOp::create(builder, at, f32(shape), builder.getStringAttr(name), InitKindAttr::get(builder.getContext(), kind), value,
-                              chance(10) ? builder.getUnitAttr() : UnitAttr()));
+  return make<VariableOp>(f32(shape), builder.getStringAttr(name), InitKindAttr::get(builder.getContext(), kind), value,
+                          chance(10) ? builder.getUnitAttr() : UnitAttr());
 }
 
-Expr Generator::constant(ArrayRef<int64_t> shape) {
+Expr Generator::constant(Shape shape) {
   RankedTensorType type = f32(shape);
   SmallVector<float> elements;
   for (int64_t i = 0; i < type.getNumElements(); ++i)
     elements.push_back(between(-1, 1));
-  return e(ConstantOp::create(builder, at, type, DenseElementsAttr::get(type, ArrayRef<float>(elements))));
+  return make<ConstantOp>(type, DenseElementsAttr::get(type, ArrayRef<float>(elements)));
 }
 
-Expr Generator::unaryStep(const Expr &x) {
-  switch (below(15)) {
-  case 0:
-    return mix(x, -x);
-  case 1:
-    return mix(x, abs(x));
-  case 2:
-    return mix(x, sign(x + 0.0123));
-  case 3:
-    return mix(x, square(x));
-  case 4:
-    return mix(x, exp(x));
-  case 5:
-    return mix(x, log(abs(x) + 0.5));
-  case 6:
-    return mix(x, log1p(square(x)));
-  case 7:
-    return mix(x, sqrt(square(x) + 0.25));
-  case 8:
-    return mix(x, unary<RsqrtOp>(square(x) + 0.5));
-  case 9:
-    return tanh(x);
-  case 10:
-    return mix(x, sigmoid(x));
-  case 11:
-    return mix(x, unary<ReluOp>(x));
-  case 12:
-    return mix(x, unary<ErfOp>(x));
-  case 13:
-    return mix(x, erfInv(x * 0.6));
-  default:
-    return mix(x, unary<FloorOp>(x * 3.7 + 0.123));
-  }
+Expr Generator::any() { return values[std::max(below(values.size()), below(values.size()))]; }
+
+Expr Generator::anyLike(const Expr &x) {
+  SmallVector<Expr> same;
+  for (const Expr &value : values)
+    if (width(value) * (value.type().getRank() == 2) == elementsPerRow(x.type()))
+      same.push_back(value);
+  if (!same.empty() && chance(70))
+    return same[below(same.size())];
+  return resized(any(), elementsPerRow(x.type()));
 }
 
-Expr Generator::binaryStep(const Expr &x) {
-  Expr v = chance(30) ? variable({}) : chance(50) ? variable({width(x)}) : variable({1, width(x)});
-  switch (below(7)) {
-  case 0:
-    return tanh(x + v);
-  case 1:
-    return tanh(v - x);
-  case 2:
-    return mix(x, x * v);
-  case 3:
-    return mix(x, x / (abs(v) + 0.5));
-  case 4:
-    return tanh(maximum(x, v) + x + v * 0.25);
-  case 5:
-    return tanh(minimum(x, v) + x + v * 0.25);
-  default:
-    return mix(x, pow(sigmoid(x) + 0.5, v));
-  }
+Expr Generator::resized(const Expr &x, int64_t to) {
+  return width(x) == to ? x : tanh(matmul(x, variable({width(x), to})));
 }
 
-Expr Generator::layerStep(const Expr &x) {
-  int64_t from = width(x), to = oneOf<int64_t>({3, 5, 7, 9, 11, 15, 17, 21});
-  Expr w = chance(50) ? variable({from, to}) : variable({to, from});
-  bool swapped = w.type().getDimSize(0) == to && from != to;
-  if (swapped && chance(50)) {
-    w = e(TransposeOp::create(builder, at, w.value(), ArrayRef<int64_t>{1, 0}));
-    swapped = false;
-  }
-  return tanh(e(MatmulOp::create(builder, at, x.value(), w.value(), false, swapped)) + variable({to}));
-}
-
-Expr Generator::maskStep(const Expr &x) {
-  Compare kind = static_cast<Compare>(below(6));
-  Expr mask = compare(kind, x, constant({width(x)}));
-  if (chance(50))
-    mask = e(AndOp::create(builder, at, mask.value(), compare(Compare::gt, x, constant({})).value()));
-  if (chance(50))
-    mask = !mask;
+Expr Generator::cube(const Expr &x) {
+  int64_t c = width(x), a = c % 3 == 0 ? 3 : c % 5 == 0 ? 5 : c % 2 == 0 ? 2 : 1, b = c / a;
   if (chance(30))
-    return mix(x, toFloat(mask));
-  if (chance(30)) {
-    Expr integers = e(CastOp::create(builder, at, x.type().clone(builder.getI32Type()), (x * 2.9 + 0.0317).value()));
-    return mix(x, toFloat(integers + 1));
-  }
-  return tanh(select(mask, x, x * between(0.1, 0.9)));
+    std::swap(a, b);
+  if (int64_t last = b % 5 == 0 ? 5 : 1; chance(25))
+    return reshape(x, {dynamic, a, b / last, last});
+  return reshape(x, {dynamic, a, b});
 }
 
-Expr Generator::shapeStep(const Expr &x) {
-  int64_t c = width(x), a = c % 3 == 0 ? 3 : c % 5 == 0 ? 5 : 1, b = c / a;
-  Expr cube = reshape(x, {ShapedType::kDynamic, a, b});
-  if (chance(40)) {
-    Expr turned = e(TransposeOp::create(builder, at, cube.value(), ArrayRef<int64_t>{0, 2, 1}));
-    return mix(x, reshape(turned, x.type().getShape()));
-  }
-  if (chance(60)) {
-    // [?, a, b] . [?, b, a] . [?, a, b]
-    Expr square = e(MatmulOp::create(builder, at, cube.value(), cube.value(), false, true));
-    bool swap = chance(50);
-    return mix(x, reshape(e(MatmulOp::create(builder, at, square.value(), cube.value(), swap, false)), x.type().getShape()) * 0.3);
-  }
-  Expr shared = e(MatmulOp::create(builder, at, cube.value(), variable({b, b}).value(), false, chance(50)));
-  return mix(x, reshape(shared, x.type().getShape()));
+// ---- data and the end of a model
+
+Value Generator::input(StringRef name, int64_t width) {
+  Tensor tensor({data.samples, width}, 0.0);
+  for (double &x : tensor.data)
+    x = between(-1, 1);
+  data.inputs[name.str()] = std::move(tensor);
+  return InputOp::create(builder, at, f32({dynamic, width}), name);
 }
 
-Expr Generator::reductionStep(const Expr &x) {
-  Reduction kind = static_cast<Reduction>(below(3));
-  Expr reduced = unsqueezeLast(reduce(kind, x, {1}));
-  double scale = kind == Reduction::sum ? 1.0 / width(x) : 1.0;
-  if (chance(50))
-    reduced = broadcastTo(reduced, x.type());
-  return mix(x, reduced * scale);
-}
-
-Expr Generator::compositeStep(const Expr &x) {
-  switch (below(4)) {
-  case 0:
-    return mix(x, unary<SoftmaxOp>(x * 2.0));
-  case 1:
-    return mix(x, unary<LogSoftmaxOp>(x) * 0.3);
-  default:
-    Value label = ArgmaxOp::create(builder, at, x.value());
-    if (chance(50))
-      return mix(x, e(OneHotOp::create(builder, at, x.type(), label)));
-    return mix(x, unsqueezeLast(toFloat(e(label))) * 0.1);
-  }
-}
-
-Expr Generator::sourceStep(const Expr &x) {
-  switch (below(4)) {
-  case 0:
-    return mix(x, e(IotaOp::create(builder, at, f32({width(x)}), 0)) * 0.05);
-  case 1:
-    return mix(x, constant({width(x)}));
-  case 2: {
-    Expr u = e(RandomUniformOp::create(builder, at, f32({width(x)}), "noise_" + std::to_string(streams++), Value()));
-    return mix(x, u);
-  }
-  default: {
-    Expr u = e(RandomUniformOp::create(builder, at, x.type(), "drop_" + std::to_string(streams++), Value()));
-    return tanh(select(u >= 0.25, x * (1 / 0.75), 0.0) + x * 0.25);
-  }
-  }
-}
-
-// A sum over the batch in the middle of the forward pass, as batch statistics are.
-Expr Generator::batchStep(const Expr &x) {
-  Expr n = e(BatchSizeOp::create(builder, at, f32({})));
-  return mix(x, x - reduce(Reduction::sum, x, {0}) / n);
-}
-
-Value Generator::target(StringRef name, RankedTensorType type, std::function<double()> element) {
-  Tensor data(concreteShape(type, step.samples));
-  for (double &x : data.data)
+Value Generator::target(StringRef name, RankedTensorType type, llvm::function_ref<double()> element) {
+  Tensor tensor(concreteShape(type, data.samples));
+  for (double &x : tensor.data)
     x = element();
-  step.inputs[name.str()] = std::move(data);
+  data.inputs[name.str()] = std::move(tensor);
   return TargetOp::create(builder, at, type, name);
 }
 
-void Generator::buildLoss(const Expr &x) {
+// Now and then the caller has none.
+Value Generator::sampleWeight(const std::string &name) {
+  Tensor tensor(ArrayRef<int64_t>{data.samples});
+  for (double &w : tensor.data)
+    w = between(0.1, 2);
+  if (chance(75))
+    data.inputs[name] = std::move(tensor);
+  return SampleWeightOp::create(builder, at, f32({dynamic}), name);
+}
+
+// Everything that nobody reads yet, so that nothing is dead.
+Expr Generator::joined() {
+  Expr sum = resized(values.back(), oneOf<int64_t>({3, 5, 9, 15}));
+  for (const Expr &value : ArrayRef<Expr>(values).drop_back())
+    if (value.value().use_empty())
+      sum = mix(sum, resized(value, width(sum)));
+  return sum;
+}
+
+void Generator::buildOutputs(const Expr &x) {
+  OutputOp::create(builder, at, "y", x.value());
+  if (chance(30))
+    OutputOp::create(builder, at, "label", unary<ArgmaxOp>(x).value());
+  if (chance(30))
+    OutputOp::create(builder, at, "box", cube(any()).value());
+}
+
+void Generator::buildLoss(const Expr &x, const std::string &name) {
   int64_t c = width(x);
-  auto labels = RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
+  auto labels = i32({dynamic});
   bool logits = chance(50);
-  Expr logit = x * 3.0, p = logits ? logit : unary<SoftmaxOp>(logit), q = logits ? logit : sigmoid(logit);
+  Expr logit = x * 3.0;
+  if (chance(20) && c % 3 == 0) { // a loss for each of three elements
+    logit = reshape(logit, {dynamic, 3, c /= 3});
+    labels = i32({dynamic, 3});
+  }
+  Expr p = logits ? logit : unary<SoftmaxOp>(logit), q = logits ? logit : sigmoid(logit);
+  std::string targetName = name + "_target";
   Value values, hits;
   switch (below(5)) {
   case 0: {
-    Value t = target("t", labels, [&] { return below(c); });
+    Value t = target(targetName, labels, [&] { return below(c); });
     values = crossEntropy<SparseCategoricalCrossentropyOp>(p, t, logits);
     hits = criterion<SparseCategoricalAccuracyOp>(p, t);
     break;
   }
   case 1: {
-    Value t = target("t", x.type(), [&] { return between(0, 1); });
+    Value t = target(targetName, p.type(), [&] { return between(0, 1); });
     values = crossEntropy<CategoricalCrossentropyOp>(p, t, logits);
     hits = criterion<CategoricalAccuracyOp>(p, t);
     break;
   }
   case 2: {
-    Value t = target("t", x.type(), [&] { return below(2); });
+    Value t = target(targetName, p.type(), [&] { return below(2); });
     values = crossEntropy<BinaryCrossentropyOp>(q, t, logits);
     hits = criterion<BinaryAccuracyOp>(sigmoid(logit), t);
     break;
   }
   default:
-    Value t = target("t", x.type(), [&] { return between(-1, 1); });
-    values = chance(50) ? criterion<MeanSquaredErrorOp>(x, t) : criterion<MeanAbsoluteErrorOp>(x, t);
-    hits = criterion<MeanAbsoluteErrorOp>(x, t);
+    Value t = target(targetName, p.type(), [&] { return between(-1, 1); });
+    values = chance(50) ? criterion<MeanSquaredErrorOp>(logit, t) : criterion<MeanAbsoluteErrorOp>(logit, t);
+    hits = criterion<MeanAbsoluteErrorOp>(logit, t);
   }
-  Value weights;
-  if (chance(40)) {
-    weights = SampleWeightOp::create(builder, at, f32({ShapedType::kDynamic}), "sample_weight");
-    Tensor data(ArrayRef<int64_t>{step.samples});
-    for (double &w : data.data)
-      w = between(0.1, 2);
-    step.inputs["sample_weight"] = std::move(data);
-  }
-  Divisor divisor = weights ? oneOf({Divisor::samples, Divisor::elements, Divisor::weights}) : oneOf({Divisor::samples, Divisor::elements});
-  LossOp::create(builder, at, "loss", values, weights, divisor, llvm::APFloat(float(oneOf({1.0, 0.5, 2.0}))));
-  MetricOp::create(builder, at, "metric", hits, weights);
+  Value weights = chance(40) ? sampleWeight(name + "_weight") : Value();
+  Divisor divisor = weights ? oneOf({Divisor::samples, Divisor::elements, Divisor::weights})
+                            : oneOf({Divisor::samples, Divisor::elements});
+  LossOp::create(builder, at, name, values, weights, divisor, llvm::APFloat(float(oneOf({1.0, 0.5, 2.0}))));
+  MetricOp::create(builder, at, name + "_metric", hits, weights);
 }
 
 void Generator::buildOptimizer() {
@@ -313,33 +174,28 @@ RandomModel Generator::make() {
   auto model = ModelOp::create(builder, at, "random");
   Block &body = model.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(&body);
-  step.batch = oneOf<int64_t>({1, 5, 8, 13, 19, 32});
-  step.samples = 1 + below(step.batch);
-  step.replicas = 1;
-  while (step.replicas * 2 <= std::min<int64_t>(step.batch, 8))
-    step.replicas *= 2;
+  data.batch = oneOf<int64_t>({1, 5, 8, 13, 19, 32, 51});
+  data.samples = 1 + below(data.batch);
+  data.replicas = 1;
+  while (data.replicas * 2 <= std::min<int64_t>(data.batch, 8) && chance(80))
+    data.replicas *= 2;
+  data.seed = 1 + below(1000);
 
-  int64_t c = oneOf<int64_t>({3, 5, 9, 15});
-  Value input = InputOp::create(builder, at, f32({ShapedType::kDynamic, c}), "x");
-  Tensor data({step.samples, c}, 0.0);
-  for (double &x : data.data)
-    x = between(-1, 1);
-  step.inputs["x"] = std::move(data);
-
-  Expr x = layerStep(e(input));
-  using Method = Expr (Generator::*)(const Expr &);
-  static constexpr Method steps[] = {&Generator::unaryStep, &Generator::unaryStep,     &Generator::unaryStep,     &Generator::binaryStep,
-                                     &Generator::binaryStep, &Generator::layerStep,     &Generator::maskStep,      &Generator::shapeStep,
-                                     &Generator::reductionStep, &Generator::compositeStep, &Generator::sourceStep, &Generator::batchStep};
+  values.push_back(layerStep(e(input("x", oneOf<int64_t>({3, 5, 9, 15})))));
+  if (chance(30))
+    values.push_back(layerStep(e(input("x2", oddWidth()))));
   while (body.getOperations().size() < 24 || chance(60))
-    x = (this->*steps[below(std::size(steps))])(x);
-  OutputOp::create(builder, at, "y", x.value());
+    values.push_back(step());
+  Expr x = joined();
+  buildOutputs(x);
   // A variable that learns, whatever the others are.
-  x = x + e(VariableOp::create(builder, at, f32({width(x)}), "bias", InitKind::zeros, FloatAttr(), false));
-  buildLoss(x);
+  x = x + make<VariableOp>(f32({width(x)}), "bias", InitKind::zeros, FloatAttr(), false);
+  bool two = chance(25);
+  buildLoss(x, two ? "first" : "loss");
+  if (two)
+    buildLoss(resized(any(), oneOf<int64_t>({2, 3, 6})), "second");
   buildOptimizer();
-  return {std::move(module), std::move(step)};
+  return {std::move(module), std::move(data)};
 }
-} // namespace
 
 RandomModel mtc::test::makeRandomModel(MLIRContext &context, uint32_t seed) { return Generator(context, seed).make(); }

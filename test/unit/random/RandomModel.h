@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random models: at least 20 ops, odd sizes, every op of the language, attributes that are not the defaults. A seed gives one model, its data and
-// its batch.
+// Random models: at least 20 ops, odd sizes, every op of the language, attributes that are not the defaults. A seed
+// gives one model, its data and its batch.
 #ifndef TEST_UNIT_RANDOM_RANDOMMODEL_H
 #define TEST_UNIT_RANDOM_RANDOMMODEL_H
 

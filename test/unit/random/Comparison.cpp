@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/unit/random/Comparison.h"
+#include "compiler/Pipeline.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "test/unit/random/Outcome.h"
+
+using namespace mlir;
+
+namespace mtc::test {
+namespace {
+
+class Journey {
+public:
+  Journey(const RandomModel &model, uint32_t seed, const Options &options)
+      : model(model), seed(seed), options(options), module(model.module.get().clone()) {}
+
+  Report run();
+  // Called after every pass.
+  void arrived(StringRef pass);
+
+private:
+  bool compile(Compilation &compilation);
+  void check(const Outcome &found, const std::string &place);
+  void runPlan(const Compilation &compilation);
+
+  const RandomModel &model;
+  uint32_t seed;
+  const Options &options;
+  OwningOpRef<ModuleOp> module, start; // start: after mt-differentiate
+  bool replicas = false;               // the module is one replica's view
+  Outcome expected;
+  std::map<std::string, double> slack;
+  Report report;
+};
+
+struct Observer : PassInstrumentation {
+  explicit Observer(Journey &journey) : journey(journey) {}
+  void runAfterPass(Pass *pass, Operation *) override {
+    journey.arrived(pass->getArgument().empty() ? pass->getName() : pass->getArgument());
+  }
+  Journey &journey;
+};
+
+void Journey::arrived(StringRef pass) {
+  if (pass == "mt-differentiate") {
+    start = module->clone();
+    Step whole = model.step;
+    whole.replicas = 1;
+    expected = interpret(*start, whole);
+    report.problem = expected.problem;
+    return;
+  }
+  replicas |= pass == "mt-partition";
+  if (options.fault && pass == options.fault->after && !(report.seeded = options.fault->seed(*module)))
+    report.problem = "nothing to spoil";
+  // What is left to find is what the fault did.
+  bool look = options.passes && (!options.fault || report.seeded) && report.problem.empty();
+  if (!look || !module->lookupSymbol<mt::ProgramOp>("train_step"))
+    return;
+  Step step = model.step;
+  if (!replicas)
+    step.replicas = 1;
+  check(interpret(*module, step), "after " + pass.str());
+}
+
+void Journey::check(const Outcome &found, const std::string &place) {
+  std::string problem = difference(found, expected, tolerance, slack);
+  if (!problem.empty() && slack.empty() && found.problem.empty()) {
+    Step whole = model.step;
+    whole.replicas = 1;
+    slack = roundingOf(*start, whole, expected);
+    problem = difference(found, expected, tolerance, slack);
+    report.slack |= problem.empty();
+  }
+  if (!problem.empty())
+    report.problem = place + ": " + problem;
+}
+
+bool Journey::compile(Compilation &compilation) {
+  Builder builder(module->getContext());
+  const Step &step = model.step;
+  auto set = [&](const char *name, int64_t value) { module.get()->setAttr(name, builder.getI64IntegerAttr(value)); };
+  set("mt.batch", step.batch);
+  set("mt.replicas", step.replicas);
+  set("mt.leaf_rows", (step.batch + step.replicas - 1) / step.replicas);
+  set("mt.seed", step.seed);
+  module.get()->setAttr("mt.name", builder.getStringAttr("random"));
+  for (const Stage &stage : stages()) {
+    if (!options.compile && StringRef(stage.name) == "allocate")
+      break;
+    PassManager passes(module->getContext(), ModuleOp::getOperationName(), OpPassManager::Nesting::Explicit);
+    passes.addInstrumentation(std::make_unique<Observer>(*this));
+    stage.build(passes, compilation);
+    if (failed(passes.run(*module)) || failed(stage.check(*module))) {
+      report.problem += std::string("stage ") + stage.name + " failed";
+      return false;
+    }
+    if (!report.problem.empty())
+      return false;
+  }
+  return true;
+}
+
+// First on devices and threads of the seed's choice, then on others: the bits are the same.
+void Journey::runPlan(const Compilation &compilation) {
+  auto spec = [&](uint32_t choice) {
+    return "cpu:" + std::to_string(1 + choice % model.step.replicas) + (choice / 8 % 3 ? "" : "x2");
+  };
+  std::string devices = spec(seed), others = spec(seed / 3 + 1);
+  mtrun_options first{}, second{};
+  first.no_pin = second.no_pin = 1;
+  first.devices = devices.c_str();
+  second.devices = others.c_str();
+  second.private_variables = seed & 1;
+  second.cpu = compilation.cpu.empty() ? "x86-64-v3" : nullptr;
+  Outcome found = execute(compilation.plan, model.step, first);
+  check(found, "compiled, on " + devices);
+  if (!report.problem.empty())
+    return;
+  std::string problem = differentBits(execute(compilation.plan, model.step, second), found);
+  if (!problem.empty())
+    report.problem = "on " + others + ", not " + devices + ": " + problem;
+}
+
+Report Journey::run() {
+  std::string errors;
+  ScopedDiagnosticHandler handler(module->getContext(), [&](Diagnostic &diagnostic) {
+    errors += "\n" + diagnostic.str();
+    return success();
+  });
+  Compilation compilation;
+  // Now and then for two instruction sets.
+  compilation.cpu = seed % 8 ? "native" : "";
+  if (compile(compilation) && options.compile)
+    runPlan(compilation);
+  if (!report.problem.empty())
+    report.problem += errors;
+  return report;
+}
+
+} // namespace
+
+Report compare(const RandomModel &model, uint32_t seed, const Options &options) {
+  return Journey(model, seed, options).run();
+}
+
+} // namespace mtc::test

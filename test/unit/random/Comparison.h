@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A random model on its way from mt-differentiate to a running plan: it means the same after every pass, and compiled.
+#ifndef TEST_UNIT_RANDOM_COMPARISON_H
+#define TEST_UNIT_RANDOM_COMPARISON_H
+
+#include "test/unit/random/RandomModel.h"
+
+namespace mtc::test {
+
+// What a faulty pass would do: changes what the pass `after` left. False where there is nothing to spoil.
+struct Fault {
+  const char *name;
+  const char *after;
+  bool (*seed)(mlir::ModuleOp);
+};
+
+struct Options {
+  bool passes = true;  // interpret what each pass leaves
+  bool compile = true; // to a plan, and run it on two sets of devices
+  const Fault *fault = nullptr;
+};
+
+struct Report {
+  std::string problem; // the first difference, or why there is no result; "": none
+  bool seeded = false; // the fault found something to spoil
+  bool slack = false;  // a value was only equal within the rounding of the model
+};
+
+// Interpretations differ by less than `tolerance` of a tensor's largest value, else by less than rounding moves it
+// (roundingOf); executions with other devices not at all.
+inline constexpr double tolerance = 4e-6;
+
+Report compare(const RandomModel &model, uint32_t seed, const Options &options = {});
+
+} // namespace mtc::test
+
+#endif

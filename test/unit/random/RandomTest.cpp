@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random models mean the same after every pass and as compiled code, and faults are found. A fixed sample by default;
+//   MTC_RANDOM_GRAPHS=1000 MTC_RANDOM_SEED=1 build/release/test/unit/randomTests
+#include "compiler/Pipeline.h"
+#include "mlir/IR/Verifier.h"
+#include "test/unit/random/Comparison.h"
+#include "test/unit/random/Faults.h"
+#include "gtest/gtest.h"
+#include <cstdlib>
+
+using namespace mlir;
+using namespace mtc::test;
+
+namespace {
+
+uint32_t fromEnvironment(const char *name, uint32_t otherwise) {
+  const char *given = std::getenv(name);
+  return given ? std::atoi(given) : otherwise;
+}
+#if __has_feature(address_sanitizer)
+constexpr uint32_t sample = 20; // of slow code
+#else
+constexpr uint32_t sample = 40;
+#endif
+const uint32_t graphs = fromEnvironment("MTC_RANDOM_GRAPHS", sample), first = fromEnvironment("MTC_RANDOM_SEED", 1);
+
+class RandomGraphs : public testing::Test {
+protected:
+  RandomGraphs() : context(registry(), MLIRContext::Threading::DISABLED) { context.loadAllAvailableDialects(); }
+  static DialectRegistry registry() {
+    DialectRegistry dialects;
+    mtc::registerDialects(dialects);
+    return dialects;
+  }
+  MLIRContext context;
+};
+
+TEST_F(RandomGraphs, MeanTheSameAfterEveryPassAndCompiled) {
+  uint32_t failures = 0, slack = 0;
+  for (uint32_t seed = first; seed < first + graphs && failures < 50; ++seed) {
+    RandomModel model = makeRandomModel(context, seed);
+    ASSERT_TRUE(succeeded(verify(*model.module))) << seed;
+    Report report = compare(model, seed);
+    EXPECT_EQ(report.problem, "") << "seed " << seed << ", " << model.step.samples << " of " << model.step.batch
+                                  << " samples, " << model.step.replicas << " replicas";
+    failures += !report.problem.empty();
+    slack += report.slack;
+  }
+  std::printf("%u of %u graphs agree only within their rounding\n", slack, graphs);
+}
+
+// Every op is there, with attributes that are not the defaults, and graphs are large enough.
+TEST_F(RandomGraphs, HoldEveryOp) {
+  llvm::StringMap<int64_t> counts;
+  int64_t least = graphs >= 1000 ? 20 : 1, smallest = 1 << 20;
+  for (uint32_t seed = first; seed < first + graphs; ++seed) {
+    RandomModel model = makeRandomModel(context, seed);
+    int64_t ops = 0;
+    model.module->walk([&](Operation *op) {
+      StringRef name = op->getName().getStringRef();
+      ++counts[name];
+      ops += isa<mt::InterpretOpInterface>(op);
+      NamedAttrList defaults;
+      op->getName().populateDefaultAttrs(defaults);
+      for (StringAttr attribute : op->getName().getAttributeNames())
+        if (auto value = op->getInherentAttr(attribute); value && *value && *value != defaults.get(attribute))
+          ++counts[(name + " " + attribute.getValue()).str()];
+    });
+    smallest = std::min(smallest, ops);
+  }
+  EXPECT_GE(smallest, 20);
+  std::pair<int64_t, std::string> rarest(1 << 30, "");
+  for (RegisteredOperationName name : context.getRegisteredOperations()) {
+    // Other ops of the dialect are not for models.
+    bool computes = name.hasInterface<mt::InterpretOpInterface>() || name.hasInterface<mt::OptimizerOpInterface>();
+    if (!computes && (name.getDialectNamespace() != "mt" || !counts.count(name.getStringRef())))
+      continue;
+    SmallVector<std::string> keys{name.getStringRef().str()};
+    for (StringAttr attribute : name.getAttributeNames())
+      keys.push_back((name.getStringRef() + " " + attribute.getValue()).str());
+    for (const std::string &key : keys) {
+      EXPECT_GE(counts.lookup(key), least) << key;
+      rarest = std::min(rarest, {counts.lookup(key), key});
+    }
+  }
+  std::printf("%lld ops in the smallest graph; the rarest is %s, %lld times\n", (long long)smallest,
+              rarest.second.c_str(), (long long)rarest.first);
+}
+
+class SeededFault : public RandomGraphs, public testing::WithParamInterface<Fault> {};
+
+// Found in what compiled code computes, and before that by interpreting what the pass left, where that has a meaning.
+TEST_P(SeededFault, IsFound) {
+  const Fault &fault = GetParam();
+  bool afterAllocate = StringRef(fault.after) == "plan-check" || StringRef(fault.after) == "codegen";
+  for (bool compiled : {false, true}) {
+    if (!compiled && afterAllocate)
+      continue;
+    Options options{.passes = !compiled, .compile = compiled, .fault = &fault};
+    Report report;
+    // A model may have nothing to spoil, or not depend on what was.
+    for (uint32_t seed = first; seed < first + 40 && (report.problem.empty() || !report.seeded); ++seed)
+      report = compare(makeRandomModel(context, seed), seed, options);
+    EXPECT_TRUE(report.seeded && !report.problem.empty());
+    std::printf("%s: %s\n", fault.name, report.problem.substr(0, report.problem.find('\n')).c_str());
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Random, SeededFault, testing::ValuesIn(faults().begin(), faults().end()));
+
+} // namespace
