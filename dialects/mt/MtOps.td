@@ -10,6 +10,7 @@
 
 include "dialects/mt/MtBase.td"
 include "dialects/mt/MtStructure.td"
+include "dialects/mt/MtSpatial.td"
 
 class Mt_Elementwise<string mnemonic, list<Trait> traits = []> : Mt_PureOp<mnemonic, !listconcat([
     DeclareOpInterfaceMethods<ElementwiseOpInterface>], traits)>;

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolution and its two gradients: one sum of products over seven loops (sample; output row, column and filter; tap
+// row, column and channel) of which each op keeps other axes.
+#include "dialects/mt/MtDialect.h"
+
+using namespace mlir;
+using namespace mlir::mt;
+using utils::IteratorType;
+
+static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+// The shapes that take part: x, w and what the output would be.
+static FailureOr<Convolution> convolutionOf(std::optional<Location> location, RankedTensorType x, RankedTensorType w,
+                                            ArrayRef<int64_t> strides, ArrayRef<int64_t> padding,
+                                            ArrayRef<int64_t> dilation, int64_t groups) {
+  if (w.getRank() != 4 || !w.hasStaticShape())
+    return emitOptionalError(location, "expected a kernel tensor<KHxKWxCxFxf32>, found ", w);
+  auto windows = windowsOver(location, x, {w.getShape().take_front(2), strides, padding, dilation});
+  if (failed(windows))
+    return failure();
+  int64_t channels = x.getDimSize(3), filters = w.getDimSize(3);
+  if (groups < 1 || channels % groups != 0 || filters < 1 || filters % groups != 0)
+    return emitOptionalError(location, "expected groups that divide ", channels, " channels and ", filters,
+                             " filters, found ", groups);
+  if (w.getDimSize(2) != channels / groups)
+    return emitOptionalError(location, "expected a kernel for ", channels / groups, " channels, found one for ",
+                             w.getDimSize(2));
+  return Convolution{windows->first, windows->second, channels, filters, groups};
+}
+
+static RankedTensorType outputType(RankedTensorType x, const Convolution &c) {
+  return x.clone({x.getDimSize(0), c.rows.outputs, c.columns.outputs, c.filters});
+}
+
+// For the ops that have dy: it must be what the convolution of x and w gives.
+template <typename Op>
+static LogicalResult verifyGradient(Op op, RankedTensorType x, RankedTensorType w, RankedTensorType dy) {
+  FailureOr<Convolution> c = convolutionOf(op.getLoc(), x, w, op.getStrides(), op.getPadding(), op.getDilation(),
+                                           op.getGroups());
+  if (failed(c))
+    return failure();
+  if (RankedTensorType y = outputType(x, *c); dy != y)
+    return op.emitOpError("expected a gradient ") << y << " of the convolution of " << x << " and " << w << ", found "
+                                                  << dy;
+  return success();
+}
+
+template <typename Op> static Convolution verified(Op op, RankedTensorType x, RankedTensorType w) {
+  return *convolutionOf(std::nullopt, x, w, op.getStrides(), op.getPadding(), op.getDilation(), op.getGroups());
+}
+
+// ---- What the three share, in the order x, w, y.
+
+static SmallVector<AffineMap> maps(const Convolution &c, MLIRContext *context) {
+  AffineExpr n, oh, ow, f, kh, kw, k;
+  bindDims(context, n, oh, ow, f, kh, kw, k);
+  AffineExpr channel = c.groups == 1 ? k : f.floorDiv(c.groupFilters()) * c.groupChannels() + k;
+  auto map = [&](ArrayRef<AffineExpr> axes) { return AffineMap::get(7, 0, axes, context); };
+  return {map({n, c.rows.at(oh, kh), c.columns.at(ow, kw), channel}), map({kh, kw, k, f}), map({n, oh, ow, f})};
+}
+
+// Reductions but for these loops: n 0, oh 1, ow 2, f 3, kh 4, kw 5, c 6.
+static SmallVector<IteratorType> parallelLoops(ArrayRef<int64_t> parallel) {
+  SmallVector<IteratorType> loops(7, IteratorType::reduction);
+  for (int64_t loop : parallel)
+    loops[loop] = IteratorType::parallel;
+  return loops;
+}
+static SmallVector<shard::ReductionKind> sums(size_t count) {
+  return SmallVector<shard::ReductionKind>(count, shard::ReductionKind::Sum);
+}
+
+// Calls use(x, w, y) with the elements' offsets for each product, in row-major order of n, oh, ow, f, kh, kw, c.
+static void forEachProduct(const Convolution &c, int64_t samples,
+                           llvm::function_ref<void(int64_t, int64_t, int64_t)> use) {
+  int64_t y = 0;
+  for (int64_t n = 0; n < samples; ++n)
+    for (int64_t oh = 0; oh < c.rows.outputs; ++oh)
+      for (int64_t ow = 0; ow < c.columns.outputs; ++ow)
+        for (int64_t f = 0; f < c.filters; ++f, ++y)
+          for (int64_t kh = 0; kh < c.rows.taps; ++kh)
+            for (int64_t kw = 0; kw < c.columns.taps; ++kw) {
+              int64_t ih = c.rows.at(oh, kh), iw = c.columns.at(ow, kw);
+              if (!c.rows.holds(ih) || !c.columns.holds(iw))
+                continue;
+              int64_t x = ((n * c.rows.inputs + ih) * c.columns.inputs + iw) * c.channels + c.firstChannel(f);
+              int64_t w = (kh * c.columns.taps + kw) * c.groupChannels() * c.filters + f;
+              for (int64_t k = 0; k < c.groupChannels(); ++k)
+                use(x + k, w + k * c.filters, y);
+            }
+}
+
+// ---- y = conv(x, w)
+
+LogicalResult Conv2DOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
+  RankedTensorType x = tensorOf(adaptor.getInput());
+  FailureOr<Convolution> c = convolutionOf(location, x, tensorOf(adaptor.getKernel()), adaptor.getStrides(),
+                                           adaptor.getPadding(), adaptor.getDilation(), adaptor.getGroups());
+  if (failed(c))
+    return failure();
+  types.push_back(outputType(x, *c));
+  return success();
+}
+Convolution Conv2DOp::getConvolution() { return verified(*this, tensorOf(getInput()), tensorOf(getKernel())); }
+int64_t Conv2DOp::getFlops() { return getConvolution().flops(); }
+SmallVector<IteratorType> Conv2DOp::getLoopIteratorTypes() { return parallelLoops({0, 1, 2, 3}); }
+SmallVector<shard::ReductionKind> Conv2DOp::getReductionLoopIteratorKinds() { return sums(3); }
+SmallVector<AffineMap> Conv2DOp::getIndexingMaps() { return maps(getConvolution(), getContext()); }
+
+LogicalResult Conv2DOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                  SmallVectorImpl<Tensor> &results) {
+  Tensor result(concreteShape(getType(), context.rows));
+  forEachProduct(getConvolution(), context.rows, [&](int64_t x, int64_t w, int64_t y) {
+    result.data[y] += operands[0].data[x] * operands[1].data[w];
+  });
+  results.push_back(std::move(result));
+  return success();
+}
+
+// The gradients of each of the three ops are the other two.
+template <typename Op> static Value inputGradient(OpBuilder &builder, Op op, Type x, Value dy, Value w) {
+  return Conv2DInputGradientOp::create(builder, op.getLoc(), x, dy, w, op.getStrides(), op.getPadding(),
+                                       op.getDilation(), op.getGroups());
+}
+template <typename Op> static Value kernelGradient(OpBuilder &builder, Op op, Type w, Value x, Value dy) {
+  return Conv2DKernelGradientOp::create(builder, op.getLoc(), w, x, dy, op.getStrides(), op.getPadding(),
+                                        op.getDilation(), op.getGroups());
+}
+template <typename Op> static Value convolve(OpBuilder &builder, Op op, Value x, Value w) {
+  return Conv2DOp::create(builder, op.getLoc(), x, w, op.getStrides(), op.getPadding(), op.getDilation(),
+                          op.getGroups());
+}
+
+void Conv2DOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
+  Value dy = resultGradients[0];
+  operandGradients.push_back(dy ? inputGradient(builder, *this, getInput().getType(), dy, getKernel()) : Value());
+  operandGradients.push_back(dy ? kernelGradient(builder, *this, getKernel().getType(), getInput(), dy) : Value());
+}
+
+// ---- dx
+
+LogicalResult Conv2DInputGradientOp::verify() {
+  return verifyGradient(*this, getType(), tensorOf(getKernel()), tensorOf(getGradient()));
+}
+Convolution Conv2DInputGradientOp::getConvolution() { return verified(*this, getType(), tensorOf(getKernel())); }
+int64_t Conv2DInputGradientOp::getFlops() { return getConvolution().flops(); }
+SmallVector<IteratorType> Conv2DInputGradientOp::getLoopIteratorTypes() { return parallelLoops({0, 6}); }
+SmallVector<shard::ReductionKind> Conv2DInputGradientOp::getReductionLoopIteratorKinds() { return sums(5); }
+SmallVector<AffineMap> Conv2DInputGradientOp::getIndexingMaps() {
+  SmallVector<AffineMap> all = maps(getConvolution(), getContext());
+  return {all[2], all[1], all[0]};
+}
+
+LogicalResult Conv2DInputGradientOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                               SmallVectorImpl<Tensor> &results) {
+  Tensor result(concreteShape(getType(), context.rows));
+  forEachProduct(getConvolution(), context.rows, [&](int64_t x, int64_t w, int64_t y) {
+    result.data[x] += operands[0].data[y] * operands[1].data[w];
+  });
+  results.push_back(std::move(result));
+  return success();
+}
+
+void Conv2DInputGradientOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                                          SmallVectorImpl<Value> &operandGradients) {
+  Value ddx = resultGradients[0];
+  operandGradients.push_back(ddx ? convolve(builder, *this, ddx, getKernel()) : Value());
+  operandGradients.push_back(ddx ? kernelGradient(builder, *this, getKernel().getType(), ddx, getGradient()) : Value());
+}
+
+// ---- dw
+
+LogicalResult Conv2DKernelGradientOp::verify() {
+  return verifyGradient(*this, tensorOf(getInput()), getType(), tensorOf(getGradient()));
+}
+Convolution Conv2DKernelGradientOp::getConvolution() { return verified(*this, tensorOf(getInput()), getType()); }
+int64_t Conv2DKernelGradientOp::getFlops() { return getConvolution().flops(); }
+SmallVector<IteratorType> Conv2DKernelGradientOp::getLoopIteratorTypes() { return parallelLoops({3, 4, 5, 6}); }
+SmallVector<shard::ReductionKind> Conv2DKernelGradientOp::getReductionLoopIteratorKinds() { return sums(3); }
+SmallVector<AffineMap> Conv2DKernelGradientOp::getIndexingMaps() {
+  SmallVector<AffineMap> all = maps(getConvolution(), getContext());
+  return {all[0], all[2], all[1]};
+}
+
+LogicalResult Conv2DKernelGradientOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                                SmallVectorImpl<Tensor> &results) {
+  Tensor result(concreteShape(getType(), context.rows));
+  forEachProduct(getConvolution(), context.rows, [&](int64_t x, int64_t w, int64_t y) {
+    result.data[w] += operands[0].data[x] * operands[1].data[y];
+  });
+  results.push_back(std::move(result));
+  return success();
+}
+
+void Conv2DKernelGradientOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                                           SmallVectorImpl<Value> &operandGradients) {
+  Value ddw = resultGradients[0];
+  operandGradients.push_back(ddw ? inputGradient(builder, *this, getInput().getType(), getGradient(), ddw) : Value());
+  operandGradients.push_back(ddw ? convolve(builder, *this, getInput(), ddw) : Value());
+}

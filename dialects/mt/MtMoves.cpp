@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops that move elements inside a sample: pad, slice, concat, reverse. Each says where an element comes from as an
+// affine map of its loops, and all are interpreted by it.
+#include "dialects/mt/MtDialect.h"
+
+using namespace mlir;
+using namespace mlir::mt;
+using utils::IteratorType;
+
+static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+// Sizes up to here add, and multiply in pairs, without overflow.
+static constexpr int64_t maxExtent = int64_t{1} << 31;
+
+// Axes before those that lists speak of.
+static int64_t skippedAxes(RankedTensorType type) { return isSplit(type); }
+
+static LogicalResult verifyList(std::optional<Location> location, StringRef what, RankedTensorType type,
+                                ArrayRef<int64_t> list, int64_t least, bool mayBeEmpty = false) {
+  size_t count = type.getRank() - skippedAxes(type);
+  if (list.size() != count && !(mayBeEmpty && list.empty()))
+    return emitOptionalError(location, "expected ", count, " numbers as ", what, " of ", type, ", found ", list.size());
+  for (int64_t number : list)
+    if (number < least || number >= maxExtent)
+      return emitOptionalError(location, "expected ", what, " from ", least, " to ", maxExtent - 1, ", found ", number);
+  for (int64_t size : type.getShape().drop_front(skippedAxes(type)))
+    if (size >= maxExtent)
+      return emitOptionalError(location, "expected sizes up to ", maxExtent - 1, ", found ", type);
+  return success();
+}
+
+static LogicalResult verifyAxis(std::optional<Location> location, RankedTensorType type, int64_t dim) {
+  int64_t first = skippedAxes(type);
+  if (dim < first || dim >= type.getRank())
+    return emitOptionalError(location, "expected an axis from ", first, " to ", type.getRank() - 1, " of ", type,
+                             ", found ", dim);
+  return success();
+}
+
+static SmallVector<IteratorType> parallelLoops(RankedTensorType type) {
+  return SmallVector<IteratorType>(type.getRank(), IteratorType::parallel);
+}
+
+// One axis: element i of one side is element first + i * step of the other.
+using Step = std::pair<int64_t, int64_t>;
+
+static AffineMap mapOf(MLIRContext *context, RankedTensorType type, llvm::function_ref<Step(int64_t)> step) {
+  SmallVector<AffineExpr> axes;
+  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+    auto [first, by] = axis < skippedAxes(type) ? Step(0, 1) : step(axis - skippedAxes(type));
+    axes.push_back(getAffineDimExpr(axis, context) * by + first);
+  }
+  return AffineMap::get(type.getRank(), 0, axes, context);
+}
+
+// Calls use(offset of the loops' index, offset in `there` of where the map sends it).
+static void forEachMove(ArrayRef<int64_t> loops, AffineMap map, ArrayRef<int64_t> there,
+                        llvm::function_ref<void(int64_t, int64_t)> use) {
+  int64_t here = 0;
+  for (Index index(loops); !index.done(); index.next()) {
+    SmallVector<int64_t> at;
+    for (size_t axis = 0; axis < loops.size(); ++axis)
+      at.push_back(index[axis]);
+    int64_t offset = 0;
+    for (auto [axis, place] : llvm::enumerate(map.compose(at)))
+      offset = offset * there[axis] + place;
+    use(here++, offset);
+  }
+}
+
+// ---- pad: loops over the operand
+
+static int64_t at(ArrayRef<int64_t> list, size_t i, int64_t otherwise) { return list.empty() ? otherwise : list[i]; }
+
+LogicalResult PadOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                      SmallVectorImpl<Type> &types) {
+  RankedTensorType from = tensorOf(adaptor.getOperand());
+  if (failed(verifyList(location, "low", from, adaptor.getLow(), 0)) ||
+      failed(verifyList(location, "high", from, adaptor.getHigh(), 0)) ||
+      failed(verifyList(location, "interior", from, adaptor.getInterior(), 0, /*mayBeEmpty=*/true)))
+    return failure();
+  SmallVector<int64_t> shape(from.getShape());
+  for (size_t i = 0; i < adaptor.getLow().size(); ++i) {
+    int64_t &size = shape[i + skippedAxes(from)];
+    size += adaptor.getLow()[i] + adaptor.getHigh()[i] +
+            std::max<int64_t>(size - 1, 0) * at(adaptor.getInterior(), i, 0);
+  }
+  types.push_back(from.clone(shape));
+  return success();
+}
+int64_t PadOp::getFlops() { return 0; }
+SmallVector<IteratorType> PadOp::getLoopIteratorTypes() { return parallelLoops(tensorOf(getOperand())); }
+SmallVector<shard::ReductionKind> PadOp::getReductionLoopIteratorKinds() { return {}; }
+SmallVector<AffineMap> PadOp::getIndexingMaps() {
+  RankedTensorType from = tensorOf(getOperand());
+  AffineMap to =
+      mapOf(getContext(), from, [&](int64_t i) { return Step(getLow()[i], at(getInterior(), i, 0) + 1); });
+  return {AffineMap::getMultiDimIdentityMap(from.getRank(), getContext()), to};
+}
+LogicalResult PadOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                               SmallVectorImpl<Tensor> &results) {
+  Tensor result(concreteShape(getType(), context.rows), getValue().convertToDouble());
+  forEachMove(operands[0].shape, getIndexingMaps()[1], result.shape,
+              [&](int64_t from, int64_t to) { result.data[to] = operands[0].data[from]; });
+  results.push_back(std::move(result));
+  return success();
+}
+void PadOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
+  RankedTensorType from = tensorOf(getOperand());
+  SmallVector<int64_t> strides;
+  for (int64_t interior : getInterior())
+    strides.push_back(interior + 1);
+  Value dy = resultGradients[0];
+  operandGradients.push_back(dy ? SliceOp::create(builder, getLoc(), dy, getLow(),
+                                                  from.getShape().drop_front(skippedAxes(from)), strides)
+                                      .getResult()
+                                : Value());
+}
+
+// ---- slice: loops over the result
+
+LogicalResult SliceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                        SmallVectorImpl<Type> &types) {
+  RankedTensorType from = tensorOf(adaptor.getOperand());
+  if (failed(verifyList(location, "starts", from, adaptor.getStarts(), 0)) ||
+      failed(verifyList(location, "sizes", from, adaptor.getSizes(), 1)) ||
+      failed(verifyList(location, "strides", from, adaptor.getStrides(), 1, /*mayBeEmpty=*/true)))
+    return failure();
+  SmallVector<int64_t> shape(from.getShape());
+  for (size_t i = 0; i < adaptor.getSizes().size(); ++i) {
+    int64_t &size = shape[i + skippedAxes(from)];
+    int64_t last = adaptor.getStarts()[i] + (adaptor.getSizes()[i] - 1) * at(adaptor.getStrides(), i, 1);
+    if (last >= size)
+      return emitOptionalError(location, "expected a last element from 0 to ", size - 1, " on axis ",
+                               i + skippedAxes(from), ", found ", last);
+    size = adaptor.getSizes()[i];
+  }
+  types.push_back(from.clone(shape));
+  return success();
+}
+int64_t SliceOp::getFlops() { return 0; }
+SmallVector<IteratorType> SliceOp::getLoopIteratorTypes() { return parallelLoops(getType()); }
+SmallVector<shard::ReductionKind> SliceOp::getReductionLoopIteratorKinds() { return {}; }
+SmallVector<AffineMap> SliceOp::getIndexingMaps() {
+  AffineMap from = mapOf(getContext(), getType(), [&](int64_t i) { return Step(getStarts()[i], at(getStrides(), i, 1)); });
+  return {from, AffineMap::getMultiDimIdentityMap(getType().getRank(), getContext())};
+}
+LogicalResult SliceOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                 SmallVectorImpl<Tensor> &results) {
+  Tensor result(concreteShape(getType(), context.rows));
+  forEachMove(result.shape, getIndexingMaps()[0], operands[0].shape,
+              [&](int64_t to, int64_t from) { result.data[to] = operands[0].data[from]; });
+  results.push_back(std::move(result));
+  return success();
+}
+void SliceOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
+  Value dy = resultGradients[0];
+  RankedTensorType from = tensorOf(getOperand());
+  if (!dy || !from.getElementType().isF32()) {
+    operandGradients.push_back({});
+    return;
+  }
+  SmallVector<int64_t> high, interior;
+  for (size_t i = 0; i < getSizes().size(); ++i) {
+    int64_t stride = at(getStrides(), i, 1);
+    high.push_back(from.getDimSize(i + skippedAxes(from)) - 1 - getStarts()[i] - (getSizes()[i] - 1) * stride);
+    if (!getStrides().empty())
+      interior.push_back(stride - 1);
+  }
+  operandGradients.push_back(PadOp::create(builder, getLoc(), dy, getStarts(), high, interior, APFloat(0.0f)));
+}
+
+// ---- concat: loops over the result
+
+LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
+  if (adaptor.getOperands().empty())
+    return emitOptionalError(location, "expected one operand or more, found none");
+  RankedTensorType first = tensorOf(adaptor.getOperands()[0]);
+  int64_t dim = adaptor.getDim();
+  if (failed(verifyAxis(location, first, dim)))
+    return failure();
+  SmallVector<int64_t> shape(first.getShape());
+  shape[dim] = 0;
+  for (Value operand : adaptor.getOperands()) {
+    RankedTensorType type = tensorOf(operand);
+    SmallVector<int64_t> like(first.getShape());
+    if (type.getRank() == first.getRank() && isSplit(type) == isSplit(first))
+      like[dim] = type.getDimSize(dim);
+    if (type != first.clone(like))
+      return emitOptionalError(location, "expected operands that agree but on axis ", dim, ", found ", first, " and ",
+                               type);
+    if (type.getDimSize(dim) >= maxExtent || (shape[dim] += type.getDimSize(dim)) >= maxExtent)
+      return emitOptionalError(location, "expected a size up to ", maxExtent - 1, " on axis ", dim, ", found more");
+  }
+  types.push_back(first.clone(shape));
+  return success();
+}
+int64_t ConcatOp::getFlops() { return 0; }
+SmallVector<IteratorType> ConcatOp::getLoopIteratorTypes() { return parallelLoops(getType()); }
+SmallVector<shard::ReductionKind> ConcatOp::getReductionLoopIteratorKinds() { return {}; }
+SmallVector<AffineMap> ConcatOp::getIndexingMaps() {
+  AffineMap identity = AffineMap::getMultiDimIdentityMap(getType().getRank(), getContext());
+  SmallVector<AffineMap> all;
+  int64_t dim = getDim(), before = 0;
+  for (Value operand : getOperands()) {
+    SmallVector<AffineExpr> axes(identity.getResults());
+    axes[dim] = axes[dim] - before;
+    all.push_back(AffineMap::get(getType().getRank(), 0, axes, getContext()));
+    before += tensorOf(operand).getDimSize(dim);
+  }
+  all.push_back(identity);
+  return all;
+}
+LogicalResult ConcatOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                  SmallVectorImpl<Tensor> &results) {
+  Tensor result(concreteShape(getType(), context.rows));
+  int64_t dim = getDim(), before = 0;
+  for (const Tensor &operand : operands) {
+    int64_t inner = 1;
+    for (int64_t axis = dim; axis < operand.rank(); ++axis)
+      inner *= operand.shape[axis];
+    int64_t step = inner / std::max<int64_t>(operand.shape[dim], 1) * result.shape[dim];
+    for (int64_t i = 0; i < operand.size(); ++i)
+      result.data[i / inner * step + before + i % inner] = operand.data[i];
+    before += inner;
+  }
+  results.push_back(std::move(result));
+  return success();
+}
+void ConcatOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
+  Value dy = resultGradients[0];
+  int64_t dim = getDim(), before = 0;
+  for (Value operand : getOperands()) {
+    RankedTensorType type = tensorOf(operand);
+    SmallVector<int64_t> starts(type.getRank() - skippedAxes(type), 0);
+    starts[dim - skippedAxes(type)] = before;
+    before += type.getDimSize(dim);
+    operandGradients.push_back(dy && type.getElementType().isF32()
+                                   ? SliceOp::create(builder, getLoc(), dy, starts,
+                                                     type.getShape().drop_front(skippedAxes(type)))
+                                         .getResult()
+                                   : Value());
+  }
+}
+
+// ---- reverse: loops over the result
+
+LogicalResult ReverseOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                          SmallVectorImpl<Type> &types) {
+  RankedTensorType type = tensorOf(adaptor.getOperand());
+  for (auto [i, dim] : llvm::enumerate(adaptor.getDims())) {
+    if (failed(verifyAxis(location, type, dim)))
+      return failure();
+    if (i > 0 && dim <= adaptor.getDims()[i - 1])
+      return emitOptionalError(location, "expected axes in increasing order, found ", dim, " after ",
+                               adaptor.getDims()[i - 1]);
+  }
+  types.push_back(type);
+  return success();
+}
+int64_t ReverseOp::getFlops() { return 0; }
+SmallVector<IteratorType> ReverseOp::getLoopIteratorTypes() { return parallelLoops(getType()); }
+SmallVector<shard::ReductionKind> ReverseOp::getReductionLoopIteratorKinds() { return {}; }
+SmallVector<AffineMap> ReverseOp::getIndexingMaps() {
+  RankedTensorType type = getType();
+  AffineMap from = mapOf(getContext(), type, [&](int64_t i) {
+    int64_t axis = i + skippedAxes(type);
+    return llvm::is_contained(getDims(), axis) ? Step(type.getDimSize(axis) - 1, -1) : Step(0, 1);
+  });
+  return {from, AffineMap::getMultiDimIdentityMap(type.getRank(), getContext())};
+}
+LogicalResult ReverseOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                   SmallVectorImpl<Tensor> &results) {
+  Tensor result(operands[0].shape);
+  forEachMove(result.shape, getIndexingMaps()[0], operands[0].shape,
+              [&](int64_t to, int64_t from) { result.data[to] = operands[0].data[from]; });
+  results.push_back(std::move(result));
+  return success();
+}
+void ReverseOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                              SmallVectorImpl<Value> &operandGradients) {
+  Value dy = resultGradients[0];
+  bool differentiable = dy && tensorOf(getOperand()).getElementType().isF32();
+  operandGradients.push_back(differentiable ? ReverseOp::create(builder, getLoc(), dy, getDims()).getResult() : Value());
+}

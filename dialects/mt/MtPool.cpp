@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pooling and its gradient.
+#include "dialects/mt/MtDialect.h"
+
+using namespace mlir;
+using namespace mlir::mt;
+using utils::IteratorType;
+
+static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+static FailureOr<Pooling> poolingOf(std::optional<Location> location, Reduction kind, RankedTensorType x,
+                                    ArrayRef<int64_t> window, ArrayRef<int64_t> strides, ArrayRef<int64_t> padding) {
+  if (kind == Reduction::min)
+    return emitOptionalError(location, "expected max or sum, found ", stringifyReduction(kind));
+  auto windows = windowsOver(location, x, {window, strides, padding, {1, 1}});
+  if (failed(windows))
+    return failure();
+  return Pooling{windows->first, windows->second, x.getDimSize(3)};
+}
+static RankedTensorType outputType(RankedTensorType x, const Pooling &p) {
+  return x.clone({x.getDimSize(0), p.rows.outputs, p.columns.outputs, p.channels});
+}
+
+// Loops n, oh, ow, c, kh, kw; of x and of y.
+static SmallVector<AffineMap> maps(const Pooling &p, MLIRContext *context) {
+  AffineExpr n, oh, ow, c, kh, kw;
+  bindDims(context, n, oh, ow, c, kh, kw);
+  return {AffineMap::get(6, 0, {n, p.rows.at(oh, kh), p.columns.at(ow, kw), c}, context),
+          AffineMap::get(6, 0, {n, oh, ow, c}, context)};
+}
+static SmallVector<IteratorType> parallelLoops(ArrayRef<int64_t> parallel) {
+  SmallVector<IteratorType> loops(6, IteratorType::reduction);
+  for (int64_t loop : parallel)
+    loops[loop] = IteratorType::parallel;
+  return loops;
+}
+
+// Calls use(y, x) for each element of the output, with the offsets of the elements in its window in row-major order.
+static void forEachWindow(const Pooling &p, int64_t samples,
+                          llvm::function_ref<void(int64_t, ArrayRef<int64_t>)> use) {
+  int64_t y = 0;
+  for (int64_t n = 0; n < samples; ++n)
+    for (int64_t oh = 0; oh < p.rows.outputs; ++oh)
+      for (int64_t ow = 0; ow < p.columns.outputs; ++ow)
+        for (int64_t c = 0; c < p.channels; ++c, ++y) {
+          SmallVector<int64_t> x;
+          for (int64_t kh = 0; kh < p.rows.taps; ++kh)
+            for (int64_t kw = 0; kw < p.columns.taps; ++kw)
+              if (int64_t ih = p.rows.at(oh, kh), iw = p.columns.at(ow, kw); p.rows.holds(ih) && p.columns.holds(iw))
+                x.push_back(((n * p.rows.inputs + ih) * p.columns.inputs + iw) * p.channels + c);
+          use(y, x);
+        }
+}
+
+// The first of the largest.
+static int64_t largest(const Tensor &x, ArrayRef<int64_t> offsets) {
+  int64_t best = offsets[0];
+  for (int64_t offset : offsets)
+    if (x.data[offset] > x.data[best])
+      best = offset;
+  return best;
+}
+
+LogicalResult PoolOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                       SmallVectorImpl<Type> &types) {
+  RankedTensorType x = tensorOf(adaptor.getInput());
+  FailureOr<Pooling> p = poolingOf(location, adaptor.getKind(), x, adaptor.getWindow(), adaptor.getStrides(),
+                                   adaptor.getPadding());
+  if (failed(p))
+    return failure();
+  types.push_back(outputType(x, *p));
+  return success();
+}
+Pooling PoolOp::getPooling() {
+  return *poolingOf(std::nullopt, getKind(), tensorOf(getInput()), getWindow(), getStrides(), getPadding());
+}
+int64_t PoolOp::getFlops() { return elementsPerRow(getType()) * getWindow()[0] * getWindow()[1]; }
+SmallVector<IteratorType> PoolOp::getLoopIteratorTypes() { return parallelLoops({0, 1, 2, 3}); }
+SmallVector<shard::ReductionKind> PoolOp::getReductionLoopIteratorKinds() {
+  return SmallVector<shard::ReductionKind>(2, getKind() == Reduction::sum ? shard::ReductionKind::Sum
+                                                                          : shard::ReductionKind::Max);
+}
+SmallVector<AffineMap> PoolOp::getIndexingMaps() { return maps(getPooling(), getContext()); }
+
+LogicalResult PoolOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                SmallVectorImpl<Tensor> &results) {
+  const Tensor &x = operands[0];
+  Tensor result(concreteShape(getType(), context.rows));
+  forEachWindow(getPooling(), context.rows, [&](int64_t y, ArrayRef<int64_t> window) {
+    if (getKind() == Reduction::max)
+      result.data[y] = x.data[largest(x, window)];
+    else
+      for (int64_t offset : window)
+        result.data[y] += x.data[offset];
+  });
+  results.push_back(std::move(result));
+  return success();
+}
+
+void PoolOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
+  Value dy = resultGradients[0], x = getKind() == Reduction::max ? getInput() : Value();
+  operandGradients.push_back(dy ? PoolGradientOp::create(builder, getLoc(), getInput().getType(), getKind(), dy, x,
+                                                         getWindow(), getStrides(), getPadding())
+                                      .getResult()
+                                : Value());
+}
+
+LogicalResult PoolGradientOp::verify() {
+  FailureOr<Pooling> p = poolingOf(getLoc(), getKind(), getType(), getWindow(), getStrides(), getPadding());
+  if (failed(p))
+    return failure();
+  if (RankedTensorType y = outputType(getType(), *p); getGradient().getType() != y)
+    return emitOpError("expected a gradient ") << y << " of the pool of " << getType() << ", found "
+                                               << getGradient().getType();
+  if (getKind() == Reduction::sum && getInput())
+    return emitOpError("expected images for max only, found some for sum");
+  if (getKind() == Reduction::max && (!getInput() || getInput().getType() != getType())) {
+    InFlightDiagnostic error = emitOpError("expected images ") << getType() << " for max, found ";
+    return getInput() ? error << getInput().getType() : error << "none";
+  }
+  return success();
+}
+Pooling PoolGradientOp::getPooling() {
+  return *poolingOf(std::nullopt, getKind(), getType(), getWindow(), getStrides(), getPadding());
+}
+int64_t PoolGradientOp::getFlops() {
+  return elementsPerRow(getGradient().getType()) * (getKind() == Reduction::sum ? getWindow()[0] * getWindow()[1] : 1);
+}
+SmallVector<IteratorType> PoolGradientOp::getLoopIteratorTypes() { return parallelLoops({0, 3}); }
+SmallVector<shard::ReductionKind> PoolGradientOp::getReductionLoopIteratorKinds() {
+  return SmallVector<shard::ReductionKind>(4, shard::ReductionKind::Sum);
+}
+SmallVector<AffineMap> PoolGradientOp::getIndexingMaps() {
+  SmallVector<AffineMap> all = maps(getPooling(), getContext());
+  if (getInput())
+    return {all[1], all[0], all[0]};
+  return {all[1], all[0]};
+}
+
+LogicalResult PoolGradientOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                        SmallVectorImpl<Tensor> &results) {
+  const Tensor &dy = operands[0];
+  Tensor result(concreteShape(getType(), context.rows));
+  forEachWindow(getPooling(), context.rows, [&](int64_t y, ArrayRef<int64_t> window) {
+    if (getKind() == Reduction::max)
+      result.data[largest(operands[1], window)] += dy.data[y];
+    else
+      for (int64_t offset : window)
+        result.data[offset] += dy.data[y];
+  });
+  results.push_back(std::move(result));
+  return success();
+}
