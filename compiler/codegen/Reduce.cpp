@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over the rows of several operands by the tree, and the transposition of a matrix.
+// Sums over the rows of several operands by the tree.
 #include "compiler/codegen/Tile.h"
 #include "compiler/codegen/Tree.h"
 
@@ -57,27 +57,6 @@ LogicalResult mtc::emitReduce(Kernel &kernel) {
       });
       tiles += mine;
     }
-  });
-  return success();
-}
-
-LogicalResult mtc::emitTranspose(Kernel &kernel) {
-  Emitter &emit = kernel.emit;
-  auto transpose = kernel.yields()[0].getDefiningOp<mt::TransposeOp>();
-  if (!transpose || !isa<BlockArgument>(transpose.getOperand()) || tensorOf(transpose.getOperand()).getRank() != 2 ||
-      isSplit(transpose.getOperand()) || transpose.getPermutation() != ArrayRef<int64_t>{1, 0})
-    return kernel.op.emitError("expected one mt.transpose by [1, 0] of a replicated matrix in a kernel of kind transpose");
-  RankedTensorType type = tensorOf(transpose.getOperand());
-  Type element = type.getElementType();
-  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
-  Value from = kernel.argumentBuffer(0), to = kernel.resultBuffer(0);
-  Value first = emit.mul(kernel.tileBegin, transposeRows);
-  Value end = emit.least(emit.mul(kernel.tileEnd, transposeRows), emit.integer(rows));
-  emit.loop(first, end, 1, [&](Value row) {
-    emit.loop(emit.integer(0), emit.integer(columns), 1, [&](Value column) {
-      Value taken = emit.load(element, emit.address(from, element, emit.add(emit.mul(row, columns), column)));
-      emit.store(taken, emit.address(to, element, emit.add(emit.mul(column, rows), row)));
-    });
   });
   return success();
 }
