@@ -24,6 +24,8 @@ struct Machine {
     constexpr int64_t rows[] = {0, 8, 12, 8, 6};
     return avx512 ? rows[vectors] : 6;
   }
+  // The same where `sets` partial sums of each element are in registers at once.
+  int64_t tileRows(int64_t vectors, int64_t sets) const { return std::min(tileRows(vectors), 26 / (vectors * sets)); }
 };
 
 class Emitter : public mlir::ImplicitLocOpBuilder {

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weight gradients: (? x M)^T . (? x N), summed over the samples by the tree. A panel of N is packed for as many whole leaves as fit, and
-// each tile of the result sums them in registers; its stack of left siblings waits in memory for the next part. Where N is small
-// the transposed result is computed, with vectors along M, and turned when it is stored: an element's chain is the same.
+// Weight gradients: (? x M)^T . (? x N), summed over the samples by the tree. A panel of N is packed for as many whole
+// leaves as fit, and each tile of the result sums them in registers; its stack of left siblings waits in memory for the
+// next part. Where N is small the transposed result is computed, with vectors along M, and turned when it is stored: an
+// element's chain is the same.
 #include "compiler/codegen/Tile.h"
 #include "compiler/codegen/Tree.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// Samples of a packed panel, and rows of the result that share it.
-static constexpr int64_t packedSamples = 128, blockRows = 96;
+// Samples of a packed panel (16 KiB: with 32 KiB the first cache loses it to the lines of the left side), and rows of
+// the result that share it.
+static constexpr int64_t packedSamples = 64, blockRows = 96;
 
 namespace {
 class TreeEmitter {
 public:
   TreeEmitter(Kernel &kernel, Value left, Value right, int64_t height, int64_t columns, bool turned)
-      : kernel(kernel), emit(kernel.emit), leaves(leavesOf(kernel)), left(left), right(right), result(kernel.resultBuffer(0)),
-        height(height), columns(columns), turned(turned) {}
+      : kernel(kernel), emit(kernel.emit), leaves(leavesOf(kernel)), left(left), right(right),
+        result(kernel.resultBuffer(0)), height(height), columns(columns), turned(turned) {}
   void run();
 
 private:
@@ -28,6 +30,7 @@ private:
   int64_t height, columns;   // of what is computed
   bool turned;               // the result is its transpose
 
+  int64_t innerLevels() const;
   void emitPanel(Value column, Panel panel, Value from, Value to);
   void emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step);
   void emitLongLeaves(Panel panel, Value column, Value row, Value count, Value sums);
@@ -51,34 +54,66 @@ void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value 
     Value to = emit.address(emit.address(result, f32, emit.mul(line, columns)), f32, column);
     for (int64_t vector = 0; vector < panel.vectors; ++vector) {
       bool masked = vector + 1 == panel.vectors && panel.last < lanes;
-      emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, vector * lanes)), emit.address(to, f32, vector * lanes),
-                      masked ? emit.maskBelow(panel.last) : Value());
+      emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, vector * lanes)),
+                      emit.address(to, f32, vector * lanes), masked ? emit.maskBelow(panel.last) : Value());
     }
   });
 }
 
-// The function of a tile of `rows` rows: (a, stride, packed, samples, size, count, first, all, stack, to, step). Sums leaves [first,
-// first + count) of `all`, each of `size` samples, the last one perhaps shorter; `stride` and `step` are floats between rows of a and of the result.
-static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t levels) {
-  std::string name = (Twine("tree_") + Twine(rows) + "x" + Twine(vectors)).str();
+// The sums of a node in registers: a leaf's chain, or two nodes half as high and their sum. `size` samples a leaf; a
+// right child without samples adds nothing.
+static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value from, Value end,
+                                llvm::function_ref<Emitter::Values(Value from, Value end)> leaf) {
+  if (height == 0)
+    return leaf(from, end);
+  Value middle = emit.add(from, emit.mul(size, int64_t(1) << (height - 1)));
+  Emitter::Values left = emitNode(emit, height - 1, size, from, emit.least(middle, end), leaf);
+  auto choice = scf::IfOp::create(emit, TypeRange(ValueRange(left)), emit.less(middle, end), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(emit);
+  emit.setInsertionPointToEnd(choice.thenBlock());
+  Emitter::Values sums = emitNode(emit, height - 1, size, middle, end, leaf);
+  for (auto [sum, sibling] : llvm::zip_equal(sums, left))
+    sum = arith::AddFOp::create(emit, sibling, sum);
+  scf::YieldOp::create(emit, sums);
+  emit.setInsertionPointToEnd(choice.elseBlock());
+  scf::YieldOp::create(emit, left);
+  return Emitter::Values(choice.getResults());
+}
+
+// The function of tiles of `rows` rows, one below the other: (a, stride, packed, samples, size, count, first, all,
+// stack, to, step, tiles). Sums leaves [first, first + count) of `all`, each of `size` samples, the last one perhaps
+// shorter; `stride` and `step` are floats between rows of a and of the result. Nodes up to `inner` levels above the
+// leaves stay in registers; `first` is a multiple of their leaves.
+static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t levels, int64_t inner) {
+  std::string name = (Twine("tree_") + Twine(rows) + "x" + Twine(vectors) + "_" + Twine(inner)).str();
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
-  SmallVector<Type> types{pointer, i64, pointer, i64, i64, i64, i64, i64, pointer, pointer, i64};
+  SmallVector<Type> types{pointer, i64, pointer, i64, i64, i64, i64, i64, pointer, pointer, i64, i64};
   return emit.function(name, types, /*internal=*/true, [&](ValueRange arguments) {
-    Value a = arguments[0], stride = arguments[1], packed = arguments[2], to = arguments[9], step = arguments[10];
-    Leaves leaves{arguments[3], arguments[4], arguments[5], levels};
-    auto leaf = [&](Value from, Value end) {
-      Emitter::Values zeros(rows * vectors, emit.zeros(emit.vectorOf(f32)));
-      return emit.loop(from, end, 1, zeros, [&](Value sample, ValueRange carried) {
-        return emitOuterProduct(emit, emit.address(a, f32, emit.mul(sample, stride)),
-                                emit.address(packed, f32, emit.mul(sample, vectors * lanes)), rows, vectors, carried);
+    Value stride = arguments[1], packed = arguments[2], size = arguments[4], step = arguments[10];
+    int64_t unit = int64_t(1) << inner;
+    auto units = [&](Value count) { return emit.ceilDiv(count, unit); };
+    Leaves nodes{arguments[3], emit.mul(size, unit), units(arguments[5]), levels};
+    Value first = units(arguments[6]), all = units(arguments[7]);
+    emit.loop(emit.integer(0), arguments[11], 1, [&](Value tile) {
+      Value row = emit.mul(tile, rows);
+      Value a = emit.address(arguments[0], f32, row), to = emit.address(arguments[9], f32, emit.mul(row, step));
+      Value stack = emit.address(arguments[8], f32, emit.mul(row, vectors * lanes * levels));
+      auto leaf = [&](Value from, Value end) {
+        Emitter::Values zeros(rows * vectors, emit.zeros(emit.vectorOf(f32)));
+        return emit.loop(from, end, 1, zeros, [&](Value sample, ValueRange carried) {
+          return emitOuterProduct(emit, emit.address(a, f32, emit.mul(sample, stride)),
+                                  emit.address(packed, f32, emit.mul(sample, vectors * lanes)), rows, vectors, carried);
+        });
+      };
+      auto node = [&](Value from, Value end) { return emitNode(emit, inner, size, from, end, leaf); };
+      emitTree(emit, nodes, first, all, stack, rows * vectors, node, [&](ValueRange root) {
+        for (int64_t row = 0; row < rows; ++row)
+          for (int64_t vector = 0; vector < vectors; ++vector)
+            emit.storeLanes(root[row * vectors + vector],
+                            emit.address(emit.address(to, f32, emit.mul(step, row)), f32, vector * lanes));
       });
-    };
-    emitTree(emit, leaves, arguments[6], arguments[7], arguments[8], rows * vectors, leaf, [&](ValueRange root) {
-      for (int64_t row = 0; row < rows; ++row)
-        for (int64_t vector = 0; vector < vectors; ++vector)
-          emit.storeLanes(root[row * vectors + vector], emit.address(emit.address(to, f32, emit.mul(step, row)), f32, vector * lanes));
     });
   });
 }
@@ -89,24 +124,35 @@ void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Valu
   emitPack(emit, panel, b, columns, part, packed);
 }
 
+// Levels of the tree whose sums wait in registers: more where leaves are short and the stack would cost more than the
+// products.
+int64_t TreeEmitter::innerLevels() const {
+  int64_t inner = kernel.fast || !emit.machine.avx512 ? 0 : kernel.leafRows <= 8 ? 2 : 1;
+  while (inner > 0 && packedSamples / kernel.leafRows < int64_t(1) << inner)
+    --inner;
+  return inner;
+}
+
 // `count` rows from `row` on, leaves that fit in a packed panel, to `target`, `step` floats between rows.
 void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step) {
   Type f32 = emit.getF32Type();
   Value packed = emit.stack(f32, packedSamples * panel.width());
   Value stack = emit.stack(f32, blockRows * panel.width() * leaves.levels);
+  int64_t inner = innerLevels(), unit = int64_t(1) << inner;
   // In fast mode the one leaf fits whole.
-  int64_t group = kernel.fast ? 1 : packedSamples / kernel.leafRows;
+  int64_t group = kernel.fast ? 1 : packedSamples / kernel.leafRows / unit * unit;
+  int64_t most = emit.machine.tileRows(panel.vectors, inner + 1);
   emit.loop(emit.integer(0), leaves.count, group, [&](Value first) {
     Value sample = emit.mul(first, leaves.size);
     Value part = emit.least(emit.mul(leaves.size, group), emit.sub(leaves.rows, sample));
-    Value count0 = emit.least(emit.integer(group), emit.sub(leaves.count, first));
+    Value mine = emit.least(emit.integer(group), emit.sub(leaves.count, first));
     pack(panel, column, sample, part, packed);
     Value a = emit.address(emit.address(left, f32, emit.mul(sample, height)), f32, row);
-    forTiles(emit, panel, count, [&](Value tile, int64_t rows) {
-      emit.call(treeFunction(emit, rows, panel.vectors, leaves.levels),
-                {emit.address(a, f32, tile), emit.integer(height), packed, part, leaves.size, count0, first, leaves.count,
+    forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
+      emit.call(treeFunction(emit, rows, panel.vectors, leaves.levels, inner),
+                {emit.address(a, f32, tile), emit.integer(height), packed, part, leaves.size, mine, first, leaves.count,
                  emit.address(stack, f32, emit.mul(tile, panel.width() * leaves.levels)),
-                 emit.address(target, f32, emit.mul(tile, step)), step});
+                 emit.address(target, f32, emit.mul(tile, step)), step, tiles});
     });
   });
 }
@@ -116,9 +162,12 @@ void TreeEmitter::emitLongLeaves(Panel panel, Value column, Value row, Value cou
   Type f32 = emit.getF32Type();
   int64_t floats = blockRows * panel.width();
   Value packed = emit.stack(f32, packedSamples * panel.width()), stack = emit.stack(f32, floats * leaves.levels);
-  auto at = [&](Value level, Value index) { return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index); };
+  auto at = [&](Value level, Value index) {
+    return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
+  };
   auto leaf = [&](Value first, Value end) {
-    forVectors(emit, panel, count, [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
+    forVectors(emit, panel, count,
+               [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
     emit.loop(first, end, packedSamples, [&](Value sample) {
       Value part = emit.least(emit.integer(packedSamples), emit.sub(end, sample));
       pack(panel, column, sample, part, packed);

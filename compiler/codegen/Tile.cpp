@@ -36,58 +36,64 @@ Emitter::Values mtc::emitOuterProduct(Emitter &emit, Value a, Value b, int64_t r
   return emitOuterProduct(emit, places, b, vectors, sums);
 }
 
-// The function of a tile of `rows` rows: (a, stride, packed, depth, sums).
+// The function of tiles of `rows` rows, one below the other: (a, stride, packed, depth, sums, tiles).
 static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows, int64_t vectors) {
-  std::string name = (Twine(layout == Layout::rows ? "tile_rows_" : "tile_columns_") + Twine(rows) + "x" + Twine(vectors)).str();
+  std::string name =
+      (Twine(layout == Layout::rows ? "tile_rows_" : "tile_columns_") + Twine(rows) + "x" + Twine(vectors)).str();
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
   int64_t width = vectors * lanes;
-  return emit.function(name, {pointer, i64, pointer, i64, pointer}, /*internal=*/true, [&](ValueRange arguments) {
-    Value a = arguments[0], stride = arguments[1], packed = arguments[2], depth = arguments[3], sums = arguments[4];
-    SmallVector<Value> places, starts, rowBases;
-    for (int64_t row = 0; row < rows; ++row) {
-      if (layout == Layout::rows)
-        rowBases.push_back(emit.address(a, f32, emit.mul(stride, row)));
-      for (int64_t vector = 0; vector < vectors; ++vector) {
-        places.push_back(emit.address(sums, f32, row * width + vector * lanes));
-        starts.push_back(emit.loadLanes(f32, places.back()));
+  return emit.function(name, {pointer, i64, pointer, i64, pointer, i64}, /*internal=*/true, [&](ValueRange arguments) {
+    Value stride = arguments[1], packed = arguments[2], depth = arguments[3];
+    emit.loop(emit.integer(0), arguments[5], 1, [&](Value tile) {
+      Value row = emit.mul(tile, rows);
+      Value a = emit.address(arguments[0], f32, layout == Layout::rows ? emit.mul(row, stride) : row);
+      Value sums = emit.address(arguments[4], f32, emit.mul(row, width));
+      SmallVector<Value> places, starts, rowBases;
+      for (int64_t row = 0; row < rows; ++row) {
+        if (layout == Layout::rows)
+          rowBases.push_back(emit.address(a, f32, emit.mul(stride, row)));
+        for (int64_t vector = 0; vector < vectors; ++vector) {
+          places.push_back(emit.address(sums, f32, row * width + vector * lanes));
+          starts.push_back(emit.loadLanes(f32, places.back()));
+        }
       }
-    }
-    Emitter::Values ends = emit.loop(emit.integer(0), depth, 1, starts, [&](Value k, ValueRange carried) {
-      Value b = emit.address(packed, f32, emit.mul(k, width));
-      if (layout == Layout::columns)
-        return emitOuterProduct(emit, emit.address(a, f32, emit.mul(k, stride)), b, rows, vectors, carried);
-      Emitter::Values elements;
-      for (Value base : rowBases)
-        elements.push_back(emit.address(base, f32, k));
-      return emitOuterProduct(emit, elements, b, vectors, carried);
+      Emitter::Values ends = emit.loop(emit.integer(0), depth, 1, starts, [&](Value k, ValueRange carried) {
+        Value b = emit.address(packed, f32, emit.mul(k, width));
+        if (layout == Layout::columns)
+          return emitOuterProduct(emit, emit.address(a, f32, emit.mul(k, stride)), b, rows, vectors, carried);
+        Emitter::Values elements;
+        for (Value base : rowBases)
+          elements.push_back(emit.address(base, f32, k));
+        return emitOuterProduct(emit, elements, b, vectors, carried);
+      });
+      for (auto [place, end] : llvm::zip_equal(places, ends))
+        emit.storeLanes(end, place);
     });
-    for (auto [place, end] : llvm::zip_equal(places, ends))
-      emit.storeLanes(end, place);
   });
 }
 
-void mtc::forTiles(Emitter &emit, Panel panel, Value rows, llvm::function_ref<void(Value, int64_t)> tile) {
-  int64_t most = emit.machine.tileRows(panel.vectors);
-  Value tiles = emit.ceilDiv(rows, most);
-  Value height = emit.div(rows, tiles), higher = emit.rem(rows, tiles);
-  emit.loop(emit.integer(0), tiles, 1, [&](Value index) {
-    Value row = emit.add(emit.mul(index, height), emit.least(index, higher));
-    Value more = arith::ExtUIOp::create(emit, emit.getI64Type(), emit.less(index, higher));
-    Value mine = emit.add(height, more);
-    for (int64_t rows = most; rows >= 1; --rows)
-      emit.when(emit.equal(mine, emit.integer(rows)), [&] { tile(row, rows); });
-  });
+void mtc::forTiles(Emitter &emit, int64_t most, Value rows, llvm::function_ref<void(Value, Value, int64_t)> tiles) {
+  Value count = emit.ceilDiv(rows, most);
+  Value height = emit.div(rows, count), higher = emit.rem(rows, count);
+  for (int64_t rows = most; rows >= 1; --rows) {
+    // The higher tiles, if any, come first.
+    if (rows > 1)
+      emit.when(emit.equal(height, emit.integer(rows - 1)),
+                [&] { emit.when(emit.less(emit.integer(0), higher), [&] { tiles(emit.integer(0), higher, rows); }); });
+    emit.when(emit.equal(height, emit.integer(rows)),
+              [&] { tiles(emit.mul(higher, rows + 1), emit.sub(count, higher), rows); });
+  }
 }
 
-void mtc::emitProduct(Emitter &emit, Layout layout, Panel panel, Value a, Value stride, Value packed, Value depth, Value sums,
-                      Value rows) {
+void mtc::emitProduct(Emitter &emit, Layout layout, Panel panel, Value a, Value stride, Value packed, Value depth,
+                      Value sums, Value rows) {
   Type f32 = emit.getF32Type();
-  forTiles(emit, panel, rows, [&](Value row, int64_t height) {
+  forTiles(emit, emit.machine.tileRows(panel.vectors), rows, [&](Value row, Value count, int64_t height) {
     Value from = emit.address(a, f32, layout == Layout::rows ? emit.mul(row, stride) : row);
     Value to = emit.address(sums, f32, emit.mul(row, panel.width()));
-    emit.call(tileFunction(emit, layout, height, panel.vectors), {from, stride, packed, depth, to});
+    emit.call(tileFunction(emit, layout, height, panel.vectors), {from, stride, packed, depth, to, count});
   });
 }
 
@@ -97,7 +103,8 @@ void mtc::emitPack(Emitter &emit, Panel panel, Value b, int64_t stride, Value de
   emit.loop(emit.integer(0), depth, 1, [&](Value k) {
     Value from = emit.address(b, f32, emit.mul(k, stride)), to = emit.address(packed, f32, emit.mul(k, panel.width()));
     for (int64_t vector = 0; vector < panel.vectors; ++vector) {
-      Value taken = emit.loadLanes(f32, emit.address(from, f32, vector * lanes), vector + 1 == panel.vectors ? mask : Value());
+      Value taken =
+          emit.loadLanes(f32, emit.address(from, f32, vector * lanes), vector + 1 == panel.vectors ? mask : Value());
       emit.storeLanes(taken, emit.address(to, f32, vector * lanes));
     }
   });

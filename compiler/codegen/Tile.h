@@ -33,8 +33,10 @@ struct Panel {
 void forPanels(Emitter &emit, int64_t columns, mlir::Value from, mlir::Value to,
                llvm::function_ref<void(mlir::Value column, Panel panel)> body);
 
-// Cuts `rows` rows (an i64, not 0) in as few tiles as there can be, of two heights that differ by one: tile(first row, height).
-void forTiles(Emitter &emit, Panel panel, mlir::Value rows, llvm::function_ref<void(mlir::Value row, int64_t height)> tile);
+// Cuts `rows` rows (an i64, not 0) in as few tiles of at most `most` rows as there can be, of two heights that differ by one. `tiles` is
+// called for each height with the first row and the number of tiles, which follow each other.
+void forTiles(Emitter &emit, int64_t most, mlir::Value rows,
+              llvm::function_ref<void(mlir::Value row, mlir::Value count, int64_t height)> tiles);
 
 // One step of a tile in registers: sums + column of a * row of b. The column's elements lie at places, or next to each other.
 Emitter::Values emitOuterProduct(Emitter &emit, llvm::ArrayRef<mlir::Value> a, mlir::Value b, int64_t vectors, mlir::ValueRange sums);

@@ -67,7 +67,9 @@ Loops inspect(const std::vector<Instruction> &code) {
     std::string spill;
     for (size_t j = start->second; j <= i; ++j) {
       products += has(code[j].text, "vfmadd");
-      if (has(code[j].text, "\tv") && (has(code[j].text, "(%rsp") || has(code[j].text, "(%rbp")))
+      // Below a frame's base lie locals; at other places a function without a frame has data.
+      bool local = has(code[j].text, "(%rsp") || (has(code[j].text, "-0x") && has(code[j].text, "(%rbp)"));
+      if (has(code[j].text, "\tv") && local)
         spill = code[j].text;
     }
     if (!inner || products < 8)
