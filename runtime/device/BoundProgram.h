@@ -7,6 +7,7 @@
 #include "runtime/abi/kernel.h"
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace mtrun {
@@ -17,13 +18,15 @@ struct BoundSegment {
   void *const *buffers; // into DeviceProgram::pointers
   int64_t count;        // elements
   int64_t tiles;        // Map only
+  int64_t sumFirst =
+      -1; // elements from here on of BoundStep::allReduce are added tile by tile, just before they are read; -1: none
 };
 
 struct BoundStep {
   mt_kernel_fn kernel; // null: an all-reduce
   const BoundSegment *segments;
   uint32_t segmentCount;
-  uint32_t allReduce; // index into BoundProgram::allReduces
+  uint32_t allReduce; // index into BoundProgram::allReduces; of a launch: the one whose sums its segments finish
   int64_t rowsPerTile;
   int64_t innerTiles;
   int64_t mapTiles; // of all segments
@@ -54,6 +57,8 @@ struct alignas(64) DeviceProgram {
 // place.
 struct BoundAllReduce {
   int64_t elements; // F32
+  // With shared variables: what the step itself adds. The rest is left to the launches that read it.
+  std::vector<std::pair<int64_t, int64_t>> ranges; // first element, end
   std::vector<float *> roots;
   std::vector<float *> results;
 };

@@ -55,26 +55,24 @@ std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &leaves) {
   return result;
 }
 
-void sumRoots(const BoundProgram &program, uint32_t index, int active, int worker, int workers) {
-  const ReduceTree &tree = *program.tree;
+void sumInPlace(const BoundProgram &program, uint32_t index, int active, int64_t first, int64_t count) {
   const BoundAllReduce &reduce = program.allReduces[index];
-  float *result = reduce.results[0];
-  int64_t tiles = (reduce.elements + tree.elementsPerTile - 1) / tree.elementsPerTile;
-  int64_t begin = tiles * worker / workers, end = tiles * (worker + 1) / workers;
-  if (begin == end)
-    return;
-  const std::vector<TreeSum> &sums = tree.sums[active];
-  if (sums.empty()) {
-    int64_t first = begin * tree.elementsPerTile;
-    int64_t last = std::min(end * tree.elementsPerTile, reduce.elements);
-    std::memcpy(result + first, reduce.roots[0] + first, static_cast<size_t>(last - first) * sizeof(float));
-    return;
+  for (const TreeSum &sum : program.tree->sums[active])
+    add(*program.tree, reduce.roots[sum.left] + first, reduce.roots[sum.right] + first, reduce.roots[sum.left] + first,
+        count, 0, (count + program.tree->elementsPerTile - 1) / program.tree->elementsPerTile);
+}
+
+void sumRoots(const BoundProgram &program, uint32_t index, int active, int worker, int workers) {
+  const BoundAllReduce &reduce = program.allReduces[index];
+  for (auto [begin, end] : reduce.ranges) {
+    int64_t size = end - begin;
+    int64_t first = begin + chunkBegin(size, worker, workers), last = begin + chunkBegin(size, worker + 1, workers);
+    for (int64_t block = first; block < last; block += blockElements) {
+      int64_t count = std::min(blockElements, last - block);
+      sumInPlace(program, index, active, block, count);
+      std::memcpy(reduce.results[0] + block, reduce.roots[0] + block, static_cast<size_t>(count) * sizeof(float));
+    }
   }
-  int64_t tilesPerBlock = std::max<int64_t>(1, blockElements / tree.elementsPerTile);
-  for (int64_t block = begin; block < end; block += tilesPerBlock)
-    for (const TreeSum &sum : sums)
-      add(tree, reduce.roots[sum.left], reduce.roots[sum.right], &sum == &sums.back() ? result : reduce.roots[sum.left],
-          reduce.elements, block, std::min(block + tilesPerBlock, end));
 }
 
 uint64_t LocalCollectives::stagingElements(uint64_t elements, int devices) {

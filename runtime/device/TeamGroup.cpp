@@ -40,13 +40,30 @@ Share shareOf(int64_t total, int index, int workers) {
   return {total * index / workers, total * (index + 1) / workers};
 }
 
+// Tiles [begin, end) of a segment whose operand is a sum of roots that is not yet there: tile by tile, so that each is
+// still in the first cache level when it is read.
+void runSums(const BoundProgram &program, const BoundStep &step, const BoundSegment &segment, mt_kernel_params &params,
+             int active, int64_t begin, int64_t end) {
+  int64_t perTile = program.tree->elementsPerTile;
+  for (int64_t tile = begin; tile < end; ++tile) {
+    int64_t first = tile * perTile;
+    sumInPlace(program, step.allReduce, active, segment.sumFirst + first, std::min(perTile, segment.count - first));
+    step.kernel(&params, segment.buffers, tile, tile + 1);
+  }
+}
+
 // Runs tiles [begin, end) of a Map launch, whose numbers go through its segments one after the other.
-void runSegments(const BoundStep &step, mt_kernel_params &params, Share tiles) {
+void runSegments(const BoundProgram &program, const BoundStep &step, mt_kernel_params &params, int active,
+                 Share tiles) {
   for (uint32_t s = 0; s < step.segmentCount && tiles.end > 0; ++s) {
     const BoundSegment &segment = step.segments[s];
     if (tiles.begin < segment.tiles) {
+      int64_t begin = std::max<int64_t>(tiles.begin, 0), end = std::min(tiles.end, segment.tiles);
       params.count = segment.count;
-      step.kernel(&params, segment.buffers, std::max<int64_t>(tiles.begin, 0), std::min(tiles.end, segment.tiles));
+      if (segment.sumFirst >= 0)
+        runSums(program, step, segment, params, active, begin, end);
+      else
+        step.kernel(&params, segment.buffers, begin, end);
     }
     tiles.begin -= segment.tiles;
     tiles.end -= segment.tiles;
@@ -143,7 +160,8 @@ void TeamGroup::wait(Wait wait, const Worker &worker) {
     team_.waitForDevice(worker.device);
 }
 
-void TeamGroup::launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker) {
+void TeamGroup::launch(const BoundProgram &program, const BoundStep &step, mt_kernel_params &params, int active,
+                       const Worker &worker) {
   bool together = step.share && shareVariables_;
   int index = together ? worker.index : worker.thread;
   int workers = together ? team_.size() : team_.threads();
@@ -155,7 +173,7 @@ void TeamGroup::launch(const BoundStep &step, mt_kernel_params &params, const Wo
   if (share.begin == share.end)
     return;
   if (step.map) {
-    runSegments(step, params, share);
+    runSegments(program, step, params, active, share);
     params.count = 0;
   } else {
     step.kernel(&params, step.segments->buffers, share.begin, share.end);
@@ -173,7 +191,7 @@ void TeamGroup::walk(BoundProgram &program, int64_t n, const Worker &worker) {
     wait(step.wait, worker);
     if (step.kernel) {
       if (!step.usesRows || params.rows > 0)
-        launch(step, params, worker);
+        launch(program, step, params, active, worker);
     } else if (shareVariables_) {
       sumRoots(program, step.allReduce, active, worker.index, team_.size());
     } else {

@@ -38,7 +38,8 @@ private:
   };
 
   void walk(BoundProgram &program, int64_t n, const Worker &worker);
-  void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
+  void launch(const BoundProgram &program, const BoundStep &step, mt_kernel_params &params, int active,
+              const Worker &worker);
   void wait(Wait wait, const Worker &worker);
 
   Team team_;

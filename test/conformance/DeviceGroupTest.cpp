@@ -270,7 +270,7 @@ TEST_P(DeviceGroupTest, AllReduceAddsRootsInTreeOrder) {
   ASSERT_EQ(devices() & (devices() - 1), 0);
   program.tree = &tree;
   for (int64_t elements : {1, 5, 64, 1000, 4099}) {
-    BoundAllReduce reduce = {elements, {}, {}};
+    BoundAllReduce reduce = {elements, {{0, elements}}, {}, {}};
     size_t count = static_cast<size_t>(elements), bytes = count * sizeof(float);
     program.staging.clear();
     std::vector<std::vector<float>> roots;
