@@ -4,6 +4,7 @@
 #include "compiler/differentiate/Initializers.h"
 #include "compiler/differentiate/Objective.h"
 #include "compiler/differentiate/Simplify.h"
+#include "compiler/differentiate/Update.h"
 #include "dialects/mt/Expr.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringSet.h"
@@ -16,30 +17,10 @@ namespace mtc {
 
 namespace {
 
-// A variable of the plan that the optimizer owns.
-struct Slot {
-  std::string name;
-  RankedTensorType type;
-  mt::VariableKind kind;
-  double initial;
-};
-
 // What one model becomes: declarations and four programs, in its place.
 class Programs {
 public:
-  explicit Programs(mt::ModelOp model)
-      : model(model), builder(model), optimizer(*model.getOps<mt::OptimizerOpInterface>().begin()) {
-    prefix = optimizer.getOptimizerName().str() + "/";
-    auto scalar = [&](Type element) { return RankedTensorType::get({}, element); };
-    double rate = cast<FloatAttr>(*optimizer->getInherentAttr("learning_rate")).getValueAsDouble();
-    owned.push_back({prefix + "iteration", scalar(builder.getI32Type()), mt::VariableKind::non_trainable, 0});
-    owned.push_back({prefix + "learning_rate", scalar(builder.getF32Type()), mt::VariableKind::non_trainable, rate});
-    for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
-      if (!variable.getFrozen())
-        for (StringRef slot : optimizer.getSlotNames())
-          owned.push_back(
-              {slotName(variable, slot), cast<RankedTensorType>(variable.getType()), mt::VariableKind::slot, 0});
-  }
+  explicit Programs(mt::ModelOp model) : model(model), builder(model), optimizer(model) {}
 
   LogicalResult build() {
     if (failed(declare()))
@@ -47,32 +28,27 @@ public:
     buildInit();
     if (failed(buildTrainStep()))
       return failure();
-    buildEvalStep();
-    buildPredict();
+    if (failed(buildEvalStep()) || failed(buildPredict()))
+      return failure();
     model.erase();
     return success();
   }
 
 private:
-  std::string slotName(mt::VariableOp variable, StringRef slot) const {
-    std::string name = variable.getName().str();
-    std::replace(name.begin(), name.end(), '/', '_');
-    return prefix + name + "_" + slot.str();
-  }
-
   LogicalResult declare();
   void buildInit();
   LogicalResult buildTrainStep();
-  void buildEvalStep();
-  void buildPredict();
+  LogicalResult buildEvalStep();
+  LogicalResult buildPredict();
 
   // Starts a program and copies the model's computations into it.
   mt::ProgramOp begin(StringRef name);
-  void copyForward();
+  LogicalResult copyForward(bool training);
+  // Gives an op of train_step its training form, and assigns the variables that it changes.
+  LogicalResult beginTraining(Operation &original, mt::TrainingOpInterface op);
   void finish(mt::ProgramOp program);
   // The total of the losses; reports each loss and metric.
   Value buildResults();
-  void buildUpdate(MutableArrayRef<mt::VariableOp> variables, ArrayRef<Value> gradients);
   Value read(Location location, StringRef name, Type type) { return mt::ReadOp::create(builder, location, type, name); }
   void assign(Location location, StringRef name, Value value) {
     mt::AssignOp::create(builder, location, name, value, Value());
@@ -83,10 +59,9 @@ private:
 
   mt::ModelOp model;
   OpBuilder builder;
-  mt::OptimizerOpInterface optimizer;
-  std::string prefix;
-  SmallVector<Slot> owned;
+  Optimizer optimizer;
   IRMapping values; // of the model to those of the program under construction
+  llvm::SmallSetVector<mt::VariableOp, 8> changed; // by the forward pass of train_step
 };
 
 LogicalResult Programs::declare() {
@@ -96,7 +71,7 @@ LogicalResult Programs::declare() {
     auto kind = variable.getFrozen() ? mt::VariableKind::non_trainable : mt::VariableKind::trainable;
     mt::DeclareOp::create(builder, variable.getLoc(), variable.getName(), kind, variable.getType());
   }
-  for (const Slot &slot : owned) {
+  for (const OptimizerVariable &slot : optimizer.variables()) {
     if (!names.insert(slot.name).second)
       return model.emitOpError("expected no variable with the name of the optimizer's \"")
              << slot.name << "\", found one";
@@ -117,21 +92,42 @@ void Programs::finish(mt::ProgramOp program) {
   builder.setInsertionPoint(model);
 }
 
-void Programs::copyForward() {
+LogicalResult Programs::copyForward(bool training) {
   for (Operation &op : model.getBody().front()) {
-    if (auto variable = dyn_cast<mt::VariableOp>(op))
+    if (auto variable = dyn_cast<mt::VariableOp>(op)) {
       values.map(variable.getResult(), read(op.getLoc(), variable.getName(), variable.getType()));
-    else if (!isa<mt::LossOp, mt::MetricOp, mt::OutputOp, mt::OptimizerOpInterface>(op))
-      builder.clone(op, values);
+    } else if (auto iteration = dyn_cast<mt::IterationOp>(op)) {
+      values.map(iteration.getResult(), optimizer.readIteration(builder));
+    } else if (!isa<mt::LossOp, mt::PenaltyOp, mt::MetricOp, mt::OutputOp, mt::OptimizerOpInterface>(op)) {
+      Operation *copy = builder.clone(op, values);
+      if (auto layer = dyn_cast<mt::TrainingOpInterface>(copy); layer && training && failed(beginTraining(op, layer)))
+        return failure();
+    }
   }
+  return success();
+}
+
+// A variable that two ops change: the second sees what the first left.
+LogicalResult Programs::beginTraining(Operation &original, mt::TrainingOpInterface op) {
+  SmallVector<std::pair<unsigned, Value>> updates;
+  op.beginTraining(builder, optimizer.readIteration(builder), updates);
+  for (auto [operand, value] : updates) {
+    auto variable = original.getOperand(operand).getDefiningOp<mt::VariableOp>();
+    if (!variable || !variable.getFrozen())
+      return original.emitOpError("expected operand ")
+             << operand << " to be a frozen variable, which train_step changes, found another value";
+    values.map(variable.getResult(), value);
+    changed.insert(variable);
+  }
+  return success();
 }
 
 void Programs::buildInit() {
   begin("init");
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
     assign(variable.getLoc(), variable.getName(), buildInitialValue(builder, variable));
-  for (const Slot &slot : owned)
-    assign(optimizer.getLoc(), slot.name, buildFilled(builder, optimizer.getLoc(), slot.type, slot.initial));
+  for (const OptimizerVariable &slot : optimizer.variables())
+    assign(optimizer.getLoc(), slot.name, buildFilled(builder, optimizer.getLoc(), slot.type, slot.start));
   // Not simplified: each variable has a value of its own, that can be computed in its place.
   builder.setInsertionPoint(model);
 }
@@ -148,6 +144,9 @@ Value Programs::buildResults() {
     if (losses.size() > 1)
       report(loss.getLoc(), loss.getName(), mean, /*loss=*/true);
   }
+  for (mt::PenaltyOp penalty : model.getOps<mt::PenaltyOp>())
+    if (Value added = buildPenalty(builder, penalty, values.lookup(penalty.getValue())))
+      total.value = mt::AddOp::create(builder, penalty.getLoc(), total.value, added);
   report(losses[0].getLoc(), "loss", total, /*loss=*/true);
   for (mt::MetricOp metric : model.getOps<mt::MetricOp>())
     report(metric.getLoc(), metric.getName(),
@@ -158,7 +157,8 @@ Value Programs::buildResults() {
 
 LogicalResult Programs::buildTrainStep() {
   mt::ProgramOp program = begin("train_step");
-  copyForward();
+  if (failed(copyForward(/*training=*/true)))
+    return failure();
   Value loss = buildResults();
   SmallVector<mt::VariableOp> trainable;
   SmallVector<Value> reads;
@@ -174,40 +174,26 @@ LogicalResult Programs::buildTrainStep() {
     if (!gradient)
       return variable.emitOpError("expected a differentiable path from \"")
              << variable.getName() << "\" to a loss, found none: make it `frozen`";
-  buildUpdate(trainable, *gradients);
+  optimizer.buildStep(builder, trainable, reads, *gradients, values.lookupOrNull(optimizer.getSchedule()));
+  for (mt::VariableOp variable : changed)
+    assign(variable.getLoc(), variable.getName(), values.lookup(variable.getResult()));
   finish(program);
   return success();
 }
 
-void Programs::buildUpdate(MutableArrayRef<mt::VariableOp> variables, ArrayRef<Value> gradients) {
-  Location location = optimizer.getLoc();
-  Value iteration = read(location, owned[0].name, owned[0].type), rate = read(location, owned[1].name, owned[1].type);
-  SmallVector<Value> scalars = optimizer.buildScalars(builder, rate, iteration);
-  for (auto [variable, gradient] : llvm::zip(variables, gradients)) {
-    SmallVector<Value> slots;
-    SmallVector<std::string> names = {variable.getName().str()};
-    for (StringRef slot : optimizer.getSlotNames()) {
-      names.push_back(slotName(variable, slot));
-      slots.push_back(read(location, names.back(), variable.getType()));
-    }
-    SmallVector<Value> updated =
-        optimizer.buildUpdate(builder, scalars, values.lookup(variable.getResult()), gradient, slots);
-    for (auto [name, value] : llvm::zip_equal(names, updated))
-      assign(location, name, value);
-  }
-  assign(location, owned[0].name, (mt::Expr(builder, location, iteration) + 1).value());
-}
-
-void Programs::buildEvalStep() {
+LogicalResult Programs::buildEvalStep() {
   mt::ProgramOp program = begin("eval_step");
-  copyForward();
+  if (failed(copyForward(/*training=*/false)))
+    return failure();
   buildResults();
   finish(program);
+  return success();
 }
 
-void Programs::buildPredict() {
+LogicalResult Programs::buildPredict() {
   mt::ProgramOp program = begin("predict");
-  copyForward();
+  if (failed(copyForward(/*training=*/false)))
+    return failure();
   for (mt::OutputOp output : model.getOps<mt::OutputOp>())
     builder.clone(*output, values);
   simplify(program);
@@ -216,6 +202,7 @@ void Programs::buildPredict() {
     if (isa<mt::TargetOp, mt::SampleWeightOp>(op) && op.use_empty())
       op.erase();
   finish(program);
+  return success();
 }
 
 struct Differentiate : impl::DifferentiateBase<Differentiate> {

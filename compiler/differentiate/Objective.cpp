@@ -7,17 +7,6 @@ using mt::Expr;
 
 namespace mtc {
 
-// Sum over all axes: each sample's own first, then one over the batch.
-static Expr sumAll(const Expr &a) {
-  auto reduce = [](const Expr &x, ArrayRef<int64_t> dims) {
-    return x.make(mt::ReduceOp::create(x.getBuilder(), x.getLocation(), mt::Reduction::sum, x.value(), dims));
-  };
-  Expr sum = a;
-  if (a.type().getRank() > 1)
-    sum = reduce(a, llvm::to_vector(llvm::seq<int64_t>(1, a.type().getRank())));
-  return reduce(sum, {0});
-}
-
 // Weights may lack the values' last axes.
 static Expr weigh(Expr values, std::optional<Expr> weights) {
   if (!weights)
@@ -47,6 +36,21 @@ Mean buildLoss(OpBuilder &builder, mt::LossOp loss, Value values, Value weights)
   if (loss.getDivisor() == mt::Divisor::weights)
     divisor = sumAll(*w);
   return {times(total / divisor, loss.getScale().convertToFloat()).value(), n.value()};
+}
+
+Value buildPenalty(OpBuilder &builder, mt::PenaltyOp penalty, Value value) {
+  Expr v(builder, penalty.getLoc(), value);
+  double l1 = penalty.getL1().convertToFloat(), l2 = penalty.getL2().convertToFloat();
+  std::optional<Expr> total;
+  if (l1 != 0)
+    total = sumAll(abs(v)) * l1;
+  if (l2 != 0) {
+    Expr squares = sumAll(square(v)) * l2;
+    total = total ? *total + squares : squares;
+  }
+  if (!total)
+    return {};
+  return (mt::isSplit(value.getType()) ? *total / batchSize(builder, penalty.getLoc()) : *total).value();
 }
 
 Mean buildMetric(OpBuilder &builder, mt::MetricOp metric, Value values, Value weights) {

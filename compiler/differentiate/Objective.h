@@ -13,6 +13,8 @@ struct Mean {
 
 // `scale * sum(w_i v_i) / divisor` of a model's loss, on the program's values. Its weight over steps is n, as in Keras.
 Mean buildLoss(mlir::OpBuilder &builder, mlir::mt::LossOp loss, mlir::Value values, mlir::Value weights);
+// What a penalty adds to the total: tensor<f32>; null where both of its factors are 0.
+mlir::Value buildPenalty(mlir::OpBuilder &builder, mlir::mt::PenaltyOp penalty, mlir::Value value);
 // sum(w_i v_i) / sum(w_i), 0 where all weights are 0.
 Mean buildMetric(mlir::OpBuilder &builder, mlir::mt::MetricOp metric, mlir::Value values, mlir::Value weights);
 

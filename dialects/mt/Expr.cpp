@@ -62,16 +62,38 @@ Expr square(const Expr &a) { return unary<SquareOp>(a); }
 Expr abs(const Expr &a) { return unary<AbsOp>(a); }
 Expr sign(const Expr &a) { return unary<SignOp>(a); }
 Expr sigmoid(const Expr &a) { return unary<SigmoidOp>(a); }
+Expr erf(const Expr &a) { return unary<ErfOp>(a); }
 Expr erfInv(const Expr &a) { return unary<ErfInvOp>(a); }
+Expr tanh(const Expr &a) { return unary<TanhOp>(a); }
+Expr sin(const Expr &a) { return unary<SinOp>(a); }
+Expr cos(const Expr &a) { return unary<CosOp>(a); }
+Expr floor(const Expr &a) { return unary<FloorOp>(a); }
+Expr rsqrt(const Expr &a) { return unary<RsqrtOp>(a); }
+Expr softplus(const Expr &a) { return unary<SoftplusOp>(a); }
 
 Expr toFloat(const Expr &a) {
   RankedTensorType type = a.type().clone(a.getBuilder().getF32Type());
   return a.type() == type ? a : a.make(CastOp::create(a.getBuilder(), a.getLocation(), type, a.value()));
 }
 
+static Expr reduce(Reduction kind, const Expr &a, ArrayRef<int64_t> dims) {
+  return a.make(ReduceOp::create(a.getBuilder(), a.getLocation(), kind, a.value(), dims));
+}
 static Expr reduceLast(Reduction kind, const Expr &a) {
-  return unsqueezeLast(
-      a.make(ReduceOp::create(a.getBuilder(), a.getLocation(), kind, a.value(), {a.type().getRank() - 1})));
+  return unsqueezeLast(reduce(kind, a, {a.type().getRank() - 1}));
+}
+Expr sumOver(const Expr &a, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> kept(a.type().getShape());
+  for (int64_t dim : dims)
+    kept[dim] = 1;
+  Expr sum = reduce(Reduction::sum, a, dims);
+  return a.make(ReshapeOp::create(a.getBuilder(), a.getLocation(), a.type().clone(kept), sum.value()));
+}
+Expr sumAll(const Expr &a) {
+  bool split = isSplit(a.type());
+  SmallVector<int64_t> inner = llvm::to_vector(llvm::seq<int64_t>(split, a.type().getRank()));
+  Expr sum = inner.empty() ? a : reduce(Reduction::sum, a, inner);
+  return split ? reduce(Reduction::sum, sum, {0}) : sum;
 }
 Expr sumLast(const Expr &a) { return reduceLast(Reduction::sum, a); }
 Expr maxLast(const Expr &a) { return reduceLast(Reduction::max, a); }

@@ -55,11 +55,22 @@ Expr square(const Expr &a);
 Expr abs(const Expr &a);
 Expr sign(const Expr &a);
 Expr sigmoid(const Expr &a);
+Expr erf(const Expr &a);
 Expr erfInv(const Expr &a);
+Expr tanh(const Expr &a);
+Expr sin(const Expr &a);
+Expr cos(const Expr &a);
+Expr floor(const Expr &a);
+Expr rsqrt(const Expr &a);
+Expr softplus(const Expr &a);
 Expr toFloat(const Expr &a);
 // Sum or maximum over the last axis, which stays with size 1.
 Expr sumLast(const Expr &a);
 Expr maxLast(const Expr &a);
+// Over axes, which stay with size 1.
+Expr sumOver(const Expr &a, ArrayRef<int64_t> dims);
+// Over all axes: each sample's own first, then one sum over the batch. tensor<f32>.
+Expr sumAll(const Expr &a);
 // A new last axis of size 1; without a last axis of size 1.
 Expr unsqueezeLast(const Expr &a);
 Expr squeezeLast(const Expr &a);

@@ -59,12 +59,16 @@ Lane floor(const Lane &a);
 
 // f32 functions; Lane.cpp gives their errors in ulp.
 Lane exp(const Lane &a);
+Lane expm1(const Lane &a);
 Lane log(const Lane &a);
 Lane log1p(const Lane &a);
 Lane tanh(const Lane &a);
 Lane erf(const Lane &a);
 Lane erfInv(const Lane &a);
 Lane pow(const Lane &a, const Lane &b);
+// Below 2^26 as good as the others; beyond that they lose the phase, but stay from -1 to 1.
+Lane sin(const Lane &a);
+Lane cos(const Lane &a);
 
 } // namespace mlir::mt
 

@@ -116,6 +116,9 @@ Lane mlir::mt::tanh(const Lane &a) {
   return copySign(select(x < Lane(0.625), small, large), a);
 }
 
+// e^a - 1 = tanh(a / 2) (e^a + 1), whose first factor is exact near 0.
+Lane mlir::mt::expm1(const Lane &a) { return tanh(a * Lane(0.5)) * (exp(a) + Lane(1.0)); }
+
 Lane mlir::mt::erf(const Lane &a) {
   Lane t = abs(a), s = a * a;
   // 1 - e^(polynomial), for |a| > 475/512.
@@ -145,11 +148,11 @@ Lane mlir::mt::erfInv(const Lane &a) {
 }
 
 namespace {
-// pow works in double precision, so that its f32 result is off by little more than its own rounding.
-struct Pow {
+// pow, sin and cos work in double precision, so that the f32 result is off by little more than its own rounding.
+struct Double {
   const Lane &like;
   Type f64, i64;
-  explicit Pow(const Lane &like) : like(like), f64(like.getBuilder().getF64Type()), i64(like.getBuilder().getI64Type()) {}
+  explicit Double(const Lane &like) : like(like), f64(like.getBuilder().getF64Type()), i64(like.getBuilder().getI64Type()) {}
 
   Lane extend(const Lane &a) const {
     return a.make(arith::ExtFOp::create(a.getBuilder(), a.getLocation(), withElement(a.type(), f64), a.value()));
@@ -178,13 +181,36 @@ struct Pow {
     Lane n = bitcast(shifted, i64) - Lane(double(0x4338000000000000ll));
     return p * bitcast(shiftLeft(n + Lane(1023), 52), f64);
   }
+  // sin(a + quarters pi / 2).
+  Lane sine(const Lane &a, int quarters) const {
+    constexpr double magic = 6755399441055744.0;
+    Lane x = clamp(extend(a), -0x1p40, 0x1p40);
+    Lane shifted = fma(x, Lane(0.63661977236758134), Lane(magic));
+    Lane n = shifted - Lane(magic);
+    Lane r = fma(n, Lane(-1.5707963267948966), x);
+    r = fma(n, Lane(-6.123233995736766e-17), r);
+    Lane z = r * r;
+    Lane sine = fma(polynomial(z, {1.0 / 6227020800, -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6}), z * r, r);
+    Lane cosine = polynomial(z, {1.0 / 479001600, -1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24, -0.5, 1.0});
+    Lane quadrant = bitcast(shifted, i64) + Lane(quarters);
+    Lane even = (quadrant & Lane(1)) == Lane(0), positive = (quadrant & Lane(2)) == Lane(0);
+    Lane result = select(even, sine, cosine);
+    return round(select(positive, result, -result));
+  }
 };
 } // namespace
+
+static Lane sineOf(const Lane &a, int quarters) {
+  Lane result = Double(a).sine(a, quarters);
+  return select(abs(a) < Lane(infinity), result, Lane(std::numeric_limits<float>::quiet_NaN()));
+}
+Lane mlir::mt::sin(const Lane &a) { return select(a == Lane(0.0), a, sineOf(a, 0)); }
+Lane mlir::mt::cos(const Lane &a) { return sineOf(a, 1); }
 
 Lane mlir::mt::pow(const Lane &base, const Lane &power) {
   const Lane &like = base.isLiteral() ? power : base;
   Lane a = like.make(base.as(like, like.type())), b = like.make(power.as(like, like.type()));
-  Pow in64(a);
+  Double in64(a);
   Lane x = abs(a);
   Lane regular = (x > Lane(0.0)) & (x < Lane(infinity));
   Lane logarithm = in64.log2(select(regular, x, Lane(1.0)));

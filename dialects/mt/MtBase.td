@@ -42,6 +42,17 @@ class Mt_PureOp<string mnemonic, list<Trait> traits = []> : Mt_Op<mnemonic, !lis
     Pure, DeclareOpInterfaceMethods<InterpretOpInterface>, DeclareOpInterfaceMethods<CostOpInterface>,
     DeclareOpInterfaceMethods<ShardingInterface, ["getLoopIteratorTypes", "getReductionLoopIteratorKinds", "getIndexingMaps"]>], traits)>;
 
+// An op that others can express. Most have a gradient of their own; that of Mt_DerivedComposite is what reverse mode makes of its decomposition.
+class Mt_Composite<string mnemonic, list<Trait> traits = []> : Mt_PureOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<DecomposeOpInterface>], traits)>;
+class Mt_DerivedComposite<string mnemonic, list<Trait> traits = []> : Mt_Composite<mnemonic, !listconcat([DeclareOpInterfaceMethods<GradientOpInterface>], traits)> {
+  code derivedGradient = [{
+    void $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients, ::llvm::SmallVectorImpl<::mlir::Value> &operandGradients) {
+      buildDecomposedGradient(builder, *this, resultGradients, operandGradients);
+    }
+  }];
+  let extraClassDefinition = derivedGradient;
+}
+
 class Mt_I32Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
   let cppNamespace = "::mlir::mt";
   let genSpecializedAttr = 0;

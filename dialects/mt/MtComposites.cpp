@@ -55,7 +55,37 @@ MT_CRITERION(MeanAbsoluteErrorOp, false, 3)
 MT_CRITERION(SparseCategoricalAccuracyOp, true, 1)
 MT_CRITERION(CategoricalAccuracyOp, false, 2)
 MT_CRITERION(BinaryAccuracyOp, false, 3)
+MT_CRITERION(HuberOp, false, 7)
+MT_CRITERION(HingeOp, false, 5)
+MT_CRITERION(SquaredHingeOp, false, 6)
+MT_CRITERION(CategoricalHingeOp, false, 5)
+MT_CRITERION(KlDivergenceOp, false, 20)
+MT_CRITERION(PoissonOp, false, 16)
+MT_CRITERION(LogCoshOp, false, 31)
+MT_CRITERION(CosineSimilarityOp, false, 6)
+MT_CRITERION(MeanAbsolutePercentageErrorOp, false, 6)
+MT_CRITERION(MeanSquaredLogarithmicErrorOp, false, 31)
+MT_CRITERION(SparseTopKCategoricalAccuracyOp, true, 3)
+MT_CRITERION(TopKCategoricalAccuracyOp, false, 4)
 #undef MT_CRITERION
+
+static LogicalResult verifySmoothing(Operation *op, float smoothing) {
+  if (!(smoothing >= 0 && smoothing <= 1))
+    return op->emitOpError("expected label_smoothing from 0 to 1, found ") << smoothing;
+  return success();
+}
+LogicalResult CategoricalCrossentropyOp::verify() {
+  return verifySmoothing(*this, getLabelSmoothing().convertToFloat());
+}
+LogicalResult BinaryCrossentropyOp::verify() { return verifySmoothing(*this, getLabelSmoothing().convertToFloat()); }
+
+static LogicalResult verifyK(Operation *op, int64_t k) {
+  if (k < 1)
+    return op->emitOpError("expected k of 1 or more, found ") << k;
+  return success();
+}
+LogicalResult SparseTopKCategoricalAccuracyOp::verify() { return verifyK(*this, getK()); }
+LogicalResult TopKCategoricalAccuracyOp::verify() { return verifyK(*this, getK()); }
 
 // The last axis is walked as a whole: it must be there, and it must not be the batch axis.
 static LogicalResult verifyLastAxis(Operation *op, Value operand) {

@@ -60,8 +60,15 @@ Value SparseCategoricalCrossentropyOp::decompose(OpBuilder &builder) {
   return (-squeezeLast(sumLast(select(mask, logarithm, 0.0)))).value();
 }
 
+// t (1 - s) + s / classes.
+static Expr smoothed(const Expr &t, const llvm::APFloat &smoothing, double classes) {
+  double s = smoothing.convertToFloat();
+  return s == 0 ? t : t * (1 - s) + s / classes;
+}
+
 Value CategoricalCrossentropyOp::decompose(OpBuilder &builder) {
-  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  Expr p(builder, getLoc(), getPredictions());
+  Expr t = smoothed(Expr(builder, getLoc(), getTargets()), getLabelSmoothing(), lastExtent(p));
   Expr logarithm = getFromLogits() ? logSoftmax(p) : log(clip(p / sumLast(p)));
   return (-squeezeLast(sumLast(t * logarithm))).value();
 }
@@ -90,16 +97,18 @@ void CategoricalCrossentropyOp::buildGradient(OpBuilder &builder, ValueRange res
                                               SmallVectorImpl<Value> &operandGradients) {
   if (!resultGradients[0])
     return operandGradients.append(2, {});
-  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  Expr p(builder, getLoc(), getPredictions());
+  Expr t = smoothed(Expr(builder, getLoc(), getTargets()), getLabelSmoothing(), lastExtent(p));
   Expr dy = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0]));
   operandGradients.push_back(categoricalGradient(p, t, dy, getFromLogits(), /*oneHot=*/false).value());
   Expr logarithm = getFromLogits() ? logSoftmax(p) : log(clip(p / sumLast(p)));
-  operandGradients.push_back((-(logarithm * dy)).value());
+  operandGradients.push_back((logarithm * dy * (getLabelSmoothing().convertToFloat() - 1.0)).value());
 }
 
 // With logits: max(p, 0) - p t + log1p(e^-|p|), which does not overflow.
 Value BinaryCrossentropyOp::decompose(OpBuilder &builder) {
-  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  Expr p(builder, getLoc(), getPredictions());
+  Expr t = smoothed(Expr(builder, getLoc(), getTargets()), getLabelSmoothing(), 2);
   Expr c = getFromLogits() ? p : clip(p);
   Expr each =
       getFromLogits() ? maximum(p, 0.0) - p * t + log1p(exp(-abs(p))) : -(t * log(c) + (1.0 - t) * log(1.0 - c));
@@ -109,16 +118,18 @@ void BinaryCrossentropyOp::buildGradient(OpBuilder &builder, ValueRange resultGr
                                          SmallVectorImpl<Value> &operandGradients) {
   if (!resultGradients[0])
     return operandGradients.append(2, {});
-  Expr p(builder, getLoc(), getPredictions()), t(builder, getLoc(), getTargets());
+  Expr p(builder, getLoc(), getPredictions());
+  Expr t = smoothed(Expr(builder, getLoc(), getTargets()), getLabelSmoothing(), 2);
   Expr each = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0])) / lastExtent(p);
+  double kept = 1 - getLabelSmoothing().convertToFloat();
   if (getFromLogits()) {
     operandGradients.push_back(((sigmoid(p) - t) * each).value());
-    operandGradients.push_back((-(p * each)).value());
+    operandGradients.push_back((p * each * -kept).value());
     return;
   }
   Expr c = clip(p);
   operandGradients.push_back(((c - t) / (c * (1.0 - c)) * clipPasses(p) * each).value());
-  operandGradients.push_back(((log(1.0 - c) - log(c)) * each).value());
+  operandGradients.push_back(((log(1.0 - c) - log(c)) * each * kept).value());
 }
 
 Value MeanSquaredErrorOp::decompose(OpBuilder &builder) {
@@ -166,3 +177,51 @@ Value BinaryAccuracyOp::decompose(OpBuilder &builder) {
   Expr hits = toFloat(toFloat(p > 0.5) == t);
   return (squeezeLast(sumLast(hits)) / lastExtent(p)).value();
 }
+
+// The mean over the last axis.
+static Expr meanLast(const Expr &each) { return squeezeLast(sumLast(each)) / lastExtent(each); }
+
+#define MT_LOSS(OP)                                                                                                    \
+  static Expr lossOf(OP op, const Expr &p, const Expr &t);                                                             \
+  Value OP::decompose(OpBuilder &builder) {                                                                            \
+    return lossOf(*this, Expr(builder, getLoc(), getPredictions()), Expr(builder, getLoc(), getTargets())).value();    \
+  }                                                                                                                    \
+  Expr lossOf([[maybe_unused]] OP op, const Expr &p, const Expr &t)
+
+MT_LOSS(HuberOp) {
+  double delta = op.getDelta().convertToFloat();
+  Expr error = p - t, size = abs(error);
+  return meanLast(select(size <= delta, square(error) * 0.5, size * delta - 0.5 * delta * delta));
+}
+
+static Expr margin(const Expr &p, const Expr &t) { return maximum(1.0 - select(t == 0.0, -1.0, t) * p, 0.0); }
+MT_LOSS(HingeOp) { return meanLast(margin(p, t)); }
+MT_LOSS(SquaredHingeOp) { return meanLast(square(margin(p, t))); }
+MT_LOSS(CategoricalHingeOp) { return squeezeLast(maximum(maxLast((1.0 - t) * p) - sumLast(t * p) + 1.0, 0.0)); }
+
+MT_LOSS(KlDivergenceOp) {
+  Expr q = minimum(maximum(p, low), 1.0), s = minimum(maximum(t, low), 1.0);
+  return squeezeLast(sumLast(s * log(s / q)));
+}
+MT_LOSS(PoissonOp) { return meanLast(p - t * log(p + low)); }
+MT_LOSS(LogCoshOp) {
+  Expr error = p - t;
+  return meanLast(error + softplus(error * -2.0) - 0.69314718055994531);
+}
+
+// The square of the bound, inside of the root: a zero vector has a gradient.
+static Expr unit(const Expr &a) { return a * rsqrt(maximum(sumLast(square(a)), low * low)); }
+MT_LOSS(CosineSimilarityOp) { return -squeezeLast(sumLast(unit(p) * unit(t))); }
+
+MT_LOSS(MeanAbsolutePercentageErrorOp) { return meanLast(abs((t - p) / maximum(abs(t), low))) * 100.0; }
+MT_LOSS(MeanSquaredLogarithmicErrorOp) {
+  return meanLast(square(log(maximum(p, low) + 1.0) - log(maximum(t, low) + 1.0)));
+}
+
+static Expr isAmongTop(const Expr &p, const Expr &labels, int64_t k) {
+  Expr chosen = sumLast(select(labelMask(labels, p.type().getShape().back()), p, 0.0));
+  return toFloat(squeezeLast(sumLast(toFloat(p > chosen))) < static_cast<double>(k));
+}
+MT_LOSS(SparseTopKCategoricalAccuracyOp) { return isAmongTop(p, t, op.getK()); }
+MT_LOSS(TopKCategoricalAccuracyOp) { return isAmongTop(p, argmax(t), op.getK()); }
+#undef MT_LOSS

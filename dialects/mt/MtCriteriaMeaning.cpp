@@ -95,9 +95,9 @@ LogicalResult SparseCategoricalCrossentropyOp::interpret(const EvalContext &, Ar
 LogicalResult CategoricalCrossentropyOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
                                                    SmallVectorImpl<Tensor> &results) {
   results.push_back(perRow(operands[0], [&](Row p, int64_t row) {
-    double sum = 0;
+    double sum = 0, s = getLabelSmoothing().convertToFloat();
     for (auto [c, t] : llvm::enumerate(rowOf(operands[1], row)))
-      sum -= t * logProbability(p, c, getFromLogits());
+      sum -= (t * (1 - s) + s / p.size()) * logProbability(p, c, getFromLogits());
     return sum;
   }));
   return success();
@@ -105,7 +105,9 @@ LogicalResult CategoricalCrossentropyOp::interpret(const EvalContext &, ArrayRef
 
 LogicalResult BinaryCrossentropyOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
                                               SmallVectorImpl<Tensor> &results) {
-  auto each = [&](double p, double t) {
+  double s = getLabelSmoothing().convertToFloat();
+  auto each = [&](double p, double target) {
+    double t = target * (1 - s) + s / 2;
     if (getFromLogits())
       return std::max(p, 0.0) - p * t + std::log1p(std::exp(-std::fabs(p)));
     return -(t * std::log(clip(p)) + (1 - t) * std::log(1 - clip(p)));
@@ -120,7 +122,7 @@ LogicalResult BinaryCrossentropyOp::interpret(const EvalContext &, ArrayRef<Tens
 }
 
 // The mean over the last axis of a function of prediction and target.
-static Tensor meanRow(ArrayRef<Tensor> operands, double (*each)(double, double)) {
+static Tensor meanRow(ArrayRef<Tensor> operands, llvm::function_ref<double(double, double)> each) {
   return perRow(operands[0], [&](Row p, int64_t row) {
     double sum = 0;
     for (auto [x, t] : llvm::zip(p, rowOf(operands[1], row)))
@@ -156,5 +158,81 @@ LogicalResult CategoricalAccuracyOp::interpret(const EvalContext &, ArrayRef<Ten
                                                SmallVectorImpl<Tensor> &results) {
   results.push_back(
       perRow(operands[0], [&](Row p, int64_t row) { return argmax(p) == argmax(rowOf(operands[1], row)); }));
+  return success();
+}
+
+#define MT_MEAN_LOSS(OP, EACH)                                                                                         \
+  LogicalResult OP::interpret(const EvalContext &, ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {      \
+    results.push_back(meanRow(operands, [&](double p, double t) -> double { return EACH; }));                          \
+    return success();                                                                                                  \
+  }
+static double huber(double error, double delta) {
+  return error <= delta ? error * error / 2 : delta * error - delta * delta / 2;
+}
+static double margin(double p, double t) { return std::max(1 - (t == 0 ? -1 : t) * p, 0.0); }
+static double logOf(double x) { return std::log(std::max<double>(x, 1e-7f) + 1); }
+MT_MEAN_LOSS(HuberOp, huber(std::fabs(p - t), getDelta().convertToFloat()))
+MT_MEAN_LOSS(HingeOp, margin(p, t))
+MT_MEAN_LOSS(SquaredHingeOp, margin(p, t) * margin(p, t))
+MT_MEAN_LOSS(PoissonOp, p - t * std::log(p + 1e-7f))
+MT_MEAN_LOSS(LogCoshOp, std::fabs(p - t) + std::log1p(std::exp(-2 * std::fabs(p - t))) - M_LN2)
+MT_MEAN_LOSS(MeanAbsolutePercentageErrorOp, 100 * std::fabs(t - p) / std::max<double>(std::fabs(t), 1e-7f))
+MT_MEAN_LOSS(MeanSquaredLogarithmicErrorOp, (logOf(p) - logOf(t)) * (logOf(p) - logOf(t)))
+#undef MT_MEAN_LOSS
+
+LogicalResult CategoricalHingeOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
+                                            SmallVectorImpl<Tensor> &results) {
+  results.push_back(perRow(operands[0], [&](Row p, int64_t row) {
+    double positive = 0, negative = -INFINITY;
+    for (auto [x, t] : llvm::zip(p, rowOf(operands[1], row))) {
+      positive += x * t;
+      negative = std::max(negative, x * (1 - t));
+    }
+    return std::max(negative - positive + 1, 0.0);
+  }));
+  return success();
+}
+
+LogicalResult KlDivergenceOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
+                                        SmallVectorImpl<Tensor> &results) {
+  auto bounded = [](double x) { return std::clamp<double>(x, 1e-7f, 1); };
+  results.push_back(perRow(operands[0], [&](Row p, int64_t row) {
+    double sum = 0;
+    for (auto [x, t] : llvm::zip(p, rowOf(operands[1], row)))
+      sum += bounded(t) * std::log(bounded(t) / bounded(x));
+    return sum;
+  }));
+  return success();
+}
+
+LogicalResult CosineSimilarityOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
+                                            SmallVectorImpl<Tensor> &results) {
+  results.push_back(perRow(operands[0], [&](Row p, int64_t row) {
+    double product = 0, pp = 0, tt = 0;
+    for (auto [x, t] : llvm::zip(p, rowOf(operands[1], row))) {
+      product += x * t;
+      pp += x * x;
+      tt += t * t;
+    }
+    return -product / (std::max(std::sqrt(pp), 1e-7) * std::max(std::sqrt(tt), 1e-7));
+  }));
+  return success();
+}
+
+// Whether fewer than k elements are larger than that of the label.
+static bool isAmongTop(Row p, double label, int64_t k) {
+  double chosen = label >= 0 && label < p.size() ? p[static_cast<size_t>(label)] : 0;
+  return llvm::count_if(p, [&](double x) { return x > chosen; }) < k;
+}
+LogicalResult SparseTopKCategoricalAccuracyOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
+                                                         SmallVectorImpl<Tensor> &results) {
+  results.push_back(
+      perRow(operands[0], [&](Row p, int64_t row) { return isAmongTop(p, operands[1].data[row], getK()); }));
+  return success();
+}
+LogicalResult TopKCategoricalAccuracyOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
+                                                   SmallVectorImpl<Tensor> &results) {
+  results.push_back(
+      perRow(operands[0], [&](Row p, int64_t row) { return isAmongTop(p, argmax(rowOf(operands[1], row)), getK()); }));
   return success();
 }

@@ -181,3 +181,9 @@ void CastOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, Small
       isa<FloatType>(tensorOf(getOperand()).getElementType()) && isa<FloatType>(tensorOf(getResult()).getElementType());
   operandGradients.push_back(floats ? resultGradients[0] : Value());
 }
+
+LogicalResult CeluOp::verify() {
+  if (getAlpha().isZero())
+    return emitOpError("expected an alpha other than 0, found 0");
+  return success();
+}

@@ -62,18 +62,38 @@ def DecomposeOpInterface : OpInterface<"DecomposeOpInterface"> {
     "::mlir::Value", "decompose", (ins "::mlir::OpBuilder &":$builder)>];
 }
 
+def TrainingOpInterface : OpInterface<"TrainingOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{
+    An op that means one thing in train_step and another in eval_step and predict: dropout, batch normalisation. What stands in a model is
+    the form for eval_step and predict; `mt-differentiate` asks the copy in train_step to become the other.
+  }];
+  let methods = [InterfaceMethod<[{
+      Turns the op into its training form. `iteration` (tensor<i32>): the steps before this one. Appends the numbers of the operands that are
+      frozen variables to change, and their new values.
+    }],
+    "void", "beginTraining",
+    (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$iteration,
+         "::llvm::SmallVectorImpl<std::pair<unsigned, ::mlir::Value>> &":$updates)>];
+}
+
 def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
   let cppNamespace = "::mlir::mt";
-  let description = [{ The `mt.sgd`, `mt.adam` ... of a model: knows its slots and its update formula (Keras' exactly). }];
+  let description = [{
+    The `mt.sgd`, `mt.adam` ... of a model: knows its slots and its update formula (Keras' exactly). What all optimizers have (clipping, weight
+    decay, moving averages, the learning rate's schedule) are attributes and an operand that `mt-differentiate` reads.
+  }];
   let methods = [
     InterfaceMethod<"Keras' name of the optimizer, first part of slot names: adam", "::llvm::StringRef", "getOptimizerName", (ins)>,
-    InterfaceMethod<"The suffixes of its slots of a variable: momentum, velocity; all start at zero",
-      "::llvm::SmallVector<::llvm::StringRef>", "getSlotNames", (ins)>,
+    InterfaceMethod<"The suffixes of its slots of a variable: momentum, velocity", "::llvm::SmallVector<::llvm::StringRef>", "getSlotNames", (ins)>,
+    InterfaceMethod<"What its slots start at", "double", "getSlotStart", (ins), "", "return 0;">,
+    InterfaceMethod<"The scalars that it keeps from step to step, and what they start at",
+      "::llvm::SmallVector<std::pair<::llvm::StringRef, double>>", "getState", (ins), "", "return {};">,
     InterfaceMethod<[{
-      Scalars shared by all variables of a step (Adam's alpha), from the learning rate (tensor<f32>) and the iteration
-      before the step (tensor<i32>).
+      Scalars shared by all variables of a step (Adam's alpha), from the learning rate (tensor<f32>), the iteration
+      before the step (tensor<i32>) and the state. The state's new values come first.
       }], "::llvm::SmallVector<::mlir::Value>", "buildScalars",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$learningRate, "::mlir::Value":$iteration)>,
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$learningRate, "::mlir::Value":$iteration, "::mlir::ValueRange":$state)>,
     InterfaceMethod<"New values: the variable's first, then each slot's",
       "::llvm::SmallVector<::mlir::Value>", "buildUpdate",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$scalars, "::mlir::Value":$variable,

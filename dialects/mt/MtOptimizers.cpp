@@ -3,20 +3,11 @@
 // Optimizers: Keras 3's formulas, in its order of operations (scalars are float32 there too) and with its names.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
-#include <charconv>
+#include "dialects/mt/Numbers.h"
 
 using namespace mlir;
 using namespace mlir::mt;
 
-// 1 - x as Python computes it from the shortest decimal of x: Keras subtracts in double before it rounds to float32. (1
-// - 0.9f is not 0.1f.)
-static double oneMinus(const APFloat &x) {
-  char text[64];
-  char *end = std::to_chars(text, text + sizeof(text), x.convertToFloat()).ptr;
-  double decimal = 0;
-  std::from_chars(text, end, decimal);
-  return 1.0 - decimal;
-}
 static double number(const APFloat &x) { return x.convertToFloat(); }
 
 static LogicalResult verifyFraction(Operation *op, StringRef name, const APFloat &value) {
@@ -30,9 +21,35 @@ static LogicalResult verifyNotNegative(Operation *op, StringRef name, const APFl
   return success();
 }
 
+// What every optimizer has.
+template <typename Op> static LogicalResult verifyOptions(Op op) {
+  if (failed(verifyNotNegative(op, "learning_rate", op.getLearningRate())) ||
+      failed(verifyNotNegative(op, "weight_decay", op.getWeightDecay())))
+    return failure();
+  int clips = 0;
+  for (auto [name, value] : {std::pair("clipnorm", op.getClipnorm()), std::pair("clipvalue", op.getClipvalue()),
+                             std::pair("global_clipnorm", op.getGlobalClipnorm())}) {
+    if (!value)
+      continue;
+    ++clips;
+    if (!(number(*value) > 0 && value->isFinite()))
+      return op.emitOpError("expected a finite ") << name << " above 0, found " << number(*value);
+  }
+  if (clips > 1)
+    return op.emitOpError("expected one of clipnorm, clipvalue and global_clipnorm at most, found ") << clips;
+  if (op.getEmaMomentum() && failed(verifyFraction(op, "ema_momentum", *op.getEmaMomentum())))
+    return failure();
+  if (auto frequency = op.getEmaOverwriteFrequency()) {
+    if (!op.getEmaMomentum())
+      return op.emitOpError("expected an ema_momentum with ema_overwrite_frequency, found none");
+    if (*frequency < 1 || *frequency > (1 << 24))
+      return op.emitOpError("expected an ema_overwrite_frequency from 1 to 2^24, found ") << *frequency;
+  }
+  return success();
+}
+
 LogicalResult SgdOp::verify() {
-  if (failed(verifyNotNegative(*this, "learning_rate", getLearningRate())) ||
-      failed(verifyFraction(*this, "momentum", getMomentum())))
+  if (failed(verifyOptions(*this)) || failed(verifyFraction(*this, "momentum", getMomentum())))
     return failure();
   if (getNesterov() && getMomentum().isZero())
     return emitOpError("expected a momentum above 0 with nesterov, found 0");
@@ -42,7 +59,7 @@ StringRef SgdOp::getOptimizerName() { return "sgd"; }
 SmallVector<StringRef> SgdOp::getSlotNames() {
   return getMomentum().isZero() ? SmallVector<StringRef>() : SmallVector<StringRef>{"momentum"};
 }
-SmallVector<Value> SgdOp::buildScalars(OpBuilder &, Value learningRate, Value) { return {learningRate}; }
+SmallVector<Value> SgdOp::buildScalars(OpBuilder &, Value learningRate, Value, ValueRange) { return {learningRate}; }
 SmallVector<Value> SgdOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
                                       ValueRange slots) {
   Expr w(builder, getLoc(), variable), g(builder, getLoc(), gradient), rate(builder, getLoc(), scalars[0]);
@@ -60,52 +77,45 @@ static Value adamAlpha(OpBuilder &builder, Location location, Value learningRate
   return (rate * sqrt(1.0 - pow(number(beta2), t)) / (1.0 - pow(number(beta1), t))).value();
 }
 // m and v move towards g and g^2; epsilon stands outside the bias correction.
-static SmallVector<Value> adamUpdate(Expr w, Expr g, Expr m, Expr v, Expr alpha, const APFloat &beta1,
-                                     const APFloat &beta2, const APFloat &epsilon) {
+static SmallVector<Value> adamUpdate(Expr w, Expr g, Expr m, Expr v, std::optional<Expr> largest, Expr alpha,
+                                     const APFloat &beta1, const APFloat &beta2, const APFloat &epsilon) {
   m = m + (g - m) * oneMinus(beta1);
   v = v + (square(g) - v) * oneMinus(beta2);
-  return {(w - m * alpha / (sqrt(v) + number(epsilon))).value(), m.value(), v.value()};
+  Expr under = largest ? maximum(*largest, v) : v;
+  SmallVector<Value> values = {(w - m * alpha / (sqrt(under) + number(epsilon))).value(), m.value(), v.value()};
+  if (largest)
+    values.push_back(under.value());
+  return values;
 }
 template <typename Op> static LogicalResult verifyAdam(Op op) {
-  return success(succeeded(verifyNotNegative(op, "learning_rate", op.getLearningRate())) &&
-                 succeeded(verifyFraction(op, "beta_1", op.getBeta_1())) &&
+  return success(succeeded(verifyOptions(op)) && succeeded(verifyFraction(op, "beta_1", op.getBeta_1())) &&
                  succeeded(verifyFraction(op, "beta_2", op.getBeta_2())) &&
                  succeeded(verifyNotNegative(op, "epsilon", op.getEpsilon())));
 }
 
-LogicalResult AdamOp::verify() { return verifyAdam(*this); }
-StringRef AdamOp::getOptimizerName() { return "adam"; }
-SmallVector<StringRef> AdamOp::getSlotNames() { return {"momentum", "velocity"}; }
-SmallVector<Value> AdamOp::buildScalars(OpBuilder &builder, Value learningRate, Value iteration) {
-  return {adamAlpha(builder, getLoc(), learningRate, iteration, getBeta_1(), getBeta_2())};
-}
-SmallVector<Value> AdamOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
-                                       ValueRange slots) {
-  auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
-  return adamUpdate(e(variable), e(gradient), e(slots[0]), e(slots[1]), e(scalars[0]), getBeta_1(), getBeta_2(),
-                    getEpsilon());
-}
-
-LogicalResult AdamWOp::verify() {
-  if (failed(verifyNotNegative(*this, "weight_decay", getWeightDecay())))
-    return failure();
-  return verifyAdam(*this);
-}
-StringRef AdamWOp::getOptimizerName() { return "adam_w"; }
-SmallVector<StringRef> AdamWOp::getSlotNames() { return {"momentum", "velocity"}; }
-SmallVector<Value> AdamWOp::buildScalars(OpBuilder &builder, Value learningRate, Value iteration) {
-  return {adamAlpha(builder, getLoc(), learningRate, iteration, getBeta_1(), getBeta_2()), learningRate};
-}
-SmallVector<Value> AdamWOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
-                                        ValueRange slots) {
-  auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
-  Expr w = e(variable), decayed = w - w * number(getWeightDecay()) * e(scalars[1]);
-  return adamUpdate(decayed, e(gradient), e(slots[0]), e(slots[1]), e(scalars[0]), getBeta_1(), getBeta_2(),
-                    getEpsilon());
-}
+#define MT_ADAM(OP, NAME)                                                                                              \
+  LogicalResult OP::verify() { return verifyAdam(*this); }                                                             \
+  StringRef OP::getOptimizerName() { return NAME; }                                                                    \
+  SmallVector<StringRef> OP::getSlotNames() {                                                                          \
+    return getAmsgrad() ? SmallVector<StringRef>{"momentum", "velocity", "velocity_hat"}                               \
+                        : SmallVector<StringRef>{"momentum", "velocity"};                                              \
+  }                                                                                                                    \
+  SmallVector<Value> OP::buildScalars(OpBuilder &builder, Value learningRate, Value iteration, ValueRange) {           \
+    return {adamAlpha(builder, getLoc(), learningRate, iteration, getBeta_1(), getBeta_2())};                          \
+  }                                                                                                                    \
+  SmallVector<Value> OP::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,           \
+                                     ValueRange slots) {                                                               \
+    auto e = [&](Value value) { return Expr(builder, getLoc(), value); };                                              \
+    auto largest = getAmsgrad() ? std::optional<Expr>(e(slots[2])) : std::nullopt;                                     \
+    return adamUpdate(e(variable), e(gradient), e(slots[0]), e(slots[1]), largest, e(scalars[0]), getBeta_1(),         \
+                      getBeta_2(), getEpsilon());                                                                      \
+  }
+MT_ADAM(AdamOp, "adam")
+MT_ADAM(AdamWOp, "adam_w")
+#undef MT_ADAM
 
 LogicalResult RmspropOp::verify() {
-  return success(succeeded(verifyNotNegative(*this, "learning_rate", getLearningRate())) &&
+  return success(succeeded(verifyOptions(*this)) &&
                  succeeded(verifyFraction(*this, "rho", getRho())) &&
                  succeeded(verifyFraction(*this, "momentum", getMomentum())) &&
                  succeeded(verifyNotNegative(*this, "epsilon", getEpsilon())));
@@ -119,7 +129,7 @@ SmallVector<StringRef> RmspropOp::getSlotNames() {
     names.push_back("average_gradient");
   return names;
 }
-SmallVector<Value> RmspropOp::buildScalars(OpBuilder &, Value learningRate, Value) { return {learningRate}; }
+SmallVector<Value> RmspropOp::buildScalars(OpBuilder &, Value learningRate, Value, ValueRange) { return {learningRate}; }
 SmallVector<Value> RmspropOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
                                           ValueRange slots) {
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
@@ -145,13 +155,13 @@ SmallVector<Value> RmspropOp::buildUpdate(OpBuilder &builder, ValueRange scalars
 }
 
 LogicalResult LionOp::verify() {
-  return success(succeeded(verifyNotNegative(*this, "learning_rate", getLearningRate())) &&
+  return success(succeeded(verifyOptions(*this)) &&
                  succeeded(verifyFraction(*this, "beta_1", getBeta_1())) &&
                  succeeded(verifyFraction(*this, "beta_2", getBeta_2())));
 }
 StringRef LionOp::getOptimizerName() { return "lion"; }
 SmallVector<StringRef> LionOp::getSlotNames() { return {"momentum"}; }
-SmallVector<Value> LionOp::buildScalars(OpBuilder &, Value learningRate, Value) { return {learningRate}; }
+SmallVector<Value> LionOp::buildScalars(OpBuilder &, Value learningRate, Value, ValueRange) { return {learningRate}; }
 // Here Keras subtracts in float32: 1 - 0.9f.
 SmallVector<Value> LionOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
                                        ValueRange slots) {
@@ -160,4 +170,108 @@ SmallVector<Value> LionOp::buildUpdate(OpBuilder &builder, ValueRange scalars, V
   double beta1 = number(getBeta_1()), beta2 = number(getBeta_2());
   Expr step = e(scalars[0]) * sign(m * beta1 + g * (1 - beta1));
   return {(w - step).value(), (m * beta2 + g * (1 - beta2)).value()};
+}
+
+// ---- the rest of the family of Adam
+
+LogicalResult AdamaxOp::verify() { return verifyAdam(*this); }
+StringRef AdamaxOp::getOptimizerName() { return "adamax"; }
+SmallVector<StringRef> AdamaxOp::getSlotNames() { return {"momentum", "norm"}; }
+// The rate, 1 - beta_1^t.
+SmallVector<Value> AdamaxOp::buildScalars(OpBuilder &builder, Value learningRate, Value iteration, ValueRange) {
+  Expr t = toFloat(Expr(builder, getLoc(), iteration) + 1);
+  return {learningRate, (1.0 - pow(number(getBeta_1()), t)).value()};
+}
+SmallVector<Value> AdamaxOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
+                                         ValueRange slots) {
+  auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
+  Expr w = e(variable), g = e(gradient), m = e(slots[0]), u = e(slots[1]);
+  m = m + (g - m) * oneMinus(getBeta_1());
+  u = maximum(u * number(getBeta_2()), abs(g));
+  return {(w - m * e(scalars[0]) / ((u + number(getEpsilon())) * e(scalars[1]))).value(), m.value(), u.value()};
+}
+
+LogicalResult NadamOp::verify() { return verifyAdam(*this); }
+StringRef NadamOp::getOptimizerName() { return "nadam"; }
+SmallVector<StringRef> NadamOp::getSlotNames() { return {"momentum", "velocity"}; }
+SmallVector<std::pair<StringRef, double>> NadamOp::getState() { return {{"u_product", 1.0}}; }
+// The product of the u, the rate, u of this step and of the next, 1 - the products up to them, 1 - beta_2^t.
+SmallVector<Value> NadamOp::buildScalars(OpBuilder &builder, Value learningRate, Value iteration, ValueRange state) {
+  Expr i(builder, getLoc(), iteration), t = toFloat(i + 1), beta1(number(getBeta_1()));
+  auto u = [&](const Expr &at) { return (1.0 - pow(0.96, at) * 0.5) * beta1; };
+  Expr now = u(t), next = u(toFloat(i + 2));
+  Expr product = Expr(builder, getLoc(), state[0]) * beta1 * (1.0 - pow(0.96, t) * 0.5);
+  return {product.value(),         learningRate,
+          now.value(),             next.value(),
+          (1.0 - product).value(), (1.0 - product * next).value(),
+          (1.0 - pow(number(getBeta_2()), t)).value()};
+}
+// Here Keras subtracts in float32: 1 - 0.9f.
+SmallVector<Value> NadamOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
+                                        ValueRange slots) {
+  auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
+  Expr w = e(variable), g = e(gradient), m = e(slots[0]), v = e(slots[1]);
+  m = m + (g - m) * (1 - number(getBeta_1()));
+  v = v + (square(g) - v) * (1 - number(getBeta_2()));
+  Expr mHat = m * e(scalars[3]) / e(scalars[5]) + g * (1.0 - e(scalars[2])) / e(scalars[4]);
+  Expr vHat = v / e(scalars[6]);
+  return {(w - mHat * e(scalars[1]) / (sqrt(vHat) + number(getEpsilon()))).value(), m.value(), v.value()};
+}
+
+LogicalResult LambOp::verify() { return verifyAdam(*this); }
+StringRef LambOp::getOptimizerName() { return "lamb"; }
+SmallVector<StringRef> LambOp::getSlotNames() { return {"momentum", "velocity"}; }
+// The rate, 1 - beta_1^t, 1 - beta_2^t.
+SmallVector<Value> LambOp::buildScalars(OpBuilder &builder, Value learningRate, Value iteration, ValueRange) {
+  Expr t = toFloat(Expr(builder, getLoc(), iteration) + 1);
+  return {learningRate, (1.0 - pow(number(getBeta_1()), t)).value(), (1.0 - pow(number(getBeta_2()), t)).value()};
+}
+SmallVector<Value> LambOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
+                                       ValueRange slots) {
+  auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
+  Expr w = e(variable), g = e(gradient), m = e(slots[0]), v = e(slots[1]);
+  m = m + (g - m) * oneMinus(getBeta_1());
+  v = v + (square(g) - v) * oneMinus(getBeta_2());
+  Expr step = m / e(scalars[1]) / (sqrt(v / e(scalars[2])) + number(getEpsilon()));
+  Expr length = sqrt(sumAll(square(w))), stepLength = sqrt(sumAll(square(step)));
+  Expr ratio = select(length > 0.0, select(stepLength > 0.0, length / stepLength, 1.0), 1.0);
+  return {(w - step * (ratio * e(scalars[0]))).value(), m.value(), v.value()};
+}
+
+// ---- the family of Adagrad
+
+LogicalResult AdagradOp::verify() {
+  return success(succeeded(verifyOptions(*this)) &&
+                 succeeded(verifyNotNegative(*this, "initial_accumulator_value", getInitialAccumulatorValue())) &&
+                 succeeded(verifyNotNegative(*this, "epsilon", getEpsilon())));
+}
+StringRef AdagradOp::getOptimizerName() { return "adagrad"; }
+SmallVector<StringRef> AdagradOp::getSlotNames() { return {"accumulator"}; }
+double AdagradOp::getSlotStart() { return number(getInitialAccumulatorValue()); }
+SmallVector<Value> AdagradOp::buildScalars(OpBuilder &, Value learningRate, Value, ValueRange) { return {learningRate}; }
+SmallVector<Value> AdagradOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
+                                          ValueRange slots) {
+  auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
+  Expr g = e(gradient), sum = e(slots[0]) + square(g);
+  return {(e(variable) - g * e(scalars[0]) / sqrt(sum + number(getEpsilon()))).value(), sum.value()};
+}
+
+LogicalResult AdadeltaOp::verify() {
+  return success(succeeded(verifyOptions(*this)) && succeeded(verifyFraction(*this, "rho", getRho())) &&
+                 succeeded(verifyNotNegative(*this, "epsilon", getEpsilon())));
+}
+StringRef AdadeltaOp::getOptimizerName() { return "adadelta"; }
+SmallVector<StringRef> AdadeltaOp::getSlotNames() { return {"accumulated_grad", "accumulated_delta_var"}; }
+SmallVector<Value> AdadeltaOp::buildScalars(OpBuilder &, Value learningRate, Value, ValueRange) {
+  return {learningRate};
+}
+SmallVector<Value> AdadeltaOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
+                                           ValueRange slots) {
+  auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
+  double rho = number(getRho()), rest = oneMinus(getRho());
+  auto rms = [&](const Expr &x) { return sqrt(x + number(getEpsilon())); };
+  Expr g = e(gradient), squares = e(slots[0]) * rho + square(g) * rest;
+  Expr step = -(rms(e(slots[1])) * g / rms(squares));
+  return {(e(variable) + step * e(scalars[0])).value(), squares.value(),
+          (e(slots[1]) * rho + square(step) * rest).value()};
 }

@@ -81,6 +81,15 @@ def LossOp : Mt_Op<"loss"> {
   let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? (`by` $divisor^)? (`scale` `=` $scale^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
 }
+def PenaltyOp : Mt_Op<"penalty"> {
+  let summary = "in a model: adds l1 sum |v| + l2 sum v^2 to what is minimised, reported in the total of the losses";
+  let description = [{
+    Of a variable: Keras' kernel and bias regularisers. Of a value with a batch axis: its activity regulariser, the sum divided by n.
+    `mt.penalty %w l2 = 1.0e-4 : tensor<784x10xf32>`.
+  }];
+  let arguments = (ins Mt_Float:$value, DefaultValuedAttr<F32Attr, "0.0f">:$l1, DefaultValuedAttr<F32Attr, "0.0f">:$l2);
+  let assemblyFormat = "$value (`l1` `=` $l1^)? (`l2` `=` $l2^)? attr-dict `:` type($value)";
+}
 def MetricOp : Mt_Op<"metric"> {
   let summary = "in a model: the mean of per-sample values, weighted";
   let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights);
@@ -92,22 +101,6 @@ def ResultOp : Mt_Op<"result"> {
   let arguments = (ins StrAttr:$name, Mt_Scalar:$value, Mt_Scalar:$weight, UnitAttr:$loss);
   let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? attr-dict";
 }
-
-// Optimizers. Defaults and formulas are Keras 3's.
-class Mt_OptimizerOp<string mnemonic, dag attributes> : Mt_Op<mnemonic, [DeclareOpInterfaceMethods<OptimizerOpInterface>]> {
-  let arguments = attributes;
-  let assemblyFormat = "prop-dict attr-dict";
-  let hasVerifier = 1;
-}
-def SgdOp : Mt_OptimizerOp<"sgd", (ins DefaultValuedAttr<F32Attr, "0.01f">:$learning_rate, DefaultValuedAttr<F32Attr, "0.0f">:$momentum, UnitAttr:$nesterov)>;
-def AdamOp : Mt_OptimizerOp<"adam", (ins DefaultValuedAttr<F32Attr, "1e-3f">:$learning_rate, DefaultValuedAttr<F32Attr, "0.9f">:$beta_1,
-    DefaultValuedAttr<F32Attr, "0.999f">:$beta_2, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon)>;
-def AdamWOp : Mt_OptimizerOp<"adamw", (ins DefaultValuedAttr<F32Attr, "1e-3f">:$learning_rate, DefaultValuedAttr<F32Attr, "0.004f">:$weight_decay,
-    DefaultValuedAttr<F32Attr, "0.9f">:$beta_1, DefaultValuedAttr<F32Attr, "0.999f">:$beta_2, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon)>;
-def RmspropOp : Mt_OptimizerOp<"rmsprop", (ins DefaultValuedAttr<F32Attr, "1e-3f">:$learning_rate, DefaultValuedAttr<F32Attr, "0.9f">:$rho,
-    DefaultValuedAttr<F32Attr, "0.0f">:$momentum, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon, UnitAttr:$centered)>;
-def LionOp : Mt_OptimizerOp<"lion", (ins DefaultValuedAttr<F32Attr, "1e-3f">:$learning_rate, DefaultValuedAttr<F32Attr, "0.9f">:$beta_1,
-    DefaultValuedAttr<F32Attr, "0.99f">:$beta_2)>;
 
 // Kernels. Made by `mt-fuse`, outlined by `mt-allocate`.
 def KernelOp : Mt_Op<"kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {

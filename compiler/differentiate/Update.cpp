@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/differentiate/Update.h"
+#include "dialects/mt/Expr.h"
+#include "dialects/mt/Numbers.h"
+
+using namespace mlir;
+using mt::Expr;
+
+namespace mtc {
+
+Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterface>().begin()) {
+  prefix = op.getOptimizerName().str() + "/";
+  Builder builder(model.getContext());
+  auto add = [&](std::string name, Type type, mt::VariableKind kind, double start) {
+    owned.push_back({std::move(name), cast<RankedTensorType>(type), kind, start});
+  };
+  auto scalar = [&](Type element) { return RankedTensorType::get({}, element); };
+  add(iterationName(), scalar(builder.getI32Type()), mt::VariableKind::non_trainable, 0);
+  if (!getSchedule())
+    add(prefix + "learning_rate", scalar(builder.getF32Type()), mt::VariableKind::non_trainable,
+        *option("learning_rate"));
+  for (auto [name, start] : op.getState())
+    add(prefix + name.str(), scalar(builder.getF32Type()), mt::VariableKind::non_trainable, start);
+  for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
+    if (variable.getFrozen())
+      continue;
+    for (StringRef slot : op.getSlotNames())
+      add(slotName(variable, slot), variable.getType(), mt::VariableKind::slot, op.getSlotStart());
+    if (option("ema_momentum"))
+      add(slotName(variable, "average"), variable.getType(), mt::VariableKind::slot, 0);
+  }
+}
+
+std::string Optimizer::slotName(mt::VariableOp variable, StringRef slot) const {
+  std::string name = variable.getName().str();
+  std::replace(name.begin(), name.end(), '/', '_');
+  return prefix + name + "_" + slot.str();
+}
+
+std::optional<double> Optimizer::option(StringRef name) {
+  std::optional<Attribute> attribute = op->getInherentAttr(name);
+  auto number = attribute ? dyn_cast_or_null<FloatAttr>(*attribute) : FloatAttr();
+  return number ? std::optional(number.getValueAsDouble()) : std::nullopt;
+}
+
+Value Optimizer::getSchedule() { return op->getNumOperands() ? op->getOperand(0) : Value(); }
+
+static Value read(OpBuilder &builder, Location location, StringRef name, Type type) {
+  return mt::ReadOp::create(builder, location, type, name);
+}
+static void assign(OpBuilder &builder, Location location, StringRef name, Value value) {
+  mt::AssignOp::create(builder, location, name, value, Value());
+}
+
+Value Optimizer::readIteration(OpBuilder &builder) { return read(builder, getLoc(), owned[0].name, owned[0].type); }
+
+void Optimizer::clip(OpBuilder &builder, SmallVectorImpl<Value> &gradients) {
+  auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
+  if (std::optional<double> bound = option("clipvalue"))
+    for (Value &gradient : gradients)
+      gradient = minimum(maximum(e(gradient), -*bound), *bound).value();
+  if (std::optional<double> bound = option("clipnorm"))
+    for (Value &gradient : gradients) {
+      Expr norm = sqrt(sumAll(square(e(gradient))));
+      gradient = (e(gradient) * *bound / maximum(norm, *bound)).value();
+    }
+  std::optional<double> bound = option("global_clipnorm");
+  if (!bound || gradients.empty())
+    return;
+  Expr squares = sumAll(square(e(gradients[0])));
+  for (Value gradient : llvm::drop_begin(gradients))
+    squares = squares + sumAll(square(e(gradient)));
+  Expr norm = sqrt(squares);
+  // The difference is 0, or NaN where the norm is not finite.
+  Expr factor = minimum(1.0 / norm, 1 / *bound) * *bound + (norm - norm);
+  for (Value &gradient : gradients)
+    gradient = (e(gradient) * factor).value();
+}
+
+// The first step copies. Every so often the variable becomes its average.
+void Optimizer::average(OpBuilder &builder, mt::VariableOp variable, Value iteration, Value &value) {
+  auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
+  std::string name = slotName(variable, "average");
+  Expr momentum = select(e(iteration) == 0.0, Expr(0.0), Expr(*option("ema_momentum")));
+  Expr old = e(read(builder, getLoc(), name, variable.getType()));
+  Expr averaged = old * momentum + e(value) * (1.0 - momentum);
+  assign(builder, getLoc(), name, averaged.value());
+  std::optional<Attribute> frequency = op->getInherentAttr("ema_overwrite_frequency");
+  if (!frequency || !*frequency)
+    return;
+  double every = static_cast<double>(cast<IntegerAttr>(*frequency).getInt());
+  Expr t = toFloat(e(iteration) + 1);
+  value = select(floor(t / every) * every == t, averaged, e(value)).value();
+}
+
+void Optimizer::buildStep(OpBuilder &builder, ArrayRef<mt::VariableOp> trainable, ArrayRef<Value> values,
+                          SmallVector<Value> gradients, Value rate) {
+  auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
+  Value iteration = readIteration(builder);
+  if (!rate)
+    rate = read(builder, getLoc(), owned[1].name, owned[1].type);
+  clip(builder, gradients);
+  SmallVector<Value> state;
+  auto names = op.getState();
+  for (auto [name, start] : names)
+    state.push_back(read(builder, getLoc(), prefix + name.str(), rate.getType()));
+  SmallVector<Value> scalars = op.buildScalars(builder, rate, iteration, state);
+  for (auto [i, name] : llvm::enumerate(names))
+    assign(builder, getLoc(), prefix + name.first.str(), scalars[i]);
+  double decay = option("weight_decay").value_or(0);
+  for (auto [variable, old, gradient] : llvm::zip_equal(trainable, values, gradients)) {
+    SmallVector<Value> slots;
+    SmallVector<std::string> slotNames;
+    for (StringRef slot : op.getSlotNames()) {
+      slotNames.push_back(slotName(variable, slot));
+      slots.push_back(read(builder, getLoc(), slotNames.back(), variable.getType()));
+    }
+    Value value = decay == 0 ? old : (e(old) - e(old) * decay * e(rate)).value();
+    SmallVector<Value> updated = op.buildUpdate(builder, scalars, value, gradient, slots);
+    if (option("ema_momentum"))
+      average(builder, variable, iteration, updated[0]);
+    assign(builder, getLoc(), variable.getName(), updated[0]);
+    for (auto [name, slot] : llvm::zip_equal(slotNames, llvm::drop_begin(updated)))
+      assign(builder, getLoc(), name, slot);
+  }
+  assign(builder, getLoc(), owned[0].name, (e(iteration) + 1).value());
+}
+
+} // namespace mtc

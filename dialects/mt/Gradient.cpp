@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/mt/Gradient.h"
+#include "dialects/mt/MtDialect.h"
+
+using namespace mlir;
+using namespace mlir::mt;
+
+static bool isFloat(Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); }
+
+void mlir::mt::addDependents(ArrayRef<Operation *> ops, DenseSet<Value> &active) {
+  for (Operation *op : ops)
+    if (llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); }))
+      for (Value result : op->getResults())
+        if (isFloat(result))
+          active.insert(result);
+}
+
+LogicalResult mlir::mt::backpropagate(OpBuilder &builder, ArrayRef<Operation *> ops, const DenseSet<Value> &active,
+                                      DenseMap<Value, Value> &gradients) {
+  for (Operation *op : llvm::reverse(ops)) {
+    SmallVector<Value> results;
+    for (Value result : op->getResults())
+      results.push_back(gradients.lookup(result));
+    bool reached = llvm::any_of(results, [](Value gradient) { return bool(gradient); });
+    bool needed = llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });
+    if (!reached || !needed)
+      continue;
+    auto differentiable = dyn_cast<GradientOpInterface>(op);
+    if (!differentiable)
+      return op->emitOpError(
+          "expected an op with a gradient between a trainable variable and a loss, found one without");
+    SmallVector<Value> operandGradients;
+    differentiable.buildGradient(builder, results, operandGradients);
+    for (auto [operand, gradient] : llvm::zip_equal(op->getOperands(), operandGradients)) {
+      if (!gradient || !active.contains(operand))
+        continue;
+      Value &sum = gradients[operand];
+      sum = sum ? AddOp::create(builder, op->getLoc(), sum, gradient).getResult() : gradient;
+    }
+  }
+  return success();
+}
+
+void mlir::mt::buildDecomposedGradient(OpBuilder &builder, Operation *composite, ValueRange resultGradients,
+                                       SmallVectorImpl<Value> &operandGradients) {
+  if (!resultGradients[0])
+    return operandGradients.append(composite->getNumOperands(), {});
+  Block *block = builder.getInsertionBlock();
+  Operation *last = &block->back();
+  Value result = cast<DecomposeOpInterface>(composite).decompose(builder);
+  SmallVector<Operation *> ops;
+  for (Operation *op = last->getNextNode(); op; op = op->getNextNode())
+    ops.push_back(op);
+  DenseSet<Value> active;
+  for (Value operand : composite->getOperands())
+    if (isFloat(operand))
+      active.insert(operand);
+  addDependents(ops, active);
+  DenseMap<Value, Value> gradients;
+  gradients[result] = resultGradients[0];
+  if (failed(backpropagate(builder, ops, active, gradients)))
+    llvm::report_fatal_error("a decomposition has no gradient");
+  // An operand that stands twice has one gradient.
+  DenseSet<Value> seen;
+  for (Value operand : composite->getOperands())
+    operandGradients.push_back(active.contains(operand) && seen.insert(operand).second ? gradients.lookup(operand)
+                                                                                       : Value());
+}

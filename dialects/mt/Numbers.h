@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DIALECTS_MT_NUMBERS_H
+#define DIALECTS_MT_NUMBERS_H
+
+#include "llvm/ADT/APFloat.h"
+#include <charconv>
+
+namespace mlir::mt {
+
+// 1 - x as Python computes it from the shortest decimal of x: Keras subtracts in double before it rounds to float32. (1
+// - 0.9f is not 0.1f.)
+inline double oneMinus(const llvm::APFloat &x) {
+  char text[64];
+  char *end = std::to_chars(text, text + sizeof(text), x.convertToFloat()).ptr;
+  double decimal = 0;
+  std::from_chars(text, end, decimal);
+  return 1.0 - decimal;
+}
+
+} // namespace mlir::mt
+
+#endif
