@@ -124,8 +124,8 @@ static bool mayOverwrite(mt::KernelOp kernel, unsigned operand) {
   if (kernel.getKind() == KernelKind::map)
     return true;
   Value argument = kernel->getRegion(0).getArgument(operand);
-  return kernel.getKind() == KernelKind::matmul &&
-         llvm::none_of(argument.getUsers(), [](Operation *user) { return isa<mt::MatmulOp>(user); });
+  return (kernel.getKind() == KernelKind::matmul || kernel.getKind() == KernelKind::conv) &&
+         llvm::all_of(argument.getUsers(), [](Operation *user) { return isa<mt::ElementwiseOpInterface>(user); });
 }
 
 bool Places::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResult result) {

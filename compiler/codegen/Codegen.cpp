@@ -51,8 +51,12 @@ Grid mtc::gridOf(plan::KernelOp op) {
   case mt::KernelKind::transpose:
     grid.innerTiles = ceilDiv(tensorOf(body.getArgument(0)).getDimSize(0), transposeRows);
     break;
-  default:
-    break;
+  case mt::KernelKind::conv:
+    return convGrid(op);
+  case mt::KernelKind::conv_tree:
+    return convTreeGrid(op);
+  case mt::KernelKind::scatter_tree:
+    return scatterTreeGrid(op);
   }
   return grid;
 }
@@ -87,9 +91,14 @@ static LogicalResult emitBody(Kernel &kernel) {
     return emitReduce(kernel);
   case mt::KernelKind::transpose:
     return emitTranspose(kernel);
-  default:
-    return kernel.op.emitError("expected a kind of kernel that code can be made for, found ") << mt::stringifyKernelKind(kernel.kind);
+  case mt::KernelKind::conv:
+    return emitConv(kernel);
+  case mt::KernelKind::conv_tree:
+    return emitConvTree(kernel);
+  case mt::KernelKind::scatter_tree:
+    return emitScatterTree(kernel);
   }
+  llvm_unreachable("all kinds are listed");
 }
 
 // The functions of all kernels for one machine.

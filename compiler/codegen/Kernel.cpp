@@ -32,11 +32,13 @@ static void expandOperands(Operation *op) {
   }
 }
 
-// Permutes the operand so that the reduced axes come last.
+// Permutes the operand so that the reduced axes come last, but where they come first.
 static void reduceLastAxes(mt::ReduceOp op) {
   RankedTensorType type = tensorOf(op.getOperand());
   SmallVector<int64_t> order, reduced(op.getDims());
   llvm::sort(reduced);
+  if (reduced.empty() || reduced == llvm::to_vector(llvm::seq<int64_t>(isSplit(op.getOperand()), isSplit(op.getOperand()) + reduced.size())))
+    return;
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
     if (!llvm::is_contained(reduced, dim))
       order.push_back(dim);

@@ -54,6 +54,9 @@ constexpr int64_t matmulRows = 8, treeRows = 12, transposeRows = 16;
 bool isTurned(int64_t height, int64_t columns);
 
 Grid gridOf(mlir::plan::KernelOp op);
+Grid convGrid(mlir::plan::KernelOp op);
+Grid convTreeGrid(mlir::plan::KernelOp op);
+Grid scatterTreeGrid(mlir::plan::KernelOp op);
 mlir::mt::KernelKind kindOf(mlir::plan::KernelOp op);
 
 // Makes the body easy to write: broadcasts that are more than repetition of one element or leading axes become mt.broadcast, and
@@ -90,6 +93,9 @@ mlir::LogicalResult emitMatmul(Kernel &kernel);
 mlir::LogicalResult emitMatmulTree(Kernel &kernel);
 mlir::LogicalResult emitReduce(Kernel &kernel);
 mlir::LogicalResult emitTranspose(Kernel &kernel);
+mlir::LogicalResult emitConv(Kernel &kernel);
+mlir::LogicalResult emitConvTree(Kernel &kernel);
+mlir::LogicalResult emitScatterTree(Kernel &kernel);
 // out = a + b.
 void emitSum(Kernel &kernel);
 

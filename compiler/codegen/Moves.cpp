@@ -101,6 +101,8 @@ LogicalResult RowEmitter::runMove(Operation *op) {
     return argmax(search), success();
   if (auto product = dyn_cast<mt::MatmulOp>(op))
     return matmul(product), success();
+  if (runSpatial(op))
+    return success();
   return op->emitError("expected an operation that kernels of rows can compute");
 }
 

@@ -5,7 +5,8 @@
 using namespace mlir;
 using namespace mtc;
 
-static constexpr int64_t stackLimit = 1 << 20;
+// Bytes.
+static constexpr int64_t stackLimit = 1 << 22;
 
 Value RowEmitter::placeOf(Value value) {
   value = resolve(value);
@@ -40,14 +41,14 @@ void RowEmitter::define(Value value, Value scalar) {
     emit.store(scalar, place);
 }
 
-// A result's buffer may be an operand's (an update in place). So a value is written there directly only if no later step reads
+// A result's buffer may be an operand's (an update in place), but for kernels of rows. So a value is written there directly only if no later step reads
 // an operand, and no operation that moves data reads one in the same step.
 void RowEmitter::chooseDirect(ArrayRef<RowStep> steps) {
   size_t last = 0;
   for (auto [at, step] : llvm::enumerate(steps))
     for (Operation *op : step.operations)
       for (Value operand : op->getOperands())
-        if (isa<BlockArgument>(resolve(operand)))
+        if (kernel.kind != mt::KernelKind::rows && isa<BlockArgument>(resolve(operand)))
           last = step.loop ? at : at + 1;
   for (size_t at = last; at < steps.size(); ++at)
     for (Operation *op : steps[at].operations)
@@ -79,25 +80,22 @@ void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
         else if (!llvm::is_contained(steps[at].operations, user))
           outside = true;
       }
-    if (outside)
-      places[value] = emit.stack(elementOf(value), count);
+    if (!outside)
+      continue;
+    temporaries += count * emit.bytes(elementOf(value));
+    places[value] = temporaries > stackLimit ? Value() : emit.stack(elementOf(value), count);
   }
 }
 
 LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
   std::vector<RowStep> steps = planSteps(operations);
-  int64_t temporaries = 0;
-  for (const RowStep &step : steps)
-    for (Operation *op : step.operations)
-      if (!step.loop)
-        temporaries += innerCount(op->getResult(0)) * 4;
-  if (temporaries > stackLimit)
-    return kernel.op.emitError("expected at most ")
-           << stackLimit << " bytes of temporaries in a kernel of kind rows or whole, found " << temporaries;
   if (store)
     chooseDirect(steps);
   for (auto [at, step] : llvm::enumerate(steps)) {
     allocate(steps, at);
+    if (temporaries > stackLimit)
+      return kernel.op.emitError("expected at most ")
+             << stackLimit << " bytes of temporaries in a kernel of kind rows or whole, found " << temporaries;
     if (failed(step.loop ? runLoop(step) : runMove(step.operations.front())))
       return failure();
   }
@@ -111,70 +109,85 @@ LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
   return success();
 }
 
-// Sixteen elements (or the scalar) of every operation of a loop. `sums` holds the accumulators of its reductions.
-LogicalResult RowEmitter::runChunk(const RowStep &step, Value index, Value mask, bool scalar, SmallVectorImpl<Value> &sums) {
-  LaneBody body(kernel, scalar, [&](Value value) -> Value {
-    Value root = resolve(value);
-    Operation *op = root.getDefiningOp();
-    bool inside = op && llvm::is_contained(step.operations, op);
-    if (auto iota = dyn_cast_or_null<mt::IotaOp>(op); iota && inside) {
-      int64_t inner = 1, size = tensorOf(root).getDimSize(iota.getDim());
-      for (int64_t dim : tensorOf(root).getShape().drop_front(iota.getDim() + 1))
-        inner *= dim;
-      Value position = emit.rem(emit.div(index, emit.integer(inner)), emit.integer(size));
-      Value number = arith::TruncIOp::create(emit, emit.getI32Type(), position);
-      if (!scalar) {
-        Value flat = emit.splat(arith::TruncIOp::create(emit, emit.getI32Type(), index));
-        number = arith::AddIOp::create(emit, flat, emit.laneNumbers());
-        number = arith::DivUIOp::create(emit, number, emit.splatConstant(emit.getI32IntegerAttr(inner)));
-        number = arith::RemUIOp::create(emit, number, emit.splatConstant(emit.getI32IntegerAttr(size)));
-      }
-      if (elementOf(root).isF32())
-        number = arith::SIToFPOp::create(emit, scalar ? Type(emit.getF32Type()) : emit.vectorOf(emit.getF32Type()), number);
-      return number;
-    }
-    if (auto random = dyn_cast_or_null<mt::RandomUniformOp>(op); random && inside) {
-      Value element = index;
-      if (isSplit(root))
-        element = emit.add(emit.mul(row, step.count), index);
-      Value numbers = emitUniform(kernel, random, element, random.getStep() ? scalarOf(random.getStep()) : Value());
-      return scalar ? emit.extract(numbers, 0) : numbers;
-    }
-    if (inside)
-      return Value();
-    if (innerCount(root) == 1)
-      return scalar ? scalarOf(root) : splats.lookup(root);
-    if (auto constant = dyn_cast_or_null<mt::ConstantOp>(op); constant && cast<DenseElementsAttr>(constant.getValue()).isSplat())
-      return Value();
-    return emit.loadLanes(elementOf(root), emit.address(placeOf(root), elementOf(root), index), mask);
-  });
+Value RowEmitter::lanesOf(mt::IotaOp iota, const Chunk &chunk) {
+  Value root = iota.getResult();
+  int64_t inner = 1, size = tensorOf(root).getDimSize(iota.getDim());
+  for (int64_t dim : tensorOf(root).getShape().drop_front(iota.getDim() + 1))
+    inner *= dim;
+  Value position = emit.rem(emit.div(chunk.index, emit.integer(inner)), emit.integer(size));
+  Value number = arith::TruncIOp::create(emit, emit.getI32Type(), position);
+  if (!chunk.scalar) {
+    Value flat = emit.splat(arith::TruncIOp::create(emit, emit.getI32Type(), chunk.index));
+    number = arith::AddIOp::create(emit, flat, emit.laneNumbers());
+    number = arith::DivUIOp::create(emit, number, emit.splatConstant(emit.getI32IntegerAttr(inner)));
+    number = arith::RemUIOp::create(emit, number, emit.splatConstant(emit.getI32IntegerAttr(size)));
+  }
+  if (elementOf(root).isF32())
+    number = arith::SIToFPOp::create(emit, chunk.scalar ? Type(emit.getF32Type()) : emit.vectorOf(emit.getF32Type()), number);
+  return number;
+}
+
+// The lanes of a value that a loop does not compute from its operands' lanes; null for any other.
+Value RowEmitter::sourceOf(const RowStep &step, const Chunk &chunk, Value value) {
+  Value root = resolve(value);
+  Operation *op = root.getDefiningOp();
+  bool inside = op && llvm::is_contained(step.operations, op);
+  if (auto iota = dyn_cast_or_null<mt::IotaOp>(op); iota && inside)
+    return lanesOf(iota, chunk);
+  if (auto random = dyn_cast_or_null<mt::RandomUniformOp>(op); random && inside) {
+    Value element = chunk.index;
+    if (isSplit(root))
+      element = emit.add(emit.mul(row, step.count), chunk.index);
+    Value numbers = emitUniform(kernel, random, element, random.getStep() ? scalarOf(random.getStep()) : Value());
+    return chunk.scalar ? emit.extract(numbers, 0) : numbers;
+  }
+  if (inside)
+    return Value();
+  if (innerCount(root) == 1)
+    return chunk.scalar ? scalarOf(root) : splats.lookup(root);
+  if (auto constant = dyn_cast_or_null<mt::ConstantOp>(op); constant && cast<DenseElementsAttr>(constant.getValue()).isSplat())
+    return Value();
+  if (step.period && periodOf(root) == step.period && !places.lookup(root)) {
+    Value repeated = op->getOperand(0);
+    return emit.loadLanes(elementOf(root), emit.address(placeOf(repeated), elementOf(root), chunk.inner), chunk.mask);
+  }
+  return emit.loadLanes(elementOf(root), emit.address(placeOf(root), elementOf(root), chunk.index), chunk.mask);
+}
+
+// Sixteen elements (or the scalar) of every operation of a loop. `sums` holds the accumulators of its reductions to one element.
+LogicalResult RowEmitter::runChunk(const RowStep &step, const Chunk &chunk, SmallVectorImpl<Value> &sums) {
+  LaneBody body(kernel, chunk.scalar, [&](Value value) { return sourceOf(step, chunk, value); });
   size_t sum = 0;
   SmallVector<std::pair<Value, Value>> stores;
   for (Operation *op : step.operations) {
     if (auto reduce = dyn_cast<mt::ReduceOp>(op)) {
       Value lanesOf = body.get(reduce.getOperand());
+      if (leadingPeriod(op)) {
+        addToLines(reduce, chunk, lanesOf);
+        continue;
+      }
       Value &running = sums[sum++];
       Value next = combine(emit, reduce.getKind(), running, lanesOf);
-      running = mask ? Value(arith::SelectOp::create(emit, mask, next, running)) : next;
+      running = chunk.mask ? Value(arith::SelectOp::create(emit, chunk.mask, next, running)) : next;
       continue;
     }
     Value value = op->getResult(0), computed = body.get(value);
     if (!computed)
       return op->emitError("expected an operation that kernels of rows can compute");
-    if (scalar)
+    if (chunk.scalar)
       scalars[value] = computed;
     if (Value place = places.lookup(value))
-      stores.push_back({computed, emit.address(place, elementOf(value), index)});
+      stores.push_back({computed, emit.address(place, elementOf(value), chunk.index)});
   }
   for (auto [value, place] : stores)
-    scalar ? emit.store(value, place) : emit.storeLanes(value, place, mask);
+    chunk.scalar ? emit.store(value, place) : emit.storeLanes(value, place, chunk.mask);
   return success();
 }
 
 LogicalResult RowEmitter::runLoop(const RowStep &step) {
   SmallVector<mt::ReduceOp> reductions;
   for (Operation *op : step.operations)
-    if (auto reduce = dyn_cast<mt::ReduceOp>(op))
+    if (auto reduce = dyn_cast<mt::ReduceOp>(op); reduce && !leadingPeriod(op))
       reductions.push_back(reduce);
   bool scalar = step.count == 1;
   Emitter::Values sums;
@@ -191,18 +204,20 @@ LogicalResult RowEmitter::runLoop(const RowStep &step) {
           splats[root] = emit.splat(scalarOf(root));
       }
   if (scalar) {
-    result = runChunk(step, emit.integer(0), Value(), true, sums);
+    result = runChunk(step, {emit.integer(0), {}, {}, {}, true}, sums);
+  } else if (step.period) {
+    result = runPeriods(step, sums);
   } else {
     int64_t whole = step.count / lanes * lanes;
     if (whole > 0)
       sums = emit.loop(emit.integer(0), emit.integer(whole), lanes, sums, [&](Value index, ValueRange carried) {
         Emitter::Values next(carried);
-        if (failed(runChunk(step, index, Value(), false, next)))
+        if (failed(runChunk(step, {index, {}, {}, {}, false}, next)))
           result = failure();
         return next;
       });
     if (whole < step.count && succeeded(result))
-      result = runChunk(step, emit.integer(whole), emit.maskBelow(step.count - whole), false, sums);
+      result = runChunk(step, {emit.integer(whole), emit.maskBelow(step.count - whole), {}, {}, false}, sums);
   }
   for (auto [reduce, sum] : llvm::zip_equal(reductions, sums)) {
     if (!scalar)

@@ -12,6 +12,7 @@ namespace mtc {
 struct RowStep {
   bool loop;      // fused; else `operations` is one
   int64_t count;  // elements of the loop
+  int64_t period; // of operands that repeat along the loop, and of sums over its first axes; 0: none
   llvm::SmallVector<mlir::Operation *> operations;
 };
 
@@ -20,6 +21,11 @@ std::vector<RowStep> planSteps(llvm::ArrayRef<mlir::Operation *> operations);
 
 // The value whose memory `value` is: reshapes and broadcasts that move nothing have none of their own.
 mlir::Value resolve(mlir::Value value);
+
+// A value that repeats its operand, of this many elements, from first to last; 0 for any other. Loops read it where it is used.
+int64_t periodOf(mlir::Value value);
+// Elements of the result of a reduction over the first axes of a row, more than one; 0 for any other.
+int64_t leadingPeriod(mlir::Operation *op);
 
 class RowEmitter {
 public:
@@ -43,6 +49,8 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> scalars; // values of one element that are known
   llvm::DenseMap<mlir::Value, mlir::Value> splats;  // values of one element, in the lanes of the loop being written
 
+  int64_t temporaries = 0; // bytes on the stack
+
   // Values that steps write to a result directly.
   llvm::DenseMap<mlir::Value, int64_t> direct;
   void chooseDirect(llvm::ArrayRef<RowStep> steps);
@@ -52,15 +60,33 @@ private:
   mlir::Value placeOf(mlir::Value value);
   void define(mlir::Value value, mlir::Value scalar);
 
+  // Sixteen elements of a loop, the last ones perhaps masked; in a step with a period `inner` is the place in it and `pixel` its number.
+  struct Chunk {
+    mlir::Value index, mask, inner, pixel;
+    bool scalar;
+  };
   mlir::LogicalResult runLoop(const RowStep &step);
-  mlir::LogicalResult runChunk(const RowStep &step, mlir::Value index, mlir::Value mask, bool scalar,
-                               llvm::SmallVectorImpl<mlir::Value> &sums);
+  mlir::LogicalResult runChunk(const RowStep &step, const Chunk &chunk, llvm::SmallVectorImpl<mlir::Value> &sums);
+  mlir::Value sourceOf(const RowStep &step, const Chunk &chunk, mlir::Value value);
+  mlir::Value lanesOf(mlir::mt::IotaOp iota, const Chunk &chunk);
+  mlir::LogicalResult runPeriods(const RowStep &step, llvm::SmallVectorImpl<mlir::Value> &sums);
+  // Sums over the first axes: sixteen lines of partial ones in memory (Periods.cpp).
+  llvm::DenseMap<mlir::Operation *, mlir::Value> lines;
+  void beginLines(const RowStep &step);
+  void addToLines(mlir::mt::ReduceOp op, const Chunk &chunk, mlir::Value value);
+  void endLines(const RowStep &step);
   mlir::LogicalResult runMove(mlir::Operation *op);
   mlir::Value reduceLine(mlir::mt::Reduction kind, mlir::Value place, int64_t count);
   void move(mlir::Value value, mlir::Value from, llvm::ArrayRef<int64_t> strides);
   void reduce(mlir::mt::ReduceOp op);
   void argmax(mlir::mt::ArgmaxOp op);
   void matmul(mlir::mt::MatmulOp op);
+  // Operations of SpatialMoves.cpp; false for any other.
+  bool runSpatial(mlir::Operation *op);
+  void pad(mlir::mt::PadOp op, mlir::Value to);
+  void slice(mlir::mt::SliceOp op, mlir::Value to);
+  void concat(mlir::mt::ConcatOp op, mlir::Value to);
+  void reverse(mlir::mt::ReverseOp op, mlir::Value to);
   void copyLine(mlir::Value value, mlir::Value to);
 };
 

@@ -23,6 +23,72 @@ static bool isPointwise(Operation *op) {
 }
 static bool isFullReduce(Operation *op) { return isa<mt::ReduceOp>(op) && innerCount(op->getResult(0)) == 1; }
 
+int64_t mtc::leadingPeriod(Operation *op) {
+  auto reduce = dyn_cast<mt::ReduceOp>(op);
+  if (!reduce || isFullReduce(op))
+    return 0;
+  SmallVector<int64_t> dims(reduce.getDims());
+  llvm::sort(dims);
+  int64_t first = isSplit(reduce.getOperand());
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (dim != first + static_cast<int64_t>(i))
+      return 0;
+  return innerCount(reduce.getResult());
+}
+
+// Repeats its operand as a whole.
+static int64_t repeats(Operation *op) {
+  auto broadcast = dyn_cast_or_null<mt::BroadcastOp>(op);
+  if (!broadcast)
+    return 0;
+  int64_t count = innerCount(broadcast.getOperand());
+  ArrayRef<int64_t> from = innerShape(broadcast.getOperand()), to = innerShape(broadcast.getResult());
+  while (!from.empty() && from.front() == 1)
+    from = from.drop_front();
+  return count > 1 && to.size() >= from.size() && to.take_back(from.size()) == from ? count : 0;
+}
+
+// Read by loops of this period alone: every user is part of one, and no user has operands or a result of another.
+int64_t mtc::periodOf(Value value) {
+  int64_t period = repeats(value.getDefiningOp());
+  if (!period)
+    return 0;
+  SmallVector<Value> values{value};
+  for (size_t i = 0; i < values.size(); ++i)
+    for (Operation *user : values[i].getUsers()) {
+      if (user->getNumResults() == 1 && isAlias(user)) {
+        values.push_back(user->getResult(0));
+        continue;
+      }
+      bool loops = isPointwise(user) || (isFullReduce(user) && period % lanes == 0) || leadingPeriod(user) == period;
+      if (!loops)
+        return 0;
+      for (Value operand : user->getOperands())
+        if (int64_t other = repeats(resolve(operand).getDefiningOp()); other && other != period)
+          return 0;
+    }
+  return period;
+}
+
+// The period that a fused operation needs; 0: any.
+static int64_t neededPeriod(Operation *op) {
+  if (int64_t period = leadingPeriod(op))
+    return period;
+  for (Value operand : op->getOperands())
+    if (int64_t period = periodOf(resolve(operand)))
+      return period;
+  return 0;
+}
+
+static bool joins(const RowStep &step, Operation *op, int64_t count, int64_t period) {
+  if (!step.loop || step.count != count || (period && step.period && period != step.period))
+    return false;
+  // A sum of all elements takes them sixteen at a time.
+  if (std::max(period, step.period) % lanes == 0)
+    return true;
+  return !isFullReduce(op) && llvm::none_of(step.operations, isFullReduce);
+}
+
 std::vector<RowStep> mtc::planSteps(ArrayRef<Operation *> operations) {
   std::vector<RowStep> steps;
   // The step a value comes from, and whether it is there only after the step.
@@ -30,22 +96,29 @@ std::vector<RowStep> mtc::planSteps(ArrayRef<Operation *> operations) {
   for (Operation *op : operations) {
     if (isa<mt::ConstantOp>(op) || isAlias(op))
       continue;
-    bool fused = isPointwise(op) || isFullReduce(op);
-    int64_t count = innerCount(isFullReduce(op) ? op->getOperand(0) : op->getResult(0));
+    if (periodOf(op->getResult(0))) {
+      if (auto it = made.find(resolve(op->getOperand(0))); it != made.end())
+        made[op->getResult(0)] = {it->second.first, true};
+      continue;
+    }
+    bool fused = isPointwise(op) || isFullReduce(op) || leadingPeriod(op);
+    int64_t count = innerCount(isa<mt::ReduceOp>(op) ? op->getOperand(0) : op->getResult(0));
+    int64_t period = fused ? neededPeriod(op) : 0;
     size_t first = 0;
     for (Value operand : op->getOperands()) {
       auto it = made.find(resolve(operand));
       if (it == made.end())
         continue;
       auto [step, after] = it->second;
-      bool together = fused && !after && steps[step].loop && steps[step].count == count;
+      bool together = fused && !after && joins(steps[step], op, count, period);
       first = std::max(first, together ? step : step + 1);
     }
     size_t at = first;
-    while (at < steps.size() && !(fused && steps[at].loop && steps[at].count == count))
+    while (at < steps.size() && !(fused && joins(steps[at], op, count, period)))
       ++at;
     if (at == steps.size())
-      steps.push_back({fused, count, {}});
+      steps.push_back({fused, count, 0, {}});
+    steps[at].period = std::max(steps[at].period, period);
     steps[at].operations.push_back(op);
     made[op->getResult(0)] = {at, !isPointwise(op)};
   }

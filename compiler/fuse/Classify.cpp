@@ -75,6 +75,12 @@ static FailureOr<std::optional<KernelKind>> kindOf(Operation *op) {
       return std::optional(KernelKind::matmul_tree);
     return std::optional(KernelKind::matmul);
   }
+  if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(op))
+    return std::optional(KernelKind::conv);
+  if (isa<mt::Conv2DKernelGradientOp>(op))
+    return std::optional(KernelKind::conv_tree);
+  if (isa<mt::ScatterAddOp>(op) && splitOperand)
+    return std::optional(KernelKind::scatter_tree);
   if (split)
     return std::optional(KernelKind::rows);
   if (isa<mt::ReduceOp>(op) && splitOperand)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element-wise work on a matmul's result goes into its kernel: the result is in registers there.
+// Element-wise work on the result of a matmul or a convolution goes into its kernel: the result is in registers there.
 #include "compiler/fuse/Groups.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -12,21 +12,23 @@ using mt::KernelKind;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-// Operands that an epilogue can read beside the result's element (i, j): its own element, element j of a vector, a
-// scalar.
+// Operands that an epilogue can read beside an element of the result: their own element, that of a vector along the
+// last axis, a scalar.
 static bool fitsTile(Value operand, RankedTensorType tile) {
   RankedTensorType type = typeOf(operand);
   if (Operation *op = operand.getDefiningOp();
       Groups::isCheap(operand) && type.getRank() != 0 && !isa<mt::ConstantOp>(op))
     return false;
   return type.getRank() == 0 || type.getShape() == tile.getShape() ||
-         (type.getRank() == 1 && !mt::isSplit(type) && type.getDimSize(0) == tile.getDimSize(1));
+         (type.getRank() == 1 && !mt::isSplit(type) && type.getDimSize(0) == tile.getShape().back());
 }
 
 static bool isEpilogueOp(Operation *op, RankedTensorType tile) {
   return isa<mt::ElementwiseOpInterface>(op) && typeOf(op->getResult(0)).getShape() == tile.getShape() &&
          llvm::all_of(op->getOperands(), [&](Value operand) { return fitsTile(operand, tile); });
 }
+
+static bool isProduct(Operation *op) { return isa<mt::MatmulOp, mt::Conv2DOp, mt::Conv2DInputGradientOp>(op); }
 
 // Takes in users, and producers that only this unit uses, until there are none.
 void Groups::absorb(unsigned matmul) {
@@ -49,7 +51,7 @@ void Groups::absorb(unsigned matmul) {
         if (std::optional<unsigned> unit = candidate(user))
           return unit;
       for (Value operand : op->getOperands())
-        if (Operation *from = operand.getDefiningOp(); from && onlyUsedHere(from) && !isa<mt::MatmulOp>(op))
+        if (Operation *from = operand.getDefiningOp(); from && onlyUsedHere(from) && !isProduct(op))
           if (std::optional<unsigned> unit = candidate(from))
             return unit;
     }
@@ -75,7 +77,7 @@ void Groups::release(unsigned matmul) {
   for (bool changed = true; changed;) {
     changed = false;
     for (Operation *op : llvm::reverse(units[matmul].ops)) {
-      if (isa<mt::MatmulOp>(op) || !mt::isSplit(op->getResult(0).getType()) ||
+      if (isProduct(op) || !mt::isSplit(op->getResult(0).getType()) ||
           !llvm::all_of(op->getUsers(), [&](Operation *user) { return outside(user) && inRows(user); }) ||
           !llvm::all_of(op->getOperands(), [&](Value operand) { return storedAnyway(operand, op); }))
         continue;
@@ -90,7 +92,8 @@ void Groups::release(unsigned matmul) {
 
 void Groups::fuseEpilogues() {
   for (unsigned unit = 0, count = units.size(); unit < count; ++unit) {
-    if (units[unit].kind != KernelKind::matmul || units[unit].ops.empty())
+    bool product = units[unit].kind == KernelKind::matmul || units[unit].kind == KernelKind::conv;
+    if (!product || units[unit].ops.empty())
       continue;
     absorb(unit);
     release(unit);

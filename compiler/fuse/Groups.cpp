@@ -95,8 +95,24 @@ void Groups::mergeNeighbours(KernelKind kind, llvm::function_ref<bool(unsigned, 
   }
 }
 
+// A value of a sample that is too large for a place of a thread's own, between steps that do not walk it element by
+// element.
+static bool needsPlace(Value value, Operation *user) {
+  constexpr int64_t most = 1 << 18;
+  unsigned bits = cast<RankedTensorType>(value.getType()).getElementTypeBitWidth();
+  if (mt::elementsPerRow(value.getType()) * std::max(1u, bits / 8) <= most)
+    return false;
+  return !isa<mt::ElementwiseOpInterface>(user) || !isa<mt::ElementwiseOpInterface>(value.getDefiningOp());
+}
+
 void Groups::fuseRows() {
-  mergeNeighbours(KernelKind::rows, [](unsigned, unsigned) { return true; });
+  auto small = [&](unsigned from, unsigned to) {
+    return llvm::all_of(units[to].ops, [&](Operation *op) {
+      return llvm::none_of(op->getOperands(),
+                           [&](Value operand) { return producer(operand) == from && needsPlace(operand, op); });
+    });
+  };
+  mergeNeighbours(KernelKind::rows, [&](unsigned a, unsigned b) { return small(a, b) && small(b, a); });
 }
 
 void Groups::fuseMaps() {

@@ -99,7 +99,14 @@ static std::string nameOf(const Unit &unit) {
       if (auto matmul = dyn_cast<mt::MatmulOp>(op))
         name = (matmul.getRhs().getDefiningOp<mt::ReadOp>() ? "matmul" : "matmul_t") + variable(matmul.getRhs());
     break;
+  case KernelKind::conv:
+    for (Operation *op : unit.ops)
+      if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(op))
+        name = (isa<mt::Conv2DOp>(op) ? "conv" : "conv_t") + variable(op->getOperand(1));
+    break;
   case KernelKind::matmul_tree:
+  case KernelKind::conv_tree:
+  case KernelKind::scatter_tree:
     name = "gradient" + gradientOf(unit.ops.front()->getResult(0));
     break;
   case KernelKind::transpose:

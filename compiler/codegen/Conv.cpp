@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions and their gradients to the images, then element-wise operations on the result. A tile of the grid is a block of rows of one sample;
+// a thread packs each panel of the matrix once and walks all its tiles with it.
+#include "compiler/codegen/Offsets.h"
+#include "compiler/codegen/Plane.h"
+
+using namespace mlir;
+using namespace mtc;
+
+// Floats of a packed panel of the whole matrix, on the stack.
+static constexpr int64_t packedFloats = 1 << 19;
+
+namespace {
+class ConvEmitter {
+public:
+  ConvEmitter(Kernel &kernel, Operation *op, Product product, bool turned)
+      : kernel(kernel), emit(kernel.emit), op(op), product(std::move(product)), turned(turned) {}
+  LogicalResult run();
+
+private:
+  Kernel &kernel;
+  Emitter &emit;
+  Operation *op;
+  Product product;
+  bool turned; // the matrix of a tap is the kernel's transposed
+  SmallVector<Value> arguments, results;
+  Value source, weights, patch;
+  LogicalResult status = success();
+
+  // A panel of columns of one group, and its packed matrix.
+  struct Columns {
+    Value group, first;
+    Panel panel;
+    Value packed, sums;
+  };
+  // Positions of a plane: rows [row, row + rows), columns [column, column + columns) of a sample.
+  struct Positions {
+    const Plane &plane;
+    int64_t packedRow; // of the plane's first tap
+    Value sample, row, rows;
+    int64_t column, columns;
+  };
+
+  int64_t depth() const;
+  void pack(const Columns &columns);
+  void emitTile(const Columns &columns, Value tile);
+  void emitBlock(const Columns &columns, const Positions &at);
+  void emitTiles(const Columns &columns, const Positions &at, Value a, Value table, Value k, Value depth, bool fresh);
+  void emitEpilogue(const Columns &columns, const Positions &at);
+  void emitVector(const Columns &columns, Value line, Value pixel, int64_t vector);
+  Value loadElements(Value value, Value base, Value pixel, Value channel, Value mask);
+};
+} // namespace
+
+// Rows of the packed matrix: all taps of all planes.
+int64_t ConvEmitter::depth() const {
+  int64_t taps = 0;
+  for (const Plane &plane : product.planes)
+    taps += plane.taps.size();
+  return taps * product.source.groupChannels;
+}
+
+void ConvEmitter::pack(const Columns &columns) {
+  Type f32 = emit.getF32Type();
+  int64_t inner = product.source.groupChannels, outer = product.result.groupChannels, width = columns.panel.width();
+  if (!turned) {
+    Value from = emit.address(emit.address(weights, f32, emit.mul(columns.group, outer)), f32, columns.first);
+    return emitPack(emit, columns.panel, from, product.result.channels, emit.integer(depth()), columns.packed);
+  }
+  SmallVector<int64_t> matrices;
+  for (const Plane &plane : product.planes)
+    for (const Tap &tap : plane.taps)
+      matrices.push_back(tap.matrix);
+  Value table = emitTable(emit, matrices);
+  if (columns.panel.last < lanes)
+    forVectors(emit, columns.panel, emit.integer(depth()),
+               [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(columns.packed, f32, index)); });
+  int64_t filters = product.source.channels;
+  emit.loop(emit.integer(0), emit.integer(matrices.size()), 1, [&](Value tap) {
+    Value matrix = emit.mul(loadTable(emit, table, tap), outer), to = emit.address(columns.packed, f32, emit.mul(tap, inner * width));
+    emit.loop(emit.integer(0), emit.integer(width - lanes + columns.panel.last), 1, [&](Value n) {
+      Value row = emit.add(matrix, emit.add(columns.first, n));
+      Value line = emit.address(emit.address(weights, f32, emit.mul(row, filters)), f32, emit.mul(columns.group, inner));
+      Value place = emit.address(to, f32, n);
+      emit.loop(emit.integer(0), emit.integer(inner), 1, [&](Value k) {
+        emit.store(emit.load(f32, emit.address(line, f32, k)), emit.address(place, f32, emit.mul(k, width)));
+      });
+    });
+  });
+}
+
+// Sixteen elements of an operand of the epilogue: of the result's shape, one for each channel, or one.
+Value ConvEmitter::loadElements(Value value, Value base, Value pixel, Value channel, Value mask) {
+  Type element = elementOf(value);
+  if (innerCount(value) == 1 && !isSplit(value))
+    return emit.splat(emit.load(element, base));
+  if (isSplit(value))
+    base = emit.address(base, element, emit.mul(pixel, product.result.channels));
+  return emit.loadLanes(element, emit.address(base, element, channel), mask);
+}
+
+// One vector of a result's pixel (counted over all samples), whose sums are at `line`.
+void ConvEmitter::emitVector(const Columns &columns, Value line, Value pixel, int64_t vector) {
+  Type f32 = emit.getF32Type();
+  bool masked = vector + 1 == columns.panel.vectors && columns.panel.last < lanes;
+  Value mask = masked ? emit.maskBelow(columns.panel.last) : Value();
+  Value channel = emit.add(emit.add(emit.mul(columns.group, product.result.groupChannels), columns.first), vector * lanes);
+  LaneBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
+    if (value == op->getResult(0))
+      return emit.loadLanes(f32, emit.address(line, f32, vector * lanes));
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return loadElements(value, arguments[argument.getArgNumber()], pixel, channel, mask);
+    if (auto constant = value.getDefiningOp<mt::ConstantOp>())
+      if (auto values = cast<DenseElementsAttr>(constant.getValue()); !values.isSplat())
+        return loadElements(value, emit.global(values), pixel, channel, mask);
+    return Value();
+  });
+  SmallVector<Value> computed;
+  for (Value yield : kernel.yields()) {
+    computed.push_back(body.get(yield));
+    if (!computed.back()) {
+      status = kernel.op.emitError("expected element-wise operations only after a kernel's convolution");
+      return;
+    }
+  }
+  for (auto [value, result] : llvm::zip_equal(computed, results)) {
+    Type element = getElementTypeOrSelf(value.getType());
+    Value place = emit.address(emit.address(result, element, emit.mul(pixel, product.result.channels)), element, channel);
+    emit.storeLanes(value, place, mask);
+  }
+}
+
+void ConvEmitter::emitEpilogue(const Columns &columns, const Positions &at) {
+  Type f32 = emit.getF32Type();
+  const Plane &plane = at.plane;
+  const Image &image = product.result;
+  int64_t width = columns.panel.width();
+  emit.loop(emit.integer(0), at.rows, 1, [&](Value i) {
+    Value row = emit.add(emit.mul(emit.add(at.row, i), plane.rowStride), plane.firstRow);
+    Value start = emit.add(emit.mul(emit.add(emit.mul(at.sample, image.rows), row), image.columns),
+                           plane.firstColumn + at.column * plane.columnStride);
+    Value line = emit.address(columns.sums, f32, emit.mul(i, at.columns * width));
+    emit.loop(emit.integer(0), emit.integer(at.columns), 1, [&](Value j) {
+      Value pixel = emit.add(start, emit.mul(j, plane.columnStride)), sums = emit.address(line, f32, emit.mul(j, width));
+      for (int64_t vector = 0; vector < columns.panel.vectors && succeeded(status); ++vector)
+        emitVector(columns, sums, pixel, vector);
+    });
+  });
+}
+
+// The tiles of a block, for rows [k, k + depth) of the plane's matrix.
+void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a, Value table, Value k, Value depth, bool fresh) {
+  Type f32 = emit.getF32Type();
+  const Plane &plane = at.plane;
+  int64_t width = columns.panel.width(), most = offsetTileRows(emit.machine, columns.panel.vectors);
+  int64_t down = plane.rowStep * product.rowStride(plane, at.columns) * product.pixelStride(plane);
+  int64_t along = plane.columnStep * product.pixelStride(plane);
+  Value from = emit.address(table, emit.getI32Type(), k);
+  Value b = emit.address(columns.packed, f32, emit.mul(emit.add(k, at.packedRow), width));
+  auto tile = [&](Value i, int64_t rows, int64_t j, int64_t count) {
+    SmallVector<int64_t> offsets;
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < count; ++column)
+        offsets.push_back(row * down + column * along);
+    Value start = emit.address(a, f32, emit.mul(i, down), j * along);
+    Value sums = emit.address(columns.sums, f32, emit.mul(i, at.columns * width), j * width);
+    emitOffsetTile(emit, offsets, columns.panel, /*masked=*/false, fresh, {start, from, b, emit.integer(width), depth, sums});
+  };
+  int64_t together = std::min(at.columns * 2 <= most ? most / at.columns : 1, product.blockOf(plane).rows);
+  Value whole = emit.mul(emit.div(at.rows, emit.integer(together)), together);
+  auto cut = [&](Value i, int64_t rows) {
+    for (auto [j, count] : cutEvenly(at.columns, most))
+      tile(i, rows, j, count);
+  };
+  emit.loop(emit.integer(0), whole, together, [&](Value i) { cut(i, together); });
+  if (together > 1)
+    emit.loop(whole, at.rows, 1, [&](Value i) { cut(i, 1); });
+}
+
+void ConvEmitter::emitBlock(const Columns &columns, const Positions &at) {
+  Type f32 = emit.getF32Type();
+  const Plane &plane = at.plane;
+  const Image &image = product.source;
+  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane, at.columns);
+  if (plane.taps.empty()) {
+    forVectors(emit, columns.panel, emit.mul(at.rows, at.columns),
+               [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(columns.sums, f32, index)); });
+    return emitEpilogue(columns, at);
+  }
+  Value a = emit.address(source, f32, emit.mul(at.sample, image.size())), channel = emit.mul(columns.group, image.groupChannels);
+  if (product.needsPatch(plane)) {
+    emitPatch(emit, product, plane, a, channel, at.row, at.column, at.rows, at.columns, patch);
+    a = patch;
+  } else {
+    Value row = emit.add(emit.mul(at.row, plane.rowStep), plane.lowRow);
+    a = emit.address(emit.address(a, f32, emit.mul(row, image.columns * image.channels)), f32, channel,
+                     (at.column * plane.columnStep + plane.lowColumn) * image.channels);
+  }
+  SmallVector<int64_t> offsets;
+  for (const Tap &tap : plane.taps)
+    for (int64_t c = 0; c < image.groupChannels; ++c)
+      offsets.push_back(((tap.row - plane.lowRow) * line + tap.column - plane.lowColumn) * pixel + c);
+  Value table = emitTable(emit, offsets);
+  int64_t depth = offsets.size(), step = columns.panel.depth();
+  emitTiles(columns, at, a, table, emit.integer(0), emit.integer(std::min(depth, step)), /*fresh=*/true);
+  if (depth > step)
+    emit.loop(emit.integer(step), emit.integer(depth), step, [&](Value k) {
+      emitTiles(columns, at, a, table, k, emit.least(emit.integer(step), emit.sub(emit.integer(depth), k)), /*fresh=*/false);
+    });
+  emitEpilogue(columns, at);
+}
+
+void ConvEmitter::emitTile(const Columns &columns, Value tile) {
+  Value blocks = emit.integer(product.rowBlocks()), sample = emit.div(tile, blocks), block = emit.rem(tile, blocks);
+  int64_t packedRow = 0;
+  for (const Plane &plane : product.planes) {
+    PixelBlock size = product.blockOf(plane);
+    Value row = emit.mul(block, size.rows), end = emit.integer(plane.rows);
+    emit.when(emit.less(row, end), [&] {
+      Value rows = emit.least(emit.integer(size.rows), emit.sub(end, row));
+      for (int64_t column = 0; column < plane.columns && succeeded(status); column += size.columns)
+        emitBlock(columns, {plane, packedRow, sample, row, rows, column, std::min(size.columns, plane.columns - column)});
+    });
+    packedRow += plane.taps.size() * product.source.groupChannels;
+  }
+}
+
+LogicalResult ConvEmitter::run() {
+  for (int64_t i = 0, e = kernel.body().getNumArguments(); i < e; ++i)
+    arguments.push_back(kernel.argumentBuffer(i));
+  for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
+    results.push_back(kernel.resultBuffer(i));
+  source = arguments[cast<BlockArgument>(op->getOperand(0)).getArgNumber()];
+  weights = arguments[cast<BlockArgument>(op->getOperand(1)).getArgNumber()];
+  int64_t patchSize = 0, vectors = emit.machine.tileVectors();
+  for (const Plane &plane : product.planes)
+    if (PixelBlock size = product.blockOf(plane); product.needsPatch(plane))
+      patchSize = std::max(patchSize, plane.reachRows(size.rows) * plane.reachColumns(size.columns) * product.source.groupChannels);
+  while (vectors > 1 && depth() * vectors * lanes > packedFloats)
+    --vectors;
+  if (depth() * lanes > packedFloats || patchSize > packedFloats)
+    return kernel.op.emitError("expected a convolution of at most ")
+           << packedFloats / lanes << " taps times channels over at most " << packedFloats << " elements of a block, found " << depth()
+           << " and " << patchSize;
+  patch = patchSize ? emit.stack(emit.getF32Type(), patchSize) : Value();
+  emit.loop(emit.integer(0), emit.integer(product.groups), 1, [&](Value group) {
+    forColumnPanels(emit, product.result.groupChannels, vectors, [&](Value first, Panel panel) {
+      Columns columns{group, first, panel, emit.stack(emit.getF32Type(), depth() * panel.width()),
+                      emit.stack(emit.getF32Type(), blockPositions * panel.width())};
+      pack(columns);
+      emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) { emitTile(columns, tile); });
+    });
+  });
+  return status;
+}
+
+static Operation *convolutionOf(plan::KernelOp op) {
+  for (Operation &inner : op.getBody().front())
+    if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(inner))
+      return &inner;
+  return nullptr;
+}
+
+static Product productOf(Operation *op) {
+  if (auto forward = dyn_cast<mt::Conv2DOp>(op))
+    return forwardProduct(forward.getConvolution());
+  return gradientProduct(cast<mt::Conv2DInputGradientOp>(op).getConvolution());
+}
+
+Grid mtc::convGrid(plan::KernelOp op) {
+  Operation *convolution = convolutionOf(op);
+  return {1, convolution ? productOf(convolution).rowBlocks() : 1, 0};
+}
+
+LogicalResult mtc::emitConv(Kernel &kernel) {
+  Operation *op = convolutionOf(kernel.op);
+  if (!op || !isa<BlockArgument>(op->getOperand(0)) || !isa<BlockArgument>(op->getOperand(1)))
+    return kernel.op.emitError("expected one convolution of two operands in a kernel of kind conv");
+  return ConvEmitter(kernel, op, productOf(op), isa<mt::Conv2DInputGradientOp>(op)).run();
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/Offsets.h"
+
+using namespace mlir;
+using namespace mtc;
+
+int64_t mtc::offsetTileRows(const Machine &machine, int64_t vectors) {
+  constexpr int64_t rows[] = {0, 14, 12, 8, 6};
+  return machine.avx512 ? rows[vectors] : 6;
+}
+
+SmallVector<std::pair<int64_t, int64_t>> mtc::cutEvenly(int64_t count, int64_t most) {
+  SmallVector<std::pair<int64_t, int64_t>> parts;
+  int64_t tiles = (count + most - 1) / most;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    int64_t from = count * tile / tiles;
+    parts.push_back({from, count * (tile + 1) / tiles - from});
+  }
+  return parts;
+}
+
+Value mtc::emitTable(Emitter &emit, ArrayRef<int64_t> values) {
+  SmallVector<int32_t> narrow(values.begin(), values.end());
+  // One entry more, different from the others: equal entries would make a splat.
+  narrow.push_back(narrow.empty() ? 0 : narrow.back() - 1);
+  auto type = RankedTensorType::get({static_cast<int64_t>(narrow.size())}, emit.getI32Type());
+  return emit.global(DenseElementsAttr::get(type, ArrayRef<int32_t>(narrow)));
+}
+
+Value mtc::loadTable(Emitter &emit, Value table, Value index) {
+  Type i32 = emit.getI32Type();
+  return arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, emit.address(table, i32, index)));
+}
+
+static std::string nameOf(ArrayRef<int64_t> rowOffsets, Panel panel, bool masked, bool fresh) {
+  std::string name = (Twine(fresh ? "offsets_" : "more_offsets_") + Twine(panel.vectors)).str();
+  if (masked && panel.last < lanes)
+    name += "_last" + std::to_string(panel.last);
+  for (int64_t offset : rowOffsets)
+    name += "_" + std::to_string(offset);
+  return name;
+}
+
+static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets, Panel panel, bool masked, bool fresh) {
+  std::string name = nameOf(rowOffsets, panel, masked, fresh);
+  if (LLVM::LLVMFuncOp known = emit.lookup(name))
+    return known;
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  return emit.function(name, {pointer, pointer, pointer, i64, i64, pointer}, /*internal=*/true, [&](ValueRange arguments) {
+    Value a = arguments[0], table = arguments[1], b = arguments[2], stride = arguments[3], sums = arguments[5];
+    SmallVector<Value> places, starts;
+    for (size_t row = 0; row < rowOffsets.size(); ++row)
+      for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+        places.push_back(emit.address(sums, f32, row * panel.width() + vector * lanes));
+        starts.push_back(fresh ? emit.zeros(emit.vectorOf(f32)) : emit.loadLanes(f32, places.back()));
+      }
+    Value mask = masked && panel.last < lanes ? emit.maskBelow(panel.last) : Value();
+    Emitter::Values ends = emit.loop(emit.integer(0), arguments[4], 1, starts, [&](Value k, ValueRange carried) {
+      Value line = emit.address(b, f32, emit.mul(k, stride)), column = emit.address(a, f32, loadTable(emit, table, k));
+      Emitter::Values next(carried), right;
+      for (int64_t vector = 0; vector < panel.vectors; ++vector)
+        right.push_back(
+            emit.loadLanes(f32, emit.address(line, f32, vector * lanes), vector + 1 == panel.vectors ? mask : Value()));
+      for (auto [row, offset] : llvm::enumerate(rowOffsets)) {
+        Value repeated = emit.splat(emit.load(f32, emit.address(column, f32, offset)));
+        for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+          Value &sum = next[row * panel.vectors + vector];
+          sum = emit.fma(repeated, right[vector], sum);
+        }
+      }
+      return next;
+    });
+    for (auto [place, end] : llvm::zip_equal(places, ends))
+      emit.storeLanes(end, place);
+  });
+}
+
+void mtc::emitOffsetTile(Emitter &emit, ArrayRef<int64_t> rowOffsets, Panel panel, bool masked, bool fresh, const TileOperands &operands) {
+  emit.call(tileFunction(emit, rowOffsets, panel, masked, fresh),
+            {operands.a, operands.table, operands.b, operands.stride, operands.depth, operands.sums});
+}
+
+void mtc::forColumnPanels(Emitter &emit, int64_t columns, int64_t vectors, llvm::function_ref<void(Value, Panel)> body) {
+  int64_t width = vectors * lanes, whole = columns / width * width, rest = columns - whole;
+  if (whole > 0)
+    emit.loop(emit.integer(0), emit.integer(whole), width, [&](Value column) { body(column, Panel{vectors, lanes}); });
+  if (rest > 0)
+    body(emit.integer(whole), Panel{(rest + lanes - 1) / lanes, (rest - 1) % lanes + 1});
+}

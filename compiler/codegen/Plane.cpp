@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/Plane.h"
+
+using namespace mlir;
+using namespace mtc;
+
+static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+bool Product::needsPatch(const Plane &plane) const {
+  if (plane.taps.empty())
+    return false;
+  return plane.lowRow < 0 || plane.lowColumn < 0 || plane.lowRow + plane.reachRows(plane.rows) > source.rows ||
+         plane.lowColumn + plane.reachColumns(plane.columns) > source.columns;
+}
+
+PixelBlock Product::blockOf(const Plane &plane) const {
+  if (plane.columns > blockPositions)
+    return {1, ceilDiv(plane.columns, ceilDiv(plane.columns, blockPositions))};
+  int64_t rows = std::max<int64_t>(1, std::min(plane.rows, blockPositions / plane.columns));
+  while (rows > 1 && needsPatch(plane) &&
+         plane.reachRows(rows) * plane.reachColumns(plane.columns) * source.groupChannels > patchFloats)
+    --rows;
+  return {rows, plane.columns};
+}
+
+int64_t Product::rowBlocks() const {
+  int64_t most = 1;
+  for (const Plane &plane : planes)
+    most = std::max(most, ceilDiv(plane.rows, blockOf(plane).rows));
+  return most;
+}
+
+static void setBounds(Plane &plane) {
+  for (auto [i, tap] : llvm::enumerate(plane.taps)) {
+    plane.lowRow = i ? std::min(plane.lowRow, tap.row) : tap.row;
+    plane.highRow = i ? std::max(plane.highRow, tap.row) : tap.row;
+    plane.lowColumn = i ? std::min(plane.lowColumn, tap.column) : tap.column;
+    plane.highColumn = i ? std::max(plane.highColumn, tap.column) : tap.column;
+  }
+}
+
+mt::Convolution mtc::flattened(const mt::Convolution &convolution) {
+  auto plain = [](const mt::Window &window) {
+    return window.taps == 1 && window.stride == 1 && window.low == 0 && window.high == 0;
+  };
+  mt::Convolution flat = convolution;
+  if (!plain(flat.rows) || !plain(flat.columns))
+    return flat;
+  flat.columns.inputs *= flat.rows.inputs;
+  flat.columns.outputs *= flat.rows.outputs;
+  flat.rows.inputs = flat.rows.outputs = 1;
+  return flat;
+}
+
+Product mtc::forwardProduct(const mt::Convolution &given) {
+  mt::Convolution convolution = flattened(given);
+  const mt::Window &rows = convolution.rows, &columns = convolution.columns;
+  Plane plane{rows.outputs, columns.outputs, rows.stride, columns.stride, 0, 0, 1, 1, {}};
+  for (int64_t kh = 0; kh < rows.taps; ++kh)
+    for (int64_t kw = 0; kw < columns.taps; ++kw)
+      plane.taps.push_back({rows.at(0, kh), columns.at(0, kw), kh * columns.taps + kw});
+  setBounds(plane);
+  return {{rows.inputs, columns.inputs, convolution.channels, convolution.groupChannels()},
+          {rows.outputs, columns.outputs, convolution.filters, convolution.groupFilters()},
+          convolution.groups,
+          {plane}};
+}
+
+namespace {
+// Inputs phase, phase + stride ... of a window: what they are read at. Outputs ascend, so taps descend.
+struct Phase {
+  int64_t first, count;
+  SmallVector<std::pair<int64_t, int64_t>> taps; // output of the first input, tap
+};
+} // namespace
+
+static SmallVector<Phase> phasesOf(const mt::Window &window) {
+  SmallVector<Phase> phases;
+  for (int64_t first = 0; first < std::min(window.stride, window.inputs); ++first) {
+    Phase phase{first, ceilDiv(window.inputs - first, window.stride), {}};
+    for (int64_t tap = window.taps - 1; tap >= 0; --tap)
+      if (int64_t distance = first + window.low - tap * window.dilation; distance % window.stride == 0)
+        phase.taps.push_back({distance / window.stride, tap});
+    phases.push_back(phase);
+  }
+  return phases;
+}
+
+Product mtc::gradientProduct(const mt::Convolution &given) {
+  mt::Convolution convolution = flattened(given);
+  const mt::Window &rows = convolution.rows, &columns = convolution.columns;
+  Product product{{rows.outputs, columns.outputs, convolution.filters, convolution.groupFilters()},
+                  {rows.inputs, columns.inputs, convolution.channels, convolution.groupChannels()},
+                  convolution.groups,
+                  {}};
+  for (const Phase &down : phasesOf(rows))
+    for (const Phase &along : phasesOf(columns)) {
+      Plane plane{down.count, along.count, 1, 1, down.first, along.first, rows.stride, columns.stride, {}};
+      for (auto [row, kh] : down.taps)
+        for (auto [column, kw] : along.taps)
+          plane.taps.push_back({row, column, kh * columns.taps + kw});
+      setBounds(plane);
+      product.planes.push_back(plane);
+    }
+  return product;
+}
+
+// Floats [0, count) at `to`: copies of those at `from`, or zeros (null).
+static void emitFloats(Emitter &emit, Value from, Value to, int64_t count) {
+  Type f32 = emit.getF32Type();
+  int64_t whole = count / lanes * lanes;
+  auto one = [&](Value index, Value mask) {
+    Value taken = from ? emit.loadLanes(f32, emit.address(from, f32, index), mask) : emit.zeros(emit.vectorOf(f32));
+    emit.storeLanes(taken, emit.address(to, f32, index), mask);
+  };
+  if (whole > 0)
+    emit.loop(emit.integer(0), emit.integer(whole), lanes, [&](Value index) { one(index, Value()); });
+  if (whole < count)
+    one(emit.integer(whole), emit.maskBelow(count - whole));
+}
+
+void mtc::emitPatch(Emitter &emit, const Product &product, const Plane &plane, Value source, Value firstChannel, Value row, int64_t column,
+                    Value rows, int64_t columns, Value patch) {
+  Type f32 = emit.getF32Type();
+  const Image &image = product.source;
+  int64_t width = plane.reachColumns(columns), channels = image.groupChannels;
+  int64_t first = column * plane.columnStep + plane.lowColumn;
+  int64_t left = std::clamp<int64_t>(-first, 0, width), right = std::clamp<int64_t>(image.columns - first, left, width);
+  Value top = emit.add(emit.mul(row, plane.rowStep), plane.lowRow);
+  Value height = emit.add(emit.mul(rows, plane.rowStep), plane.highRow - plane.lowRow + 1 - plane.rowStep);
+  emit.loop(emit.integer(0), height, 1, [&](Value i) {
+    Value line = emit.add(top, i), to = emit.address(patch, f32, emit.mul(i, width * channels));
+    Value inside = arith::AndIOp::create(emit, emit.less(emit.integer(-1), line), emit.less(line, emit.integer(image.rows)));
+    auto copy = [&] {
+      emitFloats(emit, Value(), to, left * channels);
+      Value from = emit.address(emit.address(source, f32, emit.mul(line, image.columns * image.channels)), f32, firstChannel,
+                                (first + left) * image.channels);
+      Value middle = emit.address(to, f32, left * channels);
+      if (channels == image.channels)
+        emitFloats(emit, from, middle, (right - left) * channels);
+      else
+        emit.loop(emit.integer(0), emit.integer(right - left), 1, [&](Value j) {
+          emitFloats(emit, emit.address(from, f32, emit.mul(j, image.channels)), emit.address(middle, f32, emit.mul(j, channels)), channels);
+        });
+      emitFloats(emit, Value(), emit.address(to, f32, right * channels), (width - right) * channels);
+    };
+    emit.when(inside, copy, [&] { emitFloats(emit, Value(), to, width * channels); });
+  });
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A convolution, or its gradient to the images, as products of static shape:
+//
+//     result[position, n] = sum over k of source[offset(position) + offset(k)] * matrix[k, n]        k = (tap, channel)
+//
+// The positions of a result are cut in planes (one for each phase of a stride), a plane in blocks, a block in the tiles of Offsets.h.
+#ifndef COMPILER_CODEGEN_PLANE_H
+#define COMPILER_CODEGEN_PLANE_H
+
+#include "compiler/codegen/Kernel.h"
+#include "dialects/mt/Window.h"
+
+namespace mtc {
+
+// A position (i, j) of a plane reads the source at row i * rowStep + row, column j * columnStep + column; outside it there are zeros.
+struct Tap {
+  int64_t row, column;
+  int64_t matrix; // kh * KW + kw
+};
+
+struct Plane {
+  int64_t rows, columns;                                   // positions
+  int64_t rowStep, columnStep;                             // source pixels between neighbouring positions
+  int64_t firstRow, firstColumn, rowStride, columnStride; // where the positions lie in the result
+  llvm::SmallVector<Tap> taps;                             // in order of the chain; may be none
+  int64_t lowRow = 0, highRow = 0, lowColumn = 0, highColumn = 0; // least and largest of the taps
+
+  // Source pixels that `rows` x `columns` positions reach over.
+  int64_t reachRows(int64_t rows) const { return (rows - 1) * rowStep + highRow - lowRow + 1; }
+  int64_t reachColumns(int64_t columns) const { return (columns - 1) * columnStep + highColumn - lowColumn + 1; }
+};
+
+// Pixels of a source or a result; channels of all groups, and of one.
+struct Image {
+  int64_t rows, columns, channels, groupChannels;
+  int64_t pixels() const { return rows * columns; }
+  int64_t size() const { return pixels() * channels; }
+};
+
+// Positions of a block: whole rows of a plane, or a part of one row.
+struct PixelBlock {
+  int64_t rows, columns;
+};
+
+struct Product {
+  Image source, result;
+  int64_t groups;
+  llvm::SmallVector<Plane> planes;
+  // Whether a plane reads outside of its source, so that blocks copy what they read into a patch with a rim of zeros.
+  bool needsPatch(const Plane &plane) const;
+  // Floats from a pixel to the next one of what a plane reads.
+  int64_t pixelStride(const Plane &plane) const { return needsPatch(plane) ? source.groupChannels : source.channels; }
+  // Pixels from a row to the next one of what a plane reads in blocks of this many columns.
+  int64_t rowStride(const Plane &plane, int64_t columns) const {
+    return needsPatch(plane) ? plane.reachColumns(columns) : source.columns;
+  }
+  PixelBlock blockOf(const Plane &plane) const;
+  // Blocks of rows of the plane that has most of them.
+  int64_t rowBlocks() const;
+};
+
+// Largest number of positions in a block, and the floats of a patch that more than one row may take.
+constexpr int64_t blockPositions = 128, patchFloats = 1 << 16;
+
+// Where no tap is left or right of another, an image is one long row.
+mlir::mt::Convolution flattened(const mlir::mt::Convolution &convolution);
+Product forwardProduct(const mlir::mt::Convolution &convolution);
+Product gradientProduct(const mlir::mt::Convolution &convolution);
+
+// Copies what `rows` x `columns` positions of a plane read, one group's channels, from a sample's `source` to `patch`. `row` (i64) and `column` are the
+// first position.
+void emitPatch(Emitter &emit, const Product &product, const Plane &plane, mlir::Value source, mlir::Value firstChannel, mlir::Value row,
+               int64_t column, mlir::Value rows, int64_t columns, mlir::Value patch);
+
+} // namespace mtc
+
+#endif

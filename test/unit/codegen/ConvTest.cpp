@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions and their gradients: each element is the chain and the tree that dialects/mt/MtSpatial.td names, to the bit.
+#include "test/unit/codegen/Harness.h"
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace codegentest;
+
+namespace {
+
+struct Shape {
+  int64_t h, w, c, kh, kw, f;
+  int64_t stride[2] = {1, 1}, padding[4] = {0, 0, 0, 0}, dilation[2] = {1, 1}, groups = 1;
+
+  int64_t oh() const { return (h + padding[0] + padding[1] - (kh - 1) * dilation[0] - 1) / stride[0] + 1; }
+  int64_t ow() const { return (w + padding[2] + padding[3] - (kw - 1) * dilation[1] - 1) / stride[1] + 1; }
+  int64_t images() const { return h * w * c; }
+  int64_t outputs() const { return oh() * ow() * f; }
+  int64_t kernel() const { return kh * kw * c / groups * f; }
+};
+
+// Odd sizes, each attribute apart and together, more than one panel, more than one block, first layers.
+const std::vector<Shape> shapes = {
+    {28, 28, 1, 3, 3, 12, {1, 1}, {1, 1, 1, 1}},
+    {13, 13, 12, 6, 6, 24, {2, 2}},
+    {12, 12, 24, 6, 6, 32, {2, 2}, {2, 2, 2, 2}},
+    {7, 9, 5, 3, 2, 17, {2, 1}, {1, 0, 0, 1}},
+    {11, 5, 3, 3, 3, 70, {1, 1}, {2, 0, 1, 1}, {2, 1}},
+    {8, 8, 64, 3, 3, 64, {1, 1}, {1, 1, 1, 1}},
+    {4, 4, 33, 1, 1, 100},
+    {6, 6, 9, 1, 1, 20, {2, 2}},
+    {10, 10, 12, 3, 3, 18, {2, 2}, {0, 1, 0, 1}, {1, 1}, 3},
+    {9, 7, 20, 3, 3, 20, {1, 1}, {1, 1, 1, 1}, {1, 1}, 20},
+    {5, 6, 6, 2, 3, 12, {1, 2}, {1, 0, 1, 1}, {1, 1}, 6},
+    {1, 300, 3, 1, 5, 8, {1, 1}, {0, 0, 2, 2}},
+    {17, 15, 2, 4, 3, 130, {3, 2}, {1, 2, 1, 0}, {1, 2}},
+    {2, 2, 16, 2, 2, 16},
+    {9, 9, 2, 1, 1, 3, {3, 3}, {0, 0, 0, 0}},
+    {3, 3, 200, 3, 3, 33, {1, 1}, {1, 1, 1, 1}},
+};
+
+// Calls use(x, w, y, inside) for every product of a sample, elements of y in any order, taps and channels of each in order.
+template <typename Use> void forEachProduct(const Shape &s, const Use &use) {
+  int64_t cg = s.c / s.groups, fg = s.f / s.groups;
+  for (int64_t oh = 0; oh < s.oh(); ++oh)
+    for (int64_t ow = 0; ow < s.ow(); ++ow)
+      for (int64_t kh = 0; kh < s.kh; ++kh)
+        for (int64_t kw = 0; kw < s.kw; ++kw) {
+          int64_t ih = oh * s.stride[0] + kh * s.dilation[0] - s.padding[0], iw = ow * s.stride[1] + kw * s.dilation[1] - s.padding[2];
+          bool inside = ih >= 0 && ih < s.h && iw >= 0 && iw < s.w;
+          for (int64_t c = 0; c < cg; ++c)
+            for (int64_t f = 0; f < s.f; ++f)
+              use((ih * s.w + iw) * s.c + f / fg * cg + c, ((kh * s.kw + kw) * cg + c) * s.f + f, (oh * s.ow() + ow) * s.f + f, inside);
+        }
+}
+
+template <typename Leaf> float tree(int64_t first, int64_t count, int64_t used, const Leaf &leaf) {
+  if (count == 1)
+    return leaf(first);
+  float left = tree(first, count / 2, used, leaf);
+  return first + count / 2 < used ? left + tree(first + count / 2, count / 2, used, leaf) : left;
+}
+
+void expectBits(const float *actual, const std::vector<float> &expected, const std::string &where) {
+  for (size_t i = 0; i < expected.size(); ++i)
+    if (std::memcmp(&actual[i], &expected[i], sizeof(float)) != 0) {
+      ADD_FAILURE() << where << ": element " << i << " of " << expected.size() << ": expected " << expected[i] << ", found " << actual[i];
+      return;
+    }
+}
+
+std::string list(const int64_t *numbers, int count) {
+  std::string text = "[";
+  for (int i = 0; i < count; ++i)
+    text += (i ? ", " : "") + std::to_string(numbers[i]);
+  return text + "]";
+}
+std::string attributes(const Shape &s) {
+  return " strides = " + list(s.stride, 2) + " padding = " + list(s.padding, 4) + " dilation = " + list(s.dilation, 2) +
+         " groups = " + std::to_string(s.groups) + " : ";
+}
+std::string tensor(const std::string &first, int64_t a, int64_t b, int64_t c) {
+  return "tensor<" + first + "x" + std::to_string(a) + "x" + std::to_string(b) + "x" + std::to_string(c) + "xf32>";
+}
+std::string images(const Shape &s) { return tensor("?", s.h, s.w, s.c); }
+std::string outputs(const Shape &s) { return tensor("?", s.oh(), s.ow(), s.f); }
+std::string kernel(const Shape &s) { return tensor(std::to_string(s.kh), s.kw, s.c / s.groups, s.f); }
+
+class Conv : public testing::TestWithParam<size_t> {};
+
+TEST_P(Conv, EqualsTheChain) {
+  const Shape &s = shapes[GetParam()];
+  auto codes = compile(kernelText("forward", "conv",
+                                  "^bb0(%x: " + images(s) + ", %w: " + kernel(s) + "):\n%0 = mt.conv2d %x, %w" + attributes(s) + images(s) +
+                                      ", " + kernel(s) + "\nmt.yield %0 : " + outputs(s)));
+  std::vector<float> w = randoms(s.kernel(), 2);
+  Guarded weights = guarded(w), early = guarded(w, /*atEnd=*/false);
+  for (int64_t rows : {1, 3}) {
+    std::vector<float> x = randoms(rows * s.images(), rows), expected(rows * s.outputs());
+    for (int64_t n = 0; n < rows; ++n)
+      forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
+        float &y = expected[n * s.outputs() + yi];
+        y = std::fma(inside ? x[n * s.images() + xi] : 0.0f, w[wi], y);
+      });
+    Guarded input = guarded(x), inputEarly = guarded(x, /*atEnd=*/false);
+    for (auto &code : codes)
+      for (int64_t shares : {1, 2, 5}) {
+        Guarded output(expected.size() * 4);
+        bool odd = shares % 2;
+        code->run("forward", {rows, 0, rows, 0, 0}, {(odd ? input : inputEarly).as<void>(), (odd ? weights : early).as<void>(), output.as<void>()},
+                  shares);
+        expectBits(output.as<float>(), expected, code->target + " rows " + std::to_string(rows));
+      }
+  }
+}
+
+TEST_P(Conv, InputGradientEqualsTheChain) {
+  const Shape &s = shapes[GetParam()];
+  auto codes = compile(kernelText("gradient", "conv",
+                                  "^bb0(%y: " + outputs(s) + ", %w: " + kernel(s) + "):\n%0 = mt.conv2d_input_gradient %y, %w" +
+                                      attributes(s) + outputs(s) + ", " + kernel(s) + " to " + images(s) + "\nmt.yield %0 : " + images(s)));
+  std::vector<float> w = randoms(s.kernel(), 2);
+  Guarded weights = guarded(w);
+  int64_t rows = 2;
+  std::vector<float> dy = randoms(rows * s.outputs(), 5), expected(rows * s.images());
+  // Elements of y in order, and of each the filters: the chain of an image's element.
+  for (int64_t n = 0; n < rows; ++n)
+    forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
+      if (inside)
+        expected[n * s.images() + xi] = std::fma(dy[n * s.outputs() + yi], w[wi], expected[n * s.images() + xi]);
+    });
+  Guarded input = guarded(dy), inputEarly = guarded(dy, /*atEnd=*/false);
+  for (auto &code : codes)
+    for (int64_t shares : {1, 3}) {
+      Guarded output(expected.size() * 4);
+      code->run("gradient", {rows, 0, rows, 0, 0}, {(shares == 1 ? input : inputEarly).as<void>(), weights.as<void>(), output.as<void>()}, shares);
+      expectBits(output.as<float>(), expected, code->target);
+    }
+}
+
+TEST_P(Conv, KernelGradientEqualsTheTree) {
+  const Shape &s = shapes[GetParam()];
+  std::string text = kernelText("tree", "conv_tree",
+                                "^bb0(%x: " + images(s) + ", %y: " + outputs(s) + "):\n%0 = mt.conv2d_kernel_gradient %x, %y" + attributes(s) +
+                                    images(s) + ", " + outputs(s) + " to " + kernel(s) + "\nmt.yield %0 : " + kernel(s));
+  for (bool fast : {false, true}) {
+    int64_t leafRows = 2;
+    auto codes = compile(text, {leafRows, 8, fast});
+    for (int64_t rows : {1, 7}) {
+      std::vector<float> x = randoms(rows * s.images(), 3), dy = randoms(rows * s.outputs(), 4);
+      int64_t leaf = fast ? rows : leafRows, used = (rows + leaf - 1) / leaf;
+      std::vector<std::vector<float>> leaves(used, std::vector<float>(s.kernel()));
+      for (int64_t n = 0; n < rows; ++n)
+        forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
+          float &dw = leaves[n / leaf][wi];
+          dw = std::fma(inside ? x[n * s.images() + xi] : 0.0f, dy[n * s.outputs() + yi], dw);
+        });
+      std::vector<float> expected(s.kernel());
+      for (int64_t i = 0; i < s.kernel(); ++i)
+        expected[i] = tree(0, fast ? 1 : 8, used, [&](int64_t index) { return leaves[index][i]; });
+      Guarded gx = guarded(x), gy = guarded(dy);
+      for (auto &code : codes)
+        for (int64_t shares : {1, 4}) {
+          Guarded out(expected.size() * 4);
+          code->run("tree", {rows, 0, rows, 0, 0}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, shares);
+          expectBits(out.as<float>(), expected, code->target + " rows " + std::to_string(rows));
+        }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Conv, testing::Range<size_t>(0, shapes.size()));
+
+TEST(ConvEpilogue, RunsOnTheResult) {
+  Shape s{6, 5, 3, 3, 3, 21, {1, 1}, {1, 1, 1, 1}};
+  auto codes = compile(kernelText("forward", "conv", "^bb0(%x: " + images(s) + ", %w: " + kernel(s) + ", %b: tensor<21xf32>, %r: " + outputs(s) +
+                                                         ", %s: tensor<f32>):\n%0 = mt.conv2d %x, %w" + attributes(s) + images(s) + ", " + kernel(s) +
+                                                         "\n%1 = mt.add %0, %b : " + outputs(s) + ", tensor<21xf32>\n%2 = mt.mul %1, %s : " + outputs(s) +
+                                                         ", tensor<f32>\n%3 = mt.add %2, %r : " + outputs(s) + ", " + outputs(s) +
+                                                         "\n%4 = mt.relu %3 : " + outputs(s) + "\nmt.yield %4, %1 : " + outputs(s) + ", " + outputs(s)));
+  int64_t rows = 2;
+  std::vector<float> x = randoms(rows * s.images(), 1), w = randoms(s.kernel(), 2), b = randoms(s.f, 3), r = randoms(rows * s.outputs(), 4),
+                     scale{0.5f}, first(rows * s.outputs()), second;
+  for (int64_t n = 0; n < rows; ++n)
+    forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
+      float &y = first[n * s.outputs() + yi];
+      y = std::fma(inside ? x[n * s.images() + xi] : 0.0f, w[wi], y);
+    });
+  for (size_t i = 0; i < first.size(); ++i) {
+    first[i] += b[i % s.f];
+    float sum = first[i] * 0.5f;
+    sum += r[i];
+    second.push_back(sum > 0 ? sum : 0);
+  }
+  Guarded gx = guarded(x), gw = guarded(w), gb = guarded(b), gr = guarded(r), gs = guarded(scale);
+  for (auto &code : codes) {
+    Guarded relu(second.size() * 4), bias(first.size() * 4);
+    code->run("forward", {rows, 0, rows, 0, 0},
+              {gx.as<void>(), gw.as<void>(), gb.as<void>(), gr.as<void>(), gs.as<void>(), relu.as<void>(), bias.as<void>()}, 3);
+    expectBits(relu.as<float>(), second, code->target);
+    expectBits(bias.as<float>(), first, code->target);
+  }
+}
+
+} // namespace

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels with operations over the axes of a sample, against the interpreter.
+#include "dialects/mt/MtDialect.h"
+#include "dialects/plan/PlanDialect.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Parser/Parser.h"
+#include "test/unit/codegen/Harness.h"
+#include <gtest/gtest.h>
+
+using namespace codegentest;
+using mlir::mt::Tensor;
+
+namespace {
+
+// The values that the one kernel of `text` yields, and its operands, made up: f32 in (-1, 1), i32 around the indices of a table.
+struct Meaning {
+  std::vector<Tensor> operands, results;
+  std::vector<bool> integers;
+};
+
+Meaning interpret(const std::string &text, int64_t rows) {
+  mlir::DialectRegistry registry;
+  registry.insert<mlir::mt::MtDialect, mlir::plan::PlanDialect, mlir::shard::ShardDialect>();
+  mlir::MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  if (!module)
+    std::abort();
+  mlir::Block &body = (*module->getOps<mlir::plan::KernelOp>().begin()).getBody().front();
+  Meaning meaning;
+  llvm::DenseMap<mlir::Value, Tensor> values;
+  for (mlir::BlockArgument argument : body.getArguments()) {
+    auto type = mlir::cast<mlir::RankedTensorType>(argument.getType());
+    Tensor tensor(mlir::mt::concreteShape(type, rows));
+    std::vector<float> made = randoms(tensor.size(), argument.getArgNumber() + 1);
+    bool integer = type.getElementType().isInteger(32);
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      tensor.data[i] = integer ? static_cast<int>(made[i] * 12) : made[i];
+    meaning.integers.push_back(integer);
+    meaning.operands.push_back(tensor);
+    values[argument] = tensor;
+  }
+  mlir::mt::EvalContext rowsOf;
+  rowsOf.rows = rowsOf.samples = rows;
+  for (mlir::Operation &op : body.without_terminator()) {
+    llvm::SmallVector<Tensor> operands, results;
+    for (mlir::Value operand : op.getOperands())
+      operands.push_back(values[operand]);
+    if (failed(mlir::cast<mlir::mt::InterpretOpInterface>(op).interpret(rowsOf, operands, results)))
+      std::abort();
+    values[op.getResult(0)] = results[0];
+  }
+  for (mlir::Value yield : body.getTerminator()->getOperands())
+    meaning.results.push_back(values[yield]);
+  return meaning;
+}
+
+Guarded memoryOf(const Tensor &tensor, bool integer) {
+  if (integer)
+    return guarded(std::vector<int32_t>(tensor.data.begin(), tensor.data.end()));
+  return guarded(std::vector<float>(tensor.data.begin(), tensor.data.end()));
+}
+
+// Compiles and runs; every element within `tolerance`.
+void expectMeaning(const std::string &kind, const std::string &body, double tolerance = 0, const Options &options = {}) {
+  std::string text = kernelText("kernel", kind, body);
+  auto codes = compile(text, options);
+  for (int64_t rows : {1, 7}) {
+    Meaning meaning = interpret(text, rows);
+    for (auto &code : codes) {
+      std::vector<Guarded> memory;
+      for (size_t i = 0; i < meaning.operands.size(); ++i)
+        memory.push_back(memoryOf(meaning.operands[i], meaning.integers[i]));
+      for (const Tensor &result : meaning.results)
+        memory.emplace_back(result.size() * 4);
+      std::vector<void *> buffers;
+      for (Guarded &one : memory)
+        buffers.push_back(one.as<void>());
+      code->run("kernel", {rows, 0, rows, 0, 0}, buffers, 3);
+      for (size_t r = 0; r < meaning.results.size(); ++r)
+        for (int64_t i = 0; i < meaning.results[r].size(); ++i)
+          ASSERT_NEAR(memory[meaning.operands.size() + r].as<float>()[i], meaning.results[r].data[i], tolerance)
+              << code->target << " result " << r << " element " << i << " of " << body;
+    }
+  }
+}
+
+struct Window {
+  const char *attributes, *outputs;
+};
+
+TEST(Pool, EqualsTheInterpreter) {
+  for (Window w : {Window{"window = [2, 2] strides = [2, 2]", "?x4x3x19xf32"}, Window{"window = [3, 3] strides = [2, 2] padding = [1, 1, 0, 1]", "?x4x3x19xf32"},
+                   Window{"window = [2, 3]", "?x7x4x19xf32"}, Window{"window = [5, 4] strides = [1, 2] padding = [2, 2, 1, 1]", "?x8x3x19xf32"},
+                   Window{"window = [8, 6]", "?x1x1x19xf32"}}) {
+    std::string x = "tensor<?x8x6x19xf32>", y = std::string("tensor<") + w.outputs + ">", window = w.attributes;
+    for (std::string kind : {"max", "sum"}) {
+      expectMeaning("rows", "^bb0(%x: " + x + "):\n%0 = mt.pool " + kind + ", %x " + window + " : " + x + "\nmt.yield %0 : " + y, 1e-5);
+      bool max = kind == "max";
+      expectMeaning("rows",
+                    "^bb0(%dy: " + y + ", %x: " + x + "):\n%1 = mt.mul %dy, %dy : " + y + ", " + y + "\n%0 = mt.pool_gradient " + kind + ", %1 " +
+                        (max ? "at %x " : "") + window + " : " + y + (max ? ", " + x : "") + " to " + x + "\n%2 = mt.neg %0 : " + x +
+                        "\nmt.yield %2 : " + x,
+                    1e-5);
+    }
+  }
+}
+
+TEST(Moves, EqualTheInterpreter) {
+  expectMeaning("rows", R"(^bb0(%x: tensor<?x3x5x2xf32>):
+    %0 = mt.pad %x low = [1, 0, 2] high = [0, 2, 0] interior = [1, 0, 0] value = 2.5 : tensor<?x3x5x2xf32>
+    %1 = mt.slice %0 starts = [1, 2, 0] sizes = [2, 3, 4] strides = [2, 1, 1] : tensor<?x6x7x4xf32>
+    %2 = mt.concat %1, %1 dim = 2 : tensor<?x2x3x4xf32>, tensor<?x2x3x4xf32>
+    %3 = mt.reverse %2 over [1, 3] : tensor<?x2x6x4xf32>
+    mt.yield %3, %0 : tensor<?x2x6x4xf32>, tensor<?x6x7x4xf32>)");
+  expectMeaning("rows", R"(^bb0(%x: tensor<?x40x33xf32>, %y: tensor<?x40x20xf32>):
+    %0 = mt.concat %x, %y, %x dim = 2 : tensor<?x40x33xf32>, tensor<?x40x20xf32>, tensor<?x40x33xf32>
+    %1 = mt.reverse %0 over [2] : tensor<?x40x86xf32>
+    %2 = mt.slice %1 starts = [0, 1] sizes = [40, 40] : tensor<?x40x86xf32>
+    %3 = mt.relu %2 : tensor<?x40x40xf32>
+    mt.yield %3 : tensor<?x40x40xf32>)");
+  expectMeaning("rows", R"(^bb0(%x: tensor<?x4xf32>):
+    %0 = mt.slice %x starts = [2] sizes = [1] : tensor<?x4xf32>
+    %1 = mt.add %0, %x : tensor<?x1xf32>, tensor<?x4xf32>
+    mt.yield %1 : tensor<?x4xf32>)", 1e-6);
+}
+
+TEST(Lookup, EqualsTheInterpreter) {
+  expectMeaning("rows", R"(^bb0(%t: tensor<9x35xf32>, %i: tensor<?x6xi32>):
+    %0 = mt.gather %t, %i : tensor<9x35xf32>, tensor<?x6xi32>
+    mt.yield %0 : tensor<?x6x35xf32>)");
+  expectMeaning("scatter_tree", R"(^bb0(%i: tensor<?x6xi32>, %u: tensor<?x6x35xf32>):
+    %0 = mt.scatter_add %i, %u : tensor<?x6xi32>, tensor<?x6x35xf32> to tensor<9x35xf32>
+    mt.yield %0 : tensor<9x35xf32>)", 1e-5, {2, 8, false});
+  expectMeaning("scatter_tree", R"(^bb0(%i: tensor<?xi32>, %u: tensor<?x1500xf32>):
+    %0 = mt.scatter_add %i, %u : tensor<?xi32>, tensor<?x1500xf32> to tensor<11x1500xf32>
+    mt.yield %0 : tensor<11x1500xf32>)", 1e-5, {3, 4, false});
+  expectMeaning("whole", R"(^bb0(%i: tensor<6xi32>, %u: tensor<6x35xf32>):
+    %0 = mt.scatter_add %i, %u : tensor<6xi32>, tensor<6x35xf32> to tensor<9x35xf32>
+    mt.yield %0 : tensor<9x35xf32>)", 1e-5);
+}
+
+} // namespace
