@@ -5,6 +5,7 @@
 #define COMPILER_PIPELINE_H
 
 #include "compiler/codegen/Codegen.h"
+#include "frontend/NamedTensor.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -20,6 +21,7 @@ namespace mtc {
 struct Compilation {
   std::string cpu;          // "native", "x86-64-v3", "x86-64-v4"; empty: v3 and v4 both
   int64_t deviceMemory = 0; // bytes a device may use; 0: no limit
+  std::vector<NamedTensor> initial; // values of variables that the model's file brings along
 
   std::vector<TargetCode> code; // made by `codegen`, best first
   std::vector<uint8_t> plan;    // made by `plan`: the whole file

@@ -3,7 +3,7 @@
 // mtrun_save and mtrun_load: a session's variables as a .safetensors file.
 #include "runtime/api/Handles.h"
 #include "runtime/loop/Loop.h"
-#include "runtime/safetensors.h"
+#include "runtime/abi/safetensors.h"
 
 using namespace mtrun;
 

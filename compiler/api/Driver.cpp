@@ -4,9 +4,11 @@
 #include "compiler/Pipeline.h"
 #include "compiler/inspect/Inspect.h"
 #include "dialects/mt/MtDialect.h"
+#include "frontend/keras/ReadKeras.h"
 #include "frontend/mlir/ReadModel.h"
 #include "runtime/abi/atomic_file.h"
 #include "runtime/abi/plan_verify.h"
+#include "runtime/abi/safetensors.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -45,19 +47,21 @@ Status writeFile(const std::string &path, const std::string &text) {
 
 class Driver {
 public:
-  Driver(const std::string &name, const Options &options)
-      : name(name), options(options), context(modelDialects(), MLIRContext::Threading::DISABLED),
+  Driver(const ModelSource &source, const Options &options)
+      : source(source), name(source.name), options(options), context(modelDialects(), MLIRContext::Threading::DISABLED),
         diagnostics(context, name, [&options](DiagnosticSeverity severity, const std::string &lines) {
           options.say(severity == DiagnosticSeverity::Warning ? 1 : 0, lines);
         }) {
     compilation.cpu = options.cpu;
   }
 
-  Status run(llvm::StringRef text, std::vector<uint8_t> &bytes) {
+  Status run(std::vector<uint8_t> &bytes) {
     Clock::time_point start = Clock::now();
-    OwningOpRef<ModuleOp> module = readModel(text, name, options.batch, context, diagnostics);
+    OwningOpRef<ModuleOp> module = read();
     if (!module)
       return failed("import");
+    if (Status status = readWeights(); !status.ok())
+      return status;
     context.appendDialectRegistry(allDialects());
     setAttributes(*module);
     if (!options.dumpStages.empty())
@@ -78,7 +82,58 @@ public:
     return {};
   }
 
+  Status importModel(std::vector<uint8_t> &text, std::vector<uint8_t> &weights) {
+    OwningOpRef<ModuleOp> module = read();
+    if (!module)
+      return failed("import");
+    std::string printed;
+    llvm::raw_string_ostream stream(printed);
+    module->print(stream, OpPrintingFlags().enableDebugInfo().printNameLocAsPrefix());
+    stream << "\n";
+    text.assign(printed.begin(), printed.end());
+    if (compilation.initial.empty())
+      return {};
+    std::vector<mtrun::SafeTensor> tensors;
+    for (const NamedTensor &tensor : compilation.initial)
+      tensors.push_back({tensor.name, tensor.dtype, tensor.shape, std::as_bytes(std::span(tensor.bytes))});
+    std::string header = mtrun::safetensorsHeader(tensors);
+    weights.assign(header.begin(), header.end());
+    for (const mtrun::SafeTensor &tensor : tensors) {
+      auto *begin = reinterpret_cast<const uint8_t *>(tensor.bytes.data());
+      weights.insert(weights.end(), begin, begin + tensor.bytes.size());
+    }
+    return {};
+  }
+
 private:
+  // By the importer of the source's format.
+  OwningOpRef<ModuleOp> read() {
+    llvm::StringRef text(source.text.data(), source.text.size());
+    if (!source.archive.empty())
+      return readKerasArchive(source.archive, options.batch, options.training, context, diagnostics, compilation.initial);
+    if (isKerasJson(text))
+      return readKerasJson(text, name, options.batch, options.training, context, diagnostics);
+    return readModel(text, name, options.batch, context, diagnostics);
+  }
+
+  // Values of the file that the options name; they take the place of the model's own.
+  Status readWeights() {
+    if (options.weights.empty())
+      return {};
+    std::vector<std::byte> file;
+    std::vector<mtrun::SafeTensor> tensors;
+    if (Status status = mtrun::readWholeFile(options.weights, file); !status.ok())
+      return status;
+    if (Status status = mtrun::parseSafetensors(file, options.weights, tensors); !status.ok())
+      return status;
+    compilation.initial.clear();
+    for (const mtrun::SafeTensor &tensor : tensors) {
+      auto *begin = reinterpret_cast<const uint8_t *>(tensor.bytes.data());
+      compilation.initial.push_back({tensor.name, tensor.dtype, tensor.shape, {begin, begin + tensor.bytes.size()}});
+    }
+    return {};
+  }
+
   // The parser is given the language of models alone, so that text of later stages is refused.
   static DialectRegistry modelDialects() {
     DialectRegistry registry;
@@ -139,6 +194,7 @@ private:
     return {};
   }
 
+  const ModelSource &source;
   const std::string &name;
   const Options &options;
   MLIRContext context;
@@ -148,8 +204,12 @@ private:
 
 } // namespace
 
-Status compile(std::string_view text, const std::string &name, const Options &options, std::vector<uint8_t> &bytes) {
-  return Driver(name, options).run(llvm::StringRef(text.data(), text.size()), bytes);
+Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes) {
+  return Driver(source, options).run(bytes);
+}
+
+Status importModel(const ModelSource &source, const Options &options, std::vector<uint8_t> &text, std::vector<uint8_t> &weights) {
+  return Driver(source, options).importModel(text, weights);
 }
 
 } // namespace mtc

@@ -6,13 +6,24 @@
 
 #include "compiler/api/Options.h"
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace mtc {
 
+// A model in any format that there is an importer for: its text or, of a Keras archive, the path.
+struct ModelSource {
+  std::string name; // in messages
+  std::string_view text;
+  std::string archive; // empty: `text` is the model
+};
+
 // The bytes of a plan or, with stopAfter, of MLIR text. A context of its own: any number of threads may compile at once.
-mtrun::Status compile(std::string_view text, const std::string &name, const Options &options, std::vector<uint8_t> &bytes);
+mtrun::Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes);
+
+// The model as MLIR text with its layers as locations, and its weights as a .safetensors file; no bytes if it has none.
+mtrun::Status importModel(const ModelSource &source, const Options &options, std::vector<uint8_t> &text, std::vector<uint8_t> &weights);
 
 } // namespace mtc
 

@@ -67,6 +67,9 @@ Status checkOptions(const mtc_options *given, Options &options) {
   options.seed = given->seed ? given->seed : 1;
   options.dumpStages = given->dump_stages ? given->dump_stages : "";
   options.timing = given->timing != 0;
+  auto text = [](const char *value) { return std::string(value ? value : ""); };
+  options.training = {text(given->loss), text(given->optimizer), text(given->metrics), given->drop_unsupported_metrics != 0};
+  options.weights = text(given->weights);
   options.log = given->log;
   options.logUser = given->log_user;
   if (Status status = checkSizes(*given, options); !status.ok())

@@ -4,6 +4,7 @@
 #ifndef COMPILER_API_OPTIONS_H
 #define COMPILER_API_OPTIONS_H
 
+#include "frontend/keras/ReadKeras.h"
 #include "runtime/abi/mtc.h"
 #include "runtime/abi/status.h"
 
@@ -22,6 +23,8 @@ struct Options {
   int stopAfter = -1; // index of a stage, -1: make the plan
   std::string dumpStages;
   bool timing = false;
+  TrainingOptions training; // for formats whose models may lack them
+  std::string weights;      // a .safetensors file of values that variables start with
   void (*log)(void *user, int level, const char *message) = nullptr;
   void *logUser = nullptr;
 

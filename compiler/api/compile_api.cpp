@@ -2,6 +2,7 @@
 #include "compiler/Pipeline.h"
 #include "compiler/api/Driver.h"
 #include "compiler/api/Result.h"
+#include "frontend/keras/ReadKeras.h"
 #include "frontend/mlir/Prescan.h"
 #include "runtime/abi/atomic_file.h"
 
@@ -29,36 +30,69 @@ static Status readFile(const std::string &path, std::string &text) {
       continue;
     if (count < 0)
       status = mtrun::ioError("cannot read", path, reason);
-    if (count <= 0)
+    if (count <= 0 || mtc::isKerasArchive(text))
       break;
   }
   close(descriptor);
   return status;
 }
 
-static Status compileText(std::string_view text, const std::string &name, const mtc_options *given, mtc_result **result) {
+static Status compileSource(const mtc::ModelSource &source, const mtc_options *given, mtc_result **result) {
   mtc::Options options;
   if (Status status = mtc::checkOptions(given, options); !status.ok())
     return status;
   auto made = std::make_unique<mtc_result>();
-  Status status = mtc::compile(text, name, options, made->bytes);
+  Status status = mtc::compile(source, options, made->bytes);
   if (status.ok())
     *result = made.release();
+  return status;
+}
+
+static Status importSource(const mtc::ModelSource &source, const mtc_options *given, mtc_result **text, mtc_result **weights) {
+  mtc::Options options;
+  if (Status status = mtc::checkOptions(given, options); !status.ok())
+    return status;
+  auto madeText = std::make_unique<mtc_result>(), madeWeights = std::make_unique<mtc_result>();
+  if (Status status = mtc::importModel(source, options, madeText->bytes, madeWeights->bytes); !status.ok())
+    return status;
+  *text = madeText.release();
+  *weights = madeWeights->bytes.empty() ? nullptr : madeWeights.release();
+  return {};
+}
+
+// An archive is told by its first bytes and stays on disk; anything else is text.
+static Status openSource(const std::string &path, std::string &text, mtc::ModelSource &source) {
+  source.name = path;
+  Status status = readFile(path, text);
+  if (mtc::isKerasArchive(text))
+    source.archive = path;
+  source.text = text;
   return status;
 }
 
 mt_status *mtc_compile_text(const char *text, size_t size, const char *name, const mtc_options *options,
                             mtc_result **result) {
   *result = nullptr;
-  return mtc::guarded([&] { return compileText({text, size}, name ? name : "<text>", options, result); });
+  return mtc::guarded([&] { return compileSource({name ? name : "<text>", {text, size}, ""}, options, result); });
 }
 
 mt_status *mtc_compile_file(const char *path, const mtc_options *options, mtc_result **result) {
   *result = nullptr;
   return mtc::guarded([&] {
     std::string text;
-    Status status = readFile(path, text);
-    return status.ok() ? compileText(text, path, options, result) : status;
+    mtc::ModelSource source;
+    Status status = openSource(path, text, source);
+    return status.ok() ? compileSource(source, options, result) : status;
+  });
+}
+
+mt_status *mtc_import_file(const char *path, const mtc_options *options, mtc_result **text, mtc_result **weights) {
+  *text = *weights = nullptr;
+  return mtc::guarded([&] {
+    std::string content;
+    mtc::ModelSource source;
+    Status status = openSource(path, content, source);
+    return status.ok() ? importSource(source, options, text, weights) : status;
   });
 }
 

@@ -55,10 +55,36 @@ static void addSumKernel(tables::PlanT &plan) {
   plan.kernels.push_back(std::move(sum));
 }
 
-mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, llvm::ArrayRef<TargetCode> code) {
+// The section of initial values, each at a multiple of 64; sets the places in the variables.
+static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp module, tables::PlanT &plan,
+                                                               llvm::ArrayRef<NamedTensor> initial) {
+  std::vector<uint8_t> section;
+  llvm::StringMap<tables::VariableT *> variables;
+  for (auto &variable : plan.variables)
+    variables[variable->name] = variable.get();
+  for (const NamedTensor &tensor : initial) {
+    tables::VariableT *variable = variables.lookup(tensor.name);
+    if (!variable || variable->initial >= 0)
+      return mlir::emitError(module.getLoc()) << "expected weights of the model's variables, found "
+                                              << (variable ? "twice " : "") << "\"" << tensor.name << "\"";
+    if (static_cast<int>(variable->dtype) != tensor.dtype || variable->shape != tensor.shape || variable->size != tensor.bytes.size())
+      return mlir::emitError(module.getLoc()) << "weights of \"" << tensor.name << "\": expected " << variable->size
+                                              << " bytes in the variable's shape and type, found " << tensor.bytes.size();
+    section.resize((section.size() + 63) / 64 * 64);
+    variable->initial = static_cast<int64_t>(section.size());
+    section.insert(section.end(), tensor.bytes.begin(), tensor.bytes.end());
+  }
+  return section;
+}
+
+mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, llvm::ArrayRef<TargetCode> code,
+                                                    llvm::ArrayRef<NamedTensor> initial) {
   mlir::FailureOr<tables::PlanT> plan = makeTables(module);
   mlir::FailureOr<std::vector<uint8_t>> constants = makeConstants(module);
   if (failed(plan) || failed(constants))
+    return failure();
+  mlir::FailureOr<std::vector<uint8_t>> initialValues = makeInitialValues(module, *plan, initial);
+  if (failed(initialValues))
     return failure();
   addSumKernel(*plan);
   std::vector<mtrun::SectionBytes> sections;
@@ -74,6 +100,10 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, llvm:
   if (!constants->empty()) {
     plan->constants = sections.size();
     sections.push_back({"constants", *constants});
+  }
+  if (!initialValues->empty()) {
+    plan->initial_values = sections.size();
+    sections.push_back({"initial values", *initialValues});
   }
   return mtrun::writePlanFile(*plan, sections);
 }

@@ -62,6 +62,8 @@ void DiagnosticLines::addError(const std::string &line) {
 std::string DiagnosticLines::place(Location location) const {
   if (FileLineColLoc file = findFile(location))
     return file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" + std::to_string(file.getColumn());
+  if (auto layer = dyn_cast<NameLoc>(location))
+    return name + ": " + layer.getName().str();
   return name;
 }
 

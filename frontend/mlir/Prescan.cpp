@@ -109,9 +109,8 @@ struct Format {
 const Format formats[] = {
     {"", "ML\xefR", "expected MLIR text, found MLIR bytecode: print it as text first, mlir-opt does"},
     {".mlirbc", "", "expected MLIR text, found MLIR bytecode: print it as text first, mlir-opt does"},
-    {".keras", "PK", "expected MLIR text, found a Keras archive: write the model in the mt dialect, docs/ir.md shows how"},
-    {"", "PK\x03\x04", "expected MLIR text, found a zip archive: write the model in the mt dialect, docs/ir.md shows how"},
-    {"", "\x89HDF", "expected MLIR text, found an HDF5 file: write the model in the mt dialect, docs/ir.md shows how"},
+    {"", "PK\x03\x04", "expected text, found a zip archive: give a Keras archive as a file"},
+    {"", "\x89HDF", "expected MLIR text or a Keras model, found an HDF5 file: save the model with model.save(\"model.keras\")"},
     {".onnx", "", "expected MLIR text, found an ONNX model: write the model in the mt dialect, docs/ir.md shows how"},
     {"", "MTPLAN", "expected MLIR text, found a plan: it is compiled already, run it or see mtc inspect"},
 };

@@ -25,14 +25,24 @@ typedef struct mtc_options {
   int timing;              /* report the time of each stage through `log` */
   void (*log)(void *user, int level, const char *message); /* 0 info, 1 warning, 2 error location text; NULL: silent */
   void *log_user;
+  /* Keras models: replace what the file says, or give what it lacks. NULL: as the file says. */
+  const char *loss;        /* "NAME[,key=value...]": "sparse_categorical_crossentropy,from_logits=true" */
+  const char *optimizer;   /* "adam", "sgd,learning_rate=0.1,momentum=0.9" */
+  const char *metrics;     /* "accuracy,mae"; "none" */
+  int drop_unsupported_metrics;
+  const char *weights;     /* a .safetensors file of values that variables start with: one that mtc_import_file made */
 } mtc_options;
 
 /* A compiled plan, or text, in memory. */
 typedef struct mtc_result mtc_result;
 
-/* Compiles MLIR text; `name` appears in messages. Errors: MT_INVALID with "file:line:column: error: ..." lines. */
+/* Compiles MLIR text or a Keras config.json; `name` appears in messages. Errors: MT_INVALID with "file:line:column: error: ..." lines.
+ * A file may be a .keras archive as well, whose plan starts with the archive's weights. */
 MT_API mt_status *mtc_compile_text(const char *text, size_t size, const char *name, const mtc_options *options, mtc_result **result);
 MT_API mt_status *mtc_compile_file(const char *path, const mtc_options *options, mtc_result **result);
+/* A model as MLIR text, with its layers' names as locations, and its weights as the bytes of a .safetensors file; *weights is NULL if the
+ * file has none. mtc_options.weights takes them back. */
+MT_API mt_status *mtc_import_file(const char *path, const mtc_options *options, mtc_result **text, mtc_result **weights);
 MT_API const void *mtc_result_data(const mtc_result *result);
 MT_API size_t mtc_result_size(const mtc_result *result);
 /* Temporary file, fsync, rename. MT_IO. */

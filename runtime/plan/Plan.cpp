@@ -80,6 +80,11 @@ std::span<const uint8_t> Plan::constants() const {
   return tables().constants() < 0 ? std::span<const uint8_t>() : section(static_cast<uint32_t>(tables().constants()));
 }
 
+std::span<const uint8_t> Plan::initialValues() const {
+  int32_t index = tables().initial_values();
+  return index < 0 ? std::span<const uint8_t>() : section(static_cast<uint32_t>(index));
+}
+
 const mt::plan::Program *Plan::program(std::string_view name) const {
   const auto *programs = tables().programs();
   for (uint32_t i = 0; programs && i < programs->size(); ++i)

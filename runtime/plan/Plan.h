@@ -49,6 +49,8 @@ public:
   std::span<const uint8_t> section(uint32_t index) const { return view_.section(index); }
   // Bytes of the constants section; empty if there is none.
   std::span<const uint8_t> constants() const;
+  // Bytes of the section of initial values; empty if there is none.
+  std::span<const uint8_t> initialValues() const;
 
   uint64_t batch() const { return tables().batch(); }        // B, samples
   uint32_t replicas() const { return tables().replicas(); }  // R

@@ -57,6 +57,12 @@ Status verifyBatch(const fb::Plan &plan) {
   return {};
 }
 
+// Bytes of the section of initial values; 0 without one.
+uint64_t initialBytes(const fb::Plan &plan) {
+  int32_t section = plan.initial_values();
+  return section >= 0 && uint32_t(section) < count(plan.sections()) ? plan.sections()->Get(uint32_t(section))->size() : 0;
+}
+
 Status verifyVariables(const fb::Plan &plan) {
   if (plan.variables_bytes() > maxBlockBytes)
     return differs("variables_bytes", "at most 2^46", plan.variables_bytes());
@@ -79,6 +85,11 @@ Status verifyVariables(const fb::Plan &plan) {
     if (!inside(variable.offset(), bytes, plan.variables_bytes()))
       return differs(place, "a place inside the variables' " + std::to_string(plan.variables_bytes()) + " bytes",
                      std::to_string(bytes) + " bytes at offset " + std::to_string(variable.offset()));
+    if (variable.initial() < -1)
+      return differs(place, "an initial value at -1 or more", std::to_string(variable.initial()));
+    if (variable.initial() >= 0 && !inside(static_cast<uint64_t>(variable.initial()), bytes, initialBytes(plan)))
+      return differs(place, "an initial value inside the section's " + std::to_string(initialBytes(plan)) + " bytes",
+                     std::to_string(bytes) + " bytes at " + std::to_string(variable.initial()));
     if (bytes)
       ranges.emplace_back(variable.offset(), variable.offset() + bytes);
   }
@@ -137,6 +148,9 @@ Status verifyReferences(const fb::Plan &plan) {
   if (!isIndex(plan.constants(), count(plan.sections())))
     return differs("constants", "a section below " + std::to_string(count(plan.sections())),
                    std::to_string(plan.constants()));
+  if (!isIndex(plan.initial_values(), count(plan.sections())))
+    return differs("initial_values", "a section below " + std::to_string(count(plan.sections())),
+                   std::to_string(plan.initial_values()));
   if (!isIndex(plan.learning_rate(), count(plan.variables())))
     return differs("learning_rate", "a variable below " + std::to_string(count(plan.variables())),
                    std::to_string(plan.learning_rate()));

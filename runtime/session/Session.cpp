@@ -267,6 +267,10 @@ Status Session::init(int64_t seed) {
   if (Executable *executable = state_->find("init"))
     state_->group->run(executable->bound,
                        {nullptr, static_cast<int64_t>(state_->plan->batch()), static_cast<uint64_t>(seed)});
+  const auto *variables = state_->plan->tables().variables();
+  for (uint32_t i = 0; i < count(variables); ++i)
+    if (int64_t place = variables->Get(i)->initial(); place >= 0)
+      setVariable(i, std::as_bytes(state_->plan->initialValues().subspan(static_cast<size_t>(place), variables->Get(i)->size())));
   return {};
 }
 

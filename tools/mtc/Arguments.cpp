@@ -18,6 +18,8 @@ static const char *const exitCodes = R"(Exit codes:
 
 static const char *const examples = R"(Examples:
   mtc compile examples/mnist_mlp.mlir -o mnist.mtp --batch 64
+  mtc compile model.keras -o model.mtp --batch 128
+  mtc import model.keras -o model.mlir
   mtc compile model.mlir -o - --stop-after shard
   mtc inspect mnist.mtp --json)";
 
@@ -53,9 +55,18 @@ static std::string parseBytes(const std::string &text, int64_t &bytes) {
   return "expected bytes such as 4GiB, 512MiB or 1000000, found '" + text + "'";
 }
 
+static void addTraining(CLI::App &command, Arguments &arguments) {
+  command.add_option("--loss", arguments.loss, "a Keras model's loss, as mse or sparse_categorical_crossentropy,from_logits=true")
+      ->type_name("LOSS");
+  command.add_option("--optimizer", arguments.optimizer, "a Keras model's optimizer, as adam or sgd,learning_rate=0.1,momentum=0.9")
+      ->type_name("OPTIMIZER");
+  command.add_option("--metrics", arguments.metrics, "a Keras model's metrics, as accuracy,mae; none")->type_name("METRICS");
+  command.add_flag("--drop-unsupported-metrics", arguments.dropUnsupportedMetrics, "compile without metrics that are not known");
+}
+
 static void addCompile(CLI::App &app, Arguments &arguments) {
   CLI::App *compile = app.add_subcommand("compile", "compile a model into a plan");
-  compile->add_option("model", arguments.input, "MLIR text with one mt.model; - reads standard input")
+  compile->add_option("model", arguments.input, "a Keras model (.keras, config.json) or MLIR text with one mt.model; - reads standard input")
       ->required()->type_name("MODEL");
   compile->add_option("-o,--output", arguments.output, "the file to write; - writes to standard output (default: MODEL with .mtp)")
       ->type_name("PLAN");
@@ -84,8 +95,21 @@ static void addCompile(CLI::App &app, Arguments &arguments) {
       ->type_name("STAGE");
   compile->add_option("--dump-stages", arguments.dumpStages, "write the MLIR text after each stage to this folder")
       ->type_name("DIR");
+  addTraining(*compile, arguments);
+  compile->add_option("--weights", arguments.weights, "a .safetensors file of values that variables start with")->type_name("FILE");
   compile->add_flag("--timing", arguments.timing, "print the time of each stage");
   compile->footer("\n" + stageTable() + "\n\n" + examples + "\n\n" + exitCodes);
+}
+
+static void addImport(CLI::App &app, Arguments &arguments) {
+  CLI::App *command = app.add_subcommand("import", "write a Keras model as MLIR text, with its weights beside it");
+  command->add_option("model", arguments.input, "a Keras model: .keras or config.json")->required()->type_name("MODEL");
+  command->add_option("-o,--output", arguments.output,
+                     "the text to write; - writes to standard output, without the weights (default: MODEL with .mlir). Weights go "
+                     "to the same name with .safetensors; mtc compile --weights takes them")
+      ->type_name("FILE");
+  addTraining(*command, arguments);
+  command->footer(std::string("\n") + exitCodes);
 }
 
 static void addInspect(CLI::App &app, Arguments &arguments) {
@@ -102,6 +126,7 @@ bool parseArguments(int argc, char **argv, Arguments &arguments, int &exitCode) 
   app.require_subcommand(1);
   app.footer("\n" + stageTable() + "\n\n" + examples + "\n\n" + exitCodes);
   addCompile(app, arguments);
+  addImport(app, arguments);
   addInspect(app, arguments);
   try {
     app.parse(argc, argv);
@@ -119,6 +144,8 @@ bool parseArguments(int argc, char **argv, Arguments &arguments, int &exitCode) 
     exitCode = MT_USAGE;
     return false;
   }
-  arguments.command = app.got_subcommand("inspect") ? Command::Inspect : Command::Compile;
+  arguments.command = app.got_subcommand("inspect")  ? Command::Inspect
+                      : app.got_subcommand("import") ? Command::Import
+                                                     : Command::Compile;
   return true;
 }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-enum class Command { Compile, Inspect };
+enum class Command { Compile, Import, Inspect };
 
 struct Arguments {
   Command command = Command::Compile;
@@ -16,6 +16,10 @@ struct Arguments {
   int32_t replicas = 0;
   std::string target, mode = "exact", cpu, stopAfter, dumpStages;
   bool timing = false;
+  std::string weights;
+  // compile and import
+  std::string loss, optimizer, metrics;
+  bool dropUnsupportedMetrics = false;
   // inspect
   bool json = false;
 };

@@ -62,14 +62,24 @@ void printLog(void *, int, const char *message) { std::fprintf(stderr, "%s\n", m
 
 const char *orNull(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
 
-// MODEL with .mtp, or with .STAGE.mlir for text.
+// `path` with another ending.
+std::string withEnding(const std::string &path, const char *ending) {
+  size_t slash = path.rfind('/'), dot = path.rfind('.');
+  bool has = dot != std::string::npos && dot != 0 && (slash == std::string::npos || dot > slash + 1);
+  return (has ? path.substr(0, dot) : path) + ending;
+}
+
+// MODEL with .mtp; text goes to standard output.
 std::string defaultOutput(const Arguments &arguments) {
-  if (arguments.input == "-" )
-    return "-";
-  size_t slash = arguments.input.rfind('/'), dot = arguments.input.rfind('.');
-  bool ending = dot != std::string::npos && dot != 0 && (slash == std::string::npos || dot > slash + 1);
-  std::string stem = ending ? arguments.input.substr(0, dot) : arguments.input;
-  return arguments.stopAfter.empty() ? stem + ".mtp" : "-";
+  return arguments.input == "-" || !arguments.stopAfter.empty() ? "-" : withEnding(arguments.input, ".mtp");
+}
+
+void setTraining(const Arguments &arguments, mtc_options &options) {
+  options.loss = orNull(arguments.loss);
+  options.optimizer = orNull(arguments.optimizer);
+  options.metrics = orNull(arguments.metrics);
+  options.drop_unsupported_metrics = arguments.dropUnsupportedMetrics;
+  options.log = printLog;
 }
 
 int compile(const Arguments &arguments) {
@@ -85,7 +95,8 @@ int compile(const Arguments &arguments) {
   options.stop_after = orNull(arguments.stopAfter);
   options.dump_stages = orNull(arguments.dumpStages);
   options.timing = arguments.timing;
-  options.log = printLog;
+  options.weights = orNull(arguments.weights);
+  setTraining(arguments, options);
 
   mtc_result *made = nullptr;
   Status status(nullptr, mt_status_free);
@@ -109,6 +120,22 @@ int compile(const Arguments &arguments) {
   return 0;
 }
 
+int importModel(const Arguments &arguments) {
+  mtc_options options = {};
+  setTraining(arguments, options);
+  mtc_result *madeText = nullptr, *madeWeights = nullptr;
+  Status status = wrap(mtc_import_file(arguments.input.c_str(), &options, &madeText, &madeWeights));
+  Result text(madeText, mtc_result_free), weights(madeWeights, mtc_result_free);
+  if (status)
+    return report(status);
+  std::string output = arguments.output.empty() ? withEnding(arguments.input, ".mlir") : arguments.output;
+  if (int code = writeResult(text.get(), output))
+    return code;
+  if (!weights || output == "-")
+    return 0;
+  return writeResult(weights.get(), withEnding(output, ".safetensors"));
+}
+
 int inspect(const Arguments &arguments) {
   std::string plan;
   if (int code = readAll(arguments.input, plan))
@@ -128,5 +155,13 @@ int main(int argc, char **argv) {
   int exitCode = 0;
   if (!parseArguments(argc, argv, arguments, exitCode))
     return exitCode;
-  return arguments.command == Command::Inspect ? inspect(arguments) : compile(arguments);
+  switch (arguments.command) {
+  case Command::Import:
+    return importModel(arguments);
+  case Command::Inspect:
+    return inspect(arguments);
+  case Command::Compile:
+    break;
+  }
+  return compile(arguments);
 }

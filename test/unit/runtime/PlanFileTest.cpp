@@ -64,10 +64,10 @@ TEST(PlanFile, EveryTruncationIsFound) {
 
 TEST(PlanFile, NamesBothVersions) {
   std::vector<uint8_t> bytes = makePlan();
-  bytes[8] = 2;
+  bytes[8] = 3;
   Status status = load(bytes);
   EXPECT_EQ(status.code(), MT_CORRUPT);
-  EXPECT_EQ(status.message(), "expected plan format version 1, found version 2");
+  EXPECT_EQ(status.message(), "expected plan format version 2, found version 3");
 }
 
 TEST(PlanFile, ReadsFromAFile) {

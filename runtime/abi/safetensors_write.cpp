@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/abi/atomic_file.h"
-#include "runtime/safetensors.h"
+#include "runtime/abi/safetensors.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/keras/Graph.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mtc::keras {
+namespace {
+
+using llvm::StringRef;
+
+constexpr unsigned maxModelDepth = 16;
+constexpr size_t maxLayers = 100000;
+
+// Thrown and caught in this file: what is wrong.
+struct Problem {
+  std::string text;
+};
+
+[[noreturn]] void fail(const std::string &text) { throw Problem{text}; }
+
+bool upper(char c) { return c >= 'A' && c <= 'Z'; }
+bool lower(char c) { return c >= 'a' && c <= 'z'; }
+
+// Keras' naming.to_snake_case: an underscore before a capital with small letters behind it, and between small and capital.
+std::string snakeCase(StringRef name) {
+  std::string words;
+  for (size_t i = 0; i < name.size();) {
+    if (i + 2 < name.size() && upper(name[i + 1]) && lower(name[i + 2])) {
+      words += name.slice(i, i + 1).str() + "_" + name[i + 1];
+      for (i += 2; i < name.size() && lower(name[i]); ++i)
+        words += name[i];
+    } else {
+      words += name[i++];
+    }
+  }
+  std::string result;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i && lower(words[i - 1]) && upper(words[i]))
+      result += '_';
+    result += words[i];
+  }
+  return StringRef(result).lower();
+}
+
+class GraphReader {
+public:
+  GraphReader(Graph &graph, unsigned depth) : graph(graph), depth(depth) {}
+
+  // `scope` begins the names of variables, `weights` their paths in the file.
+  void read(const Json &object, const std::string &scope, const std::string &weights, bool frozen);
+
+private:
+  void readLayer(const Json &object, const std::string &scope, const std::string &weights, bool frozen);
+  void chain(const Json &config);
+  void readCalls(const Json &object, Layer &layer);
+  Call readCall(const Json &node, const std::string &layer);
+  Call readLegacyCall(const Json &node, const std::string &layer);
+  Argument readArgument(const Json &value, const std::string &layer, unsigned nesting = 0);
+  TensorRef readRef(const Json &triple, const std::string &user);
+  void readEnds(const Json *ends, bool inputs);
+
+  Graph &graph;
+  unsigned depth;
+  llvm::StringMap<size_t> byName;
+  llvm::StringMap<unsigned> classes;
+};
+
+bool isSequential(StringRef className) { return className == "Sequential"; }
+bool isFunctional(StringRef className) { return className == "Functional" || className == "Model"; }
+
+void GraphReader::read(const Json &object, const std::string &scope, const std::string &weights, bool frozen) {
+  if (depth > maxModelDepth)
+    fail("expected models nested at most " + std::to_string(maxModelDepth) + " deep, found more");
+  std::string className = textMember(object, "class_name");
+  const Json *config = member(object, "config");
+  // The oldest Sequential models have their list of layers here.
+  const Json *layers = config && config->is_array() ? config : config ? member(*config, "layers") : nullptr;
+  if (!isSequential(className) && !isFunctional(className))
+    fail(className.empty() ? "expected a Keras model, found no class_name"
+                           : "expected a Sequential or Functional model, found the class '" + className +
+                                 "': a subclassed model's layers are Python code; write it with keras.Model(inputs, outputs)");
+  if (!layers || !layers->is_array())
+    fail("expected a list of layers in the " + className + " model, found none");
+  graph.name = textMember(*config, "name");
+  if (const Json *trainable = member(*config, "trainable"); trainable && *trainable == false)
+    frozen = true;
+  if (layers->size() > maxLayers)
+    fail("expected at most " + std::to_string(maxLayers) + " layers, found " + std::to_string(layers->size()));
+  graph.layers.reserve(layers->size() + 1);
+  std::string inner = isSequential(className) ? scope + graph.name + "/" : scope;
+  std::string place = weights.empty() ? "layers/" : weights + "/layers/";
+  for (const Json &layer : *layers)
+    readLayer(layer, inner, place, frozen);
+  for (size_t i = 0; i < graph.layers.size(); ++i)
+    if (graph.layers[i].className == "InputLayer" && isSequential(className))
+      graph.inputs.push_back(i);
+  if (isSequential(className))
+    return chain(*config);
+  for (size_t i = 0; i < layers->size(); ++i)
+    readCalls((*layers)[i], graph.layers[i]);
+  readEnds(member(*config, "input_layers"), true);
+  readEnds(member(*config, "output_layers"), false);
+}
+
+void GraphReader::readLayer(const Json &object, const std::string &scope, const std::string &weights, bool frozen) {
+  Layer layer;
+  layer.className = textMember(object, "class_name");
+  layer.module = textMember(object, "module");
+  layer.config = member(object, "config");
+  if (layer.className.empty() || !layer.config)
+    fail("expected a layer with class_name and config, found " + describe(object));
+  // A functional model names a layer beside its config.
+  layer.name = textMember(object, "name");
+  if (layer.name.empty())
+    layer.name = textMember(*layer.config, "name");
+  if (layer.name.empty())
+    layer.name = snakeCase(layer.className);
+  if (!byName.try_emplace(layer.name, graph.layers.size()).second)
+    fail("expected layers of different names, found a second '" + layer.name + "'");
+  const Json *trainable = member(*layer.config, "trainable");
+  layer.frozen = frozen || (trainable && *trainable == false);
+  layer.scope = scope;
+  std::string snake = snakeCase(layer.className);
+  unsigned number = classes[snake]++;
+  layer.weights = weights + snake + (number ? "_" + std::to_string(number) : "");
+  if (isSequential(layer.className) || (isFunctional(layer.className) && member(*layer.config, "layers"))) {
+    layer.model = std::make_unique<Graph>();
+    GraphReader(*layer.model, depth + 1).read(object, scope, layer.weights, layer.frozen);
+  }
+  graph.layers.push_back(std::move(layer));
+}
+
+// A Sequential model: each layer is called once, with the result of the one before it. Without an InputLayer its input has the shape that
+// the model was built with.
+void GraphReader::chain(const Json &config) {
+  if (graph.inputs.size() > 1 || (graph.inputs.size() == 1 && graph.inputs[0] != 0))
+    fail("expected an InputLayer first in the Sequential model '" + graph.name + "', found one elsewhere");
+  if (graph.layers.empty())
+    fail("expected layers in the Sequential model '" + graph.name + "', found none");
+  if (graph.inputs.empty()) {
+    Layer input;
+    input.className = "InputLayer";
+    input.name = graph.name + "_input";
+    // `build_input_shape`, or the shape that the first layer was given.
+    input.config = member(config, "build_input_shape") ? &config : graph.layers[0].config;
+    graph.layers.insert(graph.layers.begin(), std::move(input));
+    graph.inputs.push_back(0);
+  }
+  graph.layers[0].calls.emplace_back();
+  for (size_t i = 1; i < graph.layers.size(); ++i) {
+    Argument argument;
+    argument.kind = Argument::Kind::Tensor;
+    argument.tensor.layer = i - 1;
+    graph.layers[i].calls.emplace_back().args.push_back(argument);
+  }
+  graph.outputs.push_back({graph.layers.size() - 1, 0, 0});
+}
+
+void GraphReader::readCalls(const Json &object, Layer &layer) {
+  const Json *nodes = member(object, "inbound_nodes");
+  if (layer.className == "InputLayer") {
+    layer.calls.emplace_back();
+    return;
+  }
+  if (!nodes || !nodes->is_array())
+    fail("layer '" + layer.name + "': expected a list of inbound_nodes, found none");
+  for (const Json &node : *nodes)
+    layer.calls.push_back(node.is_array() ? readLegacyCall(node, layer.name) : readCall(node, layer.name));
+}
+
+// {"args": [...], "kwargs": {...}}
+Call GraphReader::readCall(const Json &node, const std::string &layer) {
+  const Json *args = member(node, "args"), *kwargs = member(node, "kwargs");
+  if (!args || !args->is_array())
+    fail("layer '" + layer + "': expected a node with args, found " + describe(node));
+  Call call;
+  for (const Json &value : *args)
+    call.args.push_back(readArgument(value, layer));
+  if (kwargs && kwargs->is_object())
+    for (const auto &[key, value] : kwargs->items())
+      call.kwargs.emplace_back(key, readArgument(value, layer));
+  return call;
+}
+
+// [["layer", node, tensor, {kwargs}], ...]: one tensor, or a list of several.
+Call GraphReader::readLegacyCall(const Json &node, const std::string &layer) {
+  Call call;
+  Argument list;
+  list.kind = Argument::Kind::List;
+  // A single triple may stand without its list.
+  bool bare = !node.empty() && node[0].is_string();
+  for (const Json &entry : bare ? Json::array({node}) : node) {
+    Argument &argument = list.list.emplace_back();
+    argument.kind = Argument::Kind::Tensor;
+    argument.tensor = readRef(entry, layer);
+  }
+  const Json *kwargs = bare ? (node.size() > 3 ? &node[3] : nullptr)
+                            : (!node.empty() && node[0].size() > 3 ? &node[0][3] : nullptr);
+  if (kwargs && kwargs->is_object())
+    for (const auto &[key, value] : kwargs->items())
+      call.kwargs.emplace_back(key, readArgument(value, layer));
+  if (list.list.empty())
+    fail("layer '" + layer + "': expected a node with tensors, found an empty one");
+  call.args.push_back(list.list.size() == 1 ? list.list[0] : std::move(list));
+  return call;
+}
+
+Argument GraphReader::readArgument(const Json &value, const std::string &layer, unsigned nesting) {
+  Argument argument;
+  if (textMember(value, "class_name") == "__keras_tensor__") {
+    const Json *config = member(value, "config");
+    const Json *history = config ? member(*config, "keras_history") : nullptr;
+    if (!history)
+      fail("layer '" + layer + "': expected a tensor with keras_history, found none");
+    argument.kind = Argument::Kind::Tensor;
+    argument.tensor = readRef(*history, layer);
+  } else if (value.is_array()) {
+    argument.kind = Argument::Kind::List;
+    for (const Json &item : value)
+      argument.list.push_back(readArgument(item, layer, nesting + 1));
+  }
+  argument.constant = &value;
+  return argument;
+}
+
+TensorRef GraphReader::readRef(const Json &triple, const std::string &user) {
+  auto index = [](const Json &value) { return value.is_number_unsigned() && value.get<uint64_t>() < (1u << 30); };
+  if (!triple.is_array() || triple.size() < 3 || !triple[0].is_string() || !index(triple[1]) || !index(triple[2]))
+    fail("layer '" + user + "': expected a tensor as [layer, node, tensor], found " + describe(triple));
+  auto found = byName.find(triple[0].get<std::string>());
+  if (found == byName.end())
+    fail("layer '" + user + "': expected the name of a layer of the model, found '" + triple[0].get<std::string>() + "'");
+  TensorRef ref = {found->second, triple[1].get<size_t>(), triple[2].get<size_t>()};
+  const Layer &layer = graph.layers[ref.layer];
+  // A nested functional model owns a node of its own before those of its calls.
+  if (layer.model && !isSequential(layer.className) && ref.node)
+    --ref.node;
+  return ref;
+}
+
+// ["name", 0, 0], or a list or object of such.
+void GraphReader::readEnds(const Json *ends, bool inputs) {
+  std::string what = inputs ? "input_layers" : "output_layers";
+  if (!ends || !ends->is_structured() || ends->empty())
+    fail("expected " + what + " of the model '" + graph.name + "', found none");
+  auto add = [&](const Json &triple) {
+    TensorRef ref = readRef(triple, what);
+    if (!inputs)
+      graph.outputs.push_back(ref);
+    else if (graph.layers[ref.layer].className == "InputLayer")
+      graph.inputs.push_back(ref.layer);
+    else
+      fail("expected an InputLayer in input_layers, found '" + graph.layers[ref.layer].name + "'");
+  };
+  if (ends->is_array() && (*ends)[0].is_string())
+    return add(*ends);
+  for (const auto &item : ends->items())
+    add(item.value());
+}
+
+} // namespace
+
+std::string readGraph(const Json &json, Graph &graph) {
+  try {
+    GraphReader(graph, 0).read(json, "", "", false);
+  } catch (const Problem &problem) {
+    return problem.text;
+  }
+  return {};
+}
+
+} // namespace mtc::keras

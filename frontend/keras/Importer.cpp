@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/keras/Importer.h"
+
+#include "frontend/keras/LayerTable.h"
+
+#include <queue>
+
+using namespace mlir;
+
+namespace mtc::keras {
+
+// Shared models that hold shared models can multiply; a real model has a few thousand calls.
+static constexpr size_t maxCalls = 200000;
+static constexpr int64_t maxElements = int64_t{1} << 40;
+
+static Location locationOf(OpBuilder &builder, const Layer &layer) { return NameLoc::get(builder.getStringAttr(layer.name)); }
+
+// A reference to a call that a nested model counts from 1.
+static TensorRef adjusted(const Graph &graph, TensorRef ref) {
+  const Layer &layer = graph.layers[ref.layer];
+  if (layer.model && ref.node > 0 && ref.node == layer.calls.size())
+    --ref.node;
+  return ref;
+}
+
+static void forEachTensor(const Argument &argument, llvm::function_ref<void(const TensorRef &)> visit) {
+  if (argument.kind == Argument::Kind::Tensor)
+    visit(argument.tensor);
+  for (const Argument &item : argument.list)
+    forEachTensor(item, visit);
+}
+
+static void forEachTensor(const Call &call, llvm::function_ref<void(const TensorRef &)> visit) {
+  for (const Argument &argument : call.args)
+    forEachTensor(argument, visit);
+  for (const auto &[name, argument] : call.kwargs)
+    forEachTensor(argument, visit);
+}
+
+static void findUnsupported(const Graph &graph, SmallVectorImpl<const Layer *> &unsupported) {
+  for (const Layer &layer : graph.layers)
+    if (layer.model)
+      findUnsupported(*layer.model, unsupported);
+    else if (layer.className != "InputLayer" && !findLayer(layer))
+      unsupported.push_back(&layer);
+}
+
+LogicalResult Importer::checkLayers() {
+  SmallVector<const Layer *> unsupported;
+  findUnsupported(graph, unsupported);
+  if (unsupported.empty())
+    return success();
+  InFlightDiagnostic error = emitError(builder.getUnknownLoc())
+                             << "expected layers that are supported, found " << unsupported.size() << " that are not";
+  for (const Layer *layer : unsupported) {
+    std::string advice = adviceFor(*layer);
+    error.attachNote(locationOf(builder, *layer)) << "a layer of class " << layer->className << (advice.empty() ? "" : ": ") << advice;
+  }
+  return error;
+}
+
+// A dtype of Keras for inputs.
+static Type elementType(OpBuilder &builder, const std::string &dtype) {
+  if (dtype == "float32")
+    return builder.getF32Type();
+  return dtype == "int32" || dtype == "int64" ? builder.getI32Type() : Type();
+}
+
+Value Importer::makeInput(const Layer &layer) {
+  Location location = locationOf(builder, layer);
+  Config config(*layer.config, [&](const std::string &message) { emitError(location) << message; });
+  const Json *shape = nullptr;
+  for (const char *key : {"batch_shape", "batch_input_shape", "build_input_shape"})
+    if (!shape)
+      shape = config.find(key);
+  const Json *dtype = config.find("dtype");
+  std::string name = dtype && dtype->is_string() ? dtype->get<std::string>() : "float32";
+  if (!shape || !shape->is_array() || shape->empty()) {
+    config.error("expected the shape of the input, found none: build the model first, with keras.Input or model.build(shape)");
+    return {};
+  }
+  SmallVector<int64_t> sizes = {ShapedType::kDynamic};
+  if (!(*shape)[0].is_null())
+    config.error("expected a batch axis of any size (null), found " + describe((*shape)[0]) + ": use keras.Input(shape=...)");
+  for (size_t i = 1; i < shape->size(); ++i) {
+    const Json &size = (*shape)[i];
+    if (!size.is_number_unsigned() || size.get<uint64_t>() < 1 || size.get<uint64_t>() > static_cast<uint64_t>(maxUnits))
+      config.error("expected sizes from 1 to " + std::to_string(maxUnits) + " behind the batch axis, found " + describe(size));
+    else
+      sizes.push_back(size.get<int64_t>());
+  }
+  if (layer.className == "InputLayer" && layer.config->contains("batch_shape")) {
+    config.expect("sparse", false);
+    config.expect("ragged", false);
+    config.expect("optional", false);
+  }
+  Type element = elementType(builder, name);
+  if (!element)
+    config.error("expected an input of float32 or int32, found " + name);
+  if (sizes.size() > 8)
+    config.error("expected at most 8 axes, found " + std::to_string(sizes.size()));
+  if (config.failed())
+    return {};
+  return mt::InputOp::create(builder, location, RankedTensorType::get(sizes, element), layer.name);
+}
+
+Value Importer::find(const TensorRef &ref, const Results &results) const {
+  const SmallVector<Value> &values = results[ref.layer][ref.node];
+  return ref.tensor < values.size() ? values[ref.tensor] : Value();
+}
+
+Operand Importer::resolve(const Argument &argument, const Results &results) const {
+  Operand operand;
+  operand.constant = argument.constant;
+  if (argument.kind == Argument::Kind::Tensor)
+    operand.tensor = find(argument.tensor, results);
+  for (const Argument &item : argument.list)
+    operand.list.push_back(resolve(item, results));
+  return operand;
+}
+
+LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Results &results, Graph &, SmallVectorImpl<Value> &values) {
+  Location location = locationOf(builder, layer);
+  LogicalResult found = success();
+  forEachTensor(call, [&](const TensorRef &ref) {
+    if (!find(ref, results))
+      found = emitError(location) << "expected an output of the layer before it, found number " << ref.tensor << ", which is not there";
+  });
+  if (failed(found))
+    return failure();
+  if (++calls > maxCalls)
+    return emitError(location) << "expected at most " << maxCalls << " calls of layers, found more";
+  std::vector<Operand> args;
+  std::vector<std::pair<std::string, Operand>> kwargs;
+  for (const Argument &argument : call.args)
+    args.push_back(resolve(argument, results));
+  for (const auto &[name, argument] : call.kwargs)
+    kwargs.emplace_back(name, resolve(argument, results));
+  if (layer.model) {
+    SmallVector<Value> inputs;
+    for (const Operand &operand : args.size() == 1 && !args[0].tensor ? args[0].list : args)
+      inputs.push_back(operand.tensor);
+    if (inputs.size() != layer.model->inputs.size() || llvm::is_contained(inputs, Value()))
+      return emitError(location) << "expected a call of the model with " << layer.model->inputs.size() << " tensors, found "
+                                 << inputs.size() << " arguments";
+    return evaluate(*layer.model, inputs, values);
+  }
+  LayerBuilder built(builder, layer, std::move(args), std::move(kwargs), hasWeights);
+  Value value = findLayer(layer)(built);
+  if (!built.finish() || !value)
+    return failure();
+  int64_t elements = 1;
+  for (int64_t size : LayerBuilder::shapeOf(value))
+    if (!ShapedType::isDynamic(size) && (__builtin_mul_overflow(elements, size, &elements) || elements > maxElements))
+      return emitError(location) << "expected at most 2^40 elements a sample, found " << value.getType();
+  values.push_back(value);
+  return success();
+}
+
+LogicalResult Importer::evaluate(Graph &graph, ArrayRef<Value> inputs, SmallVectorImpl<Value> &outputs) {
+  Results results(graph.layers.size());
+  // Calls in the order of their layers, as far as what they read allows.
+  using Key = std::pair<size_t, size_t>;
+  std::priority_queue<Key, std::vector<Key>, std::greater<Key>> ready;
+  std::map<Key, std::vector<Key>> readers;
+  std::map<Key, size_t> missing;
+  size_t left = 0;
+  for (size_t i = 0; i < graph.layers.size(); ++i) {
+    Layer &layer = graph.layers[i];
+    results[i].resize(layer.calls.size());
+    for (size_t c = 0; c < layer.calls.size(); ++c, ++left) {
+      LogicalResult valid = success();
+      auto visit = [&](Argument &argument, auto &&self) -> void {
+        if (argument.kind == Argument::Kind::Tensor) {
+          argument.tensor = adjusted(graph, argument.tensor);
+          const Layer &from = graph.layers[argument.tensor.layer];
+          if (argument.tensor.node >= from.calls.size()) {
+            valid = emitError(locationOf(builder, layer)) << "expected one of the " << from.calls.size() << " calls of '" << from.name
+                                                          << "', found number " << argument.tensor.node;
+            return;
+          }
+          readers[{argument.tensor.layer, argument.tensor.node}].push_back({i, c});
+          ++missing[{i, c}];
+        }
+        for (Argument &item : argument.list)
+          self(item, self);
+      };
+      for (Argument &argument : layer.calls[c].args)
+        visit(argument, visit);
+      for (auto &[name, argument] : layer.calls[c].kwargs)
+        visit(argument, visit);
+      if (failed(valid))
+        return failure();
+      if (!missing.count({i, c}))
+        ready.push({i, c});
+    }
+  }
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    results[graph.inputs[i]][0].assign(1, inputs[i]);
+  while (!ready.empty()) {
+    auto [i, c] = ready.top();
+    ready.pop();
+    --left;
+    Layer &layer = graph.layers[i];
+    if (layer.className == "InputLayer") {
+      if (results[i][c].empty())
+        return emitError(locationOf(builder, layer)) << "expected an input of the model, found an InputLayer that is none";
+    } else if (failed(evaluateCall(layer, layer.calls[c], results, graph, results[i][c]))) {
+      return failure();
+    }
+    for (const Key &reader : readers[{i, c}])
+      if (--missing[reader] == 0)
+        ready.push(reader);
+  }
+  if (left)
+    return emitError(builder.getUnknownLoc()) << "expected layers in an order in which they can be called, found a cycle in the model '"
+                                              << graph.name << "'";
+  for (const TensorRef &ref : graph.outputs) {
+    TensorRef place = adjusted(graph, ref);
+    Value value = place.node < graph.layers[place.layer].calls.size() ? find(place, results) : Value();
+    if (!value)
+      return emitError(locationOf(builder, graph.layers[place.layer])) << "expected output " << ref.tensor << " of call " << ref.node
+                                                                       << ", found none";
+    outputs.push_back(value);
+  }
+  return success();
+}
+
+LogicalResult Importer::run(std::vector<Output> &outputs) {
+  if (failed(checkLayers()))
+    return failure();
+  SmallVector<Value> inputs, values;
+  for (size_t index : graph.inputs) {
+    inputs.push_back(makeInput(graph.layers[index]));
+    if (!inputs.back())
+      return failure();
+  }
+  if (failed(evaluate(graph, inputs, values)))
+    return failure();
+  for (auto [ref, value] : llvm::zip_equal(graph.outputs, values))
+    outputs.push_back({graph.layers[ref.layer].name, value});
+  return success();
+}
+
+} // namespace mtc::keras

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The forward pass: evaluates a graph of layers, each call by its layer's builder.
+#ifndef FRONTEND_KERAS_IMPORTER_H
+#define FRONTEND_KERAS_IMPORTER_H
+
+#include "frontend/keras/LayerBuilder.h"
+
+namespace mtc::keras {
+
+// One output of the model: the name of its layer, its value.
+struct Output {
+  std::string name;
+  mlir::Value value;
+};
+
+class Importer {
+public:
+  Importer(mlir::OpBuilder &builder, Graph &graph, bool hasWeights) : builder(builder), graph(graph), hasWeights(hasWeights) {}
+
+  // Layers of classes that are not in the table: one error that lists them all.
+  llvm::LogicalResult checkLayers();
+  // Makes the inputs, and ops for every call. Errors are at the layers.
+  llvm::LogicalResult run(std::vector<Output> &outputs);
+
+private:
+  using Results = std::vector<std::vector<llvm::SmallVector<mlir::Value>>>; // by layer, call, output
+
+  llvm::LogicalResult evaluate(Graph &graph, llvm::ArrayRef<mlir::Value> inputs, llvm::SmallVectorImpl<mlir::Value> &outputs);
+  llvm::LogicalResult evaluateCall(Layer &layer, const Call &call, const Results &results, Graph &graph,
+                                   llvm::SmallVectorImpl<mlir::Value> &values);
+  mlir::Value makeInput(const Layer &layer);
+  mlir::Value find(const TensorRef &ref, const Results &results) const;
+  Operand resolve(const Argument &argument, const Results &results) const;
+
+  mlir::OpBuilder &builder;
+  Graph &graph;
+  bool hasWeights;
+  size_t calls = 0; // evaluated, over all nested models
+};
+
+} // namespace mtc::keras
+
+#endif

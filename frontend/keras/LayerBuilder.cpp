@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/keras/LayerBuilder.h"
+
+#include "frontend/keras/LayerTable.h"
+
+using namespace mlir;
+
+namespace mtc::keras {
+
+static Location locationOf(OpBuilder &builder, const Layer &layer) {
+  return NameLoc::get(builder.getStringAttr(layer.name));
+}
+
+LayerBuilder::LayerBuilder(OpBuilder &builder, Layer &layer, std::vector<Operand> args,
+                           std::vector<std::pair<std::string, Operand>> kwargs, bool hasWeights)
+    : builder(builder), location(locationOf(builder, layer)), layer(layer),
+      config(*layer.config, [this](const std::string &message) { emitError(location) << message; }), hasWeights(hasWeights),
+      args(std::move(args)), kwargs(std::move(kwargs)) {
+  // Where a layer stands in its model, and what was known when it was built: all of it is known here already.
+  config.ignore({"name", "trainable", "build_input_shape", "batch_input_shape", "batch_shape", "input_shape", "is_quantized"});
+  config.expectAbsent({"kernel_constraint", "bias_constraint", "quantization_config", "activity_regularizer", "lora_rank",
+                       "gptq_config", "kernel_regularizer", "bias_regularizer"});
+  if (const Json *dtype = config.find("dtype")) {
+    const Json *policy = member(*dtype, "config");
+    std::string name = dtype->is_string() ? dtype->get<std::string>() : policy ? textMember(*policy, "name") : describe(*dtype);
+    if (name != "float32")
+      config.error("expected dtype float32, found " + name + ": build the model under keras.config.set_dtype_policy(\"float32\")");
+  }
+}
+
+Value LayerBuilder::fail(const std::string &message) {
+  config.error(message);
+  return {};
+}
+
+bool LayerBuilder::finish() {
+  config.finish();
+  // Keras writes the defaults of a call; anything else there would change the result.
+  for (const auto &[name, operand] : kwargs)
+    if (operand.tensor || !operand.list.empty() || !operand.constant || !operand.constant->is_null())
+      fail("expected a call without " + name + ", found " + (operand.tensor ? "a tensor" : describe(*operand.constant)) +
+           ", which is not supported");
+  return !config.failed();
+}
+
+Value LayerBuilder::input(int64_t rank) {
+  // Some layers take their one tensor in a list.
+  const Operand *operand = args.size() == 1 ? &args[0] : nullptr;
+  if (operand && !operand->tensor && operand->list.size() == 1)
+    operand = &operand->list[0];
+  if (!operand || !operand->tensor)
+    return fail("expected a call with one tensor, found " + std::to_string(args.size()) + " arguments");
+  if (int64_t found = typeOf(operand->tensor).getRank(); rank >= 0 && found != rank)
+    return fail("expected an input of " + std::to_string(rank) + " axes with the batch, found " + std::to_string(found));
+  return operand->tensor;
+}
+
+SmallVector<Value> LayerBuilder::inputs(size_t least) {
+  SmallVector<Value> tensors;
+  for (const Operand &operand : args.size() == 1 && !args[0].tensor ? args[0].list : args)
+    if (operand.tensor)
+      tensors.push_back(operand.tensor);
+    else
+      fail("expected a list of tensors, found something else in it");
+  if (tensors.size() < least && !config.failed())
+    fail("expected " + std::to_string(least) + " tensors or more, found " + std::to_string(tensors.size()));
+  return config.failed() ? SmallVector<Value>() : tensors;
+}
+
+const Operand *LayerBuilder::keyword(llvm::StringRef name) {
+  for (auto &[key, operand] : kwargs)
+    if (key == name) {
+      static const Json null;
+      args.push_back(std::move(operand)); // kept, and no longer among those that nobody read
+      operand = Operand{{}, {}, &null};
+      return args.back().constant && args.back().constant->is_null() ? nullptr : &args.back();
+    }
+  return nullptr;
+}
+
+int64_t LayerBuilder::size(llvm::StringRef key, int64_t limit) {
+  int64_t value = config.integer(key);
+  if (value >= 1 && value <= limit)
+    return value;
+  fail("expected " + key.str() + " from 1 to " + std::to_string(limit) + ", found " + std::to_string(value));
+  return 1;
+}
+
+SmallVector<int64_t> LayerBuilder::sizes(llvm::StringRef key, int64_t count, int64_t limit, int64_t least) {
+  SmallVector<int64_t> values = config.integers(key, count);
+  for (int64_t &value : values)
+    if (value < least || value > limit) {
+      fail("expected " + key.str() + " from " + std::to_string(least) + " to " + std::to_string(limit) + ", found " +
+           std::to_string(value));
+      value = least;
+    }
+  return values;
+}
+
+void LayerBuilder::expectChannelsLast() { config.expect("data_format", "channels_last"); }
+
+std::pair<mt::InitKind, std::optional<float>> LayerBuilder::readInitializer(llvm::StringRef key) {
+  const Json *value = config.find(key);
+  if (!value)
+    return {mt::InitKind::zeros, {}};
+  std::string name = value->is_string() ? value->get<std::string>() : textMember(*value, "class_name");
+  const Json *options = member(*value, "config");
+  static constexpr std::pair<const char *, mt::InitKind> kinds[] = {
+      {"Zeros", mt::InitKind::zeros},               {"zeros", mt::InitKind::zeros},
+      {"Ones", mt::InitKind::ones},                 {"ones", mt::InitKind::ones},
+      {"GlorotUniform", mt::InitKind::glorot_uniform}, {"glorot_uniform", mt::InitKind::glorot_uniform},
+      {"GlorotNormal", mt::InitKind::glorot_normal}, {"glorot_normal", mt::InitKind::glorot_normal},
+      {"HeUniform", mt::InitKind::he_uniform},      {"he_uniform", mt::InitKind::he_uniform},
+      {"HeNormal", mt::InitKind::he_normal},        {"he_normal", mt::InitKind::he_normal},
+      {"LecunUniform", mt::InitKind::lecun_uniform}, {"lecun_uniform", mt::InitKind::lecun_uniform},
+      {"LecunNormal", mt::InitKind::lecun_normal},  {"lecun_normal", mt::InitKind::lecun_normal}};
+  for (auto [known, kind] : kinds)
+    if (name == known)
+      return {kind, {}};
+  if (name == "Constant")
+    if (const Json *number = options ? member(*options, "value") : nullptr; number && number->is_number())
+      return {mt::InitKind::constant, number->get<float>()};
+  // Only a model without weights needs it.
+  if (!hasWeights)
+    fail("expected " + key.str() + " to be one of Zeros, Ones, Constant, GlorotUniform, GlorotNormal, HeUniform, HeNormal, "
+         "LecunUniform and LecunNormal, found " + describe(*value) + ": save the model with its weights, as model.keras");
+  return {mt::InitKind::zeros, {}};
+}
+
+Value LayerBuilder::variable(llvm::StringRef name, ArrayRef<int64_t> shape, llvm::StringRef initializer, bool trainable) {
+  auto [kind, value] = readInitializer(initializer);
+  return addVariable(name, shape, kind, value, trainable);
+}
+
+Value LayerBuilder::constantVariable(llvm::StringRef name, ArrayRef<int64_t> shape, float value, bool trainable) {
+  return addVariable(name, shape, mt::InitKind::constant, value, trainable);
+}
+
+Value LayerBuilder::addVariable(llvm::StringRef name, ArrayRef<int64_t> shape, mt::InitKind kind, std::optional<float> value,
+                                bool trainable) {
+  auto type = RankedTensorType::get(shape, builder.getF32Type());
+  size_t index = nextVariable++;
+  if (index < layer.variables.size()) {
+    Value known = layer.variables[index].value;
+    if (known.getType() != type)
+      return fail("expected the same shapes in every call of the layer, found another for its " + name.str());
+    return known;
+  }
+  std::string full = layer.scope + layer.name + "/" + name.str();
+  bool frozen = layer.frozen || !trainable;
+  auto op = mt::VariableOp::create(builder, location, type, full, kind, value ? builder.getF32FloatAttr(*value) : FloatAttr(), frozen);
+  layer.variables.push_back({full, layer.weights + "/vars/" + std::to_string(index), op.getResult(), trainable});
+  return op.getResult();
+}
+
+Value LayerBuilder::activate(Value value) {
+  const Json *activation = config.find("activation");
+  if (!activation || !value)
+    return value;
+  // A name, or a function's or a layer's object.
+  std::string name = activation->is_string() ? activation->get<std::string>() : textMember(*activation, "class_name");
+  if (name == "function")
+    name = textMember(*activation, "config");
+  return activate(value, name);
+}
+
+Value LayerBuilder::activate(Value value, const std::string &name) { return value ? buildActivation(*this, value, name) : value; }
+
+Value LayerBuilder::addBias(Value value, int64_t units) {
+  if (!config.boolean("use_bias", true)) {
+    config.ignore({"bias_initializer"});
+    return value;
+  }
+  Value bias = variable("bias", {units}, "bias_initializer");
+  return bias ? binary<mt::AddOp>(value, bias) : bias;
+}
+
+Value LayerBuilder::constant(DenseElementsAttr value) { return mt::ConstantOp::create(builder, location, value.getType(), value); }
+
+Value LayerBuilder::reshape(Value value, ArrayRef<int64_t> shape) {
+  auto type = RankedTensorType::get(shape, typeOf(value).getElementType());
+  return type == value.getType() ? value : mt::ReshapeOp::create(builder, location, type, value).getResult();
+}
+
+Value LayerBuilder::toFloat(Value value) {
+  if (!value || typeOf(value).getElementType().isF32())
+    return value;
+  return mt::CastOp::create(builder, location, typeOf(value).clone(builder.getF32Type()), value);
+}
+
+} // namespace mtc::keras

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the builder of a layer works with: one call of the layer. A builder is a small function that reads its config, makes ops and
+// returns the result; null after an error. `LayerTable.h` has the closed table of them.
+#ifndef FRONTEND_KERAS_LAYERBUILDER_H
+#define FRONTEND_KERAS_LAYERBUILDER_H
+
+#include "frontend/keras/Graph.h"
+
+#include "dialects/mt/Expr.h"
+#include "dialects/mt/MtDialect.h"
+
+namespace mtc::keras {
+
+// An argument of a call, with its tensors.
+struct Operand {
+  mlir::Value tensor; // null: a list or a constant
+  std::vector<Operand> list;
+  const Json *constant = nullptr;
+};
+
+constexpr int64_t maxUnits = int64_t{1} << 31;  // of a layer's width
+constexpr int64_t maxFactor = int64_t{1} << 20; // of kernels, strides, paddings, repetitions
+
+class LayerBuilder {
+public:
+  using Value = mlir::Value;
+
+  LayerBuilder(mlir::OpBuilder &builder, Layer &layer, std::vector<Operand> args,
+               std::vector<std::pair<std::string, Operand>> kwargs, bool hasWeights);
+
+  mlir::OpBuilder &builder;
+  mlir::Location location; // named after the layer
+  Layer &layer;
+  Config config;
+  const bool hasWeights; // the file gives every variable's value
+
+  // Reports an error at the layer; null.
+  Value fail(const std::string &message);
+  // All options and keyword arguments were read, and none was wrong.
+  bool finish();
+
+  // The one tensor that the layer is called with; null and an error if there is another number, or its rank is not `rank`.
+  Value input(int64_t rank = -1);
+  // One list of tensors; at least `least`.
+  mlir::SmallVector<Value> inputs(size_t least = 1);
+  llvm::ArrayRef<Operand> arguments() const { return args; }
+  // A keyword argument; null if it is absent or null.
+  const Operand *keyword(llvm::StringRef name);
+
+  // Sizes from 1 to a limit.
+  int64_t size(llvm::StringRef key, int64_t limit = maxUnits);
+  mlir::SmallVector<int64_t> sizes(llvm::StringRef key, int64_t count, int64_t limit = maxFactor, int64_t least = 1);
+  // `data_format` must be channels_last.
+  void expectChannelsLast();
+
+  // The layer's next variable, in the order in which Keras stores them: trainable ones first. Made when the layer is called for the
+  // first time. `initializer` is a key of the config, or "" for zeros.
+  Value variable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, llvm::StringRef initializer, bool trainable = true);
+  // A variable that starts at a constant.
+  Value constantVariable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, float value, bool trainable);
+
+  // The function of `activation` in the config; the value itself without one.
+  Value activate(Value value);
+  Value activate(Value value, const std::string &name);
+  // x + bias, if use_bias.
+  Value addBias(Value value, int64_t units);
+
+  mlir::mt::Expr expr(Value value) { return {builder, location, value}; }
+  static mlir::RankedTensorType typeOf(Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
+  static llvm::ArrayRef<int64_t> shapeOf(Value value) { return typeOf(value).getShape(); }
+  Value constant(mlir::DenseElementsAttr value);
+  Value reshape(Value value, llvm::ArrayRef<int64_t> shape);
+  // Integers become floats.
+  Value toFloat(Value value);
+  // An op of two operands that broadcast; null and an error where they do not.
+  template <typename Op> Value binary(Value a, Value b) {
+    llvm::SmallVector<mlir::Type> types;
+    if (!a || !b || mlir::failed(Op::inferReturnTypes(builder.getContext(), location, mlir::ValueRange{a, b}, mlir::DictionaryAttr(), nullptr, mlir::RegionRange(), types)))
+      return {};
+    return Op::create(builder, location, types[0], a, b);
+  }
+
+private:
+  Value addVariable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, mlir::mt::InitKind kind, std::optional<float> value,
+                    bool trainable);
+  std::pair<mlir::mt::InitKind, std::optional<float>> readInitializer(llvm::StringRef key);
+
+  std::vector<Operand> args;
+  std::vector<std::pair<std::string, Operand>> kwargs;
+  size_t nextVariable = 0;
+};
+
+} // namespace mtc::keras
+
+#endif

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/keras/ReadKeras.h"
+
+#include "frontend/keras/Archive.h"
+#include "frontend/keras/Importer.h"
+#include "frontend/keras/Training.h"
+#include "frontend/keras/Weights.h"
+#include "frontend/mlir/Limits.h"
+
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+
+namespace mtc {
+
+using namespace keras;
+
+bool isKerasArchive(llvm::StringRef start) { return start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06"); }
+bool isKerasJson(llvm::StringRef start) { return start.ltrim().starts_with("{") && !start.ltrim().starts_with("{-#"); }
+
+static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::string &name, int64_t batch, const TrainingOptions &options,
+                                          MLIRContext &context, DiagnosticLines &diagnostics, Archive *archive,
+                                          std::vector<NamedTensor> &weights) {
+  auto fail = [&](const std::string &message) {
+    diagnostics.addError(name + ": error: " + message);
+    return OwningOpRef<ModuleOp>();
+  };
+  context.loadDialect<mt::MtDialect>();
+  Json json;
+  std::string what = archive ? "config.json: " : "";
+  if (std::string problem = parseJson(text, json); !problem.empty())
+    return fail(what + problem);
+  Graph graph;
+  if (std::string problem = readGraph(json, graph); !problem.empty())
+    return fail(what + problem);
+
+  OpBuilder builder(&context);
+  Location location = NameLoc::get(builder.getStringAttr(graph.name.empty() ? "model" : graph.name));
+  OwningOpRef<ModuleOp> module = ModuleOp::create(location);
+  builder.setInsertionPointToStart(module->getBody());
+  auto model = mt::ModelOp::create(builder, location, graph.name.empty() ? "model" : graph.name);
+  builder.setInsertionPointToStart(&model.getBody().emplaceBlock());
+  std::vector<Output> outputs;
+  const Json *compile = member(json, "compile_config");
+  Training training(builder, compile, options);
+  if (failed(Importer(builder, graph, archive != nullptr).run(outputs)) || failed(training.build(outputs)))
+    return {};
+  // Sizes are bounded before any verifier computes with them.
+  if (failed(checkLimits(*module, batch)) || failed(verify(*module)))
+    return {};
+  if (archive && failed(matchWeights(*archive, graph, model, training.keepsOptimizer(), weights)))
+    return {};
+  return module;
+}
+
+OwningOpRef<ModuleOp> readKerasArchive(const std::string &path, int64_t batch, const TrainingOptions &options, MLIRContext &context,
+                                       DiagnosticLines &diagnostics, std::vector<NamedTensor> &weights) {
+  Archive archive;
+  if (std::string problem = readArchive(path, archive); !problem.empty()) {
+    diagnostics.addError(path + ": error: " + problem);
+    return {};
+  }
+  return importModel(archive.config, path, batch, options, context, diagnostics, &archive, weights);
+}
+
+OwningOpRef<ModuleOp> readKerasJson(llvm::StringRef text, const std::string &name, int64_t batch, const TrainingOptions &options,
+                                    MLIRContext &context, DiagnosticLines &diagnostics) {
+  std::vector<NamedTensor> none;
+  return importModel(text, name, batch, options, context, diagnostics, nullptr, none);
+}
+
+} // namespace mtc

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a model is trained: Keras' compile_config as targets, losses, metrics and the optimizer.
+#ifndef FRONTEND_KERAS_TRAINING_H
+#define FRONTEND_KERAS_TRAINING_H
+
+#include "frontend/keras/Importer.h"
+#include "frontend/keras/ReadKeras.h"
+
+namespace mtc::keras {
+
+// "name,key=value,..." of a command line as Keras' object of a loss, an optimizer or a metric. Empty on success.
+std::string parseObject(llvm::StringRef text, Json &object);
+
+class Training {
+public:
+  // `compile` is the file's compile_config; null where there is none.
+  Training(mlir::OpBuilder &builder, const Json *compile, const TrainingOptions &options);
+
+  // Makes the ops. Errors are at `model`, and name what they speak of.
+  llvm::LogicalResult build(llvm::ArrayRef<Output> outputs);
+
+  // The optimizer and its slots come from the file.
+  bool keepsOptimizer() const { return options.optimizer.empty(); }
+
+private:
+  struct Goal { // of one output
+    const Output *output;
+    mlir::Value target;
+    std::string prefix; // of metrics' names, where there are several outputs
+    std::string lossKind;
+  };
+
+  llvm::LogicalResult readOptions();
+  llvm::LogicalResult buildLoss(Goal &goal, const Json &loss, double scale, bool only);
+  llvm::LogicalResult buildMetrics(Goal &goal, const Json &metrics);
+  llvm::LogicalResult buildMetric(Goal &goal, const Json &metric);
+  // The part of losses or metrics that is for one output.
+  const Json *partFor(const Json *all, size_t index, llvm::ArrayRef<Output> outputs, bool metrics) const;
+
+  mlir::OpBuilder &builder;
+  mlir::Location location;
+  const TrainingOptions &options;
+  Json loss, metrics, optimizer; // null: none
+  Json lossWeights;
+  std::vector<std::string> problems;
+  std::map<std::string, unsigned> names; // of metrics
+};
+
+// Makes the optimizer's op from Keras' object.
+llvm::LogicalResult buildOptimizer(mlir::OpBuilder &builder, mlir::Location location, const Json &object);
+
+} // namespace mtc::keras
+
+#endif

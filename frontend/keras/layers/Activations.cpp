@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Activations by name, and the layers that are one.
+#include "frontend/keras/LayerTable.h"
+
+using namespace mlir;
+using mlir::mt::Expr;
+
+namespace mtc::keras {
+namespace {
+
+template <typename Op> Value unary(LayerBuilder &layer, Value x) { return Op::create(layer.builder, layer.location, x.getType(), x); }
+
+Value linear(LayerBuilder &, Value x) { return x; }
+Value relu6(LayerBuilder &layer, Value x) { return minimum(layer.expr(unary<mt::ReluOp>(layer, x)), 6.0).value(); }
+// As a function; the layer has a slope of its own.
+Value leakyRelu(LayerBuilder &layer, Value x) { return select(layer.expr(x) > 0.0, layer.expr(x), layer.expr(x) * 0.2).value(); }
+
+struct Activation {
+  const char *name;
+  Value (*build)(LayerBuilder &, Value);
+};
+constexpr Activation activations[] = {
+    {"linear", linear},
+    {"relu", unary<mt::ReluOp>},
+    {"relu6", relu6},
+    {"leaky_relu", leakyRelu},
+    {"sigmoid", unary<mt::SigmoidOp>},
+    {"tanh", unary<mt::TanhOp>},
+    {"exponential", unary<mt::ExpOp>},
+    {"softmax", unary<mt::SoftmaxOp>},
+    {"log_softmax", unary<mt::LogSoftmaxOp>},
+};
+
+Value buildActivationLayer(LayerBuilder &layer) { return layer.activate(layer.toFloat(layer.input())); }
+
+// f(x) = max_value above it; slope (x - threshold) below the threshold; x between.
+Value buildRelu(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  double slope = layer.config.real("negative_slope", 0), threshold = layer.config.real("threshold", 0);
+  const Json *most = layer.config.find("max_value");
+  double limit = most ? layer.config.real("max_value") : 0;
+  if (!x)
+    return {};
+  Value result = unary<mt::ReluOp>(layer, x);
+  if (slope != 0 || threshold != 0) {
+    Expr e = layer.expr(x);
+    result = select(e >= threshold, e, slope == 0 ? e * 0.0 : (e - threshold) * slope).value();
+  }
+  return most ? minimum(layer.expr(result), limit).value() : result;
+}
+
+Value buildLeakyRelu(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  // Its older name is alpha.
+  double slope = layer.config.find("alpha") ? layer.config.real("alpha") : layer.config.real("negative_slope", 0.3);
+  return x ? select(layer.expr(x) > 0.0, layer.expr(x), layer.expr(x) * slope).value() : x;
+}
+
+Value buildSoftmax(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  int64_t axis = layer.config.integer("axis", -1);
+  if (x && axis != -1 && axis != layer.typeOf(x).getRank() - 1)
+    return layer.fail("expected axis to be the last one, found " + std::to_string(axis));
+  return x ? unary<mt::SoftmaxOp>(layer, x) : x;
+}
+
+// A slope for each element, or for each along the axes that are not shared.
+Value buildPRelu(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  if (!x)
+    return {};
+  SmallVector<int64_t> shape(layer.shapeOf(x).drop_front());
+  if (layer.config.find("shared_axes"))
+    for (int64_t axis : layer.config.integers("shared_axes")) {
+      if (axis < 1 || axis > static_cast<int64_t>(shape.size()))
+        return layer.fail("expected shared_axes from 1 to " + std::to_string(shape.size()) + ", found " + std::to_string(axis));
+      shape[static_cast<size_t>(axis - 1)] = 1;
+    }
+  layer.config.expectAbsent({"alpha_regularizer", "alpha_constraint"});
+  Value alpha = layer.variable("alpha", shape, "alpha_initializer");
+  if (!alpha)
+    return {};
+  Expr e = layer.expr(x);
+  return select(e > 0.0, e, layer.expr(alpha) * e).value();
+}
+
+} // namespace
+
+Value buildActivation(LayerBuilder &layer, Value value, const std::string &name) {
+  std::string names;
+  for (const Activation &activation : activations) {
+    if (name == activation.name)
+      return activation.build(layer, value);
+    names += (names.empty() ? "" : ", ") + std::string(activation.name);
+  }
+  return layer.fail("expected an activation of " + names + ", found '" + name + "'");
+}
+
+llvm::ArrayRef<LayerEntry> activationLayers() {
+  static constexpr LayerEntry entries[] = {{"Activation", buildActivationLayer}, {"ReLU", buildRelu}, {"LeakyReLU", buildLeakyRelu},
+                                           {"PReLU", buildPRelu},                {"Softmax", buildSoftmax}};
+  return entries;
+}
+
+} // namespace mtc::keras

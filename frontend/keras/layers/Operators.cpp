@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators on tensors: x + y, x * 2.0 and their like are layers of the module keras.src.ops in a saved model.
+#include "frontend/keras/LayerTable.h"
+
+using namespace mlir;
+
+namespace mtc::keras {
+
+// A tensor, or a number as a constant of rank 0.
+static Value operand(LayerBuilder &layer, const Operand &operand) {
+  if (operand.tensor)
+    return layer.toFloat(operand.tensor);
+  if (!operand.constant || !operand.constant->is_number())
+    return layer.fail("expected tensors and numbers, found something else");
+  auto type = RankedTensorType::get({}, layer.builder.getF32Type());
+  return layer.constant(DenseElementsAttr::get(type, operand.constant->get<float>()));
+}
+
+template <typename Op> static Value buildBinary(LayerBuilder &layer) {
+  llvm::ArrayRef<Operand> arguments = layer.arguments();
+  if (arguments.size() != 2)
+    return layer.fail("expected 2 operands, found " + std::to_string(arguments.size()));
+  Value a = operand(layer, arguments[0]), b = operand(layer, arguments[1]);
+  return layer.binary<Op>(a, b);
+}
+
+template <typename Op> static Value buildUnary(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  return x ? Op::create(layer.builder, layer.location, x.getType(), x).getResult() : x;
+}
+
+llvm::ArrayRef<LayerEntry> operatorLayers() {
+  static constexpr LayerEntry entries[] = {
+      {"Add", buildBinary<mt::AddOp>},         {"Subtract", buildBinary<mt::SubOp>},
+      {"Multiply", buildBinary<mt::MulOp>},    {"Divide", buildBinary<mt::DivOp>},
+      {"TrueDivide", buildBinary<mt::DivOp>},  {"Maximum", buildBinary<mt::MaximumOp>},
+      {"Minimum", buildBinary<mt::MinimumOp>}, {"Negative", buildUnary<mt::NegOp>},
+      {"Absolute", buildUnary<mt::AbsOp>},     {"Square", buildUnary<mt::SquareOp>},
+      {"Exp", buildUnary<mt::ExpOp>},          {"Sqrt", buildUnary<mt::SqrtOp>},
+      {"Tanh", buildUnary<mt::TanhOp>},        {"Sigmoid", buildUnary<mt::SigmoidOp>},
+      {"Relu", buildUnary<mt::ReluOp>},
+  };
+  return entries;
+}
+
+} // namespace mtc::keras
