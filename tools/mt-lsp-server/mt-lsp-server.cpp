@@ -9,5 +9,5 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::mt::MtDialect, mlir::plan::PlanDialect, mlir::shard::ShardDialect>();
-  return mlir::asMainReturnCode(mlir::MlirLspServerMain(argc, argv, registry));
+  return llvm::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }
