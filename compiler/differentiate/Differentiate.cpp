@@ -110,7 +110,8 @@ LogicalResult Programs::copyForward(bool training) {
 // A variable that two ops change: the second sees what the first left.
 LogicalResult Programs::beginTraining(Operation &original, mt::TrainingOpInterface op) {
   SmallVector<std::pair<unsigned, Value>> updates;
-  op.beginTraining(builder, optimizer.readIteration(builder), updates);
+  OpBuilder before(op);
+  op.beginTraining(builder, optimizer.readIteration(before), updates);
   for (auto [operand, value] : updates) {
     auto variable = original.getOperand(operand).getDefiningOp<mt::VariableOp>();
     if (!variable || !variable.getFrozen())

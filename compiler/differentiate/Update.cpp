@@ -93,7 +93,7 @@ void Optimizer::average(OpBuilder &builder, mt::VariableOp variable, Value itera
   value = select(floor(t / every) * every == t, averaged, e(value)).value();
 }
 
-void Optimizer::buildStep(OpBuilder &builder, ArrayRef<mt::VariableOp> trainable, ArrayRef<Value> values,
+void Optimizer::buildStep(OpBuilder &builder, MutableArrayRef<mt::VariableOp> trainable, ArrayRef<Value> values,
                           SmallVector<Value> gradients, Value rate) {
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
   Value iteration = readIteration(builder);

@@ -28,7 +28,7 @@ public:
 
   // Assigns the trainable variables and all that the optimizer owns. `values` and `gradients` are those of the
   // variables; `rate` is the schedule's value, null for the variable.
-  void buildStep(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::mt::VariableOp> trainable,
+  void buildStep(mlir::OpBuilder &builder, llvm::MutableArrayRef<mlir::mt::VariableOp> trainable,
                  llvm::ArrayRef<mlir::Value> values, llvm::SmallVector<mlir::Value> gradients, mlir::Value rate);
   // The model's schedule, null where the rate is a variable.
   mlir::Value getSchedule();

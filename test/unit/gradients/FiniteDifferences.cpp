@@ -33,7 +33,7 @@ protected:
     types = {tensor({rows, 3}, f32), tensor({3}, f32),          tensor({}, f32),           tensor({rows}, f32),
              tensor({rows, 1}, f32), tensor({2, 3}, f32),       tensor({3, 2}, f32),       tensor({2, 2}, f32),
              tensor({3, 3}, f32),    tensor({rows, 2, 3}, f32), tensor({rows, 3, 2}, f32), tensor({rows, 2}, f32),
-             tensor({rows}, i32),    tensor({rows, 3}, i1)};
+             tensor({rows}, i32),    tensor({rows, 3}, i1),     tensor({}, i32)};
     // Images, kernels for all their channels and for groups of one, outputs.
     llvm::append_range(types, ArrayRef<Type>{tensor({rows, 4, 3, 2}, f32), tensor({2, 2, 2, 2}, f32),
                                              tensor({2, 2, 1, 2}, f32), tensor({rows, 3, 2, 2}, f32),
@@ -58,7 +58,9 @@ protected:
                   builder.getDenseI64ArrayAttr({1}),
                   builder.getDenseI64ArrayAttr({1, 0}),
                   builder.getDenseI64ArrayAttr({0, 2, 1}),
-                  builder.getDenseI64ArrayAttr({1, 2})};
+                  builder.getDenseI64ArrayAttr({1, 2}),
+                  builder.getF32FloatAttr(0.25f),
+                  builder.getStringAttr("stream")};
     for (mt::Reduction kind : {mt::Reduction::sum, mt::Reduction::max, mt::Reduction::min})
       attributes.push_back(mt::ReductionAttr::get(&mlir, kind));
   }
@@ -150,10 +152,18 @@ protected:
     for (Type result : infers ? ArrayRef<Type>(types).take_front() : ArrayRef<Type>(types))
       if (OwningOpRef<ModuleOp> module = build(name, choice, operands, result))
         use(&(*module->getOps<mt::ProgramOp>().begin()).getBody().front().front());
-    // Three operands begin with a condition; every other op has one or two.
+    // Three operands begin with a condition; every other op has one or two, and then some like the second.
     bool condition = !operands.empty() && cast<RankedTensorType>(operands[0]).getElementType().isInteger(1);
-    if (operands.size() == 3 || (operands.size() == 2 && !condition))
+    if (operands.size() == (condition ? 3 : 5))
       return;
+    if (operands.size() >= 2 && !condition) {
+      if (operands[1] != types[1])
+        return;
+      operands.push_back(operands[1]);
+      tryOperands(name, choice, operands, use);
+      operands.pop_back();
+      return;
+    }
     for (Type type : types) {
       operands.push_back(type);
       tryOperands(name, choice, operands, use);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statistics of the batch, random layers, clipping by the norm of all gradients, averages, a schedule and a penalty: the same bits on any
+// number of devices. The last batch has 3 rows, so that most replicas are empty.
+// RUN: mtc compile %s -o %t.mtp --batch 10 --replicas 8
+// RUN: %python %S/same_bits.py %t.mtp --data mnist:%examples/mnist,split=test,range=0:203 --configurations cpu:1 cpu:2 cpu:3 cpu:8 cpu:2x2
+// RUN: mtc compile %s -o %t.mtp --batch 100 --replicas 8
+// RUN: %python %S/same_bits.py %t.mtp --data mnist:%examples/mnist,split=test,range=0:1003 --configurations cpu:1 cpu:2 cpu:3 cpu:8
+mt.model @normalised {
+  %image = mt.input "image" : tensor<?x784xf32>
+  %label = mt.target "label" : tensor<?xi32>
+  %w1 = mt.variable "a/kernel" init(glorot_uniform) : tensor<784x64xf32>
+  %g = mt.variable "norm/gamma" init(ones) : tensor<16xf32>
+  %b = mt.variable "norm/beta" init(zeros) : tensor<16xf32>
+  %m = mt.variable "norm/moving_mean" init(zeros) frozen : tensor<16xf32>
+  %v = mt.variable "norm/moving_variance" init(ones) frozen : tensor<16xf32>
+  %w2 = mt.variable "b/kernel" init(glorot_uniform) : tensor<64x10xf32>
+  %noisy = mt.gaussian_noise %image "noise" stddev = 0.1 : tensor<?x784xf32>
+  %0 = mt.matmul %noisy, %w1 : tensor<?x784xf32>, tensor<784x64xf32>
+  %1 = mt.reshape %0 : tensor<?x64xf32> to tensor<?x4x16xf32>
+  %2 = mt.batch_normalization %1, %g, %b, %m, %v momentum = 0.9
+       : tensor<?x4x16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
+  %3 = mt.gelu %2 : tensor<?x4x16xf32>
+  %4 = mt.dropout %3 "drop" rate = 0.25 : tensor<?x4x16xf32>
+  %5 = mt.standardize %4 over [1, 2] : tensor<?x4x16xf32>
+  %6 = mt.reshape %5 : tensor<?x4x16xf32> to tensor<?x64xf32>
+  %logits = mt.matmul %6, %w2 : tensor<?x64xf32>, tensor<64x10xf32>
+  %loss = mt.sparse_categorical_crossentropy %logits, %label from_logits : tensor<?x10xf32>, tensor<?xi32>
+  mt.loss "loss", %loss : tensor<?xf32>
+  mt.penalty %w1 l2 = 0.001 : tensor<784x64xf32>
+  mt.penalty %3 l1 = 0.001 : tensor<?x4x16xf32>
+  %hit = mt.sparse_top_k_categorical_accuracy %logits, %label k = 2 : tensor<?x10xf32>, tensor<?xi32>
+  mt.metric "top_2", %hit : tensor<?xf32>
+  mt.output "logits", %logits : tensor<?x10xf32>
+  %i = mt.iteration
+  %rate = mt.cosine_decay %i <{initial_learning_rate = 1.0e-3 : f32, decay_steps = 30.0 : f32, warmup_target = 0.01 : f32, warmup_steps = 5.0 : f32}>
+  mt.adam rate(%rate) <{global_clipnorm = 1.0 : f32, ema_momentum = 0.9 : f32, ema_overwrite_frequency = 4 : i64, weight_decay = 0.01 : f32}>
+}
