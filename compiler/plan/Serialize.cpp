@@ -55,25 +55,29 @@ static void addSumKernel(tables::PlanT &plan) {
   plan.kernels.push_back(std::move(sum));
 }
 
-// The section of initial values, each at a multiple of 64; sets the places in the variables.
+// The section of initial values, each at a multiple of 64, in the order of the variables, whose places it sets.
 static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp module, tables::PlanT &plan,
                                                                llvm::ArrayRef<NamedTensor> initial) {
   std::vector<uint8_t> section;
-  llvm::StringMap<tables::VariableT *> variables;
-  for (auto &variable : plan.variables)
-    variables[variable->name] = variable.get();
-  for (const NamedTensor &tensor : initial) {
-    tables::VariableT *variable = variables.lookup(tensor.name);
-    if (!variable || variable->initial >= 0)
-      return mlir::emitError(module.getLoc()) << "expected weights of the model's variables, found "
-                                              << (variable ? "twice " : "") << "\"" << tensor.name << "\"";
-    if (static_cast<int>(variable->dtype) != tensor.dtype || variable->shape != tensor.shape || variable->size != tensor.bytes.size())
-      return mlir::emitError(module.getLoc()) << "weights of \"" << tensor.name << "\": expected " << variable->size
-                                              << " bytes in the variable's shape and type, found " << tensor.bytes.size();
+  llvm::StringMap<const NamedTensor *> tensors;
+  for (const NamedTensor &tensor : initial)
+    if (!tensors.try_emplace(tensor.name, &tensor).second)
+      return mlir::emitError(module.getLoc()) << "expected weights of different names, found a second \"" << tensor.name << "\"";
+  for (auto &variable : plan.variables) {
+    const NamedTensor *tensor = tensors.lookup(variable->name);
+    if (!tensor)
+      continue;
+    tensors.erase(variable->name);
+    if (static_cast<int>(variable->dtype) != tensor->dtype || variable->shape != tensor->shape || variable->size != tensor->bytes.size())
+      return mlir::emitError(module.getLoc()) << "weights of \"" << tensor->name << "\": expected " << variable->size
+                                              << " bytes in the variable's shape and type, found " << tensor->bytes.size();
     section.resize((section.size() + 63) / 64 * 64);
     variable->initial = static_cast<int64_t>(section.size());
-    section.insert(section.end(), tensor.bytes.begin(), tensor.bytes.end());
+    section.insert(section.end(), tensor->bytes.begin(), tensor->bytes.end());
   }
+  for (const NamedTensor &tensor : initial)
+    if (tensors.count(tensor.name))
+      return mlir::emitError(module.getLoc()) << "expected weights of the model's variables, found \"" << tensor.name << "\"";
   return section;
 }
 

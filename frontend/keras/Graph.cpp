@@ -59,6 +59,7 @@ private:
   Argument readArgument(const Json &value, const std::string &layer, unsigned nesting = 0);
   TensorRef readRef(const Json &triple, const std::string &user);
   void readEnds(const Json *ends, bool inputs);
+  void countCallsFromZero();
 
   Graph &graph;
   unsigned depth;
@@ -99,6 +100,7 @@ void GraphReader::read(const Json &object, const std::string &scope, const std::
     return chain(*config);
   for (size_t i = 0; i < layers->size(); ++i)
     readCalls((*layers)[i], graph.layers[i]);
+  countCallsFromZero();
   readEnds(member(*config, "input_layers"), true);
   readEnds(member(*config, "output_layers"), false);
 }
@@ -231,12 +233,38 @@ TensorRef GraphReader::readRef(const Json &triple, const std::string &user) {
   auto found = byName.find(triple[0].get<std::string>());
   if (found == byName.end())
     fail("layer '" + user + "': expected the name of a layer of the model, found '" + triple[0].get<std::string>() + "'");
-  TensorRef ref = {found->second, triple[1].get<size_t>(), triple[2].get<size_t>()};
-  const Layer &layer = graph.layers[ref.layer];
-  // A nested functional model owns a node of its own before those of its calls.
-  if (layer.model && !isSequential(layer.className) && ref.node)
-    --ref.node;
-  return ref;
+  return {found->second, triple[1].get<size_t>(), triple[2].get<size_t>()};
+}
+
+void visitRefs(Argument &argument, llvm::function_ref<void(TensorRef &)> visit) {
+  if (argument.kind == Argument::Kind::Tensor)
+    visit(argument.tensor);
+  for (Argument &item : argument.list)
+    visitRefs(item, visit);
+}
+
+// A nested functional model owns a node before those of its calls. Some versions count it where layers refer to a call, some do not: every
+// call is used, so a reference to number 0 or to the number of calls tells which.
+void GraphReader::countCallsFromZero() {
+  auto forEachRef = [&](llvm::function_ref<void(TensorRef &)> visit) {
+    for (Layer &layer : graph.layers)
+      for (Call &call : layer.calls) {
+        for (Argument &argument : call.args)
+          visitRefs(argument, visit);
+        for (auto &[name, argument] : call.kwargs)
+          visitRefs(argument, visit);
+      }
+  };
+  std::vector<bool> fromOne(graph.layers.size());
+  forEachRef([&](TensorRef &ref) {
+    const Layer &layer = graph.layers[ref.layer];
+    if (layer.model && ref.node > 0 && ref.node == layer.calls.size())
+      fromOne[ref.layer] = true;
+  });
+  forEachRef([&](TensorRef &ref) {
+    if (fromOne[ref.layer] && ref.node > 0)
+      --ref.node;
+  });
 }
 
 // ["name", 0, 0], or a list or object of such.
@@ -246,6 +274,10 @@ void GraphReader::readEnds(const Json *ends, bool inputs) {
     fail("expected " + what + " of the model '" + graph.name + "', found none");
   auto add = [&](const Json &triple) {
     TensorRef ref = readRef(triple, what);
+    const Layer &layer = graph.layers[ref.layer];
+    // Here the node of its own is always counted.
+    if (layer.model && !isSequential(layer.className) && ref.node > 0)
+      --ref.node;
     if (!inputs)
       graph.outputs.push_back(ref);
     else if (graph.layers[ref.layer].className == "InputLayer")

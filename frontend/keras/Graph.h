@@ -49,6 +49,7 @@ struct Layer {
   std::string weights;          // its place in the weights file: "layers/dense_1"
   std::vector<Call> calls;
   std::unique_ptr<Graph> model; // of a nested model
+  unsigned streams = 0;       // of random numbers: one for each call
   std::vector<LayerVariable> variables; // filled when the layer is first called
 };
 

@@ -15,14 +15,6 @@ static constexpr int64_t maxElements = int64_t{1} << 40;
 
 static Location locationOf(OpBuilder &builder, const Layer &layer) { return NameLoc::get(builder.getStringAttr(layer.name)); }
 
-// A reference to a call that a nested model counts from 1.
-static TensorRef adjusted(const Graph &graph, TensorRef ref) {
-  const Layer &layer = graph.layers[ref.layer];
-  if (layer.model && ref.node > 0 && ref.node == layer.calls.size())
-    --ref.node;
-  return ref;
-}
-
 static void forEachTensor(const Argument &argument, llvm::function_ref<void(const TensorRef &)> visit) {
   if (argument.kind == Argument::Kind::Tensor)
     visit(argument.tensor);
@@ -172,7 +164,6 @@ LogicalResult Importer::evaluate(Graph &graph, ArrayRef<Value> inputs, SmallVect
       LogicalResult valid = success();
       auto visit = [&](Argument &argument, auto &&self) -> void {
         if (argument.kind == Argument::Kind::Tensor) {
-          argument.tensor = adjusted(graph, argument.tensor);
           const Layer &from = graph.layers[argument.tensor.layer];
           if (argument.tensor.node >= from.calls.size()) {
             valid = emitError(locationOf(builder, layer)) << "expected one of the " << from.calls.size() << " calls of '" << from.name
@@ -216,10 +207,9 @@ LogicalResult Importer::evaluate(Graph &graph, ArrayRef<Value> inputs, SmallVect
     return emitError(builder.getUnknownLoc()) << "expected layers in an order in which they can be called, found a cycle in the model '"
                                               << graph.name << "'";
   for (const TensorRef &ref : graph.outputs) {
-    TensorRef place = adjusted(graph, ref);
-    Value value = place.node < graph.layers[place.layer].calls.size() ? find(place, results) : Value();
+    Value value = ref.node < graph.layers[ref.layer].calls.size() ? find(ref, results) : Value();
     if (!value)
-      return emitError(locationOf(builder, graph.layers[place.layer])) << "expected output " << ref.tensor << " of call " << ref.node
+      return emitError(locationOf(builder, graph.layers[ref.layer])) << "expected output " << ref.tensor << " of call " << ref.node
                                                                        << ", found none";
     outputs.push_back(value);
   }

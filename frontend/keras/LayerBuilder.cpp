@@ -132,6 +132,12 @@ Value LayerBuilder::variable(llvm::StringRef name, ArrayRef<int64_t> shape, llvm
   return addVariable(name, shape, kind, value, trainable);
 }
 
+void LayerBuilder::skipVariable() {
+  size_t index = nextVariable++;
+  if (index >= layer.variables.size())
+    layer.variables.push_back({"", layer.weights + "/vars/" + std::to_string(index), Value(), false});
+}
+
 Value LayerBuilder::constantVariable(llvm::StringRef name, ArrayRef<int64_t> shape, float value, bool trainable) {
   return addVariable(name, shape, mt::InitKind::constant, value, trainable);
 }
@@ -142,6 +148,8 @@ Value LayerBuilder::addVariable(llvm::StringRef name, ArrayRef<int64_t> shape, m
   size_t index = nextVariable++;
   if (index < layer.variables.size()) {
     Value known = layer.variables[index].value;
+    if (!known)
+      return fail("expected the same variables in every call of the layer");
     if (known.getType() != type)
       return fail("expected the same shapes in every call of the layer, found another for its " + name.str());
     return known;
@@ -176,6 +184,11 @@ Value LayerBuilder::addBias(Value value, int64_t units) {
 }
 
 Value LayerBuilder::constant(DenseElementsAttr value) { return mt::ConstantOp::create(builder, location, value.getType(), value); }
+
+std::string LayerBuilder::stream() {
+  std::string name = layer.scope + layer.name;
+  return layer.streams++ ? name + "#" + std::to_string(layer.streams - 1) : name;
+}
 
 Value LayerBuilder::reshape(Value value, ArrayRef<int64_t> shape) {
   auto type = RankedTensorType::get(shape, typeOf(value).getElementType());

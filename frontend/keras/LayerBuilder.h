@@ -57,6 +57,8 @@ public:
   // The layer's next variable, in the order in which Keras stores them: trainable ones first. Made when the layer is called for the
   // first time. `initializer` is a key of the config, or "" for zeros.
   Value variable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, llvm::StringRef initializer, bool trainable = true);
+  // The file has a value at the next place that the layer does without.
+  void skipVariable();
   // A variable that starts at a constant.
   Value constantVariable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, float value, bool trainable);
 
@@ -80,6 +82,30 @@ public:
       return {};
     return Op::create(builder, location, types[0], a, b);
   }
+
+  // An op whose type follows from its operands and attributes; null and an error where it does not.
+  template <typename Op> Value inferred(mlir::ValueRange operands, llvm::ArrayRef<mlir::NamedAttribute> attributes) {
+    mlir::DictionaryAttr dictionary = builder.getDictionaryAttr(attributes);
+    typename Op::Properties properties;
+    llvm::SmallVector<mlir::Type> types;
+    if (mlir::failed(Op::setPropertiesFromAttr(properties, dictionary, [&] { return mlir::emitError(location); })) ||
+        mlir::failed(Op::inferReturnTypes(builder.getContext(), location, operands, dictionary, &properties, {}, types)))
+      return fail("expected shapes that fit the layer");
+    return Op::create(builder, location, mlir::TypeRange(types), operands, attributes)->getResult(0);
+  }
+  // An op of a given type; the verifier sees it later.
+  template <typename Op>
+  Value made(mlir::ValueRange operands, llvm::ArrayRef<mlir::NamedAttribute> attributes, mlir::Type type) {
+    return Op::create(builder, location, mlir::TypeRange(type), operands, attributes)->getResult(0);
+  }
+  mlir::NamedAttribute integers(llvm::StringRef name, llvm::ArrayRef<int64_t> values) {
+    return builder.getNamedAttr(name, builder.getDenseI64ArrayAttr(values));
+  }
+  mlir::NamedAttribute number(llvm::StringRef name, double value) {
+    return builder.getNamedAttr(name, builder.getF32FloatAttr(static_cast<float>(value)));
+  }
+  // A name for random numbers of this call alone.
+  std::string stream();
 
 private:
   Value addVariable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, mlir::mt::InitKind kind, std::optional<float> value,

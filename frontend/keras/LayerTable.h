@@ -17,8 +17,13 @@ struct LayerEntry {
 
 // Each family's part of the table, in layers/.
 llvm::ArrayRef<LayerEntry> activationLayers();
+llvm::ArrayRef<LayerEntry> convolutionLayers();
 llvm::ArrayRef<LayerEntry> denseLayers();
+llvm::ArrayRef<LayerEntry> imageLayers();
 llvm::ArrayRef<LayerEntry> mergingLayers();
+llvm::ArrayRef<LayerEntry> noiseLayers();
+llvm::ArrayRef<LayerEntry> normalizationLayers();
+llvm::ArrayRef<LayerEntry> poolingLayers();
 llvm::ArrayRef<LayerEntry> scalingLayers();
 llvm::ArrayRef<LayerEntry> shapeLayers();
 // Functions on tensors (keras.ops), which appear in models as layers do.

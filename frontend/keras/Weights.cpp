@@ -38,6 +38,10 @@ public:
         result = failure();
       Location location = NameLoc::get(StringAttr::get(model.getContext(), layer.name));
       for (const LayerVariable &variable : layer.variables) {
+        if (!variable.value) {
+          archive.weights.erase(variable.path);
+          continue;
+        }
         if (failed(take(location, variable.path, variable.name, cast<RankedTensorType>(variable.value.getType()))))
           result = failure();
         if (auto op = variable.value.getDefiningOp<mt::VariableOp>(); !op.getFrozen())

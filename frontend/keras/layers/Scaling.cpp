@@ -59,6 +59,7 @@ static Value buildNormalization(LayerBuilder &layer) {
     SmallVector<int64_t> shape(axes.size(), channels);
     mean = layer.variable("mean", shape, "", false);
     variance = layer.constantVariable("variance", shape, 1, false);
+    layer.skipVariable(); // how many samples they are of
     layer.config.ignore({"variance"});
   }
   bool invert = layer.config.boolean("invert", false);

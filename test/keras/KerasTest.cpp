@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every model of test/keras/data (make.py made them with Keras): its plan starts where Keras' model stood, predicts what it predicts, and
+// a step leads where its step leads. MTC_KERAS_DATA names another folder of such models.
+#include "runtime/abi/mtc.h"
+#include "runtime/abi/mtrun.h"
+#include "runtime/abi/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+
+namespace {
+
+constexpr int64_t kRows = 6, kBatch = 8;
+
+std::string dataFolder() {
+  const char *folder = std::getenv("MTC_KERAS_DATA");
+  return folder ? folder : MTC_SOURCE_DIR "/test/keras/data";
+}
+
+std::vector<std::string> modelNames() {
+  std::vector<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(dataFolder()))
+    if (entry.path().extension() == ".keras")
+      names.push_back(entry.path().stem());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void check(mt_status *status) {
+  if (!status)
+    return;
+  std::string message = mt_status_message(status);
+  mt_status_free(status);
+  throw std::runtime_error(message);
+}
+
+struct Free {
+  void operator()(mtc_result *result) const { mtc_result_free(result); }
+  void operator()(mtrun_plan *plan) const { mtrun_plan_free(plan); }
+  void operator()(mtrun_session *session) const { mtrun_session_free(session); }
+};
+template <typename T> using Owned = std::unique_ptr<T, Free>;
+
+class Keras : public testing::TestWithParam<std::string> {
+protected:
+  void SetUp() override {
+    std::string stem = dataFolder() + "/" + GetParam();
+    mtrun::Status status = mtrun::readWholeFile(stem + ".safetensors", file);
+    if (status.ok())
+      status = mtrun::parseSafetensors(file, stem, tensors);
+    ASSERT_TRUE(status.ok()) << status.message();
+    mtc_options options = {};
+    options.batch = kBatch;
+    mtc_result *result = nullptr;
+    check(mtc_compile_file((stem + ".keras").c_str(), &options, &result));
+    Owned<mtc_result> compiled(result);
+    mtrun_plan *loaded = nullptr;
+    check(mtrun_plan_load_memory(mtc_result_data(result), mtc_result_size(result), &loaded));
+    plan.reset(loaded);
+    mtrun_options run = {};
+    run.devices = "cpu:2";
+    mtrun_session *created = nullptr;
+    check(mtrun_session_create(loaded, &run, &created));
+    session.reset(created);
+  }
+
+  const mtrun::SafeTensor &find(const std::string &name) const {
+    for (const mtrun::SafeTensor &tensor : tensors)
+      if (tensor.name == name)
+        return tensor;
+    throw std::runtime_error("expected " + name + " among Keras' tensors, found none");
+  }
+
+  std::vector<mtrun_tensor_info> signature(const char *program) const {
+    std::vector<mtrun_tensor_info> entries(mtrun_plan_signature_count(plan.get(), program));
+    for (size_t i = 0; i < entries.size(); ++i)
+      check(mtrun_plan_signature(plan.get(), program, static_cast<int32_t>(i), &entries[i]));
+    return entries;
+  }
+
+  // Relative to the larger of 1 and the value, where values grow.
+  static void compare(const std::string &name, const std::vector<float> &found, const mtrun::SafeTensor &expected, double tolerance) {
+    ASSERT_EQ(found.size() * sizeof(float), expected.bytes.size()) << name;
+    for (size_t i = 0; i < found.size(); ++i) {
+      float want;
+      std::memcpy(&want, expected.bytes.data() + i * sizeof want, sizeof want);
+      ASSERT_NEAR(found[i], want, tolerance * std::max(1.0, std::fabs(double(want)))) << name << " element " << i;
+    }
+  }
+
+  std::vector<std::byte> file;
+  std::vector<mtrun::SafeTensor> tensors;
+  Owned<mtrun_plan> plan;
+  Owned<mtrun_session> session;
+};
+
+TEST_P(Keras, Predicts) {
+  std::vector<void *> arguments;
+  std::vector<std::vector<float>> outputs;
+  auto entries = signature("predict");
+  outputs.reserve(entries.size());
+  for (const mtrun_tensor_info &entry : entries)
+    if (entry.role == MTRUN_OUTPUT) {
+      outputs.emplace_back(find("output/" + std::string(entry.name)).bytes.size() / sizeof(float));
+      arguments.push_back(outputs.back().data());
+    } else {
+      arguments.push_back(const_cast<std::byte *>(find("input/" + std::string(entry.name)).bytes.data()));
+    }
+  check(mtrun_predict(session.get(), arguments.data(), kRows));
+  size_t at = 0;
+  for (const mtrun_tensor_info &entry : entries)
+    if (entry.role == MTRUN_OUTPUT)
+      compare(entry.name, outputs[at++], find("output/" + std::string(entry.name)), 1e-5);
+}
+
+TEST_P(Keras, Trains) {
+  std::vector<const void *> arguments;
+  for (const mtrun_tensor_info &entry : signature("train_step"))
+    arguments.push_back(find((entry.role == MTRUN_INPUT ? "input/" : "target/") + std::string(entry.name)).bytes.data());
+  std::vector<double> values(static_cast<size_t>(mtrun_plan_metric_count(plan.get(), "train_step")));
+  mtrun_results results = {values.data(), nullptr};
+  check(mtrun_train_step(session.get(), arguments.data(), kRows, &results));
+  float loss;
+  std::memcpy(&loss, find("loss").bytes.data(), sizeof loss);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (std::string(mtrun_plan_metric_name(plan.get(), "train_step", static_cast<int32_t>(i))) == "loss")
+      EXPECT_NEAR(values[i], loss, 1e-5 * std::max(1.0f, std::fabs(loss)));
+  int32_t compared = 0, count = mtrun_plan_variable_count(plan.get());
+  for (int32_t i = 0; i < count; ++i) {
+    mtrun_tensor_info info;
+    check(mtrun_plan_variable(plan.get(), i, &info));
+    const mtrun::SafeTensor &expected = find("after/" + std::string(info.name));
+    std::vector<float> found(expected.bytes.size() / sizeof(float));
+    check(mtrun_get_variable(session.get(), info.name, found.data(), expected.bytes.size()));
+    if (info.dtype == MT_I32)
+      EXPECT_EQ(std::memcmp(found.data(), expected.bytes.data(), expected.bytes.size()), 0) << info.name;
+    else
+      compare(info.name, found, expected, 1e-5);
+    ++compared;
+  }
+  auto isAfter = [](const mtrun::SafeTensor &tensor) { return tensor.name.starts_with("after/"); };
+  EXPECT_EQ(compared, std::count_if(tensors.begin(), tensors.end(), isAfter)) << "every variable of Keras' is one of the plan's";
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Keras, testing::ValuesIn(modelNames()),
+                         [](const testing::TestParamInfo<std::string> &info) { return info.param; });
+
+} // namespace

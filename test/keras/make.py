@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the models of test/keras/data with Keras, and what Keras computes with them. For maintainers.
+
+    pip install jax keras safetensors && test/keras/make.py [NAME ...]
+
+NAME.keras is a small model, trained for STEPS steps so that its optimizer has a state; its members are deflated. NAME.safetensors holds a
+batch (`input/NAME`, `target/NAME`), the outputs on it (`output/NAME`), the mean loss (`loss`), and every variable after one more step on it (`after/PATH`).
+"""
+import io
+import os
+import pathlib
+import sys
+import zipfile
+
+os.environ["KERAS_BACKEND"] = "jax"
+import jax
+import keras
+import numpy as np
+from keras import layers as L
+from keras import ops
+from safetensors.numpy import save_file
+
+jax.config.update("jax_default_matmul_precision", "highest")
+HERE = pathlib.Path(__file__).parent / "data"
+ROWS, STEPS = 6, 2
+CROSSENTROPY = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def shared():
+    """Two inputs, a layer called twice, two outputs with weights of their own."""
+    a, b = keras.Input((4,), name="a"), keras.Input((4,), name="b")
+    twice = L.Dense(5, activation="tanh", name="twice")
+    x, y = twice(a), twice(b)
+    left = L.Dense(3, name="left")(L.Add()([x, y]))
+    right = L.Dense(1, name="right")(L.Multiply()([x, y]))
+    model = keras.Model([a, b], [left, right], name="shared")
+    model.compile(keras.optimizers.Adam(0.01), loss=[CROSSENTROPY, "mse"], loss_weights=[1.0, 0.5])
+    return model
+
+
+def nested():
+    """A Sequential and a functional model inside another, one of them frozen and called twice."""
+    inner = keras.Sequential([keras.Input((4,)), L.Dense(4, activation="relu"), L.Dense(4)], name="inner")
+    i = keras.Input((4,))
+    block = keras.Model(i, L.Dense(4, activation="sigmoid", name="gate")(i), name="block")
+    block.trainable = False
+    i = keras.Input((4,), name="x")
+    model = keras.Model(i, L.Dense(3, name="top")(block(L.Add()([block(i), inner(i)]))), name="nested")
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True), loss=CROSSENTROPY)
+    return model
+
+
+def activations():
+    i = x = keras.Input((5,), name="x")
+    for layer in (L.ReLU(), L.ReLU(max_value=6, negative_slope=0.1), L.LeakyReLU(), L.LeakyReLU(0.1), L.PReLU(), L.Activation("tanh"),
+                  L.Activation("sigmoid"), L.Activation("relu6"), L.Activation("leaky_relu"), L.Softmax()):
+        x = L.Add()([layer(L.Dense(5)(x)), x])
+    for name in ("log_softmax", "exponential", "linear"):
+        x = L.Dense(4, activation=name)(x)
+    model = keras.Model(i, L.Dense(3, activation="softmax")(x), name="activations")
+    model.compile(keras.optimizers.RMSprop(0.003, momentum=0.5), loss="sparse_categorical_crossentropy")
+    return model
+
+
+def shapes():
+    i = keras.Input((12,), name="x")
+    x = L.Reshape((3, -1))(i)
+    x = L.Dense(6, activation="relu")(L.Permute((2, 1))(x))
+    x = L.Flatten()(x)
+    x = L.RepeatVector(2)(x)
+    x = L.Flatten()(L.Dense(3)(x))
+    model = keras.Model(i, L.Dense(2)(x), name="shapes")
+    model.compile(keras.optimizers.AdamW(0.01, weight_decay=0.02), loss="mae")
+    return model
+
+
+def merging():
+    i = keras.Input((6,), name="x")
+    a, b, c = (L.Dense(5, name=n)(i) for n in "abc")
+    parts = [L.Subtract()([a, b]), L.Average()([a, b, c]), L.Maximum()([a, c]), L.Minimum()([b, c]), L.Multiply()([a, b, c])]
+    model = keras.Model(i, L.Dense(3)(L.Add()(parts)), name="merging")
+    model.compile(keras.optimizers.Lion(0.01), loss=keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1))
+    return model
+
+
+def operators():
+    i = keras.Input((5,), name="x")
+    normal = L.Normalization()
+    normal.adapt(np.random.default_rng(3).normal(2, 3, (50, 5)))
+    x = L.Rescaling([1.0, 0.5, 2.0, 1.0, 1.0], offset=0.1)(normal(i))
+    y = L.Dense(5)(x)
+    z = (x * 2.0 - y) / 3.0 + ops.maximum(x, y) * ops.minimum(y, 0.5) + (1.0 - ops.tanh(y)) + ops.abs(x) - (-y)
+    z = z + ops.square(y) + ops.sqrt(ops.exp(y)) + ops.relu(x) + ops.sigmoid(y)
+    model = keras.Model(i, L.Dense(1, activation="sigmoid")(z), name="operators")
+    model.compile(keras.optimizers.SGD(0.01), loss="binary_crossentropy", metrics=["accuracy"])
+    return model
+
+
+MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators)}
+
+
+def batch(model, seed):
+    r = np.random.default_rng(seed)
+    inputs, targets = [], []
+    for t in model.inputs:
+        size = (ROWS, *t.shape[1:])
+        inputs.append(r.integers(0, 7, size).astype("int32") if t.dtype == "int32" else r.normal(0, 1, size).astype("float32"))
+    losses = model._compile_loss._user_loss
+    losses = losses if isinstance(losses, list) else [losses]
+    for t, loss in zip(model.outputs, losses):
+        name = (loss if isinstance(loss, str) else loss.name)
+        if name.startswith("sparse"):
+            targets.append(r.integers(0, t.shape[-1], (ROWS, *t.shape[1:-1])).astype("int32"))
+        elif name.startswith(("categorical", "binary")):
+            targets.append((r.random((ROWS, *t.shape[1:])) > 0.5).astype("float32"))
+        else:
+            targets.append(r.normal(0, 1, (ROWS, *t.shape[1:])).astype("float32"))
+    return inputs, targets
+
+
+def make(name):
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(7)
+    model = MODELS[name]()
+    for step in range(STEPS):
+        model.train_on_batch(*batch(model, 100 + step))
+    model.save(HERE / "whole.keras")
+    with zipfile.ZipFile(HERE / "whole.keras") as whole, zipfile.ZipFile(HERE / f"{name}.keras", "w", zipfile.ZIP_DEFLATED) as small:
+        for member in whole.namelist():
+            small.writestr(zipfile.ZipInfo(member), whole.read(member), zipfile.ZIP_DEFLATED)
+    (HERE / "whole.keras").unlink()
+    inputs, targets = batch(model, 1)
+    tensors = {f"input/{t.name}": x for t, x in zip(model.inputs, inputs)}
+    only = len(targets) == 1
+    tensors |= {f"target/{'target' if only else n + '_target'}": y for n, y in zip(model.output_names, targets)}
+    outputs = model(inputs, training=False)
+    tensors |= {f"output/{n}": np.asarray(y) for n, y in zip(model.output_names, [outputs] if only else outputs)}
+    model.reset_metrics()
+    result = model.train_on_batch(inputs, targets, return_dict=True)
+    tensors["loss"] = np.asarray(result["loss"], "float32")
+    variables = [*model.variables, *model.optimizer.variables]
+    tensors |= {f"after/{v.path}": np.asarray(v.value, "int32" if "int" in v.dtype else "float32") for v in variables
+                if not v.path.endswith(("seed_generator_state", "/count"))}
+    save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, HERE / f"{name}.safetensors")
+    print(name, float(result["loss"]), (HERE / f"{name}.keras").stat().st_size)
+
+
+if __name__ == "__main__":
+    HERE.mkdir(exist_ok=True)
+    for name in sys.argv[1:] or MODELS:
+        make(name)
