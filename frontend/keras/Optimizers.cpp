@@ -17,28 +17,96 @@ struct Entry {
   const char *flags[2];
 };
 constexpr Entry optimizers[] = {
-    {"SGD", "mt.sgd", {"learning_rate", "momentum"}, {"nesterov"}},
-    {"Adam", "mt.adam", {"learning_rate", "beta_1", "beta_2", "epsilon"}, {}},
-    {"AdamW", "mt.adamw", {"learning_rate", "weight_decay", "beta_1", "beta_2", "epsilon"}, {}},
-    {"RMSprop", "mt.rmsprop", {"learning_rate", "rho", "momentum", "epsilon"}, {"centered"}},
-    {"Lion", "mt.lion", {"learning_rate", "beta_1", "beta_2"}, {}},
+    {"SGD", "mt.sgd", {"momentum"}, {"nesterov"}},
+    {"Adam", "mt.adam", {"beta_1", "beta_2", "epsilon"}, {"amsgrad"}},
+    {"AdamW", "mt.adamw", {"beta_1", "beta_2", "epsilon"}, {"amsgrad"}},
+    {"Adamax", "mt.adamax", {"beta_1", "beta_2", "epsilon"}, {}},
+    {"Nadam", "mt.nadam", {"beta_1", "beta_2", "epsilon"}, {}},
+    {"LAMB", "mt.lamb", {"beta_1", "beta_2", "epsilon"}, {}},
+    {"RMSprop", "mt.rmsprop", {"rho", "momentum", "epsilon"}, {"centered"}},
+    {"Adagrad", "mt.adagrad", {"initial_accumulator_value", "epsilon"}, {}},
+    {"Adadelta", "mt.adadelta", {"rho", "epsilon"}, {}},
+    {"Lion", "mt.lion", {"beta_1", "beta_2"}, {}},
 };
+// Of every optimizer.
+constexpr const char *shared[] = {"weight_decay", "clipnorm", "global_clipnorm", "clipvalue"};
+// Schedules of the learning rate.
+constexpr Entry schedules[] = {
+    {"ExponentialDecay", "mt.exponential_decay", {"initial_learning_rate", "decay_steps", "decay_rate"}, {"staircase"}},
+    {"InverseTimeDecay", "mt.inverse_time_decay", {"initial_learning_rate", "decay_steps", "decay_rate"}, {"staircase"}},
+    {"PolynomialDecay", "mt.polynomial_decay", {"initial_learning_rate", "decay_steps", "end_learning_rate", "power"}, {"cycle"}},
+    {"CosineDecay", "mt.cosine_decay", {"initial_learning_rate", "decay_steps", "alpha", "warmup_target", "warmup_steps"}, {}},
+};
+
+void addOptions(OpBuilder &builder, OperationState &state, Config &config, ArrayRef<const char *> numbers, ArrayRef<const char *> flags) {
+  for (const char *key : numbers)
+    if (key && config.find(key))
+      state.addAttribute(key, builder.getF32FloatAttr(static_cast<float>(config.real(key))));
+  for (const char *key : flags)
+    if (key && config.boolean(key, false))
+      state.addAttribute(key, builder.getUnitAttr());
+}
+
+void addPieces(OpBuilder &builder, OperationState &state, Config &config) {
+  SmallVector<float> values;
+  const Json *given = config.find("values");
+  for (const Json &value : given && given->is_array() ? *given : Json::array())
+    values.push_back(value.is_number() ? value.get<float>() : 0);
+  SmallVector<int64_t> boundaries = config.integers("boundaries");
+  if (values.size() != boundaries.size() + 1)
+    config.error("expected one value more than boundaries, found " + std::to_string(values.size()));
+  state.addAttribute("boundaries", builder.getDenseI64ArrayAttr(boundaries));
+  state.addAttribute("values", builder.getDenseF32ArrayAttr(values));
+}
+
+// The learning rate of a step as a value; null after an error.
+Value buildSchedule(OpBuilder &builder, Location location, const Json &object) {
+  std::string name = textMember(object, "class_name");
+  const Json *given = member(object, "config");
+  Config config(given ? *given : object, [&](const std::string &message) { emitError(location) << name << ": " << message; });
+  config.ignore({"name"});
+  std::string op = name == "PiecewiseConstantDecay" ? "mt.piecewise_constant_decay" : "";
+  for (const Entry &entry : schedules)
+    if (name == entry.className)
+      op = entry.op;
+  if (op.empty()) {
+    emitError(location) << "expected learning_rate to be a number or a schedule that is supported, found " << describe(object);
+    return {};
+  }
+  Value step = mt::IterationOp::create(builder, location, RankedTensorType::get({}, builder.getI32Type()));
+  OperationState state(location, op, ValueRange(step), TypeRange(RankedTensorType::get({}, builder.getF32Type())));
+  for (const Entry &entry : schedules)
+    if (name == entry.className)
+      addOptions(builder, state, config, entry.numbers, entry.flags);
+  if (name == "PiecewiseConstantDecay")
+    addPieces(builder, state, config);
+  config.finish();
+  return config.failed() ? Value() : builder.create(state)->getResult(0);
+}
 
 LogicalResult build(OpBuilder &builder, Location location, const Entry &entry, Config &config) {
   OperationState state(location, entry.op);
-  for (const char *key : entry.numbers)
-    if (key && config.find(key))
-      state.addAttribute(key, builder.getF32FloatAttr(static_cast<float>(config.real(key))));
-  bool still = !config.find("momentum") || config.real("momentum") == 0;
-  for (const char *key : entry.flags)
-    // Without momentum there is nothing to look ahead with.
-    if (key && config.boolean(key, false) && !(llvm::StringRef(key) == "nesterov" && still))
-      state.addAttribute(key, builder.getUnitAttr());
-  config.expect("amsgrad", false);
-  config.expectAbsent({"clipnorm", "global_clipnorm", "clipvalue", "loss_scale_factor", "gradient_accumulation_steps"});
-  if (llvm::none_of(entry.numbers, [](const char *key) { return key && llvm::StringRef(key) == "weight_decay"; }))
-    config.expectAbsent({"weight_decay"});
-  config.expect("use_ema", false);
+  if (const Json *rate = config.find("learning_rate"); rate && rate->is_object()) {
+    Value schedule = buildSchedule(builder, location, *rate);
+    if (!schedule)
+      return failure();
+    state.addOperands(schedule);
+  } else {
+    addOptions(builder, state, config, {"learning_rate"}, {});
+  }
+  addOptions(builder, state, config, entry.numbers, entry.flags);
+  addOptions(builder, state, config, shared, {});
+  // Without momentum there is nothing to look ahead with.
+  if (state.attributes.get("nesterov") && (!config.find("momentum") || config.real("momentum") == 0))
+    state.attributes.erase("nesterov");
+  if (!state.attributes.get("amsgrad"))
+    config.expect("amsgrad", false);
+  config.expectAbsent({"loss_scale_factor", "gradient_accumulation_steps"});
+  if (config.boolean("use_ema", false)) {
+    state.addAttribute("ema_momentum", builder.getF32FloatAttr(static_cast<float>(config.real("ema_momentum", 0.99))));
+    if (config.find("ema_overwrite_frequency"))
+      state.addAttribute("ema_overwrite_frequency", builder.getI64IntegerAttr(config.integer("ema_overwrite_frequency")));
+  }
   config.finish();
   if (config.failed())
     return failure();
@@ -55,10 +123,6 @@ LogicalResult buildOptimizer(OpBuilder &builder, Location location, const Json &
   Config config(given ? *given : empty, [&](const std::string &message) { emitError(location) << message; });
   // The name is the class's in ours; the momentum of averages is used by none that does not ask for them.
   config.ignore({"name", "ema_momentum", "ema_overwrite_frequency", "jit_compile", "is_legacy_optimizer"});
-  if (const Json *rate = config.find("learning_rate"); rate && rate->is_object()) {
-    config.error("expected learning_rate to be a number, found the schedule " + textMember(*rate, "class_name"));
-    return failure();
-  }
   std::string names;
   for (const Entry &entry : optimizers) {
     if (llvm::StringRef(name).equals_insensitive(entry.className))
