@@ -12,7 +12,8 @@ namespace mtc::test {
 
 class Generator {
 public:
-  Generator(mlir::MLIRContext &context, uint32_t seed) : random(seed), builder(&context), at(builder.getUnknownLoc()) {}
+  Generator(mlir::MLIRContext &context, uint32_t seed)
+      : seed(seed), random(seed), builder(&context), at(builder.getUnknownLoc()), turn(seed) {}
   RandomModel make();
 
 private:
@@ -77,11 +78,27 @@ private:
   Expr parameterStep(const Expr &x);
   Expr batchStep(const Expr &x);
 
+  // ---- steps over images, and lookup (Spatial.cpp)
+  Expr image(const Expr &x, int64_t channels);
+  // x, changed by all elements of y.
+  Expr flattened(const Expr &y, const Expr &x);
+  Expr convolutionStep(const Expr &x);
+  Expr poolStep(const Expr &x);
+  Expr movementStep(const Expr &x);
+  Expr lookupStep(const Expr &x);
+
+  // ---- steps and ends of what is in the registry (Layers.cpp)
+  Expr functionStep(const Expr &x);
+  Expr noiseStep(const Expr &x);
+  Expr normalizationStep(const Expr &x);
+  std::pair<Value, Value> anyCriteria(const Expr &p, Value target);
+  Value anySchedule();
+  void buildOptimizer();
+
   // ---- the end of a model
   Expr joined();
   void buildOutputs(const Expr &x);
   void buildLoss(const Expr &x, const std::string &name);
-  void buildOptimizer();
   template <typename Op> Value criterion(const Expr &p, Value target) {
     return Op::create(builder, at, p.value(), target);
   }
@@ -92,10 +109,12 @@ private:
   Value target(llvm::StringRef name, mlir::RankedTensorType type, llvm::function_ref<double()> element);
   Value sampleWeight(const std::string &name);
 
+  const uint32_t seed;
   std::mt19937 random;
   mlir::OpBuilder builder;
   mlir::Location at;
   int64_t variables = 0, streams = 0;
+  uint32_t turn; // of the functions
   llvm::SmallVector<Expr> values; // the graph's, each [?, C]
   mtc::Step data;
 };

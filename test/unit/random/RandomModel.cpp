@@ -107,11 +107,12 @@ void Generator::buildLoss(const Expr &x, const std::string &name) {
   Expr p = logits ? logit : unary<SoftmaxOp>(logit), q = logits ? logit : sigmoid(logit);
   std::string targetName = name + "_target";
   Value values, hits;
-  switch (below(5)) {
+  switch (seed % 2 ? 3 : below(4)) {
   case 0: {
     Value t = target(targetName, labels, [&] { return below(c); });
     values = crossEntropy<SparseCategoricalCrossentropyOp>(p, t, logits);
-    hits = criterion<SparseCategoricalAccuracyOp>(p, t);
+    hits = chance(50) ? criterion<SparseCategoricalAccuracyOp>(p, t)
+                      : SparseTopKCategoricalAccuracyOp::create(builder, at, p.value(), t, 1 + below(4)).getResult();
     break;
   }
   case 1: {
@@ -127,45 +128,14 @@ void Generator::buildLoss(const Expr &x, const std::string &name) {
     break;
   }
   default:
-    Value t = target(targetName, p.type(), [&] { return between(-1, 1); });
-    values = chance(50) ? criterion<MeanSquaredErrorOp>(logit, t) : criterion<MeanAbsoluteErrorOp>(logit, t);
-    hits = criterion<MeanAbsoluteErrorOp>(logit, t);
+    Value t = target(targetName, p.type(), [&] { return between(0.1, 0.9); });
+    std::tie(values, hits) = anyCriteria(unary<SoftmaxOp>(logit), t);
   }
   Value weights = chance(40) ? sampleWeight(name + "_weight") : Value();
   Divisor divisor = weights ? oneOf({Divisor::samples, Divisor::elements, Divisor::weights})
                             : oneOf({Divisor::samples, Divisor::elements});
   LossOp::create(builder, at, name, values, weights, divisor, llvm::APFloat(float(oneOf({1.0, 0.5, 2.0}))));
   MetricOp::create(builder, at, name + "_metric", hits, weights);
-}
-
-void Generator::buildOptimizer() {
-  auto f = [&](double x) { return builder.getF32FloatAttr(x); };
-  static constexpr const char *names[] = {"mt.sgd", "mt.adam", "mt.adamw", "mt.rmsprop", "mt.lion"};
-  OperationState state(at, names[below(std::size(names))]);
-  StringRef name = state.name.getStringRef();
-  // Large epsilons: where a gradient is noise, g / sqrt(v) must not make it a step.
-  state.addAttribute("learning_rate", f(name == "mt.lion" ? 1e-5 : between(0.01, 0.1)));
-  if (name == "mt.sgd" || name == "mt.rmsprop") {
-    bool momentum = chance(60);
-    if (momentum)
-      state.addAttribute("momentum", f(between(0.1, 0.9)));
-    if (momentum && name == "mt.sgd" && chance(50))
-      state.addAttribute("nesterov", builder.getUnitAttr());
-  }
-  if (name == "mt.rmsprop") {
-    state.addAttribute("rho", f(between(0.5, 0.95)));
-    if (chance(50))
-      state.addAttribute("centered", builder.getUnitAttr());
-  }
-  if (name == "mt.adam" || name == "mt.adamw" || name == "mt.lion") {
-    state.addAttribute("beta_1", f(between(0.5, 0.95)));
-    state.addAttribute("beta_2", f(between(0.9, 0.999)));
-  }
-  if (name == "mt.adamw")
-    state.addAttribute("weight_decay", f(between(0.001, 0.1)));
-  if (name != "mt.sgd" && name != "mt.lion")
-    state.addAttribute("epsilon", f(0.01));
-  builder.create(state);
 }
 
 RandomModel Generator::make() {
@@ -184,12 +154,15 @@ RandomModel Generator::make() {
   values.push_back(layerStep(e(input("x", oneOf<int64_t>({3, 5, 9, 15})))));
   if (chance(30))
     values.push_back(layerStep(e(input("x2", oddWidth()))));
+  values.push_back(functionStep(values.back()));
   while (body.getOperations().size() < 24 || chance(60))
     values.push_back(step());
   Expr x = joined();
   buildOutputs(x);
   // A variable that learns, whatever the others are.
   x = x + make<VariableOp>(f32({width(x)}), "bias", InitKind::zeros, FloatAttr(), false);
+  if (chance(30))
+    PenaltyOp::create(builder, at, x.value(), llvm::APFloat(float(between(0.01, 0.1))), llvm::APFloat(float(between(0.01, 0.1))));
   bool two = chance(25);
   buildLoss(x, two ? "first" : "loss");
   if (two)
