@@ -60,7 +60,7 @@ private:
   mt::ModelOp model;
   OpBuilder builder;
   Optimizer optimizer;
-  IRMapping values; // of the model to those of the program under construction
+  IRMapping values;                                // of the model to those of the program under construction
   llvm::SmallSetVector<mt::VariableOp, 8> changed; // by the forward pass of train_step
 };
 

@@ -102,8 +102,8 @@ static LogicalResult interpretNoise(Operation *op, StringRef stream, const EvalC
   Tensor result = operands[0];
   if (operands.size() > 1)
     for (int64_t i = 0; i < result.size(); ++i)
-      result.data[i] = function(result.data[i], normalAt(context, op->getResult(0).getType(), stream,
-                                                         operands.drop_front(), i));
+      result.data[i] =
+          function(result.data[i], normalAt(context, op->getResult(0).getType(), stream, operands.drop_front(), i));
   results.push_back(std::move(result));
   return success();
 }

@@ -34,8 +34,8 @@ LogicalResult BatchNormalizationOp::verify() {
 
 // Values of one channel in the global batch.
 static Expr channelSize(const Expr &x) {
-  Expr n = x.make(BatchSizeOp::create(x.getBuilder(), x.getLocation(),
-                                      RankedTensorType::get({}, x.getBuilder().getF32Type())));
+  Expr n = x.make(
+      BatchSizeOp::create(x.getBuilder(), x.getLocation(), RankedTensorType::get({}, x.getBuilder().getF32Type())));
   int64_t inner = elementsPerRow(x.type()) / x.type().getShape().back();
   return inner == 1 ? n : n * static_cast<double>(inner);
 }
@@ -54,7 +54,8 @@ namespace {
 // What a batch is normalised with. Two passes: nothing cancels.
 struct Statistics {
   Expr mean, centred, variance;
-  explicit Statistics(const Expr &x) : mean(channelMean(x)), centred(x - mean), variance(channelMean(square(centred))) {}
+  explicit Statistics(const Expr &x)
+      : mean(channelMean(x)), centred(x - mean), variance(channelMean(square(centred))) {}
 };
 } // namespace
 
@@ -80,8 +81,8 @@ Value BatchNormalizationOp::decompose(OpBuilder &builder) {
   return (isSplat(getBeta(), 0) ? y : y + e(getBeta())).value();
 }
 
-// With x' = (x - mean) / deviation: dbeta = sum dy, dgamma = sum dy x', dx = gamma / deviation (dy - (dbeta + x' dgamma) / size):
-// what leaves through mean and variance is in it, so that these need no gradient of their own.
+// With x' = (x - mean) / deviation: dbeta = sum dy, dgamma = sum dy x', dx = gamma / deviation (dy - (dbeta + x'
+// dgamma) / size): what leaves through mean and variance is in it, so that these need no gradient of their own.
 void BatchNormalizationOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
                                          SmallVectorImpl<Value> &operandGradients) {
   if (!getTraining() || !resultGradients[0])
@@ -124,9 +125,9 @@ LogicalResult BatchNormalizationOp::interpret(const EvalContext &, ArrayRef<Tens
         variance += (x.data[i * channels + c] - mean) * (x.data[i * channels + c] - mean) / size;
     }
     for (int64_t i = 0; i < size; ++i)
-      result.data[i * channels + c] = (x.data[i * channels + c] - mean) / std::sqrt(variance + number(getEpsilon())) *
-                                          operands[1].data[c] +
-                                      operands[2].data[c];
+      result.data[i * channels + c] =
+          (x.data[i * channels + c] - mean) / std::sqrt(variance + number(getEpsilon())) * operands[1].data[c] +
+          operands[2].data[c];
   }
   results.push_back(std::move(result));
   return success();
@@ -201,7 +202,8 @@ LogicalResult StandardizeOp::interpret(const EvalContext &, ArrayRef<Tensor> ope
   };
   forEach([&](double &x, int64_t at) { mean.data[at] += x / size; });
   forEach([&](double &x, int64_t at) { variance.data[at] += (x - mean.data[at]) * (x - mean.data[at]) / size; });
-  forEach([&](double &x, int64_t at) { x = (x - mean.data[at]) / std::sqrt(variance.data[at] + number(getEpsilon())); });
+  forEach(
+      [&](double &x, int64_t at) { x = (x - mean.data[at]) / std::sqrt(variance.data[at] + number(getEpsilon())); });
   results.push_back(std::move(result));
   return success();
 }

@@ -115,8 +115,7 @@ MT_ADAM(AdamWOp, "adam_w")
 #undef MT_ADAM
 
 LogicalResult RmspropOp::verify() {
-  return success(succeeded(verifyOptions(*this)) &&
-                 succeeded(verifyFraction(*this, "rho", getRho())) &&
+  return success(succeeded(verifyOptions(*this)) && succeeded(verifyFraction(*this, "rho", getRho())) &&
                  succeeded(verifyFraction(*this, "momentum", getMomentum())) &&
                  succeeded(verifyNotNegative(*this, "epsilon", getEpsilon())));
 }
@@ -129,7 +128,9 @@ SmallVector<StringRef> RmspropOp::getSlotNames() {
     names.push_back("average_gradient");
   return names;
 }
-SmallVector<Value> RmspropOp::buildScalars(OpBuilder &, Value learningRate, Value, ValueRange) { return {learningRate}; }
+SmallVector<Value> RmspropOp::buildScalars(OpBuilder &, Value learningRate, Value, ValueRange) {
+  return {learningRate};
+}
 SmallVector<Value> RmspropOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
                                           ValueRange slots) {
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
@@ -155,8 +156,7 @@ SmallVector<Value> RmspropOp::buildUpdate(OpBuilder &builder, ValueRange scalars
 }
 
 LogicalResult LionOp::verify() {
-  return success(succeeded(verifyOptions(*this)) &&
-                 succeeded(verifyFraction(*this, "beta_1", getBeta_1())) &&
+  return success(succeeded(verifyOptions(*this)) && succeeded(verifyFraction(*this, "beta_1", getBeta_1())) &&
                  succeeded(verifyFraction(*this, "beta_2", getBeta_2())));
 }
 StringRef LionOp::getOptimizerName() { return "lion"; }
@@ -201,9 +201,12 @@ SmallVector<Value> NadamOp::buildScalars(OpBuilder &builder, Value learningRate,
   auto u = [&](const Expr &at) { return (1.0 - pow(0.96, at) * 0.5) * beta1; };
   Expr now = u(t), next = u(toFloat(i + 2));
   Expr product = Expr(builder, getLoc(), state[0]) * beta1 * (1.0 - pow(0.96, t) * 0.5);
-  return {product.value(),         learningRate,
-          now.value(),             next.value(),
-          (1.0 - product).value(), (1.0 - product * next).value(),
+  return {product.value(),
+          learningRate,
+          now.value(),
+          next.value(),
+          (1.0 - product).value(),
+          (1.0 - product * next).value(),
           (1.0 - pow(number(getBeta_2()), t)).value()};
 }
 // Here Keras subtracts in float32: 1 - 0.9f.
@@ -248,7 +251,9 @@ LogicalResult AdagradOp::verify() {
 StringRef AdagradOp::getOptimizerName() { return "adagrad"; }
 SmallVector<StringRef> AdagradOp::getSlotNames() { return {"accumulator"}; }
 double AdagradOp::getSlotStart() { return number(getInitialAccumulatorValue()); }
-SmallVector<Value> AdagradOp::buildScalars(OpBuilder &, Value learningRate, Value, ValueRange) { return {learningRate}; }
+SmallVector<Value> AdagradOp::buildScalars(OpBuilder &, Value learningRate, Value, ValueRange) {
+  return {learningRate};
+}
 SmallVector<Value> AdagradOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,
                                           ValueRange slots) {
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };

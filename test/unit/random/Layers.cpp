@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is found in the registry rather than listed: activations, losses, optimizers. One after the other over the seeds,
-// so that none is missed.
+// What is found in the registry rather than listed: activations, losses, optimizers. One after the other over the
+// seeds, so that none is missed.
 #include "test/unit/random/Generator.h"
 
 using namespace mlir;
@@ -102,12 +102,14 @@ Value Generator::anySchedule() {
   case 1:
     return InverseTimeDecayOp::create(builder, at, f32({}), step, initial, steps, rate, whole);
   case 2:
-    return PiecewiseConstantDecayOp::create(builder, at, f32({}), step, ArrayRef<int64_t>{0, 2}, ArrayRef<float>{0.03f, 0.02f, 0.01f});
+    return PiecewiseConstantDecayOp::create(builder, at, f32({}), step, ArrayRef<int64_t>{0, 2},
+                                            ArrayRef<float>{0.03f, 0.02f, 0.01f});
   case 3:
-    return PolynomialDecayOp::create(builder, at, f32({}), step, initial, steps, llvm::APFloat(0.001f), llvm::APFloat(1.5f), whole);
+    return PolynomialDecayOp::create(builder, at, f32({}), step, initial, steps, llvm::APFloat(0.001f),
+                                     llvm::APFloat(1.5f), whole);
   default:
-    return CosineDecayOp::create(builder, at, f32({}), step, initial, steps, llvm::APFloat(0.1f), builder.getF32FloatAttr(0.06f),
-                                 llvm::APFloat(2.0f));
+    return CosineDecayOp::create(builder, at, f32({}), step, initial, steps, llvm::APFloat(0.1f),
+                                 builder.getF32FloatAttr(0.06f), llvm::APFloat(2.0f));
   }
 }
 
