@@ -139,7 +139,7 @@ LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Resul
   }
   LayerBuilder built(builder, layer, std::move(args), std::move(kwargs), hasWeights);
   Value value = findLayer(layer)(built);
-  if (!built.finish() || !value)
+  if (!built.finish(value) || !value)
     return failure();
   int64_t elements = 1;
   for (int64_t size : LayerBuilder::shapeOf(value))

@@ -18,8 +18,8 @@ LayerBuilder::LayerBuilder(OpBuilder &builder, Layer &layer, std::vector<Operand
       args(std::move(args)), kwargs(std::move(kwargs)) {
   // Where a layer stands in its model, and what was known when it was built: all of it is known here already.
   config.ignore({"name", "trainable", "build_input_shape", "batch_input_shape", "batch_shape", "input_shape", "is_quantized"});
-  config.expectAbsent({"kernel_constraint", "bias_constraint", "quantization_config", "activity_regularizer", "lora_rank",
-                       "gptq_config", "kernel_regularizer", "bias_regularizer"});
+  config.expectAbsent({"kernel_constraint", "bias_constraint", "quantization_config", "lora_rank",
+                       "gptq_config"});
   if (const Json *dtype = config.find("dtype")) {
     const Json *policy = member(*dtype, "config");
     std::string name = dtype->is_string() ? dtype->get<std::string>() : policy ? textMember(*policy, "name") : describe(*dtype);
@@ -33,11 +33,16 @@ Value LayerBuilder::fail(const std::string &message) {
   return {};
 }
 
-bool LayerBuilder::finish() {
+bool LayerBuilder::finish(Value result) {
+  if (result)
+    penalize(result, "activity_regularizer");
   config.finish();
   // Keras writes the defaults of a call; anything else there would change the result.
   for (const auto &[name, operand] : kwargs)
-    if (operand.tensor || !operand.list.empty() || !operand.constant || !operand.constant->is_null())
+    // A model's own training flag takes the place of what a call was traced with.
+    if (name == "training" && operand.constant && operand.constant->is_boolean())
+      continue;
+    else if (operand.tensor || !operand.list.empty() || !operand.constant || !operand.constant->is_null())
       fail("expected a call without " + name + ", found " + (operand.tensor ? "a tensor" : describe(*operand.constant)) +
            ", which is not supported");
   return !config.failed();
@@ -129,7 +134,18 @@ std::pair<mt::InitKind, std::optional<float>> LayerBuilder::readInitializer(llvm
 
 Value LayerBuilder::variable(llvm::StringRef name, ArrayRef<int64_t> shape, llvm::StringRef initializer, bool trainable) {
   auto [kind, value] = readInitializer(initializer);
-  return addVariable(name, shape, kind, value, trainable);
+  bool first = nextVariable >= layer.variables.size();
+  Value result = addVariable(name, shape, kind, value, trainable);
+  llvm::StringRef stem = initializer;
+  if (stem.consume_back("_initializer")) {
+    std::string key = (stem + "_regularizer").str();
+    // One penalty a variable, however often its layer is called; none where it does not train.
+    if (first && result && !layer.frozen)
+      penalize(result, key);
+    else
+      config.ignore({key});
+  }
+  return result;
 }
 
 void LayerBuilder::skipVariable() {
@@ -159,6 +175,20 @@ Value LayerBuilder::addVariable(llvm::StringRef name, ArrayRef<int64_t> shape, m
   auto op = mt::VariableOp::create(builder, location, type, full, kind, value ? builder.getF32FloatAttr(*value) : FloatAttr(), frozen);
   layer.variables.push_back({full, layer.weights + "/vars/" + std::to_string(index), op.getResult(), trainable});
   return op.getResult();
+}
+
+void LayerBuilder::penalize(Value value, llvm::StringRef key) {
+  const Json *given = config.find(key);
+  if (!given)
+    return;
+  std::string name = textMember(*given, "class_name");
+  const Json *options = member(*given, "config");
+  if (!options || (name != "L1" && name != "L2" && name != "L1L2"))
+    return config.error("expected " + key.str() + " to be L1, L2 or L1L2, found " + describe(*given));
+  Config amounts(*options, [&](const std::string &message) { config.error(key.str() + ": " + message); });
+  NamedAttribute attributes[] = {number("l1", amounts.real("l1", 0)), number("l2", amounts.real("l2", 0))};
+  amounts.finish();
+  mt::PenaltyOp::create(builder, location, TypeRange(), ValueRange(value), attributes);
 }
 
 Value LayerBuilder::activate(Value value) {

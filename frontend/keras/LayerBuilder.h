@@ -37,8 +37,8 @@ public:
 
   // Reports an error at the layer; null.
   Value fail(const std::string &message);
-  // All options and keyword arguments were read, and none was wrong.
-  bool finish();
+  // The call's result is `result`: all options and keyword arguments were read, and none was wrong.
+  bool finish(Value result);
 
   // The one tensor that the layer is called with; null and an error if there is another number, or its rank is not `rank`.
   Value input(int64_t rank = -1);
@@ -108,6 +108,8 @@ public:
   std::string stream();
 
 private:
+  // Adds a regulariser of the config to what is minimised.
+  void penalize(Value value, llvm::StringRef key);
   Value addVariable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, mlir::mt::InitKind kind, std::optional<float> value,
                     bool trainable);
   std::pair<mlir::mt::InitKind, std::optional<float>> readInitializer(llvm::StringRef key);

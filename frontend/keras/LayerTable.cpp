@@ -23,7 +23,8 @@ BuildLayer findLayer(const Layer &layer) {
   if (!isKerasLayer(layer.module))
     return nullptr;
   for (llvm::ArrayRef<LayerEntry> family :
-       {activationLayers(), denseLayers(), mergingLayers(), scalingLayers(), shapeLayers()})
+       {activationLayers(), convolutionLayers(), denseLayers(), imageLayers(), mergingLayers(), noiseLayers(),
+        normalizationLayers(), poolingLayers(), scalingLayers(), shapeLayers()})
     if (BuildLayer build = findEntry(family, layer.className))
       return build;
   return nullptr;

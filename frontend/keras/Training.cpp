@@ -40,9 +40,16 @@ struct Criterion { // one loss or metric at work
   Value predictions, targets;
   Config &config;
   bool fromLogits = false;
+  double number = 1;
 };
 
 template <typename Op> Value makeLogits(Criterion &c) { return Op::create(c.builder, c.location, c.predictions, c.targets, c.fromLogits); }
+template <typename Op> Value makeWith(Criterion &c) {
+  return Op::create(c.builder, c.location, c.predictions, c.targets, llvm::APFloat(static_cast<float>(c.number)));
+}
+template <typename Op> Value makeTopK(Criterion &c) {
+  return Op::create(c.builder, c.location, c.predictions, c.targets, c.config.integer("k", 5));
+}
 template <typename Op> Value make(Criterion &c) { return Op::create(c.builder, c.location, c.predictions, c.targets); }
 
 struct CriterionEntry {
@@ -51,6 +58,7 @@ struct CriterionEntry {
   bool sparse;          // targets are labels
   bool logits;          // has from_logits
   Value (*build)(Criterion &);
+  const char *number = nullptr; // an option, 1 without it
 };
 
 constexpr CriterionEntry losses[] = {
@@ -59,11 +67,23 @@ constexpr CriterionEntry losses[] = {
     {{"binarycrossentropy", "bce"}, "binary_crossentropy", false, true, makeLogits<mt::BinaryCrossentropyOp>},
     {{"meansquarederror", "mse"}, "mean_squared_error", false, false, make<mt::MeanSquaredErrorOp>},
     {{"meanabsoluteerror", "mae"}, "mean_absolute_error", false, false, make<mt::MeanAbsoluteErrorOp>},
+    {{"huber"}, "huber", false, false, makeWith<mt::HuberOp>, "delta"},
+    {{"hinge"}, "hinge", false, false, make<mt::HingeOp>},
+    {{"squaredhinge"}, "squared_hinge", false, false, make<mt::SquaredHingeOp>},
+    {{"categoricalhinge"}, "categorical_hinge", false, false, make<mt::CategoricalHingeOp>},
+    {{"kldivergence", "kullbackleiblerdivergence"}, "kl_divergence", false, false, make<mt::KlDivergenceOp>},
+    {{"poisson"}, "poisson", false, false, make<mt::PoissonOp>},
+    {{"logcosh"}, "log_cosh", false, false, make<mt::LogCoshOp>},
+    {{"cosinesimilarity"}, "cosine_similarity", false, false, make<mt::CosineSimilarityOp>},
+    {{"meanabsolutepercentageerror", "mape"}, "mean_absolute_percentage_error", false, false, make<mt::MeanAbsolutePercentageErrorOp>},
+    {{"meansquaredlogarithmicerror", "msle"}, "mean_squared_logarithmic_error", false, false, make<mt::MeanSquaredLogarithmicErrorOp>},
 };
 constexpr CriterionEntry accuracies[] = {
     {{"sparsecategoricalaccuracy"}, "sparse_categorical_accuracy", true, false, make<mt::SparseCategoricalAccuracyOp>},
     {{"categoricalaccuracy"}, "categorical_accuracy", false, false, make<mt::CategoricalAccuracyOp>},
     {{"binaryaccuracy"}, "binary_accuracy", false, false, make<mt::BinaryAccuracyOp>},
+    {{"sparsetopkcategoricalaccuracy"}, "sparse_top_k_categorical_accuracy", true, false, makeTopK<mt::SparseTopKCategoricalAccuracyOp>},
+    {{"topkcategoricalaccuracy"}, "top_k_categorical_accuracy", false, false, makeTopK<mt::TopKCategoricalAccuracyOp>},
 };
 
 const CriterionEntry *find(llvm::ArrayRef<CriterionEntry> entries, StringRef name) {
@@ -225,6 +245,8 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
   goal.lossKind = entry->metric;
   Criterion criterion = {builder, place, output.value, goal.target, config};
   criterion.fromLogits = entry->logits && config.boolean("from_logits", false);
+  if (entry->number)
+    criterion.number = config.real(entry->number, 1);
   if (double smoothing = config.real("label_smoothing", 0); smoothing != 0)
     criterion.targets = smooth(criterion, goal.target, smoothing, goal.lossKind == "binary_crossentropy");
   config.finish();
@@ -282,13 +304,19 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric) {
   config.expect("label_smoothing", 0);
   Criterion criterion = {builder, place, goal.output->value, goal.target, config};
   criterion.fromLogits = entry->logits && config.boolean("from_logits", false);
+  if (entry->number)
+    criterion.number = config.real(entry->number, 1);
+  Value values = entry->build(criterion);
+  // As a loss it is the negative.
+  if (llvm::StringRef(entry->metric) == "cosine_similarity")
+    values = (-mt::Expr(builder, place, values)).value();
   config.finish();
   if (config.failed())
     return failure();
   title = goal.prefix + title;
   if (unsigned count = names[title]++)
     title += "_" + std::to_string(count);
-  mt::MetricOp::create(builder, place, title, entry->build(criterion), Value());
+  mt::MetricOp::create(builder, place, title, values, Value());
   return success();
 }
 

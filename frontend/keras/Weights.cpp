@@ -51,44 +51,20 @@ public:
     return result;
   }
 
-  // iteration, learning_rate, then the slots: variable by variable, or for RMSprop slot by slot.
   LogicalResult matchOptimizer() {
     auto optimizer = *model.getBody().getOps<mt::OptimizerOpInterface>().begin();
-    std::string prefix = optimizer.getOptimizerName().str() + "/";
-    SmallVector<llvm::StringRef> slots = optimizer.getSlotNames();
-    Builder builder(model.getContext());
+    std::vector<Wanted> wanted = listOptimizer(optimizer);
     size_t count = 0;
     while (archive.weights.count(path(count)))
       ++count;
-    size_t wanted = 2 + slots.size() * trainable.size();
     // An optimizer that has not made a step has no slots yet.
-    if (count != 0 && count != 2 && count != wanted)
-      return emitError(optimizer.getLoc()) << "expected " << wanted << " variables of the optimizer, found " << count
+    size_t scalars = optimizer->getNumOperands() ? 1 : 2;
+    if (count != 0 && count != scalars && count != wanted.size())
+      return emitError(optimizer.getLoc()) << "expected " << wanted.size() << " variables of the optimizer, found " << count
                                            << ": --optimizer starts with a new one";
-    if (count == 0)
-      return success();
-    size_t index = 2;
-    if (failed(take(optimizer.getLoc(), path(0), prefix + "iteration", RankedTensorType::get({}, builder.getI32Type()))) ||
-        failed(take(optimizer.getLoc(), path(1), prefix + "learning_rate", RankedTensorType::get({}, builder.getF32Type()))))
-      return failure();
-    auto slot = [&](mt::VariableOp variable, llvm::StringRef name) {
-      std::string flat = variable.getName().str();
-      std::replace(flat.begin(), flat.end(), '/', '_');
-      return take(optimizer.getLoc(), path(index++), prefix + flat + "_" + name.str(), cast<RankedTensorType>(variable.getType()));
-    };
-    if (count == 2)
-      return success();
-    if (isa<mt::RmspropOp>(optimizer)) {
-      for (llvm::StringRef name : slots)
-        for (mt::VariableOp variable : trainable)
-          if (failed(slot(variable, name)))
-            return failure();
-      return success();
-    }
-    for (mt::VariableOp variable : trainable)
-      for (llvm::StringRef name : slots)
-        if (failed(slot(variable, name)))
-          return failure();
+    for (size_t i = 0; i < count; ++i)
+      if (failed(take(optimizer.getLoc(), path(i), wanted[i].name, wanted[i].type)))
+        return failure();
     return success();
   }
 
@@ -106,6 +82,44 @@ public:
   }
 
 private:
+  struct Wanted {
+    std::string name;
+    RankedTensorType type;
+  };
+
+  // In Keras' order: iteration, learning_rate (unless a schedule gives it), averages, then the slots variable by variable, of RMSprop and
+  // amsgrad's last one slot by slot; the optimizer's own scalars.
+  std::vector<Wanted> listOptimizer(mt::OptimizerOpInterface optimizer) {
+    Builder builder(model.getContext());
+    std::string prefix = optimizer.getOptimizerName().str() + "/";
+    auto scalar = RankedTensorType::get({}, builder.getF32Type());
+    std::vector<Wanted> wanted = {{prefix + "iteration", RankedTensorType::get({}, builder.getI32Type())}};
+    if (!optimizer->getNumOperands())
+      wanted.push_back({prefix + "learning_rate", scalar});
+    auto addSlots = [&](ArrayRef<llvm::StringRef> names) {
+      for (mt::VariableOp variable : trainable)
+        for (llvm::StringRef name : names) {
+          std::string flat = variable.getName().str();
+          std::replace(flat.begin(), flat.end(), '/', '_');
+          wanted.push_back({prefix + flat + "_" + name.str(), cast<RankedTensorType>(variable.getType())});
+        }
+    };
+    if (std::optional<Attribute> average = optimizer->getInherentAttr("ema_momentum"); average && *average)
+      addSlots({"average"});
+    SmallVector<llvm::StringRef> names = optimizer.getSlotNames();
+    bool apart = isa<mt::RmspropOp>(optimizer);
+    if (apart)
+      for (llvm::StringRef name : names)
+        addSlots({name});
+    else
+      addSlots(ArrayRef(names).take_front(2));
+    if (!apart && names.size() > 2)
+      addSlots(ArrayRef(names).drop_front(2));
+    for (auto [name, start] : optimizer.getState())
+      wanted.push_back({prefix + name.str(), scalar});
+    return wanted;
+  }
+
   static std::string path(size_t index) { return "optimizer/vars/" + std::to_string(index); }
 
   LogicalResult take(Location location, const std::string &path, const std::string &name, RankedTensorType type) {

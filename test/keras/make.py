@@ -97,7 +97,68 @@ def operators():
     return model
 
 
-MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators)}
+def convolutions():
+    i = keras.Input((9, 8, 3), name="x")
+    a = L.Conv2D(4, 3, strides=2, padding="same", activation="relu")(i)
+    b = L.Conv2D(4, (2, 3), dilation_rate=(2, 1), groups=2, padding="same", use_bias=False)(a)
+    c = L.DepthwiseConv2D(3, depth_multiplier=2, padding="same", activation="tanh")(L.Add()([a, b]))
+    d = L.SeparableConv2D(5, 3)(c)
+    e = L.Conv2DTranspose(3, 3, strides=2, padding="same", kernel_regularizer=keras.regularizers.L2(0.01))(d)
+    f = L.Conv2DTranspose(3, 2, strides=3)(e)
+    model = keras.Model(i, L.Dense(4)(L.GlobalAveragePooling2D()(f)), name="convolutions")
+    model.compile(keras.optimizers.Adam(0.01, clipnorm=0.5), loss=CROSSENTROPY)
+    return model
+
+
+def sequences():
+    i = keras.Input((10,), dtype="int32", name="ids")
+    x = L.Embedding(7, 6)(i)
+    x = L.Conv1D(8, 3, padding="causal", activation="gelu")(x)
+    x = L.AveragePooling1D(2, padding="same")(L.SeparableConv1D(8, 3, padding="same")(x))
+    x = L.Concatenate()([L.MaxPooling1D(2)(x), L.Cropping1D((0, 3))(x)])
+    x = L.ZeroPadding1D((1, 2))(L.UpSampling1D(2)(x))
+    x = L.Concatenate()([L.GlobalMaxPooling1D()(x), L.GlobalAveragePooling1D()(x)])
+    model = keras.Model(i, L.Dense(3)(x), name="sequences")
+    model.compile(keras.optimizers.Nadam(0.01), loss=CROSSENTROPY)
+    return model
+
+
+def images():
+    i = keras.Input((7, 6, 2), name="x")
+    a = L.MaxPooling2D((2, 3), strides=(2, 1), padding="same")(i)
+    b = L.AveragePooling2D(3, strides=2, padding="same")(L.ZeroPadding2D(((1, 0), (2, 1)))(i))
+    c = L.UpSampling2D((2, 3))(L.Cropping2D(((1, 2), (1, 0)))(i))
+    parts = [L.Flatten()(t) for t in (a, b, c)] + [L.GlobalMaxPooling2D()(i)]
+    model = keras.Model(i, L.Dense(2)(L.Concatenate(axis=1)(parts)), name="images")
+    model.compile(keras.optimizers.Adagrad(0.01, weight_decay=0.01, clipvalue=0.1), loss="huber")
+    return model
+
+
+def normal():
+    i = keras.Input((4, 4, 6), name="x")
+    x = L.BatchNormalization()(L.Conv2D(6, 1)(i))
+    x = L.BatchNormalization(scale=False, momentum=0.9, epsilon=1e-4)(x)
+    frozen = L.BatchNormalization(center=False)
+    frozen.trainable = False
+    x = L.GroupNormalization(3)(L.LayerNormalization()(frozen(x)))
+    x = L.UnitNormalization()(L.Dropout(0.0)(x))
+    model = keras.Model(i, L.Dense(3)(L.Flatten()(x)), name="normal")
+    model.compile(keras.optimizers.Adamax(keras.optimizers.schedules.CosineDecay(0.01, 10)), loss=CROSSENTROPY)
+    return model
+
+
+def curves():
+    """Every activation by name; averages of the variables."""
+    i = x = keras.Input((5,), name="x")
+    for name in ("elu", "celu", "selu", "gelu", "silu", "softplus", "softsign", "log_sigmoid", "hard_sigmoid", "hard_silu", "hard_tanh", "mish", "squareplus"):
+        x = L.Dense(5, activation=name, kernel_regularizer="l1" if name == "elu" else None)(x)
+    x = L.ELU(0.5)(x)
+    model = keras.Model(i, L.Dense(3, activation="softmax", activity_regularizer=keras.regularizers.L1L2(0.01, 0.02))(x), name="curves")
+    model.compile(keras.optimizers.Adam(0.01, amsgrad=True, use_ema=True), loss="kl_divergence")
+    return model
+
+
+MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences, images, normal, curves)}
 
 
 def batch(model, seed):
@@ -140,7 +201,8 @@ def make(name):
     result = model.train_on_batch(inputs, targets, return_dict=True)
     tensors["loss"] = np.asarray(result["loss"], "float32")
     variables = [*model.variables, *model.optimizer.variables]
-    tensors |= {f"after/{v.path}": np.asarray(v.value, "int32" if "int" in v.dtype else "float32") for v in variables
+    # Nadam leaves its product without a name.
+    tensors |= {f"after/{'nadam/u_product' if v.path == 'variable' else v.path}": np.asarray(v.value, "int32" if "int" in v.dtype else "float32") for v in variables
                 if not v.path.endswith(("seed_generator_state", "/count"))}
     save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, HERE / f"{name}.safetensors")
     print(name, float(result["loss"]), (HERE / f"{name}.keras").stat().st_size)

@@ -12,9 +12,17 @@ namespace {
 template <typename Op> Value unary(LayerBuilder &layer, Value x) { return Op::create(layer.builder, layer.location, x.getType(), x); }
 
 Value linear(LayerBuilder &, Value x) { return x; }
-Value relu6(LayerBuilder &layer, Value x) { return minimum(layer.expr(unary<mt::ReluOp>(layer, x)), 6.0).value(); }
+Value squareplus(LayerBuilder &layer, Value x) {
+  mt::Expr e = layer.expr(x);
+  return ((e + sqrt(square(e) + 4.0)) * 0.5).value();
+}
+template <typename Op> Value slope(LayerBuilder &layer, Value x, llvm::StringRef name, double value) {
+  return layer.made<Op>({x}, {layer.number(name, value)}, x.getType());
+}
+Value elu(LayerBuilder &layer, Value x) { return slope<mt::EluOp>(layer, x, "alpha", 1); }
+Value celu(LayerBuilder &layer, Value x) { return slope<mt::CeluOp>(layer, x, "alpha", 1); }
 // As a function; the layer has a slope of its own.
-Value leakyRelu(LayerBuilder &layer, Value x) { return select(layer.expr(x) > 0.0, layer.expr(x), layer.expr(x) * 0.2).value(); }
+Value leakyRelu(LayerBuilder &layer, Value x) { return slope<mt::LeakyReluOp>(layer, x, "negative_slope", 0.2); }
 
 struct Activation {
   const char *name;
@@ -23,7 +31,22 @@ struct Activation {
 constexpr Activation activations[] = {
     {"linear", linear},
     {"relu", unary<mt::ReluOp>},
-    {"relu6", relu6},
+    {"relu6", unary<mt::Relu6Op>},
+    {"elu", elu},
+    {"celu", celu},
+    {"selu", unary<mt::SeluOp>},
+    {"gelu", unary<mt::GeluOp>},
+    {"silu", unary<mt::SiluOp>},
+    {"swish", unary<mt::SiluOp>},
+    {"softplus", unary<mt::SoftplusOp>},
+    {"softsign", unary<mt::SoftsignOp>},
+    {"log_sigmoid", unary<mt::LogSigmoidOp>},
+    {"hard_sigmoid", unary<mt::HardSigmoidOp>},
+    {"hard_silu", unary<mt::HardSiluOp>},
+    {"hard_swish", unary<mt::HardSiluOp>},
+    {"hard_tanh", unary<mt::HardTanhOp>},
+    {"mish", unary<mt::MishOp>},
+    {"squareplus", squareplus},
     {"leaky_relu", leakyRelu},
     {"sigmoid", unary<mt::SigmoidOp>},
     {"tanh", unary<mt::TanhOp>},
@@ -53,8 +76,14 @@ Value buildRelu(LayerBuilder &layer) {
 Value buildLeakyRelu(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   // Its older name is alpha.
-  double slope = layer.config.find("alpha") ? layer.config.real("alpha") : layer.config.real("negative_slope", 0.3);
-  return x ? select(layer.expr(x) > 0.0, layer.expr(x), layer.expr(x) * slope).value() : x;
+  double most = layer.config.find("alpha") ? layer.config.real("alpha") : layer.config.real("negative_slope", 0.3);
+  return x ? slope<mt::LeakyReluOp>(layer, x, "negative_slope", most) : x;
+}
+
+Value buildElu(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  double alpha = layer.config.real("alpha", 1);
+  return x ? slope<mt::EluOp>(layer, x, "alpha", alpha) : x;
 }
 
 Value buildSoftmax(LayerBuilder &layer) {
@@ -77,7 +106,7 @@ Value buildPRelu(LayerBuilder &layer) {
         return layer.fail("expected shared_axes from 1 to " + std::to_string(shape.size()) + ", found " + std::to_string(axis));
       shape[static_cast<size_t>(axis - 1)] = 1;
     }
-  layer.config.expectAbsent({"alpha_regularizer", "alpha_constraint"});
+  layer.config.expectAbsent({"alpha_constraint"});
   Value alpha = layer.variable("alpha", shape, "alpha_initializer");
   if (!alpha)
     return {};
@@ -98,7 +127,7 @@ Value buildActivation(LayerBuilder &layer, Value value, const std::string &name)
 }
 
 llvm::ArrayRef<LayerEntry> activationLayers() {
-  static constexpr LayerEntry entries[] = {{"Activation", buildActivationLayer}, {"ReLU", buildRelu}, {"LeakyReLU", buildLeakyRelu},
+  static constexpr LayerEntry entries[] = {{"Activation", buildActivationLayer}, {"ReLU", buildRelu}, {"LeakyReLU", buildLeakyRelu}, {"ELU", buildElu},
                                            {"PReLU", buildPRelu},                {"Softmax", buildSoftmax}};
   return entries;
 }

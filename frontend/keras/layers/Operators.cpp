@@ -39,7 +39,10 @@ llvm::ArrayRef<LayerEntry> operatorLayers() {
       {"Absolute", buildUnary<mt::AbsOp>},     {"Square", buildUnary<mt::SquareOp>},
       {"Exp", buildUnary<mt::ExpOp>},          {"Sqrt", buildUnary<mt::SqrtOp>},
       {"Tanh", buildUnary<mt::TanhOp>},        {"Sigmoid", buildUnary<mt::SigmoidOp>},
-      {"Relu", buildUnary<mt::ReluOp>},
+      {"Relu", buildUnary<mt::ReluOp>},        {"Relu6", buildUnary<mt::Relu6Op>},
+      {"Silu", buildUnary<mt::SiluOp>},        {"Softplus", buildUnary<mt::SoftplusOp>},
+      {"HardSigmoid", buildUnary<mt::HardSigmoidOp>}, {"HardSilu", buildUnary<mt::HardSiluOp>},
+      {"Log", buildUnary<mt::LogOp>},          {"Log1p", buildUnary<mt::Log1pOp>},
   };
   return entries;
 }

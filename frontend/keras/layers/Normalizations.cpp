@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/keras/LayerTable.h"
+
+using namespace mlir;
+
+namespace mtc::keras {
+namespace {
+
+constexpr llvm::StringRef unsupported[] = {"beta_constraint", "gamma_constraint"};
+
+// The axis option as one axis of a tensor of `rank` axes; 0 and an error if it is another than the last.
+bool isLastAxis(LayerBuilder &layer, int64_t rank) {
+  const Json *axis = layer.config.find("axis");
+  SmallVector<int64_t> axes = axis ? layer.config.integers("axis", axis->is_array() ? -1 : 1) : SmallVector<int64_t>{-1};
+  if (axes.size() == 1 && (axes[0] == -1 || axes[0] == rank - 1))
+    return true;
+  layer.fail("expected axis to be the last one, found " + (axis ? describe(*axis) : "none"));
+  return false;
+}
+
+// A variable of the layer, or a constant where an option leaves it out.
+Value scaleOrConstant(LayerBuilder &layer, llvm::StringRef option, llvm::StringRef name, ArrayRef<int64_t> shape, float value) {
+  std::string initializer = name.str() + "_initializer";
+  if (layer.config.boolean(option, true))
+    return layer.variable(name, shape, initializer);
+  layer.config.ignore({initializer});
+  auto type = RankedTensorType::get(shape, layer.builder.getF32Type());
+  return layer.constant(DenseElementsAttr::get(type, value));
+}
+
+Value buildBatchNormalization(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  if (!x || !isLastAxis(layer, layer.typeOf(x).getRank()))
+    return {};
+  layer.config.expectAbsent(unsupported);
+  layer.config.expectAbsent({"virtual_batch_size", "renorm_clipping"});
+  layer.config.expect("renorm", false);
+  // Statistics are those of the global batch, as `synchronized` asks.
+  layer.config.ignore({"synchronized", "fused", "renorm_momentum", "moving_mean_initializer", "moving_variance_initializer"});
+  SmallVector<int64_t> shape = {layer.shapeOf(x).back()};
+  Value gamma = scaleOrConstant(layer, "scale", "gamma", shape, 1), beta = scaleOrConstant(layer, "center", "beta", shape, 0);
+  Value mean = layer.constantVariable("moving_mean", shape, 0, false), variance = layer.constantVariable("moving_variance", shape, 1, false);
+  if (!gamma || !beta || !mean || !variance)
+    return {};
+  SmallVector<NamedAttribute> attributes = {layer.number("momentum", layer.config.real("momentum", 0.99)),
+                                            layer.number("epsilon", layer.config.real("epsilon", 1e-3))};
+  if (layer.layer.frozen)
+    attributes.push_back(layer.builder.getNamedAttr("frozen", layer.builder.getUnitAttr()));
+  return layer.made<mt::BatchNormalizationOp>({x, gamma, beta, mean, variance}, attributes, x.getType());
+}
+
+Value standardize(LayerBuilder &layer, Value x, ArrayRef<int64_t> dims) {
+  return layer.made<mt::StandardizeOp>({x}, {layer.integers("dims", dims), layer.number("epsilon", layer.config.real("epsilon", 1e-3))},
+                                       x.getType());
+}
+
+// y gamma + beta, where the layer has them.
+Value scaled(LayerBuilder &layer, Value y, ArrayRef<int64_t> shape) {
+  for (auto [option, name] : {std::pair("scale", "gamma"), std::pair("center", "beta")}) {
+    std::string initializer = std::string(name) + "_initializer";
+    if (!layer.config.boolean(option, true)) {
+      layer.config.ignore({initializer});
+      continue;
+    }
+    Value variable = layer.variable(name, shape, initializer);
+    y = option == std::string("scale") ? layer.binary<mt::MulOp>(y, variable) : layer.binary<mt::AddOp>(y, variable);
+  }
+  return y;
+}
+
+Value buildLayerNormalization(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  if (!x)
+    return {};
+  layer.config.expectAbsent(unsupported);
+  layer.config.expect("rms_scaling", false);
+  int64_t rank = layer.typeOf(x).getRank();
+  const Json *axis = layer.config.find("axis");
+  SmallVector<int64_t> dims = axis ? layer.config.integers("axis", axis->is_array() ? -1 : 1) : SmallVector<int64_t>{-1};
+  SmallVector<int64_t> shape;
+  for (int64_t &dim : dims) {
+    dim += dim < 0 ? rank : 0;
+    if (dim < 1 || dim >= rank)
+      return layer.fail("expected an axis from 1 to " + std::to_string(rank - 1) + ", found " + std::to_string(dim));
+  }
+  llvm::sort(dims);
+  // The variables have the sizes of these axes; they must be the last ones to stand beside the input.
+  for (auto [index, dim] : llvm::enumerate(dims)) {
+    if (dim != rank - static_cast<int64_t>(dims.size()) + static_cast<int64_t>(index))
+      return layer.fail("expected the last axes, found " + describe(*axis));
+    shape.push_back(layer.shapeOf(x)[dim]);
+  }
+  return scaled(layer, standardize(layer, x, dims), shape);
+}
+
+Value buildGroupNormalization(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  if (!x || !isLastAxis(layer, layer.typeOf(x).getRank()))
+    return {};
+  layer.config.expectAbsent(unsupported);
+  int64_t channels = layer.shapeOf(x).back(), groups = layer.config.integer("groups", 32);
+  groups = groups == -1 ? channels : groups;
+  if (groups < 1 || channels % groups != 0)
+    return layer.fail("expected groups to divide " + std::to_string(channels) + " channels, found " + std::to_string(groups));
+  SmallVector<int64_t> shape(layer.shapeOf(x).drop_back()), dims;
+  for (int64_t axis = 1; axis < static_cast<int64_t>(shape.size()); ++axis)
+    dims.push_back(axis);
+  shape.append({groups, channels / groups});
+  dims.push_back(static_cast<int64_t>(shape.size()) - 1);
+  Value y = standardize(layer, layer.reshape(x, shape), dims);
+  return scaled(layer, layer.reshape(y, layer.shapeOf(x)), {channels});
+}
+
+// x / |x| along the last axis.
+Value buildUnitNormalization(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  if (!x || !isLastAxis(layer, layer.typeOf(x).getRank()))
+    return {};
+  constexpr double epsilon = 1e-12;
+  mt::Expr e = layer.expr(x);
+  return (e / sqrt(maximum(sumLast(square(e)), epsilon))).value();
+}
+
+} // namespace
+
+llvm::ArrayRef<LayerEntry> normalizationLayers() {
+  static constexpr LayerEntry entries[] = {{"BatchNormalization", buildBatchNormalization},
+                                           {"LayerNormalization", buildLayerNormalization},
+                                           {"GroupNormalization", buildGroupNormalization},
+                                           {"UnitNormalization", buildUnitNormalization}};
+  return entries;
+}
+
+} // namespace mtc::keras
