@@ -35,8 +35,9 @@ static bool readsInPlace(plan::KernelOp kernel, unsigned read, unsigned written)
     return false;
   if (kind == mt::KernelKind::map)
     return true;
-  return kind == mt::KernelKind::matmul && body.getTerminator()->getNumOperands() == 1 &&
-         llvm::none_of(argument.getUsers(), [](Operation *user) { return isa<mt::MatmulOp>(user); });
+  return (kind == mt::KernelKind::matmul || kind == mt::KernelKind::conv) &&
+         body.getTerminator()->getNumOperands() == 1 &&
+         llvm::all_of(argument.getUsers(), [](Operation *user) { return isa<mt::ElementwiseOpInterface>(user); });
 }
 
 static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTable &symbols, bool alone) {
