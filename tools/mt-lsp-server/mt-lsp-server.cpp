@@ -5,9 +5,10 @@
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::mt::MtDialect, mlir::plan::PlanDialect, mlir::shard::ShardDialect>();
-  return llvm::failed(mlir::MlirLspServerMain(argc, argv, registry));
+  return mlir::asMainReturnCode(mlir::MlirLspServerMain(argc, argv, registry));
 }

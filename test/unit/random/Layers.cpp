@@ -66,7 +66,7 @@ Expr Generator::normalizationStep(const Expr &x) {
   Value beta = chance(30) ? broadcastTo(constant({}), f32({width(x)})).value() : variable({width(x)}).value();
   Value mean = statistic(InitKind::zeros), variance = statistic(InitKind::ones);
   return mix(x, make<BatchNormalizationOp>(x.type(), x.value(), gamma, beta, mean, variance,
-                                           llvm::APFloat(float(between(0.5, 0.9))), epsilon, chance(40), chance(40)) *
+                                           llvm::APFloat(float(between(0.5, 0.9))), epsilon, chance(60), seed % 2 == 0) *
                     0.5);
 }
 
