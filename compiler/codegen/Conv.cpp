@@ -58,7 +58,7 @@ int64_t ConvEmitter::depth() const {
   int64_t taps = 0;
   for (const Plane &plane : product.planes)
     taps += plane.taps.size();
-  return taps * product.source.groupChannels;
+  return taps * product.tapDepth();
 }
 
 void ConvEmitter::pack(const Columns &columns) {
@@ -73,6 +73,12 @@ void ConvEmitter::pack(const Columns &columns) {
     for (const Tap &tap : plane.taps)
       matrices.push_back(tap.matrix);
   Value table = emitTable(emit, matrices);
+  if (product.depthwise)
+    return emit.loop(emit.integer(0), emit.integer(matrices.size()), 1, [&](Value tap) {
+      Value row = emit.address(weights, f32, emit.mul(loadTable(emit, table, tap), outer));
+      emitPack(emit, columns.panel, emit.address(row, f32, columns.first), outer, emit.integer(1),
+               emit.address(columns.packed, f32, emit.mul(tap, width)));
+    });
   if (columns.panel.last < lanes)
     forVectors(emit, columns.panel, emit.integer(depth()),
                [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(columns.packed, f32, index)); });
@@ -154,7 +160,7 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
   Type f32 = emit.getF32Type();
   const Plane &plane = at.plane;
   int64_t width = columns.panel.width(), most = offsetTileRows(emit.machine, columns.panel.vectors);
-  int64_t down = plane.rowStep * product.rowStride(plane, at.columns) * product.pixelStride(plane);
+  int64_t down = plane.rowStep * product.rowStride(plane) * product.pixelStride(plane);
   int64_t along = plane.columnStep * product.pixelStride(plane);
   Value from = emit.address(table, emit.getI32Type(), k);
   Value b = emit.address(columns.packed, f32, emit.mul(emit.add(k, at.packedRow), width));
@@ -165,7 +171,7 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
         offsets.push_back(row * down + column * along);
     Value start = emit.address(a, f32, emit.mul(i, down), j * along);
     Value sums = emit.address(columns.sums, f32, emit.mul(i, at.columns * width), j * width);
-    emitOffsetTile(emit, offsets, columns.panel, /*masked=*/false, fresh, {start, from, b, emit.integer(width), depth, sums});
+    emitOffsetTile(emit, offsets, columns.panel, {/*masked=*/false, fresh, product.depthwise}, {start, from, b, emit.integer(width), depth, sums});
   };
   int64_t together = std::min(at.columns * 2 <= most ? most / at.columns : 1, product.blockOf(plane).rows);
   Value whole = emit.mul(emit.div(at.rows, emit.integer(together)), together);
@@ -182,7 +188,7 @@ void ConvEmitter::emitBlock(const Columns &columns, const Positions &at) {
   Type f32 = emit.getF32Type();
   const Plane &plane = at.plane;
   const Image &image = product.source;
-  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane, at.columns);
+  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
   if (plane.taps.empty()) {
     forVectors(emit, columns.panel, emit.mul(at.rows, at.columns),
                [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(columns.sums, f32, index)); });
@@ -199,8 +205,10 @@ void ConvEmitter::emitBlock(const Columns &columns, const Positions &at) {
   }
   SmallVector<int64_t> offsets;
   for (const Tap &tap : plane.taps)
-    for (int64_t c = 0; c < image.groupChannels; ++c)
+    for (int64_t c = 0; c < product.tapDepth(); ++c)
       offsets.push_back(((tap.row - plane.lowRow) * line + tap.column - plane.lowColumn) * pixel + c);
+  if (product.depthwise)
+    a = emit.address(a, f32, columns.first);
   Value table = emitTable(emit, offsets);
   int64_t depth = offsets.size(), step = columns.panel.depth();
   emitTiles(columns, at, a, table, emit.integer(0), emit.integer(std::min(depth, step)), /*fresh=*/true);
@@ -222,7 +230,7 @@ void ConvEmitter::emitTile(const Columns &columns, Value tile) {
       for (int64_t column = 0; column < plane.columns && succeeded(status); column += size.columns)
         emitBlock(columns, {plane, packedRow, sample, row, rows, column, std::min(size.columns, plane.columns - column)});
     });
-    packedRow += plane.taps.size() * product.source.groupChannels;
+    packedRow += plane.taps.size() * product.tapDepth();
   }
 }
 

@@ -54,10 +54,10 @@ static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Rows of the result cut in units of neighbours: runs of equal steps are cut evenly, short ones put together.
 static std::vector<RowUnit> unitsOf(const Product &product) {
   const Plane &plane = product.planes.front();
-  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane, product.blockOf(plane).columns);
+  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
   SmallVector<int64_t> offsets;
   for (const Tap &tap : plane.taps)
-    for (int64_t c = 0; c < product.source.groupChannels; ++c)
+    for (int64_t c = 0; c < product.tapDepth(); ++c)
       offsets.push_back(((tap.row - plane.lowRow) * line + tap.column - plane.lowColumn) * pixel + c);
   std::vector<RowUnit> units;
   int64_t count = offsets.size(), run = 1;
@@ -79,7 +79,7 @@ static std::vector<RowUnit> unitsOf(const Product &product) {
 
 KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op)
     : kernel(kernel), emit(kernel.emit), leaves(leavesOf(kernel)), product(forwardProduct(op.getConvolution())),
-      plane(product.planes.front()), height(plane.taps.size() * product.source.groupChannels), units(unitsOf(product)) {
+      plane(product.planes.front()), height(plane.taps.size() * product.tapDepth()), units(unitsOf(product)) {
   source = kernel.argumentBuffer(cast<BlockArgument>(op.getInput()).getArgNumber());
   gradient = kernel.argumentBuffer(cast<BlockArgument>(op.getGradient()).getArgNumber());
   result = kernel.resultBuffer(0);
@@ -102,7 +102,7 @@ KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGra
 void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row, Value rows, int64_t column, int64_t columns) {
   Type f32 = emit.getF32Type();
   const Image &image = product.source;
-  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane, columns), width = part.panel.width();
+  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane), width = part.panel.width();
   Value a = emit.address(source, f32, emit.mul(sample, image.size())), channel = emit.mul(part.group, image.groupChannels);
   if (product.needsPatch(plane)) {
     emitPatch(emit, product, plane, a, channel, row, column, rows, columns, patch);
@@ -112,6 +112,8 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
     a = emit.address(emit.address(a, f32, emit.mul(top, image.columns * image.channels)), f32, channel,
                      (column * plane.columnStep + plane.lowColumn) * image.channels);
   }
+  if (product.depthwise)
+    a = emit.address(a, f32, part.column);
   SmallVector<int64_t> offsets;
   for (int64_t i = 0; i < product.blockOf(plane).rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
@@ -130,7 +132,7 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
           SmallVector<int64_t> relative;
           for (int64_t offset : ArrayRef(shape).slice(first, count))
             relative.push_back(offset - shape[first]);
-          emitOffsetTile(emit, relative, part.panel, /*masked=*/true, /*fresh=*/false,
+          emitOffsetTile(emit, relative, part.panel, {/*masked=*/true, /*fresh=*/false, product.depthwise},
                          {emit.address(start, f32, shape[first]), table, b, emit.integer(filters), depth,
                           emit.address(sums, f32, first * width)});
         }

@@ -32,17 +32,19 @@ Value mtc::loadTable(Emitter &emit, Value table, Value index) {
   return arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, emit.address(table, i32, index)));
 }
 
-static std::string nameOf(ArrayRef<int64_t> rowOffsets, Panel panel, bool masked, bool fresh) {
-  std::string name = (Twine(fresh ? "offsets_" : "more_offsets_") + Twine(panel.vectors)).str();
-  if (masked && panel.last < lanes)
+static std::string nameOf(ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form) {
+  std::string name = (Twine(form.fresh ? "offsets_" : "more_offsets_") + (form.lanewise ? "lanes_" : "") + Twine(panel.vectors)).str();
+  if (form.masked && panel.last < lanes)
     name += "_last" + std::to_string(panel.last);
+  else if (form.lanewise && panel.last < lanes)
+    name += "_of" + std::to_string(panel.last);
   for (int64_t offset : rowOffsets)
     name += "_" + std::to_string(offset);
   return name;
 }
 
-static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets, Panel panel, bool masked, bool fresh) {
-  std::string name = nameOf(rowOffsets, panel, masked, fresh);
+static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form) {
+  std::string name = nameOf(rowOffsets, panel, form);
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
@@ -52,20 +54,22 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets
     for (size_t row = 0; row < rowOffsets.size(); ++row)
       for (int64_t vector = 0; vector < panel.vectors; ++vector) {
         places.push_back(emit.address(sums, f32, row * panel.width() + vector * lanes));
-        starts.push_back(fresh ? emit.zeros(emit.vectorOf(f32)) : emit.loadLanes(f32, places.back()));
+        starts.push_back(form.fresh ? emit.zeros(emit.vectorOf(f32)) : emit.loadLanes(f32, places.back()));
       }
-    Value mask = masked && panel.last < lanes ? emit.maskBelow(panel.last) : Value();
+    Value last = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
+    auto maskOf = [&](int64_t vector, bool wanted) { return wanted && vector + 1 == panel.vectors ? last : Value(); };
     Emitter::Values ends = emit.loop(emit.integer(0), arguments[4], 1, starts, [&](Value k, ValueRange carried) {
       Value line = emit.address(b, f32, emit.mul(k, stride)), column = emit.address(a, f32, loadTable(emit, table, k));
       Emitter::Values next(carried), right;
       for (int64_t vector = 0; vector < panel.vectors; ++vector)
-        right.push_back(
-            emit.loadLanes(f32, emit.address(line, f32, vector * lanes), vector + 1 == panel.vectors ? mask : Value()));
+        right.push_back(emit.loadLanes(f32, emit.address(line, f32, vector * lanes), maskOf(vector, form.masked)));
       for (auto [row, offset] : llvm::enumerate(rowOffsets)) {
-        Value repeated = emit.splat(emit.load(f32, emit.address(column, f32, offset)));
+        Value left = form.lanewise ? Value() : emit.splat(emit.load(f32, emit.address(column, f32, offset)));
         for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+          if (form.lanewise)
+            left = emit.loadLanes(f32, emit.address(column, f32, offset + vector * lanes), maskOf(vector, true));
           Value &sum = next[row * panel.vectors + vector];
-          sum = emit.fma(repeated, right[vector], sum);
+          sum = emit.fma(left, right[vector], sum);
         }
       }
       return next;
@@ -75,8 +79,8 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets
   });
 }
 
-void mtc::emitOffsetTile(Emitter &emit, ArrayRef<int64_t> rowOffsets, Panel panel, bool masked, bool fresh, const TileOperands &operands) {
-  emit.call(tileFunction(emit, rowOffsets, panel, masked, fresh),
+void mtc::emitOffsetTile(Emitter &emit, ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form, const TileOperands &operands) {
+  emit.call(tileFunction(emit, rowOffsets, panel, form),
             {operands.a, operands.table, operands.b, operands.stride, operands.depth, operands.sums});
 }
 

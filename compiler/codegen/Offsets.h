@@ -4,7 +4,7 @@
 //
 //     sums[row, n] += sum over k of a[rowOffset(row) + table[k]] * b[k, n]
 //
-// one FMA chain over k an element. Row offsets are constants of the code, so that a tile needs one address whatever its rows; offsets
+// or, lane by lane, of a[rowOffset(row) + table[k] + n] * b[k, n]: one FMA chain over k an element. Row offsets are constants of the code, so that a tile needs one address whatever its rows; offsets
 // over k are a table of i32.
 #ifndef COMPILER_CODEGEN_OFFSETS_H
 #define COMPILER_CODEGEN_OFFSETS_H
@@ -19,7 +19,10 @@ struct TileOperands {
 };
 
 // `fresh`: chains start at +0, else at what sums holds. `masked`: b has the panel's columns only, nothing may be read past them.
-void emitOffsetTile(Emitter &emit, llvm::ArrayRef<int64_t> rowOffsets, Panel panel, bool masked, bool fresh, const TileOperands &operands);
+struct TileForm {
+  bool masked, fresh, lanewise;
+};
+void emitOffsetTile(Emitter &emit, llvm::ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form, const TileOperands &operands);
 
 // Rows of a tile for this many vectors.
 int64_t offsetTileRows(const Machine &machine, int64_t vectors);

@@ -14,13 +14,19 @@ bool Product::needsPatch(const Plane &plane) const {
 }
 
 PixelBlock Product::blockOf(const Plane &plane) const {
-  if (plane.columns > blockPositions)
-    return {1, ceilDiv(plane.columns, ceilDiv(plane.columns, blockPositions))};
+  auto fits = [&](int64_t rows, int64_t columns) {
+    return !needsPatch(plane) || plane.reachRows(rows) * plane.reachColumns(columns) * source.groupChannels <= patchFloats;
+  };
+  int64_t parts = ceilDiv(plane.columns, blockPositions), columns = ceilDiv(plane.columns, parts);
+  // A row is cut only where it must be; the patch of a single position may be larger.
+  while (columns > 16 && !fits(1, columns))
+    columns = ceilDiv(plane.columns, ++parts);
+  if (parts > 1)
+    return {1, columns};
   int64_t rows = std::max<int64_t>(1, std::min(plane.rows, blockPositions / plane.columns));
-  while (rows > 1 && needsPatch(plane) &&
-         plane.reachRows(rows) * plane.reachColumns(plane.columns) * source.groupChannels > patchFloats)
+  while (rows > 1 && !fits(rows, columns))
     --rows;
-  return {rows, plane.columns};
+  return {rows, columns};
 }
 
 int64_t Product::rowBlocks() const {
@@ -37,6 +43,17 @@ static void setBounds(Plane &plane) {
     plane.lowColumn = i ? std::min(plane.lowColumn, tap.column) : tap.column;
     plane.highColumn = i ? std::max(plane.highColumn, tap.column) : tap.column;
   }
+}
+
+// Channels of all groups at once where each is alone.
+static Product together(Product product) {
+  if (product.groups == 1 || product.source.groupChannels != 1 || product.result.groupChannels != 1)
+    return product;
+  product.groups = 1;
+  product.source.groupChannels = product.source.channels;
+  product.result.groupChannels = product.result.channels;
+  product.depthwise = true;
+  return product;
 }
 
 mt::Convolution mtc::flattened(const mt::Convolution &convolution) {
@@ -60,10 +77,10 @@ Product mtc::forwardProduct(const mt::Convolution &given) {
     for (int64_t kw = 0; kw < columns.taps; ++kw)
       plane.taps.push_back({rows.at(0, kh), columns.at(0, kw), kh * columns.taps + kw});
   setBounds(plane);
-  return {{rows.inputs, columns.inputs, convolution.channels, convolution.groupChannels()},
-          {rows.outputs, columns.outputs, convolution.filters, convolution.groupFilters()},
-          convolution.groups,
-          {plane}};
+  return together({{rows.inputs, columns.inputs, convolution.channels, convolution.groupChannels()},
+                   {rows.outputs, columns.outputs, convolution.filters, convolution.groupFilters()},
+                   convolution.groups,
+                   {plane}});
 }
 
 namespace {
@@ -102,7 +119,7 @@ Product mtc::gradientProduct(const mt::Convolution &given) {
       setBounds(plane);
       product.planes.push_back(plane);
     }
-  return product;
+  return together(std::move(product));
 }
 
 // Floats [0, count) at `to`: copies of those at `from`, or zeros (null).
@@ -123,13 +140,13 @@ void mtc::emitPatch(Emitter &emit, const Product &product, const Plane &plane, V
                     Value rows, int64_t columns, Value patch) {
   Type f32 = emit.getF32Type();
   const Image &image = product.source;
-  int64_t width = plane.reachColumns(columns), channels = image.groupChannels;
+  int64_t width = plane.reachColumns(columns), stride = product.rowStride(plane), channels = image.groupChannels;
   int64_t first = column * plane.columnStep + plane.lowColumn;
   int64_t left = std::clamp<int64_t>(-first, 0, width), right = std::clamp<int64_t>(image.columns - first, left, width);
   Value top = emit.add(emit.mul(row, plane.rowStep), plane.lowRow);
   Value height = emit.add(emit.mul(rows, plane.rowStep), plane.highRow - plane.lowRow + 1 - plane.rowStep);
   emit.loop(emit.integer(0), height, 1, [&](Value i) {
-    Value line = emit.add(top, i), to = emit.address(patch, f32, emit.mul(i, width * channels));
+    Value line = emit.add(top, i), to = emit.address(patch, f32, emit.mul(i, stride * channels));
     Value inside = arith::AndIOp::create(emit, emit.less(emit.integer(-1), line), emit.less(line, emit.integer(image.rows)));
     auto copy = [&] {
       emitFloats(emit, Value(), to, left * channels);

@@ -4,6 +4,8 @@
 //
 //     result[position, n] = sum over k of source[offset(position) + offset(k)] * matrix[k, n]        k = (tap, channel)
 //
+// or, where each group has one channel and one filter (depthwise), of lanes: source[offset(position) + offset(k) + n] * matrix[k, n] with k = tap and all
+// groups together.
 // The positions of a result are cut in planes (one for each phase of a stride), a plane in blocks, a block in the tiles of Offsets.h.
 #ifndef COMPILER_CODEGEN_PLANE_H
 #define COMPILER_CODEGEN_PLANE_H
@@ -47,13 +49,16 @@ struct Product {
   Image source, result;
   int64_t groups;
   llvm::SmallVector<Plane> planes;
+  bool depthwise = false; // groups are the channels of one
+  // Rows of the matrix that a tap has.
+  int64_t tapDepth() const { return depthwise ? 1 : source.groupChannels; }
   // Whether a plane reads outside of its source, so that blocks copy what they read into a patch with a rim of zeros.
   bool needsPatch(const Plane &plane) const;
   // Floats from a pixel to the next one of what a plane reads.
   int64_t pixelStride(const Plane &plane) const { return needsPatch(plane) ? source.groupChannels : source.channels; }
-  // Pixels from a row to the next one of what a plane reads in blocks of this many columns.
-  int64_t rowStride(const Plane &plane, int64_t columns) const {
-    return needsPatch(plane) ? plane.reachColumns(columns) : source.columns;
+  // Pixels from a row to the next one of what a plane reads.
+  int64_t rowStride(const Plane &plane) const {
+    return needsPatch(plane) ? plane.reachColumns(blockOf(plane).columns) : source.columns;
   }
   PixelBlock blockOf(const Plane &plane) const;
   // Blocks of rows of the plane that has most of them.

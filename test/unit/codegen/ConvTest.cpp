@@ -39,6 +39,9 @@ const std::vector<Shape> shapes = {
     {2, 2, 16, 2, 2, 16},
     {9, 9, 2, 1, 1, 3, {3, 3}, {0, 0, 0, 0}},
     {3, 3, 200, 3, 3, 33, {1, 1}, {1, 1, 1, 1}},
+    {4, 257, 2, 3, 3, 5, {1, 1}, {1, 1, 1, 1}},
+    {9, 8, 70, 3, 3, 70, {2, 2}, {0, 1, 1, 0}, {1, 1}, 70},
+    {3, 200, 700, 2, 2, 700, {1, 1}, {1, 0, 1, 0}, {1, 1}, 700},
 };
 
 // Calls use(x, w, y, inside) for every product of a sample, elements of y in any order, taps and channels of each in order.

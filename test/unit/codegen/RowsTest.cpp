@@ -69,6 +69,44 @@ TEST(Rows, MultipliesToOneElement) {
   }
 }
 
+// Sums over pixels, channel by channel, of operands that repeat for each pixel: pixel i is element i of the sum.
+TEST(Rows, SumsOverPixels) {
+  for (int64_t channels : {3, 16, 70, 128}) {
+    std::string c = std::to_string(channels), x = "tensor<?x5x7x" + c + "xf32>", m = "tensor<" + c + "xf32>", sums = "tensor<?x" + c + "xf32>";
+    auto codes = compile(kernelText("sums", "rows", "^bb0(%x: " + x + ", %m: " + m + "):\n%0 = mt.sub %x, %m : " + x + ", " + m +
+                                                        "\n%1 = mt.square %0 : " + x + "\n%2 = mt.reduce sum, %1 over [1, 2] : " + x +
+                                                        "\n%3 = mt.reduce max, %0 over [1, 2] : " + x + "\n%4 = mt.reduce sum, %1 over [1, 2, 3] : " + x +
+                                                        "\nmt.yield %0, %2, %3, %4 : " + x + ", " + sums + ", " + sums + ", tensor<?xf32>"));
+    int64_t rows = 3, pixels = 35, size = pixels * channels;
+    std::vector<float> x0 = randoms(rows * size, 1), mean = randoms(channels, 2);
+    Guarded in = guarded(x0), means = guarded(mean);
+    for (auto &code : codes) {
+      Guarded out(rows * size * 4), total(rows * channels * 4), most(rows * channels * 4), all(rows * 4);
+      code->run("sums", {rows, 0, rows, 0, 0},
+                {in.as<void>(), means.as<void>(), out.as<void>(), total.as<void>(), most.as<void>(), all.as<void>()}, 2);
+      for (int64_t row = 0; row < rows; ++row) {
+        std::vector<float> squares;
+        for (int64_t i = 0; i < size; ++i) {
+          float centred = x0[row * size + i] - mean[i % channels];
+          ASSERT_EQ(out.as<float>()[row * size + i], centred);
+          squares.push_back(centred * centred);
+        }
+        ASSERT_EQ(all.as<float>()[row], laneSum(squares.data(), size)) << code->target << " channels " << channels;
+        for (int64_t channel = 0; channel < channels; ++channel) {
+          std::vector<float> line;
+          float largest = -INFINITY;
+          for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+            line.push_back(squares[pixel * channels + channel]);
+            largest = std::max(largest, out.as<float>()[row * size + pixel * channels + channel]);
+          }
+          ASSERT_EQ(total.as<float>()[row * channels + channel], laneSum(line.data(), pixels)) << code->target << " channels " << channels;
+          ASSERT_EQ(most.as<float>()[row * channels + channel], largest);
+        }
+      }
+    }
+  }
+}
+
 TEST(Rows, ComputesACrossEntropy) {
   auto codes = compile(kernelText("loss", "rows", R"(
     ^bb0(%x: tensor<?x10xf32>, %y: tensor<?xi32>):
