@@ -118,6 +118,33 @@ std::span<const uint8_t> PlanFileView::section(uint32_t index) const {
   return file.subspan(entry.offset(), entry.size());
 }
 
+// FlatBuffers 2.0 checks where a vector's length lies, not where its elements do.
+template <typename T> static bool aligned(const flatbuffers::Vector<T> *vector) {
+  return !vector || reinterpret_cast<uintptr_t>(vector->Data()) % sizeof(T) == 0;
+}
+
+template <typename T, typename Check>
+static bool all(const flatbuffers::Vector<flatbuffers::Offset<T>> *tables, Check check) {
+  return !tables || std::all_of(tables->begin(), tables->end(), check);
+}
+
+static bool aligned(const mt::plan::Program &program) {
+  return all(program.signature(), [](const mt::plan::SignatureEntry *entry) { return aligned(entry->shape()); }) &&
+         all(program.buffers(), [](const mt::plan::Buffer *buffer) { return aligned(buffer->offset()); }) &&
+         all(program.steps(), [](const mt::plan::Step *step) { return aligned(step->root_offset()); });
+}
+
+const mt::plan::Plan *wellFormedTables(std::span<const uint8_t> bytes) {
+  flatbuffers::Verifier verifier(bytes.data(), bytes.size(), maxTableDepth, maxTables);
+  if (bytes.size() < 8 || !mt::plan::VerifyPlanBuffer(verifier))
+    return nullptr;
+  const mt::plan::Plan *plan = mt::plan::GetPlan(bytes.data());
+  bool wellFormed =
+      all(plan->variables(), [](const mt::plan::Variable *variable) { return aligned(variable->shape()); }) &&
+      all(plan->programs(), [](const mt::plan::Program *program) { return aligned(*program); });
+  return wellFormed ? plan : nullptr;
+}
+
 PlanFileView openPlanFile(std::span<const uint8_t> file) {
   mt_plan_header header;
   if (file.size() < sizeof(header))
@@ -146,11 +173,10 @@ PlanFileView openPlanFile(std::span<const uint8_t> file) {
   if (hash128(tables) != Hash128{header.tables_hash_low, header.tables_hash_high})
     return corrupt("the tables' bytes do not match their hash");
 
-  flatbuffers::Verifier verifier(tables.data(), tables.size(), maxTableDepth, maxTables);
-  if (tables.size() < 8 || !mt::plan::VerifyPlanBuffer(verifier))
-    return corrupt("the tables are not a well-formed FlatBuffer of a plan");
   PlanFileView view;
-  view.tables = mt::plan::GetPlan(tables.data());
+  view.tables = wellFormedTables(tables);
+  if (!view.tables)
+    return corrupt("the tables are not a well-formed FlatBuffer of a plan");
   view.file = file;
   if (view.tables->version() != header.version)
     return corrupt("expected tables of version " + std::to_string(header.version) + ", found version " +

@@ -47,6 +47,10 @@ struct PlanFileView {
   std::span<const uint8_t> section(uint32_t index) const;
 };
 
+// The tables if they are a FlatBuffer of a plan that can be read without leaving `bytes` and without misaligned loads,
+// else null. `bytes` must be 8-byte aligned and outlive the result.
+const mt::plan::Plan *wellFormedTables(std::span<const uint8_t> bytes);
+
 // Checks, in this order: sizes, magic, version, header hash, tables hash, FlatBuffers structure, and for every section:
 // name, alignment, order (each starts at the first page boundary after what comes before it), zero padding, hash, and
 // that the file ends with the last one. `file` must be 8-byte aligned and outlive the view. Never reads outside `file`.

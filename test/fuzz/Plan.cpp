@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes: the plan loader says no or gives a plan that can be walked. Random bytes never get past the hashes, so each input
-// is also tried with its hashes made right again, which puts the mutated tables before the verifier.
+// Any bytes: the plan loader says no or gives a plan that can be walked. Random bytes never get past the hashes, so
+// each input is also tried with its hashes made right again, which puts the mutated tables before the verifier.
 #include "runtime/plan/Plan.h"
 
 #include <cstring>
@@ -55,11 +55,11 @@ void loadRepaired(const uint8_t *data, size_t size) {
     tablesSize = size - headerSize;
   std::vector<uint64_t> aligned((tablesSize + 7) / 8); // FlatBuffers reads 8-byte aligned
   std::memcpy(aligned.data(), data + headerSize, tablesSize);
-  const auto *tables = reinterpret_cast<const uint8_t *>(aligned.data());
-  flatbuffers::Verifier verifier(tables, tablesSize, 64, 100000);
-  if (!mt::plan::VerifyPlanBuffer(verifier))
+  const mt::plan::Plan *tables =
+      mtrun::wellFormedTables({reinterpret_cast<const uint8_t *>(aligned.data()), tablesSize});
+  if (!tables)
     return;
-  std::unique_ptr<mt::plan::PlanT> plan(mt::plan::GetPlan(tables)->UnPack());
+  std::unique_ptr<mt::plan::PlanT> plan(tables->UnPack());
   std::vector<SectionBytes> sections;
   for (const auto &section : plan->sections) {
     size_t begin = std::min<uint64_t>(section->offset, size);

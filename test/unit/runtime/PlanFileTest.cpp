@@ -62,6 +62,24 @@ TEST(PlanFile, EveryTruncationIsFound) {
   EXPECT_EQ(load({}).message(), "expected a plan file of 64 bytes or more, found 0 bytes");
 }
 
+// A vector of 64-bit numbers can be moved by 4 bytes and still lie inside the tables: its first number is then its
+// length.
+TEST(PlanFile, FindsMisalignedVectors) {
+  std::vector<uint8_t> bytes = makePlan();
+  mt_plan_header header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  std::span<const uint8_t> tables(bytes.data() + header.tables_offset, header.tables_size);
+  const mt::plan::Plan *plan = wellFormedTables(tables);
+  ASSERT_NE(plan, nullptr);
+  const auto *buffer = reinterpret_cast<const flatbuffers::Table *>(plan->programs()->Get(0)->buffers()->Get(0));
+  size_t field = buffer->GetAddressOf(mt::plan::Buffer::VT_OFFSET) - bytes.data();
+  flatbuffers::uoffset_t distance;
+  std::memcpy(&distance, &bytes[field], sizeof(distance));
+  distance += 4;
+  std::memcpy(&bytes[field], &distance, sizeof(distance));
+  EXPECT_EQ(wellFormedTables(tables), nullptr);
+}
+
 TEST(PlanFile, NamesBothVersions) {
   std::vector<uint8_t> bytes = makePlan();
   bytes[8] = 3;
