@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions and their gradients to the images, then element-wise operations on the result. A tile of the grid is a block of rows of one sample;
-// a thread packs each panel of the matrix once and walks all its tiles with it.
+// Convolutions and their gradients to the images, then element-wise operations on the result. A tile of the grid is a
+// block of rows of one sample; a thread packs each panel of the matrix once and walks all its tiles with it.
 #include "compiler/codegen/Offsets.h"
 #include "compiler/codegen/Plane.h"
 
@@ -44,9 +44,15 @@ private:
 
   int64_t depth() const;
   void pack(const Columns &columns);
+  void packTurned(const Columns &columns, const Plane &plane, Value to);
+  SmallVector<int64_t> tapsOf(const Plane &plane, const Panel &panel);
   void emitTile(const Columns &columns, Value tile);
   void emitBlock(const Columns &columns, const Positions &at);
-  void emitTiles(const Columns &columns, const Positions &at, Value a, Value table, Value k, Value depth, bool fresh);
+  struct Steps {
+    Value table, first, count; // `first` and `count` in steps
+    ArrayRef<int64_t> taps;
+  };
+  void emitTiles(const Columns &columns, const Positions &at, Value a, const Steps &steps, bool fresh);
   void emitEpilogue(const Columns &columns, const Positions &at);
   void emitVector(const Columns &columns, Value line, Value pixel, int64_t vector);
   Value loadElements(Value value, Value base, Value pixel, Value channel, Value mask);
@@ -61,36 +67,58 @@ int64_t ConvEmitter::depth() const {
   return taps * product.tapDepth();
 }
 
+// Rows of the matrix in the order of the chain.
 void ConvEmitter::pack(const Columns &columns) {
   Type f32 = emit.getF32Type();
-  int64_t inner = product.source.groupChannels, outer = product.result.groupChannels, width = columns.panel.width();
-  if (!turned) {
+  int64_t outer = product.result.groupChannels, width = columns.panel.width(), packedRow = 0;
+  for (const Plane &plane : product.planes) {
+    Value to = emit.address(columns.packed, f32, packedRow * width);
+    packedRow += plane.taps.size() * product.tapDepth();
+    if (turned && !product.depthwise) {
+      packTurned(columns, plane, to);
+      continue;
+    }
+    SmallVector<int64_t> rows;
+    for (auto [tap, channel] : product.chain(plane))
+      rows.push_back(tap.matrix * product.tapDepth() + channel);
     Value from = emit.address(emit.address(weights, f32, emit.mul(columns.group, outer)), f32, columns.first);
-    return emitPack(emit, columns.panel, from, product.result.channels, emit.integer(depth()), columns.packed);
-  }
-  SmallVector<int64_t> matrices;
-  for (const Plane &plane : product.planes)
-    for (const Tap &tap : plane.taps)
-      matrices.push_back(tap.matrix);
-  Value table = emitTable(emit, matrices);
-  if (product.depthwise)
-    return emit.loop(emit.integer(0), emit.integer(matrices.size()), 1, [&](Value tap) {
-      Value row = emit.address(weights, f32, emit.mul(loadTable(emit, table, tap), outer));
-      emitPack(emit, columns.panel, emit.address(row, f32, columns.first), outer, emit.integer(1),
-               emit.address(columns.packed, f32, emit.mul(tap, width)));
+    int64_t stride = product.result.channels;
+    if (rows == llvm::to_vector(llvm::seq<int64_t>(rows.size()))) {
+      emitPack(emit, columns.panel, from, stride, emit.integer(rows.size()), to);
+      continue;
+    }
+    Value table = emitTable(emit, rows);
+    emit.loop(emit.integer(0), emit.integer(rows.size()), 1, [&](Value k) {
+      emitPack(emit, columns.panel, emit.address(from, f32, emit.mul(loadTable(emit, table, k), stride)), stride,
+               emit.integer(1), emit.address(to, f32, emit.mul(k, width)));
     });
+  }
+}
+
+// The transposed matrices of a plane's taps.
+void ConvEmitter::packTurned(const Columns &columns, const Plane &plane, Value to) {
+  Type f32 = emit.getF32Type();
+  int64_t inner = product.source.groupChannels, outer = product.result.groupChannels, width = columns.panel.width();
+  int64_t filters = product.source.channels, taps = plane.taps.size(), along = taps ? plane.tapColumns() : 1;
   if (columns.panel.last < lanes)
-    forVectors(emit, columns.panel, emit.integer(depth()),
-               [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(columns.packed, f32, index)); });
-  int64_t filters = product.source.channels;
-  emit.loop(emit.integer(0), emit.integer(matrices.size()), 1, [&](Value tap) {
-    Value matrix = emit.mul(loadTable(emit, table, tap), outer), to = emit.address(columns.packed, f32, emit.mul(tap, inner * width));
+    forVectors(emit, columns.panel, emit.integer(taps * inner),
+               [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(to, f32, index)); });
+  SmallVector<int64_t> matrices, places;
+  for (auto [i, tap] : llvm::enumerate(plane.taps)) {
+    matrices.push_back(tap.matrix);
+    places.push_back(static_cast<int64_t>(i) / along * along * inner + static_cast<int64_t>(i) % along);
+  }
+  Value table = emitTable(emit, matrices), rows = emitTable(emit, places);
+  emit.loop(emit.integer(0), emit.integer(taps), 1, [&](Value tap) {
+    Value matrix = emit.mul(loadTable(emit, table, tap), outer),
+          first = emit.address(to, f32, emit.mul(loadTable(emit, rows, tap), width));
     emit.loop(emit.integer(0), emit.integer(width - lanes + columns.panel.last), 1, [&](Value n) {
       Value row = emit.add(matrix, emit.add(columns.first, n));
-      Value line = emit.address(emit.address(weights, f32, emit.mul(row, filters)), f32, emit.mul(columns.group, inner));
-      Value place = emit.address(to, f32, n);
+      Value line =
+          emit.address(emit.address(weights, f32, emit.mul(row, filters)), f32, emit.mul(columns.group, inner));
+      Value place = emit.address(first, f32, n);
       emit.loop(emit.integer(0), emit.integer(inner), 1, [&](Value k) {
-        emit.store(emit.load(f32, emit.address(line, f32, k)), emit.address(place, f32, emit.mul(k, width)));
+        emit.store(emit.load(f32, emit.address(line, f32, k)), emit.address(place, f32, emit.mul(k, along * width)));
       });
     });
   });
@@ -111,7 +139,8 @@ void ConvEmitter::emitVector(const Columns &columns, Value line, Value pixel, in
   Type f32 = emit.getF32Type();
   bool masked = vector + 1 == columns.panel.vectors && columns.panel.last < lanes;
   Value mask = masked ? emit.maskBelow(columns.panel.last) : Value();
-  Value channel = emit.add(emit.add(emit.mul(columns.group, product.result.groupChannels), columns.first), vector * lanes);
+  Value channel =
+      emit.add(emit.add(emit.mul(columns.group, product.result.groupChannels), columns.first), vector * lanes);
   LaneBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
     if (value == op->getResult(0))
       return emit.loadLanes(f32, emit.address(line, f32, vector * lanes));
@@ -132,7 +161,8 @@ void ConvEmitter::emitVector(const Columns &columns, Value line, Value pixel, in
   }
   for (auto [value, result] : llvm::zip_equal(computed, results)) {
     Type element = getElementTypeOrSelf(value.getType());
-    Value place = emit.address(emit.address(result, element, emit.mul(pixel, product.result.channels)), element, channel);
+    Value place =
+        emit.address(emit.address(result, element, emit.mul(pixel, product.result.channels)), element, channel);
     emit.storeLanes(value, place, mask);
   }
 }
@@ -148,22 +178,41 @@ void ConvEmitter::emitEpilogue(const Columns &columns, const Positions &at) {
                            plane.firstColumn + at.column * plane.columnStride);
     Value line = emit.address(columns.sums, f32, emit.mul(i, at.columns * width));
     emit.loop(emit.integer(0), emit.integer(at.columns), 1, [&](Value j) {
-      Value pixel = emit.add(start, emit.mul(j, plane.columnStride)), sums = emit.address(line, f32, emit.mul(j, width));
+      Value pixel = emit.add(start, emit.mul(j, plane.columnStride)),
+            sums = emit.address(line, f32, emit.mul(j, width));
       for (int64_t vector = 0; vector < columns.panel.vectors && succeeded(status); ++vector)
         emitVector(columns, sums, pixel, vector);
     });
   });
 }
 
-// The tiles of a block, for rows [k, k + depth) of the plane's matrix.
-void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a, Value table, Value k, Value depth, bool fresh) {
+// Distances of the taps that a step of the tile takes: those of a row of taps where positions share what they read and
+// vectors are too few to share an element of the source, else one.
+SmallVector<int64_t> ConvEmitter::tapsOf(const Plane &plane, const Panel &panel) {
+  int64_t count = plane.tapColumns(), pixel = product.pixelStride(plane);
+  if (!emit.machine.avx512 || product.depthwise || panel.vectors > 2 || count == 1 || count * panel.vectors > 14)
+    return {0};
+  SmallVector<int64_t> taps;
+  bool shared = false;
+  for (const Tap &tap : ArrayRef(plane.taps).take_front(count)) {
+    int64_t distance = tap.column - plane.taps.front().column;
+    taps.push_back(distance * pixel);
+    shared |= distance > 0 && distance % plane.columnStep == 0;
+  }
+  return shared ? taps : SmallVector<int64_t>{0};
+}
+
+// The tiles of a block, for some steps of the plane's matrix.
+void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a, const Steps &steps, bool fresh) {
   Type f32 = emit.getF32Type();
   const Plane &plane = at.plane;
-  int64_t width = columns.panel.width(), most = offsetTileRows(emit.machine, columns.panel.vectors);
+  int64_t taps = steps.taps.size(), width = columns.panel.width(),
+          most = offsetTileRows(emit.machine, columns.panel.vectors, taps);
   int64_t down = plane.rowStep * product.rowStride(plane) * product.pixelStride(plane);
   int64_t along = plane.columnStep * product.pixelStride(plane);
-  Value from = emit.address(table, emit.getI32Type(), k);
-  Value b = emit.address(columns.packed, f32, emit.mul(emit.add(k, at.packedRow), width));
+  Value from = emit.address(steps.table, emit.getI32Type(), steps.first);
+  Value b = emit.address(columns.packed, f32, emit.mul(emit.add(emit.mul(steps.first, taps), at.packedRow), width));
+  TileForm form{/*masked=*/false, fresh, product.depthwise, /*scattered=*/false, llvm::to_vector(steps.taps)};
   auto tile = [&](Value i, int64_t rows, int64_t j, int64_t count) {
     SmallVector<int64_t> offsets;
     for (int64_t row = 0; row < rows; ++row)
@@ -171,7 +220,7 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
         offsets.push_back(row * down + column * along);
     Value start = emit.address(a, f32, emit.mul(i, down), j * along);
     Value sums = emit.address(columns.sums, f32, emit.mul(i, at.columns * width), j * width);
-    emitOffsetTile(emit, offsets, columns.panel, {/*masked=*/false, fresh, product.depthwise}, {start, from, b, emit.integer(width), depth, sums});
+    emitOffsetTile(emit, offsets, columns.panel, form, {start, from, b, emit.integer(taps * width), steps.count, sums});
   };
   int64_t together = std::min(at.columns * 2 <= most ? most / at.columns : 1, product.blockOf(plane).rows);
   Value whole = emit.mul(emit.div(at.rows, emit.integer(together)), together);
@@ -190,11 +239,13 @@ void ConvEmitter::emitBlock(const Columns &columns, const Positions &at) {
   const Image &image = product.source;
   int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
   if (plane.taps.empty()) {
-    forVectors(emit, columns.panel, emit.mul(at.rows, at.columns),
-               [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(columns.sums, f32, index)); });
+    forVectors(emit, columns.panel, emit.mul(at.rows, at.columns), [&](Value index) {
+      emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(columns.sums, f32, index));
+    });
     return emitEpilogue(columns, at);
   }
-  Value a = emit.address(source, f32, emit.mul(at.sample, image.size())), channel = emit.mul(columns.group, image.groupChannels);
+  Value a = emit.address(source, f32, emit.mul(at.sample, image.size())),
+        channel = emit.mul(columns.group, image.groupChannels);
   if (product.needsPatch(plane)) {
     emitPatch(emit, product, plane, a, channel, at.row, at.column, at.rows, at.columns, patch);
     a = patch;
@@ -203,18 +254,21 @@ void ConvEmitter::emitBlock(const Columns &columns, const Positions &at) {
     a = emit.address(emit.address(a, f32, emit.mul(row, image.columns * image.channels)), f32, channel,
                      (at.column * plane.columnStep + plane.lowColumn) * image.channels);
   }
-  SmallVector<int64_t> offsets;
-  for (const Tap &tap : plane.taps)
-    for (int64_t c = 0; c < product.tapDepth(); ++c)
-      offsets.push_back(((tap.row - plane.lowRow) * line + tap.column - plane.lowColumn) * pixel + c);
+  SmallVector<int64_t> taps = tapsOf(plane, columns.panel), offsets;
+  SmallVector<std::pair<Tap, int64_t>> chain = product.chain(plane);
+  for (size_t k = 0; k < chain.size(); k += taps.size()) {
+    auto [tap, c] = chain[k];
+    offsets.push_back(((tap.row - plane.lowRow) * line + tap.column - plane.lowColumn) * pixel + c);
+  }
   if (product.depthwise)
     a = emit.address(a, f32, columns.first);
   Value table = emitTable(emit, offsets);
-  int64_t depth = offsets.size(), step = columns.panel.depth();
-  emitTiles(columns, at, a, table, emit.integer(0), emit.integer(std::min(depth, step)), /*fresh=*/true);
-  if (depth > step)
-    emit.loop(emit.integer(step), emit.integer(depth), step, [&](Value k) {
-      emitTiles(columns, at, a, table, k, emit.least(emit.integer(step), emit.sub(emit.integer(depth), k)), /*fresh=*/false);
+  int64_t count = offsets.size(), step = columns.panel.depth() / taps.size();
+  emitTiles(columns, at, a, {table, emit.integer(0), emit.integer(std::min(count, step)), taps}, /*fresh=*/true);
+  if (count > step)
+    emit.loop(emit.integer(step), emit.integer(count), step, [&](Value k) {
+      Value rest = emit.least(emit.integer(step), emit.sub(emit.integer(count), k));
+      emitTiles(columns, at, a, {table, k, rest, taps}, /*fresh=*/false);
     });
   emitEpilogue(columns, at);
 }
@@ -228,7 +282,8 @@ void ConvEmitter::emitTile(const Columns &columns, Value tile) {
     emit.when(emit.less(row, end), [&] {
       Value rows = emit.least(emit.integer(size.rows), emit.sub(end, row));
       for (int64_t column = 0; column < plane.columns && succeeded(status); column += size.columns)
-        emitBlock(columns, {plane, packedRow, sample, row, rows, column, std::min(size.columns, plane.columns - column)});
+        emitBlock(columns,
+                  {plane, packedRow, sample, row, rows, column, std::min(size.columns, plane.columns - column)});
     });
     packedRow += plane.taps.size() * product.tapDepth();
   }
@@ -244,13 +299,14 @@ LogicalResult ConvEmitter::run() {
   int64_t patchSize = 0, vectors = emit.machine.tileVectors();
   for (const Plane &plane : product.planes)
     if (PixelBlock size = product.blockOf(plane); product.needsPatch(plane))
-      patchSize = std::max(patchSize, plane.reachRows(size.rows) * plane.reachColumns(size.columns) * product.source.groupChannels);
+      patchSize = std::max(patchSize, plane.reachRows(size.rows) * plane.reachColumns(size.columns) *
+                                          product.source.groupChannels);
   while (vectors > 1 && depth() * vectors * lanes > packedFloats)
     --vectors;
   if (depth() * lanes > packedFloats || patchSize > packedFloats)
     return kernel.op.emitError("expected a convolution of at most ")
-           << packedFloats / lanes << " taps times channels over at most " << packedFloats << " elements of a block, found " << depth()
-           << " and " << patchSize;
+           << packedFloats / lanes << " taps times channels over at most " << packedFloats
+           << " elements of a block, found " << depth() << " and " << patchSize;
   patch = patchSize ? emit.stack(emit.getF32Type(), patchSize) : Value();
   emit.loop(emit.integer(0), emit.integer(product.groups), 1, [&](Value group) {
     forColumnPanels(emit, product.result.groupChannels, vectors, [&](Value first, Panel panel) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients of convolutions to their kernels: the product of (taps x channels, positions) and (positions, filters), summed over the positions of each
-// sample in order, samples of a leaf in order, leaves by the tree. Sums of a bundle of rows wait in memory from block to block.
+// Gradients of convolutions to their kernels: the product of (taps x channels, positions) and (positions, filters),
+// summed over the positions of each sample in order, samples of a leaf in order, leaves by the tree. Sums of a bundle
+// of rows wait in memory from block to block. Where filters are few, the product is turned: for each row of taps
+// (filters, positions) times (positions, taps of the row x channels).
 #include "compiler/codegen/Offsets.h"
 #include "compiler/codegen/Plane.h"
 #include "compiler/codegen/Tree.h"
@@ -13,10 +15,11 @@ using namespace mtc;
 static constexpr int64_t unitRows = 12, bundleUnits = 12;
 
 namespace {
-// Rows (kh, kw, c) of the result that one tile computes: where each reads, relative to the first.
+// Rows (kh, kw, c), turned (kh, filter), of the result that one tile computes: where each reads, relative to the first.
 struct RowUnit {
   int64_t first, start; // row; its offset
   SmallVector<int64_t> offsets;
+  int64_t line = 0; // turned: offset of the row of taps in the source
 };
 
 class KernelGradientEmitter {
@@ -30,9 +33,10 @@ private:
   Leaves leaves;
   Product product;
   const Plane &plane;
+  bool turned;
   int64_t height; // rows of the result of one group
   std::vector<RowUnit> units;
-  Value source, gradient, result, patch, starts, patterns, firsts;
+  Value source, gradient, result, patch, starts, patterns, firsts, tapLines;
   SmallVector<SmallVector<int64_t>> shapes; // different offsets of units
 
   struct Part {
@@ -45,14 +49,52 @@ private:
   void emitBundle(const Part &part);
   void emitSample(const Part &part, Value sample);
   void emitBlock(const Part &part, Value sample, Value row, Value rows, int64_t column, int64_t columns);
+  void emitUnits(const Part &part, Value a, const TileOperands &common, TileForm form);
   void store(const Part &part, Value count);
+  void storeTurned(const Part &part, Value count);
 };
 } // namespace
 
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Floats of the source that a row of taps reads at a position.
+static int64_t lineFloats(const Product &product) { return product.planes.front().tapColumns() * product.tapDepth(); }
+
+// Whether vectors along a row of taps are used so much better than vectors along the filters. One vector alone shares
+// no element of the other operand.
+static bool isTurned(const Product &product) {
+  const Plane &plane = product.planes.front();
+  int64_t along = plane.tapColumns();
+  if (product.groups > 1 || product.depthwise || plane.taps[along - 1].column - plane.taps[0].column != along - 1)
+    return false;
+  auto use = [](int64_t columns) {
+    return columns * (columns <= lanes ? 0.6 : 1.0) / (ceilDiv(columns, lanes) * lanes);
+  };
+  return use(lineFloats(product)) > 1.15 * use(product.result.groupChannels);
+}
+
+// Columns of the product.
+static int64_t columnsOf(const Product &product) {
+  return isTurned(product) ? lineFloats(product) : product.result.groupChannels;
+}
+
+// The same for filters, the rows of taps one after the other.
+static std::vector<RowUnit> turnedUnits(const Product &product) {
+  const Plane &plane = product.planes.front();
+  int64_t filters = product.result.channels, count = plane.taps.size(), along = plane.tapColumns();
+  std::vector<RowUnit> units;
+  for (int64_t tap = 0; tap < count; tap += along)
+    for (auto [first, rows] : cutEvenly(filters, unitRows)) {
+      int64_t line = (plane.taps[tap].row - plane.lowRow) * product.rowStride(plane) * product.pixelStride(plane);
+      units.push_back({tap / along * filters + first, first, llvm::to_vector(llvm::seq<int64_t>(rows)), line});
+    }
+  return units;
+}
+
 // Rows of the result cut in units of neighbours: runs of equal steps are cut evenly, short ones put together.
 static std::vector<RowUnit> unitsOf(const Product &product) {
+  if (isTurned(product))
+    return turnedUnits(product);
   const Plane &plane = product.planes.front();
   int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
   SmallVector<int64_t> offsets;
@@ -79,12 +121,16 @@ static std::vector<RowUnit> unitsOf(const Product &product) {
 
 KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op)
     : kernel(kernel), emit(kernel.emit), leaves(leavesOf(kernel)), product(forwardProduct(op.getConvolution())),
-      plane(product.planes.front()), height(plane.taps.size() * product.tapDepth()), units(unitsOf(product)) {
+      plane(product.planes.front()), turned(isTurned(product)),
+      height(turned ? plane.taps.size() / plane.tapColumns() * product.result.channels
+                    : plane.taps.size() * product.tapDepth()),
+      units(unitsOf(product)) {
   source = kernel.argumentBuffer(cast<BlockArgument>(op.getInput()).getArgNumber());
   gradient = kernel.argumentBuffer(cast<BlockArgument>(op.getGradient()).getArgNumber());
   result = kernel.resultBuffer(0);
-  SmallVector<int64_t> start, pattern, first;
+  SmallVector<int64_t> start, pattern, first, line;
   for (const RowUnit &unit : units) {
+    line.push_back(unit.line);
     auto known = llvm::find(shapes, unit.offsets);
     pattern.push_back(known - shapes.begin());
     if (known == shapes.end())
@@ -96,14 +142,17 @@ KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGra
   starts = emitTable(emit, start);
   patterns = emitTable(emit, pattern);
   firsts = emitTable(emit, first);
+  tapLines = emitTable(emit, line);
 }
 
 // Adds the block's positions to the sums of all units of the part.
-void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row, Value rows, int64_t column, int64_t columns) {
+void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row, Value rows, int64_t column,
+                                      int64_t columns) {
   Type f32 = emit.getF32Type();
   const Image &image = product.source;
-  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane), width = part.panel.width();
-  Value a = emit.address(source, f32, emit.mul(sample, image.size())), channel = emit.mul(part.group, image.groupChannels);
+  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
+  Value a = emit.address(source, f32, emit.mul(sample, image.size())),
+        channel = emit.mul(part.group, image.groupChannels);
   if (product.needsPatch(plane)) {
     emitPatch(emit, product, plane, a, channel, row, column, rows, columns, patch);
     a = patch;
@@ -120,20 +169,37 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
       offsets.push_back((i * plane.rowStep * line + j * plane.columnStep) * pixel);
   Value table = emitTable(emit, offsets), depth = emit.mul(rows, columns);
   int64_t filters = product.result.channels;
-  Value pixels = emit.add(emit.mul(emit.add(emit.mul(sample, product.result.rows), row), product.result.columns), column);
-  Value b = emit.address(emit.address(gradient, f32, emit.mul(pixels, filters)), f32,
-                         emit.add(emit.mul(part.group, product.result.groupChannels), part.column));
+  Value pixels =
+      emit.add(emit.mul(emit.add(emit.mul(sample, product.result.rows), row), product.result.columns), column);
+  Value b = emit.address(gradient, f32, emit.mul(pixels, filters));
+  if (turned) {
+    SmallVector<int64_t> places;
+    for (size_t position = 0; position < offsets.size(); ++position)
+      places.push_back(position * filters);
+    TileForm form{/*masked=*/true, /*fresh=*/false, /*lanewise=*/false, /*scattered=*/true};
+    return emitUnits(part, b, {b, emitTable(emit, places), emit.address(a, f32, part.column), table, depth, {}}, form);
+  }
+  b = emit.address(b, f32, emit.add(emit.mul(part.group, product.result.groupChannels), part.column));
+  emitUnits(part, a, {a, table, b, emit.integer(filters), depth, {}},
+            {/*masked=*/true, /*fresh=*/false, product.depthwise});
+}
+
+// The tiles of all units of the part, each at its place of `a`.
+void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOperands &common, TileForm form) {
+  Type f32 = emit.getF32Type();
+  int64_t width = part.panel.width();
   emit.loop(part.from, part.to, 1, [&](Value unit) {
     Value start = emit.address(a, f32, loadTable(emit, starts, unit)), pattern = loadTable(emit, patterns, unit);
     Value sums = emit.address(part.sums, f32, emit.mul(emit.sub(loadTable(emit, firsts, unit), part.row), width));
+    Value b = turned ? emit.address(common.b, f32, loadTable(emit, tapLines, unit)) : common.b;
     for (auto [index, shape] : llvm::enumerate(shapes))
       emit.when(emit.equal(pattern, emit.integer(index)), [&] {
         for (auto [first, count] : cutEvenly(shape.size(), offsetTileRows(emit.machine, part.panel.vectors))) {
           SmallVector<int64_t> relative;
           for (int64_t offset : ArrayRef(shape).slice(first, count))
             relative.push_back(offset - shape[first]);
-          emitOffsetTile(emit, relative, part.panel, {/*masked=*/true, /*fresh=*/false, product.depthwise},
-                         {emit.address(start, f32, shape[first]), table, b, emit.integer(filters), depth,
+          emitOffsetTile(emit, relative, part.panel, form,
+                         {emit.address(start, f32, shape[first]), common.table, b, common.stride, common.depth,
                           emit.address(sums, f32, first * width)});
         }
       });
@@ -154,12 +220,28 @@ void KernelGradientEmitter::store(const Part &part, Value count) {
   Value channel = emit.add(emit.mul(part.group, product.result.groupChannels), part.column);
   emit.loop(emit.integer(0), count, 1, [&](Value i) {
     Value from = emit.address(part.sums, f32, emit.mul(i, part.panel.width()));
-    Value to = emit.address(emit.address(result, f32, emit.mul(emit.add(part.row, i), product.result.channels)), f32, channel);
+    Value to =
+        emit.address(emit.address(result, f32, emit.mul(emit.add(part.row, i), product.result.channels)), f32, channel);
     for (int64_t vector = 0; vector < part.panel.vectors; ++vector) {
       bool masked = vector + 1 == part.panel.vectors && part.panel.last < lanes;
-      emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, vector * lanes)), emit.address(to, f32, vector * lanes),
-                      masked ? emit.maskBelow(part.panel.last) : Value());
+      emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, vector * lanes)),
+                      emit.address(to, f32, vector * lanes), masked ? emit.maskBelow(part.panel.last) : Value());
     }
+  });
+}
+
+// Sums of (kh, filter) x (kw, c) to where the result has (kh, kw, c) x filter.
+void KernelGradientEmitter::storeTurned(const Part &part, Value count) {
+  Type f32 = emit.getF32Type();
+  int64_t filters = product.result.channels, floats = lineFloats(product);
+  emit.loop(emit.integer(0), count, 1, [&](Value i) {
+    Value row = emit.add(part.row, i), from = emit.address(part.sums, f32, emit.mul(i, part.panel.width()));
+    Value line = emit.add(emit.mul(emit.div(row, emit.integer(filters)), floats), part.column);
+    Value to =
+        emit.address(emit.address(result, f32, emit.mul(line, filters)), f32, emit.rem(row, emit.integer(filters)));
+    emit.loop(emit.integer(0), emit.integer(part.panel.width() - lanes + part.panel.last), 1, [&](Value n) {
+      emit.store(emit.load(f32, emit.address(from, f32, n)), emit.address(to, f32, emit.mul(n, filters)));
+    });
   });
 }
 
@@ -167,7 +249,9 @@ void KernelGradientEmitter::emitBundle(const Part &part) {
   Type f32 = emit.getF32Type();
   int64_t floats = bundleUnits * unitRows * part.panel.width();
   Value stack = emit.stack(f32, floats * leaves.levels), count = emit.sub(loadTable(emit, firsts, part.to), part.row);
-  auto at = [&](Value level, Value index) { return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index); };
+  auto at = [&](Value level, Value index) {
+    return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
+  };
   auto leaf = [&](Value first, Value end) {
     forVectors(emit, part.panel, count, [&](Value index) {
       emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(part.sums, f32, index));
@@ -177,7 +261,8 @@ void KernelGradientEmitter::emitBundle(const Part &part) {
   auto combine = [&](Value level) {
     forVectors(emit, part.panel, count, [&](Value index) {
       Value place = emit.address(part.sums, f32, index);
-      emit.storeLanes(arith::AddFOp::create(emit, emit.loadLanes(f32, at(level, index)), emit.loadLanes(f32, place)), place);
+      emit.storeLanes(arith::AddFOp::create(emit, emit.loadLanes(f32, at(level, index)), emit.loadLanes(f32, place)),
+                      place);
     });
   };
   auto push = [&](Value level) {
@@ -186,7 +271,7 @@ void KernelGradientEmitter::emitBundle(const Part &part) {
     });
   };
   emitTreeInMemory(emit, leaves, leaf, combine, push);
-  store(part, count);
+  turned ? storeTurned(part, count) : store(part, count);
 }
 
 // Grid tiles: groups, then wide panels, then units.
@@ -194,8 +279,9 @@ LogicalResult KernelGradientEmitter::run() {
   Type f32 = emit.getF32Type();
   PixelBlock size = product.blockOf(plane);
   if (product.needsPatch(plane))
-    patch = emit.stack(f32, plane.reachRows(size.rows) * plane.reachColumns(size.columns) * product.source.groupChannels);
-  int64_t columns = product.result.groupChannels, wides = ceilDiv(columns, panelColumns), count = units.size();
+    patch =
+        emit.stack(f32, plane.reachRows(size.rows) * plane.reachColumns(size.columns) * product.source.groupChannels);
+  int64_t columns = columnsOf(product), wides = ceilDiv(columns, panelColumns), count = units.size();
   Value first = emit.div(kernel.tileBegin, emit.integer(count)), last = emit.ceilDiv(kernel.tileEnd, count);
   emit.loop(first, last, 1, [&](Value wide) {
     Value offset = emit.mul(wide, count), group = emit.div(wide, emit.integer(wides));
@@ -222,7 +308,8 @@ Grid mtc::convTreeGrid(plan::KernelOp op) {
   if (!gradient)
     return {};
   Product product = forwardProduct(gradient.getConvolution());
-  return {0, product.groups * ceilDiv(product.result.groupChannels, panelColumns) * static_cast<int64_t>(unitsOf(product).size()), 0};
+  return {0, product.groups * ceilDiv(columnsOf(product), panelColumns) * static_cast<int64_t>(unitsOf(product).size()),
+          0};
 }
 
 LogicalResult mtc::emitConvTree(Kernel &kernel) {

@@ -15,7 +15,8 @@ bool Product::needsPatch(const Plane &plane) const {
 
 PixelBlock Product::blockOf(const Plane &plane) const {
   auto fits = [&](int64_t rows, int64_t columns) {
-    return !needsPatch(plane) || plane.reachRows(rows) * plane.reachColumns(columns) * source.groupChannels <= patchFloats;
+    return !needsPatch(plane) ||
+           plane.reachRows(rows) * plane.reachColumns(columns) * source.groupChannels <= patchFloats;
   };
   int64_t parts = ceilDiv(plane.columns, blockPositions), columns = ceilDiv(plane.columns, parts);
   // A row is cut only where it must be; the patch of a single position may be larger.
@@ -27,6 +28,16 @@ PixelBlock Product::blockOf(const Plane &plane) const {
   while (rows > 1 && !fits(rows, columns))
     --rows;
   return {rows, columns};
+}
+
+SmallVector<std::pair<Tap, int64_t>> Product::chain(const Plane &plane) const {
+  SmallVector<std::pair<Tap, int64_t>> order;
+  int64_t columns = plane.tapColumns(), count = plane.taps.size();
+  for (int64_t row = 0; row < count; row += columns)
+    for (int64_t c = 0; c < tapDepth(); ++c)
+      for (const Tap &tap : ArrayRef(plane.taps).slice(row, columns))
+        order.push_back({tap, c});
+  return order;
 }
 
 int64_t Product::rowBlocks() const {
@@ -136,8 +147,8 @@ static void emitFloats(Emitter &emit, Value from, Value to, int64_t count) {
     one(emit.integer(whole), emit.maskBelow(count - whole));
 }
 
-void mtc::emitPatch(Emitter &emit, const Product &product, const Plane &plane, Value source, Value firstChannel, Value row, int64_t column,
-                    Value rows, int64_t columns, Value patch) {
+void mtc::emitPatch(Emitter &emit, const Product &product, const Plane &plane, Value source, Value firstChannel,
+                    Value row, int64_t column, Value rows, int64_t columns, Value patch) {
   Type f32 = emit.getF32Type();
   const Image &image = product.source;
   int64_t width = plane.reachColumns(columns), stride = product.rowStride(plane), channels = image.groupChannels;
@@ -147,17 +158,19 @@ void mtc::emitPatch(Emitter &emit, const Product &product, const Plane &plane, V
   Value height = emit.add(emit.mul(rows, plane.rowStep), plane.highRow - plane.lowRow + 1 - plane.rowStep);
   emit.loop(emit.integer(0), height, 1, [&](Value i) {
     Value line = emit.add(top, i), to = emit.address(patch, f32, emit.mul(i, stride * channels));
-    Value inside = arith::AndIOp::create(emit, emit.less(emit.integer(-1), line), emit.less(line, emit.integer(image.rows)));
+    Value inside =
+        arith::AndIOp::create(emit, emit.less(emit.integer(-1), line), emit.less(line, emit.integer(image.rows)));
     auto copy = [&] {
       emitFloats(emit, Value(), to, left * channels);
-      Value from = emit.address(emit.address(source, f32, emit.mul(line, image.columns * image.channels)), f32, firstChannel,
-                                (first + left) * image.channels);
+      Value from = emit.address(emit.address(source, f32, emit.mul(line, image.columns * image.channels)), f32,
+                                firstChannel, (first + left) * image.channels);
       Value middle = emit.address(to, f32, left * channels);
       if (channels == image.channels)
         emitFloats(emit, from, middle, (right - left) * channels);
       else
         emit.loop(emit.integer(0), emit.integer(right - left), 1, [&](Value j) {
-          emitFloats(emit, emit.address(from, f32, emit.mul(j, image.channels)), emit.address(middle, f32, emit.mul(j, channels)), channels);
+          emitFloats(emit, emit.address(from, f32, emit.mul(j, image.channels)),
+                     emit.address(middle, f32, emit.mul(j, channels)), channels);
         });
       emitFloats(emit, Value(), emit.address(to, f32, right * channels), (width - right) * channels);
     };

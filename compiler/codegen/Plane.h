@@ -2,11 +2,12 @@
 //
 // A convolution, or its gradient to the images, as products of static shape:
 //
-//     result[position, n] = sum over k of source[offset(position) + offset(k)] * matrix[k, n]        k = (tap, channel)
+//     result[position, n] = sum over k of source[offset(position) + offset(k)] * matrix[k, n]        k = (row of taps,
+//     channel, tap of the row)
 //
-// or, where each group has one channel and one filter (depthwise), of lanes: source[offset(position) + offset(k) + n] * matrix[k, n] with k = tap and all
-// groups together.
-// The positions of a result are cut in planes (one for each phase of a stride), a plane in blocks, a block in the tiles of Offsets.h.
+// or, where each group has one channel and one filter (depthwise), of lanes: source[offset(position) + offset(k) + n] *
+// matrix[k, n] with k = tap and all groups together. The positions of a result are cut in planes (one for each phase of
+// a stride), a plane in blocks, a block in the tiles of Offsets.h.
 #ifndef COMPILER_CODEGEN_PLANE_H
 #define COMPILER_CODEGEN_PLANE_H
 
@@ -15,19 +16,24 @@
 
 namespace mtc {
 
-// A position (i, j) of a plane reads the source at row i * rowStep + row, column j * columnStep + column; outside it there are zeros.
+// A position (i, j) of a plane reads the source at row i * rowStep + row, column j * columnStep + column; outside it
+// there are zeros.
 struct Tap {
   int64_t row, column;
   int64_t matrix; // kh * KW + kw
 };
 
 struct Plane {
-  int64_t rows, columns;                                   // positions
-  int64_t rowStep, columnStep;                             // source pixels between neighbouring positions
+  int64_t rows, columns;                                  // positions
+  int64_t rowStep, columnStep;                            // source pixels between neighbouring positions
   int64_t firstRow, firstColumn, rowStride, columnStride; // where the positions lie in the result
-  llvm::SmallVector<Tap> taps;                             // in order of the chain; may be none
+  llvm::SmallVector<Tap> taps; // row by row, of each row the same columns, ascending; may be none
   int64_t lowRow = 0, highRow = 0, lowColumn = 0, highColumn = 0; // least and largest of the taps
 
+  // Taps of a row.
+  int64_t tapColumns() const {
+    return llvm::count_if(taps, [&](const Tap &tap) { return tap.row == taps.front().row; });
+  }
   // Source pixels that `rows` x `columns` positions reach over.
   int64_t reachRows(int64_t rows) const { return (rows - 1) * rowStep + highRow - lowRow + 1; }
   int64_t reachColumns(int64_t columns) const { return (columns - 1) * columnStep + highColumn - lowColumn + 1; }
@@ -61,6 +67,8 @@ struct Product {
     return needsPatch(plane) ? plane.reachColumns(blockOf(plane).columns) : source.columns;
   }
   PixelBlock blockOf(const Plane &plane) const;
+  // Every k in order of the chain: a tap and a channel.
+  llvm::SmallVector<std::pair<Tap, int64_t>> chain(const Plane &plane) const;
   // Blocks of rows of the plane that has most of them.
   int64_t rowBlocks() const;
 };
@@ -73,10 +81,10 @@ mlir::mt::Convolution flattened(const mlir::mt::Convolution &convolution);
 Product forwardProduct(const mlir::mt::Convolution &convolution);
 Product gradientProduct(const mlir::mt::Convolution &convolution);
 
-// Copies what `rows` x `columns` positions of a plane read, one group's channels, from a sample's `source` to `patch`. `row` (i64) and `column` are the
-// first position.
-void emitPatch(Emitter &emit, const Product &product, const Plane &plane, mlir::Value source, mlir::Value firstChannel, mlir::Value row,
-               int64_t column, mlir::Value rows, int64_t columns, mlir::Value patch);
+// Copies what `rows` x `columns` positions of a plane read, one group's channels, from a sample's `source` to `patch`.
+// `row` (i64) and `column` are the first position.
+void emitPatch(Emitter &emit, const Product &product, const Plane &plane, mlir::Value source, mlir::Value firstChannel,
+               mlir::Value row, int64_t column, mlir::Value rows, int64_t columns, mlir::Value patch);
 
 } // namespace mtc
 

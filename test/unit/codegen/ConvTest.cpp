@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions and their gradients: each element is the chain and the tree that dialects/mt/MtSpatial.td names, to the bit.
+// Convolutions and their gradients: each element is the chain and the tree that dialects/mt/MtSpatial.td names, to the
+// bit.
 #include "test/unit/codegen/Harness.h"
 #include <cmath>
 #include <cstring>
@@ -42,21 +43,27 @@ const std::vector<Shape> shapes = {
     {4, 257, 2, 3, 3, 5, {1, 1}, {1, 1, 1, 1}},
     {9, 8, 70, 3, 3, 70, {2, 2}, {0, 1, 1, 0}, {1, 1}, 70},
     {3, 200, 700, 2, 2, 700, {1, 1}, {1, 0, 1, 0}, {1, 1}, 700},
+    {9, 20, 16, 3, 3, 16, {1, 1}, {1, 1, 1, 1}},
+    {4, 40, 16, 3, 3, 14},
+    {21, 17, 9, 3, 5, 10, {2, 1}, {1, 1, 2, 2}, {1, 2}},
 };
 
-// Calls use(x, w, y, inside) for every product of a sample, elements of y in any order, taps and channels of each in order.
+// Calls use(x, w, y, inside) for every product of a sample: those of an element of y, of x and of w each in the order
+// of its chain.
 template <typename Use> void forEachProduct(const Shape &s, const Use &use) {
   int64_t cg = s.c / s.groups, fg = s.f / s.groups;
   for (int64_t oh = 0; oh < s.oh(); ++oh)
-    for (int64_t ow = 0; ow < s.ow(); ++ow)
-      for (int64_t kh = 0; kh < s.kh; ++kh)
-        for (int64_t kw = 0; kw < s.kw; ++kw) {
-          int64_t ih = oh * s.stride[0] + kh * s.dilation[0] - s.padding[0], iw = ow * s.stride[1] + kw * s.dilation[1] - s.padding[2];
-          bool inside = ih >= 0 && ih < s.h && iw >= 0 && iw < s.w;
+    for (int64_t f = 0; f < s.f; ++f)
+      for (int64_t ow = 0; ow < s.ow(); ++ow)
+        for (int64_t kh = 0; kh < s.kh; ++kh)
           for (int64_t c = 0; c < cg; ++c)
-            for (int64_t f = 0; f < s.f; ++f)
-              use((ih * s.w + iw) * s.c + f / fg * cg + c, ((kh * s.kw + kw) * cg + c) * s.f + f, (oh * s.ow() + ow) * s.f + f, inside);
-        }
+            for (int64_t kw = 0; kw < s.kw; ++kw) {
+              int64_t ih = oh * s.stride[0] + kh * s.dilation[0] - s.padding[0],
+                      iw = ow * s.stride[1] + kw * s.dilation[1] - s.padding[2];
+              bool inside = ih >= 0 && ih < s.h && iw >= 0 && iw < s.w;
+              use((ih * s.w + iw) * s.c + f / fg * cg + c, ((kh * s.kw + kw) * cg + c) * s.f + f,
+                  (oh * s.ow() + ow) * s.f + f, inside);
+            }
 }
 
 template <typename Leaf> float tree(int64_t first, int64_t count, int64_t used, const Leaf &leaf) {
@@ -69,7 +76,8 @@ template <typename Leaf> float tree(int64_t first, int64_t count, int64_t used, 
 void expectBits(const float *actual, const std::vector<float> &expected, const std::string &where) {
   for (size_t i = 0; i < expected.size(); ++i)
     if (std::memcmp(&actual[i], &expected[i], sizeof(float)) != 0) {
-      ADD_FAILURE() << where << ": element " << i << " of " << expected.size() << ": expected " << expected[i] << ", found " << actual[i];
+      ADD_FAILURE() << where << ": element " << i << " of " << expected.size() << ": expected " << expected[i]
+                    << ", found " << actual[i];
       return;
     }
 }
@@ -96,8 +104,8 @@ class Conv : public testing::TestWithParam<size_t> {};
 TEST_P(Conv, EqualsTheChain) {
   const Shape &s = shapes[GetParam()];
   auto codes = compile(kernelText("forward", "conv",
-                                  "^bb0(%x: " + images(s) + ", %w: " + kernel(s) + "):\n%0 = mt.conv2d %x, %w" + attributes(s) + images(s) +
-                                      ", " + kernel(s) + "\nmt.yield %0 : " + outputs(s)));
+                                  "^bb0(%x: " + images(s) + ", %w: " + kernel(s) + "):\n%0 = mt.conv2d %x, %w" +
+                                      attributes(s) + images(s) + ", " + kernel(s) + "\nmt.yield %0 : " + outputs(s)));
   std::vector<float> w = randoms(s.kernel(), 2);
   Guarded weights = guarded(w), early = guarded(w, /*atEnd=*/false);
   for (int64_t rows : {1, 3}) {
@@ -112,7 +120,8 @@ TEST_P(Conv, EqualsTheChain) {
       for (int64_t shares : {1, 2, 5}) {
         Guarded output(expected.size() * 4);
         bool odd = shares % 2;
-        code->run("forward", {rows, 0, rows, 0, 0}, {(odd ? input : inputEarly).as<void>(), (odd ? weights : early).as<void>(), output.as<void>()},
+        code->run("forward", {rows, 0, rows, 0, 0},
+                  {(odd ? input : inputEarly).as<void>(), (odd ? weights : early).as<void>(), output.as<void>()},
                   shares);
         expectBits(output.as<float>(), expected, code->target + " rows " + std::to_string(rows));
       }
@@ -122,13 +131,13 @@ TEST_P(Conv, EqualsTheChain) {
 TEST_P(Conv, InputGradientEqualsTheChain) {
   const Shape &s = shapes[GetParam()];
   auto codes = compile(kernelText("gradient", "conv",
-                                  "^bb0(%y: " + outputs(s) + ", %w: " + kernel(s) + "):\n%0 = mt.conv2d_input_gradient %y, %w" +
-                                      attributes(s) + outputs(s) + ", " + kernel(s) + " to " + images(s) + "\nmt.yield %0 : " + images(s)));
+                                  "^bb0(%y: " + outputs(s) + ", %w: " + kernel(s) +
+                                      "):\n%0 = mt.conv2d_input_gradient %y, %w" + attributes(s) + outputs(s) + ", " +
+                                      kernel(s) + " to " + images(s) + "\nmt.yield %0 : " + images(s)));
   std::vector<float> w = randoms(s.kernel(), 2);
   Guarded weights = guarded(w);
   int64_t rows = 2;
   std::vector<float> dy = randoms(rows * s.outputs(), 5), expected(rows * s.images());
-  // Elements of y in order, and of each the filters: the chain of an image's element.
   for (int64_t n = 0; n < rows; ++n)
     forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
       if (inside)
@@ -138,7 +147,8 @@ TEST_P(Conv, InputGradientEqualsTheChain) {
   for (auto &code : codes)
     for (int64_t shares : {1, 3}) {
       Guarded output(expected.size() * 4);
-      code->run("gradient", {rows, 0, rows, 0, 0}, {(shares == 1 ? input : inputEarly).as<void>(), weights.as<void>(), output.as<void>()}, shares);
+      code->run("gradient", {rows, 0, rows, 0, 0},
+                {(shares == 1 ? input : inputEarly).as<void>(), weights.as<void>(), output.as<void>()}, shares);
       expectBits(output.as<float>(), expected, code->target);
     }
 }
@@ -146,8 +156,9 @@ TEST_P(Conv, InputGradientEqualsTheChain) {
 TEST_P(Conv, KernelGradientEqualsTheTree) {
   const Shape &s = shapes[GetParam()];
   std::string text = kernelText("tree", "conv_tree",
-                                "^bb0(%x: " + images(s) + ", %y: " + outputs(s) + "):\n%0 = mt.conv2d_kernel_gradient %x, %y" + attributes(s) +
-                                    images(s) + ", " + outputs(s) + " to " + kernel(s) + "\nmt.yield %0 : " + kernel(s));
+                                "^bb0(%x: " + images(s) + ", %y: " + outputs(s) +
+                                    "):\n%0 = mt.conv2d_kernel_gradient %x, %y" + attributes(s) + images(s) + ", " +
+                                    outputs(s) + " to " + kernel(s) + "\nmt.yield %0 : " + kernel(s));
   for (bool fast : {false, true}) {
     int64_t leafRows = 2;
     auto codes = compile(text, {leafRows, 8, fast});
@@ -178,14 +189,16 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Conv, testing::Range<size_t>(0, shapes.size()))
 
 TEST(ConvEpilogue, RunsOnTheResult) {
   Shape s{6, 5, 3, 3, 3, 21, {1, 1}, {1, 1, 1, 1}};
-  auto codes = compile(kernelText("forward", "conv", "^bb0(%x: " + images(s) + ", %w: " + kernel(s) + ", %b: tensor<21xf32>, %r: " + outputs(s) +
-                                                         ", %s: tensor<f32>):\n%0 = mt.conv2d %x, %w" + attributes(s) + images(s) + ", " + kernel(s) +
-                                                         "\n%1 = mt.add %0, %b : " + outputs(s) + ", tensor<21xf32>\n%2 = mt.mul %1, %s : " + outputs(s) +
-                                                         ", tensor<f32>\n%3 = mt.add %2, %r : " + outputs(s) + ", " + outputs(s) +
-                                                         "\n%4 = mt.relu %3 : " + outputs(s) + "\nmt.yield %4, %1 : " + outputs(s) + ", " + outputs(s)));
+  auto codes = compile(
+      kernelText("forward", "conv",
+                 "^bb0(%x: " + images(s) + ", %w: " + kernel(s) + ", %b: tensor<21xf32>, %r: " + outputs(s) +
+                     ", %s: tensor<f32>):\n%0 = mt.conv2d %x, %w" + attributes(s) + images(s) + ", " + kernel(s) +
+                     "\n%1 = mt.add %0, %b : " + outputs(s) + ", tensor<21xf32>\n%2 = mt.mul %1, %s : " + outputs(s) +
+                     ", tensor<f32>\n%3 = mt.add %2, %r : " + outputs(s) + ", " + outputs(s) +
+                     "\n%4 = mt.relu %3 : " + outputs(s) + "\nmt.yield %4, %1 : " + outputs(s) + ", " + outputs(s)));
   int64_t rows = 2;
-  std::vector<float> x = randoms(rows * s.images(), 1), w = randoms(s.kernel(), 2), b = randoms(s.f, 3), r = randoms(rows * s.outputs(), 4),
-                     scale{0.5f}, first(rows * s.outputs()), second;
+  std::vector<float> x = randoms(rows * s.images(), 1), w = randoms(s.kernel(), 2), b = randoms(s.f, 3),
+                     r = randoms(rows * s.outputs(), 4), scale{0.5f}, first(rows * s.outputs()), second;
   for (int64_t n = 0; n < rows; ++n)
     forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
       float &y = first[n * s.outputs() + yi];
@@ -200,8 +213,10 @@ TEST(ConvEpilogue, RunsOnTheResult) {
   Guarded gx = guarded(x), gw = guarded(w), gb = guarded(b), gr = guarded(r), gs = guarded(scale);
   for (auto &code : codes) {
     Guarded relu(second.size() * 4), bias(first.size() * 4);
-    code->run("forward", {rows, 0, rows, 0, 0},
-              {gx.as<void>(), gw.as<void>(), gb.as<void>(), gr.as<void>(), gs.as<void>(), relu.as<void>(), bias.as<void>()}, 3);
+    code->run(
+        "forward", {rows, 0, rows, 0, 0},
+        {gx.as<void>(), gw.as<void>(), gb.as<void>(), gr.as<void>(), gs.as<void>(), relu.as<void>(), bias.as<void>()},
+        3);
     expectBits(relu.as<float>(), second, code->target);
     expectBits(bias.as<float>(), first, code->target);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inner loops of products keep their sums in registers: no instruction of a loop with many FMAs touches vectors on the stack.
+// The inner loops of products keep their sums in registers: no instruction of a loop with many FMAs touches vectors on
+// the stack.
 #include "test/unit/codegen/Harness.h"
 #include <cstdio>
 #include <cstdlib>
@@ -86,14 +87,56 @@ Loops inspect(const std::vector<Instruction> &code) {
 TEST(Spills, NoInnerLoopOfAProductTouchesTheStack) {
   std::string text;
   for (int columns : {10, 48, 100, 256}) {
-    std::string n = std::to_string(columns), w = "tensor<128x" + n + "xf32>", y = "tensor<?x" + n + "xf32>", x = "tensor<?x128xf32>";
-    text += kernelText("f" + n, "matmul", "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.matmul %x, %w : " + x + ", " + w + "\nmt.yield %0 : " + y);
-    text += kernelText("g" + n, "matmul_tree", "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.matmul %x, %y transpose_a : " + x + ", " + y +
-                                                   "\nmt.yield %0 : " + w);
+    std::string n = std::to_string(columns), w = "tensor<128x" + n + "xf32>", y = "tensor<?x" + n + "xf32>",
+                x = "tensor<?x128xf32>";
+    text += kernelText("f" + n, "matmul",
+                       "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.matmul %x, %w : " + x + ", " + w +
+                           "\nmt.yield %0 : " + y);
+    text += kernelText("g" + n, "matmul_tree",
+                       "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.matmul %x, %y transpose_a : " + x + ", " + y +
+                           "\nmt.yield %0 : " + w);
   }
   for (auto &code : compile(text, {4, 8, false})) {
     Loops loops = inspect(disassemble(code->image));
     EXPECT_GE(loops.products, 6) << code->target;
+    EXPECT_EQ(loops.spilled, 0) << code->target << " " << loops.products << " loops: " << loops.example;
+  }
+}
+
+// Few channels: tiles that share what neighbouring positions read, and kernel gradients with vectors along the taps.
+TEST(Spills, NoInnerLoopOfAConvolutionTouchesTheStack) {
+  struct Shape {
+    int size, channels, taps, stride, filters;
+  };
+  std::string text;
+  for (Shape s : {Shape{34, 16, 3, 1, 16},
+                  {18, 32, 3, 1, 32},
+                  {28, 12, 6, 2, 24},
+                  {16, 24, 6, 2, 32},
+                  {30, 1, 3, 1, 12},
+                  {18, 64, 3, 1, 64}}) {
+    auto number = [](int value) { return std::to_string(value); };
+    std::string name = number(s.channels) + "_" + number(s.filters), step = number(s.stride),
+                out = number((s.size - s.taps) / s.stride + 1);
+    std::string x = "tensor<?x" + number(s.size) + "x" + number(s.size) + "x" + number(s.channels) + "xf32>";
+    std::string y = "tensor<?x" + out + "x" + out + "x" + number(s.filters) + "xf32>";
+    std::string w = "tensor<" + number(s.taps) + "x" + number(s.taps) + "x" + number(s.channels) + "x" +
+                    number(s.filters) + "xf32>";
+    std::string window =
+        " strides = [" + step + ", " + step + "] padding = [0, 0, 0, 0] dilation = [1, 1] groups = 1 : ";
+    text += kernelText("f" + name, "conv",
+                       "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.conv2d %x, %w" + window + x + ", " + w +
+                           "\nmt.yield %0 : " + y);
+    text += kernelText("i" + name, "conv",
+                       "^bb0(%y: " + y + ", %w: " + w + "):\n%0 = mt.conv2d_input_gradient %y, %w" + window + y + ", " +
+                           w + " to " + x + "\nmt.yield %0 : " + x);
+    text += kernelText("k" + name, "conv_tree",
+                       "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.conv2d_kernel_gradient %x, %y" + window + x +
+                           ", " + y + " to " + w + "\nmt.yield %0 : " + w);
+  }
+  for (auto &code : compile(text, {4, 8, false})) {
+    Loops loops = inspect(disassemble(code->image));
+    EXPECT_GE(loops.products, 12) << code->target;
     EXPECT_EQ(loops.spilled, 0) << code->target << " " << loops.products << " loops: " << loops.example;
   }
 }
