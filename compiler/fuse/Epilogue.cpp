@@ -69,10 +69,15 @@ void Groups::release(unsigned matmul) {
     std::optional<unsigned> unit = unitOf(user);
     return unit && units[*unit].kind == KernelKind::rows;
   };
-  auto storedAnyway = [&](Value operand, Operation *op) {
+  // Or computed from such values for this op alone: released after it.
+  std::function<bool(Value, Operation *)> storedAnyway = [&](Value operand, Operation *op) {
     if (producer(operand) != matmul)
       return true;
-    return llvm::any_of(operand.getUsers(), [&](Operation *user) { return user != op && outside(user); });
+    if (llvm::any_of(operand.getUsers(), [&](Operation *user) { return user != op && outside(user); }))
+      return true;
+    Operation *from = operand.getDefiningOp();
+    return !isProduct(from) && operand.hasOneUse() &&
+           llvm::all_of(from->getOperands(), [&](Value value) { return storedAnyway(value, from); });
   };
   for (bool changed = true; changed;) {
     changed = false;

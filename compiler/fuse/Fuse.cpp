@@ -13,7 +13,8 @@
 //   5. whole        scalar work between the same two all-reduces becomes one kernel.
 //
 // Constants, iota and scalars made of these are computed by every kernel that needs them. No merge may close a cycle.
-// Limits: a kernel holds one matmul; nothing is computed twice to save a store; sums over the batch read stored values.
+// Limits: a kernel holds one matmul; only differences to a batch's statistics are computed twice to save a store; sums
+// over the batch read stored values.
 #include "compiler/Passes.h"
 #include "compiler/fuse/Outline.h"
 #include "compiler/fuse/Prepare.h"

@@ -105,7 +105,26 @@ static bool needsPlace(Value value, Operation *user) {
   return !isa<mt::ElementwiseOpInterface>(user) || !isa<mt::ElementwiseOpInterface>(value.getDefiningOp());
 }
 
+// Prepare.cpp made one of these for each user, so that none is stored.
+static bool isRepeated(Operation *op) {
+  return op->hasOneUse() && op->getNumOperands() && llvm::any_of(op->getOperand(0).getUsers(), [&](Operation *other) {
+           return other != op && other->getName() == op->getName() && other->getOperands() == op->getOperands() &&
+                  other->getAttrDictionary() == op->getAttrDictionary();
+         });
+}
+
+void Groups::joinRepeated() {
+  for (unsigned unit = 0; unit < units.size(); ++unit) {
+    if (units[unit].kind != KernelKind::rows || units[unit].ops.size() != 1 || !isRepeated(units[unit].ops.front()))
+      continue;
+    std::optional<unsigned> user = unitOf(*units[unit].ops.front()->user_begin());
+    if (user && units[*user].kind == KernelKind::rows)
+      merge(*user, unit);
+  }
+}
+
 void Groups::fuseRows() {
+  joinRepeated();
   auto small = [&](unsigned from, unsigned to) {
     return llvm::all_of(units[to].ops, [&](Operation *op) {
       return llvm::none_of(op->getOperands(),

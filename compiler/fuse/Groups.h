@@ -53,6 +53,7 @@ private:
   void mergeNeighbours(mlir::mt::KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed);
   void absorb(unsigned matmul);
   void release(unsigned matmul);
+  void joinRepeated();
   void computeDepths();
 
   mlir::Block *body = nullptr;

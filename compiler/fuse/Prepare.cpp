@@ -57,6 +57,35 @@ static void bypassBroadcasts(Operation *op) {
   }
 }
 
+// `x - v` where v comes from sums of x over the batch: x is in memory already, so every user computes the difference
+// for itself and it is never stored. The statistics of batch normalisation are of this kind.
+static bool isRecomputed(Operation *op) {
+  if (!isa<mt::ElementwiseOpInterface>(op) || op->hasOneUse() || !mt::isSplit(op->getResult(0).getType()))
+    return false;
+  Value split;
+  for (Value operand : op->getOperands()) {
+    if (!mt::isSplit(operand.getType()))
+      continue;
+    if (split)
+      return false;
+    split = operand;
+  }
+  auto isSum = [](Operation *user) { return isa<mt::ReduceOp>(user); };
+  auto computes = [](Operation *user) { return isa<mt::ElementwiseOpInterface, mt::ReduceOp>(user); };
+  return split && typeOf(split).getShape() == typeOf(op->getResult(0)).getShape() &&
+         mt::elementsPerRow(split.getType()) > 1 && llvm::any_of(split.getUsers(), isSum) &&
+         llvm::all_of(op->getUsers(), computes);
+}
+
+static void recompute(Operation *op) {
+  llvm::SmallSetVector<Operation *, 8> users(op->user_begin(), op->user_end());
+  for (Operation *user : users) {
+    OpBuilder builder(user);
+    user->replaceUsesOfWith(op->getResult(0), builder.clone(*op)->getResult(0));
+  }
+  op->erase();
+}
+
 // A repeated constant is a constant.
 static bool foldIntoConstant(Operation *op) {
   if (!isa<mt::BroadcastOp, mt::ReshapeOp>(op) || mt::isSplit(op->getResult(0).getType()))
@@ -107,6 +136,9 @@ void prepareForFusion(mt::ProgramOp program) {
       removeTransposes(matmul, known);
     bypassBroadcasts(&op);
   }
+  for (Operation &op : llvm::make_early_inc_range(body))
+    if (isRecomputed(&op))
+      recompute(&op);
   llvm::DenseMap<Value, Value> placed;
   for (auto op : llvm::make_early_inc_range(body.getOps<mt::ResultOp>()))
     placeReported(op, placed);
