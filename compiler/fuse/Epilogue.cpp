@@ -89,6 +89,7 @@ void Groups::release(unsigned matmul) {
       llvm::erase(units[matmul].ops, op);
       unitOfOp[op] = units.size();
       units.push_back({KernelKind::rows, {op}, units[matmul].reductionDepth});
+      forgetGraph();
       changed = true;
       break;
     }

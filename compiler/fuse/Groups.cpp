@@ -17,8 +17,15 @@ std::optional<unsigned> Groups::producer(Value value) const {
   return value.getDefiningOp() ? unitOf(value.getDefiningOp()) : std::nullopt;
 }
 
-llvm::SmallSetVector<unsigned, 8> Groups::successors(unsigned unit) const {
-  llvm::SmallSetVector<unsigned, 8> result;
+const Groups::Set &Groups::successors(unsigned unit) const {
+  known.resize(units.size());
+  if (!known[unit])
+    known[unit] = findSuccessors(unit);
+  return *known[unit];
+}
+
+Groups::Set Groups::findSuccessors(unsigned unit) const {
+  Set result;
   auto addUsers = [&](Operation *op) {
     for (Operation *user : op->getUsers())
       if (std::optional<unsigned> to = unitOf(user); to && *to != unit)
@@ -34,17 +41,45 @@ llvm::SmallSetVector<unsigned, 8> Groups::successors(unsigned unit) const {
   return result;
 }
 
+void Groups::rankUnits() const {
+  std::vector<unsigned> waiting(units.size(), 0), ready;
+  for (unsigned unit = 0; unit < units.size(); ++unit)
+    for (unsigned next : successors(unit))
+      ++waiting[next];
+  for (unsigned unit = 0; unit < units.size(); ++unit)
+    if (waiting[unit] == 0)
+      ready.push_back(unit);
+  rank.assign(units.size(), 0);
+  for (size_t i = 0; i < ready.size(); ++i) {
+    rank[ready[i]] = i;
+    for (unsigned next : successors(ready[i]))
+      if (--waiting[next] == 0)
+        ready.push_back(next);
+  }
+}
+
+void Groups::forgetGraph() {
+  known.clear();
+  rank.clear();
+}
+
 // Is there a path `from` -> other unit -> `to`?
 bool Groups::hasIndirectPath(unsigned from, unsigned to) const {
+  if (rank.empty())
+    rankUnits();
   llvm::SmallSetVector<unsigned, 32> seen;
-  for (unsigned next : successors(from))
-    if (next != to)
+  // Ranks ascend along a path.
+  auto visit = [&](unsigned next) {
+    if (rank[next] < rank[to])
       seen.insert(next);
+  };
+  if (rank[from] < rank[to])
+    llvm::for_each(successors(from), visit);
   for (size_t i = 0; i < seen.size(); ++i)
     for (unsigned next : successors(seen[i])) {
       if (next == to)
         return true;
-      seen.insert(next);
+      visit(next);
     }
   return false;
 }
@@ -57,10 +92,14 @@ void Groups::merge(unsigned into, unsigned from) {
   llvm::sort(units[into].ops, [&](Operation *a, Operation *b) { return position.at(a) < position.at(b); });
   units[into].reductionDepth = std::max(units[into].reductionDepth, units[from].reductionDepth);
   units[from].ops.clear();
+  rank.clear();
+  for (auto [unit, set] : llvm::enumerate(known))
+    if (set && (unit == into || unit == from || set->contains(from)))
+      set.reset();
 }
 
-llvm::SmallSetVector<unsigned, 8> Groups::neighbours(unsigned unit) const {
-  llvm::SmallSetVector<unsigned, 8> result;
+Groups::Set Groups::neighbours(unsigned unit) const {
+  Set result;
   for (Operation *op : units[unit].ops)
     for (Value operand : op->getOperands()) {
       if (isCheap(operand))

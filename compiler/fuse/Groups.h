@@ -44,11 +44,14 @@ public:
 private:
   std::optional<unsigned> unitOf(mlir::Operation *op) const;
   std::optional<unsigned> producer(mlir::Value value) const;
-  llvm::SmallSetVector<unsigned, 8> successors(unsigned unit) const;
-  llvm::SmallSetVector<unsigned, 8>
-  neighbours(unsigned unit) const; // producers, users and units that share a large operand
+  using Set = llvm::SmallSetVector<unsigned, 8>;
+  const Set &successors(unsigned unit) const;
+  Set findSuccessors(unsigned unit) const;
+  Set neighbours(unsigned unit) const; // producers, users and units that share a large operand
   bool hasIndirectPath(unsigned from, unsigned to) const;
   bool canMerge(unsigned a, unsigned b) const { return a != b && !hasIndirectPath(a, b) && !hasIndirectPath(b, a); }
+  void rankUnits() const;
+  void forgetGraph();
   void merge(unsigned into, unsigned from);
   void mergeNeighbours(mlir::mt::KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed);
   void absorb(unsigned matmul);
@@ -61,6 +64,9 @@ private:
   std::vector<Unit> units;
   llvm::DenseMap<mlir::Operation *, unsigned> unitOfOp;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
+  // What is known of the graph: successors, and each unit's place in a topological order. Merges make them forgotten.
+  mutable std::vector<std::optional<Set>> known;
+  mutable std::vector<unsigned> rank;
 };
 
 } // namespace mtc
