@@ -137,18 +137,61 @@ typedef struct mtrun_progress {
   const double *values; /* running means */
   int validation;       /* 1: the epoch's validation values are in, names start with val_ after the training ones */
   int epoch_end;        /* the last call of an epoch; there is none in an epoch that the callback stops */
+  const double *step_values; /* what this step alone computed, in the order of the training names */
+  double learning_rate;      /* that this step used, NaN where a schedule computes it */
+  int64_t total_step;        /* steps since the run began, whatever was resumed */
+  double input_wait;         /* seconds of `seconds` that the devices waited for data */
 } mtrun_progress;
 
+/* Checkpoints: folders step-000000000100 and so on, each there as a whole or not at all whatever happens. docs/checkpoints.md. */
+typedef struct mtrun_checkpoint_options {
+  const char *folder;   /* made if it is not there; one run at a time; NULL: only resume */
+  int64_t every_steps;  /* 0: not by steps. All three 0: every epoch */
+  int64_t every_epochs;
+  double every_seconds;
+  int64_t keep;       /* the newest that stay, beside the best; 0: 3 */
+  const char *resume; /* NULL: begin, in a folder without checkpoints. "auto": the newest in `folder` that verifies, or begin if there is
+                         none. Else the path of a checkpoint */
+  int force;          /* resume another plan whose variables fit, or with other data, or before newer checkpoints, which go */
+} mtrun_checkpoint_options;
+
+/* How a fit ended. */
+typedef struct mtrun_fit_result {
+  int stopped;        /* 1: by `stop` or `progress`, before the last epoch's end */
+  int saved;          /* 1: the last step is in a checkpoint */
+  int64_t epochs;     /* complete, the resumed ones included */
+  int64_t total_step; /* steps since the run began */
+  double input_wait;  /* share of the training time that the devices waited for data */
+} mtrun_fit_result;
+
 typedef struct mtrun_loop_options { /* all-zero is the default */
-  int64_t epochs;                     /* 0: 1 */
+  int64_t epochs;                     /* in total, the resumed ones included; 0: 1 */
   int no_shuffle;
   int drop_remainder;
   mtrun_dataset *validation; /* or NULL */
   int (*progress)(void *user, const mtrun_progress *progress);
   void *progress_user;
+  int64_t more_epochs;     /* instead of `epochs`: after the complete ones of the checkpoint */
+  int64_t steps_per_epoch; /* 0: a pass over the data; else an epoch is so many steps, of passes that follow one another */
+  int64_t shuffle_window;  /* 0: a permutation of all samples; else each is drawn among the next so many */
+  const mtrun_checkpoint_options *checkpoint; /* or NULL */
+  const char *history_json, *history_csv;     /* files that are written anew after each epoch, or NULL */
+  const char *monitor;        /* a metric as progress names it; NULL: val_loss, or loss. Names with "acc" or "auc": large is good */
+  int64_t early_patience;     /* stop after so many epochs without a better monitored value; 0: never */
+  double early_min_delta;     /* what is better by less does not count */
+  int64_t plateau_patience;   /* multiply the learning rate after so many epochs without a better one; 0: never */
+  double plateau_factor;      /* 0: 0.1 */
+  double plateau_min_rate;    /* the learning rate stays above */
+  int allow_nan;              /* go on after a loss that is not finite, which otherwise is MT_INVALID at its step */
+  int (*stop)(void *user);    /* asked after every step, of validation too: non-zero saves and ends the fit */
+  void *stop_user;
+  void (*note)(void *user, const char *message); /* what was resumed, changed or stopped, a line each */
+  void *note_user;
+  mtrun_fit_result *result; /* or NULL */
 } mtrun_loop_options;
 
-/* Trains on whole epochs; the last batch of an epoch may be short. Data is prefetched by a thread of its own. */
+/* Trains on whole epochs; the last batch of an epoch may be short. Data is prefetched by a thread of its own. Errors of saves are warnings
+ * in the log until the last save, whose error is the fit's. */
 MT_API mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options);
 /* Means over the dataset, `values` in mtrun_plan_metric_name(plan, "eval_step", i)'s order. */
 MT_API mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options, double *values);

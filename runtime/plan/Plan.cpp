@@ -76,6 +76,12 @@ Status Plan::open() {
   return verifyPlan(*view_.tables);
 }
 
+Hash128 Plan::hash() const {
+  mt_plan_header header; // of a file that was opened, so it is there
+  memcpy(&header, bytes_.bytes().data(), sizeof header);
+  return {header.tables_hash_low, header.tables_hash_high};
+}
+
 std::span<const uint8_t> Plan::constants() const {
   return tables().constants() < 0 ? std::span<const uint8_t>() : section(static_cast<uint32_t>(tables().constants()));
 }

@@ -52,6 +52,9 @@ public:
   // Bytes of the section of initial values; empty if there is none.
   std::span<const uint8_t> initialValues() const;
 
+  // Of the tables, which hold the hash of every section: two plans are the same if theirs are.
+  Hash128 hash() const;
+
   uint64_t batch() const { return tables().batch(); }        // B, samples
   uint32_t replicas() const { return tables().replicas(); }  // R
   uint64_t leafRows() const { return tables().leaf_rows(); } // samples a replica
