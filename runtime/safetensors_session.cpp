@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mtrun_save and mtrun_load: a session's variables as a .safetensors file.
-#include "runtime/api/Handles.h"
-#include "runtime/loop/Loop.h"
 #include "runtime/abi/safetensors.h"
+#include "runtime/api/Handles.h"
+#include "runtime/checkpoint/Resume.h"
+#include "runtime/loop/Loop.h"
 
 using namespace mtrun;
 
@@ -58,13 +59,8 @@ static Status compare(const std::string &path, const std::vector<SafeTensor> &wa
   return problems.empty() ? Status() : Status(MT_INVALID, problems);
 }
 
-static Status load(mtrun_session *session, const char *path) {
-  std::vector<std::byte> file;
-  if (Status s = readWholeFile(path, file); !s.ok())
-    return s;
-  std::vector<SafeTensor> found, wanted;
-  if (Status s = parseSafetensors(file, path, found); !s.ok())
-    return s;
+Status mtrun::setVariables(mtrun_session *session, const std::string &path, const std::vector<SafeTensor> &found) {
+  std::vector<SafeTensor> wanted;
   std::vector<std::vector<std::byte>> current;
   if (Status s = snapshot(session, wanted, current); !s.ok())
     return s;
@@ -75,6 +71,16 @@ static Status load(mtrun_session *session, const char *path) {
         !s.ok())
       return s;
   return {};
+}
+
+static Status load(mtrun_session *session, const char *path) {
+  std::vector<std::byte> file;
+  if (Status s = readWholeFile(path, file); !s.ok())
+    return s;
+  std::vector<SafeTensor> found;
+  if (Status s = parseSafetensors(file, path, found); !s.ok())
+    return s;
+  return setVariables(session, path, found);
 }
 
 mt_status *mtrun_save(mtrun_session *session, const char *path) {

@@ -3,6 +3,7 @@
 #include "runtime/data/Order.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <numeric>
 #include <pthread.h>
@@ -11,9 +12,19 @@ namespace mtrun {
 
 static uint64_t alignUp(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
 
+// Batches of a pass over the data.
+static int64_t passSteps(const mtrun_dataset &data, int64_t batch, const StreamOptions &options) {
+  return options.dropRemainder ? data.size / batch : (data.size - 1) / batch + 1;
+}
+
+int64_t epochSteps(const mtrun_dataset &data, int64_t batch, const StreamOptions &options) {
+  return options.stepsPerEpoch ? options.stepsPerEpoch : passSteps(data, batch, options);
+}
+
 BatchStream::BatchStream(const mtrun_dataset &data, const Binding &binding, const StreamOptions &options)
     : data_(data), binding_(binding), options_(options) {
-  steps_ = options.dropRemainder ? data.size / options.batch : (data.size - 1) / options.batch + 1;
+  passSteps_ = passSteps(data, options.batch, options);
+  steps_ = epochSteps(data, options.batch, options);
   order_.resize(static_cast<size_t>(data.size));
   std::iota(order_.begin(), order_.end(), int64_t(0));
 
@@ -55,25 +66,36 @@ const Batch &BatchStream::next() {
     released_.store(taken_, std::memory_order_release);
     released_.notify_one();
   }
-  for (uint64_t ready; (ready = produced_.load(std::memory_order_acquire)) <= taken_;)
-    produced_.wait(ready, std::memory_order_acquire);
+  if (produced_.load(std::memory_order_acquire) <= taken_) {
+    auto start = std::chrono::steady_clock::now();
+    for (uint64_t ready; (ready = produced_.load(std::memory_order_acquire)) <= taken_;)
+      produced_.wait(ready, std::memory_order_acquire);
+    waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
   return slots_[taken_++ % kSlots];
+}
+
+void BatchStream::order(int64_t pass) {
+  if (options_.shuffle && options_.window)
+    windowOrder(options_.seed, pass, data_.size, options_.window, order_.data());
+  else if (options_.shuffle)
+    epochOrder(options_.seed, pass, data_.size, order_.data());
 }
 
 void BatchStream::produce() {
   uint64_t produced = 0;
-  for (int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
-    if (options_.shuffle)
-      epochOrder(options_.seed, epoch, data_.size, order_.data());
-    for (int64_t step = 0; step < steps_; ++step) {
-      for (uint64_t released; produced - (released = released_.load(std::memory_order_acquire)) == kSlots;)
-        released_.wait(released, std::memory_order_acquire);
-      if (stop_.load(std::memory_order_relaxed))
-        return;
-      fill(slots_[produced % kSlots], step);
-      produced_.store(++produced, std::memory_order_release);
-      produced_.notify_one();
-    }
+  int64_t ordered = -1; // the pass that order_ is of
+  for (int64_t index = options_.first; index / steps_ < options_.epochs; ++index) {
+    int64_t pass = index / passSteps_;
+    if (pass != ordered)
+      order(ordered = pass);
+    for (uint64_t released; produced - (released = released_.load(std::memory_order_acquire)) == kSlots;)
+      released_.wait(released, std::memory_order_acquire);
+    if (stop_.load(std::memory_order_relaxed))
+      return;
+    fill(slots_[produced % kSlots], index % passSteps_);
+    produced_.store(++produced, std::memory_order_release);
+    produced_.notify_one();
   }
 }
 

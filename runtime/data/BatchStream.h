@@ -17,6 +17,7 @@ namespace mtrun {
 struct Batch {
   std::vector<void *> tensors;
   int64_t rows = 0;
+  Status status; // of reading it; the rows of a failed batch mean nothing
 };
 
 struct StreamOptions {
@@ -25,7 +26,13 @@ struct StreamOptions {
   bool shuffle = false;
   bool dropRemainder = false;
   int64_t seed = 0;
+  int64_t stepsPerEpoch = 0; // 0: a pass over the data; else passes follow one another, whatever the epoch
+  int64_t first = 0;         // batches since the beginning that are left out: a resumed run's
+  int64_t window = 0;        // of the shuffle; 0: all samples
 };
+
+// Steps of an epoch of `data` in batches of `batch`.
+int64_t epochSteps(const mtrun_dataset &data, int64_t batch, const StreamOptions &options);
 
 class BatchStream {
 public:
@@ -37,19 +44,25 @@ public:
 
   int64_t stepsPerEpoch() const { return steps_; }
 
-  // The next batch, valid until the following call. Call it at most epochs * stepsPerEpoch times.
+  // The next batch, valid until the following call. Call it at most epochs * stepsPerEpoch - first times.
   const Batch &next();
+
+  // Seconds that next() waited so far.
+  double waited() const { return waited_; }
 
 private:
   static constexpr uint64_t kSlots = 3; // one in use, one ready, one being filled
 
   void produce();
+  void order(int64_t pass);
   void fill(Batch &batch, int64_t step);
 
   const mtrun_dataset &data_;
   Binding binding_;
   StreamOptions options_;
-  int64_t steps_ = 0;
+  int64_t steps_ = 0;     // an epoch
+  int64_t passSteps_ = 0; // a pass over the data
+  double waited_ = 0;
   std::vector<int64_t> order_; // of the epoch being produced
   std::unique_ptr<std::byte[]> storage_;
   Batch slots_[kSlots];

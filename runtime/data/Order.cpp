@@ -29,4 +29,18 @@ void epochOrder(int64_t seed, int64_t epoch, int64_t size, int64_t *order) {
   }
 }
 
+void windowOrder(int64_t seed, int64_t epoch, int64_t size, int64_t window, int64_t *order) {
+  for (int64_t i = 0; i < size; ++i)
+    order[i] = i;
+  // order[i .. i + window) are the samples that wait. Drawing one moves order[i] to its place, and the next sample
+  // enters at the end.
+  for (int64_t i = 0; i < size; ++i) {
+    int64_t waiting = window < size - i ? window : size - i;
+    std::array<uint32_t, 4> bits = philox(uint64_t(seed), uint64_t(i), uint64_t(epoch) | uint64_t(1) << 63);
+    uint64_t r = uint64_t(bits[1]) << 32 | bits[0];
+    auto j = static_cast<int64_t>(static_cast<unsigned __int128>(r) * uint64_t(waiting) >> 64);
+    std::swap(order[i], order[i + j]);
+  }
+}
+
 } // namespace mtrun

@@ -1,117 +1,302 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/loop/Fit.h"
 #include "runtime/api/Handles.h"
-#include "runtime/loop/Loop.h"
+#include "runtime/loop/History.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace mtrun {
-namespace {
 
-// The state of one mtrun_fit call. Everything is allocated before the first step.
-class Fit {
-public:
-  Status open(mtrun_session *session, const mtrun_dataset *data, const mtrun_loop_options &options);
-  Status run();
-
-private:
-  Status runEpoch(int64_t epoch, bool &stop);
-  Status validate();
-  bool report(int64_t step, double seconds, bool epochEnd);
-
-  mtrun_loop_options options_ = {};
-  Pass train_, validation_;
-  bool validates_ = false;
-  std::vector<std::string> validationNames_;
-  std::vector<const char *> names_; // training metrics, then val_ ones
-  std::vector<double> values_;
-  mtrun_progress progress_ = {};
-};
-
-} // namespace
+void Fit::note(const std::string &line) const {
+  if (options_.note)
+    options_.note(options_.note_user, line.c_str());
+}
 
 Status Fit::open(mtrun_session *session, const mtrun_dataset *data, const mtrun_loop_options &options) {
+  session_ = session;
   options_ = options;
   if (options_.epochs == 0)
     options_.epochs = 1;
-  if (options_.epochs < 0)
-    return {MT_INVALID, "expected at least 1 epoch, found " + std::to_string(options_.epochs)};
-  mtrun_session_info info;
-  mtrun_session_get_info(session, &info);
-  StreamOptions stream;
-  stream.epochs = options_.epochs;
-  stream.shuffle = !options_.no_shuffle;
-  stream.dropRemainder = options_.drop_remainder;
-  stream.seed = info.seed;
-  if (Status s = train_.open(session, data, "train_step", stream); !s.ok())
+  if (options_.epochs < 0 || options_.more_epochs < 0)
+    return {MT_INVALID,
+            "expected at least 1 epoch, found " + std::to_string(std::min(options_.epochs, options_.more_epochs))};
+  if (options_.steps_per_epoch < 0 || options_.shuffle_window < 0)
+    return {MT_INVALID, "expected steps an epoch and a shuffle window of at least 0, found " +
+                            std::to_string(options_.steps_per_epoch) + " and " +
+                            std::to_string(options_.shuffle_window)};
+  if (options_.checkpoint)
+    if (Status s = saver_.open(
+            session, *options_.checkpoint, [this](const std::string &line) { note(line); }, state_);
+        !s.ok())
+      return s;
+  if (Status s = openTraining(data); !s.ok())
     return s;
-  for (const std::string &name : train_.names())
-    names_.push_back(name.c_str());
-  validates_ = options_.validation != nullptr;
-  if (validates_) {
-    stream.shuffle = stream.dropRemainder = false;
-    if (Status s = validation_.open(session, options_.validation, "eval_step", stream); !s.ok())
-      return std::move(s).in("validation: ");
-    for (const std::string &name : validation_.names())
-      validationNames_.push_back("val_" + name);
-    for (const std::string &name : validationNames_)
-      names_.push_back(name.c_str());
-  }
+  if (Status s = openValidation(); !s.ok())
+    return std::move(s).in("validation: ");
+  if (Status s = openCallbacks(); !s.ok())
+    return s;
   values_.resize(names_.size());
   progress_.epochs = options_.epochs;
   progress_.steps = train_.steps();
   progress_.names = names_.data();
   progress_.values = values_.data();
+  progress_.step_values = train_.running().values().data();
+  if (saver_.resumed())
+    note("resumed " + saver_.resumedFrom() + ": " + std::to_string(state_.epoch) + " epochs and " +
+         std::to_string(state_.position) + " of " + std::to_string(train_.steps()) + " steps are done");
   return {};
+}
+
+// Opens the stream where the checkpoint left it.
+Status Fit::openTraining(const mtrun_dataset *data) {
+  mtrun_session_info info;
+  mtrun_session_get_info(session_, &info);
+  StreamOptions stream;
+  stream.shuffle = !options_.no_shuffle;
+  stream.dropRemainder = options_.drop_remainder;
+  stream.seed = info.seed;
+  stream.stepsPerEpoch = options_.steps_per_epoch;
+  stream.window = options_.shuffle_window;
+  LoopState now;
+  now.samples = data->size;
+  now.batch = mtrun_plan_batch(mtrun_session_plan(session_));
+  now.stepsPerEpoch = epochSteps(*data, now.batch, stream);
+  now.shuffle = stream.shuffle;
+  now.window = stream.window;
+  now.dropRemainder = stream.dropRemainder;
+  if (Status s = saver_.checkData(now, state_); !s.ok())
+    return s;
+  if (options_.more_epochs)
+    options_.epochs = state_.epoch + options_.more_epochs;
+  stream.epochs = options_.epochs;
+  stream.first = state_.epoch * now.stepsPerEpoch + state_.position;
+  if (Status s = train_.open(session_, data, "train_step", stream); !s.ok())
+    return s;
+  for (const std::string &name : train_.names())
+    names_.push_back(name.c_str());
+  if (state_.position > 0 && state_.sums.size() != train_.metrics())
+    return {MT_CORRUPT, saver_.resumedFrom() + ": expected sums of " + std::to_string(train_.metrics()) +
+                            " metrics, found " + std::to_string(state_.sums.size())};
+  if (state_.position > 0)
+    train_.running().restore(state_.sums, state_.totals);
+  state_.seed = info.seed;
+  state_.samples = now.samples;
+  state_.batch = now.batch;
+  state_.stepsPerEpoch = now.stepsPerEpoch;
+  state_.shuffle = now.shuffle;
+  state_.window = now.window;
+  state_.dropRemainder = now.dropRemainder;
+  return {};
+}
+
+Status Fit::openValidation() {
+  validates_ = options_.validation != nullptr;
+  if (!validates_)
+    return {};
+  StreamOptions stream; // in order, as often as there are epochs to come
+  stream.epochs = std::max<int64_t>(1, options_.epochs - state_.epoch);
+  if (Status s = validation_.open(session_, options_.validation, "eval_step", stream); !s.ok())
+    return s;
+  for (const std::string &name : validation_.names())
+    validationNames_.push_back("val_" + name);
+  for (const std::string &name : validationNames_)
+    names_.push_back(name.c_str());
+  return {};
+}
+
+Status Fit::openCallbacks() {
+  rate_ = session_->session->plan().tables().learning_rate();
+  monitor_ = options_.monitor ? options_.monitor : validates_ ? "val_loss" : "loss";
+  std::string known;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    known += (i ? ", " : "") + std::string(names_[i]);
+    if (monitor_ == names_[i])
+      monitorIndex_ = static_cast<int>(i);
+  }
+  bool needed = options_.monitor || options_.early_patience || options_.plateau_patience;
+  if (monitorIndex_ < 0 && needed)
+    return {MT_INVALID, "monitor: expected one of " + known + ", found " + monitor_};
+  if (options_.plateau_patience && rate_ < 0)
+    return {MT_INVALID, "the plan computes its learning rate by a schedule: expected a variable, which alone can be "
+                        "reduced on a plateau"};
+  if (options_.early_patience)
+    earlyStop_.emplace(options_.early_patience, options_.early_min_delta, largeIsGood(monitor_));
+  if (options_.plateau_patience)
+    plateau_.emplace(options_.plateau_patience, 1e-4, largeIsGood(monitor_));
+  for (auto [name, patience] : {std::pair("early_stop", &earlyStop_), std::pair("plateau", &plateau_)})
+    if (*patience && state_.callbacks.count(name))
+      (*patience)->restore(state_.callbacks[name]);
+  // History: all metrics, sorted as they are shown, and the learning rate.
+  std::vector<std::string> columns(names_.begin(), names_.end());
+  if (rate_ >= 0)
+    columns.push_back("learning_rate");
+  if (!state_.history.empty() && state_.names != columns) {
+    note("the history of the checkpoint has other columns; it begins again");
+    state_.history.clear();
+  }
+  state_.names = std::move(columns);
+  constexpr int64_t kRows = 4096; // more than most runs have
+  state_.history.reserve(state_.history.size() +
+                         static_cast<size_t>(std::clamp<int64_t>(options_.epochs - state_.epoch, 0, kRows)) *
+                             state_.names.size());
+  return saver_.start(monitor_, options_.allow_nan != 0);
+}
+
+double Fit::learningRate() const {
+  float rate = NAN;
+  if (rate_ >= 0)
+    memcpy(&rate, session_->session->variable(static_cast<uint32_t>(rate_)).data(), sizeof rate);
+  return rate;
+}
+
+std::optional<double> Fit::monitored() const {
+  if (monitorIndex_ < 0)
+    return std::nullopt;
+  return values_[static_cast<size_t>(monitorIndex_)];
 }
 
 Status Fit::run() {
-  bool stop = false;
-  for (int64_t epoch = 0; epoch < options_.epochs && !stop; ++epoch)
-    if (Status s = runEpoch(epoch, stop); !s.ok())
+  total_ = Stopwatch();
+  while (state_.epoch < options_.epochs && !stop_ && !early_)
+    if (Status s = runEpoch(); !s.ok()) {
+      if (saver_.writes())
+        (void)saver_.finish();
       return s;
-  return {};
+    }
+  return finish();
 }
 
-Status Fit::runEpoch(int64_t epoch, bool &stop) {
-  Stopwatch watch;
-  progress_.epoch = epoch;
-  train_.resetMeans();
-  for (int64_t step = 1; step <= train_.steps() && !stop; ++step) {
-    if (Status s = train_.step(); !s.ok())
-      return std::move(s).in("epoch " + std::to_string(epoch + 1) + ", step " + std::to_string(step) + ": ");
-    stop = report(step, watch.seconds(), step == train_.steps() && !validates_);
+Status Fit::finish() {
+  bool saved = false;
+  Status status;
+  if (saver_.writes()) {
+    if (!saver_.has(state_.step))
+      save(std::nullopt);
+    status = saver_.finish();
+    saved = status.ok();
   }
-  if (stop || !validates_)
-    return {};
-  if (Status s = validate(); !s.ok())
-    return std::move(s).in("validation: ");
-  stop = report(train_.steps(), watch.seconds(), true);
-  return {};
+  if (options_.result) {
+    double seconds = total_.seconds();
+    *options_.result = {stop_, saved, state_.epoch, state_.step, seconds > 0 ? train_.waited() / seconds : 0};
+  }
+  return status;
+}
+
+Status Fit::runEpoch() {
+  epoch_ = Stopwatch();
+  waitedBefore_ = train_.waited();
+  progress_.epoch = state_.epoch;
+  if (state_.position == 0)
+    train_.resetMeans();
+  while (state_.position < train_.steps()) {
+    progress_.learning_rate = learningRate();
+    Status status = train_.step();
+    if (status.ok() && !options_.allow_nan)
+      status = train_.checkFinite();
+    if (!status.ok())
+      return std::move(status).in("epoch " + std::to_string(state_.epoch + 1) + ", step " +
+                                  std::to_string(state_.position + 1) + ": ");
+    ++state_.step;
+    bool last = ++state_.position == train_.steps();
+    if (!(last && !validates_))
+      report(false);
+    // Of an epoch's last step the epoch's end makes the checkpoint.
+    if (!last && saver_.writes() && saver_.dueAfterStep(state_.step))
+      save(std::nullopt);
+    if (last && !validates_)
+      break;
+    if (asked())
+      return {};
+  }
+  return validates_ ? validate() : endEpoch();
 }
 
 Status Fit::validate() {
   validation_.resetMeans();
-  for (int64_t step = 0; step < validation_.steps(); ++step)
+  for (int64_t step = 0; step < validation_.steps(); ++step) {
     if (Status s = validation_.step(); !s.ok())
+      return std::move(s).in("validation: ");
+    if (asked())
+      return {};
+  }
+  return endEpoch();
+}
+
+Status Fit::endEpoch() {
+  bool due = saver_.writes() && (saver_.dueAfterStep(state_.step) || saver_.dueAfterEpoch(state_.epoch + 1));
+  std::copy(train_.means().begin(), train_.means().end(), values_.begin());
+  if (validates_)
+    std::copy(validation_.means().begin(), validation_.means().end(),
+              values_.begin() + static_cast<std::ptrdiff_t>(train_.metrics()));
+  state_.history.insert(state_.history.end(), values_.begin(), values_.end());
+  if (rate_ >= 0)
+    state_.history.push_back(learningRate());
+  report(true);
+  updateCallbacks();
+  ++state_.epoch;
+  state_.position = 0;
+  if (due)
+    save(monitored());
+  if (options_.history_json)
+    if (Status s = writeHistoryJson(options_.history_json, state_.names, state_.history); !s.ok())
       return s;
+  if (options_.history_csv)
+    if (Status s = writeHistoryCsv(options_.history_csv, state_.names, state_.history); !s.ok())
+      return s;
+  asked();
   return {};
 }
 
-// True if the caller wants to stop.
-bool Fit::report(int64_t step, double seconds, bool epochEnd) {
+void Fit::updateCallbacks() {
+  char text[160];
+  if (plateau_ && plateau_->update(*monitored())) {
+    double factor = options_.plateau_factor > 0 ? options_.plateau_factor : 0.1;
+    auto rate = static_cast<float>(std::max(learningRate() * factor, options_.plateau_min_rate));
+    if (static_cast<double>(rate) < learningRate()) {
+      session_->session->setVariable(static_cast<uint32_t>(rate_), std::as_bytes(std::span(&rate, 1)));
+      snprintf(text, sizeof text, "epoch %lld: %s has a plateau; the learning rate is now %g",
+               static_cast<long long>(state_.epoch + 1), monitor_.c_str(), static_cast<double>(rate));
+      note(text);
+    }
+  }
+  if (earlyStop_ && earlyStop_->update(*monitored())) {
+    early_ = true;
+    snprintf(text, sizeof text, "epoch %lld: stopping early, %s was best at %g",
+             static_cast<long long>(state_.epoch + 1), monitor_.c_str(), earlyStop_->best());
+    note(text);
+  }
+}
+
+void Fit::save(std::optional<double> monitored) {
+  state_.sums = train_.running().sums();
+  state_.totals = train_.running().totals();
+  if (earlyStop_)
+    state_.callbacks["early_stop"] = earlyStop_->state();
+  if (plateau_)
+    state_.callbacks["plateau"] = plateau_->state();
+  saver_.save(state_, monitored);
+}
+
+bool Fit::asked() {
+  if (options_.stop && options_.stop(options_.stop_user) != 0)
+    stop_ = true;
+  return stop_;
+}
+
+void Fit::report(bool epochEnd) {
   if (!options_.progress)
-    return false;
+    return;
   progress_.validation = epochEnd && validates_;
   progress_.epoch_end = epochEnd;
-  progress_.step = step;
-  progress_.seconds = seconds;
-  progress_.metrics = static_cast<int32_t>(train_.metrics());
+  progress_.step = state_.position;
+  progress_.total_step = state_.step;
+  progress_.seconds = epoch_.seconds();
+  progress_.input_wait = train_.waited() - waitedBefore_;
+  progress_.metrics = static_cast<int32_t>(progress_.validation ? names_.size() : train_.metrics());
   std::copy(train_.means().begin(), train_.means().end(), values_.begin());
-  if (progress_.validation) {
-    progress_.metrics = static_cast<int32_t>(names_.size());
-    std::copy(validation_.means().begin(), validation_.means().end(), values_.begin() + train_.metrics());
-  }
-  return options_.progress(options_.progress_user, &progress_) != 0;
+  if (options_.progress(options_.progress_user, &progress_) != 0)
+    stop_ = true;
 }
 
 } // namespace mtrun

@@ -27,16 +27,22 @@ public:
   Status open(mtrun_session *session, const mtrun_dataset *data, const char *program, StreamOptions options);
 
   int64_t steps() const { return stream_->stepsPerEpoch(); }
+  double waited() const { return stream_->waited(); }
   size_t metrics() const { return names_.size(); }
   const std::vector<std::string> &names() const { return names_; }
   const std::vector<double> &means() const { return means_->means(); }
   void resetMeans() { means_->reset(); }
-  // Runs the next batch. At most epochs * steps() calls.
+  Means &running() { return *means_; }
+  // Runs the next batch. At most epochs * steps() - first calls.
   Status step();
+  // MT_INVALID if a loss of the last step is not finite: names it, and the first input or variable that is not.
+  Status checkFinite() const;
 
 private:
   mtrun_session *session_ = nullptr;
   bool train_ = false;
+  size_t losses_ = 0;            // of names_, the first
+  const Batch *batch_ = nullptr; // the last
   std::vector<std::string> names_;
   std::unique_ptr<Means> means_;
   std::unique_ptr<BatchStream> stream_;

@@ -36,6 +36,20 @@ public:
     }
   }
 
+  // This step's values, as the step call wrote them.
+  const std::vector<double> &values() const { return values_; }
+  const std::vector<double> &weights() const { return weights_; }
+
+  // What a checkpoint keeps: with these back, the means go on as if they had never stopped.
+  const std::vector<double> &sums() const { return sums_; }
+  const std::vector<double> &totals() const { return total_; }
+  void restore(const std::vector<double> &sums, const std::vector<double> &totals) {
+    sums_ = sums;
+    total_ = totals;
+    for (size_t i = 0; i < sums_.size(); ++i)
+      means_[i] = total_[i] == 0 ? 0 : sums_[i] / total_[i];
+  }
+
   const std::vector<double> &means() const { return means_; } // 0 where there was no weight yet
 
 private:

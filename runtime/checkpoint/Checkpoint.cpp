@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/checkpoint/Checkpoint.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace mtrun {
+
+static Hash128 hashOf(std::span<const std::byte> bytes) {
+  return hash128({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
+}
+
+static Status writeFiles(Disk &disk, const std::string &folder, Manifest &manifest, std::vector<SafeTensor> tensors) {
+  std::string header = safetensorsHeader(tensors);
+  std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(header))};
+  manifest.fileSize = header.size();
+  manifest.header = hashOf(parts[0]);
+  manifest.tensors.clear();
+  for (const SafeTensor &tensor : tensors) {
+    parts.push_back(tensor.bytes);
+    manifest.fileSize += tensor.bytes.size();
+    manifest.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, hashOf(tensor.bytes)});
+  }
+  if (Status s = disk.writeFile(folder + "/" + kVariablesFile, parts); !s.ok())
+    return s;
+  std::string text = writeManifest(manifest);
+  std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  if (Status s = disk.writeFile(folder + "/" + kManifestFile, {&bytes, 1}); !s.ok())
+    return s;
+  return disk.syncFolder(folder);
+}
+
+// Gives the finished folder its name. An older checkpoint of that name leaves under the temporary one.
+static Status rename(Disk &disk, const std::string &temporary, const std::string &path) {
+  if (disk.rename(temporary.c_str(), path.c_str()) == 0)
+    return {};
+  if (errno != ENOTEMPTY && errno != EEXIST)
+    return ioError("cannot write", path, errno);
+  if (disk.exchange(temporary.c_str(), path.c_str()) == 0)
+    return {};
+  if (errno != EINVAL && errno != ENOSYS)
+    return ioError("cannot write", path, errno);
+  // The file system cannot exchange. Both are whole, under names that need not be there between these two calls.
+  std::string aside = temporary + "-old";
+  if (disk.rename(path.c_str(), aside.c_str()) != 0 || disk.rename(temporary.c_str(), path.c_str()) != 0)
+    return ioError("cannot write", path, errno);
+  disk.removeFolder(aside);
+  return {};
+}
+
+Status writeCheckpoint(Disk &disk, const std::string &folder, Manifest manifest, std::vector<SafeTensor> tensors) {
+  std::string name = checkpointName(manifest.state.step), path = folder + "/" + name;
+  std::string temporary = folder + "/" + kTemporary + name + "-" + std::to_string(getpid());
+  if (disk.mkdir(temporary.c_str()) != 0) {
+    if (errno != EEXIST)
+      return ioError("cannot create", temporary, errno);
+    disk.removeFolder(temporary); // of a save that failed and could not clean up
+    if (disk.mkdir(temporary.c_str()) != 0)
+      return ioError("cannot create", temporary, errno);
+  }
+  Status status = writeFiles(disk, temporary, manifest, std::move(tensors));
+  if (status.ok())
+    status = rename(disk, temporary, path);
+  if (status.ok())
+    status = disk.syncFolder(folder);
+  disk.removeFolder(temporary); // what failed, or what was exchanged
+  return status;
+}
+
+Status readManifest(const std::string &path, Manifest &manifest) {
+  std::string where = path + "/" + kManifestFile;
+  std::vector<std::byte> bytes;
+  if (Status s = readWholeFile(where, bytes); !s.ok())
+    return s;
+  return parseManifest({reinterpret_cast<const char *>(bytes.data()), bytes.size()}, where, manifest);
+}
+
+static Status verify(const Checkpoint &checkpoint, const std::string &where) {
+  const Manifest &manifest = checkpoint.manifest;
+  if (checkpoint.file.size() != manifest.fileSize)
+    return {MT_CORRUPT, where + ": expected " + std::to_string(manifest.fileSize) + " bytes, found " +
+                            std::to_string(checkpoint.file.size())};
+  uint64_t data = 0;
+  for (const SafeTensor &tensor : checkpoint.tensors)
+    data += tensor.bytes.size();
+  auto differs = [&](const std::string &what, const Hash128 &expected, const Hash128 &found) {
+    return Status(MT_CORRUPT,
+                  where + ": " + what + ": expected hash " + hashText(expected) + ", found " + hashText(found));
+  };
+  Hash128 header = hashOf(std::span(checkpoint.file).first(checkpoint.file.size() - data));
+  if (header != manifest.header)
+    return differs("the header", manifest.header, header);
+  if (checkpoint.tensors.size() != manifest.tensors.size())
+    return {MT_CORRUPT, where + ": expected " + std::to_string(manifest.tensors.size()) + " tensors, found " +
+                            std::to_string(checkpoint.tensors.size())};
+  for (size_t i = 0; i < manifest.tensors.size(); ++i) {
+    const TensorRecord &record = manifest.tensors[i];
+    const SafeTensor &tensor = checkpoint.tensors[i];
+    if (tensor.name != record.name || tensor.dtype != record.dtype || tensor.shape != record.shape)
+      return {MT_CORRUPT, where + ": expected tensor \"" + record.name + "\", found \"" + tensor.name +
+                              "\", or another type or shape"};
+    if (Hash128 hash = hashOf(tensor.bytes); hash != record.hash)
+      return differs("tensor \"" + record.name + "\"", record.hash, hash);
+  }
+  return {};
+}
+
+Status readCheckpoint(const std::string &path, Checkpoint &checkpoint) {
+  checkpoint = {};
+  checkpoint.path = path;
+  if (Status s = readManifest(path, checkpoint.manifest); !s.ok())
+    return s;
+  std::string where = path + "/" + kVariablesFile;
+  if (Status s = readWholeFile(where, checkpoint.file); !s.ok())
+    return s;
+  // The size first: a file that was cut short is told as such, and not by the place where its header ends.
+  if (checkpoint.file.size() == checkpoint.manifest.fileSize)
+    if (Status s = parseSafetensors(checkpoint.file, where, checkpoint.tensors); !s.ok())
+      return s;
+  // Tensors of no bytes have no order in the file.
+  return verify(checkpoint, where);
+}
+
+std::string checkpointName(int64_t step) {
+  char text[40];
+  snprintf(text, sizeof text, "step-%012lld", static_cast<long long>(step));
+  return text;
+}
+
+std::vector<int64_t> checkpointSteps(const std::string &folder) {
+  std::vector<int64_t> steps;
+  if (DIR *listing = opendir(folder.c_str())) {
+    while (dirent *entry = readdir(listing)) {
+      std::string name = entry->d_name;
+      int64_t step = -1;
+      if (name.starts_with("step-"))
+        std::from_chars(name.data() + 5, name.data() + name.size(), step);
+      if (step >= 0 && name == checkpointName(step))
+        steps.push_back(step);
+    }
+    closedir(listing);
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  return steps;
+}
+
+bool findNewest(const std::string &folder, Checkpoint &checkpoint, std::vector<std::string> &skipped) {
+  for (int64_t step : checkpointSteps(folder)) {
+    std::string path = folder + "/" + checkpointName(step);
+    Status status = readCheckpoint(path, checkpoint);
+    if (status.ok())
+      return true;
+    skipped.push_back("skipped " + path + ": " + status.message());
+  }
+  return false;
+}
+
+} // namespace mtrun

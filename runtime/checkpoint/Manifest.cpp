@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/checkpoint/Manifest.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+namespace mtrun {
+
+using Json = nlohmann::json; // objects keep their members in the order of names: the same manifest is the same bytes
+
+constexpr int64_t kVersion = 1;
+static const std::string kTail = ",\n\"hash\": \""; // before the last 32 digits
+
+std::string hashText(const Hash128 &hash) {
+  char text[33];
+  snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high),
+           static_cast<unsigned long long>(hash.low));
+  return text;
+}
+
+static Hash128 hashOf(const std::string &text) {
+  if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw std::runtime_error("expected a hash of 32 hexadecimal digits, found \"" + text + "\"");
+  return {strtoull(text.c_str() + 16, nullptr, 16), strtoull(text.substr(0, 16).c_str(), nullptr, 16)};
+}
+
+// Hexadecimal floats: every bit, and NaN and infinity too, which JSON does not have.
+static std::string exact(double value) {
+  char text[40];
+  snprintf(text, sizeof text, "%a", value);
+  return text;
+}
+
+static double exactValue(const Json &json) {
+  const std::string &text = json.get_ref<const std::string &>();
+  char *end = nullptr;
+  double value = strtod(text.c_str(), &end);
+  if (text.empty() || *end)
+    throw std::runtime_error("expected a hexadecimal float, found \"" + text + "\"");
+  return value;
+}
+
+static Json exactList(const std::vector<double> &values) {
+  Json list = Json::array();
+  for (double value : values)
+    list.push_back(exact(value));
+  return list;
+}
+
+static std::vector<double> exactValues(const Json &json) {
+  std::vector<double> values;
+  for (const Json &value : json)
+    values.push_back(exactValue(value));
+  return values;
+}
+
+static Json stateJson(const LoopState &state) {
+  Json callbacks = Json::object();
+  for (const auto &[name, values] : state.callbacks)
+    callbacks[name] = exactList(values);
+  return {{"seed", state.seed},
+          {"epoch", state.epoch},
+          {"position", state.position},
+          {"step", state.step},
+          {"data",
+           {{"samples", state.samples},
+            {"batch", state.batch},
+            {"steps_per_epoch", state.stepsPerEpoch},
+            {"shuffle", state.shuffle},
+            {"window", state.window},
+            {"drop_remainder", state.dropRemainder}}},
+          {"sums", exactList(state.sums)},
+          {"totals", exactList(state.totals)},
+          {"history", {{"names", state.names}, {"values", exactList(state.history)}}},
+          {"callbacks", callbacks}};
+}
+
+static int64_t count(const Json &json, const char *name) {
+  int64_t value = json.at(name).get<int64_t>();
+  if (value < 0)
+    throw std::runtime_error(std::string("expected ") + name + " of at least 0, found " + std::to_string(value));
+  return value;
+}
+
+static LoopState stateOf(const Json &json) {
+  LoopState state;
+  state.seed = json.at("seed").get<int64_t>();
+  state.epoch = count(json, "epoch");
+  state.position = count(json, "position");
+  state.step = count(json, "step");
+  const Json &data = json.at("data");
+  state.samples = count(data, "samples");
+  state.batch = count(data, "batch");
+  state.stepsPerEpoch = count(data, "steps_per_epoch");
+  state.window = count(data, "window");
+  state.shuffle = data.at("shuffle").get<bool>();
+  state.dropRemainder = data.at("drop_remainder").get<bool>();
+  state.sums = exactValues(json.at("sums"));
+  state.totals = exactValues(json.at("totals"));
+  state.names = json.at("history").at("names").get<std::vector<std::string>>();
+  state.history = exactValues(json.at("history").at("values"));
+  for (const auto &[name, values] : json.at("callbacks").items())
+    state.callbacks[name] = exactValues(values);
+  if (state.sums.size() != state.totals.size())
+    throw std::runtime_error("expected " + std::to_string(state.sums.size()) + " totals, found " +
+                             std::to_string(state.totals.size()));
+  if (state.names.empty() ? !state.history.empty() : state.history.size() % state.names.size() != 0)
+    throw std::runtime_error("expected rows of " + std::to_string(state.names.size()) +
+                             " values in the history, found " + std::to_string(state.history.size()) + " values");
+  return state;
+}
+
+std::string writeManifest(const Manifest &manifest) {
+  Json tensors = Json::array();
+  for (const TensorRecord &tensor : manifest.tensors)
+    tensors.push_back({{"name", tensor.name},
+                       {"dtype", mt_dtype_name(tensor.dtype)},
+                       {"shape", tensor.shape},
+                       {"hash", hashText(tensor.hash)}});
+  Json json = {{"format", "mtc checkpoint"},
+               {"version", kVersion},
+               {"model", manifest.model},
+               {"plan", hashText(manifest.plan)},
+               {"state", stateJson(manifest.state)},
+               {"variables",
+                {{"file", kVariablesFile},
+                 {"bytes", manifest.fileSize},
+                 {"header", hashText(manifest.header)},
+                 {"tensors", tensors}}}};
+  if (manifest.monitored)
+    json["monitor"] = {{"name", manifest.monitor}, {"value", exact(*manifest.monitored)}};
+  std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
+  text.resize(text.size() - 2); // the last newline and brace
+  Hash128 hash = hash128({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+  return text + kTail + hashText(hash) + "\"\n}\n";
+}
+
+static Status checkHash(const std::string &text, const std::string &where) {
+  size_t tail = kTail.size() + 32 + 4; // `"`, newline, `}`, newline
+  if (text.size() < tail)
+    return {MT_CORRUPT,
+            where + ": expected at least " + std::to_string(tail) + " bytes, found " + std::to_string(text.size())};
+  size_t body = text.size() - tail;
+  std::string expected = kTail + hashText(hash128({reinterpret_cast<const uint8_t *>(text.data()), body})) + "\"\n}\n";
+  if (text.compare(body, tail, expected) != 0)
+    return {MT_CORRUPT, where + ": the " + std::to_string(text.size()) + " bytes do not end with their own hash"};
+  return {};
+}
+
+static void fill(const Json &json, Manifest &manifest) {
+  manifest.model = json.at("model").get<std::string>();
+  manifest.plan = hashOf(json.at("plan").get<std::string>());
+  manifest.state = stateOf(json.at("state"));
+  if (auto monitor = json.find("monitor"); monitor != json.end()) {
+    manifest.monitor = monitor->at("name").get<std::string>();
+    manifest.monitored = exactValue(monitor->at("value"));
+  }
+  const Json &variables = json.at("variables");
+  manifest.fileSize = static_cast<uint64_t>(count(variables, "bytes"));
+  manifest.header = hashOf(variables.at("header").get<std::string>());
+  for (const Json &entry : variables.at("tensors")) {
+    TensorRecord tensor;
+    tensor.name = entry.at("name").get<std::string>();
+    std::string dtype = entry.at("dtype").get<std::string>();
+    int found = MT_F32;
+    while (found <= MT_U8 && dtype != mt_dtype_name(static_cast<mt_dtype>(found)))
+      ++found;
+    if (found > MT_U8)
+      throw std::runtime_error("tensor \"" + tensor.name + "\": expected a dtype, found \"" + dtype + "\"");
+    tensor.dtype = static_cast<mt_dtype>(found);
+    tensor.shape = entry.at("shape").get<std::vector<int64_t>>();
+    tensor.hash = hashOf(entry.at("hash").get<std::string>());
+    manifest.tensors.push_back(std::move(tensor));
+  }
+}
+
+Status parseManifest(const std::string &text, const std::string &where, Manifest &manifest) {
+  manifest = {};
+  if (Status s = checkHash(text, where); !s.ok())
+    return s;
+  try {
+    Json json = Json::parse(text);
+    int64_t version = json.at("version").get<int64_t>();
+    if (json.at("format") != "mtc checkpoint" || version != kVersion)
+      return {MT_CORRUPT, where + ": expected a checkpoint of version " + std::to_string(kVersion) +
+                              ", found version " + std::to_string(version)};
+    fill(json, manifest);
+  } catch (const std::exception &error) { // of the parser, or ours from above
+    return {MT_CORRUPT, where + ": " + error.what()};
+  }
+  return {};
+}
+
+} // namespace mtrun

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A checkpoint is a folder of two files: variables.safetensors, and manifest.json, which says what the variables are,
+// where the run stood and what every byte must hash to. docs/checkpoints.md is the prose.
+#pragma once
+
+#include "runtime/abi/mt.h"
+#include "runtime/abi/plan_file.h"
+#include "runtime/abi/status.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mtrun {
+
+// What a loop needs beside the variables to go on as if it had never stopped.
+struct LoopState {
+  int64_t seed = 0;
+  int64_t epoch = 0;    // complete ones
+  int64_t position = 0; // steps done in the epoch under way; all of them: its validation is still to come
+  int64_t step = 0;     // steps done since the beginning
+
+  // What `position` and the order of samples depend on.
+  int64_t samples = 0, batch = 0, stepsPerEpoch = 0, window = 0;
+  bool shuffle = false, dropRemainder = false;
+
+  std::vector<double> sums, totals; // of the running means of the epoch under way
+
+  std::vector<std::string> names;                       // of the history's columns
+  std::vector<double> history;                          // a row an epoch
+  std::map<std::string, std::vector<double>> callbacks; // what each must remember
+};
+
+struct TensorRecord {
+  std::string name;
+  mt_dtype dtype = MT_F32;
+  std::vector<int64_t> shape;
+  Hash128 hash; // of its bytes
+};
+
+struct Manifest {
+  std::string model;
+  Hash128 plan; // of the plan that made it
+  LoopState state;
+  std::string monitor;               // the metric that chooses the best checkpoint
+  std::optional<double> monitored;   // its value; none in the middle of an epoch
+  uint64_t fileSize = 0;             // of variables.safetensors
+  Hash128 header;                    // of its length and header
+  std::vector<TensorRecord> tensors; // in the order of the file
+};
+
+inline constexpr const char *kManifestFile = "manifest.json";
+inline constexpr const char *kVariablesFile = "variables.safetensors";
+
+// The text ends with the hash of all that is before it.
+std::string writeManifest(const Manifest &manifest);
+// Any bytes are fine: MT_CORRUPT says what was expected and what was found. `where` begins messages.
+Status parseManifest(const std::string &text, const std::string &where, Manifest &manifest);
+
+std::string hashText(const Hash128 &hash); // 32 hexadecimal digits, high half first
+
+} // namespace mtrun

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/checkpoint/Resume.h"
+#include "runtime/api/Handles.h"
+
+namespace mtrun {
+
+Status restore(mtrun_session *session, const Checkpoint &checkpoint, bool force, bool &samePlan) {
+  const Plan &plan = session->session->plan();
+  samePlan = plan.hash() == checkpoint.manifest.plan;
+  if (!samePlan && !force) {
+    const std::string model = plan.tables().model() ? plan.tables().model()->str() : "";
+    return {MT_INVALID, checkpoint.path + ": made by the plan of model " + checkpoint.manifest.model + " with hash " +
+                            hashText(checkpoint.manifest.plan) + ", this is the plan of model " + model +
+                            " with hash " + hashText(plan.hash()) +
+                            "; if its variables fit, --force goes on with them, to other bits"};
+  }
+  int64_t before = session->session->info().seed;
+  // The seed of random numbers comes with init; the variables that it computes are then replaced.
+  if (Status s = session->session->init(checkpoint.manifest.state.seed); !s.ok())
+    return s;
+  Status status = setVariables(session, checkpoint.path + "/" + kVariablesFile, checkpoint.tensors);
+  if (!status.ok())
+    (void)session->session->init(before);
+  return status;
+}
+
+Status compareData(const LoopState &then, const LoopState &now, const std::string &where) {
+  struct {
+    const char *what;
+    int64_t then, now;
+  } facts[] = {{"samples", then.samples, now.samples},
+               {"a batch of", then.batch, now.batch},
+               {"steps an epoch", then.stepsPerEpoch, now.stepsPerEpoch},
+               {"shuffled (1) or not (0)", then.shuffle, now.shuffle},
+               {"a shuffle window of", then.window, now.window},
+               {"the remainder dropped (1) or not (0)", then.dropRemainder, now.dropRemainder}};
+  for (const auto &fact : facts)
+    if (fact.then != fact.now)
+      return {MT_INVALID, where + ": made with other data: expected " + fact.what + ": " + std::to_string(fact.then) +
+                              ", found " + std::to_string(fact.now) +
+                              "; --force begins the epoch again with what there is now"};
+  return {};
+}
+
+} // namespace mtrun

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/checkpoint/Writer.h"
+
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <new>
+#include <pthread.h>
+
+namespace mtrun {
+
+CheckpointWriter::CheckpointWriter(Disk &disk, const CheckpointFolder &folder, const Session &session, const Keep &keep)
+    : disk_(disk), folder_(folder), session_(session), keep_(keep) {
+  const auto *variables = session.plan().tables().variables();
+  size_t bytes = 0;
+  for (uint32_t i = 0; variables && i < variables->size(); ++i)
+    bytes += session.variable(i).size();
+  copy_.resize(bytes);
+  bytes = 0;
+  for (uint32_t i = 0; variables && i < variables->size(); ++i) {
+    const auto &variable = *variables->Get(i);
+    std::vector<int64_t> shape;
+    if (variable.shape())
+      shape.assign(variable.shape()->begin(), variable.shape()->end());
+    size_t size = session.variable(i).size();
+    tensors_.push_back({variable.name()->str(), static_cast<mt_dtype>(variable.dtype()), std::move(shape),
+                        std::span(copy_).subspan(bytes, size)});
+    bytes += size;
+  }
+  // The caller's signals are for the caller's threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  {
+    std::lock_guard lock(mutex_);
+    end_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+bool CheckpointWriter::idle() {
+  std::lock_guard lock(mutex_);
+  return !busy_;
+}
+
+void CheckpointWriter::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !busy_; });
+}
+
+Status CheckpointWriter::takeError() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(error_, Status());
+}
+
+void CheckpointWriter::save(Manifest manifest) {
+  wait();
+  std::byte *to = copy_.data();
+  for (uint32_t i = 0; i < tensors_.size(); ++i) {
+    std::span<const std::byte> bytes = session_.variable(i);
+    if (!bytes.empty())
+      memcpy(to, bytes.data(), bytes.size());
+    to += bytes.size();
+  }
+  manifest_ = std::move(manifest);
+  {
+    std::lock_guard lock(mutex_);
+    busy_ = true;
+  }
+  changed_.notify_all();
+}
+
+Status CheckpointWriter::checkNumbers() const {
+  for (const SafeTensor &tensor : tensors_)
+    for (size_t at = 0; tensor.dtype == MT_F32 && at < tensor.bytes.size(); at += sizeof(float)) {
+      float value;
+      memcpy(&value, tensor.bytes.data() + at, sizeof value);
+      if (std::isnan(value))
+        return {MT_INVALID, "variable \"" + tensor.name + "\" holds NaN after step " +
+                                std::to_string(manifest_.state.step) + ", which would spoil every resumed run"};
+    }
+  return {};
+}
+
+Status CheckpointWriter::write() {
+  try {
+    if (Status s = keep_.nan ? Status() : checkNumbers(); !s.ok())
+      return s;
+    if (Status s = folder_.checkRoom(copy_.size()); !s.ok())
+      return s;
+    if (Status s = writeCheckpoint(disk_, folder_.path(), manifest_, tensors_); !s.ok())
+      return s;
+    folder_.prune(keep_.newest, keep_.largest);
+    return {};
+  } catch (const std::bad_alloc &) {
+    return {MT_NO_MEMORY, "out of memory while saving a checkpoint"};
+  }
+}
+
+void CheckpointWriter::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return busy_ || end_; });
+    if (!busy_)
+      return;
+    lock.unlock();
+    Status status = write();
+    lock.lock();
+    if (!status.ok())
+      error_ = std::move(status);
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+} // namespace mtrun

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The state of one mtrun_fit call.
+#pragma once
+
+#include "runtime/loop/Callbacks.h"
+#include "runtime/loop/Loop.h"
+#include "runtime/loop/Saver.h"
+
+#include <optional>
+
+namespace mtrun {
+
+// Everything is allocated before the first step.
+class Fit {
+public:
+  Status open(mtrun_session *session, const mtrun_dataset *data, const mtrun_loop_options &options);
+  Status run();
+
+private:
+  Status openTraining(const mtrun_dataset *data);
+  Status openValidation();
+  Status openCallbacks();
+  Status runEpoch();
+  Status validate();
+  Status endEpoch();
+  Status finish();
+  // The last call of an epoch: the callbacks' turn, with the monitored value if it is there.
+  void updateCallbacks();
+  void report(bool epochEnd);
+  void save(std::optional<double> monitored);
+  bool asked(); // to stop
+  void note(const std::string &line) const;
+  std::optional<double> monitored() const;
+  double learningRate() const;
+
+  mtrun_session *session_ = nullptr;
+  mtrun_loop_options options_ = {};
+  LoopState state_;
+  Saver saver_;
+  Pass train_, validation_;
+  bool validates_ = false, stop_ = false, early_ = false;
+  std::vector<std::string> validationNames_;
+  std::vector<const char *> names_; // training metrics, then val_ ones
+  std::vector<double> values_;
+  std::string monitor_;
+  int monitorIndex_ = -1; // of names_
+  int rate_ = -1;         // the learning rate's variable
+  std::optional<Patience> earlyStop_, plateau_;
+  mtrun_progress progress_ = {};
+  Stopwatch total_, epoch_;
+  double waitedBefore_ = 0; // the epoch under way
+};
+
+} // namespace mtrun

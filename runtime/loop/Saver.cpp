@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/loop/Saver.h"
+#include "runtime/api/Handles.h"
+#include "runtime/loop/Callbacks.h"
+
+namespace mtrun {
+
+Status Saver::open(mtrun_session *session, const mtrun_checkpoint_options &options,
+                   const std::function<void(const std::string &)> &note, LoopState &state) {
+  session_ = session;
+  options_ = options;
+  if (options.keep < 0 || options.every_steps < 0 || options.every_epochs < 0 || options.every_seconds < 0)
+    return {MT_INVALID, "expected numbers of at least 0 for when to save and how many to keep"};
+  if (options_.keep == 0)
+    options_.keep = 3;
+  if (!options.every_steps && !options.every_epochs && options.every_seconds == 0)
+    options_.every_epochs = 1;
+  if (options.folder) {
+    if (Status s = folder_.open(disk_, options.folder); !s.ok())
+      return s;
+    opened_ = true;
+  }
+  if (options.resume)
+    return resume(options.resume, note, state);
+  std::vector<int64_t> steps = opened_ ? checkpointSteps(folder_.path()) : std::vector<int64_t>();
+  if (!steps.empty())
+    return {MT_INVALID, folder_.path() + " holds the checkpoints of a run that came to step " +
+                            std::to_string(steps.front()) +
+                            "; expected another folder, or to resume it (--resume auto)"};
+  return {};
+}
+
+// Newer checkpoints that do not verify must not stand where this run will write its own.
+void Saver::setAside(const std::vector<std::string> &skipped, int64_t found,
+                     const std::function<void(const std::string &)> &note) const {
+  for (const std::string &line : skipped)
+    note(line);
+  for (int64_t step : checkpointSteps(folder_.path()))
+    if (step > found)
+      if (std::string aside = folder_.setAside(step); !aside.empty())
+        note("kept the damaged checkpoint as " + aside);
+}
+
+Status Saver::resume(const std::string &what, const std::function<void(const std::string &)> &note, LoopState &state) {
+  Checkpoint checkpoint;
+  if (what == "auto") {
+    if (!opened_)
+      return {MT_INVALID, "resume auto: expected a folder of checkpoints (--checkpoint DIR), found none"};
+    std::vector<std::string> skipped;
+    if (!findNewest(folder_.path(), checkpoint, skipped)) {
+      if (skipped.empty())
+        return note("no checkpoint in " + folder_.path() + ": beginning at step 0"), Status();
+      std::string lines;
+      for (const std::string &line : skipped)
+        lines += "\n" + line;
+      return {MT_CORRUPT, "resume auto: none of the " + std::to_string(skipped.size()) + " checkpoints in " +
+                              folder_.path() + " verifies" + lines};
+    }
+    setAside(skipped, checkpoint.manifest.state.step, note);
+  } else if (Status s = readCheckpoint(what, checkpoint); !s.ok()) {
+    return s;
+  }
+  int64_t step = checkpoint.manifest.state.step;
+  if (opened_ && !checkpointSteps(folder_.path()).empty() && checkpointSteps(folder_.path()).front() > step) {
+    if (!options_.force)
+      return {MT_INVALID, folder_.path() + " holds checkpoints up to step " +
+                              std::to_string(checkpointSteps(folder_.path()).front()) + ", after step " +
+                              std::to_string(step) + " of " + what +
+                              "; expected another folder to save in, or --force, which removes them"};
+    folder_.removeAfter(step);
+  }
+  if (Status s = restore(session_, checkpoint, options_.force != 0, samePlan_); !s.ok())
+    return s;
+  state = checkpoint.manifest.state;
+  from_ = checkpoint.path;
+  resumed_ = true;
+  savedStep_ = opened_ && checkpoint.path == folder_.path() + "/" + checkpointName(step) ? step : -1;
+  savedEpochEnd_ = state.position == 0;
+  if (!samePlan_)
+    note("the plan is not the one that made " + from_ + ": going on with its variables, to other bits");
+  return {};
+}
+
+Status Saver::checkData(const LoopState &now, LoopState &state) const {
+  if (!resumed_)
+    return {};
+  Status status = compareData(state, now, from_);
+  if (status.ok() && samePlan_)
+    return {};
+  if (!status.ok() && !options_.force)
+    return status;
+  state.position = 0;
+  return {};
+}
+
+Status Saver::start(const std::string &monitor, bool allowNan) {
+  monitor_ = monitor;
+  if (!opened_)
+    return {};
+  writer_ = std::make_unique<CheckpointWriter>(disk_, folder_, *session_->session,
+                                               CheckpointWriter::Keep{options_.keep, largeIsGood(monitor), allowNan});
+  sinceSave_ = Stopwatch();
+  return folder_.checkRoom(writer_->bytes());
+}
+
+bool Saver::dueAfterStep(int64_t step) {
+  if (options_.every_steps > 0 && step % options_.every_steps == 0)
+    return true;
+  return options_.every_seconds > 0 && sinceSave_.seconds() >= options_.every_seconds && writer_->idle();
+}
+
+bool Saver::dueAfterEpoch(int64_t epochs) { return options_.every_epochs > 0 && epochs % options_.every_epochs == 0; }
+
+void Saver::save(const LoopState &state, std::optional<double> monitored) {
+  if (savedStep_ == state.step && savedEpochEnd_ == (state.position == 0))
+    return;
+  Manifest manifest;
+  const Plan &plan = session_->session->plan();
+  manifest.model = plan.tables().model() ? plan.tables().model()->str() : "";
+  manifest.plan = plan.hash();
+  manifest.state = state;
+  manifest.monitor = monitor_;
+  manifest.monitored = monitored;
+  writer_->save(std::move(manifest));
+  if (Status s = writer_->takeError(); !s.ok())
+    session_->session->log(1, "a checkpoint was not saved: " + s.message());
+  savedStep_ = state.step;
+  savedEpochEnd_ = state.position == 0;
+  sinceSave_ = Stopwatch();
+}
+
+Status Saver::finish() {
+  writer_->wait();
+  return writer_->takeError();
+}
+
+} // namespace mtrun

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// When a fit saves, and where it begins: the policy around the checkpoint folder.
+#pragma once
+
+#include "runtime/abi/mtrun.h"
+#include "runtime/checkpoint/Resume.h"
+#include "runtime/checkpoint/Writer.h"
+#include "runtime/loop/Loop.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace mtrun {
+
+class Saver {
+public:
+  // Opens the folder and resumes what `options` say: the session's variables and seed, and `state`, which otherwise
+  // stays. A line to `note` for whatever was skipped and resumed.
+  Status open(mtrun_session *session, const mtrun_checkpoint_options &options,
+              const std::function<void(const std::string &)> &note, LoopState &state);
+  bool resumed() const { return resumed_; }
+  const std::string &resumedFrom() const { return from_; }
+  // The data of the run that goes on: another than the checkpoint's is an error, or with force begins the epoch again.
+  Status checkData(const LoopState &now, LoopState &state) const;
+  // Starts the writer; after the data is known. `allowNan`: save variables that hold NaN.
+  Status start(const std::string &monitor, bool allowNan);
+
+  bool writes() const { return writer_ != nullptr; }
+  bool dueAfterStep(int64_t step);
+  bool dueAfterEpoch(int64_t epochs);
+  // Copies the variables and returns; the error of an earlier save goes to the session's log.
+  void save(const LoopState &state, std::optional<double> monitored);
+  // After the last save: waits for it. Its error.
+  Status finish();
+  // Is that step in a checkpoint, or on its way to one?
+  bool has(int64_t step) const { return savedStep_ == step; }
+
+private:
+  Status resume(const std::string &what, const std::function<void(const std::string &)> &note, LoopState &state);
+  void setAside(const std::vector<std::string> &skipped, int64_t found,
+                const std::function<void(const std::string &)> &note) const;
+
+  mtrun_session *session_ = nullptr;
+  mtrun_checkpoint_options options_ = {};
+  Disk disk_;
+  CheckpointFolder folder_;
+  bool opened_ = false, resumed_ = false, samePlan_ = true;
+  std::string from_, monitor_;
+  std::unique_ptr<CheckpointWriter> writer_;
+  Stopwatch sinceSave_;
+  int64_t savedStep_ = -1;
+  bool savedEpochEnd_ = false;
+};
+
+} // namespace mtrun
