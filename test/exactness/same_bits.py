@@ -25,7 +25,7 @@ def train(plan, configuration, arguments, folder, extra=()):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{plan}, {configuration}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    logs = [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in done.stdout.splitlines()]
+    logs = [{k: v for k, v in json.loads(line).items() if not k.startswith("seconds")} for line in done.stdout.splitlines()]
     return hashlib.sha256(saved.read_bytes()).hexdigest(), logs
 
 

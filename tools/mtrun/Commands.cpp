@@ -22,53 +22,29 @@ int reportError(int code, const std::string &message) {
   return code;
 }
 
-static void print(const std::string &text) {
+void print(const std::string &text) {
   fwrite(text.data(), 1, text.size(), stdout);
   fflush(stdout);
 }
 
-static int showProgress(void *user, const mtrun_progress *progress) {
+int showProgress(void *user, const mtrun_progress *progress) {
   std::string text = static_cast<Progress *>(user)->update(*progress);
   if (!text.empty())
     print(text);
   return 0;
 }
 
-static Progress makeProgress(const Arguments &arguments) {
+Progress makeProgress(const Arguments &arguments) {
   if (arguments.json)
     return Progress(ProgressStyle::Json);
   return Progress(isatty(STDOUT_FILENO) ? ProgressStyle::Bar : ProgressStyle::Line);
 }
 
-// Hours of training must not end in a folder that was never there.
-static void checkFolder(const std::string &path) {
+void checkFolder(const std::string &path) {
   size_t slash = path.rfind('/');
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   if (access(folder.c_str(), W_OK) != 0)
     throw Failure{MT_IO, "cannot write " + path + ": " + strerror(errno)};
-}
-
-int train(const Arguments &arguments) {
-  if (!arguments.save.empty())
-    checkFolder(arguments.save);
-  Run run = open(arguments);
-  DatasetPtr data = openData(run, arguments.data), validation;
-  if (!arguments.validation.empty())
-    validation = openData(run, arguments.validation);
-  if (!arguments.json)
-    print(describe(run, arguments));
-  Progress progress = makeProgress(arguments);
-  mtrun_loop_options options = {};
-  options.epochs = arguments.epochs;
-  options.no_shuffle = arguments.noShuffle;
-  options.drop_remainder = arguments.dropRemainder;
-  options.validation = validation.get();
-  options.progress = showProgress;
-  options.progress_user = &progress;
-  check(mtrun_fit(run.session.get(), data.get(), &options));
-  if (!arguments.save.empty())
-    check(mtrun_save(run.session.get(), arguments.save.c_str()));
-  return MT_OK;
 }
 
 int evaluate(const Arguments &arguments) {

@@ -8,12 +8,19 @@
 
 namespace mtrun_tool {
 
+// EX_TEMPFAIL: asked to stop, and what is needed to go on is saved.
+inline constexpr int kInterrupted = 75;
+
 struct Arguments {
   std::string plan, data, validation, devices = "cpu:1", cpu, load, save, output;
-  int64_t epochs = 1, seed = 0, steps = 200, warmup = 20, rows = 0;
+  std::string run, checkpoint, resume, history, monitor;
+  int64_t epochs = 1, moreEpochs = 0, stepsPerEpoch = 0, shuffleWindow = 0, seed = 0, steps = 200, warmup = 20,
+          rows = 0;
+  int64_t everySteps = 0, everyEpochs = 0, keep = 3, earlyPatience = 0, plateauPatience = 0;
+  double everySeconds = 0, earlyMinDelta = 0, plateauFactor = 0.1, plateauMinRate = 0;
   int32_t outputIndex = 0;
   bool noShuffle = false, dropRemainder = false, privateVariables = false, noPin = false, noSpin = false;
-  bool json = false;
+  bool json = false, force = false, allowNan = false;
 };
 
 int train(const Arguments &arguments);
@@ -24,5 +31,9 @@ int devices(const Arguments &arguments);
 
 // Prints "mtrun: error: ..." a line of the message.
 int reportError(int code, const std::string &message);
+// To standard output, at once.
+void print(const std::string &text);
+// Hours of training must not end in a folder that was never there. Throws.
+void checkFolder(const std::string &path);
 
 } // namespace mtrun_tool

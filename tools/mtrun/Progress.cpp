@@ -72,8 +72,20 @@ std::string formatJson(const mtrun_progress &progress) {
       "{\"epoch\": %lld, \"epochs\": %lld, \"steps\": %lld, \"seconds\": ", static_cast<long long>(progress.epoch + 1),
       static_cast<long long>(progress.epochs), static_cast<long long>(progress.steps));
   text += jsonNumber(progress.seconds);
+  if (progress.step_values) // of training
+    text += ", \"seconds_waited\": " + jsonNumber(progress.input_wait);
   for (int32_t i : shownOrder(progress))
     text += ", " + jsonString(progress.names[i]) + ": " + jsonNumber(progress.values[i]);
+  return text + "}\n";
+}
+
+std::string formatJsonStep(const mtrun_progress &progress) {
+  std::string text = format("{\"epoch\": %lld, \"step\": %lld, \"total_step\": %lld, \"seconds\": ",
+                            static_cast<long long>(progress.epoch + 1), static_cast<long long>(progress.step),
+                            static_cast<long long>(progress.total_step)) +
+                     jsonNumber(progress.seconds) + ", \"learning_rate\": " + jsonNumber(progress.learning_rate);
+  for (int32_t i : shownOrder(progress))
+    text += ", " + jsonString(progress.names[i]) + ": " + jsonNumber(progress.step_values[i]);
   return text + "}\n";
 }
 
@@ -111,14 +123,15 @@ std::string Progress::bar(const mtrun_progress &progress, double stepSeconds) {
 }
 
 std::string Progress::update(const mtrun_progress &progress) {
-  if (style_ == ProgressStyle::Json)
-    return progress.epoch_end ? formatJson(progress) : "";
+  if (style_ == ProgressStyle::Json) {
+    bool step = progress.step_values && progress.step != jsonStep_;
+    jsonStep_ = progress.epoch_end ? 0 : progress.step;
+    return (step ? formatJsonStep(progress) : "") + (progress.epoch_end ? formatJson(progress) : "");
+  }
   std::string text;
-  // The first step is not like the others; the estimate leaves it out.
-  double stepSeconds = progress.seconds / static_cast<double>(progress.step);
-  if (progress.step > 1)
-    stepSeconds = (progress.seconds - afterFirstStep_) / static_cast<double>(progress.step - 1);
-  if (progress.step == 1 && !progress.validation) {
+  if (progress.epoch != epoch_) {
+    epoch_ = progress.epoch;
+    firstStep_ = progress.step;
     afterFirstStep_ = progress.seconds;
     lastDrawn_ = -1;
     lastWidth_ = 0;
@@ -126,6 +139,9 @@ std::string Progress::update(const mtrun_progress &progress) {
       text = format("Epoch %lld/%lld\n", static_cast<long long>(progress.epoch + 1),
                     static_cast<long long>(progress.epochs));
   }
+  // The first step is not like the others; the estimate leaves it out.
+  int64_t steps = progress.step - firstStep_;
+  double stepSeconds = steps > 0 ? (progress.seconds - afterFirstStep_) / static_cast<double>(steps) : progress.seconds;
   if (style_ == ProgressStyle::Bar) {
     if (!progress.epoch_end && progress.seconds - lastDrawn_ < kRedrawSeconds)
       return text;

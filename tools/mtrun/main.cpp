@@ -18,7 +18,7 @@ using namespace mtrun_tool;
 static const char *const kExitCodes =
     R"(Exit codes: 0 success; 1 a wrong model, data or argument; 2 a wrong command line; 3 a damaged plan or
 data file, or one of another version; 4 out of memory; 5 a device failed or the plan has no code for it; 6 a lost process; 7 a
-file that cannot be read or written)";
+file that cannot be read or written; 75 stopped by a signal, and saved)";
 
 // A whole number of at least `least`, told in the words of all our messages.
 static CLI::Validator atLeast(int64_t least) {
@@ -56,19 +56,56 @@ static void addData(CLI::App *app, Arguments &a) {
       ->required();
 }
 
+static CLI::Option *addCount(CLI::App *app, const char *name, int64_t &value, int64_t least, const char *help) {
+  return app->add_option(name, value, help)->type_name("N")->capture_default_str()->check(atLeast(least));
+}
+
+static void addCheckpoints(CLI::App *sub, Arguments &a) {
+  sub->add_option("--checkpoint", a.checkpoint, "folder of checkpoints, each of them complete or absent")
+      ->type_name("DIR");
+  addCount(sub, "--every-steps", a.everySteps, 0, "save after so many steps");
+  addCount(sub, "--every-epochs", a.everyEpochs, 0,
+           "save after so many epochs; the default, 1, if nothing else is said");
+  sub->add_option("--every-seconds", a.everySeconds, "save when so many seconds have passed")->type_name("S");
+  addCount(sub, "--keep", a.keep, 1, "checkpoints that stay, the newest; the best stays too");
+  sub->add_option("--resume", a.resume, "auto: the newest checkpoint in DIR that verifies; or the path of one")
+      ->type_name("auto|PATH");
+  sub->add_flag("--force", a.force, "resume with another plan or other data, or drop newer checkpoints");
+  sub->add_option("--run", a.run,
+                  "folder for weights, history and checkpoints; runs/MODEL-TIME without it, --save and --checkpoint")
+      ->type_name("DIR");
+  sub->add_option("--history", a.history, "write the metrics of every epoch to PATH.json and PATH.csv")
+      ->type_name("PATH");
+}
+
+static void addCallbacks(CLI::App *sub, Arguments &a) {
+  sub->add_option("--monitor", a.monitor, "the metric that decides; without it val_loss, or loss")->type_name("NAME");
+  addCount(sub, "--early-stopping", a.earlyPatience, 0, "stop after so many epochs without a better one; 0: never");
+  sub->add_option("--min-delta", a.earlyMinDelta, "what is better by less does not count")->type_name("X");
+  addCount(sub, "--plateau", a.plateauPatience, 0,
+           "reduce the learning rate after so many epochs without a better one");
+  sub->add_option("--plateau-factor", a.plateauFactor, "by which it is multiplied")
+      ->type_name("X")
+      ->capture_default_str();
+  sub->add_option("--plateau-min", a.plateauMinRate, "the learning rate stays above")->type_name("X");
+  sub->add_flag("--allow-nan", a.allowNan, "go on after a loss that is not finite");
+}
+
 static CLI::App *addTrain(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("train", "train on whole epochs; the last batch of an epoch may be short");
   addPlan(sub, a);
   addData(sub, a);
-  sub->add_option("--epochs", a.epochs, "passes over the data")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(atLeast(1));
+  addCount(sub, "--epochs", a.epochs, 1, "passes over the data, in total");
+  addCount(sub, "--more-epochs", a.moreEpochs, 1, "after those of the checkpoint, instead of --epochs");
+  addCount(sub, "--steps-per-epoch", a.stepsPerEpoch, 0, "0: a pass over the data");
   sub->add_option("--validation", a.validation, "data to evaluate on after each epoch")->type_name("SPEC");
   sub->add_option("--save", a.save, "write the variables to a .safetensors file at the end")->type_name("FILE");
   sub->add_flag("--no-shuffle", a.noShuffle, "take the samples in the order of the file");
+  addCount(sub, "--shuffle-window", a.shuffleWindow, 0, "draw each sample among the next N; 0: among all");
   sub->add_flag("--drop-remainder", a.dropRemainder, "leave out the short last batch of an epoch");
-  sub->add_flag("--json-logs", a.json, "one JSON object an epoch instead of the progress line");
+  sub->add_flag("--json-logs", a.json, "a JSON object a step and one an epoch instead of the progress line");
+  addCheckpoints(sub, a);
+  addCallbacks(sub, a);
   sub->footer(
       "Example:\n  mtrun train mnist.mtp --data mnist:DIR --validation mnist:DIR,split=test --epochs 2 --devices cpu:2 "
       "--save w.safetensors");
@@ -88,7 +125,7 @@ static CLI::App *addPredict(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("predict", "write an output for every sample to a .npy file");
   addPlan(sub, a);
   addData(sub, a);
-  sub->add_option("--output", a.output, "the .npy file")->type_name("FILE")->required();
+  sub->add_option("-o,--output", a.output, "the .npy file")->type_name("FILE")->required();
   sub->add_option("--index", a.outputIndex, "which output, for models that have several")
       ->type_name("N")
       ->capture_default_str();

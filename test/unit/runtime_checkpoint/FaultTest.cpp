@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every system call of a save fails once, or is the last that the process makes: the checkpoint that was there is whole
+// each time, and so is the new one if it is there.
+#include "Sample.h"
+
+#include <cerrno>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace fixtures;
+using namespace mtrun;
+
+namespace {
+
+// Calls count from 0. The n-th fails with `reason`, or ends the process.
+class Faulty : public Disk {
+public:
+  int failAt = -1, reason = EIO, calls = 0;
+  bool die = false, shortWrites = false;
+
+  bool strike() {
+    if (calls++ != failAt)
+      return false;
+    if (die)
+      _exit(9);
+    errno = reason;
+    return true;
+  }
+  int open(const char *path, int flags, mode_t mode) override { return strike() ? -1 : Disk::open(path, flags, mode); }
+  ssize_t write(int descriptor, const void *data, size_t size) override {
+    if (strike()) {
+      if (size > 1) // a full disk takes what fits
+        (void)!Disk::write(descriptor, data, size / 2);
+      errno = reason;
+      return -1;
+    }
+    return Disk::write(descriptor, data, shortWrites && size > 5 ? 5 : size);
+  }
+  int fsync(int descriptor) override { return strike() ? -1 : Disk::fsync(descriptor); }
+  int close(int descriptor) override {
+    bool failed = strike();
+    int result = Disk::close(descriptor);
+    return failed ? (errno = reason, -1) : result;
+  }
+  int mkdir(const char *path) override { return strike() ? -1 : Disk::mkdir(path); }
+  int rename(const char *from, const char *to) override { return strike() ? -1 : Disk::rename(from, to); }
+  int exchange(const char *a, const char *b) override { return strike() ? -1 : Disk::exchange(a, b); }
+  int unlink(const char *path) override { return strike() ? -1 : Disk::unlink(path); }
+  int rmdir(const char *path) override { return strike() ? -1 : Disk::rmdir(path); }
+};
+
+// The newest checkpoint of the folder that verifies is `before`, or the new one of step 20; none is damaged.
+void expectWhole(const std::string &folder, int64_t before, int at) {
+  Checkpoint read;
+  std::vector<std::string> skipped;
+  ASSERT_TRUE(findNewest(folder, read, skipped)) << "call " << at;
+  EXPECT_TRUE(skipped.empty()) << "call " << at << ": " << skipped[0];
+  EXPECT_TRUE(read.manifest.state.step == before || read.manifest.state.step == 20) << "call " << at;
+}
+
+} // namespace
+
+TEST(Fault, EveryCallFailsOnce) {
+  for (int reason : {ENOSPC, EIO}) {
+    bool saved = false;
+    for (int at = 0; !saved; ++at) {
+      ASSERT_LT(at, 100);
+      TempFolder folder;
+      ASSERT_EQ(text(Sample(10).write(folder.path())), "0");
+      Faulty disk;
+      disk.failAt = at;
+      disk.reason = reason;
+      Status status = writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors());
+      EXPECT_TRUE(status.ok() || status.code() == MT_IO) << status.message();
+      saved = disk.calls <= at;
+      EXPECT_TRUE(status.ok() || !saved);
+      expectWhole(folder.path(), 10, at);
+      // The next save finds nothing in its way.
+      EXPECT_EQ(text(Sample(20).write(folder.path())), "0") << "call " << at;
+      EXPECT_EQ(checkpointSteps(folder.path()), (std::vector<int64_t>{20, 10}));
+    }
+  }
+}
+
+TEST(Fault, EveryCallIsTheLast) {
+  bool saved = false;
+  for (int at = 0; !saved; ++at) {
+    ASSERT_LT(at, 100);
+    TempFolder folder;
+    ASSERT_EQ(text(Sample(10).write(folder.path())), "0");
+    pid_t child = fork();
+    if (child == 0) {
+      Faulty disk;
+      disk.failAt = at;
+      disk.die = true;
+      Status status = writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors());
+      _exit(status.ok() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 9));
+    saved = WEXITSTATUS(status) == 0;
+    expectWhole(folder.path(), 10, at);
+  }
+}
+
+TEST(Fault, ReplacingOne) {
+  bool saved = false;
+  for (int at = 0; !saved; ++at) {
+    ASSERT_LT(at, 100);
+    TempFolder folder;
+    ASSERT_EQ(text(Sample(20, 1).write(folder.path())), "0");
+    Faulty disk;
+    disk.failAt = at;
+    (void)writeCheckpoint(disk, folder.path(), Sample(20, 9).manifest, Sample(20, 9).tensors());
+    saved = disk.calls <= at;
+    expectWhole(folder.path(), 20, at);
+  }
+}
+
+TEST(Fault, ShortWrites) {
+  TempFolder folder;
+  Faulty disk;
+  disk.shortWrites = true;
+  ASSERT_EQ(text(writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors())), "0");
+  expectWhole(folder.path(), 20, -1);
+}
+
+TEST(Fault, MessageNamesTheFile) {
+  TempFolder folder;
+  Faulty disk;
+  disk.failAt = 2; // mkdir, open, the first write
+  disk.reason = ENOSPC;
+  std::string message = text(writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors()));
+  EXPECT_TRUE(message.ends_with("/variables.safetensors: No space left on device")) << message;
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fits that save, end and go on, on devices that compute nothing. That bits are the same is for test/checkpoint.
+#include "Sample.h"
+
+#include <gtest/gtest.h>
+
+using namespace fixtures;
+using namespace mtrun;
+
+namespace {
+
+using Steps = std::vector<std::pair<int64_t, int64_t>>; // epoch, step
+
+class FitTest : public testing::Test {
+protected:
+  void SetUp() override {
+    writeSmallMnist(folder, std::string("\0\1\2\3\0\1\2", 7)); // 4 steps of 2
+    data = openData(plan.get(), "mnist:" + folder.path());
+    session = nullSession(plan.get());
+    checkpoint.folder = path.c_str();
+    options.checkpoint = &checkpoint;
+    options.progress = record;
+    options.progress_user = this;
+    options.stop = stop;
+    options.stop_user = this;
+    options.note = note;
+    options.note_user = this;
+    options.result = &result;
+  }
+  static int record(void *user, const mtrun_progress *p) {
+    auto *self = static_cast<FitTest *>(user);
+    if (!p->epoch_end || !p->validation)
+      self->steps.push_back({p->epoch, p->step});
+    return 0;
+  }
+  static int stop(void *user) {
+    auto *self = static_cast<FitTest *>(user);
+    return --self->stopIn == 0;
+  }
+  static void note(void *user, const char *message) { static_cast<FitTest *>(user)->notes.push_back(message); }
+  // Status of a fit; what it reported is in `steps` and `notes`.
+  std::string fit() {
+    steps.clear();
+    notes.clear();
+    return text(mtrun_fit(session.get(), data.get(), &options));
+  }
+  std::vector<int64_t> saved() const { return checkpointSteps(path); }
+
+  TempFolder folder;
+  std::string path = folder.path("checkpoints");
+  Owned<mtrun_plan> plan = emptyPlan(2);
+  Owned<mtrun_dataset> data;
+  Owned<mtrun_session> session;
+  mtrun_checkpoint_options checkpoint = {};
+  mtrun_loop_options options = {};
+  mtrun_fit_result result = {};
+  Steps steps;
+  std::vector<std::string> notes;
+  int stopIn = -1;
+};
+
+} // namespace
+
+TEST_F(FitTest, SavesEveryEpochAndKeepsThree) {
+  options.epochs = 5;
+  ASSERT_EQ(fit(), "0");
+  // Step 4 stays as the best: all losses are equal, and it was first.
+  EXPECT_EQ(saved(), (std::vector<int64_t>{20, 16, 12, 4}));
+  EXPECT_EQ(result.epochs, 5);
+  EXPECT_EQ(result.total_step, 20);
+  EXPECT_TRUE(result.saved);
+  EXPECT_FALSE(result.stopped);
+}
+
+TEST_F(FitTest, SavesEverySteps) {
+  options.epochs = 2;
+  checkpoint.every_steps = 3;
+  checkpoint.keep = 10;
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(saved(), (std::vector<int64_t>{8, 6, 3})); // and the end
+}
+
+TEST_F(FitTest, GoesOnWhereItStopped) {
+  options.epochs = 2;
+  stopIn = 3;
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(steps, (Steps{{0, 1}, {0, 2}, {0, 3}}));
+  EXPECT_TRUE(result.stopped && result.saved);
+  EXPECT_EQ(saved(), (std::vector<int64_t>{3}));
+  checkpoint.resume = "auto";
+  session = nullSession(plan.get(), "null:2");
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(steps, (Steps{{0, 4}, {1, 1}, {1, 2}, {1, 3}, {1, 4}}));
+  EXPECT_EQ(notes,
+            std::vector<std::string>{"resumed " + path + "/step-000000000003: 0 epochs and 3 of 4 steps are done"});
+  ASSERT_EQ(fit(), "0"); // nothing is left
+  EXPECT_EQ(steps, Steps{});
+  options.more_epochs = 1;
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(steps, (Steps{{2, 1}, {2, 2}, {2, 3}, {2, 4}}));
+}
+
+TEST_F(FitTest, StopsInValidation) {
+  options.validation = data.get();
+  options.epochs = 2;
+  stopIn = 6; // 4 steps, the second of validation
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(saved(), (std::vector<int64_t>{4}));
+  EXPECT_EQ(result.epochs, 0);
+  checkpoint.resume = "auto";
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(steps, (Steps{{1, 1}, {1, 2}, {1, 3}, {1, 4}}));
+  EXPECT_EQ(result.epochs, 2);
+}
+
+TEST_F(FitTest, SameHistoryAfterAResume) {
+  std::string json = folder.path("h.json"), csv = folder.path("h.csv");
+  options.history_json = json.c_str();
+  options.history_csv = csv.c_str();
+  options.epochs = 3;
+  ASSERT_EQ(fit(), "0");
+  std::string wholeJson = readFile(json), wholeCsv = readFile(csv);
+  EXPECT_EQ(wholeCsv, "epoch,loss,accuracy\n1,0,0\n2,0,0\n3,0,0\n");
+  std::filesystem::remove_all(path);
+  stopIn = 6;
+  ASSERT_EQ(fit(), "0");
+  checkpoint.resume = "auto";
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(readFile(json), wholeJson);
+  EXPECT_EQ(readFile(csv), wholeCsv);
+}
+
+TEST_F(FitTest, SkipsADamagedOne) {
+  options.epochs = 2;
+  ASSERT_EQ(fit(), "0");
+  std::string newest = path + "/step-000000000008", older = path + "/step-000000000004";
+  std::filesystem::resize_file(newest + "/manifest.json", 10);
+  checkpoint.resume = "auto";
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(steps, (Steps{{1, 1}, {1, 2}, {1, 3}, {1, 4}}));
+  ASSERT_EQ(notes.size(), 3u);
+  EXPECT_EQ(notes[0], "skipped " + newest + ": " + newest + "/manifest.json: expected at least 47 bytes, found 10");
+  EXPECT_EQ(notes[1], "kept the damaged checkpoint as " + path + "/damaged-step-000000000008");
+  for (const std::string &one : {newest, older})
+    std::filesystem::resize_file(one + "/manifest.json", 10);
+  EXPECT_TRUE(fit().starts_with("3: resume auto: none of the 2 checkpoints in " + path + " verifies\nskipped "));
+}
+
+TEST_F(FitTest, Refuses) {
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(fit(), "1: " + path +
+                       " holds the checkpoints of a run that came to step 4; expected another folder, or to "
+                       "resume it (--resume auto)");
+  checkpoint.resume = "auto";
+  options.no_shuffle = 1;
+  std::string message = "1: " + path +
+                        "/step-000000000004: made with other data: expected shuffled (1) or not (0): 1, "
+                        "found 0; --force begins the epoch again with what there is now";
+  EXPECT_EQ(fit(), message);
+  options.no_shuffle = 0;
+  Owned<mtrun_dataset> three = openData(plan.get(), "mnist:" + folder.path() + ",range=0:3");
+  std::swap(data, three);
+  EXPECT_NE(fit().find("expected samples: 7, found 3"), std::string::npos);
+  std::swap(data, three);
+  options.monitor = "val_acc";
+  EXPECT_EQ(fit(), "1: monitor: expected one of loss, accuracy, found val_acc");
+  options.monitor = nullptr;
+  options.plateau_patience = 1;
+  EXPECT_TRUE(fit().starts_with("1: the plan computes its learning rate by a schedule"));
+}
+
+TEST_F(FitTest, AnotherPlanNeedsForce) {
+  options.epochs = 2;
+  stopIn = 3;
+  ASSERT_EQ(fit(), "0");
+  plan = emptyPlan(3); // another batch: another plan with the same variables
+  session = nullSession(plan.get());
+  data = openData(plan.get(), "mnist:" + folder.path());
+  checkpoint.resume = "auto";
+  std::string message = fit();
+  EXPECT_TRUE(message.starts_with("1: " + path + "/step-000000000003: made by the plan of model empty with hash "));
+  EXPECT_NE(message.find("--force"), std::string::npos);
+  checkpoint.force = 1;
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(notes[0], "the plan is not the one that made " + path +
+                          "/step-000000000003: going on with its variables, to other bits");
+  EXPECT_EQ(steps, (Steps{{0, 1}, {0, 2}, {0, 3}, {1, 1}, {1, 2}, {1, 3}}));
+}
+
+TEST_F(FitTest, AnOlderOneNeedsForce) {
+  options.epochs = 3;
+  ASSERT_EQ(fit(), "0");
+  std::string older = path + "/step-000000000004";
+  checkpoint.resume = older.c_str();
+  EXPECT_EQ(fit(), "1: " + path + " holds checkpoints up to step 12, after step 4 of " + older +
+                       "; expected another folder to save in, or --force, which removes them");
+  checkpoint.force = 1;
+  options.epochs = 2;
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(saved(), (std::vector<int64_t>{8, 4}));
+}
+
+TEST_F(FitTest, NoCheckpointHoldsNaN) {
+  float weights[6] = {1, 2, NAN, 4, 5, 6};
+  ASSERT_EQ(text(mtrun_set_variable(session.get(), "w", weights, sizeof weights)), "0");
+  EXPECT_EQ(fit(), "1: variable \"w\" holds NaN after step 4, which would spoil every resumed run");
+  EXPECT_EQ(saved(), std::vector<int64_t>{});
+  options.allow_nan = 1;
+  EXPECT_EQ(fit(), "0");
+  EXPECT_EQ(saved(), std::vector<int64_t>{4});
+}
+
+TEST_F(FitTest, StepsOfAnEpoch) {
+  options.steps_per_epoch = 3;
+  options.epochs = 3;
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(steps.size(), 9u);
+  EXPECT_EQ(steps.back(), (std::pair<int64_t, int64_t>{2, 3}));
+}
+
+TEST_F(FitTest, EarlyStopping) {
+  options.epochs = 10;
+  options.early_patience = 2;
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(result.epochs, 3);
+  EXPECT_EQ(notes, std::vector<std::string>{"epoch 3: stopping early, loss was best at 0"});
+  EXPECT_FALSE(result.stopped);
+  // What was counted goes on after a resume.
+  std::filesystem::remove_all(path);
+  stopIn = 10;
+  ASSERT_EQ(fit(), "0");
+  checkpoint.resume = "auto";
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(result.epochs, 3);
+}

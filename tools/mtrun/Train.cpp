@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mtrun train: where a run writes, what it prints, and how it ends when it is asked to.
+#include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Progress.h"
+#include "tools/mtrun/Run.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace mtrun_tool {
+
+constexpr double kWorthTelling = 0.02; // the share of waiting for data
+
+static volatile sig_atomic_t signalsSeen = 0;
+
+// The first asks for an end after the step and its save; the second ends the process as if there were no handler.
+static void onSignal(int number) {
+  int before = signalsSeen;
+  signalsSeen = 1;
+  if (before == 0)
+    return;
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+static void catchSignals() {
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before;
+    if (sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN)
+      continue; // nohup
+    struct sigaction action = {};
+    action.sa_handler = onSignal;
+    action.sa_flags = SA_RESTART;
+    sigaction(number, &action, nullptr);
+  }
+}
+
+static int stopAsked(void *) { return signalsSeen != 0; }
+
+// Lines between progress lines; beside JSON they go to standard error.
+static void showNote(void *user, const char *message) {
+  FILE *out = static_cast<const Arguments *>(user)->json ? stderr : stdout;
+  fprintf(out, "%s\n", message);
+  fflush(out);
+}
+
+// runs/MODEL-20260102-030405, or the first of MODEL-...-2, -3 that is not there.
+static std::string defaultFolder(const Run &run) {
+  if (mkdir("runs", 0777) != 0 && errno != EEXIST)
+    throw Failure{MT_IO, std::string("cannot create runs: ") + strerror(errno)};
+  time_t now = time(nullptr);
+  struct tm local;
+  localtime_r(&now, &local);
+  char stamp[32];
+  strftime(stamp, sizeof stamp, "-%Y%m%d-%H%M%S", &local);
+  std::string base = std::string("runs/") + mtrun_plan_model(run.plan.get()) + stamp;
+  for (int n = 1;; ++n) {
+    std::string folder = n == 1 ? base : base + "-" + std::to_string(n);
+    if (mkdir(folder.c_str(), 0777) == 0)
+      return folder;
+    if (errno != EEXIST)
+      throw Failure{MT_IO, "cannot create " + folder + ": " + strerror(errno)};
+  }
+}
+
+namespace {
+
+// The files of a run. Without --run, --save and --checkpoint a run makes a folder of its own.
+struct Outputs {
+  std::string folder, checkpoints, save, json, csv;
+  Outputs(const Run &run, const Arguments &arguments);
+};
+
+} // namespace
+
+Outputs::Outputs(const Run &run, const Arguments &arguments) : checkpoints(arguments.checkpoint), save(arguments.save) {
+  folder = arguments.run;
+  if (!folder.empty() && mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+    throw Failure{MT_IO, "cannot create " + folder + ": " + strerror(errno)};
+  if (folder.empty() && save.empty() && checkpoints.empty())
+    folder = defaultFolder(run);
+  json = csv = arguments.history;
+  if (!folder.empty()) {
+    if (checkpoints.empty())
+      checkpoints = folder + "/checkpoints";
+    if (save.empty())
+      save = folder + "/weights.safetensors";
+    if (json.empty())
+      csv = folder + "/history";
+    if (json.empty())
+      json = folder + "/history";
+  }
+  if (!json.empty()) {
+    json += ".json";
+    csv += ".csv";
+  }
+}
+
+static const char *pointer(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
+
+static int finish(const Run &run, const Arguments &arguments, const Outputs &outputs, const mtrun_fit_result &result) {
+  if (!outputs.save.empty())
+    check(mtrun_save(run.session.get(), outputs.save.c_str()));
+  char text[128];
+  snprintf(text, sizeof text, "the devices waited for data %.0f%% of the time", 100 * result.input_wait);
+  if (result.input_wait >= kWorthTelling)
+    showNote(const_cast<Arguments *>(&arguments), text);
+  if (result.stopped) {
+    std::string where = result.saved ? "; go on with --checkpoint " + outputs.checkpoints + " --resume auto"
+                                     : "; its variables are in " + outputs.save + ", only --checkpoint DIR could go on";
+    reportError(kInterrupted, "stopped after step " + std::to_string(result.total_step) + where);
+  }
+  if (!outputs.folder.empty())
+    showNote(const_cast<Arguments *>(&arguments), ("wrote " + outputs.folder).c_str());
+  return result.stopped ? kInterrupted : MT_OK;
+}
+
+int train(const Arguments &arguments) {
+  for (const std::string &path : {arguments.save, arguments.history})
+    if (!path.empty())
+      checkFolder(path);
+  catchSignals();
+  Run run = open(arguments);
+  DatasetPtr data = openData(run, arguments.data), validation;
+  if (!arguments.validation.empty())
+    validation = openData(run, arguments.validation);
+  Outputs outputs(run, arguments);
+  if (!outputs.folder.empty())
+    showNote(const_cast<Arguments *>(&arguments), ("run " + outputs.folder).c_str());
+  if (!arguments.json)
+    print(describe(run, arguments));
+  Progress progress = makeProgress(arguments);
+  mtrun_checkpoint_options checkpoint = {};
+  checkpoint.folder = pointer(outputs.checkpoints);
+  checkpoint.every_steps = arguments.everySteps;
+  checkpoint.every_epochs = arguments.everyEpochs;
+  checkpoint.every_seconds = arguments.everySeconds;
+  checkpoint.keep = arguments.keep;
+  checkpoint.resume = pointer(arguments.resume);
+  checkpoint.force = arguments.force;
+  mtrun_fit_result result = {};
+  mtrun_loop_options options = {};
+  options.epochs = arguments.epochs;
+  options.more_epochs = arguments.moreEpochs;
+  options.steps_per_epoch = arguments.stepsPerEpoch;
+  options.shuffle_window = arguments.shuffleWindow;
+  options.no_shuffle = arguments.noShuffle;
+  options.drop_remainder = arguments.dropRemainder;
+  options.validation = validation.get();
+  options.progress = showProgress;
+  options.progress_user = &progress;
+  options.checkpoint = checkpoint.folder || checkpoint.resume ? &checkpoint : nullptr;
+  options.history_json = pointer(outputs.json);
+  options.history_csv = pointer(outputs.csv);
+  options.monitor = pointer(arguments.monitor);
+  options.early_patience = arguments.earlyPatience;
+  options.early_min_delta = arguments.earlyMinDelta;
+  options.plateau_patience = arguments.plateauPatience;
+  options.plateau_factor = arguments.plateauFactor;
+  options.plateau_min_rate = arguments.plateauMinRate;
+  options.allow_nan = arguments.allowNan;
+  options.stop = stopAsked;
+  options.note = showNote;
+  options.note_user = const_cast<Arguments *>(&arguments);
+  options.result = &result;
+  check(mtrun_fit(run.session.get(), data.get(), &options));
+  return finish(run, arguments, outputs, result);
+}
+
+} // namespace mtrun_tool
