@@ -33,9 +33,14 @@ static bool isProduct(Operation *op) { return isa<mt::MatmulOp, mt::Conv2DOp, mt
 // Takes in users, and producers that only this unit uses, until there are none.
 void Groups::absorb(unsigned matmul) {
   RankedTensorType tile = typeOf(units[matmul].ops.front()->getResult(0));
+  // What the product itself reads must be there before the kernel.
+  auto feedsProduct = [&](Operation *op) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) { return isProduct(user) && unitOf(user) == matmul; });
+  };
   auto candidate = [&](Operation *op) -> std::optional<unsigned> {
     std::optional<unsigned> unit = unitOf(op);
-    if (!unit || *unit == matmul || units[*unit].ops.size() != 1 || !isEpilogueOp(op, tile) || !canMerge(matmul, *unit))
+    if (!unit || feedsProduct(op) || *unit == matmul || units[*unit].ops.size() != 1 || !isEpilogueOp(op, tile) ||
+        !canMerge(matmul, *unit))
       return std::nullopt;
     return units[*unit].kind == KernelKind::rows || units[*unit].kind == KernelKind::map ||
                    units[*unit].kind == KernelKind::whole

@@ -87,3 +87,20 @@ mt.program @no_cycle {
   %s = mt.add %p, %q : tensor<?x4xf32>, tensor<?x4xf32>
   mt.output "s", %s : tensor<?x4xf32>
 }
+
+// Work on what the product reads has the product's shape here, and still is no part of its kernel.
+// MORE-LABEL: @square
+mt.program @square {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.read "w" : tensor<4x4xf32>
+  // MORE: mt.kernel "rows" rows
+  // MORE-NEXT: mt.exp
+  // MORE: mt.kernel "matmul_w" matmul
+  // MORE-NOT: mt.exp
+  // MORE: mt.matmul %arg{{[0-9]+}}, %arg{{[0-9]+}}
+  // MORE: mt.add
+  %0 = mt.exp %x : tensor<?x4xf32>
+  %1 = mt.matmul %0, %w : tensor<?x4xf32>, tensor<4x4xf32>
+  %2 = mt.add %1, %0 : tensor<?x4xf32>, tensor<?x4xf32>
+  mt.output "y", %2 : tensor<?x4xf32>
+}
