@@ -15,7 +15,7 @@ LayerBuilder::LayerBuilder(OpBuilder &builder, Layer &layer, std::vector<Operand
                            std::vector<std::pair<std::string, Operand>> kwargs, bool hasWeights)
     : builder(builder), location(locationOf(builder, layer)), layer(layer),
       config(*layer.config, [this](const std::string &message) { emitError(location) << message; }), hasWeights(hasWeights),
-      args(std::move(args)), kwargs(std::move(kwargs)) {
+      args(std::move(args)), positional(this->args.size()), kwargs(std::move(kwargs)) {
   // Where a layer stands in its model, and what was known when it was built: all of it is known here already.
   config.ignore({"name", "trainable", "build_input_shape", "batch_input_shape", "batch_shape", "input_shape", "is_quantized"});
   config.expectAbsent({"kernel_constraint", "bias_constraint", "quantization_config", "lora_rank",
@@ -50,11 +50,11 @@ bool LayerBuilder::finish(Value result) {
 
 Value LayerBuilder::input(int64_t rank) {
   // Some layers take their one tensor in a list.
-  const Operand *operand = args.size() == 1 ? &args[0] : nullptr;
+  const Operand *operand = positional == 1 ? &args[0] : nullptr;
   if (operand && !operand->tensor && operand->list.size() == 1)
     operand = &operand->list[0];
   if (!operand || !operand->tensor)
-    return fail("expected a call with one tensor, found " + std::to_string(args.size()) + " arguments");
+    return fail("expected a call with one tensor, found " + std::to_string(positional) + " arguments");
   if (int64_t found = typeOf(operand->tensor).getRank(); rank >= 0 && found != rank)
     return fail("expected an input of " + std::to_string(rank) + " axes with the batch, found " + std::to_string(found));
   return operand->tensor;
@@ -62,7 +62,7 @@ Value LayerBuilder::input(int64_t rank) {
 
 SmallVector<Value> LayerBuilder::inputs(size_t least) {
   SmallVector<Value> tensors;
-  for (const Operand &operand : args.size() == 1 && !args[0].tensor ? args[0].list : args)
+  for (const Operand &operand : positional == 1 && !args[0].tensor ? llvm::ArrayRef(args[0].list) : arguments())
     if (operand.tensor)
       tensors.push_back(operand.tensor);
     else
@@ -151,7 +151,17 @@ Value LayerBuilder::variable(llvm::StringRef name, ArrayRef<int64_t> shape, llvm
 void LayerBuilder::skipVariable() {
   size_t index = nextVariable++;
   if (index >= layer.variables.size())
-    layer.variables.push_back({"", layer.weights + "/vars/" + std::to_string(index), Value(), false});
+    layer.variables.push_back({"", pathOf(index), Value(), false});
+}
+
+void LayerBuilder::part(llvm::StringRef name, llvm::StringRef weights) {
+  firstOfPart = nextVariable;
+  partName = name.str() + "/";
+  partWeights = "/" + weights.str();
+}
+
+std::string LayerBuilder::pathOf(size_t index) const {
+  return layer.weights + partWeights + "/vars/" + std::to_string(index - firstOfPart);
 }
 
 Value LayerBuilder::constantVariable(llvm::StringRef name, ArrayRef<int64_t> shape, float value, bool trainable) {
@@ -170,10 +180,10 @@ Value LayerBuilder::addVariable(llvm::StringRef name, ArrayRef<int64_t> shape, m
       return fail("expected the same shapes in every call of the layer, found another for its " + name.str());
     return known;
   }
-  std::string full = layer.scope + layer.name + "/" + name.str();
+  std::string full = layer.scope + layer.name + "/" + partName + name.str();
   bool frozen = layer.frozen || !trainable;
   auto op = mt::VariableOp::create(builder, location, type, full, kind, value ? builder.getF32FloatAttr(*value) : FloatAttr(), frozen);
-  layer.variables.push_back({full, layer.weights + "/vars/" + std::to_string(index), op.getResult(), trainable});
+  layer.variables.push_back({full, pathOf(index), op.getResult(), trainable});
   return op.getResult();
 }
 

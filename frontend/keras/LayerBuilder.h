@@ -44,7 +44,7 @@ public:
   Value input(int64_t rank = -1);
   // One list of tensors; at least `least`.
   mlir::SmallVector<Value> inputs(size_t least = 1);
-  llvm::ArrayRef<Operand> arguments() const { return args; }
+  llvm::ArrayRef<Operand> arguments() const { return llvm::ArrayRef(args).take_front(positional); }
   // A keyword argument; null if it is absent or null.
   const Operand *keyword(llvm::StringRef name);
 
@@ -57,6 +57,8 @@ public:
   // The layer's next variable, in the order in which Keras stores them: trainable ones first. Made when the layer is called for the
   // first time. `initializer` is a key of the config, or "" for zeros.
   Value variable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, llvm::StringRef initializer, bool trainable = true);
+  // The variables from here on are those of a layer inside this one: `name` stands in their names, `weights` in their paths of the file.
+  void part(llvm::StringRef name, llvm::StringRef weights);
   // The file has a value at the next place that the layer does without.
   void skipVariable();
   // A variable that starts at a constant.
@@ -112,11 +114,15 @@ private:
   void penalize(Value value, llvm::StringRef key);
   Value addVariable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, mlir::mt::InitKind kind, std::optional<float> value,
                     bool trainable);
+  // Of variable number `index`.
+  std::string pathOf(size_t index) const;
   std::pair<mlir::mt::InitKind, std::optional<float>> readInitializer(llvm::StringRef key);
 
   std::vector<Operand> args;
+  const size_t positional; // behind them, keyword arguments that were read
   std::vector<std::pair<std::string, Operand>> kwargs;
-  size_t nextVariable = 0;
+  size_t nextVariable = 0, firstOfPart = 0;
+  std::string partName, partWeights;
 };
 
 } // namespace mtc::keras

@@ -18,12 +18,16 @@ static BuildLayer findEntry(llvm::ArrayRef<LayerEntry> entries, llvm::StringRef 
 }
 
 BuildLayer findLayer(const Layer &layer) {
-  if (isOperator(layer.module))
-    return findEntry(operatorLayers(), layer.className);
+  if (isOperator(layer.module)) {
+    for (llvm::ArrayRef<LayerEntry> family : {operatorLayers(), functionLayers(), tensorPartLayers()})
+      if (BuildLayer build = findEntry(family, layer.className))
+        return build;
+    return nullptr;
+  }
   if (!isKerasLayer(layer.module))
     return nullptr;
   for (llvm::ArrayRef<LayerEntry> family :
-       {activationLayers(), convolutionLayers(), denseLayers(), imageLayers(), mergingLayers(), noiseLayers(),
+       {activationLayers(), attentionLayers(), convolutionLayers(), denseLayers(), imageLayers(), mergingLayers(), noiseLayers(),
         normalizationLayers(), poolingLayers(), scalingLayers(), shapeLayers()})
     if (BuildLayer build = findEntry(family, layer.className))
       return build;

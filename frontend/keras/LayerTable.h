@@ -17,6 +17,7 @@ struct LayerEntry {
 
 // Each family's part of the table, in layers/.
 llvm::ArrayRef<LayerEntry> activationLayers();
+llvm::ArrayRef<LayerEntry> attentionLayers();
 llvm::ArrayRef<LayerEntry> convolutionLayers();
 llvm::ArrayRef<LayerEntry> denseLayers();
 llvm::ArrayRef<LayerEntry> imageLayers();
@@ -28,6 +29,8 @@ llvm::ArrayRef<LayerEntry> scalingLayers();
 llvm::ArrayRef<LayerEntry> shapeLayers();
 // Functions on tensors (keras.ops), which appear in models as layers do.
 llvm::ArrayRef<LayerEntry> operatorLayers();
+llvm::ArrayRef<LayerEntry> functionLayers();
+llvm::ArrayRef<LayerEntry> tensorPartLayers();
 
 // Null where the class is not known.
 BuildLayer findLayer(const Layer &layer);
@@ -36,6 +39,15 @@ std::string adviceFor(const Layer &layer);
 
 // Applies an activation by its Keras name; null and an error for one that is not known.
 mlir::Value buildActivation(LayerBuilder &layer, mlir::Value value, const std::string &name);
+
+// The layer that joins tensors along `axis`.
+mlir::Value buildConcatenate(LayerBuilder &layer);
+// Softmax over axes of x, counted from the end where negative.
+mlir::Value softmaxOver(LayerBuilder &layer, mlir::Value x, llvm::SmallVector<int64_t> axes);
+// `axis` of a function's config, [0] where it is null: all axes, the batch too.
+llvm::SmallVector<int64_t> readAxes(LayerBuilder &layer);
+// Axes of x, counted from the end where negative, in order; an error where one is the batch axis, is none of x, or stands twice.
+std::optional<llvm::SmallVector<int64_t>> sampleAxes(LayerBuilder &layer, mlir::Value x, llvm::ArrayRef<int64_t> axes);
 
 } // namespace mtc::keras
 

@@ -158,7 +158,64 @@ def curves():
     return model
 
 
-MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences, images, normal, curves)}
+def attention():
+    i, j = keras.Input((6, 8), name="x"), keras.Input((5, 4), name="y")
+    a = L.MultiHeadAttention(2, 3)(i, i, use_causal_mask=True)
+    b = L.MultiHeadAttention(3, 4, use_bias=False, output_shape=7, kernel_regularizer="l2")(a, j)
+    c = L.MultiHeadAttention(2, 4, use_gate=True, sliding_window=2)(b, b)
+    d = L.MultiHeadAttention(1, 5)(c, b, c, attention_mask=ops.matmul(b, ops.swapaxes(b, 1, 2)) > 0)
+    e = L.Dot((2, 2))([d, b])
+    f = L.Dot(1, normalize=True)([e, d])
+    model = keras.Model([i, j], L.Dense(3)(L.Flatten()(f)), name="attention")
+    model.compile(keras.optimizers.Adam(0.01), loss=CROSSENTROPY)
+    return model
+
+
+def tensors():
+    """Functions on tensors."""
+    i = keras.Input((4, 6), name="x")
+    a = L.Dense(6)(i)
+    b = a[:, 1:4] @ ops.transpose(i, (0, 2, 1))
+    b = ops.swapaxes(b, 1, -1)[..., ::2]
+    c = ops.stack([ops.sum(a, axis=-1), ops.max(i, axis=2), ops.mean(a, axis=-1), ops.min(a, axis=2), ops.var(a, axis=-1), ops.std(i, axis=-1), ops.logsumexp(a, axis=-1)], axis=1)
+    d = ops.concatenate([ops.reshape(b, (-1, 8)), ops.squeeze(ops.expand_dims(a[:, 0], 1), axis=1), a[:, -1, None, 2]], axis=-1)
+    e = ops.where(a > 0.2, a**2, ops.clip(a, -0.5, 3)) + ops.softmax(a, axis=1) + ops.gelu(a) + ops.leaky_relu(a, 0.1) + ops.flip(a, axis=1)
+    e = e + ops.rsqrt(ops.square(a) + 1) + ops.sin(a) * ops.cos(a) + ops.erf(a) + 1 / (a * a + 1.0) + ops.moveaxis(ops.moveaxis(a, 1, 2), 2, 1) ** 3
+    x = ops.concatenate([L.Flatten()(c), d, L.Flatten()(L.Softmax(axis=[1, 2])(e)), L.Flatten()(L.Softmax(axis=1)(e))], axis=1)
+    model = keras.Model(i, L.Dense(3)(x), name="tensors")
+    model.compile(keras.optimizers.SGD(0.1), loss=CROSSENTROPY)
+    return model
+
+
+def resized():
+    i = keras.Input((7, 5, 2), name="x")
+    x = L.Conv2D(3, 3, padding="same")(i)
+    a = L.Resizing(5, 9)(x)
+    b = L.Resizing(10, 4, interpolation="nearest")(x)
+    c = L.Resizing(4, 3, antialias=True, crop_to_aspect_ratio=True)(x)
+    d = L.Resizing(8, 8, interpolation="bicubic", pad_to_aspect_ratio=True, fill_value=0.5)(x)
+    e = L.UpSampling2D((2, 3), interpolation="bilinear")(x)
+    f = L.Resizing(4, 11, interpolation="lanczos3")(x)
+    x = L.Concatenate()([L.Flatten()(t) for t in (a, b, c, d, e, f)])
+    model = keras.Model(i, L.Dense(3)(x), name="resized")
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss=CROSSENTROPY)
+    return model
+
+
+def augmented():
+    """Random layers with ranges of one number, so that Keras' numbers can be met."""
+    i = keras.Input((6, 7, 2), name="x")
+    x = L.RandomTranslation((0.2, 0.2), (-0.3, -0.3), fill_mode="constant", fill_value=0.3)(i)
+    x = L.RandomZoom((0.3, 0.3), (-0.2, -0.2))(L.Conv2D(3, 3)(x))
+    x = L.RandomRotation((0.07, 0.07), fill_mode="wrap")(x)
+    x = L.RandomTranslation((-0.6, -0.6), (0.15, 0.15), interpolation="nearest", fill_mode="nearest")(x)
+    x = L.RandomContrast((0.0, 0.0), value_range=(-1, 1))(x)
+    model = keras.Model(i, L.Dense(3)(L.Flatten()(x)), name="augmented")
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss=CROSSENTROPY)
+    return model
+
+
+MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences, images, normal, curves, attention, tensors, resized, augmented)}
 
 
 def batch(model, seed):

@@ -88,10 +88,10 @@ Value buildElu(LayerBuilder &layer) {
 
 Value buildSoftmax(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
-  int64_t axis = layer.config.integer("axis", -1);
-  if (x && axis != -1 && axis != layer.typeOf(x).getRank() - 1)
-    return layer.fail("expected axis to be the last one, found " + std::to_string(axis));
-  return x ? unary<mt::SoftmaxOp>(layer, x) : x;
+  SmallVector<int64_t> axes = {-1};
+  if (const Json *axis = layer.config.find("axis"))
+    axes = layer.config.integers("axis", axis->is_array() ? -1 : 1);
+  return x && !layer.config.failed() ? softmaxOver(layer, x, axes) : Value();
 }
 
 // A slope for each element, or for each along the axes that are not shared.
@@ -124,6 +124,32 @@ Value buildActivation(LayerBuilder &layer, Value value, const std::string &name)
     names += (names.empty() ? "" : ", ") + std::string(activation.name);
   }
   return layer.fail("expected an activation of " + names + ", found '" + name + "'");
+}
+
+Value softmaxOver(LayerBuilder &layer, Value x, SmallVector<int64_t> axes) {
+  std::optional<SmallVector<int64_t>> sorted = sampleAxes(layer, x, axes);
+  if (!sorted)
+    return {};
+  // These axes last, and as one.
+  SmallVector<int64_t> order, back, shape;
+  int64_t rank = layer.typeOf(x).getRank(), count = 1;
+  for (int64_t axis = 0; axis < rank; ++axis)
+    if (!llvm::is_contained(*sorted, axis)) {
+      order.push_back(axis);
+      shape.push_back(layer.shapeOf(x)[axis]);
+    }
+  for (int64_t axis : *sorted) {
+    order.push_back(axis);
+    count *= layer.shapeOf(x)[axis];
+  }
+  shape.push_back(count);
+  for (int64_t axis = 0; axis < rank; ++axis)
+    back.push_back(llvm::find(order, axis) - order.begin());
+  auto transposed = [&](Value value, ArrayRef<int64_t> by) {
+    return llvm::is_sorted(by) ? value : mt::TransposeOp::create(layer.builder, layer.location, value, by).getResult();
+  };
+  Value last = transposed(x, order), flat = unary<mt::SoftmaxOp>(layer, layer.reshape(last, shape));
+  return transposed(layer.reshape(flat, layer.shapeOf(last)), back);
 }
 
 llvm::ArrayRef<LayerEntry> activationLayers() {

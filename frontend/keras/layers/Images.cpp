@@ -70,20 +70,6 @@ template <int64_t axes> Value buildCropping(LayerBuilder &layer) {
   return layer.inferred<mt::SliceOp>({x}, {layer.integers("starts", starts), layer.integers("sizes", sizes)});
 }
 
-Value buildConcatenate(LayerBuilder &layer) {
-  SmallVector<Value> tensors = layer.inputs();
-  int64_t axis = layer.config.integer("axis", -1);
-  if (tensors.empty())
-    return {};
-  int64_t rank = layer.typeOf(tensors[0]).getRank();
-  axis += axis < 0 ? rank : 0;
-  if (axis < 1 || axis >= rank)
-    return layer.fail("expected an axis from 1 to " + std::to_string(rank - 1) + ", found " + std::to_string(axis));
-  for (Value &tensor : tensors)
-    tensor = layer.toFloat(tensor);
-  return layer.inferred<mt::ConcatOp>(tensors, {layer.builder.getNamedAttr("dim", layer.builder.getI64IntegerAttr(axis))});
-}
-
 // Each element repeated: a new axis behind each enlarged one, broadcast, and taken in again.
 Value enlarge(LayerBuilder &layer, Value x, ArrayRef<int64_t> factors) {
   SmallVector<int64_t> open = {ShapedType::kDynamic}, full = open, joined = open;
@@ -127,6 +113,20 @@ Value buildEmbedding(LayerBuilder &layer) {
 }
 
 } // namespace
+
+Value buildConcatenate(LayerBuilder &layer) {
+  SmallVector<Value> tensors = layer.inputs();
+  int64_t axis = layer.config.integer("axis", -1);
+  if (tensors.empty())
+    return {};
+  int64_t rank = layer.typeOf(tensors[0]).getRank();
+  axis += axis < 0 ? rank : 0;
+  if (axis < 1 || axis >= rank)
+    return layer.fail("expected an axis from 1 to " + std::to_string(rank - 1) + ", found " + std::to_string(axis));
+  for (Value &tensor : tensors)
+    tensor = layer.toFloat(tensor);
+  return layer.inferred<mt::ConcatOp>(tensors, {layer.builder.getNamedAttr("dim", layer.builder.getI64IntegerAttr(axis))});
+}
 
 llvm::ArrayRef<LayerEntry> imageLayers() {
   static constexpr LayerEntry entries[] = {

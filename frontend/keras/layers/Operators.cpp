@@ -43,6 +43,11 @@ llvm::ArrayRef<LayerEntry> operatorLayers() {
       {"Silu", buildUnary<mt::SiluOp>},        {"Softplus", buildUnary<mt::SoftplusOp>},
       {"HardSigmoid", buildUnary<mt::HardSigmoidOp>}, {"HardSilu", buildUnary<mt::HardSiluOp>},
       {"Log", buildUnary<mt::LogOp>},          {"Log1p", buildUnary<mt::Log1pOp>},
+      {"Expm1", buildUnary<mt::Expm1Op>},      {"Rsqrt", buildUnary<mt::RsqrtOp>},
+      {"Sin", buildUnary<mt::SinOp>},          {"Cos", buildUnary<mt::CosOp>},
+      {"Erf", buildUnary<mt::ErfOp>},          {"Floor", buildUnary<mt::FloorOp>},
+      {"Sign", buildUnary<mt::SignOp>},        {"Selu", buildUnary<mt::SeluOp>},
+      {"Softsign", buildUnary<mt::SoftsignOp>},
   };
   return entries;
 }
