@@ -5,6 +5,7 @@
 #define COMPILER_PIPELINE_H
 
 #include "compiler/codegen/Codegen.h"
+#include "frontend/ExportArchive.h"
 #include "frontend/NamedTensor.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -22,6 +23,7 @@ struct Compilation {
   std::string cpu;          // "native", "x86-64-v3", "x86-64-v4"; empty: v3 and v4 both
   int64_t deviceMemory = 0; // bytes a device may use; 0: no limit
   std::vector<NamedTensor> initial; // values of variables that the model's file brings along
+  ExportArchive archive;            // what a trained model is written back as
 
   std::vector<TargetCode> code; // made by `codegen`, best first
   std::vector<uint8_t> plan;    // made by `plan`: the whole file

@@ -39,3 +39,6 @@ if not config.sanitize:
 # Where a user may mount a small file system for a moment.
 if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0:
     config.available_features.add("mount")
+# test/keras/back-to-keras has installed Keras.
+if os.path.exists(os.path.join(config.source_dir, "build", "keras-venv", "bin", "python")):
+    config.available_features.add("keras")

@@ -57,7 +57,7 @@ public:
 
   Status run(std::vector<uint8_t> &bytes) {
     Clock::time_point start = Clock::now();
-    OwningOpRef<ModuleOp> module = read();
+    OwningOpRef<ModuleOp> module = read(options.stopAfter < 0 ? &compilation.archive : nullptr);
     if (!module)
       return failed("import");
     if (Status status = readWeights(); !status.ok())
@@ -83,7 +83,7 @@ public:
   }
 
   Status importModel(std::vector<uint8_t> &text, std::vector<uint8_t> &weights) {
-    OwningOpRef<ModuleOp> module = read();
+    OwningOpRef<ModuleOp> module = read(nullptr);
     if (!module)
       return failed("import");
     std::string printed;
@@ -107,12 +107,13 @@ public:
 
 private:
   // By the importer of the source's format.
-  OwningOpRef<ModuleOp> read() {
+  OwningOpRef<ModuleOp> read(ExportArchive *exported) {
     llvm::StringRef text(source.text.data(), source.text.size());
     if (!source.archive.empty())
-      return readKerasArchive(source.archive, options.batch, options.training, context, diagnostics, compilation.initial);
+      return readKerasArchive(source.archive, options.batch, options.training, context, diagnostics,
+                              compilation.initial, exported);
     if (isKerasJson(text))
-      return readKerasJson(text, name, options.batch, options.training, context, diagnostics);
+      return readKerasJson(text, name, options.batch, options.training, context, diagnostics, exported);
     return readModel(text, name, options.batch, context, diagnostics);
   }
 

@@ -68,7 +68,8 @@ Status checkOptions(const mtc_options *given, Options &options) {
   options.dumpStages = given->dump_stages ? given->dump_stages : "";
   options.timing = given->timing != 0;
   auto text = [](const char *value) { return std::string(value ? value : ""); };
-  options.training = {text(given->loss), text(given->optimizer), text(given->metrics), given->drop_unsupported_metrics != 0};
+  options.training = {text(given->loss), text(given->optimizer), text(given->metrics),
+                      given->drop_unsupported_metrics != 0, given->sample_weights != 0};
   options.weights = text(given->weights);
   options.log = given->log;
   options.logUser = given->log_user;

@@ -55,6 +55,24 @@ static void addSumKernel(tables::PlanT &plan) {
   plan.kernels.push_back(std::move(sum));
 }
 
+// The variables' moving averages, slots of the optimizer that are told by their names
+// (compiler/differentiate/Update.cpp).
+static void addAverages(tables::PlanT &plan) {
+  llvm::StringMap<uint32_t> variables;
+  for (auto [index, variable] : llvm::enumerate(plan.variables))
+    variables[variable->name] = index;
+  std::string optimizer =
+      plan.iteration < 0 ? "" : llvm::StringRef(plan.variables[plan.iteration]->name).rsplit('/').first.str();
+  for (auto &variable : plan.variables) {
+    std::string flat = variable->name;
+    std::replace(flat.begin(), flat.end(), '/', '_');
+    auto found = variables.find(optimizer + "/" + flat + "_average");
+    if (variable->kind == tables::VariableKind::Trainable && found != variables.end() &&
+        plan.variables[found->second]->kind == tables::VariableKind::Slot)
+      variable->average = static_cast<int32_t>(found->second);
+  }
+}
+
 // The section of initial values, each at a multiple of 64, in the order of the variables, whose places it sets.
 static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp module, tables::PlanT &plan,
                                                                llvm::ArrayRef<NamedTensor> initial) {
@@ -81,18 +99,47 @@ static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp mo
   return section;
 }
 
-mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, llvm::ArrayRef<TargetCode> code,
-                                                    llvm::ArrayRef<NamedTensor> initial) {
+// The archive's table, and the bytes of its section.
+static mlir::FailureOr<std::string> makeArchive(mlir::ModuleOp module, const ExportArchive &archive,
+                                                tables::PlanT &plan) {
+  std::string section;
+  llvm::StringMap<uint32_t> variables;
+  for (auto [index, variable] : llvm::enumerate(plan.variables))
+    variables[variable->name] = index;
+  plan.archive = std::make_unique<tables::ArchiveT>();
+  plan.archive->suffix = archive.suffix;
+  for (const ExportPiece &given : archive.pieces) {
+    auto piece = std::make_unique<tables::ArchivePieceT>();
+    piece->kind = static_cast<tables::PieceKind>(given.kind);
+    piece->begin = given.begin;
+    if (given.kind != ExportPiece::Kind::Variable)
+      piece->size = given.size;
+    if (given.kind == ExportPiece::Kind::Bytes)
+      section += given.text;
+    if (given.kind == ExportPiece::Kind::Variable) {
+      auto found = variables.find(given.text);
+      if (found == variables.end() || plan.variables[found->second]->size != given.size)
+        return mlir::emitError(module.getLoc()) << "expected the variable \"" << given.text << "\" of " << given.size
+                                                << " bytes for the archive, found another or none";
+      piece->variable = found->second;
+    }
+    plan.archive->pieces.push_back(std::move(piece));
+  }
+  return section;
+}
+
+mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const Compilation &compilation) {
   mlir::FailureOr<tables::PlanT> plan = makeTables(module);
   mlir::FailureOr<std::vector<uint8_t>> constants = makeConstants(module);
   if (failed(plan) || failed(constants))
     return failure();
-  mlir::FailureOr<std::vector<uint8_t>> initialValues = makeInitialValues(module, *plan, initial);
+  mlir::FailureOr<std::vector<uint8_t>> initialValues = makeInitialValues(module, *plan, compilation.initial);
   if (failed(initialValues))
     return failure();
   addSumKernel(*plan);
+  addAverages(*plan);
   std::vector<mtrun::SectionBytes> sections;
-  for (const TargetCode &target : code) {
+  for (const TargetCode &target : compilation.code) {
     auto entry = std::make_unique<tables::TargetT>();
     entry->name = target.name;
     entry->features = target.features;
@@ -108,6 +155,14 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, llvm:
   if (!initialValues->empty()) {
     plan->initial_values = sections.size();
     sections.push_back({"initial values", *initialValues});
+  }
+  mlir::FailureOr<std::string> archive = std::string();
+  if (!compilation.archive.suffix.empty()) {
+    archive = makeArchive(module, compilation.archive, *plan);
+    if (failed(archive))
+      return failure();
+    plan->archive->section = sections.size();
+    sections.push_back({"archive", {reinterpret_cast<const uint8_t *>(archive->data()), archive->size()}});
   }
   return mtrun::writePlanFile(*plan, sections);
 }

@@ -8,10 +8,9 @@
 
 namespace mtc {
 
-// The bytes of the file. The same module and code give the same bytes. An error at the op that a plan cannot hold.
-// `initial` are the values that variables start with where `init` does not compute them.
-mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, llvm::ArrayRef<TargetCode> code,
-                                                    llvm::ArrayRef<NamedTensor> initial);
+// The bytes of the file, with the compilation's code, the values that variables start with where `init` does not compute them, and the
+// archive. The same module and compilation give the same bytes. An error at the op that a plan cannot hold.
+mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const Compilation &compilation);
 
 // The passes of the stages codegen and plan: they fill `compilation.code` and `compilation.plan`.
 void buildCodegen(mlir::OpPassManager &passes, Compilation &compilation);

@@ -44,7 +44,7 @@ struct WritePlan : PassWrapper<WritePlan, OperationPass<ModuleOp>> {
   StringRef getName() const override { return "plan"; }
 
   void runOnOperation() override {
-    FailureOr<std::vector<uint8_t>> plan = serializePlan(getOperation(), compilation->code, compilation->initial);
+    FailureOr<std::vector<uint8_t>> plan = serializePlan(getOperation(), *compilation);
     if (failed(plan))
       return signalPassFailure();
     compilation->plan = std::move(*plan);

@@ -116,6 +116,13 @@ LogicalResult build(OpBuilder &builder, Location location, const Entry &entry, C
 
 } // namespace
 
+std::string optimizerClass(llvm::StringRef name) {
+  for (const Entry &entry : optimizers)
+    if (name.equals_insensitive(entry.className))
+      return llvm::StringRef(entry.className) == "LAMB" ? "Lamb" : entry.className;
+  return name.str();
+}
+
 LogicalResult buildOptimizer(OpBuilder &builder, Location location, const Json &object) {
   static const Json empty = Json::object();
   std::string name = object.is_string() ? object.get<std::string>() : textMember(object, "class_name");

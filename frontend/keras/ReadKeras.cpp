@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/ReadKeras.h"
 
-#include "frontend/keras/Archive.h"
+#include "frontend/keras/Export.h"
 #include "frontend/keras/Importer.h"
 #include "frontend/keras/Training.h"
-#include "frontend/keras/Weights.h"
 #include "frontend/mlir/Limits.h"
 
 #include "mlir/IR/Verifier.h"
@@ -18,9 +17,10 @@ using namespace keras;
 bool isKerasArchive(llvm::StringRef start) { return start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06"); }
 bool isKerasJson(llvm::StringRef start) { return start.ltrim().starts_with("{") && !start.ltrim().starts_with("{-#"); }
 
-static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::string &name, int64_t batch, const TrainingOptions &options,
-                                          MLIRContext &context, DiagnosticLines &diagnostics, Archive *archive,
-                                          std::vector<NamedTensor> &weights) {
+static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::string &name, int64_t batch,
+                                               const TrainingOptions &options, MLIRContext &context,
+                                               DiagnosticLines &diagnostics, Archive *archive,
+                                               std::vector<NamedTensor> &weights, ExportArchive *exported) {
   auto fail = [&](const std::string &message) {
     diagnostics.addError(name + ": error: " + message);
     return OwningOpRef<ModuleOp>();
@@ -48,25 +48,31 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   // Sizes are bounded before any verifier computes with them.
   if (failed(checkLimits(*module, batch)) || failed(verify(*module)))
     return {};
-  if (archive && failed(matchWeights(*archive, graph, model, training.keepsOptimizer(), weights)))
+  FileVariables variables = listVariables(graph, model);
+  if (archive && failed(matchWeights(*archive, variables, location, training.keepsOptimizer(), weights)))
     return {};
+  if (exported)
+    if (std::string problem = makeExport(text.str(), json, options, archive, variables, *exported); !problem.empty())
+      return fail(problem);
   return module;
 }
 
-OwningOpRef<ModuleOp> readKerasArchive(const std::string &path, int64_t batch, const TrainingOptions &options, MLIRContext &context,
-                                       DiagnosticLines &diagnostics, std::vector<NamedTensor> &weights) {
+OwningOpRef<ModuleOp> readKerasArchive(const std::string &path, int64_t batch, const TrainingOptions &options,
+                                       MLIRContext &context, DiagnosticLines &diagnostics,
+                                       std::vector<NamedTensor> &weights, ExportArchive *exported) {
   Archive archive;
   if (std::string problem = readArchive(path, archive); !problem.empty()) {
     diagnostics.addError(path + ": error: " + problem);
     return {};
   }
-  return importModel(archive.config, path, batch, options, context, diagnostics, &archive, weights);
+  return importModel(archive.config, path, batch, options, context, diagnostics, &archive, weights, exported);
 }
 
-OwningOpRef<ModuleOp> readKerasJson(llvm::StringRef text, const std::string &name, int64_t batch, const TrainingOptions &options,
-                                    MLIRContext &context, DiagnosticLines &diagnostics) {
+OwningOpRef<ModuleOp> readKerasJson(llvm::StringRef text, const std::string &name, int64_t batch,
+                                    const TrainingOptions &options, MLIRContext &context, DiagnosticLines &diagnostics,
+                                    ExportArchive *exported) {
   std::vector<NamedTensor> none;
-  return importModel(text, name, batch, options, context, diagnostics, nullptr, none);
+  return importModel(text, name, batch, options, context, diagnostics, nullptr, none, exported);
 }
 
 } // namespace mtc

@@ -4,6 +4,7 @@
 #ifndef FRONTEND_KERAS_READKERAS_H
 #define FRONTEND_KERAS_READKERAS_H
 
+#include "frontend/ExportArchive.h"
 #include "frontend/NamedTensor.h"
 #include "frontend/mlir/Diagnostics.h"
 
@@ -20,20 +21,23 @@ struct TrainingOptions {
   std::string optimizer; // "adam", "sgd,learning_rate=0.1,momentum=0.9"
   std::string metrics;   // "accuracy", "accuracy+mae"; "none"
   bool dropUnsupportedMetrics = false;
+  bool sampleWeights = false; // losses and weighted metrics have weights of samples, an input that may be absent
 };
 
 // The formats told apart by a file's first bytes.
 bool isKerasArchive(llvm::StringRef start); // a zip file
 bool isKerasJson(llvm::StringRef start);    // an object
 
-// Null with lines in `diagnostics` on errors. `batch` is what limits take for `?`. `weights` receives the values of the file's
-// variables and of its optimizer's; none for JSON.
-mlir::OwningOpRef<mlir::ModuleOp> readKerasArchive(const std::string &path, int64_t batch, const TrainingOptions &options,
-                                                   mlir::MLIRContext &context, DiagnosticLines &diagnostics,
-                                                   std::vector<NamedTensor> &weights);
+// Null with lines in `diagnostics` on errors. `batch` is what limits take for `?`. `weights` receives the values of the
+// file's variables and of its optimizer's; none for JSON. `exported`, if not null, receives what the trained model is
+// written back as.
+mlir::OwningOpRef<mlir::ModuleOp> readKerasArchive(const std::string &path, int64_t batch,
+                                                   const TrainingOptions &options, mlir::MLIRContext &context,
+                                                   DiagnosticLines &diagnostics, std::vector<NamedTensor> &weights,
+                                                   ExportArchive *exported);
 mlir::OwningOpRef<mlir::ModuleOp> readKerasJson(llvm::StringRef text, const std::string &name, int64_t batch,
                                                 const TrainingOptions &options, mlir::MLIRContext &context,
-                                                DiagnosticLines &diagnostics);
+                                                DiagnosticLines &diagnostics, ExportArchive *exported);
 
 } // namespace mtc
 

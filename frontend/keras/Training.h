@@ -4,6 +4,7 @@
 #ifndef FRONTEND_KERAS_TRAINING_H
 #define FRONTEND_KERAS_TRAINING_H
 
+#include "frontend/keras/Criteria.h"
 #include "frontend/keras/Importer.h"
 #include "frontend/keras/ReadKeras.h"
 
@@ -11,6 +12,12 @@ namespace mtc::keras {
 
 // "name,key=value,..." of a command line as Keras' object of a loss, an optimizer or a metric. Empty on success.
 std::string parseObject(llvm::StringRef text, Json &object);
+
+// "accuracy,mae" of a command line as a list; "none" gives an empty one.
+Json listMetrics(llvm::StringRef text);
+// What Keras calls the class of a loss, of an optimizer, of any spelling that is known.
+std::string lossClass(llvm::StringRef name);
+std::string optimizerClass(llvm::StringRef name);
 
 class Training {
 public:
@@ -27,21 +34,24 @@ private:
   struct Goal { // of one output
     const Output *output;
     mlir::Value target;
-    std::string prefix; // of metrics' names, where there are several outputs
+    mlir::Value sampleWeights; // null without --sample-weights
+    std::string prefix;        // of metrics' names, where there are several outputs
     std::string lossKind;
+    bool isSparse() const; // targets are labels
   };
 
   llvm::LogicalResult readOptions();
   llvm::LogicalResult buildLoss(Goal &goal, const Json &loss, double scale, bool only);
-  llvm::LogicalResult buildMetrics(Goal &goal, const Json &metrics);
-  llvm::LogicalResult buildMetric(Goal &goal, const Json &metric);
+  llvm::LogicalResult buildMetrics(Goal &goal, const Json &metrics, bool weighted);
+  llvm::LogicalResult buildMetric(Goal &goal, const Json &metric, bool weighted);
+  static const CriterionEntry *resolveMetric(const Goal &goal, const std::string &name); // null: not known
   // The part of losses or metrics that is for one output.
   const Json *partFor(const Json *all, size_t index, llvm::ArrayRef<Output> outputs, bool metrics) const;
 
   mlir::OpBuilder &builder;
   mlir::Location location;
   const TrainingOptions &options;
-  Json loss, metrics, optimizer; // null: none
+  Json loss, metrics, weightedMetrics, optimizer; // null: none
   Json lossWeights;
   std::vector<std::string> problems;
   std::map<std::string, unsigned> names; // of metrics

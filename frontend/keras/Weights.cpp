@@ -2,6 +2,7 @@
 #include "frontend/keras/Weights.h"
 
 #include <cstring>
+#include <set>
 
 using namespace mlir;
 
@@ -15,95 +16,40 @@ std::string textOf(ArrayRef<int64_t> shape) {
   return text + "]";
 }
 
-class Matcher {
-public:
-  Matcher(Archive &archive, mt::ModelOp model, std::vector<NamedTensor> &weights)
-      : archive(archive), model(model), weights(weights) {
-    // Files of older versions have another name for the list of layers.
-    constexpr llvm::StringLiteral old = "_layer_checkpoint_dependencies";
-    std::map<std::string, NamedTensor> renamed;
-    for (auto &[path, tensor] : archive.weights) {
-      std::string name = path;
-      for (size_t at; (at = name.find(old.data())) != std::string::npos;)
-        name.replace(at, old.size(), "layers");
-      renamed[name] = std::move(tensor);
-    }
-    archive.weights = std::move(renamed);
-  }
+std::string optimizerPath(size_t index) { return "optimizer/vars/" + std::to_string(index); }
 
-  LogicalResult matchLayers(const Graph &graph) {
-    LogicalResult result = success();
+class Lister {
+public:
+  Lister(mt::ModelOp model, FileVariables &variables) : model(model), variables(variables) {}
+
+  void listLayers(const Graph &graph) {
+    auto number = RankedTensorType::get({}, IntegerType::get(model.getContext(), 32));
     for (const Layer &layer : graph.layers) {
-      if (layer.model && failed(matchLayers(*layer.model)))
-        result = failure();
+      if (layer.model)
+        listLayers(*layer.model);
       Location location = NameLoc::get(StringAttr::get(model.getContext(), layer.name));
       for (const LayerVariable &variable : layer.variables) {
-        if (!variable.value) {
-          archive.weights.erase(variable.path);
-          continue;
-        }
-        if (failed(take(location, variable.path, variable.name, cast<RankedTensorType>(variable.value.getType()))))
-          result = failure();
-        if (auto op = variable.value.getDefiningOp<mt::VariableOp>(); !op.getFrozen())
+        auto type = variable.value ? cast<RankedTensorType>(variable.value.getType()) : number;
+        variables.layers.push_back({location, variable.path, variable.value ? variable.name : "", type});
+        if (auto op = variable.value ? variable.value.getDefiningOp<mt::VariableOp>() : mt::VariableOp();
+            op && !op.getFrozen())
           trainable.push_back(op);
       }
     }
-    return result;
   }
 
-  LogicalResult matchOptimizer() {
+  // In Keras' order: iteration, learning_rate (unless a schedule gives it), averages, then the slots variable by
+  // variable, of RMSprop and amsgrad's last one slot by slot; the optimizer's own scalars.
+  void listOptimizer() {
     auto optimizer = *model.getBody().getOps<mt::OptimizerOpInterface>().begin();
-    std::vector<Wanted> wanted = listOptimizer(optimizer);
-    size_t count = 0;
-    while (archive.weights.count(path(count)))
-      ++count;
-    // An optimizer that has not made a step has no slots yet.
-    size_t scalars = optimizer->getNumOperands() ? 1 : 2;
-    if (count != 0 && count != scalars && count != wanted.size())
-      return emitError(optimizer.getLoc()) << "expected " << wanted.size() << " variables of the optimizer, found " << count
-                                           << ": --optimizer starts with a new one";
-    for (size_t i = 0; i < count; ++i)
-      if (failed(take(optimizer.getLoc(), path(i), wanted[i].name, wanted[i].type)))
-        return failure();
-    return success();
-  }
-
-  // Nothing of the file may be left over but what the importer does without.
-  LogicalResult finish(bool optimizer) {
-    LogicalResult result = success();
-    for (const auto &[path, tensor] : archive.weights) {
-      llvm::StringRef name = path;
-      // Random state is Keras' own; an optimizer that is replaced is not read.
-      if (name.contains("seed_generator/") || (!optimizer && name.starts_with("optimizer/")))
-        continue;
-      result = emitError(model.getLoc()) << "expected only the variables of the model's layers, found " << path << " in model.weights.h5";
-    }
-    return result;
-  }
-
-private:
-  struct Wanted {
-    std::string name;
-    RankedTensorType type;
-  };
-
-  // In Keras' order: iteration, learning_rate (unless a schedule gives it), averages, then the slots variable by variable, of RMSprop and
-  // amsgrad's last one slot by slot; the optimizer's own scalars.
-  std::vector<Wanted> listOptimizer(mt::OptimizerOpInterface optimizer) {
     Builder builder(model.getContext());
-    std::string prefix = optimizer.getOptimizerName().str() + "/";
+    prefix = optimizer.getOptimizerName().str() + "/";
+    location = optimizer.getLoc();
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
-    std::vector<Wanted> wanted = {{prefix + "iteration", RankedTensorType::get({}, builder.getI32Type())}};
+    add("iteration", RankedTensorType::get({}, builder.getI32Type()));
     if (!optimizer->getNumOperands())
-      wanted.push_back({prefix + "learning_rate", scalar});
-    auto addSlots = [&](ArrayRef<llvm::StringRef> names) {
-      for (mt::VariableOp variable : trainable)
-        for (llvm::StringRef name : names) {
-          std::string flat = variable.getName().str();
-          std::replace(flat.begin(), flat.end(), '/', '_');
-          wanted.push_back({prefix + flat + "_" + name.str(), cast<RankedTensorType>(variable.getType())});
-        }
-    };
+      add("learning_rate", scalar);
+    variables.optimizerScalars = variables.optimizer.size();
     if (std::optional<Attribute> average = optimizer->getInherentAttr("ema_momentum"); average && *average)
       addSlots({"average"});
     SmallVector<llvm::StringRef> names = optimizer.getSlotNames();
@@ -116,25 +62,102 @@ private:
     if (!apart && names.size() > 2)
       addSlots(ArrayRef(names).drop_front(2));
     for (auto [name, start] : optimizer.getState())
-      wanted.push_back({prefix + name.str(), scalar});
-    return wanted;
+      add(name.str(), scalar);
   }
 
-  static std::string path(size_t index) { return "optimizer/vars/" + std::to_string(index); }
+private:
+  void add(const std::string &name, RankedTensorType type) {
+    variables.optimizer.push_back({location, optimizerPath(variables.optimizer.size()), prefix + name, type});
+  }
 
-  LogicalResult take(Location location, const std::string &path, const std::string &name, RankedTensorType type) {
-    auto found = archive.weights.find(path);
+  void addSlots(ArrayRef<llvm::StringRef> names) {
+    for (mt::VariableOp variable : trainable)
+      for (llvm::StringRef name : names) {
+        std::string flat = variable.getName().str();
+        std::replace(flat.begin(), flat.end(), '/', '_');
+        add(flat + "_" + name.str(), cast<RankedTensorType>(variable.getType()));
+      }
+  }
+
+  mt::ModelOp model;
+  FileVariables &variables;
+  SmallVector<mt::VariableOp> trainable; // in Keras' order
+  Location location = model.getLoc();
+  std::string prefix;
+};
+
+class Matcher {
+public:
+  Matcher(Archive &archive, std::vector<NamedTensor> &weights) : archive(archive), weights(weights) {
+    // Files of older versions have another name for the list of layers.
+    constexpr llvm::StringLiteral old = "_layer_checkpoint_dependencies";
+    std::map<std::string, NamedTensor> renamed;
+    for (auto &[path, tensor] : archive.weights) {
+      std::string name = path;
+      for (size_t at; (at = name.find(old.data())) != std::string::npos;)
+        name.replace(at, old.size(), "layers");
+      renamed[name] = std::move(tensor);
+    }
+    archive.weights = std::move(renamed);
+  }
+
+  LogicalResult matchLayers(ArrayRef<FileVariable> variables) {
+    LogicalResult result = success();
+    for (const FileVariable &variable : variables)
+      if (variable.name.empty())
+        kept.insert(variable.path);
+      else if (failed(take(variable)))
+        result = failure();
+    return result;
+  }
+
+  LogicalResult matchOptimizer(const FileVariables &variables) {
+    ArrayRef<FileVariable> wanted = variables.optimizer;
+    size_t count = 0;
+    while (archive.weights.count(optimizerPath(count)))
+      ++count;
+    // An optimizer that has not made a step has no slots yet.
+    if (count != 0 && count != variables.optimizerScalars && count != wanted.size())
+      return emitError(wanted[0].location) << "expected " << wanted.size() << " variables of the optimizer, found "
+                                           << count << ": --optimizer starts with a new one";
+    for (size_t i = 0; i < count; ++i)
+      if (failed(take(wanted[i])))
+        return failure();
+    return success();
+  }
+
+  // Nothing of the file may be left over but what the importer does without.
+  LogicalResult finish(Location location, bool optimizer) {
+    LogicalResult result = success();
+    for (auto next = archive.weights.begin(); next != archive.weights.end();) {
+      auto at = next++;
+      llvm::StringRef name = at->first;
+      if (!optimizer && name.starts_with("optimizer/")) // one that is replaced is not read
+        archive.weights.erase(at);
+      else if (!name.contains("seed_generator/") && !kept.count(at->first)) // random state is Keras' own
+        result = emitError(location) << "expected only the variables of the model's layers, found " << name
+                                     << " in model.weights.h5";
+    }
+    return result;
+  }
+
+private:
+  LogicalResult take(const FileVariable &variable) {
+    auto found = archive.weights.find(variable.path);
     if (found == archive.weights.end())
-      return emitError(location) << "expected " << path << " in model.weights.h5 for variable " << name << ", found none";
+      return emitError(variable.location)
+             << "expected " << variable.path << " in model.weights.h5 for variable " << variable.name << ", found none";
     NamedTensor &tensor = found->second;
-    if (ArrayRef<int64_t>(tensor.shape) != type.getShape())
-      return emitError(location) << "expected variable " << name << " of shape " << textOf(type.getShape()) << ", found "
-                                 << textOf(tensor.shape) << " in model.weights.h5";
-    tensor.name = name;
-    if (type.getElementType().isInteger(32) && failed(narrow(location, tensor)))
+    if (ArrayRef<int64_t>(tensor.shape) != variable.type.getShape())
+      return emitError(variable.location)
+             << "expected variable " << variable.name << " of shape " << textOf(variable.type.getShape()) << ", found "
+             << textOf(tensor.shape) << " in model.weights.h5";
+    tensor.name = variable.name;
+    if (variable.type.getElementType().isInteger(32) && failed(narrow(variable.location, tensor)))
       return failure();
-    if (type.getElementType().isF32() && tensor.dtype != MT_F32)
-      return emitError(location) << "expected variable " << name << " of floats, found integers in model.weights.h5";
+    if (variable.type.getElementType().isF32() && tensor.dtype != MT_F32)
+      return emitError(variable.location)
+             << "expected variable " << variable.name << " of floats, found integers in model.weights.h5";
     weights.push_back(std::move(tensor));
     archive.weights.erase(found);
     return success();
@@ -159,18 +182,26 @@ private:
   }
 
   Archive &archive;
-  mt::ModelOp model;
   std::vector<NamedTensor> &weights;
-  SmallVector<mt::VariableOp> trainable; // in Keras' order
+  std::set<std::string> kept;
 };
 
 } // namespace
 
-LogicalResult matchWeights(Archive &archive, const Graph &graph, mt::ModelOp model, bool optimizer, std::vector<NamedTensor> &weights) {
-  Matcher matcher(archive, model, weights);
-  if (failed(matcher.matchLayers(graph)) || (optimizer && failed(matcher.matchOptimizer())))
+FileVariables listVariables(const Graph &graph, mt::ModelOp model) {
+  FileVariables variables = {};
+  Lister lister(model, variables);
+  lister.listLayers(graph);
+  lister.listOptimizer();
+  return variables;
+}
+
+LogicalResult matchWeights(Archive &archive, const FileVariables &variables, Location location, bool optimizer,
+                           std::vector<NamedTensor> &weights) {
+  Matcher matcher(archive, weights);
+  if (failed(matcher.matchLayers(variables.layers)) || (optimizer && failed(matcher.matchOptimizer(variables))))
     return failure();
-  return matcher.finish(optimizer);
+  return matcher.finish(location, optimizer);
 }
 
 } // namespace mtc::keras

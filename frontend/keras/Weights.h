@@ -11,10 +11,26 @@
 
 namespace mtc::keras {
 
-// Fits every tensor of the archive to a variable of the graph or, with `optimizer`, to one of its slots. Missing, misshapen and
-// superfluous tensors are errors at the layer.
-llvm::LogicalResult matchWeights(Archive &archive, const Graph &graph, mlir::mt::ModelOp model, bool optimizer,
-                                 std::vector<NamedTensor> &weights);
+// A tensor of Keras' file of weights.
+struct FileVariable {
+  mlir::Location location;
+  std::string path; // in the file: "layers/dense/vars/0"
+  std::string name; // of the variable; empty: Keras has it, a whole number, and the model does without
+  mlir::RankedTensorType type;
+};
+
+// All of them in Keras' order: the layers', then the optimizer's.
+struct FileVariables {
+  std::vector<FileVariable> layers, optimizer;
+  size_t optimizerScalars; // what an optimizer has that has not made a step
+};
+FileVariables listVariables(const Graph &graph, mlir::mt::ModelOp model);
+
+// Fits every tensor of the archive to a variable of the graph or, with `optimizer`, to one of its slots, and takes it
+// out of the archive. Missing, misshapen and superfluous tensors are errors at the layer. What is left is Keras' own:
+// random state, counts.
+llvm::LogicalResult matchWeights(Archive &archive, const FileVariables &variables, mlir::Location location,
+                                 bool optimizer, std::vector<NamedTensor> &weights);
 
 } // namespace mtc::keras
 

@@ -30,6 +30,7 @@ typedef struct mtc_options {
   const char *optimizer;   /* "adam", "sgd,learning_rate=0.1,momentum=0.9" */
   const char *metrics;     /* "accuracy,mae"; "none" */
   int drop_unsupported_metrics;
+  int sample_weights;      /* 1: losses and weighted metrics take weights of samples, "sample_weight" ("OUTPUT_sample_weight"), ones where absent */
   const char *weights;     /* a .safetensors file of values that variables start with: one that mtc_import_file made */
 } mtc_options;
 

@@ -111,6 +111,10 @@ MT_API int32_t mtrun_session_leaves(const mtrun_session *session, int32_t device
 MT_API mt_status *mtrun_save(mtrun_session *session, const char *path);
 /* Reads variables by name; missing, extra or misshapen ones are errors that list them. MT_INVALID, MT_CORRUPT, MT_IO. */
 MT_API mt_status *mtrun_load(mtrun_session *session, const char *path);
+/* Writes the model in the format that it came from, with the session's variables, its optimizer's among them: a .keras file that Keras loads and
+ * goes on training. Variables with moving averages have these. Whole or not at all. MT_INVALID (the plan was not made from such a file, or the path ends
+ * otherwise), MT_IO. */
+MT_API mt_status *mtrun_export(mtrun_session *session, const char *path);
 
 /* ---- data -------------------------------------------------------------------------------------------------- */
 
@@ -191,7 +195,8 @@ typedef struct mtrun_loop_options { /* all-zero is the default */
 } mtrun_loop_options;
 
 /* Trains on whole epochs; the last batch of an epoch may be short. Data is prefetched by a thread of its own. Errors of saves are warnings
- * in the log until the last save, whose error is the fit's. */
+ * in the log until the last save, whose error is the fit's. After the last epoch variables with moving averages (an optimizer's ema_momentum)
+ * become these, unless the caller stopped the training; checkpoints hold them as they were before. */
 MT_API mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options);
 /* Means over the dataset, `values` in mtrun_plan_metric_name(plan, "eval_step", i)'s order. */
 MT_API mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options, double *values);

@@ -2,6 +2,7 @@
 #include "runtime/loop/Fit.h"
 #include "runtime/api/Handles.h"
 #include "runtime/loop/History.h"
+#include "runtime/session/Export.h"
 
 #include <algorithm>
 #include <cstring>
@@ -176,6 +177,8 @@ Status Fit::finish() {
     status = saver_.finish();
     saved = status.ok();
   }
+  if (!stop_) // checkpoints hold what training goes on from
+    takeAverages(*session_->session);
   if (options_.result) {
     double seconds = total_.seconds();
     *options_.result = {stop_, saved, state_.epoch, state_.step, seconds > 0 ? train_.waited() / seconds : 0};

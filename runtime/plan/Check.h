@@ -55,6 +55,13 @@ Status checkName(const flatbuffers::String *name, const std::string &place, std:
 Status tensorBytes(const flatbuffers::Vector<int64_t> *shape, uint32_t first, mt::plan::DType dtype,
                    const std::string &place, uint64_t &bytes);
 
+// Bytes that a piece of the archive takes in the file; its variable is one of the plan's.
+inline uint64_t archivePieceBytes(const mt::plan::Plan &plan, const mt::plan::ArchivePiece &piece) {
+  if (piece.kind() == mt::plan::PieceKind::Variable)
+    return plan.variables()->Get(piece.variable())->size();
+  return piece.kind() == mt::plan::PieceKind::Crc32 ? 4 : piece.size();
+}
+
 // The programs' part of verifyPlan; the rest of the plan is verified.
 Status verifyProgram(const mt::plan::Plan &plan, const mt::plan::Program &program, const std::string &place);
 

@@ -100,6 +100,65 @@ Status verifyVariables(const fb::Plan &plan) {
   return {};
 }
 
+Status verifyAverages(const fb::Plan &plan) {
+  for (uint32_t i = 0; i < count(plan.variables()); ++i) {
+    const fb::Variable &variable = *plan.variables()->Get(i);
+    int32_t average = variable.average();
+    if (average < -1 || average >= static_cast<int64_t>(count(plan.variables())))
+      return differs("variable " + std::to_string(i), "an average below " + std::to_string(count(plan.variables())),
+                     std::to_string(average));
+    if (average >= 0 && (plan.variables()->Get(uint32_t(average))->size() != variable.size() || plan.iteration() < 0))
+      return differs("variable " + std::to_string(i), "an average of its size in a plan that counts steps", "another");
+  }
+  return {};
+}
+
+// The pieces take the whole section and make a file of at most 2^46 bytes, whose checksums are of bytes that are no
+// checksums.
+Status verifyArchive(const fb::Plan &plan) {
+  constexpr size_t maxChecksums = 64;
+  if (!plan.archive())
+    return {};
+  const fb::Archive &archive = *plan.archive();
+  if (Status status = checkName(archive.suffix(), "archive"); !status.ok())
+    return status;
+  if (archive.section() >= count(plan.sections()))
+    return differs("archive", "a section below " + std::to_string(count(plan.sections())), archive.section());
+  uint64_t taken = 0, at = 0;
+  std::vector<uint64_t> checksums; // their places
+  for (uint32_t i = 0; i < count(archive.pieces()); ++i) {
+    const fb::ArchivePiece &piece = *archive.pieces()->Get(i);
+    std::string place = "archive piece " + std::to_string(i);
+    if (piece.kind() < fb::PieceKind::MIN || piece.kind() > fb::PieceKind::MAX)
+      return differs(place, "a kind of piece", static_cast<uint64_t>(static_cast<uint8_t>(piece.kind())));
+    if (piece.kind() == fb::PieceKind::Variable && piece.variable() >= count(plan.variables()))
+      return differs(place, "a variable below " + std::to_string(count(plan.variables())), piece.variable());
+    if (piece.kind() == fb::PieceKind::Crc32)
+      checksums.push_back(at);
+    uint64_t bytes = archivePieceBytes(plan, piece);
+    if (bytes > maxBlockBytes || at + bytes > maxBlockBytes)
+      return differs(place, "an archive of at most 2^46 bytes", "a larger one");
+    at += bytes;
+    taken += piece.kind() == fb::PieceKind::Bytes ? bytes : 0;
+  }
+  if (uint64_t size = plan.sections()->Get(archive.section())->size(); taken != size)
+    return differs("archive", "pieces of the section's " + std::to_string(size) + " bytes", taken);
+  if (checksums.size() > maxChecksums)
+    return differs("archive", "at most " + std::to_string(maxChecksums) + " checksums", checksums.size());
+  for (uint32_t i = 0; i < count(archive.pieces()); ++i) {
+    const fb::ArchivePiece &piece = *archive.pieces()->Get(i);
+    if (piece.kind() != fb::PieceKind::Crc32)
+      continue;
+    bool good = inside(piece.begin(), piece.size(), at);
+    for (uint64_t checksum : checksums)
+      good &= checksum + 4 <= piece.begin() || checksum >= piece.begin() + piece.size();
+    if (!good)
+      return differs("archive piece " + std::to_string(i), "a checksum of bytes of the archive that are no checksums",
+                     std::to_string(piece.size()) + " bytes at " + std::to_string(piece.begin()));
+  }
+  return {};
+}
+
 Status verifyKernels(const fb::Plan &plan) {
   std::set<std::string_view> names;
   for (uint32_t i = 0; i < count(plan.kernels()); ++i) {
@@ -164,7 +223,7 @@ Status verifyReferences(const fb::Plan &plan) {
 
 Status verifyPlan(const fb::Plan &plan) {
   for (Status (*part)(const fb::Plan &) :
-       {verifyBatch, verifyVariables, verifyKernels, verifyTargets, verifyReferences})
+       {verifyBatch, verifyVariables, verifyKernels, verifyTargets, verifyReferences, verifyAverages, verifyArchive})
     if (Status status = part(plan); !status.ok())
       return status;
   std::set<std::string_view> names;

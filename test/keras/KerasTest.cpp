@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every model of test/keras/data (make.py made them with Keras): its plan starts where Keras' model stood, predicts what it predicts, and
-// a step leads where its step leads. MTC_KERAS_DATA names another folder of such models. Elements differ by 1e-5 at most, of the value or of 1
-// where that is larger; where a file has a tensor `tolerance`, by that part of the largest element of their tensor (and a thousandth of the largest
-// of all of its kind, so that a gradient that vanishes is not compared with its own rounding).
+// Every model of test/keras/data (make.py made them with Keras): its plan starts where Keras' model stood, predicts
+// what it predicts, and a step leads where its step leads, with its loss and metrics. MTC_KERAS_DATA names another
+// folder of such models. Elements differ by 1e-5 at most, of the value or of 1 where that is larger; where a file has a
+// tensor `tolerance`, by that part of the largest element of their tensor (and a thousandth of the largest of all of
+// its kind, so that a gradient that vanishes is not compared with its own rounding).
 #include "runtime/abi/mtc.h"
 #include "runtime/abi/mtrun.h"
 #include "runtime/abi/safetensors.h"
@@ -61,6 +62,7 @@ protected:
     ASSERT_TRUE(status.ok()) << status.message();
     mtc_options options = {};
     options.batch = kBatch;
+    options.sample_weights = has("weight/sample_weight");
     mtc_result *result = nullptr;
     check(mtc_compile_file((stem + ".keras").c_str(), &options, &result));
     Owned<mtc_result> compiled(result);
@@ -72,6 +74,11 @@ protected:
     mtrun_session *created = nullptr;
     check(mtrun_session_create(loaded, &run, &created));
     session.reset(created);
+  }
+
+  bool has(const std::string &name) const {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const mtrun::SafeTensor &tensor) { return tensor.name == name; });
   }
 
   const mtrun::SafeTensor &find(const std::string &name) const {
@@ -164,16 +171,27 @@ TEST_P(Keras, Predicts) {
 
 TEST_P(Keras, Trains) {
   std::vector<const void *> arguments;
-  for (const mtrun_tensor_info &entry : signature("train_step"))
-    arguments.push_back(find((entry.role == MTRUN_INPUT ? "input/" : "target/") + std::string(entry.name)).bytes.data());
+  for (const mtrun_tensor_info &entry : signature("train_step")) {
+    const char *folder = entry.role == MTRUN_INPUT ? "input/" : entry.role == MTRUN_TARGET ? "target/" : "weight/";
+    arguments.push_back(find(folder + std::string(entry.name)).bytes.data());
+  }
   std::vector<double> values(static_cast<size_t>(mtrun_plan_metric_count(plan.get(), "train_step")));
   mtrun_results results = {values.data(), nullptr};
   check(mtrun_train_step(session.get(), arguments.data(), rows(), &results));
   float loss;
   std::memcpy(&loss, find("loss").bytes.data(), sizeof loss);
-  for (size_t i = 0; i < values.size(); ++i)
-    if (std::string(mtrun_plan_metric_name(plan.get(), "train_step", static_cast<int32_t>(i))) == "loss")
+  auto metrics =
+      std::count_if(tensors.begin(), tensors.end(), [](auto &tensor) { return tensor.name.starts_with("metric/"); });
+  for (size_t i = 0; i < values.size(); ++i) {
+    std::string name = mtrun_plan_metric_name(plan.get(), "train_step", static_cast<int32_t>(i));
+    if (name == "loss")
       EXPECT_NEAR(values[i], loss, std::max(1e-5, tolerance()) * std::max(1.0f, std::fabs(loss)));
+    if (!has("metric/" + name))
+      continue;
+    compare(name, {static_cast<float>(values[i])}, find("metric/" + name));
+    --metrics;
+  }
+  EXPECT_EQ(metrics, 0) << "every metric of Keras' is one of the plan's";
   int32_t compared = 0, count = mtrun_plan_variable_count(plan.get());
   for (int32_t i = 0; i < count; ++i) {
     mtrun_tensor_info info;
@@ -188,7 +206,8 @@ TEST_P(Keras, Trains) {
     ++compared;
   }
   auto isAfter = [](const mtrun::SafeTensor &tensor) { return tensor.name.starts_with("after/"); };
-  EXPECT_EQ(compared, std::count_if(tensors.begin(), tensors.end(), isAfter)) << "every variable of Keras' is one of the plan's";
+  EXPECT_EQ(compared, std::count_if(tensors.begin(), tensors.end(), isAfter))
+      << "every variable of Keras' is one of the plan's";
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Keras, testing::ValuesIn(modelNames()),

@@ -5,7 +5,8 @@
     pip install jax keras safetensors && test/keras/make.py [NAME ...]
 
 NAME.keras is a small model, trained for STEPS steps so that its optimizer has a state; its members are deflated. NAME.safetensors holds a
-batch (`input/NAME`, `target/NAME`), the outputs on it (`output/NAME`), the mean loss (`loss`), and every variable after one more step on it (`after/PATH`).
+batch (`input/NAME`, `target/NAME`), the outputs on it (`output/NAME`), the mean loss (`loss`), metrics
+(`metric/NAME`) and weights of samples (`weight/NAME`) where there are some, and every variable after one more step on it (`after/PATH`).
 """
 import io
 import os
@@ -214,8 +215,19 @@ def augmented():
     model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss=CROSSENTROPY)
     return model
 
+def counted():
+    """Metrics that count, a summed loss, weights of samples."""
+    i = keras.Input((4,), name="x")
+    model = keras.Model(i, L.Dense(3, activation="sigmoid")(i), name="counted")
+    m = keras.metrics
+    model.compile(keras.optimizers.SGD(0.02), loss=keras.losses.BinaryCrossentropy(reduction="sum"),
+                  metrics=[m.Precision(name="precision"), m.Recall(thresholds=0.3, name="recall"), m.F1Score(average="micro", threshold=0.4), "mae"],
+                  weighted_metrics=["binary_accuracy", m.Precision(name="weighted_precision")])
+    return model
 
-MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences, images, normal, curves, attention, tensors, resized, augmented)}
+
+MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences, images, normal, curves, attention, tensors, resized, augmented, counted)}
+WEIGHTED = {"counted"}
 
 
 def batch(model, seed):
@@ -255,8 +267,13 @@ def make(name):
     outputs = model(inputs, training=False)
     tensors |= {f"output/{n}": np.asarray(y) for n, y in zip(model.output_names, [outputs] if only else outputs)}
     model.reset_metrics()
-    result = model.train_on_batch(inputs, targets, return_dict=True)
+    weights = np.linspace(0.25, 2, ROWS, dtype="float32") if name in WEIGHTED else None
+    if weights is not None:
+        tensors["weight/sample_weight"] = weights
+    result = model.train_on_batch(inputs, targets, sample_weight=weights, return_dict=True)
     tensors["loss"] = np.asarray(result["loss"], "float32")
+    if name in WEIGHTED:
+        tensors |= {f"metric/{key}": np.asarray(value, "float32") for key, value in result.items() if key != "loss"}
     variables = [*model.variables, *model.optimizer.variables]
     # Nadam leaves its product without a name.
     tensors |= {f"after/{'nadam/u_product' if v.path == 'variable' else v.path}": np.asarray(v.value, "int32" if "int" in v.dtype else "float32") for v in variables

@@ -60,8 +60,12 @@ static void addTraining(CLI::App &command, Arguments &arguments) {
       ->type_name("LOSS");
   command.add_option("--optimizer", arguments.optimizer, "a Keras model's optimizer, as adam or sgd,learning_rate=0.1,momentum=0.9")
       ->type_name("OPTIMIZER");
-  command.add_option("--metrics", arguments.metrics, "a Keras model's metrics, as accuracy,mae; none")->type_name("METRICS");
-  command.add_flag("--drop-unsupported-metrics", arguments.dropUnsupportedMetrics, "compile without metrics that are not known");
+  command.add_option("--metrics", arguments.metrics, "a Keras model's metrics, as accuracy,mae; none")
+      ->type_name("METRICS");
+  command.add_flag("--drop-unsupported-metrics", arguments.dropUnsupportedMetrics,
+                   "compile without metrics that are not known");
+  command.add_flag("--sample-weights", arguments.sampleWeights,
+                   "a Keras model's losses and weighted metrics take weights of samples");
 }
 
 static void addCompile(CLI::App &app, Arguments &arguments) {

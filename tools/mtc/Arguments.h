@@ -19,7 +19,7 @@ struct Arguments {
   std::string weights;
   // compile and import
   std::string loss, optimizer, metrics;
-  bool dropUnsupportedMetrics = false;
+  bool dropUnsupportedMetrics = false, sampleWeights = false;
   // inspect
   bool json = false;
 };

@@ -79,6 +79,7 @@ void setTraining(const Arguments &arguments, mtc_options &options) {
   options.optimizer = orNull(arguments.optimizer);
   options.metrics = orNull(arguments.metrics);
   options.drop_unsupported_metrics = arguments.dropUnsupportedMetrics;
+  options.sample_weights = arguments.sampleWeights;
   options.log = printLog;
 }
 

@@ -26,6 +26,7 @@ struct Arguments {
 int train(const Arguments &arguments);
 int evaluate(const Arguments &arguments);
 int predict(const Arguments &arguments);
+int exportModel(const Arguments &arguments);
 int benchmark(const Arguments &arguments);
 int devices(const Arguments &arguments);
 

@@ -133,6 +133,21 @@ static CLI::App *addPredict(CLI::App &app, Arguments &a) {
   return sub;
 }
 
+static CLI::App *addExport(CLI::App &app, Arguments &a) {
+  CLI::App *sub =
+      app.add_subcommand("export", "write the model with trained variables in the format that it came from");
+  sub->add_option("PLAN", a.plan, "plan file, made by mtc compile from a Keras model")->type_name("FILE")->required();
+  sub->add_option(
+         "--checkpoint", a.checkpoint,
+         "the variables: a .safetensors file that mtrun train wrote (default: those that training starts with)")
+      ->type_name("FILE");
+  sub->add_option("-o,--output", a.output, "the file to write: .keras, or .safetensors for the variables alone")
+      ->type_name("FILE")
+      ->required();
+  sub->footer("Example:\n  mtrun export model.mtp --checkpoint w.safetensors -o trained.keras");
+  return sub;
+}
+
 static CLI::App *addBenchmark(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("benchmark", "time training steps on random inputs in memory");
   addPlan(sub, a);
@@ -152,6 +167,7 @@ static int run(const CLI::App *chosen, const Arguments &arguments) {
   int (*command)(const Arguments &) = name == "train"       ? train
                                       : name == "evaluate"  ? evaluate
                                       : name == "predict"   ? predict
+                                      : name == "export"    ? exportModel
                                       : name == "benchmark" ? benchmark
                                                             : devices;
   try {
@@ -178,6 +194,7 @@ int main(int argc, char **argv) {
   addTrain(app, arguments);
   addEvaluate(app, arguments);
   addPredict(app, arguments);
+  addExport(app, arguments);
   addBenchmark(app, arguments);
   app.add_subcommand("devices", "list what --devices may name here");
   try {

@@ -82,10 +82,10 @@ TEST(PlanFile, FindsMisalignedVectors) {
 
 TEST(PlanFile, NamesBothVersions) {
   std::vector<uint8_t> bytes = makePlan();
-  bytes[8] = 3;
+  bytes[8] = 4;
   Status status = load(bytes);
   EXPECT_EQ(status.code(), MT_CORRUPT);
-  EXPECT_EQ(status.message(), "expected plan format version 2, found version 3");
+  EXPECT_EQ(status.message(), "expected plan format version 3, found version 4");
 }
 
 TEST(PlanFile, ReadsFromAFile) {

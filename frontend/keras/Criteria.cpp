@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/keras/Criteria.h"
+
+#include "frontend/keras/Training.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using llvm::StringRef;
+
+namespace mtc::keras {
+
+// "SparseCategoricalCrossentropy" and "sparse_categorical_crossentropy" are one name.
+std::string plainName(StringRef name) {
+  std::string plain;
+  for (char c : name)
+    if (c != '_')
+      plain += llvm::toLower(c);
+  return plain;
+}
+
+// The name in "mse", {"class_name": "MeanSquaredError", "config": {...}} or {"class_name": "function", "config":
+// "mse"}.
+std::string objectName(const Json &object) {
+  if (object.is_string())
+    return plainName(object.get<std::string>());
+  std::string name = textMember(object, "class_name");
+  return plainName(name == "function" ? textMember(object, "config") : name);
+}
+
+const Json &objectConfig(const Json &object) {
+  static const Json empty = Json::object();
+  const Json *config = member(object, "config");
+  return config && config->is_object() ? *config : empty;
+}
+
+namespace {
+
+template <typename Op> Value makeLogits(Criterion &c) {
+  return Op::create(c.builder, c.location, c.predictions, c.targets, c.fromLogits);
+}
+template <typename Op> Value makeWith(Criterion &c) {
+  return Op::create(c.builder, c.location, c.predictions, c.targets, llvm::APFloat(static_cast<float>(c.number)));
+}
+template <typename Op> Value makeTopK(Criterion &c) {
+  return Op::create(c.builder, c.location, c.predictions, c.targets, c.config.integer("k", 5));
+}
+template <typename Op> Value make(Criterion &c) { return Op::create(c.builder, c.location, c.predictions, c.targets); }
+
+constexpr CriterionEntry lossEntries[] = {
+    {{"sparsecategoricalcrossentropy"},
+     "sparse_categorical_crossentropy",
+     true,
+     true,
+     makeLogits<mt::SparseCategoricalCrossentropyOp>},
+    {{"categoricalcrossentropy"}, "categorical_crossentropy", false, true, makeLogits<mt::CategoricalCrossentropyOp>},
+    {{"binarycrossentropy", "bce"}, "binary_crossentropy", false, true, makeLogits<mt::BinaryCrossentropyOp>},
+    {{"meansquarederror", "mse"}, "mean_squared_error", false, false, make<mt::MeanSquaredErrorOp>},
+    {{"meanabsoluteerror", "mae"}, "mean_absolute_error", false, false, make<mt::MeanAbsoluteErrorOp>},
+    {{"huber"}, "huber", false, false, makeWith<mt::HuberOp>, "delta"},
+    {{"hinge"}, "hinge", false, false, make<mt::HingeOp>},
+    {{"squaredhinge"}, "squared_hinge", false, false, make<mt::SquaredHingeOp>},
+    {{"categoricalhinge"}, "categorical_hinge", false, false, make<mt::CategoricalHingeOp>},
+    {{"kldivergence", "kullbackleiblerdivergence"}, "kl_divergence", false, false, make<mt::KlDivergenceOp>},
+    {{"poisson"}, "poisson", false, false, make<mt::PoissonOp>},
+    {{"logcosh"}, "log_cosh", false, false, make<mt::LogCoshOp>},
+    {{"cosinesimilarity"}, "cosine_similarity", false, false, make<mt::CosineSimilarityOp>},
+    {{"meanabsolutepercentageerror", "mape"},
+     "mean_absolute_percentage_error",
+     false,
+     false,
+     make<mt::MeanAbsolutePercentageErrorOp>},
+    {{"meansquaredlogarithmicerror", "msle"},
+     "mean_squared_logarithmic_error",
+     false,
+     false,
+     make<mt::MeanSquaredLogarithmicErrorOp>},
+};
+constexpr CriterionEntry accuracyEntries[] = {
+    {{"sparsecategoricalaccuracy"}, "sparse_categorical_accuracy", true, false, make<mt::SparseCategoricalAccuracyOp>},
+    {{"categoricalaccuracy"}, "categorical_accuracy", false, false, make<mt::CategoricalAccuracyOp>},
+    {{"binaryaccuracy"}, "binary_accuracy", false, false, make<mt::BinaryAccuracyOp>},
+    {{"sparsetopkcategoricalaccuracy"},
+     "sparse_top_k_categorical_accuracy",
+     true,
+     false,
+     makeTopK<mt::SparseTopKCategoricalAccuracyOp>},
+    {{"topkcategoricalaccuracy"}, "top_k_categorical_accuracy", false, false, makeTopK<mt::TopKCategoricalAccuracyOp>},
+};
+
+} // namespace
+
+llvm::ArrayRef<CriterionEntry> losses() { return lossEntries; }
+llvm::ArrayRef<CriterionEntry> accuracies() { return accuracyEntries; }
+
+const CriterionEntry *findCriterion(llvm::ArrayRef<CriterionEntry> entries, StringRef name) {
+  for (const CriterionEntry &entry : entries)
+    for (const char *known : entry.names)
+      if (known && name == known)
+        return &entry;
+  return nullptr;
+}
+
+std::string namesOf(llvm::ArrayRef<CriterionEntry> entries) {
+  std::string names;
+  for (const CriterionEntry &entry : entries)
+    names += (names.empty() ? "" : ", ") + std::string(entry.metric);
+  return names;
+}
+
+std::string lossClass(StringRef name) {
+  const CriterionEntry *entry = findCriterion(lossEntries, plainName(name));
+  if (!entry)
+    return name.str();
+  if (StringRef(entry->metric) == "kl_divergence")
+    return "KLDivergence";
+  return llvm::convertToCamelFromSnakeCase(entry->metric, /*capitalizeFirst=*/true);
+}
+
+} // namespace mtc::keras

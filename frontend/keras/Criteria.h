@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keras' losses and metrics by name, and the ops of the same meaning.
+#ifndef FRONTEND_KERAS_CRITERIA_H
+#define FRONTEND_KERAS_CRITERIA_H
+
+#include "frontend/keras/Config.h"
+
+#include "dialects/mt/Expr.h"
+#include "dialects/mt/MtDialect.h"
+
+namespace mtc::keras {
+
+// "SparseCategoricalCrossentropy" and "sparse_categorical_crossentropy" are one name.
+std::string plainName(llvm::StringRef name);
+// The plain name in "mse", {"class_name": "MeanSquaredError", "config": {...}} or {"class_name": "function", "config":
+// "mse"}.
+std::string objectName(const Json &object);
+// Its config; an empty object where there is none.
+const Json &objectConfig(const Json &object);
+
+struct Criterion { // one loss or metric at work
+  mlir::OpBuilder &builder;
+  mlir::Location location;
+  mlir::Value predictions, targets;
+  Config &config;
+  bool fromLogits = false;
+  double number = 1;
+};
+
+struct CriterionEntry {
+  const char *names[3]; // plain; the first is the one that Keras gives a metric
+  const char *metric;   // as Keras names it in its logs
+  bool sparse;          // targets are labels
+  bool logits;          // has from_logits
+  mlir::Value (*build)(Criterion &);
+  const char *number = nullptr; // an option, 1 without it
+};
+
+llvm::ArrayRef<CriterionEntry> losses();
+llvm::ArrayRef<CriterionEntry> accuracies();
+// Null where none has the plain name.
+const CriterionEntry *findCriterion(llvm::ArrayRef<CriterionEntry> entries, llvm::StringRef name);
+// "accuracy, precision, ..."
+std::string namesOf(llvm::ArrayRef<CriterionEntry> entries);
+
+// A metric that counts: sum(weights * values) / sum(weights) over all samples, 0 where nothing is counted.
+struct Counts {
+  mlir::Value values, weights; // [?, ...]
+};
+// Of precision, recall and F1; null values after an error, or where the name is none of these.
+Counts buildCounts(llvm::StringRef name, Criterion &criterion);
+bool isCounted(llvm::StringRef name);
+
+} // namespace mtc::keras
+
+#endif
