@@ -23,11 +23,10 @@ std::optional<SmallVector<std::pair<int64_t, int64_t>>> readPairs(LayerBuilder &
   else if (value && axes == 1 && value->is_array() && value->size() == 2)
     add((*value)[0], (*value)[1]);
   else if (value && value->is_array())
-    for (const Json &item : *value)
-      if (item.is_array() && item.size() == 2)
-        add(item[0], item[1]);
-      else
-        add(item, item);
+    for (const Json &item : *value) {
+      bool pair = item.is_array() && item.size() == 2;
+      add(pair ? item[0] : item, pair ? item[1] : item);
+    }
   if (pairs.size() == axes)
     return pairs;
   layer.fail("expected " + key.str() + " to be two numbers for each of " + std::to_string(axes) + " axes, found " +
