@@ -57,8 +57,9 @@ typedef struct mtrun_session mtrun_session;
 
 /* Zero-initialise, then set what differs: all-zero is the default. */
 typedef struct mtrun_options {
-  const char *devices;     /* "cpu", "cpu:N", "cpu:NxT", "null:N"; NULL: "cpu:1". N devices of T threads each */
-  int private_variables;   /* each device owns its variables and exchanges roots through the collectives */
+  const char *devices;     /* "cpu", "cpu:N", "cpu:NxT", "null:N"; NULL: "cpu:1". N devices of T threads each; N > R is an error */
+  int private_variables;   /* each device owns its variables, hosts a subtree of the replicas and exchanges roots through the
+                              collectives; 0: the devices share one copy and work as one team of N * T threads on all replicas */
   int no_pin;              /* do not pin worker threads (never pinned when threads outnumber allowed CPUs) */
   int no_spin;             /* block in the kernel instead of spinning first (never spins when threads outnumber CPUs) */
   const char *cpu;         /* use this target of the plan instead of the best that the CPU has: "x86-64-v3" */
@@ -105,7 +106,7 @@ typedef struct mtrun_session_info {
 } mtrun_session_info;
 MT_API void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info);
 MT_API const mtrun_plan *mtrun_session_plan(const mtrun_session *session); /* the one it was created with */
-MT_API int32_t mtrun_session_leaves(const mtrun_session *session, int32_t device); /* replicas it hosts */
+MT_API int32_t mtrun_session_leaves(const mtrun_session *session, int32_t device); /* replicas it works on: its own, or all that the team shares */
 
 /* Writes every variable to a .safetensors file: temporary file, fsync, rename. MT_IO. */
 MT_API mt_status *mtrun_save(mtrun_session *session, const char *path);

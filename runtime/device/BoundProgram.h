@@ -7,33 +7,27 @@
 #include "runtime/abi/kernel.h"
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace mtrun {
-
-enum class Wait : uint8_t { None, Device, All };
 
 struct BoundSegment {
   void *const *buffers; // into DeviceProgram::pointers
   int64_t count;        // elements
   int64_t tiles;        // Map only
-  int64_t sumFirst =
-      -1; // elements from here on of BoundStep::allReduce are added tile by tile, just before they are read; -1: none
 };
 
 struct BoundStep {
   mt_kernel_fn kernel; // null: an all-reduce
   const BoundSegment *segments;
   uint32_t segmentCount;
-  uint32_t allReduce; // index into BoundProgram::allReduces; of a launch: the one whose sums its segments finish
+  uint32_t allReduce; // index into BoundProgram::allReduces
   int64_t rowsPerTile;
   int64_t innerTiles;
   int64_t mapTiles; // of all segments
-  Wait wait;
+  bool waits;       // for all of the device's team; an all-reduce brings its own barriers
   bool map;
   bool usesRows;
-  bool share;
 };
 
 // A pointer that changes with the caller's tensors: tensors[entry] + firstRow * rowBytes.
@@ -53,12 +47,9 @@ struct alignas(64) DeviceProgram {
   std::vector<SignaturePatch> patches;
 };
 
-// One all-reduce: a root and a place for the result, a device each. With shared variables all results are the same
-// place.
+// One all-reduce: a root and a place for the result, a device each.
 struct BoundAllReduce {
   int64_t elements; // F32
-  // With shared variables: what the step itself adds. The rest is left to the launches that read it.
-  std::vector<std::pair<int64_t, int64_t>> ranges; // first element, end
   std::vector<float *> roots;
   std::vector<float *> results;
 };
@@ -80,7 +71,7 @@ struct BoundProgram {
   std::vector<DeviceProgram> devices;
   std::vector<BoundAllReduce> allReduces;
   const ReduceTree *tree = nullptr;
-  std::vector<float *> staging; // with private variables: a device's copies of its peers' chunks
+  std::vector<float *> staging; // a device's copies of its peers' chunks
 };
 
 struct StepArguments {

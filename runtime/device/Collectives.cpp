@@ -9,8 +9,6 @@ namespace {
 
 // Chunks begin at whole cache lines.
 constexpr int64_t chunkElements = 16;
-// Elements that go through the whole tree before the next ones do: small enough for the first cache level.
-constexpr int64_t blockElements = 2048;
 
 int64_t chunkBegin(int64_t elements, int index, int chunks) {
   return index == chunks ? elements : elements * index / chunks / chunkElements * chunkElements;
@@ -53,26 +51,6 @@ std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &leaves) {
   for (size_t active = 2; active <= leaves.size(); ++active)
     appendSums(leaves, firstLeaf, static_cast<int>(active), 0, replicas, result[active]);
   return result;
-}
-
-void sumInPlace(const BoundProgram &program, uint32_t index, int active, int64_t first, int64_t count) {
-  const BoundAllReduce &reduce = program.allReduces[index];
-  for (const TreeSum &sum : program.tree->sums[active])
-    add(*program.tree, reduce.roots[sum.left] + first, reduce.roots[sum.right] + first, reduce.roots[sum.left] + first,
-        count, 0, (count + program.tree->elementsPerTile - 1) / program.tree->elementsPerTile);
-}
-
-void sumRoots(const BoundProgram &program, uint32_t index, int active, int worker, int workers) {
-  const BoundAllReduce &reduce = program.allReduces[index];
-  for (auto [begin, end] : reduce.ranges) {
-    int64_t size = end - begin;
-    int64_t first = begin + chunkBegin(size, worker, workers), last = begin + chunkBegin(size, worker + 1, workers);
-    for (int64_t block = first; block < last; block += blockElements) {
-      int64_t count = std::min(blockElements, last - block);
-      sumInPlace(program, index, active, block, count);
-      std::memcpy(reduce.results[0] + block, reduce.roots[0] + block, static_cast<size_t>(count) * sizeof(float));
-    }
-  }
 }
 
 uint64_t LocalCollectives::stagingElements(uint64_t elements, int devices) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adding the roots of devices in tree order: in place where devices share memory, by messages where they do not.
+// Adding the roots of devices in tree order.
 #pragma once
 
 #include "runtime/device/BoundProgram.h"
@@ -11,14 +11,6 @@ namespace mtrun {
 // The tree over devices, cut from the tree over replicas: device d hosts `leaves[d]` replicas, a power of two each, in
 // order. Entry m of the result is for m devices with valid rows.
 std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &leaves);
-
-// Worker `index` of `workers` adds its share of the roots of the first `active` devices into the shared result, in the
-// all-reduce's ranges. Inner nodes are stored over left roots. Needs a barrier before, and one before anybody reads the
-// result.
-void sumRoots(const BoundProgram &program, uint32_t allReduce, int active, int index, int workers);
-
-// Adds elements [first, first + count) of the roots, for the caller alone, over the first device's root.
-void sumInPlace(const BoundProgram &program, uint32_t allReduce, int active, int64_t first, int64_t count);
 
 // Devices of one process that exchange roots by copies alone, as devices apart would: each owns a chunk, receives its
 // peers' roots of it, adds, then receives the other chunks of the result.

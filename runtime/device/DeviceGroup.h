@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The devices of one session: N equal devices of one kind, in this process. A back end is a class that passes the suite
-// in test/conformance. Calls come from one thread at a time. Memory is named by pointers that only the group may
-// dereference: whether the host can is the kind's business.
+// The devices of one session: N equal devices of one kind, in this process, that meet in all-reduces alone. A back end
+// is a class that passes the suite in test/conformance. Calls come from one thread at a time. Memory is named by
+// pointers that only the group may dereference: whether the host can is the kind's business.
 #pragma once
 
 #include "runtime/device/BoundProgram.h"
@@ -17,10 +17,9 @@ namespace mtrun {
 
 struct GroupOptions {
   int devices = 1;
-  int threads = 1;               // a device's team
-  bool privateVariables = false; // devices own their variables and meet in all-reduces alone
-  bool pin = true;               // worker threads, where CPUs suffice
-  bool spin = true;              // before blocking, where CPUs suffice
+  int threads = 1;                                                // a device's team
+  bool pin = true;                                                // worker threads, where CPUs suffice
+  bool spin = true;                                               // before blocking, where CPUs suffice
   std::function<void(int level, const std::string &message)> log; // may be empty
 };
 
@@ -57,12 +56,11 @@ public:
   // On the calling thread only floating-point control registers change, and only until the return.
   virtual void run(BoundProgram &program, const StepArguments &arguments) = 0;
 
-  // Kernel launches so far. A launch whose tiles the devices share counts once, a skipped one not at all.
+  // Kernel launches so far; one that a device skips does not count.
   virtual uint64_t launches() const = 0;
   // Bytes that devices received from one another in the last run.
   virtual uint64_t collectiveBytes() const = 0;
-  // For tests: from now on peers receive the roots of `device` in all-reduce `collective` damaged; -1 ends it. No
-  // effect where devices share variables, as nothing is sent.
+  // For tests: from now on peers receive the roots of `device` in all-reduce `collective` damaged; -1 ends it.
   virtual void corruptRoot(int collective, int device) = 0;
 };
 

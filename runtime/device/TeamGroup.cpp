@@ -40,30 +40,13 @@ Share shareOf(int64_t total, int index, int workers) {
   return {total * index / workers, total * (index + 1) / workers};
 }
 
-// Tiles [begin, end) of a segment whose operand is a sum of roots that is not yet there: tile by tile, so that each is
-// still in the first cache level when it is read.
-void runSums(const BoundProgram &program, const BoundStep &step, const BoundSegment &segment, mt_kernel_params &params,
-             int active, int64_t begin, int64_t end) {
-  int64_t perTile = program.tree->elementsPerTile;
-  for (int64_t tile = begin; tile < end; ++tile) {
-    int64_t first = tile * perTile;
-    sumInPlace(program, step.allReduce, active, segment.sumFirst + first, std::min(perTile, segment.count - first));
-    step.kernel(&params, segment.buffers, tile, tile + 1);
-  }
-}
-
 // Runs tiles [begin, end) of a Map launch, whose numbers go through its segments one after the other.
-void runSegments(const BoundProgram &program, const BoundStep &step, mt_kernel_params &params, int active,
-                 Share tiles) {
+void runSegments(const BoundStep &step, mt_kernel_params &params, Share tiles) {
   for (uint32_t s = 0; s < step.segmentCount && tiles.end > 0; ++s) {
     const BoundSegment &segment = step.segments[s];
     if (tiles.begin < segment.tiles) {
-      int64_t begin = std::max<int64_t>(tiles.begin, 0), end = std::min(tiles.end, segment.tiles);
       params.count = segment.count;
-      if (segment.sumFirst >= 0)
-        runSums(program, step, segment, params, active, begin, end);
-      else
-        step.kernel(&params, segment.buffers, begin, end);
+      step.kernel(&params, segment.buffers, std::max<int64_t>(tiles.begin, 0), std::min(tiles.end, segment.tiles));
     }
     tiles.begin -= segment.tiles;
     tiles.end -= segment.tiles;
@@ -78,7 +61,6 @@ TeamGroup::~TeamGroup() {
 }
 
 Status TeamGroup::start(const GroupOptions &options) {
-  shareVariables_ = !options.privateVariables;
   counts_.resize(static_cast<size_t>(options.devices) * static_cast<size_t>(options.threads));
   return team_.start(options.devices, options.threads, options.pin, options.spin, options.log);
 }
@@ -151,29 +133,16 @@ void TeamGroup::run(BoundProgram &program, const StepArguments &arguments) {
       &walk);
 }
 
-void TeamGroup::wait(Wait wait, const Worker &worker) {
-  if (wait == Wait::None)
-    return;
-  if (wait == Wait::All && shareVariables_)
-    team_.waitForAll();
-  else
-    team_.waitForDevice(worker.device);
-}
-
-void TeamGroup::launch(const BoundProgram &program, const BoundStep &step, mt_kernel_params &params, int active,
-                       const Worker &worker) {
-  bool together = step.share && shareVariables_;
-  int index = together ? worker.index : worker.thread;
-  int workers = together ? team_.size() : team_.threads();
-  counts_[worker.index].launches += index == 0;
+void TeamGroup::launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker) {
+  counts_[worker.index].launches += worker.thread == 0;
   int64_t tiles =
       step.map ? step.mapTiles
                : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) * step.innerTiles;
-  Share share = shareOf(tiles, index, workers);
+  Share share = shareOf(tiles, worker.thread, team_.threads());
   if (share.begin == share.end)
     return;
   if (step.map) {
-    runSegments(program, step, params, active, share);
+    runSegments(step, params, share);
     params.count = 0;
   } else {
     step.kernel(&params, step.segments->buffers, share.begin, share.end);
@@ -188,15 +157,12 @@ void TeamGroup::walk(BoundProgram &program, int64_t n, const Worker &worker) {
     active += other.firstRow < n;
   counts_[worker.index].received = 0;
   for (const BoundStep &step : device.steps) {
-    wait(step.wait, worker);
-    if (step.kernel) {
-      if (!step.usesRows || params.rows > 0)
-        launch(program, step, params, active, worker);
-    } else if (shareVariables_) {
-      sumRoots(program, step.allReduce, active, worker.index, team_.size());
-    } else {
+    if (step.waits)
+      team_.waitForDevice(worker.device);
+    if (!step.kernel)
       counts_[worker.index].received += collectives_.allReduce(program, step.allReduce, active, worker);
-    }
+    else if (!step.usesRows || params.rows > 0)
+      launch(step, params, worker);
   }
 }
 

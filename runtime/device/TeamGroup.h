@@ -38,12 +38,9 @@ private:
   };
 
   void walk(BoundProgram &program, int64_t n, const Worker &worker);
-  void launch(const BoundProgram &program, const BoundStep &step, mt_kernel_params &params, int active,
-              const Worker &worker);
-  void wait(Wait wait, const Worker &worker);
+  void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
 
   Team team_;
-  bool shareVariables_ = true;
   LocalCollectives collectives_{team_};
   std::vector<Counts> counts_; // a worker
   std::vector<std::pair<void *, size_t>> mappings_;

@@ -2,7 +2,6 @@
 #include "runtime/session/Bind.h"
 
 #include "runtime/plan/Check.h"
-#include "runtime/session/LateSums.h"
 
 #include <algorithm>
 
@@ -16,8 +15,8 @@ namespace {
 class Binder {
 public:
   Binder(const Plan &plan, const fb::Program &program, const DeviceGroup &group, const DeviceLayout &layout,
-         const MemoryMap &memory, const std::vector<LateSum> &late, int device)
-      : plan_(plan), program_(program), group_(group), layout_(layout), memory_(memory), late_(late), device_(device),
+         const MemoryMap &memory, int device)
+      : plan_(plan), program_(program), group_(group), layout_(layout), memory_(memory), device_(device),
         alone_(layout.leaves.size() == 1) {}
 
   DeviceProgram bind() {
@@ -27,20 +26,17 @@ public:
       result.firstRow += layout_.leaves[d] * leafRows;
     result.maxRows = layout_.leaves[device_] * leafRows;
     reserve(result);
-    bool afterAllReduce = false, afterLateSum = false;
+    bool afterAllReduce = false;
     uint32_t allReduces = 0;
     for (uint32_t i = 0; i < count(program_.steps()); ++i) {
       const fb::Step &step = *program_.steps()->Get(i);
       if (step.kernel() >= 0) {
-        result.steps.push_back(bindLaunch(result, i, afterAllReduce));
-        // Other devices may still read this one's roots: its arena waits for them.
-        if (afterLateSum && usesArena(step)) {
-          result.steps.back().wait = Wait::All;
-          afterLateSum = false;
-        }
-        afterLateSum |= std::any_of(late_.begin(), late_.end(), [&](const LateSum &sum) { return sum.step == i; });
-      } else if (!alone_)
-        result.steps.push_back(bindAllReduce(step, allReduces, afterAllReduce));
+        result.steps.push_back(bindLaunch(result, step, afterAllReduce));
+      } else if (!alone_) {
+        BoundStep bound = {};
+        bound.allReduce = allReduces;
+        result.steps.push_back(bound);
+      }
       allReduces += step.kernel() < 0;
       afterAllReduce = step.kernel() < 0;
     }
@@ -95,33 +91,13 @@ private:
     return memory_.shared[device_] + offset;
   }
 
-  bool usesArena(const fb::Step &step) const {
-    for (uint32_t s = 0; s < count(step.segments()); ++s)
-      for (uint32_t b = 0; b < count(step.segments()->Get(s)->buffers()); ++b)
-        if (program_.buffers()->Get(step.segments()->Get(s)->buffers()->Get(b))->space() == fb::Space::Arena)
-          return true;
-    return false;
-  }
-
-  // The first device's root in place of what would be their sum.
-  void *lateRoot(const LateSum &sum) const {
-    uint32_t number = 0;
-    for (const fb::Step *step : *program_.steps())
-      if (step->kernel() < 0 && number++ == sum.allReduce)
-        return memory_.arenas[0] + step->root_offset()->Get(static_cast<uint32_t>(layout_.variants[0])) +
-               static_cast<uint64_t>(sum.first) * sizeof(float);
-    return nullptr;
-  }
-
-  BoundStep bindLaunch(DeviceProgram &result, uint32_t index, bool afterAllReduce) const {
-    const fb::Step &step = *program_.steps()->Get(index);
+  BoundStep bindLaunch(DeviceProgram &result, const fb::Step &step, bool afterAllReduce) const {
     const fb::Kernel &kernel = *plan_.tables().kernels()->Get(static_cast<uint32_t>(step.kernel()));
     BoundStep bound = {};
     bound.kernel = group_.kernel(static_cast<uint32_t>(step.kernel()));
     bound.map = kernel.kind() == fb::KernelKind::Map;
-    bound.wait = afterAllReduce ? Wait::All : static_cast<Wait>(step.wait());
+    bound.waits = afterAllReduce || step.wait() != fb::Wait::None;
     bound.usesRows = kernel.uses_rows();
-    bound.share = step.share();
     bound.rowsPerTile = static_cast<int64_t>(kernel.rows_per_tile());
     bound.innerTiles = static_cast<int64_t>(kernel.inner_tiles());
     bound.segments = result.segments.data() + result.segments.size();
@@ -136,19 +112,8 @@ private:
         target.tiles = (target.count + perTile - 1) / perTile;
         bound.mapTiles += target.tiles;
       }
-      target.sumFirst = -1;
-      auto late = std::find_if(late_.begin(), late_.end(),
-                               [&](const LateSum &sum) { return sum.step == index && sum.segment == s; });
-      for (uint32_t b = 0; b < count(segment.buffers()); ++b) {
-        uint32_t buffer = segment.buffers()->Get(b);
-        bindPointer(result, *program_.buffers()->Get(buffer));
-        if (late != late_.end() && late->buffer == buffer)
-          result.pointers.back() = lateRoot(*late);
-      }
-      if (late != late_.end()) {
-        target.sumFirst = late->first;
-        bound.allReduce = late->allReduce;
-      }
+      for (uint32_t b = 0; b < count(segment.buffers()); ++b)
+        bindPointer(result, *program_.buffers()->Get(segment.buffers()->Get(b)));
       result.segments.push_back(target);
     }
     return bound;
@@ -160,21 +125,11 @@ private:
       result.patches.push_back({&result.pointers.back(), buffer.index(), buffer.row_bytes()});
   }
 
-  BoundStep bindAllReduce(const fb::Step &step, uint32_t index, bool afterAllReduce) const {
-    BoundStep bound = {};
-    bound.allReduce = index;
-    // An exchange between devices that own their variables brings its own barriers.
-    if (!layout_.privateVariables)
-      bound.wait = afterAllReduce ? static_cast<Wait>(step.wait()) : Wait::All;
-    return bound;
-  }
-
   const Plan &plan_;
   const fb::Program &program_;
   const DeviceGroup &group_;
   const DeviceLayout &layout_;
   const MemoryMap &memory_;
-  const std::vector<LateSum> &late_; // of devices that share variables; none of a lone one
   int device_;
   bool alone_;
 };
@@ -188,12 +143,9 @@ Executable bindProgram(const Plan &plan, const fb::Program &program, const Devic
   result.tensors.resize(count(program.signature()));
   result.bound.tree = &layout.tree;
   result.bound.staging = memory.staging;
-  std::vector<LateSum> late;
-  if (group.devices() > 1 && !layout.privateVariables)
-    late = lateSums(plan.tables(), program, layout.tree.elementsPerTile);
   std::vector<Binder> binders;
   for (int d = 0; d < group.devices(); ++d) {
-    binders.emplace_back(plan, program, group, layout, memory, late, d);
+    binders.emplace_back(plan, program, group, layout, memory, d);
     result.bound.devices.push_back(binders.back().bind());
   }
   for (uint32_t i = 0; i < count(program.steps()); ++i) {
@@ -202,7 +154,6 @@ Executable bindProgram(const Plan &plan, const fb::Program &program, const Devic
       continue;
     BoundAllReduce reduce;
     reduce.elements = static_cast<int64_t>(step.root_bytes() / sizeof(float));
-    reduce.ranges = earlyRanges(late, static_cast<uint32_t>(result.bound.allReduces.size()), reduce.elements);
     for (int d = 0; d < group.devices(); ++d) {
       reduce.roots.push_back(reinterpret_cast<float *>(binders[d].root(step)));
       reduce.results.push_back(reinterpret_cast<float *>(memory.shared[d] + step.result_offset()));

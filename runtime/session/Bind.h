@@ -11,8 +11,7 @@
 
 namespace mtrun {
 
-// Where a session's memory lies, an entry a device. With shared variables all entries of `variables` and `shared` are
-// equal.
+// Where a session's memory lies, an entry a device.
 struct MemoryMap {
   std::vector<std::byte *> variables;
   std::vector<std::byte *> shared;
@@ -25,7 +24,6 @@ struct DeviceLayout {
   std::vector<int> leaves;
   std::vector<int> variants; // log2 of leaves
   ReduceTree tree;
-  bool privateVariables = false;
 };
 
 // A program that is ready to run, and what the session reads after it.

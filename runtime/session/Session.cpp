@@ -33,6 +33,9 @@ struct Session::State {
       options.log(options.log_user, level, message.c_str());
   }
 
+  // Of the group: one where those of the spec share variables.
+  int devices() const { return static_cast<int>(layout.leaves.size()); }
+
   Status chooseDevices();
   Status allocate();
   Status allocateBlock(int device, uint64_t bytes, std::byte *&memory);
@@ -57,15 +60,17 @@ Status Session::State::chooseDevices() {
     return {MT_NO_MEMORY, "expected at least " + std::to_string(plan->tables().min_devices()) +
                               " devices, the fewest on which the plan fits the memory it was compiled for, found " +
                               std::to_string(devices)};
-  layout.privateVariables = options.private_variables != 0;
-  layout.leaves = splitLeaves(static_cast<int>(plan->replicas()), spec.devices);
+  // Devices that share memory work as one team on all replicas: each weight is then read, and each gradient written,
+  // by one thread and once, and shares are even for any number of devices. Only devices that own their variables split
+  // the tree.
+  bool together = options.private_variables == 0;
+  layout.leaves = splitLeaves(static_cast<int>(plan->replicas()), together ? 1 : spec.devices);
   for (int leaves : layout.leaves)
     layout.variants.push_back(std::countr_zero(static_cast<unsigned>(leaves)));
 
   GroupOptions groupOptions;
-  groupOptions.devices = spec.devices;
-  groupOptions.threads = spec.threads;
-  groupOptions.privateVariables = layout.privateVariables;
+  groupOptions.devices = together ? 1 : spec.devices;
+  groupOptions.threads = together ? spec.devices * spec.threads : spec.threads;
   groupOptions.pin = !options.no_pin;
   groupOptions.spin = !options.no_spin;
   groupOptions.log = [this](int level, const std::string &message) { log(level, message); };
@@ -95,24 +100,24 @@ uint64_t Session::State::arenaBytes(int device) const {
   return bytes;
 }
 
-// Floats of staging a device; none where devices share variables.
+// Floats of staging a device; none of a lone one.
 uint64_t Session::State::stagingElements() const {
   uint64_t elements = 0;
-  if (!layout.privateVariables || spec.devices == 1)
+  if (devices() == 1)
     return 0;
   for (uint32_t i = 0; i < count(plan->tables().programs()); ++i) {
     const auto *steps = plan->tables().programs()->Get(i)->steps();
     for (uint32_t s = 0; s < count(steps); ++s)
       if (steps->Get(s)->kernel() < 0)
-        elements = std::max(
-            elements, LocalCollectives::stagingElements(steps->Get(s)->root_bytes() / sizeof(float), spec.devices));
+        elements = std::max(elements,
+                            LocalCollectives::stagingElements(steps->Get(s)->root_bytes() / sizeof(float), devices()));
   }
   return elements;
 }
 
 // Of the shared block, what is ever touched: a lone device keeps results of all-reduces where their roots are.
 uint64_t Session::State::usedSharedBytes() const {
-  if (spec.devices > 1)
+  if (devices() > 1)
     return sharedBytes;
   uint64_t used = 0;
   for (uint32_t i = 0; i < count(plan->tables().programs()); ++i) {
@@ -138,10 +143,10 @@ Status Session::State::allocate() {
   for (uint32_t i = 0; i < count(plan->tables().programs()); ++i)
     sharedBytes = std::max(sharedBytes, plan->tables().programs()->Get(i)->shared_bytes());
   uint64_t staging = stagingElements() * sizeof(float);
-  uint64_t copies = layout.privateVariables ? static_cast<uint64_t>(spec.devices) : 1;
+  uint64_t copies = static_cast<uint64_t>(devices());
   // No sum below wraps: at most 2^10 devices with blocks of at most 2^46 bytes.
-  peakBytes = copies * (variablesBytes + usedSharedBytes()) + static_cast<uint64_t>(spec.devices) * staging;
-  for (int d = 0; d < spec.devices; ++d)
+  peakBytes = copies * (variablesBytes + usedSharedBytes() + staging);
+  for (int d = 0; d < devices(); ++d)
     peakBytes += arenaBytes(d);
   uint64_t needed = peakBytes + onesBytes();
   if (uint64_t available = group->availableMemory(); needed > available)
@@ -150,22 +155,16 @@ Status Session::State::allocate() {
                 std::to_string(spec.devices) + " devices, found " + std::to_string(available) + " available"};
 
   for (auto *list : {&memory.variables, &memory.shared, &memory.arenas})
-    list->resize(static_cast<size_t>(spec.devices));
-  memory.staging.resize(static_cast<size_t>(spec.devices));
-  for (int d = 0; d < spec.devices; ++d) {
-    bool own = d == 0 || layout.privateVariables;
-    if (!own) {
-      memory.variables[d] = memory.variables[0];
-      memory.shared[d] = memory.shared[0];
-    } else {
-      if (Status status = allocateBlock(d, variablesBytes, memory.variables[d]); !status.ok())
-        return status;
-      if (Status status = allocateBlock(d, sharedBytes, memory.shared[d]); !status.ok())
-        return status;
-      group->fill(d, memory.variables[d], 0, variablesBytes);
-      if (spec.devices > 1)
-        group->fill(d, memory.shared[d], 0, sharedBytes);
-    }
+    list->resize(copies);
+  memory.staging.resize(copies);
+  for (int d = 0; d < devices(); ++d) {
+    if (Status status = allocateBlock(d, variablesBytes, memory.variables[d]); !status.ok())
+      return status;
+    if (Status status = allocateBlock(d, sharedBytes, memory.shared[d]); !status.ok())
+      return status;
+    group->fill(d, memory.variables[d], 0, variablesBytes);
+    if (devices() > 1)
+      group->fill(d, memory.shared[d], 0, sharedBytes);
     if (Status status = allocateBlock(d, arenaBytes(d), memory.arenas[d]); !status.ok())
       return status;
     group->fill(d, memory.arenas[d], 0, arenaBytes(d));
@@ -270,7 +269,8 @@ Status Session::init(int64_t seed) {
   const auto *variables = state_->plan->tables().variables();
   for (uint32_t i = 0; i < count(variables); ++i)
     if (int64_t place = variables->Get(i)->initial(); place >= 0)
-      setVariable(i, std::as_bytes(state_->plan->initialValues().subspan(static_cast<size_t>(place), variables->Get(i)->size())));
+      setVariable(i, std::as_bytes(
+                         state_->plan->initialValues().subspan(static_cast<size_t>(place), variables->Get(i)->size())));
   return {};
 }
 
@@ -310,8 +310,7 @@ std::span<const std::byte> Session::variable(uint32_t index) const {
 
 void Session::setVariable(uint32_t index, std::span<const std::byte> bytes) {
   const fb::Variable &variable = *state_->plan->tables().variables()->Get(index);
-  size_t copies = state_->layout.privateVariables ? state_->memory.variables.size() : 1;
-  for (size_t d = 0; d < copies; ++d)
+  for (size_t d = 0; d < state_->memory.variables.size(); ++d)
     state_->group->copyIn(static_cast<int>(d), state_->memory.variables[d] + variable.offset(), bytes.data(),
                           variable.size());
 }
@@ -342,7 +341,9 @@ mtrun_session_info Session::info() const {
 }
 
 int32_t Session::leaves(int32_t device) const {
-  return device >= 0 && device < state_->spec.devices ? state_->layout.leaves[static_cast<size_t>(device)] : 0;
+  if (device < 0 || device >= state_->spec.devices)
+    return 0;
+  return state_->devices() == 1 ? state_->layout.leaves[0] : state_->layout.leaves[static_cast<size_t>(device)];
 }
 
 void Session::log(int level, const std::string &message) const { state_->log(level, message); }
@@ -350,10 +351,9 @@ void Session::log(int level, const std::string &message) const { state_->log(lev
 uint64_t Session::launches() const { return state_->group->launches(); }
 
 void Session::fillTemporaries(uint8_t byte) {
-  for (int d = 0; d < state_->spec.devices; ++d) {
+  for (int d = 0; d < state_->devices(); ++d) {
     state_->group->fill(d, state_->memory.arenas[d], byte, state_->arenaBytes(d));
-    if (d == 0 || state_->layout.privateVariables)
-      state_->group->fill(d, state_->memory.shared[d], byte, state_->sharedBytes);
+    state_->group->fill(d, state_->memory.shared[d], byte, state_->sharedBytes);
   }
 }
 

@@ -15,14 +15,12 @@ namespace {
 struct Kind {
   const char *name;
   int devices, threads;
-  bool privateVariables;
   bool executes; // the null device launches nothing
 };
 
 std::string kindName(const testing::TestParamInfo<Kind> &info) {
   const Kind &kind = info.param;
-  return std::string(kind.name) + std::to_string(kind.devices) + "x" + std::to_string(kind.threads) +
-         (kind.privateVariables ? "private" : "");
+  return std::string(kind.name) + std::to_string(kind.devices) + "x" + std::to_string(kind.threads);
 }
 
 // One device's part of a program, built step by step. Roomy vectors: pointers into them stay good.
@@ -33,10 +31,10 @@ struct Recorder {
     program.pointers.reserve(1024);
   }
 
-  BoundStep &launch(mt_kernel_fn kernel, Wait wait, std::vector<void *> buffers) {
+  BoundStep &launch(mt_kernel_fn kernel, bool waits, std::vector<void *> buffers) {
     BoundStep step = {};
     step.kernel = kernel;
-    step.wait = wait;
+    step.waits = waits;
     step.innerTiles = 1;
     step.segments = program.segments.data() + program.segments.size();
     program.steps.push_back(step);
@@ -54,7 +52,6 @@ struct Recorder {
   void allReduce(uint32_t index) {
     BoundStep step = {};
     step.allReduce = index;
-    step.wait = Wait::All;
     program.steps.push_back(step);
   }
 
@@ -69,7 +66,6 @@ protected:
     GroupOptions options;
     options.devices = GetParam().devices;
     options.threads = GetParam().threads;
-    options.privateVariables = GetParam().privateVariables;
     Status status = makeDeviceGroup(GetParam().name, options, group);
     ASSERT_TRUE(status.ok()) << status.message();
     status = group->loadCode(*plan, nullptr);
@@ -83,7 +79,6 @@ protected:
   }
 
   int devices() const { return GetParam().devices; }
-  bool together() const { return !GetParam().privateVariables; } // devices share memory
 
   template <typename T> T *allocate(int device, size_t count) {
     void *memory = nullptr;
@@ -139,7 +134,7 @@ TEST_P(DeviceGroupTest, RunsEveryTileOnceWithTheRowsOfTheStep) {
   for (int d = 0; d < devices(); ++d) {
     counters.push_back(allocate<int32_t>(d, room));
     params.push_back(allocate<mt_kernel_params>(d, 1));
-    BoundStep &step = recorders[d].launch(group->kernel(Probe), Wait::None, {counters[d], params[d]});
+    BoundStep &step = recorders[d].launch(group->kernel(Probe), false, {counters[d], params[d]});
     step.rowsPerTile = 3;
     step.innerTiles = 2;
     step.usesRows = true;
@@ -175,16 +170,10 @@ TEST_P(DeviceGroupTest, MapTilesGoThroughTheSegments) {
     counters.push_back(allocate<int32_t>(0, static_cast<size_t>(count) + 1));
     params.push_back(allocate<mt_kernel_params>(0, 1));
   }
-  // Shared by all devices, or run by the first alone.
-  for (int d = 0; d < devices(); ++d) {
-    if (d > 0 && !together())
-      continue;
-    BoundStep &step = recorders[d].launch(group->kernel(Probe), Wait::None, {});
-    step.map = true;
-    step.share = true;
-    for (size_t s = 0; s < std::size(counts); ++s)
-      recorders[d].segment(step, counts[s], (counts[s] + 3) / 4, {counters[s], params[s]});
-  }
+  BoundStep &step = recorders[0].launch(group->kernel(Probe), false, {});
+  step.map = true;
+  for (size_t s = 0; s < std::size(counts); ++s)
+    recorders[0].segment(step, counts[s], (counts[s] + 3) / 4, {counters[s], params[s]});
   run(1);
   EXPECT_EQ(group->launches(), 1u);
   for (size_t s = 0; s < std::size(counts) && GetParam().executes; ++s) {
@@ -195,59 +184,46 @@ TEST_P(DeviceGroupTest, MapTilesGoThroughTheSegments) {
   }
 }
 
-TEST_P(DeviceGroupTest, ASharedLaunchRunsOnEmptyDevicesToo) {
+TEST_P(DeviceGroupTest, ALaunchWithoutRowsRunsOnEmptyDevicesToo) {
   std::vector<int32_t *> counters;
   for (int d = 0; d < devices(); ++d) {
-    counters.push_back(d == 0 || !together() ? allocate<int32_t>(d, 16) : counters[0]);
-    BoundStep &step =
-        recorders[d].launch(group->kernel(Probe), Wait::None, {counters[d], allocate<mt_kernel_params>(d, 1)});
+    counters.push_back(allocate<int32_t>(d, 16));
+    BoundStep &step = recorders[d].launch(group->kernel(Probe), false, {counters[d], allocate<mt_kernel_params>(d, 1)});
     step.innerTiles = 16;
-    step.share = true;
   }
   run(1);
-  EXPECT_EQ(group->launches(), together() ? 1u : static_cast<uint64_t>(devices()));
+  EXPECT_EQ(group->launches(), static_cast<uint64_t>(devices()));
   for (int d = 0; d < devices() && GetParam().executes; ++d)
     EXPECT_EQ(read(d, counters[d], 16), std::vector<int32_t>(16, 1));
 }
 
 TEST_P(DeviceGroupTest, WaitsOrderSteps) {
   constexpr int rounds = 40;
-  // Each device on buffers of its own behind Wait::Device; then, if they share memory, all on the same behind
-  // Wait::All.
-  for (bool all : {false, true}) {
-    if (all && !together())
-      continue;
-    std::vector<std::vector<float *>> buffers;
-    for (int d = 0; d < devices(); ++d) {
-      buffers.push_back(all && d > 0 ? buffers[0] : std::vector{allocate<float>(d, 64), allocate<float>(d, 64)});
-      program.devices[d].steps.clear();
-      program.devices[d].segments.clear();
-      program.devices[d].pointers.clear();
-      for (int round = 0; round < rounds; ++round) {
-        BoundStep &step = recorders[d].launch(group->kernel(Rotate), all ? Wait::All : Wait::Device,
-                                              {buffers[d][round % 2], buffers[d][(round + 1) % 2]});
-        step.innerTiles = 64;
-        step.share = all;
-      }
-    }
-    run(1);
-    std::vector<float> want(64);
-    for (int round = 0; round < rounds; ++round) {
-      std::vector<float> next(64);
-      for (int tile = 0; tile < 64; ++tile)
-        next[tile] = want[(tile + 1) % 64] + static_cast<float>(tile);
-      want = next;
-    }
-    for (int d = 0; d < devices() && GetParam().executes; ++d)
-      EXPECT_EQ(read(d, buffers[d][rounds % 2], 64), want) << "all " << all;
+  std::vector<std::vector<float *>> buffers;
+  for (int d = 0; d < devices(); ++d) {
+    buffers.push_back({allocate<float>(d, 64), allocate<float>(d, 64)});
+    for (int round = 0; round < rounds; ++round)
+      recorders[d]
+          .launch(group->kernel(Rotate), true, {buffers[d][round % 2], buffers[d][(round + 1) % 2]})
+          .innerTiles = 64;
   }
+  run(1);
+  std::vector<float> want(64);
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<float> next(64);
+    for (int tile = 0; tile < 64; ++tile)
+      next[tile] = want[(tile + 1) % 64] + static_cast<float>(tile);
+    want = next;
+  }
+  for (int d = 0; d < devices() && GetParam().executes; ++d)
+    EXPECT_EQ(read(d, buffers[d][rounds % 2], 64), want);
 }
 
 TEST_P(DeviceGroupTest, SignaturePointersStartAtTheDevicesFirstRow) {
   std::vector<float> in(static_cast<size_t>(10 * devices())), out(in.size(), -1);
   std::iota(in.begin(), in.end(), 1.0f);
   for (int d = 0; d < devices(); ++d) {
-    BoundStep &step = recorders[d].launch(group->kernel(DoubleRows), Wait::None, {nullptr, nullptr});
+    BoundStep &step = recorders[d].launch(group->kernel(DoubleRows), false, {nullptr, nullptr});
     step.rowsPerTile = 1;
     step.usesRows = true;
     program.devices[d].patches = {{&program.devices[d].pointers[0], 0, sizeof(float)},
@@ -270,13 +246,13 @@ TEST_P(DeviceGroupTest, AllReduceAddsRootsInTreeOrder) {
   ASSERT_EQ(devices() & (devices() - 1), 0);
   program.tree = &tree;
   for (int64_t elements : {1, 5, 64, 1000, 4099}) {
-    BoundAllReduce reduce = {elements, {{0, elements}}, {}, {}};
+    BoundAllReduce reduce = {elements, {}, {}};
     size_t count = static_cast<size_t>(elements), bytes = count * sizeof(float);
     program.staging.clear();
     std::vector<std::vector<float>> roots;
     for (int d = 0; d < devices(); ++d) {
       reduce.roots.push_back(allocate<float>(d, count));
-      reduce.results.push_back(d == 0 || !together() ? allocate<float>(d, count) : reduce.results[0]);
+      reduce.results.push_back(allocate<float>(d, count));
       program.staging.push_back(allocate<float>(d, LocalCollectives::stagingElements(count, devices())));
       roots.emplace_back(count);
       for (size_t i = 0; i < count; ++i)
@@ -303,17 +279,15 @@ TEST_P(DeviceGroupTest, AllReduceAddsRootsInTreeOrder) {
       for (int d = 0; d < devices() && GetParam().executes; ++d)
         EXPECT_EQ(read(d, reduce.results[d], count), nodes[0]) << elements << " elements, " << active << " active";
       if (active == devices())
-        EXPECT_EQ(group->collectiveBytes(), together() ? 0 : 2 * static_cast<uint64_t>(devices() - 1) * bytes);
+        EXPECT_EQ(group->collectiveBytes(), 2 * static_cast<uint64_t>(devices() - 1) * bytes);
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(AllKinds, DeviceGroupTest,
-                         testing::Values(Kind{"cpu", 1, 1, false, true}, Kind{"cpu", 1, 3, false, true},
-                                         Kind{"cpu", 2, 1, false, true}, Kind{"cpu", 4, 2, false, true},
-                                         Kind{"cpu", 2, 1, true, true}, Kind{"cpu", 4, 2, true, true},
-                                         Kind{"null", 1, 1, false, false}, Kind{"null", 4, 2, false, false},
-                                         Kind{"null", 4, 1, true, false}),
+                         testing::Values(Kind{"cpu", 1, 1, true}, Kind{"cpu", 1, 3, true}, Kind{"cpu", 2, 1, true},
+                                         Kind{"cpu", 4, 2, true}, Kind{"null", 1, 1, false}, Kind{"null", 4, 2, false},
+                                         Kind{"null", 4, 1, false}),
                          kindName);
 
 } // namespace

@@ -59,8 +59,10 @@ std::string describe(const Run &run, const Arguments &arguments) {
   mtrun_session_get_info(run.session.get(), &info);
   int64_t batch = mtrun_plan_batch(run.plan.get()), replicas = mtrun_plan_replicas(run.plan.get());
   int64_t leafRows = (batch + replicas - 1) / replicas, first = 0;
+  // Devices that share variables are one team.
+  bool together = info.devices == 1 || mtrun_session_leaves(run.session.get(), 0) == replicas;
   std::vector<int64_t> leaves, rows;
-  for (int32_t d = 0; d < info.devices; ++d) {
+  for (int32_t d = 0; d < (together ? 1 : info.devices); ++d) {
     leaves.push_back(mtrun_session_leaves(run.session.get(), d));
     rows.push_back(std::clamp<int64_t>(batch - first * leafRows, 0, leaves.back() * leafRows));
     first += leaves.back();
@@ -69,7 +71,7 @@ std::string describe(const Run &run, const Arguments &arguments) {
   double even = static_cast<double>(batch) / info.devices;
   snprintf(text, sizeof text, "; the largest share is %.2f of an even one",
            static_cast<double>(*std::max_element(rows.begin(), rows.end())) / even);
-  std::string balance = info.devices > 1 ? text : "";
+  std::string balance = info.devices == 1 ? "" : together ? ", shared by all" : text;
   snprintf(text, sizeof text, " (%s, %d thread%s each, %.1f MiB): ", info.target ? info.target : "no code",
            info.threads_per_device, info.threads_per_device == 1 ? "" : "s",
            static_cast<double>(info.peak_bytes) / 0x1p20);

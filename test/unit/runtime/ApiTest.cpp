@@ -106,7 +106,7 @@ TEST_F(Api, ReportsTheSession) {
   options.devices = "cpu:3x2";
   options.log_user = &log;
   options.log = [](void *user, int, const char *message) { *static_cast<std::string *>(user) += message; };
-  options.no_pin = options.no_spin = 1;
+  options.no_pin = options.no_spin = options.private_variables = 1;
   create(options);
   mtrun_session_info info;
   mtrun_session_get_info(session, &info);

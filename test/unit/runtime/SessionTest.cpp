@@ -177,12 +177,16 @@ TEST(Session, TwoAtOnce) {
 
 TEST(Session, LeavesFollowTheSplit) {
   Loaded loaded;
-  std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu:3");
+  std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu:3", true);
   EXPECT_EQ(session->leaves(0), 2);
   EXPECT_EQ(session->leaves(1), 2);
   EXPECT_EQ(session->leaves(2), 4);
   EXPECT_EQ(session->leaves(3), 0);
   EXPECT_EQ(session->leaves(-1), 0);
+  session = makeSession(*loaded.plan, "cpu:3"); // one team
+  for (int device : {0, 1, 2})
+    EXPECT_EQ(session->leaves(device), 8);
+  EXPECT_EQ(session->leaves(3), 0);
 }
 
 TEST(Session, LeavesTheCallersThreadAsItWas) {
@@ -280,16 +284,17 @@ TEST(Session, CountsLaunches) {
   Loaded loaded(shape);
   Samples samples(shape, 3);
   const void *tensors[] = {samples.x.data(), samples.y.data(), nullptr};
-  for (const char *devices : {"cpu:3", "null:3", "cpu:3x2", "null:3x2"}) {
-    std::unique_ptr<Session> session = makeSession(*loaded.plan, devices);
-    uint64_t before = session->launches();
-    EXPECT_EQ(before, 1u); // init
-    ASSERT_TRUE(session->run("train_step", tensors, 21, nullptr).ok());
-    EXPECT_EQ(session->launches() - before, 3u * 3 + 2) << devices;
-    before = session->launches();
-    ASSERT_TRUE(session->run("train_step", tensors, 1, nullptr).ok()); // two empty devices
-    EXPECT_EQ(session->launches() - before, 3u + 2) << devices;
-  }
+  for (const char *devices : {"cpu:3", "null:3", "cpu:3x2", "null:3x2"})
+    for (bool privateVariables : {false, true}) {
+      std::unique_ptr<Session> session = makeSession(*loaded.plan, devices, privateVariables);
+      uint64_t before = session->launches(), each = privateVariables ? 3 : 1;
+      EXPECT_EQ(before, each); // init
+      ASSERT_TRUE(session->run("train_step", tensors, 21, nullptr).ok());
+      EXPECT_EQ(session->launches() - before, each * 5) << devices;
+      before = session->launches();
+      ASSERT_TRUE(session->run("train_step", tensors, 1, nullptr).ok()); // two empty devices
+      EXPECT_EQ(session->launches() - before, 3 + each * 2) << devices;
+    }
 }
 
 TEST(Session, VariablesGoInAndOut) {
