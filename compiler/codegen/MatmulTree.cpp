@@ -13,6 +13,9 @@ using namespace mtc;
 // Samples of a packed panel (16 KiB: with 32 KiB the first cache loses it to the lines of the left side), and rows of
 // the result that share it.
 static constexpr int64_t packedSamples = 64, blockRows = 96;
+// Samples of a node that are written one after the other: loops over the few samples of short leaves would cost more
+// than the products.
+static constexpr int64_t mostUnrolled = 16;
 
 namespace {
 class TreeEmitter {
@@ -31,7 +34,7 @@ private:
   bool turned;               // the result is its transpose
 
   int64_t innerLevels() const;
-  void emitPanel(Value column, Panel panel, Value from, Value to);
+  void emitPanel(Value column, Panel panel, Value row, Value count);
   void emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step);
   void emitLongLeaves(Panel panel, Value column, Value row, Value count, Value sums);
   void pack(Panel panel, Value column, Value sample, Value part, Value packed);
@@ -80,11 +83,26 @@ static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value
   return Emitter::Values(choice.getResults());
 }
 
+// The same where every leaf is there, with all its `size` samples: without branches.
+static Emitter::Values emitFullNode(Emitter &emit, int64_t height, int64_t size, Value from,
+                                    llvm::function_ref<Emitter::Values(Value sample, int64_t samples)> leaf) {
+  if (height == 0)
+    return leaf(from, size);
+  int64_t half = size << (height - 1);
+  Emitter::Values left = emitFullNode(emit, height - 1, size, from, leaf);
+  Emitter::Values sums = emitFullNode(emit, height - 1, size, emit.add(from, half), leaf);
+  for (auto [sum, sibling] : llvm::zip_equal(sums, left))
+    sum = arith::AddFOp::create(emit, sibling, sum);
+  return sums;
+}
+
 // The function of tiles of `rows` rows, one below the other: (a, stride, packed, samples, size, count, first, all,
 // stack, to, step, tiles). Sums leaves [first, first + count) of `all`, each of `size` samples, the last one perhaps
 // shorter; `stride` and `step` are floats between rows of a and of the result. Nodes up to `inner` levels above the
-// leaves stay in registers; `first` is a multiple of their leaves.
-static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t levels, int64_t inner) {
+// leaves stay in registers; `first` is a multiple of their leaves. Where leaves have `leafRows` samples, nodes that are
+// whole are written without loops (0: not).
+static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t levels, int64_t inner,
+                                     int64_t leafRows) {
   std::string name = (Twine("tree_") + Twine(rows) + "x" + Twine(vectors) + "_" + Twine(inner)).str();
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
@@ -100,14 +118,30 @@ static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vector
       Value row = emit.mul(tile, rows);
       Value a = emit.address(arguments[0], f32, row), to = emit.address(arguments[9], f32, emit.mul(row, step));
       Value stack = emit.address(arguments[8], f32, emit.mul(row, vectors * lanes * levels));
-      auto leaf = [&](Value from, Value end) {
-        Emitter::Values zeros(rows * vectors, emit.zeros(emit.vectorOf(f32)));
-        return emit.loop(from, end, 1, zeros, [&](Value sample, ValueRange carried) {
-          return emitOuterProduct(emit, emit.address(a, f32, emit.mul(sample, stride)),
-                                  emit.address(packed, f32, emit.mul(sample, vectors * lanes)), rows, vectors, carried);
-        });
+      Emitter::Values zeros(rows * vectors, emit.zeros(emit.vectorOf(f32)));
+      auto add = [&](Value sample, ValueRange sums) {
+        return emitOuterProduct(emit, emit.address(a, f32, emit.mul(sample, stride)),
+                                emit.address(packed, f32, emit.mul(sample, vectors * lanes)), rows, vectors, sums);
       };
-      auto node = [&](Value from, Value end) { return emitNode(emit, inner, size, from, end, leaf); };
+      auto leaf = [&](Value from, Value end) { return emit.loop(from, end, 1, zeros, add); };
+      auto fullLeaf = [&](Value from, int64_t samples) {
+        Emitter::Values sums = zeros;
+        for (int64_t sample = 0; sample < samples; ++sample)
+          sums = add(emit.add(from, sample), sums);
+        return sums;
+      };
+      auto node = [&](Value from, Value end) -> Emitter::Values {
+        if (!leafRows)
+          return emitNode(emit, inner, size, from, end, leaf);
+        Value full = emit.equal(emit.sub(end, from), emit.integer(leafRows * unit));
+        auto choice = scf::IfOp::create(emit, TypeRange(ValueRange(zeros)), full, /*withElseRegion=*/true);
+        OpBuilder::InsertionGuard guard(emit);
+        emit.setInsertionPointToEnd(choice.thenBlock());
+        scf::YieldOp::create(emit, emitFullNode(emit, inner, leafRows, from, fullLeaf));
+        emit.setInsertionPointToEnd(choice.elseBlock());
+        scf::YieldOp::create(emit, emitNode(emit, inner, size, from, end, leaf));
+        return Emitter::Values(choice.getResults());
+      };
       emitTree(emit, nodes, first, all, stack, rows * vectors, node, [&](ValueRange root) {
         for (int64_t row = 0; row < rows; ++row)
           for (int64_t vector = 0; vector < vectors; ++vector)
@@ -142,6 +176,7 @@ void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, V
   // In fast mode the one leaf fits whole.
   int64_t group = kernel.fast ? 1 : packedSamples / kernel.leafRows / unit * unit;
   int64_t most = emit.machine.tileRows(panel.vectors, inner + 1);
+  int64_t unrolled = !kernel.fast && unit * kernel.leafRows <= mostUnrolled ? kernel.leafRows : 0;
   emit.loop(emit.integer(0), leaves.count, group, [&](Value first) {
     Value sample = emit.mul(first, leaves.size);
     Value part = emit.least(emit.mul(leaves.size, group), emit.sub(leaves.rows, sample));
@@ -149,7 +184,7 @@ void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, V
     pack(panel, column, sample, part, packed);
     Value a = emit.address(emit.address(left, f32, emit.mul(sample, height)), f32, row);
     forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
-      emit.call(treeFunction(emit, rows, panel.vectors, leaves.levels, inner),
+      emit.call(treeFunction(emit, rows, panel.vectors, leaves.levels, inner, unrolled),
                 {emit.address(a, f32, tile), emit.integer(height), packed, part, leaves.size, mine, first, leaves.count,
                  emit.address(stack, f32, emit.mul(tile, panel.width() * leaves.levels)),
                  emit.address(target, f32, emit.mul(tile, step)), step, tiles});
@@ -190,43 +225,53 @@ void TreeEmitter::emitLongLeaves(Panel panel, Value column, Value row, Value cou
   emitTreeInMemory(emit, leaves, leaf, combine, push);
 }
 
-// Rows [from, to) of what is computed, one panel of its columns.
-void TreeEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
+// `count` rows of what is computed, one panel of its columns.
+void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
   Type f32 = emit.getF32Type();
   Value sums = emit.stack(f32, blockRows * panel.width());
   bool direct = panel.last == lanes && !turned;
-  emit.loop(from, to, blockRows, [&](Value row) {
-    Value count = emit.least(emit.integer(blockRows), emit.sub(to, row));
-    auto parts = [&] {
-      if (direct) {
-        Value target = emit.address(emit.address(result, f32, emit.mul(row, columns)), f32, column);
-        return emitParts(panel, column, row, count, target, emit.integer(columns));
-      }
-      emitParts(panel, column, row, count, sums, emit.integer(panel.width()));
-      store(column, panel, row, sums, count);
-    };
-    auto longLeaves = [&] {
-      emitLongLeaves(panel, column, row, count, sums);
-      store(column, panel, row, sums, count);
-    };
-    if (!kernel.fast)
-      return kernel.leafRows <= packedSamples ? parts() : longLeaves();
-    emit.when(emit.less(leaves.rows, emit.integer(packedSamples + 1)), parts, longLeaves);
-  });
+  auto parts = [&] {
+    if (direct) {
+      Value target = emit.address(emit.address(result, f32, emit.mul(row, columns)), f32, column);
+      return emitParts(panel, column, row, count, target, emit.integer(columns));
+    }
+    emitParts(panel, column, row, count, sums, emit.integer(panel.width()));
+    store(column, panel, row, sums, count);
+  };
+  auto longLeaves = [&] {
+    emitLongLeaves(panel, column, row, count, sums);
+    store(column, panel, row, sums, count);
+  };
+  if (!kernel.fast)
+    return kernel.leafRows <= packedSamples ? parts() : longLeaves();
+  emit.when(emit.less(leaves.rows, emit.integer(packedSamples + 1)), parts, longLeaves);
 }
 
+// Tiles of the grid are numbered along the rows of the result. A share is the rest of a row of tiles, whole ones, and
+// the start of one. Of whole rows, a block goes through all panels while its part of the left side is near; and a
+// thread's share is one piece of the result, of which the same thread updates the most part.
 void TreeEmitter::run() {
-  Value rows = emit.integer(height);
-  int64_t blocks = (height + treeRows - 1) / treeRows;
-  Value first = emit.div(kernel.tileBegin, emit.integer(blocks)), last = emit.ceilDiv(kernel.tileEnd, blocks);
-  emit.loop(first, last, 1, [&](Value wide) {
-    Value offset = emit.mul(wide, blocks);
-    Value fromBlock = emit.most(emit.sub(kernel.tileBegin, offset), emit.integer(0));
-    Value toBlock = emit.least(emit.sub(kernel.tileEnd, offset), emit.integer(blocks));
-    Value from = emit.mul(fromBlock, treeRows), to = emit.least(emit.mul(toBlock, treeRows), rows);
-    Value column = emit.mul(wide, panelColumns);
-    forPanels(emit, columns, column, emit.add(column, panelColumns),
-              [&](Value panelColumn, Panel panel) { emitPanel(panelColumn, panel, from, to); });
+  Value rows = emit.integer(height), none = emit.integer(0);
+  int64_t panels = (columns + panelColumns - 1) / panelColumns;
+  Value all = emit.integer(panels);
+  Value firstRow = emit.div(kernel.tileBegin, all), firstPanel = emit.rem(kernel.tileBegin, all);
+  Value lastRow = emit.div(kernel.tileEnd, all), lastPanel = emit.rem(kernel.tileEnd, all);
+  Value whole = emit.ceilDiv(kernel.tileBegin, panels);
+  auto choose = [&](Value part, Value rest, Value middle, Value start) -> Value {
+    Value later = arith::SelectOp::create(emit, emit.equal(part, emit.integer(1)), middle, start);
+    return arith::SelectOp::create(emit, emit.equal(part, none), rest, later);
+  };
+  Value restEnd = arith::SelectOp::create(emit, emit.equal(firstRow, lastRow), lastPanel, all);
+  emit.loop(none, emit.integer(3), 1, [&](Value part) {
+    Value from = emit.mul(choose(part, firstRow, whole, emit.most(lastRow, whole)), treeRows);
+    Value to = emit.least(emit.mul(choose(part, whole, lastRow, emit.add(lastRow, 1)), treeRows), rows);
+    Value fromColumn = emit.mul(choose(part, firstPanel, none, none), panelColumns);
+    Value toColumn = emit.mul(choose(part, restEnd, all, lastPanel), panelColumns);
+    emit.loop(from, to, blockRows, [&](Value row) {
+      Value count = emit.least(emit.integer(blockRows), emit.sub(to, row));
+      forPanels(emit, columns, fromColumn, toColumn,
+                [&](Value column, Panel panel) { emitPanel(column, panel, row, count); });
+    });
   });
 }
 
