@@ -139,7 +139,7 @@ static CLI::App *addExport(CLI::App &app, Arguments &a) {
   sub->add_option("PLAN", a.plan, "plan file, made by mtc compile from a Keras model")->type_name("FILE")->required();
   sub->add_option(
          "--checkpoint", a.checkpoint,
-         "the variables: a .safetensors file that mtrun train wrote (default: those that training starts with)")
+         "the variables: a .safetensors file, a checkpoint, or a folder of them whose newest is taken (default: those that training starts with)")
       ->type_name("FILE");
   sub->add_option("-o,--output", a.output, "the file to write: .keras, or .safetensors for the variables alone")
       ->type_name("FILE")
