@@ -39,7 +39,8 @@ private:
     const Plane &plane;
     int64_t packedRow; // of the plane's first tap
     Value sample, row, rows;
-    int64_t column, columns;
+    BlockColumn column;
+    int64_t columns;
   };
 
   int64_t depth() const;
@@ -175,7 +176,7 @@ void ConvEmitter::emitEpilogue(const Columns &columns, const Positions &at) {
   emit.loop(emit.integer(0), at.rows, 1, [&](Value i) {
     Value row = emit.add(emit.mul(emit.add(at.row, i), plane.rowStride), plane.firstRow);
     Value start = emit.add(emit.mul(emit.add(emit.mul(at.sample, image.rows), row), image.columns),
-                           plane.firstColumn + at.column * plane.columnStride);
+                           emit.add(emit.mul(at.column.value, plane.columnStride), plane.firstColumn));
     Value line = emit.address(columns.sums, f32, emit.mul(i, at.columns * width));
     emit.loop(emit.integer(0), emit.integer(at.columns), 1, [&](Value j) {
       Value pixel = emit.add(start, emit.mul(j, plane.columnStride)),
@@ -213,20 +214,23 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
   Value from = emit.address(steps.table, emit.getI32Type(), steps.first);
   Value b = emit.address(columns.packed, f32, emit.mul(emit.add(emit.mul(steps.first, taps), at.packedRow), width));
   TileForm form{/*masked=*/false, fresh, product.depthwise, /*scattered=*/false, llvm::to_vector(steps.taps)};
-  auto tile = [&](Value i, int64_t rows, int64_t j, int64_t count) {
+  auto tile = [&](Value i, int64_t rows, Value j, int64_t count) {
     SmallVector<int64_t> offsets;
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t column = 0; column < count; ++column)
         offsets.push_back(row * down + column * along);
-    Value start = emit.address(a, f32, emit.mul(i, down), j * along);
-    Value sums = emit.address(columns.sums, f32, emit.mul(i, at.columns * width), j * width);
+    Value start = emit.address(a, f32, emit.add(emit.mul(i, down), emit.mul(j, along)));
+    Value sums = emit.address(columns.sums, f32, emit.mul(emit.add(emit.mul(i, at.columns), j), width));
     emitOffsetTile(emit, offsets, columns.panel, form, {start, from, b, emit.integer(taps * width), steps.count, sums});
   };
   int64_t together = std::min(at.columns * 2 <= most ? most / at.columns : 1, product.blockOf(plane).rows);
   Value whole = emit.mul(emit.div(at.rows, emit.integer(together)), together);
   auto cut = [&](Value i, int64_t rows) {
-    for (auto [j, count] : cutEvenly(at.columns, most))
-      tile(i, rows, j, count);
+    int64_t tiles = (at.columns + most - 1) / most, height = at.columns / tiles,
+            higher = at.columns % tiles * (height + 1);
+    if (higher > 0)
+      emit.loop(emit.integer(0), emit.integer(higher), height + 1, [&](Value j) { tile(i, rows, j, height + 1); });
+    emit.loop(emit.integer(higher), emit.integer(at.columns), height, [&](Value j) { tile(i, rows, j, height); });
   };
   emit.loop(emit.integer(0), whole, together, [&](Value i) { cut(i, together); });
   if (together > 1)
@@ -247,12 +251,13 @@ void ConvEmitter::emitBlock(const Columns &columns, const Positions &at) {
   Value a = emit.address(source, f32, emit.mul(at.sample, image.size())),
         channel = emit.mul(columns.group, image.groupChannels);
   if (product.needsPatch(plane)) {
-    emitPatch(emit, product, plane, a, channel, at.row, at.column, at.rows, at.columns, patch);
+    emitPatch(emit, product, plane, a, channel, at.row, at.column.known, at.rows, at.columns, patch);
     a = patch;
   } else {
     Value row = emit.add(emit.mul(at.row, plane.rowStep), plane.lowRow);
-    a = emit.address(emit.address(a, f32, emit.mul(row, image.columns * image.channels)), f32, channel,
-                     (at.column * plane.columnStep + plane.lowColumn) * image.channels);
+    a = emit.address(emit.address(a, f32, emit.mul(row, image.columns * image.channels)), f32,
+                     emit.add(channel, emit.mul(at.column.value, plane.columnStep * image.channels)),
+                     plane.lowColumn * image.channels);
   }
   SmallVector<int64_t> taps = tapsOf(plane, columns.panel), offsets;
   SmallVector<std::pair<Tap, int64_t>> chain = product.chain(plane);
@@ -281,9 +286,9 @@ void ConvEmitter::emitTile(const Columns &columns, Value tile) {
     Value row = emit.mul(block, size.rows), end = emit.integer(plane.rows);
     emit.when(emit.less(row, end), [&] {
       Value rows = emit.least(emit.integer(size.rows), emit.sub(end, row));
-      for (int64_t column = 0; column < plane.columns && succeeded(status); column += size.columns)
-        emitBlock(columns,
-                  {plane, packedRow, sample, row, rows, column, std::min(size.columns, plane.columns - column)});
+      forColumnBlocks(emit, product, plane, [&](BlockColumn column, int64_t count) {
+        emitBlock(columns, {plane, packedRow, sample, row, rows, column, count});
+      });
     });
     packedRow += plane.taps.size() * product.tapDepth();
   }

@@ -48,7 +48,7 @@ private:
   };
   void emitBundle(const Part &part);
   void emitSample(const Part &part, Value sample);
-  void emitBlock(const Part &part, Value sample, Value row, Value rows, int64_t column, int64_t columns);
+  void emitBlock(const Part &part, Value sample, Value row, Value rows, BlockColumn column, int64_t columns);
   void emitUnits(const Part &part, Value a, const TileOperands &common, TileForm form);
   void store(const Part &part, Value count);
   void storeTurned(const Part &part, Value count);
@@ -146,7 +146,7 @@ KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGra
 }
 
 // Adds the block's positions to the sums of all units of the part.
-void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row, Value rows, int64_t column,
+void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row, Value rows, BlockColumn column,
                                       int64_t columns) {
   Type f32 = emit.getF32Type();
   const Image &image = product.source;
@@ -154,12 +154,13 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   Value a = emit.address(source, f32, emit.mul(sample, image.size())),
         channel = emit.mul(part.group, image.groupChannels);
   if (product.needsPatch(plane)) {
-    emitPatch(emit, product, plane, a, channel, row, column, rows, columns, patch);
+    emitPatch(emit, product, plane, a, channel, row, column.known, rows, columns, patch);
     a = patch;
   } else {
     Value top = emit.add(emit.mul(row, plane.rowStep), plane.lowRow);
-    a = emit.address(emit.address(a, f32, emit.mul(top, image.columns * image.channels)), f32, channel,
-                     (column * plane.columnStep + plane.lowColumn) * image.channels);
+    a = emit.address(emit.address(a, f32, emit.mul(top, image.columns * image.channels)), f32,
+                     emit.add(channel, emit.mul(column.value, plane.columnStep * image.channels)),
+                     plane.lowColumn * image.channels);
   }
   if (product.depthwise)
     a = emit.address(a, f32, part.column);
@@ -170,7 +171,7 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   Value table = emitTable(emit, offsets), depth = emit.mul(rows, columns);
   int64_t filters = product.result.channels;
   Value pixels =
-      emit.add(emit.mul(emit.add(emit.mul(sample, product.result.rows), row), product.result.columns), column);
+      emit.add(emit.mul(emit.add(emit.mul(sample, product.result.rows), row), product.result.columns), column.value);
   Value b = emit.address(gradient, f32, emit.mul(pixels, filters));
   if (turned) {
     SmallVector<int64_t> places;
@@ -210,8 +211,8 @@ void KernelGradientEmitter::emitSample(const Part &part, Value sample) {
   PixelBlock size = product.blockOf(plane);
   emit.loop(emit.integer(0), emit.integer(plane.rows), size.rows, [&](Value row) {
     Value rows = emit.least(emit.integer(size.rows), emit.sub(emit.integer(plane.rows), row));
-    for (int64_t column = 0; column < plane.columns; column += size.columns)
-      emitBlock(part, sample, row, rows, column, std::min(size.columns, plane.columns - column));
+    forColumnBlocks(emit, product, plane,
+                    [&](BlockColumn column, int64_t columns) { emitBlock(part, sample, row, rows, column, columns); });
   });
 }
 

@@ -133,6 +133,17 @@ Product mtc::gradientProduct(const mt::Convolution &given) {
   return together(std::move(product));
 }
 
+void mtc::forColumnBlocks(Emitter &emit, const Product &product, const Plane &plane,
+                          llvm::function_ref<void(BlockColumn, int64_t)> body) {
+  int64_t size = product.blockOf(plane).columns, looped = 0;
+  if (!product.needsPatch(plane) && plane.columns >= 2 * size) {
+    looped = plane.columns / size * size;
+    emit.loop(emit.integer(0), emit.integer(looped), size, [&](Value column) { body({column, 0}, size); });
+  }
+  for (int64_t column = looped; column < plane.columns; column += size)
+    body({emit.integer(column), column}, std::min(size, plane.columns - column));
+}
+
 // Floats [0, count) at `to`: copies of those at `from`, or zeros (null).
 static void emitFloats(Emitter &emit, Value from, Value to, int64_t count) {
   Type f32 = emit.getF32Type();

@@ -81,6 +81,15 @@ mlir::mt::Convolution flattened(const mlir::mt::Convolution &convolution);
 Product forwardProduct(const mlir::mt::Convolution &convolution);
 Product gradientProduct(const mlir::mt::Convolution &convolution);
 
+// Where a block starts in its row: a value of the code, and where the plane needs patches also a constant.
+struct BlockColumn {
+  mlir::Value value;
+  int64_t known;
+};
+// Calls `body` for the blocks of a row of positions. Without patches equal blocks are a loop.
+void forColumnBlocks(Emitter &emit, const Product &product, const Plane &plane,
+                     llvm::function_ref<void(BlockColumn column, int64_t columns)> body);
+
 // Copies what `rows` x `columns` positions of a plane read, one group's channels, from a sample's `source` to `patch`.
 // `row` (i64) and `column` are the first position.
 void emitPatch(Emitter &emit, const Product &product, const Plane &plane, mlir::Value source, mlir::Value firstChannel,
