@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times one training step of the MNIST MLP (784-256-256-10, ReLU, Adam 1e-3, float32) as a user of another system runs it.
+"""Times one training step of a model in float32 as a user of another system runs it.
 
-    peers.py jax|torch|torch-compile BATCH [STEPS]
+    peers.py jax|torch|torch-compile|keras-tensorflow mlp|convnet|cnn|resnet20|resnet50 BATCH [STEPS]
+
+The MNIST MLP (784-256-256-10, ReLU, Adam 1e-3) is here, the others are in images.py.
 
 Prints one JSON line. Inputs are in memory, the same batch each step; every step is waited for, as `mtrun benchmark` does.
 """
@@ -95,13 +97,23 @@ def torch_step(batch, compiled):
     return run
 
 
+def step_of(system, model, batch):
+    compiled = system == "torch-compile"
+    if model == "mlp":
+        return jax_step(batch) if system == "jax" else torch_step(batch, compiled)
+    import images
+    if system == "keras-tensorflow":
+        return images.keras_tensorflow_step(model, batch)
+    return images.jax_step(model, batch) if system == "jax" else images.torch_step(model, batch, compiled)
+
+
 def main():
-    system, batch = sys.argv[1], int(sys.argv[2])
-    steps = int(sys.argv[3]) if len(sys.argv) > 3 else 200
-    run = jax_step(batch) if system == "jax" else torch_step(batch, system == "torch-compile")
+    system, model, batch = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    steps = int(sys.argv[4]) if len(sys.argv) > 4 else 200
+    run = step_of(system, model, batch)
     run()
     first = time.perf_counter() - START
-    for _ in range(max(10, steps // 10)):
+    for _ in range(max(3, steps // 10)):
         run()
     times = []
     for _ in range(steps):
@@ -109,7 +121,7 @@ def main():
         run()
         times.append(time.perf_counter() - begin)
     times.sort()
-    print(json.dumps({"system": system, "batch": batch, "steps": steps, "median_us": times[len(times) // 2] * 1e6, "min_us": times[0] * 1e6,
+    print(json.dumps({"system": system, "model": model, "batch": batch, "steps": steps, "median_us": times[len(times) // 2] * 1e6, "min_us": times[0] * 1e6,
                       "first_step_s": first, "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 
 
