@@ -76,13 +76,20 @@ uint64_t TeamGroup::availableMemory() const {
 }
 
 Status TeamGroup::allocate(int device, uint64_t bytes, void **memory) {
-  size_t size = std::max<size_t>(bytes, 64);
+  // Large pages, for as much as they fill: kernels stream through images, and each small page costs a walk of tables.
+  constexpr size_t page = size_t{1} << 21;
+  bool large = bytes >= page;
+  size_t size = large ? bytes + page : std::max<size_t>(bytes, 64);
   void *mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED)
     return {MT_NO_MEMORY, "expected " + std::to_string(bytes) + " bytes for device " + std::to_string(device) +
                               ", the system has less"};
   mappings_.emplace_back(mapping, size);
   *memory = mapping;
+  if (large) {
+    *memory = reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(mapping) + page - 1) / page * page);
+    madvise(*memory, bytes / page * page, MADV_HUGEPAGE); // advice only: without it the pages are small
+  }
   return {};
 }
 
