@@ -26,7 +26,7 @@ private:
   const RandomModel &model;
   uint32_t seed;
   const Options &options;
-  OwningOpRef<ModuleOp> module, start; // start: after mt-differentiate
+  OwningOpRef<ModuleOp> module, start; // start: the global view in the ops that are compiled
   bool replicas = false;               // the module is one replica's view
   Outcome expected;
   std::map<std::string, double> slack;
@@ -43,13 +43,14 @@ struct Observer : PassInstrumentation {
 
 void Journey::arrived(StringRef pass) {
   if (pass == "mt-differentiate") {
-    start = module->clone();
     Step whole = model.step;
     whole.replicas = 1;
-    expected = interpret(*start, whole);
+    expected = interpret(*module, whole);
     report.problem = expected.problem;
     return;
   }
+  if (pass == "mt-decompose")
+    start = module->clone();
   replicas |= pass == "mt-partition";
   if (options.fault && pass == options.fault->after && !(report.seeded = options.fault->seed(*module)))
     report.problem = "nothing to spoil";
@@ -65,7 +66,7 @@ void Journey::arrived(StringRef pass) {
 
 void Journey::check(const Outcome &found, const std::string &place) {
   std::string problem = difference(found, expected, tolerance, slack);
-  if (!problem.empty() && slack.empty() && found.problem.empty()) {
+  if (!problem.empty() && slack.empty() && found.problem.empty() && start) {
     Step whole = model.step;
     whole.replicas = 1;
     slack = roundingOf(*start, whole, expected);

@@ -2,6 +2,7 @@
 //
 // Random models mean the same after every pass and as compiled code, and faults are found. A fixed sample by default;
 //   MTC_RANDOM_GRAPHS=1000 MTC_RANDOM_SEED=1 build/release/test/unit/randomTests
+// MTC_RANDOM_PRINT=1 prints the models that differ.
 #include "compiler/Pipeline.h"
 #include "mlir/IR/Verifier.h"
 #include "test/unit/random/Comparison.h"
@@ -42,6 +43,8 @@ TEST_F(RandomGraphs, MeanTheSameAfterEveryPassAndCompiled) {
     RandomModel model = makeRandomModel(context, seed);
     ASSERT_TRUE(succeeded(verify(*model.module))) << seed;
     Report report = compare(model, seed);
+    if (!report.problem.empty() && std::getenv("MTC_RANDOM_PRINT"))
+      model.module->dump();
     EXPECT_EQ(report.problem, "") << "seed " << seed << ", " << model.step.samples << " of " << model.step.batch
                                   << " samples, " << model.step.replicas << " replicas";
     failures += !report.problem.empty();
