@@ -121,9 +121,9 @@ MT_API mt_status *mtrun_export(mtrun_session *session, const char *path);
 
 typedef struct mtrun_dataset mtrun_dataset;
 
-/* Opens a data source for a plan's inputs and targets. `spec`: "mnist:DIR[,split=train|test][,range=BEGIN:END][,scale=1][,classes=C]": IDX files, plain
+/* Opens a data source for a plan's inputs and targets. `spec`: "mnist:DIR[,split=train|test][,range=BEGIN:END][,scale=1][,classes=C][,class-weight=CLASS:WEIGHT+...]": IDX files, plain
  * or .gz; pixels are divided by 255 unless scale=1 is given. Labels must be below C, or below the last dimension of the model's only
- * output [?, C]. MT_INVALID, MT_CORRUPT, MT_IO, MT_NO_MEMORY. The dataset keeps a pointer to the plan. */
+ * output [?, C]. Class weights go to the model's only input of weights; labels without one have 1. MT_INVALID, MT_CORRUPT, MT_IO, MT_NO_MEMORY. The dataset keeps a pointer to the plan. */
 MT_API mt_status *mtrun_dataset_open(const mtrun_plan *plan, const char *spec, mtrun_dataset **dataset);
 MT_API int64_t mtrun_dataset_size(const mtrun_dataset *dataset); /* samples */
 MT_API void mtrun_dataset_free(mtrun_dataset *dataset);

@@ -3,6 +3,7 @@
 #include "runtime/api/Handles.h"
 #include "runtime/data/Order.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -65,7 +66,9 @@ static Status onlyEntry(const std::vector<mtrun_tensor_info> &entries, mtrun_rol
       found = &entry;
   if (count > 1 || (count == 0 && role == MTRUN_INPUT))
     return {MT_INVALID, std::string("mnist data has one input and one target, the model has ") + std::to_string(count) +
-                            (role == MTRUN_INPUT ? " inputs" : " targets")};
+                            (role == MTRUN_INPUT    ? " inputs"
+                             : role == MTRUN_TARGET ? " targets"
+                                                    : " inputs of weights")};
   return {};
 }
 
@@ -122,6 +125,31 @@ static Status openLabels(const DataSpec &spec, const mtrun_tensor_info &entry, C
   return {};
 }
 
+// Weights of samples by their labels, for the model's only input of weights.
+static Status addClassWeights(const DataSpec &spec, const std::vector<mtrun_tensor_info> &entries,
+                              mtrun_dataset &data) {
+  const mtrun_tensor_info *entry;
+  if (Status s = onlyEntry(entries, MTRUN_SAMPLE_WEIGHT, entry); !s.ok())
+    return s;
+  if (!entry || data.columns.size() < 2)
+    return {MT_INVALID, "data: class-weight needs labels and a model that takes weights of samples (mtc compile "
+                        "--sample-weights), found none"};
+  const IdxArray &labels = data.columns[1].source;
+  Column weights = {};
+  weights.name = entry->name;
+  weights.role = MTRUN_SAMPLE_WEIGHT;
+  weights.dtype = MT_F32;
+  weights.elements = 1;
+  weights.rowBytes = sizeof(float);
+  weights.source = {labels.path, labels.dims, std::make_unique<uint8_t[]>(labels.size), labels.size};
+  std::copy_n(labels.bytes.get(), labels.size, weights.source.bytes.get());
+  std::fill(std::begin(weights.table), std::end(weights.table), 1.0f);
+  for (auto [label, weight] : spec.classWeights)
+    weights.table[label] = weight;
+  data.columns.push_back(std::move(weights));
+  return {};
+}
+
 static Status checkLabels(const Column &labels, int64_t begin, int64_t size, int64_t classes) {
   for (int64_t i = begin; i < begin + size; ++i)
     if (labels.source.bytes[i] >= classes)
@@ -168,6 +196,9 @@ static Status openDataset(const mtrun_plan *plan, const char *text, std::unique_
     return s;
   if (target)
     if (Status s = openLabels(spec, *target, data->columns[1]); !s.ok())
+      return s;
+  if (!spec.classWeights.empty())
+    if (Status s = addClassWeights(spec, entries, *data); !s.ok())
       return s;
   if (Status s = selectRange(spec, *data); !s.ok())
     return s;

@@ -2,6 +2,7 @@
 #include "runtime/data/Spec.h"
 
 #include <charconv>
+#include <cmath>
 #include <string_view>
 
 namespace mtrun {
@@ -19,6 +20,27 @@ static Status parseRange(std::string_view value, DataSpec &spec) {
   if (!good || (spec.end >= 0 && spec.end <= spec.begin))
     return {MT_INVALID, "expected range=BEGIN:END with BEGIN < END, found \"range=" + std::string(value) + "\""};
   return {};
+}
+
+// "3:2.5+7:0.5"
+static bool parseClassWeights(std::string_view value, std::vector<std::pair<int64_t, float>> &weights) {
+  while (true) {
+    size_t plus = value.find('+');
+    std::string_view item = value.substr(0, plus);
+    size_t colon = item.find(':');
+    int64_t label = 0;
+    if (colon == std::string_view::npos || !parseNumber(item.substr(0, colon), label) || label > 255)
+      return false;
+    float weight = 0;
+    std::string_view number = item.substr(colon + 1);
+    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), weight);
+    if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(weight) || weight < 0)
+      return false;
+    weights.emplace_back(label, weight);
+    if (plus == std::string_view::npos)
+      return true;
+    value.remove_prefix(plus + 1);
+  }
 }
 
 static Status parseKey(std::string_view key, std::string_view value, DataSpec &spec) {
@@ -44,7 +66,12 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
     spec.classes = classes;
     return {};
   }
-  return {MT_INVALID, "expected split=, range=, scale= or classes=, " + found};
+  if (key == "class-weight") {
+    if (!parseClassWeights(value, spec.classWeights))
+      return {MT_INVALID, "expected class-weight=CLASS:WEIGHT[+CLASS:WEIGHT...], " + found};
+    return {};
+  }
+  return {MT_INVALID, "expected split=, range=, scale=, classes= or class-weight=, " + found};
 }
 
 Status parseDataSpec(const std::string &text, DataSpec &spec) {

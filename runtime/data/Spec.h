@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace mtrun {
 
@@ -17,6 +19,8 @@ struct DataSpec {
   bool scale = true;           // pixels / 255; scale=1: as they are
   int64_t begin = 0, end = -1; // range=BEGIN:END in samples; end -1: to the last
   std::optional<int64_t> classes;
+  std::vector<std::pair<int64_t, float>>
+      classWeights; // class-weight=CLASS:WEIGHT[+...]: of samples, by label; 1 of other labels
 };
 
 // MT_INVALID names the part that is wrong and what may stand there.

@@ -51,7 +51,8 @@ static void addPlan(CLI::App *app, Arguments &a) {
 
 static void addData(CLI::App *app, Arguments &a) {
   app->add_option("--data", a.data,
-                  "mnist:DIR[,split=train|test][,range=BEGIN:END][,scale=1]: IDX files in DIR, plain or .gz")
+                  "mnist:DIR[,split=train|test][,range=BEGIN:END][,scale=1][,class-weight=CLASS:WEIGHT+...]: IDX files "
+                  "in DIR, plain or .gz")
       ->type_name("SPEC")
       ->required();
 }

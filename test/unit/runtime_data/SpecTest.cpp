@@ -35,6 +35,15 @@ TEST(Spec, Keys) {
   EXPECT_EQ(spec.end, -1);
 }
 
+TEST(Spec, ClassWeights) {
+  DataSpec spec;
+  ASSERT_TRUE(parseDataSpec("mnist:d,class-weight=3:2.5+7:0,split=test", spec).ok());
+  EXPECT_EQ(spec.classWeights, (std::vector<std::pair<int64_t, float>>{{3, 2.5f}, {7, 0.0f}}));
+  for (std::string bad : {"", "3", "3:", ":1", "3:1+", "256:1", "-1:1", "3:-1", "3:nan", "3:inf", "3:1e99", "3:1x"})
+    EXPECT_EQ(problem("mnist:d,class-weight=" + bad),
+              "1: data: expected class-weight=CLASS:WEIGHT[+CLASS:WEIGHT...], found \"class-weight=" + bad + "\"");
+}
+
 TEST(Spec, Messages) {
   EXPECT_EQ(problem("cifar:d"),
             "1: data: expected \"mnist:DIR[,split=train|test][,range=BEGIN:END][,scale=1]\", found \"cifar:d\"");
@@ -43,6 +52,7 @@ TEST(Spec, Messages) {
   EXPECT_EQ(problem("mnist:d,range=9:3"), "1: data: expected range=BEGIN:END with BEGIN < END, found \"range=9:3\"");
   EXPECT_EQ(problem("mnist:d,range=-1:3"), "1: data: expected range=BEGIN:END with BEGIN < END, found \"range=-1:3\"");
   EXPECT_EQ(problem("mnist:d,scale=2"), "1: data: expected scale=1 or scale=1/255, found \"scale=2\"");
-  EXPECT_EQ(problem("mnist:d,shuffle=1"), "1: data: expected split=, range=, scale= or classes=, found \"shuffle=1\"");
+  EXPECT_EQ(problem("mnist:d,shuffle=1"),
+            "1: data: expected split=, range=, scale=, classes= or class-weight=, found \"shuffle=1\"");
   EXPECT_EQ(problem("mnist:d,test"), "1: data: expected key=value, found \"test\" in \"mnist:d,test\"");
 }
