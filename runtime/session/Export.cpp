@@ -97,9 +97,9 @@ void takeAverages(Session &session) {
 Status writeArchive(const Session &session, const std::string &path) {
   const fb::Archive *archive = session.plan().tables().archive();
   if (!archive)
-    return {MT_INVALID, "expected a plan of a Keras model, found one of MLIR text, which can be written as "
-                        ".safetensors: compile the .keras "
-                        "file or the model's JSON itself"};
+    return {MT_INVALID, "expected a plan of a model of Keras 3, found one of MLIR text or of older JSON: compile the "
+                        "model's .keras file, or "
+                        "write the variables alone as .safetensors"};
   if (std::string suffix = archive->suffix()->str(); !path.ends_with(suffix))
     return {MT_INVALID, "expected a file name that ends with " + suffix + " or .safetensors, found " + path};
   return ArchiveWriter(session).write(path);
