@@ -216,7 +216,7 @@ Value LayerBuilder::activate(Value value, const std::string &name) { return valu
 
 Value LayerBuilder::addBias(Value value, int64_t units) {
   if (!config.boolean("use_bias", true)) {
-    config.ignore({"bias_initializer"});
+    config.ignore({"bias_initializer", "bias_regularizer"});
     return value;
   }
   Value bias = variable("bias", {units}, "bias_initializer");

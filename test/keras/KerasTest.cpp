@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <stdexcept>
 
@@ -52,6 +53,24 @@ struct Free {
 };
 template <typename T> using Owned = std::unique_ptr<T, Free>;
 
+// Compiled once for all tests of a model.
+mtrun_plan *planOf(const std::string &stem, bool sampleWeights) {
+  static std::map<std::string, Owned<mtrun_plan>> known;
+  Owned<mtrun_plan> &plan = known[stem];
+  if (plan)
+    return plan.get();
+  mtc_options options = {};
+  options.batch = kBatch;
+  options.sample_weights = sampleWeights;
+  mtc_result *result = nullptr;
+  check(mtc_compile_file((stem + ".keras").c_str(), &options, &result));
+  Owned<mtc_result> compiled(result);
+  mtrun_plan *loaded = nullptr;
+  check(mtrun_plan_load_memory(mtc_result_data(result), mtc_result_size(result), &loaded));
+  plan.reset(loaded);
+  return loaded;
+}
+
 class Keras : public testing::TestWithParam<std::string> {
 protected:
   void SetUp() override {
@@ -60,19 +79,11 @@ protected:
     if (status.ok())
       status = mtrun::parseSafetensors(file, stem, tensors);
     ASSERT_TRUE(status.ok()) << status.message();
-    mtc_options options = {};
-    options.batch = kBatch;
-    options.sample_weights = has("weight/sample_weight");
-    mtc_result *result = nullptr;
-    check(mtc_compile_file((stem + ".keras").c_str(), &options, &result));
-    Owned<mtc_result> compiled(result);
-    mtrun_plan *loaded = nullptr;
-    check(mtrun_plan_load_memory(mtc_result_data(result), mtc_result_size(result), &loaded));
-    plan.reset(loaded);
+    plan = planOf(stem, has("weight/sample_weight"));
     mtrun_options run = {};
     run.devices = "cpu:2";
     mtrun_session *created = nullptr;
-    check(mtrun_session_create(loaded, &run, &created));
+    check(mtrun_session_create(plan, &run, &created));
     session.reset(created);
   }
 
@@ -89,9 +100,9 @@ protected:
   }
 
   std::vector<mtrun_tensor_info> signature(const char *program) const {
-    std::vector<mtrun_tensor_info> entries(mtrun_plan_signature_count(plan.get(), program));
+    std::vector<mtrun_tensor_info> entries(mtrun_plan_signature_count(plan, program));
     for (size_t i = 0; i < entries.size(); ++i)
-      check(mtrun_plan_signature(plan.get(), program, static_cast<int32_t>(i), &entries[i]));
+      check(mtrun_plan_signature(plan, program, static_cast<int32_t>(i), &entries[i]));
     return entries;
   }
 
@@ -146,7 +157,7 @@ protected:
 
   std::vector<std::byte> file;
   std::vector<mtrun::SafeTensor> tensors;
-  Owned<mtrun_plan> plan;
+  mtrun_plan *plan = nullptr;
   Owned<mtrun_session> session;
 };
 
@@ -175,7 +186,7 @@ TEST_P(Keras, Trains) {
     const char *folder = entry.role == MTRUN_INPUT ? "input/" : entry.role == MTRUN_TARGET ? "target/" : "weight/";
     arguments.push_back(find(folder + std::string(entry.name)).bytes.data());
   }
-  std::vector<double> values(static_cast<size_t>(mtrun_plan_metric_count(plan.get(), "train_step")));
+  std::vector<double> values(static_cast<size_t>(mtrun_plan_metric_count(plan, "train_step")));
   mtrun_results results = {values.data(), nullptr};
   check(mtrun_train_step(session.get(), arguments.data(), rows(), &results));
   float loss;
@@ -183,7 +194,7 @@ TEST_P(Keras, Trains) {
   auto metrics =
       std::count_if(tensors.begin(), tensors.end(), [](auto &tensor) { return tensor.name.starts_with("metric/"); });
   for (size_t i = 0; i < values.size(); ++i) {
-    std::string name = mtrun_plan_metric_name(plan.get(), "train_step", static_cast<int32_t>(i));
+    std::string name = mtrun_plan_metric_name(plan, "train_step", static_cast<int32_t>(i));
     if (name == "loss")
       EXPECT_NEAR(values[i], loss, std::max(1e-5, tolerance()) * std::max(1.0f, std::fabs(loss)));
     if (!has("metric/" + name))
@@ -192,10 +203,10 @@ TEST_P(Keras, Trains) {
     --metrics;
   }
   EXPECT_EQ(metrics, 0) << "every metric of Keras' is one of the plan's";
-  int32_t compared = 0, count = mtrun_plan_variable_count(plan.get());
+  int32_t compared = 0, count = mtrun_plan_variable_count(plan);
   for (int32_t i = 0; i < count; ++i) {
     mtrun_tensor_info info;
-    check(mtrun_plan_variable(plan.get(), i, &info));
+    check(mtrun_plan_variable(plan, i, &info));
     const mtrun::SafeTensor &expected = find("after/" + std::string(info.name));
     std::vector<float> found(expected.bytes.size() / sizeof(float));
     check(mtrun_get_variable(session.get(), info.name, found.data(), expected.bytes.size()));
