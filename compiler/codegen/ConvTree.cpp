@@ -45,6 +45,7 @@ private:
     Value from, to; // units
     Value row;      // first
     Value sums;
+    Value packed; // the gradient at the positions of a block; null: read where it lies
   };
   void emitBundle(const Part &part);
   void emitSample(const Part &part, Value sample);
@@ -181,6 +182,11 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
     return emitUnits(part, b, {b, emitTable(emit, places), emit.address(a, f32, part.column), table, depth, {}}, form);
   }
   b = emit.address(b, f32, emit.add(emit.mul(part.group, product.result.groupChannels), part.column));
+  if (part.packed) {
+    emitPack(emit, part.panel, b, filters, depth, part.packed);
+    return emitUnits(part, a, {a, table, part.packed, emit.integer(part.panel.width()), depth, {}},
+                     {/*masked=*/false, /*fresh=*/false, /*lanewise=*/false});
+  }
   emitUnits(part, a, {a, table, b, emit.integer(filters), depth, {}},
             {/*masked=*/true, /*fresh=*/false, product.depthwise});
 }
@@ -290,10 +296,13 @@ LogicalResult KernelGradientEmitter::run() {
     Value to = emit.least(emit.sub(kernel.tileEnd, offset), emit.integer(count));
     Value column = emit.mul(emit.rem(wide, emit.integer(wides)), panelColumns);
     forPanels(emit, columns, column, emit.add(column, panelColumns), [&](Value panelColumn, Panel panel) {
-      Value sums = emit.stack(f32, bundleUnits * unitRows * panel.width());
+      Value sums = emit.stack(f32, bundleUnits * unitRows * panel.width()), packed;
+      // Positions far apart share sets of the first cache, and each is read for every unit.
+      if (!turned && !product.depthwise && product.result.channels > panel.width())
+        packed = emit.stack(f32, blockPositions * panel.width());
       emit.loop(from, to, bundleUnits, [&](Value unit) {
         Value end = emit.least(emit.add(unit, bundleUnits), to);
-        emitBundle({group, panelColumn, panel, unit, end, loadTable(emit, firsts, unit), sums});
+        emitBundle({group, panelColumn, panel, unit, end, loadTable(emit, firsts, unit), sums, packed});
       });
     });
   });
