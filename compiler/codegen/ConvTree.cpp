@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace mtc;
 
 // Rows of a unit, the tile of the grid, and units of a bundle.
-static constexpr int64_t unitRows = 12, bundleUnits = 12;
+static constexpr int64_t unitRows = 12, bundleUnits = 48;
 
 namespace {
 // Rows (kh, kw, c), turned (kh, filter), of the result that one tile computes: where each reads, relative to the first.
