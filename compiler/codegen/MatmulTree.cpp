@@ -15,7 +15,7 @@ using namespace mtc;
 static constexpr int64_t packedSamples = 64, blockRows = 96;
 // Samples of a node that are written one after the other: loops over the few samples of short leaves would cost more
 // than the products.
-static constexpr int64_t mostUnrolled = 16;
+static constexpr int64_t mostUnrolled = 32;
 
 namespace {
 class TreeEmitter {
@@ -126,8 +126,12 @@ static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vector
       auto leaf = [&](Value from, Value end) { return emit.loop(from, end, 1, zeros, add); };
       auto fullLeaf = [&](Value from, int64_t samples) {
         Emitter::Values sums = zeros;
-        for (int64_t sample = 0; sample < samples; ++sample)
-          sums = add(emit.add(from, sample), sums);
+        Value left = emit.address(a, f32, emit.mul(from, stride));
+        Value right = emit.address(packed, f32, emit.mul(from, vectors * lanes));
+        for (int64_t sample = 0; sample < samples; ++sample) {
+          sums = emitOuterProduct(emit, left, emit.address(right, f32, sample * vectors * lanes), rows, vectors, sums);
+          left = emit.address(left, f32, stride);
+        }
         return sums;
       };
       auto node = [&](Value from, Value end) -> Emitter::Values {
@@ -158,13 +162,10 @@ void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Valu
   emitPack(emit, panel, b, columns, part, packed);
 }
 
-// Levels of the tree whose sums wait in registers: more where leaves are short and the stack would cost more than the
-// products.
+// Levels of the tree whose sums wait in registers: a pair of leaves where two fit in a packed panel. Two levels would
+// halve the tile's rows.
 int64_t TreeEmitter::innerLevels() const {
-  int64_t inner = kernel.fast || !emit.machine.avx512 ? 0 : kernel.leafRows <= 8 ? 2 : 1;
-  while (inner > 0 && packedSamples / kernel.leafRows < int64_t(1) << inner)
-    --inner;
-  return inner;
+  return !kernel.fast && emit.machine.avx512 && 2 * kernel.leafRows <= packedSamples ? 1 : 0;
 }
 
 // `count` rows from `row` on, leaves that fit in a packed panel, to `target`, `step` floats between rows.
