@@ -126,6 +126,7 @@ static void placeReported(mt::ResultOp op, llvm::DenseMap<Value, Value> &placed)
 
 void prepareForFusion(mt::ProgramOp program) {
   Block &body = program.getBody().front();
+  masksBeforePools(program);
   for (auto op : llvm::make_early_inc_range(body.getOps<mt::AssignOp>()))
     makeUnconditional(op);
   llvm::DenseMap<Value, Value> known;

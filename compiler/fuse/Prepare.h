@@ -10,4 +10,7 @@ namespace mtc {
 // assignment.
 void prepareForFusion(mlir::mt::ProgramOp program);
 
+// A mask by the sign of a max pool's images, applied to its gradient, moves to the pool's result.
+void masksBeforePools(mlir::mt::ProgramOp program);
+
 } // namespace mtc

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A max pool after relu: its gradient goes to elements that equal the largest of their window, and relu's mask of those
+// is the mask of the largest. So the mask is applied to the pool's result, the smaller image, where a convolution
+// before the pool's gradient has the elements in registers.
+#include "compiler/fuse/Prepare.h"
+
+namespace mtc {
+
+using namespace mlir;
+
+static bool isZero(Value value) {
+  auto constant = value.getDefiningOp<mt::ConstantOp>();
+  auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
+  return elements && elements.isSplat() && elements.getElementType().isF32() &&
+         elements.getSplatValue<APFloat>().isPosZero() && cast<RankedTensorType>(value.getType()).getRank() == 0;
+}
+
+static mt::PoolOp poolOf(mt::PoolGradientOp gradient) {
+  for (Operation *user : gradient.getInput().getUsers())
+    if (auto pool = dyn_cast<mt::PoolOp>(user);
+        pool && pool.getKind() == gradient.getKind() && pool.getWindow() == gradient.getWindow() &&
+        pool.getStridesAttr() == gradient.getStridesAttr() && pool.getPaddingAttr() == gradient.getPaddingAttr() &&
+        pool->isBeforeInBlock(gradient))
+      return pool;
+  return {};
+}
+
+// select(x > 0, pool_gradient(dy, x), 0) becomes pool_gradient(select(pool(x) > 0, dy, 0), x).
+static void maskBefore(mt::SelectOp op) {
+  auto compare = op.getCondition().getDefiningOp<mt::CompareOp>();
+  auto gradient = op.getLhs().getDefiningOp<mt::PoolGradientOp>();
+  if (!compare || !gradient || !gradient->hasOneUse() || gradient.getKind() != mt::Reduction::max)
+    return;
+  if (compare.getKind() != mt::Compare::gt || compare.getLhs() != gradient.getInput() || !isZero(compare.getRhs()) ||
+      !isZero(op.getRhs()))
+    return;
+  mt::PoolOp pool = poolOf(gradient);
+  if (!pool)
+    return;
+  OpBuilder builder(gradient);
+  Value zero = builder.clone(*op.getRhs().getDefiningOp())->getResult(0);
+  Value mask = mt::CompareOp::create(builder, compare.getLoc(), mt::Compare::gt, pool.getResult(), zero);
+  Value masked = mt::SelectOp::create(builder, op.getLoc(), mask, gradient.getGradient(), zero);
+  gradient.getGradientMutable().assign(masked);
+  op.getResult().replaceAllUsesWith(gradient.getResult());
+  op->erase();
+}
+
+void masksBeforePools(mt::ProgramOp program) {
+  for (auto op : llvm::make_early_inc_range(program.getBody().front().getOps<mt::SelectOp>()))
+    maskBefore(op);
+}
+
+} // namespace mtc
