@@ -93,9 +93,17 @@ void Groups::merge(unsigned into, unsigned from) {
   units[into].reductionDepth = std::max(units[into].reductionDepth, units[from].reductionDepth);
   units[from].ops.clear();
   rank.clear();
-  for (auto [unit, set] : llvm::enumerate(known))
-    if (set && (unit == into || unit == from || set->contains(from)))
+  for (auto [unit, set] : llvm::enumerate(known)) {
+    if (!set || (unit != into && unit != from && !set->contains(from)))
+      continue;
+    if (units[unit].kind) {
       set.reset();
+      continue;
+    }
+    // An all-reduce, followed by the users of many: nothing depends on their order.
+    set->remove(from);
+    set->insert(into);
+  }
 }
 
 Groups::Set Groups::neighbours(unsigned unit) const {
