@@ -121,9 +121,11 @@ void Saver::save(const LoopState &state, std::optional<double> monitored) {
   manifest.state = state;
   manifest.monitor = monitor_;
   manifest.monitored = monitored;
-  writer_->save(std::move(manifest));
+  // The error of the save before; this one's is for the next, or for the end.
+  writer_->wait();
   if (Status s = writer_->takeError(); !s.ok())
     session_->session->log(1, "a checkpoint was not saved: " + s.message());
+  writer_->save(std::move(manifest));
   savedStep_ = state.step;
   savedEpochEnd_ = state.position == 0;
   sinceSave_ = Stopwatch();
