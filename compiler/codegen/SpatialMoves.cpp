@@ -86,6 +86,16 @@ static void emitGather(Emitter &emit, mt::GatherOp op, Value table, Value ids, V
   });
 }
 
+// Adds `width` elements to those at `to`.
+static void emitAddLine(Emitter &emit, Value from, Value to, int64_t width) {
+  Type f32 = emit.getF32Type();
+  forChunks(emit, width, [&](Value j, Value mask) {
+    Value place = emit.address(to, f32, j);
+    Value sum = arith::AddFOp::create(emit, emit.loadLanes(f32, place, mask), emit.loadLanes(f32, emit.address(from, f32, j), mask));
+    emit.storeLanes(sum, place, mask);
+  });
+}
+
 // Of operands without a batch axis.
 static void emitScatter(Emitter &emit, mt::ScatterAddOp op, Value ids, Value updates, Value to) {
   Type f32 = emit.getF32Type();
@@ -94,11 +104,43 @@ static void emitScatter(Emitter &emit, mt::ScatterAddOp op, Value ids, Value upd
   emit.loop(emit.integer(0), emit.integer(innerCount(op.getIds())), 1, [&](Value index) {
     Value line = emit.address(to, f32, emit.mul(clampedId(emit, ids, index, entries), width));
     Value from = emit.address(updates, f32, emit.mul(index, width));
-    forChunks(emit, width, [&](Value j, Value mask) {
-      Value place = emit.address(line, f32, j);
-      Value sum = arith::AddFOp::create(emit, emit.loadLanes(f32, place, mask), emit.loadLanes(f32, emit.address(from, f32, j), mask));
-      emit.storeLanes(sum, place, mask);
+    emitAddLine(emit, from, line, width);
+  });
+}
+
+// Calls each(offset of a line in the whole, its offset in what is taken) for lines of `width` elements.
+static void forLines(Emitter &emit, Value whole, Value taken, Value ids, int64_t dim, llvm::function_ref<void(Value, Value, int64_t)> each) {
+  ArrayRef<int64_t> shape = innerShape(whole);
+  int64_t axis = dim - 1, entries = shape[axis], count = innerShape(taken)[axis], outer = 1, width = 1;
+  for (int64_t size : shape.take_front(axis))
+    outer *= size;
+  for (int64_t size : shape.drop_front(axis + 1))
+    width *= size;
+  emit.loop(emit.integer(0), emit.integer(outer), 1, [&](Value block) {
+    emit.loop(emit.integer(0), emit.integer(count), 1, [&](Value index) {
+      Value id = clampedId(emit, ids, index, entries);
+      auto offset = [&](int64_t lines, Value line) {
+        return emit.mul(emit.add(emit.mul(block, lines), line), width);
+      };
+      each(offset(entries, id), offset(count, index), width);
     });
+  });
+}
+
+void RowEmitter::take(mt::TakeOp op, Value to) {
+  Type element = elementOf(op.getOperand());
+  Value from = placeOf(op.getOperand());
+  forLines(emit, op.getOperand(), op.getResult(), placeOf(op.getIds()), op.getDim(), [&](Value there, Value here, int64_t width) {
+    emitMove(emit, element, {{width}, {1}, {1}}, emit.address(from, element, there), emit.address(to, element, here));
+  });
+}
+
+void RowEmitter::putAdd(mt::PutAddOp op, Value to) {
+  Type f32 = emit.getF32Type();
+  Value from = placeOf(op.getUpdates());
+  emitFill(emit, arith::ConstantOp::create(emit, emit.getF32FloatAttr(0)), to, innerCount(op.getResult()));
+  forLines(emit, op.getResult(), op.getUpdates(), placeOf(op.getIds()), op.getDim(), [&](Value there, Value here, int64_t width) {
+    emitAddLine(emit, emit.address(from, f32, here), emit.address(to, f32, there), width);
   });
 }
 
@@ -159,7 +201,7 @@ void RowEmitter::reverse(mt::ReverseOp op, Value to) {
 
 bool RowEmitter::runSpatial(Operation *op) {
   Value result = op->getResult(0);
-  if (!isa<mt::PoolOp, mt::PoolGradientOp, mt::PadOp, mt::SliceOp, mt::ConcatOp, mt::ReverseOp, mt::GatherOp, mt::ScatterAddOp>(op))
+  if (!isa<mt::PoolOp, mt::PoolGradientOp, mt::PadOp, mt::SliceOp, mt::ConcatOp, mt::ReverseOp, mt::GatherOp, mt::ScatterAddOp, mt::TakeOp, mt::PutAddOp>(op))
     return false;
   bool single = innerCount(result) == 1;
   Value to = single ? emit.stack(elementOf(result), 1) : placeOf(result);
@@ -176,6 +218,10 @@ bool RowEmitter::runSpatial(Operation *op) {
     concat(whole, to);
   else if (auto turn = dyn_cast<mt::ReverseOp>(op))
     reverse(turn, to);
+  else if (auto slices = dyn_cast<mt::TakeOp>(op))
+    take(slices, to);
+  else if (auto sum = dyn_cast<mt::PutAddOp>(op))
+    putAdd(sum, to);
   else if (auto gather = dyn_cast<mt::GatherOp>(op))
     emitGather(emit, gather, placeOf(gather.getTable()), placeOf(gather.getIds()), to);
   else if (auto scatter = dyn_cast<mt::ScatterAddOp>(op))

@@ -6,6 +6,30 @@
 using namespace mlir;
 using namespace mlir::mt;
 
+// `init(zeros)`, `init(constant = 0.5)`.
+static ParseResult parseStart(OpAsmParser &parser, InitKindAttr &init, FloatAttr &value) {
+  StringRef kind;
+  SMLoc place;
+  if (parser.parseKeyword("init") || parser.parseLParen() || parser.getCurrentLocation(&place) ||
+      parser.parseKeyword(&kind))
+    return failure();
+  std::optional<InitKind> known = symbolizeInitKind(kind);
+  if (!known)
+    return parser.emitError(place) << "expected the name of an initialiser, found " << kind;
+  init = InitKindAttr::get(parser.getContext(), *known);
+  if (succeeded(parser.parseOptionalEqual()) && parser.parseAttribute(value, parser.getBuilder().getF32Type()))
+    return failure();
+  return parser.parseRParen();
+}
+static void printStart(OpAsmPrinter &printer, Operation *, InitKindAttr init, FloatAttr value) {
+  printer << "init(" << stringifyInitKind(init.getValue());
+  if (value) {
+    printer << " = ";
+    printer.printAttributeWithoutType(value);
+  }
+  printer << ")";
+}
+
 #include "dialects/mt/MtDialect.cpp.inc"
 #include "dialects/mt/MtEnums.cpp.inc"
 #include "dialects/mt/MtInterfaces.cpp.inc"

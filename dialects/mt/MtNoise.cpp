@@ -138,3 +138,19 @@ LogicalResult GaussianDropoutOp::interpret(const EvalContext &context, ArrayRef<
   return interpretNoise(*this, getStream(), context, operands, results,
                         [&](double x, double z) { return x * (1 + spread(getRate()) * z); });
 }
+
+// ---- while training
+
+void WhileTrainingOp::beginTraining(OpBuilder &, Value, SmallVectorImpl<std::pair<unsigned, Value>> &) {
+  setTraining(true);
+}
+Value WhileTrainingOp::decompose(OpBuilder &) { return getTraining() ? getOperand() : getOtherwise(); }
+LogicalResult WhileTrainingOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
+                                         SmallVectorImpl<Tensor> &results) {
+  results.push_back(operands[getTraining() ? 0 : 1]);
+  return success();
+}
+int64_t WhileTrainingOp::getFlops() { return 0; }
+SmallVector<utils::IteratorType> WhileTrainingOp::getLoopIteratorTypes() { return elementwiseLoops(getOperation()); }
+SmallVector<shard::ReductionKind> WhileTrainingOp::getReductionLoopIteratorKinds() { return {}; }
+SmallVector<AffineMap> WhileTrainingOp::getIndexingMaps() { return elementwiseMaps(getOperation()); }

@@ -66,4 +66,12 @@ def DropoutOp : Mt_Noise<"dropout", "rate", "0 with probability `rate`, else x /
 }
 def GaussianNoiseOp : Mt_Noise<"gaussian_noise", "stddev", "x + stddev z, z as mt.random_normal">;
 def GaussianDropoutOp : Mt_Noise<"gaussian_dropout", "rate", "x (1 + sqrt(rate / (1 - rate)) z), z as mt.random_normal">;
+
+// What random augmentation is made of: its formula, of ordinary ops, is one operand, the samples as they are the other.
+def WhileTrainingOp : Mt_DerivedComposite<"while_training", [DeclareOpInterfaceMethods<TrainingOpInterface>, AllTypesMatch<["operand", "otherwise", "result"]>]> {
+  let summary = "%a in train_step, %b in eval_step and predict: mt.while_training %a else %b : tensor<?x28x28x3xf32>";
+  let arguments = (ins Mt_Float:$operand, Mt_Float:$otherwise, UnitAttr:$training);
+  let results = (outs Mt_Float:$result);
+  let assemblyFormat = "$operand `else` $otherwise (`training` $training^)? attr-dict `:` type($result)";
+}
 #endif

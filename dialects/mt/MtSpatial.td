@@ -149,4 +149,25 @@ def ScatterAddOp : Mt_PureOp<"scatter_add", [DeclareOpInterfaceMethods<GradientO
   let assemblyFormat = "$ids `,` $updates attr-dict `:` type($ids) `,` type($updates) `to` type($result)";
   let hasVerifier = 1;
 }
+def TakeOp : Mt_PureOp<"take", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+  let summary = "slices of each sample by index: mt.take %x, %ids dim = 1 : tensor<?x28x28x3xf32>, tensor<?x14xi32>";
+  let description = [{
+    x [?, A..., V, D...], V on axis `dim`, ids [?, Q] (each sample its own) or [Q] (all the same) -> [?, A..., Q, D...]:
+    `y[n, a..., q, d...] = x[n, a..., min(max(ids[n, q], 0), V - 1), d...]`.
+  }];
+  let arguments = (ins Mt_Tensor:$operand, Mt_Int:$ids, I64Attr:$dim);
+  let results = (outs Mt_Tensor:$result);
+  let assemblyFormat = "$operand `,` $ids `dim` `=` $dim attr-dict `:` type($operand) `,` type($ids)";
+}
+def PutAddOp : Mt_PureOp<"put_add", [DeclareOpInterfaceMethods<GradientOpInterface>]> {
+  let summary = "the gradient of mt.take: mt.put_add %ids, %dy dim = 1 : tensor<?x14xi32>, tensor<?x14x28x3xf32> to tensor<?x28x28x3xf32>";
+  let description = [{
+    ids [?, Q] or [Q], dy [?, A..., Q, D...] -> [?, A..., V, D...]: `dx[n, a..., v, d...] = sum of dy[n, a..., q, d...]` over the q with clamped ids[n, q] = v: a chain that
+    starts at +0, in order of q.
+  }];
+  let arguments = (ins Mt_Int:$ids, Mt_Float:$updates, I64Attr:$dim);
+  let results = (outs Mt_Float:$result);
+  let assemblyFormat = "$ids `,` $updates `dim` `=` $dim attr-dict `:` type($ids) `,` type($updates) `to` type($result)";
+  let hasVerifier = 1;
+}
 #endif

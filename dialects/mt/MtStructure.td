@@ -54,7 +54,7 @@ def VariableOp : Mt_Op<"variable", [Pure]> {
   }];
   let arguments = (ins StrAttr:$name, Mt_InitKindAttr:$init, OptionalAttr<F32Attr>:$value, UnitAttr:$frozen);
   let results = (outs Mt_Tensor:$result);
-  let assemblyFormat = "$name `init` `(` $init (`=` $value^)? `)` (`frozen` $frozen^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$name custom<Start>($init, $value) (`frozen` $frozen^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 def ReadOp : Mt_Op<"read", [Pure]> {

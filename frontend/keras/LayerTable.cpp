@@ -27,8 +27,8 @@ BuildLayer findLayer(const Layer &layer) {
   if (!isKerasLayer(layer.module))
     return nullptr;
   for (llvm::ArrayRef<LayerEntry> family :
-       {activationLayers(), attentionLayers(), convolutionLayers(), denseLayers(), imageLayers(), mergingLayers(), noiseLayers(),
-        normalizationLayers(), poolingLayers(), scalingLayers(), shapeLayers()})
+       {activationLayers(), attentionLayers(), augmentationLayers(), convolutionLayers(), denseLayers(), imageLayers(), mergingLayers(), noiseLayers(),
+        normalizationLayers(), poolingLayers(), resizingLayers(), scalingLayers(), shapeLayers()})
     if (BuildLayer build = findEntry(family, layer.className))
       return build;
   return nullptr;

@@ -18,6 +18,7 @@ struct LayerEntry {
 // Each family's part of the table, in layers/.
 llvm::ArrayRef<LayerEntry> activationLayers();
 llvm::ArrayRef<LayerEntry> attentionLayers();
+llvm::ArrayRef<LayerEntry> augmentationLayers();
 llvm::ArrayRef<LayerEntry> convolutionLayers();
 llvm::ArrayRef<LayerEntry> denseLayers();
 llvm::ArrayRef<LayerEntry> imageLayers();
@@ -25,6 +26,7 @@ llvm::ArrayRef<LayerEntry> mergingLayers();
 llvm::ArrayRef<LayerEntry> noiseLayers();
 llvm::ArrayRef<LayerEntry> normalizationLayers();
 llvm::ArrayRef<LayerEntry> poolingLayers();
+llvm::ArrayRef<LayerEntry> resizingLayers();
 llvm::ArrayRef<LayerEntry> scalingLayers();
 llvm::ArrayRef<LayerEntry> shapeLayers();
 // Functions on tensors (keras.ops), which appear in models as layers do.

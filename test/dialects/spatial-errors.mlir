@@ -270,3 +270,27 @@ func.func @scatter(%ids: tensor<?x3xi32>, %dy: tensor<?x3x5xf32>) {
   %0 = mt.scatter_add %ids, %dy : tensor<?x3xi32>, tensor<?x3x5xf32> to tensor<10x4xf32>
   return
 }
+
+// -----
+
+func.func @take_batch(%x: tensor<?x4xf32>, %ids: tensor<?x3xi32>) {
+  // expected-error@+1 {{expected samples with one element or more along axis 0, found 'tensor<?x4xf32>'}}
+  %0 = mt.take %x, %ids dim = 0 : tensor<?x4xf32>, tensor<?x3xi32>
+  return
+}
+
+// -----
+
+func.func @take_ids(%x: tensor<?x4xf32>, %ids: tensor<2x3xi32>) {
+  // expected-error@+1 {{expected ids of one axis, or of the batch axis and one, found 'tensor<2x3xi32>'}}
+  %0 = mt.take %x, %ids dim = 1 : tensor<?x4xf32>, tensor<2x3xi32>
+  return
+}
+
+// -----
+
+func.func @put(%ids: tensor<?x3xi32>, %dy: tensor<?x4xf32>) {
+  // expected-error@+1 {{expected updates 'tensor<?x3xf32>' of 'tensor<?x3xi32>' and 'tensor<?x6xf32>', found 'tensor<?x4xf32>'}}
+  %0 = mt.put_add %ids, %dy dim = 1 : tensor<?x3xi32>, tensor<?x4xf32> to tensor<?x6xf32>
+  return
+}

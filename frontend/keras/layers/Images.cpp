@@ -2,6 +2,7 @@
 //
 // Layers that pad, cut, join or enlarge samples, and lookup by index.
 #include "frontend/keras/LayerTable.h"
+#include "frontend/keras/layers/Resizing.h"
 
 using namespace mlir;
 
@@ -90,9 +91,13 @@ Value enlarge(LayerBuilder &layer, Value x, ArrayRef<int64_t> factors) {
 template <int64_t axes> Value buildUpSampling(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input(axes + 2));
   layer.expectChannelsLast();
-  layer.config.expect("interpolation", "nearest");
+  std::string interpolation = axes == 2 ? layer.config.text("interpolation", "nearest") : "nearest";
   SmallVector<int64_t> factors = layer.sizes("size", axes);
-  return x && !layer.config.failed() ? enlarge(layer, x, factors) : Value();
+  if (!x || layer.config.failed())
+    return {};
+  if (interpolation == "nearest")
+    return enlarge(layer, x, factors);
+  return resizeImages(layer, x, layer.shapeOf(x)[1] * factors[0], layer.shapeOf(x)[2] * factors.back(), interpolation);
 }
 
 Value buildEmbedding(LayerBuilder &layer) {

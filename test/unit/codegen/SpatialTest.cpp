@@ -141,4 +141,15 @@ TEST(Lookup, EqualsTheInterpreter) {
     mt.yield %0 : tensor<9x35xf32>)", 1e-5);
 }
 
+TEST(Take, EqualsTheInterpreter) {
+  expectMeaning("rows", R"(^bb0(%x: tensor<?x5x9x35xf32>, %i: tensor<?x6xi32>, %all: tensor<20xi32>):
+    %0 = mt.take %x, %i dim = 2 : tensor<?x5x9x35xf32>, tensor<?x6xi32>
+    %1 = mt.take %0, %all dim = 3 : tensor<?x5x6x35xf32>, tensor<20xi32>
+    mt.yield %0, %1 : tensor<?x5x6x35xf32>, tensor<?x5x6x20xf32>)");
+  expectMeaning("rows", R"(^bb0(%y: tensor<?x5x6x35xf32>, %i: tensor<?x6xi32>, %all: tensor<6xi32>):
+    %0 = mt.put_add %i, %y dim = 2 : tensor<?x6xi32>, tensor<?x5x6x35xf32> to tensor<?x5x4x35xf32>
+    %1 = mt.put_add %all, %y dim = 2 : tensor<6xi32>, tensor<?x5x6x35xf32> to tensor<?x5x3x35xf32>
+    mt.yield %0, %1 : tensor<?x5x4x35xf32>, tensor<?x5x3x35xf32>)", 1e-5);
+}
+
 } // namespace

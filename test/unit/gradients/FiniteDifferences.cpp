@@ -33,7 +33,7 @@ protected:
     types = {tensor({rows, 3}, f32), tensor({3}, f32),          tensor({}, f32),           tensor({rows}, f32),
              tensor({rows, 1}, f32), tensor({2, 3}, f32),       tensor({3, 2}, f32),       tensor({2, 2}, f32),
              tensor({3, 3}, f32),    tensor({rows, 2, 3}, f32), tensor({rows, 3, 2}, f32), tensor({rows, 2}, f32),
-             tensor({rows}, i32),    tensor({rows, 3}, i1),     tensor({}, i32)};
+             tensor({rows}, i32),    tensor({rows, 3}, i1),     tensor({}, i32),           tensor({rows, 3}, i32)};
     // Images, kernels for all their channels and for groups of one, outputs.
     llvm::append_range(types, ArrayRef<Type>{tensor({rows, 4, 3, 2}, f32), tensor({2, 2, 2, 2}, f32),
                                              tensor({2, 2, 1, 2}, f32), tensor({rows, 3, 2, 2}, f32),
