@@ -75,8 +75,7 @@ mt.model @trainable_integers {
 // -----
 
 mt.model @no_such_initialiser {
-  // expected-error@+2 {{expected ::mlir::mt::InitKind to be one of: zeros, ones, constant, glorot_uniform}}
-  // expected-error@+1 {{failed to parse Mt_InitKindAttr parameter 'value'}}
+  // expected-error@+1 {{expected the name of an initialiser, found orthogonal}}
   %w = mt.variable "w" init(orthogonal) : tensor<4xf32>
 }
 

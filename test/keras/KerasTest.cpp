@@ -3,7 +3,7 @@
 // Every model of test/keras/data (make.py made them with Keras): its plan starts where Keras' model stood, predicts
 // what it predicts, and a step leads where its step leads, with its loss and metrics. MTC_KERAS_DATA names another
 // folder of such models. Elements differ by 1e-5 at most, of the value or of 1 where that is larger; where a file has a
-// tensor `tolerance`, by that part of the largest element of their tensor (and a thousandth of the largest of all of
+// tensor `tolerance`, by that part of the largest element of their tensor (and a hundredth of the largest of all of
 // its kind, so that a gradient that vanishes is not compared with its own rounding).
 #include "runtime/abi/mtc.h"
 #include "runtime/abi/mtrun.h"
@@ -145,7 +145,7 @@ protected:
     if (given > 0) {
       for (const mtrun::SafeTensor &tensor : tensors)
         if (tensor.dtype == MT_F32 && tensor.name != "loss" && kindOf(tensor.name) == kindOf(expected.name))
-          scale = std::max(scale, largest(tensor) / 1000);
+          scale = std::max(scale, largest(tensor) / 100);
       scale += largest(expected);
     }
     std::vector<float> wanted = floats(expected);
