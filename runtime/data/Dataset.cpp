@@ -9,34 +9,6 @@
 
 using namespace mtrun;
 
-void Column::gather(int64_t begin, const int64_t *rows, int64_t count, void *out) const {
-  for (int64_t i = 0; i < count; ++i) {
-    const uint8_t *from = source.bytes.get() + static_cast<uint64_t>(begin + rows[i]) * elements;
-    if (dtype == MT_F32) {
-      float *to = static_cast<float *>(out) + static_cast<uint64_t>(i) * elements;
-      for (uint64_t e = 0; e < elements; ++e)
-        to[e] = table[from[e]];
-    } else {
-      static_cast<int32_t *>(out)[i] = *from;
-    }
-  }
-}
-
-static std::string shapeText(const mtrun_tensor_info &info) {
-  std::string text = std::string(mt_dtype_name(info.dtype)) + " [";
-  for (int32_t i = 0; i < info.rank; ++i)
-    text += (i ? ", " : "") + (info.shape[i] < 0 ? std::string("?") : std::to_string(info.shape[i]));
-  return text + "]";
-}
-
-// Elements of one sample: the product behind the batch axis. Plans are verified, so it fits.
-static uint64_t sampleElements(const mtrun_tensor_info &info) {
-  uint64_t elements = 1;
-  for (int32_t i = 1; i < info.rank; ++i)
-    elements *= static_cast<uint64_t>(info.shape[i]);
-  return elements;
-}
-
 // The program whose signature a data source has to fill.
 static const char *dataProgram(const mtrun_plan *plan) {
   for (const char *program : {"train_step", "eval_step"})
@@ -56,24 +28,36 @@ static Status entriesOf(const mtrun_plan *plan, const char *program, std::vector
   return {};
 }
 
-// The only entry with that role; a data source of one input and one target cannot serve more.
-static Status onlyEntry(const std::vector<mtrun_tensor_info> &entries, mtrun_role role,
+static std::string namesOf(const std::vector<mtrun_tensor_info> &entries) {
+  std::string names;
+  for (const mtrun_tensor_info &entry : entries)
+    if (entry.role != MTRUN_OUTPUT)
+      names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  return names;
+}
+
+// The entry that a field fills: of its name, or the only one of its role. Null: it is not for this model.
+static Status findEntry(const DataSpec &spec, const Field &field, const std::vector<mtrun_tensor_info> &entries,
                         const mtrun_tensor_info *&found) {
   found = nullptr;
   int count = 0;
   for (const mtrun_tensor_info &entry : entries)
-    if (entry.role == role && ++count == 1)
+    if (entry.role != MTRUN_OUTPUT && entry.name == field.name)
+      return found = &entry, Status();
+  if (field.named)
+    return {MT_INVALID, field.where + ": the model has nothing named \"" + field.name + "\"; expected " +
+                            namesOf(entries) + ", or x= and y=, which name the only input and the only target"};
+  for (const mtrun_tensor_info &entry : entries)
+    if (entry.role == field.role && ++count == 1)
       found = &entry;
-  if (count > 1 || (count == 0 && role == MTRUN_INPUT))
-    return {MT_INVALID, std::string("mnist data has one input and one target, the model has ") + std::to_string(count) +
-                            (role == MTRUN_INPUT    ? " inputs"
-                             : role == MTRUN_TARGET ? " targets"
-                                                    : " inputs of weights")};
+  if (count > 1 || (count == 0 && field.role == MTRUN_INPUT))
+    return {MT_INVALID, spec.kind + " data has one input and one target, the model has " + std::to_string(count) +
+                            (field.role == MTRUN_INPUT ? " inputs" : " targets")};
   return {};
 }
 
-// Classes as the model's only output [?, C] tells them.
-static std::optional<int64_t> outputClasses(const mtrun_plan *plan) {
+// Classes as the model's only output tells them: the last axis of an output that has one axis more than the target.
+static std::optional<int64_t> outputClasses(const mtrun_plan *plan, int32_t targetRank) {
   for (const char *program : {"predict", "eval_step", "train_step"}) {
     std::vector<mtrun_tensor_info> entries;
     if (!entriesOf(plan, program, entries).ok())
@@ -83,7 +67,8 @@ static std::optional<int64_t> outputClasses(const mtrun_plan *plan) {
     for (const mtrun_tensor_info &entry : entries)
       if (entry.role == MTRUN_OUTPUT) {
         ++outputs;
-        classes = entry.rank == 2 && entry.shape[1] > 1 ? std::optional(entry.shape[1]) : std::nullopt;
+        int64_t last = entry.shape[entry.rank - 1];
+        classes = entry.rank == targetRank + 1 && last > 1 ? std::optional(last) : std::nullopt;
       }
     if (outputs == 1 && classes)
       return classes;
@@ -91,85 +76,74 @@ static std::optional<int64_t> outputClasses(const mtrun_plan *plan) {
   return std::nullopt;
 }
 
-static Status openImages(const DataSpec &spec, const mtrun_tensor_info &entry, Column &column) {
-  std::string path = spec.folder + (spec.test ? "/t10k" : "/train") + "-images-idx3-ubyte";
-  if (Status s = readIdx(path, 3, column.source); !s.ok())
-    return s;
-  uint64_t pixels = column.source.dims[1] * column.source.dims[2]; // two u32, cannot overflow
-  if (entry.dtype != MT_F32 || sampleElements(entry) != pixels)
-    return {MT_INVALID, column.source.path + ": images of " + std::to_string(column.source.dims[1]) + "x" +
-                            std::to_string(column.source.dims[2]) + " pixels do not fit input \"" + entry.name +
-                            "\": " + shapeText(entry)};
-  column.name = entry.name;
-  column.role = MTRUN_INPUT;
-  column.dtype = MT_F32;
-  column.elements = pixels;
-  column.rowBytes = pixels * sizeof(float);
-  for (int i = 0; i < 256; ++i)
-    column.table[i] = spec.scale ? static_cast<float>(i) / 255.0f : static_cast<float>(i);
-  return {};
-}
-
-static Status openLabels(const DataSpec &spec, const mtrun_tensor_info &entry, Column &column) {
-  std::string path = spec.folder + (spec.test ? "/t10k" : "/train") + "-labels-idx1-ubyte";
-  if (Status s = readIdx(path, 1, column.source); !s.ok())
-    return s;
-  if (entry.dtype != MT_I32 || sampleElements(entry) != 1)
-    return {MT_INVALID, column.source.path + ": one label a sample (i32) does not fit target \"" + entry.name +
-                            "\": " + shapeText(entry)};
-  column.name = entry.name;
-  column.role = MTRUN_TARGET;
-  column.dtype = MT_I32;
-  column.elements = 1;
-  column.rowBytes = sizeof(int32_t);
-  return {};
+// The labels of a sample of a target of integers.
+static std::vector<int64_t> labelsOf(const Column &labels, int64_t begin, int64_t sample) {
+  std::vector<std::byte> row(labels.rowBytes);
+  labels.gather(begin, &sample, 1, row.data());
+  std::vector<int64_t> values(labels.elements);
+  for (uint64_t e = 0; e < labels.elements; ++e)
+    values[e] = labels.dtype == MT_I32 ? reinterpret_cast<const int32_t *>(row.data())[e]
+                                       : reinterpret_cast<const int64_t *>(row.data())[e];
+  return values;
 }
 
 // Weights of samples by their labels, for the model's only input of weights.
 static Status addClassWeights(const DataSpec &spec, const std::vector<mtrun_tensor_info> &entries,
                               mtrun_dataset &data) {
-  const mtrun_tensor_info *entry;
-  if (Status s = onlyEntry(entries, MTRUN_SAMPLE_WEIGHT, entry); !s.ok())
-    return s;
-  if (!entry || data.columns.size() < 2)
+  const mtrun_tensor_info *entry = nullptr;
+  const Column *labels = nullptr;
+  int inputs = 0, targets = 0;
+  for (const mtrun_tensor_info &candidate : entries)
+    if (candidate.role == MTRUN_SAMPLE_WEIGHT && ++inputs)
+      entry = &candidate;
+  for (const Column &column : data.columns)
+    if (column.role == MTRUN_TARGET && (column.dtype == MT_I32 || column.dtype == MT_I64) && column.elements == 1 &&
+        ++targets)
+      labels = &column;
+  if (inputs != 1 || targets != 1)
     return {MT_INVALID, "data: class-weight needs labels and a model that takes weights of samples (mtc compile "
-                        "--sample-weights), found none"};
-  const IdxArray &labels = data.columns[1].source;
-  Column weights = {};
-  weights.name = entry->name;
-  weights.role = MTRUN_SAMPLE_WEIGHT;
-  weights.dtype = MT_F32;
-  weights.elements = 1;
-  weights.rowBytes = sizeof(float);
-  weights.source = {labels.path, labels.dims, std::make_unique<uint8_t[]>(labels.size), labels.size};
-  std::copy_n(labels.bytes.get(), labels.size, weights.source.bytes.get());
-  std::fill(std::begin(weights.table), std::end(weights.table), 1.0f);
-  for (auto [label, weight] : spec.classWeights)
-    weights.table[label] = weight;
+                        "--sample-weights), found " +
+                            std::to_string(targets) + " targets of labels and " + std::to_string(inputs) +
+                            " inputs of weights"};
+  std::vector<uint8_t> bytes(labels->field.samples * sizeof(float)); // no more than the labels' own samples
+  for (int64_t i = 0; i < static_cast<int64_t>(labels->field.samples); ++i) {
+    int64_t label = labelsOf(*labels, 0, i)[0];
+    float weight = 1;
+    for (auto [of, given] : spec.classWeights)
+      weight = of == label ? given : weight;
+    memcpy(bytes.data() + static_cast<size_t>(i) * sizeof weight, &weight, sizeof weight);
+  }
+  Field field;
+  field.name = entry->name;
+  field.where = labels->field.where;
+  field.role = MTRUN_SAMPLE_WEIGHT;
+  field.type = Stored::F32;
+  field.samples = labels->field.samples;
+  field.stride = sizeof(float);
+  field.bytes = share(std::move(bytes));
+  Column weights;
+  if (Status s = weights.open(std::move(field), *entry, spec); !s.ok())
+    return s;
   data.columns.push_back(std::move(weights));
   return {};
 }
 
 static Status checkLabels(const Column &labels, int64_t begin, int64_t size, int64_t classes) {
-  for (int64_t i = begin; i < begin + size; ++i)
-    if (labels.source.bytes[i] >= classes)
-      return {MT_INVALID, labels.source.path + ": sample " + std::to_string(i) + " has label " +
-                              std::to_string(labels.source.bytes[i]) + ", expected 0 to " +
-                              std::to_string(classes - 1)};
+  for (int64_t i = 0; i < size; ++i)
+    for (int64_t label : labelsOf(labels, begin, i))
+      if (label < 0 || label >= classes)
+        return {MT_INVALID, labels.field.where + ": sample " + std::to_string(begin + i) + " has label " +
+                                std::to_string(label) + ", expected 0 to " + std::to_string(classes - 1)};
   return {};
 }
 
 static Status selectRange(const DataSpec &spec, mtrun_dataset &data) {
-  const IdxArray &images = data.columns[0].source;
-  uint64_t samples = images.dims[0];
-  for (const Column &column : data.columns)
-    if (column.source.dims[0] != samples)
-      return {MT_INVALID, images.path + " has " + std::to_string(samples) + " samples, " + column.source.path +
-                              " has " + std::to_string(column.source.dims[0])};
+  uint64_t samples = data.columns[0].field.samples;
   int64_t end = spec.end < 0 ? static_cast<int64_t>(samples) : spec.end;
   if (spec.begin >= end || static_cast<uint64_t>(end) > samples)
     return {MT_INVALID, "data: the range " + std::to_string(spec.begin) + ":" + std::to_string(end) +
-                            " is not within the " + std::to_string(samples) + " samples of " + images.path};
+                            " is not within the " + std::to_string(samples) + " samples of " +
+                            data.columns[0].field.where};
   data.begin = spec.begin;
   data.size = end - spec.begin;
   return {};
@@ -179,31 +153,43 @@ static Status openDataset(const mtrun_plan *plan, const char *text, std::unique_
   if (!plan || !text)
     return {MT_INVALID, "data: expected a plan and a specification, found NULL"};
   DataSpec spec;
+  Table table;
   if (Status s = parseDataSpec(text, spec); !s.ok())
     return s;
   std::vector<mtrun_tensor_info> entries;
   if (Status s = entriesOf(plan, dataProgram(plan), entries); !s.ok())
     return s;
-  const mtrun_tensor_info *input, *target;
-  if (Status s = onlyEntry(entries, MTRUN_INPUT, input); !s.ok())
-    return s;
-  if (Status s = onlyEntry(entries, MTRUN_TARGET, target); !s.ok())
+  if (Status s = openTable(spec, table); !s.ok())
     return s;
   data = std::make_unique<mtrun_dataset>();
   data->plan = plan;
-  data->columns.resize(target ? 2 : 1);
-  if (Status s = openImages(spec, *input, data->columns[0]); !s.ok())
-    return s;
-  if (target)
-    if (Status s = openLabels(spec, *target, data->columns[1]); !s.ok())
+  std::vector<const mtrun_tensor_info *> bound;
+  for (Field &field : table.fields) {
+    const mtrun_tensor_info *entry = nullptr;
+    if (Status s = findEntry(spec, field, entries, entry); !s.ok())
       return s;
+    if (!entry)
+      continue; // labels, and a model without a target
+    data->columns.emplace_back();
+    bound.push_back(entry);
+    if (Status s = data->columns.back().open(std::move(field), *entry, spec); !s.ok())
+      return s;
+  }
   if (!spec.classWeights.empty())
     if (Status s = addClassWeights(spec, entries, *data); !s.ok())
       return s;
   if (Status s = selectRange(spec, *data); !s.ok())
     return s;
-  std::optional<int64_t> classes = spec.classes ? spec.classes : outputClasses(plan);
-  return target && classes ? checkLabels(data->columns[1], data->begin, data->size, *classes) : Status();
+  for (size_t i = 0; i < bound.size(); ++i) {
+    const mtrun_tensor_info &entry = *bound[i];
+    if (entry.role != MTRUN_TARGET || (entry.dtype != MT_I32 && entry.dtype != MT_I64))
+      continue;
+    std::optional<int64_t> classes = spec.classes ? spec.classes : outputClasses(plan, entry.rank);
+    if (classes)
+      if (Status s = checkLabels(data->columns[i], data->begin, data->size, *classes); !s.ok())
+        return s;
+  }
+  return {};
 }
 
 Status mtrun_dataset::bind(const char *program, Binding &binding) const {
@@ -233,6 +219,19 @@ mt_status *mtrun_dataset_open(const mtrun_plan *plan, const char *spec, mtrun_da
     if (status.ok())
       *dataset = data.release();
     return status;
+  });
+}
+
+mt_status *mtrun_dataset_slice(const mtrun_dataset *dataset, int64_t begin, int64_t end, mtrun_dataset **slice) {
+  return guarded([&]() -> Status {
+    if (!dataset || !slice || begin < 0 || end <= begin || end > dataset->size)
+      return {MT_INVALID, "slice: expected samples BEGIN:END within " + std::to_string(dataset ? dataset->size : 0) +
+                              " with BEGIN < END, found " + std::to_string(begin) + ":" + std::to_string(end)};
+    auto part = std::make_unique<mtrun_dataset>(*dataset);
+    part->begin += begin;
+    part->size = end - begin;
+    *slice = part.release();
+    return {};
   });
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Npy.h"
 
+#include <charconv>
+#include <string_view>
+
 namespace mtrun {
 
 static const char *descriptor(mt_dtype dtype) {
@@ -33,6 +36,119 @@ std::string npyHeader(mt_dtype dtype, std::span<const int64_t> shape) {
   header += static_cast<char>(text.size() & 0xff);
   header += static_cast<char>(text.size() >> 8);
   return header + text;
+}
+
+static std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\n'))
+    text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n'))
+    text.remove_suffix(1);
+  return text;
+}
+
+// What stands after 'key': in the dictionary, up to a comma or brace outside parentheses.
+static std::string_view valueOf(std::string_view header, std::string_view key) {
+  std::string quoted = "'" + std::string(key) + "':";
+  size_t at = header.find(quoted);
+  if (at == std::string_view::npos)
+    return {};
+  std::string_view rest = header.substr(at + quoted.size());
+  size_t end = 0;
+  for (int depth = 0; end < rest.size(); ++end) {
+    depth += rest[end] == '(' ? 1 : rest[end] == ')' ? -1 : 0;
+    if (depth == 0 && (rest[end] == ',' || rest[end] == '}'))
+      break;
+  }
+  return trimmed(rest.substr(0, end));
+}
+
+static bool typeOf(std::string_view descr, Stored &type) {
+  static constexpr std::pair<std::string_view, Stored> kTypes[] = {
+      {"'|u1'", Stored::U8},  {"'|b1'", Stored::Bool}, {"'|i1'", Stored::I8},  {"'<u2'", Stored::U16},
+      {"'<i2'", Stored::I16}, {"'<i4'", Stored::I32},  {"'<u4'", Stored::U32}, {"'<i8'", Stored::I64},
+      {"'<f4'", Stored::F32}, {"'<f8'", Stored::F64}};
+  for (const auto &[name, stored] : kTypes)
+    if (descr == name) {
+      type = stored;
+      return true;
+    }
+  return false;
+}
+
+// "(3, 4)", "(3,)", "()".
+static bool shapeOf(std::string_view text, std::vector<uint64_t> &shape) {
+  if (text.size() < 2 || text.front() != '(' || text.back() != ')')
+    return false;
+  text = trimmed(text.substr(1, text.size() - 2));
+  while (!text.empty()) {
+    size_t comma = text.find(',');
+    std::string_view number = trimmed(text.substr(0, comma));
+    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), shape.emplace_back());
+    if (error != std::errc() || end != number.data() + number.size())
+      return false;
+    text = comma == std::string_view::npos ? std::string_view() : trimmed(text.substr(comma + 1));
+  }
+  return true;
+}
+
+Status parseNpy(std::span<const uint8_t> file, std::shared_ptr<const uint8_t> owner, const std::string &where,
+                Field &field) {
+  auto corrupt = [&](const std::string &text) { return Status(MT_CORRUPT, where + ": " + text); };
+  if (file.size() < 12 || std::string_view(reinterpret_cast<const char *>(file.data()), 6) != "\x93NUMPY")
+    return corrupt("expected an .npy file, found " + std::to_string(file.size()) + " bytes of something else");
+  int version = file[6];
+  if (version < 1 || version > 3)
+    return corrupt("expected .npy version 1, 2 or 3, found " + std::to_string(version));
+  size_t begin = version == 1 ? 10 : 12, length = file[8] | size_t(file[9]) << 8;
+  if (version > 1)
+    length |= size_t(file[10]) << 16 | size_t(file[11]) << 24;
+  if (length > file.size() - begin)
+    return corrupt("expected a header of " + std::to_string(length) + " bytes, found " +
+                   std::to_string(file.size() - begin));
+  std::string_view header(reinterpret_cast<const char *>(file.data()) + begin, length);
+  std::string descr(valueOf(header, "descr")), order(valueOf(header, "fortran_order"));
+  std::vector<uint64_t> shape;
+  if (!typeOf(descr, field.type))
+    return {MT_INVALID,
+            where + ": expected little-endian numbers of 1 to 8 bytes ('<f4', '|u1', ...), found descr " + descr};
+  if (order != "False" || !shapeOf(valueOf(header, "shape"), shape))
+    return {MT_INVALID, where + ": expected an array in C order, found fortran_order " + order + " and shape " +
+                            std::string(valueOf(header, "shape"))};
+  if (shape.empty())
+    return {MT_INVALID, where + ": expected an axis of samples, found a single number"};
+  uint64_t stride = storedSize(field.type), bytes = 0;
+  bool overflow = false;
+  for (size_t i = 1; i < shape.size(); ++i)
+    overflow |= __builtin_mul_overflow(stride, shape[i], &stride);
+  overflow |= __builtin_mul_overflow(stride, shape[0], &bytes);
+  if (overflow || bytes != file.size() - begin - length)
+    return corrupt("expected " + (overflow ? "fewer than 2^64" : std::to_string(bytes)) + " bytes of elements, found " +
+                   std::to_string(file.size() - begin - length));
+  field.where = where;
+  field.shape.assign(shape.begin() + 1, shape.end());
+  field.samples = shape[0];
+  field.stride = stride;
+  field.bytes = {std::move(owner), file.data() + begin + length};
+  return {};
+}
+
+// One file of inputs, then one of targets.
+Status openNpy(const DataSpec &spec, Table &table) {
+  for (const std::string &path : spec.paths) {
+    std::vector<uint8_t> bytes;
+    std::string found;
+    if (Status s = readData(path, bytes, found); !s.ok())
+      return s;
+    size_t size = bytes.size();
+    std::shared_ptr<const uint8_t> owner = share(std::move(bytes));
+    Field field;
+    if (Status s = parseNpy({owner.get(), size}, owner, found, field); !s.ok())
+      return s;
+    field.role = table.fields.empty() ? MTRUN_INPUT : MTRUN_TARGET;
+    field.name = table.fields.empty() ? "x" : "y";
+    table.fields.push_back(std::move(field));
+  }
+  return {};
 }
 
 } // namespace mtrun

@@ -1,15 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Spec.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string_view>
 
 namespace mtrun {
 
+constexpr std::string_view kKinds[] = {"mnist", "cifar10", "cifar100", "npy", "npz", "tokens", "csv"};
+
 static bool parseNumber(std::string_view text, int64_t &number) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() && number >= 0;
+}
+
+static bool parseReal(std::string_view text, double &number) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(number);
+}
+
+// "0.5", "1/255".
+static bool parseScale(std::string_view text, double &scale, double &divisor) {
+  size_t slash = text.find('/');
+  divisor = 1;
+  if (!parseReal(text.substr(0, slash), scale))
+    return false;
+  if (slash != std::string_view::npos && (!parseReal(text.substr(slash + 1), divisor) || divisor == 0))
+    return false;
+  return true;
+}
+
+// "0.5" or "0.485:0.456:0.406".
+static bool parseList(std::string_view text, std::vector<double> &list) {
+  list.clear();
+  while (true) {
+    size_t colon = text.find(':');
+    list.emplace_back();
+    if (!parseReal(text.substr(0, colon), list.back()))
+      return false;
+    if (colon == std::string_view::npos)
+      return true;
+    text.remove_prefix(colon + 1);
+  }
 }
 
 static Status parseRange(std::string_view value, DataSpec &spec) {
@@ -29,36 +62,74 @@ static bool parseClassWeights(std::string_view value, std::vector<std::pair<int6
     std::string_view item = value.substr(0, plus);
     size_t colon = item.find(':');
     int64_t label = 0;
-    if (colon == std::string_view::npos || !parseNumber(item.substr(0, colon), label) || label > 255)
+    if (colon == std::string_view::npos || !parseNumber(item.substr(0, colon), label))
       return false;
-    float weight = 0;
-    std::string_view number = item.substr(colon + 1);
-    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), weight);
-    if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(weight) || weight < 0)
+    double weight = 0;
+    if (!parseReal(item.substr(colon + 1), weight) || weight < 0 || !std::isfinite(static_cast<float>(weight)))
       return false;
-    weights.emplace_back(label, weight);
+    weights.emplace_back(label, static_cast<float>(weight));
     if (plus == std::string_view::npos)
       return true;
     value.remove_prefix(plus + 1);
   }
 }
 
+// What keras.applications calls its modes.
+static bool preprocess(std::string_view mode, DataSpec &spec) {
+  if (mode == "tf") {
+    spec.scale = 1;
+    spec.divisor = 127.5;
+    spec.mean = {1};
+    return true;
+  }
+  if (mode == "torch") {
+    spec.scale = 1;
+    spec.divisor = 255;
+    spec.mean = {0.485, 0.456, 0.406};
+    spec.deviation = {0.229, 0.224, 0.225};
+    return true;
+  }
+  if (mode == "caffe") {
+    spec.scale = 1;
+    spec.mean = {103.939, 116.779, 123.68}; // of blue, green, red
+    spec.reversed = true;
+    return true;
+  }
+  return false;
+}
+
+static Status parseScaling(std::string_view key, std::string_view value, DataSpec &spec, const std::string &found,
+                           bool &known) {
+  known = true;
+  if (key == "scale") {
+    double scale = 0;
+    if (!parseScale(value, scale, spec.divisor))
+      return {MT_INVALID, "expected scale=X or scale=A/B, " + found};
+    spec.scale = scale;
+    return {};
+  }
+  if (key == "mean" || key == "std") {
+    std::vector<double> &list = key == "mean" ? spec.mean : spec.deviation;
+    if (!parseList(value, list) || (key == "std" && std::find(list.begin(), list.end(), 0.0) != list.end()))
+      return {MT_INVALID, "expected " + std::string(key) + "=X, or a number a channel as X:Y:Z, " +
+                              (key == "std" ? "none of them 0, " : "") + found};
+    return {};
+  }
+  if (key == "preprocess")
+    return preprocess(value, spec)
+               ? Status()
+               : Status(MT_INVALID, "expected preprocess=caffe, preprocess=torch or preprocess=tf, " + found);
+  known = false;
+  return {};
+}
+
 static Status parseKey(std::string_view key, std::string_view value, DataSpec &spec) {
   std::string found = "found \"" + std::string(key) + "=" + std::string(value) + "\"";
-  if (key == "split") {
-    if (value != "train" && value != "test")
-      return {MT_INVALID, "expected split=train or split=test, " + found};
-    spec.test = value == "test";
-    return {};
-  }
+  bool known = false;
+  if (Status s = parseScaling(key, value, spec, found, known); !s.ok() || known)
+    return s;
   if (key == "range")
     return parseRange(value, spec);
-  if (key == "scale") {
-    if (value != "1" && value != "1/255")
-      return {MT_INVALID, "expected scale=1 or scale=1/255, " + found};
-    spec.scale = value != "1";
-    return {};
-  }
   if (key == "classes") {
     int64_t classes = 0;
     if (!parseNumber(value, classes) || classes < 1)
@@ -66,34 +137,70 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
     spec.classes = classes;
     return {};
   }
-  if (key == "class-weight") {
-    if (!parseClassWeights(value, spec.classWeights))
-      return {MT_INVALID, "expected class-weight=CLASS:WEIGHT[+CLASS:WEIGHT...], " + found};
+  if (key == "class-weight")
+    return parseClassWeights(value, spec.classWeights)
+               ? Status()
+               : Status(MT_INVALID, "expected class-weight=CLASS:WEIGHT[+CLASS:WEIGHT...], " + found);
+  bool pictures = spec.kind == "mnist" || spec.kind.starts_with("cifar");
+  if (key == "split" && pictures) {
+    if (value != "train" && value != "test")
+      return {MT_INVALID, "expected split=train or split=test, " + found};
+    spec.test = value == "test";
     return {};
   }
-  return {MT_INVALID, "expected split=, range=, scale=, classes= or class-weight=, " + found};
+  if (key == "length" && spec.kind == "tokens")
+    return parseNumber(value, spec.length) && spec.length > 0
+               ? Status()
+               : Status(MT_INVALID, "expected length=T with T >= 1, " + found);
+  if (key == "label" && spec.kind == "csv")
+    return spec.label = value, Status();
+  if (key == "x" && spec.kind == "npz")
+    return spec.input = value, Status();
+  if (key == "y" && spec.kind == "npz")
+    return spec.target = value, Status();
+  std::string own = pictures                ? "split=, "
+                    : spec.kind == "tokens" ? "length=, "
+                    : spec.kind == "csv"    ? "label=, "
+                    : spec.kind == "npz"    ? "x=, y=, "
+                                            : "";
+  return {MT_INVALID,
+          "expected " + own + "range=, classes=, class-weight=, scale=, mean=, std= or preprocess=, " + found};
 }
 
 Status parseDataSpec(const std::string &text, DataSpec &spec) {
-  constexpr std::string_view form = "mnist:DIR[,split=train|test][,range=BEGIN:END][,scale=1]";
   spec = {};
-  std::string_view rest = text;
-  if (!rest.starts_with("mnist:"))
-    return {MT_INVALID, "data: expected \"" + std::string(form) + "\", found \"" + text + "\""};
-  rest.remove_prefix(6);
-  size_t comma = rest.find(',');
-  spec.folder = rest.substr(0, comma);
-  if (spec.folder.empty())
-    return {MT_INVALID, "data: expected a folder after \"mnist:\", found \"" + text + "\""};
-  while (comma != std::string_view::npos) {
-    rest.remove_prefix(comma + 1);
-    comma = rest.find(',');
+  spec.text = text;
+  size_t colon = text.find(':');
+  spec.kind = text.substr(0, colon);
+  if (colon == std::string::npos || std::find(std::begin(kKinds), std::end(kKinds), spec.kind) == std::end(kKinds)) {
+    std::string kinds;
+    for (std::string_view kind : kKinds)
+      kinds += (kinds.empty() ? "" : kind == kKinds[std::size(kKinds) - 1] ? " or " : ", ") + std::string(kind) + ":";
+    return {MT_INVALID, "data: expected " + kinds + " and a path, found \"" + text + "\""};
+  }
+  std::string_view rest = std::string_view(text).substr(colon + 1);
+  bool more = true;
+  while (more) {
+    size_t comma = rest.find(',');
+    more = comma != std::string_view::npos;
     std::string_view item = rest.substr(0, comma);
+    rest.remove_prefix(more ? comma + 1 : rest.size());
     size_t equals = item.find('=');
-    if (equals == std::string_view::npos)
+    size_t paths = spec.kind == "npy" ? 2 : 1; // a file of inputs and one of targets
+    if (equals != std::string_view::npos && !spec.paths.empty()) {
+      if (Status s = parseKey(item.substr(0, equals), item.substr(equals + 1), spec); !s.ok())
+        return std::move(s).in("data: ");
+    } else if (spec.paths.size() == paths) {
       return {MT_INVALID, "data: expected key=value, found \"" + std::string(item) + "\" in \"" + text + "\""};
-    if (Status s = parseKey(item.substr(0, equals), item.substr(equals + 1), spec); !s.ok())
-      return std::move(s).in("data: ");
+    } else if (item.empty()) {
+      return {MT_INVALID, "data: expected a path after \"" + spec.kind + ":\", found \"" + text + "\""};
+    } else {
+      spec.paths.emplace_back(item);
+    }
+  }
+  if (spec.kind == "mnist" && !spec.scale) {
+    spec.scale = 1;
+    spec.divisor = 255;
   }
   return {};
 }

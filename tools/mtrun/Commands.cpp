@@ -107,6 +107,12 @@ int benchmark(const Arguments &arguments) {
   return MT_OK;
 }
 
+int data(const Arguments &arguments) {
+  auto line = [](void *, const char *text) { print(std::string(text) + "\n"); };
+  check(mtrun_data_describe(arguments.data.c_str(), arguments.samples, line, nullptr));
+  return MT_OK;
+}
+
 int devices(const Arguments &) {
   cpu_set_t allowed;
   int cpus = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;

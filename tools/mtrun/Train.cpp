@@ -2,6 +2,7 @@
 //
 // mtrun train: where a run writes, what it prints, and how it ends when it is asked to.
 #include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Events.h"
 #include "tools/mtrun/Progress.h"
 #include "tools/mtrun/Run.h"
 
@@ -42,6 +43,26 @@ static void catchSignals() {
 }
 
 static int stopAsked(void *) { return signalsSeen != 0; }
+
+namespace {
+
+// What is told of each step.
+struct Logs {
+  Progress progress;
+  std::unique_ptr<EventLog> events; // or null
+};
+
+} // namespace
+
+static int logStep(void *user, const mtrun_progress *progress) {
+  auto *logs = static_cast<Logs *>(user);
+  std::string problem = logs->events ? logs->events->update(*progress) : "";
+  if (!problem.empty()) { // a run of hours does not end for a log
+    fprintf(stderr, "mtrun: warning: %s; going on without event files\n", problem.c_str());
+    logs->events.reset();
+  }
+  return showProgress(&logs->progress, progress);
+}
 
 // Lines between progress lines; beside JSON they go to standard error.
 static void showNote(void *user, const char *message) {
@@ -121,6 +142,17 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
   return result.stopped ? kInterrupted : MT_OK;
 }
 
+// The last samples of the data, as Keras takes them; `data` keeps the others.
+static DatasetPtr split(DatasetPtr &data, double share) {
+  int64_t size = mtrun_dataset_size(data.get()), kept = static_cast<int64_t>(static_cast<double>(size) * (1 - share));
+  mtrun_dataset *training = nullptr, *validation = nullptr;
+  check(mtrun_dataset_slice(data.get(), kept, size, &validation));
+  DatasetPtr held(validation);
+  check(mtrun_dataset_slice(data.get(), 0, kept, &training));
+  data.reset(training);
+  return held;
+}
+
 int train(const Arguments &arguments) {
   for (const std::string &path : {arguments.save, arguments.history})
     if (!path.empty())
@@ -130,12 +162,16 @@ int train(const Arguments &arguments) {
   DatasetPtr data = openData(run, arguments.data), validation;
   if (!arguments.validation.empty())
     validation = openData(run, arguments.validation);
+  else if (arguments.validationSplit > 0)
+    validation = split(data, arguments.validationSplit);
   Outputs outputs(run, arguments);
   if (!outputs.folder.empty())
     showNote(const_cast<Arguments *>(&arguments), ("run " + outputs.folder).c_str());
   if (!arguments.json)
     print(describe(run, arguments));
-  Progress progress = makeProgress(arguments);
+  Logs logs = {makeProgress(arguments), nullptr};
+  if (!arguments.tensorboard.empty())
+    logs.events = std::make_unique<EventLog>(arguments.tensorboard);
   mtrun_checkpoint_options checkpoint = {};
   checkpoint.folder = pointer(outputs.checkpoints);
   checkpoint.every_steps = arguments.everySteps;
@@ -153,8 +189,8 @@ int train(const Arguments &arguments) {
   options.no_shuffle = arguments.noShuffle;
   options.drop_remainder = arguments.dropRemainder;
   options.validation = validation.get();
-  options.progress = showProgress;
-  options.progress_user = &progress;
+  options.progress = logStep;
+  options.progress_user = &logs;
   options.checkpoint = checkpoint.folder || checkpoint.resume ? &checkpoint : nullptr;
   options.history_json = pointer(outputs.json);
   options.history_csv = pointer(outputs.csv);

@@ -50,9 +50,11 @@ static void addPlan(CLI::App *app, Arguments &a) {
 }
 
 static void addData(CLI::App *app, Arguments &a) {
-  app->add_option("--data", a.data,
-                  "mnist:DIR[,split=train|test][,range=BEGIN:END][,scale=1][,class-weight=CLASS:WEIGHT+...]: IDX files "
-                  "in DIR, plain or .gz")
+  app->add_option(
+         "--data", a.data,
+         "mnist:DIR, cifar10:DIR, cifar100:DIR, npy:X.npy,Y.npy, npz:FILE, tokens:FILE,length=T or csv:FILE, then "
+         "[,split=train|test][,range=BEGIN:END][,scale=A/B][,mean=M][,std=S][,preprocess=caffe|torch|tf]"
+         "[,class-weight=CLASS:WEIGHT+...]")
       ->type_name("SPEC")
       ->required();
 }
@@ -77,6 +79,8 @@ static void addCheckpoints(CLI::App *sub, Arguments &a) {
       ->type_name("DIR");
   sub->add_option("--history", a.history, "write the metrics of every epoch to PATH.json and PATH.csv")
       ->type_name("PATH");
+  sub->add_option("--tensorboard", a.tensorboard, "write event files of losses and metrics by step and epoch")
+      ->type_name("DIR");
 }
 
 static void addCallbacks(CLI::App *sub, Arguments &a) {
@@ -100,6 +104,10 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
   addCount(sub, "--more-epochs", a.moreEpochs, 1, "after those of the checkpoint, instead of --epochs");
   addCount(sub, "--steps-per-epoch", a.stepsPerEpoch, 0, "0: a pass over the data");
   sub->add_option("--validation", a.validation, "data to evaluate on after each epoch")->type_name("SPEC");
+  sub->add_option("--validation-split", a.validationSplit, "the share of --data, its last samples, to evaluate on")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 0.999))
+      ->excludes("--validation");
   sub->add_option("--save", a.save, "write the variables to a .safetensors file at the end")->type_name("FILE");
   sub->add_flag("--no-shuffle", a.noShuffle, "take the samples in the order of the file");
   addCount(sub, "--shuffle-window", a.shuffleWindow, 0, "draw each sample among the next N; 0: among all");
@@ -138,9 +146,9 @@ static CLI::App *addExport(CLI::App &app, Arguments &a) {
   CLI::App *sub =
       app.add_subcommand("export", "write the model with trained variables in the format that it came from");
   sub->add_option("PLAN", a.plan, "plan file, made by mtc compile from a Keras model")->type_name("FILE")->required();
-  sub->add_option(
-         "--checkpoint", a.checkpoint,
-         "the variables: a .safetensors file, a checkpoint, or a folder of them whose newest is taken (default: those that training starts with)")
+  sub->add_option("--checkpoint", a.checkpoint,
+                  "the variables: a .safetensors file, a checkpoint, or a folder of them whose newest is taken "
+                  "(default: those that training starts with)")
       ->type_name("FILE");
   sub->add_option("-o,--output", a.output, "the file to write: .keras, or .safetensors for the variables alone")
       ->type_name("FILE")
@@ -163,6 +171,14 @@ static CLI::App *addBenchmark(CLI::App &app, Arguments &a) {
   return sub;
 }
 
+static CLI::App *addDataCommand(CLI::App &app, Arguments &a) {
+  CLI::App *sub = app.add_subcommand("data", "show what a data source holds: shapes, ranges, classes, a few samples");
+  sub->add_option("SPEC", a.data, "as --data of train takes it")->required();
+  addCount(sub, "--samples", a.samples, 0, "samples to show");
+  sub->footer("Example:\n  mtrun data mnist:DIR,split=test");
+  return sub;
+}
+
 static int run(const CLI::App *chosen, const Arguments &arguments) {
   const std::string &name = chosen->get_name();
   int (*command)(const Arguments &) = name == "train"       ? train
@@ -170,6 +186,7 @@ static int run(const CLI::App *chosen, const Arguments &arguments) {
                                       : name == "predict"   ? predict
                                       : name == "export"    ? exportModel
                                       : name == "benchmark" ? benchmark
+                                      : name == "data"      ? data
                                                             : devices;
   try {
     int code = command(arguments);
@@ -197,6 +214,7 @@ int main(int argc, char **argv) {
   addPredict(app, arguments);
   addExport(app, arguments);
   addBenchmark(app, arguments);
+  addDataCommand(app, arguments);
   app.add_subcommand("devices", "list what --devices may name here");
   try {
     app.parse(argc, argv);

@@ -77,8 +77,24 @@ TEST_F(Data, Messages) {
   writeFile(folder.path("train-labels-idx1-ubyte"), idx({4}, std::string(4, '\0')));
   EXPECT_EQ(problem(), "1: train-images-idx3-ubyte has 5 samples, train-labels-idx1-ubyte has 4");
   writeFile(folder.path("train-images-idx3-ubyte"), idx({4, 2, 2}, std::string(16, 'x')));
-  EXPECT_EQ(problem(), "1: train-images-idx3-ubyte: images of 2x2 pixels do not fit input \"image\": f32 [?, 2, 3]");
+  EXPECT_EQ(problem(), "1: train-images-idx3-ubyte: samples of u8 [2, 2] do not fit input \"image\": f32 [?, 2, 3]");
   writeFile(folder.path("train-images-idx3-ubyte"), idx({0, 2, 3}, ""));
   writeFile(folder.path("train-labels-idx1-ubyte"), idx({0}, ""));
   EXPECT_EQ(problem(), "1: data: the range 0:0 is not within the 0 samples of train-images-idx3-ubyte");
+}
+
+TEST_F(Data, Slices) {
+  writeSmallMnist(folder, std::string("\0\1\2\3\0", 5));
+  Owned<mtrun_dataset> data = openData(plan.get(), "mnist:" + folder.path() + ",range=1:5,scale=1");
+  mtrun_dataset *slice = nullptr;
+  ASSERT_EQ(text(mtrun_dataset_slice(data.get(), 1, 3, &slice)), "0");
+  Owned<mtrun_dataset> part(slice);
+  data.reset();
+  ASSERT_EQ(mtrun_dataset_size(part.get()), 2);
+  int64_t row = 1;
+  float pixels[6];
+  part->columns[0].gather(part->begin, &row, 1, pixels);
+  EXPECT_EQ(pixels[0], 18.0f); // sample 3
+  EXPECT_EQ(text(mtrun_dataset_slice(part.get(), 1, 3, &slice)),
+            "1: slice: expected samples BEGIN:END within 2 with BEGIN < END, found 1:3");
 }

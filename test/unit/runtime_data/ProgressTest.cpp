@@ -89,3 +89,22 @@ TEST(ProgressLine, Json) {
   EXPECT_EQ(jsonNumber(INFINITY), "null");
   EXPECT_EQ(jsonString("a\"b\n"), "\"a\\\"b\\u000a\"");
 }
+
+TEST(ProgressLine, JsonSteps) {
+  Progress progress(ProgressStyle::Json);
+  mtrun_progress p = at(1, 2, 0.5);
+  const double values[] = {2, 0.25};
+  p.step_values = values;
+  p.learning_rate = NAN;
+  p.total_step = 7;
+  EXPECT_EQ(progress.update(p),
+            "{\"epoch\": 1, \"step\": 1, \"total_step\": 7, \"seconds\": 0.5, \"learning_rate\": null, "
+            "\"accuracy\": 0.25, \"loss\": 2}\n");
+  EXPECT_EQ(progress.update(p), ""); // the same step again: the epoch's end after a validation
+}
+
+TEST(ProgressLine, AResumedEpochHasItsHeader) {
+  Progress progress(ProgressStyle::Line);
+  EXPECT_EQ(progress.update(at(3, 4, 0.5)), "Epoch 1/2\n");
+  EXPECT_EQ(progress.update(at(4, 4, 0.75)), "4/4 - 1s - 250ms/step - accuracy: 0.5500 - loss: 1.2295\n");
+}

@@ -15,44 +15,67 @@ static std::string problem(const std::string &spec) {
 TEST(Spec, Folder) {
   DataSpec spec;
   ASSERT_TRUE(parseDataSpec("mnist:some/dir", spec).ok());
-  EXPECT_EQ(spec.folder, "some/dir");
+  EXPECT_EQ(spec.kind, "mnist");
+  EXPECT_EQ(spec.paths, std::vector<std::string>{"some/dir"});
   EXPECT_FALSE(spec.test);
-  EXPECT_TRUE(spec.scale);
+  EXPECT_EQ(spec.scale, 1);
+  EXPECT_EQ(spec.divisor, 255);
   EXPECT_EQ(spec.begin, 0);
   EXPECT_EQ(spec.end, -1);
+  ASSERT_TRUE(parseDataSpec("cifar10:d", spec).ok());
+  EXPECT_FALSE(spec.scale); // as the file has it
 }
 
 TEST(Spec, Keys) {
   DataSpec spec;
   ASSERT_TRUE(parseDataSpec("mnist:d,split=test,range=10:20,scale=1,classes=7", spec).ok());
   EXPECT_TRUE(spec.test);
-  EXPECT_FALSE(spec.scale);
+  EXPECT_EQ(spec.scale, 1);
+  EXPECT_EQ(spec.divisor, 1);
   EXPECT_EQ(spec.begin, 10);
   EXPECT_EQ(spec.end, 20);
   EXPECT_EQ(spec.classes, 7);
   ASSERT_TRUE(parseDataSpec("mnist:d,range=5:", spec).ok());
   EXPECT_EQ(spec.begin, 5);
   EXPECT_EQ(spec.end, -1);
+  ASSERT_TRUE(parseDataSpec("npy:x.npy,y.npy,mean=1:2:3,std=0.5", spec).ok());
+  EXPECT_EQ(spec.paths, (std::vector<std::string>{"x.npy", "y.npy"}));
+  EXPECT_EQ(spec.mean, (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(spec.deviation, std::vector<double>{0.5});
+  ASSERT_TRUE(parseDataSpec("cifar10:d,preprocess=caffe", spec).ok());
+  EXPECT_TRUE(spec.reversed);
+  EXPECT_EQ(spec.mean[0], 103.939);
 }
 
 TEST(Spec, ClassWeights) {
   DataSpec spec;
   ASSERT_TRUE(parseDataSpec("mnist:d,class-weight=3:2.5+7:0,split=test", spec).ok());
   EXPECT_EQ(spec.classWeights, (std::vector<std::pair<int64_t, float>>{{3, 2.5f}, {7, 0.0f}}));
-  for (std::string bad : {"", "3", "3:", ":1", "3:1+", "256:1", "-1:1", "3:-1", "3:nan", "3:inf", "3:1e99", "3:1x"})
+  for (std::string bad : {"", "3", "3:", ":1", "3:1+", "-1:1", "3:-1", "3:nan", "3:inf", "3:1e99", "3:1x"})
     EXPECT_EQ(problem("mnist:d,class-weight=" + bad),
               "1: data: expected class-weight=CLASS:WEIGHT[+CLASS:WEIGHT...], found \"class-weight=" + bad + "\"");
 }
 
 TEST(Spec, Messages) {
   EXPECT_EQ(problem("cifar:d"),
-            "1: data: expected \"mnist:DIR[,split=train|test][,range=BEGIN:END][,scale=1]\", found \"cifar:d\"");
-  EXPECT_EQ(problem("mnist:"), "1: data: expected a folder after \"mnist:\", found \"mnist:\"");
+            "1: data: expected mnist:, cifar10:, cifar100:, npy:, npz:, tokens: or csv: and a path, "
+            "found \"cifar:d\"");
+  EXPECT_EQ(problem("mnist:"), "1: data: expected a path after \"mnist:\", found \"mnist:\"");
   EXPECT_EQ(problem("mnist:d,split=dev"), "1: data: expected split=train or split=test, found \"split=dev\"");
   EXPECT_EQ(problem("mnist:d,range=9:3"), "1: data: expected range=BEGIN:END with BEGIN < END, found \"range=9:3\"");
   EXPECT_EQ(problem("mnist:d,range=-1:3"), "1: data: expected range=BEGIN:END with BEGIN < END, found \"range=-1:3\"");
-  EXPECT_EQ(problem("mnist:d,scale=2"), "1: data: expected scale=1 or scale=1/255, found \"scale=2\"");
+  EXPECT_EQ(problem("mnist:d,scale=1/0"), "1: data: expected scale=X or scale=A/B, found \"scale=1/0\"");
+  EXPECT_EQ(problem("mnist:d,std=1:0"),
+            "1: data: expected std=X, or a number a channel as X:Y:Z, none of them 0, found \"std=1:0\"");
+  EXPECT_EQ(problem("mnist:d,mean=a"), "1: data: expected mean=X, or a number a channel as X:Y:Z, found \"mean=a\"");
+  EXPECT_EQ(problem("mnist:d,preprocess=keras"),
+            "1: data: expected preprocess=caffe, preprocess=torch or preprocess=tf, found \"preprocess=keras\"");
   EXPECT_EQ(problem("mnist:d,shuffle=1"),
-            "1: data: expected split=, range=, scale=, classes= or class-weight=, found \"shuffle=1\"");
+            "1: data: expected split=, range=, classes=, class-weight=, scale=, mean=, std= or "
+            "preprocess=, found \"shuffle=1\"");
+  EXPECT_EQ(problem("tokens:f,split=test"),
+            "1: data: expected length=, range=, classes=, class-weight=, scale=, mean=, std= or "
+            "preprocess=, found \"split=test\"");
+  EXPECT_EQ(problem("tokens:f,length=0"), "1: data: expected length=T with T >= 1, found \"length=0\"");
   EXPECT_EQ(problem("mnist:d,test"), "1: data: expected key=value, found \"test\" in \"mnist:d,test\"");
 }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/data/Column.h"
+
+#include <cstring>
+
+namespace mtrun {
+
+std::string shapeText(const mtrun_tensor_info &info) {
+  std::string text = std::string(mt_dtype_name(info.dtype)) + " [";
+  for (int32_t i = 0; i < info.rank; ++i)
+    text += (i ? ", " : "") + (info.shape[i] < 0 ? std::string("?") : std::to_string(info.shape[i]));
+  return text + "]";
+}
+
+static std::string shapeText(const Field &field) {
+  std::string text = std::string(storedName(field.type)) + " [";
+  for (size_t i = 0; i < field.shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(field.shape[i]);
+  return text + "]";
+}
+
+// Elements of one sample: the product behind the batch axis. Plans are verified, so it fits.
+static uint64_t sampleElements(const mtrun_tensor_info &info) {
+  uint64_t elements = 1;
+  for (int32_t i = 1; i < info.rank; ++i)
+    elements *= static_cast<uint64_t>(info.shape[i]);
+  return elements;
+}
+
+static bool sameType(Stored stored, mt_dtype dtype) {
+  switch (dtype) {
+  case MT_F32:
+    return stored == Stored::F32;
+  case MT_F64:
+    return stored == Stored::F64;
+  case MT_I32:
+    return stored == Stored::I32;
+  case MT_I64:
+    return stored == Stored::I64;
+  case MT_BOOL:
+    return stored == Stored::Bool;
+  case MT_U8:
+    return stored == Stored::U8;
+  }
+  return false;
+}
+
+Status Column::open(Field from, const mtrun_tensor_info &entry, const DataSpec &spec) {
+  field = std::move(from);
+  name = entry.name;
+  role = entry.role;
+  dtype = entry.dtype;
+  elements = sampleElements(entry);
+  rowBytes = elements * mt_dtype_size(dtype);
+  std::string what = role == MTRUN_INPUT ? "input" : role == MTRUN_TARGET ? "target" : "sample weight";
+  bool floats = dtype == MT_F32 || dtype == MT_F64, narrow = dtype == MT_BOOL || dtype == MT_U8;
+  bool types = floats || (narrow ? storedSize(field.type) == 1 && field.type != Stored::I8 : !isFloat(field.type));
+  if (!types || field.elements() != elements)
+    return {MT_INVALID, field.where + ": samples of " + shapeText(field) + " do not fit " + what + " \"" + name +
+                            "\": " + shapeText(entry)};
+  scales_ = floats && role == MTRUN_INPUT && (spec.scale || !spec.mean.empty() || !spec.deviation.empty());
+  plain_ = sameType(field.type, dtype) && !scales_;
+  if (!scales_ && !(floats && field.type == Stored::U8))
+    return {};
+  if (scales_) {
+    scale_ = spec.scale.value_or(1);
+    divisor_ = spec.divisor;
+    mean_ = spec.mean;
+    deviation_ = spec.deviation;
+    reversed_ = spec.reversed;
+  }
+  channels_ = std::max<uint64_t>(std::max(mean_.size(), deviation_.size()), 1);
+  uint64_t last = entry.rank > 1 ? static_cast<uint64_t>(entry.shape[entry.rank - 1]) : 1;
+  for (size_t given : {mean_.size(), deviation_.size()})
+    if (given > 1 && given != last)
+      return {MT_INVALID, "data: expected mean and std of 1 or " + std::to_string(last) + " channels for input \"" +
+                              name + "\": " + shapeText(entry) + ", found " + std::to_string(given)};
+  if (field.type == Stored::U8 && dtype == MT_F32) {
+    tables_.resize(channels_);
+    for (uint64_t c = 0; c < channels_; ++c)
+      for (int i = 0; i < 256; ++i)
+        tables_[c][static_cast<size_t>(i)] = static_cast<float>(scales_ ? scaled(i, c) : i);
+  }
+  return {};
+}
+
+double Column::scaled(double value, uint64_t channel) const {
+  value = value * scale_ / divisor_;
+  if (!mean_.empty())
+    value -= mean_[mean_.size() > 1 ? channel : 0];
+  if (!deviation_.empty())
+    value /= deviation_[deviation_.size() > 1 ? channel : 0];
+  return value;
+}
+
+template <typename T> static T load(const uint8_t *bytes, uint64_t index) {
+  T value;
+  memcpy(&value, bytes + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// Calls body(load(i)) with the stored type; floats as double, the others as i64.
+template <typename Body> static void forEach(Stored type, const uint8_t *from, uint64_t count, Body &&body) {
+  auto loop = [&]<typename T>(T) {
+    for (uint64_t i = 0; i < count; ++i)
+      body(i, load<T>(from, i));
+  };
+  switch (type) {
+  case Stored::U8:
+  case Stored::Bool:
+    return loop(uint8_t());
+  case Stored::I8:
+    return loop(int8_t());
+  case Stored::U16:
+    return loop(uint16_t());
+  case Stored::I16:
+    return loop(int16_t());
+  case Stored::I32:
+    return loop(int32_t());
+  case Stored::U32:
+    return loop(uint32_t());
+  case Stored::I64:
+    return loop(int64_t());
+  case Stored::F32:
+    return loop(float());
+  case Stored::F64:
+    return loop(double());
+  }
+}
+
+void Column::gatherRow(const uint8_t *from, void *out) const {
+  uint64_t channels = channels_, depth = reversed_ ? std::max<uint64_t>(channels, 3) : channels;
+  auto put = [&](auto *to) {
+    using To = std::remove_pointer_t<decltype(to)>;
+    forEach(field.type, from, elements, [&](uint64_t i, auto value) {
+      uint64_t at = reversed_ ? i - i % depth + (depth - 1 - i % depth) : i;
+      if (scales_)
+        to[at] = static_cast<To>(scaled(static_cast<double>(value), at % channels));
+      else
+        to[at] = static_cast<To>(value);
+    });
+  };
+  switch (dtype) {
+  case MT_F32:
+    return put(static_cast<float *>(out));
+  case MT_F64:
+    return put(static_cast<double *>(out));
+  case MT_I32:
+    return put(static_cast<int32_t *>(out));
+  case MT_I64:
+    return put(static_cast<int64_t *>(out));
+  case MT_BOOL:
+    return forEach(field.type, from, elements,
+                   [&](uint64_t i, auto value) { static_cast<uint8_t *>(out)[i] = value != 0; });
+  case MT_U8:
+    return put(static_cast<uint8_t *>(out));
+  }
+}
+
+void Column::gather(int64_t begin, const int64_t *rows, int64_t count, void *out) const {
+  for (int64_t i = 0; i < count; ++i) {
+    const uint8_t *from = field.bytes.get() + static_cast<uint64_t>(begin + rows[i]) * field.stride;
+    auto *to = static_cast<std::byte *>(out) + static_cast<uint64_t>(i) * rowBytes;
+    if (plain_) {
+      memcpy(to, from, rowBytes);
+    } else if (tables_.size() == 1) { // the common case of pictures
+      const std::array<float, 256> &table = tables_[0];
+      for (uint64_t e = 0; e < elements; ++e)
+        reinterpret_cast<float *>(to)[e] = table[from[e]];
+    } else if (!tables_.empty() && !reversed_) {
+      for (uint64_t e = 0; e < elements; ++e)
+        reinterpret_cast<float *>(to)[e] = tables_[e % channels_][from[e]];
+    } else {
+      gatherRow(from, to);
+    }
+  }
+}
+
+} // namespace mtrun

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A field of the data as an entry of a program's signature takes it: another type, scaled, batch by batch.
+#pragma once
+
+#include "runtime/data/Table.h"
+
+#include <array>
+
+namespace mtrun {
+
+struct Column {
+  Field field;
+  std::string name; // of the signature entry
+  mtrun_role role = MTRUN_INPUT;
+  mt_dtype dtype = MT_F32; // of what gather writes
+  uint64_t elements = 0;   // a sample
+  uint64_t rowBytes = 0;   // a sample, as gathered
+
+  // Makes ready for gather. `spec` says how inputs of floats are scaled; nothing else is. MT_INVALID: the types or
+  // sizes do not go together.
+  Status open(Field from, const mtrun_tensor_info &entry, const DataSpec &spec);
+
+  // Writes samples rows[0 .. count) one after the other; row i is sample begin + rows[i].
+  void gather(int64_t begin, const int64_t *rows, int64_t count, void *out) const;
+
+private:
+  double scaled(double value, uint64_t channel) const;
+  void gatherRow(const uint8_t *from, void *out) const;
+
+  bool plain_ = true; // the stored bytes are what is wanted
+  bool scales_ = false, reversed_ = false;
+  double scale_ = 1, divisor_ = 1;
+  std::vector<double> mean_, deviation_; // one, or one a channel
+  uint64_t channels_ = 1;
+  std::vector<std::array<float, 256>> tables_; // of bytes to f32, one or one a channel
+};
+
+// "f32 [?, 2, 3]".
+std::string shapeText(const mtrun_tensor_info &info);
+
+} // namespace mtrun

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mtrun_data_describe: a source in words.
+#include "runtime/api/Handles.h"
+#include "runtime/data/Column.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+namespace mtrun {
+namespace {
+
+constexpr uint64_t kShown = 8;        // values of a sample
+constexpr uint64_t kMaxClasses = 100; // counted and listed
+
+double valueAt(const Field &field, uint64_t sample, uint64_t element) {
+  const uint8_t *at = field.bytes.get() + sample * field.stride + element * storedSize(field.type);
+  auto load = [&]<typename T>(T value) {
+    memcpy(&value, at, sizeof value);
+    return static_cast<double>(value);
+  };
+  switch (field.type) {
+  case Stored::U8:
+  case Stored::Bool:
+    return load(uint8_t());
+  case Stored::I8:
+    return load(int8_t());
+  case Stored::U16:
+    return load(uint16_t());
+  case Stored::I16:
+    return load(int16_t());
+  case Stored::I32:
+    return load(int32_t());
+  case Stored::U32:
+    return load(uint32_t());
+  case Stored::I64:
+    return load(int64_t());
+  case Stored::F32:
+    return load(float());
+  case Stored::F64:
+    return load(double());
+  }
+  return 0;
+}
+
+std::string text(double value) {
+  char buffer[32];
+  snprintf(buffer, sizeof buffer, "%.6g", value);
+  return buffer;
+}
+
+} // namespace
+
+// "  label (target): u8 [], 0 to 9, mean 4.4"; then the counts of labels.
+static std::string describeField(const Field &field, uint64_t begin, uint64_t end, std::string &counts) {
+  std::string shape;
+  for (uint64_t dim : field.shape)
+    shape += (shape.empty() ? "" : ", ") + std::to_string(dim);
+  double least = INFINITY, most = -INFINITY, sum = 0;
+  uint64_t elements = field.elements(), strange = 0;
+  bool labels = !isFloat(field.type) && elements == 1;
+  std::map<double, uint64_t> classes;
+  for (uint64_t s = begin; s < end; ++s)
+    for (uint64_t e = 0; e < elements; ++e) {
+      double value = valueAt(field, s, e);
+      if (!std::isfinite(value)) {
+        ++strange;
+        continue;
+      }
+      least = std::min(least, value);
+      most = std::max(most, value);
+      sum += value;
+      if (labels && classes.size() <= kMaxClasses)
+        ++classes[value];
+    }
+  if (labels && classes.size() <= kMaxClasses) {
+    counts = "  " + std::to_string(classes.size()) + " classes:";
+    for (const auto &[label, count] : classes)
+      counts += " " + text(label) + ": " + std::to_string(count);
+  }
+  uint64_t finite = (end - begin) * elements - strange;
+  std::string line = "  " + field.name +
+                     (field.named                 ? ""
+                      : field.role == MTRUN_INPUT ? " (input)"
+                                                  : " (target)") +
+                     ": " + storedName(field.type) + " [" + shape + "]";
+  if (finite)
+    line += ", " + text(least) + " to " + text(most) + ", mean " + text(sum / static_cast<double>(finite));
+  return strange ? line + ", " + std::to_string(strange) + " NaN or infinite" : line;
+}
+
+static std::string describeSample(const Table &table, uint64_t sample) {
+  std::string line = "  sample " + std::to_string(sample) + ":";
+  for (const Field &field : table.fields) {
+    line += " " + field.name + " =";
+    uint64_t elements = field.elements();
+    for (uint64_t e = 0; e < std::min(elements, kShown); ++e)
+      line += " " + text(valueAt(field, sample, e));
+    line += elements > kShown ? " ...;" : ";";
+  }
+  line.pop_back();
+  return line;
+}
+
+static Status describe(const char *specification, int64_t samples, void (*line)(void *, const char *), void *user) {
+  DataSpec spec;
+  Table table;
+  if (Status s = parseDataSpec(specification, spec); !s.ok())
+    return s;
+  if (Status s = openTable(spec, table); !s.ok())
+    return s;
+  uint64_t all = table.fields[0].samples, begin = static_cast<uint64_t>(spec.begin);
+  uint64_t end = spec.end < 0 ? all : static_cast<uint64_t>(spec.end);
+  if (begin >= end || end > all)
+    return {MT_INVALID, "data: the range " + std::to_string(begin) + ":" + std::to_string(end) + " is not within the " +
+                            std::to_string(all) + " samples of " + table.fields[0].where};
+  line(user, (spec.text + ": " + std::to_string(end - begin) + " samples").c_str());
+  for (const Field &field : table.fields) {
+    std::string counts;
+    line(user, describeField(field, begin, end, counts).c_str());
+    if (!counts.empty())
+      line(user, counts.c_str());
+  }
+  for (uint64_t s = begin; s < std::min(end, begin + static_cast<uint64_t>(samples)); ++s)
+    line(user, describeSample(table, s).c_str());
+  return {};
+}
+
+} // namespace mtrun
+
+using namespace mtrun;
+
+mt_status *mtrun_data_describe(const char *spec, int64_t samples, void (*line)(void *user, const char *text),
+                               void *user) {
+  return guarded([&]() -> Status {
+    if (!spec || !line || samples < 0)
+      return {MT_INVALID, "data: expected a specification, room for lines and a number of samples, found NULL or " +
+                              std::to_string(samples)};
+    return describe(spec, samples, line, user);
+  });
+}

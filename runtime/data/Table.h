@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a data source holds, before any model is asked: fields of samples in memory, kept as the bytes of the file.
+#pragma once
+
+#include "runtime/abi/mtrun.h"
+#include "runtime/abi/status.h"
+#include "runtime/data/Spec.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mtrun {
+
+// Element types of files, little endian in memory.
+enum class Stored { U8, Bool, I8, U16, I16, I32, U32, I64, F32, F64 };
+size_t storedSize(Stored type);
+const char *storedName(Stored type);
+inline bool isFloat(Stored type) { return type == Stored::F32 || type == Stored::F64; }
+
+// One value of every sample. Sample i lies at bytes + i * stride.
+struct Field {
+  std::string
+      name; // as the file says, or "image", "label" and such; sources with one input and one target are bound by role
+  std::string where; // the file, for messages
+  mtrun_role role = MTRUN_INPUT;
+  bool named = false; // bound by its name alone, whatever the role
+  Stored type = Stored::U8;
+  std::vector<uint64_t> shape; // of a sample
+  uint64_t samples = 0;
+  uint64_t stride = 0; // bytes
+  std::shared_ptr<const uint8_t> bytes;
+
+  uint64_t elements() const; // of a sample; sources checked the product
+};
+
+struct Table {
+  std::vector<Field> fields;
+};
+
+// Reads what the specification names. MT_INVALID, MT_CORRUPT, MT_IO, MT_NO_MEMORY.
+Status openTable(const DataSpec &spec, Table &table);
+
+// The sources, for openTable.
+Status openMnist(const DataSpec &spec, Table &table);
+Status openCifar(const DataSpec &spec, Table &table);
+Status openNpy(const DataSpec &spec, Table &table);
+Status openNpz(const DataSpec &spec, Table &table);
+Status openTokens(const DataSpec &spec, Table &table);
+Status openCsv(const DataSpec &spec, Table &table);
+
+// The bytes of a file, inflated if they are gzip data, as readGzip does; `path`.gz where there is no `path`. `found` is
+// the path that was read.
+Status readData(const std::string &path, std::vector<uint8_t> &bytes, std::string &found);
+
+// Takes over a vector.
+std::shared_ptr<const uint8_t> share(std::vector<uint8_t> &&bytes);
+
+} // namespace mtrun
