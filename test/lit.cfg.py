@@ -4,6 +4,7 @@
 #
 #   %examples   examples/          %source   the repository      %python   python3
 #   %build      the build folder   %s %t %T  as everywhere in lit
+import glob
 import os
 import subprocess
 
@@ -40,5 +41,5 @@ if not config.sanitize:
 if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0:
     config.available_features.add("mount")
 # test/keras/back-to-keras has installed Keras.
-if os.path.exists(os.path.join(config.source_dir, "build", "keras-venv", "bin", "python")):
+if glob.glob(os.path.join(config.source_dir, "build", "keras-venv", "lib", "python*", "site-packages", "keras")):
     config.available_features.add("keras")
