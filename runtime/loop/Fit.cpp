@@ -227,6 +227,10 @@ Status Fit::validate() {
 }
 
 Status Fit::endEpoch() {
+  // A loss can be finite although weights are not: relu makes 0 of NaN.
+  if (!options_.allow_nan)
+    if (Status s = train_.checkVariables(); !s.ok())
+      return std::move(s).in("epoch " + std::to_string(state_.epoch + 1) + ": ");
   bool due = saver_.writes() && (saver_.dueAfterStep(state_.step) || saver_.dueAfterEpoch(state_.epoch + 1));
   std::copy(train_.means().begin(), train_.means().end(), values_.begin());
   if (validates_)

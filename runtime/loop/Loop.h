@@ -37,6 +37,8 @@ public:
   Status step();
   // MT_INVALID if a loss of the last step is not finite: names it, and the first input or variable that is not.
   Status checkFinite() const;
+  // MT_INVALID if a variable is not finite: names the first.
+  Status checkVariables() const;
 
 private:
   mtrun_session *session_ = nullptr;

@@ -51,6 +51,23 @@ static int64_t firstNotFinite(mt_dtype dtype, const void *data, uint64_t element
   return -1;
 }
 
+// Variables with a value that is not finite, and the name of the first.
+static int64_t variablesNotFinite(mtrun_session *session, std::string &first) {
+  const mtrun_plan *plan = mtrun_session_plan(session);
+  mtrun_tensor_info info;
+  int64_t count = 0;
+  for (int32_t i = 0; i < mtrun_plan_variable_count(plan); ++i) {
+    if (!adopt(mtrun_plan_variable(plan, i, &info)).ok())
+      continue;
+    std::span<const std::byte> bytes = session->session->variable(static_cast<uint32_t>(i));
+    if (firstNotFinite(info.dtype, bytes.data(), bytes.size() / mt_dtype_size(info.dtype)) < 0)
+      continue;
+    if (count++ == 0)
+      first = info.name;
+  }
+  return count;
+}
+
 // Where the trouble shows: the batch if it came with the data, else the variables.
 static std::string culprit(mtrun_session *session, const char *program, const Batch &batch) {
   const mtrun_plan *plan = mtrun_session_plan(session);
@@ -68,20 +85,21 @@ static std::string culprit(mtrun_session *session, const char *program, const Ba
              std::to_string(static_cast<uint64_t>(at) / elements) + " of the batch";
   }
   std::string first;
-  int64_t count = 0;
-  for (int32_t i = 0; i < mtrun_plan_variable_count(plan); ++i) {
-    if (!adopt(mtrun_plan_variable(plan, i, &info)).ok())
-      continue;
-    std::span<const std::byte> bytes = session->session->variable(static_cast<uint32_t>(i));
-    if (firstNotFinite(info.dtype, bytes.data(), bytes.size() / mt_dtype_size(info.dtype)) < 0)
-      continue;
-    if (count++ == 0)
-      first = info.name;
-  }
+  int64_t count = variablesNotFinite(session, first);
   if (count == 0)
     return "data and variables are finite";
   return "the data is finite, " + std::to_string(count) +
          (count == 1 ? " variable is not: " : " variables are not, the first is ") + first;
+}
+
+Status Pass::checkVariables() const {
+  std::string first;
+  int64_t count = variablesNotFinite(session_, first);
+  if (count == 0)
+    return {};
+  return {MT_INVALID, std::to_string(count) +
+                          (count == 1 ? " variable is not finite: " : " variables are not finite, the first is ") +
+                          first};
 }
 
 Status Pass::checkFinite() const {

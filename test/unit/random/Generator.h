@@ -86,6 +86,7 @@ private:
   Expr poolStep(const Expr &x);
   Expr movementStep(const Expr &x);
   Expr lookupStep(const Expr &x);
+  Expr takeStep(const Expr &x);
 
   // ---- steps and ends of what is in the registry (Layers.cpp)
   Expr functionStep(const Expr &x);

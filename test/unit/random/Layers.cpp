@@ -35,13 +35,15 @@ Expr Generator::noiseStep(const Expr &x) {
   std::string stream = "layer_noise_" + std::to_string(streams++);
   Value step = chance(30) ? IterationOp::create(builder, at, i32({})).getResult() : Value();
   llvm::APFloat amount(float(between(0.1, 0.5)));
-  switch (below(4)) {
+  switch (below(5)) {
   case 0:
     return tanh(make<RandomNormalOp>(chance(50) ? x.type() : f32({width(x)}), stream, step) * 0.25 + x);
   case 1:
     return tanh(make<GaussianNoiseOp>(x.type(), x.value(), step, stream, amount));
   case 2:
     return tanh(make<GaussianDropoutOp>(x.type(), x.value(), step, stream, amount));
+  case 3:
+    return tanh(make<WhileTrainingOp>(x.type(), (x * 1.25).value(), (-x).value(), seed % 2 == 0));
   default:
     SmallVector<int64_t> shared;
     if (chance(50))
@@ -65,9 +67,10 @@ Expr Generator::normalizationStep(const Expr &x) {
   Value gamma = chance(30) ? broadcastTo(constant({}), f32({width(x)})).value() : variable({width(x)}).value();
   Value beta = chance(30) ? broadcastTo(constant({}), f32({width(x)})).value() : variable({width(x)}).value();
   Value mean = statistic(InitKind::zeros), variance = statistic(InitKind::ones);
-  return mix(x, make<BatchNormalizationOp>(x.type(), x.value(), gamma, beta, mean, variance,
-                                           llvm::APFloat(float(between(0.5, 0.9))), epsilon, chance(60), seed % 2 == 0) *
-                    0.5);
+  return mix(x,
+             make<BatchNormalizationOp>(x.type(), x.value(), gamma, beta, mean, variance,
+                                        llvm::APFloat(float(between(0.5, 0.9))), epsilon, chance(60), seed % 2 == 0) *
+                 0.5);
 }
 
 // A loss and a metric of predictions and targets like them.
@@ -75,7 +78,8 @@ std::pair<Value, Value> Generator::anyCriteria(const Expr &p, Value target) {
   SmallVector<RegisteredOperationName> losses, metrics;
   for (RegisteredOperationName op : builder.getContext()->getRegisteredOperations())
     if (op.hasInterface<DecomposeOpInterface>() && op.hasInterface<InferTypeOpInterface>() &&
-        op.hasTrait<OpTrait::NOperands<2>::Impl>() && !op.getStringRef().starts_with("mt.sparse_")) {
+        !op.hasInterface<TrainingOpInterface>() && op.hasTrait<OpTrait::NOperands<2>::Impl>() &&
+        !op.getStringRef().starts_with("mt.sparse_")) {
       metrics.push_back(op);
       if (op.hasInterface<GradientOpInterface>())
         losses.push_back(op);

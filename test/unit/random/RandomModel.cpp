@@ -112,7 +112,7 @@ void Generator::buildLoss(const Expr &x, const std::string &name) {
     Value t = target(targetName, labels, [&] { return below(c); });
     values = crossEntropy<SparseCategoricalCrossentropyOp>(p, t, logits);
     hits = seed / 8 % 2 ? criterion<SparseCategoricalAccuracyOp>(p, t)
-                      : SparseTopKCategoricalAccuracyOp::create(builder, at, p.value(), t, 1 + below(4)).getResult();
+                        : SparseTopKCategoricalAccuracyOp::create(builder, at, p.value(), t, 1 + below(4)).getResult();
     break;
   }
   case 1: {
@@ -162,7 +162,8 @@ RandomModel Generator::make() {
   // A variable that learns, whatever the others are.
   x = x + make<VariableOp>(f32({width(x)}), "bias", InitKind::zeros, FloatAttr(), false);
   if (chance(30))
-    PenaltyOp::create(builder, at, x.value(), llvm::APFloat(float(between(0.01, 0.1))), llvm::APFloat(float(between(0.01, 0.1))));
+    PenaltyOp::create(builder, at, x.value(), llvm::APFloat(float(between(0.01, 0.1))),
+                      llvm::APFloat(float(between(0.01, 0.1))));
   bool two = chance(25);
   buildLoss(x, two ? "first" : "loss");
   if (two)

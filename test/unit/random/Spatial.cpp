@@ -135,3 +135,15 @@ Expr Generator::lookupStep(const Expr &x) {
     table = table + make<ScatterAddOp>(table.type(), ids.value(), x.value()) / n;
   return mix(x, make<GatherOp>(table.value(), ids.value()));
 }
+
+Expr Generator::takeStep(const Expr &x) {
+  Expr images = image(x, 1 + below(4));
+  int64_t dim = 1 + below(3), count = oneOf<int64_t>({1, 3, 6});
+  // Some indices are outside the images, and are clamped.
+  Expr numbers = chance(50) ? resized(x, count) : constant({count});
+  Expr ids = make<CastOp>(i32(numbers.type().getShape()), (numbers * 2.9 + 1.0317).value());
+  Expr taken = make<TakeOp>(images.value(), ids.value(), dim);
+  if (chance(50))
+    return flattened(taken, x);
+  return flattened(make<PutAddOp>(images.type(), ids.value(), taken.value(), dim) * 0.3, x);
+}

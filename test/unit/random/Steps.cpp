@@ -222,11 +222,13 @@ Expr Generator::step() {
   static constexpr Method flat[] = {&Generator::layerStep,       &Generator::shapeStep,       &Generator::productStep,
                                     &Generator::reductionStep,   &Generator::parameterStep,   &Generator::batchStep,
                                     &Generator::convolutionStep, &Generator::convolutionStep, &Generator::poolStep,
-                                    &Generator::movementStep,    &Generator::movementStep,    &Generator::lookupStep};
+                                    &Generator::movementStep,    &Generator::movementStep,    &Generator::lookupStep,
+                                    &Generator::takeStep};
   static constexpr Method anyRank[] = {
-      &Generator::unaryStep,    &Generator::unaryStep, &Generator::unaryStep,         &Generator::binaryStep,
-      &Generator::binaryStep,   &Generator::maskStep,  &Generator::sourceStep,        &Generator::compositeStep,
-      &Generator::functionStep, &Generator::noiseStep, &Generator::normalizationStep, &Generator::normalizationStep};
+      &Generator::unaryStep,        &Generator::unaryStep, &Generator::unaryStep,  &Generator::binaryStep,
+      &Generator::binaryStep,       &Generator::maskStep,  &Generator::sourceStep, &Generator::compositeStep,
+      &Generator::functionStep,     &Generator::noiseStep, &Generator::noiseStep,  &Generator::normalizationStep,
+      &Generator::normalizationStep};
   Expr x = any();
   if (chance(40))
     return (this->*flat[below(std::size(flat))])(x);
