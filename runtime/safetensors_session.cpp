@@ -6,6 +6,8 @@
 #include "runtime/checkpoint/Resume.h"
 #include "runtime/loop/Loop.h"
 
+#include <filesystem>
+
 using namespace mtrun;
 
 // Copies of all variables, in the plan's order.
@@ -73,7 +75,28 @@ Status mtrun::setVariables(mtrun_session *session, const std::string &path, cons
   return {};
 }
 
+// Of a checkpoint, or of the newest in a folder of them. One that does not verify is an error: an older one is another
+// training, and the caller's choice.
+static Status loadCheckpoint(mtrun_session *session, const std::string &folder) {
+  std::string path = folder;
+  std::error_code error;
+  if (!std::filesystem::exists(path + "/" + kManifestFile, error)) {
+    std::vector<int64_t> steps = checkpointSteps(folder);
+    if (steps.empty())
+      return {MT_INVALID,
+              "expected a file of variables, a checkpoint or a folder of checkpoints, found none of them in " + folder};
+    path += "/" + checkpointName(steps.front());
+  }
+  Checkpoint checkpoint;
+  if (Status s = readCheckpoint(path, checkpoint); !s.ok())
+    return s;
+  return setVariables(session, path + "/" + kVariablesFile, checkpoint.tensors);
+}
+
 static Status load(mtrun_session *session, const char *path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    return loadCheckpoint(session, path);
   std::vector<std::byte> file;
   if (Status s = readWholeFile(path, file); !s.ok())
     return s;

@@ -110,7 +110,8 @@ MT_API int32_t mtrun_session_leaves(const mtrun_session *session, int32_t device
 
 /* Writes every variable to a .safetensors file: temporary file, fsync, rename. MT_IO. */
 MT_API mt_status *mtrun_save(mtrun_session *session, const char *path);
-/* Reads variables by name; missing, extra or misshapen ones are errors that list them. MT_INVALID, MT_CORRUPT, MT_IO. */
+/* Reads variables by name; missing, extra or misshapen ones are errors that list them. `path`: a .safetensors file, a checkpoint, or a folder of
+ * checkpoints, whose newest is read and verified. MT_INVALID, MT_CORRUPT, MT_IO. */
 MT_API mt_status *mtrun_load(mtrun_session *session, const char *path);
 /* Writes the model in the format that it came from, with the session's variables, its optimizer's among them: a .keras file that Keras loads and
  * goes on training. Variables with moving averages have these. Whole or not at all. MT_INVALID (the plan was not made from such a file, or the path ends

@@ -46,7 +46,10 @@ static void addPlan(CLI::App *app, Arguments &a) {
   app->add_flag("--private-variables", a.privateVariables, "a copy of the variables for each device");
   app->add_flag("--no-pin", a.noPin, "do not pin threads to CPUs");
   app->add_flag("--no-spin", a.noSpin, "threads that wait sleep at once instead of spinning first");
-  app->add_option("--load", a.load, "read the variables from a .safetensors file first")->type_name("FILE");
+  app->add_option(
+         "--load", a.load,
+         "read the variables first: a .safetensors file, a checkpoint, or a folder of them whose newest is taken")
+      ->type_name("FILE");
 }
 
 static void addData(CLI::App *app, Arguments &a) {
