@@ -40,6 +40,10 @@ if not config.sanitize:
 # Where a user may mount a small file system for a moment.
 if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0:
     config.available_features.add("mount")
+# Golden runs as Keras left them, too large to be here.
+if os.environ.get("MTC_GOLDEN_RUNS"):
+    config.environment["MTC_GOLDEN_RUNS"] = os.path.abspath(os.environ["MTC_GOLDEN_RUNS"])
+    config.available_features.add("golden-runs")
 # test/keras/back-to-keras has installed Keras.
 if glob.glob(os.path.join(config.source_dir, "build", "keras-venv", "lib", "python*", "site-packages", "keras")):
     config.available_features.add("keras")

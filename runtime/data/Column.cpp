@@ -54,6 +54,12 @@ Status Column::open(Field from, const mtrun_tensor_info &entry, const DataSpec &
   rowBytes = elements * mt_dtype_size(dtype);
   std::string what = role == MTRUN_INPUT ? "input" : role == MTRUN_TARGET ? "target" : "sample weight";
   bool floats = dtype == MT_F32 || dtype == MT_F64, narrow = dtype == MT_BOOL || dtype == MT_U8;
+  oneHot_ = role == MTRUN_TARGET && floats && !isFloat(field.type) && entry.rank == 2 && elements > 1 &&
+            field.elements() == 1;
+  if (oneHot_) {
+    plain_ = false;
+    return {};
+  }
   bool types = floats || (narrow ? storedSize(field.type) == 1 && field.type != Stored::I8 : !isFloat(field.type));
   if (!types || field.elements() != elements)
     return {MT_INVALID, field.where + ": samples of " + shapeText(field) + " do not fit " + what + " \"" + name +
@@ -128,6 +134,12 @@ template <typename Body> static void forEach(Stored type, const uint8_t *from, u
   }
 }
 
+void Column::labels(int64_t sample, std::vector<int64_t> &values) const {
+  values.resize(field.elements());
+  forEach(field.type, field.bytes.get() + static_cast<uint64_t>(sample) * field.stride, values.size(),
+          [&](uint64_t i, auto value) { values[i] = static_cast<int64_t>(value); });
+}
+
 void Column::gatherRow(const uint8_t *from, void *out) const {
   uint64_t channels = channels_, depth = reversed_ ? std::max<uint64_t>(channels, 3) : channels;
   auto put = [&](auto *to) {
@@ -163,6 +175,14 @@ void Column::gather(int64_t begin, const int64_t *rows, int64_t count, void *out
     auto *to = static_cast<std::byte *>(out) + static_cast<uint64_t>(i) * rowBytes;
     if (plain_) {
       memcpy(to, from, rowBytes);
+    } else if (oneHot_) {
+      memset(to, 0, rowBytes);
+      forEach(field.type, from, 1, [&](uint64_t, auto label) { // below `elements`, as was checked when it was opened
+        if (dtype == MT_F32)
+          reinterpret_cast<float *>(to)[static_cast<size_t>(label)] = 1;
+        else
+          reinterpret_cast<double *>(to)[static_cast<size_t>(label)] = 1;
+      });
     } else if (tables_.size() == 1) { // the common case of pictures
       const std::array<float, 256> &table = tables_[0];
       for (uint64_t e = 0; e < elements; ++e)

@@ -6,6 +6,7 @@
 #include "runtime/data/Table.h"
 
 #include <array>
+#include <optional>
 
 namespace mtrun {
 
@@ -17,18 +18,26 @@ struct Column {
   uint64_t elements = 0;   // a sample
   uint64_t rowBytes = 0;   // a sample, as gathered
 
-  // Makes ready for gather. `spec` says how inputs of floats are scaled; nothing else is. MT_INVALID: the types or
-  // sizes do not go together.
+  // Makes ready for gather. `spec` says how inputs of floats are scaled; nothing else is. Integer labels for a target
+  // of floats [?, C] are made one-hot. MT_INVALID: the types or sizes do not go together.
   Status open(Field from, const mtrun_tensor_info &entry, const DataSpec &spec);
 
   // Writes samples rows[0 .. count) one after the other; row i is sample begin + rows[i].
   void gather(int64_t begin, const int64_t *rows, int64_t count, void *out) const;
+
+  // Whether the file has integers for a target; they are the classes of `labels`.
+  bool hasLabels() const { return role == MTRUN_TARGET && (oneHot_ || dtype == MT_I32 || dtype == MT_I64); }
+  // Labels must be below; none if the entry does not tell.
+  std::optional<int64_t> classes() const { return oneHot_ ? std::optional(int64_t(elements)) : std::nullopt; }
+  // Those of a sample, as the file has them.
+  void labels(int64_t sample, std::vector<int64_t> &values) const;
 
 private:
   double scaled(double value, uint64_t channel) const;
   void gatherRow(const uint8_t *from, void *out) const;
 
   bool plain_ = true; // the stored bytes are what is wanted
+  bool oneHot_ = false;
   bool scales_ = false, reversed_ = false;
   double scale_ = 1, divisor_ = 1;
   std::vector<double> mean_, deviation_; // one, or one a channel

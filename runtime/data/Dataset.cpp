@@ -76,17 +76,6 @@ static std::optional<int64_t> outputClasses(const mtrun_plan *plan, int32_t targ
   return std::nullopt;
 }
 
-// The labels of a sample of a target of integers.
-static std::vector<int64_t> labelsOf(const Column &labels, int64_t begin, int64_t sample) {
-  std::vector<std::byte> row(labels.rowBytes);
-  labels.gather(begin, &sample, 1, row.data());
-  std::vector<int64_t> values(labels.elements);
-  for (uint64_t e = 0; e < labels.elements; ++e)
-    values[e] = labels.dtype == MT_I32 ? reinterpret_cast<const int32_t *>(row.data())[e]
-                                       : reinterpret_cast<const int64_t *>(row.data())[e];
-  return values;
-}
-
 // Weights of samples by their labels, for the model's only input of weights.
 static Status addClassWeights(const DataSpec &spec, const std::vector<mtrun_tensor_info> &entries,
                               mtrun_dataset &data) {
@@ -97,8 +86,7 @@ static Status addClassWeights(const DataSpec &spec, const std::vector<mtrun_tens
     if (candidate.role == MTRUN_SAMPLE_WEIGHT && ++inputs)
       entry = &candidate;
   for (const Column &column : data.columns)
-    if (column.role == MTRUN_TARGET && (column.dtype == MT_I32 || column.dtype == MT_I64) && column.elements == 1 &&
-        ++targets)
+    if (column.hasLabels() && column.field.elements() == 1 && ++targets)
       labels = &column;
   if (inputs != 1 || targets != 1)
     return {MT_INVALID, "data: class-weight needs labels and a model that takes weights of samples (mtc compile "
@@ -106,11 +94,12 @@ static Status addClassWeights(const DataSpec &spec, const std::vector<mtrun_tens
                             std::to_string(targets) + " targets of labels and " + std::to_string(inputs) +
                             " inputs of weights"};
   std::vector<uint8_t> bytes(labels->field.samples * sizeof(float)); // no more than the labels' own samples
+  std::vector<int64_t> values;
   for (int64_t i = 0; i < static_cast<int64_t>(labels->field.samples); ++i) {
-    int64_t label = labelsOf(*labels, 0, i)[0];
+    labels->labels(i, values);
     float weight = 1;
     for (auto [of, given] : spec.classWeights)
-      weight = of == label ? given : weight;
+      weight = of == values[0] ? given : weight;
     memcpy(bytes.data() + static_cast<size_t>(i) * sizeof weight, &weight, sizeof weight);
   }
   Field field;
@@ -128,12 +117,15 @@ static Status addClassWeights(const DataSpec &spec, const std::vector<mtrun_tens
   return {};
 }
 
-static Status checkLabels(const Column &labels, int64_t begin, int64_t size, int64_t classes) {
-  for (int64_t i = 0; i < size; ++i)
-    for (int64_t label : labelsOf(labels, begin, i))
+static Status checkLabels(const Column &column, int64_t begin, int64_t size, int64_t classes) {
+  std::vector<int64_t> values;
+  for (int64_t i = begin; i < begin + size; ++i) {
+    column.labels(i, values);
+    for (int64_t label : values)
       if (label < 0 || label >= classes)
-        return {MT_INVALID, labels.field.where + ": sample " + std::to_string(begin + i) + " has label " +
+        return {MT_INVALID, column.field.where + ": sample " + std::to_string(i) + " has label " +
                                 std::to_string(label) + ", expected 0 to " + std::to_string(classes - 1)};
+  }
   return {};
 }
 
@@ -181,12 +173,14 @@ static Status openDataset(const mtrun_plan *plan, const char *text, std::unique_
   if (Status s = selectRange(spec, *data); !s.ok())
     return s;
   for (size_t i = 0; i < bound.size(); ++i) {
-    const mtrun_tensor_info &entry = *bound[i];
-    if (entry.role != MTRUN_TARGET || (entry.dtype != MT_I32 && entry.dtype != MT_I64))
+    const Column &column = data->columns[i];
+    if (!column.hasLabels())
       continue;
-    std::optional<int64_t> classes = spec.classes ? spec.classes : outputClasses(plan, entry.rank);
+    std::optional<int64_t> classes = column.classes();
+    if (!classes)
+      classes = spec.classes ? spec.classes : outputClasses(plan, bound[i]->rank);
     if (classes)
-      if (Status s = checkLabels(data->columns[i], data->begin, data->size, *classes); !s.ok())
+      if (Status s = checkLabels(column, data->begin, data->size, *classes); !s.ok())
         return s;
   }
   return {};

@@ -94,3 +94,10 @@ TEST(Column, Messages) {
   EXPECT_EQ(text(column.open(makeField<uint8_t>(Stored::U8, {1, 2, 3, 4, 5, 6}, {6}), entry, specOf(",mean=1:2"))),
             "1: data: expected mean and std of 1 or 3 channels for input \"e\": f32 [?, 2, 3], found 2");
 }
+
+TEST(Column, OneHot) {
+  Field labels = makeField<uint8_t>(Stored::U8, {2, 0}, {});
+  EXPECT_EQ(gathered<float>(labels, MT_F32, {3}, "", MTRUN_TARGET), (Floats{0, 0, 1, 1, 0, 0}));
+  // A number a sample is a number, not a class.
+  EXPECT_EQ(gathered<float>(labels, MT_F32, {1}, "", MTRUN_TARGET), (Floats{2, 0}));
+}
