@@ -39,7 +39,11 @@ Places::Places(mt::ProgramOp program, const std::vector<PlanStep> &steps)
 void Places::computeLives() {
   auto read = [&](Value value, const PlanStep &step) {
     Life &life = lives[value];
-    life.lastStep = life.phase == step.phase && life.lastStep && life.lastStep != &step ? nullptr : &step;
+    if (life.phase != step.phase)
+      life.readByMore = false;
+    else if (life.lastStep && life.lastStep != &step)
+      life.readByMore = true;
+    life.lastStep = &step;
     life.phase = std::max(life.phase, step.phase);
     life.rendezvous = std::max(life.rendezvous, step.rendezvous);
   };
@@ -133,7 +137,7 @@ bool Places::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResul
     auto found = places.find(operand.get());
     const Life &life = lives[operand.get()];
     if (found == places.end() || found->second.range < 0 || isRoot(operand.get()) ||
-        operand.get().getDefiningOp<shard::AllReduceOp>() || life.phase != step.phase || life.lastStep != &step ||
+        operand.get().getDefiningOp<shard::AllReduceOp>() || life.phase != step.phase || life.lastStep != &step || life.readByMore ||
         !mayOverwrite(kernel, operand.getOperandNumber()) || llvm::count(kernel->getOperands(), operand.get()) != 1 ||
         step.segments.size() != 1)
       continue;

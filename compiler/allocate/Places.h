@@ -45,7 +45,8 @@ public:
 private:
   struct Life {
     int64_t phase = 0, rendezvous = 0;  // of the last reader
-    const PlanStep *lastStep = nullptr; // the only reader in that phase, if there is one
+    const PlanStep *lastStep = nullptr; // a reader in that phase
+    bool readByMore = false;            // there are others
   };
   void computeLives();
   void placeGiven();

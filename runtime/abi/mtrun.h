@@ -150,7 +150,7 @@ typedef struct mtrun_progress {
   const double *values; /* running means */
   int validation;       /* 1: the epoch's validation values are in, names start with val_ after the training ones */
   int epoch_end;        /* the last call of an epoch; there is none in an epoch that the callback stops */
-  const double *step_values; /* what this step alone computed, in the order of the training names */
+  const double *step_values; /* what this step alone computed, in the order of the training names; NULL with `validation`: the step had a call before */
   double learning_rate;      /* that this step used, NaN where a schedule computes it */
   int64_t total_step;        /* steps since the run began, whatever was resumed */
   double input_wait;         /* seconds of `seconds` that the devices waited for data */

@@ -124,17 +124,20 @@ Status openCifar(const DataSpec &spec, Table &table) {
   constexpr uint64_t kPixels = 32 * 32, kPicture = 3 * kPixels;
   bool hundred = spec.kind == "cifar100";
   uint64_t labels = hundred ? 2 : 1, record = labels + kPicture; // coarse and fine; the fine one counts
+  const std::string &path = spec.paths[0];
   std::vector<std::string> names;
-  if (hundred || spec.test)
-    names = {hundred ? (spec.test ? "test.bin" : "train.bin") : "test_batch.bin"};
+  if (path.ends_with(".bin") || path.ends_with(".bin.gz")) // a file of them alone
+    names = {path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path};
+  else if (hundred || spec.test)
+    names = {path + (hundred ? (spec.test ? "/test.bin" : "/train.bin") : "/test_batch.bin")};
   else
     for (int i = 1; i <= 5; ++i)
-      names.push_back("data_batch_" + std::to_string(i) + ".bin");
+      names.push_back(path + "/data_batch_" + std::to_string(i) + ".bin");
   std::vector<uint8_t> pictures, targets;
   std::string found;
   for (const std::string &name : names) {
     std::vector<uint8_t> bytes;
-    if (Status s = readData(spec.paths[0] + "/" + name, bytes, found); !s.ok())
+    if (Status s = readData(name, bytes, found); !s.ok())
       return s;
     if (bytes.empty() || bytes.size() % record)
       return {MT_CORRUPT, found + ": expected records of " + std::to_string(record) + " bytes, found " +
@@ -147,7 +150,7 @@ Status openCifar(const DataSpec &spec, Table &table) {
           pictures.push_back(picture[c * kPixels + p]);
     }
   }
-  std::string where = names.size() == 1 ? found : spec.paths[0];
+  std::string where = names.size() == 1 ? found : path;
   uint64_t samples = targets.size();
   Field image = {
       "image", where, MTRUN_INPUT, false, Stored::U8, {32, 32, 3}, samples, kPicture, share(std::move(pictures))};

@@ -42,7 +42,6 @@ Status Fit::open(mtrun_session *session, const mtrun_dataset *data, const mtrun_
   progress_.steps = train_.steps();
   progress_.names = names_.data();
   progress_.values = values_.data();
-  progress_.step_values = train_.running().values().data();
   if (saver_.resumed())
     note("resumed " + saver_.resumedFrom() + ": " + std::to_string(state_.epoch) + " epochs and " +
          std::to_string(state_.position) + " of " + std::to_string(train_.steps()) + " steps are done");
@@ -301,6 +300,7 @@ void Fit::report(bool epochEnd) {
   progress_.seconds = epoch_.seconds();
   progress_.input_wait = train_.waited() - waitedBefore_;
   progress_.metrics = static_cast<int32_t>(progress_.validation ? names_.size() : train_.metrics());
+  progress_.step_values = progress_.validation ? nullptr : train_.running().values().data();
   std::copy(train_.means().begin(), train_.means().end(), values_.begin());
   if (options_.progress(options_.progress_user, &progress_) != 0)
     stop_ = true;

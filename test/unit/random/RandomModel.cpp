@@ -155,7 +155,7 @@ RandomModel Generator::make() {
   if (chance(30))
     values.push_back(layerStep(e(input("x2", oddWidth()))));
   values.push_back(functionStep(values.back()));
-  while (body.getOperations().size() < 24 || chance(60))
+  while (body.getOperations().size() < 30 || chance(60))
     values.push_back(step());
   Expr x = joined();
   buildOutputs(x);

@@ -20,9 +20,9 @@ uint32_t fromEnvironment(const char *name, uint32_t otherwise) {
   return given ? std::atoi(given) : otherwise;
 }
 #if __has_feature(address_sanitizer)
-constexpr uint32_t sample = 20; // of slow code
+constexpr uint32_t sample = 15; // of slow code
 #else
-constexpr uint32_t sample = 40;
+constexpr uint32_t sample = 30;
 #endif
 const uint32_t graphs = fromEnvironment("MTC_RANDOM_GRAPHS", sample), first = fromEnvironment("MTC_RANDOM_SEED", 1);
 
@@ -105,7 +105,7 @@ TEST_P(SeededFault, IsFound) {
     Options options{.passes = !compiled, .compile = compiled, .fault = &fault};
     Report report;
     // A model may have nothing to spoil, or not depend on what was.
-    for (uint32_t seed = first; seed < first + 40 && (report.problem.empty() || !report.seeded); ++seed)
+    for (uint32_t seed = first; seed < first + 200 && (report.problem.empty() || !report.seeded); ++seed)
       report = compare(makeRandomModel(context, seed), seed, options);
     EXPECT_TRUE(report.seeded && !report.problem.empty());
     std::printf("%s: %s\n", fault.name, report.problem.substr(0, report.problem.find('\n')).c_str());

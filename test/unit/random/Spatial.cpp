@@ -138,9 +138,11 @@ Expr Generator::lookupStep(const Expr &x) {
 
 Expr Generator::takeStep(const Expr &x) {
   Expr images = image(x, 1 + below(4));
-  int64_t dim = 1 + below(3), count = oneOf<int64_t>({1, 3, 6});
-  // Some indices are outside the images, and are clamped.
-  Expr numbers = chance(50) ? resized(x, count) : constant({count});
+  int64_t dim = 1 + below(3);
+  SmallVector<int64_t> others{1, 2, 3};
+  others.erase(others.begin() + (dim - 1));
+  // Some indices are outside the images, and are clamped. Each sample has its own, or all have the same.
+  Expr numbers = chance(50) ? reduce(Reduction::max, images, others) : constant({oneOf<int64_t>({1, 3, 6})});
   Expr ids = make<CastOp>(i32(numbers.type().getShape()), (numbers * 2.9 + 1.0317).value());
   Expr taken = make<TakeOp>(images.value(), ids.value(), dim);
   if (chance(50))

@@ -66,9 +66,9 @@ Expr Generator::binaryStep(const Expr &x) {
   case 3:
     return mix(x, x / (abs(v) + 0.5));
   case 4:
-    return tanh(maximum(x, v) + x + v * 0.25);
+    return tanh(maximum(x, v) + minimum(x * 0.5, v) + v * 0.25);
   case 5:
-    return tanh(minimum(x, v) + x + v * 0.25);
+    return tanh(minimum(x, v) + maximum(x * 0.5, v) + v * 0.25);
   default:
     return mix(x, pow(sigmoid(x) + 0.5, v));
   }
@@ -219,11 +219,11 @@ Expr Generator::batchStep(const Expr &x) {
 Expr Generator::step() {
   using Method = Expr (Generator::*)(const Expr &);
   // Twice: more often.
-  static constexpr Method flat[] = {&Generator::layerStep,       &Generator::shapeStep,       &Generator::productStep,
-                                    &Generator::reductionStep,   &Generator::parameterStep,   &Generator::batchStep,
-                                    &Generator::convolutionStep, &Generator::convolutionStep, &Generator::poolStep,
-                                    &Generator::movementStep,    &Generator::movementStep,    &Generator::lookupStep,
-                                    &Generator::takeStep};
+  static constexpr Method flat[] = {&Generator::layerStep,     &Generator::shapeStep,       &Generator::productStep,
+                                    &Generator::reductionStep, &Generator::reductionStep,   &Generator::parameterStep,
+                                    &Generator::batchStep,     &Generator::convolutionStep, &Generator::convolutionStep,
+                                    &Generator::poolStep,      &Generator::movementStep,    &Generator::movementStep,
+                                    &Generator::lookupStep,    &Generator::takeStep};
   static constexpr Method anyRank[] = {
       &Generator::unaryStep,        &Generator::unaryStep, &Generator::unaryStep,  &Generator::binaryStep,
       &Generator::binaryStep,       &Generator::maskStep,  &Generator::sourceStep, &Generator::compositeStep,

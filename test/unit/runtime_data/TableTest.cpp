@@ -84,6 +84,8 @@ TEST_F(Tables, Cifar) {
   EXPECT_EQ(at<uint8_t>(1, 4), 3);
   ASSERT_EQ(open("cifar10", ",split=test"), "0");
   EXPECT_EQ(table.fields[0].samples, 3u);
+  ASSERT_EQ(open("cifar10", "/test_batch.bin"), "0");
+  EXPECT_EQ(table.fields[0].samples, 3u);
   ASSERT_EQ(open("cifar100", ""), "0");
   EXPECT_EQ(at<uint8_t>(1, 0), 77); // the fine label
   writeFile(folder.path("train.bin"), hundred + "x");
