@@ -241,4 +241,13 @@ Value LayerBuilder::toFloat(Value value) {
   return mt::CastOp::create(builder, location, typeOf(value).clone(builder.getF32Type()), value);
 }
 
+Value LayerBuilder::toFloat(const Operand &operand) {
+  if (operand.tensor)
+    return toFloat(operand.tensor);
+  if (!operand.constant || !operand.constant->is_number())
+    return fail("expected tensors and numbers, found something else");
+  auto type = RankedTensorType::get({}, builder.getF32Type());
+  return constant(DenseElementsAttr::get(type, operand.constant->get<float>()));
+}
+
 } // namespace mtc::keras

@@ -77,6 +77,8 @@ public:
   Value reshape(Value value, llvm::ArrayRef<int64_t> shape);
   // Integers become floats.
   Value toFloat(Value value);
+  // A tensor, or a number as a constant of rank 0; null and an error for anything else.
+  Value toFloat(const Operand &operand);
   // An op of two operands that broadcast; null and an error where they do not.
   template <typename Op> Value binary(Value a, Value b) {
     llvm::SmallVector<mlir::Type> types;

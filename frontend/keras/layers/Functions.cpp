@@ -66,20 +66,10 @@ Value buildSoftmax(LayerBuilder &layer) {
 
 // ---- element by element, with options
 
-// A tensor, or a number as a constant of rank 0.
-Value tensorOrNumber(LayerBuilder &layer, const Operand &operand) {
-  if (operand.tensor)
-    return layer.toFloat(operand.tensor);
-  if (!operand.constant || !operand.constant->is_number())
-    return layer.fail("expected tensors and numbers, found something else");
-  auto type = RankedTensorType::get({}, layer.builder.getF32Type());
-  return layer.constant(DenseElementsAttr::get(type, operand.constant->get<float>()));
-}
-
 template <mt::Compare kind> Value buildCompare(LayerBuilder &layer) {
   if (layer.arguments().size() != 2)
     return layer.fail("expected 2 operands, found " + std::to_string(layer.arguments().size()));
-  Value a = tensorOrNumber(layer, layer.arguments()[0]), b = tensorOrNumber(layer, layer.arguments()[1]);
+  Value a = layer.toFloat(layer.arguments()[0]), b = layer.toFloat(layer.arguments()[1]);
   if (!a || !b)
     return {};
   return layer.inferred<mt::CompareOp>(
@@ -90,7 +80,7 @@ Value buildWhere(LayerBuilder &layer) {
   llvm::ArrayRef<Operand> arguments = layer.arguments();
   if (arguments.size() != 3 || !arguments[0].tensor || !layer.typeOf(arguments[0].tensor).getElementType().isInteger(1))
     return layer.fail("expected a comparison and 2 operands");
-  Value a = tensorOrNumber(layer, arguments[1]), b = tensorOrNumber(layer, arguments[2]);
+  Value a = layer.toFloat(arguments[1]), b = layer.toFloat(arguments[2]);
   return a && b ? layer.inferred<mt::SelectOp>({arguments[0].tensor, a, b}, {}) : Value();
 }
 

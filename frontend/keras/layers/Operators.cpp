@@ -7,21 +7,11 @@ using namespace mlir;
 
 namespace mtc::keras {
 
-// A tensor, or a number as a constant of rank 0.
-static Value operand(LayerBuilder &layer, const Operand &operand) {
-  if (operand.tensor)
-    return layer.toFloat(operand.tensor);
-  if (!operand.constant || !operand.constant->is_number())
-    return layer.fail("expected tensors and numbers, found something else");
-  auto type = RankedTensorType::get({}, layer.builder.getF32Type());
-  return layer.constant(DenseElementsAttr::get(type, operand.constant->get<float>()));
-}
-
 template <typename Op> static Value buildBinary(LayerBuilder &layer) {
   llvm::ArrayRef<Operand> arguments = layer.arguments();
   if (arguments.size() != 2)
     return layer.fail("expected 2 operands, found " + std::to_string(arguments.size()));
-  Value a = operand(layer, arguments[0]), b = operand(layer, arguments[1]);
+  Value a = layer.toFloat(arguments[0]), b = layer.toFloat(arguments[1]);
   return layer.binary<Op>(a, b);
 }
 
