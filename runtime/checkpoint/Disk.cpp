@@ -37,8 +37,8 @@ static Status writeAll(Disk &disk, int descriptor, const std::string &path, std:
     ssize_t written = disk.write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR)
       continue;
-    if (written < 0)
-      return ioError("cannot write", path, errno);
+    if (written <= 0) // nothing taken and no reason given: asking again could go on for ever
+      return ioError("cannot write", path, written < 0 ? errno : EIO);
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
   return {};

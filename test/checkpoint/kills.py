@@ -2,19 +2,27 @@
 """Kills training runs at random moments and resumes them on another number of devices: variables and history must come out as if
 nothing had happened.
 
-    kills.py PLAN --data SPEC [--kills 25] [--epochs 3] [--every-steps 2] [--signal KILL] [--seed 1]
+    kills.py PLAN --data SPEC [--kills 25] [--epochs 3] [--every-steps 1] [--signal KILL] [--seed 1] [--fsync-ms 3]
 
-A kill counts as inside a save when it leaves an unfinished checkpoint behind. The long soak: --kills 10000.
+Every fsync of the runs takes --fsync-ms longer, by a library that is preloaded (slow_fsync.c), and half of the kills wait for a save to
+begin. A kill counts as inside a save when it leaves an unfinished checkpoint behind; of kills that leave no time to finish one (KILL), at
+least 30 % must. A signal that comes before the run handles it counts as a kill. The long soak: --kills 10000.
 """
 import argparse
 import hashlib
+import os
 import pathlib
 import random
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+
+INSIDE = 0.3  # the share of kills that must fall inside a save
+LIMIT = 120  # seconds after which a run hangs
 
 
 def command(arguments, folder, devices):
@@ -27,20 +35,50 @@ def outcome(folder):
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("final", "history.json", "history.csv")}
 
 
-def run(arguments, folder, devices, moment):
-    """False: killed at that moment. True: it ended by itself, well."""
-    process = subprocess.Popen(command(arguments, folder, devices), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        errors = process.communicate(timeout=moment)[1]
-    except subprocess.TimeoutExpired:
-        process.send_signal(getattr(signal, "SIG" + arguments.signal))
-        errors = process.communicate()[1]
-    if process.returncode == -signal.SIGKILL or process.returncode == 75:
+def saving(folder):
+    return any((folder / "checkpoints").glob(".tmp-step-*"))
+
+
+def slow_disk(milliseconds):
+    library = pathlib.Path(shutil.which("mtrun")).parent.parent / "lib" / "slow-fsync.so"
+    if milliseconds and not library.exists():
+        sys.exit(f"expected {library}, which ninja slow-fsync builds, found none")
+    return {**os.environ, "LD_PRELOAD": str(library), "SLOW_FSYNC_MS": str(milliseconds)} if milliseconds else dict(os.environ)
+
+
+def wait_until(process, line, limit, reached):
+    """Until `reached` or the process ended: whether it has not. A process that does neither hangs."""
+    while process.poll() is None:
+        if time.monotonic() > limit:
+            process.kill()
+            process.wait(LIMIT)
+            sys.exit(f"hung, more than {LIMIT} s: {line}")
+        if reached():
+            return True
+        time.sleep(0.0005)
+    return False
+
+
+def run(arguments, folder, devices, moment, aimed):
+    """False: killed `moment` seconds after its start, or `aimed` seconds into the next save. True: it ended by itself, well."""
+    words = [str(word) for word in command(arguments, folder, devices)]
+    line = shlex.join(words)
+    errors = folder / "errors"
+    with open(errors, "w") as stream:
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=stream, env=slow_disk(arguments.fsync_ms))
+    begin, number = time.monotonic(), getattr(signal, "SIG" + arguments.signal)
+    limit = begin + LIMIT
+    if moment is not None and wait_until(process, line, limit, lambda: time.monotonic() >= begin + moment):
+        if aimed is None or wait_until(process, line, limit, lambda: saving(folder)):
+            time.sleep(aimed or 0)
+            process.send_signal(number)
+    wait_until(process, line, limit, lambda: False)
+    if process.returncode in (-number, 75):
         return False
     if process.returncode:
-        sys.exit(f"{devices}: exit code {process.returncode}\n{errors}")
-    if "skipped" in errors:
-        sys.exit(f"{devices}: a checkpoint did not verify\n{errors}")
+        sys.exit(f"exit code {process.returncode}: {line}\n{errors.read_text()}")
+    if "skipped" in errors.read_text():
+        sys.exit(f"a checkpoint did not verify: {line}\n{errors.read_text()}")
     return True
 
 
@@ -53,14 +91,17 @@ def main():
     parser.add_argument("--every-steps", type=int, default=1)
     parser.add_argument("--signal", choices=["KILL", "TERM", "INT", "HUP"], default="KILL")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--fsync-ms", type=int, default=3)
     arguments = parser.parse_args()
+    # Whoever starts this may have it ignored, which runs respect.
+    signal.signal(getattr(signal, "SIG" + arguments.signal), signal.SIG_DFL) if arguments.signal != "KILL" else None
     chance = random.Random(arguments.seed)
     devices = ["cpu:1", "cpu:2", "cpu:3", "cpu:8", "cpu:2x2"]
     with tempfile.TemporaryDirectory() as root:
         begin = time.monotonic()
         undisturbed = pathlib.Path(root) / "undisturbed"
         undisturbed.mkdir()
-        run(arguments, undisturbed, devices[0], None)
+        run(arguments, undisturbed, devices[0], None, None)
         seconds = time.monotonic() - begin
         expected = outcome(undisturbed)
         kills = inside = cycles = 0
@@ -68,12 +109,15 @@ def main():
             cycles += 1
             folder = pathlib.Path(root) / f"cycle-{cycles}"
             folder.mkdir()
-            while not run(arguments, folder, chance.choice(devices),
-                          chance.uniform(0, seconds) if kills < arguments.kills else None):
+            while not run(arguments, folder, chance.choice(devices), chance.uniform(0, seconds) if kills < arguments.kills else None,
+                          chance.uniform(0, 4 * arguments.fsync_ms / 1000) if chance.random() < 0.5 else None):
                 kills += 1
-                inside += any((folder / "checkpoints").glob(".tmp-*"))
+                inside += saving(folder)
             if outcome(folder) != expected:
                 sys.exit(f"after {kills} kills: expected {expected}, found {outcome(folder)}")
+            shutil.rmtree(folder)
+    if arguments.signal == "KILL" and inside < INSIDE * kills:
+        sys.exit(f"expected at least {INSIDE:.0%} of {kills} kills inside a save, found {inside}")
     print(f"{kills} kills, {inside} inside a save, {cycles} runs came to their end: one result")
 
 

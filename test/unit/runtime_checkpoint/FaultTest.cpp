@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every system call of a save fails once, or is the last that the process makes: the checkpoint that was there is whole
-// each time, and so is the new one if it is there.
+// Every system call of a save fails, once or with all that follow, or is the last that the process makes: the
+// checkpoint that was there is whole each time, and so is the new one if it is there.
 #include "Sample.h"
+#include "runtime/checkpoint/Folder.h"
 
 #include <cerrno>
 #include <gtest/gtest.h>
@@ -18,10 +19,11 @@ namespace {
 class Faulty : public Disk {
 public:
   int failAt = -1, reason = EIO, calls = 0;
-  bool die = false, shortWrites = false;
+  bool die = false, shortWrites = false, sticky = false;
 
   bool strike() {
-    if (calls++ != failAt)
+    int call = calls++;
+    if (failAt < 0 || call < failAt || (!sticky && call > failAt))
       return false;
     if (die)
       _exit(9);
@@ -49,6 +51,22 @@ public:
   int exchange(const char *a, const char *b) override { return strike() ? -1 : Disk::exchange(a, b); }
   int unlink(const char *path) override { return strike() ? -1 : Disk::unlink(path); }
   int rmdir(const char *path) override { return strike() ? -1 : Disk::rmdir(path); }
+};
+
+// Every write takes a little, and the n-th is interrupted before it takes anything.
+class Interrupted : public Disk {
+public:
+  explicit Interrupted(int at) : at_(at) {}
+  int writes = 0;
+
+  ssize_t write(int descriptor, const void *data, size_t size) override {
+    if (writes++ == at_)
+      return errno = EINTR, -1;
+    return Disk::write(descriptor, data, size > 64 ? 64 : size);
+  }
+
+private:
+  int at_;
 };
 
 // The newest checkpoint of the folder that verifies is `before`, or the new one of step 20; none is damaged.
@@ -80,6 +98,65 @@ TEST(Fault, EveryCallFailsOnce) {
       // The next save finds nothing in its way.
       EXPECT_EQ(text(Sample(20).write(folder.path())), "0") << "call " << at;
       EXPECT_EQ(checkpointSteps(folder.path()), (std::vector<int64_t>{20, 10}));
+    }
+  }
+}
+
+// A disk that is full stays full; one that is gone does not even remove what the save began.
+TEST(Fault, EveryCallFailsFromThereOn) {
+  for (int reason : {ENOSPC, EIO, EROFS}) {
+    bool saved = false;
+    for (int at = 0; !saved; ++at) {
+      ASSERT_LT(at, 100);
+      TempFolder folder;
+      ASSERT_EQ(text(Sample(10).write(folder.path())), "0");
+      Faulty disk;
+      disk.failAt = at;
+      disk.reason = reason;
+      disk.sticky = true;
+      Status status = writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors());
+      EXPECT_TRUE(status.ok() || status.code() == MT_IO) << status.message();
+      saved = disk.calls <= at;
+      EXPECT_TRUE(status.ok() || !saved);
+      expectWhole(folder.path(), 10, at);
+      EXPECT_EQ(text(Sample(20).write(folder.path())), "0") << "call " << at;
+      EXPECT_EQ(checkpointSteps(folder.path()), (std::vector<int64_t>{20, 10}));
+    }
+  }
+}
+
+// A signal in a write, on a disk that takes a little at a time: the save goes on and is whole.
+TEST(Fault, EveryWriteIsInterrupted) {
+  for (int at = 0, writes = 1; at < writes; ++at) {
+    TempFolder folder;
+    Interrupted disk(at);
+    EXPECT_EQ(text(writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors())), "0");
+    Checkpoint read;
+    EXPECT_EQ(text(readCheckpoint(folder.path(checkpointName(20)), read)), "0") << "write " << at;
+    writes = disk.writes;
+    ASSERT_GT(writes, 8);
+  }
+}
+
+// Older checkpoints leave one file at a time, and what is left in between has no checkpoint's name.
+TEST(Fault, EveryCallOfPruning) {
+  bool pruned = false;
+  for (int at = 0; !pruned; ++at) {
+    ASSERT_LT(at, 100);
+    TempFolder folder;
+    Faulty disk;
+    CheckpointFolder checkpoints;
+    ASSERT_EQ(text(checkpoints.open(disk, folder.path())), "0");
+    for (int64_t step : {10, 15, 20})
+      ASSERT_EQ(text(Sample(step).write(folder.path())), "0");
+    disk.calls = 0;
+    disk.failAt = at;
+    checkpoints.prune(1, false);
+    pruned = disk.calls <= at;
+    expectWhole(folder.path(), 20, at);
+    for (int64_t step : checkpointSteps(folder.path())) {
+      Checkpoint read;
+      EXPECT_EQ(text(readCheckpoint(folder.path(checkpointName(step)), read)), "0") << "call " << at;
     }
   }
 }
@@ -126,6 +203,16 @@ TEST(Fault, ShortWrites) {
   disk.shortWrites = true;
   ASSERT_EQ(text(writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors())), "0");
   expectWhole(folder.path(), 20, -1);
+}
+
+// No disk takes nothing and says that all is well for ever.
+TEST(Fault, AWriteOfNothing) {
+  class Idle : public Disk {
+    ssize_t write(int, const void *, size_t) override { return 0; }
+  } disk;
+  TempFolder folder;
+  std::string message = text(writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors()));
+  EXPECT_TRUE(message.ends_with("/variables.safetensors: Input/output error")) << message;
 }
 
 TEST(Fault, MessageNamesTheFile) {
