@@ -56,6 +56,11 @@ static LogicalResult lower(ModuleOp module) {
   return passes.run(module);
 }
 
+LogicalResult mtc::prepareContext(MLIRContext *context) {
+  OwningOpRef<ModuleOp> empty(ModuleOp::create(UnknownLoc::get(context)));
+  return lower(*empty);
+}
+
 static std::unique_ptr<llvm::TargetMachine> createMachine(const TargetCpu &target) {
   static std::once_flag once;
   std::call_once(once, [] {
