@@ -144,21 +144,13 @@ def torch_model(name):
                   [(256, 3, 64), (512, 4, 128), (1024, 6, 256), (2048, 3, 512)])
 
 
-def torch_step(name, batch, compiled):
+def torch_run(model, optimizer, features, y, compiled):
+    """A step with loss and accuracy, on what features() returns."""
     import torch
-    from torch import nn
-    model = torch_model(name).to(memory_format=torch.channels_last)
-    if name == "resnet20":
-        optimizer = torch.optim.SGD(model.parameters(), RATES[name], momentum=0.9)
-    else:
-        rate = torch.tensor(RATES[name]) if compiled else RATES[name]  # a tensor: else the rate is compiled in
-        optimizer = torch.optim.Adam(model.parameters(), rate, eps=1e-7, fused=None if compiled else True)
-    x, y = map(torch.from_numpy, inputs(name, batch))
-    x, y = x.permute(0, 3, 1, 2), y.long()
 
     def backward():
-        logits = model(x / 255 if name == "convnet" else x)
-        nn.functional.cross_entropy(logits, y).backward()
+        logits = model(features())
+        torch.nn.functional.cross_entropy(logits, y).backward()
         return (logits.argmax(-1) == y).float().mean()
 
     update = optimizer.step
@@ -170,6 +162,20 @@ def torch_step(name, batch, compiled):
         backward()
         update()
     return run
+
+
+def torch_step(name, batch, compiled):
+    import torch
+    from torch import nn
+    model = torch_model(name).to(memory_format=torch.channels_last)
+    if name == "resnet20":
+        optimizer = torch.optim.SGD(model.parameters(), RATES[name], momentum=0.9)
+    else:
+        rate = torch.tensor(RATES[name]) if compiled else RATES[name]  # a tensor: else the rate is compiled in
+        optimizer = torch.optim.Adam(model.parameters(), rate, eps=1e-7, fused=None if compiled else True)
+    x, y = map(torch.from_numpy, inputs(name, batch))
+    x, y = x.permute(0, 3, 1, 2), y.long()
+    return torch_run(model, optimizer, lambda: x / 255 if name == "convnet" else x, y, compiled)
 
 
 def keras_tensorflow_step(name, batch):

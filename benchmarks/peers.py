@@ -68,6 +68,7 @@ def jax_step(batch):
 
 
 def torch_step(batch, compiled):
+    import images
     import torch
     from torch import nn
 
@@ -80,21 +81,7 @@ def torch_step(batch, compiled):
     optimizer = torch.optim.Adam(model.parameters(), rate, (BETA_1, BETA_2), EPSILON, fused=None if compiled else True)
     x, y = map(torch.from_numpy, inputs(batch))
     y = y.long()
-
-    def backward():
-        logits = model(x)
-        nn.functional.cross_entropy(logits, y).backward()
-        return (logits.argmax(-1) == y).float().mean()
-
-    update = optimizer.step
-    if compiled:
-        backward, update = torch.compile(backward), torch.compile(update)
-
-    def run():
-        optimizer.zero_grad(set_to_none=True)
-        backward()
-        update()
-    return run
+    return images.torch_run(model, optimizer, lambda: x, y, compiled)
 
 
 def step_of(system, model, batch):

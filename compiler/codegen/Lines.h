@@ -10,6 +10,12 @@ namespace mtc {
 mlir::LogicalResult emitLine(Kernel &kernel, mlir::Value from, mlir::Value to,
                              llvm::function_ref<bool(mlir::Value)> isScalar);
 
+// Chunks of elements [from, to), or [0, count), of a line. `each(index, mask)` is written twice: for whole vectors (no
+// mask) in a loop, and for what is left.
+void forChunks(Emitter &emit, mlir::Value from, mlir::Value to,
+               llvm::function_ref<void(mlir::Value index, mlir::Value mask)> each);
+void forChunks(Emitter &emit, int64_t count, llvm::function_ref<void(mlir::Value index, mlir::Value mask)> each);
+
 // Where a reduction starts, and its next value.
 mlir::Value identityOf(Emitter &emit, mlir::mt::Reduction kind);
 mlir::Value combine(Emitter &emit, mlir::mt::Reduction kind, mlir::Value running, mlir::Value next);

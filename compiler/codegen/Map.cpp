@@ -6,8 +6,7 @@
 using namespace mlir;
 using namespace mtc;
 
-// Elements [from, to) of a line of values. `each(index, mask)` is written twice: for whole vectors and for what is left.
-static void forChunks(Emitter &emit, Value from, Value to, llvm::function_ref<void(Value index, Value mask)> each) {
+void mtc::forChunks(Emitter &emit, Value from, Value to, llvm::function_ref<void(Value index, Value mask)> each) {
   Value whole = emit.mul(emit.div(emit.sub(to, from), emit.integer(lanes)), lanes);
   Value end = emit.add(from, whole);
   emit.loop(from, end, lanes, [&](Value index) { each(index, Value()); });

@@ -20,8 +20,7 @@ Value mtc::combine(Emitter &emit, mt::Reduction kind, Value running, Value next)
   return arith::SelectOp::create(emit, arith::CmpFOp::create(emit, better, next, running), next, running);
 }
 
-// Each chunk of a line of known length: whole vectors in a loop, then a masked one.
-static void forChunks(Emitter &emit, int64_t count, llvm::function_ref<void(Value index, Value mask)> each) {
+void mtc::forChunks(Emitter &emit, int64_t count, llvm::function_ref<void(Value index, Value mask)> each) {
   int64_t whole = count / lanes * lanes;
   if (whole > 0)
     emit.loop(emit.integer(0), emit.integer(whole), lanes, [&](Value index) { each(index, Value()); });
@@ -36,7 +35,8 @@ void RowEmitter::copyLine(Value value, Value to) {
     return emit.store(scalarOf(value), to);
   Value from = placeOf(value);
   forChunks(emit, count, [&](Value index, Value mask) {
-    emit.storeLanes(emit.loadLanes(element, emit.address(from, element, index), mask), emit.address(to, element, index), mask);
+    emit.storeLanes(emit.loadLanes(element, emit.address(from, element, index), mask), emit.address(to, element, index),
+                    mask);
   });
 }
 
@@ -51,7 +51,8 @@ void RowEmitter::move(Value value, Value from, ArrayRef<int64_t> strides) {
       for (int64_t size : shape.drop_front(dim + 1))
         step *= size;
       emit.loop(emit.integer(0), emit.integer(shape[dim]), 1, [&](Value index) {
-        nest(dim + 1, emit.address(source, element, emit.mul(index, strides[dim])), emit.address(target, element, emit.mul(index, step)));
+        nest(dim + 1, emit.address(source, element, emit.mul(index, strides[dim])),
+             emit.address(target, element, emit.mul(index, step)));
       });
       return;
     }
@@ -186,10 +187,11 @@ void RowEmitter::matmul(mt::MatmulOp op) {
       }
       forChunks(emit, columns, [&](Value j, Value mask) {
         Value bColumn = emit.address(bMatrix, f32, j);
-        Value sum = emit.loop(emit.integer(0), emit.integer(depth), 1, emit.zeros(emit.vectorOf(f32)), [&](Value k, ValueRange sum) {
-          Value x = emit.splat(emit.load(f32, at(aRow, k, aStep)));
-          return Emitter::Values{emit.fma(x, emit.loadLanes(f32, at(bColumn, k, columns), mask), sum[0])};
-        })[0];
+        Value sum = emit.loop(
+            emit.integer(0), emit.integer(depth), 1, emit.zeros(emit.vectorOf(f32)), [&](Value k, ValueRange sum) {
+              Value x = emit.splat(emit.load(f32, at(aRow, k, aStep)));
+              return Emitter::Values{emit.fma(x, emit.loadLanes(f32, at(bColumn, k, columns), mask), sum[0])};
+            })[0];
         emit.storeLanes(sum, emit.address(cRow, f32, j), mask);
       });
     });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations of a row that move elements between axes: pad, slice, concat, reverse, gather and their like, as copies of boxes.
+// Operations of a row that move elements between axes: pad, slice, concat, reverse, gather and their like, as copies of
+// boxes.
+#include "compiler/codegen/Lines.h"
 #include "compiler/codegen/Pool.h"
 #include "compiler/codegen/Rows.h"
 
@@ -14,18 +16,11 @@ static SmallVector<int64_t> stridesOf(ArrayRef<int64_t> shape) {
   return strides;
 }
 
-static void forChunks(Emitter &emit, int64_t count, llvm::function_ref<void(Value index, Value mask)> each) {
-  int64_t whole = count / lanes * lanes;
-  if (whole > 0)
-    emit.loop(emit.integer(0), emit.integer(whole), lanes, [&](Value index) { each(index, Value()); });
-  if (whole < count)
-    each(emit.integer(whole), emit.maskBelow(count - whole));
-}
-
 void mtc::emitFill(Emitter &emit, Value value, Value to, int64_t count) {
   Type element = value.getType();
   Value repeated = emit.splat(value);
-  forChunks(emit, count, [&](Value index, Value mask) { emit.storeLanes(repeated, emit.address(to, element, index), mask); });
+  forChunks(emit, count,
+            [&](Value index, Value mask) { emit.storeLanes(repeated, emit.address(to, element, index), mask); });
 }
 
 // Axes that lie behind one another on both sides are one.
@@ -91,7 +86,8 @@ static void emitAddLine(Emitter &emit, Value from, Value to, int64_t width) {
   Type f32 = emit.getF32Type();
   forChunks(emit, width, [&](Value j, Value mask) {
     Value place = emit.address(to, f32, j);
-    Value sum = arith::AddFOp::create(emit, emit.loadLanes(f32, place, mask), emit.loadLanes(f32, emit.address(from, f32, j), mask));
+    Value sum = arith::AddFOp::create(emit, emit.loadLanes(f32, place, mask),
+                                      emit.loadLanes(f32, emit.address(from, f32, j), mask));
     emit.storeLanes(sum, place, mask);
   });
 }
@@ -109,7 +105,8 @@ static void emitScatter(Emitter &emit, mt::ScatterAddOp op, Value ids, Value upd
 }
 
 // Calls each(offset of a line in the whole, its offset in what is taken) for lines of `width` elements.
-static void forLines(Emitter &emit, Value whole, Value taken, Value ids, int64_t dim, llvm::function_ref<void(Value, Value, int64_t)> each) {
+static void forLines(Emitter &emit, Value whole, Value taken, Value ids, int64_t dim,
+                     llvm::function_ref<void(Value, Value, int64_t)> each) {
   ArrayRef<int64_t> shape = innerShape(whole);
   int64_t axis = dim - 1, entries = shape[axis], count = innerShape(taken)[axis], outer = 1, width = 1;
   for (int64_t size : shape.take_front(axis))
@@ -119,9 +116,7 @@ static void forLines(Emitter &emit, Value whole, Value taken, Value ids, int64_t
   emit.loop(emit.integer(0), emit.integer(outer), 1, [&](Value block) {
     emit.loop(emit.integer(0), emit.integer(count), 1, [&](Value index) {
       Value id = clampedId(emit, ids, index, entries);
-      auto offset = [&](int64_t lines, Value line) {
-        return emit.mul(emit.add(emit.mul(block, lines), line), width);
-      };
+      auto offset = [&](int64_t lines, Value line) { return emit.mul(emit.add(emit.mul(block, lines), line), width); };
       each(offset(entries, id), offset(count, index), width);
     });
   });
@@ -130,18 +125,21 @@ static void forLines(Emitter &emit, Value whole, Value taken, Value ids, int64_t
 void RowEmitter::take(mt::TakeOp op, Value to) {
   Type element = elementOf(op.getOperand());
   Value from = placeOf(op.getOperand());
-  forLines(emit, op.getOperand(), op.getResult(), placeOf(op.getIds()), op.getDim(), [&](Value there, Value here, int64_t width) {
-    emitMove(emit, element, {{width}, {1}, {1}}, emit.address(from, element, there), emit.address(to, element, here));
-  });
+  forLines(emit, op.getOperand(), op.getResult(), placeOf(op.getIds()), op.getDim(),
+           [&](Value there, Value here, int64_t width) {
+             emitMove(emit, element, {{width}, {1}, {1}}, emit.address(from, element, there),
+                      emit.address(to, element, here));
+           });
 }
 
 void RowEmitter::putAdd(mt::PutAddOp op, Value to) {
   Type f32 = emit.getF32Type();
   Value from = placeOf(op.getUpdates());
   emitFill(emit, arith::ConstantOp::create(emit, emit.getF32FloatAttr(0)), to, innerCount(op.getResult()));
-  forLines(emit, op.getResult(), op.getUpdates(), placeOf(op.getIds()), op.getDim(), [&](Value there, Value here, int64_t width) {
-    emitAddLine(emit, emit.address(from, f32, here), emit.address(to, f32, there), width);
-  });
+  forLines(emit, op.getResult(), op.getUpdates(), placeOf(op.getIds()), op.getDim(),
+           [&](Value there, Value here, int64_t width) {
+             emitAddLine(emit, emit.address(from, f32, here), emit.address(to, f32, there), width);
+           });
 }
 
 static int64_t at(ArrayRef<int64_t> list, size_t i, int64_t otherwise) { return list.empty() ? otherwise : list[i]; }
@@ -150,7 +148,8 @@ void RowEmitter::pad(mt::PadOp op, Value to) {
   Type element = elementOf(op.getOperand());
   ArrayRef<int64_t> from = innerShape(op.getOperand());
   SmallVector<int64_t> strides = stridesOf(innerShape(op.getResult()));
-  emitFill(emit, arith::ConstantOp::create(emit, emit.getF32FloatAttr(op.getValue().convertToFloat())), to, innerCount(op.getResult()));
+  emitFill(emit, arith::ConstantOp::create(emit, emit.getF32FloatAttr(op.getValue().convertToFloat())), to,
+           innerCount(op.getResult()));
   Move box{SmallVector<int64_t>(from), stridesOf(from), {}};
   int64_t start = 0;
   for (size_t i = 0; i < from.size(); ++i) {
@@ -180,7 +179,8 @@ void RowEmitter::concat(mt::ConcatOp op, Value to) {
   for (Value operand : op.getOperands()) {
     ArrayRef<int64_t> shape = innerShape(operand);
     Type element = elementOf(operand);
-    emitMove(emit, element, {SmallVector<int64_t>(shape), stridesOf(shape), strides}, placeOf(operand), emit.address(to, element, start));
+    emitMove(emit, element, {SmallVector<int64_t>(shape), stridesOf(shape), strides}, placeOf(operand),
+             emit.address(to, element, start));
     start += shape[dim] * strides[dim];
   }
 }
@@ -201,7 +201,8 @@ void RowEmitter::reverse(mt::ReverseOp op, Value to) {
 
 bool RowEmitter::runSpatial(Operation *op) {
   Value result = op->getResult(0);
-  if (!isa<mt::PoolOp, mt::PoolGradientOp, mt::PadOp, mt::SliceOp, mt::ConcatOp, mt::ReverseOp, mt::GatherOp, mt::ScatterAddOp, mt::TakeOp, mt::PutAddOp>(op))
+  if (!isa<mt::PoolOp, mt::PoolGradientOp, mt::PadOp, mt::SliceOp, mt::ConcatOp, mt::ReverseOp, mt::GatherOp,
+           mt::ScatterAddOp, mt::TakeOp, mt::PutAddOp>(op))
     return false;
   bool single = innerCount(result) == 1;
   Value to = single ? emit.stack(elementOf(result), 1) : placeOf(result);

@@ -2,6 +2,7 @@
 //
 // Convolutions and their gradients: each element is the chain and the tree that dialects/mt/MtSpatial.td names, to the
 // bit.
+#include "test/unit/codegen/Expected.h"
 #include "test/unit/codegen/Harness.h"
 #include <cmath>
 #include <cstring>
@@ -66,22 +67,6 @@ template <typename Use> void forEachProduct(const Shape &s, const Use &use) {
               use((ih * s.w + iw) * s.c + f / fg * cg + c, ((kh * s.kw + kw) * cg + c) * s.f + f,
                   (oh * s.ow() + ow) * s.f + f, inside);
             }
-}
-
-template <typename Leaf> float tree(int64_t first, int64_t count, int64_t used, const Leaf &leaf) {
-  if (count == 1)
-    return leaf(first);
-  float left = tree(first, count / 2, used, leaf);
-  return first + count / 2 < used ? left + tree(first + count / 2, count / 2, used, leaf) : left;
-}
-
-void expectBits(const float *actual, const std::vector<float> &expected, const std::string &where) {
-  for (size_t i = 0; i < expected.size(); ++i)
-    if (std::memcmp(&actual[i], &expected[i], sizeof(float)) != 0) {
-      ADD_FAILURE() << where << ": element " << i << " of " << expected.size() << ": expected " << expected[i]
-                    << ", found " << actual[i];
-      return;
-    }
 }
 
 std::string list(const int64_t *numbers, int count) {

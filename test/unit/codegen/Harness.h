@@ -55,7 +55,8 @@ public:
   std::string target;
   std::vector<char> image; // the shared object
   // Runs the whole grid, cut in `shares` parts.
-  void run(const std::string &kernel, const mt_kernel_params &params, const std::vector<void *> &buffers, int64_t shares = 1) const;
+  void run(const std::string &kernel, const mt_kernel_params &params, const std::vector<void *> &buffers,
+           int64_t shares = 1) const;
   mt_kernel_fn find(const std::string &kernel) const;
   int64_t tiles(const std::string &kernel, const mt_kernel_params &params) const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products and sums over samples: each element is the chain and the tree that docs/exactness.md names, to the bit.
+#include "test/unit/codegen/Expected.h"
 #include "test/unit/codegen/Harness.h"
 #include <cmath>
 #include <cstring>
@@ -15,7 +16,8 @@ std::string tensor(const std::string &rows, int64_t columns, const std::string &
 }
 
 // One FMA chain an element.
-std::vector<float> product(const std::vector<float> &a, const std::vector<float> &b, int64_t rows, int64_t depth, int64_t columns) {
+std::vector<float> product(const std::vector<float> &a, const std::vector<float> &b, int64_t rows, int64_t depth,
+                           int64_t columns) {
   std::vector<float> c(rows * columns);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) {
@@ -25,22 +27,6 @@ std::vector<float> product(const std::vector<float> &a, const std::vector<float>
       c[i * columns + j] = sum;
     }
   return c;
-}
-
-// The sum over leaves [first, first + count), a power of two; a node whose right child is empty is its left child.
-template <typename Leaf> float tree(int64_t first, int64_t count, int64_t used, const Leaf &leaf) {
-  if (count == 1)
-    return leaf(first);
-  float left = tree(first, count / 2, used, leaf);
-  return first + count / 2 < used ? left + tree(first + count / 2, count / 2, used, leaf) : left;
-}
-
-void expectBits(const float *actual, const std::vector<float> &expected, const std::string &where) {
-  for (size_t i = 0; i < expected.size(); ++i)
-    if (std::memcmp(&actual[i], &expected[i], sizeof(float)) != 0) {
-      ADD_FAILURE() << where << ": element " << i << " of " << expected.size() << ": expected " << expected[i] << ", found " << actual[i];
-      return;
-    }
 }
 
 struct Shape {
@@ -66,7 +52,8 @@ TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
       for (auto &code : codes)
         for (int64_t shares : {1, 2, 3, 7}) {
           Guarded output(rows * s.columns * 4);
-          code->run(name, {rows, 0, rows, 0, 0}, {input.as<void>(), (shares % 2 ? weights : early).as<void>(), output.as<void>()}, shares);
+          code->run(name, {rows, 0, rows, 0, 0},
+                    {input.as<void>(), (shares % 2 ? weights : early).as<void>(), output.as<void>()}, shares);
           expectBits(output.as<float>(), expected, code->target + " " + name + " rows " + std::to_string(rows));
         }
     }
@@ -86,7 +73,8 @@ TEST(Matmul, RunsItsEpilogueOnTheTile) {
     %6 = mt.compare gt, %1, %z : tensor<?x37xf32>, tensor<f32>
     mt.yield %5, %6 : tensor<?x37xf32>, tensor<?x37xi1>)"));
   int64_t rows = 29, depth = 19, columns = 37;
-  std::vector<float> x = randoms(rows * depth, 1), w = randoms(depth * columns, 2), b = randoms(columns, 3), c = randoms(rows, 4);
+  std::vector<float> x = randoms(rows * depth, 1), w = randoms(depth * columns, 2), b = randoms(columns, 3),
+                     c = randoms(rows, 4);
   std::vector<uint8_t> keep(rows * columns);
   for (size_t i = 0; i < keep.size(); ++i)
     keep[i] = i * 7 % 3 != 0;
@@ -101,7 +89,9 @@ TEST(Matmul, RunsItsEpilogueOnTheTile) {
   for (auto &code : codes) {
     Guarded out(rows * columns * 4), flags(rows * columns);
     code->run("dense", {rows, 0, rows, 0, 0},
-              {gx.as<void>(), gw.as<void>(), gb.as<void>(), gk.as<void>(), gs.as<void>(), gc.as<void>(), out.as<void>(), flags.as<void>()}, 3);
+              {gx.as<void>(), gw.as<void>(), gb.as<void>(), gk.as<void>(), gs.as<void>(), gc.as<void>(), out.as<void>(),
+               flags.as<void>()},
+              3);
     expectBits(out.as<float>(), expected, code->target);
     EXPECT_EQ(std::memcmp(flags.as<void>(), positive.data(), positive.size()), 0);
   }
@@ -126,9 +116,9 @@ TEST(MatmulTree, EqualsTheTreeForAnyRowsAndLeaves) {
   std::string text;
   for (Shape s : shapes)
     text += kernelText("t" + std::to_string(s.depth) + "x" + std::to_string(s.columns), "matmul_tree",
-                       "^bb0(%x: " + tensor("?", s.depth) + ", %y: " + tensor("?", s.columns) + "):\n%0 = mt.matmul %x, %y transpose_a : " +
-                           tensor("?", s.depth) + ", " + tensor("?", s.columns) + "\nmt.yield %0 : " +
-                           tensor(std::to_string(s.depth), s.columns));
+                       "^bb0(%x: " + tensor("?", s.depth) + ", %y: " + tensor("?", s.columns) +
+                           "):\n%0 = mt.matmul %x, %y transpose_a : " + tensor("?", s.depth) + ", " +
+                           tensor("?", s.columns) + "\nmt.yield %0 : " + tensor(std::to_string(s.depth), s.columns));
   for (bool fast : {false, true})
     for (int64_t leafRows : {1, 4, 13, 64, 300}) {
       auto codes = compile(text, {leafRows, 8, fast});
@@ -137,7 +127,8 @@ TEST(MatmulTree, EqualsTheTreeForAnyRowsAndLeaves) {
           if (rows > leafRows * 8 || (rows > 32 && s.depth > 100 && leafRows != 64))
             continue;
           std::string name = "t" + std::to_string(s.depth) + "x" + std::to_string(s.columns);
-          std::vector<float> x = randoms(rows * s.depth, rows), y = randoms(rows * s.columns, 7), expected(s.depth * s.columns);
+          std::vector<float> x = randoms(rows * s.depth, rows), y = randoms(rows * s.columns, 7),
+                             expected(s.depth * s.columns);
           int64_t leaf = fast ? rows : leafRows;
           for (int64_t i = 0; i < s.depth; ++i)
             for (int64_t j = 0; j < s.columns; ++j)
@@ -152,7 +143,8 @@ TEST(MatmulTree, EqualsTheTreeForAnyRowsAndLeaves) {
             Guarded out(expected.size() * 4);
             code->run(name, {rows, 0, rows, 0, 0}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, rows % 3 + 1);
             expectBits(out.as<float>(), expected,
-                       code->target + " " + name + " rows " + std::to_string(rows) + " leaf " + std::to_string(leafRows));
+                       code->target + " " + name + " rows " + std::to_string(rows) + " leaf " +
+                           std::to_string(leafRows));
           }
         }
     }
@@ -188,7 +180,8 @@ TEST(Reduce, EqualsTheTree) {
               sum += in[which][k * sizes[which] + j];
             return sum;
           });
-        expectBits(static_cast<float *>(buffers[3 + which]), expected, code->target + " operand " + std::to_string(which));
+        expectBits(static_cast<float *>(buffers[3 + which]), expected,
+                   code->target + " operand " + std::to_string(which));
       }
     }
   }
