@@ -34,7 +34,9 @@ private:
   bool turned;               // the result is its transpose
 
   int64_t innerLevels() const;
+  int64_t wholeLevels() const;
   void emitPanel(Value column, Panel panel, Value row, Value count);
+  void emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step);
   void emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step);
   void emitLongLeaves(Panel panel, Value column, Value row, Value count, Value sums);
   void pack(Panel panel, Value column, Value sample, Value part, Value packed);
@@ -83,17 +85,87 @@ static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value
   return Emitter::Values(choice.getResults());
 }
 
-// The same where every leaf is there, with all its `size` samples: without branches.
-static Emitter::Values emitFullNode(Emitter &emit, int64_t height, int64_t size, Value from,
-                                    llvm::function_ref<Emitter::Values(Value sample, int64_t samples)> leaf) {
-  if (height == 0)
-    return leaf(from, size);
-  int64_t half = size << (height - 1);
-  Emitter::Values left = emitFullNode(emit, height - 1, size, from, leaf);
-  Emitter::Values sums = emitFullNode(emit, height - 1, size, emit.add(from, half), leaf);
-  for (auto [sum, sibling] : llvm::zip_equal(sums, left))
-    sum = arith::AddFOp::create(emit, sibling, sum);
+namespace {
+// A node of leaves that are all there, with all their samples: without branches and loops. Sums of leaves wait in
+// registers for their siblings, those of higher nodes in `slots`, volatile so that they do: left to themselves, as
+// values that do not fit in registers, they cost a third more time.
+class WholeNode {
+public:
+  WholeNode(Emitter &emit, Value a, Value stride, Value packed, Value slots, int64_t rows, int64_t vectors,
+            int64_t size)
+      : emit(emit), a(a), stride(stride), packed(packed), slots(slots), rows(rows), vectors(vectors), size(size) {}
+
+  Emitter::Values sums(int64_t height);
+
+private:
+  Emitter &emit;
+  Value a, stride, packed, slots; // `a` and `packed` move on with the samples
+  int64_t rows, vectors, size;
+
+  Emitter::Values leaf();
+  Value slot(int64_t height, int64_t index) {
+    return emit.address(slots, emit.getF32Type(), (height * rows * vectors + index) * lanes);
+  }
+};
+} // namespace
+
+Emitter::Values WholeNode::leaf() {
+  Type f32 = emit.getF32Type();
+  Emitter::Values sums(rows * vectors, emit.zeros(emit.vectorOf(f32)));
+  for (int64_t sample = 0; sample < size; ++sample) {
+    sums = emitOuterProduct(emit, a, emit.address(packed, f32, sample * vectors * lanes), rows, vectors, sums);
+    a = emit.address(a, f32, stride);
+  }
+  packed = emit.address(packed, f32, size * vectors * lanes);
   return sums;
+}
+
+Emitter::Values WholeNode::sums(int64_t height) {
+  if (height == 0)
+    return leaf();
+  constexpr unsigned alignment = 64;
+  bool inMemory = height > 1;
+  Emitter::Values left = sums(height - 1);
+  if (inMemory)
+    for (auto [i, value] : llvm::enumerate(left))
+      LLVM::StoreOp::create(emit, value, slot(height - 2, i), alignment, /*isVolatile=*/true);
+  Emitter::Values both = sums(height - 1);
+  for (auto [i, sum] : llvm::enumerate(both)) {
+    Value sibling = left[i];
+    if (inMemory)
+      sibling = LLVM::LoadOp::create(emit, sum.getType(), slot(height - 2, i), alignment, /*isVolatile=*/true);
+    sum = arith::AddFOp::create(emit, sibling, sum);
+  }
+  return both;
+}
+
+// Stores a tile's sums, `step` floats between rows.
+static void storeTile(Emitter &emit, ValueRange sums, Value to, Value step, int64_t vectors) {
+  Type f32 = emit.getF32Type();
+  for (auto [i, sum] : llvm::enumerate(sums)) {
+    int64_t row = i / vectors, vector = i % vectors;
+    emit.storeLanes(sum, emit.address(emit.address(to, f32, emit.mul(step, row)), f32, vector * lanes));
+  }
+}
+
+// The function of tiles of `rows` rows, one below the other, that sums a tree of 2^height whole leaves of `size`
+// samples each: (a, stride, packed, to, step, tiles), as of treeFunction.
+static LLVM::LLVMFuncOp wholeTreeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t height, int64_t size) {
+  std::string name = (Twine("whole_tree_") + Twine(rows) + "x" + Twine(vectors)).str();
+  if (LLVM::LLVMFuncOp known = emit.lookup(name))
+    return known;
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  SmallVector<Type> types{pointer, i64, pointer, pointer, i64, i64};
+  return emit.function(name, types, /*internal=*/true, [&](ValueRange arguments) {
+    Value stride = arguments[1], packed = arguments[2], step = arguments[4];
+    Value slots = emit.stack(f32, height * rows * vectors * lanes);
+    emit.loop(emit.integer(0), arguments[5], 1, [&](Value tile) {
+      Value row = emit.mul(tile, rows);
+      Value a = emit.address(arguments[0], f32, row), to = emit.address(arguments[3], f32, emit.mul(row, step));
+      WholeNode tree(emit, a, stride, packed, slots, rows, vectors, size);
+      storeTile(emit, tree.sums(height), to, step, vectors);
+    });
+  });
 }
 
 // The function of tiles of `rows` rows, one below the other: (a, stride, packed, samples, size, count, first, all,
@@ -120,20 +192,11 @@ static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vector
       Value stack = emit.address(arguments[8], f32, emit.mul(row, vectors * lanes * levels));
       Emitter::Values zeros(rows * vectors, emit.zeros(emit.vectorOf(f32)));
       auto add = [&](Value sample, ValueRange sums) {
-        return emitOuterProduct(emit, emit.address(a, f32, emit.mul(sample, stride)),
-                                emit.address(packed, f32, emit.mul(sample, vectors * lanes)), rows, vectors, sums);
+        Value left = emit.address(a, f32, emit.mul(sample, stride));
+        return emitOuterProduct(emit, left, emit.address(packed, f32, emit.mul(sample, vectors * lanes)), rows, vectors,
+                                sums);
       };
       auto leaf = [&](Value from, Value end) { return emit.loop(from, end, 1, zeros, add); };
-      auto fullLeaf = [&](Value from, int64_t samples) {
-        Emitter::Values sums = zeros;
-        Value left = emit.address(a, f32, emit.mul(from, stride));
-        Value right = emit.address(packed, f32, emit.mul(from, vectors * lanes));
-        for (int64_t sample = 0; sample < samples; ++sample) {
-          sums = emitOuterProduct(emit, left, emit.address(right, f32, sample * vectors * lanes), rows, vectors, sums);
-          left = emit.address(left, f32, stride);
-        }
-        return sums;
-      };
       auto node = [&](Value from, Value end) -> Emitter::Values {
         if (!leafRows)
           return emitNode(emit, inner, size, from, end, leaf);
@@ -141,17 +204,16 @@ static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vector
         auto choice = scf::IfOp::create(emit, TypeRange(ValueRange(zeros)), full, /*withElseRegion=*/true);
         OpBuilder::InsertionGuard guard(emit);
         emit.setInsertionPointToEnd(choice.thenBlock());
-        scf::YieldOp::create(emit, emitFullNode(emit, inner, leafRows, from, fullLeaf));
+        WholeNode whole(emit, emit.address(a, f32, emit.mul(from, stride)), stride,
+                        emit.address(packed, f32, emit.mul(from, vectors * lanes)), /*slots=*/{}, rows, vectors,
+                        leafRows);
+        scf::YieldOp::create(emit, whole.sums(inner));
         emit.setInsertionPointToEnd(choice.elseBlock());
         scf::YieldOp::create(emit, emitNode(emit, inner, size, from, end, leaf));
         return Emitter::Values(choice.getResults());
       };
-      emitTree(emit, nodes, first, all, stack, rows * vectors, node, [&](ValueRange root) {
-        for (int64_t row = 0; row < rows; ++row)
-          for (int64_t vector = 0; vector < vectors; ++vector)
-            emit.storeLanes(root[row * vectors + vector],
-                            emit.address(emit.address(to, f32, emit.mul(step, row)), f32, vector * lanes));
-      });
+      emitTree(emit, nodes, first, all, stack, rows * vectors, node,
+               [&](ValueRange root) { storeTile(emit, root, to, step, vectors); });
     });
   });
 }
@@ -166,6 +228,26 @@ void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Valu
 // halve the tile's rows.
 int64_t TreeEmitter::innerLevels() const {
   return !kernel.fast && emit.machine.avx512 && 2 * kernel.leafRows <= packedSamples ? 1 : 0;
+}
+
+// Levels of the whole tree where all its samples fit in a packed panel and their products are few enough to be written
+// one after the other; else 0.
+int64_t TreeEmitter::wholeLevels() const {
+  int64_t levels = leaves.levels - 1;
+  return innerLevels() == 1 && (kernel.leafRows << levels) <= mostUnrolled ? levels : 0;
+}
+
+// As emitParts, for a batch without missing samples whose tree has wholeLevels().
+void TreeEmitter::emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step) {
+  Type f32 = emit.getF32Type();
+  Value packed = emit.stack(f32, packedSamples * panel.width());
+  pack(panel, column, emit.integer(0), leaves.rows, packed);
+  Value a = emit.address(left, f32, row);
+  forTiles(emit, emit.machine.tileRows(panel.vectors, 2), count, [&](Value tile, Value tiles, int64_t rows) {
+    emit.call(wholeTreeFunction(emit, rows, panel.vectors, wholeLevels(), kernel.leafRows),
+              {emit.address(a, f32, tile), emit.integer(height), packed,
+               emit.address(target, f32, emit.mul(tile, step)), step, tiles});
+  });
 }
 
 // `count` rows from `row` on, leaves that fit in a packed panel, to `target`, `step` floats between rows.
@@ -231,12 +313,21 @@ void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
   Type f32 = emit.getF32Type();
   Value sums = emit.stack(f32, blockRows * panel.width());
   bool direct = panel.last == lanes && !turned;
+  auto inRegisters = [&](Value target, Value step) {
+    auto parts = [&] { emitParts(panel, column, row, count, target, step); };
+    if (int64_t levels = wholeLevels())
+      emit.when(
+          emit.equal(leaves.rows, emit.integer(kernel.leafRows << levels)),
+          [&] { emitWhole(panel, column, row, count, target, step); }, parts);
+    else
+      parts();
+  };
   auto parts = [&] {
     if (direct) {
       Value target = emit.address(emit.address(result, f32, emit.mul(row, columns)), f32, column);
-      return emitParts(panel, column, row, count, target, emit.integer(columns));
+      return inRegisters(target, emit.integer(columns));
     }
-    emitParts(panel, column, row, count, sums, emit.integer(panel.width()));
+    inRegisters(sums, emit.integer(panel.width()));
     store(column, panel, row, sums, count);
   };
   auto longLeaves = [&] {
