@@ -118,6 +118,42 @@ MT_API mt_status *mtrun_load(mtrun_session *session, const char *path);
  * otherwise), MT_IO. */
 MT_API mt_status *mtrun_export(mtrun_session *session, const char *path);
 
+/* ---- traces ------------------------------------------------------------------------------------------------- */
+
+typedef struct mtrun_trace_options {
+  int64_t first, last; /* training steps, from 1, counted from mtrun_trace_start on: every span of them is kept; 0, 0: none */
+  int profile;         /* 1: sums of all steps; 0: of steps first to last alone */
+} mtrun_trace_options;
+
+/* From now on takes down what every thread of every device does in training steps; the record so far goes. Everything is allocated here, so that
+ * steps neither allocate nor lock, and steps that are not taken down run the same code as without a trace. The variables' bits do not depend on
+ * it. MT_INVALID (a range that is none, or of more than a gigabyte of spans), MT_NO_MEMORY. */
+MT_API mt_status *mtrun_trace_start(mtrun_session *session, const mtrun_trace_options *options);
+/* Writes the steps that were kept as a trace in Chrome's JSON format, for ui.perfetto.dev or chrome://tracing: every kernel, wait, all-reduce,
+ * transfer and sum, a process a device, a track a thread; docs/tracing.md. Whole or not at all. MT_INVALID (no step was kept), MT_IO. */
+MT_API mt_status *mtrun_trace_write(mtrun_session *session, const char *path);
+
+/* Means over the training steps that were taken down. */
+typedef struct mtrun_profile {
+  int64_t steps, samples; /* how many */
+  int32_t threads;        /* of all devices together */
+  int32_t entries;        /* steps of the plan's train_step: launches and all-reduces */
+  double step_us;         /* a step, by the clock */
+  double between_us;      /* from a step's end to the next one's beginning: data, logs, saves, validation */
+  double idle_us;         /* that threads waited for a step's beginning or its end, all threads together */
+} mtrun_profile;
+/* One launch or all-reduce; times are a step's, all threads together. */
+typedef struct mtrun_profile_entry {
+  const char *name;    /* the kernel's, or "all-reduce" */
+  const char *kind;    /* the kernel's: "matmul", "map"; or "all_reduce" */
+  const char *layer;   /* the layer whose work it does mostly, "" where the model names none; lives as long as the plan */
+  double compute_us, transfer_us, wait_us;
+  double flops, bytes; /* what it computes and moves at least in a step */
+} mtrun_profile_entry;
+/* MT_INVALID: no step was taken down, or there is no such entry. */
+MT_API mt_status *mtrun_profile_get(mtrun_session *session, mtrun_profile *profile);
+MT_API mt_status *mtrun_profile_get_entry(mtrun_session *session, int32_t index, mtrun_profile_entry *entry);
+
 /* ---- data -------------------------------------------------------------------------------------------------- */
 
 typedef struct mtrun_dataset mtrun_dataset;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/abi/kernel.h"
+#include "runtime/device/Tracer.h"
 
 #include <cstdint>
 #include <vector>
@@ -28,6 +29,7 @@ struct BoundStep {
   bool waits;       // for all of the device's team; an all-reduce brings its own barriers
   bool map;
   bool usesRows;
+  uint32_t index; // of the program's step
 };
 
 // A pointer that changes with the caller's tensors: tensors[entry] + firstRow * rowBytes.
@@ -72,6 +74,7 @@ struct BoundProgram {
   std::vector<BoundAllReduce> allReduces;
   const ReduceTree *tree = nullptr;
   std::vector<float *> staging; // a device's copies of its peers' chunks
+  Tracer *tracer = nullptr; // asked before each run; null: none is recorded
 };
 
 struct StepArguments {

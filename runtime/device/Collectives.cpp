@@ -58,12 +58,14 @@ uint64_t LocalCollectives::stagingElements(uint64_t elements, int devices) {
   return chunk * static_cast<uint64_t>(devices);
 }
 
-uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index, int active, const Worker &worker) {
+uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index, int active, const Worker &worker,
+                                     TrackedStep tracked) {
   const ReduceTree &tree = *program.tree;
   const BoundAllReduce &reduce = program.allReduces[index];
   int devices = team_.devices();
   uint64_t received = 0;
   team_.waitForAll(); // roots are complete
+  tracked.mark(SpanKind::Wait);
 
   // This worker's part of the device's chunk.
   int64_t chunk = chunkBegin(reduce.elements, worker.device, devices);
@@ -86,6 +88,7 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
           worker.thread == team_.threads() - 1)
         reinterpret_cast<unsigned char *>(node(peer))[3] ^= 0x40; // the exponent's highest bit: no rounding hides it
     }
+    tracked.mark(SpanKind::Transfer);
     float *result = reduce.results[worker.device] + chunk + first;
     const std::vector<TreeSum> &sums = tree.sums[active];
     int64_t tiles = (size + tree.elementsPerTile - 1) / tree.elementsPerTile;
@@ -93,8 +96,10 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
       add(tree, node(sum.left), node(sum.right), &sum == &sums.back() ? result : node(sum.left), size, 0, tiles);
     if (sums.empty())
       std::memcpy(result, node(0), bytes);
+    tracked.mark(SpanKind::Sum);
   }
   team_.waitForAll(); // every chunk of the result is complete where it was summed
+  tracked.mark(SpanKind::Wait);
 
   for (int peer = 0; peer < devices; ++peer) {
     if (peer == worker.device)
@@ -107,7 +112,9 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
     std::memcpy(reduce.results[worker.device] + part, reduce.results[peer] + part, bytes);
     received += bytes;
   }
+  tracked.mark(SpanKind::Transfer);
   team_.waitForAll(); // peers have read the roots and the results
+  tracked.mark(SpanKind::Wait);
   return received;
 }
 

@@ -19,8 +19,9 @@ public:
   explicit LocalCollectives(Team &team) : team_(team) {}
 
   // Called by all workers, after their roots are complete. Returns the bytes that this worker received. The result is
-  // complete and the roots are free on return.
-  uint64_t allReduce(const BoundProgram &program, uint32_t allReduce, int active, const Worker &worker);
+  // complete and the roots are free on return. Waits, transfers and sums go to the worker's track.
+  uint64_t allReduce(const BoundProgram &program, uint32_t allReduce, int active, const Worker &worker,
+                     TrackedStep tracked);
 
   // Floats of staging that a device needs for an all-reduce of `elements`.
   static uint64_t stagingElements(uint64_t elements, int devices);

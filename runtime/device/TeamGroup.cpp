@@ -131,11 +131,22 @@ void TeamGroup::run(BoundProgram &program, const StepArguments &arguments) {
     TeamGroup *group;
     BoundProgram *program;
     int64_t n;
-  } walk{this, &program, arguments.n};
+    Tracer *tracer;
+  } walk{this, &program, arguments.n, program.tracer};
+  if (program.tracer && program.tracer->beginRun(arguments.n)) {
+    team_.run(
+        [](void *context, const Worker &worker) {
+          auto &walk = *static_cast<Walk *>(context);
+          walk.group->walk<true>(*walk.program, walk.n, worker, walk.tracer);
+        },
+        &walk);
+    program.tracer->endRun();
+    return;
+  }
   team_.run(
       [](void *context, const Worker &worker) {
         auto &walk = *static_cast<Walk *>(context);
-        walk.group->walk(*walk.program, walk.n, worker);
+        walk.group->walk<false>(*walk.program, walk.n, worker, nullptr);
       },
       &walk);
 }
@@ -156,20 +167,30 @@ void TeamGroup::launch(const BoundStep &step, mt_kernel_params &params, const Wo
   }
 }
 
-void TeamGroup::walk(BoundProgram &program, int64_t n, const Worker &worker) {
+template <bool kTraced> void TeamGroup::walk(BoundProgram &program, int64_t n, const Worker &worker, Tracer *tracer) {
   DeviceProgram &device = program.devices[worker.device];
   mt_kernel_params params = device.params; // `count` is this worker's own
   int active = 0;                          // devices with valid rows: the first ones
   for (const DeviceProgram &other : program.devices)
     active += other.firstRow < n;
   counts_[worker.index].received = 0;
+  Track *track = kTraced ? &tracer->track(static_cast<size_t>(worker.index)) : nullptr;
+  if constexpr (kTraced)
+    track->begin();
   for (const BoundStep &step : device.steps) {
-    if (step.waits)
+    if (step.waits) {
       team_.waitForDevice(worker.device);
-    if (!step.kernel)
-      counts_[worker.index].received += collectives_.allReduce(program, step.allReduce, active, worker);
-    else if (!step.usesRows || params.rows > 0)
+      if constexpr (kTraced)
+        track->mark(SpanKind::Wait, step.index);
+    }
+    if (!step.kernel) {
+      counts_[worker.index].received +=
+          collectives_.allReduce(program, step.allReduce, active, worker, {track, step.index});
+    } else if (!step.usesRows || params.rows > 0) {
       launch(step, params, worker);
+      if constexpr (kTraced)
+        track->mark(SpanKind::Kernel, step.index);
+    }
   }
 }
 

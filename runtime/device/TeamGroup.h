@@ -37,7 +37,8 @@ private:
     uint64_t received = 0; // bytes of the last run
   };
 
-  void walk(BoundProgram &program, int64_t n, const Worker &worker);
+  // `tracer`: null, or the one that takes down what the worker does.
+  template <bool kTraced> void walk(BoundProgram &program, int64_t n, const Worker &worker, Tracer *tracer);
   void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
 
   Team team_;

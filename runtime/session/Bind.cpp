@@ -32,9 +32,11 @@ public:
       const fb::Step &step = *program_.steps()->Get(i);
       if (step.kernel() >= 0) {
         result.steps.push_back(bindLaunch(result, step, afterAllReduce));
+        result.steps.back().index = i;
       } else if (!alone_) {
         BoundStep bound = {};
         bound.allReduce = allReduces;
+        bound.index = i;
         result.steps.push_back(bound);
       }
       allReduces += step.kernel() < 0;

@@ -23,6 +23,7 @@ struct Session::State {
   DeviceLayout layout;
   MemoryMap memory;
   std::vector<Executable> executables;
+  std::unique_ptr<Tracer> tracer; // of train_step
   std::vector<std::byte> ones[6]; // for sample weights that the caller leaves out, by type
   int64_t seed = 0;               // of the last init
   uint64_t sharedBytes = 0;       // of one shared block
@@ -327,6 +328,29 @@ Status Session::findVariable(std::string_view name, uint32_t &index) const {
     names += (i ? ", " : "") + variables->Get(i)->name()->str();
   return {MT_INVALID, "expected one of the plan's variables (" + names + "), found " + std::string(name)};
 }
+
+Status Session::startTrace(const TracerOptions &options) {
+  Executable *executable = state_->find("train_step");
+  if (!executable)
+    return {MT_INVALID, "the plan has no program train_step to trace"};
+  // A wait and a launch; of an all-reduce three waits, two transfers and a sum.
+  size_t marks = 0, steps = count(executable->program->steps());
+  for (const BoundStep &step : executable->bound.devices[0].steps)
+    marks += step.kernel ? 2 : 7;
+  std::unique_ptr<Tracer> tracer;
+  auto workers = static_cast<size_t>(state_->group->devices()) * static_cast<size_t>(state_->group->threads());
+  if (Status status = Tracer::make(options, workers, steps, marks, tracer); !status.ok())
+    return status;
+  executable->bound.tracer = tracer.get();
+  state_->tracer = std::move(tracer);
+  return {};
+}
+
+const Tracer *Session::tracer() const { return state_->tracer.get(); }
+
+int Session::threadsOfDevice() const { return state_->spec.threads; }
+
+int Session::groupDevices() const { return state_->devices(); }
 
 mtrun_session_info Session::info() const {
   mtrun_session_info info = {};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/abi/mtrun.h"
+#include "runtime/device/Tracer.h"
 #include "runtime/plan/Plan.h"
 
 #include <cstddef>
@@ -36,6 +37,15 @@ public:
   void setVariable(uint32_t index, std::span<const std::byte> bytes);
   // Index of a variable by name; MT_INVALID lists the variables there are.
   Status findVariable(std::string_view name, uint32_t &index) const;
+
+  // From now on takes down what each thread does in training steps; the record so far goes. MT_INVALID, MT_NO_MEMORY.
+  Status startTrace(const TracerOptions &options);
+  // Null before.
+  const Tracer *tracer() const;
+  // Threads of one of the devices that the caller named, which may be part of a larger team.
+  int threadsOfDevice() const;
+  // Those that split the replicas: one where devices share variables.
+  int groupDevices() const;
 
   mtrun_session_info info() const;
   // Replicas that a device hosts; 0 for a device that there is not.

@@ -2,6 +2,7 @@
 #include "tools/mtrun/Commands.h"
 #include "tools/mtrun/Progress.h"
 #include "tools/mtrun/Run.h"
+#include "tools/mtrun/Trace.h"
 
 #include <cerrno>
 #include <chrono>
@@ -87,14 +88,18 @@ static std::string benchmarkJson(const Run &run, const Arguments &arguments, con
 }
 
 int benchmark(const Arguments &arguments) {
+  if (!arguments.trace.empty())
+    checkFolder(parseTrace(arguments.trace, 0).path);
   auto start = std::chrono::steady_clock::now();
   Run run = open(arguments);
   double loadUs = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   int64_t rows = arguments.rows ? arguments.rows : mtrun_plan_batch(run.plan.get());
   mtrun_timing timing = {};
+  startTrace(run, arguments, arguments.warmup);
   check(mtrun_benchmark(run.session.get(), rows, arguments.warmup, arguments.steps, &timing));
   if (arguments.json) {
     print(benchmarkJson(run, arguments, timing, loadUs, rows));
+    fputs(finishTrace(run, arguments, arguments.warmup).c_str(), stderr);
     return MT_OK;
   }
   print(describe(run, arguments));
@@ -104,6 +109,7 @@ int benchmark(const Arguments &arguments) {
            static_cast<long long>(rows), static_cast<long long>(timing.steps), timing.median_us, timing.min_us,
            timing.mean_us, (loadUs + timing.first_step_us) / 1e3);
   print(text);
+  print(finishTrace(run, arguments, arguments.warmup));
   return MT_OK;
 }
 

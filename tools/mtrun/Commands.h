@@ -13,14 +13,14 @@ inline constexpr int kInterrupted = 75;
 
 struct Arguments {
   std::string plan, data, validation, devices = "cpu:1", cpu, load, save, output;
-  std::string run, checkpoint, resume, history, monitor, tensorboard;
+  std::string run, checkpoint, resume, history, monitor, tensorboard, trace;
   int64_t epochs = 1, moreEpochs = 0, stepsPerEpoch = 0, shuffleWindow = 0, seed = 0, steps = 200, warmup = 20,
           rows = 0;
   int64_t everySteps = 0, everyEpochs = 0, keep = 3, earlyPatience = 0, plateauPatience = 0, samples = 3;
   double validationSplit = 0, everySeconds = 0, earlyMinDelta = 0, plateauFactor = 0.1, plateauMinRate = 0;
   int32_t outputIndex = 0;
   bool noShuffle = false, dropRemainder = false, privateVariables = false, noPin = false, noSpin = false;
-  bool json = false, force = false, allowNan = false;
+  bool json = false, force = false, allowNan = false, profile = false;
 };
 
 int train(const Arguments &arguments);

@@ -5,6 +5,7 @@
 #include "tools/mtrun/Events.h"
 #include "tools/mtrun/Progress.h"
 #include "tools/mtrun/Run.h"
+#include "tools/mtrun/Trace.h"
 
 #include <cerrno>
 #include <csignal>
@@ -16,6 +17,7 @@
 
 namespace mtrun_tool {
 
+constexpr int64_t kUntraced = 10;      // steps before a trace that says no range
 constexpr double kWorthTelling = 0.02; // the share of waiting for data
 
 static volatile sig_atomic_t signalsSeen = 0;
@@ -139,6 +141,9 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
   }
   if (!outputs.folder.empty())
     showNote(const_cast<Arguments *>(&arguments), ("wrote " + outputs.folder).c_str());
+  std::string profile = finishTrace(run, arguments, kUntraced);
+  if (!profile.empty())
+    showNote(const_cast<Arguments *>(&arguments), profile.c_str());
   return result.stopped ? kInterrupted : MT_OK;
 }
 
@@ -154,7 +159,7 @@ static DatasetPtr split(DatasetPtr &data, double share) {
 }
 
 int train(const Arguments &arguments) {
-  for (const std::string &path : {arguments.save, arguments.history})
+  for (const std::string &path : {arguments.save, arguments.history, parseTrace(arguments.trace, 0).path})
     if (!path.empty())
       checkFolder(path);
   catchSignals();
@@ -205,6 +210,7 @@ int train(const Arguments &arguments) {
   options.note = showNote;
   options.note_user = const_cast<Arguments *>(&arguments);
   options.result = &result;
+  startTrace(run, arguments, kUntraced);
   check(mtrun_fit(run.session.get(), data.get(), &options));
   return finish(run, arguments, outputs, result);
 }

@@ -66,6 +66,15 @@ static CLI::Option *addCount(CLI::App *app, const char *name, int64_t &value, in
   return app->add_option(name, value, help)->type_name("N")->capture_default_str()->check(atLeast(least));
 }
 
+static void addTrace(CLI::App *sub, Arguments &a) {
+  sub->add_option("--trace", a.trace,
+                  "write what every thread does in training steps FIRST to LAST, from 1 (default: ten steps after the "
+                  "first ten), for ui.perfetto.dev")
+      ->type_name("FILE[:FIRST-LAST]");
+  sub->add_flag("--profile", a.profile,
+                "print where the time goes: by layer, kind and kernel, and how far from the floor");
+}
+
 static void addCheckpoints(CLI::App *sub, Arguments &a) {
   sub->add_option("--checkpoint", a.checkpoint, "folder of checkpoints, each of them complete or absent")
       ->type_name("DIR");
@@ -118,6 +127,7 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
   sub->add_flag("--json-logs", a.json, "a JSON object a step and one an epoch instead of the progress line");
   addCheckpoints(sub, a);
   addCallbacks(sub, a);
+  addTrace(sub, a);
   sub->footer(
       "Example:\n  mtrun train mnist.mtp --data mnist:DIR --validation mnist:DIR,split=test --epochs 2 --devices cpu:2 "
       "--save w.safetensors");
@@ -170,6 +180,7 @@ static CLI::App *addBenchmark(CLI::App &app, Arguments &a) {
       ->capture_default_str()
       ->check(atLeast(0));
   sub->add_flag("--json", a.json, "print one JSON object; times are in microseconds");
+  addTrace(sub, a);
   sub->footer("Example:\n  mtrun benchmark mnist.mtp --devices cpu:2 --json");
   return sub;
 }

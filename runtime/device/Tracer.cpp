@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/Tracer.h"
+
+#include <string>
+
+namespace mtrun {
+
+constexpr uint64_t maxSpanBytes = uint64_t{1} << 30;
+
+Status Tracer::make(const TracerOptions &options, size_t workers, size_t steps, size_t marks,
+                    std::unique_ptr<Tracer> &tracer) {
+  if (options.first < 0 || options.last < options.first || (options.first == 0) != (options.last == 0))
+    return {MT_INVALID, "expected steps first to last of 1 or more to trace, or 0 and 0 for none, found " +
+                            std::to_string(options.first) + " to " + std::to_string(options.last)};
+  uint64_t runs = options.first ? static_cast<uint64_t>(options.last - options.first) + 1 : 0;
+  uint64_t each = workers * marks * sizeof(Span) + sizeof(RecordedRun); // workers: at most 2^20; marks: 2^25
+  if (runs > maxSpanBytes / each)
+    return {MT_INVALID, "expected a trace of at most " + std::to_string(maxSpanBytes / each) +
+                            " steps, which take a gigabyte, found " + std::to_string(runs)};
+  tracer.reset(new Tracer(options));
+  tracer->runs_.resize(runs);
+  tracer->tracks_ = std::vector<Track>(workers);
+  for (Track &track : tracer->tracks_) {
+    track.sums_ = std::make_unique<int64_t[]>(steps * spanKinds);
+    track.room_ = runs * marks;
+    track.spans_ = std::make_unique<Span[]>(track.room_); // zeros: the pages are there before they are written
+  }
+  return {};
+}
+
+bool Tracer::beginRun(int64_t samples) {
+  ++seen_;
+  keep_ = options_.first && seen_ >= options_.first && seen_ <= options_.last;
+  if (!keep_ && !options_.sums)
+    return false;
+  for (Track &track : tracks_) {
+    track.keep_ = keep_;
+    track.run_ = static_cast<uint32_t>(kept_);
+  }
+  current_ = {seen_, samples, nanoseconds(), 0};
+  if (recorded_)
+    betweenTime_ += current_.begin - lastEnd_;
+  return true;
+}
+
+void Tracer::endRun() {
+  current_.end = lastEnd_ = nanoseconds();
+  for (const Track &track : tracks_)
+    idleTime_ += track.first_ - current_.begin + (current_.end - track.last_);
+  runTime_ += current_.end - current_.begin;
+  samples_ += current_.samples;
+  ++recorded_;
+  if (keep_)
+    runs_[kept_++] = current_;
+}
+
+} // namespace mtrun

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/trace/Profile.h"
+
+#include "runtime/plan/Check.h"
+
+namespace mtrun {
+
+namespace fb = ::mt::plan;
+
+static const char *kindName(fb::KernelKind kind) {
+  static constexpr const char *names[] = {"rows",   "whole",     "map",  "matmul",    "matmul_tree",
+                                          "reduce", "transpose", "conv", "conv_tree", "scatter_tree"};
+  static_assert(std::size(names) == static_cast<size_t>(fb::KernelKind::MAX) + 1);
+  return names[static_cast<size_t>(kind)];
+}
+
+StepFacts factsOf(const Plan &plan, const fb::Step &step) {
+  if (step.kernel() < 0)
+    return {"all-reduce", "all_reduce", ""};
+  const fb::Kernel &kernel = *plan.tables().kernels()->Get(static_cast<uint32_t>(step.kernel()));
+  StepFacts facts = {kernel.name()->c_str(), kindName(kernel.kind()), ""};
+  for (uint32_t s = 0; s < count(step.segments()); ++s) {
+    // A map kernel's units are a segment's elements, any other's are rows.
+    bool map = kernel.kind() == fb::KernelKind::Map;
+    uint64_t elements = map ? step.segments()->Get(s)->count() : 0;
+    facts.flopsFixed += kernel.flops_fixed() + kernel.flops_per_row() * elements;
+    facts.bytesFixed += kernel.bytes_fixed() + kernel.bytes_per_row() * elements;
+    facts.flopsPerSample += map ? 0 : kernel.flops_per_row();
+    facts.bytesPerSample += map ? 0 : kernel.bytes_per_row();
+  }
+  return facts;
+}
+
+Status profileOf(const Session &session, mtrun_profile &profile) {
+  profile = {};
+  const Tracer *tracer = session.tracer();
+  if (!tracer || tracer->recorded() == 0)
+    return {MT_INVALID, "expected traced training steps to report, found " +
+                            std::string(tracer ? "none of the " + std::to_string(tracer->seen()) : "no trace")};
+  auto steps = static_cast<double>(tracer->recorded());
+  profile.steps = tracer->recorded();
+  profile.samples = tracer->samples();
+  profile.threads = static_cast<int32_t>(tracer->tracks().size());
+  profile.step_us = static_cast<double>(tracer->runTime()) / steps / 1e3;
+  profile.between_us = tracer->recorded() > 1 ? static_cast<double>(tracer->betweenTime()) / (steps - 1) / 1e3 : 0;
+  profile.idle_us = static_cast<double>(tracer->idleTime()) / steps / 1e3;
+  profile.entries = static_cast<int32_t>(count(session.plan().program("train_step")->steps()));
+  return {};
+}
+
+Status profileEntry(const Session &session, int32_t index, mtrun_profile_entry &entry) {
+  mtrun_profile profile;
+  if (Status status = profileOf(session, profile); !status.ok())
+    return status;
+  if (index < 0 || index >= profile.entries)
+    return {MT_INVALID,
+            "expected a profile entry below " + std::to_string(profile.entries) + ", found " + std::to_string(index)};
+  const Tracer &tracer = *session.tracer();
+  auto step = static_cast<uint32_t>(index);
+  StepFacts facts = factsOf(session.plan(), *session.plan().program("train_step")->steps()->Get(step));
+  auto steps = static_cast<double>(profile.steps), samples = static_cast<double>(profile.samples);
+  entry = {};
+  entry.name = facts.name;
+  entry.kind = facts.kind;
+  entry.layer = facts.layer;
+  for (const Track &track : tracer.tracks()) {
+    auto us = [&](SpanKind kind) { return static_cast<double>(track.sum(step, kind)) / steps / 1e3; };
+    entry.compute_us += us(SpanKind::Kernel) + us(SpanKind::Sum);
+    entry.transfer_us += us(SpanKind::Transfer);
+    entry.wait_us += us(SpanKind::Wait);
+  }
+  auto cost = [&](uint64_t perSample, uint64_t fixed) {
+    return static_cast<double>(perSample) * samples / steps + static_cast<double>(fixed) * session.groupDevices();
+  };
+  entry.flops = cost(facts.flopsPerSample, facts.flopsFixed);
+  entry.bytes = cost(facts.bytesPerSample, facts.bytesFixed);
+  return {};
+}
+
+} // namespace mtrun

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/mtrun/Trace.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+namespace mtrun_tool {
+
+constexpr int64_t kTracedSteps = 10;
+constexpr size_t kShownKernels = 12;
+
+TraceRange parseTrace(const std::string &text, int64_t skipped) {
+  TraceRange range = {text, skipped + 1, skipped + kTracedSteps};
+  size_t colon = text.rfind(':');
+  long long first = 0, last = 0;
+  int end = 0;
+  if (colon != std::string::npos && sscanf(text.c_str() + colon, ":%lld-%lld%n", &first, &last, &end) == 2 &&
+      colon + static_cast<size_t>(end) == text.size())
+    range = {text.substr(0, colon), first, last};
+  return text.empty() ? TraceRange() : range;
+}
+
+void startTrace(const Run &run, const Arguments &arguments, int64_t skipped) {
+  TraceRange range = parseTrace(arguments.trace, skipped);
+  if (range.path.empty() && !arguments.profile)
+    return;
+  if (!range.path.empty() && (range.first < 1 || range.last < range.first))
+    throw Failure{MT_INVALID, "--trace: expected FILE or FILE:FIRST-LAST with steps from 1, found " + arguments.trace};
+  mtrun_trace_options options = {range.first, range.last, arguments.profile};
+  check(mtrun_trace_start(run.session.get(), &options));
+}
+
+namespace {
+
+// Lines of a table that are one: a layer's, a kind's, a kernel's.
+struct Group {
+  double us = 0, floorUs = 0, flops = 0, bytes = 0; // us: a thread's mean
+};
+
+class Table {
+public:
+  Table(const mtrun_profile &profile, const Peak &peak) : profile_(profile), peak_(peak) {}
+
+  double floorUs(const ProfileLine &line) const {
+    double compute = peak_.flops > 0 ? line.flops / peak_.flops : 0,
+           move = peak_.bytes > 0 ? line.bytes / peak_.bytes : 0;
+    return std::max(compute, move) * 1e6;
+  }
+
+  void add(const std::string &key, const ProfileLine &line) {
+    Group &group = groups_[key];
+    group.us += line.computeUs / profile_.threads;
+    group.floorUs += floorUs(line);
+    group.flops += line.flops;
+    group.bytes += line.bytes;
+  }
+  // Without a floor.
+  void add(const std::string &key, double us) { groups_[key].us += us / profile_.threads; }
+
+  std::string print(const char *title, size_t most) const {
+    std::vector<std::pair<std::string, Group>> rows(groups_.begin(), groups_.end());
+    std::sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) {
+      return a.second.us != b.second.us ? a.second.us > b.second.us : a.first < b.first;
+    });
+    rows.resize(std::min(rows.size(), most));
+    size_t width = std::string(title).size();
+    for (const auto &[name, group] : rows)
+      width = std::max(width, name.size());
+    char text[512];
+    snprintf(text, sizeof text, "\n%-*s     time     us/step   GFLOP/s     GB/s  of floor\n", static_cast<int>(width),
+             title);
+    std::string table = text;
+    for (const auto &[name, group] : rows) {
+      snprintf(text, sizeof text, "  %6.1f %% %11.1f", profile_.step_us > 0 ? 100 * group.us / profile_.step_us : 0,
+               group.us);
+      std::string row = text;
+      if (group.us > 0 && (group.flops > 0 || group.bytes > 0)) {
+        snprintf(text, sizeof text, " %9.1f %8.1f %7.0f %%", group.flops / group.us / 1e3, group.bytes / group.us / 1e3,
+                 100 * group.floorUs / group.us);
+        row += text;
+      }
+      table += name + std::string(width - name.size(), ' ') + row + "\n";
+    }
+    return table;
+  }
+
+private:
+  const mtrun_profile &profile_;
+  const Peak &peak_;
+  std::map<std::string, Group> groups_;
+};
+
+} // namespace
+
+std::string formatProfile(const mtrun_profile &profile, const std::vector<ProfileLine> &lines, const Peak &peak,
+                          int64_t block) {
+  Table layers(profile, peak), kinds(profile, peak), kernels(profile, peak);
+  double transfer = 0, wait = 0, floor = 0;
+  for (const ProfileLine &line : lines) {
+    transfer += line.transferUs;
+    wait += line.waitUs;
+    if (line.computeUs == 0)
+      continue; // an all-reduce that moves nothing
+    layers.add(line.kind == "all_reduce" ? "(all-reduces)" : line.layer.empty() ? "(no layer)" : line.layer, line);
+    kinds.add(line.kind, line);
+    kernels.add(line.name, line);
+    floor += kinds.floorUs(line);
+  }
+  for (Table *table : {&layers, &kinds}) {
+    if (transfer > 0)
+      table->add("(transfers)", transfer);
+    table->add("(waits between kernels)", wait);
+    table->add("(idle before and after)", profile.idle_us);
+  }
+  char text[512];
+  snprintf(
+      text, sizeof text,
+      "profile of %lld steps, %.1f samples each: %.1f us a step on %d thread%s, %.1f us between steps\n"
+      "measured peak %.1f GFLOP/s, and %.1f GB/s in a block of %.1f MiB; the floor of a step is %.1f us, %.0f %%\n",
+      static_cast<long long>(profile.steps), static_cast<double>(profile.samples) / static_cast<double>(profile.steps),
+      profile.step_us, profile.threads, profile.threads == 1 ? "" : "s", profile.between_us, peak.flops / 1e9,
+      peak.bytes / 1e9, static_cast<double>(block) / 0x1p20, floor,
+      profile.step_us > 0 ? 100 * floor / profile.step_us : 0);
+  return text + layers.print("layer", SIZE_MAX) + kinds.print("kind", SIZE_MAX) +
+         kernels.print("kernel, the longest", kShownKernels);
+}
+
+std::string finishTrace(const Run &run, const Arguments &arguments, int64_t skipped) {
+  if (TraceRange range = parseTrace(arguments.trace, skipped); !range.path.empty())
+    check(mtrun_trace_write(run.session.get(), range.path.c_str()));
+  if (!arguments.profile)
+    return "";
+  mtrun_profile profile;
+  check(mtrun_profile_get(run.session.get(), &profile));
+  std::vector<ProfileLine> lines;
+  for (int32_t i = 0; i < profile.entries; ++i) {
+    mtrun_profile_entry entry;
+    check(mtrun_profile_get_entry(run.session.get(), i, &entry));
+    lines.push_back({entry.layer, entry.kind, entry.name, entry.compute_us, entry.transfer_us, entry.wait_us,
+                     entry.flops, entry.bytes});
+  }
+  mtrun_session_info info;
+  mtrun_session_get_info(run.session.get(), &info);
+  return formatProfile(profile, lines, measurePeak(profile.threads, info.peak_bytes), info.peak_bytes);
+}
+
+} // namespace mtrun_tool
