@@ -41,6 +41,13 @@ def Fuse : Pass<"mt-fuse", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 
+// recompute
+def Recompute : Pass<"mt-recompute", "::mlir::ModuleOp"> {
+  let summary = "Run cheap kernels again before late readers, until the step fits in a device's memory";
+  let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect"];
+  let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0", "bytes a device may use; 0: no limit">];
+}
+
 // schedule
 def Schedule : Pass<"mt-schedule", "::mlir::ModuleOp"> {
   let summary = "Order kernels and all-reduces, and say for what each kernel waits";

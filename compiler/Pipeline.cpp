@@ -29,6 +29,14 @@ void buildShard(OpPassManager &passes, Compilation &) {
 
 void buildFuse(OpPassManager &passes, Compilation &) { passes.addPass(createFuse()); }
 
+void buildRecompute(OpPassManager &passes, Compilation &compilation) {
+  if (!compilation.recompute)
+    return;
+  RecomputeOptions options;
+  options.deviceMemory = compilation.deviceMemory;
+  passes.addPass(createRecompute(options));
+}
+
 void buildSchedule(OpPassManager &passes, Compilation &) { passes.addPass(createSchedule()); }
 
 void buildAllocate(OpPassManager &passes, Compilation &compilation) {
@@ -53,6 +61,9 @@ constexpr Stage table[] = {
     {"fuse", "group computations into kernels", buildFuse, checkFuse},
     // Every computation is inside an mt.kernel that keeps the contract of its kind. Assigned values are map kernels'
     // results.
+    {"recompute", "under a limit of memory: run cheap kernels again in place of keeping what they computed",
+     buildRecompute, checkFuse},
+    // The same kernels, some of them twice.
     {"schedule", "order kernels and all-reduces, and what each waits for", buildSchedule, checkSchedule},
     // Program order is the order of execution; `mt.wait` and all-reduces order every pair of kernels that must be.
     {"allocate", "give every value a place: in-place updates, one arena layout for each number of leaves",

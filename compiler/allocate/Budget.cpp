@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/allocate/Budget.h"
 #include "compiler/allocate/Pack.h"
+#include "compiler/inspect/Facts.h"
 
 namespace mtc {
 
@@ -38,11 +39,15 @@ MemoryUse memoryUse(StringRef program, const Places &places, int64_t leafRows) {
   return use;
 }
 
+static std::string readable(int64_t bytes) { return bytesText(static_cast<uint64_t>(bytes)); }
+
 static std::string ranking(const MemoryUse &use, size_t variant) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  for (size_t i = 0; i < std::min<size_t>(5, use.largest[variant].size()); ++i)
-    out << (i ? ", " : "") << "\"" << use.largest[variant][i].second << "\" " << use.largest[variant][i].first;
+  constexpr size_t shown = 8;
+  for (size_t i = 0; i < std::min(shown, use.largest[variant].size()); ++i)
+    out << (i ? ", " : "") << "\"" << use.largest[variant][i].second << "\" "
+        << readable(use.largest[variant][i].first);
   return text;
 }
 
@@ -59,13 +64,14 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, int64_t var
   while (variant > 0 && needed(variant - 1) > limit)
     --variant;
   auto describe = [&](InFlightDiagnostic diagnostic, size_t of) {
-    diagnostic << "; @" << hungriest(of).program << " needs " << needed(of) << " bytes with " << (int64_t(1) << of)
-               << (of ? " replicas" : " replica") << " on a device: variables " << variableBytes
+    diagnostic << "; @" << hungriest(of).program << " needs " << readable(needed(of)) << " with " << (int64_t(1) << of)
+               << (of ? " replicas" : " replica") << " on a device: variables " << readable(variableBytes)
                << "; largest at the peak: " << ranking(hungriest(of), of);
   };
   if (variant == 0) {
+    module->setAttr("mt.min_devices", IntegerAttr::get(IntegerType::get(module.getContext(), 64), 0)); // none
     describe(module.emitError("expected a plan that fits in ")
-                 << limit << " bytes a device, found none up to " << (int64_t(1) << (variants - 1)) << " devices",
+                 << readable(limit) << " a device, found none up to " << (int64_t(1) << (variants - 1)) << " devices",
              0);
     return failure();
   }
@@ -74,7 +80,7 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, int64_t var
   module->setAttr("mt.min_devices", IntegerAttr::get(IntegerType::get(module.getContext(), 64), devices));
   if (devices > 1)
     describe(module.emitWarning("expected one device to fit in ")
-                 << limit << " bytes, found that it takes " << devices << " devices",
+                 << readable(limit) << ", found that it takes " << devices << " devices",
              variants - 1);
   return success();
 }

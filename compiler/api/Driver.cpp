@@ -2,8 +2,10 @@
 #include "compiler/api/Driver.h"
 
 #include "compiler/Pipeline.h"
+#include "compiler/api/Memory.h"
 #include "compiler/inspect/Inspect.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/plan/PlanDialect.h"
 #include "frontend/keras/ReadKeras.h"
 #include "frontend/mlir/ReadModel.h"
 #include "runtime/abi/atomic_file.h"
@@ -53,6 +55,8 @@ public:
           options.say(severity == DiagnosticSeverity::Warning ? 1 : 0, lines);
         }) {
     compilation.cpu = options.cpu;
+    compilation.deviceMemory = options.deviceMemory;
+    compilation.recompute = options.recompute;
   }
 
   Status run(std::vector<uint8_t> &bytes) {
@@ -79,6 +83,32 @@ public:
       return finish(bytes);
     std::string result = printed(*module);
     bytes.assign(result.begin(), result.end());
+    return {};
+  }
+
+  Status measure(std::vector<int64_t> &bytes) {
+    OwningOpRef<ModuleOp> module = read(nullptr);
+    if (!module)
+      return failed("import");
+    context.appendDialectRegistry(allDialects());
+    setAttributes(*module);
+    for (const Stage &stage : stages()) {
+      bool last = llvm::StringRef(stage.name) == "allocate";
+      if (last)
+        compilation.deviceMemory = 0;
+      if (mlir::failed(runStage(stage, *module, compilation)))
+        return failed(stage.name);
+      if (last)
+        break;
+    }
+    int64_t variables = 0;
+    for (auto variable : module->getOps<::mlir::plan::VariableOp>())
+      variables = variable.getOffset() + variable.getBytes();
+    for (auto program : module->getOps<::mlir::plan::ProgramOp>()) {
+      bytes.resize(program.getVariantArena().size());
+      for (auto [most, arena] : llvm::zip(bytes, program.getVariantArena()))
+        most = std::max<int64_t>(most, variables + arena + static_cast<int64_t>(program.getSharedBytes()));
+    }
     return {};
   }
 
@@ -174,8 +204,12 @@ private:
 
   Status runOne(size_t index, ModuleOp module, Clock::time_point start) {
     const Stage &stage = stages()[index];
-    if (mlir::failed(runStage(stage, module, compilation)))
-      return failed(stage.name);
+    if (mlir::failed(runStage(stage, module, compilation))) {
+      auto devices = module->getAttrOfType<IntegerAttr>("mt.min_devices");
+      if (!devices || devices.getInt() > 0)
+        return failed(stage.name);
+      return {MT_NO_MEMORY, diagnostics.errors() + "\n" + memoryAdvice(source, options)};
+    }
     if (options.timing)
       say(stage.name, Clock::now() - start);
     if (options.dumpStages.empty())
@@ -206,7 +240,18 @@ private:
 } // namespace
 
 Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes) {
-  return Driver(source, options).run(bytes);
+  if (!options.maxBatch)
+    return Driver(source, options).run(bytes);
+  Options found = options;
+  found.maxBatch = false;
+  Status status = findLargestBatch(source, found);
+  return status.ok() ? Driver(source, found).run(bytes) : std::move(status);
+}
+
+Status measureMemory(const ModelSource &source, const Options &given, std::vector<int64_t> &bytes) {
+  Options options = given;
+  options.log = nullptr;
+  return Driver(source, options).measure(bytes);
 }
 
 Status importModel(const ModelSource &source, const Options &options, std::vector<uint8_t> &text, std::vector<uint8_t> &weights) {

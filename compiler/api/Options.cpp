@@ -26,6 +26,8 @@ static Status checkSizes(const mtc_options &given, Options &options) {
   if (given.replicas < 0 || given.replicas > maxReplicas)
     return differs("replicas", "to be 1 to " + std::to_string(maxReplicas), std::to_string(given.replicas));
   options.replicas = given.replicas;
+  if (given.max_batch) // found later; with one sample a replica it begins
+    options.batch = given.replicas ? given.replicas : defaultReplicas;
   if (!given.replicas)
     options.replicas = std::min<int64_t>(defaultReplicas, std::bit_floor(static_cast<uint64_t>(options.batch)));
   if (!std::has_single_bit(static_cast<uint64_t>(options.replicas)))
@@ -36,6 +38,14 @@ static Status checkSizes(const mtc_options &given, Options &options) {
   if (given.device_memory < 0)
     return differs("device memory", "to be 0 bytes or more", std::to_string(given.device_memory));
   options.deviceMemory = given.device_memory;
+  std::string_view recompute = given.recompute ? given.recompute : "none";
+  if (recompute != "none" && recompute != "auto")
+    return differs("recompute", "to be auto or none", "'" + std::string(recompute) + "'");
+  options.recompute = recompute == "auto";
+  options.maxBatch = given.max_batch != 0;
+  if ((options.recompute || options.maxBatch) && !options.deviceMemory)
+    return differs("a device memory", std::string("for ") + (options.maxBatch ? "the largest batch" : "recompute auto"),
+                   "none");
   return {};
 }
 

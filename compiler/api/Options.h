@@ -20,6 +20,8 @@ struct Options {
   std::string cpu; // empty: v3 and v4 both
   int64_t seed = 1;
   int64_t deviceMemory = 0;
+  bool recompute = false; // under deviceMemory
+  bool maxBatch = false;  // the largest that fits in deviceMemory in place of `batch`
   int stopAfter = -1; // index of a stage, -1: make the plan
   std::string dumpStages;
   bool timing = false;

@@ -6,11 +6,12 @@
 // stands between levels. So weight gradients run as soon as they can, which ends the life of activations early. Kernels
 // that read only what lives through the whole step anyway (transposes of weights, Adam's scalars) move down to the
 // level before their first reader, and to the last where there is none: the step counter changes with the other
-// variables.
+// variables. So do kernels that run again for late readers (mt-recompute), or they would save nothing.
 //
 // A wait is `all` where one of the two kernels writes memory that devices share, else `device`, and `none` where
 // earlier barriers order the two already. An all-reduce is a barrier of all devices by itself.
 #include "compiler/Passes.h"
+#include "compiler/recompute/Candidates.h"
 #include "compiler/schedule/Graph.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -60,18 +61,22 @@ void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order) {
   std::vector<unsigned> firstReader(graph.nodes.size(), end);
   for (unsigned node : llvm::reverse(order)) {
     Node &current = graph.nodes[node];
-    if (!current.isCollective() && readsOnlyLasting(current.kernel()))
+    if (!current.isCollective() &&
+        (current.kernel()->hasAttr(recomputeAttribute) || readsOnlyLasting(current.kernel())))
       current.level = std::max(current.level, firstReader[node] - 1);
     for (unsigned before : current.before)
       firstReader[before] = std::min(firstReader[before], current.level);
   }
 }
 
-// Within a level: kernels in program order, then all-reduces, which wait for everything before them.
+// Within a level: kernels in program order, those that run again behind the barrier before the others, then
+// all-reduces, which wait for everything before them.
 void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
   llvm::sort(order, [&](unsigned a, unsigned b) {
     auto key = [&](unsigned node) {
-      return std::tuple(graph.nodes[node].level, graph.nodes[node].isCollective(), node);
+      const Node &of = graph.nodes[node];
+      return std::tuple(of.level, of.isCollective(), !of.isCollective() && of.kernel()->hasAttr(recomputeAttribute),
+                        node);
     };
     return key(a) < key(b);
   });

@@ -19,7 +19,7 @@ typedef struct mtc_options {
   const char *target;      /* "cpu" (NULL) */
   const char *cpu;         /* "native", "x86-64-v3", "x86-64-v4"; NULL: v3 and v4 both */
   int64_t seed;            /* of the initial values; 0: 1 */
-  int64_t device_memory;   /* bytes a device may use; 0: no limit */
+  int64_t device_memory;   /* bytes a device may use; 0: no limit. MT_NO_MEMORY where no number of devices fits */
   const char *stop_after;  /* a stage's name: the result is MLIR text, not a plan */
   const char *dump_stages; /* directory that receives one .mlir a stage, or NULL */
   int timing;              /* report the time of each stage through `log` */
@@ -32,6 +32,9 @@ typedef struct mtc_options {
   int drop_unsupported_metrics;
   int sample_weights;      /* 1: losses and weighted metrics take weights of samples, "sample_weight" ("OUTPUT_sample_weight"), ones where absent */
   const char *weights;     /* a .safetensors file of values that variables start with: one that mtc_import_file made */
+  const char *recompute;   /* "auto": with device_memory, compute cheap results of the forward pass again where they would not fit, to the
+                              same bits; "none" (NULL) */
+  int max_batch;           /* 1: with device_memory, the largest batch that fits on one device, in place of `batch` */
 } mtc_options;
 
 /* A compiled plan, or text, in memory. */

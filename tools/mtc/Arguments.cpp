@@ -93,8 +93,12 @@ static void addCompile(CLI::App &app, Arguments &arguments) {
                if (std::string problem = parseBytes(text, arguments.deviceMemory); !problem.empty())
                  throw CLI::ValidationError("--device-memory", problem);
              },
-             "what a device may use, as 4GiB: says how many devices it takes")
+             "what a device may use, as 4GiB: says how many devices it takes, or what would help")
       ->type_name("BYTES");
+  compile->add_option("--recompute", arguments.recompute,
+                      "auto: compute cheap results again where they would not fit in --device-memory, to the same bits (default: none)")
+      ->type_name("MODE")->check(CLI::IsMember({"auto", "none"}));
+  compile->add_flag("--max-batch", arguments.maxBatch, "the largest batch that fits in --device-memory on one device")->excludes("--batch");
   compile->add_option("--stop-after", arguments.stopAfter, "write the MLIR text after this stage in place of a plan")
       ->type_name("STAGE");
   compile->add_option("--dump-stages", arguments.dumpStages, "write the MLIR text after each stage to this folder")

@@ -15,7 +15,8 @@ struct Arguments {
   int64_t batch = 0, seed = 0, deviceMemory = 0;
   int32_t replicas = 0;
   std::string target, mode = "exact", cpu, stopAfter, dumpStages;
-  bool timing = false;
+  bool timing = false, maxBatch = false;
+  std::string recompute;
   std::string weights;
   // compile and import
   std::string loss, optimizer, metrics;

@@ -93,6 +93,8 @@ int compile(const Arguments &arguments) {
   options.cpu = orNull(arguments.cpu);
   options.seed = arguments.seed;
   options.device_memory = arguments.deviceMemory;
+  options.recompute = orNull(arguments.recompute);
+  options.max_batch = arguments.maxBatch;
   options.stop_after = orNull(arguments.stopAfter);
   options.dump_stages = orNull(arguments.dumpStages);
   options.timing = arguments.timing;

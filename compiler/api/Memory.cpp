@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/api/Memory.h"
+#include "compiler/inspect/Facts.h"
+
+#include <algorithm>
+
+namespace mtc {
+
+using mtrun::Status;
+
+static constexpr int64_t maxBatch = int64_t{1} << 30;
+
+namespace {
+
+// What a device needs, as a function of the rows of a leaf.
+class Search {
+public:
+  // `all`: one device hosts all replicas; else each has a device of its own.
+  Search(const ModelSource &source, const Options &options, bool all) : source(source), options(options), all(all) {}
+
+  // The most rows a leaf that fit; 0: not even one. `needed`: by one.
+  Status run(int64_t &rows, int64_t &needed) {
+    if (Status status = measure(1, needed); !status.ok())
+      return status;
+    rows = 0;
+    if (needed > options.deviceMemory)
+      return {};
+    rows = 1;
+    const int64_t most = maxBatch / options.replicas;
+    int64_t tooMany = most + 1;
+    double slope = 0, bytes = static_cast<double>(needed);
+    for (int probes = 0; tooMany - rows > 1; ++probes) {
+      int64_t next = guess(rows, tooMany, slope, bytes, probes), found = 0;
+      // An error here is a size out of range: too many.
+      bool fits = measure(next, found).ok() && found <= options.deviceMemory;
+      if (found > 0)
+        slope = (static_cast<double>(found) - bytes) / static_cast<double>(next - rows);
+      if (fits) {
+        bytes = static_cast<double>(found);
+        rows = next;
+      } else {
+        tooMany = next;
+      }
+    }
+    return {};
+  }
+
+private:
+  // Where the line through the last two measurements meets the limit: what a device needs is nearly linear in its rows.
+  // Halves the rest where that does not end soon, as with recomputation.
+  int64_t guess(int64_t rows, int64_t tooMany, double slope, double bytes, int probes) const {
+    constexpr int patience = 6;
+    constexpr int64_t growth = 16;
+    if (probes >= patience && probes % 2 == 0)
+      return std::min(rows + (tooMany - rows) / 2, rows * growth);
+    double more = slope > 0 ? (static_cast<double>(options.deviceMemory) - bytes) / slope : 1;
+    auto step = static_cast<int64_t>(std::clamp(more, 1.0, static_cast<double>(rows * (growth - 1))));
+    return std::min(rows + step, tooMany - 1);
+  }
+
+  Status measure(int64_t rows, int64_t &bytes) const {
+    Options tried = options;
+    tried.batch = rows * options.replicas;
+    std::vector<int64_t> needed;
+    Status status = measureMemory(source, tried, needed);
+    if (status.ok())
+      bytes = all ? needed.back() : needed.front();
+    return status;
+  }
+
+  const ModelSource &source;
+  const Options &options;
+  bool all;
+};
+
+std::string onDevices(int64_t devices) {
+  return " fits on " + std::to_string(devices) + (devices == 1 ? " device" : " devices");
+}
+
+// The fewest devices that fit, 0: none do.
+int64_t fewestDevices(const ModelSource &source, const Options &options) {
+  std::vector<int64_t> needed;
+  if (!measureMemory(source, options, needed).ok())
+    return 0;
+  for (size_t variant = needed.size(); variant > 0; --variant)
+    if (needed[variant - 1] <= options.deviceMemory)
+      return int64_t{1} << (needed.size() - variant);
+  return 0;
+}
+
+} // namespace
+
+Status findLargestBatch(const ModelSource &source, Options &options) {
+  int64_t rows = 0, needed = 0;
+  if (Status status = Search(source, options, true).run(rows, needed); !status.ok())
+    return status;
+  if (rows == 0)
+    return {MT_NO_MEMORY, source.name + ": error: expected a batch that fits in " +
+                              bytesText(static_cast<uint64_t>(options.deviceMemory)) + " on one device, found that " +
+                              std::to_string(options.replicas) +
+                              (options.replicas == 1 ? " sample needs " : " samples need ") +
+                              bytesText(static_cast<uint64_t>(needed))};
+  options.batch = rows * options.replicas;
+  options.say(0, "batch " + std::to_string(options.batch) + " is the largest that fits in " +
+                     bytesText(static_cast<uint64_t>(options.deviceMemory)) + " on one device");
+  return {};
+}
+
+std::string memoryAdvice(const ModelSource &source, const Options &given) {
+  Options options = given;
+  std::string text;
+  auto add = [&](const std::string &line) { text += (text.empty() ? "what would help: " : "; ") + line; };
+  if (!options.recompute) {
+    options.recompute = true;
+    if (int64_t devices = fewestDevices(source, options))
+      add("--recompute auto" + onDevices(devices));
+    options.recompute = false;
+  }
+  int64_t rows = 0, needed = 0;
+  for (bool all : {true, false})
+    if ((all || options.replicas > 1) && Search(source, options, all).run(rows, needed).ok() && rows > 0)
+      add("--batch " + std::to_string(rows * options.replicas) + onDevices(all ? 1 : options.replicas));
+  for (options.replicas *= 2; options.replicas <= options.batch; options.replicas *= 2)
+    if (int64_t devices = fewestDevices(source, options)) {
+      add("--replicas " + std::to_string(options.replicas) + onDevices(devices));
+      break;
+    }
+  return text.empty() ? "no smaller batch, no number of replicas and no recomputation would help" : text;
+}
+
+} // namespace mtc

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A limit of memory seen from the command line: the largest batch under it, and what would help where nothing fits.
+#ifndef COMPILER_API_MEMORY_H
+#define COMPILER_API_MEMORY_H
+
+#include "compiler/api/Driver.h"
+
+namespace mtc {
+
+// Sets the batch to the largest multiple of the replicas with which one device can host all of them in
+// options.deviceMemory bytes. MT_NO_MEMORY: not even one sample a replica.
+mtrun::Status findLargestBatch(const ModelSource &source, Options &options);
+
+// Of a model that does not fit on any number of devices: the options that would make it fit, each of them tried out.
+std::string memoryAdvice(const ModelSource &source, const Options &options);
+
+} // namespace mtc
+
+#endif

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mt-recompute: runs cheap kernels of the forward pass a second time before their readers of the backward pass, until
+// the step fits in a device's memory.
+//
+// In rounds: schedule and allocate a copy, which says what the step needs and which phase is the fullest; take the
+// kernels whose results wait there that save the most bytes per FLOP; look again. The second run of a kernel reads the
+// second run of its operands where there is one. Such chains have a greatest length: what begins them stays in memory,
+// and without a limit everything would be computed again from the inputs, and be there at once. Length 1 comes first,
+// and greater ones only where the step does not fit. Nothing computes anything else than before, so every bit stays.
+#include "compiler/Passes.h"
+#include "compiler/recompute/Candidates.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace mtc {
+#define GEN_PASS_DEF_RECOMPUTE
+#include "compiler/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+// Rounds without less memory, after which there is nothing more to expect: two phases may be equally full.
+constexpr int maxIdleRounds = 8;
+
+// A program as the next stages would make it.
+struct Trial {
+  int64_t bytes = 0; // with all replicas on one device: arena, shared block and variables
+  Phases phases;     // of the program's own kernels
+};
+
+class ProgramRecompute {
+public:
+  ProgramRecompute(ModuleOp module, mt::ProgramOp program, int64_t limit, int64_t rows)
+      : module(module), program(program), limit(limit), rows(rows) {}
+
+  LogicalResult run() {
+    Trial trial;
+    if (failed(tryOut(trial)))
+      return failure();
+    OwningOpRef<mt::ProgramOp> original = program.clone(), best;
+    int64_t bestBytes = trial.bytes;
+    for (unsigned longest : {1, 3, 5, 9, 17, 33}) {
+      if (bestBytes <= limit)
+        break;
+      chosen.clear();
+      second.clear();
+      OwningOpRef<mt::ProgramOp> start = original->clone();
+      program.getBody().takeBody(start->getBody());
+      if (failed(attempt(longest, bestBytes, best)))
+        return failure();
+    }
+    if (best)
+      program.getBody().takeBody(best->getBody());
+    else
+      program.getBody().takeBody(original->getBody());
+    return success();
+  }
+
+private:
+  LogicalResult attempt(unsigned longest, int64_t &bestBytes, OwningOpRef<mt::ProgramOp> &best) {
+    Trial trial;
+    for (int idle = 0; idle < maxIdleRounds; ++idle) {
+      if (failed(tryOut(trial)))
+        return failure();
+      if (trial.bytes < bestBytes) {
+        bestBytes = trial.bytes;
+        best = program.clone();
+        idle = 0;
+      }
+      if (trial.bytes <= limit || !recomputeSome(trial, longest))
+        break;
+    }
+    return success();
+  }
+
+  // In a module of its own.
+  LogicalResult tryOut(Trial &trial) {
+    OpBuilder builder(module.getContext());
+    OwningOpRef<ModuleOp> scratch = ModuleOp::create(module.getLoc());
+    (*scratch)->setAttrs(module->getAttrDictionary());
+    builder.setInsertionPointToEnd(scratch->getBody());
+    for (Operation &op : *module.getBody())
+      if (!isa<mt::ProgramOp>(op))
+        builder.clone(op);
+    IRMapping mapping;
+    builder.clone(*program.getOperation(), mapping);
+    if (failed(pass(*scratch, createSchedule())))
+      return failure();
+    llvm::DenseMap<Operation *, int64_t> phases;
+    int64_t phase = 0;
+    bool afterReduce = false;
+    for (Operation &op : (*scratch->getOps<mt::ProgramOp>().begin()).getBody().front()) {
+      auto wait = op.getAttrOfType<StringAttr>("mt.wait");
+      bool reduce = isa<shard::AllReduceOp>(op);
+      phase += reduce || (wait && (afterReduce || wait.getValue() != "none"));
+      afterReduce = reduce || (afterReduce && !wait);
+      phases[&op] = phase;
+    }
+    trial.phases.clear();
+    for (Operation &op : program.getBody().front())
+      trial.phases[&op] = phases.lookup(mapping.lookup(&op));
+    if (failed(pass(*scratch, createAllocate())))
+      return failure();
+    auto made = *scratch->getOps<plan::ProgramOp>().begin();
+    trial.bytes = made.getVariantArena().back() + made.getSharedBytes();
+    for (auto variable : scratch->getOps<plan::VariableOp>())
+      trial.bytes += variable.getBytes();
+    return success();
+  }
+
+  LogicalResult pass(ModuleOp scratch, std::unique_ptr<Pass> one) {
+    PassManager passes(module.getContext(), ModuleOp::getOperationName());
+    passes.enableVerifier(false);
+    passes.addPass(std::move(one));
+    return passes.run(scratch);
+  }
+
+  // As many as should do, by what they save at the peak.
+  bool recomputeSome(const Trial &trial, unsigned longest) {
+    int64_t missing = trial.bytes - limit;
+    bool any = false;
+    for (Candidate &candidate : findCandidates(program, trial.phases, second, rows)) {
+      if (missing <= 0)
+        break;
+      if (chainBefore(candidate.kernel) + 1 + chainAfter(candidate.kernel) > longest)
+        continue;
+      missing -= candidate.savedBytes;
+      recompute(candidate);
+      any = true;
+    }
+    return any;
+  }
+
+  // The longest chain of chosen kernels that ends in an operand, or begins with a reader.
+  unsigned chainBefore(mt::KernelOp kernel) const {
+    unsigned most = 0;
+    for (Value operand : kernel->getOperands())
+      if (Operation *from = operand.getDefiningOp(); from && chosen.contains(from))
+        most = std::max(most, 1 + chainBefore(cast<mt::KernelOp>(from)));
+    return most;
+  }
+  unsigned chainAfter(mt::KernelOp kernel) const {
+    unsigned most = 0;
+    for (Operation *user : kernel->getUsers())
+      if (chosen.contains(user))
+        most = std::max(most, 1 + chainAfter(cast<mt::KernelOp>(user)));
+    return most;
+  }
+
+  void recompute(Candidate &candidate) {
+    chosen.insert(candidate.kernel);
+    OpBuilder builder(candidate.kernel);
+    builder.setInsertionPointAfter(candidate.kernel);
+    auto again = cast<mt::KernelOp>(builder.clone(*candidate.kernel));
+    again->setAttr(recomputeAttribute, builder.getUnitAttr());
+    for (OpOperand &operand : again->getOpOperands())
+      if (Value late = second.lookup(operand.get()))
+        operand.set(late);
+    // Kernels that run again themselves are late readers too.
+    auto late = [&](OpOperand &use) {
+      return llvm::is_contained(candidate.late, &use) || use.getOwner()->hasAttr(recomputeAttribute);
+    };
+    for (auto [result, copy] : llvm::zip(candidate.kernel->getResults(), again->getResults())) {
+      result.replaceUsesWithIf(copy, late);
+      second[result] = copy;
+    }
+  }
+
+  ModuleOp module;
+  mt::ProgramOp program;
+  int64_t limit, rows;
+  llvm::DenseSet<Operation *> chosen; // of the first runs
+  SecondRuns second;                  // result of the first run, of the second
+};
+
+struct Recompute : impl::RecomputeBase<Recompute> {
+  using RecomputeBase::RecomputeBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto replicas = module->getAttrOfType<IntegerAttr>("mt.replicas"),
+         leafRows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows");
+    if (!replicas || !leafRows) {
+      module.emitError("expected `mt.replicas` and `mt.leaf_rows` on the module, found none");
+      return signalPassFailure();
+    }
+    if (deviceMemory <= 0)
+      return;
+    for (auto program : module.getOps<mt::ProgramOp>())
+      if (failed(ProgramRecompute(module, program, deviceMemory, replicas.getInt() * leafRows.getInt()).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace mtc
