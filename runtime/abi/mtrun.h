@@ -237,6 +237,10 @@ typedef struct mtrun_loop_options { /* all-zero is the default */
   void (*note)(void *user, const char *message); /* what was resumed, changed or stopped, a line each */
   void *note_user;
   mtrun_fit_result *result; /* or NULL */
+  int restore_best;         /* with early_patience: end with the model's variables of the best epoch, as Keras' restore_best_weights; the
+                               optimizer's stay. Checkpoints hold those of the last epoch, and of the best */
+  double rate_scale;        /* the learning rate of a run that begins is multiplied by this; 0: 1. MT_INVALID where a schedule computes it */
+  const char *epoch_file;   /* written after each epoch: .keras or .safetensors, with fields {epoch}, {epoch:02d}, {val_loss:.2f}; or NULL */
 } mtrun_loop_options;
 
 /* Trains on whole epochs; the last batch of an epoch may be short. Data is prefetched by a thread of its own. Errors of saves are warnings

@@ -64,7 +64,7 @@ Status CheckpointWriter::takeError() {
   return std::exchange(error_, Status());
 }
 
-void CheckpointWriter::save(Manifest manifest) {
+void CheckpointWriter::save(Manifest manifest, bool finite) {
   wait();
   std::byte *to = copy_.data();
   for (uint32_t i = 0; i < tensors_.size(); ++i) {
@@ -74,6 +74,7 @@ void CheckpointWriter::save(Manifest manifest) {
     to += bytes.size();
   }
   manifest_ = std::move(manifest);
+  finite_ = finite;
   {
     std::lock_guard lock(mutex_);
     busy_ = true;
@@ -95,7 +96,7 @@ Status CheckpointWriter::checkNumbers() const {
 
 Status CheckpointWriter::write() {
   try {
-    if (Status s = keep_.nan ? Status() : checkNumbers(); !s.ok())
+    if (Status s = keep_.nan || finite_ ? Status() : checkNumbers(); !s.ok())
       return s;
     if (Status s = folder_.checkRoom(copy_.size()); !s.ok())
       return s;

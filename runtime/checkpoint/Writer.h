@@ -31,8 +31,8 @@ public:
   bool idle();
   uint64_t bytes() const { return copy_.size(); } // of all variables
   // Waits for the save under way, copies the variables, and returns while the thread writes them. Not while a step
-  // runs.
-  void save(Manifest manifest);
+  // runs. `finite`: there is no NaN in them, the caller has looked.
+  void save(Manifest manifest, bool finite = false);
   // Waits for the save under way.
   void wait();
   // The error of a save that failed since the last call.
@@ -50,6 +50,7 @@ private:
   std::vector<std::byte> copy_;
   std::vector<SafeTensor> tensors_; // in copy_
   Manifest manifest_;               // the thread's while busy_
+  bool finite_ = false;             // so is this
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -27,15 +27,19 @@ public:
       seen_ = true;
       best_ = value;
       waited_ = 0;
+      improved_ = true;
       return false;
     }
+    improved_ = false;
     if (++waited_ < epochs_)
       return false;
     waited_ = 0;
     return true;
   }
 
+  bool seen() const { return seen_; } // a value that is not NaN
   double best() const { return best_; }
+  bool improved() const { return improved_; } // by the last update
   std::vector<double> state() const { return {seen_ ? 1.0 : 0.0, best_, static_cast<double>(waited_)}; }
   void restore(const std::vector<double> &state) {
     if (state.size() != 3)
@@ -49,7 +53,7 @@ private:
   int64_t epochs_;
   double minDelta_;
   bool large_;
-  bool seen_ = false;
+  bool seen_ = false, improved_ = false;
   double best_ = 0;
   int64_t waited_ = 0;
 };

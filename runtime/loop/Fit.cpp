@@ -120,6 +120,8 @@ Status Fit::openCallbacks() {
   if (options_.plateau_patience && rate_ < 0)
     return {MT_INVALID, "the plan computes its learning rate by a schedule: expected a variable, which alone can be "
                         "reduced on a plateau"};
+  if (options_.restore_best && !options_.early_patience)
+    return {MT_INVALID, "expected a patience of early stopping beside the best variables to restore, found none"};
   if (options_.early_patience)
     earlyStop_.emplace(options_.early_patience, options_.early_min_delta, largeIsGood(monitor_));
   if (options_.plateau_patience)
@@ -127,6 +129,16 @@ Status Fit::openCallbacks() {
   for (auto [name, patience] : {std::pair("early_stop", &earlyStop_), std::pair("plateau", &plateau_)})
     if (*patience && state_.callbacks.count(name))
       (*patience)->restore(state_.callbacks[name]);
+  if (options_.restore_best && earlyStop_->seen()) {
+    std::string folder = saver_.resumedFrom().substr(0, saver_.resumedFrom().rfind('/'));
+    if (!best_.load(*session_->session, folder, earlyStop_->best()))
+      note("no checkpoint in " + folder + " holds the best variables; only those of a better epoch could be restored");
+  }
+  if (options_.epoch_file)
+    if (Status s = epochFile_.open(session_, options_.epoch_file, names_); !s.ok())
+      return s;
+  if (Status s = scaleRate(); !s.ok())
+    return s;
   // History: all metrics, sorted as they are shown, and the learning rate.
   std::vector<std::string> columns(names_.begin(), names_.end());
   if (rate_ >= 0)
@@ -141,6 +153,22 @@ Status Fit::openCallbacks() {
                          static_cast<size_t>(std::clamp<int64_t>(options_.epochs - state_.epoch, 0, kRows)) *
                              state_.names.size());
   return saver_.start(monitor_, options_.allow_nan != 0);
+}
+
+// Once in the life of a run: a checkpoint holds the rate as it was scaled.
+Status Fit::scaleRate() {
+  if (options_.rate_scale == 0 || options_.rate_scale == 1 || saver_.resumed())
+    return {};
+  if (rate_ < 0)
+    return {MT_INVALID, "the plan computes its learning rate by a schedule: expected a variable, which alone can be "
+                        "scaled"};
+  double before = learningRate();
+  auto rate = static_cast<float>(before * options_.rate_scale);
+  session_->session->setVariable(static_cast<uint32_t>(rate_), std::as_bytes(std::span(&rate, 1)));
+  char text[120];
+  snprintf(text, sizeof text, "learning rate %g: %g times %g", static_cast<double>(rate), before, options_.rate_scale);
+  note(text);
+  return {};
 }
 
 double Fit::learningRate() const {
@@ -176,8 +204,15 @@ Status Fit::finish() {
     status = saver_.finish();
     saved = status.ok();
   }
-  if (!stop_) // checkpoints hold what training goes on from
+  if (!stop_) { // checkpoints hold what training goes on from
     takeAverages(*session_->session);
+    if (options_.restore_best && best_.restore(*session_->session)) {
+      char text[120];
+      snprintf(text, sizeof text, "restored the variables of the best epoch, with %s %g", monitor_.c_str(),
+               earlyStop_->best());
+      note(text);
+    }
+  }
   if (options_.result) {
     double seconds = total_.seconds();
     *options_.result = {stop_, saved, state_.epoch, state_.step, seconds > 0 ? train_.waited() / seconds : 0};
@@ -242,16 +277,27 @@ Status Fit::endEpoch() {
   updateCallbacks();
   ++state_.epoch;
   state_.position = 0;
-  if (due)
-    save(monitored());
+  // Of a fit that ends with the best variables, every best epoch has a checkpoint, which stays until there is a better
+  // one: only those tell what they monitored.
+  bool best = options_.restore_best && earlyStop_->improved();
+  if (best)
+    best_.keep(*session_->session);
+  if (due || (best && saver_.writes()))
+    save(best || !options_.restore_best ? monitored() : std::nullopt, !options_.allow_nan);
+  if (Status s = writeEpoch(); !s.ok())
+    return s;
+  asked();
+  return {};
+}
+
+Status Fit::writeEpoch() const {
   if (options_.history_json)
     if (Status s = writeHistoryJson(options_.history_json, state_.names, state_.history); !s.ok())
       return s;
   if (options_.history_csv)
     if (Status s = writeHistoryCsv(options_.history_csv, state_.names, state_.history); !s.ok())
       return s;
-  asked();
-  return {};
+  return epochFile_.writes() ? epochFile_.write(state_.epoch, values_) : Status();
 }
 
 void Fit::updateCallbacks() {
@@ -274,14 +320,14 @@ void Fit::updateCallbacks() {
   }
 }
 
-void Fit::save(std::optional<double> monitored) {
+void Fit::save(std::optional<double> monitored, bool finite) {
   state_.sums = train_.running().sums();
   state_.totals = train_.running().totals();
   if (earlyStop_)
     state_.callbacks["early_stop"] = earlyStop_->state();
   if (plateau_)
     state_.callbacks["plateau"] = plateau_->state();
-  saver_.save(state_, monitored);
+  saver_.save(state_, monitored, finite);
 }
 
 bool Fit::asked() {

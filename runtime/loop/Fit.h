@@ -3,7 +3,9 @@
 // The state of one mtrun_fit call.
 #pragma once
 
+#include "runtime/loop/Best.h"
 #include "runtime/loop/Callbacks.h"
+#include "runtime/loop/EpochFile.h"
 #include "runtime/loop/Loop.h"
 #include "runtime/loop/Saver.h"
 
@@ -21,6 +23,8 @@ private:
   Status openTraining(const mtrun_dataset *data);
   Status openValidation();
   Status openCallbacks();
+  Status scaleRate();
+  Status writeEpoch() const; // history, and the epoch's file
   Status runEpoch();
   Status validate();
   Status endEpoch();
@@ -28,7 +32,8 @@ private:
   // The last call of an epoch: the callbacks' turn, with the monitored value if it is there.
   void updateCallbacks();
   void report(bool epochEnd);
-  void save(std::optional<double> monitored);
+  // `finite`: the variables are known to be.
+  void save(std::optional<double> monitored, bool finite = false);
   bool asked(); // to stop
   void note(const std::string &line) const;
   std::optional<double> monitored() const;
@@ -47,6 +52,8 @@ private:
   int monitorIndex_ = -1; // of names_
   int rate_ = -1;         // the learning rate's variable
   std::optional<Patience> earlyStop_, plateau_;
+  Best best_;
+  EpochFile epochFile_;
   mtrun_progress progress_ = {};
   Stopwatch total_, epoch_;
   double waitedBefore_ = 0; // the epoch under way

@@ -111,7 +111,7 @@ bool Saver::dueAfterStep(int64_t step) {
 
 bool Saver::dueAfterEpoch(int64_t epochs) { return options_.every_epochs > 0 && epochs % options_.every_epochs == 0; }
 
-void Saver::save(const LoopState &state, std::optional<double> monitored) {
+void Saver::save(const LoopState &state, std::optional<double> monitored, bool finite) {
   if (savedStep_ == state.step && savedEpochEnd_ == (state.position == 0))
     return;
   Manifest manifest;
@@ -125,7 +125,7 @@ void Saver::save(const LoopState &state, std::optional<double> monitored) {
   writer_->wait();
   if (Status s = writer_->takeError(); !s.ok())
     session_->session->log(1, "a checkpoint was not saved: " + s.message());
-  writer_->save(std::move(manifest));
+  writer_->save(std::move(manifest), finite);
   savedStep_ = state.step;
   savedEpochEnd_ = state.position == 0;
   sinceSave_ = Stopwatch();

@@ -31,7 +31,8 @@ public:
   bool dueAfterStep(int64_t step);
   bool dueAfterEpoch(int64_t epochs);
   // Copies the variables and returns; the error of an earlier save goes to the session's log.
-  void save(const LoopState &state, std::optional<double> monitored);
+  // `finite`: the caller has looked for NaN.
+  void save(const LoopState &state, std::optional<double> monitored, bool finite);
   // After the last save: waits for it. Its error.
   Status finish();
   // Is that step in a checkpoint, or on its way to one?

@@ -94,7 +94,7 @@ void takeAverages(Session &session) {
       session.setVariable(i, finishedValue(session, i));
 }
 
-Status writeArchive(const Session &session, const std::string &path) {
+Status checkArchive(const Session &session, const std::string &path) {
   const fb::Archive *archive = session.plan().tables().archive();
   if (!archive)
     return {MT_INVALID, "expected a plan of a model of Keras 3, found one of MLIR text or of older JSON: compile the "
@@ -102,6 +102,12 @@ Status writeArchive(const Session &session, const std::string &path) {
                         "write the variables alone as .safetensors"};
   if (std::string suffix = archive->suffix()->str(); !path.ends_with(suffix))
     return {MT_INVALID, "expected a file name that ends with " + suffix + " or .safetensors, found " + path};
+  return {};
+}
+
+Status writeArchive(const Session &session, const std::string &path) {
+  if (Status s = checkArchive(session, path); !s.ok())
+    return s;
   return ArchiveWriter(session).write(path);
 }
 

@@ -14,6 +14,8 @@ std::span<const std::byte> finishedValue(const Session &session, uint32_t index)
 // Trained variables become their moving averages, where they have ones and training has begun.
 void takeAverages(Session &session);
 
+// MT_INVALID: the plan has no archive, or the path does not end as its format does.
+Status checkArchive(const Session &session, const std::string &path);
 // Writes the plan's archive with the finished values, as a whole or not at all. MT_INVALID: the plan has no archive, or
 // the path does not end as its format does; MT_IO.
 Status writeArchive(const Session &session, const std::string &path);

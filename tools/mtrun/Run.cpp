@@ -54,6 +54,49 @@ static std::string joined(const std::vector<int64_t> &numbers) {
   return text;
 }
 
+// Rows of the fullest of `devices`, each with a subtree: the largest is split, the first of equals, until there are so
+// many.
+static int64_t mostRows(int64_t batch, int64_t replicas, int64_t devices) {
+  std::vector<int64_t> leaves = {replicas};
+  while (static_cast<int64_t>(leaves.size()) < devices) {
+    auto largest = std::max_element(leaves.begin(), leaves.end());
+    *largest /= 2;
+    leaves.insert(largest, *largest);
+  }
+  int64_t leafRows = (batch + replicas - 1) / replicas, first = 0, most = 0;
+  for (int64_t count : leaves) {
+    most = std::max(most, std::clamp<int64_t>(batch - first * leafRows, 0, count * leafRows));
+    first += count;
+  }
+  return most;
+}
+
+static double share(int64_t batch, int64_t replicas, int64_t devices) {
+  return static_cast<double>(mostRows(batch, replicas, devices)) * static_cast<double>(devices) /
+         static_cast<double>(batch);
+}
+
+// What would share evenly: the nearest numbers of devices, and the nearest number of replicas.
+static std::string evenShares(int64_t batch, int64_t replicas, int64_t devices) {
+  constexpr double even = 1.005;
+  std::string fewer, more, other;
+  for (int64_t n = devices - 1; n >= 1 && fewer.empty(); --n)
+    if (share(batch, replicas, n) <= even)
+      fewer = std::to_string(n);
+  for (int64_t n = devices + 1; n <= std::min<int64_t>(replicas, 2 * devices) && more.empty(); ++n)
+    if (share(batch, replicas, n) <= even)
+      more = std::to_string(n);
+  for (int64_t r = 1; r <= batch && other.empty(); r *= 2)
+    if (r >= devices && share(batch, r, devices) <= even)
+      other = std::to_string(r);
+  std::string text = fewer.empty() || more.empty() ? fewer + more : fewer + " or " + more;
+  text += text.empty() ? "" : text == "1" ? " device" : " devices";
+  if (!other.empty())
+    text +=
+        (text.empty() ? "" : ", or ") + std::string("a plan of ") + other + (other == "1" ? " replica" : " replicas");
+  return text.empty() ? "" : "; even with " + text;
+}
+
 std::string describe(const Run &run, const Arguments &arguments) {
   mtrun_session_info info;
   mtrun_session_get_info(run.session.get(), &info);
@@ -69,9 +112,11 @@ std::string describe(const Run &run, const Arguments &arguments) {
   }
   char text[256];
   double even = static_cast<double>(batch) / info.devices;
-  snprintf(text, sizeof text, "; the largest share is %.2f of an even one",
-           static_cast<double>(*std::max_element(rows.begin(), rows.end())) / even);
+  double largest = static_cast<double>(*std::max_element(rows.begin(), rows.end())) / even;
+  snprintf(text, sizeof text, "; the largest share is %.2f of an even one", largest);
   std::string balance = info.devices == 1 ? "" : together ? ", shared by all" : text;
+  if (!together && largest > 1.005)
+    balance += evenShares(batch, replicas, info.devices);
   snprintf(text, sizeof text, " (%s, %d thread%s each, %.1f MiB): ", info.target ? info.target : "no code",
            info.threads_per_device, info.threads_per_device == 1 ? "" : "s",
            static_cast<double>(info.peak_bytes) / 0x1p20);

@@ -8,6 +8,7 @@
 #include "tools/mtrun/Trace.h"
 
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -96,17 +97,21 @@ namespace {
 
 // The files of a run. Without --run, --save and --checkpoint a run makes a folder of its own.
 struct Outputs {
-  std::string folder, checkpoints, save, json, csv;
+  std::string folder, checkpoints, epochFile, save, json, csv;
   Outputs(const Run &run, const Arguments &arguments);
 };
 
 } // namespace
 
+static bool isFile(const std::string &path) { return path.ends_with(".keras") || path.ends_with(".safetensors"); }
+
 Outputs::Outputs(const Run &run, const Arguments &arguments) : checkpoints(arguments.checkpoint), save(arguments.save) {
+  if (isFile(checkpoints))
+    std::swap(checkpoints, epochFile);
   folder = arguments.run;
   if (!folder.empty() && mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
     throw Failure{MT_IO, "cannot create " + folder + ": " + strerror(errno)};
-  if (folder.empty() && save.empty() && checkpoints.empty())
+  if (folder.empty() && save.empty() && checkpoints.empty() && epochFile.empty())
     folder = defaultFolder(run);
   json = csv = arguments.history;
   if (!folder.empty()) {
@@ -136,7 +141,9 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
     showNote(const_cast<Arguments *>(&arguments), text);
   if (result.stopped) {
     std::string where = result.saved ? "; go on with --checkpoint " + outputs.checkpoints + " --resume auto"
-                                     : "; its variables are in " + outputs.save + ", only --checkpoint DIR could go on";
+                        : outputs.save.empty()
+                            ? "; only --checkpoint DIR could go on"
+                            : "; its variables are in " + outputs.save + ", only --checkpoint DIR could go on";
     reportError(kInterrupted, "stopped after step " + std::to_string(result.total_step) + where);
   }
   if (!outputs.folder.empty())
@@ -158,8 +165,17 @@ static DatasetPtr split(DatasetPtr &data, double share) {
   return held;
 }
 
+// The batch alone: what the devices do with it changes no bit, so neither does it change the rate.
+static double rateScale(const Run &run, const Arguments &arguments) {
+  if (arguments.lrScaling.empty())
+    return 0;
+  double ratio = static_cast<double>(mtrun_plan_batch(run.plan.get())) / static_cast<double>(arguments.baseBatch);
+  return arguments.lrScaling == "sqrt" ? std::sqrt(ratio) : ratio;
+}
+
 int train(const Arguments &arguments) {
-  for (const std::string &path : {arguments.save, arguments.history, parseTrace(arguments.trace, 0).path})
+  for (const std::string &path : {arguments.save, arguments.history, parseTrace(arguments.trace, 0).path,
+                                  isFile(arguments.checkpoint) ? arguments.checkpoint : std::string()})
     if (!path.empty())
       checkFolder(path);
   catchSignals();
@@ -206,6 +222,9 @@ int train(const Arguments &arguments) {
   options.plateau_factor = arguments.plateauFactor;
   options.plateau_min_rate = arguments.plateauMinRate;
   options.allow_nan = arguments.allowNan;
+  options.restore_best = arguments.restoreBest;
+  options.rate_scale = rateScale(run, arguments);
+  options.epoch_file = pointer(outputs.epochFile);
   options.stop = stopAsked;
   options.note = showNote;
   options.note_user = const_cast<Arguments *>(&arguments);

@@ -76,7 +76,10 @@ static void addTrace(CLI::App *sub, Arguments &a) {
 }
 
 static void addCheckpoints(CLI::App *sub, Arguments &a) {
-  sub->add_option("--checkpoint", a.checkpoint, "folder of checkpoints, each of them complete or absent")
+  sub->add_option(
+         "--checkpoint", a.checkpoint,
+         "folder of checkpoints, each of them complete or absent; or a file an epoch, as 'model-{epoch}.keras' or "
+         "'w-{epoch:02d}-{val_loss:.2f}.safetensors', from which no run goes on")
       ->type_name("DIR");
   addCount(sub, "--every-steps", a.everySteps, 0, "save after so many steps");
   addCount(sub, "--every-epochs", a.everyEpochs, 0,
@@ -99,12 +102,24 @@ static void addCallbacks(CLI::App *sub, Arguments &a) {
   sub->add_option("--monitor", a.monitor, "the metric that decides; without it val_loss, or loss")->type_name("NAME");
   addCount(sub, "--early-stopping", a.earlyPatience, 0, "stop after so many epochs without a better one; 0: never");
   sub->add_option("--min-delta", a.earlyMinDelta, "what is better by less does not count")->type_name("X");
+  sub->add_flag("--restore-best", a.restoreBest,
+                "with --early-stopping: end with the variables of the best epoch, the optimizer's excepted");
   addCount(sub, "--plateau", a.plateauPatience, 0,
            "reduce the learning rate after so many epochs without a better one");
   sub->add_option("--plateau-factor", a.plateauFactor, "by which it is multiplied")
       ->type_name("X")
       ->capture_default_str();
   sub->add_option("--plateau-min", a.plateauMinRate, "the learning rate stays above")->type_name("X");
+  auto *scaling = sub->add_option("--lr-scaling", a.lrScaling,
+                                  "begin with the model's learning rate times batch / base batch, or its square root; "
+                                  "devices and replicas do not count")
+                      ->type_name("linear|sqrt")
+                      ->check(CLI::IsMember({"linear", "sqrt"}));
+  auto *base = sub->add_option("--base-batch", a.baseBatch, "the batch that the model's learning rate was chosen for")
+                   ->type_name("B")
+                   ->check(atLeast(1));
+  scaling->needs(base);
+  base->needs(scaling);
   sub->add_flag("--allow-nan", a.allowNan, "go on after a loss that is not finite");
 }
 

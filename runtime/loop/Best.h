@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The model's variables at the end of the best epoch, for a fit that ends with them. The optimizer's stay where they
+// are.
+#pragma once
+
+#include "runtime/abi/status.h"
+#include "runtime/session/Session.h"
+
+#include <string>
+#include <vector>
+
+namespace mtrun {
+
+class Best {
+public:
+  // Copies them.
+  void keep(const Session &session);
+  // Takes them from the folder's checkpoint whose monitored value is `value`. False: there is none that verifies.
+  bool load(const Session &session, const std::string &folder, double value);
+  // Gives them back, if there are any.
+  bool restore(Session &session) const;
+
+private:
+  std::vector<std::pair<uint32_t, std::vector<std::byte>>> values_; // by variable
+};
+
+} // namespace mtrun

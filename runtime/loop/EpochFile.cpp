@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/loop/EpochFile.h"
+#include "runtime/api/Handles.h"
+#include "runtime/loop/Loop.h"
+#include "runtime/session/Export.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+
+namespace mtrun {
+
+namespace {
+
+// What stands between braces: NAME, NAME:04d, NAME:.2f.
+struct Braces {
+  std::string name;
+  int digits = -1; // after the point, or of the epoch
+  bool valid = true;
+};
+
+} // namespace
+
+static Braces parseField(const std::string &text, bool &epoch) {
+  size_t colon = text.find(':');
+  Braces field = {text.substr(0, colon), -1, true};
+  epoch = field.name == "epoch";
+  if (colon == std::string::npos)
+    return field;
+  std::string format = text.substr(colon + 1);
+  char first = epoch ? '0' : '.', last = epoch ? 'd' : 'f';
+  field.valid = format.size() == 3 && format[0] == first && format[2] == last && format[1] >= '0' && format[1] <= '9';
+  field.digits = field.valid ? format[1] - '0' : -1;
+  return field;
+}
+
+static std::string number(int64_t epoch, int digits) {
+  char text[40];
+  snprintf(text, sizeof text, "%0*lld", std::max(digits, 1), static_cast<long long>(epoch));
+  return text;
+}
+
+static std::string number(double value, int digits) {
+  char text[400]; // the longest double and nine digits
+  auto end = digits < 0 ? std::to_chars(text, text + sizeof text, value)
+                        : std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, digits);
+  return std::string(text, end.ptr);
+}
+
+Status EpochFile::open(mtrun_session *session, const std::string &pattern, const std::vector<const char *> &names) {
+  session_ = session;
+  pattern_ = pattern;
+  names_.assign(names.begin(), names.end());
+  std::string known = "epoch";
+  for (const std::string &name : names_)
+    known += ", " + name;
+  for (size_t at = 0; (at = pattern.find('{', at)) != std::string::npos;) {
+    size_t end = pattern.find('}', at);
+    if (end == std::string::npos)
+      return {MT_INVALID, "expected a } for every { of " + pattern + ", found none"};
+    bool epoch = false;
+    Braces field = parseField(pattern.substr(at + 1, end - at - 1), epoch);
+    if (!field.valid || (!epoch && std::find(names_.begin(), names_.end(), field.name) == names_.end()))
+      return {MT_INVALID, "expected one of " + known + " between braces, as {epoch:02d} or {" +
+                              (names_.empty() ? "loss" : names_[0]) + ":.2f}, found " +
+                              pattern.substr(at, end - at + 1)};
+    at = end + 1;
+  }
+  return pattern.ends_with(".safetensors") ? Status() : checkArchive(*session->session, pattern);
+}
+
+std::string EpochFile::path(int64_t epoch, std::span<const double> values) const {
+  std::string path;
+  for (size_t at = 0; at < pattern_.size();) {
+    if (pattern_[at] != '{') {
+      path += pattern_[at++];
+      continue;
+    }
+    size_t end = pattern_.find('}', at);
+    bool isEpoch = false;
+    Braces field = parseField(pattern_.substr(at + 1, end - at - 1), isEpoch);
+    auto index = static_cast<size_t>(std::find(names_.begin(), names_.end(), field.name) - names_.begin());
+    path += isEpoch ? number(epoch, field.digits) : number(values[index], field.digits);
+    at = end + 1;
+  }
+  return path;
+}
+
+Status EpochFile::write(int64_t epoch, std::span<const double> values) const {
+  std::string name = path(epoch, values);
+  return adopt((name.ends_with(".safetensors") ? mtrun_save : mtrun_export)(session_, name.c_str()));
+}
+
+} // namespace mtrun

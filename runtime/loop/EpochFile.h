@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file an epoch, by a name with fields as Keras' ModelCheckpoint has them: model-{epoch:02d}-{val_loss:.2f}.keras.
+#pragma once
+
+#include "runtime/abi/mtrun.h"
+#include "runtime/abi/status.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mtrun {
+
+class EpochFile {
+public:
+  // MT_INVALID: a field that is neither {epoch} nor the name of a metric, or a plan that has no such file.
+  Status open(mtrun_session *session, const std::string &pattern, const std::vector<const char *> &names);
+  bool writes() const { return !pattern_.empty(); }
+  // After the epoch, counted from 1; values in the order of the names. MT_IO.
+  Status write(int64_t epoch, std::span<const double> values) const;
+  // The name of an epoch's file.
+  std::string path(int64_t epoch, std::span<const double> values) const;
+
+private:
+  mtrun_session *session_ = nullptr;
+  std::string pattern_;
+  std::vector<std::string> names_;
+};
+
+} // namespace mtrun
