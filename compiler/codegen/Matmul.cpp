@@ -8,6 +8,9 @@
 using namespace mlir;
 using namespace mtc;
 
+// Floats of a panel of the right side that is packed as a whole: 64 KiB of the second cache.
+static constexpr int64_t mostPackedFloats = 2 * panelFloats;
+
 namespace {
 class MatmulEmitter {
 public:
@@ -19,9 +22,11 @@ private:
   Emitter &emit;
   mt::MatmulOp product;
   int64_t depth = 0, columns = 0;
+  bool turned = false; // the right side lies transposed
   SmallVector<Value> arguments, results;
   LogicalResult status = success();
 
+  void pack(Value column, Panel panel, Value k, Value part, Value packed);
   void emitPanel(Value column, Panel panel, Value from, Value to);
   void emitEpilogue(Value column, Panel panel, Value row, Value sums, Value count);
   Value loadElements(Value value, Value base, Value row, Value column, Value mask);
@@ -76,21 +81,41 @@ void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sum
   });
 }
 
-// Rows [from, to) of one panel of columns.
+// Rows [k, k + part) of a panel of the right side.
+void MatmulEmitter::pack(Value column, Panel panel, Value k, Value part, Value packed) {
+  Type f32 = emit.getF32Type();
+  Value b = arguments[cast<BlockArgument>(product.getRhs()).getArgNumber()];
+  if (turned)
+    return emitPackTurned(emit, panel, emit.address(emit.address(b, f32, emit.mul(column, depth)), f32, k), depth, part,
+                          packed);
+  emitPack(emit, panel, emit.address(emit.address(b, f32, emit.mul(k, columns)), f32, column), columns, part, packed);
+}
+
+// Rows [from, to) of one panel of columns. The panel is packed once where it is small, else again for each block of rows.
 void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
   Type f32 = emit.getF32Type();
-  Value packed = emit.stack(f32, std::min(depth, panel.depth()) * panel.width());
+  int64_t padded = (depth + lanes - 1) / lanes * lanes;
+  bool once = padded * panel.width() <= mostPackedFloats;
+  Value packed = emit.stack(f32, (once ? padded : std::min(padded, panel.depth())) * panel.width());
   Value sums = emit.stack(f32, panelFloats);
-  auto indexOf = [](Value argument) { return cast<BlockArgument>(argument).getArgNumber(); };
-  Value a = arguments[indexOf(product.getLhs())], b = arguments[indexOf(product.getRhs())];
+  Value a = arguments[cast<BlockArgument>(product.getLhs()).getArgNumber()];
+  auto forParts = [&](llvm::function_ref<void(Value k, Value part, Value place)> body) {
+    emit.loop(emit.integer(0), emit.integer(depth), panel.depth(), [&](Value k) {
+      Value part = emit.least(emit.integer(panel.depth()), emit.sub(emit.integer(depth), k));
+      body(k, part, once ? emit.address(packed, f32, emit.mul(k, panel.width())) : packed);
+    });
+  };
+  auto packPart = [&](Value k, Value part, Value place) { pack(column, panel, k, part, place); };
+  if (once)
+    forParts(packPart);
   emit.loop(from, to, panel.depth(), [&](Value row) {
     Value count = emit.least(emit.integer(panel.depth()), emit.sub(to, row));
     forVectors(emit, panel, count, [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
-    emit.loop(emit.integer(0), emit.integer(depth), panel.depth(), [&](Value k) {
-      Value part = emit.least(emit.integer(panel.depth()), emit.sub(emit.integer(depth), k));
-      emitPack(emit, panel, emit.address(emit.address(b, f32, emit.mul(k, columns)), f32, column), columns, part, packed);
+    forParts([&](Value k, Value part, Value place) {
+      if (!once)
+        packPart(k, part, place);
       Value start = emit.address(emit.address(a, f32, emit.mul(row, depth)), f32, k);
-      emitProduct(emit, Layout::rows, panel, start, emit.integer(depth), packed, part, sums, count);
+      emitProduct(emit, Layout::rows, panel, start, emit.integer(depth), place, part, sums, count);
     });
     emitEpilogue(column, panel, row, sums, count);
   });
@@ -100,12 +125,13 @@ LogicalResult MatmulEmitter::run() {
   for (Operation &op : kernel.body().without_terminator())
     if (auto found = dyn_cast<mt::MatmulOp>(op))
       product = found;
-  if (!product || product.getTransposeA() || product.getTransposeB() || !isa<BlockArgument>(product.getLhs()) ||
+  if (!product || product.getTransposeA() || !isa<BlockArgument>(product.getLhs()) ||
       !isa<BlockArgument>(product.getRhs()))
-    return kernel.op.emitError("expected one mt.matmul of two operands, without transposes, in a kernel of kind matmul");
+    return kernel.op.emitError("expected one mt.matmul of two operands, without transpose_a, in a kernel of kind matmul");
   RankedTensorType left = tensorOf(product.getLhs());
   depth = left.getDimSize(1);
-  columns = tensorOf(product.getRhs()).getDimSize(1);
+  turned = product.getTransposeB();
+  columns = tensorOf(product.getRhs()).getDimSize(turned ? 0 : 1);
   for (int64_t i = 0, e = kernel.body().getNumArguments(); i < e; ++i)
     arguments.push_back(kernel.argumentBuffer(i));
   for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)

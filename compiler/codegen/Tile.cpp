@@ -110,6 +110,39 @@ void mtc::emitPack(Emitter &emit, Panel panel, Value b, int64_t stride, Value de
   });
 }
 
+// The function of one vector of columns: (b, stride, depth, packed).
+static LLVM::LLVMFuncOp packTurnedFunction(Emitter &emit, int64_t columns, int64_t width) {
+  std::string name = (Twine("pack_turned_") + Twine(columns) + "_" + Twine(width)).str();
+  if (LLVM::LLVMFuncOp known = emit.lookup(name))
+    return known;
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  return emit.function(name, {pointer, i64, i64, pointer}, /*internal=*/true, [&](ValueRange arguments) {
+    Value b = arguments[0], stride = arguments[1], depth = arguments[2], packed = arguments[3];
+    emit.loop(emit.integer(0), depth, lanes, [&](Value k) {
+      Value mask = emit.maskBelow(emit.sub(depth, k)), from = emit.address(b, f32, k);
+      Emitter::Values vectors;
+      for (int64_t column = 0; column < lanes; ++column)
+        vectors.push_back(column < columns
+                              ? emit.loadLanes(f32, emit.address(from, f32, emit.mul(stride, column)), mask)
+                              : emit.zeros(emit.vectorOf(f32)));
+      turn(emit, vectors);
+      Value to = emit.address(packed, f32, emit.mul(k, width));
+      for (auto [row, vector] : llvm::enumerate(vectors))
+        emit.storeLanes(vector, emit.address(to, f32, row * width));
+    });
+  });
+}
+
+void mtc::emitPackTurned(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed) {
+  Type f32 = emit.getF32Type();
+  for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+    int64_t columns = vector + 1 == panel.vectors ? panel.last : lanes;
+    emit.call(packTurnedFunction(emit, columns, panel.width()),
+              {emit.address(b, f32, vector * lanes * stride), emit.integer(stride), depth,
+               emit.address(packed, f32, vector * lanes)});
+  }
+}
+
 void mtc::forVectors(Emitter &emit, Panel panel, Value rows, llvm::function_ref<void(Value)> each) {
   emit.loop(emit.integer(0), emit.mul(rows, panel.width()), lanes, each);
 }

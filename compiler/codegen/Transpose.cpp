@@ -2,12 +2,13 @@
 //
 // The transposition of a matrix, in blocks of 16 x 16 elements that are turned in registers.
 #include "compiler/codegen/Kernel.h"
+#include "compiler/codegen/Tile.h"
 
 using namespace mlir;
 using namespace mtc;
 
 // Exchanges, for each power of two, the halves of pairs of vectors that lie on the wrong side of the diagonal.
-static void turn(Emitter &emit, Emitter::Values &vectors) {
+void mtc::turn(Emitter &emit, Emitter::Values &vectors) {
   for (int64_t half = lanes / 2; half >= 1; half /= 2) {
     SmallVector<int32_t> first, second;
     for (int32_t lane = 0; lane < lanes; ++lane) {

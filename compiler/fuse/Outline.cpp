@@ -97,7 +97,8 @@ static std::string nameOf(const Unit &unit) {
   case KernelKind::matmul:
     for (Operation *op : unit.ops)
       if (auto matmul = dyn_cast<mt::MatmulOp>(op))
-        name = (matmul.getRhs().getDefiningOp<mt::ReadOp>() ? "matmul" : "matmul_t") + variable(matmul.getRhs());
+        name = (matmul.getRhs().getDefiningOp<mt::ReadOp>() && !matmul.getTransposeB() ? "matmul" : "matmul_t") +
+               variable(matmul.getRhs());
     break;
   case KernelKind::conv:
     for (Operation *op : unit.ops)

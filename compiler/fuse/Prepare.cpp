@@ -8,10 +8,15 @@ using namespace mlir;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
+// The transpose that makes `matrix`, or null.
+static mt::TransposeOp turnedMatrix(Value matrix) {
+  auto transpose = matrix.getDefiningOp<mt::TransposeOp>();
+  return transpose && transpose.getPermutation() == ArrayRef<int64_t>{1, 0} ? transpose : mt::TransposeOp();
+}
+
 // The transposed matrix, made once for all who need it.
 static Value transposed(OpBuilder &builder, Location location, Value matrix, llvm::DenseMap<Value, Value> &known) {
-  if (auto transpose = matrix.getDefiningOp<mt::TransposeOp>();
-      transpose && transpose.getPermutation() == ArrayRef<int64_t>{1, 0})
+  if (mt::TransposeOp transpose = turnedMatrix(matrix))
     return transpose.getOperand();
   Value &result = known[matrix];
   if (!result) {
@@ -26,8 +31,9 @@ static void removeTransposes(mt::MatmulOp op, llvm::DenseMap<Value, Value> &know
   if (typeOf(op.getLhs()).getRank() != 2 || typeOf(op.getRhs()).getRank() != 2)
     return;
   OpBuilder builder(op);
-  if (op.getTransposeB() && !mt::isSplit(op.getRhs().getType())) {
-    op.getRhsMutable().assign(transposed(builder, op.getLoc(), op.getRhs(), known));
+  // Code for products turns the right side while it packs it, so only a transpose that is there already goes.
+  if (auto transpose = turnedMatrix(op.getRhs()); transpose && op.getTransposeB()) {
+    op.getRhsMutable().assign(transpose.getOperand());
     op.setTransposeB(false);
   }
   if (op.getTransposeA() && !mt::isSplit(op.getLhs().getType())) {

@@ -5,9 +5,9 @@
 
 namespace mtc {
 
-// Rewrites a program so that grouping sees few forms: matmuls of rank 2 without transposes (but for sums over the
-// batch), explicit transposes once each, no broadcast in front of an op that broadcasts by itself, no conditional
-// assignment.
+// Rewrites a program so that grouping sees few forms: matmuls of rank 2 without transposes but that of the right side
+// (and of the left in sums over the batch), explicit transposes once each, no broadcast in front of an op that
+// broadcasts by itself, no conditional assignment.
 void prepareForFusion(mlir::mt::ProgramOp program);
 
 // A mask by the sign of a max pool's images, applied to its gradient, moves to the pool's result.

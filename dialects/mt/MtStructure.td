@@ -110,7 +110,7 @@ def KernelOp : Mt_Op<"kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator
       rows         operands split or replicated, results split; any ops of a sample, rows independent
       whole        nothing split; any ops, one tile
       map          operands rank 0 or all of one replicated shape, results of that shape; element-wise ops only
-      matmul       one mt.matmul without transposes, (rows x K) . (K x N) both rank 2, then element-wise ops on rows x N; results rows x N.
+      matmul       one mt.matmul without transpose_a, (rows x K) . (K x N) or (N x K)^T both rank 2, then element-wise ops on rows x N; results rows x N.
                    rows split or static
       matmul_tree  one mt.matmul with transpose_a, (? x M)^T . (? x N): each leaf in order, leaves in tree order; nothing after it
       reduce       mt.reduce sum over dims [0] only, of split operands; leaf sums, then tree

@@ -3,8 +3,6 @@
 // RUN: mt-opt %s --mt-schedule | FileCheck %s --check-prefix=MORE
 
 // CHECK: mt.kernel "matmul_w" {{.*}}mt.wait = "none"
-// The transpose runs beside the matmul before its reader.
-// CHECK: mt.kernel "transpose_w2" {{.*}}mt.wait = "none"
 // CHECK: mt.kernel "matmul_w2" {{.*}}mt.wait = "device"
 // The weight gradient runs beside the input gradient, as early as it can.
 // CHECK: mt.kernel "rows" {{.*}}mt.wait = "device"

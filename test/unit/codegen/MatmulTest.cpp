@@ -33,29 +33,41 @@ struct Shape {
   int64_t depth, columns;
 };
 
+// Also of a right side that lies transposed.
 TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
   std::vector<Shape> shapes = {{784, 256}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {300, 64}, {1, 33}};
+  auto nameOf = [](Shape s, bool turned) {
+    return "m" + std::to_string(s.depth) + "x" + std::to_string(s.columns) + (turned ? "t" : "");
+  };
   std::string text;
   for (Shape s : shapes)
-    text += kernelText("m" + std::to_string(s.depth) + "x" + std::to_string(s.columns), "matmul",
-                       "^bb0(%x: " + tensor("?", s.depth) + ", %w: " + tensor(std::to_string(s.depth), s.columns) +
-                           "):\n%0 = mt.matmul %x, %w : " + tensor("?", s.depth) + ", " +
-                           tensor(std::to_string(s.depth), s.columns) + "\nmt.yield %0 : " + tensor("?", s.columns));
+    for (bool turned : {false, true}) {
+      std::string x = tensor("?", s.depth), y = tensor("?", s.columns);
+      std::string w = turned ? tensor(std::to_string(s.columns), s.depth) : tensor(std::to_string(s.depth), s.columns);
+      text += kernelText(nameOf(s, turned), "matmul",
+                         "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.matmul %x, %w " + (turned ? "transpose_b" : "") +
+                             " : " + x + ", " + w + "\nmt.yield %0 : " + y);
+    }
   auto codes = compile(text);
   for (Shape s : shapes) {
-    std::string name = "m" + std::to_string(s.depth) + "x" + std::to_string(s.columns);
-    std::vector<float> w = randoms(s.depth * s.columns, 2);
-    Guarded weights = guarded(w), early = guarded(w, /*atEnd=*/false);
-    for (int64_t rows : {1, 2, 5, 6, 7, 13, 16, 33, 97}) {
+    std::vector<float> w = randoms(s.depth * s.columns, 2), transposed(w.size());
+    for (int64_t i = 0; i < s.depth; ++i)
+      for (int64_t j = 0; j < s.columns; ++j)
+        transposed[j * s.depth + i] = w[i * s.columns + j];
+    Guarded weights[] = {guarded(w), guarded(transposed)};
+    Guarded early[] = {guarded(w, /*atEnd=*/false), guarded(transposed, /*atEnd=*/false)};
+    for (int64_t rows : {1, 2, 5, 6, 7, 13, 16, 33, 97, 130}) {
       std::vector<float> x = randoms(rows * s.depth, rows), expected = product(x, w, rows, s.depth, s.columns);
       Guarded input = guarded(x);
       for (auto &code : codes)
-        for (int64_t shares : {1, 2, 3, 7}) {
-          Guarded output(rows * s.columns * 4);
-          code->run(name, {rows, 0, rows, 0, 0},
-                    {input.as<void>(), (shares % 2 ? weights : early).as<void>(), output.as<void>()}, shares);
-          expectBits(output.as<float>(), expected, code->target + " " + name + " rows " + std::to_string(rows));
-        }
+        for (bool turned : {false, true})
+          for (int64_t shares : {1, 2, 3, 7}) {
+            Guarded output(rows * s.columns * 4);
+            std::string name = nameOf(s, turned);
+            Guarded &right = (shares % 2 ? weights : early)[turned];
+            code->run(name, {rows, 0, rows, 0, 0}, {input.as<void>(), right.as<void>(), output.as<void>()}, shares);
+            expectBits(output.as<float>(), expected, code->target + " " + name + " rows " + std::to_string(rows));
+          }
     }
   }
 }
