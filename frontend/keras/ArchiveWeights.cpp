@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the child: the HDF5 file of weights. Groups and plain data sets are read; everything that could lead out of the file
-// (links, external and virtual storage) or claims more than the file holds is refused before memory is asked for.
+// In the child: the HDF5 file of weights. Groups and plain data sets are read; everything that could lead out of the
+// file (links, external and virtual storage) or claims more than the file holds is refused before memory is asked for.
 #include "frontend/keras/ArchiveReader.h"
-
-#include <hdf5.h>
+#include "frontend/keras/Hdf5Handle.h"
 
 #include <set>
 
@@ -13,20 +12,9 @@ namespace {
 
 constexpr unsigned maxDepth = 32;
 
-// An HDF5 handle that closes itself.
-template <herr_t (*Close)(hid_t)> class Handle {
-public:
-  Handle(hid_t id, const std::string &what) : id(id) {
-    if (id < 0)
-      throw ArchiveError("model.weights.h5: " + what + " cannot be read");
-  }
-  Handle(const Handle &) = delete;
-  Handle &operator=(const Handle &) = delete;
-  ~Handle() { Close(id); }
-  operator hid_t() const { return id; }
-
-private:
-  hid_t id;
+template <herr_t (*Close)(hid_t)> struct Handle : Hdf5Handle<Close, ArchiveError> {
+  Handle(hid_t id, const std::string &what)
+      : Hdf5Handle<Close, ArchiveError>(id, "model.weights.h5: " + what + " cannot be read") {}
 };
 
 [[noreturn]] void refuse(const std::string &path, const std::string &message) {
@@ -52,7 +40,8 @@ private:
     if (++objects > maxTensors)
       refuse(path, "expected at most " + std::to_string(maxTensors) + " objects, found more");
     std::string name(256, '\0');
-    ssize_t length = H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, name.data(), name.size(), H5P_DEFAULT);
+    ssize_t length =
+        H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, name.data(), name.size(), H5P_DEFAULT);
     if (length <= 0 || static_cast<size_t>(length) >= name.size())
       refuse(path, "expected names of 1 to 255 bytes, found another");
     name.resize(static_cast<size_t>(length));
@@ -83,7 +72,8 @@ private:
     if (rank < 0 || rank > static_cast<int>(maxTensorRank))
       refuse(path, "expected at most " + std::to_string(maxTensorRank) + " axes, found " + std::to_string(rank));
     hsize_t sizes[maxTensorRank] = {};
-    if (H5Sget_simple_extent_type(space) == H5S_NULL || (rank > 0 && H5Sget_simple_extent_dims(space, sizes, nullptr) < 0))
+    if (H5Sget_simple_extent_type(space) == H5S_NULL ||
+        (rank > 0 && H5Sget_simple_extent_dims(space, sizes, nullptr) < 0))
       refuse(path, "the shape cannot be read");
     uint64_t elements = 1;
     for (int i = 0; i < rank; ++i) {
@@ -102,7 +92,8 @@ private:
     if (layout == H5D_CHUNKED || H5Pget_nfilters(creation) != 0)
       refuse(path, "expected one plain block as Keras writes it, found chunks or filters");
     if (uint64_t stored = H5Dget_storage_size(dataset); stored < bytes)
-      refuse(path, "expected " + std::to_string(bytes) + " stored bytes for its shape, found " + std::to_string(stored));
+      refuse(path,
+             "expected " + std::to_string(bytes) + " stored bytes for its shape, found " + std::to_string(stored));
   }
 
   void readDataset(hid_t group, const std::string &name, const std::string &path) {

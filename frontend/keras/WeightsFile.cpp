@@ -3,8 +3,7 @@
 // The library writes into a file in memory. Data sets get their places when they are made and are never written, so
 // that the file has holes there, which cost nothing, and the rest of it is what surrounds the variables.
 #include "frontend/keras/WeightsFile.h"
-
-#include <hdf5.h>
+#include "frontend/keras/Hdf5Handle.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -19,20 +18,8 @@
 namespace mtc::keras {
 namespace {
 
-// An HDF5 handle that closes itself.
-template <herr_t (*Close)(hid_t)> class Handle {
-public:
-  explicit Handle(hid_t id) : id(id) {
-    if (id < 0)
-      throw std::runtime_error("HDF5 gives no handle");
-  }
-  Handle(const Handle &) = delete;
-  Handle &operator=(const Handle &) = delete;
-  ~Handle() { Close(id); }
-  operator hid_t() const { return id; }
-
-private:
-  hid_t id;
+template <herr_t (*Close)(hid_t)> struct Handle : Hdf5Handle<Close, std::runtime_error> {
+  explicit Handle(hid_t id) : Hdf5Handle<Close, std::runtime_error>(id, "HDF5 gives no handle") {}
 };
 
 void expect(bool good, const char *what) {
