@@ -159,18 +159,23 @@ MT_API mt_status *mtrun_profile_get_entry(mtrun_session *session, int32_t index,
 typedef struct mtrun_dataset mtrun_dataset;
 
 /* Opens a data source for a plan's inputs and targets. `spec`: "KIND:PATH[,key=value]...", docs/data.md: mnist:DIR, cifar10:DIR, cifar100:DIR,
- * npy:X.npy,Y.npy, npz:FILE, tokens:FILE,length=T, csv:FILE, plain or .gz. Fields go to the entries of their names, or to the only input and the only
+ * npy:X.npy,Y.npy, npz:FILE, tokens:FILE,length=T, csv:FILE, plain or .gz, images:DIR, tfrecord:GLOB. Fields go to the entries of their names, or to the only input and the only
  * target. Integer labels must be below classes=C, or below the last axis of the model's only output. Class weights go
  * to the model's only input of weights; labels without one have 1. MT_INVALID, MT_CORRUPT, MT_IO,
  * MT_NO_MEMORY. The dataset keeps a pointer to the plan. */
 MT_API mt_status *mtrun_dataset_open(const mtrun_plan *plan, const char *spec, mtrun_dataset **dataset);
 MT_API int64_t mtrun_dataset_size(const mtrun_dataset *dataset); /* samples */
 MT_API void mtrun_dataset_free(mtrun_dataset *dataset);
+/* What the user should know of the data, a line at a time: damaged pictures that are left out, values that the model scales once more. */
+MT_API void mtrun_dataset_notes(const mtrun_dataset *dataset, void (*line)(void *user, const char *text), void *user);
 /* Samples [begin, end) as a dataset of their own, to be freed too; the memory of the samples is shared. MT_INVALID. */
 MT_API mt_status *mtrun_dataset_slice(const mtrun_dataset *dataset, int64_t begin, int64_t end, mtrun_dataset **slice);
 /* Tells people what a source holds, a line at a time: fields, types, shapes, range of values, labels and their counts, the first `samples`
  * samples. Needs no plan. */
 MT_API mt_status *mtrun_data_describe(const char *spec, int64_t samples, void (*line)(void *user, const char *text), void *user);
+/* Tells how many samples a second come from a source, in shuffled batches of `batch`, measured for about `seconds`; of pictures (with size=HxW) also
+ * how many the decoding library does alone. Needs no plan. MT_INVALID. */
+MT_API mt_status *mtrun_data_benchmark(const char *spec, int64_t batch, double seconds, void (*line)(void *user, const char *text), void *user);
 /* The order of an epoch: a permutation of 0 .. size-1, a function of (seed, epoch) alone. */
 MT_API void mtrun_dataset_order(const mtrun_dataset *dataset, int64_t seed, int64_t epoch, int64_t *order);
 

@@ -22,49 +22,63 @@ int64_t epochSteps(const mtrun_dataset &data, int64_t batch, const StreamOptions
 }
 
 BatchStream::BatchStream(const mtrun_dataset &data, const Binding &binding, const StreamOptions &options)
-    : data_(data), binding_(binding), options_(options) {
+    : data_(data), binding_(binding), options_(options), order_(options.shuffle ? data.size : 0, options.window),
+      nextOrder_(options.shuffle ? data.size : 0, options.window), index_(options.first) {
   passSteps_ = passSteps(data, options.batch, options);
   steps_ = epochSteps(data, options.batch, options);
-  order_.resize(static_cast<size_t>(data.size));
-  std::iota(order_.begin(), order_.end(), int64_t(0));
 
   uint64_t rows = static_cast<uint64_t>(std::min(options.batch, data.size)), slotBytes = 0;
+  bool made = false;
   for (int column : binding_.columns)
-    if (column >= 0)
+    if (column >= 0) {
       slotBytes += alignUp(rows * data.columns[column].rowBytes);
+      made |= data.columns[column].made();
+    }
   storage_ = std::make_unique<std::byte[]>(slotBytes * kSlots + 64);
   auto *place = reinterpret_cast<std::byte *>(alignUp(reinterpret_cast<uintptr_t>(storage_.get())));
-  for (Batch &slot : slots_)
+  for (Slot &slot : slots_) {
+    slot.samples.resize(rows);
     for (int column : binding_.columns) {
-      slot.tensors.push_back(column >= 0 ? place : nullptr);
+      slot.batch.tensors.push_back(column >= 0 ? place : nullptr);
       if (column >= 0)
         place += alignUp(rows * data.columns[column].rowBytes);
     }
+  }
+  // Pictures take long, one as another; what is in memory is copied before a second thread has awoken.
+  share_ = made ? 1 : options.batch;
+  start(options.readers ? options.readers : made ? data.readers : 1);
+}
 
+void BatchStream::start(int threads) {
   // The caller's signals are for the caller's threads.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    thread_ = std::thread([this] { produce(); });
+    for (int i = 0; i < threads; ++i)
+      threads_.emplace_back([this] { produce(); });
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    stop();
     throw;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-BatchStream::~BatchStream() {
+void BatchStream::stop() {
   stop_.store(true, std::memory_order_relaxed);
-  released_.fetch_add(kSlots, std::memory_order_release); // wakes a producer that waits for a free slot
-  released_.notify_one();
-  thread_.join();
+  released_.fetch_add(kSlots, std::memory_order_release); // wakes threads that wait for a free slot
+  released_.notify_all();
+  for (std::thread &thread : threads_)
+    thread.join();
 }
+
+BatchStream::~BatchStream() { stop(); }
 
 const Batch &BatchStream::next() {
   if (taken_ > 0) {
     released_.store(taken_, std::memory_order_release);
-    released_.notify_one();
+    released_.notify_all();
   }
   if (produced_.load(std::memory_order_acquire) <= taken_) {
     auto start = std::chrono::steady_clock::now();
@@ -72,39 +86,92 @@ const Batch &BatchStream::next() {
       produced_.wait(ready, std::memory_order_acquire);
     waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  return slots_[taken_++ % kSlots];
-}
-
-void BatchStream::order(int64_t pass) {
-  if (options_.shuffle && options_.window)
-    windowOrder(options_.seed, pass, data_.size, options_.window, order_.data());
-  else if (options_.shuffle)
-    epochOrder(options_.seed, pass, data_.size, order_.data());
+  return slots_[taken_++ % kSlots].batch;
 }
 
 void BatchStream::produce() {
-  uint64_t produced = 0;
-  int64_t ordered = -1; // the pass that order_ is of
-  for (int64_t index = options_.first; index / steps_ < options_.epochs; ++index) {
-    int64_t pass = index / passSteps_;
-    if (pass != ordered)
-      order(ordered = pass);
-    for (uint64_t released; produced - (released = released_.load(std::memory_order_acquire)) == kSlots;)
-      released_.wait(released, std::memory_order_acquire);
-    if (stop_.load(std::memory_order_relaxed))
-      return;
-    fill(slots_[produced % kSlots], index % passSteps_);
-    produced_.store(++produced, std::memory_order_release);
-    produced_.notify_one();
+  for (Share share; claim(share); finish(share))
+    fill(share);
+}
+
+bool BatchStream::claim(Share &share) {
+  std::unique_lock lock(mutex_);
+  while (!stop_.load(std::memory_order_relaxed)) {
+    Slot *slot = opened_ > 0 ? &slots_[(opened_ - 1) % kSlots] : nullptr;
+    if (slot && slot->claimed < slot->batch.rows) {
+      share = {slot, slot->claimed, std::min(slot->claimed + share_, slot->batch.rows)};
+      slot->claimed = share.end;
+      return true;
+    }
+    if (index_ / steps_ >= options_.epochs)
+      return false;
+    uint64_t released = released_.load(std::memory_order_acquire);
+    if (static_cast<int64_t>(opened_ - released) < static_cast<int64_t>(kSlots)) { // below 0 after stop()
+      open(slots_[opened_++ % kSlots]);
+      continue;
+    }
+    lock.unlock();
+    released_.wait(released, std::memory_order_acquire);
+    lock.lock();
+  }
+  return false;
+}
+
+// The next batch into a free slot. A little of the next pass's order is drawn beside each batch of this one.
+void BatchStream::open(Slot &slot) {
+  int64_t pass = index_ / passSteps_, first = index_ % passSteps_ * options_.batch;
+  ++index_;
+  slot.pass = pass;
+  slot.batch.rows = std::min(options_.batch, data_.size - first);
+  slot.batch.status = Status();
+  slot.claimed = slot.filled = 0;
+  slot.failed = -1;
+  if (!options_.shuffle) {
+    std::iota(slot.samples.begin(), slot.samples.end(), first);
+    return;
+  }
+  if (order_.epoch() != pass) {
+    if (nextOrder_.epoch() != pass)
+      nextOrder_.begin(options_.seed, pass);
+    std::swap(order_, nextOrder_);
+    nextOrder_.begin(options_.seed, pass + 1);
+  }
+  std::copy_n(order_.order().begin() + first, slot.batch.rows, slot.samples.begin());
+  nextOrder_.advance(options_.batch);
+}
+
+void BatchStream::fill(const Share &share) {
+  Slot &slot = *share.slot;
+  Draw draw = {options_.augment, options_.seed, slot.pass};
+  for (size_t i = 0; i < binding_.columns.size(); ++i) {
+    if (binding_.columns[i] < 0)
+      continue;
+    const Column &column = data_.columns[static_cast<size_t>(binding_.columns[i])];
+    auto *out = static_cast<std::byte *>(slot.batch.tensors[i]) + static_cast<uint64_t>(share.begin) * column.rowBytes;
+    const int64_t *samples = slot.samples.data() + share.begin;
+    if (!column.made()) {
+      column.gather(data_.begin, samples, share.end - share.begin, out);
+      continue;
+    }
+    Status status = column.make(data_.begin + *samples, draw, out);
+    std::lock_guard lock(mutex_);
+    if (!status.ok() && (slot.failed < 0 || share.begin < slot.failed)) {
+      slot.failed = share.begin;
+      slot.batch.status = std::move(status);
+    }
   }
 }
 
-void BatchStream::fill(Batch &batch, int64_t step) {
-  int64_t first = step * options_.batch;
-  batch.rows = std::min(options_.batch, data_.size - first);
-  for (size_t i = 0; i < binding_.columns.size(); ++i)
-    if (binding_.columns[i] >= 0)
-      data_.columns[binding_.columns[i]].gather(data_.begin, order_.data() + first, batch.rows, batch.tensors[i]);
+void BatchStream::finish(const Share &share) {
+  std::lock_guard lock(mutex_);
+  share.slot->filled += share.end - share.begin;
+  uint64_t before = produced_.load(std::memory_order_relaxed), ready = before;
+  while (ready < opened_ && slots_[ready % kSlots].filled == slots_[ready % kSlots].batch.rows)
+    ++ready;
+  if (ready == before)
+    return;
+  produced_.store(ready, std::memory_order_release);
+  produced_.notify_one();
 }
 
 } // namespace mtrun

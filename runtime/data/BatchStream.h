@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The batches of a run, in order, assembled ahead by a thread of their own. After the constructor nothing is allocated.
+// The batches of a run, in order, assembled ahead by threads of their own. After the constructor nothing is allocated,
+// but by decoders of pictures.
 #pragma once
 
 #include "runtime/data/Dataset.h"
+#include "runtime/data/Order.h"
 
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -29,6 +32,8 @@ struct StreamOptions {
   int64_t stepsPerEpoch = 0; // 0: a pass over the data; else passes follow one another, whatever the epoch
   int64_t first = 0;         // batches since the beginning that are left out: a resumed run's
   int64_t window = 0;        // of the shuffle; 0: all samples
+  int readers = 0;           // threads; 0: one, and for pictures as many as the data says
+  bool augment = false;      // flips and crops, as the data's specification says
 };
 
 // Steps of an epoch of `data` in batches of `batch`.
@@ -40,7 +45,7 @@ public:
   BatchStream(const mtrun_dataset &data, const Binding &binding, const StreamOptions &options);
   BatchStream(const BatchStream &) = delete;
   BatchStream &operator=(const BatchStream &) = delete;
-  ~BatchStream(); // at any point: the thread ends after the batch it is working on
+  ~BatchStream(); // at any point: the threads end after the rows that they are working on
 
   int64_t stepsPerEpoch() const { return steps_; }
 
@@ -53,23 +58,43 @@ public:
 private:
   static constexpr uint64_t kSlots = 3; // one in use, one ready, one being filled
 
+  struct Slot {
+    Batch batch;
+    std::vector<int64_t> samples;                 // of the rows
+    int64_t pass = 0;                             // over the data
+    int64_t claimed = 0, filled = 0, failed = -1; // rows; the first that could not be read
+  };
+  // Rows of a slot that one thread fills.
+  struct Share {
+    Slot *slot = nullptr;
+    int64_t begin = 0, end = 0;
+  };
+
+  void start(int threads);
+  void stop();
   void produce();
-  void order(int64_t pass);
-  void fill(Batch &batch, int64_t step);
+  bool claim(Share &share); // false: there is nothing left to do
+  void open(Slot &slot);
+  void fill(const Share &share);
+  void finish(const Share &share);
 
   const mtrun_dataset &data_;
   Binding binding_;
   StreamOptions options_;
   int64_t steps_ = 0;     // an epoch
   int64_t passSteps_ = 0; // a pass over the data
+  int64_t share_ = 0;     // rows that a thread claims at once
   double waited_ = 0;
-  std::vector<int64_t> order_; // of the epoch being produced
+  Shuffle order_, nextOrder_; // of the pass being produced, and the one after it
   std::unique_ptr<std::byte[]> storage_;
-  Batch slots_[kSlots];
+  Slot slots_[kSlots];
   uint64_t taken_ = 0; // by next()
+  std::mutex mutex_;   // of the two that follow, the orders and what slots say of their rows
+  int64_t index_ = 0;  // the next batch to open, since the beginning of the run
+  uint64_t opened_ = 0;
   std::atomic<uint64_t> produced_{0}, released_{0};
   std::atomic<bool> stop_{false};
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 } // namespace mtrun

@@ -3,6 +3,7 @@
 // A field of the data as an entry of a program's signature takes it: another type, scaled, batch by batch.
 #pragma once
 
+#include "runtime/data/Pictures.h"
 #include "runtime/data/Table.h"
 
 #include <array>
@@ -22,6 +23,11 @@ struct Column {
   // of floats [?, C] are made one-hot. MT_INVALID: the types or sizes do not go together.
   Status open(Field from, const mtrun_tensor_info &entry, const DataSpec &spec);
 
+  // Whether samples are made when they are asked for, by make(); else they are in memory, for gather().
+  bool made() const { return field.pictures != nullptr; }
+  // Writes a sample. Any thread; the same bits whichever. MT_CORRUPT, MT_IO, MT_INVALID, MT_NO_MEMORY.
+  Status make(int64_t sample, const Draw &draw, void *out) const;
+
   // Writes samples rows[0 .. count) one after the other; row i is sample begin + rows[i].
   void gather(int64_t begin, const int64_t *rows, int64_t count, void *out) const;
 
@@ -33,7 +39,10 @@ struct Column {
   void labels(int64_t sample, std::vector<int64_t> &values) const;
 
 private:
+  Status openPictures(const mtrun_tensor_info &entry, const DataSpec &spec);
+  void openScaling(const DataSpec &spec);
   double scaled(double value, uint64_t channel) const;
+  void openTables();
   void gatherRow(const uint8_t *from, void *out) const;
 
   bool plain_ = true; // the stored bytes are what is wanted
@@ -42,6 +51,8 @@ private:
   double scale_ = 1, divisor_ = 1;
   std::vector<double> mean_, deviation_; // one, or one a channel
   uint64_t channels_ = 1;
+  bool affine_ = false; // tables_[0][i] is float(i * factor_ + offset_) for every i
+  double factor_ = 1, offset_ = 0;
   std::vector<std::array<float, 256>> tables_; // of bytes to f32, one or one a channel
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string_view>
 
 using namespace mtrun;
 
@@ -44,6 +45,8 @@ static Status findEntry(const DataSpec &spec, const Field &field, const std::vec
   for (const mtrun_tensor_info &entry : entries)
     if (entry.role != MTRUN_OUTPUT && entry.name == field.name)
       return found = &entry, Status();
+  if (field.spare)
+    return {};
   if (field.named)
     return {MT_INVALID, field.where + ": the model has nothing named \"" + field.name + "\"; expected " +
                             namesOf(entries) + ", or x= and y=, which name the only input and the only target"};
@@ -141,6 +144,44 @@ static Status selectRange(const DataSpec &spec, mtrun_dataset &data) {
   return {};
 }
 
+namespace {
+enum class Scaling { Unknown, None, Model }; // what a model does to its inputs, if we can know
+}
+
+// Of a model that came from Keras: its configuration is in the plan, stored as it was.
+static Scaling scalingOf(const mtrun_plan *plan) {
+  const auto &tables = plan->plan->tables();
+  if (!tables.archive())
+    return Scaling::Unknown;
+  std::span<const uint8_t> section = plan->plan->section(tables.archive()->section());
+  std::string_view text(reinterpret_cast<const char *>(section.data()), section.size());
+  for (std::string_view layer : {"\"class_name\": \"Rescaling\"", "\"class_name\": \"Normalization\""})
+    if (text.find(layer) != std::string_view::npos)
+      return Scaling::Model;
+  return text.find("\"class_name\"") != std::string_view::npos ? Scaling::None : Scaling::Unknown;
+}
+
+// Values that are scaled twice, or by nobody: both train, to a worse model.
+static void checkScaling(const DataSpec &spec, mtrun_dataset &data) {
+  Scaling model = scalingOf(data.plan);
+  double factor = spec.scale.value_or(1) / spec.divisor;
+  for (const Column &column : data.columns) {
+    bool bytes = column.made() || column.field.type == Stored::U8;
+    if (column.role != MTRUN_INPUT || !bytes || (column.dtype != MT_F32 && column.dtype != MT_F64))
+      continue;
+    std::string input = "input \"" + column.name + "\": ";
+    if (model == Scaling::None && column.elements > 1 && factor == 1 && !spec.scaled)
+      data.notes.push_back(input +
+                           "values of 0 to 255, and the model has no Rescaling layer; scale=1/255 divides them, "
+                           "scale=1 says that they are meant");
+    if (model == Scaling::Model && (spec.scaled || factor != 1) && (factor != 1 || !spec.mean.empty()))
+      data.notes.push_back(input +
+                           (spec.scaled ? "the data is scaled, and the model scales it once more"
+                                        : spec.kind + ": divides by 255, and the model scales once more") +
+                           "; scale=1 leaves the values as they are");
+  }
+}
+
 static Status openDataset(const mtrun_plan *plan, const char *text, std::unique_ptr<mtrun_dataset> &data) {
   if (!plan || !text)
     return {MT_INVALID, "data: expected a plan and a specification, found NULL"};
@@ -155,6 +196,8 @@ static Status openDataset(const mtrun_plan *plan, const char *text, std::unique_
     return s;
   data = std::make_unique<mtrun_dataset>();
   data->plan = plan;
+  data->readers = readerThreads(spec);
+  data->notes = std::move(table.notes);
   std::vector<const mtrun_tensor_info *> bound;
   for (Field &field : table.fields) {
     const mtrun_tensor_info *entry = nullptr;
@@ -167,6 +210,9 @@ static Status openDataset(const mtrun_plan *plan, const char *text, std::unique_
     if (Status s = data->columns.back().open(std::move(field), *entry, spec); !s.ok())
       return s;
   }
+  if (data->columns.empty())
+    return {MT_INVALID, spec.kind + " data has nothing of the names that the model has: expected " + namesOf(entries)};
+  checkScaling(spec, *data);
   if (!spec.classWeights.empty())
     if (Status s = addClassWeights(spec, entries, *data); !s.ok())
       return s;
@@ -227,6 +273,11 @@ mt_status *mtrun_dataset_slice(const mtrun_dataset *dataset, int64_t begin, int6
     *slice = part.release();
     return {};
   });
+}
+
+void mtrun_dataset_notes(const mtrun_dataset *dataset, void (*line)(void *user, const char *text), void *user) {
+  for (const std::string &note : dataset->notes)
+    line(user, note.c_str());
 }
 
 int64_t mtrun_dataset_size(const mtrun_dataset *dataset) { return dataset->size; }

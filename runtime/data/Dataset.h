@@ -26,6 +26,8 @@ struct mtrun_dataset {
   const mtrun_plan *plan = nullptr;
   std::vector<mtrun::Column> columns;
   int64_t begin = 0, size = 0; // samples [begin, begin + size) of the columns
+  int readers = 1;             // threads that make samples
+  std::vector<std::string> notes;
 
   // Finds a column for each input, target and required sample weight of `program`. MT_INVALID names the entry.
   mtrun::Status bind(const char *program, mtrun::Binding &binding) const;

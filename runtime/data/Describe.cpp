@@ -54,8 +54,30 @@ std::string text(double value) {
 
 } // namespace
 
+static const char *roleText(const Field &field) {
+  return field.named ? "" : field.role == MTRUN_INPUT ? " (input)" : " (target)";
+}
+
+// "  image (input): pictures of 72 x 80 to 400 x 391 pixels (height x width): 8 colour, 1 grey, 1 CMYK"
+static std::string describePictures(const Field &field) {
+  const PictureSurvey &seen = field.pictures->seen;
+  std::string line = "  " + field.name + roleText(field) + ": pictures";
+  if (seen.grey + seen.colour + seen.cmyk == 0)
+    return line + ", not looked at";
+  auto size = [](const uint32_t (&sides)[2]) { return std::to_string(sides[0]) + " x " + std::to_string(sides[1]); };
+  line += " of " + size(seen.least) + " to " + size(seen.most) + " pixels (height x width):";
+  std::string kinds;
+  for (auto [count, kind] : {std::pair(seen.colour, "colour"), {seen.grey, "grey"}, {seen.cmyk, "CMYK"}})
+    if (count)
+      kinds += (kinds.empty() ? " " : ", ") + std::to_string(count) + " " + kind;
+  return line + kinds;
+}
+
 // "  label (target): u8 [], 0 to 9, mean 4.4"; then the counts of labels.
-static std::string describeField(const Field &field, uint64_t begin, uint64_t end, std::string &counts) {
+static std::string describeField(const Field &field, const std::vector<std::string> &names, uint64_t begin,
+                                 uint64_t end, std::string &counts) {
+  if (field.pictures)
+    return describePictures(field);
   std::string shape;
   for (uint64_t dim : field.shape)
     shape += (shape.empty() ? "" : ", ") + std::to_string(dim);
@@ -79,14 +101,13 @@ static std::string describeField(const Field &field, uint64_t begin, uint64_t en
   if (labels && classes.size() <= kMaxClasses) {
     counts = "  " + std::to_string(classes.size()) + " classes:";
     for (const auto &[label, count] : classes)
-      counts += " " + text(label) + ": " + std::to_string(count);
+      counts +=
+          " " +
+          (label >= 0 && label < static_cast<double>(names.size()) ? names[static_cast<size_t>(label)] : text(label)) +
+          ": " + std::to_string(count);
   }
   uint64_t finite = (end - begin) * elements - strange;
-  std::string line = "  " + field.name +
-                     (field.named                 ? ""
-                      : field.role == MTRUN_INPUT ? " (input)"
-                                                  : " (target)") +
-                     ": " + storedName(field.type) + " [" + shape + "]";
+  std::string line = "  " + field.name + roleText(field) + ": " + storedName(field.type) + " [" + shape + "]";
   if (finite)
     line += ", " + text(least) + " to " + text(most) + ", mean " + text(sum / static_cast<double>(finite));
   return strange ? line + ", " + std::to_string(strange) + " NaN or infinite" : line;
@@ -96,6 +117,10 @@ static std::string describeSample(const Table &table, uint64_t sample) {
   std::string line = "  sample " + std::to_string(sample) + ":";
   for (const Field &field : table.fields) {
     line += " " + field.name + " =";
+    if (field.pictures) {
+      line += " " + field.pictures->nameOf(sample) + ";";
+      continue;
+    }
     uint64_t elements = field.elements();
     for (uint64_t e = 0; e < std::min(elements, kShown); ++e)
       line += " " + text(valueAt(field, sample, e));
@@ -118,9 +143,13 @@ static Status describe(const char *specification, int64_t samples, void (*line)(
     return {MT_INVALID, "data: the range " + std::to_string(begin) + ":" + std::to_string(end) + " is not within the " +
                             std::to_string(all) + " samples of " + table.fields[0].where};
   line(user, (spec.text + ": " + std::to_string(end - begin) + " samples").c_str());
+  for (const std::string &note : table.notes)
+    line(user, ("  " + note).c_str());
   for (const Field &field : table.fields) {
     std::string counts;
-    line(user, describeField(field, begin, end, counts).c_str());
+    line(user, describeField(field, field.role == MTRUN_TARGET ? table.classes : std::vector<std::string>(), begin, end,
+                             counts)
+                   .c_str());
     if (!counts.empty())
       line(user, counts.c_str());
   }

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace mtrun {
 
@@ -20,5 +22,22 @@ void epochOrder(int64_t seed, int64_t epoch, int64_t size, int64_t *order);
 // at i, one of the samples that wait (the first `window`, then each next one in the place of the one drawn). Drawn as
 // epochOrder draws, counter (i, epoch) with the top bit of epoch set, so that the two orders share no bits.
 void windowOrder(int64_t seed, int64_t epoch, int64_t size, int64_t window, int64_t *order);
+
+// Either of the two, drawn a few samples at a time: the next epoch's beside this one's batches, so that no batch waits
+// for it.
+class Shuffle {
+public:
+  // Of `size` samples; the only allocation. `window` 0: epochOrder.
+  Shuffle(int64_t size, int64_t window) : window_(window), order_(static_cast<size_t>(size)) {}
+  void begin(int64_t seed, int64_t epoch);
+  void advance(int64_t draws);
+  // Of the epoch that begin() named, or -1. All of it is drawn.
+  int64_t epoch() const { return epoch_; }
+  const std::vector<int64_t> &order();
+
+private:
+  int64_t window_, seed_ = 0, epoch_ = -1, drawn_ = 0;
+  std::vector<int64_t> order_;
+};
 
 } // namespace mtrun

@@ -8,7 +8,8 @@
 
 namespace mtrun {
 
-constexpr std::string_view kKinds[] = {"mnist", "cifar10", "cifar100", "npy", "npz", "tokens", "csv"};
+constexpr std::string_view kKinds[] = {"mnist",  "cifar10", "cifar100", "npy",     "npz",
+                                       "tokens", "csv",     "images",   "tfrecord"};
 
 static bool parseNumber(std::string_view text, int64_t &number) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -102,6 +103,7 @@ static Status parseScaling(std::string_view key, std::string_view value, DataSpe
                            bool &known) {
   known = true;
   if (key == "scale") {
+    spec.scaled = true;
     double scale = 0;
     if (!parseScale(value, scale, spec.divisor))
       return {MT_INVALID, "expected scale=X or scale=A/B, " + found};
@@ -109,12 +111,14 @@ static Status parseScaling(std::string_view key, std::string_view value, DataSpe
     return {};
   }
   if (key == "mean" || key == "std") {
+    spec.scaled = true;
     std::vector<double> &list = key == "mean" ? spec.mean : spec.deviation;
     if (!parseList(value, list) || (key == "std" && std::find(list.begin(), list.end(), 0.0) != list.end()))
       return {MT_INVALID, "expected " + std::string(key) + "=X, or a number a channel as X:Y:Z, " +
                               (key == "std" ? "none of them 0, " : "") + found};
     return {};
   }
+  spec.scaled |= key == "preprocess";
   if (key == "preprocess")
     return preprocess(value, spec)
                ? Status()
@@ -123,11 +127,89 @@ static Status parseScaling(std::string_view key, std::string_view value, DataSpe
   return {};
 }
 
+static bool parseSide(std::string_view text, uint32_t &side, int64_t least) {
+  int64_t value = 0;
+  if (!parseNumber(text, value) || value < least || value > 65500)
+    return false;
+  side = static_cast<uint32_t>(value);
+  return true;
+}
+
+// One of `words`, in their order.
+template <size_t N> static bool parseWord(std::string_view value, const std::string_view (&words)[N], size_t &index) {
+  index = static_cast<size_t>(std::find(words, words + N, value) - words);
+  return index < N;
+}
+
+// The keys of pictures.
+static Status parsePictures(std::string_view key, std::string_view value, DataSpec &spec, const std::string &found,
+                            bool &known) {
+  known = true;
+  size_t index = 0;
+  if (key == "size") {
+    size_t times = value.find('x');
+    return times != std::string_view::npos && parseSide(value.substr(0, times), spec.height, 1) &&
+                   parseSide(value.substr(times + 1), spec.width, 1)
+               ? Status()
+               : Status(MT_INVALID, "expected size=HxW with sides of 1 to 65500, " + found);
+  }
+  if (key == "crop")
+    return parseSide(value, spec.crop, 0) ? Status()
+                                          : Status(MT_INVALID, "expected crop=P of 0 to 65500 pixels, " + found);
+  if (key == "flip") {
+    if (!parseWord(value, {"horizontal", "vertical", "both"}, index))
+      return {MT_INVALID, "expected flip=horizontal, flip=vertical or flip=both, " + found};
+    spec.flipAcross = index != 1;
+    spec.flipDown = index != 0;
+    return {};
+  }
+  if (key == "check") {
+    if (!parseWord(value, {"quick", "full", "none"}, index))
+      return {MT_INVALID, "expected check=quick, check=full or check=none, " + found};
+    spec.check = static_cast<DataSpec::Check>(index);
+    return {};
+  }
+  if (key == "upright") {
+    spec.upright = value == "yes";
+    return value == "yes" || value == "no" ? Status()
+                                           : Status(MT_INVALID, "expected upright=yes or upright=no, " + found);
+  }
+  if (key == "cache") {
+    spec.cache = value;
+    return !value.empty() ? Status() : Status(MT_INVALID, "expected cache=memory or cache=FILE, " + found);
+  }
+  if (key == "threads")
+    return parseNumber(value, spec.threads) && spec.threads >= 1 && spec.threads <= 256
+               ? Status()
+               : Status(MT_INVALID, "expected threads=N of 1 to 256, " + found);
+  known = false;
+  return {};
+}
+
+static Status parseRaw(std::string_view value, DataSpec &spec, const std::string &found) {
+  for (Stored type : {Stored::U8, Stored::I8, Stored::U16, Stored::I16, Stored::I32, Stored::U32, Stored::I64,
+                      Stored::F32, Stored::F64})
+    if (value == storedName(type))
+      return spec.raw = type, Status();
+  return {MT_INVALID, "expected raw= one of u8, i8, u16, i16, i32, u32, i64, f32 and f64, " + found};
+}
+
 static Status parseKey(std::string_view key, std::string_view value, DataSpec &spec) {
   std::string found = "found \"" + std::string(key) + "=" + std::string(value) + "\"";
   bool known = false;
   if (Status s = parseScaling(key, value, spec, found, known); !s.ok() || known)
     return s;
+  bool decoded = spec.kind == "images" || spec.kind == "tfrecord";
+  if (decoded)
+    if (Status s = parsePictures(key, value, spec, found, known); !s.ok() || known)
+      return s;
+  if (key == "strict") { // of any source, so that a command can ask for it
+    spec.strict = value == "yes";
+    return value == "yes" || value == "no" ? Status()
+                                           : Status(MT_INVALID, "expected strict=yes or strict=no, " + found);
+  }
+  if (key == "raw" && spec.kind == "tfrecord")
+    return parseRaw(value, spec, found);
   if (key == "range")
     return parseRange(value, spec);
   if (key == "classes") {
@@ -154,14 +236,17 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
                : Status(MT_INVALID, "expected length=T with T >= 1, " + found);
   if (key == "label" && spec.kind == "csv")
     return spec.label = value, Status();
-  if (key == "x" && spec.kind == "npz")
+  bool named = spec.kind == "npz" || spec.kind == "tfrecord";
+  if (key == "x" && named)
     return spec.input = value, Status();
-  if (key == "y" && spec.kind == "npz")
+  if (key == "y" && named)
     return spec.target = value, Status();
   std::string own = pictures                ? "split=, "
                     : spec.kind == "tokens" ? "length=, "
                     : spec.kind == "csv"    ? "label=, "
                     : spec.kind == "npz"    ? "x=, y=, "
+                    : decoded               ? std::string(named ? "x=, y=, raw=, " : "") +
+                                                  "size=, flip=, crop=, cache=, check=, strict=, upright=, threads=, "
                                             : "";
   return {MT_INVALID,
           "expected " + own + "range=, classes=, class-weight=, scale=, mean=, std= or preprocess=, " + found};

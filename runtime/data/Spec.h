@@ -13,6 +13,12 @@
 
 namespace mtrun {
 
+// Element types of files, little endian in memory.
+enum class Stored { U8, Bool, I8, U16, I16, I32, U32, I64, F32, F64 };
+size_t storedSize(Stored type);
+const char *storedName(Stored type);
+inline bool isFloat(Stored type) { return type == Stored::F32 || type == Stored::F64; }
+
 struct DataSpec {
   std::string text; // all of it
   std::string kind;
@@ -32,6 +38,19 @@ struct DataSpec {
   double divisor = 1;
   std::vector<double> mean, deviation;
   bool reversed = false; // channels in the opposite order: preprocess=caffe
+  bool scaled = false;   // the user said so, with scale=, mean=, std= or preprocess=
+
+  // Pictures.
+  enum class Check { Quick, Full, None };
+  Check check = Check::Quick;                // check=quick|full|none: what is looked at before the run
+  bool strict = false;                       // strict=yes: a damaged picture is an error
+  bool upright = true;                       // upright=no: as stored, whatever EXIF says
+  bool flipAcross = false, flipDown = false; // flip=horizontal|vertical|both: each in half of the samples
+  uint32_t crop = 0;                         // crop=P: resized to P pixels more, of which a window is taken
+  uint32_t height = 0, width = 0;            // size=HxW, for inputs that do not tell
+  int64_t threads = 0;                       // threads=N that read; 0: one a CPU
+  std::string cache;                         // cache=memory|FILE of decoded pictures
+  std::optional<Stored> raw;                 // tfrecord: raw=f32: what features of plain bytes hold; none: bytes
 };
 
 // MT_INVALID names the part that is wrong and what may stand there.

@@ -208,8 +208,9 @@ Status openTable(const DataSpec &spec, Table &table) {
   struct {
     const char *kind;
     Status (*open)(const DataSpec &, Table &);
-  } sources[] = {{"mnist", openMnist}, {"cifar10", openCifar}, {"cifar100", openCifar}, {"npy", openNpy},
-                 {"npz", openNpz},     {"tokens", openTokens}, {"csv", openCsv}};
+  } sources[] = {{"mnist", openMnist}, {"cifar10", openCifar}, {"cifar100", openCifar},
+                 {"npy", openNpy},     {"npz", openNpz},       {"tokens", openTokens},
+                 {"csv", openCsv},     {"images", openImages}, {"tfrecord", openTfrecord}};
   for (const auto &source : sources)
     if (spec.kind == source.kind)
       if (Status s = source.open(spec, table); !s.ok())

@@ -14,11 +14,7 @@
 
 namespace mtrun {
 
-// Element types of files, little endian in memory.
-enum class Stored { U8, Bool, I8, U16, I16, I32, U32, I64, F32, F64 };
-size_t storedSize(Stored type);
-const char *storedName(Stored type);
-inline bool isFloat(Stored type) { return type == Stored::F32 || type == Stored::F64; }
+class Pictures;
 
 // One value of every sample. Sample i lies at bytes + i * stride.
 struct Field {
@@ -32,12 +28,16 @@ struct Field {
   uint64_t samples = 0;
   uint64_t stride = 0; // bytes
   std::shared_ptr<const uint8_t> bytes;
+  std::shared_ptr<const Pictures> pictures = {}; // instead of bytes: samples that are decoded when they are asked for
+  bool spare = false;                            // left out where the model has nothing of its name
 
   uint64_t elements() const; // of a sample; sources checked the product
 };
 
 struct Table {
   std::vector<Field> fields;
+  std::vector<std::string> classes; // names of the labels 0, 1, ..., if the source has names
+  std::vector<std::string> notes;   // what the user should know of it
 };
 
 // Reads what the specification names. MT_INVALID, MT_CORRUPT, MT_IO, MT_NO_MEMORY.
@@ -50,6 +50,8 @@ Status openNpy(const DataSpec &spec, Table &table);
 Status openNpz(const DataSpec &spec, Table &table);
 Status openTokens(const DataSpec &spec, Table &table);
 Status openCsv(const DataSpec &spec, Table &table);
+Status openImages(const DataSpec &spec, Table &table);
+Status openTfrecord(const DataSpec &spec, Table &table);
 
 // The bytes of a file, inflated if they are gzip data, as readGzip does; `path`.gz where there is no `path`. `found` is
 // the path that was read.

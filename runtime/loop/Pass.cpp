@@ -17,6 +17,7 @@ Status Pass::open(mtrun_session *session, const mtrun_dataset *data, const char 
   if (Status s = data->bind(program, binding); !s.ok())
     return s;
   options.batch = mtrun_plan_batch(plan);
+  options.augment = train_;
   if (options.dropRemainder && data->size < options.batch)
     return {MT_INVALID, "dropping the remainder leaves no step: expected at least " + std::to_string(options.batch) +
                             " samples, found " + std::to_string(data->size)};

@@ -68,6 +68,8 @@ static Status predictFile(mtrun_session *session, const mtrun_dataset *data, int
   std::vector<void *> tensors;
   for (int64_t step = 0; step < batches.stepsPerEpoch(); ++step) {
     const Batch &batch = batches.next();
+    if (!batch.status.ok())
+      return batch.status;
     tensors = batch.tensors;
     for (const Output &output : outputs)
       tensors[output.entry] = output.rows.get();

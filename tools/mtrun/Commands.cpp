@@ -50,7 +50,7 @@ void checkFolder(const std::string &path) {
 
 int evaluate(const Arguments &arguments) {
   Run run = open(arguments);
-  DatasetPtr data = openData(run, arguments.data);
+  DatasetPtr data = openData(run, arguments, arguments.data);
   Progress progress = makeProgress(arguments);
   mtrun_loop_options options = {};
   options.progress = showProgress;
@@ -62,7 +62,7 @@ int evaluate(const Arguments &arguments) {
 int predict(const Arguments &arguments) {
   checkFolder(arguments.output);
   Run run = open(arguments);
-  DatasetPtr data = openData(run, arguments.data);
+  DatasetPtr data = openData(run, arguments, arguments.data);
   check(mtrun_predict_file(run.session.get(), data.get(), arguments.outputIndex, arguments.output.c_str()));
   print("wrote " + arguments.output + ": " + std::to_string(mtrun_dataset_size(data.get())) + " samples\n");
   return MT_OK;
@@ -110,12 +110,6 @@ int benchmark(const Arguments &arguments) {
            timing.mean_us, (loadUs + timing.first_step_us) / 1e3);
   print(text);
   print(finishTrace(run, arguments, arguments.warmup));
-  return MT_OK;
-}
-
-int data(const Arguments &arguments) {
-  auto line = [](void *, const char *text) { print(std::string(text) + "\n"); };
-  check(mtrun_data_describe(arguments.data.c_str(), arguments.samples, line, nullptr));
   return MT_OK;
 }
 

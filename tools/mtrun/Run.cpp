@@ -41,12 +41,6 @@ Run open(const Arguments &arguments) {
   return run;
 }
 
-DatasetPtr openData(const Run &run, const std::string &spec) {
-  mtrun_dataset *dataset = nullptr;
-  check(mtrun_dataset_open(run.plan.get(), spec.c_str(), &dataset));
-  return DatasetPtr(dataset);
-}
-
 static std::string joined(const std::vector<int64_t> &numbers) {
   std::string text;
   for (int64_t number : numbers)

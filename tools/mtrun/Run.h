@@ -34,7 +34,8 @@ struct Run {
 
 // Loads the plan, creates the session, loads variables.
 Run open(const Arguments &arguments);
-DatasetPtr openData(const Run &run, const std::string &spec);
+// Opens a source, with --strict where it was given; what there is to know of it goes to standard error as warnings.
+DatasetPtr openData(const Run &run, const Arguments &arguments, const std::string &spec);
 
 // Two lines: the plan; the devices, their replicas, rows a step and balance.
 std::string describe(const Run &run, const Arguments &arguments);

@@ -180,9 +180,9 @@ int train(const Arguments &arguments) {
       checkFolder(path);
   catchSignals();
   Run run = open(arguments);
-  DatasetPtr data = openData(run, arguments.data), validation;
+  DatasetPtr data = openData(run, arguments, arguments.data), validation;
   if (!arguments.validation.empty())
-    validation = openData(run, arguments.validation);
+    validation = openData(run, arguments, arguments.validation);
   else if (arguments.validationSplit > 0)
     validation = split(data, arguments.validationSplit);
   Outputs outputs(run, arguments);

@@ -52,14 +52,20 @@ static void addPlan(CLI::App *app, Arguments &a) {
       ->type_name("FILE");
 }
 
+static void addStrict(CLI::App *app, Arguments &a) {
+  app->add_flag("--strict", a.strict, "a damaged picture or a class without any is an error, and not left out");
+}
+
 static void addData(CLI::App *app, Arguments &a) {
   app->add_option(
          "--data", a.data,
-         "mnist:DIR, cifar10:DIR, cifar100:DIR, npy:X.npy,Y.npy, npz:FILE, tokens:FILE,length=T or csv:FILE, then "
+         "mnist:DIR, cifar10:DIR, cifar100:DIR, npy:X.npy,Y.npy, npz:FILE, tokens:FILE,length=T, csv:FILE, images:DIR "
+         "or tfrecord:GLOB, then "
          "[,split=train|test][,range=BEGIN:END][,scale=A/B][,mean=M][,std=S][,preprocess=caffe|torch|tf]"
          "[,class-weight=CLASS:WEIGHT+...]")
       ->type_name("SPEC")
       ->required();
+  addStrict(app, a);
 }
 
 static CLI::Option *addCount(CLI::App *app, const char *name, int64_t &value, int64_t least, const char *help) {
@@ -204,6 +210,12 @@ static CLI::App *addDataCommand(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("data", "show what a data source holds: shapes, ranges, classes, a few samples");
   sub->add_option("SPEC", a.data, "as --data of train takes it")->required();
   addCount(sub, "--samples", a.samples, 0, "samples to show");
+  addStrict(sub, a);
+  sub->add_flag(
+      "--benchmark", a.speed,
+      "instead, measure how many samples a second batches have, and of pictures (with size=HxW) the decoder alone");
+  addCount(sub, "--batch", a.rows, 1, "of --benchmark: samples of a batch; 64 without it");
+  sub->add_option("--seconds", a.seconds, "of --benchmark")->type_name("S")->capture_default_str();
   sub->footer("Example:\n  mtrun data mnist:DIR,split=test");
   return sub;
 }

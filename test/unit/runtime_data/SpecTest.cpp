@@ -58,7 +58,8 @@ TEST(Spec, ClassWeights) {
 
 TEST(Spec, Messages) {
   EXPECT_EQ(problem("cifar:d"),
-            "1: data: expected mnist:, cifar10:, cifar100:, npy:, npz:, tokens: or csv: and a path, "
+            "1: data: expected mnist:, cifar10:, cifar100:, npy:, npz:, tokens:, csv:, images: or tfrecord: "
+            "and a path, "
             "found \"cifar:d\"");
   EXPECT_EQ(problem("mnist:"), "1: data: expected a path after \"mnist:\", found \"mnist:\"");
   EXPECT_EQ(problem("mnist:d,split=dev"), "1: data: expected split=train or split=test, found \"split=dev\"");

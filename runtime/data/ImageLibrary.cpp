@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/data/ImageLibrary.h"
+
+#include <dlfcn.h>
+#include <new>
+
+namespace mtrun {
+
+static const char *const kName = "libmtrun-images.so." MTRUN_IMAGES_SOVERSION;
+
+static Status load(DecodePicture &decode) {
+  Dl_info here = {};
+  std::vector<std::string> places;
+  if (dladdr(reinterpret_cast<void *>(&load), &here) != 0 && here.dli_fname) {
+    std::string path = here.dli_fname;
+    size_t slash = path.rfind('/');
+    std::string folder = slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+    places = {folder + kName, folder + "../lib/" + kName};
+  }
+  places.push_back(kName);
+  std::string reasons;
+  for (const std::string &place : places) {
+    void *library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+      const char *reason = dlerror();
+      reasons += std::string(reasons.empty() ? "" : "; ") + (reason ? reason : place.c_str());
+      continue;
+    }
+    auto version = reinterpret_cast<int32_t (*)()>(dlsym(library, "mtrun_images_version"));
+    decode = reinterpret_cast<DecodePicture>(dlsym(library, "mtrun_images_decode"));
+    int32_t found = version ? version() : 0;
+    if (decode && found == images::kVersion)
+      return {};
+    return {MT_IO, place + ": expected version " + std::to_string(images::kVersion) +
+                       " of the pictures' library, found " + std::to_string(found)};
+  }
+  return {MT_IO, "pictures need " + std::string(kName) + ", which cannot be opened: " + reasons};
+}
+
+Status openImageLibrary(DecodePicture &decode) {
+  struct Opened {
+    DecodePicture decode = nullptr;
+    Status status;
+    Opened() { status = load(decode); }
+  };
+  static const Opened opened;
+  decode = opened.decode;
+  return opened.status;
+}
+
+Status decodePicture(DecodePicture decode, std::span<const uint8_t> bytes, int32_t channels, bool upright, bool quick,
+                     Picture &picture) {
+  mtrun_picture request;
+  request.bytes = bytes.data();
+  request.size = bytes.size();
+  request.channels = channels;
+  request.quick = quick;
+  request.upright = upright;
+  request.user = &picture.room;
+  request.room = [](void *user, uint64_t size) -> uint8_t * {
+    auto &room = *static_cast<std::vector<uint8_t> *>(user);
+    try {
+      if (room.size() < size)
+        room.resize(size);
+    } catch (const std::bad_alloc &) {
+      return nullptr;
+    }
+    return room.data();
+  };
+  int32_t code = decode(&request);
+  picture.pixels = request.pixels;
+  picture.width = request.width;
+  picture.height = request.height;
+  picture.stored = request.stored;
+  return code == MT_OK ? Status() : Status(static_cast<mt_code>(code), request.message);
+}
+
+} // namespace mtrun
