@@ -51,8 +51,8 @@ private:
   double scale_ = 1, divisor_ = 1;
   std::vector<double> mean_, deviation_; // one, or one a channel
   uint64_t channels_ = 1;
-  bool affine_ = false; // tables_[0][i] is float(i * factor_ + offset_) for every i
-  double factor_ = 1, offset_ = 0;
+  bool line_ = false; // tables_[0][i] is fma(i, factor_, i * rest_) for every i
+  float factor_ = 1, rest_ = 0;
   std::vector<std::array<float, 256>> tables_; // of bytes to f32, one or one a channel
 };
 
