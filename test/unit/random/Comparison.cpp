@@ -22,12 +22,14 @@ private:
   bool compile(Compilation &compilation);
   void check(const Outcome &found, const std::string &place);
   void runPlan(const Compilation &compilation);
+  void recompute(const Outcome &found, const mtrun_options &devices);
 
   const RandomModel &model;
   uint32_t seed;
   const Options &options;
   OwningOpRef<ModuleOp> module, start; // start: the global view in the ops that are compiled
   bool replicas = false;               // the module is one replica's view
+  bool again = false;                  // compiled for the second time
   Outcome expected;
   std::map<std::string, double> slack;
   Report report;
@@ -42,6 +44,11 @@ struct Observer : PassInstrumentation {
 };
 
 void Journey::arrived(StringRef pass) {
+  if (again) {
+    if (pass == "mt-recompute")
+      module->walk([&](mt::KernelOp kernel) { report.again |= kernel->hasAttr("mt.recompute"); });
+    return;
+  }
   if (pass == "mt-differentiate") {
     Step whole = model.step;
     whole.replicas = 1;
@@ -89,6 +96,8 @@ bool Journey::compile(Compilation &compilation) {
   for (const Stage &stage : stages()) {
     if (!options.compile && StringRef(stage.name) == "allocate")
       break;
+    if (StringRef(stage.name) == "schedule")
+      compilation.deviceMemory = 0; // only recomputation has a limit
     PassManager passes(module->getContext(), ModuleOp::getOperationName(), OpPassManager::Nesting::Explicit);
     passes.addInstrumentation(std::make_unique<Observer>(*this));
     stage.build(passes, compilation);
@@ -121,6 +130,25 @@ void Journey::runPlan(const Compilation &compilation) {
   std::string problem = differentBits(execute(compilation.plan, model.step, second), found);
   if (!problem.empty())
     report.problem = "on " + others + ", not " + devices + ": " + problem;
+  else if (seed % 4 == 0 && !options.fault)
+    recompute(found, second);
+}
+
+// The same model under a limit that nothing holds: what can runs twice, and every bit stays.
+void Journey::recompute(const Outcome &found, const mtrun_options &devices) {
+  module = model.module.get().clone();
+  again = true;
+  Compilation compilation;
+  compilation.cpu = "native";
+  compilation.recompute = true;
+  compilation.deviceMemory = 1;
+  if (!compile(compilation))
+    return;
+  mtrun_options options = devices;
+  options.cpu = nullptr;
+  std::string problem = differentBits(execute(compilation.plan, model.step, options), found);
+  if (!problem.empty())
+    report.problem = "recomputed: " + problem;
 }
 
 Report Journey::run() {

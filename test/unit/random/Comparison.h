@@ -25,6 +25,7 @@ struct Report {
   std::string problem; // the first difference, or why there is no result; "": none
   bool seeded = false; // the fault found something to spoil
   bool slack = false;  // a value was only equal within the rounding of the model
+  bool again = false;  // compiled once more, something ran twice
 };
 
 // Interpretations differ by less than `tolerance` of a tensor's largest value, else by less than rounding moves it

@@ -38,7 +38,7 @@ protected:
 };
 
 TEST_F(RandomGraphs, MeanTheSameAfterEveryPassAndCompiled) {
-  uint32_t failures = 0, slack = 0;
+  uint32_t failures = 0, slack = 0, again = 0;
   for (uint32_t seed = first; seed < first + graphs && failures < 50; ++seed) {
     RandomModel model = makeRandomModel(context, seed);
     ASSERT_TRUE(succeeded(verify(*model.module))) << seed;
@@ -49,8 +49,12 @@ TEST_F(RandomGraphs, MeanTheSameAfterEveryPassAndCompiled) {
                                   << " samples, " << model.step.replicas << " replicas";
     failures += !report.problem.empty();
     slack += report.slack;
+    again += report.again;
   }
-  std::printf("%u of %u graphs agree only within their rounding\n", slack, graphs);
+  std::printf("%u of %u graphs agree only within their rounding; something ran twice in %u\n", slack, graphs, again);
+  if (graphs >= 10) {
+    EXPECT_GT(again, 0u);
+  }
 }
 
 // Every op is there, with attributes that are not the defaults, and graphs are large enough.
