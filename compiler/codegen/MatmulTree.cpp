@@ -13,9 +13,8 @@ using namespace mtc;
 // Samples of a packed panel (16 KiB: with 32 KiB the first cache loses it to the lines of the left side), and rows of
 // the result that share it.
 static constexpr int64_t packedSamples = 64, blockRows = 96;
-// Samples of a node that are written one after the other: loops over the few samples of short leaves would cost more
-// than the products.
-static constexpr int64_t mostUnrolled = 32;
+// Samples of a leaf from which on a higher tile gains more than two leaves in registers.
+static constexpr int64_t longLeaf = 16;
 
 namespace {
 class TreeEmitter {
@@ -30,11 +29,14 @@ private:
   Emitter &emit;
   Leaves leaves;
   Value left, right, result; // buffers
+  Value copied;              // a block of the left side
   int64_t height, columns;   // of what is computed
   bool turned;               // the result is its transpose
 
+  std::pair<Value, Value> leftBlock(Value sample, Value part, Value row, Value count);
   int64_t innerLevels() const;
-  int64_t wholeLevels() const;
+  int64_t allSamples() const { return kernel.leafRows << (leaves.levels - 1); }
+  bool isSmall() const;
   void emitPanel(Value column, Panel panel, Value row, Value count);
   void emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step);
   void emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step);
@@ -85,96 +87,11 @@ static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value
   return Emitter::Values(choice.getResults());
 }
 
-namespace {
-// A node of leaves that are all there, with all their samples: without branches and loops. Sums of leaves wait in
-// registers for their siblings, those of higher nodes in `slots`, volatile so that they do: left to themselves, as
-// values that do not fit in registers, they cost a third more time.
-class WholeNode {
-public:
-  WholeNode(Emitter &emit, Value a, Value stride, Value packed, Value slots, int64_t rows, int64_t vectors,
-            int64_t size)
-      : emit(emit), a(a), stride(stride), packed(packed), slots(slots), rows(rows), vectors(vectors), size(size) {}
-
-  Emitter::Values sums(int64_t height);
-
-private:
-  Emitter &emit;
-  Value a, stride, packed, slots; // `a` and `packed` move on with the samples
-  int64_t rows, vectors, size;
-
-  Emitter::Values leaf();
-  Value slot(int64_t height, int64_t index) {
-    return emit.address(slots, emit.getF32Type(), (height * rows * vectors + index) * lanes);
-  }
-};
-} // namespace
-
-Emitter::Values WholeNode::leaf() {
-  Type f32 = emit.getF32Type();
-  Emitter::Values sums(rows * vectors, emit.zeros(emit.vectorOf(f32)));
-  for (int64_t sample = 0; sample < size; ++sample) {
-    sums = emitOuterProduct(emit, a, emit.address(packed, f32, sample * vectors * lanes), rows, vectors, sums);
-    a = emit.address(a, f32, stride);
-  }
-  packed = emit.address(packed, f32, size * vectors * lanes);
-  return sums;
-}
-
-Emitter::Values WholeNode::sums(int64_t height) {
-  if (height == 0)
-    return leaf();
-  constexpr unsigned alignment = 64;
-  bool inMemory = height > 1;
-  Emitter::Values left = sums(height - 1);
-  if (inMemory)
-    for (auto [i, value] : llvm::enumerate(left))
-      LLVM::StoreOp::create(emit, value, slot(height - 2, i), alignment, /*isVolatile=*/true);
-  Emitter::Values both = sums(height - 1);
-  for (auto [i, sum] : llvm::enumerate(both)) {
-    Value sibling = left[i];
-    if (inMemory)
-      sibling = LLVM::LoadOp::create(emit, sum.getType(), slot(height - 2, i), alignment, /*isVolatile=*/true);
-    sum = arith::AddFOp::create(emit, sibling, sum);
-  }
-  return both;
-}
-
-// Stores a tile's sums, `step` floats between rows.
-static void storeTile(Emitter &emit, ValueRange sums, Value to, Value step, int64_t vectors) {
-  Type f32 = emit.getF32Type();
-  for (auto [i, sum] : llvm::enumerate(sums)) {
-    int64_t row = i / vectors, vector = i % vectors;
-    emit.storeLanes(sum, emit.address(emit.address(to, f32, emit.mul(step, row)), f32, vector * lanes));
-  }
-}
-
-// The function of tiles of `rows` rows, one below the other, that sums a tree of 2^height whole leaves of `size`
-// samples each: (a, stride, packed, to, step, tiles), as of treeFunction.
-static LLVM::LLVMFuncOp wholeTreeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t height, int64_t size) {
-  std::string name = (Twine("whole_tree_") + Twine(rows) + "x" + Twine(vectors)).str();
-  if (LLVM::LLVMFuncOp known = emit.lookup(name))
-    return known;
-  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
-  SmallVector<Type> types{pointer, i64, pointer, pointer, i64, i64};
-  return emit.function(name, types, /*internal=*/true, [&](ValueRange arguments) {
-    Value stride = arguments[1], packed = arguments[2], step = arguments[4];
-    Value slots = emit.stack(f32, height * rows * vectors * lanes);
-    emit.loop(emit.integer(0), arguments[5], 1, [&](Value tile) {
-      Value row = emit.mul(tile, rows);
-      Value a = emit.address(arguments[0], f32, row), to = emit.address(arguments[3], f32, emit.mul(row, step));
-      WholeNode tree(emit, a, stride, packed, slots, rows, vectors, size);
-      storeTile(emit, tree.sums(height), to, step, vectors);
-    });
-  });
-}
-
 // The function of tiles of `rows` rows, one below the other: (a, stride, packed, samples, size, count, first, all,
 // stack, to, step, tiles). Sums leaves [first, first + count) of `all`, each of `size` samples, the last one perhaps
 // shorter; `stride` and `step` are floats between rows of a and of the result. Nodes up to `inner` levels above the
-// leaves stay in registers; `first` is a multiple of their leaves. Where leaves have `leafRows` samples, nodes that are
-// whole are written without loops (0: not).
-static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t levels, int64_t inner,
-                                     int64_t leafRows) {
+// leaves stay in registers; `first` is a multiple of their leaves.
+static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t levels, int64_t inner) {
   std::string name = (Twine("tree_") + Twine(rows) + "x" + Twine(vectors) + "_" + Twine(inner)).str();
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
@@ -197,21 +114,7 @@ static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vector
                                 sums);
       };
       auto leaf = [&](Value from, Value end) { return emit.loop(from, end, 1, zeros, add); };
-      auto node = [&](Value from, Value end) -> Emitter::Values {
-        if (!leafRows)
-          return emitNode(emit, inner, size, from, end, leaf);
-        Value full = emit.equal(emit.sub(end, from), emit.integer(leafRows * unit));
-        auto choice = scf::IfOp::create(emit, TypeRange(ValueRange(zeros)), full, /*withElseRegion=*/true);
-        OpBuilder::InsertionGuard guard(emit);
-        emit.setInsertionPointToEnd(choice.thenBlock());
-        WholeNode whole(emit, emit.address(a, f32, emit.mul(from, stride)), stride,
-                        emit.address(packed, f32, emit.mul(from, vectors * lanes)), /*slots=*/{}, rows, vectors,
-                        leafRows);
-        scf::YieldOp::create(emit, whole.sums(inner));
-        emit.setInsertionPointToEnd(choice.elseBlock());
-        scf::YieldOp::create(emit, emitNode(emit, inner, size, from, end, leaf));
-        return Emitter::Values(choice.getResults());
-      };
+      auto node = [&](Value from, Value end) { return emitNode(emit, inner, size, from, end, leaf); };
       emitTree(emit, nodes, first, all, stack, rows * vectors, node,
                [&](ValueRange root) { storeTile(emit, root, to, step, vectors); });
     });
@@ -224,29 +127,50 @@ void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Valu
   emitPack(emit, panel, b, columns, part, packed);
 }
 
+// Where `count` rows from `row` on of the left side lie, of `part` samples, and the floats between samples. Samples
+// that share few sets of the first cache would throw each other out of it: those are copied.
+std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value row, Value count) {
+  Type f32 = emit.getF32Type();
+  Value a = emit.address(emit.address(left, f32, emit.mul(sample, height)), f32, row);
+  constexpr int64_t setFloats = 256; // samples this far apart, or a multiple, share sets with every fourth other
+  if (height % setFloats != 0)
+    return {a, emit.integer(height)};
+  if (!copied)
+    copied = emit.stack(f32, packedSamples * blockRows);
+  Value whole = emit.mul(emit.div(count, emit.integer(lanes)), lanes), rest = emit.maskBelow(emit.sub(count, whole));
+  emit.loop(emit.integer(0), part, 1, [&](Value i) {
+    Value from = emit.address(a, f32, emit.mul(i, height)), to = emit.address(copied, f32, emit.mul(i, blockRows));
+    emit.loop(emit.integer(0), whole, lanes, [&](Value k) {
+      emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, k)), emit.address(to, f32, k));
+    });
+    emit.when(emit.less(whole, count), [&] {
+      emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, whole), rest), emit.address(to, f32, whole), rest);
+    });
+  });
+  return {copied, emit.integer(blockRows)};
+}
+
 // Levels of the tree whose sums wait in registers: a pair of leaves where two fit in a packed panel. Two levels would
 // halve the tile's rows.
 int64_t TreeEmitter::innerLevels() const {
-  return !kernel.fast && emit.machine.avx512 && 2 * kernel.leafRows <= packedSamples ? 1 : 0;
+  return !kernel.fast && emit.machine.avx512 && kernel.leafRows < longLeaf ? 1 : 0;
 }
 
-// Levels of the whole tree where all its samples fit in a packed panel and their products are few enough to be written
-// one after the other; else 0.
-int64_t TreeEmitter::wholeLevels() const {
-  int64_t levels = leaves.levels - 1;
-  return innerLevels() == 1 && (kernel.leafRows << levels) <= mostUnrolled ? levels : 0;
+// Whether all samples of the tree fit in a packed panel: their products are written one after the other.
+bool TreeEmitter::isSmall() const {
+  return !kernel.fast && emit.machine.avx512 && leaves.levels > 1 && allSamples() <= packedSamples;
 }
 
-// As emitParts, for a batch without missing samples whose tree has wholeLevels().
+// As emitParts, for a batch without missing samples whose tree isSmall().
 void TreeEmitter::emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step) {
   Type f32 = emit.getF32Type();
   Value packed = emit.stack(f32, packedSamples * panel.width());
   pack(panel, column, emit.integer(0), leaves.rows, packed);
-  Value a = emit.address(left, f32, row);
+  auto [a, stride] = leftBlock(emit.integer(0), leaves.rows, row, count);
   forTiles(emit, emit.machine.tileRows(panel.vectors, 2), count, [&](Value tile, Value tiles, int64_t rows) {
-    emit.call(wholeTreeFunction(emit, rows, panel.vectors, wholeLevels(), kernel.leafRows),
-              {emit.address(a, f32, tile), emit.integer(height), packed,
-               emit.address(target, f32, emit.mul(tile, step)), step, tiles});
+    emit.call(
+        wholeTreeFunction(emit, rows, panel.vectors, leaves.levels - 1, kernel.leafRows),
+        {emit.address(a, f32, tile), stride, packed, emit.address(target, f32, emit.mul(tile, step)), step, tiles});
   });
 }
 
@@ -259,16 +183,15 @@ void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, V
   // In fast mode the one leaf fits whole.
   int64_t group = kernel.fast ? 1 : packedSamples / kernel.leafRows / unit * unit;
   int64_t most = emit.machine.tileRows(panel.vectors, inner + 1);
-  int64_t unrolled = !kernel.fast && unit * kernel.leafRows <= mostUnrolled ? kernel.leafRows : 0;
   emit.loop(emit.integer(0), leaves.count, group, [&](Value first) {
     Value sample = emit.mul(first, leaves.size);
     Value part = emit.least(emit.mul(leaves.size, group), emit.sub(leaves.rows, sample));
     Value mine = emit.least(emit.integer(group), emit.sub(leaves.count, first));
     pack(panel, column, sample, part, packed);
-    Value a = emit.address(emit.address(left, f32, emit.mul(sample, height)), f32, row);
+    auto [a, stride] = leftBlock(sample, part, row, count);
     forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
-      emit.call(treeFunction(emit, rows, panel.vectors, leaves.levels, inner, unrolled),
-                {emit.address(a, f32, tile), emit.integer(height), packed, part, leaves.size, mine, first, leaves.count,
+      emit.call(treeFunction(emit, rows, panel.vectors, leaves.levels, inner),
+                {emit.address(a, f32, tile), stride, packed, part, leaves.size, mine, first, leaves.count,
                  emit.address(stack, f32, emit.mul(tile, panel.width() * leaves.levels)),
                  emit.address(target, f32, emit.mul(tile, step)), step, tiles});
     });
@@ -315,9 +238,9 @@ void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
   bool direct = panel.last == lanes && !turned;
   auto inRegisters = [&](Value target, Value step) {
     auto parts = [&] { emitParts(panel, column, row, count, target, step); };
-    if (int64_t levels = wholeLevels())
+    if (isSmall())
       emit.when(
-          emit.equal(leaves.rows, emit.integer(kernel.leafRows << levels)),
+          emit.equal(leaves.rows, emit.integer(allSamples())),
           [&] { emitWhole(panel, column, row, count, target, step); }, parts);
     else
       parts();

@@ -104,7 +104,7 @@ std::string products() {
 }
 
 TEST(Spills, NoInnerLoopOfAProductTouchesTheStack) {
-  for (auto &code : compile(products(), {16, 8, false})) {
+  for (auto &code : compile(products(), {12, 8, false})) {
     Loops loops = inspect(disassemble(code->image));
     EXPECT_GE(loops.products, 6) << code->target;
     EXPECT_EQ(loops.spilled, 0) << code->target << " " << loops.products << " loops: " << loops.example;
