@@ -45,7 +45,7 @@ double phase(int label, double x, double y) {
 }
 
 std::string exif(int orientation) {
-  std::string text("Exif\0\0MM\0*\0\0\0\10\0\1\1\22\0\3\0\0\0\1\0", 24);
+  std::string text("Exif\0\0MM\0*\0\0\0\10\0\1\1\22\0\3\0\0\0\1\0", 25);
   text += static_cast<char>(orientation);
   return text + std::string(6, '\0');
 }
