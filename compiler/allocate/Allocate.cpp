@@ -124,8 +124,11 @@ private:
     }
     mt::KernelOp first = step.segments.front();
     FlatSymbolRefAttr symbol = kernels.outline(first, step.key);
-    plan::LaunchOp::create(builder, first.getLoc(), symbol, reads, writes, builder.getDenseI64ArrayAttr(counts),
-                           plan::WaitAttr::get(builder.getContext(), step.wait),
+    SmallVector<Location> locations;
+    for (mt::KernelOp kernel : step.segments)
+      locations.push_back(kernel.getLoc());
+    plan::LaunchOp::create(builder, builder.getFusedLoc(locations), symbol, reads, writes,
+                           builder.getDenseI64ArrayAttr(counts), plan::WaitAttr::get(builder.getContext(), step.wait),
                            step.share ? builder.getUnitAttr() : UnitAttr());
   }
 

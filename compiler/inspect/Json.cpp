@@ -200,6 +200,8 @@ private:
       json.attribute("kernel", name(plan.kernels()->Get(step.kernel())->name()));
       json.attribute("wait", lower(EnumNameWait(step.wait())));
       json.attribute("share", step.share());
+      if (step.layer() >= 0)
+        json.attribute("layer", name(plan.layers()->Get(step.layer())));
       json.attribute("flops", cost.flops);
       json.attribute("bytes", cost.bytes);
       json.attributeArray("segments", [&] {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/plan/Tables.h"
 
+#include "llvm/ADT/SetVector.h"
+
 namespace mtc {
 
 using mlir::failure;
@@ -56,6 +58,32 @@ llvm::LogicalResult ProgramTables::addBuffer(mlir::plan::BufferOp op) {
   return success();
 }
 
+// The name that the location holds, or the line of the model's text; none if it holds several.
+int32_t ProgramTables::layerOf(mlir::Location location) {
+  llvm::SmallSetVector<llvm::StringRef, 4> names;
+  std::string line;
+  location->walk([&](mlir::Location inner) {
+    if (auto name = mlir::dyn_cast<mlir::NameLoc>(inner)) {
+      names.insert(name.getName().getValue());
+      return mlir::WalkResult::skip();
+    }
+    if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(inner)) {
+      std::string found = "line " + std::to_string(file.getLine());
+      line = line.empty() || line == found ? found : "several";
+    }
+    return mlir::WalkResult::advance();
+  });
+  bool clean = names.size() == 1 && !names[0].empty() && names[0].size() <= 1024 &&
+               llvm::none_of(names[0], [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  std::string name = clean ? names[0].str() : names.empty() && line != "several" ? line : "";
+  if (name.empty())
+    return -1;
+  auto found = llvm::find(layers, name);
+  if (found == layers.end())
+    found = layers.insert(layers.end(), name);
+  return static_cast<int32_t>(found - layers.begin());
+}
+
 llvm::LogicalResult ProgramTables::addLaunch(mlir::plan::LaunchOp op) {
   auto kernel = kernels.find(op.getKernel());
   if (kernel == kernels.end())
@@ -64,6 +92,7 @@ llvm::LogicalResult ProgramTables::addLaunch(mlir::plan::LaunchOp op) {
   step->wait = static_cast<tables::Wait>(op.getWait());
   step->kernel = kernel->second;
   step->share = op.getShare();
+  step->layer = layerOf(op.getLoc());
   size_t segments = op.getCounts().size();
   if (segments == 0 || op.getReads().size() % segments != 0 || op.getWrites().size() % segments != 0)
     return op.emitOpError("expected the same number of buffers for each of ")

@@ -87,7 +87,7 @@ mlir::FailureOr<tables::PlanT> makeTables(mlir::ModuleOp module) {
     kernels[op.getSymName()] = plan.kernels.size();
     plan.kernels.push_back(makeKernel(op));
   }
-  ProgramTables programs(kernels, variables);
+  ProgramTables programs(kernels, variables, plan.layers);
   for (auto op : module.getOps<mlir::plan::ProgramOp>()) {
     auto program = programs.make(op);
     if (failed(program))

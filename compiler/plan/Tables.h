@@ -23,8 +23,10 @@ std::vector<int64_t> shapeOf(mlir::RankedTensorType type);
 // One plan.program. `kernels` and `variables` give the places of symbols in the plan's lists.
 class ProgramTables {
 public:
-  ProgramTables(const llvm::StringMap<unsigned> &kernels, const llvm::StringMap<unsigned> &variables)
-      : kernels(kernels), variables(variables) {}
+  // New layers are added to `layers`.
+  ProgramTables(const llvm::StringMap<unsigned> &kernels, const llvm::StringMap<unsigned> &variables,
+                std::vector<std::string> &layers)
+      : kernels(kernels), variables(variables), layers(layers) {}
 
   mlir::FailureOr<std::unique_ptr<tables::ProgramT>> make(mlir::plan::ProgramOp op);
 
@@ -34,9 +36,11 @@ private:
   llvm::LogicalResult addLaunch(mlir::plan::LaunchOp op);
   void addReduce(mlir::plan::AllReduceOp op);
   void addResult(mlir::plan::ResultOp op);
+  int32_t layerOf(mlir::Location location);
   std::vector<uint32_t> indices(mlir::ValueRange buffers) const;
 
   const llvm::StringMap<unsigned> &kernels, &variables;
+  std::vector<std::string> &layers;
   std::unique_ptr<tables::ProgramT> program;
   llvm::StringMap<unsigned> signature;
   llvm::DenseMap<mlir::Value, uint32_t> buffers;

@@ -2,6 +2,7 @@
 #include "frontend/mlir/ReadModel.h"
 
 #include "frontend/mlir/Limits.h"
+#include "frontend/mlir/NameLayers.h"
 #include "frontend/mlir/Prescan.h"
 
 #include "mlir/IR/Verifier.h"
@@ -25,6 +26,7 @@ OwningOpRef<ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int6
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context, /*verifyAfterParse=*/false));
   if (!module || failed(checkLimits(*module, batch)) || failed(verify(*module)))
     return {};
+  nameLayers(*module);
   return module;
 }
 

@@ -60,7 +60,8 @@ Status verifyBatch(const fb::Plan &plan) {
 // Bytes of the section of initial values; 0 without one.
 uint64_t initialBytes(const fb::Plan &plan) {
   int32_t section = plan.initial_values();
-  return section >= 0 && uint32_t(section) < count(plan.sections()) ? plan.sections()->Get(uint32_t(section))->size() : 0;
+  return section >= 0 && uint32_t(section) < count(plan.sections()) ? plan.sections()->Get(uint32_t(section))->size()
+                                                                    : 0;
 }
 
 Status verifyVariables(const fb::Plan &plan) {
@@ -200,6 +201,10 @@ Status verifyTargets(const fb::Plan &plan) {
 }
 
 Status verifyReferences(const fb::Plan &plan) {
+  std::set<std::string_view> layers;
+  for (uint32_t i = 0; i < count(plan.layers()); ++i)
+    if (Status status = checkName(plan.layers()->Get(i), "layer " + std::to_string(i), &layers); !status.ok())
+      return status;
   for (uint32_t i = 0; i < count(plan.sections()); ++i)
     if (Status status = checkName(plan.sections()->Get(i)->name(), "section " + std::to_string(i)); !status.ok())
       return status;

@@ -263,6 +263,9 @@ private:
       std::string place = at("step", i);
       if (step.wait() < Wait::MIN || step.wait() > Wait::MAX)
         return differs(place, "a kind of wait", static_cast<uint64_t>(static_cast<uint8_t>(step.wait())));
+      int64_t layers = step.kernel() >= 0 ? count(plan_.layers()) : 0;
+      if (step.layer() < -1 || step.layer() >= layers)
+        return differs(place, "-1 or a layer below " + std::to_string(layers), std::to_string(step.layer()));
       if (Status status = step.kernel() >= 0 ? launch(step, place) : allReduce(step, place); !status.ok())
         return status;
     }

@@ -5,6 +5,7 @@
 #include "runtime/plan/Check.h"
 #include "runtime/trace/Profile.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -12,17 +13,31 @@ namespace mtrun {
 
 namespace fb = ::mt::plan;
 
-// Names are whatever bytes a plan holds; JSON is ASCII here, and a byte that is none becomes U+FFFD.
+// Bytes of the UTF-8 character at `text`, 0 if it is none.
+static size_t characterBytes(const char *text) {
+  auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  size_t bytes = at(0) < 0x80                    ? 1
+                 : at(0) >= 0xc2 && at(0) < 0xe0 ? 2
+                 : (at(0) & 0xf0) == 0xe0        ? 3
+                 : at(0) >= 0xf0 && at(0) < 0xf5 ? 4
+                                                 : 0;
+  for (size_t i = 1; i < bytes; ++i)
+    if ((at(i) & 0xc0) != 0x80)
+      return 0;
+  bool overlong = (at(0) == 0xe0 && at(1) < 0xa0) || (at(0) == 0xf0 && at(1) < 0x90);
+  bool outside = (at(0) == 0xed && at(1) >= 0xa0) || (at(0) == 0xf4 && at(1) >= 0x90);
+  return overlong || outside ? 0 : bytes;
+}
+
+// Names are whatever bytes a plan holds; what is no UTF-8 becomes U+FFFD.
 static std::string quoted(const char *text) {
   std::string json = "\"";
-  for (; *text; ++text) {
-    auto byte = static_cast<unsigned char>(*text);
-    if (byte == '"' || byte == '\\')
+  while (*text) {
+    size_t bytes = characterBytes(text);
+    if (*text == '"' || *text == '\\')
       json += '\\';
-    if (byte < 0x20 || byte >= 0x7f)
-      json += "\\ufffd";
-    else
-      json += *text;
+    json += bytes == 0 || static_cast<unsigned char>(*text) < 0x20 ? "\\ufffd" : std::string(text, bytes);
+    text += std::max<size_t>(bytes, 1);
   }
   return json + "\"";
 }

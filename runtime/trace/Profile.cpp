@@ -18,7 +18,8 @@ StepFacts factsOf(const Plan &plan, const fb::Step &step) {
   if (step.kernel() < 0)
     return {"all-reduce", "all_reduce", ""};
   const fb::Kernel &kernel = *plan.tables().kernels()->Get(static_cast<uint32_t>(step.kernel()));
-  StepFacts facts = {kernel.name()->c_str(), kindName(kernel.kind()), ""};
+  const char *layer = step.layer() < 0 ? "" : plan.tables().layers()->Get(static_cast<uint32_t>(step.layer()))->c_str();
+  StepFacts facts = {kernel.name()->c_str(), kindName(kernel.kind()), layer};
   for (uint32_t s = 0; s < count(step.segments()); ++s) {
     // A map kernel's units are a segment's elements, any other's are rows.
     bool map = kernel.kind() == fb::KernelKind::Map;

@@ -82,10 +82,10 @@ TEST(PlanFile, FindsMisalignedVectors) {
 
 TEST(PlanFile, NamesBothVersions) {
   std::vector<uint8_t> bytes = makePlan();
-  bytes[8] = 4;
+  bytes[8] = 5;
   Status status = load(bytes);
   EXPECT_EQ(status.code(), MT_CORRUPT);
-  EXPECT_EQ(status.message(), "expected plan format version 3, found version 4");
+  EXPECT_EQ(status.message(), "expected plan format version 4, found version 5");
 }
 
 TEST(PlanFile, ReadsFromAFile) {

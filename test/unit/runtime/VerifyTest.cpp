@@ -64,6 +64,12 @@ const Case cases[] = {
      [](fb::PlanT &p) { p.kernels[6]->elements_per_tile = 0; }},
     {"kernel 1: expected a grid of at most 2^40 tiles", [](fb::PlanT &p) { p.kernels[1]->inner_tiles = 1ull << 40; }},
     {"target 1: expected a section below 2, found 2", [](fb::PlanT &p) { p.targets[1]->section = 2; }},
+    {"layer 1: expected names that differ, found a second a", [](fb::PlanT &p) { p.layers = {"a", "a"}; }},
+    {"expected -1 or a layer below 1, found 1",
+     [](fb::PlanT &p) {
+       p.layers = {"a"};
+       train(p).steps[0]->layer = 1;
+     }},
     {"constants: expected a section below 2, found 7", [](fb::PlanT &p) { p.constants = 7; }},
     {"learning_rate: expected a variable below 4", [](fb::PlanT &p) { p.learning_rate = 4; }},
     {"iteration: expected a variable below 4, found -2", [](fb::PlanT &p) { p.iteration = -2; }},

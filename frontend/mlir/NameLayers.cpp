@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/mlir/NameLayers.h"
+
+#include "dialects/mt/MtDialect.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace mtc {
+
+static StringRef nameIn(Location location) {
+  StringRef found;
+  location->walk([&](Location inner) {
+    if (auto name = dyn_cast<NameLoc>(inner)) {
+      found = name.getName().getValue();
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return found;
+}
+
+static StringRef layerOf(Operation &op) {
+  if (auto variable = dyn_cast<mt::VariableOp>(op))
+    return variable.getName().contains('/') ? variable.getName().rsplit('/').first : variable.getName();
+  StringRef layer;
+  for (Value operand : op.getOperands())
+    if (auto variable = operand.getDefiningOp<mt::VariableOp>())
+      return nameIn(variable.getLoc());
+  for (Value operand : op.getOperands())
+    if (Operation *maker = operand.getDefiningOp(); maker && layer.empty() && !isa<mt::InputOp>(maker))
+      layer = nameIn(maker->getLoc());
+  return layer.empty() ? op.getName().stripDialect() : layer;
+}
+
+// What the model's outputs are computed from, and the outputs.
+static void reach(ArrayRef<Operation *> ends, llvm::SmallSetVector<Operation *, 32> &reached) {
+  reached.insert(ends.begin(), ends.end());
+  for (size_t i = 0; i < reached.size(); ++i)
+    for (Value operand : reached[i]->getOperands())
+      if (Operation *maker = operand.getDefiningOp())
+        reached.insert(maker);
+}
+
+static void nameModel(mt::ModelOp model) {
+  Block &body = model.getBody().front();
+  SmallVector<Operation *> outputs;
+  for (auto output : body.getOps<mt::OutputOp>())
+    outputs.push_back(output);
+  llvm::SmallSetVector<Operation *, 32> forward;
+  reach(outputs, forward);
+  llvm::DenseMap<Operation *, StringRef> goals; // ops that a loss or metric alone reads
+  for (Operation &op : body) {
+    StringRef name = isa<mt::LossOp, mt::MetricOp>(op) ? op.getAttrOfType<StringAttr>("name").getValue() : StringRef();
+    if (name.empty() || forward.empty())
+      continue;
+    llvm::SmallSetVector<Operation *, 32> reached;
+    reach({&op}, reached);
+    for (Operation *inner : reached)
+      if (!forward.contains(inner) && !isa<mt::TargetOp, mt::SampleWeightOp, mt::VariableOp>(inner))
+        goals.try_emplace(inner, name);
+  }
+  for (Operation &op : body) {
+    if (!nameIn(op.getLoc()).empty())
+      continue;
+    StringRef layer = goals.contains(&op) ? goals.lookup(&op) : layerOf(op);
+    if (isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp>(op))
+      layer = op.getAttrOfType<StringAttr>("name").getValue();
+    op.setLoc(NameLoc::get(StringAttr::get(op.getContext(), layer), op.getLoc()));
+  }
+}
+
+void nameLayers(ModuleOp module) {
+  for (auto model : module.getOps<mt::ModelOp>())
+    nameModel(model);
+}
+
+} // namespace mtc
