@@ -44,6 +44,10 @@ if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], ca
 if os.environ.get("MTC_GOLDEN_RUNS"):
     config.environment["MTC_GOLDEN_RUNS"] = os.path.abspath(os.environ["MTC_GOLDEN_RUNS"])
     config.available_features.add("golden-runs")
+# A Python that has TensorBoard.
+if os.environ.get("MTC_TENSORBOARD"):
+    config.environment["MTC_TENSORBOARD"] = os.environ["MTC_TENSORBOARD"]
+    config.available_features.add("tensorboard")
 # test/keras/back-to-keras has installed Keras.
 if glob.glob(os.path.join(config.source_dir, "build", "keras-venv", "lib", "python*", "site-packages", "keras")):
     config.available_features.add("keras")

@@ -51,6 +51,17 @@ MT_API const char *mtrun_plan_metric_name(const mtrun_plan *plan, const char *pr
 MT_API int32_t mtrun_plan_variable_count(const mtrun_plan *plan);
 MT_API mt_status *mtrun_plan_variable(const mtrun_plan *plan, int32_t index, mtrun_tensor_info *info);
 
+/* A node of a program's data flow. The strings live for the call. */
+typedef struct mtrun_node {
+  const char *name; /* no two are equal: a variable's or a tensor's name, or LAYER/KERNEL */
+  const char *kind; /* "input", "target", "sample_weight", "variable", "output", "all_reduce", or the kernel's kind */
+  int32_t inputs;
+  const char *const *input_names; /* of nodes that came before */
+} mtrun_node;
+
+/* Calls back for each node, inputs first. MT_INVALID: no such program. */
+MT_API mt_status *mtrun_plan_graph(const mtrun_plan *plan, const char *program, void (*node)(void *user, const mtrun_node *node), void *user);
+
 /* ---- sessions ---------------------------------------------------------------------------------------------- */
 
 typedef struct mtrun_session mtrun_session;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/Events.h"
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -14,68 +13,6 @@ namespace mtrun_tool {
 
 constexpr double kFlushSeconds = 5;
 
-uint32_t crc32c(const std::string &bytes) {
-  static const std::array<uint32_t, 256> table = [] {
-    std::array<uint32_t, 256> result;
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t c = i;
-      for (int bit = 0; bit < 8; ++bit)
-        c = c & 1 ? c >> 1 ^ 0x82f63b78u : c >> 1;
-      result[i] = c;
-    }
-    return result;
-  }();
-  uint32_t crc = ~0u;
-  for (char c : bytes)
-    crc = crc >> 8 ^ table[(crc ^ static_cast<unsigned char>(c)) & 0xff];
-  return ~crc;
-}
-
-static std::string little(uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i)
-    text += static_cast<char>(value >> 8 * i & 0xff);
-  return text;
-}
-
-static std::string masked(const std::string &bytes) {
-  uint32_t crc = crc32c(bytes);
-  return little((crc >> 15 | crc << 17) + 0xa282ead8u, 4);
-}
-
-static std::string record(const std::string &event) {
-  std::string length = little(event.size(), 8);
-  return length + masked(length) + event + masked(event);
-}
-
-// Fields of protocol buffers: a key of number and wire type, then the value.
-static std::string varint(uint64_t value) {
-  std::string text;
-  for (; value >= 0x80; value >>= 7)
-    text += static_cast<char>(value | 0x80);
-  return text + static_cast<char>(value);
-}
-static std::string text(int field, const std::string &bytes) {
-  return varint(static_cast<uint64_t>(field) << 3 | 2) + varint(bytes.size()) + bytes;
-}
-static std::string real(int field, double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return varint(static_cast<uint64_t>(field) << 3 | 1) + little(bits, 8);
-}
-static std::string real32(int field, float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return varint(static_cast<uint64_t>(field) << 3 | 5) + little(bits, 4);
-}
-
-std::string versionRecord(double wallTime) { return record(real(1, wallTime) + text(3, "brain.Event:2")); }
-
-std::string scalarRecord(double wallTime, int64_t step, const std::string &tag, float value) {
-  std::string summary = text(1, text(1, tag) + real32(2, value));
-  return record(real(1, wallTime) + varint(2 << 3) + varint(static_cast<uint64_t>(step)) + text(5, summary));
-}
-
 static double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -85,7 +22,7 @@ EventFile::~EventFile() {
     close(descriptor_);
 }
 
-void EventFile::add(int64_t step, const std::string &tag, double value) {
+void EventFile::add(const std::string &record) {
   if (path_.empty()) {
     char host[256] = "localhost", name[400];
     gethostname(host, sizeof host - 1);
@@ -93,7 +30,11 @@ void EventFile::add(int64_t step, const std::string &tag, double value) {
     path_ = folder_ + name;
     pending_ = versionRecord(now());
   }
-  pending_ += scalarRecord(now(), step, tag, static_cast<float>(value));
+  pending_ += record;
+}
+
+void EventFile::add(int64_t step, const std::string &tag, double value) {
+  add(scalarRecord(now(), step, tag, static_cast<float>(value)));
 }
 
 static void makeFolders(const std::string &path) {
@@ -115,6 +56,45 @@ std::string EventFile::flush() {
   return "";
 }
 
+void EventLog::describe(const mtrun_plan *plan, const std::string &markdown) {
+  std::vector<GraphNode> nodes;
+  auto take = [](void *user, const mtrun_node *node) {
+    GraphNode made = {node->name, node->kind, {}};
+    for (int32_t i = 0; i < node->inputs; ++i)
+      made.inputs.push_back(node->input_names[i]);
+    static_cast<std::vector<GraphNode> *>(user)->push_back(std::move(made));
+  };
+  const char *program = mtrun_plan_has_program(plan, "predict") ? "predict" : "train_step";
+  if (mt_status *status = mtrun_plan_graph(plan, program, take, &nodes))
+    mt_status_free(status); // a log without a graph is a log
+  else
+    train_.add(graphRecord(now(), nodes));
+  train_.add(textRecord(now(), "run", markdown));
+}
+
+void EventLog::addHistograms(mtrun_session *session, int64_t epoch) {
+  const mtrun_plan *plan = mtrun_session_plan(session);
+  std::vector<float> values;
+  for (int32_t i = 0; i < mtrun_plan_variable_count(plan); ++i) {
+    mtrun_tensor_info info;
+    if (mt_status *status = mtrun_plan_variable(plan, i, &info)) {
+      mt_status_free(status);
+      continue;
+    }
+    if (info.kind == 2 || info.dtype != MT_F32 || info.rank == 0) // slots and single numbers
+      continue;
+    size_t elements = 1;
+    for (int32_t d = 0; d < info.rank; ++d)
+      elements *= static_cast<size_t>(info.shape[d]);
+    values.resize(elements);
+    if (mt_status *status = mtrun_get_variable(session, info.name, values.data(), elements * sizeof(float))) {
+      mt_status_free(status);
+      continue;
+    }
+    train_.add(histogramRecord(now(), epoch, std::string(info.name) + "/histogram", histogramOf(values)));
+  }
+}
+
 std::string EventLog::update(const mtrun_progress &progress) {
   auto strip = [](const char *name) { return strncmp(name, "val_", 4) == 0 ? name + 4 : name; };
   if (progress.step_values && progress.total_step != lastStep_)
@@ -130,6 +110,8 @@ std::string EventLog::update(const mtrun_progress &progress) {
     }
     if (progress.learning_rate == progress.learning_rate) // not NaN, which says that a schedule computes it
       train_.add(progress.epoch, "epoch_learning_rate", progress.learning_rate);
+    if (session_)
+      addHistograms(session_, progress.epoch);
   }
   if (!progress.epoch_end && now() - lastFlush_ < kFlushSeconds)
     return "";

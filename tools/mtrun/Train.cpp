@@ -148,9 +148,15 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
   }
   if (!outputs.folder.empty())
     showNote(const_cast<Arguments *>(&arguments), ("wrote " + outputs.folder).c_str());
-  std::string profile = finishTrace(run, arguments, kUntraced);
-  if (!profile.empty())
-    showNote(const_cast<Arguments *>(&arguments), profile.c_str());
+  try {
+    std::string profile = finishTrace(run, arguments, kUntraced);
+    if (!profile.empty())
+      showNote(const_cast<Arguments *>(&arguments), profile.c_str());
+  } catch (const Failure &failure) {
+    if (!result.stopped)
+      throw;
+    fprintf(stderr, "mtrun: warning: %s\n", failure.message.c_str()); // a run that can go on says so first
+  }
   return result.stopped ? kInterrupted : MT_OK;
 }
 
@@ -173,6 +179,29 @@ static double rateScale(const Run &run, const Arguments &arguments) {
   return arguments.lrScaling == "sqrt" ? std::sqrt(ratio) : ratio;
 }
 
+static std::unique_ptr<EventLog> makeEvents(const Run &run, const Arguments &arguments) {
+  auto events = std::make_unique<EventLog>(arguments.tensorboard, run.session.get());
+  std::string text = describe(run, arguments), markdown;
+  for (size_t at = 0, end; at < text.size(); at = end + 1) {
+    end = std::min(text.find('\n', at), text.size());
+    markdown += "    " + text.substr(at, end - at) + "\n";
+  }
+  markdown += "\n| | |\n|---|---|\n";
+  auto row = [&](const char *what, const std::string &value) {
+    if (!value.empty())
+      markdown += std::string("| ") + what + " | " + value + " |\n";
+  };
+  mtrun_session_info info;
+  mtrun_session_get_info(run.session.get(), &info);
+  row("data", arguments.data);
+  row("validation", arguments.validation);
+  row("epochs", std::to_string(arguments.epochs));
+  row("seed", std::to_string(info.seed));
+  row("variables", std::to_string(info.variables_bytes) + " bytes");
+  events->describe(run.plan.get(), markdown);
+  return events;
+}
+
 int train(const Arguments &arguments) {
   for (const std::string &path : {arguments.save, arguments.history, parseTrace(arguments.trace, 0).path,
                                   isFile(arguments.checkpoint) ? arguments.checkpoint : std::string()})
@@ -192,7 +221,7 @@ int train(const Arguments &arguments) {
     print(describe(run, arguments));
   Logs logs = {makeProgress(arguments), nullptr};
   if (!arguments.tensorboard.empty())
-    logs.events = std::make_unique<EventLog>(arguments.tensorboard);
+    logs.events = makeEvents(run, arguments);
   mtrun_checkpoint_options checkpoint = {};
   checkpoint.folder = pointer(outputs.checkpoints);
   checkpoint.every_steps = arguments.everySteps;

@@ -37,6 +37,8 @@ TEST(Allocation, NoneBetweenSteps) {
   Owned<mtrun_dataset> data = openData(plan.get(), "mnist:" + folder.path());
   for (const char *devices : {"null:1", "null:2"}) {
     Owned<mtrun_session> session = nullSession(plan.get(), devices);
+    mtrun_trace_options trace = {1, 1000, 1};
+    ASSERT_EQ(text(mtrun_trace_start(session.get(), &trace)), "0");
     mtrun_loop_options options = {};
     options.epochs = 20;
     options.progress = count;

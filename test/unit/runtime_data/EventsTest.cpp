@@ -29,6 +29,56 @@ TEST(Events, Records) {
       "0000000000004010072a0d0a0b0a046c6f7373150000003fc33fc24a");
 }
 
+TEST(Events, Histograms) {
+  const float values[] = {0, 1, 2, 3, 3, NAN, INFINITY};
+  Histogram h = histogramOf(values);
+  EXPECT_EQ(h.count, 5);
+  EXPECT_EQ(h.least, 0);
+  EXPECT_EQ(h.largest, 3);
+  EXPECT_EQ(h.sum, 9);
+  EXPECT_EQ(h.sumOfSquares, 23);
+  ASSERT_EQ(h.counts.size(), 30u);
+  EXPECT_EQ(h.limits.back(), 3);
+  EXPECT_EQ(h.counts[0], 1);
+  EXPECT_EQ(h.counts[10], 1);
+  EXPECT_EQ(h.counts[20], 1);
+  EXPECT_EQ(h.counts[29], 2);
+  // Equal values have one bucket, no values none.
+  const float equal[] = {2, 2};
+  EXPECT_EQ(histogramOf(equal).counts, std::vector<int64_t>{2});
+  EXPECT_EQ(histogramOf(equal).limits, std::vector<double>{2});
+  EXPECT_TRUE(histogramOf(std::span(values).subspan(5)).counts.empty());
+  // HistogramProto: min, max, num, sum, sum of squares, bucket_limit, bucket; packed doubles.
+  std::string record = hex(histogramRecord(2, 7, "w", histogramOf(equal)));
+  EXPECT_NE(record.find("0a01772a41" // tag "w", histo of 65 bytes
+                        "090000000000000040"
+                        "110000000000000040"
+                        "190000000000000040"
+                        "210000000000001040"
+                        "290000000000002040"
+                        "32080000000000000040"
+                        "3a080000000000000040"),
+            std::string::npos)
+      << record;
+}
+
+TEST(Events, GraphAndText) {
+  std::string graph = hex(graphRecord(1, {{"x", "input", {}}, {"d/k", "matmul", {"x"}}}));
+  EXPECT_NE(graph.find("2222" // graph_def of 34 bytes
+                       "0a0a0a01781205696e707574"
+                       "0a100a03642f6b12066d61746d756c1a0178"
+                       "22020816"),
+            std::string::npos)
+      << graph;
+  std::string text = hex(textRecord(1, "run", "hi"));
+  EXPECT_NE(text.find("0a0372756e"
+                      "42080807120042026869"
+                      "4a0a0a060a047465787420"
+                      "02"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Events, Files) {
   TempFolder folder;
   const char *names[] = {"loss", "val_loss"};
