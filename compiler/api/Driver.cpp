@@ -4,6 +4,7 @@
 #include "compiler/Pipeline.h"
 #include "compiler/api/Memory.h"
 #include "compiler/inspect/Inspect.h"
+#include "compiler/inspect/ModelTable.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/plan/PlanDialect.h"
 #include "frontend/keras/ReadKeras.h"
@@ -135,6 +136,19 @@ public:
     return {};
   }
 
+  Status summarizeModel(std::vector<uint8_t> &text) {
+    OwningOpRef<ModuleOp> module = read(nullptr);
+    if (!module)
+      return failed("import");
+    for (auto model : module->getOps<mlir::mt::ModelOp>()) {
+      std::string table = modelTable(model);
+      text.insert(text.end(), table.begin(), table.end());
+    }
+    if (text.empty())
+      return {MT_INVALID, name + ": error: expected an mt.model, found none"};
+    return {};
+  }
+
 private:
   // By the importer of the source's format.
   OwningOpRef<ModuleOp> read(ExportArchive *exported) {
@@ -256,6 +270,10 @@ Status measureMemory(const ModelSource &source, const Options &given, std::vecto
 
 Status importModel(const ModelSource &source, const Options &options, std::vector<uint8_t> &text, std::vector<uint8_t> &weights) {
   return Driver(source, options).importModel(text, weights);
+}
+
+Status summarizeModel(const ModelSource &source, const Options &options, std::vector<uint8_t> &text) {
+  return Driver(source, options).summarizeModel(text);
 }
 
 } // namespace mtc

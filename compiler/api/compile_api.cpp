@@ -96,6 +96,33 @@ mt_status *mtc_import_file(const char *path, const mtc_options *options, mtc_res
   });
 }
 
+static Status summarizeSource(const mtc::ModelSource &source, const mtc_options *given, mtc_result **result) {
+  mtc::Options options;
+  if (Status status = mtc::checkOptions(given, options); !status.ok())
+    return status;
+  auto made = std::make_unique<mtc_result>();
+  Status status = mtc::summarizeModel(source, options, made->bytes);
+  if (status.ok())
+    *result = made.release();
+  return status;
+}
+
+mt_status *mtc_summary_text(const char *text, size_t size, const char *name, const mtc_options *options,
+                            mtc_result **result) {
+  *result = nullptr;
+  return mtc::guarded([&] { return summarizeSource({name ? name : "<text>", {text, size}, ""}, options, result); });
+}
+
+mt_status *mtc_summary_file(const char *path, const mtc_options *options, mtc_result **result) {
+  *result = nullptr;
+  return mtc::guarded([&] {
+    std::string text;
+    mtc::ModelSource source;
+    Status status = openSource(path, text, source);
+    return status.ok() ? summarizeSource(source, options, result) : status;
+  });
+}
+
 const void *mtc_result_data(const mtc_result *result) { return result->bytes.data(); }
 
 size_t mtc_result_size(const mtc_result *result) { return result->bytes.size(); }

@@ -8,7 +8,8 @@
 
 using mtrun::Status;
 
-static Status inspect(std::span<const uint8_t> file, bool json, mtc_result **result) {
+static Status inspect(std::span<const uint8_t> file, std::string (*print)(const mtrun::PlanFileView &),
+                      mtc_result **result) {
   // The caller's bytes may lie anywhere; tables are read in place and want eight-byte alignment.
   std::unique_ptr<uint64_t[]> copy(new uint64_t[file.size() / sizeof(uint64_t) + 1]);
   if (!file.empty())
@@ -19,7 +20,7 @@ static Status inspect(std::span<const uint8_t> file, bool json, mtc_result **res
     return {MT_CORRUPT, view.message};
   if (Status status = mtrun::verifyPlan(*view.tables); !status.ok())
     return status;
-  std::string text = json ? mtc::inspectJson(view) : mtc::inspectText(view);
+  std::string text = print(view);
   auto made = std::make_unique<mtc_result>();
   made->bytes.assign(text.begin(), text.end());
   *result = made.release();
@@ -28,5 +29,13 @@ static Status inspect(std::span<const uint8_t> file, bool json, mtc_result **res
 
 mt_status *mtc_inspect(const void *plan, size_t size, int json, mtc_result **result) {
   *result = nullptr;
-  return mtc::guarded([&] { return inspect({static_cast<const uint8_t *>(plan), size}, json != 0, result); });
+  return mtc::guarded([&] {
+    return inspect({static_cast<const uint8_t *>(plan), size}, json ? mtc::inspectJson : mtc::inspectText, result);
+  });
+}
+
+mt_status *mtc_inspect_html(const void *plan, size_t size, mtc_result **result) {
+  *result = nullptr;
+  return mtc::guarded(
+      [&] { return inspect({static_cast<const uint8_t *>(plan), size}, mtc::inspectHtml, result); });
 }

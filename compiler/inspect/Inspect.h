@@ -14,6 +14,8 @@ namespace mtc {
 std::string inspectText(const mtrun::PlanFileView &view);
 // The same facts for programs; docs/inspect.md is the schema.
 std::string inspectJson(const mtrun::PlanFileView &view);
+// One page that needs nothing beside it: kernels, graph, schedule, memory over time.
+std::string inspectHtml(const mtrun::PlanFileView &view);
 // One line: what was made.
 std::string summarize(const mtrun::PlanFileView &view);
 

@@ -47,6 +47,9 @@ MT_API mt_status *mtc_compile_file(const char *path, const mtc_options *options,
 /* A model as MLIR text, with its layers' names as locations, and its weights as the bytes of a .safetensors file; *weights is NULL if the
  * file has none. mtc_options.weights takes them back. */
 MT_API mt_status *mtc_import_file(const char *path, const mtc_options *options, mtc_result **text, mtc_result **weights);
+/* The model's layers as a table, as Keras' summary has them: output shape, parameters; FLOPs and bytes of a sample's forward pass; totals. */
+MT_API mt_status *mtc_summary_text(const char *text, size_t size, const char *name, const mtc_options *options, mtc_result **result);
+MT_API mt_status *mtc_summary_file(const char *path, const mtc_options *options, mtc_result **result);
 MT_API const void *mtc_result_data(const mtc_result *result);
 MT_API size_t mtc_result_size(const mtc_result *result);
 /* Temporary file, fsync, rename. MT_IO. */
@@ -60,6 +63,8 @@ MT_API const char *mtc_stage_help(int32_t index);
 /* What a plan holds, as text for people or as JSON: programs, variables, kernels with FLOPs and bytes, collectives in order,
  * memory map. The plan is verified first. */
 MT_API mt_status *mtc_inspect(const void *plan, size_t size, int json, mtc_result **result);
+/* The same as one page of HTML that needs nothing beside it: graph, memory map, schedule, kernels. */
+MT_API mt_status *mtc_inspect_html(const void *plan, size_t size, mtc_result **result);
 
 #ifdef __cplusplus
 }

@@ -21,7 +21,9 @@ static const char *const examples = R"(Examples:
   mtc compile model.keras -o model.mtp --batch 128
   mtc import model.keras -o model.mlir
   mtc compile model.mlir -o - --stop-after shard
-  mtc inspect mnist.mtp --json)";
+  mtc summary model.keras
+  mtc inspect mnist.mtp --json
+  mtc inspect mnist.mtp --html -o mnist.html)";
 
 static std::string version() {
   return "mtc " + std::to_string(MT_VERSION_MAJOR) + "." + std::to_string(MT_VERSION_MINOR) + "." +
@@ -120,11 +122,22 @@ static void addImport(CLI::App &app, Arguments &arguments) {
   command->footer(std::string("\n") + exitCodes);
 }
 
+static void addSummary(CLI::App &app, Arguments &arguments) {
+  CLI::App *command = app.add_subcommand("summary", "print a model's layers: output shapes, parameters, FLOPs and bytes");
+  command->add_option("model", arguments.input, "a Keras model (.keras, config.json) or MLIR text with one mt.model; - reads standard input")
+      ->required()->type_name("MODEL");
+  addTraining(*command, arguments);
+  command->footer("\nFLOPs and bytes are those of a sample's forward pass, before any fusion.\n\n" + std::string(exitCodes));
+}
+
 static void addInspect(CLI::App &app, Arguments &arguments) {
   CLI::App *inspect = app.add_subcommand("inspect", "print what a plan holds: programs, variables, kernels, collectives, memory");
   inspect->add_option("plan", arguments.input, "a file that mtc compile wrote; - reads standard input")
       ->required()->type_name("PLAN");
   inspect->add_flag("--json", arguments.json, "print JSON; docs/inspect.md is the schema");
+  inspect->add_flag("--html", arguments.html, "print one page for a browser, which needs nothing beside it: graph, memory map over time, schedule, kernels")
+      ->excludes("--json");
+  inspect->add_option("-o,--output", arguments.output, "the file to write; - writes to standard output (default)")->type_name("FILE");
   inspect->footer(std::string("\n") + exitCodes);
 }
 
@@ -135,6 +148,7 @@ bool parseArguments(int argc, char **argv, Arguments &arguments, int &exitCode) 
   app.footer("\n" + stageTable() + "\n\n" + examples + "\n\n" + exitCodes);
   addCompile(app, arguments);
   addImport(app, arguments);
+  addSummary(app, arguments);
   addInspect(app, arguments);
   try {
     app.parse(argc, argv);
@@ -153,7 +167,8 @@ bool parseArguments(int argc, char **argv, Arguments &arguments, int &exitCode) 
     return false;
   }
   arguments.command = app.got_subcommand("inspect")  ? Command::Inspect
-                      : app.got_subcommand("import") ? Command::Import
-                                                     : Command::Compile;
+                      : app.got_subcommand("import")  ? Command::Import
+                      : app.got_subcommand("summary") ? Command::Summary
+                                                      : Command::Compile;
   return true;
 }

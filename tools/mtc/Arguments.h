@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-enum class Command { Compile, Import, Inspect };
+enum class Command { Compile, Import, Inspect, Summary };
 
 struct Arguments {
   Command command = Command::Compile;
@@ -22,7 +22,7 @@ struct Arguments {
   std::string loss, optimizer, metrics;
   bool dropUnsupportedMetrics = false, sampleWeights = false;
   // inspect
-  bool json = false;
+  bool json = false, html = false;
 };
 
 // False if the program is done, with `exitCode`: help was asked for, or the command line is wrong.

@@ -144,11 +144,29 @@ int inspect(const Arguments &arguments) {
   if (int code = readAll(arguments.input, plan))
     return code;
   mtc_result *made = nullptr;
-  Status status = wrap(mtc_inspect(plan.data(), plan.size(), arguments.json, &made));
+  Status status = wrap(arguments.html ? mtc_inspect_html(plan.data(), plan.size(), &made)
+                                      : mtc_inspect(plan.data(), plan.size(), arguments.json, &made));
   Result result(made, mtc_result_free);
   if (status)
     return report(mt_status_code(status.get()), arguments.input + ": " + mt_status_message(status.get()));
-  return writeStandardOutput(result.get());
+  return writeResult(result.get(), arguments.output.empty() ? "-" : arguments.output);
+}
+
+int summarize(const Arguments &arguments) {
+  mtc_options options = {};
+  setTraining(arguments, options);
+  mtc_result *made = nullptr;
+  Status status(nullptr, mt_status_free);
+  if (arguments.input == "-") {
+    std::string text;
+    if (int code = readAll("-", text))
+      return code;
+    status = wrap(mtc_summary_text(text.data(), text.size(), "<stdin>", &options, &made));
+  } else {
+    status = wrap(mtc_summary_file(arguments.input.c_str(), &options, &made));
+  }
+  Result result(made, mtc_result_free);
+  return status ? report(status) : writeStandardOutput(result.get());
 }
 
 } // namespace
@@ -163,6 +181,8 @@ int main(int argc, char **argv) {
     return importModel(arguments);
   case Command::Inspect:
     return inspect(arguments);
+  case Command::Summary:
+    return summarize(arguments);
   case Command::Compile:
     break;
   }
