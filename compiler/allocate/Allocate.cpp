@@ -57,7 +57,9 @@ public:
     }
     for (auto result : source.getBody().front().getOps<mt::ResultOp>()) {
       Value value = buffer(result.getValue()), weight = buffer(result.getWeight());
-      plan::ResultOp::create(builder, result.getLoc(), result.getName(), value, weight, result.getLoss());
+      plan::ResultOp::create(builder, result.getLoc(), result.getName(), value, weight, result.getLoss(),
+                             plan::Formula(uint32_t(result.getFormula())),
+                             cast<RankedTensorType>(result.getValue().getType()).getShape());
     }
     // Buffers stand first: they were created where they were needed.
     Operation *firstOther = nullptr;

@@ -53,8 +53,8 @@ private:
   void assign(Location location, StringRef name, Value value) {
     mt::AssignOp::create(builder, location, name, value, Value());
   }
-  void report(Location location, StringRef name, Mean mean, bool loss) {
-    mt::ResultOp::create(builder, location, name, mean.value, mean.weight, loss);
+  void report(Location location, StringRef name, Mean mean, bool loss, mt::Formula formula = mt::Formula::mean) {
+    mt::ResultOp::create(builder, location, name, mean.value, mean.weight, loss, formula);
   }
 
   mt::ModelOp model;
@@ -152,7 +152,7 @@ Value Programs::buildResults() {
   for (mt::MetricOp metric : model.getOps<mt::MetricOp>())
     report(metric.getLoc(), metric.getName(),
            buildMetric(builder, metric, values.lookup(metric.getValues()), values.lookupOrNull(metric.getWeights())),
-           false);
+           false, metric.getFormula());
   return total.value;
 }
 

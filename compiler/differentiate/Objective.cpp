@@ -56,6 +56,11 @@ Value buildPenalty(OpBuilder &builder, mt::PenaltyOp penalty, Value value) {
 Mean buildMetric(OpBuilder &builder, mt::MetricOp metric, Value values, Value weights) {
   Location location = metric.getLoc();
   Expr v(builder, location, values);
+  if (mt::isOfSums(metric.getFormula())) {
+    auto type = RankedTensorType::get(v.type().getShape().drop_front(), v.type().getElementType());
+    auto sums = mt::ReduceOp::create(builder, location, type, mt::Reduction::sum, values, ArrayRef<int64_t>{0});
+    return {sums, batchSize(builder, location).value()};
+  }
   std::optional<Expr> w = optional(builder, location, weights);
   // Elements of the values for one weight: for one sample without weights.
   double each = mt::elementsPerRow(values.getType()) / (weights ? mt::elementsPerRow(weights.getType()) : 1);

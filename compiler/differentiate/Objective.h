@@ -6,7 +6,7 @@
 
 namespace mtc {
 
-// A weighted mean over the batch: tensor<f32> each.
+// A weighted mean over the batch: tensor<f32> each, but for a metric's sums.
 struct Mean {
   mlir::Value value, weight;
 };
@@ -15,7 +15,7 @@ struct Mean {
 Mean buildLoss(mlir::OpBuilder &builder, mlir::mt::LossOp loss, mlir::Value values, mlir::Value weights);
 // What a penalty adds to the total: tensor<f32>; null where both of its factors are 0.
 mlir::Value buildPenalty(mlir::OpBuilder &builder, mlir::mt::PenaltyOp penalty, mlir::Value value);
-// sum(w_i v_i) / sum(w_i), 0 where all weights are 0.
+// sum(w_i v_i) / sum(w_i), 0 where all weights are 0; of a formula of sums, the values' sums over the samples and n.
 Mean buildMetric(mlir::OpBuilder &builder, mlir::mt::MetricOp metric, mlir::Value values, mlir::Value weights);
 
 } // namespace mtc

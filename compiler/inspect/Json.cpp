@@ -159,6 +159,7 @@ private:
         json.attribute("loss", metric->is_loss());
         json.attribute("value", metric->value());
         json.attribute("weight", metric->weight());
+        json.attribute("formula", fb::EnumNameFormula(metric->formula()));
       });
   }
 

@@ -30,6 +30,18 @@ static void printStart(OpAsmPrinter &printer, Operation *, InitKindAttr init, Fl
   printer << ")";
 }
 
+// ` : tensor<2x200xf32>`; nothing for one number.
+static ParseResult parseSumsType(OpAsmParser &parser, Type &type) {
+  if (succeeded(parser.parseOptionalColon()))
+    return parser.parseType(type);
+  type = RankedTensorType::get({}, parser.getBuilder().getF32Type());
+  return success();
+}
+static void printSumsType(OpAsmPrinter &printer, Operation *, Type type) {
+  if (cast<RankedTensorType>(type).getRank() != 0)
+    printer << " : " << type;
+}
+
 #include "dialects/mt/MtDialect.cpp.inc"
 #include "dialects/mt/MtEnums.cpp.inc"
 #include "dialects/mt/MtInterfaces.cpp.inc"

@@ -17,6 +17,12 @@ using shard::ReductionKind; // ShardingInterface's declarations name it so
 #include "dialects/mt/MtDialect.h.inc"
 #include "dialects/mt/MtEnums.h.inc"
 #include "dialects/mt/MtInterfaces.h.inc"
+
+namespace mlir::mt {
+// Its sums are tensors over the samples, not a mean.
+inline bool isOfSums(Formula formula) { return formula != Formula::mean && formula != Formula::root_mean; }
+} // namespace mlir::mt
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/mt/MtAttributes.h.inc"
 #define GET_OP_CLASSES

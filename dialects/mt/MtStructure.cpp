@@ -59,7 +59,36 @@ LogicalResult LossOp::verify() {
     return emitOpError("expected weights to divide by, found none");
   return verifyWeighted(*this, getValues(), getWeights());
 }
-LogicalResult MetricOp::verify() { return verifyWeighted(*this, getValues(), getWeights()); }
+// Of the sums over samples: [..., 2, T] or [3, C].
+static LogicalResult verifySums(Operation *op, Formula formula, ArrayRef<int64_t> shape, Type found) {
+  bool curve = formula == Formula::roc || formula == Formula::precision_recall;
+  if (curve && (shape.size() < 2 || shape[shape.size() - 2] != 2 || shape.back() < 2))
+    return op->emitOpError("expected sums of shape [..., 2, thresholds] for ")
+           << stringifyFormula(formula) << ", found " << found;
+  if (!curve && (shape.size() != 2 || shape[0] != 3))
+    return op->emitOpError("expected sums of shape [3, classes] for ")
+           << stringifyFormula(formula) << ", found " << found;
+  return success();
+}
+
+LogicalResult MetricOp::verify() {
+  if (failed(verifyWeighted(*this, getValues(), getWeights())))
+    return failure();
+  if (!isOfSums(getFormula()))
+    return success();
+  if (getWeights())
+    return emitOpError("expected weights in the values for ") << stringifyFormula(getFormula()) << ", found others";
+  return verifySums(*this, getFormula(), tensorOf(getValues()).getShape().drop_front(), getValues().getType());
+}
+
+LogicalResult ResultOp::verify() {
+  RankedTensorType type = tensorOf(getValue());
+  if (isOfSums(getFormula()))
+    return verifySums(*this, getFormula(), type.getShape(), type);
+  if (type.getRank() != 0)
+    return emitOpError("expected one mean, found ") << type;
+  return success();
+}
 
 // What a plan file can hold (docs/plan-format.md section 4).
 static constexpr size_t maxNameBytes = 1024;

@@ -91,15 +91,26 @@ def PenaltyOp : Mt_Op<"penalty"> {
   let assemblyFormat = "$value (`l1` `=` $l1^)? (`l2` `=` $l2^)? attr-dict `:` type($value)";
 }
 def MetricOp : Mt_Op<"metric"> {
-  let summary = "in a model: the mean of per-sample values, weighted";
-  let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights);
-  let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? attr-dict `:` type($values)";
+  let summary = "in a model: the mean of per-sample values, weighted, or a formula of their sums";
+  let description = [{
+    `mean` and `root_mean` (its square root) are of all values, with weights or without. The others are formulas of the values' sums over the samples, element by
+    element, which add up over steps; weights are in the values:
+      roc, precision_recall    [?, ..., 2, T]: for each of T rising thresholds, the first below all predictions, what is predicted and true, and what is predicted and
+                               false. The area under the curve: trapezoids; or Davis and Goadrich's interpolation. The mean over what stands before the 2
+      f1_macro, f1_weighted    [?, 3, C]: what is predicted and true, predicted, true, of each class. The mean of 2 tp / (predicted + true) over classes, plain or weighted by
+                               what is true
+    A quotient by 0 is 0, as in Keras. `mt.metric "auc", %counts formula roc : tensor<?x2x200xf32>`.
+  }];
+  let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights, DefaultValuedAttr<Mt_FormulaAttr, "::mlir::mt::Formula::mean">:$formula);
+  let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? (`formula` $formula^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
 }
 def ResultOp : Mt_Op<"result"> {
-  let summary = "in a program: a loss or metric; the mean of this step and its weight in a mean over steps";
-  let arguments = (ins StrAttr:$name, Mt_Scalar:$value, Mt_Scalar:$weight, UnitAttr:$loss);
-  let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? attr-dict";
+  let summary = "in a program: a loss or metric; the mean of this step and its weight in a mean over steps, or this step's sums";
+  let description = "`mt.result \"auc\", %sums, %n formula roc : tensor<2x200xf32>`: sums add up over steps as they are. The type of one mean is not written.";
+  let arguments = (ins StrAttr:$name, Mt_Float:$value, Mt_Scalar:$weight, UnitAttr:$loss, DefaultValuedAttr<Mt_FormulaAttr, "::mlir::mt::Formula::mean">:$formula);
+  let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? (`formula` $formula^)? attr-dict custom<SumsType>(type($value))";
+  let hasVerifier = 1;
 }
 
 // Kernels. Made by `mt-fuse`, outlined by `mt-allocate`.

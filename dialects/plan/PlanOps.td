@@ -34,6 +34,10 @@ def Plan_Space : Plan_I32Enum<"Space", "where a buffer lives", [
 def Plan_SpaceAttr : EnumAttr<Plan_Dialect, Plan_Space, "space"> { let assemblyFormat = "$value"; }
 def Plan_Wait : Plan_I32Enum<"Wait", "what must have finished before a step starts", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"device", 1>, I32EnumAttrCase<"all", 2>]>;
+def Plan_Formula : Plan_I32Enum<"Formula", "what a metric is of its sums over steps", [
+  I32EnumAttrCase<"mean", 0>, I32EnumAttrCase<"root_mean", 1>, I32EnumAttrCase<"roc", 2>, I32EnumAttrCase<"precision_recall", 3>,
+  I32EnumAttrCase<"f1_macro", 4>, I32EnumAttrCase<"f1_weighted", 5>]>;
+def Plan_FormulaAttr : EnumAttr<Plan_Dialect, Plan_Formula, "formula"> { let assemblyFormat = "$value"; }
 def Plan_WaitAttr : EnumAttr<Plan_Dialect, Plan_Wait, "wait"> { let assemblyFormat = "$value"; }
 
 def BufferType : TypeDef<Plan_Dialect, "Buffer"> {
@@ -90,8 +94,10 @@ def AllReduceOp : Plan_Op<"all_reduce", [AttrSizedOperandSegments]> {
   let assemblyFormat = "$order `bytes` $bytes `roots` `(` ($roots^ `:` type($roots))? `)` `results` `(` ($results^ `:` type($results))? `)` attr-dict";
 }
 def ResultOp : Plan_Op<"result"> {
-  let summary = "a loss or metric: buffers of its value and weight";
-  let arguments = (ins StrAttr:$name, BufferType:$value, BufferType:$weight, UnitAttr:$loss);
-  let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? attr-dict `:` type($value) `,` type($weight)";
+  let summary = "a loss or metric: buffers of its value, or of its sums, and weight";
+  let arguments = (ins StrAttr:$name, BufferType:$value, BufferType:$weight, UnitAttr:$loss,
+                       DefaultValuedAttr<Plan_FormulaAttr, "::mlir::plan::Formula::mean">:$formula, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$shape);
+  let assemblyFormat = [{$name `,` $value `,` $weight (`loss` $loss^)? (`formula` $formula^)? (`shape` $shape^)? attr-dict
+                         `:` type($value) `,` type($weight)}];
 }
 #endif

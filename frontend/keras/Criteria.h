@@ -44,12 +44,15 @@ const CriterionEntry *findCriterion(llvm::ArrayRef<CriterionEntry> entries, llvm
 // "accuracy, precision, ..."
 std::string namesOf(llvm::ArrayRef<CriterionEntry> entries);
 
-// A metric that counts: sum(weights * values) / sum(weights) over all samples, 0 where nothing is counted.
-struct Counts {
+// What one metric reports: sum(weights * values) / sum(weights) over all samples, or a formula of sums (mt.metric), 0
+// where nothing is counted.
+struct Measure {
   mlir::Value values, weights; // [?, ...]
+  mlir::mt::Formula formula = mlir::mt::Formula::mean;
+  std::string part; // behind the metric's name
 };
-// Of precision, recall and F1; null values after an error, or where the name is none of these.
-Counts buildCounts(llvm::StringRef name, Criterion &criterion);
+// Of precision, recall, F1 and AUC: one measure, or one a class. Empty after an error.
+llvm::SmallVector<Measure> buildCounted(llvm::StringRef name, Criterion &criterion);
 bool isCounted(llvm::StringRef name);
 
 } // namespace mtc::keras

@@ -2,8 +2,8 @@
  *
  * mtrun.h: load a plan, run its programs. C99; see mt.h for conventions, examples/embed/ for a complete host.
  *
- * Threads: a plan is immutable and may be shared by any number of sessions and threads. A session, a dataset and a fit belong to one
- * thread at a time. Two sessions in one process are independent.
+ * Threads: a plan is immutable and may be shared by any number of sessions and threads. A session, a dataset and a fit
+ * belong to one thread at a time. Two sessions in one process are independent.
  */
 #ifndef MTRUN_H
 #define MTRUN_H
@@ -42,12 +42,21 @@ typedef struct mtrun_tensor_info {
   int kind;             /* variables only: 0 trainable, 1 non-trainable, 2 optimizer slot */
 } mtrun_tensor_info;
 
-/* Entries of a program's signature, in the order in which the step calls take them. Count is 0 for an unknown program. */
+/* Entries of a program's signature, in the order in which the step calls take them. Count is 0 for an unknown program.
+ */
 MT_API int32_t mtrun_plan_signature_count(const mtrun_plan *plan, const char *program);
-MT_API mt_status *mtrun_plan_signature(const mtrun_plan *plan, const char *program, int32_t index, mtrun_tensor_info *info);
+MT_API mt_status *mtrun_plan_signature(const mtrun_plan *plan, const char *program, int32_t index,
+                                       mtrun_tensor_info *info);
 /* Losses first, then metrics: the names behind mtrun_results.values. */
 MT_API int32_t mtrun_plan_metric_count(const mtrun_plan *plan, const char *program);
 MT_API const char *mtrun_plan_metric_name(const mtrun_plan *plan, const char *program, int32_t index);
+/* The numbers behind mtrun_results.sums: one a metric that is a mean, more where it is a formula of counts (an area
+ * under a curve). */
+MT_API int64_t mtrun_plan_sum_count(const mtrun_plan *plan, const char *program);
+/* What a loss or metric is over several steps: `sums` and `weights` hold mtrun_results' arrays, added over these. 0
+ * without weight, or without such a metric. */
+MT_API double mtrun_plan_metric_value(const mtrun_plan *plan, const char *program, int32_t index, const double *sums,
+                                      const double *weights);
 MT_API int32_t mtrun_plan_variable_count(const mtrun_plan *plan);
 MT_API mt_status *mtrun_plan_variable(const mtrun_plan *plan, int32_t index, mtrun_tensor_info *info);
 
@@ -68,36 +77,45 @@ typedef struct mtrun_session mtrun_session;
 
 /* Zero-initialise, then set what differs: all-zero is the default. */
 typedef struct mtrun_options {
-  const char *devices;     /* "cpu", "cpu:N", "cpu:NxT", "null:N"; NULL: "cpu:1". N devices of T threads each; N > R is an error */
-  int private_variables;   /* each device owns its variables, hosts a subtree of the replicas and exchanges roots through the
-                              collectives; 0: the devices share one copy and work as one team of N * T threads on all replicas */
-  int no_pin;              /* do not pin worker threads (never pinned when threads outnumber allowed CPUs) */
-  int no_spin;             /* block in the kernel instead of spinning first (never spins when threads outnumber CPUs) */
-  const char *cpu;         /* use this target of the plan instead of the best that the CPU has: "x86-64-v3" */
-  int64_t seed;            /* 0: the plan's seed */
+  const char
+      *devices; /* "cpu", "cpu:N", "cpu:NxT", "null:N"; NULL: "cpu:1". N devices of T threads each; N > R is an error */
+  int private_variables; /* each device owns its variables, hosts a subtree of the replicas and exchanges roots through
+                            the collectives; 0: the devices share one copy and work as one team of N * T threads on all
+                            replicas */
+  int no_pin;            /* do not pin worker threads (never pinned when threads outnumber allowed CPUs) */
+  int no_spin;           /* block in the kernel instead of spinning first (never spins when threads outnumber CPUs) */
+  const char *cpu;       /* use this target of the plan instead of the best that the CPU has: "x86-64-v3" */
+  int64_t seed;          /* 0: the plan's seed */
   void (*log)(void *user, int level, const char *message); /* 0 info, 1 warning; NULL: silent */
   void *log_user;
 } mtrun_options;
 
-/* Binds the plan to devices and allocates everything that steps will need. N > R: MT_INVALID with the command that recompiles;
- * MT_DEVICE when the plan has no code for this CPU; MT_NO_MEMORY. The session keeps a pointer to the plan. */
+/* Binds the plan to devices and allocates everything that steps will need. N > R: MT_INVALID with the command that
+ * recompiles; MT_DEVICE when the plan has no code for this CPU; MT_NO_MEMORY. The session keeps a pointer to the plan.
+ */
 MT_API mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *options, mtrun_session **session);
 MT_API void mtrun_session_free(mtrun_session *session); /* joins its threads */
 
-/* Runs `init`: every variable from (seed, variable name), the step counter to 0. Called by create already; call again to start over. */
+/* Runs `init`: every variable from (seed, variable name), the step counter to 0. Called by create already; call again
+ * to start over. */
 MT_API mt_status *mtrun_session_init(mtrun_session *session, int64_t seed);
 
-/* What one step computed: value and weight of each loss and metric, in mtrun_plan_metric_name's order. Filled by the step calls;
- * arrays of mtrun_plan_metric_count entries owned by the caller, either may be NULL. */
+/* What one step computed: value and weight of each loss and metric, in mtrun_plan_metric_name's order. Filled by the
+ * step calls; arrays of mtrun_plan_metric_count entries (sums: mtrun_plan_sum_count) owned by the caller, each may be
+ * NULL. */
 typedef struct mtrun_results {
-  double *values;  /* this step's mean */
+  double *values;  /* this step alone: its mean, or what the metric's formula makes of its sums */
   double *weights; /* its weight, for means over steps */
+  double *sums;    /* metric after metric: what adds up over steps, for mtrun_plan_metric_value */
 } mtrun_results;
 
-/* One training step on rows 0 .. n-1, 1 <= n <= B, of each tensor; `tensors` in signature order. Only n rows are ever read. */
-MT_API mt_status *mtrun_train_step(mtrun_session *session, const void *const *tensors, int64_t n, mtrun_results *results);
+/* One training step on rows 0 .. n-1, 1 <= n <= B, of each tensor; `tensors` in signature order. Only n rows are ever
+ * read. */
+MT_API mt_status *mtrun_train_step(mtrun_session *session, const void *const *tensors, int64_t n,
+                                   mtrun_results *results);
 /* The same without gradient and update. */
-MT_API mt_status *mtrun_eval_step(mtrun_session *session, const void *const *tensors, int64_t n, mtrun_results *results);
+MT_API mt_status *mtrun_eval_step(mtrun_session *session, const void *const *tensors, int64_t n,
+                                  mtrun_results *results);
 /* `tensors`: inputs are read, outputs are written, n rows of each. */
 MT_API mt_status *mtrun_predict(mtrun_session *session, void *const *tensors, int64_t n);
 
@@ -117,16 +135,17 @@ typedef struct mtrun_session_info {
 } mtrun_session_info;
 MT_API void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info);
 MT_API const mtrun_plan *mtrun_session_plan(const mtrun_session *session); /* the one it was created with */
-MT_API int32_t mtrun_session_leaves(const mtrun_session *session, int32_t device); /* replicas it works on: its own, or all that the team shares */
+MT_API int32_t mtrun_session_leaves(const mtrun_session *session,
+                                    int32_t device); /* replicas it works on: its own, or all that the team shares */
 
 /* Writes every variable to a .safetensors file: temporary file, fsync, rename. MT_IO. */
 MT_API mt_status *mtrun_save(mtrun_session *session, const char *path);
-/* Reads variables by name; missing, extra or misshapen ones are errors that list them. `path`: a .safetensors file, a checkpoint, or a folder of
- * checkpoints, whose newest is read and verified. MT_INVALID, MT_CORRUPT, MT_IO. */
+/* Reads variables by name; missing, extra or misshapen ones are errors that list them. `path`: a .safetensors file, a
+ * checkpoint, or a folder of checkpoints, whose newest is read and verified. MT_INVALID, MT_CORRUPT, MT_IO. */
 MT_API mt_status *mtrun_load(mtrun_session *session, const char *path);
-/* Writes the model in the format that it came from, with the session's variables, its optimizer's among them: a .keras file that Keras loads and
- * goes on training. Variables with moving averages have these. Whole or not at all. MT_INVALID (the plan was not made from such a file, or the path ends
- * otherwise), MT_IO. */
+/* Writes the model in the format that it came from, with the session's variables, its optimizer's among them: a .keras
+ * file that Keras loads and goes on training. Variables with moving averages have these. Whole or not at all.
+ * MT_INVALID (the plan was not made from such a file, or the path ends otherwise), MT_IO. */
 MT_API mt_status *mtrun_export(mtrun_session *session, const char *path);
 
 /* ---- traces ------------------------------------------------------------------------------------------------- */
@@ -202,22 +221,24 @@ typedef struct mtrun_progress {
   const double *values; /* running means */
   int validation;       /* 1: the epoch's validation values are in, names start with val_ after the training ones */
   int epoch_end;        /* the last call of an epoch; there is none in an epoch that the callback stops */
-  const double *step_values; /* what this step alone computed, in the order of the training names; NULL with `validation`: the step had a call before */
+  const double *step_values; /* what this step alone computed, in the order of the training names; NULL with
+                                `validation`: the step had a call before */
   double learning_rate;      /* that this step used, NaN where a schedule computes it */
   int64_t total_step;        /* steps since the run began, whatever was resumed */
   double input_wait;         /* seconds of `seconds` that the devices waited for data */
 } mtrun_progress;
 
-/* Checkpoints: folders step-000000000100 and so on, each there as a whole or not at all whatever happens. docs/checkpoints.md. */
+/* Checkpoints: folders step-000000000100 and so on, each there as a whole or not at all whatever happens.
+ * docs/checkpoints.md. */
 typedef struct mtrun_checkpoint_options {
-  const char *folder;   /* made if it is not there; one run at a time; NULL: only resume */
-  int64_t every_steps;  /* 0: not by steps. All three 0: every epoch */
+  const char *folder;  /* made if it is not there; one run at a time; NULL: only resume */
+  int64_t every_steps; /* 0: not by steps. All three 0: every epoch */
   int64_t every_epochs;
   double every_seconds;
   int64_t keep;       /* the newest that stay, beside the best; 0: 3 */
-  const char *resume; /* NULL: begin, in a folder without checkpoints. "auto": the newest in `folder` that verifies, or begin if there is
-                         none. Else the path of a checkpoint */
-  int force;          /* resume another plan whose variables fit, or with other data, or before newer checkpoints, which go */
+  const char *resume; /* NULL: begin, in a folder without checkpoints. "auto": the newest in `folder` that verifies, or
+                         begin if there is none. Else the path of a checkpoint */
+  int force; /* resume another plan whose variables fit, or with other data, or before newer checkpoints, which go */
 } mtrun_checkpoint_options;
 
 /* How a fit ended. */
@@ -230,25 +251,27 @@ typedef struct mtrun_fit_result {
 } mtrun_fit_result;
 
 typedef struct mtrun_loop_options { /* all-zero is the default */
-  int64_t epochs;                     /* in total, the resumed ones included; 0: 1 */
+  int64_t epochs;                   /* in total, the resumed ones included; 0: 1 */
   int no_shuffle;
   int drop_remainder;
   mtrun_dataset *validation; /* or NULL */
   int (*progress)(void *user, const mtrun_progress *progress);
   void *progress_user;
-  int64_t more_epochs;     /* instead of `epochs`: after the complete ones of the checkpoint */
-  int64_t steps_per_epoch; /* 0: a pass over the data; else an epoch is so many steps, of passes that follow one another */
-  int64_t shuffle_window;  /* 0: a permutation of all samples; else each is drawn among the next so many */
+  int64_t more_epochs; /* instead of `epochs`: after the complete ones of the checkpoint */
+  int64_t
+      steps_per_epoch; /* 0: a pass over the data; else an epoch is so many steps, of passes that follow one another */
+  int64_t shuffle_window; /* 0: a permutation of all samples; else each is drawn among the next so many */
   const mtrun_checkpoint_options *checkpoint; /* or NULL */
   const char *history_json, *history_csv;     /* files that are written anew after each epoch, or NULL */
-  const char *monitor;        /* a metric as progress names it; NULL: val_loss, or loss. Names with "acc" or "auc": large is good */
-  int64_t early_patience;     /* stop after so many epochs without a better monitored value; 0: never */
-  double early_min_delta;     /* what is better by less does not count */
-  int64_t plateau_patience;   /* multiply the learning rate after so many epochs without a better one; 0: never */
-  double plateau_factor;      /* 0: 0.1 */
-  double plateau_min_rate;    /* the learning rate stays above */
-  int allow_nan;              /* go on after a loss that is not finite, which otherwise is MT_INVALID at its step */
-  int (*stop)(void *user);    /* asked after every step, of validation too: non-zero saves and ends the fit */
+  const char
+      *monitor; /* a metric as progress names it; NULL: val_loss, or loss. Names with "acc" or "auc": large is good */
+  int64_t early_patience;   /* stop after so many epochs without a better monitored value; 0: never */
+  double early_min_delta;   /* what is better by less does not count */
+  int64_t plateau_patience; /* multiply the learning rate after so many epochs without a better one; 0: never */
+  double plateau_factor;    /* 0: 0.1 */
+  double plateau_min_rate;  /* the learning rate stays above */
+  int allow_nan;            /* go on after a loss that is not finite, which otherwise is MT_INVALID at its step */
+  int (*stop)(void *user);  /* asked after every step, of validation too: non-zero saves and ends the fit */
   void *stop_user;
   void (*note)(void *user, const char *message); /* what was resumed, changed or stopped, a line each */
   void *note_user;
@@ -259,18 +282,26 @@ typedef struct mtrun_loop_options { /* all-zero is the default */
   const char *epoch_file;   /* written after each epoch: .keras or .safetensors, with fields {epoch}, {epoch:02d}, {val_loss:.2f}; or NULL */
 } mtrun_loop_options;
 
-/* Trains on whole epochs; the last batch of an epoch may be short. Data is prefetched by a thread of its own. Errors of saves are warnings
- * in the log until the last save, whose error is the fit's. After the last epoch variables with moving averages (an optimizer's ema_momentum)
- * become these, unless the caller stopped the training; checkpoints hold them as they were before. */
+/* Trains on whole epochs; the last batch of an epoch may be short. Data is prefetched by a thread of its own. Errors of
+ * saves are warnings in the log until the last save, whose error is the fit's. After the last epoch variables with
+ * moving averages (an optimizer's ema_momentum) become these, unless the caller stopped the training; checkpoints hold
+ * them as they were before. */
 MT_API mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options);
 /* Means over the dataset, `values` in mtrun_plan_metric_name(plan, "eval_step", i)'s order. */
-MT_API mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options, double *values);
+MT_API mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options,
+                                 double *values);
 /* Predicts every sample; writes output `index` (counting outputs only) to an .npy file. */
 MT_API mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path);
 
-typedef struct mtrun_timing { double median_us, min_us, mean_us; int64_t steps; double first_step_us; } mtrun_timing;
-/* Times `steps` training steps of n rows on random inputs in memory after `warmup` untimed ones. The variables move: use a session of its own. */
-MT_API mt_status *mtrun_benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64_t steps, mtrun_timing *timing);
+typedef struct mtrun_timing {
+  double median_us, min_us, mean_us;
+  int64_t steps;
+  double first_step_us;
+} mtrun_timing;
+/* Times `steps` training steps of n rows on random inputs in memory after `warmup` untimed ones. The variables move:
+ * use a session of its own. */
+MT_API mt_status *mtrun_benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64_t steps,
+                                  mtrun_timing *timing);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 // The calls of mtrun.h about plans.
 #include "runtime/api/Handles.h"
 #include "runtime/plan/Check.h"
+#include "runtime/session/Metric.h"
 
 namespace fb = ::mt::plan;
 
@@ -91,6 +92,23 @@ const char *mtrun_plan_metric_name(const mtrun_plan *plan, const char *program, 
   if (index < 0 || index >= mtrun_plan_metric_count(plan, program))
     return nullptr;
   return find(plan, program)->metrics()->Get(static_cast<uint32_t>(index))->name()->c_str();
+}
+
+int64_t mtrun_plan_sum_count(const mtrun_plan *plan, const char *program) {
+  int64_t sums = 0;
+  for (int32_t i = 0; i < mtrun_plan_metric_count(plan, program); ++i)
+    sums += static_cast<int64_t>(mtrun::sumsOf(*find(plan, program)->metrics()->Get(static_cast<uint32_t>(i))));
+  return sums;
+}
+
+double mtrun_plan_metric_value(const mtrun_plan *plan, const char *program, int32_t index, const double *sums,
+                               const double *weights) {
+  if (index < 0 || index >= mtrun_plan_metric_count(plan, program))
+    return 0;
+  const auto *metrics = find(plan, program)->metrics();
+  for (uint32_t i = 0; i < static_cast<uint32_t>(index); ++i)
+    sums += mtrun::sumsOf(*metrics->Get(i));
+  return mtrun::metricValue(*metrics->Get(static_cast<uint32_t>(index)), sums, weights[index]);
 }
 
 int32_t mtrun_plan_variable_count(const mtrun_plan *plan) {

@@ -103,9 +103,9 @@ static LoopState stateOf(const Json &json) {
   state.history = exactValues(json.at("history").at("values"));
   for (const auto &[name, values] : json.at("callbacks").items())
     state.callbacks[name] = exactValues(values);
-  if (state.sums.size() != state.totals.size())
-    throw std::runtime_error("expected " + std::to_string(state.sums.size()) + " totals, found " +
-                             std::to_string(state.totals.size()));
+  if (state.sums.size() < state.totals.size())
+    throw std::runtime_error("expected at least " + std::to_string(state.totals.size()) + " sums, found " +
+                             std::to_string(state.sums.size()));
   if (state.names.empty() ? !state.history.empty() : state.history.size() % state.names.size() != 0)
     throw std::runtime_error("expected rows of " + std::to_string(state.names.size()) +
                              " values in the history, found " + std::to_string(state.history.size()) + " values");

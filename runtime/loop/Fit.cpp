@@ -75,9 +75,10 @@ Status Fit::openTraining(const mtrun_dataset *data) {
     return s;
   for (const std::string &name : train_.names())
     names_.push_back(name.c_str());
-  if (state_.position > 0 && state_.sums.size() != train_.metrics())
-    return {MT_CORRUPT, saver_.resumedFrom() + ": expected sums of " + std::to_string(train_.metrics()) +
-                            " metrics, found " + std::to_string(state_.sums.size())};
+  if (state_.position > 0 && (state_.totals.size() != train_.metrics() || state_.sums.size() != train_.sums()))
+    return {MT_CORRUPT, saver_.resumedFrom() + ": expected " + std::to_string(train_.sums()) + " sums of " +
+                            std::to_string(train_.metrics()) + " metrics, found " + std::to_string(state_.sums.size()) +
+                            " of " + std::to_string(state_.totals.size())};
   if (state_.position > 0)
     train_.running().restore(state_.sums, state_.totals);
   state_.seed = info.seed;

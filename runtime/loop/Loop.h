@@ -31,6 +31,7 @@ public:
   size_t metrics() const { return names_.size(); }
   const std::vector<std::string> &names() const { return names_; }
   const std::vector<double> &means() const { return means_->means(); }
+  size_t sums() const { return means_->sums().size(); }
   void resetMeans() { means_->reset(); }
   Means &running() { return *means_; }
   // Runs the next batch. At most epochs * steps() - first calls.

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Running means of losses and metrics: sum(value * weight) / sum(weight) over steps, in double.
+// Losses and metrics over steps: what each is of its sums so far, in double.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace mtrun {
 
 class Means {
 public:
-  explicit Means(size_t count) : values_(count), weights_(count), sums_(count), total_(count), means_(count) {}
+  // A metric's value of all sums and weights.
+  using Value = std::function<double(size_t metric, const double *sums, const double *weights)>;
+
+  Means(size_t metrics, size_t sums, Value value)
+      : value_(std::move(value)), values_(metrics), weights_(metrics), stepSums_(sums), sums_(sums), total_(metrics),
+        means_(metrics) {}
 
   void reset() {
     sums_.assign(sums_.size(), 0);
@@ -22,18 +28,16 @@ public:
 
   // Where a step call puts its results; add() takes them in.
   mtrun_results *results() {
-    results_ = {values_.data(), weights_.data()};
+    results_ = {values_.data(), weights_.data(), stepSums_.data()};
     return &results_;
   }
 
   void add() {
-    for (size_t i = 0; i < sums_.size(); ++i) {
-      if (weights_[i] == 0) // a step without weight says nothing, and its mean may be 0/0
-        continue;
-      sums_[i] += values_[i] * weights_[i];
+    for (size_t i = 0; i < sums_.size(); ++i)
+      sums_[i] += stepSums_[i];
+    for (size_t i = 0; i < total_.size(); ++i)
       total_[i] += weights_[i];
-      means_[i] = sums_[i] / total_[i];
-    }
+    finish();
   }
 
   // This step's values, as the step call wrote them.
@@ -46,14 +50,19 @@ public:
   void restore(const std::vector<double> &sums, const std::vector<double> &totals) {
     sums_ = sums;
     total_ = totals;
-    for (size_t i = 0; i < sums_.size(); ++i)
-      means_[i] = total_[i] == 0 ? 0 : sums_[i] / total_[i];
+    finish();
   }
 
   const std::vector<double> &means() const { return means_; } // 0 where there was no weight yet
 
 private:
-  std::vector<double> values_, weights_, sums_, total_, means_;
+  void finish() {
+    for (size_t i = 0; i < means_.size(); ++i)
+      means_[i] = value_(i, sums_.data(), total_.data());
+  }
+
+  Value value_;
+  std::vector<double> values_, weights_, stepSums_, sums_, total_, means_;
   mtrun_results results_ = {};
 };
 

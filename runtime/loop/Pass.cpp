@@ -26,7 +26,11 @@ Status Pass::open(mtrun_session *session, const mtrun_dataset *data, const char 
     names_.push_back(mtrun_plan_metric_name(plan, program, i));
   for (const auto *metric : *session->session->plan().program(program)->metrics())
     losses_ += metric->is_loss();
-  means_ = std::make_unique<Means>(names_.size());
+  means_ = std::make_unique<Means>(
+      names_.size(), static_cast<size_t>(mtrun_plan_sum_count(plan, program)),
+      [plan, program = std::string(program)](size_t metric, const double *sums, const double *weights) {
+        return mtrun_plan_metric_value(plan, program.c_str(), static_cast<int32_t>(metric), sums, weights);
+      });
   stream_ = std::make_unique<BatchStream>(*data, binding, options);
   return {};
 }

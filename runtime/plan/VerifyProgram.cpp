@@ -194,7 +194,33 @@ private:
           return differs(at("metric", i), "one F32 in Shared",
                          std::string(EnumNameDType(buffer.dtype())) + " in " + EnumNameSpace(buffer.space()));
       }
+      if (Status status = sums(metric, at("metric", i)); !status.ok())
+        return status;
     }
+    return {};
+  }
+
+  // The shape is what the formula needs, and the buffer holds it.
+  Status sums(const Metric &metric, const std::string &place) const {
+    if (metric.formula() < Formula::MIN || metric.formula() > Formula::MAX)
+      return differs(place, "a formula", static_cast<uint64_t>(static_cast<uint8_t>(metric.formula())));
+    uint32_t rank = count(metric.shape());
+    auto size = [&](uint32_t fromEnd) { return rank < fromEnd ? 0 : metric.shape()->Get(rank - fromEnd); };
+    bool curve = metric.formula() == Formula::Roc || metric.formula() == Formula::PrecisionRecall;
+    bool f1 = metric.formula() == Formula::F1Macro || metric.formula() == Formula::F1Weighted;
+    if (curve ? rank < 2 || size(2) != 2 || size(1) < 2 : f1 ? rank != 2 || size(2) != 3 : rank != 0)
+      return differs(place, "sums that fit the formula " + std::string(EnumNameFormula(metric.formula())), rank);
+    constexpr uint64_t kMost = 1u << 24;
+    uint64_t elements = 1;
+    for (uint32_t d = 0; d < rank; ++d) {
+      if (metric.shape()->Get(d) < 1 || static_cast<uint64_t>(metric.shape()->Get(d)) > kMost / elements)
+        return differs(place, "1 to 2^24 sums",
+                       std::to_string(metric.shape()->Get(d)) + " in axis " + std::to_string(d));
+      elements *= static_cast<uint64_t>(metric.shape()->Get(d));
+    }
+    uint64_t bytes = program_.buffers()->Get(metric.value())->fixed_bytes();
+    if (bytes < elements * sizeof(float))
+      return differs(place, "a buffer of " + std::to_string(elements) + " F32", std::to_string(bytes) + " bytes");
     return {};
   }
 

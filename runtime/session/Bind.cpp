@@ -2,6 +2,7 @@
 #include "runtime/session/Bind.h"
 
 #include "runtime/plan/Check.h"
+#include "runtime/session/Metric.h"
 
 #include <algorithm>
 
@@ -169,6 +170,7 @@ Executable bindProgram(const Plan &plan, const fb::Program &program, const Devic
     };
     result.metricValues.push_back(address(metric.value()));
     result.metricWeights.push_back(address(metric.weight()));
+    result.metricSums.push_back(sumsOf(metric));
   }
   return result;
 }

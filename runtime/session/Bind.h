@@ -31,6 +31,7 @@ struct Executable {
   const mt::plan::Program *program = nullptr;
   BoundProgram bound;
   std::vector<const float *> metricValues, metricWeights; // of the first device
+  std::vector<size_t> metricSums;                         // how many numbers metricValues point at
   std::vector<const void *> tensors;                      // room for a step's pointers, signature order
 };
 

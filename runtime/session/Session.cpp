@@ -5,6 +5,7 @@
 #include "runtime/plan/Check.h"
 #include "runtime/session/Bind.h"
 #include "runtime/session/DeviceSpec.h"
+#include "runtime/session/Metric.h"
 #include "runtime/session/Subtrees.h"
 
 #include <algorithm>
@@ -28,6 +29,7 @@ struct Session::State {
   int64_t seed = 0;               // of the last init
   uint64_t sharedBytes = 0;       // of one shared block
   uint64_t peakBytes = 0;
+  std::vector<double> sums; // of one metric of a step
 
   void log(int level, const std::string &message) const {
     if (options.log)
@@ -46,7 +48,30 @@ struct Session::State {
   uint64_t stagingElements() const;
   uint64_t usedSharedBytes() const;
   Executable *find(std::string_view program);
+  void report(const Executable &executable, const mtrun_results &results);
 };
+
+// A step without weight says nothing, and its mean may be 0/0: it adds 0 to the sums.
+void Session::State::report(const Executable &executable, const mtrun_results &results) {
+  size_t place = 0;
+  for (size_t i = 0; i < executable.metricValues.size(); ++i) {
+    const fb::Metric &metric = *executable.program->metrics()->Get(static_cast<uint32_t>(i));
+    const float *value = executable.metricValues[i];
+    size_t size = executable.metricSums[i];
+    double weight = *executable.metricWeights[i];
+    bool mean = metric.formula() == fb::Formula::Mean || metric.formula() == fb::Formula::RootMean;
+    sums.resize(size);
+    for (size_t k = 0; k < size; ++k)
+      sums[k] = weight == 0 ? 0 : mean ? value[k] * weight : value[k];
+    if (results.sums)
+      std::copy(sums.begin(), sums.end(), results.sums + place);
+    if (results.weights)
+      results.weights[i] = weight;
+    if (results.values)
+      results.values[i] = metric.formula() == fb::Formula::Mean ? *value : metricValue(metric, sums.data(), weight);
+    place += size;
+  }
+}
 
 Status Session::State::chooseDevices() {
   if (Status status = parseDeviceSpec(options.devices ? options.devices : "cpu:1", spec); !status.ok())
@@ -246,6 +271,9 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   for (uint32_t i = 0; i < count(plan.tables().programs()); ++i)
     state->executables.push_back(
         bindProgram(plan, *plan.tables().programs()->Get(i), *state->group, state->layout, state->memory));
+  for (const Executable &executable : state->executables)
+    for (size_t size : executable.metricSums)
+      state->sums.reserve(size);
   state->makeOnes();
   state->options.devices = state->options.cpu = nullptr; // the caller's strings may go
   std::unique_ptr<Session> created(new Session(std::move(state)));
@@ -295,12 +323,7 @@ Status Session::run(std::string_view program, const void *const *tensors, int64_
   state_->group->run(executable->bound, {executable->tensors.data(), n, static_cast<uint64_t>(state_->seed)});
   if (!results)
     return {};
-  for (size_t i = 0; i < executable->metricValues.size(); ++i) {
-    if (results->values)
-      results->values[i] = *executable->metricValues[i];
-    if (results->weights)
-      results->weights[i] = *executable->metricWeights[i];
-  }
+  state_->report(*executable, *results);
   return {};
 }
 

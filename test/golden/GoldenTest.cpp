@@ -81,9 +81,10 @@ protected:
     golden::Batch batch = golden::makeBatch(rows, seed);
     mtrun_tensor_info info;
     check(mtrun_plan_signature(plan.get(), "train_step", 1, &info));
-    const void *tensors[] = {batch.images.data(), info.dtype == MT_F32 ? (const void *)batch.oneHot.data() : batch.labels.data()};
+    const void *tensors[] = {batch.images.data(),
+                             info.dtype == MT_F32 ? (const void *)batch.oneHot.data() : batch.labels.data()};
     double values[2];
-    mtrun_results results = {values, nullptr};
+    mtrun_results results = {values, nullptr, nullptr};
     check(mtrun_train_step(session, tensors, rows, &results));
     return {values[0], values[1]};
   }
@@ -112,11 +113,13 @@ protected:
         compare(tensor, variable(session, tensor.name, tensor.count), tolerance, adamOf(tensor));
         ++compared;
       }
-    EXPECT_EQ(compared, mtrun_plan_variable_count(plan.get())) << "every variable of the plan is one of Keras', and back";
+    EXPECT_EQ(compared, mtrun_plan_variable_count(plan.get()))
+        << "every variable of the plan is one of Keras', and back";
   }
 
   /// Adam's first step moves a variable by rate * g / (|g| + 3.2e-6) for a gradient g, which magnifies an error in g by
-  /// rate / 3.2e-6 where g is near zero: by 16,000 in mlp_onehot. Two correct float32 sums of 64 products differ by 1e-9.
+  /// rate / 3.2e-6 where g is near zero: by 16,000 in mlp_onehot. Two correct float32 sums of 64 products differ by
+  /// 1e-9.
   struct Adam {
     const golden::Tensor *momentum = nullptr; // a tenth of the gradient after one step
     double rate = 0;
@@ -142,7 +145,8 @@ protected:
   }
 
   /// Each element within `tolerance` and Adam's slack; the means over all elements within `tolerance`.
-  static void compare(const golden::Tensor &tensor, const std::vector<float> &found, double tolerance, const Adam &adam) {
+  static void compare(const golden::Tensor &tensor, const std::vector<float> &found, double tolerance,
+                      const Adam &adam) {
     double worst = 0, sum = 0, magnitude = 0;
     int64_t at = 0;
     for (size_t i = 0; i < tensor.values.size(); ++i) {
@@ -158,7 +162,8 @@ protected:
     }
     EXPECT_LE(worst, tolerance) << tensor.set << " " << tensor.name << " element " << at << ": expected "
                                 << tensor.values[at / tensor.stride] << ", found " << found[at];
-    EXPECT_NEAR(sum / tensor.count, tensor.sum / tensor.count, tolerance) << tensor.set << " " << tensor.name << ": mean";
+    EXPECT_NEAR(sum / tensor.count, tensor.sum / tensor.count, tolerance)
+        << tensor.set << " " << tensor.name << ": mean";
     EXPECT_NEAR(magnitude / tensor.count, tensor.magnitude / tensor.count, tolerance)
         << tensor.set << " " << tensor.name << ": mean magnitude";
   }
@@ -200,7 +205,8 @@ TEST_P(Golden, ShortStep) {
 
 INSTANTIATE_TEST_SUITE_P(Keras, Golden,
                          testing::Values(Case{"mlp", "start_mlp", "cpu:2"}, Case{"mlp_sgd", "start_mlp", "cpu:3"},
-                                         Case{"mlp_adamw", "start_mlp", "cpu:1"}, Case{"mlp_softmax", "start_softmax", "cpu:8"},
+                                         Case{"mlp_adamw", "start_mlp", "cpu:1"},
+                                         Case{"mlp_softmax", "start_softmax", "cpu:8"},
                                          Case{"mlp_onehot", "start_softmax", "cpu:2"}),
                          [](const testing::TestParamInfo<Case> &info) { return std::string(info.param.model); });
 

@@ -187,7 +187,7 @@ TEST_P(Keras, Trains) {
     arguments.push_back(find(folder + std::string(entry.name)).bytes.data());
   }
   std::vector<double> values(static_cast<size_t>(mtrun_plan_metric_count(plan, "train_step")));
-  mtrun_results results = {values.data(), nullptr};
+  mtrun_results results = {values.data(), nullptr, nullptr};
   check(mtrun_train_step(session.get(), arguments.data(), rows(), &results));
   float loss;
   std::memcpy(&loss, find("loss").bytes.data(), sizeof loss);

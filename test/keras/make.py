@@ -226,8 +226,23 @@ def counted():
     return model
 
 
-MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences, images, normal, curves, attention, tensors, resized, augmented, counted)}
-WEIGHTED = {"counted"}
+def areas():
+    """Metrics that are formulas of counts; the last batch of a class has no positives."""
+    i = keras.Input((4,), name="x")
+    model = keras.Model(i, L.Dense(3, activation="sigmoid")(i), name="areas")
+    m = keras.metrics
+    given = [m.AUC(name="roc"), m.AUC(curve="PR", name="pr", num_thresholds=9), m.AUC(name="uneven", thresholds=[0.7, 0.2, 0.45]),
+             m.AUC(name="even", thresholds=[0.5, 0.25, 0.75]), m.AUC(multi_label=True, num_labels=3, name="labels"),
+             m.AUC(multi_label=True, num_labels=3, curve="PR", name="pr_labels"), m.AUC(from_logits=True, name="logits"),
+             m.F1Score(name="each"), m.F1Score(average="macro", threshold=0.4, name="macro"), m.F1Score(average="weighted", name="weighted"),
+             m.RootMeanSquaredError()]
+    again = [type(x).from_config(x.get_config() | {"name": "w_" + x.name}) for x in given]
+    model.compile(keras.optimizers.SGD(0.02), loss="binary_crossentropy", metrics=given, weighted_metrics=again)
+    return model
+
+
+MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences, images, normal, curves, attention, tensors, resized, augmented, counted, areas)}
+WEIGHTED = {"counted", "areas"}
 
 
 def batch(model, seed):
@@ -273,7 +288,12 @@ def make(name):
     result = model.train_on_batch(inputs, targets, sample_weight=weights, return_dict=True)
     tensors["loss"] = np.asarray(result["loss"], "float32")
     if name in WEIGHTED:
-        tensors |= {f"metric/{key}": np.asarray(value, "float32") for key, value in result.items() if key != "loss"}
+        for key, value in result.items():
+            value = np.asarray(value, "float32")
+            if value.ndim:  # a metric a class
+                tensors |= {f"metric/{key}/{n}": v for n, v in enumerate(value)}
+            elif key != "loss":
+                tensors[f"metric/{key}"] = value
     variables = [*model.variables, *model.optimizer.variables]
     # Nadam leaves its product without a name.
     tensors |= {f"after/{'nadam/u_product' if v.path == 'variable' else v.path}": np.asarray(v.value, "int32" if "int" in v.dtype else "float32") for v in variables

@@ -43,7 +43,7 @@ LinearModel trained(Session &session, const TestPlanShape &shape, const Samples 
     session.fillTemporaries(0xff); // NaNs
     const void *tensors[] = {samples.x.data(), samples.y.data(), step % 2 ? samples.weights.data() : nullptr};
     double loss = 0, weight = 0;
-    mtrun_results results = {&loss, &weight};
+    mtrun_results results = {&loss, &weight, nullptr};
     Status status = session.run("train_step", tensors, static_cast<int64_t>(sizes[step]), &results);
     EXPECT_TRUE(status.ok()) << status.message();
     model.losses.push_back(loss);

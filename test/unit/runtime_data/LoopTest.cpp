@@ -45,12 +45,15 @@ protected:
 } // namespace
 
 TEST(Means, WeighSteps) {
-  mtrun::Means means(2);
+  mtrun::Means means(2, 2, [](size_t metric, const double *sums, const double *weights) {
+    return weights[metric] == 0 ? 0 : sums[metric] / weights[metric];
+  });
   for (int step = 0; step < 3; ++step) {
     mtrun_results *results = means.results();
     results->values[0] = step == 2 ? NAN : step; // the last step weighs nothing
     results->weights[0] = step == 2 ? 0 : step == 1 ? 1 : 3;
-    results->values[1] = 0.5;
+    results->sums[0] = step == 2 ? 0 : results->values[0] * results->weights[0];
+    results->sums[1] = results->values[1] = 0.5;
     results->weights[1] = 1;
     means.add();
   }

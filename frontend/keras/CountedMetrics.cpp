@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Metrics that count what is predicted and true: precision, recall, F1, areas under curves.
+#include "frontend/keras/Criteria.h"
+
+using namespace mlir;
+using mt::Expr;
+
+namespace mtc::keras {
+namespace {
+
+constexpr int64_t maxThresholds = 1 << 16;
+constexpr double epsilon = 1e-7; // keras.config.epsilon()
+
+Expr predictionsOf(Criterion &c) { return Expr(c.builder, c.location, c.predictions); }
+
+// 1 where the target is not 0.
+Expr actual(Criterion &c) { return toFloat(!(Expr(c.builder, c.location, c.targets) == 0.0)); }
+
+Expr row(Criterion &c, ArrayRef<float> values) {
+  auto type = RankedTensorType::get({static_cast<int64_t>(values.size())}, c.builder.getF32Type());
+  return Expr(c.builder, c.location,
+              mt::ConstantOp::create(c.builder, c.location, type, DenseElementsAttr::get(type, values)));
+}
+
+Expr reshape(const Expr &a, ArrayRef<int64_t> shape) {
+  return a.make(mt::ReshapeOp::create(a.getBuilder(), a.getLocation(), a.type().clone(shape), a.value()));
+}
+
+// Above the threshold; without one, the largest of the classes.
+std::optional<Expr> predicted(Criterion &c, StringRef key, bool largest) {
+  Expr p = predictionsOf(c);
+  const Json *threshold = c.config.find(key);
+  if (!threshold && largest)
+    return toFloat(p >= maxLast(p)) * toFloat(abs(p) > 1e-9);
+  if (threshold && !threshold->is_number()) {
+    c.config.error("expected " + key.str() + " to be one number or none, found " + describe(*threshold));
+    return {};
+  }
+  return toFloat(p > (threshold ? threshold->get<double>() : 0.5));
+}
+
+SmallVector<Measure> buildRate(Criterion &c, bool precision) {
+  c.config.expectAbsent({"top_k", "class_id"});
+  std::optional<Expr> p = predicted(c, "thresholds", false);
+  if (!p)
+    return {};
+  Expr y = actual(c);
+  Value hits = precision ? y.value() : p->value(), of = precision ? p->value() : y.value();
+  return {{hits, of, mt::Formula::mean, ""}};
+}
+
+// 2 tp / (predicted + actual) of a class, or of all together: a mean with these weights.
+Measure f1Of(const Expr &p, const Expr &y, std::string part = "") {
+  return {(p * y).value(), (p + y).value(), mt::Formula::mean, std::move(part)};
+}
+
+SmallVector<Measure> buildF1(Criterion &c) {
+  std::string average = c.config.text("average", "none");
+  std::optional<Expr> p = predicted(c, "threshold", true);
+  if (!p)
+    return {};
+  Expr y = actual(c);
+  if (average == "micro")
+    return {f1Of(*p, y)};
+  if (p->type().getRank() != 2) {
+    c.config.error("expected predictions of 2 axes, found " + std::to_string(p->type().getRank()));
+    return {};
+  }
+  int64_t classes = p->type().getShape().back(), rows = p->type().getShape().front();
+  if (average == "none") { // a metric a class
+    SmallVector<Measure> measures;
+    for (int64_t i = 0; i < classes; ++i) {
+      auto column = [&](const Expr &all) {
+        auto type = RankedTensorType::get({rows, 1}, c.builder.getF32Type());
+        return all.make(mt::SliceOp::create(c.builder, c.location, type, all.value(), ArrayRef<int64_t>{i},
+                                            ArrayRef<int64_t>{1}, ArrayRef<int64_t>{}));
+      };
+      measures.push_back(f1Of(column(*p), column(y), "/" + std::to_string(i)));
+    }
+    return measures;
+  }
+  if (average != "macro" && average != "weighted") {
+    c.config.error("expected average to be none, micro, macro or weighted, found " + average);
+    return {};
+  }
+  SmallVector<Value> parts;
+  for (const Expr &part : {*p * y, *p, y})
+    parts.push_back(reshape(part, {rows, 1, classes}).value());
+  auto type = RankedTensorType::get({rows, 3, classes}, c.builder.getF32Type());
+  Value counts = mt::ConcatOp::create(c.builder, c.location, type, parts, 1);
+  return {{counts, Value(), average == "macro" ? mt::Formula::f1_macro : mt::Formula::f1_weighted, ""}};
+}
+
+// The thresholds between the first, below all predictions, and the last, above all.
+std::optional<SmallVector<double>> innerThresholds(Criterion &c) {
+  const Json *given = c.config.find("thresholds");
+  int64_t count = c.config.integer("num_thresholds", 200);
+  if (count < 2 || count > maxThresholds) {
+    c.config.error("expected 2 to " + std::to_string(maxThresholds) + " thresholds, found " + std::to_string(count));
+    return {};
+  }
+  SmallVector<double> inner;
+  if (!given)
+    for (int64_t i = 1; i < count - 1; ++i)
+      inner.push_back(static_cast<double>(i) / static_cast<double>(count - 1));
+  if (!given)
+    return inner;
+  for (const Json &threshold : *given)
+    if (given->is_array() && threshold.is_number())
+      inner.push_back(threshold.get<double>());
+  if (!given->is_array() || inner.size() != given->size() || inner.empty() || inner.size() > maxThresholds) {
+    c.config.error("expected thresholds to be a list of numbers or none, found " + describe(*given));
+    return {};
+  }
+  llvm::sort(inner);
+  return inner;
+}
+
+// 1 where a prediction, [?, E, 1], is above a threshold: [?, E, T]. Equally spaced ones are compared as Keras does it,
+// by the number of the interval, to which a threshold itself belongs.
+Expr above(Criterion &c, const Expr &p, ArrayRef<double> inner) {
+  auto last = static_cast<double>(inner.size() + 1);
+  bool even = true;
+  for (auto [i, threshold] : llvm::enumerate(inner))
+    even &= std::abs(threshold - static_cast<double>(i + 1) / last) < 1e-8;
+  SmallVector<float> thresholds;
+  if (even) {
+    for (size_t i = 0; i < inner.size() + 2; ++i)
+      thresholds.push_back(static_cast<float>(i));
+    Expr interval = -floor(-(minimum(maximum(p, 0.0), 1.0) * last)) - 1.0;
+    return toFloat(maximum(interval, 0.0) >= row(c, thresholds));
+  }
+  thresholds.push_back(static_cast<float>(-epsilon));
+  thresholds.append(inner.begin(), inner.end());
+  thresholds.push_back(static_cast<float>(1 + epsilon));
+  return toFloat(p > row(c, thresholds));
+}
+
+SmallVector<Measure> buildArea(Criterion &c) {
+  std::string curve = c.config.text("curve", "ROC");
+  if (curve != "ROC" && curve != "PR")
+    c.config.error("expected curve to be ROC or PR, found " + curve);
+  c.config.expect("summation_method", "interpolation");
+  c.config.expectAbsent({"label_weights"});
+  bool labels = c.config.boolean("multi_label", false), logits = c.config.boolean("from_logits", false);
+  c.config.ignore({"num_labels"});
+  std::optional<SmallVector<double>> inner = innerThresholds(c);
+  Expr p = predictionsOf(c), y = actual(c);
+  if (labels && p.type().getRank() != 2)
+    c.config.error("expected predictions of 2 axes with multi_label, found " + std::to_string(p.type().getRank()));
+  if (!inner || c.config.failed())
+    return {};
+  int64_t rows = p.type().getShape().front(), each = mt::elementsPerRow(p.type()),
+          thresholds = static_cast<int64_t>(inner->size()) + 2;
+  Expr over = above(c, reshape(logits ? sigmoid(p) : p, {rows, each, 1}), *inner);
+  // [?, E, 2]: whether the target is 1, and whether it is 0.
+  Expr kinds = row(c, {0, 1}) + reshape(y, {rows, each, 1}) * row(c, {1, -1});
+  Expr counts = reshape(kinds, {rows, each, 2, 1}) * reshape(over, {rows, each, 1, thresholds});
+  if (!labels)
+    counts = reshape(sumOver(counts, {1}), {rows, 2, thresholds});
+  return {{counts.value(), Value(), curve == "PR" ? mt::Formula::precision_recall : mt::Formula::roc, ""}};
+}
+
+} // namespace
+
+bool isCounted(StringRef name) { return llvm::is_contained({"precision", "recall", "f1score", "auc"}, name); }
+
+SmallVector<Measure> buildCounted(StringRef name, Criterion &criterion) {
+  SmallVector<Measure> measures = name == "auc"       ? buildArea(criterion)
+                                  : name == "f1score" ? buildF1(criterion)
+                                                      : buildRate(criterion, name == "precision");
+  return criterion.config.failed() ? SmallVector<Measure>() : measures;
+}
+
+} // namespace mtc::keras

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/Metric.h"
+#include "runtime/plan/Check.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mtrun {
+
+namespace fb = ::mt::plan;
+
+namespace {
+
+double quotient(double a, double b) { return b == 0 ? 0 : a / b; }
+
+// What a label's predictions above each threshold hold; the first threshold is below all of them.
+struct Curve {
+  const double *truePositives, *falsePositives;
+  size_t thresholds;
+
+  double positives() const { return truePositives[0]; }
+  double negatives() const { return falsePositives[0]; }
+};
+
+// Trapezoids under the true positives' rate over the false ones'.
+double areaUnderRoc(const Curve &c) {
+  double area = 0;
+  for (size_t i = 0; i + 1 < c.thresholds; ++i) {
+    double width = quotient(c.falsePositives[i], c.negatives()) - quotient(c.falsePositives[i + 1], c.negatives());
+    double heights = quotient(c.truePositives[i], c.positives()) + quotient(c.truePositives[i + 1], c.positives());
+    area += width * heights / 2;
+  }
+  return area;
+}
+
+// J. Davis and M. Goadrich, The relationship between precision-recall and ROC curves: between two thresholds true
+// positives grow linearly with what is predicted, P, so that precision is slope + intercept / P.
+double areaUnderPrecisionRecall(const Curve &c) {
+  double area = 0;
+  for (size_t i = 0; i + 1 < c.thresholds; ++i) {
+    double high = c.truePositives[i] + c.falsePositives[i], low = c.truePositives[i + 1] + c.falsePositives[i + 1];
+    double gain = c.truePositives[i] - c.truePositives[i + 1];
+    double slope = quotient(gain, std::max(high - low, 0.0)), intercept = c.truePositives[i + 1] - slope * low;
+    double ratio = high > 0 && low > 0 ? high / low : 1;
+    area += quotient(slope * (gain + intercept * std::log(ratio)), c.positives());
+  }
+  return area;
+}
+
+// The mean over labels, each with a row of true positives and a row of false ones.
+double meanArea(const double *sums, size_t labels, size_t thresholds, double (*area)(const Curve &)) {
+  double total = 0;
+  for (size_t label = 0; label < labels; ++label) {
+    const double *row = sums + 2 * label * thresholds;
+    total += area({row, row + thresholds, thresholds});
+  }
+  return quotient(total, static_cast<double>(labels));
+}
+
+// Rows of what is predicted and true, predicted, true.
+double meanF1(const double *sums, size_t classes, bool weighted) {
+  const double *both = sums, *predicted = sums + classes, *actual = sums + 2 * classes;
+  double total = 0, weights = 0;
+  for (size_t i = 0; i < classes; ++i) {
+    double weight = weighted ? actual[i] : 1;
+    total += weight * quotient(2 * both[i], predicted[i] + actual[i]);
+    weights += weight;
+  }
+  return quotient(total, weights);
+}
+
+} // namespace
+
+size_t sumsOf(const fb::Metric &metric) {
+  size_t sums = 1;
+  for (uint32_t i = 0; i < count(metric.shape()); ++i)
+    sums *= static_cast<size_t>(metric.shape()->Get(i));
+  return sums;
+}
+
+double metricValue(const fb::Metric &metric, const double *sums, double weight) {
+  if (weight == 0)
+    return 0;
+  size_t last = count(metric.shape()) ? static_cast<size_t>(metric.shape()->Get(count(metric.shape()) - 1)) : 1;
+  switch (metric.formula()) {
+  case fb::Formula::RootMean:
+    return std::sqrt(sums[0] / weight);
+  case fb::Formula::Roc:
+    return meanArea(sums, sumsOf(metric) / (2 * last), last, areaUnderRoc);
+  case fb::Formula::PrecisionRecall:
+    return meanArea(sums, sumsOf(metric) / (2 * last), last, areaUnderPrecisionRecall);
+  case fb::Formula::F1Macro:
+    return meanF1(sums, last, false);
+  case fb::Formula::F1Weighted:
+    return meanF1(sums, last, true);
+  default:
+    return sums[0] / weight;
+  }
+}
+
+} // namespace mtrun
