@@ -26,13 +26,32 @@ bool readRate(LayerBuilder &layer, double &rate) {
   return false;
 }
 
+// The axes of 1 in `noise_shape`, whose elements are dropped together: [null, 1, 1, 1] drops whole samples. False after an error.
+bool readShared(LayerBuilder &layer, Value x, SmallVector<int64_t> &shared) {
+  const Json *noise = layer.config.find("noise_shape");
+  if (!noise)
+    return true;
+  ArrayRef<int64_t> shape = layer.shapeOf(x);
+  bool fits = noise->is_array() && noise->size() == shape.size() && (*noise)[0].is_null();
+  for (size_t axis = 1; fits && axis < shape.size(); ++axis) {
+    const Json &size = (*noise)[axis];
+    fits = size.is_null() || size == 1 || size == shape[axis];
+    if (size == 1)
+      shared.push_back(static_cast<int64_t>(axis));
+  }
+  if (!fits)
+    layer.fail("expected a noise_shape of null for the batch and of 1, null or its size for each other axis, found " + describe(*noise));
+  return fits;
+}
+
 Value buildDropout(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   double rate;
-  layer.config.expectAbsent({"noise_shape"});
-  if (!readRate(layer, rate) || !x || rate == 0)
+  SmallVector<int64_t> shared;
+  bool shares = x && readShared(layer, x, shared), rated = readRate(layer, rate);
+  if (!shares || !rated || rate == 0)
     return x;
-  return make<mt::DropoutOp>(layer, x, "rate", rate);
+  return make<mt::DropoutOp>(layer, x, "rate", rate, shared);
 }
 
 template <int64_t axes> Value buildSpatialDropout(LayerBuilder &layer) {
