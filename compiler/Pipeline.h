@@ -18,7 +18,8 @@
 namespace mtc {
 
 // What a compilation holds beside the IR. Batch, replicas, rows of a leaf, mode and seed are attributes of the module:
-// `mt.batch`, `mt.replicas`, `mt.leaf_rows`, `mt.seed` (i64), `mt.fast` (unit), `mt.name` (string: the model's).
+// `mt.batch`, `mt.replicas`, `mt.leaf_rows`, `mt.seed` (i64), `mt.fast`, `mt.local_statistics` (unit), `mt.name` (string: the
+// model's).
 struct Compilation {
   std::string cpu;          // "native", "x86-64-v3", "x86-64-v4"; empty: v3 and v4 both
   int64_t deviceMemory = 0; // bytes a device may use; 0: no limit

@@ -198,6 +198,8 @@ private:
     module->setAttr("mt.replicas", builder.getI64IntegerAttr(options.replicas));
     module->setAttr("mt.leaf_rows", builder.getI64IntegerAttr(options.leafRows()));
     module->setAttr("mt.seed", builder.getI64IntegerAttr(options.seed));
+    if (options.localStatistics)
+      module->setAttr("mt.local_statistics", builder.getUnitAttr());
     if (options.fast)
       module->setAttr("mt.fast", builder.getUnitAttr());
     if (options.deviceMemory)

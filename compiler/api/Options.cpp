@@ -11,6 +11,7 @@ namespace mtc {
 using mtrun::Status;
 
 static constexpr int64_t maxBatch = int64_t{1} << 30;
+static constexpr int64_t maxLocalBatch = int64_t{1} << 20;
 static constexpr int64_t maxReplicas = 65536;
 static constexpr int64_t defaultReplicas = 8;
 
@@ -53,6 +54,10 @@ static Status checkNames(const mtc_options &given, Options &options) {
   std::string_view target = given.target ? given.target : "cpu";
   if (target != "cpu")
     return differs("target", "cpu", "'" + std::string(target) + "'");
+  std::string_view statistics = given.batch_norm ? given.batch_norm : "global";
+  if (statistics != "global" && statistics != "local")
+    return differs("batch norm", "to be global or local", "'" + std::string(statistics) + "'");
+  options.localStatistics = statistics == "local";
   options.cpu = given.cpu ? given.cpu : "";
   if (given.cpu && options.cpu != "native" && options.cpu != "x86-64-v3" && options.cpu != "x86-64-v4")
     return differs("cpu", "to be native, x86-64-v3 or x86-64-v4", "'" + options.cpu + "'");
@@ -85,7 +90,13 @@ Status checkOptions(const mtc_options *given, Options &options) {
   options.logUser = given->log_user;
   if (Status status = checkSizes(*given, options); !status.ok())
     return status;
-  return checkNames(*given, options);
+  if (Status status = checkNames(*given, options); !status.ok())
+    return status;
+  // Samples are told apart in float32.
+  if (options.localStatistics && options.batch > maxLocalBatch)
+    return differs("a batch", "of at most " + std::to_string(maxLocalBatch) + " for statistics of replicas",
+                   std::to_string(options.batch));
+  return {};
 }
 
 } // namespace mtc

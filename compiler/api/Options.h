@@ -17,7 +17,8 @@ struct Options {
   int64_t batch = 32;
   int64_t replicas = 8;
   bool fast = false;
-  std::string cpu; // empty: v3 and v4 both
+  bool localStatistics = false; // of batch normalisation: each replica's own
+  std::string cpu;              // empty: v3 and v4 both
   int64_t seed = 1;
   int64_t deviceMemory = 0;
   bool recompute = false; // under deviceMemory

@@ -111,6 +111,12 @@ LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
 
 Value RowEmitter::lanesOf(mt::IotaOp iota, const Chunk &chunk) {
   Value root = iota.getResult();
+  if (isSplit(root)) { // the sample's place in the global batch
+    Value number = arith::TruncIOp::create(emit, emit.getI32Type(), row);
+    if (elementOf(root).isF32())
+      number = arith::SIToFPOp::create(emit, emit.getF32Type(), number);
+    return chunk.scalar ? number : emit.splat(number);
+  }
   int64_t inner = 1, size = tensorOf(root).getDimSize(iota.getDim());
   for (int64_t dim : tensorOf(root).getShape().drop_front(iota.getDim() + 1))
     inner *= dim;

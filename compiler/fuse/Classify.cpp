@@ -18,7 +18,7 @@ static bool isSplatConstant(Operation *op) {
 
 static bool isCheapOp(Operation *op) {
   if (isSplatConstant(op) || isa<mt::IotaOp, mt::BatchSizeOp>(op))
-    return true;
+    return !mt::isSplit(op->getResult(0).getType());
   if (op->getNumOperands() == 0 || op->getNumResults() != 1 || mt::isSplit(op->getResult(0).getType()))
     return false;
   // A reshape to the same shape is a copy, made where a value needs a place.

@@ -32,30 +32,98 @@ LogicalResult BatchNormalizationOp::verify() {
   return verifyEpsilon(*this, getEpsilon());
 }
 
-// Values of one channel in the global batch.
-static Expr channelSize(const Expr &x) {
-  Expr n = x.make(
-      BatchSizeOp::create(x.getBuilder(), x.getLocation(), RankedTensorType::get({}, x.getBuilder().getF32Type())));
-  int64_t inner = elementsPerRow(x.type()) / x.type().getShape().back();
-  return inner == 1 ? n : n * static_cast<double>(inner);
+static Expr reduceSum(const Expr &a, ArrayRef<int64_t> dims) {
+  return a.make(ReduceOp::create(a.getBuilder(), a.getLocation(), Reduction::sum, a.value(), dims));
 }
-// [C]: each sample's own sum first, then one over the batch.
-static Expr channelSum(Expr x) {
-  auto sum = [](const Expr &a, ArrayRef<int64_t> dims) {
-    return a.make(ReduceOp::create(a.getBuilder(), a.getLocation(), Reduction::sum, a.value(), dims));
-  };
-  if (x.type().getRank() > 2)
-    x = sum(x, llvm::to_vector(llvm::seq<int64_t>(1, x.type().getRank() - 1)));
-  return sum(x, {0});
+static Expr reshape(const Expr &a, ArrayRef<int64_t> shape) {
+  return a.make(ReshapeOp::create(a.getBuilder(), a.getLocation(), a.type().clone(shape), a.value()));
 }
-static Expr channelMean(const Expr &x) { return channelSum(x) / channelSize(x); }
 
 namespace {
+// Whose statistics a sample is normalised with: the global batch's, or, with `mt.local_statistics` on the module, its
+// replica's own. The latter are rows of a table of replicas, to which each sample adds at its replica's row: the other
+// replicas' parts of a row are zeros, so that the tree changes nothing.
+class Groups {
+public:
+  explicit Groups(BatchNormalizationOp op, const Expr &x) : x(x) {
+    auto module = op->getParentOfType<ModuleOp>();
+    if (!module || !module->hasAttr("mt.local_statistics"))
+      return;
+    leaves = module->getAttrOfType<IntegerAttr>("mt.replicas").getInt();
+    leafRows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows").getInt();
+  }
+
+  // Of each channel, each sample's own sum first: [C], or [R, C].
+  Expr sum(Expr values) const {
+    int64_t rank = values.type().getRank();
+    if (rank > 2)
+      values = reduceSum(values, llvm::to_vector(llvm::seq<int64_t>(1, rank - 1)));
+    if (!leaves)
+      return reduceSum(values, {0});
+    auto table = RankedTensorType::get({leaves, channels()}, values.type().getElementType());
+    return x.make(ScatterAddOp::create(x.getBuilder(), x.getLocation(), table, ids(), values.value()));
+  }
+  // Values of one channel: rank 0, or [R, 1], at least 1.
+  Expr size() const {
+    Expr n = samples();
+    if (leaves) {
+      auto numbers = RankedTensorType::get({leaves, 1}, x.getBuilder().getF32Type());
+      Expr leaf = x.make(IotaOp::create(x.getBuilder(), x.getLocation(), numbers, 0));
+      n = maximum(minimum(n - leaf * double(leafRows), double(leafRows)), 1.0);
+    }
+    int64_t inner = elementsPerRow(x.type()) / channels();
+    return inner == 1 ? n : n * static_cast<double>(inner);
+  }
+  Expr mean(const Expr &values) const { return sum(values) / size(); }
+  // What each sample takes of it: [C] as it is, [R, C] as [?, 1, ..., C].
+  Expr of(const Expr &statistic) const {
+    if (!leaves)
+      return statistic;
+    Expr rows = x.make(GatherOp::create(x.getBuilder(), x.getLocation(), statistic.value(), ids()));
+    SmallVector<int64_t> shape(x.type().getShape());
+    std::fill(shape.begin() + 1, shape.end() - 1, 1);
+    return reshape(rows, shape);
+  }
+  // [C]: over all replicas.
+  Expr total(const Expr &sums) const { return leaves ? reduceSum(sums, {0}) : sums; }
+  // [C]: the mean over the samples, which for the moving averages weighs replicas by what they hold.
+  Expr average(const Expr &statistic) const {
+    if (!leaves)
+      return statistic;
+    auto numbers = RankedTensorType::get({leaves, 1}, x.getBuilder().getF32Type());
+    Expr leaf = x.make(IotaOp::create(x.getBuilder(), x.getLocation(), numbers, 0));
+    Expr held = maximum(minimum(samples() - leaf * double(leafRows), double(leafRows)), 0.0);
+    return total(statistic * held) / samples();
+  }
+
+  // For the interpreter: the samples of a group.
+  int64_t rows(int64_t all) const { return leaves ? std::min(leafRows, all) : all; }
+
+private:
+  int64_t channels() const { return x.type().getShape().back(); }
+  Expr samples() const {
+    OpBuilder &builder = x.getBuilder();
+    return x.make(BatchSizeOp::create(builder, x.getLocation(), RankedTensorType::get({}, builder.getF32Type())));
+  }
+  // The replica of each sample.
+  Value ids() const {
+    OpBuilder &builder = x.getBuilder();
+    Type batch = x.type().clone({x.type().getShape().front()});
+    Expr place = x.make(IotaOp::create(builder, x.getLocation(), batch, 0));
+    Expr leaf = floor((place + 0.5) * (1.0 / double(leafRows)));
+    return CastOp::create(builder, x.getLocation(), cast<RankedTensorType>(batch).clone(builder.getI32Type()),
+                          leaf.value());
+  }
+
+  Expr x;
+  int64_t leaves = 0, leafRows = 0;
+};
+
 // What a batch is normalised with. Two passes: nothing cancels.
 struct Statistics {
   Expr mean, centred, variance;
-  explicit Statistics(const Expr &x)
-      : mean(channelMean(x)), centred(x - mean), variance(channelMean(square(centred))) {}
+  Statistics(const Expr &x, const Groups &groups)
+      : mean(groups.mean(x)), centred(x - groups.of(mean)), variance(groups.mean(square(centred))) {}
 };
 } // namespace
 
@@ -68,8 +136,9 @@ static bool isSplat(Value value, double number) {
 Value BatchNormalizationOp::decompose(OpBuilder &builder) {
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
   Expr x = e(getOperand()), mean = e(getMean()), variance = e(getVariance()), centred = x;
+  Groups groups(*this, x);
   if (getTraining()) {
-    Statistics batch(x);
+    Statistics batch(x, groups);
     centred = batch.centred, variance = batch.variance;
   } else {
     centred = x - mean;
@@ -77,7 +146,7 @@ Value BatchNormalizationOp::decompose(OpBuilder &builder) {
   Expr factor = rsqrt(variance + number(getEpsilon()));
   if (!isSplat(getGamma(), 1))
     factor = e(getGamma()) * factor;
-  Expr y = centred * factor;
+  Expr y = centred * (getTraining() ? groups.of(factor) : factor);
   return (isSplat(getBeta(), 0) ? y : y + e(getBeta())).value();
 }
 
@@ -90,11 +159,13 @@ void BatchNormalizationOp::buildGradient(OpBuilder &builder, ValueRange resultGr
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
   Expr x = e(getOperand()), gamma = e(getGamma());
   Expr dy = broadcastTo(e(resultGradients[0]), x.type());
-  Statistics batch(x);
-  Expr factor = rsqrt(batch.variance + number(getEpsilon())), size = channelSize(x);
-  Expr dbeta = channelSum(dy), dgamma = channelSum(dy * batch.centred) * factor;
-  Expr dx = (dy - dbeta / size - batch.centred * (factor * dgamma / size)) * (gamma * factor);
-  operandGradients.append({dx.value(), dgamma.value(), dbeta.value(), Value(), Value()});
+  Groups groups(*this, x);
+  Statistics batch(x, groups);
+  Expr factor = rsqrt(batch.variance + number(getEpsilon())), size = groups.size();
+  Expr dbeta = groups.sum(dy), dgamma = groups.sum(dy * batch.centred) * factor;
+  Expr dx =
+      (dy - groups.of(dbeta / size) - batch.centred * groups.of(factor * dgamma / size)) * groups.of(gamma * factor);
+  operandGradients.append({dx.value(), groups.total(dgamma).value(), groups.total(dbeta).value(), Value(), Value()});
 }
 
 void BatchNormalizationOp::beginTraining(OpBuilder &builder, Value,
@@ -102,33 +173,42 @@ void BatchNormalizationOp::beginTraining(OpBuilder &builder, Value,
   if (getFrozen())
     return;
   setTraining(true);
-  Statistics batch(Expr(builder, getLoc(), getOperand()));
+  Expr x(builder, getLoc(), getOperand());
+  Groups groups(*this, x);
+  Statistics batch(x, groups);
   auto moved = [&](Value old, const Expr &found) {
     return (Expr(builder, getLoc(), old) * number(getMomentum()) + found * oneMinus(getMomentum())).value();
   };
-  updates.push_back({3, moved(getMean(), batch.mean)});
-  updates.push_back({4, moved(getVariance(), batch.variance)});
+  updates.push_back({3, moved(getMean(), groups.average(batch.mean))});
+  updates.push_back({4, moved(getVariance(), groups.average(batch.variance))});
 }
 
 LogicalResult BatchNormalizationOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
                                               SmallVectorImpl<Tensor> &results) {
   const Tensor &x = operands[0];
-  int64_t channels = x.shape.back(), size = x.size() / std::max<int64_t>(channels, 1);
-  Tensor result = x;
-  for (int64_t c = 0; c < channels; ++c) {
-    double mean = operands[3].data[c], variance = operands[4].data[c];
-    if (getTraining()) {
-      mean = variance = 0;
-      for (int64_t i = 0; i < size; ++i)
-        mean += x.data[i * channels + c] / size;
-      for (int64_t i = 0; i < size; ++i)
-        variance += (x.data[i * channels + c] - mean) * (x.data[i * channels + c] - mean) / size;
-    }
-    for (int64_t i = 0; i < size; ++i)
-      result.data[i * channels + c] =
-          (x.data[i * channels + c] - mean) / std::sqrt(variance + number(getEpsilon())) * operands[1].data[c] +
-          operands[2].data[c];
+  int64_t channels = x.shape.back(), all = x.size() / std::max<int64_t>(channels, 1);
+  int64_t each = all / std::max<int64_t>(x.shape.front(), 1), group = all;
+  if (getTraining()) {
+    OpBuilder builder(getContext());
+    group = each * Groups(*this, Expr(builder, getLoc(), getOperand())).rows(x.shape.front());
   }
+  Tensor result = x;
+  for (int64_t begin = 0; begin < all; begin += std::max<int64_t>(group, 1))
+    for (int64_t c = 0; c < channels; ++c) {
+      int64_t end = std::min(begin + group, all), size = end - begin;
+      double mean = operands[3].data[c], variance = operands[4].data[c];
+      if (getTraining()) {
+        mean = variance = 0;
+        for (int64_t i = begin; i < end; ++i)
+          mean += x.data[i * channels + c] / size;
+        for (int64_t i = begin; i < end; ++i)
+          variance += (x.data[i * channels + c] - mean) * (x.data[i * channels + c] - mean) / size;
+      }
+      for (int64_t i = begin; i < end; ++i)
+        result.data[i * channels + c] =
+            (x.data[i * channels + c] - mean) / std::sqrt(variance + number(getEpsilon())) * operands[1].data[c] +
+            operands[2].data[c];
+    }
   results.push_back(std::move(result));
   return success();
 }

@@ -22,7 +22,7 @@ def ConstantOp : Mt_PureOp<"constant", [ConstantLike, InferTypeOpAdaptor]> {
   let hasVerifier = 1;
 }
 def IotaOp : Mt_PureOp<"iota"> {
-  let summary = "0, 1, 2 ... along an axis; no batch axis: mt.iota dim = 1 : tensor<3x10xi32>";
+  let summary = "0, 1, 2 ... along an axis: mt.iota dim = 1 : tensor<3x10xi32>; each sample's place in the global batch: mt.iota dim = 0 : tensor<?xi32>";
   let arguments = (ins I64Attr:$dim);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "`dim` `=` $dim attr-dict `:` type($result)";

@@ -37,8 +37,8 @@ LogicalResult ConstantOp::interpret(const EvalContext &, ArrayRef<Tensor>, Small
 
 LogicalResult IotaOp::verify() {
   auto type = cast<RankedTensorType>(getType());
-  if (isSplit(type))
-    return emitOpError("expected a static shape, found ") << type;
+  if (isSplit(type) && type.getRank() != 1)
+    return emitOpError("expected a static shape, or the batch axis alone, found ") << type;
   if (static_cast<int64_t>(getDim()) < 0 || static_cast<int64_t>(getDim()) >= type.getRank())
     return emitOpError("expected a dim from 0 to ") << type.getRank() - 1 << ", found " << getDim();
   if (type.getElementType().isInteger(1))
@@ -47,10 +47,10 @@ LogicalResult IotaOp::verify() {
 }
 int64_t IotaOp::getFlops() { return 0; }
 LogicalResult IotaOp::interpret(const EvalContext &context, ArrayRef<Tensor>, SmallVectorImpl<Tensor> &results) {
-  Tensor result(cast<RankedTensorType>(getType()).getShape());
-  int64_t i = 0;
+  Tensor result(concreteShape(cast<RankedTensorType>(getType()), context.rows));
+  int64_t i = 0, first = isSplit(getType()) ? context.firstRow : 0;
   for (Index index(result.shape); !index.done(); index.next())
-    result.data[i++] = index[getDim()];
+    result.data[i++] = first + index[getDim()];
   results.push_back(std::move(result));
   return success();
 }

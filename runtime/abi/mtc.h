@@ -35,6 +35,7 @@ typedef struct mtc_options {
   const char *recompute;   /* "auto": with device_memory, compute cheap results of the forward pass again where they would not fit, to the
                               same bits; "none" (NULL) */
   int max_batch;           /* 1: with device_memory, the largest batch that fits on one device, in place of `batch` */
+  const char *batch_norm;  /* "global" (NULL): batch normalisation takes the statistics of the whole batch; "local": of each replica, its own */
 } mtc_options;
 
 /* A compiled plan, or text, in memory. */

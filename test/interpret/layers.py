@@ -55,6 +55,35 @@ found, results = run(batch_normalization(" frozen"), ["train_step", "eval_step"]
 close(found["mean"], [1, 2, 3], "moving mean of a frozen layer")
 close(results["loss"], [loss([1, 2, 3], [2, 1, 0.5])] * 2, "loss with a frozen layer")
 
+# Statistics of each replica's own: samples 0 and 1, 2 and 3, 4 and 5, 6. The averages move by the mean over the samples.
+LOCAL = "module attributes {mt.local_statistics, mt.replicas = 4 : i64, mt.leaf_rows = 2 : i64} {\n%s}\n"
+groups = [range(i, min(i + 12, len(x))) for i in range(0, len(x), 12)]
+means = [[statistics.fmean(x[i] for i in group if i % 3 == c) for c in range(3)] for group in groups]
+variances = [[statistics.pvariance([x[i] for i in group if i % 3 == c]) for c in range(3)] for group in groups]
+found, results = run(LOCAL % batch_normalization(""), ["train_step"], data)
+expected = statistics.fmean(((x[i] - means[g][i % 3]) / math.sqrt(variances[g][i % 3] + 0.01) - t[i]) ** 2 for g, group in enumerate(groups) for i in group)
+close(results["loss"], [expected], "loss with statistics of replicas")
+for name, first, values in (("mean", [1, 2, 3], means), ("variance", [2, 1, 0.5], variances)):
+    close(found[name], [o * 0.75 + 0.25 * sum(v[c] * len(g) for v, g in zip(values, groups)) / len(x) for c, o in enumerate(first)], f"moving {name} of replicas")
+# Their gradient, by differences: a rate of 1 leaves it in the variables.
+text = batch_normalization("").replace('%y = mt.batch_normalization %x', """%w = mt.variable "w" init(ones) : tensor<2x3xf32>
+  %0 = mt.mul %x, %w : tensor<?x2x3xf32>, tensor<2x3xf32>
+  %y = mt.batch_normalization %0""").replace("learning_rate = 0.0", "learning_rate = 1.0")
+data = {("INPUT", "x"): [a - 1000 for a in x], ("INPUT", "t"): t, ("SET", "gamma"): [0.5, 1.5, -1], ("SET", "beta"): [0.1, 0.2, 0.3]}
+start = {"w": [0.5, 0.75, 1, 1.25, 1.5, 2], "gamma": [0.5, 1.5, -1], "beta": [0.1, 0.2, 0.3]}
+
+
+def trained(values):
+    return run(LOCAL % text, ["train_step"], data | {("SET", name): v for name, v in values.items()})
+
+
+found, _ = trained(start)
+for name, values in start.items():
+    for i in range(len(values)):
+        high, low = ([v + d * (i == j) for j, v in enumerate(values)] for d in (2 ** -7, -2 ** -7))
+        difference = (trained(start | {name: high})[1]["loss"][0] - trained(start | {name: low})[1]["loss"][0]) / 2 ** -6
+        check(abs(values[i] - found[name][i] - difference) < 1e-3, f"gradient of {name}[{i}]: expected {difference}, found {values[i] - found[name][i]}")
+
 # Dropout: y = sum of |dropout(x w) + 100|, so that dw = x mask / (1 - rate) whatever the values.
 WIDTH, ROWS, SEED = 64, 24, 12345678901
 

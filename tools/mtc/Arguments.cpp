@@ -83,6 +83,9 @@ static void addCompile(CLI::App &app, Arguments &arguments) {
                       "largest power of two that B allows)")
       ->type_name("R")->check(CLI::Range(1, INT32_MAX));
   compile->add_option("--target", arguments.target, "what runs it: cpu")->type_name("TARGET");
+  compile->add_option("--batch-norm", arguments.batchNorm, "statistics of batch normalisation while training: of the whole batch (global, the default), or each "
+                                                           "replica's own (local)")
+      ->type_name("WHICH")->check(CLI::IsMember({"global", "local"}));
   compile->add_option("--mode", arguments.mode, "exact: the same bits on any number of devices; fast: no such promise")
       ->type_name("MODE")->check(CLI::IsMember({"exact", "fast"}));
   compile->add_option("--cpu", arguments.cpu,

@@ -20,6 +20,7 @@ struct Arguments {
   std::string weights;
   // compile and import
   std::string loss, optimizer, metrics;
+  std::string batchNorm; // "": global
   bool dropUnsupportedMetrics = false, sampleWeights = false;
   // inspect
   bool json = false, html = false;

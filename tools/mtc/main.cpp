@@ -89,6 +89,7 @@ int compile(const Arguments &arguments) {
   options.batch = arguments.batch;
   options.replicas = arguments.replicas;
   options.fast = arguments.mode == "fast";
+  options.batch_norm = orNull(arguments.batchNorm);
   options.target = orNull(arguments.target);
   options.cpu = orNull(arguments.cpu);
   options.seed = arguments.seed;
