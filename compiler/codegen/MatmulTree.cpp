@@ -238,7 +238,7 @@ void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
   bool direct = panel.last == lanes && !turned;
   auto inRegisters = [&](Value target, Value step) {
     auto parts = [&] { emitParts(panel, column, row, count, target, step); };
-    if (isSmall())
+    if (isSmall() && panel.vectors == emit.machine.tileVectors()) // narrow panels are not worth the code
       emit.when(
           emit.equal(leaves.rows, emit.integer(allSamples())),
           [&] { emitWhole(panel, column, row, count, target, step); }, parts);
