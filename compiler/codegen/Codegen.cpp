@@ -158,8 +158,6 @@ FailureOr<std::vector<TargetCode>> mtc::generateCode(ModuleOp module, const Code
       return failure();
     work.code = std::move(*code);
   }
-  if (failed(prepareContext(context)))
-    return module.emitError("cannot lower an empty module to the llvm dialect");
   auto compile = [](Work &work) {
     auto object = compileObject(*work.code, work.target);
     if (object)

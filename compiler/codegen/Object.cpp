@@ -56,11 +56,6 @@ static LogicalResult lower(ModuleOp module) {
   return passes.run(module);
 }
 
-LogicalResult mtc::prepareContext(MLIRContext *context) {
-  OwningOpRef<ModuleOp> empty(ModuleOp::create(UnknownLoc::get(context)));
-  return lower(*empty);
-}
-
 static std::unique_ptr<llvm::TargetMachine> createMachine(const TargetCpu &target) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -79,10 +74,16 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(const TargetCpu &targe
 }
 
 llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, const TargetCpu &target) {
-  if (failed(lower(module)))
-    return llvm::createStringError("cannot lower kernels to the llvm dialect");
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context, "kernels");
+  std::unique_ptr<llvm::Module> code;
+  {
+    // Both change the MLIR context, which may be one without locks.
+    static std::mutex one;
+    std::lock_guard<std::mutex> guard(one);
+    if (failed(lower(module)))
+      return llvm::createStringError("cannot lower kernels to the llvm dialect");
+    code = translateModuleToLLVMIR(module, context, "kernels");
+  }
   if (!code)
     return llvm::createStringError("cannot translate kernels to LLVM IR");
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(target);
