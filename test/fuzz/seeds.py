@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes small valid files for a fuzzer to start from: seeds.py FOLDER idx|safetensors|plan."""
+"""Writes small valid files for a fuzzer to start from: seeds.py FOLDER idx|picture|records|safetensors|plan."""
 import gzip
 import json
 import pathlib
 import struct
 import sys
+import zlib
 
 
 def idx(shape):
@@ -26,6 +27,44 @@ def safetensors(tensors):
     return struct.pack("<Q", len(text)) + text + data
 
 
+def png(width, height, kind, depth=8, interlace=0):
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[kind]
+    rows = b"".join(b"\0" + bytes(i % 4 for i in range((width * channels * depth + 7) // 8)) for _ in range(height))
+    palette = chunk(b"PLTE", bytes(range(12))) + chunk(b"tRNS", b"\x80") if kind == 3 else b""
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, interlace)) + palette
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(data):
+    crc = crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def field(number, data):
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+def example(features):
+    entries = b"".join(field(1, field(1, name) + field(2, field(kind, field(1, values)))) for name, kind, values in features)
+    return field(1, entries)
+
+
+def record(data):
+    length = struct.pack("<Q", len(data))
+    return length + masked(length) + data + masked(data)
+
+
 folder, kind = pathlib.Path(sys.argv[1]), sys.argv[2]
 seeds = {}
 if kind == "idx":
@@ -34,6 +73,15 @@ if kind == "idx":
         plain = idx(shape)
         seeds[f"plain{rank}-{shape[0]}"] = bytes([rank - 1]) + plain
         seeds[f"gzip{rank}-{shape[0]}"] = bytes([rank - 1]) + gzip.compress(plain, mtime=0)
+elif kind == "picture":
+    for first, (colours, depth) in enumerate(((0, 8), (0, 1), (0, 16), (2, 8), (2, 16), (3, 8), (3, 2), (4, 8), (6, 8))):
+        seeds[f"png{colours}-{depth}"] = bytes([first % 8 & ~2]) + png(3, 2, colours, depth)
+    seeds["png-quick"] = b"\2" + png(3, 2, 2)
+elif kind == "records":
+    all_kinds = example([(b"b", 1, b"abc"), (b"f", 2, struct.pack("<2f", 1, 2)), (b"i", 3, b"\1\xff\1\3")])
+    seeds["example"] = all_kinds
+    seeds["one"] = record(all_kinds)
+    seeds["two"] = record(all_kinds) + record(b"")
 elif kind == "safetensors":
     seeds["empty"] = safetensors({})
     seeds["two"] = safetensors({"dense/kernel": [4, 3], "dense/bias": [3]})

@@ -12,7 +12,7 @@ def run(tool, *arguments):
 
 
 problems = []
-ALLOWED = {"mtc": r"mt_|mtc_", "mtrun": r"mt_|mtrun_"}
+ALLOWED = {"mtc": r"mt_|mtc_", "mtrun": r"mt_|mtrun_", "mtrun-images": r"mtrun_images_"}
 SANITIZER = r"__(asan|ubsan|tsan|sanitizer|lsan|odr_asan|start_|stop_)|_ZTS|_ZTI|_ZN?.*sanitizer"
 for library, pattern in ALLOWED.items():
     path = BUILD / "lib" / f"lib{library}.so"
@@ -27,6 +27,7 @@ for library, pattern in ALLOWED.items():
     if not re.search(rf"soname: \[lib{library}\.so\.\d", dynamic):
         problems.append(f"{path.name}: expected a SONAME with a version, found none")
     if library == "mtrun":
+        problems += [f"{path.name}: must not need {lib}" for lib in re.findall(r"Shared library: \[(lib(?:jpeg|png)[^\]]*)", dynamic)]
         problems += [f"{path.name}: must not need {lib}" for lib in re.findall(r"Shared library: \[(lib(?:LLVM|MLIR|lld)[^\]]*)", dynamic)]
 mtrun = BUILD / "bin" / "mtrun"
 if mtrun.exists():
