@@ -42,7 +42,8 @@ private:
   const DataSpec &spec_;
   std::shared_ptr<Pictures> pictures_ = std::make_shared<Pictures>();
   std::map<std::string, Gathered, std::less<>> features_;
-  std::vector<Feature> parsed_;
+  std::vector<Feature> parsed_;    // views of the record at hand
+  std::vector<std::string> names_; // in the first record
   uint64_t records_ = 0;
 };
 
@@ -110,8 +111,10 @@ Status Reader::add(uint32_t file, uint64_t, uint64_t offset, std::span<const uin
   if (Status s = parseExample(record, parsed_); !s.ok())
     return s;
   if (records_++ == 0)
-    for (const Feature &feature : parsed_)
+    for (const Feature &feature : parsed_) {
+      names_.emplace_back(feature.name);
       begin(feature);
+    }
   for (auto &[name, gathered] : features_) {
     if (!gathered.trouble.empty() && !chosen())
       continue;
@@ -148,8 +151,8 @@ Status Reader::read(const std::vector<std::string> &paths) {
 
 std::string Reader::names() const {
   std::string text;
-  for (const Feature &feature : parsed_)
-    text += (text.empty() ? "" : ", ") + std::string(feature.name);
+  for (const std::string &name : names_)
+    text += (text.empty() ? "" : ", ") + name;
   return text.empty() ? "none" : text;
 }
 
