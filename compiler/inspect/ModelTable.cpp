@@ -181,7 +181,8 @@ private:
       flops += row.flops;
       bytes += row.bytes;
     }
-    for (const OptimizerVariable &slot : Optimizer(model).variables()) {
+    Optimizer optimizer(model);
+    for (const OptimizerVariable &slot : optimizer.variables()) {
       slots += elementsOf(slot.type);
       slotBytes += bytesOf(slot.type);
     }
