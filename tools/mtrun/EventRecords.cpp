@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/EventRecords.h"
+#include "runtime/abi/crc32c.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 
 namespace mtrun_tool {
 
 constexpr int kBuckets = 30; // as Keras asks for
-
-uint32_t crc32c(const std::string &bytes) {
-  static const std::array<uint32_t, 256> table = [] {
-    std::array<uint32_t, 256> result;
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t c = i;
-      for (int bit = 0; bit < 8; ++bit)
-        c = c & 1 ? c >> 1 ^ 0x82f63b78u : c >> 1;
-      result[i] = c;
-    }
-    return result;
-  }();
-  uint32_t crc = ~0u;
-  for (char c : bytes)
-    crc = crc >> 8 ^ table[(crc ^ static_cast<unsigned char>(c)) & 0xff];
-  return ~crc;
-}
 
 static std::string little(uint64_t value, int bytes) {
   std::string text;
@@ -35,8 +18,7 @@ static std::string little(uint64_t value, int bytes) {
 }
 
 static std::string masked(const std::string &bytes) {
-  uint32_t crc = crc32c(bytes);
-  return little((crc >> 15 | crc << 17) + 0xa282ead8u, 4);
+  return little(mtrun::maskedCrc32c(bytes.data(), bytes.size()), 4);
 }
 
 static std::string record(const std::string &event) {

@@ -11,9 +11,6 @@
 
 namespace mtrun_tool {
 
-// CRC-32C (Castagnoli, reflected polynomial 0x82f63b78).
-uint32_t crc32c(const std::string &bytes);
-
 // The first of a file.
 std::string versionRecord(double wallTime);
 std::string scalarRecord(double wallTime, int64_t step, const std::string &tag, float value);
