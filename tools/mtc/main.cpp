@@ -83,6 +83,23 @@ void setTraining(const Arguments &arguments, mtc_options &options) {
   options.log = printLog;
 }
 
+// What one of two calls of the same kind makes of the model, which is text on standard input or a file.
+int fromModel(const Arguments &arguments, const mtc_options &options, decltype(&mtc_compile_text) ofText,
+              decltype(&mtc_compile_file) ofFile, Result &result) {
+  mtc_result *made = nullptr;
+  Status status(nullptr, mt_status_free);
+  if (arguments.input == "-") {
+    std::string text;
+    if (int code = readAll("-", text))
+      return code;
+    status = wrap(ofText(text.data(), text.size(), "<stdin>", &options, &made));
+  } else {
+    status = wrap(ofFile(arguments.input.c_str(), &options, &made));
+  }
+  result.reset(made);
+  return status ? report(status) : 0;
+}
+
 int compile(const Arguments &arguments) {
   auto start = std::chrono::steady_clock::now();
   mtc_options options = {};
@@ -102,19 +119,9 @@ int compile(const Arguments &arguments) {
   options.weights = orNull(arguments.weights);
   setTraining(arguments, options);
 
-  mtc_result *made = nullptr;
-  Status status(nullptr, mt_status_free);
-  if (arguments.input == "-") {
-    std::string text;
-    if (int code = readAll("-", text))
-      return code;
-    status = wrap(mtc_compile_text(text.data(), text.size(), "<stdin>", &options, &made));
-  } else {
-    status = wrap(mtc_compile_file(arguments.input.c_str(), &options, &made));
-  }
-  Result result(made, mtc_result_free);
-  if (status)
-    return report(status);
+  Result result(nullptr, mtc_result_free);
+  if (int code = fromModel(arguments, options, mtc_compile_text, mtc_compile_file, result))
+    return code;
   std::string output = arguments.output.empty() ? defaultOutput(arguments) : arguments.output;
   if (int code = writeResult(result.get(), output))
     return code;
@@ -156,18 +163,10 @@ int inspect(const Arguments &arguments) {
 int summarize(const Arguments &arguments) {
   mtc_options options = {};
   setTraining(arguments, options);
-  mtc_result *made = nullptr;
-  Status status(nullptr, mt_status_free);
-  if (arguments.input == "-") {
-    std::string text;
-    if (int code = readAll("-", text))
-      return code;
-    status = wrap(mtc_summary_text(text.data(), text.size(), "<stdin>", &options, &made));
-  } else {
-    status = wrap(mtc_summary_file(arguments.input.c_str(), &options, &made));
-  }
-  Result result(made, mtc_result_free);
-  return status ? report(status) : writeStandardOutput(result.get());
+  Result result(nullptr, mtc_result_free);
+  if (int code = fromModel(arguments, options, mtc_summary_text, mtc_summary_file, result))
+    return code;
+  return writeStandardOutput(result.get());
 }
 
 } // namespace
