@@ -78,51 +78,39 @@ void expectWhole(const std::string &folder, int64_t before, int at) {
   EXPECT_TRUE(read.manifest.state.step == before || read.manifest.state.step == 20) << "call " << at;
 }
 
+// A save with call number `at` failing, and all after it if `sticky`, for each `at` until none is reached.
+void failEveryCall(int reason, bool sticky) {
+  bool saved = false;
+  for (int at = 0; !saved; ++at) {
+    ASSERT_LT(at, 100);
+    TempFolder folder;
+    ASSERT_EQ(text(Sample(10).write(folder.path())), "0");
+    Faulty disk;
+    disk.failAt = at;
+    disk.reason = reason;
+    disk.sticky = sticky;
+    Status status = writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors());
+    EXPECT_TRUE(status.ok() || status.code() == MT_IO) << status.message();
+    saved = disk.calls <= at;
+    EXPECT_TRUE(status.ok() || !saved);
+    expectWhole(folder.path(), 10, at);
+    // The next save finds nothing in its way.
+    EXPECT_EQ(text(Sample(20).write(folder.path())), "0") << "call " << at;
+    EXPECT_EQ(checkpointSteps(folder.path()), (std::vector<int64_t>{20, 10}));
+  }
+}
+
 } // namespace
 
 TEST(Fault, EveryCallFailsOnce) {
-  for (int reason : {ENOSPC, EIO}) {
-    bool saved = false;
-    for (int at = 0; !saved; ++at) {
-      ASSERT_LT(at, 100);
-      TempFolder folder;
-      ASSERT_EQ(text(Sample(10).write(folder.path())), "0");
-      Faulty disk;
-      disk.failAt = at;
-      disk.reason = reason;
-      Status status = writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors());
-      EXPECT_TRUE(status.ok() || status.code() == MT_IO) << status.message();
-      saved = disk.calls <= at;
-      EXPECT_TRUE(status.ok() || !saved);
-      expectWhole(folder.path(), 10, at);
-      // The next save finds nothing in its way.
-      EXPECT_EQ(text(Sample(20).write(folder.path())), "0") << "call " << at;
-      EXPECT_EQ(checkpointSteps(folder.path()), (std::vector<int64_t>{20, 10}));
-    }
-  }
+  for (int reason : {ENOSPC, EIO})
+    failEveryCall(reason, false);
 }
 
 // A disk that is full stays full; one that is gone does not even remove what the save began.
 TEST(Fault, EveryCallFailsFromThereOn) {
-  for (int reason : {ENOSPC, EIO, EROFS}) {
-    bool saved = false;
-    for (int at = 0; !saved; ++at) {
-      ASSERT_LT(at, 100);
-      TempFolder folder;
-      ASSERT_EQ(text(Sample(10).write(folder.path())), "0");
-      Faulty disk;
-      disk.failAt = at;
-      disk.reason = reason;
-      disk.sticky = true;
-      Status status = writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors());
-      EXPECT_TRUE(status.ok() || status.code() == MT_IO) << status.message();
-      saved = disk.calls <= at;
-      EXPECT_TRUE(status.ok() || !saved);
-      expectWhole(folder.path(), 10, at);
-      EXPECT_EQ(text(Sample(20).write(folder.path())), "0") << "call " << at;
-      EXPECT_EQ(checkpointSteps(folder.path()), (std::vector<int64_t>{20, 10}));
-    }
-  }
+  for (int reason : {ENOSPC, EIO, EROFS})
+    failEveryCall(reason, true);
 }
 
 // A signal in a write, on a disk that takes a little at a time: the save goes on and is whole.
