@@ -2,7 +2,8 @@
 //
 // peak THREADS: measured single-precision FMA peak of this machine in FLOPs a second, each thread on a CPU of its own.
 // Twelve independent chains a thread hide the latency of FMA; the best of five runs counts.
-#include <immintrin.h>
+#include "tools/mtrun/MultiplyAdd.h"
+
 #include <pthread.h>
 #include <sched.h>
 
@@ -17,40 +18,6 @@
 namespace {
 
 constexpr int64_t kRounds = 4'000'000;
-constexpr int kChains = 12;
-
-// Keeps the compiler from seeing through a chain; a macro, because inside the function its instruction set is known.
-#define KEEP(value) asm volatile("" : "+v"(value))
-
-__attribute__((target("avx512f"))) double run512() {
-  __m512 chains[kChains], a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.001f);
-  for (__m512 &chain : chains)
-    chain = b;
-  for (int64_t i = 0; i < kRounds; ++i) {
-#pragma unroll
-    for (__m512 &chain : chains)
-      chain = _mm512_fmadd_ps(chain, a, b);
-#pragma unroll
-    for (__m512 &chain : chains)
-      KEEP(chain);
-  }
-  return 2.0 * 16 * kChains * kRounds;
-}
-
-__attribute__((target("avx2,fma"))) double run256() {
-  __m256 chains[kChains], a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
-  for (__m256 &chain : chains)
-    chain = b;
-  for (int64_t i = 0; i < kRounds; ++i) {
-#pragma unroll
-    for (__m256 &chain : chains)
-      chain = _mm256_fmadd_ps(chain, a, b);
-#pragma unroll
-    for (__m256 &chain : chains)
-      KEEP(chain);
-  }
-  return 2.0 * 8 * kChains * kRounds;
-}
 
 void pin(int cpu) {
   cpu_set_t set;
@@ -67,7 +34,6 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "peak: expected a number of threads from 1 to 1024, found '%s'\n", argv[1]);
     return 2;
   }
-  auto run = __builtin_cpu_supports("avx512f") ? run512 : run256;
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
     std::atomic<int> ready = 0;
@@ -80,7 +46,7 @@ int main(int argc, char **argv) {
         for (++ready; ready < threads;) {
         }
         begin[t] = now();
-        flops[t] = run();
+        flops[t] = mtrun_tool::multiplyAdd(kRounds);
         end[t] = now();
       });
     double total = 0;

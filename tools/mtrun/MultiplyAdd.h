@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Single-precision multiply-adds and nothing else, as many as the CPU can.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace mtrun_tool {
+
+constexpr int kMultiplyAddChains = 12; // independent ones, to hide the latency of a multiply-add
+
+// Keeps the compiler from seeing through a chain; a macro, because inside the function its instruction set is known.
+#define MTC_KEEP(value) asm volatile("" : "+v"(value))
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) inline double multiplyAdd512(int64_t rounds) {
+  __m512 chains[kMultiplyAddChains], a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.001f);
+  for (__m512 &chain : chains)
+    chain = b;
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma unroll
+    for (__m512 &chain : chains)
+      chain = _mm512_fmadd_ps(chain, a, b);
+#pragma unroll
+    for (__m512 &chain : chains)
+      MTC_KEEP(chain);
+  }
+  return 2.0 * 16 * kMultiplyAddChains * static_cast<double>(rounds);
+}
+
+__attribute__((target("avx2,fma"))) inline double multiplyAdd256(int64_t rounds) {
+  __m256 chains[kMultiplyAddChains], a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
+  for (__m256 &chain : chains)
+    chain = b;
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma unroll
+    for (__m256 &chain : chains)
+      chain = _mm256_fmadd_ps(chain, a, b);
+#pragma unroll
+    for (__m256 &chain : chains)
+      MTC_KEEP(chain);
+  }
+  return 2.0 * 8 * kMultiplyAddChains * static_cast<double>(rounds);
+}
+
+// The FLOPs of `rounds` rounds of multiply-adds in the widest registers of this CPU; 0: it has no such instruction.
+inline double multiplyAdd(int64_t rounds) {
+  if (__builtin_cpu_supports("avx512f"))
+    return multiplyAdd512(rounds);
+  return __builtin_cpu_supports("fma") ? multiplyAdd256(rounds) : 0;
+}
+#else
+inline double multiplyAdd(int64_t) { return 0; }
+#endif
+
+#undef MTC_KEEP
+
+} // namespace mtrun_tool
