@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/Tile.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -75,6 +76,12 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows,
 }
 
 void mtc::forTiles(Emitter &emit, int64_t most, Value rows, llvm::function_ref<void(Value, Value, int64_t)> tiles) {
+  if (IntegerAttr known; matchPattern(rows, m_Constant(&known))) {
+    int64_t all = known.getInt(), number = (all + most - 1) / most, height = all / number, higher = all % number;
+    if (higher > 0)
+      tiles(emit.integer(0), emit.integer(higher), height + 1);
+    return tiles(emit.integer(higher * (height + 1)), emit.integer(number - higher), height);
+  }
   Value count = emit.ceilDiv(rows, most);
   Value height = emit.div(rows, count), higher = emit.rem(rows, count);
   for (int64_t rows = most; rows >= 1; --rows) {
