@@ -28,12 +28,12 @@ Grid mtc::gridOf(plan::KernelOp op) {
     grid.elementsPerTile = mapElementsPerTile;
     break;
   case mt::KernelKind::matmul: {
-    RankedTensorType type = firstResult();
-    grid.innerTiles = panels(type.getDimSize(1));
-    if (type.isDynamicDim(0))
-      grid.rowsPerTile = matmulRows;
+    Value result = body.getTerminator()->getOperand(0);
+    grid.innerTiles = panels(tensorOf(result).getShape().back());
+    if (isSplit(result))
+      grid.rowsPerTile = ceilDiv(matmulRows, linesOf(result));
     else
-      grid.innerTiles *= ceilDiv(type.getDimSize(0), matmulRows);
+      grid.innerTiles *= ceilDiv(linesOf(result), matmulRows);
     break;
   }
   case mt::KernelKind::matmul_tree: {

@@ -16,6 +16,10 @@ int64_t mtc::innerCount(Value value) {
   return count;
 }
 
+int64_t mtc::linesOf(Value value) {
+  return innerCount(value) / std::max<int64_t>(1, tensorOf(value).getShape().back());
+}
+
 mt::KernelKind mtc::kindOf(plan::KernelOp op) { return cast<mt::KernelKindAttr>(op.getKind()).getValue(); }
 
 Value Kernel::batchSize() { return arith::SIToFPOp::create(emit, emit.getF32Type(), globalRows()); }

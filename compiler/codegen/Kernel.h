@@ -45,6 +45,8 @@ inline bool isSplit(mlir::Value value) { return tensorOf(value).getRank() > 0 &&
 // Dimensions of one row of a split value; of the whole of any other.
 llvm::ArrayRef<int64_t> innerShape(mlir::Value value);
 int64_t innerCount(mlir::Value value);
+// Rows of a matrix: elements of a sample, or of the whole of what is not split, by the last axis.
+int64_t linesOf(mlir::Value value);
 inline mlir::Type elementOf(mlir::Value value) { return tensorOf(value).getElementType(); }
 
 // Rows of a tile of the grid: of a matmul's and of a weight gradient's result, of a transposition's operand.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// (rows x K) . (K x N), then element-wise operations on the result. Tiles of the grid are numbered down the columns: a thread's share is
+// (rows x K) . (K x N), then element-wise operations on the result; a sample may have several rows. Tiles of the grid are numbered down the columns: a thread's share is
 // few panels of many rows, so that each panel of the right side is packed once, and shares are even for any number of rows.
 #include "compiler/codegen/Kernel.h"
 #include "compiler/codegen/Tile.h"
@@ -39,7 +39,7 @@ Value MatmulEmitter::loadElements(Value value, Value base, Value row, Value colu
   Type element = type.getElementType();
   int64_t rank = type.getRank(), width = rank ? type.getDimSize(rank - 1) : 1;
   Value place = base;
-  if (rank >= 2 && type.getDimSize(rank - 2) != 1)
+  if (rank >= 2 && (isSplit(value) || linesOf(value) != 1))
     place = emit.address(place, element, emit.mul(row, width));
   if (width == 1)
     return emit.splat(emit.load(element, place));
@@ -128,8 +128,8 @@ LogicalResult MatmulEmitter::run() {
   if (!product || product.getTransposeA() || !isa<BlockArgument>(product.getLhs()) ||
       !isa<BlockArgument>(product.getRhs()))
     return kernel.op.emitError("expected one mt.matmul of two operands, without transpose_a, in a kernel of kind matmul");
-  RankedTensorType left = tensorOf(product.getLhs());
-  depth = left.getDimSize(1);
+  Value left = product.getLhs();
+  depth = tensorOf(left).getShape().back();
   turned = product.getTransposeB();
   columns = tensorOf(product.getRhs()).getDimSize(turned ? 0 : 1);
   for (int64_t i = 0, e = kernel.body().getNumArguments(); i < e; ++i)
@@ -137,15 +137,16 @@ LogicalResult MatmulEmitter::run() {
   for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
     results.push_back(kernel.resultBuffer(i));
 
-  Value rows = left.isDynamicDim(0) ? kernel.rows() : emit.integer(left.getDimSize(0));
-  Value blocks = emit.most(emit.ceilDiv(rows, matmulRows), emit.integer(1));
+  Value rows = isSplit(left) ? emit.mul(kernel.rows(), linesOf(left)) : emit.integer(linesOf(left));
+  int64_t blockRows = isSplit(left) ? kernel.grid.rowsPerTile * linesOf(left) : matmulRows;
+  Value blocks = emit.most(emit.ceilDiv(rows, blockRows), emit.integer(1));
   Value first = emit.div(kernel.tileBegin, blocks);
   Value last = emit.div(emit.add(kernel.tileEnd, emit.add(blocks, -1)), blocks);
   emit.loop(first, last, 1, [&](Value wide) {
     Value offset = emit.mul(wide, blocks);
     Value fromBlock = emit.most(emit.sub(kernel.tileBegin, offset), emit.integer(0));
     Value toBlock = emit.least(emit.sub(kernel.tileEnd, offset), blocks);
-    Value from = emit.mul(fromBlock, matmulRows), to = emit.least(emit.mul(toBlock, matmulRows), rows);
+    Value from = emit.mul(fromBlock, blockRows), to = emit.least(emit.mul(toBlock, blockRows), rows);
     Value column = emit.mul(wide, panelColumns);
     forPanels(emit, columns, column, emit.add(column, panelColumns),
               [&](Value panelColumn, Panel panel) { emitPanel(panelColumn, panel, from, to); });

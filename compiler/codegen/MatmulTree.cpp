@@ -3,7 +3,7 @@
 // Weight gradients: (? x M)^T . (? x N), summed over the samples by the tree. A panel of N is packed for as many whole
 // leaves as fit, and each tile of the result sums them in registers; its stack of left siblings waits in memory for the
 // next part. Where N is small the transposed result is computed, with vectors along M, and turned when it is stored: an
-// element's chain is the same.
+// element's chain is the same. Samples of several rows each are that many samples here, in order.
 #include "compiler/codegen/Tile.h"
 #include "compiler/codegen/Tree.h"
 
@@ -19,9 +19,13 @@ static constexpr int64_t longLeaf = 16;
 namespace {
 class TreeEmitter {
 public:
-  TreeEmitter(Kernel &kernel, Value left, Value right, int64_t height, int64_t columns, bool turned)
+  TreeEmitter(Kernel &kernel, Value left, Value right, int64_t height, int64_t columns, int64_t lines, bool turned)
       : kernel(kernel), emit(kernel.emit), leaves(leavesOf(kernel)), left(left), right(right),
-        result(kernel.resultBuffer(0)), height(height), columns(columns), turned(turned) {}
+        result(kernel.resultBuffer(0)), leafRows(kernel.leafRows * lines), height(height), columns(columns),
+        turned(turned) {
+    leaves.rows = emit.mul(leaves.rows, lines);
+    leaves.size = emit.mul(leaves.size, lines);
+  }
   void run();
 
 private:
@@ -30,12 +34,13 @@ private:
   Leaves leaves;
   Value left, right, result; // buffers
   Value copied;              // a block of the left side
-  int64_t height, columns;   // of what is computed
-  bool turned;               // the result is its transpose
+  int64_t leafRows;
+  int64_t height, columns; // of what is computed
+  bool turned;             // the result is its transpose
 
   std::pair<Value, Value> leftBlock(Value sample, Value part, Value row, Value count);
   int64_t innerLevels() const;
-  int64_t allSamples() const { return kernel.leafRows << (leaves.levels - 1); }
+  int64_t allSamples() const { return leafRows << (leaves.levels - 1); }
   bool isSmall() const;
   void emitPanel(Value column, Panel panel, Value row, Value count);
   void emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step);
@@ -152,9 +157,7 @@ std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value r
 
 // Levels of the tree whose sums wait in registers: a pair of leaves where two fit in a packed panel. Two levels would
 // halve the tile's rows.
-int64_t TreeEmitter::innerLevels() const {
-  return !kernel.fast && emit.machine.avx512 && kernel.leafRows < longLeaf ? 1 : 0;
-}
+int64_t TreeEmitter::innerLevels() const { return !kernel.fast && emit.machine.avx512 && leafRows < longLeaf ? 1 : 0; }
 
 // Whether all samples of the tree fit in a packed panel: their products are written one after the other.
 bool TreeEmitter::isSmall() const {
@@ -169,7 +172,7 @@ void TreeEmitter::emitWhole(Panel panel, Value column, Value row, Value count, V
   auto [a, stride] = leftBlock(emit.integer(0), leaves.rows, row, count);
   forTiles(emit, emit.machine.tileRows(panel.vectors, 2), count, [&](Value tile, Value tiles, int64_t rows) {
     emit.call(
-        wholeTreeFunction(emit, rows, panel.vectors, leaves.levels - 1, kernel.leafRows),
+        wholeTreeFunction(emit, rows, panel.vectors, leaves.levels - 1, leafRows),
         {emit.address(a, f32, tile), stride, packed, emit.address(target, f32, emit.mul(tile, step)), step, tiles});
   });
 }
@@ -181,7 +184,7 @@ void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, V
   Value stack = emit.stack(f32, blockRows * panel.width() * leaves.levels);
   int64_t inner = innerLevels(), unit = int64_t(1) << inner;
   // In fast mode the one leaf fits whole.
-  int64_t group = kernel.fast ? 1 : packedSamples / kernel.leafRows / unit * unit;
+  int64_t group = kernel.fast ? 1 : packedSamples / leafRows / unit * unit;
   int64_t most = emit.machine.tileRows(panel.vectors, inner + 1);
   emit.loop(emit.integer(0), leaves.count, group, [&](Value first) {
     Value sample = emit.mul(first, leaves.size);
@@ -258,7 +261,7 @@ void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
     store(column, panel, row, sums, count);
   };
   if (!kernel.fast)
-    return kernel.leafRows <= packedSamples ? parts() : longLeaves();
+    return leafRows <= packedSamples ? parts() : longLeaves();
   emit.when(emit.less(leaves.rows, emit.integer(packedSamples + 1)), parts, longLeaves);
 }
 
@@ -292,19 +295,26 @@ void TreeEmitter::run() {
 
 bool mtc::isTurned(int64_t height, int64_t columns) { return columns <= lanes && height > columns; }
 
+// The product whose sum over the batch a value is.
+static mt::MatmulOp productOf(Value sum) {
+  while (auto reduce = sum.getDefiningOp<mt::ReduceOp>())
+    sum = reduce.getOperand();
+  return sum.getDefiningOp<mt::MatmulOp>();
+}
+
 LogicalResult mtc::emitMatmulTree(Kernel &kernel) {
-  auto product = kernel.yields()[0].getDefiningOp<mt::MatmulOp>();
+  mt::MatmulOp product = productOf(kernel.yields()[0]);
   if (!product || !product.getTransposeA() || product.getTransposeB() || !isa<BlockArgument>(product.getLhs()) ||
       !isa<BlockArgument>(product.getRhs()))
     return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_tree");
   Value left = kernel.argumentBuffer(cast<BlockArgument>(product.getLhs()).getArgNumber());
   Value right = kernel.argumentBuffer(cast<BlockArgument>(product.getRhs()).getArgNumber());
-  int64_t height = tensorOf(product.getLhs()).getDimSize(1), columns = tensorOf(product.getRhs()).getDimSize(1);
+  int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
   bool turned = isTurned(height, columns);
   if (turned) {
     std::swap(left, right);
     std::swap(height, columns);
   }
-  TreeEmitter(kernel, left, right, height, columns, turned).run();
+  TreeEmitter(kernel, left, right, height, columns, linesOf(product.getLhs()), turned).run();
   return success();
 }

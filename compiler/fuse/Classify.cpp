@@ -70,7 +70,8 @@ static FailureOr<std::optional<KernelKind>> kindOf(Operation *op) {
   bool split = mt::isSplit(op->getResult(0).getType());
   bool splitOperand = llvm::any_of(op->getOperandTypes(), mt::isSplit);
   auto rank2 = [&](unsigned i) { return cast<RankedTensorType>(op->getOperand(i).getType()).getRank() == 2; };
-  if (auto matmul = dyn_cast<mt::MatmulOp>(op); matmul && rank2(0) && rank2(1)) {
+  // Rows of the left side may have several axes.
+  if (auto matmul = dyn_cast<mt::MatmulOp>(op); matmul && rank2(1) && (rank2(0) || !matmul.getTransposeA())) {
     if (matmul.getTransposeA() && splitOperand)
       return std::optional(KernelKind::matmul_tree);
     return std::optional(KernelKind::matmul);
@@ -93,6 +94,31 @@ static FailureOr<std::optional<KernelKind>> kindOf(Operation *op) {
   return std::optional(isMap(op) ? KernelKind::map : KernelKind::whole);
 }
 
+// The product of each sample that this sum over the batch is of, where nothing else reads it: the gradient of a matrix
+// that multiplied several rows of each sample. Null for any other.
+static mt::MatmulOp summedProduct(mt::ReduceOp op) {
+  auto sumOf = [](mt::ReduceOp reduce, int64_t first) {
+    SmallVector<int64_t> dims(reduce.getDims());
+    llvm::sort(dims);
+    return reduce.getKind() == mt::Reduction::sum &&
+           dims == llvm::to_vector(llvm::seq<int64_t>(first, first + dims.size()));
+  };
+  auto rankOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getRank(); };
+  if (!sumOf(op, 0) || op.getDims().size() != 1 || rankOf(op.getResult()) != 2 || !op.getOperand().hasOneUse())
+    return {};
+  Value each = op.getOperand();
+  if (auto inner = each.getDefiningOp<mt::ReduceOp>()) {
+    if (!sumOf(inner, 1) || !inner.getOperand().hasOneUse())
+      return {};
+    each = inner.getOperand();
+  }
+  auto product = each.getDefiningOp<mt::MatmulOp>();
+  bool found = product && mt::isSplit(each.getType()) && product.getTransposeA() && !product.getTransposeB() &&
+               rankOf(product.getLhs()) > 2 && mt::isSplit(product.getLhs().getType()) &&
+               mt::isSplit(product.getRhs().getType());
+  return found ? product : mt::MatmulOp();
+}
+
 FailureOr<Groups> Groups::classify(Block &body) {
   Groups groups;
   groups.body = &body;
@@ -105,11 +131,24 @@ FailureOr<Groups> Groups::classify(Block &body) {
       return failure();
     groups.unitOfOp[&op] = groups.units.size();
     groups.units.push_back({*kind, {&op}, 0});
+    if (auto reduce = dyn_cast<mt::ReduceOp>(op); reduce && kind == KernelKind::reduce)
+      if (mt::MatmulOp product = summedProduct(reduce))
+        groups.joinProduct(reduce, product);
     if (auto bucket = op.getAttrOfType<IntegerAttr>("mt.bucket"))
       groups.allReduces.push_back({bucket.getInt(), &op});
   }
   groups.computeDepths();
   return groups;
+}
+
+// The sum is the kernel's only result: the products of single samples are never stored.
+void Groups::joinProduct(mt::ReduceOp sum, mt::MatmulOp product) {
+  unsigned unit = *unitOf(sum);
+  units[unit].kind = KernelKind::matmul_tree;
+  for (Operation *op = sum; op != product;) {
+    op = op->getOperand(0).getDefiningOp();
+    merge(unit, *unitOf(op));
+  }
 }
 
 void Groups::computeDepths() {

@@ -57,6 +57,7 @@ private:
   void absorb(unsigned matmul);
   void release(unsigned matmul);
   void joinRepeated();
+  void joinProduct(mlir::mt::ReduceOp sum, mlir::mt::MatmulOp product);
   void computeDepths();
 
   mlir::Block *body = nullptr;

@@ -108,7 +108,7 @@ static std::string nameOf(const Unit &unit) {
   case KernelKind::matmul_tree:
   case KernelKind::conv_tree:
   case KernelKind::scatter_tree:
-    name = "gradient" + gradientOf(unit.ops.front()->getResult(0));
+    name = "gradient" + gradientOf(unit.ops.back()->getResult(0));
     break;
   case KernelKind::transpose:
     name = "transpose" + variable(unit.ops.front()->getOperand(0));

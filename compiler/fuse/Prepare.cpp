@@ -28,7 +28,7 @@ static Value transposed(OpBuilder &builder, Location location, Value matrix, llv
 }
 
 static void removeTransposes(mt::MatmulOp op, llvm::DenseMap<Value, Value> &known) {
-  if (typeOf(op.getLhs()).getRank() != 2 || typeOf(op.getRhs()).getRank() != 2)
+  if (typeOf(op.getRhs()).getRank() != 2)
     return;
   OpBuilder builder(op);
   // Code for products turns the right side while it packs it, so only a transpose that is there already goes.
@@ -36,7 +36,7 @@ static void removeTransposes(mt::MatmulOp op, llvm::DenseMap<Value, Value> &know
     op.getRhsMutable().assign(transpose.getOperand());
     op.setTransposeB(false);
   }
-  if (op.getTransposeA() && !mt::isSplit(op.getLhs().getType())) {
+  if (op.getTransposeA() && typeOf(op.getLhs()).getRank() == 2 && !mt::isSplit(op.getLhs().getType())) {
     op.getLhsMutable().assign(transposed(builder, op.getLoc(), op.getLhs(), known));
     op.setTransposeA(false);
   }

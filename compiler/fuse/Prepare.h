@@ -5,8 +5,8 @@
 
 namespace mtc {
 
-// Rewrites a program so that grouping sees few forms: matmuls of rank 2 without transposes but that of the right side
-// (and of the left in sums over the batch), explicit transposes once each, no broadcast in front of an op that
+// Rewrites a program so that grouping sees few forms: matmuls by a matrix without transposes but that of the right
+// side (and of the left in sums over the batch), explicit transposes once each, no broadcast in front of an op that
 // broadcasts by itself, no conditional assignment.
 void prepareForFusion(mlir::mt::ProgramOp program);
 

@@ -144,8 +144,9 @@ void MatmulOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, Sma
     if (isSplit(a.getType())) {
       // A row of the batch holds several rows of the matrix: their products are summed inside the sample first.
       Value each = tb ? product(dy, a, true, false) : product(a, dy, true, false);
-      while (tensorOf(each).getRank() > 3)
-        each = ReduceOp::create(builder, location, Reduction::sum, each, {1});
+      if (int64_t rank = tensorOf(each).getRank(); rank > 3)
+        each =
+            ReduceOp::create(builder, location, Reduction::sum, each, llvm::to_vector(llvm::seq<int64_t>(1, rank - 2)));
       operandGradients.push_back(ReduceOp::create(builder, location, Reduction::sum, each, {0}));
       return;
     }
