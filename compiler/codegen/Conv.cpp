@@ -44,6 +44,7 @@ private:
   };
 
   int64_t depth() const;
+  int64_t packedRows() const;
   void pack(const Columns &columns);
   void packTurned(const Columns &columns, const Plane &plane, Value to);
   SmallVector<int64_t> tapsOf(const Plane &plane, const Panel &panel);
@@ -66,6 +67,14 @@ int64_t ConvEmitter::depth() const {
   for (const Plane &plane : product.planes)
     taps += plane.taps.size();
   return taps * product.tapDepth();
+}
+
+// Rows of the packed matrix, and those that packing writes behind them.
+int64_t ConvEmitter::packedRows() const {
+  int64_t along = 1;
+  for (const Plane &plane : product.planes)
+    along = std::max(along, plane.taps.empty() ? 1 : plane.tapColumns());
+  return depth() + (turned && !product.depthwise && product.tapDepth() % lanes ? lanes * along : 0);
 }
 
 // Rows of the matrix in the order of the chain.
@@ -96,14 +105,12 @@ void ConvEmitter::pack(const Columns &columns) {
   }
 }
 
-// The transposed matrices of a plane's taps.
+// The transposed matrices of a plane's taps. What a tap writes past its depth lies in later rows of taps, or behind
+// all.
 void ConvEmitter::packTurned(const Columns &columns, const Plane &plane, Value to) {
   Type f32 = emit.getF32Type();
   int64_t inner = product.source.groupChannels, outer = product.result.groupChannels, width = columns.panel.width();
   int64_t filters = product.source.channels, taps = plane.taps.size(), along = taps ? plane.tapColumns() : 1;
-  if (columns.panel.last < lanes)
-    forVectors(emit, columns.panel, emit.integer(taps * inner),
-               [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(to, f32, index)); });
   SmallVector<int64_t> matrices, places;
   for (auto [i, tap] : llvm::enumerate(plane.taps)) {
     matrices.push_back(tap.matrix);
@@ -111,17 +118,11 @@ void ConvEmitter::packTurned(const Columns &columns, const Plane &plane, Value t
   }
   Value table = emitTable(emit, matrices), rows = emitTable(emit, places);
   emit.loop(emit.integer(0), emit.integer(taps), 1, [&](Value tap) {
-    Value matrix = emit.mul(loadTable(emit, table, tap), outer),
-          first = emit.address(to, f32, emit.mul(loadTable(emit, rows, tap), width));
-    emit.loop(emit.integer(0), emit.integer(width - lanes + columns.panel.last), 1, [&](Value n) {
-      Value row = emit.add(matrix, emit.add(columns.first, n));
-      Value line =
-          emit.address(emit.address(weights, f32, emit.mul(row, filters)), f32, emit.mul(columns.group, inner));
-      Value place = emit.address(first, f32, n);
-      emit.loop(emit.integer(0), emit.integer(inner), 1, [&](Value k) {
-        emit.store(emit.load(f32, emit.address(line, f32, k)), emit.address(place, f32, emit.mul(k, along * width)));
-      });
-    });
+    Value matrix = emit.add(emit.mul(loadTable(emit, table, tap), outer), columns.first);
+    Value from =
+        emit.address(emit.address(weights, f32, emit.mul(matrix, filters)), f32, emit.mul(columns.group, inner));
+    Value place = emit.address(to, f32, emit.mul(loadTable(emit, rows, tap), width));
+    emitPackTurned(emit, columns.panel, from, filters, emit.integer(inner), place, along);
   });
 }
 
@@ -315,7 +316,7 @@ LogicalResult ConvEmitter::run() {
   patch = patchSize ? emit.stack(emit.getF32Type(), patchSize) : Value();
   emit.loop(emit.integer(0), emit.integer(product.groups), 1, [&](Value group) {
     forColumnPanels(emit, product.result.groupChannels, vectors, [&](Value first, Panel panel) {
-      Columns columns{group, first, panel, emit.stack(emit.getF32Type(), depth() * panel.width()),
+      Columns columns{group, first, panel, emit.stack(emit.getF32Type(), packedRows() * panel.width()),
                       emit.stack(emit.getF32Type(), blockPositions * panel.width())};
       pack(columns);
       emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) { emitTile(columns, tile); });

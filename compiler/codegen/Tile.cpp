@@ -117,9 +117,9 @@ void mtc::emitPack(Emitter &emit, Panel panel, Value b, int64_t stride, Value de
   });
 }
 
-// The function of one vector of columns: (b, stride, depth, packed).
-static LLVM::LLVMFuncOp packTurnedFunction(Emitter &emit, int64_t columns, int64_t width) {
-  std::string name = (Twine("pack_turned_") + Twine(columns) + "_" + Twine(width)).str();
+// The function of one vector of columns: (b, stride, depth, packed), `step` floats from a packed row to the next.
+static LLVM::LLVMFuncOp packTurnedFunction(Emitter &emit, int64_t columns, int64_t step) {
+  std::string name = (Twine("pack_turned_") + Twine(columns) + "_" + Twine(step)).str();
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
@@ -133,18 +133,19 @@ static LLVM::LLVMFuncOp packTurnedFunction(Emitter &emit, int64_t columns, int64
                               ? emit.loadLanes(f32, emit.address(from, f32, emit.mul(stride, column)), mask)
                               : emit.zeros(emit.vectorOf(f32)));
       turn(emit, vectors);
-      Value to = emit.address(packed, f32, emit.mul(k, width));
+      Value to = emit.address(packed, f32, emit.mul(k, step));
       for (auto [row, vector] : llvm::enumerate(vectors))
-        emit.storeLanes(vector, emit.address(to, f32, row * width));
+        emit.storeLanes(vector, emit.address(to, f32, row * step));
     });
   });
 }
 
-void mtc::emitPackTurned(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed) {
+void mtc::emitPackTurned(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed,
+                         int64_t apart) {
   Type f32 = emit.getF32Type();
   for (int64_t vector = 0; vector < panel.vectors; ++vector) {
     int64_t columns = vector + 1 == panel.vectors ? panel.last : lanes;
-    emit.call(packTurnedFunction(emit, columns, panel.width()),
+    emit.call(packTurnedFunction(emit, columns, apart * panel.width()),
               {emit.address(b, f32, vector * lanes * stride), emit.integer(stride), depth,
                emit.address(packed, f32, vector * lanes)});
   }

@@ -54,9 +54,10 @@ void emitProduct(Emitter &emit, Layout layout, Panel panel, mlir::Value a, mlir:
 // packed = rows [0, depth) of b (row major, `stride` floats a row), padded with zeros.
 void emitPack(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth, mlir::Value packed);
 
-// The same of a matrix that lies transposed: column j of the panel at b + j * stride. Writes depth rounded up to whole
-// vectors.
-void emitPackTurned(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth, mlir::Value packed);
+// The same of a matrix that lies transposed: column j of the panel at b + j * stride. Its rows are written `apart` rows
+// of the packed panel from each other, and depth rounded up to whole vectors of them.
+void emitPackTurned(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth, mlir::Value packed,
+                    int64_t apart = 1);
 
 // Transposes 16 vectors of 16 lanes in registers.
 void turn(Emitter &emit, Emitter::Values &vectors);
