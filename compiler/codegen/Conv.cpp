@@ -54,7 +54,8 @@ private:
     Value table, first, count; // `first` and `count` in steps
     ArrayRef<int64_t> taps;
   };
-  void emitTiles(const Columns &columns, const Positions &at, Value a, const Steps &steps, bool fresh);
+  Value rowsBelow(const Plane &plane, Value row, int64_t bound);
+  void emitTiles(const Columns &columns, const Positions &at, Value a, const Steps &steps);
   void emitEpilogue(const Columns &columns, const Positions &at);
   void emitVector(const Columns &columns, Value line, Value pixel, int64_t vector);
   Value loadElements(Value value, Value base, Value pixel, Value channel, Value mask);
@@ -204,38 +205,69 @@ SmallVector<int64_t> ConvEmitter::tapsOf(const Plane &plane, const Panel &panel)
   return shared ? taps : SmallVector<int64_t>{0};
 }
 
-// The tiles of a block, for some steps of the plane's matrix.
-void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a, const Steps &steps, bool fresh) {
-  Type f32 = emit.getF32Type();
+// Rows of taps that lie above row `bound` of the source for positions of a plane's row.
+Value ConvEmitter::rowsBelow(const Plane &plane, Value row, int64_t bound) {
+  int64_t count = plane.tapRows(), apart = plane.tapRowStep();
+  Value distance = emit.sub(emit.integer(bound - plane.lowRow), emit.mul(row, plane.rowStep));
+  return emit.least(emit.ceilDiv(emit.most(distance, emit.integer(0)), apart), emit.integer(count));
+}
+
+// The tiles of a block, for some steps of the plane's matrix: of each row of positions those whose row of taps lies in
+// the image.
+void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a, const Steps &steps) {
+  Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
   const Plane &plane = at.plane;
   int64_t taps = steps.taps.size(), width = columns.panel.width(),
           most = offsetTileRows(emit.machine, columns.panel.vectors, taps);
   int64_t down = plane.rowStep * product.rowStride(plane) * product.pixelStride(plane);
   int64_t along = plane.columnStep * product.pixelStride(plane);
-  Value from = emit.address(steps.table, emit.getI32Type(), steps.first);
-  Value b = emit.address(columns.packed, f32, emit.mul(emit.add(emit.mul(steps.first, taps), at.packedRow), width));
-  TileForm form{/*masked=*/false, fresh, product.depthwise, /*scattered=*/false, llvm::to_vector(steps.taps)};
-  auto tile = [&](Value i, int64_t rows, Value j, int64_t count) {
-    SmallVector<int64_t> offsets;
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t column = 0; column < count; ++column)
-        offsets.push_back(row * down + column * along);
-    Value start = emit.address(a, f32, emit.add(emit.mul(i, down), emit.mul(j, along)));
-    Value sums = emit.address(columns.sums, f32, emit.mul(emit.add(emit.mul(i, at.columns), j), width));
-    emitOffsetTile(emit, offsets, columns.panel, form, {start, from, b, emit.integer(taps * width), steps.count, sums});
-  };
-  int64_t together = std::min(at.columns * 2 <= most ? most / at.columns : 1, product.blockOf(plane).rows);
-  Value whole = emit.mul(emit.div(at.rows, emit.integer(together)), together);
+  int64_t lineSteps = plane.tapColumns() * product.tapDepth() / taps;
+  bool rim = plane.lowRow < 0 || plane.lowRow + plane.reachRows(plane.rows) > product.source.rows;
+  TileForm form{/*masked=*/false, product.depthwise, /*scattered=*/false, llvm::to_vector(steps.taps)};
+  Value fresh = emit.equal(steps.first, emit.integer(0)), end = emit.add(steps.first, steps.count);
   auto cut = [&](Value i, int64_t rows) {
+    Value first = steps.first, last = end;
+    if (rim) {
+      Value row = emit.add(at.row, i);
+      first = emit.most(first, emit.mul(rowsBelow(plane, row, 0), lineSteps));
+      last = emit.least(last, emit.mul(rowsBelow(plane, row, product.source.rows), lineSteps));
+    }
+    Value depth = emit.most(emit.sub(last, first), emit.integer(0)), table = emit.address(steps.table, i32, first);
+    Value b = emit.address(columns.packed, f32, emit.mul(emit.add(emit.mul(first, taps), at.packedRow), width));
+    auto tile = [&](Value j, int64_t count) {
+      SmallVector<int64_t> offsets;
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t column = 0; column < count; ++column)
+          offsets.push_back(row * down + column * along);
+      Value start = emit.address(a, f32, emit.add(emit.mul(i, down), emit.mul(j, along)));
+      Value sums = emit.address(columns.sums, f32, emit.mul(emit.add(emit.mul(i, at.columns), j), width));
+      emitOffsetTile(emit, offsets, columns.panel, form,
+                     {start, table, b, emit.integer(taps * width), depth, sums, fresh});
+    };
     int64_t tiles = (at.columns + most - 1) / most, height = at.columns / tiles,
             higher = at.columns % tiles * (height + 1);
     if (higher > 0)
-      emit.loop(emit.integer(0), emit.integer(higher), height + 1, [&](Value j) { tile(i, rows, j, height + 1); });
-    emit.loop(emit.integer(higher), emit.integer(at.columns), height, [&](Value j) { tile(i, rows, j, height); });
+      emit.loop(emit.integer(0), emit.integer(higher), height + 1, [&](Value j) { tile(j, height + 1); });
+    emit.loop(emit.integer(higher), emit.integer(at.columns), height, [&](Value j) { tile(j, height); });
   };
-  emit.loop(emit.integer(0), whole, together, [&](Value i) { cut(i, together); });
-  if (together > 1)
-    emit.loop(whole, at.rows, 1, [&](Value i) { cut(i, 1); });
+  int64_t together = std::min(at.columns * 2 <= most ? most / at.columns : 1, product.blockOf(plane).rows);
+  auto one = [&](Value i) { cut(i, 1); };
+  if (together == 1)
+    return emit.loop(emit.integer(0), at.rows, 1, one);
+  // Rows that all taps read inside the image, as many of them as fill a tile.
+  Value top = emit.integer(0), inner = at.rows;
+  if (rim) {
+    auto rowsUntil = [&](int64_t position) {
+      return emit.least(emit.most(emit.sub(emit.integer(position), at.row), emit.integer(0)), at.rows);
+    };
+    top = rowsUntil(llvm::divideCeil(std::max<int64_t>(-plane.lowRow, 0), plane.rowStep));
+    int64_t inside = std::max<int64_t>(product.source.rows - plane.highRow, 0);
+    inner = emit.most(emit.sub(rowsUntil(llvm::divideCeil(inside, plane.rowStep)), top), emit.integer(0));
+  }
+  Value whole = emit.add(top, emit.mul(emit.div(inner, emit.integer(together)), together));
+  emit.loop(emit.integer(0), top, 1, one);
+  emit.loop(top, whole, together, [&](Value i) { cut(i, together); });
+  emit.loop(whole, at.rows, 1, one);
 }
 
 void ConvEmitter::emitBlock(const Columns &columns, const Positions &at) {
@@ -270,12 +302,9 @@ void ConvEmitter::emitBlock(const Columns &columns, const Positions &at) {
     a = emit.address(a, f32, columns.first);
   Value table = emitTable(emit, offsets);
   int64_t count = offsets.size(), step = columns.panel.depth() / taps.size();
-  emitTiles(columns, at, a, {table, emit.integer(0), emit.integer(std::min(count, step)), taps}, /*fresh=*/true);
-  if (count > step)
-    emit.loop(emit.integer(step), emit.integer(count), step, [&](Value k) {
-      Value rest = emit.least(emit.integer(step), emit.sub(emit.integer(count), k));
-      emitTiles(columns, at, a, {table, k, rest, taps}, /*fresh=*/false);
-    });
+  emit.loop(emit.integer(0), emit.integer(count), step, [&](Value k) {
+    emitTiles(columns, at, a, {table, k, emit.least(emit.integer(step), emit.sub(emit.integer(count), k)), taps});
+  });
   emitEpilogue(columns, at);
 }
 

@@ -46,6 +46,7 @@ private:
     Value row;      // first
     Value sums;
     Value packed; // the gradient at the positions of a block; null: read where it lies
+    Value start;  // first sample of the leaf
   };
   void emitBundle(const Part &part);
   void emitSample(const Part &part, Value sample);
@@ -171,6 +172,9 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
       offsets.push_back((i * plane.rowStep * line + j * plane.columnStep) * pixel);
   Value table = emitTable(emit, offsets), depth = emit.mul(rows, columns);
   int64_t filters = product.result.channels;
+  // A leaf's sums start at its first position.
+  Value before = emit.add(emit.add(emit.sub(sample, part.start), row), column.value),
+        fresh = emit.equal(before, emit.integer(0));
   Value pixels =
       emit.add(emit.mul(emit.add(emit.mul(sample, product.result.rows), row), product.result.columns), column.value);
   Value b = emit.address(gradient, f32, emit.mul(pixels, filters));
@@ -178,17 +182,17 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
     SmallVector<int64_t> places;
     for (size_t position = 0; position < offsets.size(); ++position)
       places.push_back(position * filters);
-    TileForm form{/*masked=*/true, /*fresh=*/false, /*lanewise=*/false, /*scattered=*/true};
-    return emitUnits(part, b, {b, emitTable(emit, places), emit.address(a, f32, part.column), table, depth, {}}, form);
+    TileForm form{/*masked=*/true, /*lanewise=*/false, /*scattered=*/true};
+    return emitUnits(part, b, {b, emitTable(emit, places), emit.address(a, f32, part.column), table, depth, {}, fresh},
+                     form);
   }
   b = emit.address(b, f32, emit.add(emit.mul(part.group, product.result.groupChannels), part.column));
   if (part.packed) {
     emitPack(emit, part.panel, b, filters, depth, part.packed);
-    return emitUnits(part, a, {a, table, part.packed, emit.integer(part.panel.width()), depth, {}},
-                     {/*masked=*/false, /*fresh=*/false, /*lanewise=*/false});
+    return emitUnits(part, a, {a, table, part.packed, emit.integer(part.panel.width()), depth, {}, fresh},
+                     {/*masked=*/false, /*lanewise=*/false});
   }
-  emitUnits(part, a, {a, table, b, emit.integer(filters), depth, {}},
-            {/*masked=*/true, /*fresh=*/false, product.depthwise});
+  emitUnits(part, a, {a, table, b, emit.integer(filters), depth, {}, fresh}, {/*masked=*/true, product.depthwise});
 }
 
 // The tiles of all units of the part, each at its place of `a`.
@@ -207,7 +211,7 @@ void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOpera
             relative.push_back(offset - shape[first]);
           emitOffsetTile(emit, relative, part.panel, form,
                          {emit.address(start, f32, shape[first]), common.table, b, common.stride, common.depth,
-                          emit.address(sums, f32, first * width)});
+                          emit.address(sums, f32, first * width), common.fresh});
         }
       });
   });
@@ -260,10 +264,9 @@ void KernelGradientEmitter::emitBundle(const Part &part) {
     return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
   };
   auto leaf = [&](Value first, Value end) {
-    forVectors(emit, part.panel, count, [&](Value index) {
-      emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(part.sums, f32, index));
-    });
-    emit.loop(first, end, 1, [&](Value sample) { emitSample(part, sample); });
+    Part samples = part;
+    samples.start = first;
+    emit.loop(first, end, 1, [&](Value sample) { emitSample(samples, sample); });
   };
   auto combine = [&](Value level) {
     forVectors(emit, part.panel, count, [&](Value index) {
@@ -302,7 +305,7 @@ LogicalResult KernelGradientEmitter::run() {
         packed = emit.stack(f32, blockPositions * panel.width());
       emit.loop(from, to, bundleUnits, [&](Value unit) {
         Value end = emit.least(emit.add(unit, bundleUnits), to);
-        emitBundle({group, panelColumn, panel, unit, end, loadTable(emit, firsts, unit), sums, packed});
+        emitBundle({group, panelColumn, panel, unit, end, loadTable(emit, firsts, unit), sums, packed, {}});
       });
     });
   });

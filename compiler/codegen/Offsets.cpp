@@ -37,8 +37,7 @@ Value mtc::loadTable(Emitter &emit, Value table, Value index) {
 }
 
 static std::string nameOf(ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form) {
-  std::string name =
-      (Twine(form.fresh ? "offsets_" : "more_offsets_") + (form.lanewise ? "lanes_" : "") + Twine(panel.vectors)).str();
+  std::string name = (Twine("offsets_") + (form.lanewise ? "lanes_" : "") + Twine(panel.vectors)).str();
   if (form.masked && panel.last < lanes)
     name += "_last" + std::to_string(panel.last);
   else if (form.lanewise && panel.last < lanes)
@@ -66,6 +65,21 @@ static std::map<int64_t, Readers> readersOf(ArrayRef<int64_t> rowOffsets, ArrayR
   return readers;
 }
 
+// Zeros, or the vectors at `places`.
+static Emitter::Values startsOf(Emitter &emit, Value fresh, ArrayRef<Value> places) {
+  Type f32 = emit.getF32Type(), vector = emit.vectorOf(f32);
+  auto choice = scf::IfOp::create(emit, SmallVector<Type>(places.size(), vector), fresh, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(emit);
+  emit.setInsertionPointToEnd(choice.thenBlock());
+  scf::YieldOp::create(emit, Emitter::Values(places.size(), emit.zeros(vector)));
+  emit.setInsertionPointToEnd(choice.elseBlock());
+  Emitter::Values loaded;
+  for (Value place : places)
+    loaded.push_back(emit.loadLanes(f32, place));
+  scf::YieldOp::create(emit, loaded);
+  return choice.getResults();
+}
+
 static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form) {
   std::string name = nameOf(rowOffsets, panel, form);
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
@@ -73,14 +87,14 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
   Type step = form.scattered ? pointer : i64;
   return emit.function(
-      name, {pointer, pointer, pointer, step, i64, pointer}, /*internal=*/true, [&](ValueRange arguments) {
+      name, {pointer, pointer, pointer, step, i64, pointer, emit.getI1Type()}, /*internal=*/true,
+      [&](ValueRange arguments) {
         Value a = arguments[0], table = arguments[1], b = arguments[2], stride = arguments[3], sums = arguments[5];
-        SmallVector<Value> places, starts;
+        SmallVector<Value> places;
         for (size_t row = 0; row < rowOffsets.size(); ++row)
-          for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+          for (int64_t vector = 0; vector < panel.vectors; ++vector)
             places.push_back(emit.address(sums, f32, row * panel.width() + vector * lanes));
-            starts.push_back(form.fresh ? emit.zeros(emit.vectorOf(f32)) : emit.loadLanes(f32, places.back()));
-          }
+        Emitter::Values starts = startsOf(emit, arguments[6], places);
         Value last = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
         auto maskOf = [&](int64_t vector, bool wanted) {
           return wanted && vector + 1 == panel.vectors ? last : Value();
@@ -114,7 +128,7 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets
 void mtc::emitOffsetTile(Emitter &emit, ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form,
                          const TileOperands &operands) {
   emit.call(tileFunction(emit, rowOffsets, panel, form),
-            {operands.a, operands.table, operands.b, operands.stride, operands.depth, operands.sums});
+            {operands.a, operands.table, operands.b, operands.stride, operands.depth, operands.sums, operands.fresh});
 }
 
 void mtc::forColumnPanels(Emitter &emit, int64_t columns, int64_t vectors,

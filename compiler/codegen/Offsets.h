@@ -16,15 +16,15 @@
 namespace mtc {
 
 // What one tile works on. `a` and `table` may point into the middle; `stride` is floats between the rows of b (i64) of
-// one step and the next, or a table of where they lie (pointer), `depth` the number of steps (i64).
+// one step and the next, or a table of where they lie (pointer), `depth` the number of steps (i64), perhaps none.
+// Chains start at +0 where `fresh` (i1) holds, else at what sums holds.
 struct TileOperands {
-  mlir::Value a, table, b, stride, depth, sums; // sums: rows of the panel's width
+  mlir::Value a, table, b, stride, depth, sums, fresh; // sums: rows of the panel's width
 };
 
-// `fresh`: chains start at +0, else at what sums holds. `masked`: b has the panel's columns only, nothing may be read
-// past them.
+// `masked`: b has the panel's columns only, nothing may be read past them.
 struct TileForm {
-  bool masked, fresh, lanewise;
+  bool masked, lanewise;
   bool scattered = false;                // `stride` is a table
   llvm::SmallVector<int64_t> taps = {0}; // of a step, ascending; rows of b follow each other, a panel's width apart
 };

@@ -34,6 +34,9 @@ struct Plane {
   int64_t tapColumns() const {
     return llvm::count_if(taps, [&](const Tap &tap) { return tap.row == taps.front().row; });
   }
+  int64_t tapRows() const { return taps.size() / tapColumns(); }
+  // Source rows from a row of taps to the next one.
+  int64_t tapRowStep() const { return tapRows() > 1 ? (highRow - lowRow) / (tapRows() - 1) : 1; }
   // Source pixels that `rows` x `columns` positions reach over.
   int64_t reachRows(int64_t rows) const { return (rows - 1) * rowStep + highRow - lowRow + 1; }
   int64_t reachColumns(int64_t columns) const { return (columns - 1) * columnStep + highColumn - lowColumn + 1; }
