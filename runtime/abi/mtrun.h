@@ -194,11 +194,63 @@ typedef struct mtrun_dataset mtrun_dataset;
  * to the model's only input of weights; labels without one have 1. MT_INVALID, MT_CORRUPT, MT_IO,
  * MT_NO_MEMORY. The dataset keeps a pointer to the plan. */
 MT_API mt_status *mtrun_dataset_open(const mtrun_plan *plan, const char *spec, mtrun_dataset **dataset);
-MT_API int64_t mtrun_dataset_size(const mtrun_dataset *dataset); /* samples */
+/* One value of every sample: what of the caller's own data goes to the input, target or sample weight of its name. */
+typedef struct mtrun_field {
+  const char *name; /* of an entry of the plan's signature */
+  mt_dtype dtype;   /* of the caller's elements; integers become floats, f64 is rounded to f32, labels may be one-hot */
+  int32_t rank;     /* of a sample, without the batch axis */
+  const int64_t *shape;
+  const void *data; /* arrays: sample i lies at data + i * stride, row major */
+  int64_t stride;   /* arrays: bytes from a sample to the next; 0: they are dense */
+} mtrun_field;
+
+/* What a callback is asked for. */
+typedef struct mtrun_request {
+  int64_t pass;           /* over the data, from 0; always 0 in validation, evaluate and predict */
+  int64_t first;          /* unknown length: how many samples of this pass came before */
+  const int64_t *samples; /* known length: the numbers of the samples; NULL with unknown length */
+  int64_t rows;           /* how many */
+  void *const *fields;    /* room for `rows` samples of each field, one after the other; NULL: not needed */
+  char *message;          /* of a failure: at most message_size bytes with the 0 */
+  size_t message_size;
+} mtrun_request;
+
+/* The caller's own samples, made when they are needed.
+ *
+ * samples >= 1: known length. Any sample is asked for, in any order and as often as a run needs it: `read` writes the
+ * ones that the request names and returns their number. What it writes depends on the number of the sample (and the
+ * pass) alone; then shuffling, slices, resuming and every other promise hold as for any other source.
+ * samples -1: unknown length. `read` writes the next samples of the pass and returns how many; fewer than asked for
+ * end the pass, 0 too. The next pass begins with `first` 0. An epoch is a pass, or steps_per_epoch steps; nothing is
+ * shuffled; a resumed run asks once more for what it had of its pass (with steps_per_epoch: of all passes), and drops it.
+ *
+ * A negative number is a failure: it ends the run with MT_IO and the message. Threads: `read` is called by threads of
+ * the library, never by the caller's, ahead of the steps: by one, or with known length by up to `threads` at the same
+ * time. They receive no signals. The last call has returned when mtrun_fit, mtrun_evaluate or mtrun_predict_file does;
+ * `read` must not use the session that trains. */
+typedef struct mtrun_source {
+  int64_t samples;
+  const mtrun_field *fields; /* copied; data and stride are not read */
+  int32_t field_count;
+  int64_t (*read)(void *user, mtrun_request *request);
+  void *user;
+  int32_t threads; /* 0: 1 */
+} mtrun_source;
+
+/* Arrays in memory as a dataset. Their memory stays the caller's and must outlive the dataset and its slices. `keys`:
+ * "scale=1/255,classes=10" and such, docs/data.md, or NULL. MT_INVALID: names, types or shapes do not fit the plan. */
+MT_API mt_status *mtrun_dataset_open_arrays(const mtrun_plan *plan, const mtrun_field *fields, int32_t count,
+                                            int64_t samples, const char *keys, mtrun_dataset **dataset);
+/* A callback as a dataset. Labels are looked at as they come: one that is not below the number of classes ends the run.
+ * No class-weight= among the keys, no range= with unknown length. MT_INVALID. */
+MT_API mt_status *mtrun_dataset_open_source(const mtrun_plan *plan, const mtrun_source *source, const char *keys,
+                                            mtrun_dataset **dataset);
+MT_API int64_t mtrun_dataset_size(const mtrun_dataset *dataset); /* samples; -1: unknown */
 MT_API void mtrun_dataset_free(mtrun_dataset *dataset);
 /* What the user should know of the data, a line at a time: damaged pictures that are left out, values that the model scales once more. */
 MT_API void mtrun_dataset_notes(const mtrun_dataset *dataset, void (*line)(void *user, const char *text), void *user);
-/* Samples [begin, end) as a dataset of their own, to be freed too; the memory of the samples is shared. MT_INVALID. */
+/* Samples [begin, end) as a dataset of their own, to be freed too; the memory of the samples is shared. MT_INVALID: they are not within the data,
+ * or its length is unknown. */
 MT_API mt_status *mtrun_dataset_slice(const mtrun_dataset *dataset, int64_t begin, int64_t end, mtrun_dataset **slice);
 /* Tells people what a source holds, a line at a time: fields, types, shapes, range of values, labels and their counts, the first `samples`
  * samples. Needs no plan. */
@@ -206,7 +258,7 @@ MT_API mt_status *mtrun_data_describe(const char *spec, int64_t samples, void (*
 /* Tells how many samples a second come from a source, in shuffled batches of `batch`, measured for about `seconds`; of pictures (with size=HxW) also
  * how many the decoding library does alone. Needs no plan. MT_INVALID. */
 MT_API mt_status *mtrun_data_benchmark(const char *spec, int64_t batch, double seconds, void (*line)(void *user, const char *text), void *user);
-/* The order of an epoch: a permutation of 0 .. size-1, a function of (seed, epoch) alone. */
+/* The order of an epoch: a permutation of 0 .. size-1, a function of (seed, epoch) alone; nothing if the size is unknown. */
 MT_API void mtrun_dataset_order(const mtrun_dataset *dataset, int64_t seed, int64_t epoch, int64_t *order);
 
 /* ---- loops ------------------------------------------------------------------------------------------------- */
@@ -214,7 +266,7 @@ MT_API void mtrun_dataset_order(const mtrun_dataset *dataset, int64_t seed, int6
 /* Sent while a loop runs; return non-zero to stop after this step. */
 typedef struct mtrun_progress {
   int64_t epoch, epochs; /* from 0; epochs is 1 for evaluate */
-  int64_t step, steps;   /* steps done in this epoch, of how many */
+  int64_t step, steps;   /* steps done in this epoch, of how many; 0: the length of the data is unknown */
   double seconds;        /* since the epoch began */
   int32_t metrics;       /* entries below */
   const char *const *names;
@@ -290,7 +342,7 @@ MT_API mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const m
 /* Means over the dataset, `values` in mtrun_plan_metric_name(plan, "eval_step", i)'s order. */
 MT_API mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options,
                                  double *values);
-/* Predicts every sample; writes output `index` (counting outputs only) to an .npy file. */
+/* Predicts every sample; writes output `index` (counting outputs only) to an .npy file. MT_INVALID: data of unknown length, among others. */
 MT_API mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path);
 
 typedef struct mtrun_timing {

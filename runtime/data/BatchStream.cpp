@@ -18,35 +18,54 @@ static int64_t passSteps(const mtrun_dataset &data, int64_t batch, const StreamO
 }
 
 int64_t epochSteps(const mtrun_dataset &data, int64_t batch, const StreamOptions &options) {
-  return options.stepsPerEpoch ? options.stepsPerEpoch : passSteps(data, batch, options);
+  if (options.stepsPerEpoch || data.size < 0)
+    return options.stepsPerEpoch;
+  return passSteps(data, batch, options);
 }
 
 BatchStream::BatchStream(const mtrun_dataset &data, const Binding &binding, const StreamOptions &options)
     : data_(data), binding_(binding), options_(options), order_(options.shuffle ? data.size : 0, options.window),
-      nextOrder_(options.shuffle ? data.size : 0, options.window), index_(options.first) {
-  passSteps_ = passSteps(data, options.batch, options);
+      nextOrder_(options.shuffle ? data.size : 0, options.window) {
+  bool known = data.size >= 0;
+  passSteps_ = known ? passSteps(data, options.batch, options) : 0;
   steps_ = epochSteps(data, options.batch, options);
+  index_ = options.epoch * steps_ + options.position;
+  allocate(static_cast<uint64_t>(known ? std::min(options.batch, data.size) : options.batch));
 
-  uint64_t rows = static_cast<uint64_t>(std::min(options.batch, data.size)), slotBytes = 0;
-  bool made = false;
-  for (int column : binding_.columns)
-    if (column >= 0) {
-      slotBytes += alignUp(rows * data.columns[column].rowBytes);
-      made |= data.columns[column].made();
-    }
+  // Pictures take long, one as another; what is in memory is copied before a second thread has awoken.
+  bool made = std::any_of(binding_.columns.begin(), binding_.columns.end(),
+                          [&](int column) { return column >= 0 && data.columns[size_t(column)].made(); });
+  int threads = options.readers ? options.readers : made || data.source ? data.readers : 1;
+  share_ = made ? 1 : data.source ? (options.batch + threads - 1) / threads : options.batch;
+  start(known ? threads : 1);
+}
+
+// Room for `rows` samples a slot, of each column that the program takes.
+void BatchStream::allocate(uint64_t rows) {
+  uint64_t slotBytes = 0;
+  auto stagedBytes = [&](const Column &column) {
+    return data_.source && !column.plain() ? alignUp(rows * column.field.stride) : 0;
+  };
+  for (int c : binding_.columns)
+    if (c >= 0)
+      slotBytes += alignUp(rows * data_.columns[size_t(c)].rowBytes) + stagedBytes(data_.columns[size_t(c)]);
   storage_ = std::make_unique<std::byte[]>(slotBytes * kSlots + 64);
   auto *place = reinterpret_cast<std::byte *>(alignUp(reinterpret_cast<uintptr_t>(storage_.get())));
   for (Slot &slot : slots_) {
     slot.samples.resize(rows);
-    for (int column : binding_.columns) {
-      slot.batch.tensors.push_back(column >= 0 ? place : nullptr);
-      if (column >= 0)
-        place += alignUp(rows * data.columns[column].rowBytes);
+    slot.staged.resize(data_.columns.size());
+    for (int c : binding_.columns) {
+      slot.batch.tensors.push_back(c >= 0 ? place : nullptr);
+      if (c < 0)
+        continue;
+      const Column &column = data_.columns[size_t(c)];
+      place += alignUp(rows * column.rowBytes);
+      if (uint64_t bytes = stagedBytes(column)) {
+        slot.staged[size_t(c)] = place;
+        place += bytes;
+      }
     }
   }
-  // Pictures take long, one as another; what is in memory is copied before a second thread has awoken.
-  share_ = made ? 1 : options.batch;
-  start(options.readers ? options.readers : made ? data.readers : 1);
 }
 
 void BatchStream::start(int threads) {
@@ -90,6 +109,8 @@ const Batch &BatchStream::next() {
 }
 
 void BatchStream::produce() {
+  if (data_.size < 0)
+    return produceInOrder();
   for (Share share; claim(share); finish(share))
     fill(share);
 }
@@ -123,6 +144,7 @@ void BatchStream::open(Slot &slot) {
   ++index_;
   slot.pass = pass;
   slot.batch.rows = std::min(options_.batch, data_.size - first);
+  slot.batch.last = index_ % steps_ == 0;
   slot.batch.status = Status();
   slot.claimed = slot.filled = 0;
   slot.failed = -1;
@@ -140,25 +162,33 @@ void BatchStream::open(Slot &slot) {
   nextOrder_.advance(options_.batch);
 }
 
+void *BatchStream::target(const Slot &slot, size_t entry, int64_t row) const {
+  const Column &column = data_.columns[size_t(binding_.columns[entry])];
+  return static_cast<std::byte *>(slot.batch.tensors[entry]) + static_cast<uint64_t>(row) * column.rowBytes;
+}
+
 void BatchStream::fill(const Share &share) {
   Slot &slot = *share.slot;
   Draw draw = {options_.augment, options_.seed, slot.pass};
-  for (size_t i = 0; i < binding_.columns.size(); ++i) {
+  const int64_t *samples = slot.samples.data() + share.begin;
+  Status status;
+  if (data_.source)
+    status = fillFromSource(share);
+  for (size_t i = 0; i < binding_.columns.size() && status.ok(); ++i) {
     if (binding_.columns[i] < 0)
       continue;
     const Column &column = data_.columns[static_cast<size_t>(binding_.columns[i])];
-    auto *out = static_cast<std::byte *>(slot.batch.tensors[i]) + static_cast<uint64_t>(share.begin) * column.rowBytes;
-    const int64_t *samples = slot.samples.data() + share.begin;
-    if (!column.made()) {
-      column.gather(data_.begin, samples, share.end - share.begin, out);
-      continue;
-    }
-    Status status = column.make(data_.begin + *samples, draw, out);
-    std::lock_guard lock(mutex_);
-    if (!status.ok() && (slot.failed < 0 || share.begin < slot.failed)) {
-      slot.failed = share.begin;
-      slot.batch.status = std::move(status);
-    }
+    if (column.made())
+      status = column.make(data_.begin + *samples, draw, target(slot, i, share.begin));
+    else if (!data_.source)
+      column.gather(data_.begin, samples, share.end - share.begin, target(slot, i, share.begin));
+  }
+  if (status.ok())
+    return;
+  std::lock_guard lock(mutex_);
+  if (slot.failed < 0 || share.begin < slot.failed) {
+    slot.failed = share.begin;
+    slot.batch.status = std::move(status);
   }
 }
 

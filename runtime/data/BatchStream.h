@@ -19,8 +19,9 @@ namespace mtrun {
 // One pointer an entry of the signature: rows of the data, or null (outputs, absent sample weights).
 struct Batch {
   std::vector<void *> tensors;
-  int64_t rows = 0;
-  Status status; // of reading it; the rows of a failed batch mean nothing
+  int64_t rows = 0;  // 0: a resumed epoch had come to its end
+  bool last = false; // of an epoch
+  Status status;     // of reading it; the rows of a failed batch mean nothing
 };
 
 struct StreamOptions {
@@ -29,14 +30,14 @@ struct StreamOptions {
   bool shuffle = false;
   bool dropRemainder = false;
   int64_t seed = 0;
-  int64_t stepsPerEpoch = 0; // 0: a pass over the data; else passes follow one another, whatever the epoch
-  int64_t first = 0;         // batches since the beginning that are left out: a resumed run's
-  int64_t window = 0;        // of the shuffle; 0: all samples
-  int readers = 0;           // threads; 0: one, and for pictures as many as the data says
-  bool augment = false;      // flips and crops, as the data's specification says
+  int64_t stepsPerEpoch = 0;       // 0: a pass over the data; else passes follow one another, whatever the epoch
+  int64_t epoch = 0, position = 0; // where a resumed run begins: complete epochs, steps of the next one
+  int64_t window = 0;              // of the shuffle; 0: all samples
+  int readers = 0;                 // threads; 0: one, and for pictures as many as the data says
+  bool augment = false; // training: flips and crops, as the data's specification says, and a callback's passes
 };
 
-// Steps of an epoch of `data` in batches of `batch`.
+// Steps of an epoch of `data` in batches of `batch`; 0: it ends when the data ends, which nobody knows.
 int64_t epochSteps(const mtrun_dataset &data, int64_t batch, const StreamOptions &options);
 
 class BatchStream {
@@ -49,7 +50,7 @@ public:
 
   int64_t stepsPerEpoch() const { return steps_; }
 
-  // The next batch, valid until the following call. Call it at most epochs * stepsPerEpoch - first times.
+  // The next batch, valid until the following call. Not to be called after the last one of the last epoch.
   const Batch &next();
 
   // Seconds that next() waited so far.
@@ -61,6 +62,7 @@ private:
   struct Slot {
     Batch batch;
     std::vector<int64_t> samples;                 // of the rows
+    std::vector<std::byte *> staged;              // of each column of a callback: as it writes them, or null
     int64_t pass = 0;                             // over the data
     int64_t claimed = 0, filled = 0, failed = -1; // rows; the first that could not be read
   };
@@ -70,12 +72,19 @@ private:
     int64_t begin = 0, end = 0;
   };
 
+  void allocate(uint64_t rows);
   void start(int threads);
   void stop();
   void produce();
+  void produceInOrder();    // of data of unknown length; SourceStream.cpp
   bool claim(Share &share); // false: there is nothing left to do
   void open(Slot &slot);
   void fill(const Share &share);
+  // SourceStream.cpp: of a callback.
+  Status fillFromSource(const Share &share);
+  Status ask(Slot &slot, int64_t begin, mtrun_request request, int64_t &rows) const;
+  Status convert(const Slot &slot, int64_t begin, int64_t rows, int64_t first) const;
+  void *target(const Slot &slot, size_t entry, int64_t row) const;
   void finish(const Share &share);
 
   const mtrun_dataset &data_;

@@ -214,10 +214,18 @@ template <typename Body> static void forEach(Stored type, const uint8_t *from, u
   }
 }
 
-void Column::labels(int64_t sample, std::vector<int64_t> &values) const {
+void Column::labels(const uint8_t *from, std::vector<int64_t> &values) const {
   values.resize(field.elements());
-  forEach(field.type, field.bytes.get() + static_cast<uint64_t>(sample) * field.stride, values.size(),
-          [&](uint64_t i, auto value) { values[i] = static_cast<int64_t>(value); });
+  forEach(field.type, from, values.size(), [&](uint64_t i, auto value) { values[i] = static_cast<int64_t>(value); });
+}
+
+Status Column::checkLabels(const uint8_t *from, int64_t sample, std::vector<int64_t> &values) const {
+  labels(from, values);
+  for (int64_t label : values)
+    if (label < 0 || label >= *limit)
+      return {MT_INVALID, field.where + ": sample " + std::to_string(sample) + " has label " + std::to_string(label) +
+                              ", expected 0 to " + std::to_string(*limit - 1)};
+  return {};
 }
 
 void Column::gatherRow(const uint8_t *from, void *out) const {
@@ -249,37 +257,40 @@ void Column::gatherRow(const uint8_t *from, void *out) const {
   }
 }
 
+void Column::convert(const uint8_t *from, void *out) const {
+  auto *to = static_cast<float *>(out);
+  if (plain_)
+    memcpy(out, from, rowBytes);
+  else if (oneHot_) {
+    memset(out, 0, rowBytes);
+    forEach(field.type, from, 1, [&](uint64_t, auto label) { // below `elements`, as was checked before
+      if (dtype == MT_F32)
+        to[static_cast<size_t>(label)] = 1;
+      else
+        static_cast<double *>(out)[static_cast<size_t>(label)] = 1;
+    });
+  } else if (line_) {
+    line(from, elements, factor_, rest_, to);
+  } else if (tables_.size() == 1) { // the common case of pictures
+    const std::array<float, 256> &table = tables_[0];
+    for (uint64_t e = 0; e < elements; ++e)
+      to[e] = table[from[e]];
+  } else if (!tables_.empty() && !reversed_) {
+    for (uint64_t e = 0; e < elements; ++e)
+      to[e] = tables_[e % channels_][from[e]];
+  } else {
+    gatherRow(from, out);
+  }
+}
+
 void Column::gather(int64_t begin, const int64_t *rows, int64_t count, void *out) const {
   for (int64_t i = 0; i < count; ++i) {
-    const uint8_t *from = field.bytes.get() + static_cast<uint64_t>(begin + rows[i]) * field.stride;
-    auto *to = static_cast<std::byte *>(out) + static_cast<uint64_t>(i) * rowBytes;
     if (i + 2 < count) { // rows of a shuffle lie anywhere
-      const uint8_t *later = field.bytes.get() + static_cast<uint64_t>(begin + rows[i + 2]) * field.stride;
-      for (uint64_t at = 0; at < field.stride && at < 4096; at += 64)
-        __builtin_prefetch(later + at);
+      const uint8_t *later = at(begin + rows[i + 2]);
+      for (uint64_t place = 0; place < field.stride && place < 4096; place += 64)
+        __builtin_prefetch(later + place);
     }
-    if (plain_) {
-      memcpy(to, from, rowBytes);
-    } else if (oneHot_) {
-      memset(to, 0, rowBytes);
-      forEach(field.type, from, 1, [&](uint64_t, auto label) { // below `elements`, as was checked when it was opened
-        if (dtype == MT_F32)
-          reinterpret_cast<float *>(to)[static_cast<size_t>(label)] = 1;
-        else
-          reinterpret_cast<double *>(to)[static_cast<size_t>(label)] = 1;
-      });
-    } else if (line_) {
-      line(from, elements, factor_, rest_, reinterpret_cast<float *>(to));
-    } else if (tables_.size() == 1) { // the common case of pictures
-      const std::array<float, 256> &table = tables_[0];
-      for (uint64_t e = 0; e < elements; ++e)
-        reinterpret_cast<float *>(to)[e] = table[from[e]];
-    } else if (!tables_.empty() && !reversed_) {
-      for (uint64_t e = 0; e < elements; ++e)
-        reinterpret_cast<float *>(to)[e] = tables_[e % channels_][from[e]];
-    } else {
-      gatherRow(from, to);
-    }
+    convert(at(begin + rows[i]), static_cast<std::byte *>(out) + static_cast<uint64_t>(i) * rowBytes);
   }
 }
 

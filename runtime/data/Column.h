@@ -28,6 +28,10 @@ struct Column {
   // Writes a sample. Any thread; the same bits whichever. MT_CORRUPT, MT_IO, MT_INVALID, MT_NO_MEMORY.
   Status make(int64_t sample, const Draw &draw, void *out) const;
 
+  // Whether the file's bytes are what the model takes.
+  bool plain() const { return plain_; }
+  // Writes a sample that lies at `from` as the field has it.
+  void convert(const uint8_t *from, void *out) const;
   // Writes samples rows[0 .. count) one after the other; row i is sample begin + rows[i].
   void gather(int64_t begin, const int64_t *rows, int64_t count, void *out) const;
 
@@ -35,8 +39,13 @@ struct Column {
   bool hasLabels() const { return role == MTRUN_TARGET && (oneHot_ || dtype == MT_I32 || dtype == MT_I64); }
   // Labels must be below; none if the entry does not tell.
   std::optional<int64_t> classes() const { return oneHot_ ? std::optional(int64_t(elements)) : std::nullopt; }
+  // What labels must be below, once it is known.
+  std::optional<int64_t> limit;
+  // MT_INVALID: one of sample `sample`, which lies at `from` as the field has it, is not. `values` is room for them.
+  Status checkLabels(const uint8_t *from, int64_t sample, std::vector<int64_t> &values) const;
   // Those of a sample, as the file has them.
-  void labels(int64_t sample, std::vector<int64_t> &values) const;
+  void labels(const uint8_t *from, std::vector<int64_t> &values) const;
+  const uint8_t *at(int64_t sample) const { return field.bytes.get() + static_cast<uint64_t>(sample) * field.stride; }
 
 private:
   Status openPictures(const mtrun_tensor_info &entry, const DataSpec &spec);

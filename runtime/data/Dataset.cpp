@@ -48,8 +48,9 @@ static Status findEntry(const DataSpec &spec, const Field &field, const std::vec
   if (field.spare)
     return {};
   if (field.named)
-    return {MT_INVALID, field.where + ": the model has nothing named \"" + field.name + "\"; expected " +
-                            namesOf(entries) + ", or x= and y=, which name the only input and the only target"};
+    return {MT_INVALID,
+            field.where + ": the model has nothing named \"" + field.name + "\"; expected " + namesOf(entries) +
+                (spec.paths.empty() ? "" : ", or x= and y=, which name the only input and the only target")};
   for (const mtrun_tensor_info &entry : entries)
     if (entry.role == field.role && ++count == 1)
       found = &entry;
@@ -99,7 +100,7 @@ static Status addClassWeights(const DataSpec &spec, const std::vector<mtrun_tens
   std::vector<uint8_t> bytes(labels->field.samples * sizeof(float)); // no more than the labels' own samples
   std::vector<int64_t> values;
   for (int64_t i = 0; i < static_cast<int64_t>(labels->field.samples); ++i) {
-    labels->labels(i, values);
+    labels->labels(labels->at(i), values);
     float weight = 1;
     for (auto [of, given] : spec.classWeights)
       weight = of == values[0] ? given : weight;
@@ -120,19 +121,21 @@ static Status addClassWeights(const DataSpec &spec, const std::vector<mtrun_tens
   return {};
 }
 
-static Status checkLabels(const Column &column, int64_t begin, int64_t size, int64_t classes) {
+// Labels in memory at once; a callback's as they come.
+static Status checkLabels(Column &column, const mtrun_dataset &data, std::optional<int64_t> classes) {
+  column.limit = classes;
   std::vector<int64_t> values;
-  for (int64_t i = begin; i < begin + size; ++i) {
-    column.labels(i, values);
-    for (int64_t label : values)
-      if (label < 0 || label >= classes)
-        return {MT_INVALID, column.field.where + ": sample " + std::to_string(i) + " has label " +
-                                std::to_string(label) + ", expected 0 to " + std::to_string(classes - 1)};
-  }
+  for (int64_t i = data.begin; classes && !data.source && i < data.begin + data.size; ++i)
+    if (Status s = column.checkLabels(column.at(i), i, values); !s.ok())
+      return s;
   return {};
 }
 
 static Status selectRange(const DataSpec &spec, mtrun_dataset &data) {
+  if (data.source && data.source->inOrder()) {
+    data.size = -1;
+    return spec.begin == 0 && spec.end < 0 ? Status() : Status(MT_INVALID, "data: a range needs data of known length");
+  }
   uint64_t samples = data.columns[0].field.samples;
   int64_t end = spec.end < 0 ? static_cast<int64_t>(samples) : spec.end;
   if (spec.begin >= end || static_cast<uint64_t>(end) > samples)
@@ -182,22 +185,11 @@ static void checkScaling(const DataSpec &spec, mtrun_dataset &data) {
   }
 }
 
-static Status openDataset(const mtrun_plan *plan, const char *text, std::unique_ptr<mtrun_dataset> &data) {
-  if (!plan || !text)
-    return {MT_INVALID, "data: expected a plan and a specification, found NULL"};
-  DataSpec spec;
-  Table table;
-  if (Status s = parseDataSpec(text, spec); !s.ok())
-    return s;
+static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data) {
   std::vector<mtrun_tensor_info> entries;
-  if (Status s = entriesOf(plan, dataProgram(plan), entries); !s.ok())
+  if (Status s = entriesOf(data.plan, dataProgram(data.plan), entries); !s.ok())
     return s;
-  if (Status s = openTable(spec, table); !s.ok())
-    return s;
-  data = std::make_unique<mtrun_dataset>();
-  data->plan = plan;
-  data->readers = readerThreads(spec);
-  data->notes = std::move(table.notes);
+  data.notes = std::move(table.notes);
   std::vector<const mtrun_tensor_info *> bound;
   for (Field &field : table.fields) {
     const mtrun_tensor_info *entry = nullptr;
@@ -205,31 +197,69 @@ static Status openDataset(const mtrun_plan *plan, const char *text, std::unique_
       return s;
     if (!entry)
       continue; // labels, and a model without a target
-    data->columns.emplace_back();
+    data.columns.emplace_back();
     bound.push_back(entry);
-    if (Status s = data->columns.back().open(std::move(field), *entry, spec); !s.ok())
+    if (Status s = data.columns.back().open(std::move(field), *entry, spec); !s.ok())
       return s;
   }
-  if (data->columns.empty())
+  if (data.columns.empty())
     return {MT_INVALID, spec.kind + " data has nothing of the names that the model has: expected " + namesOf(entries)};
-  checkScaling(spec, *data);
+  checkScaling(spec, data);
+  if (!spec.classWeights.empty() && data.source)
+    return {MT_INVALID, "data: class-weight needs samples in memory; a callback can write the weights itself"};
   if (!spec.classWeights.empty())
-    if (Status s = addClassWeights(spec, entries, *data); !s.ok())
+    if (Status s = addClassWeights(spec, entries, data); !s.ok())
       return s;
-  if (Status s = selectRange(spec, *data); !s.ok())
+  if (Status s = selectRange(spec, data); !s.ok())
     return s;
   for (size_t i = 0; i < bound.size(); ++i) {
-    const Column &column = data->columns[i];
+    Column &column = data.columns[i];
     if (!column.hasLabels())
       continue;
     std::optional<int64_t> classes = column.classes();
     if (!classes)
-      classes = spec.classes ? spec.classes : outputClasses(plan, bound[i]->rank);
-    if (classes)
-      if (Status s = checkLabels(column, data->begin, data->size, *classes); !s.ok())
-        return s;
+      classes = spec.classes ? spec.classes : outputClasses(data.plan, bound[i]->rank);
+    if (Status s = checkLabels(column, data, classes); !s.ok())
+      return s;
   }
   return {};
+}
+
+static Status openDataset(const mtrun_plan *plan, const char *text, std::unique_ptr<mtrun_dataset> &data) {
+  if (!plan || !text)
+    return {MT_INVALID, "data: expected a plan and a specification, found NULL"};
+  DataSpec spec;
+  Table table;
+  if (Status s = parseDataSpec(text, spec); !s.ok())
+    return s;
+  if (Status s = openTable(spec, table); !s.ok())
+    return s;
+  data = std::make_unique<mtrun_dataset>();
+  data->plan = plan;
+  data->readers = readerThreads(spec);
+  return bindTable(spec, std::move(table), *data);
+}
+
+// The caller's own: arrays, or with `source` a callback.
+static Status openOwn(const mtrun_plan *plan, const mtrun_field *fields, int32_t count, int64_t samples,
+                      const mtrun_source *source, const char *keys, std::unique_ptr<mtrun_dataset> &data) {
+  DataSpec spec;
+  Table table;
+  spec.kind = source ? "source" : "array";
+  if (samples < 1 && !(source && samples == -1))
+    return {MT_INVALID, std::string("expected at least 1 sample") + (source ? ", or -1 for an unknown number" : "") +
+                            ", found " + std::to_string(samples)};
+  if (Status s = parseDataKeys(keys ? keys : "", spec); !s.ok())
+    return s;
+  if (Status s = openFields(fields, count, samples, !source, table); !s.ok())
+    return s;
+  data = std::make_unique<mtrun_dataset>();
+  data->plan = plan;
+  if (source) {
+    data->source = std::make_shared<Source>(*source, table);
+    data->readers = data->source->threads();
+  }
+  return bindTable(spec, std::move(table), *data);
 }
 
 Status mtrun_dataset::bind(const char *program, Binding &binding) const {
@@ -262,8 +292,36 @@ mt_status *mtrun_dataset_open(const mtrun_plan *plan, const char *spec, mtrun_da
   });
 }
 
+mt_status *mtrun_dataset_open_arrays(const mtrun_plan *plan, const mtrun_field *fields, int32_t count, int64_t samples,
+                                     const char *keys, mtrun_dataset **dataset) {
+  return guarded([&]() -> Status {
+    if (!plan || !dataset)
+      return {MT_INVALID, "arrays: expected a plan and room for the dataset, found NULL"};
+    std::unique_ptr<mtrun_dataset> data;
+    Status status = openOwn(plan, fields, count, samples, nullptr, keys, data);
+    if (status.ok())
+      *dataset = data.release();
+    return std::move(status).in("arrays: ");
+  });
+}
+
+mt_status *mtrun_dataset_open_source(const mtrun_plan *plan, const mtrun_source *source, const char *keys,
+                                     mtrun_dataset **dataset) {
+  return guarded([&]() -> Status {
+    if (!plan || !source || !source->read || !dataset)
+      return {MT_INVALID, "source: expected a plan, a source with a callback and room for the dataset, found NULL"};
+    std::unique_ptr<mtrun_dataset> data;
+    Status status = openOwn(plan, source->fields, source->field_count, source->samples, source, keys, data);
+    if (status.ok())
+      *dataset = data.release();
+    return std::move(status).in("source: ");
+  });
+}
+
 mt_status *mtrun_dataset_slice(const mtrun_dataset *dataset, int64_t begin, int64_t end, mtrun_dataset **slice) {
   return guarded([&]() -> Status {
+    if (dataset && dataset->size < 0)
+      return {MT_INVALID, "slice: expected samples BEGIN:END within data of known length"};
     if (!dataset || !slice || begin < 0 || end <= begin || end > dataset->size)
       return {MT_INVALID, "slice: expected samples BEGIN:END within " + std::to_string(dataset ? dataset->size : 0) +
                               " with BEGIN < END, found " + std::to_string(begin) + ":" + std::to_string(end)};
@@ -285,5 +343,6 @@ int64_t mtrun_dataset_size(const mtrun_dataset *dataset) { return dataset->size;
 void mtrun_dataset_free(mtrun_dataset *dataset) { delete dataset; }
 
 void mtrun_dataset_order(const mtrun_dataset *dataset, int64_t seed, int64_t epoch, int64_t *order) {
-  epochOrder(seed, epoch, dataset->size, order);
+  if (dataset->size > 0)
+    epochOrder(seed, epoch, dataset->size, order);
 }

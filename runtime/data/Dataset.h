@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Samples in memory, as columns that bind to a signature by name.
+// Samples, as columns that bind to a signature by name.
 #pragma once
 
 #include "runtime/abi/mtrun.h"
 #include "runtime/abi/status.h"
 #include "runtime/data/Column.h"
+#include "runtime/data/Source.h"
 
 #include <cstdint>
 #include <string>
@@ -25,8 +26,10 @@ struct Binding {
 struct mtrun_dataset {
   const mtrun_plan *plan = nullptr;
   std::vector<mtrun::Column> columns;
-  int64_t begin = 0, size = 0; // samples [begin, begin + size) of the columns
+  int64_t begin = 0, size = 0; // samples [begin, begin + size) of the columns; size -1: unknown
   int readers = 1;             // threads that make samples
+  // The caller's callback, or null: it writes the fields of the columns, one after the other.
+  std::shared_ptr<const mtrun::Source> source;
   std::vector<std::string> notes;
 
   // Finds a column for each input, target and required sample weight of `program`. MT_INVALID names the entry.

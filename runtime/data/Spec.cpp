@@ -290,4 +290,17 @@ Status parseDataSpec(const std::string &text, DataSpec &spec) {
   return {};
 }
 
+Status parseDataKeys(const std::string &text, DataSpec &spec) {
+  for (size_t at = 0, end; at < text.size(); at = end + 1) {
+    end = std::min(text.find(',', at), text.size());
+    std::string_view item = std::string_view(text).substr(at, end - at);
+    size_t equals = item.find('=');
+    if (equals == std::string_view::npos)
+      return {MT_INVALID, "data: expected key=value, found \"" + std::string(item) + "\" in \"" + text + "\""};
+    if (Status s = parseKey(item.substr(0, equals), item.substr(equals + 1), spec); !s.ok())
+      return std::move(s).in("data: ");
+  }
+  return {};
+}
+
 } // namespace mtrun

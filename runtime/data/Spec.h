@@ -55,5 +55,7 @@ struct DataSpec {
 
 // MT_INVALID names the part that is wrong and what may stand there.
 Status parseDataSpec(const std::string &text, DataSpec &spec);
+// The keys alone, "key=value[,key=value]..." or nothing; spec.kind is set.
+Status parseDataKeys(const std::string &text, DataSpec &spec);
 
 } // namespace mtrun

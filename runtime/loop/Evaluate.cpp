@@ -24,12 +24,12 @@ static Status evaluate(mtrun_session *session, const mtrun_dataset *data, const 
   progress.values = pass.means().data();
   Stopwatch watch;
   bool stop = false;
-  for (int64_t step = 1; step <= pass.steps() && !stop; ++step) {
+  for (int64_t step = 1; !progress.epoch_end && !stop; ++step) {
     if (Status s = pass.step(); !s.ok())
       return std::move(s).in("step " + std::to_string(step) + ": ");
     progress.step = step;
     progress.seconds = watch.seconds();
-    progress.epoch_end = step == pass.steps();
+    progress.epoch_end = pass.last();
     stop = options.progress && options.progress(options.progress_user, &progress) != 0;
   }
   if (values)

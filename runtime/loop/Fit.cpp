@@ -44,7 +44,8 @@ Status Fit::open(mtrun_session *session, const mtrun_dataset *data, const mtrun_
   progress_.values = values_.data();
   if (saver_.resumed())
     note("resumed " + saver_.resumedFrom() + ": " + std::to_string(state_.epoch) + " epochs and " +
-         std::to_string(state_.position) + " of " + std::to_string(train_.steps()) + " steps are done");
+         std::to_string(state_.position) + (train_.steps() ? " of " + std::to_string(train_.steps()) : std::string()) +
+         " steps are done");
   return {};
 }
 
@@ -53,13 +54,13 @@ Status Fit::openTraining(const mtrun_dataset *data) {
   mtrun_session_info info;
   mtrun_session_get_info(session_, &info);
   StreamOptions stream;
-  stream.shuffle = !options_.no_shuffle;
+  stream.shuffle = !options_.no_shuffle && data->size >= 0;
   stream.dropRemainder = options_.drop_remainder;
   stream.seed = info.seed;
   stream.stepsPerEpoch = options_.steps_per_epoch;
   stream.window = options_.shuffle_window;
   LoopState now;
-  now.samples = data->size;
+  now.samples = std::max<int64_t>(data->size, 0); // 0: unknown
   now.batch = mtrun_plan_batch(mtrun_session_plan(session_));
   now.stepsPerEpoch = epochSteps(*data, now.batch, stream);
   now.shuffle = stream.shuffle;
@@ -70,7 +71,8 @@ Status Fit::openTraining(const mtrun_dataset *data) {
   if (options_.more_epochs)
     options_.epochs = state_.epoch + options_.more_epochs;
   stream.epochs = options_.epochs;
-  stream.first = state_.epoch * now.stepsPerEpoch + state_.position;
+  stream.epoch = state_.epoch;
+  stream.position = state_.position;
   if (Status s = train_.open(session_, data, "train_step", stream); !s.ok())
     return s;
   for (const std::string &name : train_.names())
@@ -227,16 +229,20 @@ Status Fit::runEpoch() {
   progress_.epoch = state_.epoch;
   if (state_.position == 0)
     train_.resetMeans();
-  while (state_.position < train_.steps()) {
+  bool last = train_.steps() > 0 && state_.position == train_.steps(); // a resumed run whose validation is to come
+  while (!last) {
     progress_.learning_rate = learningRate();
     Status status = train_.step();
+    if (status.ok() && train_.rows() == 0)
+      break;
     if (status.ok() && !options_.allow_nan)
       status = train_.checkFinite();
     if (!status.ok())
       return std::move(status).in("epoch " + std::to_string(state_.epoch + 1) + ", step " +
                                   std::to_string(state_.position + 1) + ": ");
     ++state_.step;
-    bool last = ++state_.position == train_.steps();
+    ++state_.position;
+    last = train_.last();
     if (!(last && !validates_))
       report(false);
     // Of an epoch's last step the epoch's end makes the checkpoint.
@@ -252,7 +258,7 @@ Status Fit::runEpoch() {
 
 Status Fit::validate() {
   validation_.resetMeans();
-  for (int64_t step = 0; step < validation_.steps(); ++step) {
+  for (bool last = false; !last; last = validation_.last()) {
     if (Status s = validation_.step(); !s.ok())
       return std::move(s).in("validation: ");
     if (asked())

@@ -26,7 +26,7 @@ public:
   // `program`: "train_step" or "eval_step". Checks that the data fits the session's plan. MT_INVALID.
   Status open(mtrun_session *session, const mtrun_dataset *data, const char *program, StreamOptions options);
 
-  int64_t steps() const { return stream_->stepsPerEpoch(); }
+  int64_t steps() const { return stream_->stepsPerEpoch(); } // 0: until the data ends
   double waited() const { return stream_->waited(); }
   size_t metrics() const { return names_.size(); }
   const std::vector<std::string> &names() const { return names_; }
@@ -34,8 +34,11 @@ public:
   size_t sums() const { return means_->sums().size(); }
   void resetMeans() { means_->reset(); }
   Means &running() { return *means_; }
-  // Runs the next batch. At most epochs * steps() - first calls.
+  // Runs the next batch. Not to be called after the last one of the last epoch.
   Status step();
+  // Of the last step: whether its epoch ends there, and its samples; 0: there was no step left in a resumed epoch.
+  bool last() const { return batch_->last; }
+  int64_t rows() const { return batch_->rows; }
   // MT_INVALID if a loss of the last step is not finite: names it, and the first input or variable that is not.
   Status checkFinite() const;
   // MT_INVALID if a variable is not finite: names the first.

@@ -18,7 +18,10 @@ Status Pass::open(mtrun_session *session, const mtrun_dataset *data, const char 
     return s;
   options.batch = mtrun_plan_batch(plan);
   options.augment = train_;
-  if (options.dropRemainder && data->size < options.batch)
+  if (data->size < 0 && options.window > 0)
+    return {MT_INVALID, "a shuffle window needs data of known length"};
+  options.shuffle = options.shuffle && data->size >= 0;
+  if (options.dropRemainder && data->size >= 0 && data->size < options.batch)
     return {MT_INVALID, "dropping the remainder leaves no step: expected at least " + std::to_string(options.batch) +
                             " samples, found " + std::to_string(data->size)};
   int32_t metrics = mtrun_plan_metric_count(plan, program);
@@ -38,7 +41,7 @@ Status Pass::open(mtrun_session *session, const mtrun_dataset *data, const char 
 Status Pass::step() {
   const Batch &batch = stream_->next();
   batch_ = &batch;
-  if (!batch.status.ok())
+  if (!batch.status.ok() || batch.rows == 0)
     return batch.status;
   auto call = train_ ? mtrun_train_step : mtrun_eval_step;
   if (mt_status *s = call(session_, batch.tensors.data(), batch.rows, means_->results()))

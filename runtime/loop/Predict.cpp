@@ -43,6 +43,8 @@ static Status predictFile(mtrun_session *session, const mtrun_dataset *data, int
   const mtrun_plan *plan = mtrun_session_plan(session);
   if (data->plan != plan)
     return {MT_INVALID, "the dataset was opened for another plan than the session's"};
+  if (data->size < 0)
+    return {MT_INVALID, "predict: expected data of known length, which a file says at its beginning"};
   Binding binding;
   if (Status s = data->bind("predict", binding); !s.ok())
     return s;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batches of the caller's callback: any samples where their number is known, else the next ones.
+#include "runtime/data/BatchStream.h"
+
+#include <cstring>
+
+namespace mtrun {
+
+// Samples of the callback become rows of the batch, from `begin` on; what the model takes as it is goes there at once.
+Status BatchStream::ask(Slot &slot, int64_t begin, mtrun_request request, int64_t &rows) const {
+  static thread_local std::vector<void *> fields;
+  fields.assign(data_.columns.size(), nullptr);
+  for (size_t i = 0; i < binding_.columns.size(); ++i)
+    if (int c = binding_.columns[i]; c >= 0) {
+      const Column &column = data_.columns[size_t(c)];
+      fields[size_t(c)] = column.plain() ? target(slot, i, begin)
+                                         : slot.staged[size_t(c)] + static_cast<uint64_t>(begin) * column.field.stride;
+    }
+  request.pass = options_.augment ? request.pass : 0;
+  request.fields = fields.data();
+  return data_.source->read(request, rows);
+}
+
+// `first`: the number of the sample in row `begin`, of samples in order; -1: the slot knows each one's.
+Status BatchStream::convert(const Slot &slot, int64_t begin, int64_t rows, int64_t first) const {
+  static thread_local std::vector<int64_t> labels;
+  for (size_t i = 0; i < binding_.columns.size(); ++i) {
+    int c = binding_.columns[i];
+    if (c < 0)
+      continue;
+    const Column &column = data_.columns[size_t(c)];
+    bool checked = column.hasLabels() && column.limit;
+    for (int64_t row = begin; row < begin + rows && (checked || !column.plain()); ++row) {
+      void *out = target(slot, i, row);
+      const auto *from = column.plain() ? static_cast<const uint8_t *>(out)
+                                        : reinterpret_cast<const uint8_t *>(slot.staged[size_t(c)]) +
+                                              static_cast<uint64_t>(row) * column.field.stride;
+      if (checked)
+        if (Status s = column.checkLabels(from, first < 0 ? slot.samples[size_t(row)] : first + row - begin, labels);
+            !s.ok())
+          return s;
+      if (!column.plain())
+        column.convert(from, out);
+    }
+  }
+  return {};
+}
+
+Status BatchStream::fillFromSource(const Share &share) {
+  Slot &slot = *share.slot;
+  int64_t rows = share.end - share.begin;
+  for (int64_t row = share.begin; row < share.end; ++row)
+    slot.samples[size_t(row)] += data_.begin;
+  mtrun_request request = {};
+  request.pass = slot.pass;
+  request.samples = slot.samples.data() + share.begin;
+  request.rows = rows;
+  if (Status s = ask(slot, share.begin, request, rows); !s.ok())
+    return s;
+  return convert(slot, share.begin, rows, -1);
+}
+
+namespace {
+
+// Where a callback of unknown length stands.
+struct Place {
+  int64_t pass = 0, first = 0; // of the next sample
+  int64_t epoch = 0, steps = 0;
+};
+
+} // namespace
+
+// One thread, in order. Whether a batch is the last of its pass shows when the next one is asked for, so each is given
+// away after that.
+void BatchStream::produceInOrder() {
+  Place place;
+  uint64_t given = 0; // batches
+  Slot *held = nullptr;
+  bool passes = options_.stepsPerEpoch == 0; // are the epochs
+  auto give = [&](Slot &slot, bool last) {
+    slot.batch.last = last;
+    place.epoch += last;
+    place.steps = last ? 0 : place.steps + 1;
+    produced_.store(++given, std::memory_order_release);
+    produced_.notify_one();
+    held = nullptr;
+  };
+  // Steps that a resumed run had are asked for again and dropped.
+  int64_t dropped = options_.epoch * options_.stepsPerEpoch + options_.position;
+  place.pass = passes ? options_.epoch : 0;
+  place.epoch = options_.epoch;
+  place.steps = options_.position;
+
+  while (place.epoch < options_.epochs && !stop_.load(std::memory_order_relaxed)) {
+    // The slot after the one that is held.
+    uint64_t index = given + (held != nullptr), released = released_.load(std::memory_order_acquire);
+    if (static_cast<int64_t>(index - released) >= static_cast<int64_t>(kSlots)) {
+      released_.wait(released, std::memory_order_acquire);
+      continue;
+    }
+    Slot &slot = slots_[index % kSlots];
+    mtrun_request request = {};
+    request.pass = place.pass;
+    request.first = place.first;
+    request.rows = options_.batch;
+    int64_t rows = 0;
+    Status status = ask(slot, 0, request, rows);
+    if (status.ok() && rows > 0 && dropped == 0)
+      status = convert(slot, 0, rows, place.first);
+    bool ends = rows < options_.batch, kept = rows > 0 && !(ends && options_.dropRemainder);
+    if (status.ok() && ends && place.first == 0 && !kept)
+      status = {MT_INVALID, "the source: expected " + std::to_string(options_.dropRemainder ? options_.batch : 1) +
+                                " samples or more in pass " + std::to_string(place.pass) + ", found " +
+                                std::to_string(rows)};
+    slot.batch.rows = kept ? rows : 0;
+    slot.batch.status = std::move(status);
+    place.first = ends ? 0 : place.first + rows;
+    place.pass += ends;
+    if (!slot.batch.status.ok()) {
+      if (held)
+        give(*held, false);
+      return give(slot, false);
+    }
+    if (dropped > 0) {
+      dropped -= kept;
+      if (!passes || !ends)
+        continue;
+      slot.batch.rows = 0; // nothing of the epoch is left
+      if (dropped > 0)
+        slot.batch.status = {MT_INVALID, "the source: expected the " + std::to_string(options_.position) +
+                                             " steps of pass " + std::to_string(place.pass - 1) +
+                                             " that the run has had, found " +
+                                             std::to_string(options_.position - dropped)};
+      give(slot, true);
+      if (dropped > 0)
+        return;
+      continue;
+    }
+    if (!passes) {
+      if (kept)
+        give(slot, place.steps + 1 == options_.stepsPerEpoch);
+      continue;
+    }
+    if (held)
+      give(*held, ends && !kept);
+    else if (ends && !kept) // a resumed epoch had come to its end
+      give(slot, true);
+    if (kept && ends)
+      give(slot, true);
+    else if (kept)
+      held = &slot;
+  }
+}
+
+} // namespace mtrun
