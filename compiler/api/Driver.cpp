@@ -158,7 +158,13 @@ private:
                               compilation.initial, exported);
     if (isKerasJson(text))
       return readKerasJson(text, name, options.batch, options.training, context, diagnostics, exported);
-    return readModel(text, name, options.batch, context, diagnostics);
+    OwningOpRef<ModuleOp> module = readModel(text, name, options.batch, context, diagnostics);
+    std::vector<std::string> frozen;
+    if (module)
+      for (auto model : module->getOps<mlir::mt::ModelOp>())
+        if (mlir::failed(freezeVariables(model, options.training.frozen, frozen)))
+          return {};
+    return module;
   }
 
   // Values of the file that the options name; they take the place of the model's own.

@@ -84,7 +84,8 @@ Status checkOptions(const mtc_options *given, Options &options) {
   options.timing = given->timing != 0;
   auto text = [](const char *value) { return std::string(value ? value : ""); };
   options.training = {text(given->loss), text(given->optimizer), text(given->metrics),
-                      given->drop_unsupported_metrics != 0, given->sample_weights != 0};
+                      given->drop_unsupported_metrics != 0, given->sample_weights != 0,
+                      {text(given->freeze), text(given->trainable)}};
   options.weights = text(given->weights);
   options.log = given->log;
   options.logUser = given->log_user;

@@ -18,14 +18,20 @@ NamedTensor tensorOf(const FileVariable &variable) {
   return {variable.name, dtype, {variable.type.getShape().begin(), variable.type.getShape().end()}, {}};
 }
 
+NamedTensor zeros(const FileVariable &variable) {
+  NamedTensor tensor = tensorOf(variable);
+  tensor.bytes.resize(static_cast<size_t>(variable.type.getNumElements()) * mt_dtype_size(tensor.dtype));
+  return tensor;
+}
+
 std::vector<StoredTensor> listTensors(const FileVariables &variables, const Archive *archive) {
   std::vector<StoredTensor> tensors;
   for (const std::vector<FileVariable> &list : {variables.layers, variables.optimizer})
     for (const FileVariable &variable : list)
       if (!variable.name.empty())
         tensors.push_back({variable.path, true, tensorOf(variable)});
-      else if (!archive || !archive->weights.count(variable.path)) // a count of nothing yet
-        tensors.push_back({variable.path, false, {"", MT_I32, {}, std::vector<uint8_t>(sizeof(int32_t))}});
+      else if (!archive || !archive->weights.count(variable.path)) // of nothing yet
+        tensors.push_back({variable.path, false, zeros(variable)});
   if (archive)
     for (const auto &[path, tensor] : archive->weights)
       tensors.push_back({path, false, tensor});

@@ -49,6 +49,10 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   if (failed(checkLimits(*module, batch)) || failed(verify(*module)))
     return {};
   FileVariables variables = listVariables(graph, model);
+  std::vector<std::string> frozen;
+  if (failed(freezeVariables(model, options.frozen, frozen)))
+    return {};
+  variables.dropSlots(frozen);
   if (archive && failed(matchWeights(*archive, variables, location, training.keepsOptimizer(), weights)))
     return {};
   // Keras 3 reads no file in the older grammar, whose objects have no modules.

@@ -5,6 +5,7 @@
 #define FRONTEND_KERAS_READKERAS_H
 
 #include "frontend/ExportArchive.h"
+#include "frontend/Freeze.h"
 #include "frontend/NamedTensor.h"
 #include "frontend/mlir/Diagnostics.h"
 
@@ -22,6 +23,7 @@ struct TrainingOptions {
   std::string metrics;   // "accuracy", "accuracy+mae"; "none"
   bool dropUnsupportedMetrics = false;
   bool sampleWeights = false; // losses and weighted metrics have weights of samples, an input that may be absent
+  FreezeOptions frozen;
 };
 
 // The formats told apart by a file's first bytes.

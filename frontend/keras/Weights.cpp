@@ -76,6 +76,7 @@ private:
         std::string flat = variable.getName().str();
         std::replace(flat.begin(), flat.end(), '/', '_');
         add(flat + "_" + name.str(), cast<RankedTensorType>(variable.getType()));
+        variables.optimizer.back().owner = variable.getName().str();
       }
   }
 
@@ -120,8 +121,10 @@ public:
     if (count != 0 && count != variables.optimizerScalars && count != wanted.size())
       return emitError(wanted[0].location) << "expected " << wanted.size() << " variables of the optimizer, found "
                                            << count << ": --optimizer starts with a new one";
-    for (size_t i = 0; i < count; ++i)
-      if (failed(take(wanted[i])))
+    for (const FileVariable &variable : wanted.take_front(count))
+      if (variable.name.empty())
+        kept.insert(variable.path);
+      else if (failed(take(variable)))
         return failure();
     return success();
   }
@@ -187,6 +190,12 @@ private:
 };
 
 } // namespace
+
+void FileVariables::dropSlots(const std::vector<std::string> &frozen) {
+  for (FileVariable &slot : optimizer)
+    if (!slot.owner.empty() && llvm::is_contained(frozen, slot.owner))
+      slot.name.clear();
+}
 
 FileVariables listVariables(const Graph &graph, mt::ModelOp model) {
   FileVariables variables = {};

@@ -15,14 +15,18 @@ namespace mtc::keras {
 struct FileVariable {
   mlir::Location location;
   std::string path; // in the file: "layers/dense/vars/0"
-  std::string name; // of the variable; empty: Keras has it, a whole number, and the model does without
+  std::string name; // of the variable; empty: Keras has it, and the model does without
   mlir::RankedTensorType type;
+  std::string owner = {}; // of a slot: the variable that it belongs to
 };
 
 // All of them in Keras' order: the layers', then the optimizer's.
 struct FileVariables {
   std::vector<FileVariable> layers, optimizer;
   size_t optimizerScalars; // what an optimizer has that has not made a step
+
+  // The model does without the slots of these variables.
+  void dropSlots(const std::vector<std::string> &frozen);
 };
 FileVariables listVariables(const Graph &graph, mlir::mt::ModelOp model);
 

@@ -35,6 +35,9 @@ typedef struct mtc_options {
   const char *recompute;   /* "auto": with device_memory, compute cheap results of the forward pass again where they would not fit, to the
                               same bits; "none" (NULL) */
   int max_batch;           /* 1: with device_memory, the largest batch that fits on one device, in place of `batch` */
+  const char *freeze;      /* "PATTERN[,PATTERN...]" of names of layers or variables, with *, ? and [abc]: they stay as they are, without gradients and
+                              slots; batch normalisation computes as in prediction. NULL: none. Of any model */
+  const char *trainable;   /* the same: all but these are frozen */
   const char *batch_norm;  /* "global" (NULL): batch normalisation takes the statistics of the whole batch; "local": of each replica, its own */
 } mtc_options;
 

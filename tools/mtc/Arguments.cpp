@@ -68,6 +68,10 @@ static void addTraining(CLI::App &command, Arguments &arguments) {
                    "compile without metrics that are not known");
   command.add_flag("--sample-weights", arguments.sampleWeights,
                    "a Keras model's losses and weighted metrics take weights of samples");
+  command.add_option("--freeze", arguments.freeze, "layers or variables that stay as they are, as conv1,block2_*,head/bias")
+      ->type_name("NAMES");
+  command.add_option("--trainable", arguments.trainable, "layers or variables that are trained; all others stay as they are")
+      ->type_name("NAMES");
 }
 
 static void addCompile(CLI::App &app, Arguments &arguments) {

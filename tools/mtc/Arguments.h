@@ -19,7 +19,7 @@ struct Arguments {
   std::string recompute;
   std::string weights;
   // compile and import
-  std::string loss, optimizer, metrics;
+  std::string loss, optimizer, metrics, freeze, trainable;
   std::string batchNorm; // "": global
   bool dropUnsupportedMetrics = false, sampleWeights = false;
   // inspect

@@ -80,6 +80,8 @@ void setTraining(const Arguments &arguments, mtc_options &options) {
   options.metrics = orNull(arguments.metrics);
   options.drop_unsupported_metrics = arguments.dropUnsupportedMetrics;
   options.sample_weights = arguments.sampleWeights;
+  options.freeze = orNull(arguments.freeze);
+  options.trainable = orNull(arguments.trainable);
   options.log = printLog;
 }
 

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Variables that stay as they are, chosen by name.
+#ifndef FRONTEND_FREEZE_H
+#define FRONTEND_FREEZE_H
+
+#include "dialects/mt/MtDialect.h"
+
+#include <string>
+#include <vector>
+
+namespace mtc {
+
+// Patterns of names of layers and variables, with * and ? (which stand for / too) and [abc]. A pattern that matches a
+// layer, or a folder of layers, matches all of its variables.
+struct FreezeOptions {
+  std::string freeze;    // "PATTERN[,PATTERN...]": these are frozen
+  std::string trainable; // the same: all but these are frozen
+  bool any() const { return !freeze.empty() || !trainable.empty(); }
+};
+
+// Makes variables `frozen`; they have no gradient and no slots then. Batch normalisation whose statistics are among
+// them computes as in prediction, as Keras' does with trainable = False. An error where a pattern is none or matches
+// nothing, and where nothing is left to train. `names` receives those that were trainable.
+llvm::LogicalResult freezeVariables(mlir::mt::ModelOp model, const FreezeOptions &options,
+                                    std::vector<std::string> &names);
+
+} // namespace mtc
+
+#endif
