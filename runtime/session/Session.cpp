@@ -6,6 +6,7 @@
 #include "runtime/session/Bind.h"
 #include "runtime/session/DeviceSpec.h"
 #include "runtime/session/Metric.h"
+#include "runtime/session/StartTracer.h"
 #include "runtime/session/Subtrees.h"
 
 #include <algorithm>
@@ -356,17 +357,7 @@ Status Session::startTrace(const TracerOptions &options) {
   Executable *executable = state_->find("train_step");
   if (!executable)
     return {MT_INVALID, "the plan has no program train_step to trace"};
-  // A wait and a launch; of an all-reduce three waits, two transfers and a sum.
-  size_t marks = 0, steps = count(executable->program->steps());
-  for (const BoundStep &step : executable->bound.devices[0].steps)
-    marks += step.kernel ? 2 : 7;
-  std::unique_ptr<Tracer> tracer;
-  auto workers = static_cast<size_t>(state_->group->devices()) * static_cast<size_t>(state_->group->threads());
-  if (Status status = Tracer::make(options, workers, steps, marks, tracer); !status.ok())
-    return status;
-  executable->bound.tracer = tracer.get();
-  state_->tracer = std::move(tracer);
-  return {};
+  return startTracer(options, *state_->group, *executable, state_->tracer);
 }
 
 const Tracer *Session::tracer() const { return state_->tracer.get(); }

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Binds a tracer to a program.
+#pragma once
+
+#include "runtime/device/Tracer.h"
+#include "runtime/session/Bind.h"
+
+#include <memory>
+
+namespace mtrun {
+
+// From the next run of `executable` on, its threads take down what they do into `tracer`, which must outlive it; the
+// one that was there before is freed. MT_INVALID, MT_NO_MEMORY.
+Status startTracer(const TracerOptions &options, const DeviceGroup &group, Executable &executable,
+                   std::unique_ptr<Tracer> &tracer);
+
+} // namespace mtrun
