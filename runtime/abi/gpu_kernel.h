@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The calling convention between a plan's GPU kernels (made by `compiler/`) and the runtime that launches them, and the
+ * one of the same kernels lowered to the host, which tests run on a simulated driver.
+ */
+#ifndef MT_ABI_GPU_KERNEL_H
+#define MT_ABI_GPU_KERNEL_H
+
+#include "kernel.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One segment of a launch, in device memory. */
+typedef struct mt_gpu_segment {
+  void *const *buffers; /* device memory: one pointer an argument, operands first, then results */
+  int64_t count;        /* elements of the segment (Map kernels; 0 elsewhere) */
+} mt_gpu_segment;
+
+/* A kernel of a target "cuda:sm_NN" or "cuda:ptx" is
+ *
+ *   extern "C" kernel NAME(const mt_kernel_params *params, const mt_gpu_segment *segments)
+ *
+ * grid:  x = tiles of the largest segment for the device's maximal rows (leaves * leaf_rows), y = segments
+ * block: gpu.threads x 1 x 1; dynamic shared memory: 0 (static only)
+ *
+ * Block (x, y) computes tile x of segments[y]; it returns at once where x >= that segment's tiles for params->rows (Map:
+ * for its count), and a kernel with uses_rows where params->rows == 0. params and segments are in device memory: params
+ * is rewritten before each step by a copy that is part of the captured graph, so that the graph is replayed unchanged
+ * for any n and seed. params->count is 0: a segment has its own. */
+
+/* One thread of a block of simulated code (target "cuda:simulated": an ELF shared object for the host). */
+typedef struct mt_sim_thread {
+  uint32_t thread, block_x, block_y, threads; /* block_x: the tile; threads: of the block */
+  void *shared;                               /* gpu.shared_bytes bytes, one a block */
+  /* Returns when all threads of the block came. */
+  void (*barrier)(const struct mt_sim_thread *);
+  /* What thread `thread ^ mask` of the same warp of 32 gave. */
+  uint32_t (*shuffle_xor)(const struct mt_sim_thread *, uint32_t value, uint32_t mask);
+} mt_sim_thread;
+
+/* The function NAME of simulated code, called once for each thread of each block. */
+typedef void (*mt_sim_kernel_fn)(const mt_kernel_params *params, const mt_gpu_segment *segments,
+                                 const mt_sim_thread *thread);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
