@@ -58,7 +58,7 @@ mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *da
     if (Status status = findVariable(*session->session, name, size, index); !status.ok())
       return status;
     std::memcpy(data, session->session->variable(index).data(), size);
-    return {};
+    return session->session->health();
   });
 }
 
@@ -68,7 +68,7 @@ mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const vo
     if (Status status = findVariable(*session->session, name, size, index); !status.ok())
       return status;
     session->session->setVariable(index, {static_cast<const std::byte *>(data), size});
-    return {};
+    return session->session->health();
   });
 }
 

@@ -77,6 +77,10 @@ void CheckpointWriter::save(Manifest manifest, bool finite) {
   finite_ = finite;
   {
     std::lock_guard lock(mutex_);
+    if (const Status &health = session_.health(); !health.ok()) { // what was copied is void
+      error_ = health;
+      return;
+    }
     busy_ = true;
   }
   changed_.notify_all();

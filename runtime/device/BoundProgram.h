@@ -8,9 +8,14 @@
 #include "runtime/device/Tracer.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace mtrun {
+
+// A kernel as its group knows it: a function of type mt_kernel_fn where threads of this process run it, else what the
+// device's driver names it by.
+using KernelHandle = void *;
 
 struct BoundSegment {
   void *const *buffers; // into DeviceProgram::pointers
@@ -19,7 +24,7 @@ struct BoundSegment {
 };
 
 struct BoundStep {
-  mt_kernel_fn kernel; // null: an all-reduce
+  KernelHandle kernel; // null: an all-reduce
   const BoundSegment *segments;
   uint32_t segmentCount;
   uint32_t allReduce; // index into BoundProgram::allReduces
@@ -29,7 +34,8 @@ struct BoundStep {
   bool waits;       // for all of the device's team; an all-reduce brings its own barriers
   bool map;
   bool usesRows;
-  uint32_t index; // of the program's step
+  uint32_t index;   // of the program's step
+  uint32_t threads; // of a tile's block, on devices with blocks; 0 elsewhere
 };
 
 // A pointer that changes with the caller's tensors: tensors[entry] + firstRow * rowBytes.
@@ -64,9 +70,29 @@ struct TreeSum {
 // How to add two roots, and in which order where the first m devices have valid rows: the tree over replicas, cut at
 // the devices' subtrees, without its empty part.
 struct ReduceTree {
-  mt_kernel_fn sum = nullptr; // the plan's sum_kernel
+  KernelHandle sum = nullptr; // the plan's sum_kernel
   int64_t elementsPerTile = 1;
+  uint32_t threads = 0;                   // as BoundStep's
   std::vector<std::vector<TreeSum>> sums; // sums[m]; the last one of each gives the result; empty for m <= 1
+};
+
+// A tensor of the caller's.
+struct BoundTensor {
+  uint64_t rowBytes;
+  bool output; // written by the program, else read
+};
+
+// What the host reads of the first device after a run.
+struct ReadBack {
+  const void *device; // where the program leaves it
+  uint64_t bytes;
+  const void *host; // where the host finds it; the same where it can read the device's memory, else set by prepare()
+};
+
+// What a group keeps for a program that it has prepared.
+class PreparedProgram {
+public:
+  virtual ~PreparedProgram() = default;
 };
 
 struct BoundProgram {
@@ -74,7 +100,10 @@ struct BoundProgram {
   std::vector<BoundAllReduce> allReduces;
   const ReduceTree *tree = nullptr;
   std::vector<float *> staging; // a device's copies of its peers' chunks
+  std::vector<BoundTensor> signature;
+  std::vector<ReadBack> readBacks;
   Tracer *tracer = nullptr; // asked before each run; null: none is recorded
+  std::unique_ptr<PreparedProgram> prepared;
 };
 
 struct StepArguments {

@@ -93,8 +93,6 @@ Status CodeObject::load(std::span<const uint8_t> elf, const std::string &name) {
   return {};
 }
 
-mt_kernel_fn CodeObject::find(const char *symbol) const {
-  return reinterpret_cast<mt_kernel_fn>(dlsym(handle_, symbol));
-}
+void *CodeObject::find(const char *symbol) const { return dlsym(handle_, symbol); }
 
 } // namespace mtrun

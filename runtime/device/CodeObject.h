@@ -3,7 +3,6 @@
 // A plan's machine code for CPUs: which target this CPU takes, and its shared object in memory.
 #pragma once
 
-#include "runtime/abi/kernel.h"
 #include "runtime/plan/Plan.h"
 
 #include <string_view>
@@ -25,8 +24,8 @@ public:
 
   // MT_CORRUPT: not a shared object for this machine. MT_DEVICE: the system refuses to map it.
   Status load(std::span<const uint8_t> elf, const std::string &name);
-  // Null if there is none.
-  mt_kernel_fn find(const char *symbol) const;
+  // A function's address; null if there is none.
+  void *find(const char *symbol) const;
 
 private:
   int fd_ = -1; // open as long as the object is loaded: its path names it to the dynamic loader

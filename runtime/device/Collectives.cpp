@@ -35,7 +35,7 @@ void add(const ReduceTree &tree, const float *a, const float *b, float *out, int
   mt_kernel_params params = {};
   params.count = elements;
   void *buffers[] = {const_cast<float *>(a), const_cast<float *>(b), out};
-  tree.sum(&params, buffers, tileBegin, tileEnd);
+  reinterpret_cast<mt_kernel_fn>(tree.sum)(&params, buffers, tileBegin, tileEnd);
 }
 
 } // namespace

@@ -2,7 +2,9 @@
 //
 // The devices of one session: N equal devices of one kind, in this process, that meet in all-reduces alone. A back end
 // is a class that passes the suite in test/conformance. Calls come from one thread at a time. Memory is named by
-// pointers that only the group may dereference: whether the host can is the kind's business.
+// pointers that only the group may dereference, unless hostMemory() says that the host can.
+//
+// A device may fail at any call. The first failure stays: health() tells it, runs and copies do nothing from then on.
 #pragma once
 
 #include "runtime/device/BoundProgram.h"
@@ -12,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace mtrun {
 
@@ -31,6 +34,12 @@ public:
   virtual const char *kind() const = 0;
   virtual int devices() const = 0;
   virtual int threads() const = 0;
+  // Whether device memory is the host's: pointers to it may be dereferenced, and plan sections need no copy.
+  virtual bool hostMemory() const = 0;
+  // Whether kernels are launched in blocks of threads, on the plan's grids for GPUs.
+  virtual bool blocks() const = 0;
+  // The first failure of a device; success until then.
+  const Status &health() const { return health_; }
 
   // Bytes that all devices together may still allocate, as well as the system can tell.
   virtual uint64_t availableMemory() const = 0;
@@ -42,8 +51,12 @@ public:
   // Name of the loaded target, "" before; lives as long as the group.
   virtual const char *target() const = 0;
   // What a BoundStep launches for Plan.kernels[index].
-  virtual mt_kernel_fn kernel(uint32_t index) const = 0;
+  virtual KernelHandle kernel(uint32_t index) const = 0;
 
+  // Bytes that prepare() takes on a device of at most `maxRows` rows for all of the plan's programs.
+  virtual uint64_t preparedBytes(const Plan &plan, int64_t maxRows) const { return 0; }
+  // Makes sure that every device d has bytes[d] and the host hostBytes, before anything is allocated. MT_NO_MEMORY.
+  virtual Status reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) = 0;
   // `bytes` of memory near `device`, 64-byte aligned, zero, freed with the group. Zero bytes give a valid pointer.
   // MT_NO_MEMORY.
   virtual Status allocate(int device, uint64_t bytes, void **memory) = 0;
@@ -52,6 +65,8 @@ public:
   virtual void copyIn(int device, void *to, const void *from, uint64_t bytes) = 0;
   virtual void copyOut(int device, void *to, const void *from, uint64_t bytes) = 0;
 
+  // Once for each program after it is bound and before it runs, and again where its steps or pointers were changed.
+  virtual Status prepare(BoundProgram &program) { return {}; }
   // Runs all steps of `program` on all devices and returns when they have finished. Allocates nothing, takes no locks.
   // On the calling thread only floating-point control registers change, and only until the return.
   virtual void run(BoundProgram &program, const StepArguments &arguments) = 0;
@@ -62,6 +77,9 @@ public:
   virtual uint64_t collectiveBytes() const = 0;
   // For tests: from now on peers receive the roots of `device` in all-reduce `collective` damaged; -1 ends it.
   virtual void corruptRoot(int collective, int device) = 0;
+
+protected:
+  Status health_;
 };
 
 // A group of `kind` ("cpu", "null"), its threads started. MT_INVALID: no such kind. MT_DEVICE: a thread did not start.

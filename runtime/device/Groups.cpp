@@ -33,12 +33,12 @@ public:
   }
 
   const char *target() const override { return target_; }
-  mt_kernel_fn kernel(uint32_t index) const override { return kernels_[index]; }
+  KernelHandle kernel(uint32_t index) const override { return kernels_[index]; }
 
 private:
   const char *target_ = "";
   CodeObject code_;
-  std::vector<mt_kernel_fn> kernels_;
+  std::vector<KernelHandle> kernels_;
 };
 
 // Runs nothing: launches are counted, waits and copies happen. What is left is the runtime's own work.
@@ -50,8 +50,9 @@ public:
     return {};
   }
   const char *target() const override { return target_; }
-  mt_kernel_fn kernel(uint32_t index) const override {
-    return [](const mt_kernel_params *, void *const *, int64_t, int64_t) {};
+  KernelHandle kernel(uint32_t index) const override {
+    mt_kernel_fn nothing = [](const mt_kernel_params *, void *const *, int64_t, int64_t) {};
+    return reinterpret_cast<KernelHandle>(nothing);
   }
 
 private:

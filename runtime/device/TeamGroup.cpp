@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <numeric>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -46,7 +47,8 @@ void runSegments(const BoundStep &step, mt_kernel_params &params, Share tiles) {
     const BoundSegment &segment = step.segments[s];
     if (tiles.begin < segment.tiles) {
       params.count = segment.count;
-      step.kernel(&params, segment.buffers, std::max<int64_t>(tiles.begin, 0), std::min(tiles.end, segment.tiles));
+      reinterpret_cast<mt_kernel_fn>(step.kernel)(&params, segment.buffers, std::max<int64_t>(tiles.begin, 0),
+                                                  std::min(tiles.end, segment.tiles));
     }
     tiles.begin -= segment.tiles;
     tiles.end -= segment.tiles;
@@ -73,6 +75,15 @@ uint64_t TeamGroup::availableMemory() const {
   uint64_t files = readNumber("/sys/fs/cgroup/memory.stat", "file ", 0);
   used -= std::min(used, files);
   return std::min(available, limit - std::min(limit, used));
+}
+
+Status TeamGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) {
+  // No sum wraps: at most 2^10 devices with blocks of at most 2^46 bytes.
+  uint64_t needed = std::accumulate(bytes.begin(), bytes.end(), hostBytes);
+  if (uint64_t available = availableMemory(); needed > available)
+    return {MT_NO_MEMORY, "expected " + std::to_string(needed) + " bytes of memory, found " +
+                              std::to_string(available) + " available"};
+  return {};
 }
 
 Status TeamGroup::allocate(int device, uint64_t bytes, void **memory) {
@@ -163,7 +174,7 @@ void TeamGroup::launch(const BoundStep &step, mt_kernel_params &params, const Wo
     runSegments(step, params, share);
     params.count = 0;
   } else {
-    step.kernel(&params, step.segments->buffers, share.begin, share.end);
+    reinterpret_cast<mt_kernel_fn>(step.kernel)(&params, step.segments->buffers, share.begin, share.end);
   }
 }
 

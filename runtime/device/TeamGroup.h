@@ -20,7 +20,10 @@ public:
 
   int devices() const override { return team_.devices(); }
   int threads() const override { return team_.threads(); }
+  bool hostMemory() const override { return true; }
+  bool blocks() const override { return false; }
   uint64_t availableMemory() const override;
+  Status reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) override;
   Status allocate(int device, uint64_t bytes, void **memory) override;
   void fill(int device, void *memory, uint8_t byte, uint64_t bytes) override;
   void copyIn(int device, void *to, const void *from, uint64_t bytes) override;

@@ -60,7 +60,7 @@ public:
     case fb::Space::Variable:
       return memory_.variables[device_] + plan_.tables().variables()->Get(buffer.index())->offset();
     case fb::Space::Constant:
-      return const_cast<uint8_t *>(plan_.constants().data()) + buffer.offset()->Get(0);
+      return const_cast<std::byte *>(memory_.constants[device_]) + buffer.offset()->Get(0);
     case fb::Space::Signature:
       return nullptr;
     }
@@ -165,13 +165,17 @@ Executable bindProgram(const Plan &plan, const fb::Program &program, const Devic
   }
   for (uint32_t i = 0; i < count(program.metrics()); ++i) {
     const fb::Metric &metric = *program.metrics()->Get(i);
-    auto address = [&](uint32_t buffer) {
-      return static_cast<const float *>(binders[0].pointer(*program.buffers()->Get(buffer)));
+    auto readBack = [&](uint32_t buffer, uint64_t numbers) {
+      void *place = binders[0].pointer(*program.buffers()->Get(buffer));
+      result.bound.readBacks.push_back({place, numbers * sizeof(float), place});
     };
-    result.metricValues.push_back(address(metric.value()));
-    result.metricWeights.push_back(address(metric.weight()));
     result.metricSums.push_back(sumsOf(metric));
+    readBack(metric.value(), sumsOf(metric));
+    readBack(metric.weight(), 1);
   }
+  for (uint32_t i = 0; i < count(program.signature()); ++i)
+    result.bound.signature.push_back(
+        {program.signature()->Get(i)->row_bytes(), program.signature()->Get(i)->role() == fb::Role::Output});
   return result;
 }
 

@@ -16,6 +16,7 @@ struct MemoryMap {
   std::vector<std::byte *> variables;
   std::vector<std::byte *> shared;
   std::vector<std::byte *> arenas;
+  std::vector<const std::byte *> constants;
   std::vector<float *> staging;
 };
 
@@ -30,9 +31,11 @@ struct DeviceLayout {
 struct Executable {
   const mt::plan::Program *program = nullptr;
   BoundProgram bound;
-  std::vector<const float *> metricValues, metricWeights; // of the first device
-  std::vector<size_t> metricSums;                         // how many numbers metricValues point at
-  std::vector<const void *> tensors;                      // room for a step's pointers, signature order
+  std::vector<size_t> metricSums;    // how many numbers a metric has: bound.readBacks are its value(s), then its weight
+  std::vector<const void *> tensors; // room for a step's pointers, signature order
+
+  const float *metricValue(size_t metric) const { return static_cast<const float *>(bound.readBacks[2 * metric].host); }
+  float metricWeight(size_t metric) const { return *static_cast<const float *>(bound.readBacks[2 * metric + 1].host); }
 };
 
 // `layout` must outlive the result.

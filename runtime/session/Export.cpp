@@ -33,6 +33,8 @@ public:
       if (status.ok())
         status = file.write(bytes.data(), bytes.size());
     });
+    if (status.ok())
+      status = session_.health();
     return status.ok() ? file.commit() : std::move(status);
   }
 

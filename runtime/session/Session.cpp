@@ -30,7 +30,8 @@ struct Session::State {
   int64_t seed = 0;               // of the last init
   uint64_t sharedBytes = 0;       // of one shared block
   uint64_t peakBytes = 0;
-  std::vector<double> sums; // of one metric of a step
+  std::vector<double> sums;      // of one metric of a step
+  std::vector<std::byte> mirror; // of the first device's variables, where the host cannot read them
 
   void log(int level, const std::string &message) const {
     if (options.log)
@@ -55,11 +56,11 @@ struct Session::State {
 // A step without weight says nothing, and its mean may be 0/0: it adds 0 to the sums.
 void Session::State::report(const Executable &executable, const mtrun_results &results) {
   size_t place = 0;
-  for (size_t i = 0; i < executable.metricValues.size(); ++i) {
+  for (size_t i = 0; i < executable.metricSums.size(); ++i) {
     const fb::Metric &metric = *executable.program->metrics()->Get(static_cast<uint32_t>(i));
-    const float *value = executable.metricValues[i];
+    const float *value = executable.metricValue(i);
     size_t size = executable.metricSums[i];
-    double weight = *executable.metricWeights[i];
+    double weight = executable.metricWeight(i);
     bool mean = metric.formula() == fb::Formula::Mean || metric.formula() == fb::Formula::RootMean;
     sums.resize(size);
     for (size_t k = 0; k < size; ++k)
@@ -172,18 +173,22 @@ Status Session::State::allocate() {
   uint64_t staging = stagingElements() * sizeof(float);
   uint64_t copies = static_cast<uint64_t>(devices());
   // No sum below wraps: at most 2^10 devices with blocks of at most 2^46 bytes.
-  peakBytes = copies * (variablesBytes + usedSharedBytes() + staging);
-  for (int d = 0; d < devices(); ++d)
-    peakBytes += arenaBytes(d);
-  uint64_t needed = peakBytes + onesBytes();
-  if (uint64_t available = group->availableMemory(); needed > available)
-    return {MT_NO_MEMORY,
-            "expected " + std::to_string(needed) + " bytes of memory for variables, shared buffers and arenas of " +
-                std::to_string(spec.devices) + " devices, found " + std::to_string(available) + " available"};
+  uint64_t constants = group->hostMemory() ? 0 : plan->constants().size();
+  std::vector<uint64_t> needed;
+  for (int d = 0; d < devices(); ++d) {
+    int64_t maxRows = layout.leaves[d] * static_cast<int64_t>(plan->leafRows());
+    needed.push_back(variablesBytes + usedSharedBytes() + staging + constants + arenaBytes(d) +
+                     group->preparedBytes(*plan, maxRows));
+    peakBytes += needed.back();
+  }
+  if (Status status = group->reserve(needed, onesBytes()); !status.ok())
+    return std::move(status).in("variables, shared buffers and arenas of " + std::to_string(spec.devices) +
+                                " devices: ");
 
   for (auto *list : {&memory.variables, &memory.shared, &memory.arenas})
     list->resize(copies);
   memory.staging.resize(copies);
+  memory.constants.resize(copies, reinterpret_cast<const std::byte *>(plan->constants().data()));
   for (int d = 0; d < devices(); ++d) {
     if (Status status = allocateBlock(d, variablesBytes, memory.variables[d]); !status.ok())
       return status;
@@ -199,8 +204,16 @@ Status Session::State::allocate() {
     if (Status status = allocateBlock(d, staging, block); !status.ok())
       return status;
     memory.staging[d] = reinterpret_cast<float *>(block);
+    if (group->hostMemory())
+      continue;
+    if (Status status = allocateBlock(d, constants, block); !status.ok())
+      return status;
+    memory.constants[d] = block;
+    group->copyIn(d, block, plan->constants().data(), constants);
   }
-  return {};
+  if (!group->hostMemory())
+    mirror.resize(variablesBytes);
+  return group->health();
 }
 
 // An upper bound of what makeOnes takes.
@@ -272,9 +285,12 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   for (uint32_t i = 0; i < count(plan.tables().programs()); ++i)
     state->executables.push_back(
         bindProgram(plan, *plan.tables().programs()->Get(i), *state->group, state->layout, state->memory));
-  for (const Executable &executable : state->executables)
+  for (Executable &executable : state->executables) {
+    if (Status status = state->group->prepare(executable.bound); !status.ok())
+      return status;
     for (size_t size : executable.metricSums)
       state->sums.reserve(size);
+  }
   state->makeOnes();
   state->options.devices = state->options.cpu = nullptr; // the caller's strings may go
   std::unique_ptr<Session> created(new Session(std::move(state)));
@@ -289,6 +305,8 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
 
 const Plan &Session::plan() const { return *state_->plan; }
 
+const Status &Session::health() const { return state_->group->health(); }
+
 Status Session::init(int64_t seed) {
   if (seed == 0)
     seed = state_->options.seed ? state_->options.seed : static_cast<int64_t>(state_->plan->tables().seed());
@@ -301,7 +319,7 @@ Status Session::init(int64_t seed) {
     if (int64_t place = variables->Get(i)->initial(); place >= 0)
       setVariable(i, std::as_bytes(
                          state_->plan->initialValues().subspan(static_cast<size_t>(place), variables->Get(i)->size())));
-  return {};
+  return health();
 }
 
 Status Session::run(std::string_view program, const void *const *tensors, int64_t n, mtrun_results *results) {
@@ -322,15 +340,20 @@ Status Session::run(std::string_view program, const void *const *tensors, int64_
     executable->tensors[i] = tensor;
   }
   state_->group->run(executable->bound, {executable->tensors.data(), n, static_cast<uint64_t>(state_->seed)});
-  if (!results)
-    return {};
+  if (!results || !health().ok())
+    return health();
   state_->report(*executable, *results);
   return {};
 }
 
 std::span<const std::byte> Session::variable(uint32_t index) const {
   const fb::Variable &variable = *state_->plan->tables().variables()->Get(index);
-  return {state_->memory.variables[0] + variable.offset(), variable.size()};
+  const std::byte *place = state_->memory.variables[0] + variable.offset();
+  if (state_->group->hostMemory())
+    return {place, variable.size()};
+  std::byte *copy = state_->mirror.data() + variable.offset();
+  state_->group->copyOut(0, copy, place, variable.size());
+  return {copy, variable.size()};
 }
 
 void Session::setVariable(uint32_t index, std::span<const std::byte> bytes) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/abi/mtrun.h"
+#include "runtime/abi/status.h"
 #include "runtime/device/Tracer.h"
 #include "runtime/plan/Plan.h"
 
@@ -30,8 +31,11 @@ public:
   // arrays. MT_INVALID: no such program, n outside 1 .. B, a null tensor that is not optional.
   Status run(std::string_view program, const void *const *tensors, int64_t n, mtrun_results *results);
 
+  // The first failure of a device; success until then. What a session gives after one is void.
+  const Status &health() const;
+
   // A variable's bytes, row major, from the first device's copy; valid until the session ends, changed by the next
-  // step.
+  // step. Of devices whose memory the host cannot read, a copy that the call makes: health() says whether it is good.
   std::span<const std::byte> variable(uint32_t index) const;
   // Copies into every device's copy; `bytes` has the variable's exact size.
   void setVariable(uint32_t index, std::span<const std::byte> bytes);

@@ -31,7 +31,7 @@ struct Recorder {
     program.pointers.reserve(1024);
   }
 
-  BoundStep &launch(mt_kernel_fn kernel, bool waits, std::vector<void *> buffers) {
+  BoundStep &launch(KernelHandle kernel, bool waits, std::vector<void *> buffers) {
     BoundStep step = {};
     step.kernel = kernel;
     step.waits = waits;
@@ -93,7 +93,12 @@ protected:
     return values;
   }
 
-  void run(int64_t n, const void *const *tensors = nullptr) { group->run(program, {tensors, n, 99}); }
+  void run(int64_t n, const void *const *tensors = nullptr) {
+    Status status = group->prepare(program);
+    ASSERT_TRUE(status.ok()) << status.message();
+    group->run(program, {tensors, n, 99});
+    ASSERT_TRUE(group->health().ok()) << group->health().message();
+  }
 
   std::unique_ptr<Plan> plan;
   std::unique_ptr<DeviceGroup> group;
@@ -229,6 +234,7 @@ TEST_P(DeviceGroupTest, SignaturePointersStartAtTheDevicesFirstRow) {
     program.devices[d].patches = {{&program.devices[d].pointers[0], 0, sizeof(float)},
                                   {&program.devices[d].pointers[1], 1, sizeof(float)}};
   }
+  program.signature = {{sizeof(float), false}, {sizeof(float), true}};
   const void *tensors[] = {in.data(), out.data()};
   size_t n = in.size() - 3;
   run(static_cast<int64_t>(n), tensors);
