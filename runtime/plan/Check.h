@@ -17,6 +17,8 @@ constexpr uint64_t maxBlockBytes = uint64_t{1} << 46;
 constexpr uint64_t maxCount = uint64_t{1} << 40;
 constexpr uint32_t maxReplicas = 65536;
 constexpr size_t maxRank = 8;
+constexpr uint32_t maxGpuThreads = 1024;
+constexpr uint32_t maxGpuSharedBytes = 48 << 10; // what a block has on every card without asking
 constexpr size_t maxNameBytes = 1024;
 
 // a * b + c, or false if it does not fit.

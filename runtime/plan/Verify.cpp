@@ -160,6 +160,30 @@ Status verifyArchive(const fb::Plan &plan) {
   return {};
 }
 
+// Fields of fb::Kernel and of fb::GpuGrid alike.
+template <typename Grid> Status verifyGrid(const Grid &grid, const fb::Plan &plan, bool map, const std::string &place) {
+  if (grid.inner_tiles() == 0 || grid.inner_tiles() > maxCount)
+    return differs(place, "1 to 2^40 inner tiles", grid.inner_tiles());
+  if (grid.rows_per_tile() > maxCount)
+    return differs(place, "at most 2^40 rows a tile", grid.rows_per_tile());
+  if (map && (grid.elements_per_tile() == 0 || grid.elements_per_tile() > maxCount))
+    return differs(place, "1 to 2^40 elements a tile", grid.elements_per_tile());
+  uint64_t tiles;
+  if (grid.rows_per_tile() &&
+      (!multiplyAdd(plan.batch() / grid.rows_per_tile() + 2, grid.inner_tiles(), 0, tiles) || tiles > maxCount))
+    return differs(place, "a grid of at most 2^40 tiles", "a larger one");
+  return {};
+}
+
+Status verifyGpuGrid(const fb::Kernel &kernel, const fb::Plan &plan, const std::string &place) {
+  const fb::GpuGrid &grid = *kernel.gpu();
+  if (grid.threads() == 0 || grid.threads() > maxGpuThreads)
+    return differs(place, "1 to 1024 threads of a block", grid.threads());
+  if (grid.shared_bytes() > maxGpuSharedBytes)
+    return differs(place, "at most 48 KiB of workgroup memory", grid.shared_bytes());
+  return verifyGrid(grid, plan, kernel.kind() == fb::KernelKind::Map, place + " on a GPU");
+}
+
 Status verifyKernels(const fb::Plan &plan) {
   std::set<std::string_view> names;
   for (uint32_t i = 0; i < count(plan.kernels()); ++i) {
@@ -169,18 +193,24 @@ Status verifyKernels(const fb::Plan &plan) {
       return status;
     if (kernel.kind() < fb::KernelKind::MIN || kernel.kind() > fb::KernelKind::MAX)
       return differs(place, "a kind of kernel", static_cast<uint64_t>(static_cast<uint8_t>(kernel.kind())));
-    if (kernel.inner_tiles() == 0 || kernel.inner_tiles() > maxCount)
-      return differs(place, "1 to 2^40 inner tiles", kernel.inner_tiles());
-    if (kernel.rows_per_tile() > maxCount)
-      return differs(place, "at most 2^40 rows a tile", kernel.rows_per_tile());
-    if (kernel.kind() == fb::KernelKind::Map &&
-        (kernel.elements_per_tile() == 0 || kernel.elements_per_tile() > maxCount))
-      return differs(place, "1 to 2^40 elements a tile", kernel.elements_per_tile());
-    uint64_t tiles;
-    if (kernel.rows_per_tile() &&
-        (!multiplyAdd(plan.batch() / kernel.rows_per_tile() + 2, kernel.inner_tiles(), 0, tiles) || tiles > maxCount))
-      return differs(place, "a grid of at most 2^40 tiles", "a larger one");
+    if (Status status = verifyGrid(kernel, plan, kernel.kind() == fb::KernelKind::Map, place); !status.ok())
+      return status;
+    if (kernel.gpu())
+      if (Status status = verifyGpuGrid(kernel, plan, place); !status.ok())
+        return status;
   }
+  return {};
+}
+
+Status verifyDevice(const fb::Plan &plan, const fb::Target &target, const std::string &place) {
+  std::string_view device = target.device() ? target.device()->string_view() : "cpu";
+  if (device != "cpu" && device != "cuda")
+    return differs(place, "a device cpu or cuda", std::string(device));
+  if (count(target.usage()) != 0 && count(target.usage()) != count(plan.kernels()))
+    return differs(place, "the usage of " + std::to_string(count(plan.kernels())) + " kernels", count(target.usage()));
+  for (uint32_t i = 0; device == "cuda" && i < count(plan.kernels()); ++i)
+    if (!plan.kernels()->Get(i)->gpu())
+      return differs(place, "a GPU grid of each kernel", "kernel " + std::to_string(i) + " without one");
   return {};
 }
 
@@ -196,6 +226,8 @@ Status verifyTargets(const fb::Plan &plan) {
     for (uint32_t f = 0; f < count(target.features()); ++f)
       if (Status status = checkName(target.features()->Get(f), place + " feature " + std::to_string(f)); !status.ok())
         return status;
+    if (Status status = verifyDevice(plan, target, place); !status.ok())
+      return status;
   }
   return {};
 }

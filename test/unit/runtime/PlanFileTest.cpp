@@ -82,10 +82,10 @@ TEST(PlanFile, FindsMisalignedVectors) {
 
 TEST(PlanFile, NamesBothVersions) {
   std::vector<uint8_t> bytes = makePlan();
-  bytes[8] = 5;
+  bytes[8] = 6;
   Status status = load(bytes);
   EXPECT_EQ(status.code(), MT_CORRUPT);
-  EXPECT_EQ(status.message(), "expected plan format version 4, found version 5");
+  EXPECT_EQ(status.message(), "expected plan format version 5, found version 6");
 }
 
 TEST(PlanFile, ReadsFromAFile) {
