@@ -69,7 +69,8 @@ typedef struct mtrun_node {
 } mtrun_node;
 
 /* Calls back for each node, inputs first. MT_INVALID: no such program. */
-MT_API mt_status *mtrun_plan_graph(const mtrun_plan *plan, const char *program, void (*node)(void *user, const mtrun_node *node), void *user);
+MT_API mt_status *mtrun_plan_graph(const mtrun_plan *plan, const char *program,
+                                   void (*node)(void *user, const mtrun_node *node), void *user);
 
 /* ---- sessions ---------------------------------------------------------------------------------------------- */
 
@@ -77,21 +78,23 @@ typedef struct mtrun_session mtrun_session;
 
 /* Zero-initialise, then set what differs: all-zero is the default. */
 typedef struct mtrun_options {
-  const char
-      *devices; /* "cpu", "cpu:N", "cpu:NxT", "null:N"; NULL: "cpu:1". N devices of T threads each; N > R is an error */
+  const char *devices;   /* "cpu", "cpu:N", "cpu:NxT", "null:N"; NULL: "cpu:1". N devices of T threads each; N > R is an
+                            error.   GPUs by number, each of which owns its variables: "cuda:0", "cuda:0-3", "cuda:0,2";
+                            "cuda:0*4": four   devices on one GPU */
   int private_variables; /* each device owns its variables, hosts a subtree of the replicas and exchanges roots through
                             the collectives; 0: the devices share one copy and work as one team of N * T threads on all
                             replicas */
   int no_pin;            /* do not pin worker threads (never pinned when threads outnumber allowed CPUs) */
   int no_spin;           /* block in the kernel instead of spinning first (never spins when threads outnumber CPUs) */
-  const char *cpu;       /* use this target of the plan instead of the best that the CPU has: "x86-64-v3" */
+  const char *cpu;       /* use this target of the plan instead of the best for the device: "x86-64-v3", "cuda:ptx" */
   int64_t seed;          /* 0: the plan's seed */
   void (*log)(void *user, int level, const char *message); /* 0 info, 1 warning; NULL: silent */
   void *log_user;
 } mtrun_options;
 
 /* Binds the plan to devices and allocates everything that steps will need. N > R: MT_INVALID with the command that
- * recompiles; MT_DEVICE when the plan has no code for this CPU; MT_NO_MEMORY. The session keeps a pointer to the plan.
+ * recompiles; MT_DEVICE when the plan has no code for this device; MT_NO_DEVICE; MT_NO_MEMORY. The session keeps a
+ * pointer to the plan.
  */
 MT_API mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *options, mtrun_session **session);
 MT_API void mtrun_session_free(mtrun_session *session); /* joins its threads */
@@ -123,6 +126,10 @@ MT_API mt_status *mtrun_predict(mtrun_session *session, void *const *tensors, in
 MT_API mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *data, size_t size);
 MT_API mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const void *data, size_t size);
 
+/* Tells which devices there are besides CPUs, a line each: GPUs with their numbers. MT_NO_DEVICE says why there are
+ * none. */
+MT_API mt_status *mtrun_list_devices(void (*line)(void *user, const char *text), void *user);
+
 /* Facts about a session, for reports. */
 typedef struct mtrun_session_info {
   int32_t devices;            /* N */
@@ -151,16 +158,19 @@ MT_API mt_status *mtrun_export(mtrun_session *session, const char *path);
 /* ---- traces ------------------------------------------------------------------------------------------------- */
 
 typedef struct mtrun_trace_options {
-  int64_t first, last; /* training steps, from 1, counted from mtrun_trace_start on: every span of them is kept; 0, 0: none */
-  int profile;         /* 1: sums of all steps; 0: of steps first to last alone */
+  int64_t first,
+      last;    /* training steps, from 1, counted from mtrun_trace_start on: every span of them is kept; 0, 0: none */
+  int profile; /* 1: sums of all steps; 0: of steps first to last alone */
 } mtrun_trace_options;
 
-/* From now on takes down what every thread of every device does in training steps; the record so far goes. Everything is allocated here, so that
- * steps neither allocate nor lock, and steps that are not taken down run the same code as without a trace. The variables' bits do not depend on
- * it. MT_INVALID (a range that is none, or of more than a gigabyte of spans), MT_NO_MEMORY. */
+/* From now on takes down what every thread of every device does in training steps; the record so far goes. Everything
+ * is allocated here, so that steps neither allocate nor lock, and steps that are not taken down run the same code as
+ * without a trace. The variables' bits do not depend on it. MT_INVALID (a range that is none, or of more than a
+ * gigabyte of spans), MT_NO_MEMORY. */
 MT_API mt_status *mtrun_trace_start(mtrun_session *session, const mtrun_trace_options *options);
-/* Writes the steps that were kept as a trace in Chrome's JSON format, for ui.perfetto.dev or chrome://tracing: every kernel, wait, all-reduce,
- * transfer and sum, a process a device, a track a thread; docs/tracing.md. Whole or not at all. MT_INVALID (no step was kept), MT_IO. */
+/* Writes the steps that were kept as a trace in Chrome's JSON format, for ui.perfetto.dev or chrome://tracing: every
+ * kernel, wait, all-reduce, transfer and sum, a process a device, a track a thread; docs/tracing.md. Whole or not at
+ * all. MT_INVALID (no step was kept), MT_IO. */
 MT_API mt_status *mtrun_trace_write(mtrun_session *session, const char *path);
 
 /* Means over the training steps that were taken down. */
@@ -174,9 +184,9 @@ typedef struct mtrun_profile {
 } mtrun_profile;
 /* One launch or all-reduce; times are a step's, all threads together. */
 typedef struct mtrun_profile_entry {
-  const char *name;    /* the kernel's, or "all-reduce" */
-  const char *kind;    /* the kernel's: "matmul", "map"; or "all_reduce" */
-  const char *layer;   /* the layer whose work it does mostly, "" where the model names none; lives as long as the plan */
+  const char *name;  /* the kernel's, or "all-reduce" */
+  const char *kind;  /* the kernel's: "matmul", "map"; or "all_reduce" */
+  const char *layer; /* the layer whose work it does mostly, "" where the model names none; lives as long as the plan */
   double compute_us, transfer_us, wait_us;
   double flops, bytes; /* what it computes and moves at least in a step */
 } mtrun_profile_entry;
@@ -188,11 +198,12 @@ MT_API mt_status *mtrun_profile_get_entry(mtrun_session *session, int32_t index,
 
 typedef struct mtrun_dataset mtrun_dataset;
 
-/* Opens a data source for a plan's inputs and targets. `spec`: "KIND:PATH[,key=value]...", docs/data.md: mnist:DIR, cifar10:DIR, cifar100:DIR,
- * npy:X.npy,Y.npy, npz:FILE, tokens:FILE,length=T, csv:FILE, plain or .gz, images:DIR, tfrecord:GLOB. Fields go to the entries of their names, or to the only input and the only
- * target. Integer labels must be below classes=C, or below the last axis of the model's only output. Class weights go
- * to the model's only input of weights; labels without one have 1. MT_INVALID, MT_CORRUPT, MT_IO,
- * MT_NO_MEMORY. The dataset keeps a pointer to the plan. */
+/* Opens a data source for a plan's inputs and targets. `spec`: "KIND:PATH[,key=value]...", docs/data.md: mnist:DIR,
+ * cifar10:DIR, cifar100:DIR, npy:X.npy,Y.npy, npz:FILE, tokens:FILE,length=T, csv:FILE, plain or .gz, images:DIR,
+ * tfrecord:GLOB. Fields go to the entries of their names, or to the only input and the only target. Integer labels must
+ * be below classes=C, or below the last axis of the model's only output. Class weights go to the model's only input of
+ * weights; labels without one have 1. MT_INVALID, MT_CORRUPT, MT_IO, MT_NO_MEMORY. The dataset keeps a pointer to the
+ * plan. */
 MT_API mt_status *mtrun_dataset_open(const mtrun_plan *plan, const char *spec, mtrun_dataset **dataset);
 /* One value of every sample: what of the caller's own data goes to the input, target or sample weight of its name. */
 typedef struct mtrun_field {
@@ -247,18 +258,22 @@ MT_API mt_status *mtrun_dataset_open_source(const mtrun_plan *plan, const mtrun_
                                             mtrun_dataset **dataset);
 MT_API int64_t mtrun_dataset_size(const mtrun_dataset *dataset); /* samples; -1: unknown */
 MT_API void mtrun_dataset_free(mtrun_dataset *dataset);
-/* What the user should know of the data, a line at a time: damaged pictures that are left out, values that the model scales once more. */
+/* What the user should know of the data, a line at a time: damaged pictures that are left out, values that the model
+ * scales once more. */
 MT_API void mtrun_dataset_notes(const mtrun_dataset *dataset, void (*line)(void *user, const char *text), void *user);
 /* Samples [begin, end) as a dataset of their own, to be freed too; the memory of the samples is shared. MT_INVALID: they are not within the data,
  * or its length is unknown. */
 MT_API mt_status *mtrun_dataset_slice(const mtrun_dataset *dataset, int64_t begin, int64_t end, mtrun_dataset **slice);
-/* Tells people what a source holds, a line at a time: fields, types, shapes, range of values, labels and their counts, the first `samples`
- * samples. Needs no plan. */
-MT_API mt_status *mtrun_data_describe(const char *spec, int64_t samples, void (*line)(void *user, const char *text), void *user);
-/* Tells how many samples a second come from a source, in shuffled batches of `batch`, measured for about `seconds`; of pictures (with size=HxW) also
- * how many the decoding library does alone. Needs no plan. MT_INVALID. */
-MT_API mt_status *mtrun_data_benchmark(const char *spec, int64_t batch, double seconds, void (*line)(void *user, const char *text), void *user);
-/* The order of an epoch: a permutation of 0 .. size-1, a function of (seed, epoch) alone; nothing if the size is unknown. */
+/* Tells people what a source holds, a line at a time: fields, types, shapes, range of values, labels and their counts,
+ * the first `samples` samples. Needs no plan. */
+MT_API mt_status *mtrun_data_describe(const char *spec, int64_t samples, void (*line)(void *user, const char *text),
+                                      void *user);
+/* Tells how many samples a second come from a source, in shuffled batches of `batch`, measured for about `seconds`; of
+ * pictures (with size=HxW) also how many the decoding library does alone. Needs no plan. MT_INVALID. */
+MT_API mt_status *mtrun_data_benchmark(const char *spec, int64_t batch, double seconds,
+                                       void (*line)(void *user, const char *text), void *user);
+/* The order of an epoch: a permutation of 0 .. size-1, a function of (seed, epoch) alone; nothing if the size is
+ * unknown. */
 MT_API void mtrun_dataset_order(const mtrun_dataset *dataset, int64_t seed, int64_t epoch, int64_t *order);
 
 /* ---- loops ------------------------------------------------------------------------------------------------- */
@@ -328,10 +343,13 @@ typedef struct mtrun_loop_options { /* all-zero is the default */
   void (*note)(void *user, const char *message); /* what was resumed, changed or stopped, a line each */
   void *note_user;
   mtrun_fit_result *result; /* or NULL */
-  int restore_best;         /* with early_patience: end with the model's variables of the best epoch, as Keras' restore_best_weights; the
-                               optimizer's stay. Checkpoints hold those of the last epoch, and of the best */
-  double rate_scale;        /* the learning rate of a run that begins is multiplied by this; 0: 1. MT_INVALID where a schedule computes it */
-  const char *epoch_file;   /* written after each epoch: .keras or .safetensors, with fields {epoch}, {epoch:02d}, {val_loss:.2f}; or NULL */
+  int restore_best;         /* with early_patience: end with the model's variables of the best epoch, as Keras'
+                               restore_best_weights; the         optimizer's stay. Checkpoints hold those of the last epoch, and of the
+                               best */
+  double rate_scale; /* the learning rate of a run that begins is multiplied by this; 0: 1. MT_INVALID where a schedule
+                        computes it */
+  const char *epoch_file; /* written after each epoch: .keras or .safetensors, with fields {epoch}, {epoch:02d},
+                             {val_loss:.2f}; or NULL */
 } mtrun_loop_options;
 
 /* Trains on whole epochs; the last batch of an epoch may be short. Data is prefetched by a thread of its own. Errors of

@@ -2,6 +2,7 @@
 //
 // The calls of mtrun.h about sessions, but for files.
 #include "runtime/api/Handles.h"
+#include "runtime/device/DeviceGroup.h"
 
 #include <cstring>
 
@@ -69,6 +70,17 @@ mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const vo
       return status;
     session->session->setVariable(index, {static_cast<const std::byte *>(data), size});
     return session->session->health();
+  });
+}
+
+mt_status *mtrun_list_devices(void (*line)(void *user, const char *text), void *user) {
+  return guarded([&]() -> Status {
+    std::vector<std::string> lines;
+    if (Status status = mtrun::listDevices(lines); !status.ok())
+      return status;
+    for (const std::string &text : lines)
+      line(user, text.c_str());
+    return {};
   });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/ImageLibrary.h"
 
+#include "runtime/device/Library.h"
+
 #include <dlfcn.h>
 #include <new>
 
@@ -9,32 +11,17 @@ namespace mtrun {
 static const char *const kName = "libmtrun-images.so." MTRUN_IMAGES_SOVERSION;
 
 static Status load(DecodePicture &decode) {
-  Dl_info here = {};
-  std::vector<std::string> places;
-  if (dladdr(reinterpret_cast<void *>(&load), &here) != 0 && here.dli_fname) {
-    std::string path = here.dli_fname;
-    size_t slash = path.rfind('/');
-    std::string folder = slash == std::string::npos ? "./" : path.substr(0, slash + 1);
-    places = {folder + kName, folder + "../lib/" + kName};
-  }
-  places.push_back(kName);
-  std::string reasons;
-  for (const std::string &place : places) {
-    void *library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-      const char *reason = dlerror();
-      reasons += std::string(reasons.empty() ? "" : "; ") + (reason ? reason : place.c_str());
-      continue;
-    }
-    auto version = reinterpret_cast<int32_t (*)()>(dlsym(library, "mtrun_images_version"));
-    decode = reinterpret_cast<DecodePicture>(dlsym(library, "mtrun_images_decode"));
-    int32_t found = version ? version() : 0;
-    if (decode && found == images::kVersion)
-      return {};
-    return {MT_IO, place + ": expected version " + std::to_string(images::kVersion) +
-                       " of the pictures' library, found " + std::to_string(found)};
-  }
-  return {MT_IO, "pictures need " + std::string(kName) + ", which cannot be opened: " + reasons};
+  std::string place, reasons;
+  void *library = openLibrary(kName, place, reasons);
+  if (!library)
+    return {MT_IO, "pictures need " + std::string(kName) + ", which cannot be opened: " + reasons};
+  auto version = reinterpret_cast<int32_t (*)()>(dlsym(library, "mtrun_images_version"));
+  decode = reinterpret_cast<DecodePicture>(dlsym(library, "mtrun_images_decode"));
+  int32_t found = version ? version() : 0;
+  if (decode && found == images::kVersion)
+    return {};
+  return {MT_IO, place + ": expected version " + std::to_string(images::kVersion) +
+                     " of the pictures' library, found " + std::to_string(found)};
 }
 
 Status openImageLibrary(DecodePicture &decode) {

@@ -46,6 +46,8 @@ Status chooseTarget(const Plan &plan, const char *forced, bool (*has)(std::strin
   std::string names, lacks;
   for (uint32_t i = 0; i < count(targets); ++i) {
     const mt::plan::Target &target = *targets->Get(i);
+    if (target.device() && target.device()->string_view() != "cpu")
+      continue;
     names += (names.empty() ? "" : ", ") + target.name()->str();
     if (forced && target.name()->string_view() != forced)
       continue;

@@ -10,7 +10,7 @@
 
 namespace mtrun {
 
-// Index of the target called `forced`, or of the first in plan order that `has` all its features where `forced` is
+// Index of the target for CPUs called `forced`, or of the first in plan order that `has` all its features where `forced` is
 // null. MT_INVALID lists the targets there are; MT_DEVICE says what the CPU lacks for each.
 Status chooseTarget(const Plan &plan, const char *forced, bool (*has)(std::string_view feature), uint32_t &index);
 

@@ -10,10 +10,6 @@ namespace {
 // Chunks begin at whole cache lines.
 constexpr int64_t chunkElements = 16;
 
-int64_t chunkBegin(int64_t elements, int index, int chunks) {
-  return index == chunks ? elements : elements * index / chunks / chunkElements * chunkElements;
-}
-
 // Appends the sums of the subtree that starts at leaf `first`; returns its leftmost device.
 int appendSums(const std::vector<int> &leaves, const std::vector<int> &firstLeaf, int active, int first, int size,
                std::vector<TreeSum> &sums) {
@@ -39,6 +35,10 @@ void add(const ReduceTree &tree, const float *a, const float *b, float *out, int
 }
 
 } // namespace
+
+int64_t chunkBegin(int64_t elements, int index, int chunks) {
+  return index == chunks ? elements : elements * index / chunks / chunkElements * chunkElements;
+}
 
 std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &leaves) {
   std::vector<int> firstLeaf;

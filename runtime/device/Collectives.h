@@ -12,6 +12,9 @@ namespace mtrun {
 // order. Entry m of the result is for m devices with valid rows.
 std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &leaves);
 
+// Where chunk `index` of `elements` floats begins that `chunks` devices own; chunk `chunks` begins at the end.
+int64_t chunkBegin(int64_t elements, int index, int chunks);
+
 // Devices of one process that exchange roots by copies alone, as devices apart would: each owns a chunk, receives its
 // peers' roots of it, adds, then receives the other chunks of the result.
 class LocalCollectives {

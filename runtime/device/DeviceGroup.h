@@ -21,6 +21,7 @@ namespace mtrun {
 struct GroupOptions {
   int devices = 1;
   int threads = 1;                                                // a device's team
+  std::vector<int> cards;                                         // cuda: the number of each device's GPU
   bool pin = true;                                                // worker threads, where CPUs suffice
   bool spin = true;                                               // before blocking, where CPUs suffice
   std::function<void(int level, const std::string &message)> log; // may be empty
@@ -82,7 +83,11 @@ protected:
   Status health_;
 };
 
-// A group of `kind` ("cpu", "null"), its threads started. MT_INVALID: no such kind. MT_DEVICE: a thread did not start.
+// A group of `kind` ("cpu", "null", "cuda"), its threads started. MT_INVALID: no such kind. MT_DEVICE: a thread did not
+// start, a GPU does not. MT_NO_DEVICE: no driver, no such GPU.
 Status makeDeviceGroup(const std::string &kind, const GroupOptions &options, std::unique_ptr<DeviceGroup> &group);
+
+// A line for each device that is no CPU. MT_NO_DEVICE.
+Status listDevices(std::vector<std::string> &lines);
 
 } // namespace mtrun

@@ -3,8 +3,13 @@
 // The kinds of device there are: each a TeamGroup with its own idea of code.
 #include "runtime/device/CodeObject.h"
 #include "runtime/device/CpuFeatures.h"
+#include "runtime/device/Library.h"
 #include "runtime/device/TeamGroup.h"
+#include "runtime/device/cuda/PlugIn.h"
 #include "runtime/plan/Check.h"
+
+#include <cstring>
+#include <dlfcn.h>
 
 namespace mtrun {
 namespace {
@@ -67,14 +72,41 @@ template <typename Group> Status start(const GroupOptions &options, std::unique_
   return {};
 }
 
+// GPUs are a library of their own, opened for the first of them.
+Status openCuda(const cuda::PlugIn *&plugIn) {
+  std::string place, reasons;
+  void *library = openLibrary("libmtrun_cuda.so", place, reasons);
+  if (!library)
+    return {MT_NO_DEVICE, "GPUs need libmtrun_cuda.so, which cannot be opened: " + reasons};
+  auto entry = reinterpret_cast<const cuda::PlugIn *(*)()>(dlsym(library, "mtrun_cuda_plug_in"));
+  plugIn = entry ? entry() : nullptr;
+  if (!plugIn || std::strcmp(plugIn->build, cuda::build) != 0)
+    return {MT_NO_DEVICE,
+            place + ": expected a library of build " + cuda::build + ", found " + (plugIn ? plugIn->build : "none")};
+  return {};
+}
+
 } // namespace
+
+Status listDevices(std::vector<std::string> &lines) {
+  const cuda::PlugIn *plugIn = nullptr;
+  if (Status status = openCuda(plugIn); !status.ok())
+    return status;
+  return plugIn->list(lines);
+}
 
 Status makeDeviceGroup(const std::string &kind, const GroupOptions &options, std::unique_ptr<DeviceGroup> &group) {
   if (kind == "cpu")
     return start<CpuGroup>(options, group);
   if (kind == "null")
     return start<NullGroup>(options, group);
-  return {MT_INVALID, "expected devices of kind cpu or null, found " + kind};
+  if (kind == "cuda") {
+    const cuda::PlugIn *plugIn = nullptr;
+    if (Status status = openCuda(plugIn); !status.ok())
+      return status;
+    return plugIn->make(options, group);
+  }
+  return {MT_INVALID, "expected devices of kind cpu, null or cuda, found " + kind};
 }
 
 } // namespace mtrun

@@ -94,6 +94,19 @@ private:
     return memory_.shared[device_] + offset;
   }
 
+  // Returns the elements of a Map kernel's tile.
+  uint64_t setGrid(const fb::Kernel &kernel, BoundStep &bound) const {
+    auto set = [&](const auto &grid) {
+      bound.rowsPerTile = static_cast<int64_t>(grid.rows_per_tile());
+      bound.innerTiles = static_cast<int64_t>(grid.inner_tiles());
+      return grid.elements_per_tile();
+    };
+    if (!group_.blocks())
+      return set(kernel);
+    bound.threads = kernel.gpu()->threads(); // verified to be there where the plan has code for GPUs
+    return set(*kernel.gpu());
+  }
+
   BoundStep bindLaunch(DeviceProgram &result, const fb::Step &step, bool afterAllReduce) const {
     const fb::Kernel &kernel = *plan_.tables().kernels()->Get(static_cast<uint32_t>(step.kernel()));
     BoundStep bound = {};
@@ -101,8 +114,7 @@ private:
     bound.map = kernel.kind() == fb::KernelKind::Map;
     bound.waits = afterAllReduce || step.wait() != fb::Wait::None;
     bound.usesRows = kernel.uses_rows();
-    bound.rowsPerTile = static_cast<int64_t>(kernel.rows_per_tile());
-    bound.innerTiles = static_cast<int64_t>(kernel.inner_tiles());
+    uint64_t perTile = setGrid(kernel, bound);
     bound.segments = result.segments.data() + result.segments.size();
     bound.segmentCount = count(step.segments());
     for (uint32_t s = 0; s < bound.segmentCount; ++s) {
@@ -111,8 +123,7 @@ private:
       target.buffers = result.pointers.data() + result.pointers.size();
       target.count = static_cast<int64_t>(segment.count());
       if (bound.map) {
-        int64_t perTile = static_cast<int64_t>(kernel.elements_per_tile());
-        target.tiles = (target.count + perTile - 1) / perTile;
+        target.tiles = (target.count + static_cast<int64_t>(perTile) - 1) / static_cast<int64_t>(perTile);
         bound.mapTiles += target.tiles;
       }
       for (uint32_t b = 0; b < count(segment.buffers()); ++b)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/DeviceSpec.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace mtrun {
@@ -8,27 +9,67 @@ namespace {
 
 constexpr int maxThreads = 1024;
 
-// A whole number from 1 that is all of `text`.
-bool parseCount(std::string_view text, int &value) {
+// A whole number from `least` that is all of `text`.
+bool parseWhole(std::string_view text, int least, int &value) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 1;
+  return error == std::errc() && end == text.data() + text.size() && value >= least;
+}
+
+// A, A-B, A*K or A-B*K.
+bool parseCards(std::string_view text, std::vector<int> &cards) {
+  size_t times = text.find('*');
+  int copies = 1, first = 0, last = 0;
+  if (times != std::string_view::npos && !parseWhole(text.substr(times + 1), 1, copies))
+    return false;
+  std::string_view range = text.substr(0, times);
+  size_t dash = range.find('-');
+  if (!parseWhole(range.substr(0, dash), 0, first))
+    return false;
+  last = first;
+  if (dash != std::string_view::npos && !parseWhole(range.substr(dash + 1), first, last))
+    return false;
+  if (last - first >= maxThreads || copies > maxThreads || cards.size() > maxThreads)
+    return false;
+  for (int card = first; card <= last; ++card)
+    cards.insert(cards.end(), static_cast<size_t>(copies), card);
+  return true;
+}
+
+Status parseCudaSpec(std::string_view text, DeviceSpec &spec) {
+  spec.kind = "cuda";
+  std::string_view list = text.substr(std::min(text.size(), std::string_view("cuda:").size()));
+  if (text == "cuda")
+    list = "0";
+  for (bool more = true; more;) {
+    size_t comma = list.find(',');
+    more = comma != std::string_view::npos;
+    if (!parseCards(list.substr(0, comma), spec.cards))
+      return {MT_INVALID, "expected GPUs as cuda:0, cuda:0-3, cuda:0,2 or cuda:0*4, found " + std::string(text)};
+    list = more ? list.substr(comma + 1) : list;
+  }
+  if (spec.cards.size() > maxThreads)
+    return {MT_INVALID, "expected at most " + std::to_string(maxThreads) + " devices, found " + std::string(text)};
+  spec.devices = static_cast<int>(spec.cards.size());
+  return {};
 }
 
 } // namespace
 
 Status parseDeviceSpec(std::string_view text, DeviceSpec &spec) {
   spec = {};
+  if (text == "cuda" || text.starts_with("cuda:"))
+    return parseCudaSpec(text, spec);
   size_t colon = text.find(':');
   std::string_view kind = text.substr(0, colon);
   bool good = kind == "cpu" || kind == "null";
   if (good && colon != std::string_view::npos) {
     std::string_view counts = text.substr(colon + 1);
     size_t times = counts.find('x');
-    good = parseCount(counts.substr(0, times), spec.devices) &&
-           (times == std::string_view::npos || parseCount(counts.substr(times + 1), spec.threads));
+    good = parseWhole(counts.substr(0, times), 1, spec.devices) &&
+           (times == std::string_view::npos || parseWhole(counts.substr(times + 1), 1, spec.threads));
   }
   if (!good)
-    return {MT_INVALID, "expected devices as cpu, cpu:N, cpu:NxT or null:N, found " + std::string(text)};
+    return {MT_INVALID, "expected devices as cpu, cpu:N, cpu:NxT, null:N or cuda:0, found " + std::string(text)};
   if (spec.devices > maxThreads || spec.threads > maxThreads / spec.devices)
     return {MT_INVALID,
             "expected at most " + std::to_string(maxThreads) + " threads in all, found " + std::string(text)};

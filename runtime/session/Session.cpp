@@ -91,7 +91,7 @@ Status Session::State::chooseDevices() {
   // Devices that share memory work as one team on all replicas: each weight is then read, and each gradient written,
   // by one thread and once, and shares are even for any number of devices. Only devices that own their variables split
   // the tree.
-  bool together = options.private_variables == 0;
+  bool together = options.private_variables == 0 && spec.kind != "cuda";
   layout.leaves = splitLeaves(static_cast<int>(plan->replicas()), together ? 1 : spec.devices);
   for (int leaves : layout.leaves)
     layout.variants.push_back(std::countr_zero(static_cast<unsigned>(leaves)));
@@ -99,6 +99,7 @@ Status Session::State::chooseDevices() {
   GroupOptions groupOptions;
   groupOptions.devices = together ? 1 : spec.devices;
   groupOptions.threads = together ? spec.devices * spec.threads : spec.threads;
+  groupOptions.cards = spec.cards;
   groupOptions.pin = !options.no_pin;
   groupOptions.spin = !options.no_spin;
   groupOptions.log = [this](int level, const std::string &message) { log(level, message); };
@@ -110,8 +111,10 @@ Status Session::State::chooseDevices() {
   layout.tree.sums = treeSums(layout.leaves);
   if (plan->tables().sum_kernel() < count(plan->tables().kernels())) {
     layout.tree.sum = group->kernel(plan->tables().sum_kernel());
-    layout.tree.elementsPerTile = std::max<int64_t>(
-        1, static_cast<int64_t>(plan->tables().kernels()->Get(plan->tables().sum_kernel())->elements_per_tile()));
+    const fb::Kernel &sum = *plan->tables().kernels()->Get(plan->tables().sum_kernel());
+    uint64_t perTile = group->blocks() ? sum.gpu()->elements_per_tile() : sum.elements_per_tile();
+    layout.tree.elementsPerTile = std::max<int64_t>(1, static_cast<int64_t>(perTile));
+    layout.tree.threads = group->blocks() ? sum.gpu()->threads() : 0;
   }
   return {};
 }
@@ -380,6 +383,9 @@ Status Session::startTrace(const TracerOptions &options) {
   Executable *executable = state_->find("train_step");
   if (!executable)
     return {MT_INVALID, "the plan has no program train_step to trace"};
+  if (state_->group->blocks())
+    return {MT_INVALID, "expected CPU devices for a trace, found " + std::string(state_->group->kind()) +
+                            ": what happens inside a GPU's step is not taken down"};
   return startTracer(options, *state_->group, *executable, state_->tracer);
 }
 

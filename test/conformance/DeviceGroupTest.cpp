@@ -6,6 +6,7 @@
 #include "runtime/device/Collectives.h"
 #include "runtime/device/DeviceGroup.h"
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <numeric>
 
@@ -16,12 +17,21 @@ struct Kind {
   const char *name;
   int devices, threads;
   bool executes; // the null device launches nothing
+  int cards = 0; // GPUs that the devices are on, evenly
 };
 
 std::string kindName(const testing::TestParamInfo<Kind> &info) {
   const Kind &kind = info.param;
-  return std::string(kind.name) + std::to_string(kind.devices) + "x" + std::to_string(kind.threads);
+  return std::string(kind.name) + std::to_string(kind.devices) + "x" + std::to_string(kind.threads) +
+         (kind.cards > 1 ? "on" + std::to_string(kind.cards) : "");
 }
+
+// GPUs are simulated: libcuda-simulated.so stands for the driver.
+const bool simulated = [] {
+  setenv("MTRUN_CUDA_DRIVER", MTC_BINARY_DIR "/lib/libcuda-simulated.so", 1);
+  setenv("MTC_SIM_DEVICES", "4", 1);
+  return true;
+}();
 
 // One device's part of a program, built step by step. Roomy vectors: pointers into them stay good.
 struct Recorder {
@@ -36,6 +46,7 @@ struct Recorder {
     step.kernel = kernel;
     step.waits = waits;
     step.innerTiles = 1;
+    step.threads = gpuThreads;
     step.segments = program.segments.data() + program.segments.size();
     program.steps.push_back(step);
     segment(program.steps.back(), 0, 0, std::move(buffers));
@@ -61,11 +72,15 @@ struct Recorder {
 class DeviceGroupTest : public testing::TestWithParam<Kind> {
 protected:
   void SetUp() override {
-    std::vector<uint8_t> bytes = makePlan();
+    TestPlanShape shape;
+    shape.gpu = true;
+    std::vector<uint8_t> bytes = makePlan(shape);
     ASSERT_TRUE(Plan::loadMemory(bytes.data(), bytes.size(), plan).ok());
     GroupOptions options;
     options.devices = GetParam().devices;
     options.threads = GetParam().threads;
+    for (int d = 0; d < GetParam().devices && GetParam().cards; ++d)
+      options.cards.push_back(d * GetParam().cards / GetParam().devices);
     Status status = makeDeviceGroup(GetParam().name, options, group);
     ASSERT_TRUE(status.ok()) << status.message();
     status = group->loadCode(*plan, nullptr);
@@ -177,6 +192,8 @@ TEST_P(DeviceGroupTest, MapTilesGoThroughTheSegments) {
   }
   BoundStep &step = recorders[0].launch(group->kernel(Probe), false, {});
   step.map = true;
+  step.segments += step.segmentCount;
+  step.segmentCount = 0;
   for (size_t s = 0; s < std::size(counts); ++s)
     recorders[0].segment(step, counts[s], (counts[s] + 3) / 4, {counters[s], params[s]});
   run(1);
@@ -190,16 +207,17 @@ TEST_P(DeviceGroupTest, MapTilesGoThroughTheSegments) {
 }
 
 TEST_P(DeviceGroupTest, ALaunchWithoutRowsRunsOnEmptyDevicesToo) {
-  std::vector<int32_t *> counters;
+  std::vector<float *> outs;
   for (int d = 0; d < devices(); ++d) {
-    counters.push_back(allocate<int32_t>(d, 16));
-    BoundStep &step = recorders[d].launch(group->kernel(Probe), false, {counters[d], allocate<mt_kernel_params>(d, 1)});
-    step.innerTiles = 16;
+    outs.push_back(allocate<float>(d, 64));
+    recorders[d].launch(group->kernel(Rotate), false, {allocate<float>(d, 64), outs[d]}).innerTiles = 64;
   }
   run(1);
   EXPECT_EQ(group->launches(), static_cast<uint64_t>(devices()));
+  std::vector<float> want(64);
+  std::iota(want.begin(), want.end(), 0.0f);
   for (int d = 0; d < devices() && GetParam().executes; ++d)
-    EXPECT_EQ(read(d, counters[d], 16), std::vector<int32_t>(16, 1));
+    EXPECT_EQ(read(d, outs[d], 64), want);
 }
 
 TEST_P(DeviceGroupTest, WaitsOrderSteps) {
@@ -248,6 +266,7 @@ TEST_P(DeviceGroupTest, AllReduceAddsRootsInTreeOrder) {
   ReduceTree tree;
   tree.sum = group->kernel(SumRoots);
   tree.elementsPerTile = 4;
+  tree.threads = gpuThreads;
   tree.sums = treeSums(std::vector<int>(static_cast<size_t>(devices()), 1));
   ASSERT_EQ(devices() & (devices() - 1), 0);
   program.tree = &tree;
@@ -293,7 +312,9 @@ TEST_P(DeviceGroupTest, AllReduceAddsRootsInTreeOrder) {
 INSTANTIATE_TEST_SUITE_P(AllKinds, DeviceGroupTest,
                          testing::Values(Kind{"cpu", 1, 1, true}, Kind{"cpu", 1, 3, true}, Kind{"cpu", 2, 1, true},
                                          Kind{"cpu", 4, 2, true}, Kind{"null", 1, 1, false}, Kind{"null", 4, 2, false},
-                                         Kind{"null", 4, 1, false}),
+                                         Kind{"null", 4, 1, false}, Kind{"cuda", 1, 1, true, 1},
+                                         Kind{"cuda", 4, 1, true, 1}, Kind{"cuda", 4, 1, true, 4},
+                                         Kind{"cuda", 8, 1, true, 4}),
                          kindName);
 
 } // namespace

@@ -121,6 +121,11 @@ int devices(const Arguments &) {
                                                            : "below x86-64-v3";
   print("cpu:N or cpu:NxT   N devices of T threads; " + std::to_string(cpus) + " CPUs are allowed here, level " + best +
         "\nnull:N             N devices that compute nothing, to time the runtime itself\n");
+  auto line = [](void *, const char *text) { print(std::string(text) + "\n"); };
+  if (mt_status *status = mtrun_list_devices(line, nullptr)) {
+    print("cuda               none: " + std::string(mt_status_message(status)) + "\n");
+    mt_status_free(status);
+  }
   return MT_OK;
 }
 

@@ -17,8 +17,9 @@ using namespace mtrun_tool;
 
 static const char *const kExitCodes =
     R"(Exit codes: 0 success; 1 a wrong model, data or argument; 2 a wrong command line; 3 a damaged plan or
-data file, or one of another version; 4 out of memory; 5 a device failed or the plan has no code for it; 6 a lost process; 7 a
-file that cannot be read or written; 75 stopped by a signal, and saved)";
+data file, or one of another version; 4 out of memory; 5 a device does not start or the plan has no code for it; 6 a
+lost process; 7 a file that cannot be read or written; 8 no such device; 9 a device that failed in the run; 75 stopped by
+a signal, and saved)";
 
 // A whole number of at least `least`, told in the words of all our messages.
 static CLI::Validator atLeast(int64_t least) {
@@ -35,7 +36,9 @@ static CLI::Validator atLeast(int64_t least) {
 
 static void addPlan(CLI::App *app, Arguments &a) {
   app->add_option("PLAN", a.plan, "plan file, made by mtc compile")->type_name("FILE")->required();
-  app->add_option("--devices", a.devices, "cpu:N, cpu:NxT (N devices of T threads each) or null:N")
+  app->add_option(
+         "--devices", a.devices,
+         "cpu:N, cpu:NxT (N devices of T threads each), null:N; GPUs: cuda:0, cuda:0-3, cuda:0*4 (four devices on one)")
       ->type_name("DEVICES")
       ->capture_default_str();
   app->add_option("--cpu", a.cpu, "code to use, x86-64-v3 say, instead of the best that this CPU runs")

@@ -169,6 +169,23 @@ private:
   std::unique_ptr<fb::ProgramT> program_;
 };
 
+// The grids of the CPU, four threads a block.
+void addGpu(fb::PlanT &plan) {
+  for (auto &kernel : plan.kernels) {
+    kernel->gpu = std::make_unique<fb::GpuGridT>();
+    kernel->gpu->threads = gpuThreads;
+    kernel->gpu->rows_per_tile = kernel->rows_per_tile;
+    kernel->gpu->inner_tiles = kernel->inner_tiles;
+    kernel->gpu->elements_per_tile = kernel->elements_per_tile;
+    kernel->gpu->shared_bytes = sizeof(uint32_t);
+  }
+  auto target = std::make_unique<fb::TargetT>();
+  target->name = "cuda:simulated";
+  target->device = "cuda";
+  target->section = 2;
+  plan.targets.push_back(std::move(target));
+}
+
 std::unique_ptr<fb::ProgramT> makeInit(const fb::PlanT &plan) {
   ProgramBuilder builder(plan, "init");
   std::vector<uint32_t> buffers = {builder.constant()};
@@ -250,14 +267,16 @@ fb::PlanT makeTables(const TestPlanShape &shape) {
       target->features = {"no-such-feature"};
     plan.targets.push_back(std::move(target));
   }
+  if (shape.gpu)
+    addGpu(plan);
   plan.programs.push_back(makeInit(plan));
   plan.programs.push_back(makeTrainStep(plan, features));
   plan.programs.push_back(makePredict(plan, features));
   return plan;
 }
 
-std::vector<uint8_t> kernelObject() {
-  std::ifstream file(MTC_TEST_KERNELS, std::ios::binary);
+std::vector<uint8_t> kernelObject(bool gpu) {
+  std::ifstream file(gpu ? MTC_TEST_GPU_KERNELS : MTC_TEST_KERNELS, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
@@ -265,9 +284,12 @@ std::vector<uint8_t> makePlan(const TestPlanShape &shape, const std::function<vo
   fb::PlanT plan = makeTables(shape);
   if (change)
     change(plan);
-  std::vector<uint8_t> code = kernelObject();
+  std::vector<uint8_t> code = kernelObject(), gpuCode = kernelObject(true);
   uint64_t constants[] = {plan.leaf_rows, shape.features};
-  SectionBytes sections[] = {{"cpu", code}, {"constants", {reinterpret_cast<uint8_t *>(constants), sizeof(constants)}}};
+  std::vector<SectionBytes> sections = {{"cpu", code},
+                                        {"constants", {reinterpret_cast<uint8_t *>(constants), sizeof(constants)}}};
+  if (shape.gpu)
+    sections.push_back({"cuda:simulated", gpuCode});
   return writePlanFile(plan, sections);
 }
 

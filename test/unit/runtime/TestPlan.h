@@ -16,7 +16,11 @@ struct TestPlanShape {
   uint64_t batch = 21;
   uint32_t replicas = 8;
   uint64_t features = 37;
+  bool gpu = false; // code for simulated GPUs, too
 };
+
+// Threads of a block of each kernel.
+inline constexpr uint32_t gpuThreads = 4;
 
 // Kernels that tests launch by themselves, as indices into the plan's.
 enum : uint32_t { SumRoots = 7, Probe = 8, Rotate = 9, DoubleRows = 10 };
@@ -33,7 +37,7 @@ std::vector<uint8_t> makePlan(const TestPlanShape &shape = {},
 // Makes the hashes of header and tables fit bytes that were changed.
 void rehash(std::vector<uint8_t> &bytes);
 
-// The bytes of the shared object with the kernels of kernels.c.
-std::vector<uint8_t> kernelObject();
+// The bytes of the shared object with the kernels of kernels.c, or of gpu_kernels.c.
+std::vector<uint8_t> kernelObject(bool gpu = false);
 
 } // namespace mtrun::test

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recording the graph. Nothing here runs on a GPU: streams are in capture mode.
+#include "runtime/device/cuda/Capture.h"
+
+#include "runtime/abi/gpu_kernel.h"
+#include "runtime/device/Collectives.h"
+
+#include <algorithm>
+
+namespace mtrun::cuda {
+
+namespace {
+
+constexpr uint64_t firstSum = 64; // place of the first sum's segment in the tables: behind the parameters
+constexpr int64_t mostBlocksX = INT32_MAX;
+constexpr size_t mostBlocksY = 65535;
+
+} // namespace
+
+bool CapturedProgram::good(Result result, int device, const char *what) {
+  if (result != success && error_.ok())
+    error_ = failure(driver_, result, group_.device(device).card->title() + ": " + what);
+  return result == success;
+}
+
+Status CapturedProgram::capture(const BoundProgram &program) {
+  if (exec_)
+    (void)driver_.graphExecDestroy(exec_);
+  exec_ = nullptr;
+  error_ = {};
+  collectiveBytes_ = 0;
+  corruptCollective_ = group_.corruptCollective();
+  corruptDevice_ = group_.corruptDevice();
+  if (!group_.makeCurrent(0))
+    return group_.health();
+  Stream origin = group_.device(0).stream;
+  if (!good(driver_.streamBeginCapture(origin, captureThreadLocal), 0, "cannot record a program"))
+    return error_;
+  bool recorded = record(program);
+  // A recording that failed must be ended too.
+  Graph graph = nullptr;
+  (void)group_.makeCurrent(0);
+  Result ended = driver_.streamEndCapture(origin, &graph);
+  if (recorded && good(ended, 0, "cannot record a program"))
+    good(driver_.graphInstantiate(&exec_, graph, 0), 0, "cannot make a program's graph ready");
+  if (graph)
+    (void)driver_.graphDestroy(graph);
+  return error_.ok() ? group_.health() : error_;
+}
+
+bool CapturedProgram::record(const BoundProgram &program) {
+  int devices = static_cast<int>(program.devices.size());
+  const char *what = "cannot record a program";
+  if (devices > 1 && !good(driver_.eventRecord(group_.device(0).event, group_.device(0).stream), 0, what))
+    return false;
+  for (int d = 1; d < devices; ++d)
+    if (!group_.makeCurrent(d) ||
+        !good(driver_.streamWaitEvent(group_.device(d).stream, group_.device(0).event, 0), d, what))
+      return false;
+  for (int d = 0; d < devices; ++d)
+    if (!group_.makeCurrent(d) || !recordInputs(program, d))
+      return false;
+
+  // All devices up to the next all-reduce, then that one.
+  std::vector<size_t> at(program.devices.size());
+  for (bool more = true; more;) {
+    more = false;
+    for (int d = 0; d < devices; ++d) {
+      const DeviceProgram &bound = program.devices[static_cast<size_t>(d)];
+      size_t &step = at[static_cast<size_t>(d)];
+      if (!group_.makeCurrent(d))
+        return false;
+      for (; step < bound.steps.size() && bound.steps[step].kernel; ++step)
+        if (!recordLaunch(bound, d, bound.steps[step], step))
+          return false;
+      more |= step < bound.steps.size();
+    }
+    if (more && !recordAllReduce(program, program.devices[0].steps[at[0]].allReduce))
+      return false;
+    for (size_t &step : at)
+      step += more;
+  }
+
+  for (int d = 0; d < devices; ++d)
+    if (!group_.makeCurrent(d) || !recordOutputs(program, d) ||
+        (d > 0 && !good(driver_.eventRecord(group_.device(d).event, group_.device(d).stream), d, what)))
+      return false;
+  for (int d = 1; d < devices; ++d)
+    if (!group_.makeCurrent(0) ||
+        !good(driver_.streamWaitEvent(group_.device(0).stream, group_.device(d).event, 0), d, what))
+      return false;
+  return true;
+}
+
+bool CapturedProgram::copy(int device, void *to, const void *from, uint64_t bytes) {
+  return bytes == 0 || good(driver_.memcpyAsync(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes,
+                                                group_.device(device).stream),
+                            device, "cannot record a copy");
+}
+
+bool CapturedProgram::recordInputs(const BoundProgram &program, int device) {
+  const Side &side = sides_[static_cast<size_t>(device)];
+  auto rows = static_cast<uint64_t>(program.devices[static_cast<size_t>(device)].maxRows);
+  if (!copy(device, side.tables, side.step, side.stepBytes))
+    return false;
+  for (size_t i = 0; i < side.tensors.size(); ++i)
+    if (side.tensors[i] && !program.signature[i].output &&
+        !copy(device, side.tensors[i], side.staged[i], rows * program.signature[i].rowBytes))
+      return false;
+  return true;
+}
+
+bool CapturedProgram::recordOutputs(const BoundProgram &program, int device) {
+  const Side &side = sides_[static_cast<size_t>(device)];
+  auto rows = static_cast<uint64_t>(program.devices[static_cast<size_t>(device)].maxRows);
+  for (size_t i = 0; i < side.tensors.size(); ++i)
+    if (side.tensors[i] && program.signature[i].output &&
+        !copy(device, side.staged[i], side.tensors[i], rows * program.signature[i].rowBytes))
+      return false;
+  for (const ReadBack &back : program.readBacks)
+    if (device == 0 && !copy(0, const_cast<void *>(back.host), back.device, back.bytes))
+      return false;
+  return true;
+}
+
+bool CapturedProgram::launch(int device, KernelHandle kernel, int64_t tiles, size_t segments, uint32_t threads,
+                             std::byte *table) {
+  if (tiles == 0 || segments == 0)
+    return true;
+  if (tiles > mostBlocksX || segments > mostBlocksY) {
+    error_ = {MT_DEVICE, "expected a grid of at most " + std::to_string(mostBlocksX) + " x " +
+                             std::to_string(mostBlocksY) + " blocks, found " + std::to_string(tiles) + " x " +
+                             std::to_string(segments)};
+    return false;
+  }
+  const std::byte *params = sides_[static_cast<size_t>(device)].tables;
+  void *arguments[] = {&params, &table};
+  return good(driver_.launchKernel(group_.function(device, kernel), static_cast<unsigned>(tiles),
+                                   static_cast<unsigned>(segments), 1, threads, 1, 1, 0, group_.device(device).stream,
+                                   arguments, nullptr),
+              device, "cannot record a kernel");
+}
+
+bool CapturedProgram::recordLaunch(const DeviceProgram &bound, int device, const BoundStep &step, size_t index) {
+  int64_t tiles = 0;
+  for (uint32_t s = 0; step.map && s < step.segmentCount; ++s)
+    tiles = std::max(tiles, step.segments[s].tiles);
+  if (!step.map)
+    tiles = (step.rowsPerTile ? (bound.maxRows + step.rowsPerTile - 1) / step.rowsPerTile : 1) * step.innerTiles;
+  const Side &side = sides_[static_cast<size_t>(device)];
+  return launch(device, step.kernel, tiles, step.segmentCount, step.threads, side.tables + side.segments[index]);
+}
+
+bool CapturedProgram::meet() {
+  int devices = static_cast<int>(sides_.size());
+  const char *what = "cannot record a wait";
+  for (int d = 0; d < devices; ++d)
+    if (!group_.makeCurrent(d) || !good(driver_.eventRecord(group_.device(d).event, group_.device(d).stream), d, what))
+      return false;
+  for (int d = 0; d < devices; ++d)
+    for (int peer = 0; peer < devices; ++peer)
+      if (peer != d && (!group_.makeCurrent(d) ||
+                        !good(driver_.streamWaitEvent(group_.device(d).stream, group_.device(peer).event, 0), d, what)))
+        return false;
+  return true;
+}
+
+// As LocalCollectives on CPUs: each device owns a chunk, receives its peers' roots of it, adds, then receives the other
+// chunks of the result.
+bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t index) {
+  const BoundAllReduce &reduce = program.allReduces[index];
+  int devices = static_cast<int>(program.devices.size());
+  auto chunk = [&](int device) { return chunkBegin(reduce.elements, device, devices); };
+  auto chunkBytes = [&](int device) {
+    return static_cast<uint64_t>(chunk(device + 1) - chunk(device)) * sizeof(float);
+  };
+  if (!meet()) // roots are complete
+    return false;
+  for (int d = 0; d < devices; ++d) {
+    if (chunkBytes(d) == 0)
+      continue;
+    if (!group_.makeCurrent(d))
+      return false;
+    for (int peer = 0; peer < devices; ++peer) {
+      if (peer == d)
+        continue;
+      float *node = chunkOf(program, index, d, peer);
+      if (!copy(d, node, reduce.roots[static_cast<size_t>(peer)] + chunk(d), chunkBytes(d)))
+        return false;
+      collectiveBytes_ += chunkBytes(d);
+      // The exponent's byte: no rounding hides it.
+      if (static_cast<int>(index) == corruptCollective_ && peer == corruptDevice_ &&
+          !good(driver_.memsetD8Async(reinterpret_cast<Address>(node) + 3, 0x55, 1, group_.device(d).stream), d,
+                "cannot record a copy"))
+        return false;
+    }
+    Side &side = sides_[static_cast<size_t>(d)];
+    const ReduceTree &tree = *program.tree;
+    for (const SumLaunch &sum : side.sums)
+      if (sum.collective == index &&
+          !launch(d, tree.sum, (sum.elements + tree.elementsPerTile - 1) / tree.elementsPerTile, sum.pairs.size(),
+                  tree.threads, side.tables + firstSum + sum.segment * sizeof(mt_gpu_segment)))
+        return false;
+    if (!copy(d, reduce.results[static_cast<size_t>(d)] + chunk(d), chunkOf(program, index, d, 0), chunkBytes(d)))
+      return false;
+  }
+  if (!meet()) // every chunk of the result is complete where it was summed
+    return false;
+  for (int d = 0; d < devices; ++d)
+    for (int peer = 0; peer < devices; ++peer) {
+      if (peer == d || chunkBytes(peer) == 0)
+        continue;
+      if (!group_.makeCurrent(d) || !copy(d, reduce.results[static_cast<size_t>(d)] + chunk(peer),
+                                          reduce.results[static_cast<size_t>(peer)] + chunk(peer), chunkBytes(peer)))
+        return false;
+      collectiveBytes_ += chunkBytes(peer);
+    }
+  return meet(); // peers have read the roots and the results
+}
+
+} // namespace mtrun::cuda

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The GPUs of this machine: what they are, and the plan's code on them.
+#pragma once
+
+#include "runtime/device/cuda/Driver.h"
+#include "runtime/plan/Plan.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mtrun::cuda {
+
+struct Card {
+  int ordinal = 0; // the driver's number of it
+  Device device = 0;
+  std::string name;
+  int major = 0, minor = 0; // compute capability; 0.0 is the simulated driver's
+  uint64_t bytes = 0;       // of memory
+  Context context = nullptr;
+  Module module = nullptr;
+  std::vector<Function> kernels; // as Plan.kernels
+
+  std::string title() const { return "cuda:" + std::to_string(ordinal) + " (" + name + ")"; }
+};
+
+// An error of the driver in the runtime's words. MT_NO_MEMORY where memory is what is missing, else `code`.
+Status failure(const Driver &driver, Result error, const std::string &what, mt_code code = MT_DEVICE);
+
+// All cards, without contexts.
+Status listCards(const Driver &driver, std::vector<Card> &cards);
+
+// Index of the plan's target that a card of this compute capability runs: `forced` where it is not null, else the one
+// whose machine code is for its capability: the same major number and the highest minor number that is not above its
+// own; else the PTX text, if it is for no higher one. MT_INVALID, MT_DEVICE as chooseTarget of CPUs.
+Status chooseTarget(const Plan &plan, const char *forced, int major, int minor, uint32_t &index);
+
+// Loads the target's code on the card, whose context is current. MT_CORRUPT, MT_DEVICE, MT_NO_MEMORY.
+Status loadModule(const Driver &driver, const Plan &plan, uint32_t target, Card &card);
+
+} // namespace mtrun::cuda

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Devices on GPUs of this machine, one or more a card, in one process. Each has one block of memory, taken when the
+// session asks for it, and a stream; a program is one CUDA graph over all devices (Capture.h). docs/gpu.md.
+#pragma once
+
+#include "runtime/device/DeviceGroup.h"
+#include "runtime/device/cuda/Cards.h"
+
+namespace mtrun::cuda {
+
+// One device of the group.
+struct CudaDevice {
+  Card *card = nullptr;
+  Stream stream = nullptr;
+  Event event = nullptr; // what peers wait for
+  std::byte *block = nullptr;
+  uint64_t blockBytes = 0, used = 0;
+  std::vector<std::byte *> blocks; // all that was allocated, to be freed
+  std::byte *scratch = nullptr;    // the caller's tensors, of the program that runs
+  uint64_t scratchBytes = 0;
+};
+
+class CudaGroup : public DeviceGroup {
+public:
+  explicit CudaGroup(const Driver &driver) : driver_(driver) {}
+  ~CudaGroup() override;
+  Status start(const GroupOptions &options);
+
+  const char *kind() const override { return "cuda"; }
+  int devices() const override { return static_cast<int>(devices_.size()); }
+  int threads() const override { return 1; }
+  bool hostMemory() const override { return false; }
+  bool blocks() const override { return true; }
+  uint64_t availableMemory() const override;
+  Status loadCode(const Plan &plan, const char *target) override;
+  const char *target() const override { return target_; }
+  KernelHandle kernel(uint32_t index) const override;
+  uint64_t preparedBytes(const Plan &plan, int64_t maxRows) const override;
+  Status reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) override;
+  Status allocate(int device, uint64_t bytes, void **memory) override;
+  void fill(int device, void *memory, uint8_t byte, uint64_t bytes) override;
+  void copyIn(int device, void *to, const void *from, uint64_t bytes) override;
+  void copyOut(int device, void *to, const void *from, uint64_t bytes) override;
+  Status prepare(BoundProgram &program) override;
+  void run(BoundProgram &program, const StepArguments &arguments) override;
+  uint64_t launches() const override { return launches_; }
+  uint64_t collectiveBytes() const override { return collectiveBytes_; }
+  void corruptRoot(int collective, int device) override;
+
+  // For what prepares and captures programs.
+  const Driver &driver() const { return driver_; }
+  CudaDevice &device(int index) { return devices_[static_cast<size_t>(index)]; }
+  Function function(int device, KernelHandle kernel) const;
+  bool makeCurrent(int device);
+  // Room for the caller's tensors of any program; the same for all of them.
+  Status scratch(int device, uint64_t bytes, std::byte **memory);
+  int corruptCollective() const { return corruptCollective_; }
+  int corruptDevice() const { return corruptDevice_; }
+
+private:
+  Status newBlock(int device, uint64_t bytes, std::byte **memory);
+  Status enablePeers();
+  // Keeps the failure, if it is one and the first.
+  bool check(Result result, int device, const char *what);
+
+  const Driver &driver_;
+  std::vector<Card> cards_; // those that devices are on; addresses are taken
+  std::vector<CudaDevice> devices_;
+  const char *target_ = "";
+  uint64_t scratchRowBytes_ = 0; // a row's in the program with the most
+  uint64_t launches_ = 0, collectiveBytes_ = 0;
+  int corruptCollective_ = -1, corruptDevice_ = -1;
+};
+
+} // namespace mtrun::cuda

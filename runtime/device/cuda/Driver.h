@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CUDA driver's functions that the runtime calls, found in its library when the first GPU is asked for. Declared
+// here, as the driver API documents them, so that neither building nor starting needs NVIDIA's toolkit;
+// test/unit/cuda compares them with cuda.h where that is there.
+#pragma once
+
+#include "runtime/abi/status.h"
+
+#include <cstddef>
+#include <string>
+
+// The driver's own names for what it hands out.
+struct CUctx_st;
+struct CUmod_st;
+struct CUfunc_st;
+struct CUstream_st;
+struct CUevent_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
+
+namespace mtrun::cuda {
+
+using Result = int;                 // CUresult
+using Device = int;                 // CUdevice
+using Address = unsigned long long; // CUdeviceptr
+using Context = CUctx_st *;
+using Module = CUmod_st *;
+using Function = CUfunc_st *;
+using Stream = CUstream_st *;
+using Event = CUevent_st *;
+using Graph = CUgraph_st *;
+using GraphExec = CUgraphExec_st *;
+
+// Of enum cudaError_enum.
+inline constexpr Result success = 0, outOfMemory = 2, noDevice = 100, invalidImage = 200, invalidPtx = 218;
+// Of other enums: CUdevice_attribute, CUjit_option, CUstream_flags, CUevent_flags, CUstreamCaptureMode.
+inline constexpr int capabilityMajor = 75, capabilityMinor = 76, jitErrorLog = 5, jitErrorLogBytes = 6;
+inline constexpr unsigned streamNonBlocking = 1, eventDisableTiming = 2, hostPortable = 1;
+inline constexpr int captureThreadLocal = 1;
+
+// CUDA 11.4, the first with cuGraphInstantiateWithFlags.
+inline constexpr int oldestDriver = 11040;
+
+// X(member, symbol in the library, parameters)
+#define MTRUN_CUDA_FUNCTIONS(X)                                                                                        \
+  X(init, cuInit, (unsigned flags))                                                                                    \
+  X(driverGetVersion, cuDriverGetVersion, (int *version))                                                              \
+  X(getErrorName, cuGetErrorName, (Result error, const char **text))                                                   \
+  X(getErrorString, cuGetErrorString, (Result error, const char **text))                                               \
+  X(deviceGetCount, cuDeviceGetCount, (int *count))                                                                    \
+  X(deviceGet, cuDeviceGet, (Device * device, int ordinal))                                                            \
+  X(deviceGetName, cuDeviceGetName, (char *name, int bytes, Device device))                                            \
+  X(deviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, Device device))                              \
+  X(deviceTotalMem, cuDeviceTotalMem_v2, (size_t *bytes, Device device))                                               \
+  X(deviceCanAccessPeer, cuDeviceCanAccessPeer, (int *can, Device device, Device peer))                                \
+  X(primaryCtxRetain, cuDevicePrimaryCtxRetain, (Context * context, Device device))                                    \
+  X(primaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (Device device))                                                  \
+  X(ctxSetCurrent, cuCtxSetCurrent, (Context context))                                                                 \
+  X(ctxEnablePeerAccess, cuCtxEnablePeerAccess, (Context peer, unsigned flags))                                        \
+  X(memGetInfo, cuMemGetInfo_v2, (size_t *free, size_t *total))                                                        \
+  X(memAlloc, cuMemAlloc_v2, (Address * memory, size_t bytes))                                                         \
+  X(memFree, cuMemFree_v2, (Address memory))                                                                           \
+  X(memHostAlloc, cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                       \
+  X(memFreeHost, cuMemFreeHost, (void *memory))                                                                        \
+  X(memcpyAsync, cuMemcpyAsync, (Address to, Address from, size_t bytes, Stream stream))                               \
+  X(memsetD8Async, cuMemsetD8Async, (Address to, unsigned char byte, size_t bytes, Stream stream))                     \
+  X(streamCreate, cuStreamCreate, (Stream * stream, unsigned flags))                                                   \
+  X(streamDestroy, cuStreamDestroy_v2, (Stream stream))                                                                \
+  X(streamSynchronize, cuStreamSynchronize, (Stream stream))                                                           \
+  X(streamWaitEvent, cuStreamWaitEvent, (Stream stream, Event event, unsigned flags))                                  \
+  X(streamBeginCapture, cuStreamBeginCapture_v2, (Stream stream, int mode))                                            \
+  X(streamEndCapture, cuStreamEndCapture, (Stream stream, Graph * graph))                                              \
+  X(eventCreate, cuEventCreate, (Event * event, unsigned flags))                                                       \
+  X(eventDestroy, cuEventDestroy_v2, (Event event))                                                                    \
+  X(eventRecord, cuEventRecord, (Event event, Stream stream))                                                          \
+  X(moduleLoadDataEx, cuModuleLoadDataEx,                                                                              \
+    (Module * module, const void *image, unsigned options, int *option, void **values))                                \
+  X(moduleUnload, cuModuleUnload, (Module module))                                                                     \
+  X(moduleGetFunction, cuModuleGetFunction, (Function * function, Module module, const char *name))                    \
+  X(launchKernel, cuLaunchKernel,                                                                                      \
+    (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,              \
+     unsigned blockZ, unsigned sharedBytes, Stream stream, void **parameters, void **extra))                           \
+  X(graphInstantiate, cuGraphInstantiateWithFlags, (GraphExec * exec, Graph graph, unsigned long long flags))          \
+  X(graphLaunch, cuGraphLaunch, (GraphExec exec, Stream stream))                                                       \
+  X(graphExecDestroy, cuGraphExecDestroy, (GraphExec exec))                                                            \
+  X(graphDestroy, cuGraphDestroy, (Graph graph))
+
+struct Driver {
+#define MTRUN_CUDA_MEMBER(member, symbol, parameters) Result(*member) parameters = nullptr;
+  MTRUN_CUDA_FUNCTIONS(MTRUN_CUDA_MEMBER)
+#undef MTRUN_CUDA_MEMBER
+
+  // "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure".
+  std::string describe(Result error) const;
+};
+
+// Opens libcuda.so.1, or what $MTRUN_CUDA_DRIVER names, once a process, and starts it. MT_NO_DEVICE: there is none, it
+// is older than CUDA 11.4, or it does not start.
+Status openDriver(const Driver *&driver);
+
+} // namespace mtrun::cuda

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/cuda/PlugIn.h"
+
+#include "runtime/device/cuda/CudaGroup.h"
+
+#include <cstdio>
+
+namespace mtrun::cuda {
+namespace {
+
+Status make(const GroupOptions &options, std::unique_ptr<DeviceGroup> &group) {
+  const Driver *driver = nullptr;
+  if (Status status = openDriver(driver); !status.ok())
+    return status;
+  auto made = std::make_unique<CudaGroup>(*driver);
+  if (Status status = made->start(options); !status.ok())
+    return status;
+  group = std::move(made);
+  return {};
+}
+
+Status list(std::vector<std::string> &lines) {
+  const Driver *driver = nullptr;
+  if (Status status = openDriver(driver); !status.ok())
+    return status;
+  std::vector<Card> cards;
+  if (Status status = listCards(*driver, cards); !status.ok())
+    return status;
+  for (const Card &card : cards) {
+    char text[400];
+    std::snprintf(text, sizeof text, "cuda:%d             %s, compute capability %d.%d, %.1f GiB", card.ordinal,
+                  card.name.c_str(), card.major, card.minor, static_cast<double>(card.bytes) / 0x1p30);
+    lines.push_back(text);
+  }
+  return {};
+}
+
+} // namespace
+} // namespace mtrun::cuda
+
+const mtrun::cuda::PlugIn *mtrun_cuda_plug_in() {
+  static const mtrun::cuda::PlugIn plugIn = {mtrun::cuda::build, mtrun::cuda::make, mtrun::cuda::list};
+  return &plugIn;
+}

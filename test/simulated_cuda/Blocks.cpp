@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernel's blocks, one after the other; the threads of a block take turns, each on a stack of its own.
+#include "Simulator.h"
+
+#include <cstring>
+#include <sys/mman.h>
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+namespace simulated {
+namespace {
+
+constexpr unsigned mostThreads = 1024, warpThreads = 32;
+constexpr size_t stackBytes = 128 << 10, sharedBytes = 48 << 10;
+
+enum class State { Ready, AtBarrier, AtShuffle, Done };
+
+struct Block;
+void enter();
+
+// Where a fiber stopped. On x86-64 in a few instructions: a switch through the system costs a hundred times more, and
+// kernels meet at barriers in their innermost loops.
+#if defined(__x86_64__)
+extern "C" void mt_simulated_switch(void **from, void *to);
+asm(R"(
+.text
+.type mt_simulated_switch, @function
+mt_simulated_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size mt_simulated_switch, .-mt_simulated_switch
+)");
+struct Place {
+  void *stack = nullptr;
+  void begin(std::byte *bottom) {
+    auto *top = reinterpret_cast<void **>(bottom + stackBytes) - 2; // as after a call: 8 past a multiple of 16
+    top[0] = reinterpret_cast<void *>(enter);
+    top[1] = nullptr;
+    stack = top - 6; // registers
+  }
+  void goTo(Place &other) { mt_simulated_switch(&stack, other.stack); }
+};
+#else
+struct Place {
+  ucontext_t context;
+  void begin(std::byte *bottom) {
+    getcontext(&context);
+    context.uc_stack = {bottom, 0, stackBytes};
+    context.uc_link = nullptr;
+    makecontext(&context, enter, 0);
+  }
+  void goTo(Place &other) { swapcontext(&context, &other.context); }
+};
+#endif
+
+struct Fiber {
+  Place place;
+  State state = State::Ready;
+  uint32_t value = 0, mask = 0; // of a shuffle
+  mt_sim_thread thread = {};
+};
+
+struct Block {
+  const Operation *operation = nullptr;
+  Place scheduler;
+  Fiber *running = nullptr;
+  unsigned threads = 0;
+  std::vector<Fiber> fibers = std::vector<Fiber>(mostThreads);
+  std::byte *stacks = nullptr;
+  alignas(64) std::byte shared[sharedBytes];
+
+  Block() {
+    void *memory = mmap(nullptr, mostThreads * stackBytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+      fatal("no memory for the threads of a block");
+    stacks = static_cast<std::byte *>(memory);
+  }
+  ~Block() { munmap(stacks, mostThreads * stackBytes); }
+
+  void stop(Fiber &fiber, State state) {
+    fiber.state = state;
+    fiber.place.goTo(scheduler);
+  }
+  std::string name(const Fiber &fiber) const {
+    return "kernel " + operation->function->name + ", block " + std::to_string(fiber.thread.block_x) + ", " +
+           std::to_string(fiber.thread.block_y) + ": thread " + std::to_string(fiber.thread.thread);
+  }
+  void run(unsigned x, unsigned y);
+  bool pass(bool backwards);
+  void exchange(unsigned warp);
+};
+
+Block &block() {
+  static Block one;
+  return one;
+}
+
+void enter() {
+  Block &b = block();
+  Fiber &fiber = *b.running;
+  b.operation->function->code(b.operation->params, b.operation->segments, &fiber.thread);
+  b.stop(fiber, State::Done);
+}
+
+void barrier(const mt_sim_thread *thread) { block().stop(block().fibers[thread->thread], State::AtBarrier); }
+
+uint32_t shuffle(const mt_sim_thread *thread, uint32_t value, uint32_t mask) {
+  Fiber &fiber = block().fibers[thread->thread];
+  fiber.value = value;
+  fiber.mask = mask;
+  block().stop(fiber, State::AtShuffle);
+  return fiber.value;
+}
+
+// Lets every thread run that can. False: none could.
+bool Block::pass(bool backwards) {
+  bool any = false;
+  for (unsigned i = 0; i < threads; ++i) {
+    Fiber &fiber = fibers[backwards ? threads - 1 - i : i];
+    if (fiber.state != State::Ready)
+      continue;
+    any = true;
+    running = &fiber;
+    scheduler.goTo(fiber.place);
+  }
+  return any;
+}
+
+// Gives the lanes of a warp what their partners had, if all of them wait for that.
+void Block::exchange(unsigned warp) {
+  unsigned begin = warp * warpThreads, end = std::min(threads, begin + warpThreads);
+  uint32_t values[warpThreads];
+  for (unsigned t = begin; t < end; ++t) {
+    if (fibers[t].state != State::AtShuffle)
+      return;
+    unsigned partner = begin + ((t - begin) ^ fibers[t].mask);
+    if (fibers[t].mask >= warpThreads || partner >= end || fibers[t].mask != fibers[begin].mask)
+      fatal(name(fibers[t]) + " asks for the value of a thread that there is not");
+    values[t - begin] = fibers[partner].value;
+  }
+  for (unsigned t = begin; t < end; ++t) {
+    fibers[t].value = values[t - begin];
+    fibers[t].state = State::Ready;
+  }
+}
+
+void Block::run(unsigned x, unsigned y) {
+  std::memset(shared, 0xff, sizeof shared); // NaNs: nothing may depend on what it holds
+  for (unsigned t = 0; t < threads; ++t) {
+    fibers[t].state = State::Ready;
+    fibers[t].thread = {t, x, y, threads, shared, barrier, shuffle};
+    fibers[t].place.begin(stacks + t * stackBytes);
+  }
+  for (bool backwards = (x + y) % 2;; backwards = !backwards) {
+    if (pass(backwards)) {
+      for (unsigned warp = 0; warp * warpThreads < threads; ++warp)
+        exchange(warp);
+      continue;
+    }
+    unsigned done = 0, waiting = 0;
+    for (unsigned t = 0; t < threads; ++t) {
+      done += fibers[t].state == State::Done;
+      waiting += fibers[t].state == State::AtBarrier;
+    }
+    if (done == threads)
+      return;
+    if (waiting != threads)
+      fatal("kernel " + operation->function->name + ", block " + std::to_string(x) + ", " + std::to_string(y) +
+            ": of " + std::to_string(threads) + " threads " + std::to_string(waiting) + " wait at a barrier, " +
+            std::to_string(done) + " have left, the others wait for their warp");
+    for (unsigned t = 0; t < threads; ++t)
+      fibers[t].state = State::Ready;
+  }
+}
+
+} // namespace
+
+void runKernel(const Operation &operation) {
+  Block &b = block();
+  b.operation = &operation;
+  b.threads = operation.threads;
+  for (unsigned y = 0; y < operation.gridY; ++y)
+    for (unsigned x = 0; x < operation.gridX; ++x)
+      b.run(x, y);
+}
+
+} // namespace simulated

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A CUDA driver without a GPU: the functions that runtime/device/cuda calls, for tests. Work that is enqueued runs only
+// when somebody waits for it, in an order that dependencies alone decide and chance varies, so that a missing
+// dependency shows; device memory cannot be touched by the host meanwhile. What no caller may do ends the process with
+// a message. Read from the environment:
+//
+//   MTC_SIM_DEVICES=N          GPUs (1)
+//   MTC_SIM_CAPABILITY=M.N     compute capability (0.0: takes code for "cuda:simulated")
+//   MTC_SIM_MEMORY=BYTES       of each GPU (1 GiB)
+//   MTC_SIM_VERSION=N          of the driver (12040)
+//   MTC_SIM_ORDER=N            another order of independent work
+//   MTC_SIM_FAIL=N             the N-th call fails; the process says at its end if there were fewer
+//   MTC_SIM_LOST=N             the N-th graph launch fails when it is waited for, and every call from then on
+//
+// At its end the process fails if something was not freed.
+#pragma once
+
+#include "runtime/abi/gpu_kernel.h"
+#include "runtime/device/cuda/Driver.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+// The driver's handles.
+struct CUctx_st {
+  int device = 0;
+  int retained = 0;
+};
+struct CUmod_st {
+  int device = 0;
+  int fd = -1;
+  void *library = nullptr;
+  std::map<std::string, CUfunc_st *> functions;
+};
+struct CUfunc_st {
+  std::string name;
+  CUmod_st *module = nullptr;
+  mt_sim_kernel_fn code = nullptr;
+};
+
+namespace simulated {
+
+using namespace mtrun::cuda;
+
+// One piece of work and what it waits for, as indices into the list that it is in.
+struct Operation {
+  enum class Kind { Copy, Set, Kernel } kind = Kind::Copy;
+  std::byte *to = nullptr;
+  const std::byte *from = nullptr;
+  size_t bytes = 0;
+  unsigned char byte = 0;
+  CUfunc_st *function = nullptr;
+  unsigned gridX = 0, gridY = 0, threads = 0;
+  const mt_kernel_params *params = nullptr;
+  const mt_gpu_segment *segments = nullptr;
+  bool lost = false; // fails when it is waited for
+  std::set<size_t> after;
+};
+
+} // namespace simulated
+
+struct CUgraph_st {
+  std::vector<simulated::Operation> operations;
+};
+struct CUgraphExec_st {
+  std::vector<simulated::Operation> operations;
+};
+struct CUstream_st {
+  int device = 0;
+  std::set<size_t> tail;               // what its next operation waits for: of the queue, or of the capture
+  std::shared_ptr<CUgraph_st> capture; // null: it is not captured
+  bool origin = false;                 // of the capture
+};
+struct CUevent_st {
+  int device = 0;
+  std::set<size_t> tail;
+  std::shared_ptr<CUgraph_st> capture;
+};
+
+namespace simulated {
+
+[[noreturn]] void fatal(const std::string &message);
+
+// Live objects of one type.
+template <typename T> class Handles {
+public:
+  explicit Handles(const char *what) : what_(what) {}
+  T *make() {
+    auto object = std::make_unique<T>();
+    T *handle = object.get();
+    objects_[handle] = std::move(object);
+    return handle;
+  }
+  T &get(T *handle) const {
+    if (!objects_.count(handle))
+      fatal(std::string("unknown ") + what_);
+    return *handle;
+  }
+  void free(T *handle) {
+    get(handle);
+    objects_.erase(handle);
+  }
+  size_t size() const { return objects_.size(); }
+  const char *what() const { return what_; }
+  const std::map<T *, std::unique_ptr<T>> &all() const { return objects_; }
+
+private:
+  const char *what_;
+  std::map<T *, std::unique_ptr<T>> objects_;
+};
+
+struct Memory {
+  size_t bytes = 0;
+  int device = -1; // -1: the host's, pinned
+};
+
+struct Simulator {
+  Simulator();
+  ~Simulator(); // reports what was not freed
+
+  // settings
+  int devices = 1, major = 0, minor = 0, version = 12040;
+  size_t memory = size_t{1} << 30;
+  uint64_t order = 1;
+  long failAt = 0, loseAt = 0;
+
+  bool started = false;
+  long calls = 0, graphLaunches = 0;
+  bool lost = false;
+  CUctx_st *current = nullptr;
+  std::vector<CUctx_st> contexts; // one a device
+  std::map<uintptr_t, Memory> memories;
+  std::vector<Operation> queue; // enqueued, not yet run
+  Handles<CUmod_st> modules{"module"};
+  Handles<CUfunc_st> functions{"function"};
+  Handles<CUstream_st> streams{"stream"};
+  Handles<CUevent_st> events{"event"};
+  Handles<CUgraph_st> graphs{"graph"};
+  Handles<CUgraphExec_st> execs{"graph that is ready"};
+
+  // Whether this call fails: counts it. `cleansUp`: a call that frees, which works on a lost device.
+  bool fails(const char *call, bool cleansUp = false);
+  // The device of the current context.
+  int device(const char *call);
+  void notWhileCapturing(const char *call) const;
+  // The memory around [address, address + bytes), null if it is the host's own; fatal if it sticks out.
+  const Memory *find(const void *address, size_t bytes, const char *call) const;
+  size_t used(int device) const;
+  // Adds to the stream: to its capture or to the queue.
+  void enqueue(CUstream_st &stream, Operation operation);
+  // Runs all that is enqueued. False: the device is lost.
+  bool runQueue();
+
+private:
+  void protect(bool open); // device memory against the host
+  void run(const Operation &operation);
+};
+
+Simulator &simulator();
+
+// Runs a kernel: block after block, the threads of a block as fibers.
+void runKernel(const Operation &operation);
+
+// Loads the ELF shared object at `image`, whose size its own headers tell. False: it is none.
+bool loadImage(const void *image, CUmod_st &module);
+void unloadImage(CUmod_st &module);
+
+} // namespace simulated

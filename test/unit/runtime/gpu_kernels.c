@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernels of kernels.c in the calling convention of simulated GPUs (runtime/abi/gpu_kernel.h): a block is a tile, all
+ * of its threads meet at a barrier, the last one computes.
+ */
+#include "runtime/abi/gpu_kernel.h"
+
+#define init_variables cpu_init_variables
+#define predict_rows cpu_predict_rows
+#define difference_rows cpu_difference_rows
+#define gradient_root cpu_gradient_root
+#define loss_root cpu_loss_root
+#define finish cpu_finish
+#define update cpu_update
+#define sum_roots cpu_sum_roots
+#define probe cpu_probe
+#define rotate cpu_rotate
+#define double_rows cpu_double_rows
+#include "kernels.c"
+#undef init_variables
+#undef predict_rows
+#undef difference_rows
+#undef gradient_root
+#undef loss_root
+#undef finish
+#undef update
+#undef sum_roots
+#undef probe
+#undef rotate
+#undef double_rows
+
+#define ROWS(n) ((params->rows + (n) - 1) / (n))
+#define ELEMENTS(n) ((segments[thread->block_y].count + (n) - 1) / (n))
+
+#define GPU_KERNEL(name, tiles)                                                                                        \
+  KERNEL name(const mt_kernel_params *params, const mt_gpu_segment *segments, const mt_sim_thread *thread) {           \
+    if (thread->block_x >= (tiles))                                                                                    \
+      return;                                                                                                          \
+    *(uint32_t *)thread->shared = 0;                                                                                   \
+    thread->barrier(thread);                                                                                           \
+    if (thread->thread != thread->threads - 1)                                                                         \
+      return;                                                                                                          \
+    mt_kernel_params own = *params;                                                                                    \
+    own.count = segments[thread->block_y].count;                                                                       \
+    cpu_##name(&own, segments[thread->block_y].buffers, thread->block_x, thread->block_x + 1);                         \
+  }
+
+GPU_KERNEL(init_variables, 1)
+GPU_KERNEL(predict_rows, ROWS(3))
+GPU_KERNEL(difference_rows, ROWS(3))
+GPU_KERNEL(gradient_root, params->rows ? ((const shape *)segments->buffers[0])->features + 1 : 0)
+GPU_KERNEL(loss_root, params->rows ? 2 : 0)
+GPU_KERNEL(finish, 1)
+GPU_KERNEL(update, ELEMENTS(5))
+GPU_KERNEL(sum_roots, ELEMENTS(4))
+/* As the conformance suite launches it: by elements where segments have any, by rows elsewhere. */
+GPU_KERNEL(probe, segments[0].count ? ELEMENTS(4) : ROWS(3) * 2)
+GPU_KERNEL(rotate, 64)
+GPU_KERNEL(double_rows, ROWS(1))
