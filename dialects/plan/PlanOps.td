@@ -51,10 +51,12 @@ def KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
   let summary = "a kernel's meaning, as mt ops (the body of the mt.kernel it was outlined from, ending in mt.yield), its kind and grid";
   let description = [{
     `kind` is an mt.kernel_kind. A map kernel's body is written for one of its launches' shapes; its code takes the count at run time. The grid attributes
-    (`rows_per_tile`, `inner_tiles`, `elements_per_tile`) and `vectors_spilled` are set by codegen; costs by mt-allocate.
+    (`rows_per_tile`, `inner_tiles`, `elements_per_tile`) and `vectors_spilled` are set by codegen; costs by mt-allocate. `gpu_grid`, there if a GPU is a target: threads of a block, rows per tile, inner
+    tiles, elements per tile, bytes of workgroup memory.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, AnyAttr:$kind, I64Attr:$flops_per_row, I64Attr:$flops_fixed, I64Attr:$bytes_per_row, I64Attr:$bytes_fixed,
-                       OptionalAttr<I64Attr>:$rows_per_tile, OptionalAttr<I64Attr>:$inner_tiles, OptionalAttr<I64Attr>:$elements_per_tile);
+                       OptionalAttr<I64Attr>:$rows_per_tile, OptionalAttr<I64Attr>:$inner_tiles, OptionalAttr<I64Attr>:$elements_per_tile,
+                       OptionalAttr<DenseI64ArrayAttr>:$gpu_grid);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
 }
