@@ -1,131 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Convolutions and their gradients to the images, then element-wise operations on the result. A tile of the grid is a
-// block of rows of one sample; a thread packs each panel of the matrix once and walks all its tiles with it.
-#include "compiler/codegen/Offsets.h"
-#include "compiler/codegen/Plane.h"
+// block of rows of one sample. A thread packs a small matrix at once and passes each block with all its panels, so that
+// memory is read and written in one go; of a large one it packs a panel and walks all its tiles with it.
+#include "compiler/codegen/Conv.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// Floats of a packed panel of the whole matrix, on the stack.
-static constexpr int64_t packedFloats = 1 << 19;
-
-namespace {
-class ConvEmitter {
-public:
-  ConvEmitter(Kernel &kernel, Operation *op, Product product, bool turned)
-      : kernel(kernel), emit(kernel.emit), op(op), product(std::move(product)), turned(turned) {}
-  LogicalResult run();
-
-private:
-  Kernel &kernel;
-  Emitter &emit;
-  Operation *op;
-  Product product;
-  bool turned; // the matrix of a tap is the kernel's transposed
-  SmallVector<Value> arguments, results;
-  Value source, weights, patch;
-  LogicalResult status = success();
-
-  // A panel of columns of one group, and its packed matrix.
-  struct Columns {
-    Value group, first;
-    Panel panel;
-    Value packed, sums;
-  };
-  // Positions of a plane: rows [row, row + rows), columns [column, column + columns) of a sample.
-  struct Positions {
-    const Plane &plane;
-    int64_t packedRow; // of the plane's first tap
-    Value sample, row, rows;
-    BlockColumn column;
-    int64_t columns;
-  };
-
-  int64_t depth() const;
-  int64_t packedRows() const;
-  void pack(const Columns &columns);
-  void packTurned(const Columns &columns, const Plane &plane, Value to);
-  SmallVector<int64_t> tapsOf(const Plane &plane, const Panel &panel);
-  void emitTile(const Columns &columns, Value tile);
-  void emitBlock(const Columns &columns, const Positions &at);
-  struct Steps {
-    Value table, first, count; // `first` and `count` in steps
-    ArrayRef<int64_t> taps;
-  };
-  Value rowsBelow(const Plane &plane, Value row, int64_t bound);
-  void emitTiles(const Columns &columns, const Positions &at, Value a, const Steps &steps);
-  void emitEpilogue(const Columns &columns, const Positions &at);
-  void emitVector(const Columns &columns, Value line, Value pixel, int64_t vector);
-  Value loadElements(Value value, Value base, Value pixel, Value channel, Value mask);
-};
-} // namespace
-
-// Rows of the packed matrix: all taps of all planes.
-int64_t ConvEmitter::depth() const {
-  int64_t taps = 0;
-  for (const Plane &plane : product.planes)
-    taps += plane.taps.size();
-  return taps * product.tapDepth();
-}
-
-// Rows of the packed matrix, and those that packing writes behind them.
-int64_t ConvEmitter::packedRows() const {
-  int64_t along = 1;
-  for (const Plane &plane : product.planes)
-    along = std::max(along, plane.taps.empty() ? 1 : plane.tapColumns());
-  return depth() + (turned && !product.depthwise && product.tapDepth() % lanes ? lanes * along : 0);
-}
-
-// Rows of the matrix in the order of the chain.
-void ConvEmitter::pack(const Columns &columns) {
-  Type f32 = emit.getF32Type();
-  int64_t outer = product.result.groupChannels, width = columns.panel.width(), packedRow = 0;
-  for (const Plane &plane : product.planes) {
-    Value to = emit.address(columns.packed, f32, packedRow * width);
-    packedRow += plane.taps.size() * product.tapDepth();
-    if (turned && !product.depthwise) {
-      packTurned(columns, plane, to);
-      continue;
-    }
-    SmallVector<int64_t> rows;
-    for (auto [tap, channel] : product.chain(plane))
-      rows.push_back(tap.matrix * product.tapDepth() + channel);
-    Value from = emit.address(emit.address(weights, f32, emit.mul(columns.group, outer)), f32, columns.first);
-    int64_t stride = product.result.channels;
-    if (rows == llvm::to_vector(llvm::seq<int64_t>(rows.size()))) {
-      emitPack(emit, columns.panel, from, stride, emit.integer(rows.size()), to);
-      continue;
-    }
-    Value table = emitTable(emit, rows);
-    emit.loop(emit.integer(0), emit.integer(rows.size()), 1, [&](Value k) {
-      emitPack(emit, columns.panel, emit.address(from, f32, emit.mul(loadTable(emit, table, k), stride)), stride,
-               emit.integer(1), emit.address(to, f32, emit.mul(k, width)));
-    });
-  }
-}
-
-// The transposed matrices of a plane's taps. What a tap writes past its depth lies in later rows of taps, or behind
-// all.
-void ConvEmitter::packTurned(const Columns &columns, const Plane &plane, Value to) {
-  Type f32 = emit.getF32Type();
-  int64_t inner = product.source.groupChannels, outer = product.result.groupChannels, width = columns.panel.width();
-  int64_t filters = product.source.channels, taps = plane.taps.size(), along = taps ? plane.tapColumns() : 1;
-  SmallVector<int64_t> matrices, places;
-  for (auto [i, tap] : llvm::enumerate(plane.taps)) {
-    matrices.push_back(tap.matrix);
-    places.push_back(static_cast<int64_t>(i) / along * along * inner + static_cast<int64_t>(i) % along);
-  }
-  Value table = emitTable(emit, matrices), rows = emitTable(emit, places);
-  emit.loop(emit.integer(0), emit.integer(taps), 1, [&](Value tap) {
-    Value matrix = emit.add(emit.mul(loadTable(emit, table, tap), outer), columns.first);
-    Value from =
-        emit.address(emit.address(weights, f32, emit.mul(matrix, filters)), f32, emit.mul(columns.group, inner));
-    Value place = emit.address(to, f32, emit.mul(loadTable(emit, rows, tap), width));
-    emitPackTurned(emit, columns.panel, from, filters, emit.integer(inner), place, along);
-  });
-}
+// Floats of a packed panel of the whole matrix, on the stack, and of a matrix that stays in the second cache.
+static constexpr int64_t packedFloats = 1 << 19, residentFloats = 160 << 10;
 
 // Sixteen elements of an operand of the epilogue: of the result's shape, one for each channel, or one.
 Value ConvEmitter::loadElements(Value value, Value base, Value pixel, Value channel, Value mask) {
@@ -270,28 +154,27 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
   emit.loop(whole, at.rows, 1, one);
 }
 
-void ConvEmitter::emitBlock(const Columns &columns, const Positions &at) {
+// What a block's positions read: the source, or a copy with zeros around it.
+Value ConvEmitter::positionsOf(Value group, const Positions &at) {
   Type f32 = emit.getF32Type();
   const Plane &plane = at.plane;
   const Image &image = product.source;
-  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
-  if (plane.taps.empty()) {
-    forVectors(emit, columns.panel, emit.mul(at.rows, at.columns), [&](Value index) {
-      emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(columns.sums, f32, index));
-    });
-    return emitEpilogue(columns, at);
-  }
   Value a = emit.address(source, f32, emit.mul(at.sample, image.size())),
-        channel = emit.mul(columns.group, image.groupChannels);
+        channel = emit.mul(group, image.groupChannels);
   if (product.needsPatch(plane)) {
     emitPatch(emit, product, plane, a, channel, at.row, at.column.known, at.rows, at.columns, patch);
-    a = patch;
-  } else {
-    Value row = emit.add(emit.mul(at.row, plane.rowStep), plane.lowRow);
-    a = emit.address(emit.address(a, f32, emit.mul(row, image.columns * image.channels)), f32,
-                     emit.add(channel, emit.mul(at.column.value, plane.columnStep * image.channels)),
-                     plane.lowColumn * image.channels);
+    return patch;
   }
+  Value row = emit.add(emit.mul(at.row, plane.rowStep), plane.lowRow);
+  return emit.address(emit.address(a, f32, emit.mul(row, image.columns * image.channels)), f32,
+                      emit.add(channel, emit.mul(at.column.value, plane.columnStep * image.channels)),
+                      plane.lowColumn * image.channels);
+}
+
+void ConvEmitter::emitPanel(const Columns &columns, const Positions &at, Value a) {
+  Type f32 = emit.getF32Type();
+  const Plane &plane = at.plane;
+  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
   SmallVector<int64_t> taps = tapsOf(plane, columns.panel), offsets;
   SmallVector<std::pair<Tap, int64_t>> chain = product.chain(plane);
   for (size_t k = 0; k < chain.size(); k += taps.size()) {
@@ -305,10 +188,23 @@ void ConvEmitter::emitBlock(const Columns &columns, const Positions &at) {
   emit.loop(emit.integer(0), emit.integer(count), step, [&](Value k) {
     emitTiles(columns, at, a, {table, k, emit.least(emit.integer(step), emit.sub(emit.integer(count), k)), taps});
   });
-  emitEpilogue(columns, at);
 }
 
-void ConvEmitter::emitTile(const Columns &columns, Value tile) {
+void ConvEmitter::emitBlock(Panels panels, Value group, const Positions &at) {
+  Value a = at.plane.taps.empty() ? Value() : positionsOf(group, at);
+  panels([&](const Columns &columns) {
+    if (a)
+      emitPanel(columns, at, a);
+    else
+      forVectors(emit, columns.panel, emit.mul(at.rows, at.columns), [&](Value index) {
+        Type f32 = emit.getF32Type();
+        emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(columns.sums, f32, index));
+      });
+    emitEpilogue(columns, at);
+  });
+}
+
+void ConvEmitter::emitTile(Panels panels, Value group, Value tile) {
   Value blocks = emit.integer(product.rowBlocks()), sample = emit.div(tile, blocks), block = emit.rem(tile, blocks);
   int64_t packedRow = 0;
   for (const Plane &plane : product.planes) {
@@ -317,7 +213,7 @@ void ConvEmitter::emitTile(const Columns &columns, Value tile) {
     emit.when(emit.less(row, end), [&] {
       Value rows = emit.least(emit.integer(size.rows), emit.sub(end, row));
       forColumnBlocks(emit, product, plane, [&](BlockColumn column, int64_t count) {
-        emitBlock(columns, {plane, packedRow, sample, row, rows, column, count});
+        emitBlock(panels, group, {plane, packedRow, sample, row, rows, column, count});
       });
     });
     packedRow += plane.taps.size() * product.tapDepth();
@@ -343,12 +239,30 @@ LogicalResult ConvEmitter::run() {
            << packedFloats / lanes << " taps times channels over at most " << packedFloats
            << " elements of a block, found " << depth() << " and " << patchSize;
   patch = patchSize ? emit.stack(emit.getF32Type(), patchSize) : Value();
+  auto walk = [&](Panels panels, Value group) {
+    panels([&](const Columns &columns) { pack(columns); });
+    emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) { emitTile(panels, group, tile); });
+  };
+  Type f32 = emit.getF32Type();
+  int64_t channels = product.result.groupChannels, panels = llvm::divideCeil(channels, vectors * lanes),
+          floats = packedRows() * panels * vectors * lanes;
+  if (product.groups == 1 && panels > 1 && floats <= residentFloats) {
+    Value none = emit.integer(0), matrix = emit.stack(f32, floats),
+          sums = emit.stack(f32, blockPositions * vectors * lanes);
+    walk(
+        [&](llvm::function_ref<void(const Columns &)> body) {
+          forColumnPanels(emit, channels, vectors, [&](Value first, Panel panel) {
+            body({none, first, panel, emit.address(matrix, f32, emit.mul(first, packedRows())), sums});
+          });
+        },
+        none);
+    return status;
+  }
   emit.loop(emit.integer(0), emit.integer(product.groups), 1, [&](Value group) {
-    forColumnPanels(emit, product.result.groupChannels, vectors, [&](Value first, Panel panel) {
-      Columns columns{group, first, panel, emit.stack(emit.getF32Type(), packedRows() * panel.width()),
-                      emit.stack(emit.getF32Type(), blockPositions * panel.width())};
-      pack(columns);
-      emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) { emitTile(columns, tile); });
+    forColumnPanels(emit, channels, vectors, [&](Value first, Panel panel) {
+      Columns columns{group, first, panel, emit.stack(f32, packedRows() * panel.width()),
+                      emit.stack(f32, blockPositions * panel.width())};
+      walk([&](llvm::function_ref<void(const Columns &)> body) { body(columns); }, group);
     });
   });
   return status;

@@ -49,6 +49,7 @@ const std::vector<Shape> shapes = {
     {18, 16, 3, 1, 1, 80},
     {4, 40, 16, 3, 3, 14},
     {21, 17, 9, 3, 5, 10, {2, 1}, {1, 1, 2, 2}, {1, 2}},
+    {3, 3, 280, 3, 3, 70, {1, 1}, {1, 1, 1, 1}},
 };
 
 // Calls use(x, w, y, inside) for every product of a sample: those of an element of y, of x and of w each in the order
