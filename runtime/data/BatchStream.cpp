@@ -10,6 +10,10 @@
 
 namespace mtrun {
 
+// At least one in use, one ready and one being filled. Of small batches more: threads of the devices that spin keep the
+// CPUs, and one that has slept gets one after milliseconds, in which several steps may pass.
+constexpr uint64_t kFewestSlots = 3, kMostSlots = 16, kQueueBytes = 4 << 20;
+
 static uint64_t alignUp(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
 
 // Batches of a pass over the data.
@@ -49,7 +53,8 @@ void BatchStream::allocate(uint64_t rows) {
   for (int c : binding_.columns)
     if (c >= 0)
       slotBytes += alignUp(rows * data_.columns[size_t(c)].rowBytes) + stagedBytes(data_.columns[size_t(c)]);
-  storage_ = std::make_unique<std::byte[]>(slotBytes * kSlots + 64);
+  slots_ = std::vector<Slot>(std::clamp(kQueueBytes / std::max<uint64_t>(slotBytes, 1), kFewestSlots, kMostSlots));
+  storage_ = std::make_unique<std::byte[]>(slotBytes * slots_.size() + 64);
   auto *place = reinterpret_cast<std::byte *>(alignUp(reinterpret_cast<uintptr_t>(storage_.get())));
   for (Slot &slot : slots_) {
     slot.samples.resize(rows);
@@ -86,7 +91,7 @@ void BatchStream::start(int threads) {
 
 void BatchStream::stop() {
   stop_.store(true, std::memory_order_relaxed);
-  released_.fetch_add(kSlots, std::memory_order_release); // wakes threads that wait for a free slot
+  released_.fetch_add(slots_.size(), std::memory_order_release); // wakes threads that wait for a free slot
   released_.notify_all();
   for (std::thread &thread : threads_)
     thread.join();
@@ -95,17 +100,21 @@ void BatchStream::stop() {
 BatchStream::~BatchStream() { stop(); }
 
 const Batch &BatchStream::next() {
-  if (taken_ > 0) {
+  bool ready = produced_.load(std::memory_order_acquire) > taken_;
+  if (taken_ > 0)
     released_.store(taken_, std::memory_order_release);
+  // A thread that is awake fills many slots as cheaply as one.
+  if (taken_ > told_ && (!ready || taken_ - told_ >= slots_.size() / 2)) {
+    told_ = taken_;
     released_.notify_all();
   }
-  if (produced_.load(std::memory_order_acquire) <= taken_) {
+  if (!ready) {
     auto start = std::chrono::steady_clock::now();
-    for (uint64_t ready; (ready = produced_.load(std::memory_order_acquire)) <= taken_;)
-      produced_.wait(ready, std::memory_order_acquire);
+    for (uint64_t there; (there = produced_.load(std::memory_order_acquire)) <= taken_;)
+      produced_.wait(there, std::memory_order_acquire);
     waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  return slots_[taken_++ % kSlots].batch;
+  return slots_[taken_++ % slots_.size()].batch;
 }
 
 void BatchStream::produce() {
@@ -118,7 +127,7 @@ void BatchStream::produce() {
 bool BatchStream::claim(Share &share) {
   std::unique_lock lock(mutex_);
   while (!stop_.load(std::memory_order_relaxed)) {
-    Slot *slot = opened_ > 0 ? &slots_[(opened_ - 1) % kSlots] : nullptr;
+    Slot *slot = opened_ > 0 ? &slots_[(opened_ - 1) % slots_.size()] : nullptr;
     if (slot && slot->claimed < slot->batch.rows) {
       share = {slot, slot->claimed, std::min(slot->claimed + share_, slot->batch.rows)};
       slot->claimed = share.end;
@@ -127,8 +136,8 @@ bool BatchStream::claim(Share &share) {
     if (index_ / steps_ >= options_.epochs)
       return false;
     uint64_t released = released_.load(std::memory_order_acquire);
-    if (static_cast<int64_t>(opened_ - released) < static_cast<int64_t>(kSlots)) { // below 0 after stop()
-      open(slots_[opened_++ % kSlots]);
+    if (static_cast<int64_t>(opened_ - released) < static_cast<int64_t>(slots_.size())) { // below 0 after stop()
+      open(slots_[opened_++ % slots_.size()]);
       continue;
     }
     lock.unlock();
@@ -196,7 +205,8 @@ void BatchStream::finish(const Share &share) {
   std::lock_guard lock(mutex_);
   share.slot->filled += share.end - share.begin;
   uint64_t before = produced_.load(std::memory_order_relaxed), ready = before;
-  while (ready < opened_ && slots_[ready % kSlots].filled == slots_[ready % kSlots].batch.rows)
+  auto slot = [&] { return &slots_[ready % slots_.size()]; };
+  while (ready < opened_ && slot()->filled == slot()->batch.rows)
     ++ready;
   if (ready == before)
     return;

@@ -57,8 +57,6 @@ public:
   double waited() const { return waited_; }
 
 private:
-  static constexpr uint64_t kSlots = 3; // one in use, one ready, one being filled
-
   struct Slot {
     Batch batch;
     std::vector<int64_t> samples;                 // of the rows
@@ -96,10 +94,10 @@ private:
   double waited_ = 0;
   Shuffle order_, nextOrder_; // of the pass being produced, and the one after it
   std::unique_ptr<std::byte[]> storage_;
-  Slot slots_[kSlots];
-  uint64_t taken_ = 0; // by next()
-  std::mutex mutex_;   // of the two that follow, the orders and what slots say of their rows
-  int64_t index_ = 0;  // the next batch to open, since the beginning of the run
+  std::vector<Slot> slots_;
+  uint64_t taken_ = 0, told_ = 0; // by next(); when the threads were last told of free slots
+  std::mutex mutex_;              // of the two that follow, the orders and what slots say of their rows
+  int64_t index_ = 0;             // the next batch to open, since the beginning of the run
   uint64_t opened_ = 0;
   std::atomic<uint64_t> produced_{0}, released_{0};
   std::atomic<bool> stop_{false};

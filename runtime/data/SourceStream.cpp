@@ -95,11 +95,11 @@ void BatchStream::produceInOrder() {
   while (place.epoch < options_.epochs && !stop_.load(std::memory_order_relaxed)) {
     // The slot after the one that is held.
     uint64_t index = given + (held != nullptr), released = released_.load(std::memory_order_acquire);
-    if (static_cast<int64_t>(index - released) >= static_cast<int64_t>(kSlots)) {
+    if (static_cast<int64_t>(index - released) >= static_cast<int64_t>(slots_.size())) {
       released_.wait(released, std::memory_order_acquire);
       continue;
     }
-    Slot &slot = slots_[index % kSlots];
+    Slot &slot = slots_[index % slots_.size()];
     mtrun_request request = {};
     request.pass = place.pass;
     request.first = place.first;
