@@ -14,7 +14,7 @@ MTRUN_CUDA_FUNCTIONS(MTC_SIM_DECLARE)
 
 namespace {
 
-constexpr Result invalidDevice = 101, notFound = 500, noBinary = 209, unknown = 999;
+constexpr Result invalidDevice = 101, noBinary = 209, unknown = 999;
 
 // What a call that fails returns: the error that its kind of call has most.
 Result refused() { return simulator().lost ? 719 : unknown; }
@@ -71,14 +71,14 @@ Result cuDriverGetVersion(int *version) {
 
 // These two never fail: they tell what did.
 Result cuGetErrorName(Result error, const char **text) {
-  *text = error == outOfMemory     ? "CUDA_ERROR_OUT_OF_MEMORY"
-          : error == noDevice      ? "CUDA_ERROR_NO_DEVICE"
-          : error == invalidDevice ? "CUDA_ERROR_INVALID_DEVICE"
-          : error == invalidImage  ? "CUDA_ERROR_INVALID_IMAGE"
-          : error == noBinary      ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
-          : error == notFound      ? "CUDA_ERROR_NOT_FOUND"
-          : error == 719           ? "CUDA_ERROR_LAUNCH_FAILED"
-                                   : "CUDA_ERROR_UNKNOWN";
+  *text = error == outOfMemory        ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == noDevice         ? "CUDA_ERROR_NO_DEVICE"
+          : error == invalidDevice    ? "CUDA_ERROR_INVALID_DEVICE"
+          : error == invalidImage     ? "CUDA_ERROR_INVALID_IMAGE"
+          : error == noBinary         ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
+          : error == functionNotFound ? "CUDA_ERROR_NOT_FOUND"
+          : error == 719              ? "CUDA_ERROR_LAUNCH_FAILED"
+                                      : "CUDA_ERROR_UNKNOWN";
   return success;
 }
 

@@ -123,7 +123,7 @@ Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Card &
       return failure(driver, found,
                      card.title() + ": target " + target.name()->str() + ": expected a function " + name +
                          " in its code",
-                     MT_CORRUPT);
+                     found == functionNotFound ? MT_CORRUPT : MT_DEVICE);
   }
   return {};
 }

@@ -33,7 +33,8 @@ using Graph = CUgraph_st *;
 using GraphExec = CUgraphExec_st *;
 
 // Of enum cudaError_enum.
-inline constexpr Result success = 0, outOfMemory = 2, noDevice = 100, invalidImage = 200, invalidPtx = 218;
+inline constexpr Result success = 0, outOfMemory = 2, noDevice = 100, invalidImage = 200, invalidPtx = 218,
+                        functionNotFound = 500;
 // Of other enums: CUdevice_attribute, CUjit_option, CUstream_flags, CUevent_flags, CUstreamCaptureMode.
 inline constexpr int capabilityMajor = 75, capabilityMinor = 76, jitErrorLog = 5, jitErrorLogBytes = 6;
 inline constexpr unsigned streamNonBlocking = 1, eventDisableTiming = 2, hostPortable = 1;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A trained model's bits do not depend on devices, threads, or what memory held before.
-#include "LinearModel.h"
-#include "TestPlan.h"
+#include "Training.h"
 
 #include "runtime/api/Handles.h"
 
@@ -14,55 +13,6 @@
 
 namespace mtrun::test {
 namespace {
-
-struct Loaded {
-  explicit Loaded(const TestPlanShape &shape = {}, const std::function<void(mt::plan::PlanT &)> &change = {}) {
-    std::vector<uint8_t> bytes = makePlan(shape, change);
-    Status status = Plan::loadMemory(bytes.data(), bytes.size(), plan);
-    if (!status.ok())
-      throw std::runtime_error(status.message());
-  }
-  std::unique_ptr<Plan> plan;
-};
-
-std::unique_ptr<Session> makeSession(const Plan &plan, const char *devices, bool privateVariables = false) {
-  mtrun_options options = {};
-  options.devices = devices;
-  options.private_variables = privateVariables;
-  std::unique_ptr<Session> session;
-  Status status = Session::create(plan, &options, session);
-  EXPECT_TRUE(status.ok()) << status.message();
-  return session;
-}
-
-// Four steps of different sizes, the last of one sample; every second one with weights.
-LinearModel trained(Session &session, const TestPlanShape &shape, const Samples &samples) {
-  LinearModel model(shape);
-  uint64_t sizes[] = {shape.batch, shape.batch / 2 + 1, shape.batch, 1};
-  for (int step = 0; step < 4; ++step) {
-    session.fillTemporaries(0xff); // NaNs
-    const void *tensors[] = {samples.x.data(), samples.y.data(), step % 2 ? samples.weights.data() : nullptr};
-    double loss = 0, weight = 0;
-    mtrun_results results = {&loss, &weight, nullptr};
-    Status status = session.run("train_step", tensors, static_cast<int64_t>(sizes[step]), &results);
-    EXPECT_TRUE(status.ok()) << status.message();
-    model.losses.push_back(loss);
-    model.losses.push_back(weight);
-  }
-  std::memcpy(model.w.data(), session.variable(0).data(), session.variable(0).size());
-  std::memcpy(&model.b, session.variable(1).data(), sizeof(float));
-  std::memcpy(&model.iteration, session.variable(3).data(), sizeof(int64_t));
-  return model;
-}
-
-LinearModel expected(const TestPlanShape &shape, const Samples &samples) {
-  LinearModel model(shape);
-  model.initialise(7);
-  uint64_t sizes[] = {shape.batch, shape.batch / 2 + 1, shape.batch, 1};
-  for (int step = 0; step < 4; ++step)
-    model.step(samples, sizes[step], step % 2);
-  return model;
-}
 
 TEST(Session, SameBitsOnEveryNumberOfDevicesAndThreads) {
   for (TestPlanShape shape : {TestPlanShape{21, 8, 37}, TestPlanShape{8, 8, 1}, TestPlanShape{100, 8, 130},
@@ -228,7 +178,8 @@ TEST(Session, SaysWhatIsWrong) {
   expect(create("cpu:9", nullptr), MT_INVALID,
          "expected at most 8 devices for a plan of 8 replicas, found 9; recompile it with: mtc compile MODEL "
          "--replicas 16");
-  expect(create("gpu:1", nullptr), MT_INVALID, "expected devices as cpu, cpu:N, cpu:NxT, null:N or cuda:0, found gpu:1");
+  expect(create("gpu:1", nullptr), MT_INVALID,
+         "expected devices as cpu, cpu:N, cpu:NxT, null:N or cuda:0, found gpu:1");
   for (const char *spec :
        {"", "cpu:", "cpu:0", "cpu:-1", "cpu:1x", "cpu:1x0", "cpu:2x2x2", "cpu:1 ", "cpu:99999999999"})
     EXPECT_EQ(create(spec, nullptr).code(), MT_INVALID) << spec;

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A process of its own for each use of the driver, which reads its settings once a process.
+#pragma once
+
+#include "runtime/abi/status.h"
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtrun::test {
+
+using Settings = std::vector<std::pair<const char *, std::string>>;
+
+// Runs `body` in a child with these settings, at most a minute. "0", or the status as "CODE: MESSAGE"; "signal N" where
+// one ended the child, "failed" where a check in it did. What it wrote to stderr goes to `log`, if that is not null.
+std::string inChild(const Settings &settings, const std::function<Status()> &body, std::string *log = nullptr);
+
+} // namespace mtrun::test

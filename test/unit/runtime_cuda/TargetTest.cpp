@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which of a plan's targets a card takes.
+#include "TestPlan.h"
+
+#include "runtime/device/cuda/Cards.h"
+
+#include <gtest/gtest.h>
+
+namespace mtrun::test {
+namespace {
+
+std::unique_ptr<Plan> planFor(const std::vector<std::pair<const char *, const char *>> &targets) {
+  TestPlanShape shape;
+  shape.gpu = true;
+  std::vector<uint8_t> bytes = makePlan(shape, [&](mt::plan::PlanT &plan) {
+    plan.targets.pop_back();
+    for (auto [name, feature] : targets) {
+      auto target = std::make_unique<mt::plan::TargetT>();
+      target->name = name;
+      target->device = "cuda";
+      target->features = {feature};
+      plan.targets.push_back(std::move(target));
+    }
+  });
+  std::unique_ptr<Plan> plan;
+  Status status = Plan::loadMemory(bytes.data(), bytes.size(), plan);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return plan;
+}
+
+// The target's name, or the status.
+std::string chosen(const Plan &plan, int major, int minor, const char *forced = nullptr) {
+  uint32_t index = 0;
+  Status status = cuda::chooseTarget(plan, forced, major, minor, index);
+  return status.ok() ? plan.tables().targets()->Get(index)->name()->str()
+                     : std::to_string(status.code()) + ": " + status.message();
+}
+
+TEST(CudaTarget, CodeOfTheCardsMajorNumberAndTheHighestMinorNumberThatItHas) {
+  std::unique_ptr<Plan> plan = planFor({{"cuda:sm_75", "sm_75"},
+                                        {"cuda:sm_80", "sm_80"},
+                                        {"cuda:sm_86", "sm_86"},
+                                        {"cuda:sm_90", "sm_90"},
+                                        {"cuda:ptx", "compute_75"}});
+  EXPECT_EQ(chosen(*plan, 7, 5), "cuda:sm_75");
+  EXPECT_EQ(chosen(*plan, 8, 0), "cuda:sm_80");
+  EXPECT_EQ(chosen(*plan, 8, 6), "cuda:sm_86");
+  EXPECT_EQ(chosen(*plan, 8, 9), "cuda:sm_86");
+  EXPECT_EQ(chosen(*plan, 9, 0), "cuda:sm_90");
+  EXPECT_EQ(chosen(*plan, 10, 0), "cuda:ptx");
+  EXPECT_EQ(chosen(*plan, 12, 0), "cuda:ptx");
+  EXPECT_EQ(chosen(*plan, 9, 0, "cuda:ptx"), "cuda:ptx");
+  EXPECT_EQ(chosen(*plan, 7, 0),
+            "5: expected code for a card of compute capability 7.0 in the plan, found cuda:sm_75, cuda:sm_80, "
+            "cuda:sm_86, cuda:sm_90, cuda:ptx; recompile the plan with: mtc compile MODEL --target cuda:sm_70");
+  EXPECT_EQ(chosen(*plan, 9, 0, "cuda:sm_80"),
+            "5: expected code for a card of compute capability 9.0 in the plan, found cuda:sm_80; recompile the plan "
+            "with: mtc compile MODEL --target cuda:sm_90");
+  EXPECT_EQ(chosen(*plan, 9, 0, "cuda:sm_91"), "1: expected one of the plan's targets (cuda:sm_75, cuda:sm_80, "
+                                               "cuda:sm_86, cuda:sm_90, cuda:ptx), found cuda:sm_91");
+}
+
+TEST(CudaTarget, SimulatedCodeIsForTheSimulatedCardAlone) {
+  std::unique_ptr<Plan> plan = planFor({{"cuda:sm_90", "sm_90"}, {"cuda:simulated", "simulated"}});
+  EXPECT_EQ(chosen(*plan, 0, 0), "cuda:simulated");
+  EXPECT_EQ(chosen(*plan, 9, 0), "cuda:sm_90");
+  EXPECT_EQ(chosen(*plan, 8, 0).substr(0, 2), "5:");
+}
+
+} // namespace
+} // namespace mtrun::test
