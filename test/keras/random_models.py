@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random Keras models of up to 30 layers, and what Keras computes with them: outputs, the loss and all gradients of one batch.
 
-    pip install jax keras safetensors
+    pip install jax keras safetensors torch
     test/keras/random_models.py FOLDER [--count 200] [--first 0]
     MTC_KERAS_DATA=FOLDER build/release/test/unit/kerasTests
 
+Keras runs on PyTorch, which compiles nothing: 200 models take four minutes, on JAX two hours. What PyTorch does in its own way, resizing and moving images, is
+linear in the image: its matrix is that of Keras on JAX, one small program a size.
+
 Model N depends on N alone but for this: of layers and options that fit, one that earlier models have least is likelier. At the end each layer and
-option that stands fewer than five times is named. Random layers have a rate of 0 or a range of one number, since their numbers cannot be Keras'.
+option that stands fewer than five times in the models that were written is named; an activation is one option, whatever the layer. Random layers have a rate of 0 or a range of one number, since their numbers cannot be Keras'.
 The optimizer is SGD with a rate of 1 and a momentum: after one step its slots are the gradients.
 """
 import argparse
@@ -17,23 +20,51 @@ import pathlib
 import random
 import zipfile
 
-os.environ["KERAS_BACKEND"] = "jax"
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
-import jax
+os.environ["KERAS_BACKEND"] = "torch"
 import keras
+import keras.src.backend.jax.image as jax_image
 import numpy as np
+import torch
 from keras import layers as L
 from keras import ops
+from keras.src.backend.torch import image as torch_image
 from safetensors.numpy import save_file
 
-jax.config.update("jax_default_matmul_precision", "highest")
-jax.config.update("jax_disable_most_optimizations", True)
 TOLERANCE, ROWS, LEAST = 5e-4, 6, 5
 ACTIVATIONS = ["relu", "relu6", "elu", "celu", "selu", "gelu", "silu", "softplus", "softsign", "tanh", "sigmoid", "hard_sigmoid", "hard_silu", "hard_tanh",
                "leaky_relu", "log_sigmoid", "mish", "squareplus", "softmax", "log_softmax", "exponential", "linear"]
 REGULARIZERS = [None, "l1", "l2", keras.regularizers.L1L2(0.01, 0.02)]
 used = collections.Counter()
 known = set()
+
+
+def moved_by(matrix, images, size):
+    """Images [N, H, W, C] times a matrix from H * W to size."""
+    n, h, w, c = images.shape
+    return torch.einsum("nic,io->noc", images.reshape(n, h * w, c), torch.from_numpy(np.array(matrix).reshape(h * w, -1))).reshape(n, *size, c)
+
+
+def basis(images):
+    h, w = images.shape[1:3]
+    return np.eye(h * w, dtype="float32").reshape(h * w, h, w, 1)
+
+
+def resize(images, size, **options):
+    if images.device.type == "meta":
+        return images.new_empty((images.shape[0], *size, images.shape[3]))
+    return moved_by(jax_image.resize(basis(images), size, **options), images, size)
+
+
+def affine_transform(images, transform, interpolation="bilinear", fill_mode="constant", fill_value=0, data_format=None):
+    if images.device.type == "meta":
+        return images
+    each = ops.convert_to_numpy(transform)
+    assert (each == each[0]).all(), "factors are ranges of one number"
+    pixels = basis(images)
+    return moved_by(jax_image.affine_transform(pixels, np.repeat(each[:1], len(pixels), 0), interpolation, fill_mode, fill_value), images, images.shape[1:3])
+
+
+torch_image.resize, torch_image.affine_transform = resize, affine_transform
 
 
 def label(value):
@@ -52,8 +83,17 @@ class Chooser:
         used[what, label(value)] += 1
         return value
 
+    def pick_layer(self, names):
+        """Likelier with each of its options that stands too rarely."""
+        def missing(name):
+            return sum(used[what, v] < LEAST for what, v in known if what == name or what.startswith(name + "."))
+        known.update(("layer", n) for n in names)
+        name = self.random.choices(names, [4.0 / (1 + used["layer", n]) ** 2 + 0.02 + missing(n) for n in names])[0]
+        used["layer", name] += 1
+        return name
+
     def options(self, layer, **options):
-        return {k: self.pick(f"{layer}.{k}", v) for k, v in options.items()}
+        return {k: self.pick("activation" if k == "activation" else f"{layer}.{k}", v) for k, v in options.items()}
 
 
 def weights(c, name, **more):
@@ -225,7 +265,7 @@ MOST_ELEMENTS, MOST_LAYERS = 1200, 30
 
 
 def makeModel(c, name):
-    kind = c.pick("input", ["image", "sequence", "vector", "ids", "two"])
+    kind = c.pick("input", ["image", "image", "image", "sequence", "vector", "ids", "two"])
     shape = {"image": (c.random.randint(4, 9), c.random.randint(4, 9), c.random.randint(1, 4)), "vector": (c.random.randint(2, 9),)}
     inputs = [keras.Input((7,), dtype="int32", name="a")] if kind == "ids" else [keras.Input(shape.get(kind, (c.random.randint(3, 8), c.random.randint(1, 5))), name="a")]
     x = inputs[0]
@@ -236,7 +276,7 @@ def makeModel(c, name):
         x = L.Concatenate()([x, L.RepeatVector(x.shape[1])(L.Dense(2)(inputs[1]))])
     for _ in range(c.random.randint(3, MOST_LAYERS - 8)):
         table = ANY | {2: VECTORS, 3: SEQUENCES, 4: IMAGES}[len(x.shape)]
-        layer = c.pick("layer", list(table))
+        layer = c.pick_layer(list(table))
         y = table[layer](c, x)
         if int(np.prod(y.shape[1:])) > MOST_ELEMENTS or len(y.shape) > 4:
             y = L.GlobalAveragePooling2D()(y) if len(y.shape) == 4 else L.Dense(4)(L.Flatten()(y))
@@ -279,15 +319,16 @@ def save(model, path):
 
 
 def make(folder, number):
+    before = used.copy()
     name = f"random{number:03d}"
     keras.backend.clear_session()
     keras.utils.set_random_seed(number + 1)
     c = Chooser(number)
     model, loss = makeModel(c, name)
-    # No variable is 0, where JAX takes 1 for the slope of |x| and other back ends 0.
+    # No variable is 0, where slopes of |x| differ.
     r = np.random.default_rng(number + 1000)
     for variable in model.trainable_variables:
-        variable.assign(np.asarray(variable.value) + r.normal(0, 0.1, variable.shape).astype("float32"))
+        variable.assign(ops.convert_to_numpy(variable) + r.normal(0, 0.1, variable.shape).astype("float32"))
     inputs, targets = makeData(model, loss, number)
     save(model, folder / f"{name}.keras")
     tensors = {f"input/{t.name}": x for t, x in zip(model.inputs, inputs)}
@@ -295,17 +336,19 @@ def make(folder, number):
     tensors |= {f"target/{'target' if one else n + '_target'}": y for n, y in zip(model.output_names, targets)}
     argument = inputs if len(inputs) > 1 else inputs[0]
     outputs = model(argument, training=False)
-    tensors |= {f"output/{n}": np.asarray(y) for n, y in zip(model.output_names, [outputs] if one else outputs)}
+    tensors |= {f"output/{n}": ops.convert_to_numpy(y) for n, y in zip(model.output_names, [outputs] if one else outputs)}
     result = model.train_on_batch(argument, targets[0] if one else targets, return_dict=True)
     tensors["loss"] = np.asarray(result["loss"], "float32")
     tensors["tolerance"] = np.asarray(TOLERANCE, "float32")
-    tensors |= {f"after/{v.path}": np.asarray(v.value, "int32" if "int" in v.dtype else "float32") for v in [*model.variables, *model.optimizer.variables]
+    tensors |= {f"after/{v.path}": ops.convert_to_numpy(v).astype("int32" if "int" in v.dtype else "float32") for v in [*model.variables, *model.optimizer.variables]
                 if not v.path.endswith(("seed_generator_state", "/count"))}
     finite = all(np.isfinite(t).all() and np.abs(t).max(initial=0) < 1e6 for t in tensors.values())
     if finite:
         save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, folder / f"{name}.safetensors")
     else:
         (folder / f"{name}.keras").unlink()
+        used.clear()
+        used.update(before)
     print(name, len(model.layers), "layers", loss, float(result["loss"]), "" if finite else "left out: not finite", flush=True)
 
 
@@ -318,9 +361,11 @@ def main():
     arguments.folder.mkdir(exist_ok=True)
     for number in range(arguments.first, arguments.first + arguments.count):
         make(arguments.folder, number)
-    for what in sorted(known):
-        if used[what] < LEAST:
-            print("fewer than", LEAST, "times:", *what, used[what])
+    rare = [what for what in sorted(known) if used[what] < LEAST]
+    for what in rare:
+        print("fewer than", LEAST, "times:", *what, used[what])
+    layers = [value for what, value in known if what == "layer"]
+    print(f"{len(layers)} layers, {len(known) - len(layers)} options; {len(rare)} fewer than {LEAST} times, the rarest {min(used[what] for what in known)}")
 
 
 if __name__ == "__main__":
