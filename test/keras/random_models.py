@@ -10,7 +10,8 @@ Keras runs on PyTorch, which compiles nothing: 200 models take four minutes, on 
 linear in the image: its matrix is that of Keras on JAX, one small program a size.
 
 Model N depends on N alone but for this: of layers and options that fit, one that earlier models have least is likelier. At the end each layer and
-option that stands fewer than five times in the models that were written is named; an activation is one option, whatever the layer. Random layers have a rate of 0 or a range of one number, since their numbers cannot be Keras'.
+option that stands fewer than five times in the models that were written is named; an activation is one option, whatever the layer. Random layers have
+a rate of 0 or a range of one number, since their numbers cannot be Keras'.
 The optimizer is SGD with a rate of 1 and a momentum: after one step its slots are the gradients.
 """
 import argparse
