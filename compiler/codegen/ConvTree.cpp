@@ -3,25 +3,18 @@
 // Gradients of convolutions to their kernels: the product of (taps x channels, positions) and (positions, filters),
 // summed over the positions of each sample in order, samples of a leaf in order, leaves by the tree. Sums of a bundle
 // of rows wait in memory from block to block. Where filters are few, the product is turned: for each row of taps
-// (filters, positions) times (positions, taps of the row x channels).
+// (filters, positions) times (positions, taps of the row x channels). Where a unit has one tap, only the positions are
+// taken whose tap lies in the image, and no copy with a rim of zeros is made.
+#include "compiler/codegen/ConvUnits.h"
 #include "compiler/codegen/Offsets.h"
-#include "compiler/codegen/Plane.h"
 #include "compiler/codegen/Tree.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// Rows of a unit, the tile of the grid, and units of a bundle.
-static constexpr int64_t unitRows = 12, bundleUnits = 48;
+static constexpr int64_t bundleUnits = 48;
 
 namespace {
-// Rows (kh, kw, c), turned (kh, filter), of the result that one tile computes: where each reads, relative to the first.
-struct RowUnit {
-  int64_t first, start; // row; its offset
-  SmallVector<int64_t> offsets;
-  int64_t line = 0; // turned: offset of the row of taps in the source
-};
-
 class KernelGradientEmitter {
 public:
   KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op);
@@ -33,10 +26,10 @@ private:
   Leaves leaves;
   Product product;
   const Plane &plane;
-  bool turned;
+  bool turned, direct;
   int64_t height; // rows of the result of one group
   std::vector<RowUnit> units;
-  Value source, gradient, result, patch, starts, patterns, firsts, tapLines;
+  Value source, gradient, result, patch, starts, patterns, firsts, tapLines, tapRows, tapEnds, tapColumns;
   SmallVector<SmallVector<int64_t>> shapes; // different offsets of units
 
   struct Part {
@@ -51,88 +44,34 @@ private:
   void emitBundle(const Part &part);
   void emitSample(const Part &part, Value sample);
   void emitBlock(const Part &part, Value sample, Value row, Value rows, BlockColumn column, int64_t columns);
-  void emitUnits(const Part &part, Value a, const TileOperands &common, TileForm form);
+  // Of a block whose units have one tap each: positions of one sample, and tables over the columns of the taps.
+  struct Inside {
+    Value row, rows, starts, lengths;
+  };
+  TileOperands insideOf(const Inside &inside, Value unit, TileOperands operands);
+  Inside emitInside(const Part &part, Value row, Value rows, BlockColumn column, int64_t columns,
+                    TileOperands &operands);
+  void emitUnits(const Part &part, Value a, const TileOperands &common, TileForm form, const Inside *inside = nullptr);
   void store(const Part &part, Value count);
   void storeTurned(const Part &part, Value count);
 };
 } // namespace
 
-static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Floats of the source that a row of taps reads at a position.
-static int64_t lineFloats(const Product &product) { return product.planes.front().tapColumns() * product.tapDepth(); }
-
-// Whether vectors along a row of taps are used so much better than vectors along the filters. One vector alone shares
-// no element of the other operand.
-static bool isTurned(const Product &product) {
-  const Plane &plane = product.planes.front();
-  int64_t along = plane.tapColumns();
-  if (product.groups > 1 || product.depthwise || plane.taps[along - 1].column - plane.taps[0].column != along - 1)
-    return false;
-  auto use = [](int64_t columns) {
-    return columns * (columns <= lanes ? 0.6 : 1.0) / (ceilDiv(columns, lanes) * lanes);
-  };
-  return use(lineFloats(product)) > 1.15 * use(product.result.groupChannels);
-}
-
-// Columns of the product.
-static int64_t columnsOf(const Product &product) {
-  return isTurned(product) ? lineFloats(product) : product.result.groupChannels;
-}
-
-// The same for filters, the rows of taps one after the other.
-static std::vector<RowUnit> turnedUnits(const Product &product) {
-  const Plane &plane = product.planes.front();
-  int64_t filters = product.result.channels, count = plane.taps.size(), along = plane.tapColumns();
-  std::vector<RowUnit> units;
-  for (int64_t tap = 0; tap < count; tap += along)
-    for (auto [first, rows] : cutEvenly(filters, unitRows)) {
-      int64_t line = (plane.taps[tap].row - plane.lowRow) * product.rowStride(plane) * product.pixelStride(plane);
-      units.push_back({tap / along * filters + first, first, llvm::to_vector(llvm::seq<int64_t>(rows)), line});
-    }
-  return units;
-}
-
-// Rows of the result cut in units of neighbours: runs of equal steps are cut evenly, short ones put together.
-static std::vector<RowUnit> unitsOf(const Product &product) {
-  if (isTurned(product))
-    return turnedUnits(product);
-  const Plane &plane = product.planes.front();
-  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
-  SmallVector<int64_t> offsets;
-  for (const Tap &tap : plane.taps)
-    for (int64_t c = 0; c < product.tapDepth(); ++c)
-      offsets.push_back(((tap.row - plane.lowRow) * line + tap.column - plane.lowColumn) * pixel + c);
-  std::vector<RowUnit> units;
-  int64_t count = offsets.size(), run = 1;
-  while (run < count && offsets[run] == offsets[run - 1] + 1)
-    ++run;
-  int64_t step = run >= unitRows ? run : unitRows / run * run;
-  for (int64_t first = 0; first < count; first += step) {
-    int64_t rows = std::min(step, count - first), parts = ceilDiv(rows, unitRows);
-    for (int64_t part = 0; part < parts; ++part) {
-      int64_t from = first + rows * part / parts, to = first + rows * (part + 1) / parts;
-      RowUnit unit{from, offsets[from], {}};
-      for (int64_t row = from; row < to; ++row)
-        unit.offsets.push_back(offsets[row] - offsets[from]);
-      units.push_back(unit);
-    }
-  }
-  return units;
-}
-
 KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op)
     : kernel(kernel), emit(kernel.emit), leaves(leavesOf(kernel)), product(forwardProduct(op.getConvolution())),
-      plane(product.planes.front()), turned(isTurned(product)),
+      plane(product.planes.front()), turned(isTurned(product)), direct(isDirect(product)),
       height(turned ? plane.taps.size() / plane.tapColumns() * product.result.channels
                     : plane.taps.size() * product.tapDepth()),
       units(unitsOf(product)) {
   source = kernel.argumentBuffer(cast<BlockArgument>(op.getInput()).getArgNumber());
   gradient = kernel.argumentBuffer(cast<BlockArgument>(op.getGradient()).getArgNumber());
   result = kernel.resultBuffer(0);
-  SmallVector<int64_t> start, pattern, first, line;
+  SmallVector<int64_t> start, pattern, first, line, row, end, column;
   for (const RowUnit &unit : units) {
     line.push_back(unit.line);
+    row.push_back(unit.rows.first);
+    end.push_back(unit.rows.second);
+    column.push_back(unit.tapColumn);
     auto known = llvm::find(shapes, unit.offsets);
     pattern.push_back(known - shapes.begin());
     if (known == shapes.end())
@@ -145,6 +84,9 @@ KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGra
   patterns = emitTable(emit, pattern);
   firsts = emitTable(emit, first);
   tapLines = emitTable(emit, line);
+  tapRows = emitTable(emit, row);
+  tapEnds = emitTable(emit, end);
+  tapColumns = emitTable(emit, column);
 }
 
 // Adds the block's positions to the sums of all units of the part.
@@ -155,7 +97,10 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
   Value a = emit.address(source, f32, emit.mul(sample, image.size())),
         channel = emit.mul(part.group, image.groupChannels);
-  if (product.needsPatch(plane)) {
+  if (direct) {
+    a = emit.address(emit.address(a, f32, emit.mul(row, plane.rowStep * image.columns * image.channels)), f32, channel,
+                     column.known * plane.columnStep * image.channels);
+  } else if (product.needsPatch(plane)) {
     emitPatch(emit, product, plane, a, channel, row, column.known, rows, columns, patch);
     a = patch;
   } else {
@@ -187,21 +132,67 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
                      form);
   }
   b = emit.address(b, f32, emit.add(emit.mul(part.group, product.result.groupChannels), part.column));
-  if (part.packed) {
+  if (part.packed)
     emitPack(emit, part.panel, b, filters, depth, part.packed);
+  if (direct) {
+    TileOperands operands{a, {}, part.packed ? part.packed : b, {}, {}, {}, fresh};
+    Inside inside = emitInside(part, row, rows, column, columns, operands);
+    return emitUnits(part, a, operands, {/*masked=*/!part.packed, /*lanewise=*/false, /*scattered=*/true}, &inside);
+  }
+  if (part.packed)
     return emitUnits(part, a, {a, table, part.packed, emit.integer(part.panel.width()), depth, {}, fresh},
                      {/*masked=*/false, /*lanewise=*/false});
-  }
   emitUnits(part, a, {a, table, b, emit.integer(filters), depth, {}, fresh}, {/*masked=*/true, product.depthwise});
 }
 
+// Tables over the block's positions, for each column of taps those that it reads inside the image.
+KernelGradientEmitter::Inside KernelGradientEmitter::emitInside(const Part &part, Value row, Value rows,
+                                                                BlockColumn column, int64_t columns,
+                                                                TileOperands &operands) {
+  const Image &image = product.source;
+  int64_t apart = part.packed ? part.panel.width() : product.result.channels;
+  SmallVector<int64_t> offsets, places, starts, lengths;
+  for (const Tap &tap : ArrayRef(plane.taps).take_front(plane.tapColumns())) {
+    auto [first, end] = insideRange(tap.column, plane.columnStep, image.columns, plane.columns);
+    first = std::max(first - column.known, int64_t(0));
+    end = std::max(std::min(end - column.known, columns), first);
+    starts.push_back(offsets.size());
+    lengths.push_back(end - first);
+    for (int64_t i = 0; i < product.blockOf(plane).rows; ++i)
+      for (int64_t j = first; j < end; ++j) {
+        offsets.push_back((i * plane.rowStep * image.columns + j * plane.columnStep) * image.channels);
+        places.push_back((i * columns + j) * apart);
+      }
+  }
+  operands.table = emitTable(emit, offsets);
+  operands.stride = emitTable(emit, places);
+  return {row, rows, emitTable(emit, starts), emitTable(emit, lengths)};
+}
+
+// The operands of one unit: rows of positions that its tap reads inside the image.
+TileOperands KernelGradientEmitter::insideOf(const Inside &inside, Value unit, TileOperands operands) {
+  Value column = loadTable(emit, tapColumns, unit), length = loadTable(emit, inside.lengths, column);
+  auto within = [&](Value table) {
+    Value row = emit.sub(loadTable(emit, table, unit), inside.row);
+    return emit.least(emit.most(row, emit.integer(0)), inside.rows);
+  };
+  Value first = within(tapRows), count = emit.most(emit.sub(within(tapEnds), first), emit.integer(0));
+  Value from = emit.add(loadTable(emit, inside.starts, column), emit.mul(first, length));
+  operands.table = emit.address(operands.table, emit.getI32Type(), from);
+  operands.stride = emit.address(operands.stride, emit.getI32Type(), from);
+  operands.depth = emit.mul(count, length);
+  return operands;
+}
+
 // The tiles of all units of the part, each at its place of `a`.
-void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOperands &common, TileForm form) {
+void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOperands &given, TileForm form,
+                                      const Inside *inside) {
   Type f32 = emit.getF32Type();
   int64_t width = part.panel.width();
   emit.loop(part.from, part.to, 1, [&](Value unit) {
     Value start = emit.address(a, f32, loadTable(emit, starts, unit)), pattern = loadTable(emit, patterns, unit);
     Value sums = emit.address(part.sums, f32, emit.mul(emit.sub(loadTable(emit, firsts, unit), part.row), width));
+    TileOperands common = inside ? insideOf(*inside, unit, given) : given;
     Value b = turned ? emit.address(common.b, f32, loadTable(emit, tapLines, unit)) : common.b;
     for (auto [index, shape] : llvm::enumerate(shapes))
       emit.when(emit.equal(pattern, emit.integer(index)), [&] {
@@ -244,7 +235,7 @@ void KernelGradientEmitter::store(const Part &part, Value count) {
 // Sums of (kh, filter) x (kw, c) to where the result has (kh, kw, c) x filter.
 void KernelGradientEmitter::storeTurned(const Part &part, Value count) {
   Type f32 = emit.getF32Type();
-  int64_t filters = product.result.channels, floats = lineFloats(product);
+  int64_t filters = product.result.channels, floats = columnsOf(product);
   emit.loop(emit.integer(0), count, 1, [&](Value i) {
     Value row = emit.add(part.row, i), from = emit.address(part.sums, f32, emit.mul(i, part.panel.width()));
     Value line = emit.add(emit.mul(emit.div(row, emit.integer(filters)), floats), part.column);
@@ -288,10 +279,10 @@ void KernelGradientEmitter::emitBundle(const Part &part) {
 LogicalResult KernelGradientEmitter::run() {
   Type f32 = emit.getF32Type();
   PixelBlock size = product.blockOf(plane);
-  if (product.needsPatch(plane))
+  if (product.needsPatch(plane) && !direct)
     patch =
         emit.stack(f32, plane.reachRows(size.rows) * plane.reachColumns(size.columns) * product.source.groupChannels);
-  int64_t columns = columnsOf(product), wides = ceilDiv(columns, panelColumns), count = units.size();
+  int64_t columns = columnsOf(product), wides = llvm::divideCeil(columns, panelColumns), count = units.size();
   Value first = emit.div(kernel.tileBegin, emit.integer(count)), last = emit.ceilDiv(kernel.tileEnd, count);
   emit.loop(first, last, 1, [&](Value wide) {
     Value offset = emit.mul(wide, count), group = emit.div(wide, emit.integer(wides));
@@ -321,8 +312,8 @@ Grid mtc::convTreeGrid(plan::KernelOp op) {
   if (!gradient)
     return {};
   Product product = forwardProduct(gradient.getConvolution());
-  return {0, product.groups * ceilDiv(columnsOf(product), panelColumns) * static_cast<int64_t>(unitsOf(product).size()),
-          0};
+  int64_t wides = llvm::divideCeil(columnsOf(product), panelColumns), units = unitsOf(product).size();
+  return {0, product.groups * wides * units, 0};
 }
 
 LogicalResult mtc::emitConvTree(Kernel &kernel) {
