@@ -225,6 +225,49 @@ TEST_F(SourceData, Loops) {
             "1: slice: expected samples BEGIN:END within data of known length");
 }
 
+// Of unknown length, stopped after any step: validation is still to come after an epoch's last one.
+TEST_F(SourceData, Resumes) {
+  numbers.passes = {7, 8};
+  Owned<mtrun_dataset> data = open(-1), validation = open(-1);
+  struct Run {
+    int64_t stopAfter = -1, steps = 0, ends = 0;
+    static int stop(void *user) { return --static_cast<Run *>(user)->stopAfter == 0; }
+    static int progress(void *user, const mtrun_progress *p) {
+      auto *run = static_cast<Run *>(user);
+      run->ends += p->epoch_end;
+      run->steps = p->total_step;
+      return 0;
+    }
+  };
+  auto fit = [&](const std::string &folder, const char *resume, Run run) {
+    Owned<mtrun_session> session = nullSession(plan.get());
+    mtrun_checkpoint_options checkpoint = {};
+    checkpoint.folder = folder.c_str();
+    checkpoint.resume = resume;
+    mtrun_fit_result result = {};
+    mtrun_loop_options options = {};
+    options.epochs = 3;
+    options.validation = validation.get();
+    options.checkpoint = &checkpoint;
+    options.stop = Run::stop;
+    options.stop_user = options.progress_user = &run;
+    options.progress = Run::progress;
+    options.result = &result;
+    EXPECT_EQ(text(mtrun_fit(session.get(), data.get(), &options)), "0");
+    EXPECT_EQ(result.total_step, run.steps);
+    return std::pair(run, result);
+  };
+  for (int64_t stopAfter = 1; stopAfter <= 12; ++stopAfter) { // 2 steps an epoch, and 2 of validation
+    TempFolder folder;
+    auto [first, stopped] = fit(folder.path("c"), nullptr, {stopAfter});
+    ASSERT_TRUE(stopped.saved);
+    auto [second, done] = fit(folder.path("c"), "auto", {});
+    EXPECT_EQ(second.steps, 6) << stopAfter;
+    EXPECT_EQ(first.ends + second.ends, 3) << stopAfter;
+    EXPECT_EQ(done.epochs, 3);
+  }
+}
+
 TEST_F(SourceData, Arrays) {
   struct Row {
     float pixels[6];
