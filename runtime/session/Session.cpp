@@ -186,7 +186,7 @@ Status Session::State::allocate() {
   }
   if (Status status = group->reserve(needed, onesBytes()); !status.ok())
     return std::move(status).in("variables, shared buffers and arenas of " + std::to_string(spec.devices) +
-                                " devices: ");
+                                (spec.devices == 1 ? " device: " : " devices: "));
 
   for (auto *list : {&memory.variables, &memory.shared, &memory.arenas})
     list->resize(copies);
