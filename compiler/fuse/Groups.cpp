@@ -56,11 +56,42 @@ void Groups::rankUnits() const {
       if (--waiting[next] == 0)
         ready.push_back(next);
   }
+  ranked = std::move(ready);
 }
 
 void Groups::forgetGraph() {
   known.clear();
   rank.clear();
+  ranked.clear();
+}
+
+// The order stays one when two units are about to become one: between them, what follows the first moves behind both.
+void Groups::joinRanks(unsigned into, unsigned from) {
+  if (rank.empty())
+    return;
+  unsigned first = std::min(rank[into], rank[from]), last = std::max(rank[into], rank[from]);
+  llvm::SmallSetVector<unsigned, 32> later;
+  auto visit = [&](unsigned next) {
+    if (rank[next] < last)
+      later.insert(next);
+  };
+  llvm::for_each(successors(ranked[first]), visit);
+  for (size_t i = 0; i < later.size(); ++i)
+    llvm::for_each(successors(later[i]), visit);
+  unsigned at = first;
+  auto place = [&](unsigned unit) {
+    ranked[at] = unit;
+    rank[unit] = at++;
+  };
+  SmallVector<unsigned> between(ranked.begin() + first, ranked.begin() + last + 1);
+  for (unsigned unit : between)
+    if (unit != into && unit != from && !later.contains(unit))
+      place(unit);
+  place(into);
+  for (unsigned unit : between)
+    if (later.contains(unit))
+      place(unit);
+  place(from); // empty from now on
 }
 
 // Is there a path `from` -> other unit -> `to`?
@@ -85,6 +116,7 @@ bool Groups::hasIndirectPath(unsigned from, unsigned to) const {
 }
 
 void Groups::merge(unsigned into, unsigned from) {
+  joinRanks(into, from);
   for (Operation *op : units[from].ops) {
     unitOfOp[op] = into;
     units[into].ops.push_back(op);
@@ -92,7 +124,6 @@ void Groups::merge(unsigned into, unsigned from) {
   llvm::sort(units[into].ops, [&](Operation *a, Operation *b) { return position.at(a) < position.at(b); });
   units[into].reductionDepth = std::max(units[into].reductionDepth, units[from].reductionDepth);
   units[from].ops.clear();
-  rank.clear();
   for (auto [unit, set] : llvm::enumerate(known)) {
     if (!set || (unit != into && unit != from && !set->contains(from)))
       continue;

@@ -51,6 +51,7 @@ private:
   bool hasIndirectPath(unsigned from, unsigned to) const;
   bool canMerge(unsigned a, unsigned b) const { return a != b && !hasIndirectPath(a, b) && !hasIndirectPath(b, a); }
   void rankUnits() const;
+  void joinRanks(unsigned into, unsigned from);
   void forgetGraph();
   void merge(unsigned into, unsigned from);
   void mergeNeighbours(mlir::mt::KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed);
@@ -65,9 +66,9 @@ private:
   std::vector<Unit> units;
   llvm::DenseMap<mlir::Operation *, unsigned> unitOfOp;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
-  // What is known of the graph: successors, and each unit's place in a topological order. Merges make them forgotten.
+  // What is known of the graph: successors, each unit's place in a topological order, and the units in that order.
   mutable std::vector<std::optional<Set>> known;
-  mutable std::vector<unsigned> rank;
+  mutable std::vector<unsigned> rank, ranked;
 };
 
 } // namespace mtc
