@@ -73,4 +73,11 @@ def PlanCodegen : Pass<"plan-codegen", "::mlir::ModuleOp"> {
   let options = [Option<"cpu", "cpu", "std::string", /*default=*/"\"x86-64-v3\"", "x86-64-v3, x86-64-v4 or native">,
                  Option<"object", "object", "std::string", /*default=*/"\"\"", "file for the shared object; empty: none">];
 }
+def PlanGpuKernels : Pass<"plan-gpu-kernels", "::mlir::ModuleOp"> {
+  let summary = "Add the kernels as gpu.funcs, and set their grids on a GPU";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::cf::ControlFlowDialect",
+                           "::mlir::LLVM::LLVMDialect", "::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect"];
+  let options = [Option<"gpu", "gpu", "std::string", /*default=*/"\"sm_75\"", "architecture of the PTX">,
+                 Option<"ptx", "ptx", "std::string", /*default=*/"\"\"", "file for PTX; empty: none">];
+}
 #endif

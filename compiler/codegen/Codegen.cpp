@@ -133,6 +133,8 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
 }
 
 FailureOr<std::vector<TargetCode>> mtc::generateCode(ModuleOp module, const CodegenOptions &options) {
+  if (options.targets.empty())
+    return std::vector<TargetCode>();
   MLIRContext *context = module.getContext();
   context->loadDialect<arith::ArithDialect, scf::SCFDialect, cf::ControlFlowDialect, LLVM::LLVMDialect>();
   registerBuiltinDialectTranslation(*context);
@@ -179,7 +181,7 @@ FailureOr<std::vector<TargetCode>> mtc::generateCode(ModuleOp module, const Code
     auto elf = linkShared(work.object);
     if (!elf)
       return module.emitError(llvm::toString(elf.takeError()));
-    codes.push_back({work.target.name, work.target.features, std::move(*elf)});
+    codes.push_back({work.target.name, work.target.features, std::move(*elf), "cpu", {}});
   }
   return codes;
 }

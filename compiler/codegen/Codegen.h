@@ -19,13 +19,21 @@ struct CodegenOptions {
   std::vector<std::string> targets; // "x86-64-v3", "x86-64-v4", "native"; best first
   int64_t leafRows = 1;             // samples of a leaf, the module's mt.leaf_rows
   bool fast = false;                // a device is one leaf
+  std::vector<std::string> gpus;    // "sm_90" ..., "simulated"
+};
+
+// What a kernel takes of a GPU: of a thread, workgroup memory of a block.
+struct KernelUsage {
+  int64_t registers = 0, sharedBytes = 0, stackBytes = 0, spillBytes = 0;
 };
 
 // Machine code of all kernels for one instruction set.
 struct TargetCode {
-  std::string name;                  // as in CodegenOptions; for "native" the CPU's name
-  std::vector<std::string> features; // CPU features that must be there, LLVM's names
-  std::vector<char> elf;             // a shared object that needs none; kernels by their symbols
+  std::string name;                  // as in CodegenOptions; for "native" the CPU's name; "cuda:sm_90", "cuda:ptx", "cuda:simulated"
+  std::vector<std::string> features; // CPU features that must be there, LLVM's names; a GPU's architecture
+  std::vector<char> elf;             // a shared object that needs none, a cubin, or PTX; kernels by their symbols
+  std::string device = "cpu";        // or "cuda"
+  std::vector<KernelUsage> usage;    // of the kernels and mt_sum, where it is known
 };
 
 // Sets the grid attributes of every plan.kernel (rows_per_tile, inner_tiles or elements_per_tile).
@@ -34,6 +42,12 @@ mlir::LogicalResult setGrids(mlir::ModuleOp module);
 // Compiles all kernels and `mt_sum` for each target, in the order of the options, in threads of its own. Same module, same bytes.
 // Reports what cannot be compiled at the kernel.
 mlir::FailureOr<std::vector<TargetCode>> generateCode(mlir::ModuleOp module, const CodegenOptions &options);
+
+// The same for GPUs (docs/gpu.md): a cubin for each architecture where ptxas is found, PTX, code for the simulated driver. Sets `gpu_grid` of
+// every plan.kernel. Notes and errors go to the module's diagnostics.
+mlir::FailureOr<std::vector<TargetCode>> generateGpuCode(mlir::ModuleOp module, const CodegenOptions &options);
+// `gpu_grid` of mt_sum.
+std::vector<int64_t> sumGpuGrid();
 
 } // namespace mtc
 

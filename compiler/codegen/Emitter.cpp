@@ -81,7 +81,7 @@ Value Emitter::global(DenseElementsAttr values) {
   LLVM::GlobalOp &known = globals[values];
   if (!known) {
     OpBuilder::InsertionGuard guard(*this);
-    setInsertionPointToStart(module.getBody());
+    setInsertionPointToStart(home);
     Attribute data = values;
     if (element.isInteger(1)) {
       SmallVector<int8_t> flags;

@@ -37,9 +37,10 @@ public:
   using Body = llvm::function_ref<Values(Value index, ValueRange carried)>;
 
   Emitter(mlir::ModuleOp module, const Machine &machine)
-      : ImplicitLocOpBuilder(module.getLoc(), module.getBodyRegion()), module(module), machine(machine) {}
+      : ImplicitLocOpBuilder(module.getLoc(), module.getBodyRegion()), module(module), home(module.getBody()), machine(machine) {}
 
   mlir::ModuleOp module;
+  mlir::Block *home; // where globals go
   Machine machine;
 
   // Types.

@@ -81,8 +81,8 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> known;
 };
 
-// The lanes of mt.random_uniform whose first is element `element` (i64) of the global tensor; `step` is an i32 or null.
-mlir::Value emitUniform(Kernel &kernel, mlir::mt::RandomUniformOp op, mlir::Value element, mlir::Value step);
+// The lanes of mt.random_uniform whose first is element `element` (i64) of the global tensor, or that element alone; `step` is an i32 or null.
+mlir::Value emitUniform(Kernel &kernel, mlir::mt::RandomUniformOp op, mlir::Value element, mlir::Value step, bool scalar = false);
 
 // Every value that depends on the row is one element: rows lie in lanes.
 bool isLine(mlir::plan::KernelOp op);

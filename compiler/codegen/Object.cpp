@@ -47,7 +47,7 @@ llvm::Expected<TargetCpu> mtc::findTarget(StringRef name) {
   return target;
 }
 
-static LogicalResult lower(ModuleOp module) {
+LogicalResult mtc::lowerToLlvm(ModuleOp module) {
   PassManager passes(module.getContext());
   passes.enableVerifier(false);
   passes.addPass(createSCFToControlFlowPass());
@@ -80,7 +80,7 @@ llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, c
     // Both change the MLIR context, which may be one without locks.
     static std::mutex one;
     std::lock_guard<std::mutex> guard(one);
-    if (failed(lower(module)))
+    if (failed(lowerToLlvm(module)))
       return llvm::createStringError("cannot lower kernels to the llvm dialect");
     code = translateModuleToLLVMIR(module, context, "kernels");
   }

@@ -24,7 +24,10 @@ struct TargetCpu {
 // "x86-64-v3", "x86-64-v4" or "native"; anything else, or a host below x86-64-v3 for "native", is an error.
 llvm::Expected<TargetCpu> findTarget(llvm::StringRef name);
 
-// Lowers `module` (llvm.func with arith, scf and llvm ops) and compiles it to an ELF relocatable object. May run in several threads.
+// llvm.func with arith, scf and llvm ops to llvm ops alone.
+mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module);
+
+// Lowers `module` and compiles it to an ELF relocatable object. May run in several threads.
 llvm::Expected<llvm::SmallVector<char, 0>> compileObject(mlir::ModuleOp module, const TargetCpu &target);
 
 // Links one object into a shared object without needed libraries; an undefined symbol is an error. One at a time.

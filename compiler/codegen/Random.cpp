@@ -9,19 +9,26 @@ using namespace mtc;
 namespace {
 struct Philox {
   Emitter &emit;
+  bool scalar;
 
-  Type words() { return emit.vectorOf(emit.getI32Type()); }
-  Type longs() { return emit.vectorOf(emit.getI64Type()); }
-  Value constant(uint32_t value) { return emit.splatConstant(emit.getI32IntegerAttr(static_cast<int32_t>(value))); }
+  Type shaped(Type element) { return scalar ? element : emit.vectorOf(element); }
+  Type words() { return shaped(emit.getI32Type()); }
+  Type longs() { return shaped(emit.getI64Type()); }
+  Value splat(Value value) { return scalar ? value : emit.splat(value); }
+  Value constant(TypedAttr value) {
+    return scalar ? Value(arith::ConstantOp::create(emit, value)) : emit.splatConstant(value);
+  }
+  Value constant(uint32_t value) { return constant(emit.getI32IntegerAttr(static_cast<int32_t>(value))); }
+  Value wide(uint64_t value) { return constant(emit.getI64IntegerAttr(static_cast<int64_t>(value))); }
   Value exclusiveOr(Value a, Value b) { return arith::XOrIOp::create(emit, a, b); }
   Value narrow(Value wide) { return arith::TruncIOp::create(emit, words(), wide); }
   Value high(Value wide) {
-    return narrow(arith::ShRUIOp::create(emit, wide, emit.splatConstant(emit.getI64IntegerAttr(32))));
+    return narrow(arith::ShRUIOp::create(emit, wide, this->wide(32)));
   }
   // The 64-bit product of a word and a constant.
   Value product(Value word, uint32_t factor) {
     Value wide = arith::ExtUIOp::create(emit, longs(), word);
-    return emit.mul(wide, emit.splatConstant(emit.getI64IntegerAttr(factor)));
+    return emit.mul(wide, this->wide(factor));
   }
 
   void rounds(Value (&counter)[4], Value keyLow, Value keyHigh) {
@@ -49,14 +56,15 @@ static uint32_t fnv1a(StringRef text) {
   return hash;
 }
 
-Value mtc::emitUniform(Kernel &kernel, mt::RandomUniformOp op, Value element, Value step) {
+Value mtc::emitUniform(Kernel &kernel, mt::RandomUniformOp op, Value element, Value step, bool scalar) {
   Emitter &emit = kernel.emit;
-  Philox philox{emit};
-  Value wideLanes = arith::ExtUIOp::create(emit, philox.longs(), emit.laneNumbers());
-  Value elements = emit.add(emit.splat(element), wideLanes);
-  Value index = arith::ShRUIOp::create(emit, elements, emit.splatConstant(emit.getI64IntegerAttr(2)));
-  Value seed = emit.splat(kernel.seed());
-  Value counter[4] = {philox.narrow(index), philox.high(index), step ? emit.splat(step) : philox.constant(0),
+  Philox philox{emit, scalar};
+  Value elements = element;
+  if (!scalar)
+    elements = emit.add(emit.splat(element), arith::ExtUIOp::create(emit, philox.longs(), emit.laneNumbers()));
+  Value index = arith::ShRUIOp::create(emit, elements, philox.wide(2));
+  Value seed = philox.splat(kernel.seed());
+  Value counter[4] = {philox.narrow(index), philox.high(index), step ? philox.splat(step) : philox.constant(0),
                       philox.constant(fnv1a(op.getStream()))};
   philox.rounds(counter, philox.narrow(seed), philox.high(seed));
   Value choice = arith::AndIOp::create(emit, philox.narrow(elements), philox.constant(3));
@@ -65,6 +73,6 @@ Value mtc::emitUniform(Kernel &kernel, mt::RandomUniformOp op, Value element, Va
     word = arith::SelectOp::create(emit, arith::CmpIOp::create(emit, arith::CmpIPredicate::eq, choice, philox.constant(i)),
                                    counter[i], word);
   Value top = arith::ShRUIOp::create(emit, word, philox.constant(8));
-  Value number = arith::SIToFPOp::create(emit, emit.vectorOf(emit.getF32Type()), top);
-  return arith::MulFOp::create(emit, number, emit.splatConstant(emit.getF32FloatAttr(0x1p-24f)));
+  Value number = arith::SIToFPOp::create(emit, philox.shaped(emit.getF32Type()), top);
+  return arith::MulFOp::create(emit, number, philox.constant(emit.getF32FloatAttr(0x1p-24f)));
 }

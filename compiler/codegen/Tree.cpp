@@ -30,6 +30,32 @@ static Value hasBit(Emitter &emit, Value value, Value bit) {
   return arith::TruncIOp::create(emit, emit.getI1Type(), shifted);
 }
 
+void mtc::emitTree(Emitter &emit, const Leaves &leaves, Value first, Value all, ValueRange zeros, Siblings siblings,
+                   llvm::function_ref<Emitter::Values(Value, Value)> leaf, llvm::function_ref<void(ValueRange)> finish) {
+  Emitter::Values last = emit.loop(emit.integer(0), leaves.count, 1, zeros, [&](Value index, ValueRange) {
+    Emitter::Values sums = leaf(emit.mul(index, leaves.size), rowsEnd(emit, leaves, index));
+    Value done = emit.add(emit.add(first, index), 1);
+    Value level = trailingZeros(emit, done);
+    sums = emit.loop(emit.integer(0), level, 1, sums,
+                     [&](Value low, ValueRange carried) { return siblings.add(low, carried); });
+    emit.when(emit.less(done, all), [&] { siblings.save(level, sums); });
+    return sums;
+  });
+  // What is left on the stack, from the last node down.
+  emit.when(emit.equal(emit.add(first, leaves.count), all), [&] {
+    Value low = emit.add(trailingZeros(emit, emit.most(all, emit.integer(1))), 1);
+    finish(emit.loop(low, emit.integer(leaves.levels), 1, last, [&](Value level, ValueRange carried) {
+      auto choice = scf::IfOp::create(emit, TypeRange(carried), hasBit(emit, all, level), /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(emit);
+      emit.setInsertionPointToEnd(choice.thenBlock());
+      scf::YieldOp::create(emit, siblings.add(level, carried));
+      emit.setInsertionPointToEnd(choice.elseBlock());
+      scf::YieldOp::create(emit, carried);
+      return Emitter::Values(choice.getResults());
+    }));
+  });
+}
+
 void mtc::emitTree(Emitter &emit, const Leaves &leaves, Value first, Value all, Value stack, int64_t vectors,
                    llvm::function_ref<Emitter::Values(Value, Value)> leaf, llvm::function_ref<void(ValueRange)> finish) {
   Type f32 = emit.getF32Type();
@@ -43,32 +69,13 @@ void mtc::emitTree(Emitter &emit, const Leaves &leaves, Value first, Value all, 
     }
     return nodes;
   };
+  auto save = [&](Value level, ValueRange sums) {
+    Value place = levelAt(level);
+    for (auto [vector, sum] : llvm::enumerate(sums))
+      emit.storeLanes(sum, emit.address(place, f32, vector * lanes));
+  };
   Emitter::Values zeros(vectors, emit.zeros(emit.vectorOf(f32)));
-  Emitter::Values last = emit.loop(emit.integer(0), leaves.count, 1, zeros, [&](Value index, ValueRange) {
-    Emitter::Values sums = leaf(emit.mul(index, leaves.size), rowsEnd(emit, leaves, index));
-    Value done = emit.add(emit.add(first, index), 1);
-    Value level = trailingZeros(emit, done);
-    sums = emit.loop(emit.integer(0), level, 1, sums, [&](Value low, ValueRange carried) { return add(low, carried); });
-    emit.when(emit.less(done, all), [&] {
-      Value place = levelAt(level);
-      for (auto [vector, sum] : llvm::enumerate(sums))
-        emit.storeLanes(sum, emit.address(place, f32, vector * lanes));
-    });
-    return sums;
-  });
-  // What is left on the stack, from the last node down.
-  emit.when(emit.equal(emit.add(first, leaves.count), all), [&] {
-    Value low = emit.add(trailingZeros(emit, emit.most(all, emit.integer(1))), 1);
-    finish(emit.loop(low, emit.integer(leaves.levels), 1, last, [&](Value level, ValueRange carried) {
-      auto choice = scf::IfOp::create(emit, TypeRange(carried), hasBit(emit, all, level), /*withElseRegion=*/true);
-      OpBuilder::InsertionGuard guard(emit);
-      emit.setInsertionPointToEnd(choice.thenBlock());
-      scf::YieldOp::create(emit, add(level, carried));
-      emit.setInsertionPointToEnd(choice.elseBlock());
-      scf::YieldOp::create(emit, carried);
-      return Emitter::Values(choice.getResults());
-    }));
-  });
+  emitTree(emit, leaves, first, all, zeros, {add, save}, leaf, finish);
 }
 
 void mtc::emitTreeInMemory(Emitter &emit, const Leaves &leaves, llvm::function_ref<void(Value, Value)> leaf,

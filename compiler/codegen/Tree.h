@@ -24,6 +24,16 @@ void emitTree(Emitter &emit, const Leaves &leaves, mlir::Value first, mlir::Valu
               llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> leaf,
               llvm::function_ref<void(mlir::ValueRange root)> finish);
 
+// Where finished left siblings wait: `add` gives those of a level plus `sums`, `save` keeps sums at a level.
+struct Siblings {
+  llvm::function_ref<Emitter::Values(mlir::Value level, mlir::ValueRange sums)> add;
+  llvm::function_ref<void(mlir::Value level, mlir::ValueRange sums)> save;
+};
+// The same for sums of any type, which start as `zeros`.
+void emitTree(Emitter &emit, const Leaves &leaves, mlir::Value first, mlir::Value all, mlir::ValueRange zeros, Siblings siblings,
+              llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> leaf,
+              llvm::function_ref<void(mlir::ValueRange root)> finish);
+
 // Sums in memory: `leaf(from, to)` writes them, then `combine(level)` is to put stack[level] + sums into sums, `push(level)` to
 // copy sums to stack[level]. The root is left in sums.
 void emitTreeInMemory(Emitter &emit, const Leaves &leaves, llvm::function_ref<void(mlir::Value from, mlir::Value to)> leaf,

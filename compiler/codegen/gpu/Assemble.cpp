@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PTX to cubins by ptxas, a child for each architecture, and what it says that kernels use.
+#include "compiler/codegen/gpu/Gpu.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/Regex.h"
+#include <list>
+
+using namespace mtc;
+
+std::string mtc::findPtxas() {
+  if (auto found = llvm::sys::findProgramByName("ptxas"))
+    return *found;
+  llvm::SmallVector<std::string> folders;
+  if (const char *home = std::getenv("CUDA_HOME"))
+    folders.push_back(std::string(home) + "/bin");
+  folders.push_back("/usr/local/cuda/bin");
+  for (const std::string &folder : folders)
+    if (auto found = llvm::sys::findProgramByName("ptxas", {folder}))
+      return *found;
+  return "";
+}
+
+namespace {
+struct TemporaryFile {
+  llvm::SmallString<128> path;
+  llvm::FileRemover remover;
+  std::error_code make(llvm::StringRef suffix) {
+    std::error_code error = llvm::sys::fs::createTemporaryFile("mtc", suffix, path);
+    remover.setFile(path, !error);
+    return error;
+  }
+};
+struct Run {
+  std::string architecture;
+  TemporaryFile cubin, messages;
+  llvm::sys::ProcessInfo process;
+};
+} // namespace
+
+// Lines of `ptxas -v`: a name, then its stack and spills, then its registers.
+static std::vector<KernelUsage> readUsage(llvm::StringRef text, llvm::ArrayRef<std::string> kernels) {
+  llvm::StringMap<KernelUsage> found;
+  llvm::Regex name("Compiling entry function '([^']*)'"),
+      stack("([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores"), registers("Used ([0-9]+) registers"),
+      shared("([0-9]+) bytes smem");
+  KernelUsage *usage = nullptr;
+  llvm::SmallVector<llvm::StringRef> lines, parts;
+  text.split(lines, '\n');
+  auto number = [&](llvm::Regex &pattern, llvm::StringRef line, size_t part, int64_t &into) {
+    if (usage && pattern.match(line, &parts))
+      parts[part].getAsInteger(10, into);
+  };
+  for (llvm::StringRef line : lines) {
+    if (name.match(line, &parts))
+      usage = &found[parts[1]];
+    number(stack, line, 1, usage ? usage->stackBytes : found[""].stackBytes);
+    number(stack, line, 2, usage ? usage->spillBytes : found[""].spillBytes);
+    number(registers, line, 1, usage ? usage->registers : found[""].registers);
+    number(shared, line, 1, usage ? usage->sharedBytes : found[""].sharedBytes);
+  }
+  std::vector<KernelUsage> all;
+  for (const std::string &kernel : kernels)
+    all.push_back(found.lookup(kernel));
+  return all;
+}
+
+static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readFile(const TemporaryFile &file) {
+  auto bytes = llvm::MemoryBuffer::getFile(file.path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!bytes)
+    return llvm::createStringError(bytes.getError(), "cannot read %s", file.path.str().str().c_str());
+  return std::move(*bytes);
+}
+
+static llvm::Error start(Run &run, const std::string &ptxas, const TemporaryFile &source) {
+  std::error_code error = run.cubin.make("cubin");
+  if (!error)
+    error = run.messages.make("txt");
+  if (error)
+    return llvm::createStringError(error, "cannot create a temporary file");
+  std::string architecture = "-arch=" + run.architecture;
+  llvm::StringRef arguments[] = {ptxas, "-v", "-O3", "--fmad=false", architecture, "-o", run.cubin.path, source.path};
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), run.messages.path.str(), run.messages.path.str()};
+  std::string message;
+  run.process = llvm::sys::ExecuteNoWait(ptxas, arguments, std::nullopt, redirects, /*MemoryLimit=*/0, &message);
+  if (run.process.Pid == 0)
+    return llvm::createStringError("cannot run %s: %s", ptxas.c_str(), message.c_str());
+  return llvm::Error::success();
+}
+
+static llvm::Expected<Cubin> finish(Run &run, const std::string &ptxas, llvm::ArrayRef<std::string> kernels) {
+  std::string message;
+  llvm::sys::ProcessInfo ended = llvm::sys::Wait(run.process, std::nullopt, &message);
+  auto messages = readFile(run.messages);
+  if (!messages)
+    return messages.takeError();
+  if (ended.ReturnCode != 0)
+    return llvm::createStringError("%s failed for %s with status %d: %s", ptxas.c_str(), run.architecture.c_str(),
+                                   ended.ReturnCode, (*messages)->getBuffer().take_front(2000).str().c_str());
+  auto bytes = readFile(run.cubin);
+  if (!bytes)
+    return bytes.takeError();
+  return Cubin{{(*bytes)->getBufferStart(), (*bytes)->getBufferEnd()}, readUsage((*messages)->getBuffer(), kernels)};
+}
+
+llvm::Expected<std::vector<Cubin>> mtc::assemble(const std::string &ptxas, const std::string &ptx,
+                                                 llvm::ArrayRef<std::string> architectures,
+                                                 llvm::ArrayRef<std::string> kernels) {
+  TemporaryFile source;
+  if (std::error_code error = source.make("ptx"))
+    return llvm::createStringError(error, "cannot create a temporary file");
+  {
+    std::error_code error;
+    llvm::raw_fd_ostream stream(source.path, error);
+    stream << ptx;
+    stream.close();
+    if (stream.has_error()) {
+      error = stream.error();
+      stream.clear_error();
+    }
+    if (error)
+      return llvm::createStringError(error, "cannot write %s", source.path.str().str().c_str());
+  }
+  std::list<Run> runs;
+  llvm::Error problem = llvm::Error::success();
+  for (const std::string &architecture : architectures) {
+    runs.emplace_back().architecture = architecture;
+    if (llvm::Error error = start(runs.back(), ptxas, source)) {
+      runs.pop_back();
+      problem = llvm::joinErrors(std::move(problem), std::move(error));
+      break;
+    }
+  }
+  std::vector<Cubin> cubins;
+  for (Run &run : runs) { // all of them are waited for, whatever one says
+    auto cubin = finish(run, ptxas, kernels);
+    if (cubin)
+      cubins.push_back(std::move(*cubin));
+    else
+      problem = llvm::joinErrors(std::move(problem), cubin.takeError());
+  }
+  if (problem)
+    return std::move(problem);
+  return cubins;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/gpu/Block.h"
+
+using namespace mlir;
+using namespace mtc;
+
+Value BlockKernel::share(Type element, int64_t count) {
+  Value place = emit.address(memory, emit.getI8Type(), gpu.sharedBytes);
+  gpu.sharedBytes += (count * emit.bytes(element) + 15) / 16 * 16;
+  return place;
+}
+
+void BlockKernel::forThreads(Value from, Value to, llvm::function_ref<void(Value)> each) {
+  emit.loop(emit.add(from, thread), to, gpu.threads, each);
+}
+void BlockKernel::forThreads(int64_t count, llvm::function_ref<void(Value)> each) {
+  emit.loop(thread, emit.integer(count), gpu.threads, each);
+}
+Emitter::Values BlockKernel::forThreads(int64_t count, ValueRange carried, Emitter::Body each) {
+  return emit.loop(thread, emit.integer(count), gpu.threads, carried, each);
+}
+void BlockKernel::firstThread(llvm::function_ref<void()> body) { emit.when(emit.equal(thread, emit.integer(0)), body); }
+
+Value mtc::choose(Emitter &emit, Value condition, llvm::function_ref<Value()> body, Value otherwise) {
+  auto branch = scf::IfOp::create(emit, TypeRange(otherwise.getType()), condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(emit);
+  emit.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(emit, otherwise);
+  emit.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(emit, body());
+  return branch.getResult(0);
+}
+Value mtc::both(Emitter &emit, Value a, Value b) { return arith::AndIOp::create(emit, a, b); }
+
+Emitter::Values mtc::coordinates(Emitter &emit, Value index, ArrayRef<int64_t> shape) {
+  Emitter::Values places(shape.size());
+  for (size_t dim = shape.size(); dim-- > 0;) {
+    places[dim] = dim == 0 ? index : emit.rem(index, emit.integer(shape[dim]));
+    if (dim > 0)
+      index = emit.div(index, emit.integer(shape[dim]));
+  }
+  return places;
+}
+
+Value mtc::flatten(Emitter &emit, ValueRange coordinates, ArrayRef<int64_t> shape) {
+  Value index = emit.integer(0);
+  for (auto [place, size] : llvm::zip_equal(coordinates, shape))
+    index = emit.add(emit.mul(index, size), place);
+  return index;
+}
+
+Value mtc::epilogueOperand(BlockKernel &kernel, Value value, ValueRange place) {
+  Emitter &emit = kernel.emit;
+  Value base;
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    base = kernel.argument(argument.getArgNumber());
+  else if (auto constant = value.getDefiningOp<mt::ConstantOp>()) {
+    auto values = cast<DenseElementsAttr>(constant.getValue());
+    if (values.isSplat())
+      return Value();
+    base = emit.global(values);
+  } else {
+    return Value();
+  }
+  RankedTensorType type = tensorOf(value);
+  Value index = emit.integer(0);
+  for (int64_t dim = 0, rank = type.getRank(); dim < rank; ++dim) {
+    int64_t size = type.getDimSize(dim);
+    if (size == 1)
+      continue;
+    Value step = place[place.size() - rank + dim];
+    index = emit.add(ShapedType::isDynamic(size) ? index : emit.mul(index, size), step);
+  }
+  return emit.load(type.getElementType(), emit.address(base, type.getElementType(), index));
+}
+
+LogicalResult mtc::storeEpilogue(BlockKernel &kernel, Value product, Value number, ValueRange place, Value index) {
+  Emitter &emit = kernel.emit;
+  LaneBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
+    return value == product ? number : epilogueOperand(kernel, value, place);
+  });
+  SmallVector<Value> computed;
+  for (Value yield : kernel.yields()) {
+    computed.push_back(body.get(yield));
+    if (!computed.back())
+      return kernel.op.emitError("expected element-wise operations only after a kernel's product");
+  }
+  for (auto [i, value] : llvm::enumerate(computed))
+    emit.store(value, emit.address(kernel.result(i), value.getType(), index));
+  return success();
+}

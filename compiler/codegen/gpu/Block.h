@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernel on its way to a gpu.func: what one thread of one block does, in scalars. A block computes one tile. A file
+// for each kind writes the body, as on the CPU; docs/gpu.md says how tiles and threads are cut.
+#ifndef COMPILER_CODEGEN_GPU_BLOCK_H
+#define COMPILER_CODEGEN_GPU_BLOCK_H
+
+#include "compiler/codegen/Kernel.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace mtc {
+
+// How a kernel's tiles are counted on a GPU (GpuGrid of runtime/abi/plan.fbs).
+struct GpuGrid {
+  int64_t threads = 0, rowsPerTile = 0, innerTiles = 1, elementsPerTile = 0, sharedBytes = 0;
+};
+
+// Bytes of workgroup memory that a block has on every card.
+constexpr int64_t mostSharedBytes = 48 << 10;
+
+struct BlockKernel : Kernel {
+  BlockKernel(const Kernel &kernel, const GpuGrid &grid) : Kernel(kernel), gpu(grid) {}
+
+  GpuGrid gpu;
+  mlir::Value thread, tile;              // i64
+  mlir::Value elements;                  // of the segment, i64
+  mlir::Value memory;                    // workgroup memory, a pointer
+  mlir::SmallVector<mlir::Value> places; // pointers to device memory: operands, then results
+
+  mlir::Value argument(int64_t index) { return places[index]; }
+  mlir::Value result(int64_t index) { return places[body().getNumArguments() + index]; }
+
+  // Workgroup memory for so many elements, 16-byte aligned. Counted in gpu.sharedBytes.
+  mlir::Value share(mlir::Type element, int64_t count);
+  void barrier() { mlir::gpu::BarrierOp::create(emit); }
+  // Elements from + thread, from + thread + threads, ... below `to`.
+  void forThreads(mlir::Value from, mlir::Value to, llvm::function_ref<void(mlir::Value index)> each);
+  void forThreads(int64_t count, llvm::function_ref<void(mlir::Value index)> each);
+  Emitter::Values forThreads(int64_t count, mlir::ValueRange carried, Emitter::Body each);
+  void firstThread(llvm::function_ref<void()> body);
+};
+
+// Grid of a kernel, normalised; without its workgroup memory.
+GpuGrid gpuGridOf(mlir::plan::KernelOp op, bool fast);
+
+// The tile of a product: threads times `perRow` x `perColumn` elements each, `depth` positions of k at a time in
+// workgroup memory.
+struct ProductTile {
+  int64_t rows, columns, depth, perRow, perColumn;
+  int64_t threads() const { return rows * columns / (perRow * perColumn); }
+};
+ProductTile matmulTile(mlir::plan::KernelOp op);
+ProductTile treeTile(mlir::plan::KernelOp op, int64_t leafRows, bool fast);
+
+// if (condition) value of `body` else `otherwise`.
+mlir::Value choose(Emitter &emit, mlir::Value condition, llvm::function_ref<mlir::Value()> body, mlir::Value otherwise);
+mlir::Value both(Emitter &emit, mlir::Value a, mlir::Value b);
+// Row-major coordinates of element `index` of a tensor.
+Emitter::Values coordinates(Emitter &emit, mlir::Value index, llvm::ArrayRef<int64_t> shape);
+// The other way round.
+mlir::Value flatten(Emitter &emit, mlir::ValueRange coordinates, llvm::ArrayRef<int64_t> shape);
+
+// An operand's element at (row, column) of a product's result, broadcast as the operand's shape says; null for what is
+// neither an argument nor a constant of different numbers. The `source` of a LaneBody.
+mlir::Value epilogueOperand(BlockKernel &kernel, mlir::Value value, mlir::ValueRange place);
+// Computes and stores the yields at one element, given the product's.
+mlir::LogicalResult storeEpilogue(BlockKernel &kernel, mlir::Value product, mlir::Value number, mlir::ValueRange place,
+                                  mlir::Value index);
+
+// The body of each kind's gpu.func, for a tile that is there.
+mlir::LogicalResult emitBlockMap(BlockKernel &kernel);
+mlir::LogicalResult emitBlockLine(BlockKernel &kernel); // rows of one element each
+mlir::LogicalResult emitBlockRows(BlockKernel &kernel);
+mlir::LogicalResult emitBlockWhole(BlockKernel &kernel);
+mlir::LogicalResult emitBlockMatmul(BlockKernel &kernel);
+mlir::LogicalResult emitBlockMatmulTree(BlockKernel &kernel);
+mlir::LogicalResult emitBlockReduce(BlockKernel &kernel);
+mlir::LogicalResult emitBlockTranspose(BlockKernel &kernel);
+mlir::LogicalResult emitBlockConv(BlockKernel &kernel);
+mlir::LogicalResult emitBlockConvTree(BlockKernel &kernel);
+mlir::LogicalResult emitBlockScatterTree(BlockKernel &kernel);
+void emitBlockSum(BlockKernel &kernel);
+
+} // namespace mtc
+
+#endif

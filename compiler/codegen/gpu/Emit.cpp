@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plan.kernels as gpu.funcs.
+#include "compiler/codegen/gpu/Block.h"
+#include "compiler/codegen/gpu/Gpu.h"
+#include "compiler/codegen/gpu/Sizes.h"
+
+using namespace mlir;
+using namespace mtc;
+
+static LogicalResult emitBody(BlockKernel &kernel) {
+  if (!kernel.op)
+    return emitBlockSum(kernel), success();
+  switch (kernel.kind) {
+  case mt::KernelKind::rows:
+    return isLine(kernel.op) ? emitBlockLine(kernel) : emitBlockRows(kernel);
+  case mt::KernelKind::whole:
+    return emitBlockWhole(kernel);
+  case mt::KernelKind::map:
+    return emitBlockMap(kernel);
+  case mt::KernelKind::matmul:
+    return emitBlockMatmul(kernel);
+  case mt::KernelKind::matmul_tree:
+    return emitBlockMatmulTree(kernel);
+  case mt::KernelKind::reduce:
+    return emitBlockReduce(kernel);
+  case mt::KernelKind::transpose:
+    return emitBlockTranspose(kernel);
+  case mt::KernelKind::conv:
+    return emitBlockConv(kernel);
+  case mt::KernelKind::conv_tree:
+    return emitBlockConvTree(kernel);
+  case mt::KernelKind::scatter_tree:
+    return emitBlockScatterTree(kernel);
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+static bool usesRows(plan::KernelOp op) {
+  bool split = false;
+  for (Operation &inner : op.getBody().front())
+    split |= llvm::any_of(inner.getOperands(), isSplit) || llvm::any_of(inner.getResults(), isSplit);
+  return split;
+}
+
+// Whether the block's tile is there.
+static Value isThere(BlockKernel &kernel) {
+  Emitter &emit = kernel.emit;
+  if (kernel.gpu.elementsPerTile)
+    return emit.less(emit.mul(kernel.tile, kernel.gpu.elementsPerTile), kernel.elements);
+  Value tiles = emit.integer(kernel.gpu.innerTiles);
+  if (kernel.gpu.rowsPerTile)
+    tiles = emit.mul(emit.ceilDiv(kernel.rows(), kernel.gpu.rowsPerTile), kernel.gpu.innerTiles);
+  Value there = emit.less(kernel.tile, tiles);
+  return usesRows(kernel.op) ? both(emit, there, emit.less(emit.integer(0), kernel.rows())) : there;
+}
+
+// Writes a kernel into a gpu.func; its grid then has the workgroup memory.
+static LogicalResult emitKernel(BlockKernel &kernel, StringRef name) {
+  Emitter &emit = kernel.emit;
+  OpBuilder::InsertionGuard guard(emit);
+  emit.setInsertionPointToEnd(emit.home);
+  auto memoryOf = [&](int64_t bytes) {
+    auto space = gpu::AddressSpaceAttr::get(emit.getContext(), gpu::AddressSpace::Workgroup);
+    return MemRefType::get({bytes}, emit.getI8Type(), MemRefLayoutAttrInterface(), space);
+  };
+  auto type = FunctionType::get(emit.getContext(), {emit.pointer(), emit.pointer()}, {});
+  auto function = gpu::GPUFuncOp::create(emit, name, type, TypeRange(memoryOf(0)), TypeRange());
+  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), emit.getUnitAttr());
+  function->setAttr("known_block_size", emit.getDenseI32ArrayAttr({static_cast<int32_t>(kernel.gpu.threads), 1, 1}));
+  Block &entry = function.getBody().front();
+  emit.setInsertionPointToStart(&entry);
+  auto number = [&](Value index) { return arith::IndexCastOp::create(emit, emit.getI64Type(), index); };
+  kernel.params = entry.getArgument(0);
+  kernel.thread = number(gpu::ThreadIdOp::create(emit, gpu::Dimension::x));
+  kernel.tile = number(gpu::BlockIdOp::create(emit, gpu::Dimension::x));
+  Value segment = emit.address(entry.getArgument(1), emit.getI64Type(),
+                               emit.mul(number(gpu::BlockIdOp::create(emit, gpu::Dimension::y)), 2));
+  kernel.elements = emit.loadInteger(segment, 1);
+  kernel.buffers = emit.loadPointer(segment, 0);
+  kernel.memory =
+      UnrealizedConversionCastOp::create(emit, TypeRange(emit.pointer()), entry.getArgument(2)).getResult(0);
+  // Buffers are in device memory, which the two casts tell.
+  auto global = LLVM::LLVMPointerType::get(emit.getContext(), 1);
+  int64_t buffers = kernel.op ? kernel.body().getNumArguments() + kernel.yields().size() : 3;
+  LogicalResult status = success();
+  emit.when(isThere(kernel), [&] {
+    for (int64_t i = 0; i < buffers; ++i)
+      kernel.places.push_back(LLVM::AddrSpaceCastOp::create(
+          emit, emit.pointer(), LLVM::AddrSpaceCastOp::create(emit, global, emit.loadPointer(kernel.buffers, i))));
+    status = emitBody(kernel);
+  });
+  gpu::ReturnOp::create(emit);
+  entry.getArgument(2).setType(memoryOf(kernel.gpu.sharedBytes));
+  if (succeeded(status) && kernel.gpu.sharedBytes > mostSharedBytes)
+    return kernel.op.emitError("expected a kernel of at most ")
+           << mostSharedBytes << " bytes of workgroup memory for a GPU, found @" << name << " with "
+           << kernel.gpu.sharedBytes;
+  return status;
+}
+
+std::vector<int64_t> mtc::sumGpuGrid() { return {mapThreads, 0, 1, mapTile, 0}; }
+
+FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const CodegenOptions &options) {
+  OwningOpRef<ModuleOp> code(ModuleOp::create(normal.getLoc()));
+  Emitter emit(*code, Machine{});
+  emit.setInsertionPointToEnd(code->getBody());
+  (*code)->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), emit.getUnitAttr());
+  auto module = gpu::GPUModuleOp::create(emit, "kernels");
+  emit.home = module.getBody();
+  for (auto op : normal.getOps<plan::KernelOp>()) {
+    if (!llvm::all_of(op.getSymName(), [](char c) { return llvm::isAlnum(c) || c == '_'; }))
+      return op.emitError("expected a kernel's name of letters, digits and _ for a GPU, found ") << op.getSymName();
+    emit.setLoc(op.getLoc());
+    GpuGrid grid = gpuGridOf(op, options.fast);
+    BlockKernel kernel({emit, op, kindOf(op), {}, options.leafRows, options.fast, {}, {}, {}, {}}, grid);
+    if (failed(emitKernel(kernel, op.getSymName())))
+      return failure();
+    grid = kernel.gpu;
+    op.setGpuGridAttr(emit.getDenseI64ArrayAttr(
+        {grid.threads, grid.rowsPerTile, grid.innerTiles, grid.elementsPerTile, grid.sharedBytes}));
+  }
+  BlockKernel sum({emit, {}, mt::KernelKind::map, {}, 1, false, {}, {}, {}, {}}, {mapThreads, 0, 1, mapTile, 0});
+  if (failed(emitKernel(sum, sumKernelName)))
+    return failure();
+  return code;
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plan's GPU targets.
+#include "compiler/codegen/Kernel.h"
+#include "compiler/codegen/Object.h"
+#include "compiler/codegen/gpu/Gpu.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+
+using namespace mlir;
+using namespace mtc;
+
+static llvm::Expected<TargetCode> simulate(ModuleOp kernels) {
+  auto target = findTarget("x86-64-v3");
+  if (!target)
+    return target.takeError();
+  OwningOpRef<ModuleOp> module = lowerToSimulated(kernels);
+  auto object = compileObject(*module, *target);
+  if (!object)
+    return object.takeError();
+  auto elf = linkShared(*object);
+  if (!elf)
+    return elf.takeError();
+  return TargetCode{("cuda:" + simulatedName).str(), {simulatedName.str()}, std::move(*elf), "cuda", {}};
+}
+
+// A cubin for each architecture if there is an assembler, then PTX.
+static llvm::Error makeCode(ModuleOp kernels, ArrayRef<std::string> architectures, ArrayRef<std::string> names,
+                            std::vector<TargetCode> &codes) {
+  OwningOpRef<ModuleOp> module = lowerToNvvm(kernels);
+  auto ptx = compilePtx(*module, architectures.front());
+  if (!ptx)
+    return ptx.takeError();
+  std::string ptxas = findPtxas();
+  if (ptxas.empty()) {
+    emitRemark(kernels.getLoc())
+        << "PTX only for GPUs: expected ptxas on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin, found none";
+  } else {
+    auto cubins = assemble(ptxas, *ptx, architectures, names);
+    if (!cubins)
+      return cubins.takeError();
+    for (auto [architecture, cubin] : llvm::zip_equal(architectures, *cubins))
+      codes.push_back({"cuda:" + architecture, {architecture}, std::move(cubin.bytes), "cuda", std::move(cubin.usage)});
+  }
+  std::string lowest = "compute_" + architectures.front().substr(3);
+  codes.push_back({"cuda:ptx", {lowest}, {ptx->begin(), ptx->end()}, "cuda", {}});
+  return llvm::Error::success();
+}
+
+FailureOr<std::vector<TargetCode>> mtc::generateGpuCode(ModuleOp module, const CodegenOptions &options) {
+  MLIRContext *context = module.getContext();
+  context->loadDialect<arith::ArithDialect, scf::SCFDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, gpu::GPUDialect,
+                       NVVM::NVVMDialect>();
+  registerBuiltinDialectTranslation(*context);
+  registerLLVMDialectTranslation(*context);
+  registerNVVMDialectTranslation(*context);
+  OwningOpRef<ModuleOp> normal(module.clone());
+  for (auto op : normal->getOps<plan::KernelOp>())
+    normalise(op);
+  auto kernels = emitGpuKernels(*normal, options);
+  if (failed(kernels))
+    return failure();
+  std::vector<std::string> names, architectures;
+  for (auto [op, with] : llvm::zip_equal(module.getOps<plan::KernelOp>(), normal->getOps<plan::KernelOp>())) {
+    op.setGpuGridAttr(with.getGpuGridAttr());
+    names.push_back(op.getSymName().str());
+  }
+  names.push_back(sumKernelName.str());
+  // Lowest first, each once.
+  for (StringRef architecture : gpuArchitectures())
+    if (llvm::is_contained(options.gpus, architecture))
+      architectures.push_back(architecture.str());
+  std::vector<TargetCode> codes;
+  if (!architectures.empty())
+    if (llvm::Error error = makeCode(**kernels, architectures, names, codes))
+      return module.emitError(llvm::toString(std::move(error)));
+  if (llvm::is_contained(options.gpus, simulatedName)) {
+    auto code = simulate(**kernels);
+    if (!code)
+      return module.emitError(llvm::toString(code.takeError()));
+    codes.push_back(std::move(*code));
+  }
+  return codes;
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the kernels of each kind are cut on a GPU.
+#include "compiler/codegen/Rows.h"
+#include "compiler/codegen/gpu/Block.h"
+#include "compiler/codegen/gpu/Sizes.h"
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+using namespace mtc;
+
+static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// A thread for each element of the longest step of a row, in reason.
+static int64_t rowThreads(plan::KernelOp op) {
+  SmallVector<Operation *> operations;
+  for (Operation &inner : op.getBody().front().without_terminator())
+    operations.push_back(&inner);
+  int64_t longest = 1;
+  for (const RowStep &step : planSteps(operations))
+    longest = std::max(longest, step.loop ? step.count : innerCount(step.operations.front()->getResult(0)));
+  return std::clamp<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(longest)), leastRowThreads, mostRowThreads);
+}
+
+static GpuGrid productGrid(const ProductTile &tile, RankedTensorType result) {
+  int64_t across = ceilDiv(result.getDimSize(1), tile.columns);
+  if (result.isDynamicDim(0))
+    return {tile.threads(), tile.rows, across, 0, 0};
+  return {tile.threads(), 0, across * ceilDiv(result.getDimSize(0), tile.rows), 0, 0};
+}
+
+GpuGrid mtc::gpuGridOf(plan::KernelOp op, bool fast) {
+  Block &body = op.getBody().front();
+  OperandRange yields = body.getTerminator()->getOperands();
+  switch (kindOf(op)) {
+  case mt::KernelKind::rows:
+    if (isLine(op))
+      return {lineThreads, lineTile, 1, 0, 0};
+    return {rowThreads(op), 1, 1, 0, 0};
+  case mt::KernelKind::whole:
+    return {rowThreads(op), 0, 1, 0, 0};
+  case mt::KernelKind::map:
+    return {mapThreads, 0, 1, mapTile, 0};
+  case mt::KernelKind::matmul:
+    return productGrid(matmulTile(op), tensorOf(yields[0]));
+  case mt::KernelKind::matmul_tree:
+    return productGrid(treeTile(op, /*leafRows=*/1, fast), tensorOf(yields[0]));
+  case mt::KernelKind::reduce: {
+    int64_t tiles = 0;
+    for (Value yield : yields)
+      tiles += ceilDiv(innerCount(yield), reduceThreads);
+    return {reduceThreads, 0, tiles, 0, 0};
+  }
+  case mt::KernelKind::transpose: {
+    RankedTensorType type = tensorOf(yields[0]);
+    return {transposeThreads, 0,
+            ceilDiv(type.getDimSize(0), transposeSide) * ceilDiv(type.getDimSize(1), transposeSide), 0, 0};
+  }
+  case mt::KernelKind::conv:
+    return {convThreads, 1, ceilDiv(innerCount(yields[0]), convThreads), 0, 0};
+  case mt::KernelKind::conv_tree:
+  case mt::KernelKind::scatter_tree:
+    return {convThreads, 0, ceilDiv(innerCount(yields[0]), convThreads), 0, 0};
+  }
+  llvm_unreachable("all kinds are listed");
+}

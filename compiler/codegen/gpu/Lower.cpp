@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two lowerings of kernels: gpu ops as nvvm ops, or as fields and calls of mt_sim_thread.
+#include "compiler/codegen/Emitter.h"
+#include "compiler/codegen/gpu/Gpu.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mtc;
+
+namespace {
+// What stands in place of the gpu ops of one kernel.
+class Lowering {
+public:
+  virtual ~Lowering() = default;
+  // Arguments after params and segments.
+  virtual SmallVector<Type> arguments(OpBuilder &builder) { return {}; }
+  virtual void begin(LLVM::LLVMFuncOp function, gpu::GPUFuncOp from) = 0;
+  // An i32.
+  virtual Value threadId(ImplicitLocOpBuilder &builder) = 0;
+  virtual Value blockId(ImplicitLocOpBuilder &builder, gpu::Dimension dimension) = 0;
+  virtual Value memory(ImplicitLocOpBuilder &builder, MemRefType type) = 0;
+  virtual void barrier(ImplicitLocOpBuilder &builder) = 0;
+  virtual void cast(LLVM::AddrSpaceCastOp op) {}
+};
+
+class NvvmLowering : public Lowering {
+public:
+  void begin(LLVM::LLVMFuncOp made, gpu::GPUFuncOp from) override {
+    function = made;
+    Builder builder(made.getContext());
+    made->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+    made->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), from->getAttr("known_block_size"));
+  }
+  Value threadId(ImplicitLocOpBuilder &builder) override {
+    return NVVM::ThreadIdXOp::create(builder, builder.getI32Type());
+  }
+  Value blockId(ImplicitLocOpBuilder &builder, gpu::Dimension dimension) override {
+    if (dimension == gpu::Dimension::x)
+      return NVVM::BlockIdXOp::create(builder, builder.getI32Type());
+    return NVVM::BlockIdYOp::create(builder, builder.getI32Type());
+  }
+  Value memory(ImplicitLocOpBuilder &builder, MemRefType type) override {
+    auto array = LLVM::LLVMArrayType::get(type.getElementType(), type.getDimSize(0));
+    LLVM::GlobalOp global;
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPoint(function);
+      global = LLVM::GlobalOp::create(builder, array, /*isConstant=*/false, LLVM::Linkage::Internal,
+                                      ("shared_" + function.getSymName()).str(), Attribute(), /*alignment=*/16,
+                                      /*addrSpace=*/3);
+    }
+    Value place = LLVM::AddressOfOp::create(builder, global);
+    return LLVM::AddrSpaceCastOp::create(builder, LLVM::LLVMPointerType::get(builder.getContext()), place);
+  }
+  void barrier(ImplicitLocOpBuilder &builder) override { NVVM::Barrier0Op::create(builder); }
+
+private:
+  LLVM::LLVMFuncOp function;
+};
+
+// Fields of mt_sim_thread, by bytes.
+class SimulatedLowering : public Lowering {
+public:
+  SmallVector<Type> arguments(OpBuilder &builder) override {
+    return {LLVM::LLVMPointerType::get(builder.getContext())};
+  }
+  void begin(LLVM::LLVMFuncOp made, gpu::GPUFuncOp) override { thread = made.getBody().front().getArgument(2); }
+  Value threadId(ImplicitLocOpBuilder &builder) override { return field(builder, builder.getI32Type(), 0); }
+  Value blockId(ImplicitLocOpBuilder &builder, gpu::Dimension dimension) override {
+    return field(builder, builder.getI32Type(), dimension == gpu::Dimension::x ? 4 : 8);
+  }
+  Value memory(ImplicitLocOpBuilder &builder, MemRefType) override { return field(builder, thread.getType(), 16); }
+  void barrier(ImplicitLocOpBuilder &builder) override {
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), {thread.getType()});
+    LLVM::CallOp::create(builder, type, ValueRange{field(builder, thread.getType(), 24), thread});
+  }
+  // The host has one kind of memory.
+  void cast(LLVM::AddrSpaceCastOp op) override {
+    if (auto inner = op.getArg().getDefiningOp<LLVM::AddrSpaceCastOp>())
+      op.replaceAllUsesWith(inner.getArg());
+  }
+
+private:
+  Value thread;
+  Value field(ImplicitLocOpBuilder &builder, Type type, int32_t byte) {
+    Value place =
+        LLVM::GEPOp::create(builder, thread.getType(), builder.getI8Type(), thread, ArrayRef<LLVM::GEPArg>{byte});
+    return LLVM::LoadOp::create(builder, type, place);
+  }
+};
+} // namespace
+
+static void lowerOp(Operation *op, Lowering &lowering) {
+  ImplicitLocOpBuilder builder(op->getLoc(), op);
+  auto replaceIndex = [&](Value number) {
+    op->replaceAllUsesWith(arith::IndexCastUIOp::create(builder, builder.getIndexType(), number)->getResults());
+    op->erase();
+  };
+  if (isa<gpu::ThreadIdOp>(op))
+    return replaceIndex(lowering.threadId(builder));
+  if (auto id = dyn_cast<gpu::BlockIdOp>(op))
+    return replaceIndex(lowering.blockId(builder, id.getDimension()));
+  if (isa<gpu::BarrierOp>(op)) {
+    lowering.barrier(builder);
+    return op->erase();
+  }
+  if (isa<gpu::ReturnOp>(op)) {
+    LLVM::ReturnOp::create(builder, ValueRange());
+    return op->erase();
+  }
+  if (auto cast = dyn_cast<LLVM::AddrSpaceCastOp>(op))
+    return lowering.cast(cast);
+  if (auto memory = dyn_cast<UnrealizedConversionCastOp>(op)) {
+    auto type = cast<MemRefType>(memory.getOperand(0).getType());
+    if (!memory.use_empty())
+      memory.getResult(0).replaceAllUsesWith(lowering.memory(builder, type));
+    op->erase();
+  }
+}
+
+static void lowerFunction(gpu::GPUFuncOp from, OpBuilder &builder, Lowering &lowering) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  SmallVector<Type> types{pointer, pointer}, more = lowering.arguments(builder);
+  types.append(more);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), types);
+  auto made = LLVM::LLVMFuncOp::create(builder, from.getLoc(), from.getName(), type);
+  IRMapping mapping;
+  from.getBody().cloneInto(&made.getBody(), mapping);
+  Block &entry = made.getBody().front();
+  for (auto [i, type] : llvm::enumerate(more))
+    entry.insertArgument(2 + i, type, from.getLoc());
+  lowering.begin(made, from);
+  SmallVector<Operation *> operations;
+  made.walk([&](Operation *op) { operations.push_back(op); });
+  for (Operation *op : operations)
+    lowerOp(op, lowering);
+  entry.eraseArgument(entry.getNumArguments() - 1);
+}
+
+static OwningOpRef<ModuleOp> lowerAll(ModuleOp kernels, llvm::function_ref<std::unique_ptr<Lowering>()> lowering) {
+  OwningOpRef<ModuleOp> module(ModuleOp::create(kernels.getLoc()));
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  for (auto device : kernels.getOps<gpu::GPUModuleOp>())
+    for (Operation &op : *device.getBody()) {
+      if (auto function = dyn_cast<gpu::GPUFuncOp>(op))
+        lowerFunction(function, builder, *lowering());
+      else if (isa<LLVM::GlobalOp>(op))
+        builder.clone(op);
+    }
+  return module;
+}
+
+OwningOpRef<ModuleOp> mtc::lowerToNvvm(ModuleOp kernels) {
+  return lowerAll(kernels, [] { return std::make_unique<NvvmLowering>(); });
+}
+OwningOpRef<ModuleOp> mtc::lowerToSimulated(ModuleOp kernels) {
+  return lowerAll(kernels, [] { return std::make_unique<SimulatedLowering>(); });
+}

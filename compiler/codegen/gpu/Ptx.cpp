@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From llvm.funcs with nvvm ops to PTX. Nothing may be contracted or approximated: docs/gpu.md section 3.
+#include "compiler/codegen/Object.h"
+#include "compiler/codegen/gpu/Gpu.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Triple.h"
+#include <mutex>
+
+using namespace mlir;
+using namespace mtc;
+
+extern "C" {
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
+}
+
+llvm::ArrayRef<llvm::StringRef> mtc::gpuArchitectures() {
+  static constexpr llvm::StringRef names[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
+  return names;
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(StringRef architecture) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  std::string error;
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return llvm::createStringError("cannot make PTX: %s", error.c_str());
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, architecture, "", options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+}
+
+llvm::Expected<std::string> mtc::compilePtx(ModuleOp module, StringRef architecture) {
+  auto machine = createMachine(architecture);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context;
+  if (failed(lowerToLlvm(module)))
+    return llvm::createStringError("cannot lower GPU kernels to the llvm dialect");
+  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context, "kernels");
+  if (!code)
+    return llvm::createStringError("cannot translate GPU kernels to LLVM IR");
+  code->setTargetTriple(llvm::Triple("nvptx64-nvidia-cuda"));
+  code->setDataLayout((*machine)->createDataLayout());
+  for (llvm::Function &function : *code)
+    if (!function.isDeclaration()) {
+      function.addFnAttr("no-builtins");
+      function.addFnAttr(llvm::Attribute::NoUnwind);
+    }
+  optimize(*code, **machine);
+  llvm::SmallVector<char, 0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return llvm::createStringError("cannot emit PTX for %s", architecture.str().c_str());
+  passes.run(*code);
+  return std::string(text.begin(), text.end());
+}

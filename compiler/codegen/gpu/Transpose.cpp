@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The transposition of a matrix, 32 x 32 elements through workgroup memory, so that reads and writes are of neighbours.
+#include "compiler/codegen/gpu/Block.h"
+#include "compiler/codegen/gpu/Sizes.h"
+
+using namespace mlir;
+using namespace mtc;
+
+LogicalResult mtc::emitBlockTranspose(BlockKernel &kernel) {
+  Emitter &emit = kernel.emit;
+  auto transpose = kernel.yields()[0].getDefiningOp<mt::TransposeOp>();
+  if (!transpose || !isa<BlockArgument>(transpose.getOperand()) || tensorOf(transpose.getOperand()).getRank() != 2 ||
+      isSplit(transpose.getOperand()) || transpose.getPermutation() != ArrayRef<int64_t>{1, 0})
+    return kernel.op.emitError(
+        "expected one mt.transpose by [1, 0] of a replicated matrix in a kernel of kind transpose");
+  RankedTensorType type = tensorOf(transpose.getOperand());
+  Type element = type.getElementType();
+  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1), size = transposeSide;
+  int64_t across = (columns + size - 1) / size;
+  Value firstRow = emit.mul(emit.div(kernel.tile, emit.integer(across)), size);
+  Value firstColumn = emit.mul(emit.rem(kernel.tile, emit.integer(across)), size);
+  // A line is one longer, so that its neighbours lie in different banks.
+  Value memory = kernel.share(element, size * (size + 1));
+  auto forElements = [&](int64_t height, int64_t width, Value top, Value first,
+                         llvm::function_ref<void(Value, Value, Value)> each) {
+    kernel.forThreads(size * size, [&](Value index) {
+      Value i = emit.div(index, emit.integer(size)), j = emit.rem(index, emit.integer(size));
+      Value row = emit.add(top, i), column = emit.add(first, j);
+      emit.when(both(emit, emit.less(row, emit.integer(height)), emit.less(column, emit.integer(width))),
+                [&] { each(i, j, emit.add(emit.mul(row, width), column)); });
+    });
+  };
+  auto at = [&](Value line, Value place) {
+    return emit.address(memory, element, emit.add(emit.mul(line, size + 1), place));
+  };
+  forElements(rows, columns, firstRow, firstColumn, [&](Value i, Value j, Value index) {
+    emit.store(emit.load(element, emit.address(kernel.argument(0), element, index)), at(i, j));
+  });
+  kernel.barrier();
+  forElements(columns, rows, firstColumn, firstRow, [&](Value i, Value j, Value index) {
+    emit.store(emit.load(element, at(j, i)), emit.address(kernel.result(0), element, index));
+  });
+  return success();
+}

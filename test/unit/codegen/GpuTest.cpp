@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels as GPU code, run by fibers in place of threads, against CPU code; and as PTX, which must round as they do.
+#include "compiler/codegen/gpu/Gpu.h"
+#include "dialects/mt/MtDialect.h"
+#include "dialects/plan/PlanDialect.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Parser/Parser.h"
+#include "test/unit/codegen/Harness.h"
+#include "test/unit/codegen/Simulated.h"
+#include <gtest/gtest.h>
+
+using namespace codegentest;
+
+namespace {
+
+class Gpu : public testing::Test {
+protected:
+  Gpu() : context(registry()) { context.loadAllAvailableDialects(); }
+  static mlir::DialectRegistry registry() {
+    mlir::DialectRegistry dialects;
+    dialects.insert<mlir::mt::MtDialect, mlir::plan::PlanDialect, mlir::shard::ShardDialect>();
+    return dialects;
+  }
+  mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &kernels, int64_t replicas = 8) {
+    std::string text = "module attributes {mt.replicas = " + std::to_string(replicas) + " : i64} {\n" + kernels + "}";
+    return mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  }
+  void expectEqual(const std::string &kernels, int64_t leafRows = 3, bool fast = false, int64_t replicas = 8) {
+    auto module = parse(kernels, replicas);
+    ASSERT_TRUE(module);
+    for (int64_t rows : {1, 21})
+      if (rows <= leafRows * replicas || fast)
+        EXPECT_EQ(compareKernels(*module, leafRows, fast, rows, static_cast<unsigned>(rows)).problems, "")
+            << "rows " << rows;
+  }
+  mlir::MLIRContext context;
+};
+
+const std::string rowsOf10 = kernelText("softmax", "rows", R"(^bb0(%x: tensor<?x10xf32>, %b: tensor<10xf32>):
+  %0 = mt.add %x, %b : tensor<?x10xf32>, tensor<10xf32>
+  %1 = mt.reduce max, %0 over [1] : tensor<?x10xf32>
+  %2 = mt.reshape %1 : tensor<?xf32> to tensor<?x1xf32>
+  %3 = mt.sub %0, %2 : tensor<?x10xf32>, tensor<?x1xf32>
+  %4 = mt.exp %3 : tensor<?x10xf32>
+  %5 = mt.reduce sum, %4 over [1] : tensor<?x10xf32>
+  %6 = mt.reshape %5 : tensor<?xf32> to tensor<?x1xf32>
+  %7 = mt.div %4, %6 : tensor<?x10xf32>, tensor<?x1xf32>
+  %8 = mt.argmax %7 : tensor<?x10xf32>
+  mt.yield %7, %5, %8 : tensor<?x10xf32>, tensor<?xf32>, tensor<?xi32>)");
+const std::string longRows = kernelText("center", "rows", R"(^bb0(%x: tensor<?x333xf32>):
+  %0 = mt.reduce sum, %x over [1] : tensor<?x333xf32>
+  %1 = mt.reshape %0 : tensor<?xf32> to tensor<?x1xf32>
+  %2 = mt.sub %x, %1 : tensor<?x333xf32>, tensor<?x1xf32>
+  %3 = mt.tanh %2 : tensor<?x333xf32>
+  %4 = mt.reduce max, %3 over [1] : tensor<?x333xf32>
+  mt.yield %3, %4 : tensor<?x333xf32>, tensor<?xf32>)");
+const std::string line = kernelText("line", "rows", R"(^bb0(%x: tensor<?xf32>, %y: tensor<?xf32>):
+  %0 = mt.mul %x, %y : tensor<?xf32>, tensor<?xf32>
+  %1 = mt.log %0 : tensor<?xf32>
+  mt.yield %1 : tensor<?xf32>)");
+const std::string whole = kernelText("whole", "whole", R"(^bb0(%x: tensor<50x3xf32>, %s: tensor<f32>):
+  %0 = mt.reduce sum, %x over [0, 1] : tensor<50x3xf32>
+  %1 = mt.mul %0, %s : tensor<f32>, tensor<f32>
+  %2 = mt.transpose %x by [1, 0] : tensor<50x3xf32>
+  mt.yield %1, %2 : tensor<f32>, tensor<3x50xf32>)");
+const std::string update =
+    kernelText("update", "map", R"(^bb0(%w: tensor<5000xf32>, %g: tensor<5000xf32>, %r: tensor<f32>):
+  %0 = mt.mul %g, %r : tensor<5000xf32>, tensor<f32>
+  %1 = mt.sub %w, %0 : tensor<5000xf32>, tensor<5000xf32>
+  mt.yield %1 : tensor<5000xf32>)");
+
+std::string dense(int64_t depth, int64_t columns, bool turned) {
+  auto type = [](int64_t a, int64_t b) {
+    return "tensor<" + (a < 0 ? "?" : std::to_string(a)) + "x" + std::to_string(b) + "xf32>";
+  };
+  std::string out = type(-1, columns), x = type(-1, depth), w = turned ? type(columns, depth) : type(depth, columns);
+  std::string bias = "tensor<" + std::to_string(columns) + "xf32>";
+  return kernelText("dense_" + std::to_string(columns) + (turned ? "_turned" : ""), "matmul",
+                    "^bb0(%x: " + x + ", %w: " + w + ", %b: " + bias + "):\n%0 = mt.matmul %x, %w " +
+                        (turned ? "transpose_b" : "") + " : " + x + ", " + w + "\n%1 = mt.add %0, %b : " + out + ", " +
+                        bias + "\n%2 = mt.relu %1 : " + out + "\nmt.yield %2 : " + out);
+}
+
+std::string gradient(int64_t height, int64_t columns) {
+  std::string x = "tensor<?x" + std::to_string(height) + "xf32>", g = "tensor<?x" + std::to_string(columns) + "xf32>";
+  return kernelText("gradient_" + std::to_string(columns), "matmul_tree",
+                    "^bb0(%x: " + x + ", %g: " + g + "):\n%0 = mt.matmul %x, %g transpose_a : " + x + ", " + g +
+                        "\nmt.yield %0 : tensor<" + std::to_string(height) + "x" + std::to_string(columns) + "xf32>");
+}
+
+const std::string sums = kernelText("sums", "reduce", R"(^bb0(%x: tensor<?x70xf32>, %y: tensor<?xf32>):
+  %0 = mt.reduce sum, %x over [0] : tensor<?x70xf32>
+  %1 = mt.reduce sum, %y over [0] : tensor<?xf32>
+  mt.yield %0, %1 : tensor<70xf32>, tensor<f32>)");
+const std::string transpose = kernelText("turn", "transpose", R"(^bb0(%x: tensor<45x70xf32>):
+  %0 = mt.transpose %x by [1, 0] : tensor<45x70xf32>
+  mt.yield %0 : tensor<70x45xf32>)");
+
+TEST_F(Gpu, RowsAndMaps) { expectEqual(rowsOf10 + longRows + line + whole + update + transpose); }
+
+TEST_F(Gpu, Products) { expectEqual(dense(37, 10, false) + dense(50, 100, true) + dense(3, 65, false)); }
+
+TEST_F(Gpu, SumsOverTheBatch) {
+  expectEqual(gradient(40, 33) + gradient(7, 10) + sums);
+  expectEqual(gradient(40, 33) + sums, 24, /*fast=*/true);
+  expectEqual(gradient(9, 5) + sums, 1, false, 4096);
+}
+
+TEST_F(Gpu, Images) {
+  expectEqual(kernelText("conv", "conv", R"(^bb0(%x: tensor<?x9x8x4xf32>, %w: tensor<3x2x2x6xf32>, %b: tensor<6xf32>):
+  %0 = mt.conv2d %x, %w strides = [2, 1] padding = [1, 1, 0, 1] groups = 2 : tensor<?x9x8x4xf32>, tensor<3x2x2x6xf32>
+  %1 = mt.add %0, %b : tensor<?x5x8x6xf32>, tensor<6xf32>
+  mt.yield %1 : tensor<?x5x8x6xf32>)") +
+              kernelText("back", "conv", R"(^bb0(%g: tensor<?x5x8x6xf32>, %w: tensor<3x2x2x6xf32>):
+  %0 = mt.conv2d_input_gradient %g, %w strides = [2, 1] padding = [1, 1, 0, 1] groups = 2 : tensor<?x5x8x6xf32>, tensor<3x2x2x6xf32> to tensor<?x9x8x4xf32>
+  mt.yield %0 : tensor<?x9x8x4xf32>)") +
+              kernelText("kernel", "conv_tree", R"(^bb0(%x: tensor<?x9x8x4xf32>, %g: tensor<?x5x8x6xf32>):
+  %0 = mt.conv2d_kernel_gradient %x, %g strides = [2, 1] padding = [1, 1, 0, 1] groups = 2 : tensor<?x9x8x4xf32>, tensor<?x5x8x6xf32> to tensor<3x2x2x6xf32>
+  mt.yield %0 : tensor<3x2x2x6xf32>)") +
+              kernelText("scatter", "scatter_tree", R"(^bb0(%i: tensor<?x5xi32>, %u: tensor<?x5x6xf32>):
+  %0 = mt.scatter_add %i, %u : tensor<?x5xi32>, tensor<?x5x6xf32> to tensor<9x6xf32>
+  mt.yield %0 : tensor<9x6xf32>)") +
+              kernelText("pool", "rows", R"(^bb0(%x: tensor<?x6x7x3xf32>, %g: tensor<?x3x4x3xf32>):
+  %0 = mt.pool max, %x window = [3, 2] strides = [2, 2] padding = [1, 0, 0, 1] : tensor<?x6x7x3xf32>
+  %1 = mt.pool_gradient max, %g at %x window = [3, 2] strides = [2, 2] padding = [1, 0, 0, 1] : tensor<?x3x4x3xf32>, tensor<?x6x7x3xf32> to tensor<?x6x7x3xf32>
+  mt.yield %0, %1 : tensor<?x3x4x3xf32>, tensor<?x6x7x3xf32>)"));
+}
+
+// No contraction, no approximation, no flushed denormals, no calls.
+TEST_F(Gpu, PtxRoundsAsWritten) {
+  auto module = parse(rowsOf10 + longRows + line + dense(37, 10, false) + gradient(40, 33));
+  ASSERT_TRUE(module);
+  mtc::CodegenOptions options;
+  options.gpus = {"sm_75"};
+  auto codes = mtc::generateGpuCode(*module, options);
+  ASSERT_TRUE(succeeded(codes));
+  const mtc::TargetCode &last = codes->back();
+  EXPECT_EQ(last.name, "cuda:ptx");
+  EXPECT_EQ(last.device, "cuda");
+  EXPECT_EQ(last.features, std::vector<std::string>{"compute_75"});
+  std::string ptx(last.elf.begin(), last.elf.end());
+  for (const char *wrong : {".ftz", ".approx", "add.f32", "mul.f32", "sub.f32", "div.full", "call", ".local"})
+    EXPECT_EQ(ptx.find(wrong), std::string::npos)
+        << wrong << " at " << ptx.substr(std::min(ptx.find(wrong), ptx.size()), 60);
+  for (const char *right :
+       {".target sm_75", "add.rn.f32", "fma.rn.f32", "div.rn.f32", "ld.shared", "ld.global", "bar.sync", ".reqntid"})
+    EXPECT_NE(ptx.find(right), std::string::npos) << right;
+}
+
+TEST_F(Gpu, AssemblesWithoutSpills) {
+  if (mtc::findPtxas().empty())
+    GTEST_SKIP() << "needs ptxas";
+  auto module = parse(rowsOf10 + longRows + line + whole + update + dense(37, 10, false) + dense(50, 100, true) +
+                      gradient(40, 33) + sums + transpose);
+  ASSERT_TRUE(module);
+  mtc::CodegenOptions options;
+  options.gpus = {"sm_120", "sm_75"};
+  auto codes = mtc::generateGpuCode(*module, options);
+  ASSERT_TRUE(succeeded(codes));
+  ASSERT_EQ(codes->size(), 3u);
+  EXPECT_EQ((*codes)[0].name, "cuda:sm_75");
+  EXPECT_EQ((*codes)[1].name, "cuda:sm_120");
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ((*codes)[i].usage.size(), 11u);
+    for (const mtc::KernelUsage &usage : (*codes)[i].usage) {
+      EXPECT_GT(usage.registers, 0);
+      EXPECT_EQ(usage.spillBytes, 0);
+    }
+  }
+}
+
+} // namespace

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/unit/codegen/Simulated.h"
+#include "compiler/codegen/Codegen.h"
+#include "compiler/codegen/Kernel.h"
+#include "test/unit/codegen/Harness.h"
+#include <cmath>
+#include <cstring>
+#include <dlfcn.h>
+#include <random>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+using namespace codegentest;
+
+int64_t codegentest::GpuGrid::tiles(const mt_kernel_params &params, int64_t count) const {
+  if (elementsPerTile)
+    return (count + elementsPerTile - 1) / elementsPerTile;
+  return (rowsPerTile ? (params.rows + rowsPerTile - 1) / rowsPerTile : 1) * innerTiles;
+}
+
+namespace {
+constexpr size_t stackBytes = 64 << 10;
+
+struct Fiber {
+  mt_sim_thread thread = {};
+  ucontext_t context = {};
+  bool alive = true;
+};
+
+class Block {
+public:
+  Block(mt_sim_kernel_fn kernel, const mt_kernel_params &params, const mt_gpu_segment &segment, int64_t threads,
+        int64_t sharedBytes)
+      : kernel(kernel), params(params), segment(segment), fibers(threads), stacks(threads * stackBytes),
+        shared(sharedBytes) {}
+  void run(uint32_t tile);
+
+private:
+  mt_sim_kernel_fn kernel;
+  const mt_kernel_params &params;
+  const mt_gpu_segment &segment;
+  std::vector<Fiber> fibers;
+  std::vector<char> stacks, shared;
+  ucontext_t scheduler = {};
+  Fiber *current = nullptr;
+
+  static Block *running;
+  static void enter();
+  static void barrier(const mt_sim_thread *) { swapcontext(&running->current->context, &running->scheduler); }
+};
+Block *Block::running = nullptr;
+} // namespace
+
+void Block::enter() {
+  Fiber &mine = *running->current;
+  running->kernel(&running->params, &running->segment, &mine.thread);
+  mine.alive = false;
+}
+
+void Block::run(uint32_t tile) {
+  running = this;
+  std::memset(shared.data(), 0xff, shared.size());
+  for (size_t i = 0; i < fibers.size(); ++i) {
+    Fiber &fiber = fibers[i];
+    fiber.alive = true;
+    fiber.thread = {
+        static_cast<uint32_t>(i), tile, 0, static_cast<uint32_t>(fibers.size()), shared.data(), barrier, nullptr};
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = &stacks[i * stackBytes];
+    fiber.context.uc_stack.ss_size = stackBytes;
+    fiber.context.uc_link = &scheduler;
+    makecontext(&fiber.context, enter, 0);
+  }
+  // From barrier to barrier, the last thread first.
+  for (size_t alive = fibers.size(); alive > 0;) {
+    for (size_t i = fibers.size(); i-- > 0;) {
+      current = &fibers[i];
+      if (current->alive)
+        swapcontext(&scheduler, &current->context);
+    }
+    size_t left = std::count_if(fibers.begin(), fibers.end(), [](const Fiber &fiber) { return fiber.alive; });
+    if (left != 0 && left != alive) {
+      std::fprintf(stderr, "expected all %zu threads at a barrier, found %zu\n", alive, left);
+      std::abort();
+    }
+    alive = left;
+  }
+}
+
+void codegentest::runSimulated(mt_sim_kernel_fn kernel, const GpuGrid &grid, const mt_kernel_params &params,
+                               const std::vector<void *> &buffers, int64_t count) {
+  mt_gpu_segment segment{buffers.data(), count};
+  Block block(kernel, params, segment, grid.threads, grid.sharedBytes);
+  for (int64_t tile = grid.tiles(params, count); tile >= 0; --tile)
+    block.run(static_cast<uint32_t>(tile));
+}
+
+namespace {
+// A tensor of a kernel in memory that ends at an unreadable page.
+struct Operand {
+  mlir::Type element;
+  int64_t count;
+  Guarded cpu, gpu;
+
+  Operand(mlir::Value value, int64_t rows, std::mt19937 *random)
+      : element(mtc::elementOf(value)), count(mtc::innerCount(value) * (mtc::isSplit(value) ? rows : 1)), cpu(bytes()),
+        gpu(bytes()) {
+    for (int64_t i = 0; random && i < count; ++i) {
+      uint32_t bits = (*random)();
+      if (element.isF32())
+        cpu.as<float>()[i] = (static_cast<int32_t>(bits) >> 8) * 0x1p-23f;
+      else if (element.isInteger(1))
+        cpu.as<uint8_t>()[i] = bits & 1;
+      else
+        cpu.as<int32_t>()[i] = static_cast<int32_t>(bits % 13) - 1;
+    }
+    std::memcpy(gpu.as<char>(), cpu.as<char>(), bytes());
+  }
+  size_t bytes() const { return count * (element.isInteger(1) ? 1 : 4); }
+  bool equal() const { return std::memcmp(cpu.as<char>(), gpu.as<char>(), bytes()) == 0; }
+  // Empty if near.
+  std::string difference() const {
+    if (!element.isF32())
+      return equal() ? "" : "integers that differ";
+    for (int64_t i = 0; i < count; ++i) {
+      float a = cpu.as<float>()[i], b = gpu.as<float>()[i];
+      bool near =
+          a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= 1e-5f * std::max(1.0f, std::fabs(a));
+      if (!near)
+        return "element " + std::to_string(i) + ": expected " + std::to_string(a) + ", found " + std::to_string(b);
+    }
+    return "";
+  }
+};
+
+struct Loaded {
+  int file = memfd_create("kernels", 0);
+  void *library = nullptr;
+  explicit Loaded(const std::vector<char> &image) {
+    if (file < 0 || write(file, image.data(), image.size()) != static_cast<ssize_t>(image.size()))
+      std::abort();
+    library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+      std::abort();
+  }
+  ~Loaded() {
+    dlclose(library);
+    close(file);
+  }
+  template <typename Function> Function find(llvm::StringRef name) const {
+    return reinterpret_cast<Function>(dlsym(library, name.str().c_str()));
+  }
+};
+} // namespace
+
+// Kernels whose chains are those of the CPU.
+static bool isExact(mlir::mt::KernelKind kind) {
+  return kind != mlir::mt::KernelKind::rows && kind != mlir::mt::KernelKind::whole;
+}
+
+static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, const Loaded &gpu, int64_t rows,
+                                 std::mt19937 &random) {
+  mlir::Block &body = op.getBody().front();
+  std::vector<Operand> operands;
+  for (mlir::Value argument : body.getArguments())
+    operands.emplace_back(argument, rows, &random);
+  for (mlir::Value yield : body.getTerminator()->getOperands())
+    operands.emplace_back(yield, rows, nullptr);
+  std::vector<void *> cpuBuffers, gpuBuffers;
+  for (Operand &operand : operands) {
+    cpuBuffers.push_back(operand.cpu.as<void>());
+    gpuBuffers.push_back(operand.gpu.as<void>());
+  }
+  mlir::mt::KernelKind kind = mtc::kindOf(op);
+  int64_t count = kind == mlir::mt::KernelKind::map ? operands.back().count : 0;
+  mt_kernel_params params{rows, 3, rows + 5, count, 11};
+  Grid grid{static_cast<int64_t>(op.getRowsPerTile().value_or(0)), static_cast<int64_t>(op.getInnerTiles().value_or(1)),
+            static_cast<int64_t>(op.getElementsPerTile().value_or(0))};
+  cpu.find<mt_kernel_fn>(op.getSymName())(&params, cpuBuffers.data(), 0, grid.tiles(params));
+  params.count = 0;
+  auto cut = *op.getGpuGrid();
+  runSimulated(gpu.find<mt_sim_kernel_fn>(op.getSymName()), {cut[0], cut[1], cut[2], cut[3], cut[4]}, params,
+               gpuBuffers, count);
+  for (size_t i = body.getNumArguments(); i < operands.size(); ++i) {
+    std::string problem = operands[i].difference();
+    if (problem.empty() && isExact(kind) && !operands[i].equal())
+      problem = "near, but not the same bits";
+    if (!problem.empty())
+      return "kernel " + op.getSymName().str() + ", result " + std::to_string(i - body.getNumArguments()) + ": " +
+             problem + "\n";
+  }
+  return "";
+}
+
+KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t leafRows, bool fast, int64_t rows,
+                                             unsigned seed) {
+  mtc::CodegenOptions options;
+  options.targets = {"x86-64-v3"};
+  options.gpus = {"simulated"};
+  options.leafRows = leafRows;
+  options.fast = fast;
+  KernelComparison result;
+  if (failed(mtc::setGrids(module)))
+    return {"no grids\n"};
+  auto cpu = mtc::generateCode(module, options);
+  auto gpu = mtc::generateGpuCode(module, options);
+  if (failed(cpu) || failed(gpu))
+    return {"no code\n"};
+  Loaded cpuCode(cpu->front().elf), gpuCode(gpu->front().elf);
+  std::mt19937 random(seed);
+  for (auto op : module.getOps<mlir::plan::KernelOp>()) {
+    result.problems += compareKernel(op, cpuCode, gpuCode, rows, random);
+    ++result.kernels;
+    result.exact += isExact(mtc::kindOf(op));
+  }
+  return result;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs simulated GPU code (target cuda:simulated): the threads of a block are fibers that stop at barriers. And
+// compares a module's kernels on a GPU with those on a CPU.
+#ifndef TEST_UNIT_CODEGEN_SIMULATED_H
+#define TEST_UNIT_CODEGEN_SIMULATED_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "runtime/abi/gpu_kernel.h"
+#include <string>
+#include <vector>
+
+namespace codegentest {
+
+// threads of a block, rows per tile, inner tiles, elements per tile, bytes of workgroup memory: the attribute gpu_grid.
+struct GpuGrid {
+  int64_t threads, rowsPerTile, innerTiles, elementsPerTile, sharedBytes;
+  int64_t tiles(const mt_kernel_params &params, int64_t count) const;
+};
+
+// Runs every block of one segment, and one more, which has nothing to do. Workgroup memory starts as NaNs. Aborts where
+// threads of a block do not all come to a barrier.
+void runSimulated(mt_sim_kernel_fn kernel, const GpuGrid &grid, const mt_kernel_params &params,
+                  const std::vector<void *> &buffers, int64_t count);
+
+struct KernelComparison {
+  std::string problems; // a line each; none: equal
+  int64_t kernels = 0, exact = 0;
+};
+// Every plan.kernel of the module on random operands of `rows` rows: simulated GPU code and CPU code agree within 1e-5,
+// and to the bit where no sum inside a row is involved.
+KernelComparison compareKernels(mlir::ModuleOp module, int64_t leafRows, bool fast, int64_t rows, unsigned seed);
+
+} // namespace codegentest
+
+#endif
