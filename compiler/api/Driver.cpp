@@ -56,6 +56,8 @@ public:
           options.say(severity == DiagnosticSeverity::Warning ? 1 : 0, lines);
         }) {
     compilation.cpu = options.cpu;
+    compilation.forCpus = options.forCpus;
+    compilation.gpus = options.gpus;
     compilation.deviceMemory = options.deviceMemory;
     compilation.recompute = options.recompute;
   }

@@ -2,6 +2,8 @@
 #include "compiler/api/Options.h"
 
 #include "compiler/Pipeline.h"
+#include "compiler/codegen/gpu/Gpu.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <bit>
 #include <string_view>
@@ -50,10 +52,39 @@ static Status checkSizes(const mtc_options &given, Options &options) {
   return {};
 }
 
+// "cpu,cuda:sm_80,sm_90": what follows cuda is its architectures.
+static Status checkTarget(const mtc_options &given, Options &options) {
+  llvm::StringRef text = given.target ? given.target : "cpu";
+  llvm::SmallVector<llvm::StringRef> items;
+  text.split(items, ',');
+  options.forCpus = false;
+  bool cuda = false, good = true;
+  for (llvm::StringRef item : items) {
+    if (item == "cpu") {
+      options.forCpus = true;
+      cuda = false;
+      continue;
+    }
+    bool named = item.consume_front("cuda:");
+    if (item == "cuda" && !named) {
+      llvm::append_range(options.gpus, gpuArchitectures());
+      cuda = true;
+      continue;
+    }
+    cuda |= named;
+    good &= cuda && (item == simulatedName || llvm::is_contained(gpuArchitectures(), item));
+    options.gpus.push_back(item.str());
+  }
+  if (good)
+    return {};
+  return differs("target",
+                 "to be a list of cpu, cuda and cuda:ARCHITECTURE (" + llvm::join(gpuArchitectures(), ", ") + ")",
+                 "'" + text.str() + "'");
+}
+
 static Status checkNames(const mtc_options &given, Options &options) {
-  std::string_view target = given.target ? given.target : "cpu";
-  if (target != "cpu")
-    return differs("target", "cpu", "'" + std::string(target) + "'");
+  if (Status status = checkTarget(given, options); !status.ok())
+    return status;
   std::string_view statistics = given.batch_norm ? given.batch_norm : "global";
   if (statistics != "global" && statistics != "local")
     return differs("batch norm", "to be global or local", "'" + std::string(statistics) + "'");

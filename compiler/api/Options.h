@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace mtc {
 
@@ -19,6 +20,8 @@ struct Options {
   bool fast = false;
   bool localStatistics = false; // of batch normalisation: each replica's own
   std::string cpu;              // empty: v3 and v4 both
+  bool forCpus = true;
+  std::vector<std::string> gpus; // "sm_90" ..., "simulated"
   int64_t seed = 1;
   int64_t deviceMemory = 0;
   bool recompute = false; // under deviceMemory

@@ -76,6 +76,19 @@ private:
           for (const flatbuffers::String *feature : each(target->features()))
             json.value(name(feature));
         });
+        json.attribute("device", target->device() ? name(target->device()) : "cpu");
+        if (target->usage())
+          json.attributeArray("usage", [&] { usage(*target); });
+      });
+  }
+
+  void usage(const fb::Target &target) {
+    for (const fb::GpuUsage *usage : each(target.usage()))
+      json.object([&] {
+        json.attribute("registers", usage->registers());
+        json.attribute("shared_bytes", usage->shared_bytes());
+        json.attribute("stack_bytes", usage->stack_bytes());
+        json.attribute("spill_bytes", usage->spill_bytes());
       });
   }
 
@@ -106,6 +119,14 @@ private:
         json.attribute("bytes_per_row", kernel->bytes_per_row());
         json.attribute("bytes_fixed", kernel->bytes_fixed());
         json.attribute("random", kernel->random());
+        if (const fb::GpuGrid *grid = kernel->gpu())
+          json.attributeObject("gpu", [&] {
+            json.attribute("threads", grid->threads());
+            json.attribute("rows_per_tile", grid->rows_per_tile());
+            json.attribute("inner_tiles", grid->inner_tiles());
+            json.attribute("elements_per_tile", grid->elements_per_tile());
+            json.attribute("shared_bytes", grid->shared_bytes());
+          });
       });
   }
 

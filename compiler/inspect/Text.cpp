@@ -67,6 +67,7 @@ public:
     memory();
     variables();
     kernels();
+    gpuKernels();
     for (const fb::Program *program : each(plan.programs()))
       this->program(factsOf(*program));
   }
@@ -116,17 +117,50 @@ private:
     title("kernels (a unit is a row, for map kernels an element)");
     Table table({"name", "kind", "grid", "FLOP/unit", "FLOP fixed", "bytes/unit", "bytes fixed"});
     for (const fb::Kernel *kernel : each(plan.kernels())) {
-      std::string grid = std::to_string(kernel->inner_tiles());
-      if (kernel->kind() == fb::KernelKind::Map)
-        grid = "elements / " + std::to_string(kernel->elements_per_tile());
-      else if (kernel->rows_per_tile())
-        grid = "rows / " + std::to_string(kernel->rows_per_tile()) +
-               (kernel->inner_tiles() == 1 ? "" : " x " + std::to_string(kernel->inner_tiles()));
-      table.add({kernel->name()->str(), lower(EnumNameKernelKind(kernel->kind())), grid,
+      table.add({kernel->name()->str(), lower(EnumNameKernelKind(kernel->kind())), gridText(*kernel),
                  std::to_string(kernel->flops_per_row()), std::to_string(kernel->flops_fixed()),
                  std::to_string(kernel->bytes_per_row()), std::to_string(kernel->bytes_fixed())});
     }
     table.print(out);
+  }
+
+  // Grids on a GPU, and what each assembled target's kernels take.
+  void gpuKernels() {
+    if (llvm::none_of(each(plan.kernels()), [](const fb::Kernel *kernel) { return kernel->gpu(); }))
+      return;
+    title("kernels on a GPU (registers/spilled bytes of a thread for each target)");
+    std::vector<std::string> head{"name", "grid", "threads", "shared bytes"};
+    std::vector<const fb::Target *> targets;
+    for (const fb::Target *target : each(plan.targets()))
+      if (target->usage() && target->usage()->size() == plan.kernels()->size()) {
+        targets.push_back(target);
+        head.push_back(target->name()->str());
+      }
+    Table table(head);
+    for (uint32_t i = 0; i < plan.kernels()->size(); ++i) {
+      const fb::Kernel *kernel = plan.kernels()->Get(i);
+      if (!kernel->gpu())
+        continue;
+      std::vector<std::string> line{kernel->name()->str(), gridText(*kernel->gpu()),
+                                    std::to_string(kernel->gpu()->threads()),
+                                    std::to_string(kernel->gpu()->shared_bytes())};
+      for (const fb::Target *target : targets) {
+        const fb::GpuUsage *usage = target->usage()->Get(i);
+        line.push_back(std::to_string(usage->registers()) + "/" + std::to_string(usage->spill_bytes()));
+      }
+      table.add(line);
+    }
+    table.print(out);
+  }
+
+  // Of fb::Kernel and fb::GpuGrid alike.
+  template <typename Grid> static std::string gridText(const Grid &grid) {
+    if (grid.elements_per_tile())
+      return "elements / " + std::to_string(grid.elements_per_tile());
+    if (!grid.rows_per_tile())
+      return std::to_string(grid.inner_tiles());
+    return "rows / " + std::to_string(grid.rows_per_tile()) +
+           (grid.inner_tiles() == 1 ? "" : " x " + std::to_string(grid.inner_tiles()));
   }
 
   void program(const ProgramFacts &facts) {
@@ -171,18 +205,21 @@ private:
                      (segments == 1 ? "" : " (" + std::to_string(segments) + " segments)"),
                  std::to_string(cost.flops), std::to_string(cost.bytes), ratio(cost)});
     }
-    title(" steps, at batch " + std::to_string(plan.batch()) + ": " + flopsText(total.flops) + ", " + bytesText(total.bytes));
+    title(" steps, at batch " + std::to_string(plan.batch()) + ": " + flopsText(total.flops) + ", " +
+          bytesText(total.bytes));
     table.print(out);
   }
 
   static std::string ratio(const LaunchCost &cost) {
-    return cost.bytes ? llvm::formatv("{0:f2}", static_cast<double>(cost.flops) / static_cast<double>(cost.bytes)).str() : "-";
+    return cost.bytes ? llvm::formatv("{0:f2}", static_cast<double>(cost.flops) / static_cast<double>(cost.bytes)).str()
+                      : "-";
   }
 
   void collectives(const ProgramFacts &facts) {
     if (facts.reduceSteps.empty())
       return;
-    title(" all-reduces, in order; bytes received by all devices together (by the one that receives most), where each owns its variables");
+    title(" all-reduces, in order; bytes received by all devices together (by the one that receives most), where each "
+          "owns its variables");
     std::vector<std::string> head = {"order", "step", "bytes"};
     for (uint32_t devices : reportedDevices(plan.replicas()))
       head.push_back("N = " + std::to_string(devices));
@@ -226,9 +263,11 @@ private:
     const Lifetime &life = facts.lifetimes[index];
     std::string where = lower(EnumNameSpace(buffer.space()));
     if (facts.collectives[index] >= 0)
-      where += (buffer.space() == fb::Space::Arena ? ", root of " : ", sum of ") + std::to_string(facts.collectives[index]);
+      where +=
+          (buffer.space() == fb::Space::Arena ? ", root of " : ", sum of ") + std::to_string(facts.collectives[index]);
     std::vector<std::string> row = {buffer.name()->str(), where,
-                                    life.used() ? std::to_string(life.firstStep) + "-" + std::to_string(life.lastStep) : "-"};
+                                    life.used() ? std::to_string(life.firstStep) + "-" + std::to_string(life.lastStep)
+                                                : "-"};
     size_t variant = 0;
     for (uint64_t offset : each(buffer.offset())) {
       uint64_t rows = plan.leaf_rows() << variant++;

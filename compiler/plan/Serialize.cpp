@@ -44,13 +44,32 @@ static mlir::FailureOr<std::vector<uint8_t>> makeConstants(mlir::ModuleOp module
   return section;
 }
 
-static void addSumKernel(tables::PlanT &plan) {
+static std::unique_ptr<tables::TargetT> makeTarget(const TargetCode &target, uint32_t section) {
+  auto entry = std::make_unique<tables::TargetT>();
+  entry->name = target.name;
+  entry->features = target.features;
+  entry->section = section;
+  entry->device = target.device;
+  for (const KernelUsage &usage : target.usage) {
+    auto &added = entry->usage.emplace_back(std::make_unique<tables::GpuUsageT>());
+    added->registers = usage.registers;
+    added->shared_bytes = usage.sharedBytes;
+    added->stack_bytes = usage.stackBytes;
+    added->spill_bytes = usage.spillBytes;
+  }
+  return entry;
+}
+
+// On a GPU too if other kernels are.
+static void addSumKernel(tables::PlanT &plan, bool gpu) {
   auto sum = std::make_unique<tables::KernelT>();
   sum->name = sumKernelName.str();
   sum->kind = tables::KernelKind::Map;
   sum->elements_per_tile = mapElementsPerTile;
   sum->flops_per_row = 1;
   sum->bytes_per_row = 12;
+  if (gpu)
+    sum->gpu = makeGpuGrid(sumGpuGrid());
   plan.sum_kernel = plan.kernels.size();
   plan.kernels.push_back(std::move(sum));
 }
@@ -80,22 +99,26 @@ static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp mo
   llvm::StringMap<const NamedTensor *> tensors;
   for (const NamedTensor &tensor : initial)
     if (!tensors.try_emplace(tensor.name, &tensor).second)
-      return mlir::emitError(module.getLoc()) << "expected weights of different names, found a second \"" << tensor.name << "\"";
+      return mlir::emitError(module.getLoc())
+             << "expected weights of different names, found a second \"" << tensor.name << "\"";
   for (auto &variable : plan.variables) {
     const NamedTensor *tensor = tensors.lookup(variable->name);
     if (!tensor)
       continue;
     tensors.erase(variable->name);
-    if (static_cast<int>(variable->dtype) != tensor->dtype || variable->shape != tensor->shape || variable->size != tensor->bytes.size())
-      return mlir::emitError(module.getLoc()) << "weights of \"" << tensor->name << "\": expected " << variable->size
-                                              << " bytes in the variable's shape and type, found " << tensor->bytes.size();
+    if (static_cast<int>(variable->dtype) != tensor->dtype || variable->shape != tensor->shape ||
+        variable->size != tensor->bytes.size())
+      return mlir::emitError(module.getLoc())
+             << "weights of \"" << tensor->name << "\": expected " << variable->size
+             << " bytes in the variable's shape and type, found " << tensor->bytes.size();
     section.resize((section.size() + 63) / 64 * 64);
     variable->initial = static_cast<int64_t>(section.size());
     section.insert(section.end(), tensor->bytes.begin(), tensor->bytes.end());
   }
   for (const NamedTensor &tensor : initial)
     if (tensors.count(tensor.name))
-      return mlir::emitError(module.getLoc()) << "expected weights of the model's variables, found \"" << tensor.name << "\"";
+      return mlir::emitError(module.getLoc())
+             << "expected weights of the model's variables, found \"" << tensor.name << "\"";
   return section;
 }
 
@@ -136,17 +159,13 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const
   mlir::FailureOr<std::vector<uint8_t>> initialValues = makeInitialValues(module, *plan, compilation.initial);
   if (failed(initialValues))
     return failure();
-  addSumKernel(*plan);
+  addSumKernel(*plan, llvm::any_of(compilation.code, [](const TargetCode &code) { return code.device != "cpu"; }));
   addAverages(*plan);
   std::vector<mtrun::SectionBytes> sections;
   for (const TargetCode &target : compilation.code) {
-    auto entry = std::make_unique<tables::TargetT>();
-    entry->name = target.name;
-    entry->features = target.features;
-    entry->section = sections.size();
-    plan->targets.push_back(std::move(entry));
-    sections.push_back(
-        {"cpu:" + target.name, {reinterpret_cast<const uint8_t *>(target.elf.data()), target.elf.size()}});
+    plan->targets.push_back(makeTarget(target, sections.size()));
+    sections.push_back({(target.device == "cpu" ? "cpu:" : "") + target.name,
+                        {reinterpret_cast<const uint8_t *>(target.elf.data()), target.elf.size()}});
   }
   if (!constants->empty()) {
     plan->constants = sections.size();

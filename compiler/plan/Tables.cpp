@@ -21,6 +21,16 @@ std::vector<int64_t> shapeOf(mlir::RankedTensorType type) {
   return shape;
 }
 
+std::unique_ptr<tables::GpuGridT> makeGpuGrid(llvm::ArrayRef<int64_t> grid) {
+  auto made = std::make_unique<tables::GpuGridT>();
+  made->threads = grid[0];
+  made->rows_per_tile = grid[1];
+  made->inner_tiles = grid[2];
+  made->elements_per_tile = grid[3];
+  made->shared_bytes = grid[4];
+  return made;
+}
+
 static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
   auto kernel = std::make_unique<tables::KernelT>();
   kernel->name = op.getSymName().str();
@@ -28,6 +38,8 @@ static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
   kernel->rows_per_tile = op.getRowsPerTile().value_or(0);
   kernel->inner_tiles = op.getInnerTiles().value_or(1);
   kernel->elements_per_tile = op.getElementsPerTile().value_or(0);
+  if (auto grid = op.getGpuGrid())
+    kernel->gpu = makeGpuGrid(*grid);
   kernel->flops_per_row = op.getFlopsPerRow();
   kernel->flops_fixed = op.getFlopsFixed();
   kernel->bytes_per_row = op.getBytesPerRow();

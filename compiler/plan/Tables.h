@@ -20,6 +20,9 @@ int64_t bytesOfElement(mlir::Type element);
 // Sizes of the axes; -1: the batch axis.
 std::vector<int64_t> shapeOf(mlir::RankedTensorType type);
 
+// Of the attribute `gpu_grid` of a plan.kernel.
+std::unique_ptr<tables::GpuGridT> makeGpuGrid(llvm::ArrayRef<int64_t> grid);
+
 // One plan.program. `kernels` and `variables` give the places of symbols in the plan's lists.
 class ProgramTables {
 public:

@@ -20,10 +20,10 @@ struct GenerateCode : PassWrapper<GenerateCode, OperationPass<ModuleOp>> {
 
   void runOnOperation() override {
     CodegenOptions options;
-    if (compilation->cpu.empty())
-      options.targets = {"x86-64-v4", "x86-64-v3"};
-    else
-      options.targets = {compilation->cpu};
+    if (compilation->forCpus)
+      options.targets =
+          compilation->cpu.empty() ? std::vector<std::string>{"x86-64-v4", "x86-64-v3"} : std::vector{compilation->cpu};
+    options.gpus = compilation->gpus;
     if (auto rows = getOperation()->getAttrOfType<IntegerAttr>("mt.leaf_rows"))
       options.leafRows = rows.getInt();
     options.fast = getOperation()->hasAttr("mt.fast");
@@ -33,6 +33,12 @@ struct GenerateCode : PassWrapper<GenerateCode, OperationPass<ModuleOp>> {
     if (failed(code))
       return signalPassFailure();
     compilation->code = std::move(*code);
+    if (options.gpus.empty())
+      return;
+    FailureOr<std::vector<TargetCode>> gpuCode = generateGpuCode(getOperation(), options);
+    if (failed(gpuCode))
+      return signalPassFailure();
+    llvm::move(*gpuCode, std::back_inserter(compilation->code));
   }
 
   Compilation *compilation;

@@ -16,7 +16,7 @@ typedef struct mtc_options {
   int64_t batch;           /* B; 0: 32 */
   int32_t replicas;        /* R, a power of two; 0: 8, or the largest power of two <= B */
   int fast;                /* 1: --mode fast */
-  const char *target;      /* "cpu" (NULL) */
+  const char *target;      /* "cpu" (NULL), "cpu,cuda", "cpu,cuda:sm_80,sm_90": docs/gpu.md */
   const char *cpu;         /* "native", "x86-64-v3", "x86-64-v4"; NULL: v3 and v4 both */
   int64_t seed;            /* of the initial values; 0: 1 */
   int64_t device_memory;   /* bytes a device may use; 0: no limit. MT_NO_MEMORY where no number of devices fits */

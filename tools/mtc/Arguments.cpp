@@ -86,7 +86,7 @@ static void addCompile(CLI::App &app, Arguments &arguments) {
                       "slices of the batch, R: a power of two, and the most devices that can run the plan (default: 8, or the "
                       "largest power of two that B allows)")
       ->type_name("R")->check(CLI::Range(1, INT32_MAX));
-  compile->add_option("--target", arguments.target, "what runs it: cpu")->type_name("TARGET");
+  compile->add_option("--target", arguments.target, "what runs it: cpu, or a list: cpu,cuda or cpu,cuda:sm_80,sm_90")->type_name("TARGET");
   compile->add_option("--batch-norm", arguments.batchNorm, "statistics of batch normalisation while training: of the whole batch (global, the default), or each "
                                                            "replica's own (local)")
       ->type_name("WHICH")->check(CLI::IsMember({"global", "local"}));

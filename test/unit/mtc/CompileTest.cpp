@@ -70,7 +70,8 @@ TEST(Compile, OptionsSayWhatWasExpected) {
   EXPECT_EQ(message([](mtc_options &o) { o.replicas = -8; }), "expected replicas to be 1 to 65536, found -8");
   EXPECT_EQ(message([](mtc_options &o) { o.replicas = 64; }), "expected replicas to be at most the batch, 32, found 64");
   EXPECT_EQ(message([](mtc_options &o) { o.device_memory = -1; }), "expected device memory to be 0 bytes or more, found -1");
-  EXPECT_EQ(message([](mtc_options &o) { o.target = "cuda"; }), "expected target cpu, found 'cuda'");
+  EXPECT_EQ(message([](mtc_options &o) { o.target = "cpu,cuda:sm_70"; }),
+            "expected target to be a list of cpu, cuda and cuda:ARCHITECTURE (sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120), found 'cpu,cuda:sm_70'");
   EXPECT_EQ(message([](mtc_options &o) { o.cpu = "i386"; }), "expected cpu to be native, x86-64-v3 or x86-64-v4, found 'i386'");
 }
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random models' kernels mean the same as GPU code. A fixed sample by default;
+//   MTC_RANDOM_GRAPHS=300 MTC_RANDOM_SEED=1 build/release/test/unit/randomGpuTests
+#include "compiler/Pipeline.h"
+#include "test/unit/codegen/Simulated.h"
+#include "test/unit/random/RandomModel.h"
+#include "gtest/gtest.h"
+#include <cstdlib>
+
+using namespace mlir;
+
+namespace {
+
+uint32_t fromEnvironment(const char *name, uint32_t otherwise) {
+  const char *given = std::getenv(name);
+  return given ? std::atoi(given) : otherwise;
+}
+
+// The stages up to the plan dialect.
+LogicalResult toPlan(ModuleOp module, mtc::Compilation &compilation) {
+  for (const mtc::Stage &stage : mtc::stages()) {
+    if (failed(mtc::runStage(stage, module, compilation)))
+      return failure();
+    if (StringRef(stage.name) == "allocate")
+      return success();
+  }
+  return failure();
+}
+
+TEST(RandomGpuKernels, ComputeWhatCpuKernelsDo) {
+  DialectRegistry dialects;
+  mtc::registerDialects(dialects);
+  MLIRContext context(dialects, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  uint32_t first = fromEnvironment("MTC_RANDOM_SEED", 1), graphs = fromEnvironment("MTC_RANDOM_GRAPHS", 6);
+  int64_t kernels = 0, exact = 0;
+  for (uint32_t seed = first; seed < first + graphs; ++seed) {
+    mtc::test::RandomModel model = mtc::test::makeRandomModel(context, seed);
+    mtc::Compilation compilation;
+    Builder builder(&context);
+    const mtc::Step &step = model.step;
+    int64_t leafRows = (step.batch + step.replicas - 1) / step.replicas;
+    auto set = [&](const char *name, int64_t value) { model.module.get()->setAttr(name, builder.getI64IntegerAttr(value)); };
+    set("mt.batch", step.batch);
+    set("mt.replicas", step.replicas);
+    set("mt.leaf_rows", leafRows);
+    set("mt.seed", step.seed);
+    ASSERT_TRUE(succeeded(toPlan(*model.module, compilation))) << "seed " << seed;
+    codegentest::KernelComparison found = codegentest::compareKernels(*model.module, leafRows, /*fast=*/false, step.samples, seed);
+    EXPECT_EQ(found.problems, "") << "seed " << seed;
+    kernels += found.kernels;
+    exact += found.exact;
+  }
+  std::printf("%lld kernels, %lld of them to the bit\n", static_cast<long long>(kernels), static_cast<long long>(exact));
+  EXPECT_GT(exact, 0);
+}
+
+} // namespace
