@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 
 namespace mtrun {
 
@@ -38,7 +39,7 @@ Status Source::read(mtrun_request request, int64_t &rows) const {
                           " samples, found " + std::to_string(rows)};
 }
 
-static bool storedAs(mt_dtype dtype, Stored &type) {
+static bool storedAs(int32_t dtype, Stored &type) {
   static constexpr std::pair<mt_dtype, Stored> kTypes[] = {{MT_F32, Stored::F32},   {MT_F64, Stored::F64},
                                                            {MT_I32, Stored::I32},   {MT_I64, Stored::I64},
                                                            {MT_BOOL, Stored::Bool}, {MT_U8, Stored::U8}};
@@ -55,8 +56,11 @@ static Status openField(const mtrun_field &from, int64_t samples, bool arrays, F
   field.where = std::string(arrays ? "array" : "source") + " \"" + from.name + "\"";
   field.named = true;
   field.samples = static_cast<uint64_t>(std::max<int64_t>(samples, 0));
-  if (!storedAs(from.dtype, field.type))
-    return {MT_INVALID, field.where + ": expected a dtype of mt.h, found " + std::to_string(from.dtype)};
+  int32_t dtype; // any number may stand there, which an enumeration must not hold
+  static_assert(sizeof dtype == sizeof from.dtype);
+  std::memcpy(&dtype, &from.dtype, sizeof dtype);
+  if (!storedAs(dtype, field.type))
+    return {MT_INVALID, field.where + ": expected a dtype of mt.h, found " + std::to_string(dtype)};
   if (from.rank < 0 || from.rank > kMaxRank || (from.rank > 0 && !from.shape))
     return {MT_INVALID, field.where + ": expected the shape of a sample of 0 to " + std::to_string(kMaxRank) +
                             " axes, found " + (from.rank > 0 && !from.shape ? "NULL" : std::to_string(from.rank))};

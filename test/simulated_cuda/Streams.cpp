@@ -136,13 +136,16 @@ Result cuMemcpyAsync(Address to, Address from, size_t bytes, Stream stream) {
   operation.to = reinterpret_cast<std::byte *>(to);
   operation.from = reinterpret_cast<const std::byte *>(from);
   operation.bytes = bytes;
+  bool pinned = true;
   for (const void *side : {static_cast<const void *>(operation.to), static_cast<const void *>(operation.from)})
-    if (!s.find(side, bytes, "cuMemcpyAsync") && copies.capture)
-      fatal("cuMemcpyAsync in a capture of memory that is not pinned");
+    pinned &= s.find(side, bytes, "cuMemcpyAsync") != nullptr;
+  if (!pinned && copies.capture)
+    fatal("cuMemcpyAsync in a capture of memory that is not pinned");
   if (s.fails("cuMemcpyAsync"))
     return refused();
   s.enqueue(copies, std::move(operation));
-  return success;
+  // Memory that is not pinned is the caller's again on return (CUDA Driver API, "API synchronization behavior").
+  return pinned || s.runQueue() ? success : refused();
 }
 
 Result cuMemsetD8Async(Address to, unsigned char byte, size_t bytes, Stream stream) {

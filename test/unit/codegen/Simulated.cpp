@@ -3,6 +3,7 @@
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/Kernel.h"
 #include "test/unit/codegen/Harness.h"
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <dlfcn.h>
@@ -60,7 +61,7 @@ void Block::enter() {
 
 void Block::run(uint32_t tile) {
   running = this;
-  std::memset(shared.data(), 0xff, shared.size());
+  std::fill(shared.begin(), shared.end(), char(0xff)); // NaNs
   for (size_t i = 0; i < fibers.size(); ++i) {
     Fiber &fiber = fibers[i];
     fiber.alive = true;
