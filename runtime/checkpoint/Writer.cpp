@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/Writer.h"
 
+#include "runtime/abi/blocked_signals.h"
+
 #include <cmath>
-#include <csignal>
 #include <cstring>
 #include <new>
-#include <pthread.h>
 
 namespace mtrun {
 
@@ -14,7 +14,7 @@ CheckpointWriter::CheckpointWriter(Disk &disk, const CheckpointFolder &folder, c
   const auto *variables = session.plan().tables().variables();
   size_t bytes = 0;
   for (uint32_t i = 0; variables && i < variables->size(); ++i)
-    bytes += session.variable(i).size();
+    bytes += session.variableSize(i);
   copy_.resize(bytes);
   bytes = 0;
   for (uint32_t i = 0; variables && i < variables->size(); ++i) {
@@ -22,22 +22,13 @@ CheckpointWriter::CheckpointWriter(Disk &disk, const CheckpointFolder &folder, c
     std::vector<int64_t> shape;
     if (variable.shape())
       shape.assign(variable.shape()->begin(), variable.shape()->end());
-    size_t size = session.variable(i).size();
+    size_t size = session.variableSize(i);
     tensors_.push_back({variable.name()->str(), static_cast<mt_dtype>(variable.dtype()), std::move(shape),
                         std::span(copy_).subspan(bytes, size)});
     bytes += size;
   }
-  // The caller's signals are for the caller's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  BlockedSignals blocked;
+  thread_ = std::thread([this] { run(); });
 }
 
 CheckpointWriter::~CheckpointWriter() {

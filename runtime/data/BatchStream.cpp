@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/BatchStream.h"
+#include "runtime/abi/blocked_signals.h"
 #include "runtime/data/Order.h"
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <numeric>
-#include <pthread.h>
 
 namespace mtrun {
 
@@ -74,19 +73,14 @@ void BatchStream::allocate(uint64_t rows) {
 }
 
 void BatchStream::start(int threads) {
-  // The caller's signals are for the caller's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  BlockedSignals blocked;
   try {
     for (int i = 0; i < threads; ++i)
       threads_.emplace_back([this] { produce(); });
   } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     stop();
     throw;
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void BatchStream::stop() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/Team.h"
+#include "runtime/abi/blocked_signals.h"
 
 #include <algorithm>
 #include <csignal>
@@ -43,20 +44,6 @@ std::vector<int> allowedCpus() {
     std::rotate(cpus.begin(), current, cpus.end());
   return cpus;
 }
-
-// Signals of the process are its own threads' business.
-class BlockedSignals {
-public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
-
-private:
-  sigset_t old_;
-};
 
 } // namespace
 
