@@ -16,7 +16,7 @@ namespace {
 Status findVariable(const Session &session, const char *name, size_t size, uint32_t &index) {
   if (Status status = session.findVariable(name ? name : "", index); !status.ok())
     return status;
-  if (size_t expected = session.variable(index).size(); size != expected)
+  if (size_t expected = session.variableSize(index); size != expected)
     return {MT_INVALID, "variable " + std::string(name) + ": expected " + std::to_string(expected) + " bytes, found " +
                             std::to_string(size)};
   return {};

@@ -42,7 +42,7 @@ bool Best::load(const Session &session, const std::string &folder, double value)
       std::string name = variables->Get(index)->name()->str();
       auto tensor = std::find_if(checkpoint.tensors.begin(), checkpoint.tensors.end(),
                                  [&](const SafeTensor &t) { return t.name == name; });
-      if (tensor != checkpoint.tensors.end() && tensor->bytes.size() == session.variable(index).size())
+      if (tensor != checkpoint.tensors.end() && tensor->bytes.size() == session.variableSize(index))
         values.emplace_back(index, std::vector<std::byte>(tensor->bytes.begin(), tensor->bytes.end()));
     }
     if (values.size() != ofModel(session).size())

@@ -43,6 +43,14 @@ inline Status differs(const std::string &place, const std::string &expected, uin
 // Elements in a FlatBuffers vector; a missing vector has none.
 template <typename Vector> uint32_t count(const Vector *vector) { return vector ? vector->size() : 0; }
 
+// The same as a range.
+template <typename Vector> struct Each {
+  explicit Each(const Vector *vector) : vector(vector) {}
+  auto begin() const { return vector ? vector->begin() : decltype(vector->begin())(); }
+  auto end() const { return vector ? vector->end() : decltype(vector->end())(); }
+  const Vector *vector;
+};
+
 // Bytes of an element; 0 for a number that is no type.
 inline uint64_t elementBytes(mt::plan::DType dtype) {
   bool known = dtype >= mt::plan::DType::MIN && dtype <= mt::plan::DType::MAX;

@@ -3,29 +3,13 @@
 // From a plan's tables to pointers: a program resolved for every device of a group.
 #pragma once
 
-#include "runtime/device/DeviceGroup.h"
+#include "runtime/session/Memory.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace mtrun {
-
-// Where a session's memory lies, an entry a device.
-struct MemoryMap {
-  std::vector<std::byte *> variables;
-  std::vector<std::byte *> shared;
-  std::vector<std::byte *> arenas;
-  std::vector<const std::byte *> constants;
-  std::vector<float *> staging;
-};
-
-// Which replicas each device hosts, and how their roots are added.
-struct DeviceLayout {
-  std::vector<int> leaves;
-  std::vector<int> variants; // log2 of leaves
-  ReduceTree tree;
-};
 
 // A program that is ready to run, and what the session reads after it.
 struct Executable {

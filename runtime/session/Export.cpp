@@ -78,7 +78,7 @@ bool hasBegun(const Session &session) {
   int32_t steps = 0;
   if (index >= 0)
     std::memcpy(&steps, session.variable(static_cast<uint32_t>(index)).data(),
-                std::min(sizeof steps, session.variable(static_cast<uint32_t>(index)).size()));
+                std::min(sizeof steps, session.variableSize(static_cast<uint32_t>(index))));
   return steps != 0;
 }
 

@@ -5,13 +5,14 @@
 #include "runtime/plan/Check.h"
 #include "runtime/session/Bind.h"
 #include "runtime/session/DeviceSpec.h"
+#include "runtime/session/Memory.h"
 #include "runtime/session/Metric.h"
+#include "runtime/session/Ones.h"
 #include "runtime/session/StartTracer.h"
 #include "runtime/session/Subtrees.h"
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 namespace mtrun {
 
@@ -23,15 +24,12 @@ struct Session::State {
   DeviceSpec spec;
   std::unique_ptr<DeviceGroup> group;
   DeviceLayout layout;
-  MemoryMap memory;
+  Memory memory;
   std::vector<Executable> executables;
   std::unique_ptr<Tracer> tracer; // of train_step
-  std::vector<std::byte> ones[6]; // for sample weights that the caller leaves out, by type
+  Ones ones;                      // sample weights that the caller leaves out
   int64_t seed = 0;               // of the last init
-  uint64_t sharedBytes = 0;       // of one shared block
-  uint64_t peakBytes = 0;
-  std::vector<double> sums;      // of one metric of a step
-  std::vector<std::byte> mirror; // of the first device's variables, where the host cannot read them
+  std::vector<double> sums;       // of one metric of a step
 
   void log(int level, const std::string &message) const {
     if (options.log)
@@ -42,13 +40,6 @@ struct Session::State {
   int devices() const { return static_cast<int>(layout.leaves.size()); }
 
   Status chooseDevices();
-  Status allocate();
-  Status allocateBlock(int device, uint64_t bytes, std::byte *&memory);
-  uint64_t onesBytes() const;
-  void makeOnes();
-  uint64_t arenaBytes(int device) const;
-  uint64_t stagingElements() const;
-  uint64_t usedSharedBytes() const;
   Executable *find(std::string_view program);
   void report(const Executable &executable, const mtrun_results &results);
 };
@@ -119,153 +110,6 @@ Status Session::State::chooseDevices() {
   return {};
 }
 
-uint64_t Session::State::arenaBytes(int device) const {
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < count(plan->tables().programs()); ++i)
-    bytes = std::max(bytes, plan->tables()
-                                .programs()
-                                ->Get(i)
-                                ->variants()
-                                ->Get(static_cast<uint32_t>(layout.variants[device]))
-                                ->arena_bytes());
-  return bytes;
-}
-
-// Floats of staging a device; none of a lone one.
-uint64_t Session::State::stagingElements() const {
-  uint64_t elements = 0;
-  if (devices() == 1)
-    return 0;
-  for (uint32_t i = 0; i < count(plan->tables().programs()); ++i) {
-    const auto *steps = plan->tables().programs()->Get(i)->steps();
-    for (uint32_t s = 0; s < count(steps); ++s)
-      if (steps->Get(s)->kernel() < 0)
-        elements = std::max(elements,
-                            LocalCollectives::stagingElements(steps->Get(s)->root_bytes() / sizeof(float), devices()));
-  }
-  return elements;
-}
-
-// Of the shared block, what is ever touched: a lone device keeps results of all-reduces where their roots are.
-uint64_t Session::State::usedSharedBytes() const {
-  if (devices() > 1)
-    return sharedBytes;
-  uint64_t used = 0;
-  for (uint32_t i = 0; i < count(plan->tables().programs()); ++i) {
-    const fb::Program &program = *plan->tables().programs()->Get(i);
-    uint64_t bytes = program.shared_bytes();
-    for (uint32_t s = 0; s < count(program.steps()); ++s)
-      if (program.steps()->Get(s)->kernel() < 0)
-        bytes -= std::min(bytes, program.steps()->Get(s)->root_bytes());
-    used = std::max(used, bytes);
-  }
-  return used;
-}
-
-Status Session::State::allocateBlock(int device, uint64_t bytes, std::byte *&memory) {
-  void *block = nullptr;
-  Status status = group->allocate(device, bytes, &block);
-  memory = static_cast<std::byte *>(block);
-  return status;
-}
-
-Status Session::State::allocate() {
-  uint64_t variablesBytes = plan->tables().variables_bytes();
-  for (uint32_t i = 0; i < count(plan->tables().programs()); ++i)
-    sharedBytes = std::max(sharedBytes, plan->tables().programs()->Get(i)->shared_bytes());
-  uint64_t staging = stagingElements() * sizeof(float);
-  uint64_t copies = static_cast<uint64_t>(devices());
-  // No sum below wraps: at most 2^10 devices with blocks of at most 2^46 bytes.
-  uint64_t constants = group->hostMemory() ? 0 : plan->constants().size();
-  std::vector<uint64_t> needed;
-  for (int d = 0; d < devices(); ++d) {
-    int64_t maxRows = layout.leaves[d] * static_cast<int64_t>(plan->leafRows());
-    needed.push_back(variablesBytes + usedSharedBytes() + staging + constants + arenaBytes(d) +
-                     group->preparedBytes(*plan, maxRows));
-    peakBytes += needed.back();
-  }
-  if (Status status = group->reserve(needed, onesBytes()); !status.ok())
-    return std::move(status).in("variables, shared buffers and arenas of " + std::to_string(spec.devices) +
-                                (spec.devices == 1 ? " device: " : " devices: "));
-
-  for (auto *list : {&memory.variables, &memory.shared, &memory.arenas})
-    list->resize(copies);
-  memory.staging.resize(copies);
-  memory.constants.resize(copies, reinterpret_cast<const std::byte *>(plan->constants().data()));
-  for (int d = 0; d < devices(); ++d) {
-    if (Status status = allocateBlock(d, variablesBytes, memory.variables[d]); !status.ok())
-      return status;
-    if (Status status = allocateBlock(d, sharedBytes, memory.shared[d]); !status.ok())
-      return status;
-    group->fill(d, memory.variables[d], 0, variablesBytes);
-    if (devices() > 1)
-      group->fill(d, memory.shared[d], 0, sharedBytes);
-    if (Status status = allocateBlock(d, arenaBytes(d), memory.arenas[d]); !status.ok())
-      return status;
-    group->fill(d, memory.arenas[d], 0, arenaBytes(d));
-    std::byte *block = nullptr;
-    if (Status status = allocateBlock(d, staging, block); !status.ok())
-      return status;
-    memory.staging[d] = reinterpret_cast<float *>(block);
-    if (group->hostMemory())
-      continue;
-    if (Status status = allocateBlock(d, constants, block); !status.ok())
-      return status;
-    memory.constants[d] = block;
-    group->copyIn(d, block, plan->constants().data(), constants);
-  }
-  if (!group->hostMemory())
-    mirror.resize(variablesBytes);
-  return group->health();
-}
-
-// An upper bound of what makeOnes takes.
-uint64_t Session::State::onesBytes() const {
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < count(plan->tables().programs()); ++i) {
-    const auto *signature = plan->tables().programs()->Get(i)->signature();
-    for (uint32_t e = 0; e < count(signature); ++e)
-      if (signature->Get(e)->optional())
-        bytes = std::max(bytes, signature->Get(e)->row_bytes() * plan->batch());
-  }
-  return bytes * std::size(ones);
-}
-
-// Fills room for one batch with ones of each type that an optional sample weight has.
-void Session::State::makeOnes() {
-  for (const Executable &executable : executables)
-    for (uint32_t i = 0; i < count(executable.program->signature()); ++i) {
-      const fb::SignatureEntry &entry = *executable.program->signature()->Get(i);
-      auto &bytes = ones[static_cast<size_t>(entry.dtype())];
-      size_t size = entry.row_bytes() * plan->batch();
-      if (!entry.optional() || bytes.size() >= size)
-        continue;
-      bytes.resize(size);
-      auto fill = [&](auto one) {
-        for (size_t at = 0; at < size; at += sizeof(one))
-          std::memcpy(bytes.data() + at, &one, sizeof(one));
-      };
-      switch (entry.dtype()) {
-      case fb::DType::F32:
-        fill(1.0f);
-        break;
-      case fb::DType::F64:
-        fill(1.0);
-        break;
-      case fb::DType::I32:
-        fill(int32_t{1});
-        break;
-      case fb::DType::I64:
-        fill(int64_t{1});
-        break;
-      case fb::DType::Bool:
-      case fb::DType::U8:
-        fill(uint8_t{1});
-        break;
-      }
-    }
-}
-
 Executable *Session::State::find(std::string_view program) {
   for (Executable &executable : executables)
     if (executable.program->name()->string_view() == program)
@@ -283,18 +127,22 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
     state->options = *options;
   if (Status status = state->chooseDevices(); !status.ok())
     return status;
-  if (Status status = state->allocate(); !status.ok())
+  if (Status status =
+          state->group->reserve(state->memory.measure(plan, *state->group, state->layout), Ones::bytes(plan));
+      !status.ok())
+    return std::move(status).in("variables, shared buffers and arenas of " + std::to_string(state->spec.devices) +
+                                (state->spec.devices == 1 ? " device: " : " devices: "));
+  if (Status status = state->memory.allocate(plan, *state->group); !status.ok())
     return status;
-  for (uint32_t i = 0; i < count(plan.tables().programs()); ++i)
-    state->executables.push_back(
-        bindProgram(plan, *plan.tables().programs()->Get(i), *state->group, state->layout, state->memory));
+  for (const fb::Program *program : Each(plan.tables().programs()))
+    state->executables.push_back(bindProgram(plan, *program, *state->group, state->layout, state->memory.map));
   for (Executable &executable : state->executables) {
     if (Status status = state->group->prepare(executable.bound); !status.ok())
       return status;
     for (size_t size : executable.metricSums)
       state->sums.reserve(size);
   }
-  state->makeOnes();
+  state->ones.make(plan);
   state->options.devices = state->options.cpu = nullptr; // the caller's strings may go
   std::unique_ptr<Session> created(new Session(std::move(state)));
   if (Status status = created->init(0); !status.ok())
@@ -337,7 +185,7 @@ Status Session::run(std::string_view program, const void *const *tensors, int64_
     const void *tensor = tensors ? tensors[i] : nullptr;
     const fb::SignatureEntry &entry = *signature->Get(i);
     if (!tensor && entry.optional())
-      tensor = state_->ones[static_cast<size_t>(entry.dtype())].data();
+      tensor = state_->ones.of(entry.dtype());
     if (!tensor)
       return {MT_INVALID, "expected a pointer for " + entry.name()->str() + ", found null"};
     executable->tensors[i] = tensor;
@@ -351,18 +199,20 @@ Status Session::run(std::string_view program, const void *const *tensors, int64_
 
 std::span<const std::byte> Session::variable(uint32_t index) const {
   const fb::Variable &variable = *state_->plan->tables().variables()->Get(index);
-  const std::byte *place = state_->memory.variables[0] + variable.offset();
+  const std::byte *place = state_->memory.map.variables[0] + variable.offset();
   if (state_->group->hostMemory())
     return {place, variable.size()};
-  std::byte *copy = state_->mirror.data() + variable.offset();
+  std::byte *copy = state_->memory.mirror.data() + variable.offset();
   state_->group->copyOut(0, copy, place, variable.size());
   return {copy, variable.size()};
 }
 
+size_t Session::variableSize(uint32_t index) const { return state_->plan->tables().variables()->Get(index)->size(); }
+
 void Session::setVariable(uint32_t index, std::span<const std::byte> bytes) {
   const fb::Variable &variable = *state_->plan->tables().variables()->Get(index);
-  for (size_t d = 0; d < state_->memory.variables.size(); ++d)
-    state_->group->copyIn(static_cast<int>(d), state_->memory.variables[d] + variable.offset(), bytes.data(),
+  for (size_t d = 0; d < state_->memory.map.variables.size(); ++d)
+    state_->group->copyIn(static_cast<int>(d), state_->memory.map.variables[d] + variable.offset(), bytes.data(),
                           variable.size());
 }
 
@@ -400,7 +250,7 @@ mtrun_session_info Session::info() const {
   info.devices = state_->spec.devices;
   info.threads_per_device = state_->spec.threads;
   info.variables_bytes = static_cast<int64_t>(state_->plan->tables().variables_bytes());
-  info.peak_bytes = static_cast<int64_t>(state_->peakBytes);
+  info.peak_bytes = static_cast<int64_t>(state_->memory.peakBytes);
   info.collective_bytes = static_cast<int64_t>(state_->group->collectiveBytes());
   info.target = state_->group->target();
   info.seed = state_->seed;
@@ -419,8 +269,8 @@ uint64_t Session::launches() const { return state_->group->launches(); }
 
 void Session::fillTemporaries(uint8_t byte) {
   for (int d = 0; d < state_->devices(); ++d) {
-    state_->group->fill(d, state_->memory.arenas[d], byte, state_->arenaBytes(d));
-    state_->group->fill(d, state_->memory.shared[d], byte, state_->sharedBytes);
+    state_->group->fill(d, state_->memory.map.arenas[d], byte, state_->memory.arenaBytes[d]);
+    state_->group->fill(d, state_->memory.map.shared[d], byte, state_->memory.sharedBytes);
   }
 }
 

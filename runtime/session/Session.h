@@ -37,6 +37,7 @@ public:
   // A variable's bytes, row major, from the first device's copy; valid until the session ends, changed by the next
   // step. Of devices whose memory the host cannot read, a copy that the call makes: health() says whether it is good.
   std::span<const std::byte> variable(uint32_t index) const;
+  size_t variableSize(uint32_t index) const; // bytes
   // Copies into every device's copy; `bytes` has the variable's exact size.
   void setVariable(uint32_t index, std::span<const std::byte> bytes);
   // Index of a variable by name; MT_INVALID lists the variables there are.

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/Memory.h"
+
+#include "runtime/device/Collectives.h"
+#include "runtime/plan/Check.h"
+
+#include <algorithm>
+
+namespace mtrun {
+
+namespace fb = ::mt::plan;
+
+// Bytes of a device's arena: programs take turns in it.
+static uint64_t arenaOf(const Plan &plan, int variant) {
+  uint64_t bytes = 0;
+  for (const fb::Program *program : Each(plan.tables().programs()))
+    bytes = std::max(bytes, program->variants()->Get(static_cast<uint32_t>(variant))->arena_bytes());
+  return bytes;
+}
+
+// Of a device's staging of all-reduces; none of a lone one.
+static uint64_t stagingOf(const Plan &plan, int devices) {
+  uint64_t elements = 0;
+  if (devices == 1)
+    return 0;
+  for (const fb::Program *program : Each(plan.tables().programs()))
+    for (const fb::Step *step : Each(program->steps()))
+      if (step->kernel() < 0)
+        elements = std::max(elements, LocalCollectives::stagingElements(step->root_bytes() / sizeof(float), devices));
+  return elements * sizeof(float);
+}
+
+// Of the shared block, what is ever touched: a lone device keeps results of all-reduces where their roots are.
+static uint64_t usedSharedBytes(const Plan &plan, int devices) {
+  uint64_t used = 0;
+  for (const fb::Program *program : Each(plan.tables().programs())) {
+    uint64_t bytes = program->shared_bytes();
+    for (const fb::Step *step : Each(program->steps()))
+      if (devices == 1 && step->kernel() < 0)
+        bytes -= std::min(bytes, step->root_bytes());
+    used = std::max(used, bytes);
+  }
+  return used;
+}
+
+std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group, const DeviceLayout &layout) {
+  int devices = static_cast<int>(layout.leaves.size());
+  for (const fb::Program *program : Each(plan.tables().programs()))
+    sharedBytes = std::max(sharedBytes, program->shared_bytes());
+  stagingBytes = stagingOf(plan, devices);
+  // No sum below wraps: at most 2^10 devices with blocks of at most 2^46 bytes.
+  uint64_t same = plan.tables().variables_bytes() + usedSharedBytes(plan, devices) + stagingBytes +
+                  (group.hostMemory() ? 0 : plan.constants().size());
+  std::vector<uint64_t> needed;
+  for (int d = 0; d < devices; ++d) {
+    arenaBytes.push_back(arenaOf(plan, layout.variants[static_cast<size_t>(d)]));
+    int64_t mostRows = layout.leaves[static_cast<size_t>(d)] * static_cast<int64_t>(plan.leafRows());
+    needed.push_back(same + arenaBytes.back() + group.preparedBytes(plan, mostRows));
+    peakBytes += needed.back();
+  }
+  return needed;
+}
+
+Status Memory::allocate(const Plan &plan, DeviceGroup &group) {
+  uint64_t variablesBytes = plan.tables().variables_bytes(), constants = plan.constants().size();
+  size_t devices = arenaBytes.size();
+  for (auto *list : {&map.variables, &map.shared, &map.arenas})
+    list->resize(devices);
+  map.staging.resize(devices);
+  map.constants.resize(devices, reinterpret_cast<const std::byte *>(plan.constants().data()));
+  for (size_t device = 0; device < devices; ++device) {
+    int d = static_cast<int>(device);
+    Status status;
+    auto take = [&](uint64_t bytes) {
+      void *block = nullptr;
+      if (status.ok())
+        status = group.allocate(d, bytes, &block);
+      return static_cast<std::byte *>(block);
+    };
+    map.variables[device] = take(variablesBytes);
+    map.shared[device] = take(sharedBytes);
+    map.arenas[device] = take(arenaBytes[device]);
+    map.staging[device] = reinterpret_cast<float *>(take(stagingBytes));
+    std::byte *copy = group.hostMemory() ? nullptr : take(constants);
+    if (!status.ok())
+      return status;
+    group.fill(d, map.variables[device], 0, variablesBytes);
+    if (devices > 1)
+      group.fill(d, map.shared[device], 0, sharedBytes);
+    group.fill(d, map.arenas[device], 0, arenaBytes[device]);
+    if (group.hostMemory())
+      continue;
+    map.constants[device] = copy;
+    group.copyIn(d, copy, plan.constants().data(), constants);
+  }
+  if (!group.hostMemory())
+    mirror.resize(variablesBytes);
+  return group.health();
+}
+
+} // namespace mtrun
