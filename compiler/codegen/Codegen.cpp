@@ -11,7 +11,6 @@
 using namespace mlir;
 using namespace mtc;
 
-static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 Grid mtc::gridOf(plan::KernelOp op) {
   Block &body = op.getBody().front();

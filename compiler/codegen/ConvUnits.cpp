@@ -5,7 +5,6 @@
 using namespace mlir;
 using namespace mtc;
 
-static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Floats of the source that a row of taps reads at a position.
 static int64_t lineFloats(const Product &product) { return product.planes.front().tapColumns() * product.tapDepth(); }

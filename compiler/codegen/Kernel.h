@@ -47,6 +47,7 @@ llvm::ArrayRef<int64_t> innerShape(mlir::Value value);
 int64_t innerCount(mlir::Value value);
 // Rows of a matrix: elements of a sample, or of the whole of what is not split, by the last axis.
 int64_t linesOf(mlir::Value value);
+inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline mlir::Type elementOf(mlir::Value value) { return tensorOf(value).getElementType(); }
 
 // Rows of a tile of the grid: of a matmul's and of a weight gradient's result, of a transposition's operand.
@@ -83,6 +84,9 @@ private:
 
 // The lanes of mt.random_uniform whose first is element `element` (i64) of the global tensor, or that element alone; `step` is an i32 or null.
 mlir::Value emitUniform(Kernel &kernel, mlir::mt::RandomUniformOp op, mlir::Value element, mlir::Value step, bool scalar = false);
+
+// The operand's type of a kernel of kind transpose; null and an error for any other body.
+mlir::RankedTensorType transposedType(Kernel &kernel);
 
 // Every value that depends on the row is one element: rows lie in lanes.
 bool isLine(mlir::plan::KernelOp op);

@@ -4,7 +4,6 @@
 using namespace mlir;
 using namespace mtc;
 
-static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool Product::needsPatch(const Plane &plane) const {
   if (plane.taps.empty())

@@ -12,14 +12,9 @@ Value RowEmitter::placeOf(Value value) {
   value = resolve(value);
   if (Value place = places.lookup(value))
     return place;
-  Value place;
-  if (auto constant = value.getDefiningOp<mt::ConstantOp>()) {
-    auto values = cast<DenseElementsAttr>(constant.getValue());
-    if (values.isSplat())
-      values = DenseElementsAttr::get(values.getType(), SmallVector<Attribute>(values.getNumElements(), values.getSplatValue<Attribute>()));
-    return emit.global(values);
-  }
-  place = emit.stack(elementOf(value), 1);
+  if (auto constant = value.getDefiningOp<mt::ConstantOp>())
+    return constantPlace(emit, constant);
+  Value place = emit.stack(elementOf(value), 1);
   emit.store(scalars.lookup(value), place);
   return places[value] = place;
 }
@@ -28,10 +23,8 @@ Value RowEmitter::scalarOf(Value value) {
   value = resolve(value);
   if (Value scalar = scalars.lookup(value))
     return scalar;
-  if (auto constant = value.getDefiningOp<mt::ConstantOp>()) {
-    auto values = cast<DenseElementsAttr>(constant.getValue());
-    return arith::ConstantOp::create(emit, cast<TypedAttr>(*values.getValues<Attribute>().begin()));
-  }
+  if (auto constant = value.getDefiningOp<mt::ConstantOp>())
+    return constantScalar(emit, constant);
   return emit.load(elementOf(value), placeOf(value));
 }
 
@@ -39,22 +32,6 @@ void RowEmitter::define(Value value, Value scalar) {
   scalars[value] = scalar;
   if (Value place = places.lookup(value))
     emit.store(scalar, place);
-}
-
-// A result's buffer may be an operand's (an update in place), but for kernels of rows. So a value is written there directly only if no later step reads
-// an operand, and no operation that moves data reads one in the same step.
-void RowEmitter::chooseDirect(ArrayRef<RowStep> steps) {
-  size_t last = 0;
-  for (auto [at, step] : llvm::enumerate(steps))
-    for (Operation *op : step.operations)
-      for (Value operand : op->getOperands())
-        if (kernel.kind != mt::KernelKind::rows && isa<BlockArgument>(resolve(operand)))
-          last = step.loop ? at : at + 1;
-  for (size_t at = last; at < steps.size(); ++at)
-    for (Operation *op : steps[at].operations)
-      for (auto [i, yield] : llvm::enumerate(kernel.yields()))
-        if (resolve(yield) == op->getResult(0))
-          direct.try_emplace(op->getResult(0), i);
 }
 
 // Places for the values of step `at` that are read after it.
@@ -71,16 +48,7 @@ void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
     // A loop leaves one element in a register, an operation that moves data in memory.
     if (count == 1 && steps[at].loop)
       continue;
-    bool outside = !steps[at].loop;
-    SmallVector<Value> uses{value};
-    for (size_t i = 0; i < uses.size() && !outside; ++i)
-      for (Operation *user : uses[i].getUsers()) {
-        if (user->getNumResults() && resolve(user->getResult(0)) == value)
-          uses.push_back(user->getResult(0));
-        else if (!llvm::is_contained(steps[at].operations, user))
-          outside = true;
-      }
-    if (!outside)
+    if (steps[at].loop && !isReadOutside(steps[at], value))
       continue;
     temporaries += count * emit.bytes(elementOf(value));
     places[value] = temporaries > stackLimit ? Value() : emit.stack(elementOf(value), count);
@@ -90,7 +58,7 @@ void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
 LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
   std::vector<RowStep> steps = planSteps(operations);
   if (store)
-    chooseDirect(steps);
+    direct = directResults(kernel, steps);
   for (auto [at, step] : llvm::enumerate(steps)) {
     allocate(steps, at);
     if (temporaries > stackLimit)
@@ -231,14 +199,6 @@ LogicalResult RowEmitter::runLoop(const RowStep &step) {
     define(reduce.getResult(), sum);
   }
   return result;
-}
-
-static SmallVector<Operation *> operationsOf(Kernel &kernel, bool split) {
-  SmallVector<Operation *> operations;
-  for (Operation &op : kernel.body().without_terminator())
-    if (isSplit(op.getResult(0)) == split)
-      operations.push_back(&op);
-  return operations;
 }
 
 bool mtc::isLine(plan::KernelOp kernel) {

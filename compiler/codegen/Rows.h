@@ -27,6 +27,17 @@ int64_t periodOf(mlir::Value value);
 // Elements of the result of a reduction over the first axes of a row, more than one; 0 for any other.
 int64_t leadingPeriod(mlir::Operation *op);
 
+// Whether an operation outside of the step reads `value`.
+bool isReadOutside(const RowStep &step, mlir::Value value);
+// Values that steps may write to a result's buffer, and which result's. The buffer may be an operand's (an update in place), but for
+// kernels of rows: so no later step reads an operand, and no operation that moves data reads one in the same step.
+llvm::DenseMap<mlir::Value, int64_t> directResults(Kernel &kernel, llvm::ArrayRef<RowStep> steps);
+// Operations of a kernel's body whose result has rows, or has none.
+llvm::SmallVector<mlir::Operation *> operationsOf(Kernel &kernel, bool split);
+// A constant's elements, in memory of their own or (of one element) as a scalar.
+mlir::Value constantPlace(Emitter &emit, mlir::mt::ConstantOp constant);
+mlir::Value constantScalar(Emitter &emit, mlir::mt::ConstantOp constant);
+
 class RowEmitter {
 public:
   explicit RowEmitter(Kernel &kernel) : kernel(kernel), emit(kernel.emit) {}
@@ -53,7 +64,6 @@ private:
 
   // Values that steps write to a result directly.
   llvm::DenseMap<mlir::Value, int64_t> direct;
-  void chooseDirect(llvm::ArrayRef<RowStep> steps);
   void allocate(llvm::ArrayRef<RowStep> steps, size_t at);
 
   mlir::Value scalarOf(mlir::Value value);

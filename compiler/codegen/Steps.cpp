@@ -6,7 +6,8 @@ using namespace mtc;
 
 Value mtc::resolve(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    bool moves = !isa<mt::ReshapeOp>(op) && !(isa<mt::BroadcastOp>(op) && innerCount(op->getOperand(0)) == innerCount(value));
+    bool moves =
+        !isa<mt::ReshapeOp>(op) && !(isa<mt::BroadcastOp>(op) && innerCount(op->getOperand(0)) == innerCount(value));
     if (moves)
       break;
     value = op->getOperand(0);
@@ -123,4 +124,53 @@ std::vector<RowStep> mtc::planSteps(ArrayRef<Operation *> operations) {
     made[op->getResult(0)] = {at, !isPointwise(op)};
   }
   return steps;
+}
+
+bool mtc::isReadOutside(const RowStep &step, Value value) {
+  SmallVector<Value> uses{value};
+  for (size_t i = 0; i < uses.size(); ++i)
+    for (Operation *user : uses[i].getUsers()) {
+      if (user->getNumResults() && resolve(user->getResult(0)) == value)
+        uses.push_back(user->getResult(0));
+      else if (!llvm::is_contained(step.operations, user))
+        return true;
+    }
+  return false;
+}
+
+llvm::DenseMap<Value, int64_t> mtc::directResults(Kernel &kernel, ArrayRef<RowStep> steps) {
+  size_t last = 0;
+  for (auto [at, step] : llvm::enumerate(steps))
+    for (Operation *op : step.operations)
+      for (Value operand : op->getOperands())
+        if (kernel.kind != mt::KernelKind::rows && isa<BlockArgument>(resolve(operand)))
+          last = step.loop ? at : at + 1;
+  llvm::DenseMap<Value, int64_t> direct;
+  for (size_t at = last; at < steps.size(); ++at)
+    for (Operation *op : steps[at].operations)
+      for (auto [i, yield] : llvm::enumerate(kernel.yields()))
+        if (resolve(yield) == op->getResult(0))
+          direct.try_emplace(op->getResult(0), i);
+  return direct;
+}
+
+SmallVector<Operation *> mtc::operationsOf(Kernel &kernel, bool split) {
+  SmallVector<Operation *> operations;
+  for (Operation &op : kernel.body().without_terminator())
+    if (isSplit(op.getResult(0)) == split)
+      operations.push_back(&op);
+  return operations;
+}
+
+Value mtc::constantPlace(Emitter &emit, mt::ConstantOp constant) {
+  auto values = cast<DenseElementsAttr>(constant.getValue());
+  if (values.isSplat())
+    values = DenseElementsAttr::get(values.getType(),
+                                    SmallVector<Attribute>(values.getNumElements(), values.getSplatValue<Attribute>()));
+  return emit.global(values);
+}
+
+Value mtc::constantScalar(Emitter &emit, mt::ConstantOp constant) {
+  auto values = cast<DenseElementsAttr>(constant.getValue());
+  return arith::ConstantOp::create(emit, cast<TypedAttr>(*values.getValues<Attribute>().begin()));
 }

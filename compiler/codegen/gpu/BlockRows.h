@@ -36,7 +36,6 @@ private:
   struct Place {
     mlir::Value index, inner;
   };
-  void chooseDirect(llvm::ArrayRef<RowStep> steps);
   void allocate(llvm::ArrayRef<RowStep> steps, size_t at);
   mlir::Value scalarOf(mlir::Value value);
   mlir::Value placeOf(mlir::Value value);

@@ -9,8 +9,6 @@
 using namespace mlir;
 using namespace mtc;
 
-static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // A thread for each element of the longest step of a row, in reason.
 static int64_t rowThreads(plan::KernelOp op) {
   SmallVector<Operation *> operations;

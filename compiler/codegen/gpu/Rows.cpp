@@ -9,13 +9,8 @@ Value BlockRows::placeOf(Value value) {
   value = resolve(value);
   if (Value place = places.lookup(value))
     return place;
-  if (auto constant = value.getDefiningOp<mt::ConstantOp>()) {
-    auto values = cast<DenseElementsAttr>(constant.getValue());
-    if (values.isSplat())
-      values = DenseElementsAttr::get(
-          values.getType(), SmallVector<Attribute>(values.getNumElements(), values.getSplatValue<Attribute>()));
-    return emit.global(values);
-  }
+  if (auto constant = value.getDefiningOp<mt::ConstantOp>())
+    return constantPlace(emit, constant);
   Value place = kernel.share(elementOf(value), 1);
   kernel.firstThread([&] { emit.store(scalars.lookup(value), place); });
   kernel.barrier();
@@ -26,10 +21,8 @@ Value BlockRows::scalarOf(Value value) {
   value = resolve(value);
   if (Value scalar = scalars.lookup(value))
     return scalar;
-  if (auto constant = value.getDefiningOp<mt::ConstantOp>()) {
-    auto values = cast<DenseElementsAttr>(constant.getValue());
-    return arith::ConstantOp::create(emit, cast<TypedAttr>(*values.getValues<Attribute>().begin()));
-  }
+  if (auto constant = value.getDefiningOp<mt::ConstantOp>())
+    return constantScalar(emit, constant);
   return emit.load(elementOf(value), placeOf(value));
 }
 
@@ -40,35 +33,6 @@ void BlockRows::define(Value value, Value scalar) {
     kernel.barrier();
     kernel.firstThread([&] { emit.store(scalar, place); });
   }
-}
-
-// As on the CPU: a value is written to a result's buffer, which may be an operand's, only if no later step reads an
-// operand.
-void BlockRows::chooseDirect(ArrayRef<RowStep> steps) {
-  size_t last = 0;
-  for (auto [at, step] : llvm::enumerate(steps))
-    for (Operation *op : step.operations)
-      for (Value operand : op->getOperands())
-        if (kernel.kind != mt::KernelKind::rows && isa<BlockArgument>(resolve(operand)))
-          last = step.loop ? at : at + 1;
-  for (size_t at = last; at < steps.size(); ++at)
-    for (Operation *op : steps[at].operations)
-      for (auto [i, yield] : llvm::enumerate(kernel.yields()))
-        if (resolve(yield) == op->getResult(0))
-          direct.try_emplace(op->getResult(0), i);
-}
-
-// Whether `value` is read by an operation that is not in the step.
-static bool isReadOutside(const RowStep &step, Value value) {
-  SmallVector<Value> uses{value};
-  for (size_t i = 0; i < uses.size(); ++i)
-    for (Operation *user : uses[i].getUsers()) {
-      if (user->getNumResults() && resolve(user->getResult(0)) == value)
-        uses.push_back(user->getResult(0));
-      else if (!llvm::is_contained(step.operations, user))
-        return true;
-    }
-  return false;
 }
 
 // Places for the values of step `at` that are read after it.
@@ -90,7 +54,7 @@ void BlockRows::allocate(ArrayRef<RowStep> steps, size_t at) {
 LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
   std::vector<RowStep> steps = planSteps(operations);
   if (store)
-    chooseDirect(steps);
+    direct = directResults(kernel, steps);
   for (auto [at, step] : llvm::enumerate(steps)) {
     allocate(steps, at);
     if (failed(step.loop ? runLoop(step) : runMove(step.operations.front())))
@@ -276,14 +240,6 @@ LogicalResult BlockRows::runLoop(const RowStep &step) {
   for (auto [reduce, sum] : llvm::zip_equal(reductions, sums))
     define(reduce.getResult(), sum);
   return status;
-}
-
-static SmallVector<Operation *> operationsOf(BlockKernel &kernel, bool split) {
-  SmallVector<Operation *> operations;
-  for (Operation &op : kernel.body().without_terminator())
-    if (isSplit(op.getResult(0)) == split)
-      operations.push_back(&op);
-  return operations;
 }
 
 LogicalResult mtc::emitBlockRows(BlockKernel &kernel) {

@@ -9,12 +9,9 @@ using namespace mtc;
 
 LogicalResult mtc::emitBlockTranspose(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  auto transpose = kernel.yields()[0].getDefiningOp<mt::TransposeOp>();
-  if (!transpose || !isa<BlockArgument>(transpose.getOperand()) || tensorOf(transpose.getOperand()).getRank() != 2 ||
-      isSplit(transpose.getOperand()) || transpose.getPermutation() != ArrayRef<int64_t>{1, 0})
-    return kernel.op.emitError(
-        "expected one mt.transpose by [1, 0] of a replicated matrix in a kernel of kind transpose");
-  RankedTensorType type = tensorOf(transpose.getOperand());
+  RankedTensorType type = transposedType(kernel);
+  if (!type)
+    return failure();
   Type element = type.getElementType();
   int64_t rows = type.getDimSize(0), columns = type.getDimSize(1), size = transposeSide;
   int64_t across = (columns + size - 1) / size;
