@@ -6,16 +6,10 @@
 #include "test/unit/codegen/Simulated.h"
 #include "test/unit/random/RandomModel.h"
 #include "gtest/gtest.h"
-#include <cstdlib>
 
 using namespace mlir;
 
 namespace {
-
-uint32_t fromEnvironment(const char *name, uint32_t otherwise) {
-  const char *given = std::getenv(name);
-  return given ? std::atoi(given) : otherwise;
-}
 
 // The stages up to the plan dialect.
 LogicalResult toPlan(ModuleOp module, mtc::Compilation &compilation) {
@@ -33,7 +27,7 @@ TEST(RandomGpuKernels, ComputeWhatCpuKernelsDo) {
   mtc::registerDialects(dialects);
   MLIRContext context(dialects, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  uint32_t first = fromEnvironment("MTC_RANDOM_SEED", 1), graphs = fromEnvironment("MTC_RANDOM_GRAPHS", 6);
+  uint32_t first = mtc::test::fromEnvironment("MTC_RANDOM_SEED", 1), graphs = mtc::test::fromEnvironment("MTC_RANDOM_GRAPHS", 6);
   int64_t kernels = 0, exact = 0;
   for (uint32_t seed = first; seed < first + graphs; ++seed) {
     mtc::test::RandomModel model = mtc::test::makeRandomModel(context, seed);

@@ -6,6 +6,7 @@
 #define TEST_UNIT_RANDOM_RANDOMMODEL_H
 
 #include "compiler/interpret/Interpreter.h"
+#include <cstdlib>
 
 namespace mtc::test {
 
@@ -13,6 +14,12 @@ struct RandomModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mtc::Step step; // inputs, samples, batch, replicas; every number is a float32
 };
+
+// A number that is given in the environment.
+inline uint32_t fromEnvironment(const char *name, uint32_t otherwise) {
+  const char *given = std::getenv(name);
+  return given ? std::atoi(given) : otherwise;
+}
 
 RandomModel makeRandomModel(mlir::MLIRContext &context, uint32_t seed);
 

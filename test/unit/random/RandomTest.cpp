@@ -8,17 +8,12 @@
 #include "test/unit/random/Comparison.h"
 #include "test/unit/random/Faults.h"
 #include "gtest/gtest.h"
-#include <cstdlib>
 
 using namespace mlir;
 using namespace mtc::test;
 
 namespace {
 
-uint32_t fromEnvironment(const char *name, uint32_t otherwise) {
-  const char *given = std::getenv(name);
-  return given ? std::atoi(given) : otherwise;
-}
 #if __has_feature(address_sanitizer)
 constexpr uint32_t sample = 15; // of slow code
 #else
