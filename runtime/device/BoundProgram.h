@@ -19,8 +19,9 @@ using KernelHandle = void *;
 
 struct BoundSegment {
   void *const *buffers; // into DeviceProgram::pointers
-  int64_t count;        // elements
-  int64_t tiles;        // Map only
+  uint32_t bufferCount;
+  int64_t count; // elements
+  int64_t tiles; // Map only
 };
 
 struct BoundStep {
@@ -34,6 +35,7 @@ struct BoundStep {
   bool waits;       // for all of the device's team; an all-reduce brings its own barriers
   bool map;
   bool usesRows;
+  bool isUpdate;    // touches state that devices share, and no arena
   uint32_t index;   // of the program's step
   uint32_t threads; // of a tile's block, on devices with blocks; 0 elsewhere
 };
@@ -52,6 +54,7 @@ struct alignas(64) DeviceProgram {
   std::vector<BoundStep> steps;
   std::vector<BoundSegment> segments;
   std::vector<void *> pointers;
+  std::vector<uint64_t> sizes; // bytes at most, of what each pointer is to
   std::vector<SignaturePatch> patches;
 };
 

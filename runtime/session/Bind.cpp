@@ -80,6 +80,7 @@ private:
     result.steps.reserve(count(program_.steps()));
     result.segments.reserve(segments);
     result.pointers.reserve(pointers);
+    result.sizes.reserve(pointers);
   }
 
   // A lone device's root is the result.
@@ -114,6 +115,7 @@ private:
     bound.map = kernel.kind() == fb::KernelKind::Map;
     bound.waits = afterAllReduce || step.wait() != fb::Wait::None;
     bound.usesRows = kernel.uses_rows();
+    bound.isUpdate = step.share();
     uint64_t perTile = setGrid(kernel, bound);
     bound.segments = result.segments.data() + result.segments.size();
     bound.segmentCount = count(step.segments());
@@ -121,12 +123,13 @@ private:
       const fb::Segment &segment = *step.segments()->Get(s);
       BoundSegment target = {};
       target.buffers = result.pointers.data() + result.pointers.size();
+      target.bufferCount = count(segment.buffers());
       target.count = static_cast<int64_t>(segment.count());
       if (bound.map) {
         target.tiles = (target.count + static_cast<int64_t>(perTile) - 1) / static_cast<int64_t>(perTile);
         bound.mapTiles += target.tiles;
       }
-      for (uint32_t b = 0; b < count(segment.buffers()); ++b)
+      for (uint32_t b = 0; b < target.bufferCount; ++b)
         bindPointer(result, *program_.buffers()->Get(segment.buffers()->Get(b)));
       result.segments.push_back(target);
     }
@@ -135,6 +138,7 @@ private:
 
   void bindPointer(DeviceProgram &result, const fb::Buffer &buffer) const {
     result.pointers.push_back(pointer(buffer));
+    result.sizes.push_back(buffer.fixed_bytes() + buffer.row_bytes() * static_cast<uint64_t>(result.maxRows));
     if (buffer.space() == fb::Space::Signature)
       result.patches.push_back({&result.pointers.back(), buffer.index(), buffer.row_bytes()});
   }

@@ -7,6 +7,8 @@
 #include "runtime/device/Collectives.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 namespace mtrun::cuda {
 
@@ -15,6 +17,11 @@ namespace {
 constexpr uint64_t firstSum = 64; // place of the first sum's segment in the tables: behind the parameters
 constexpr int64_t mostBlocksX = INT32_MAX;
 constexpr size_t mostBlocksY = 65535;
+
+Range rangeOf(const void *memory, uint64_t bytes) {
+  auto *begin = static_cast<const std::byte *>(memory);
+  return {begin, begin + bytes};
+}
 
 } // namespace
 
@@ -32,6 +39,11 @@ Status CapturedProgram::capture(const BoundProgram &program) {
   collectiveBytes_ = 0;
   corruptCollective_ = group_.corruptCollective();
   corruptDevice_ = group_.corruptDevice();
+  // No more operations on `links` than steps.
+  overlaps_.assign(program.devices.size(), {});
+  if (program.devices.size() > 1)
+    if (Status status = group_.makeEvents(program.devices[0].steps.size()); !status.ok())
+      return status;
   if (!group_.makeCurrent(0))
     return group_.health();
   Stream origin = group_.device(0).stream;
@@ -72,7 +84,7 @@ bool CapturedProgram::record(const BoundProgram &program) {
       if (!group_.makeCurrent(d))
         return false;
       for (; step < bound.steps.size() && bound.steps[step].kernel; ++step)
-        if (!recordLaunch(bound, d, bound.steps[step], step))
+        if (!recordStep(bound, d, bound.steps[step], step))
           return false;
       more |= step < bound.steps.size();
     }
@@ -83,7 +95,8 @@ bool CapturedProgram::record(const BoundProgram &program) {
   }
 
   for (int d = 0; d < devices; ++d)
-    if (!group_.makeCurrent(d) || !recordOutputs(program, d) ||
+    if (!group_.makeCurrent(d) || !computeAfterLinks(d, overlaps_[static_cast<size_t>(d)].links() - 1) ||
+        !recordOutputs(program, d) ||
         (d > 0 && !good(driver_.eventRecord(group_.device(d).event, group_.device(d).stream), d, what)))
       return false;
   for (int d = 1; d < devices; ++d)
@@ -93,20 +106,38 @@ bool CapturedProgram::record(const BoundProgram &program) {
   return true;
 }
 
-bool CapturedProgram::copy(int device, void *to, const void *from, uint64_t bytes) {
-  return bytes == 0 || good(driver_.memcpyAsync(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes,
-                                                group_.device(device).stream),
-                            device, "cannot record a copy");
+bool CapturedProgram::copy(int device, Stream stream, void *to, const void *from, uint64_t bytes) {
+  return bytes == 0 ||
+         good(driver_.memcpyAsync(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes, stream),
+              device, "cannot record a copy");
+}
+
+bool CapturedProgram::linksAfterCompute(int device) {
+  const CudaDevice &on = group_.device(device);
+  return good(driver_.eventRecord(on.event, on.stream), device, "cannot record a wait") &&
+         good(driver_.streamWaitEvent(on.links, on.event, 0), device, "cannot record a wait");
+}
+
+bool CapturedProgram::mark(int device, int index) {
+  const CudaDevice &on = group_.device(device);
+  return good(driver_.eventRecord(on.reached[static_cast<size_t>(index)], on.links), device, "cannot record a wait");
+}
+
+bool CapturedProgram::computeAfterLinks(int device, int index) {
+  const CudaDevice &on = group_.device(device);
+  return index < 0 || good(driver_.streamWaitEvent(on.stream, on.reached[static_cast<size_t>(index)], 0), device,
+                           "cannot record a wait");
 }
 
 bool CapturedProgram::recordInputs(const BoundProgram &program, int device) {
   const Side &side = sides_[static_cast<size_t>(device)];
   auto rows = static_cast<uint64_t>(program.devices[static_cast<size_t>(device)].maxRows);
-  if (!copy(device, side.tables, side.step, side.stepBytes))
+  Stream stream = group_.device(device).stream;
+  if (!copy(device, stream, side.tables, side.step, side.stepBytes))
     return false;
   for (size_t i = 0; i < side.tensors.size(); ++i)
     if (side.tensors[i] && !program.signature[i].output &&
-        !copy(device, side.tensors[i], side.staged[i], rows * program.signature[i].rowBytes))
+        !copy(device, stream, side.tensors[i], side.staged[i], rows * program.signature[i].rowBytes))
       return false;
   return true;
 }
@@ -114,18 +145,19 @@ bool CapturedProgram::recordInputs(const BoundProgram &program, int device) {
 bool CapturedProgram::recordOutputs(const BoundProgram &program, int device) {
   const Side &side = sides_[static_cast<size_t>(device)];
   auto rows = static_cast<uint64_t>(program.devices[static_cast<size_t>(device)].maxRows);
+  Stream stream = group_.device(device).stream;
   for (size_t i = 0; i < side.tensors.size(); ++i)
     if (side.tensors[i] && program.signature[i].output &&
-        !copy(device, side.staged[i], side.tensors[i], rows * program.signature[i].rowBytes))
+        !copy(device, stream, side.staged[i], side.tensors[i], rows * program.signature[i].rowBytes))
       return false;
   for (const ReadBack &back : program.readBacks)
-    if (device == 0 && !copy(0, const_cast<void *>(back.host), back.device, back.bytes))
+    if (device == 0 && !copy(0, stream, const_cast<void *>(back.host), back.device, back.bytes))
       return false;
   return true;
 }
 
-bool CapturedProgram::launch(int device, KernelHandle kernel, int64_t tiles, size_t segments, uint32_t threads,
-                             std::byte *table) {
+bool CapturedProgram::launch(int device, Stream stream, KernelHandle kernel, int64_t tiles, size_t segments,
+                             uint32_t threads, std::byte *table) {
   if (tiles == 0 || segments == 0)
     return true;
   if (tiles > mostBlocksX || segments > mostBlocksY) {
@@ -137,31 +169,42 @@ bool CapturedProgram::launch(int device, KernelHandle kernel, int64_t tiles, siz
   const std::byte *params = sides_[static_cast<size_t>(device)].tables;
   void *arguments[] = {&params, &table};
   return good(driver_.launchKernel(group_.function(device, kernel), static_cast<unsigned>(tiles),
-                                   static_cast<unsigned>(segments), 1, threads, 1, 1, 0, group_.device(device).stream,
-                                   arguments, nullptr),
+                                   static_cast<unsigned>(segments), 1, threads, 1, 1, 0, stream, arguments, nullptr),
               device, "cannot record a kernel");
 }
 
-bool CapturedProgram::recordLaunch(const DeviceProgram &bound, int device, const BoundStep &step, size_t index) {
+bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, const BoundStep &step, size_t index) {
   int64_t tiles = 0;
   for (uint32_t s = 0; step.map && s < step.segmentCount; ++s)
     tiles = std::max(tiles, step.segments[s].tiles);
   if (!step.map)
     tiles = (step.rowsPerTile ? (bound.maxRows + step.rowsPerTile - 1) / step.rowsPerTile : 1) * step.innerTiles;
-  const Side &side = sides_[static_cast<size_t>(device)];
-  return launch(device, step.kernel, tiles, step.segmentCount, step.threads, side.tables + side.segments[index]);
+  std::byte *table = sides_[static_cast<size_t>(device)].tables + sides_[static_cast<size_t>(device)].segments[index];
+  touched_.clear();
+  for (const BoundSegment &segment : std::span(step.segments, step.segmentCount))
+    for (void *const *buffer = segment.buffers; buffer != segment.buffers + segment.bufferCount; ++buffer)
+      touched_.push_back(rangeOf(*buffer, bound.sizes[static_cast<size_t>(buffer - bound.pointers.data())]));
+  Overlap &overlap = overlaps_[static_cast<size_t>(device)];
+  const CudaDevice &on = group_.device(device);
+  Overlap::Place place = overlap.launch(touched_, step.isUpdate);
+  if (!place.onLinks)
+    return computeAfterLinks(device, place.after) &&
+           launch(device, on.stream, step.kernel, tiles, step.segmentCount, step.threads, table);
+  return linksAfterCompute(device) &&
+         launch(device, on.links, step.kernel, tiles, step.segmentCount, step.threads, table) &&
+         mark(device, overlap.links() - 1);
 }
 
 bool CapturedProgram::meet() {
   int devices = static_cast<int>(sides_.size());
   const char *what = "cannot record a wait";
   for (int d = 0; d < devices; ++d)
-    if (!group_.makeCurrent(d) || !good(driver_.eventRecord(group_.device(d).event, group_.device(d).stream), d, what))
+    if (!group_.makeCurrent(d) || !good(driver_.eventRecord(group_.device(d).event, group_.device(d).links), d, what))
       return false;
   for (int d = 0; d < devices; ++d)
     for (int peer = 0; peer < devices; ++peer)
       if (peer != d && (!group_.makeCurrent(d) ||
-                        !good(driver_.streamWaitEvent(group_.device(d).stream, group_.device(peer).event, 0), d, what)))
+                        !good(driver_.streamWaitEvent(group_.device(d).links, group_.device(peer).event, 0), d, what)))
         return false;
   return true;
 }
@@ -175,6 +218,9 @@ bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t inde
   auto chunkBytes = [&](int device) {
     return static_cast<uint64_t>(chunk(device + 1) - chunk(device)) * sizeof(float);
   };
+  for (int d = 0; d < devices; ++d)
+    if (!group_.makeCurrent(d) || !linksAfterCompute(d))
+      return false;
   if (!meet()) // roots are complete
     return false;
   for (int d = 0; d < devices; ++d) {
@@ -182,27 +228,28 @@ bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t inde
       continue;
     if (!group_.makeCurrent(d))
       return false;
+    Stream links = group_.device(d).links;
     for (int peer = 0; peer < devices; ++peer) {
       if (peer == d)
         continue;
       float *node = chunkOf(program, index, d, peer);
-      if (!copy(d, node, reduce.roots[static_cast<size_t>(peer)] + chunk(d), chunkBytes(d)))
+      if (!copy(d, links, node, reduce.roots[static_cast<size_t>(peer)] + chunk(d), chunkBytes(d)))
         return false;
       collectiveBytes_ += chunkBytes(d);
       // The exponent's byte: no rounding hides it.
       if (static_cast<int>(index) == corruptCollective_ && peer == corruptDevice_ &&
-          !good(driver_.memsetD8Async(reinterpret_cast<Address>(node) + 3, 0x55, 1, group_.device(d).stream), d,
-                "cannot record a copy"))
+          !good(driver_.memsetD8Async(reinterpret_cast<Address>(node) + 3, 0x55, 1, links), d, "cannot record a copy"))
         return false;
     }
     Side &side = sides_[static_cast<size_t>(d)];
     const ReduceTree &tree = *program.tree;
     for (const SumLaunch &sum : side.sums)
       if (sum.collective == index &&
-          !launch(d, tree.sum, (sum.elements + tree.elementsPerTile - 1) / tree.elementsPerTile, sum.pairs.size(),
-                  tree.threads, side.tables + firstSum + sum.segment * sizeof(mt_gpu_segment)))
+          !launch(d, links, tree.sum, (sum.elements + tree.elementsPerTile - 1) / tree.elementsPerTile,
+                  sum.pairs.size(), tree.threads, side.tables + firstSum + sum.segment * sizeof(mt_gpu_segment)))
         return false;
-    if (!copy(d, reduce.results[static_cast<size_t>(d)] + chunk(d), chunkOf(program, index, d, 0), chunkBytes(d)))
+    if (!copy(d, links, reduce.results[static_cast<size_t>(d)] + chunk(d), chunkOf(program, index, d, 0),
+              chunkBytes(d)))
       return false;
   }
   if (!meet()) // every chunk of the result is complete where it was summed
@@ -211,12 +258,23 @@ bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t inde
     for (int peer = 0; peer < devices; ++peer) {
       if (peer == d || chunkBytes(peer) == 0)
         continue;
-      if (!group_.makeCurrent(d) || !copy(d, reduce.results[static_cast<size_t>(d)] + chunk(peer),
-                                          reduce.results[static_cast<size_t>(peer)] + chunk(peer), chunkBytes(peer)))
+      if (!group_.makeCurrent(d) ||
+          !copy(d, group_.device(d).links, reduce.results[static_cast<size_t>(d)] + chunk(peer),
+                reduce.results[static_cast<size_t>(peer)] + chunk(peer), chunkBytes(peer)))
         return false;
       collectiveBytes_ += chunkBytes(peer);
     }
-  return meet(); // peers have read the roots and the results
+  if (!meet()) // peers have read the roots and the results
+    return false;
+  uint64_t bytes = static_cast<uint64_t>(reduce.elements) * sizeof(float);
+  for (int d = 0; d < devices; ++d) {
+    auto device = static_cast<size_t>(d);
+    overlaps_[device].allReduce(
+        std::array{rangeOf(reduce.roots[device], bytes), rangeOf(reduce.results[device], bytes)});
+    if (!group_.makeCurrent(d) || !mark(d, overlaps_[device].links() - 1))
+      return false;
+  }
+  return true;
 }
 
 } // namespace mtrun::cuda

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "runtime/device/cuda/CudaGroup.h"
+#include "runtime/device/cuda/Overlap.h"
 
 namespace mtrun::cuda {
 
@@ -66,12 +67,17 @@ private:
   // While the graph is recorded. False: the driver refused, error_ is set.
   bool record(const BoundProgram &program);
   bool recordInputs(const BoundProgram &program, int device);
-  bool recordLaunch(const DeviceProgram &bound, int device, const BoundStep &step, size_t index);
+  bool recordStep(const DeviceProgram &bound, int device, const BoundStep &step, size_t index);
   bool recordAllReduce(const BoundProgram &program, uint32_t index);
   bool recordOutputs(const BoundProgram &program, int device);
-  bool launch(int device, KernelHandle kernel, int64_t tiles, size_t segments, uint32_t threads, std::byte *table);
-  bool copy(int device, void *to, const void *from, uint64_t bytes);
-  bool meet(); // of all devices' streams
+  bool launch(int device, Stream stream, KernelHandle kernel, int64_t tiles, size_t segments, uint32_t threads,
+              std::byte *table);
+  bool copy(int device, Stream stream, void *to, const void *from, uint64_t bytes);
+  // `links` goes on where `stream` is, and then the other way round for the operation `index` of `links`.
+  bool linksAfterCompute(int device);
+  bool mark(int device, int index);
+  bool computeAfterLinks(int device, int index);
+  bool meet(); // of all devices' `links`
   bool good(Result result, int device, const char *what);
 
   CudaGroup &group_;
@@ -82,6 +88,8 @@ private:
   GraphExec exec_ = nullptr;
   uint64_t collectiveBytes_ = 0;
   int corruptCollective_ = -1, corruptDevice_ = -1;
+  std::vector<Overlap> overlaps_; // of each device, while the graph is recorded
+  std::vector<Range> touched_;    // by a step
   Status error_;
 };
 

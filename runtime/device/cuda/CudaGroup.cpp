@@ -48,6 +48,8 @@ Status CudaGroup::start(const GroupOptions &options) {
     if (result == success)
       result = driver_.streamCreate(&device.stream, streamNonBlocking);
     if (result == success)
+      result = driver_.streamCreate(&device.links, streamNonBlocking);
+    if (result == success)
       result = driver_.eventCreate(&device.event, eventDisableTiming);
     if (result != success)
       return failure(driver_, result, device.card->title() + ": cannot make a stream");
@@ -73,10 +75,13 @@ Status CudaGroup::enablePeers() {
 CudaGroup::~CudaGroup() {
   for (CudaDevice &device : devices_) {
     (void)driver_.ctxSetCurrent(device.card->context);
+    for (Event event : device.reached)
+      (void)driver_.eventDestroy(event);
     if (device.event)
       (void)driver_.eventDestroy(device.event);
-    if (device.stream)
-      (void)driver_.streamDestroy(device.stream);
+    for (Stream stream : {device.links, device.stream})
+      if (stream)
+        (void)driver_.streamDestroy(stream);
     for (std::byte *block : device.blocks)
       (void)driver_.memFree(address(block));
   }
@@ -213,6 +218,20 @@ Status CudaGroup::scratch(int index, uint64_t bytes, std::byte **memory) {
     device.scratchBytes = bytes;
   }
   *memory = device.scratch;
+  return {};
+}
+
+Status CudaGroup::makeEvents(size_t count) {
+  for (CudaDevice &device : devices_)
+    while (device.reached.size() < count) {
+      Event event = nullptr;
+      Result result = driver_.ctxSetCurrent(device.card->context);
+      if (result == success)
+        result = driver_.eventCreate(&event, eventDisableTiming);
+      if (result != success)
+        return failure(driver_, result, device.card->title() + ": cannot make an event");
+      device.reached.push_back(event);
+    }
   return {};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Devices on GPUs of this machine, one or more a card, in one process. Each has one block of memory, taken when the
-// session asks for it, and a stream; a program is one CUDA graph over all devices (Capture.h). docs/gpu.md.
+// session asks for it, and two streams; a program is one CUDA graph over all devices (Capture.h). docs/gpu.md.
 #pragma once
 
 #include "runtime/device/DeviceGroup.h"
@@ -12,8 +12,10 @@ namespace mtrun::cuda {
 // One device of the group.
 struct CudaDevice {
   Card *card = nullptr;
-  Stream stream = nullptr;
-  Event event = nullptr; // what peers wait for
+  Stream stream = nullptr;    // copies and launches
+  Stream links = nullptr;     // all-reduces, and what runs behind them
+  Event event = nullptr;      // of where one of the streams is, for others to wait for at once
+  std::vector<Event> reached; // of each operation on `links` of a program
   std::byte *block = nullptr;
   uint64_t blockBytes = 0, used = 0;
   std::vector<std::byte *> blocks; // all that was allocated, to be freed
@@ -55,6 +57,8 @@ public:
   bool makeCurrent(int device);
   // Room for the caller's tensors of any program; the same for all of them.
   Status scratch(int device, uint64_t bytes, std::byte **memory);
+  // At least so many events a device in `reached`.
+  Status makeEvents(size_t count);
   int corruptCollective() const { return corruptCollective_; }
   int corruptDevice() const { return corruptDevice_; }
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/cuda/Overlap.h"
+#include "gtest/gtest.h"
+
+#include <array>
+
+using namespace mtrun::cuda;
+
+namespace {
+
+std::byte memory[100];
+
+class OverlapTest : public testing::Test {
+protected:
+  using Bytes = std::pair<int, int>;
+  static std::vector<Range> ranges(std::initializer_list<Bytes> bytes) {
+    std::vector<Range> result;
+    for (auto [begin, end] : bytes)
+      result.push_back({memory + begin, memory + end});
+    return result;
+  }
+  void allReduce(std::initializer_list<Bytes> bytes) { overlap.allReduce(ranges(bytes)); }
+  // What compute must wait for.
+  int pass(std::initializer_list<Bytes> bytes) {
+    Overlap::Place place = overlap.launch(ranges(bytes), false);
+    EXPECT_FALSE(place.onLinks);
+    return place.after;
+  }
+  bool updateIsOnLinks(std::initializer_list<Bytes> bytes) {
+    Overlap::Place place = overlap.launch(ranges(bytes), true);
+    EXPECT_EQ(place.after, -1);
+    return place.onLinks;
+  }
+
+  Overlap overlap;
+};
+
+TEST_F(OverlapTest, NothingWaitsWithoutAnAllReduce) {
+  EXPECT_EQ(pass({{0, 10}}), -1);
+  EXPECT_FALSE(updateIsOnLinks({{0, 10}}));
+  EXPECT_EQ(overlap.links(), 0);
+}
+
+TEST_F(OverlapTest, TheBackwardPassGoesOnBesideAllReducesAndUpdates) {
+  allReduce({{0, 10}, {50, 60}});            // root, result
+  EXPECT_EQ(pass({{10, 20}, {20, 30}}), -1); // next to the root, not in it
+  EXPECT_TRUE(updateIsOnLinks({{50, 60}, {80, 90}}));
+  EXPECT_EQ(pass({{10, 20}, {30, 40}}), -1);
+  EXPECT_EQ(overlap.links(), 2);
+}
+
+TEST_F(OverlapTest, WhoeverReusesARootOrReadsAResultWaitsForTheLastThatTouchesIt) {
+  allReduce({{0, 10}, {50, 60}});
+  allReduce({{10, 20}, {60, 70}});
+  EXPECT_TRUE(updateIsOnLinks({{50, 60}, {80, 90}}));
+  EXPECT_EQ(pass({{9, 11}}), 1);   // both roots: the second
+  EXPECT_EQ(pass({{0, 20}}), -1);  // known by now
+  EXPECT_EQ(pass({{50, 51}}), 2);  // read by the update
+  EXPECT_EQ(pass({{80, 90}}), -1); // known by now
+}
+
+TEST_F(OverlapTest, AnUpdateOfWhatComputeHasSeenDoneRunsThere) {
+  allReduce({{0, 10}, {50, 60}});
+  EXPECT_EQ(pass({{50, 60}, {60, 61}}), 0);
+  EXPECT_FALSE(updateIsOnLinks({{50, 60}, {80, 90}}));
+}
+
+TEST_F(OverlapTest, AnUpdateFollowsAnotherOfTheSameState) {
+  allReduce({{0, 10}, {50, 60}});
+  EXPECT_TRUE(updateIsOnLinks({{50, 60}, {80, 90}}));
+  EXPECT_TRUE(updateIsOnLinks({{80, 90}, {90, 95}}));
+  EXPECT_FALSE(updateIsOnLinks({{95, 99}}));
+}
+
+} // namespace
