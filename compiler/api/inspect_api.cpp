@@ -4,12 +4,13 @@
 #include "runtime/abi/plan_verify.h"
 
 #include <cstring>
+#include <functional>
 #include <memory>
 
 using mtrun::Status;
 
-static Status inspect(std::span<const uint8_t> file, std::string (*print)(const mtrun::PlanFileView &),
-                      mtc_result **result) {
+static Status inspect(std::span<const uint8_t> file,
+                      const std::function<std::string(const mtrun::PlanFileView &)> &print, mtc_result **result) {
   // The caller's bytes may lie anywhere; tables are read in place and want eight-byte alignment.
   std::unique_ptr<uint64_t[]> copy(new uint64_t[file.size() / sizeof(uint64_t) + 1]);
   if (!file.empty())
@@ -36,6 +37,19 @@ mt_status *mtc_inspect(const void *plan, size_t size, int json, mtc_result **res
 
 mt_status *mtc_inspect_html(const void *plan, size_t size, mtc_result **result) {
   *result = nullptr;
-  return mtc::guarded(
-      [&] { return inspect({static_cast<const uint8_t *>(plan), size}, mtc::inspectHtml, result); });
+  return mtc::guarded([&] { return inspect({static_cast<const uint8_t *>(plan), size}, mtc::inspectHtml, result); });
+}
+
+mt_status *mtc_inspect_cards(const void *plan, size_t size, const char *card, mtc_result **result) {
+  *result = nullptr;
+  return mtc::guarded([&]() -> Status {
+    Status status = inspect(
+        {static_cast<const uint8_t *>(plan), size},
+        [&](const mtrun::PlanFileView &view) { return mtc::inspectCards(view, card); }, result);
+    if (!status.ok() || !(*result)->bytes.empty())
+      return status;
+    mtc_result_free(*result);
+    *result = nullptr;
+    return {MT_INVALID, "expected a plan that trains and one of the cards " + mtc::knownCards() + ", found " + card};
+  });
 }

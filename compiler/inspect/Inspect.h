@@ -16,6 +16,10 @@ std::string inspectText(const mtrun::PlanFileView &view);
 std::string inspectJson(const mtrun::PlanFileView &view);
 // One page that needs nothing beside it: kernels, graph, schedule, memory over time.
 std::string inspectHtml(const mtrun::PlanFileView &view);
+// A modelled training step on 1, 2, 4 ... R cards of this name, one of `knownCards()`; empty: the name is unknown, or the
+// plan does not train.
+std::string inspectCards(const mtrun::PlanFileView &view, const std::string &card);
+std::string knownCards();
 // One line: what was made.
 std::string summarize(const mtrun::PlanFileView &view);
 

@@ -69,6 +69,9 @@ MT_API const char *mtc_stage_help(int32_t index);
 MT_API mt_status *mtc_inspect(const void *plan, size_t size, int json, mtc_result **result);
 /* The same as one page of HTML that needs nothing beside it: graph, memory map, schedule, kernels. */
 MT_API mt_status *mtc_inspect_html(const void *plan, size_t size, mtc_result **result);
+/* A modelled training step on 1, 2, 4 ... R GPUs: its time, that of its all-reduces, and what of that no kernel hides. `card`: "h100", say; MT_INVALID
+ * lists those that are known. */
+MT_API mt_status *mtc_inspect_cards(const void *plan, size_t size, const char *card, mtc_result **result);
 
 #ifdef __cplusplus
 }

@@ -144,6 +144,8 @@ static void addInspect(CLI::App &app, Arguments &arguments) {
   inspect->add_flag("--json", arguments.json, "print JSON; docs/inspect.md is the schema");
   inspect->add_flag("--html", arguments.html, "print one page for a browser, which needs nothing beside it: graph, memory map over time, schedule, kernels")
       ->excludes("--json");
+  inspect->add_option("--card", arguments.card, "model a training step on 1, 2, 4 ... GPUs of this name (h100, say): its time, and all-reduces that no kernel hides")
+      ->type_name("NAME")->excludes("--json")->excludes("--html");
   inspect->add_option("-o,--output", arguments.output, "the file to write; - writes to standard output (default)")->type_name("FILE");
   inspect->footer(std::string("\n") + exitCodes);
 }

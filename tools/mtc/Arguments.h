@@ -24,6 +24,7 @@ struct Arguments {
   bool dropUnsupportedMetrics = false, sampleWeights = false;
   // inspect
   bool json = false, html = false;
+  std::string card;
 };
 
 // False if the program is done, with `exitCode`: help was asked for, or the command line is wrong.

@@ -154,8 +154,9 @@ int inspect(const Arguments &arguments) {
   if (int code = readAll(arguments.input, plan))
     return code;
   mtc_result *made = nullptr;
-  Status status = wrap(arguments.html ? mtc_inspect_html(plan.data(), plan.size(), &made)
-                                      : mtc_inspect(plan.data(), plan.size(), arguments.json, &made));
+  Status status = wrap(!arguments.card.empty() ? mtc_inspect_cards(plan.data(), plan.size(), arguments.card.c_str(), &made)
+                       : arguments.html      ? mtc_inspect_html(plan.data(), plan.size(), &made)
+                                             : mtc_inspect(plan.data(), plan.size(), arguments.json, &made));
   Result result(made, mtc_result_free);
   if (status)
     return report(mt_status_code(status.get()), arguments.input + ": " + mt_status_message(status.get()));

@@ -19,7 +19,7 @@ constexpr int64_t mostBlocksX = INT32_MAX;
 constexpr size_t mostBlocksY = 65535;
 
 Range rangeOf(const void *memory, uint64_t bytes) {
-  auto *begin = static_cast<const std::byte *>(memory);
+  auto begin = reinterpret_cast<uint64_t>(memory);
   return {begin, begin + bytes};
 }
 

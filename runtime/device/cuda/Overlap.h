@@ -4,14 +4,14 @@
 // that it holds whatever the order of the steps and the reuse of memory in a plan.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 namespace mtrun::cuda {
 
 struct Range {
-  const std::byte *begin, *end;
+  uint64_t begin, end; // addresses
 };
 
 // One device's two streams, as a program is recorded in order: `compute` has the launches, `links` the all-reduces, and

@@ -2,32 +2,21 @@
 #include "runtime/device/cuda/Overlap.h"
 #include "gtest/gtest.h"
 
-#include <array>
-
 using namespace mtrun::cuda;
 
 namespace {
 
-std::byte memory[100];
-
 class OverlapTest : public testing::Test {
 protected:
-  using Bytes = std::pair<int, int>;
-  static std::vector<Range> ranges(std::initializer_list<Bytes> bytes) {
-    std::vector<Range> result;
-    for (auto [begin, end] : bytes)
-      result.push_back({memory + begin, memory + end});
-    return result;
-  }
-  void allReduce(std::initializer_list<Bytes> bytes) { overlap.allReduce(ranges(bytes)); }
+  void allReduce(std::initializer_list<Range> touched) { overlap.allReduce({touched.begin(), touched.end()}); }
   // What compute must wait for.
-  int pass(std::initializer_list<Bytes> bytes) {
-    Overlap::Place place = overlap.launch(ranges(bytes), false);
+  int pass(std::initializer_list<Range> touched) {
+    Overlap::Place place = overlap.launch({touched.begin(), touched.end()}, false);
     EXPECT_FALSE(place.onLinks);
     return place.after;
   }
-  bool updateIsOnLinks(std::initializer_list<Bytes> bytes) {
-    Overlap::Place place = overlap.launch(ranges(bytes), true);
+  bool updateIsOnLinks(std::initializer_list<Range> touched) {
+    Overlap::Place place = overlap.launch({touched.begin(), touched.end()}, true);
     EXPECT_EQ(place.after, -1);
     return place.onLinks;
   }
