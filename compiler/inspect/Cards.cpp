@@ -3,7 +3,7 @@
 // A model of a training step on GPUs: what the all-reduces cost that no kernel hides.
 #include "compiler/inspect/Facts.h"
 #include "compiler/inspect/Inspect.h"
-#include "runtime/device/cuda/Overlap.h"
+#include "runtime/abi/overlap.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -53,11 +53,11 @@ struct Model {
   }
 
   // An address for every byte that a program names: blocks far apart.
-  mtrun::cuda::Range place(fb::Space space, uint64_t offset, uint64_t bytes) const {
+  mtrun::Range place(fb::Space space, uint64_t offset, uint64_t bytes) const {
     uint64_t begin = (uint64_t{static_cast<uint8_t>(space)} + 1) << 48 | offset;
     return {begin, begin + bytes};
   }
-  mtrun::cuda::Range rangeOf(const fb::Buffer &buffer) const {
+  mtrun::Range rangeOf(const fb::Buffer &buffer) const {
     uint64_t offset = uint64_t{buffer.index()} << 40; // of what is not counted from the start of a block
     if (buffer.space() == fb::Space::Variable)
       offset = plan.variables()->Get(buffer.index())->offset();
@@ -69,7 +69,7 @@ struct Model {
 
   // Seconds of a step, by what the device's two streams do; with `free` all-reduces take none.
   double time(bool free) const {
-    mtrun::cuda::Overlap overlap;
+    mtrun::Overlap overlap;
     std::vector<double> ends; // of operations on `links`
     double compute = 0, links = 0;
     for (const fb::Step *step : each(program.steps())) {
@@ -81,7 +81,7 @@ struct Model {
         ends.push_back(links);
         continue;
       }
-      std::vector<mtrun::cuda::Range> touched;
+      std::vector<mtrun::Range> touched;
       for (const fb::Segment *segment : each(step->segments()))
         for (uint32_t buffer : each(segment->buffers()))
           touched.push_back(rangeOf(*program.buffers()->Get(buffer)));

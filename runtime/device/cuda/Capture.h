@@ -5,8 +5,8 @@
 // device memory, and the graph begins with the copy that brings it there.
 #pragma once
 
+#include "runtime/abi/overlap.h"
 #include "runtime/device/cuda/CudaGroup.h"
-#include "runtime/device/cuda/Overlap.h"
 
 namespace mtrun::cuda {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/device/cuda/Overlap.h"
+#include "runtime/abi/overlap.h"
 #include "gtest/gtest.h"
 
-using namespace mtrun::cuda;
+using namespace mtrun;
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace mtrun::cuda {
+namespace mtrun {
 
 struct Range {
   uint64_t begin, end; // addresses
@@ -37,4 +37,4 @@ private:
   int waited_ = 0;
 };
 
-} // namespace mtrun::cuda
+} // namespace mtrun

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/device/cuda/Overlap.h"
+#include "runtime/abi/overlap.h"
 
 #include <algorithm>
 
-namespace mtrun::cuda {
+namespace mtrun {
 
 static bool meet(std::span<const Range> left, std::span<const Range> right) {
   return std::ranges::any_of(left, [&](const Range &a) {
@@ -25,4 +25,4 @@ Overlap::Place Overlap::launch(std::span<const Range> touched, bool isUpdate) {
   return {false, last};
 }
 
-} // namespace mtrun::cuda
+} // namespace mtrun
