@@ -32,13 +32,26 @@ Value mtc::choose(Emitter &emit, Value condition, llvm::function_ref<Value()> bo
 }
 Value mtc::both(Emitter &emit, Value a, Value b) { return arith::AndIOp::create(emit, a, b); }
 
+// By 32-bit divisions where the tensor allows it.
 Emitter::Values mtc::coordinates(Emitter &emit, Value index, ArrayRef<int64_t> shape) {
   Emitter::Values places(shape.size());
-  for (size_t dim = shape.size(); dim-- > 0;) {
-    places[dim] = dim == 0 ? index : emit.rem(index, emit.integer(shape[dim]));
-    if (dim > 0)
-      index = emit.div(index, emit.integer(shape[dim]));
+  if (shape.size() < 2) {
+    std::fill(places.begin(), places.end(), index);
+    return places;
   }
+  bool narrow = ShapedType::getNumElements(shape) <= std::numeric_limits<int32_t>::max();
+  Type type = narrow ? emit.getI32Type() : emit.getI64Type();
+  auto widened = [&](Value place) {
+    return narrow ? Value(arith::ExtUIOp::create(emit, emit.getI64Type(), place)) : place;
+  };
+  if (narrow)
+    index = arith::TruncIOp::create(emit, type, index);
+  for (size_t dim = shape.size(); dim-- > 1;) {
+    Value size = arith::ConstantOp::create(emit, emit.getIntegerAttr(type, shape[dim]));
+    places[dim] = widened(emit.rem(index, size));
+    index = emit.div(index, size);
+  }
+  places[0] = widened(index);
   return places;
 }
 

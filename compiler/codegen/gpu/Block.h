@@ -43,6 +43,9 @@ struct BlockKernel : Kernel {
 // Grid of a kernel, normalised; without its workgroup memory.
 GpuGrid gpuGridOf(mlir::plan::KernelOp op, bool fast);
 
+// Whether a kernel of rows is computed element by element.
+bool isElements(mlir::plan::KernelOp op);
+
 // The tile of a product: threads times `perRow` x `perColumn` elements each, `depth` positions of k at a time in
 // workgroup memory.
 struct ProductTile {
@@ -69,7 +72,7 @@ mlir::LogicalResult storeEpilogue(BlockKernel &kernel, mlir::Value product, mlir
 
 // The body of each kind's gpu.func, for a tile that is there.
 mlir::LogicalResult emitBlockMap(BlockKernel &kernel);
-mlir::LogicalResult emitBlockLine(BlockKernel &kernel); // rows of one element each
+mlir::LogicalResult emitBlockElements(BlockKernel &kernel); // rows, elements of which need no others
 mlir::LogicalResult emitBlockRows(BlockKernel &kernel);
 mlir::LogicalResult emitBlockWhole(BlockKernel &kernel);
 mlir::LogicalResult emitBlockMatmul(BlockKernel &kernel);

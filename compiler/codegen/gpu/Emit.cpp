@@ -13,7 +13,7 @@ static LogicalResult emitBody(BlockKernel &kernel) {
     return emitBlockSum(kernel), success();
   switch (kernel.kind) {
   case mt::KernelKind::rows:
-    return isLine(kernel.op) ? emitBlockLine(kernel) : emitBlockRows(kernel);
+    return isElements(kernel.op) ? emitBlockElements(kernel) : emitBlockRows(kernel);
   case mt::KernelKind::whole:
     return emitBlockWhole(kernel);
   case mt::KernelKind::map:

@@ -20,11 +20,21 @@ static int64_t rowThreads(plan::KernelOp op) {
   return std::clamp<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(longest)), leastRowThreads, mostRowThreads);
 }
 
-static GpuGrid productGrid(const ProductTile &tile, RankedTensorType result) {
-  int64_t across = ceilDiv(result.getDimSize(1), tile.columns);
-  if (result.isDynamicDim(0))
-    return {tile.threads(), tile.rows, across, 0, 0};
-  return {tile.threads(), 0, across * ceilDiv(result.getDimSize(0), tile.rows), 0, 0};
+// Samples of several lines each are that many lines; a block's are of whole samples, or of one.
+static GpuGrid productGrid(const ProductTile &tile, Value result) {
+  int64_t lines = linesOf(result), inner = ceilDiv(tensorOf(result).getShape().back(), tile.columns);
+  int64_t samples = isSplit(result) ? std::max<int64_t>(1, tile.rows / lines) : 0;
+  if (lines > tile.rows || !samples)
+    inner *= ceilDiv(lines, tile.rows);
+  return {tile.threads(), samples, inner, 0, 0};
+}
+
+// Several rows, or a part of one.
+static GpuGrid elementGrid(ValueRange yields) {
+  int64_t longest = 1;
+  for (Value yield : yields)
+    longest = std::max(longest, innerCount(yield));
+  return {mapThreads, std::max<int64_t>(1, elementTile / longest), ceilDiv(longest, elementTile), 0, 0};
 }
 
 GpuGrid mtc::gpuGridOf(plan::KernelOp op, bool fast) {
@@ -32,17 +42,17 @@ GpuGrid mtc::gpuGridOf(plan::KernelOp op, bool fast) {
   OperandRange yields = body.getTerminator()->getOperands();
   switch (kindOf(op)) {
   case mt::KernelKind::rows:
-    if (isLine(op))
-      return {lineThreads, lineTile, 1, 0, 0};
+    if (isElements(op))
+      return elementGrid(yields);
     return {rowThreads(op), 1, 1, 0, 0};
   case mt::KernelKind::whole:
     return {rowThreads(op), 0, 1, 0, 0};
   case mt::KernelKind::map:
     return {mapThreads, 0, 1, mapTile, 0};
   case mt::KernelKind::matmul:
-    return productGrid(matmulTile(op), tensorOf(yields[0]));
+    return productGrid(matmulTile(op), yields[0]);
   case mt::KernelKind::matmul_tree:
-    return productGrid(treeTile(op, /*leafRows=*/1, fast), tensorOf(yields[0]));
+    return productGrid(treeTile(op, /*leafRows=*/1, fast), yields[0]);
   case mt::KernelKind::reduce: {
     int64_t tiles = 0;
     for (Value yield : yields)

@@ -17,17 +17,30 @@ static mt::MatmulOp productOf(plan::KernelOp op) {
 // same everywhere.
 ProductTile mtc::matmulTile(plan::KernelOp op) {
   constexpr int64_t enough = 96, usualBatch = 256;
-  RankedTensorType type = tensorOf(op.getBody().front().getTerminator()->getOperand(0));
-  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+  Value result = op.getBody().front().getTerminator()->getOperand(0);
+  int64_t rows = linesOf(result), columns = tensorOf(result).getShape().back();
   if (columns <= 16)
     return {64, 16, 16, 4, 1};
-  if (type.isDynamicDim(0)) {
+  if (isSplit(result)) {
     auto batch = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("mt.batch");
-    rows = batch ? batch.getInt() : usualBatch;
+    rows *= batch ? batch.getInt() : usualBatch;
   }
   if (rows * columns >= enough * 64 * 64)
     return {64, 64, 16, 4, 4};
   return {32, 32, 16, 2, 4};
+}
+
+// Coordinates of a product's element: of a matrix its row and column, else what its row is of a sample.
+static Emitter::Values placeOf(BlockKernel &kernel, Value product, Value index, Value row, Value column) {
+  Emitter &emit = kernel.emit;
+  if (tensorOf(product).getRank() == 2)
+    return {row, column};
+  if (!isSplit(product))
+    return coordinates(emit, index, tensorOf(product).getShape());
+  int64_t count = innerCount(product);
+  Emitter::Values place = coordinates(emit, emit.rem(index, emit.integer(count)), innerShape(product));
+  place.insert(place.begin(), emit.div(index, emit.integer(count)));
+  return place;
 }
 
 LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
@@ -38,20 +51,23 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
       !isa<BlockArgument>(product.getRhs()))
     return kernel.op.emitError(
         "expected one mt.matmul of two operands, without transpose_a, in a kernel of kind matmul");
-  RankedTensorType left = tensorOf(product.getLhs());
-  if (left.getRank() != 2)
-    return kernel.op.emitError("expected samples of one row: products of sequences have no GPU code yet, found ") << left;
-  int64_t depth = left.getDimSize(1);
+  Value left = product.getLhs();
+  int64_t depth = tensorOf(left).getShape().back(), lines = linesOf(left);
   bool turned = product.getTransposeB();
   int64_t columns = tensorOf(product.getRhs()).getDimSize(turned ? 0 : 1);
   Value a = kernel.argument(cast<BlockArgument>(product.getLhs()).getArgNumber());
   Value b = kernel.argument(cast<BlockArgument>(product.getRhs()).getArgNumber());
-  Value rows = left.isDynamicDim(0) ? kernel.rows() : emit.integer(left.getDimSize(0));
   ProductTile tile = matmulTile(kernel.op);
-  int64_t across = (columns + tile.columns - 1) / tile.columns;
-  Value firstRow = emit.mul(emit.div(kernel.tile, emit.integer(across)), tile.rows);
+  int64_t across = (columns + tile.columns - 1) / tile.columns, down = kernel.gpu.innerTiles / across;
+  Value block = emit.div(kernel.tile, emit.integer(across)), rows = emit.integer(lines);
   Value firstColumn = emit.mul(emit.rem(kernel.tile, emit.integer(across)), tile.columns);
-
+  Value firstRow = emit.mul(block, tile.rows);
+  if (isSplit(left)) {
+    Value sample = emit.mul(emit.div(block, emit.integer(down)), kernel.gpu.rowsPerTile);
+    Value end = emit.least(emit.add(sample, kernel.gpu.rowsPerTile), kernel.rows());
+    firstRow = emit.add(emit.mul(sample, lines), emit.mul(emit.rem(block, emit.integer(down)), tile.rows));
+    rows = emit.mul(end, lines);
+  }
   auto loadLeft = [&](Value line, Value k) {
     Value row = emit.add(firstRow, line);
     auto load = [&] { return emit.load(f32, emit.address(a, f32, emit.add(emit.mul(row, depth), k))); };
@@ -63,16 +79,17 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
     auto load = [&] { return emit.load(f32, emit.address(b, f32, index)); };
     return choose(emit, emit.less(column, emit.integer(columns)), load, emit.zeros(f32));
   };
-  ProductBlock block(kernel, tile);
-  Emitter::Values sums = block.add({/*depthFirst=*/true, loadLeft}, {turned, loadRight}, emit.integer(0),
-                                   emit.integer(depth), block.zeros());
+  ProductBlock panels(kernel, tile);
+  Emitter::Values sums = panels.add({/*depthFirst=*/true, loadLeft}, {turned, loadRight}, emit.integer(0),
+                                    emit.integer(depth), panels.zeros());
   LogicalResult status = success();
   for (auto [i, sum] : llvm::enumerate(sums)) {
-    auto [line, across] = block.placeOf(i);
+    auto [line, across] = panels.placeOf(i);
     Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across), number = sum;
     emit.when(both(emit, emit.less(row, rows), emit.less(column, emit.integer(columns))), [&] {
-      if (failed(storeEpilogue(kernel, product.getResult(), number, {row, column},
-                               emit.add(emit.mul(row, columns), column))))
+      Value index = emit.add(emit.mul(row, columns), column);
+      Emitter::Values place = placeOf(kernel, product.getResult(), index, row, column);
+      if (failed(storeEpilogue(kernel, product.getResult(), number, place, index)))
         status = failure();
     });
     if (failed(status))

@@ -1,127 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/Lines.h"
 #include "compiler/codegen/gpu/BlockRows.h"
+#include "compiler/codegen/gpu/Sizes.h"
+#include "llvm/ADT/bit.h"
 
 using namespace mlir;
 using namespace mtc;
 
-Value BlockRows::placeOf(Value value) {
-  value = resolve(value);
-  if (Value place = places.lookup(value))
-    return place;
-  if (auto constant = value.getDefiningOp<mt::ConstantOp>())
-    return constantPlace(emit, constant);
-  Value place = kernel.share(elementOf(value), 1);
-  kernel.firstThread([&] { emit.store(scalars.lookup(value), place); });
-  kernel.barrier();
-  return places[value] = place;
-}
-
-Value BlockRows::scalarOf(Value value) {
-  value = resolve(value);
-  if (Value scalar = scalars.lookup(value))
-    return scalar;
-  if (auto constant = value.getDefiningOp<mt::ConstantOp>())
-    return constantScalar(emit, constant);
-  return emit.load(elementOf(value), placeOf(value));
-}
-
 // A value of one element that all threads have; a result's buffer may be an operand's that others still read.
 void BlockRows::define(Value value, Value scalar) {
   scalars[value] = scalar;
-  if (Value place = places.lookup(value)) {
+  if (Value place = targets.lookup(value)) {
     kernel.barrier();
     kernel.firstThread([&] { emit.store(scalar, place); });
   }
 }
 
-// Places for the values of step `at` that are read after it.
-void BlockRows::allocate(ArrayRef<RowStep> steps, size_t at) {
-  for (Operation *op : steps[at].operations) {
-    Value value = op->getResult(0);
-    if (places.lookup(value))
-      continue;
-    if (auto it = direct.find(value); it != direct.end()) {
-      places[value] = results[it->second];
-      continue;
+// Rows whose values are many keep none that can be computed again where it is read.
+void BlockRows::chooseComputed(ArrayRef<RowStep> steps) {
+  int64_t bytes = 0;
+  auto inMemory = [&](const RowStep &step, Value value) {
+    return innerCount(value) > 1 && !direct.contains(value) && (!step.loop || isReadOutside(step, value));
+  };
+  for (const RowStep &step : steps)
+    for (Operation *op : step.operations)
+      if (inMemory(step, op->getResult(0)))
+        bytes += innerCount(op->getResult(0)) * emit.bytes(elementOf(op->getResult(0)));
+  if (bytes <= mostKeptBytes)
+    return;
+  llvm::DenseSet<Value> kept;
+  auto isKept = [&](Value value) { return innerCount(value) == 1 || direct.contains(value) || kept.contains(value); };
+  for (const RowStep &step : steps)
+    for (Operation *op : step.operations) {
+      Value value = op->getResult(0);
+      if (innerCount(value) == 1 || direct.contains(value))
+        continue;
+      if (isComputable(value, isKept))
+        computed.insert(value);
+      else if (inMemory(step, value))
+        kept.insert(value);
     }
+}
+
+// Places for the values of a step that are read after it.
+void BlockRows::allocate(const RowStep &step) {
+  for (Operation *op : step.operations) {
+    Value value = op->getResult(0);
     int64_t count = innerCount(value);
-    if (count > 1 && (!steps[at].loop || isReadOutside(steps[at], value)))
-      places[value] = kernel.share(elementOf(value), count);
+    if (auto it = direct.find(value); it != direct.end())
+      targets[value] = results[it->second];
+    else if (count > 1 && !computed.contains(value) && (!step.loop || isReadOutside(step, value)))
+      targets[value] = kernel.share(elementOf(value), count);
   }
+}
+
+bool BlockRows::hasWork(const RowStep &step) {
+  return llvm::any_of(step.operations, [&](Operation *op) {
+    Value value = op->getResult(0);
+    return isa<mt::ReduceOp>(op) || innerCount(value) == 1 || targets.contains(value);
+  });
 }
 
 LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
   std::vector<RowStep> steps = planSteps(operations);
   if (store)
     direct = directResults(kernel, steps);
-  for (auto [at, step] : llvm::enumerate(steps)) {
-    allocate(steps, at);
-    if (failed(step.loop ? runLoop(step) : runMove(step.operations.front())))
-      return failure();
+  if (store && kernel.kind == mt::KernelKind::rows)
+    chooseComputed(steps);
+  for (const RowStep &step : steps) {
+    allocate(step);
+    if (!hasWork(step))
+      continue;
+    step.loop ? runLoop(step) : runMove(step.operations.front());
+    for (Operation *op : step.operations)
+      if (Value place = targets.lookup(op->getResult(0)))
+        bind(op->getResult(0), place);
     kernel.barrier();
   }
   if (!store)
-    return success();
+    return status();
   for (auto [i, yield] : llvm::enumerate(kernel.yields())) {
     auto it = direct.find(resolve(yield));
     if (it != direct.end() && it->second == static_cast<int64_t>(i))
       continue;
-    Type element = elementOf(yield);
-    int64_t count = innerCount(yield);
     Value to = results[i];
-    if (count == 1) {
+    if (innerCount(yield) == 1) {
       Value scalar = scalarOf(yield);
       kernel.firstThread([&] { emit.store(scalar, to); });
-      continue;
+    } else {
+      kernel.forThreads(innerCount(yield),
+                        [&](Value index) { emit.store(at(yield, index), emit.address(to, elementOf(yield), index)); });
     }
-    Value from = placeOf(yield);
-    kernel.forThreads(count, [&](Value index) {
-      emit.store(emit.load(element, emit.address(from, element, index)), emit.address(to, element, index));
-    });
   }
-  return success();
+  return status();
 }
 
-Value BlockRows::elementOfIota(mt::IotaOp iota, Value index) {
-  Value root = iota.getResult(), position = row;
-  if (!isSplit(root)) {
-    int64_t inner = 1, size = tensorOf(root).getDimSize(iota.getDim());
-    for (int64_t dim : tensorOf(root).getShape().drop_front(iota.getDim() + 1))
-      inner *= dim;
-    position = emit.rem(emit.div(index, emit.integer(inner)), emit.integer(size));
-  }
-  Value number = arith::TruncIOp::create(emit, emit.getI32Type(), position);
-  return elementOf(root).isF32() ? Value(arith::SIToFPOp::create(emit, emit.getF32Type(), number)) : number;
-}
-
-// An element of a value that a loop does not compute from its operands' elements; null for any other.
-Value BlockRows::sourceOf(const RowStep &step, Place place, Value value) {
-  Value root = resolve(value);
-  Operation *op = root.getDefiningOp();
-  bool inside = op && llvm::is_contained(step.operations, op);
-  if (auto iota = dyn_cast_or_null<mt::IotaOp>(op); iota && inside)
-    return elementOfIota(iota, place.index);
-  if (auto random = dyn_cast_or_null<mt::RandomUniformOp>(op); random && inside) {
-    Value element = isSplit(root) ? emit.add(emit.mul(row, step.count), place.index) : place.index;
-    return emitUniform(kernel, random, element, random.getStep() ? scalarOf(random.getStep()) : Value(),
-                       /*scalar=*/true);
-  }
-  if (inside)
-    return Value();
-  if (innerCount(root) == 1)
-    return scalarOf(root);
-  if (auto constant = dyn_cast_or_null<mt::ConstantOp>(op);
-      constant && cast<DenseElementsAttr>(constant.getValue()).isSplat())
-    return Value();
-  if (step.period && periodOf(root) == step.period && !places.lookup(root))
-    return emit.load(elementOf(root), emit.address(placeOf(op->getOperand(0)), elementOf(root), place.inner));
-  return emit.load(elementOf(root), emit.address(placeOf(root), elementOf(root), place.index));
-}
-
-// One element of every operation of a loop. `sums` holds the accumulators of its reductions, in order.
-LogicalResult BlockRows::runElement(const RowStep &step, Place place, SmallVectorImpl<Value> &sums) {
-  LaneBody body(kernel, /*scalar=*/true, [&](Value value) { return sourceOf(step, place, value); });
+// One element of every operation of a loop that is wanted. `sums` holds the accumulators of its reductions, in order.
+void BlockRows::runElement(const RowStep &step, Place place, SmallVectorImpl<Value> &sums) {
+  LaneBody body = bodyAt(place);
   size_t sum = 0;
   SmallVector<std::pair<Value, Value>> stores;
   for (Operation *op : step.operations) {
@@ -130,54 +106,93 @@ LogicalResult BlockRows::runElement(const RowStep &step, Place place, SmallVecto
       running = combine(emit, reduce.getKind(), running, body.get(reduce.getOperand()));
       continue;
     }
-    Value value = op->getResult(0), computed = body.get(value);
-    if (!computed)
-      return op->emitError("expected an operation that kernels of rows can compute");
+    Value value = op->getResult(0), to = targets.lookup(value);
     if (step.count == 1)
-      scalars[value] = computed;
-    if (Value to = places.lookup(value))
-      stores.push_back({computed, emit.address(to, elementOf(value), place.index)});
+      scalars[value] = body.get(value);
+    if (to)
+      stores.push_back({body.get(value), emit.address(to, elementOf(value), place.index)});
   }
   if (stores.empty())
-    return success();
+    return;
   auto storeAll = [&] {
     for (auto [value, to] : stores)
       emit.store(value, to);
   };
   if (step.count > 1)
-    return storeAll(), success();
+    return storeAll();
   // A result's buffer may be an operand's, which other threads still read.
   kernel.barrier();
   kernel.firstThread(storeAll);
-  return success();
 }
 
-// A thread takes places of the period, and of each every pixel: sums over the pixels are its own.
-Emitter::Values BlockRows::runPeriods(const RowStep &step, ValueRange sums, LogicalResult &status) {
+static SmallVector<mt::ReduceOp> reductionsOf(const RowStep &step) {
   SmallVector<mt::ReduceOp> reductions;
   for (Operation *op : step.operations)
     if (auto reduce = dyn_cast<mt::ReduceOp>(op))
       reductions.push_back(reduce);
-  return kernel.forThreads(step.period, sums, [&](Value inner, ValueRange carried) {
-    Emitter::Values start;
-    size_t next = 0;
-    for (mt::ReduceOp reduce : reductions)
-      start.push_back(leadingPeriod(reduce) ? identityOf(emit, reduce.getKind()) : carried[next++]);
-    Emitter::Values ends = emit.loop(
-        emit.integer(0), emit.integer(step.count / step.period), 1, start, [&](Value pixel, ValueRange running) {
-          Emitter::Values values(running);
-          if (failed(runElement(step, {emit.add(emit.mul(pixel, step.period), inner), inner}, values)))
-            status = failure();
-          return values;
-        });
-    Emitter::Values full;
-    for (auto [reduce, end] : llvm::zip_equal(reductions, ends))
-      if (leadingPeriod(reduce))
-        emit.store(end, emit.address(placeOf(reduce.getResult()), emit.getF32Type(), inner));
-      else
-        full.push_back(end);
-    return full;
+  return reductions;
+}
+
+// Place `inner` of every `stride`-th period from `first` on. Sums over the first axes start anew and are given to
+// `finish`, those of all elements go on from `sums` and are returned.
+Emitter::Values BlockRows::runPlace(const RowStep &step, Value inner, Value first, int64_t stride, ValueRange sums,
+                                    llvm::function_ref<void(mt::ReduceOp, Value)> finish) {
+  Emitter::Values start, full;
+  size_t next = 0;
+  for (mt::ReduceOp reduce : reductionsOf(step))
+    start.push_back(leadingPeriod(reduce) ? identityOf(emit, reduce.getKind()) : sums[next++]);
+  Emitter::Values ends =
+      emit.loop(first, emit.integer(step.count / step.period), stride, start, [&](Value pixel, ValueRange running) {
+        Emitter::Values values(running);
+        Value index = emit.add(emit.mul(pixel, step.period), inner);
+        runElement(step, {index, step.count, inner, step.period}, values);
+        return values;
+      });
+  for (auto [reduce, end] : llvm::zip_equal(reductionsOf(step), ends))
+    if (leadingPeriod(reduce))
+      finish(reduce, end);
+    else
+      full.push_back(end);
+  return full;
+}
+
+// A thread takes places of the period. Where threads are left, groups of them share out the periods, and the groups'
+// sums over the first axes fold by halves.
+Emitter::Values BlockRows::runPeriods(const RowStep &step, ValueRange sums) {
+  Type f32 = emit.getF32Type();
+  int64_t period = step.period, threads = kernel.gpu.threads, periods = step.count / period;
+  int64_t groups = std::min(llvm::bit_ceil(static_cast<uint64_t>(periods)),
+                            llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, threads / period))));
+  auto target = [&](mt::ReduceOp reduce, Value inner) {
+    return emit.address(targets.lookup(reduce.getResult()), f32, inner);
+  };
+  if (groups == 1)
+    return kernel.forThreads(period, sums, [&](Value inner, ValueRange carried) {
+      return runPlace(step, inner, emit.integer(0), 1, carried,
+                      [&](mt::ReduceOp reduce, Value sum) { emit.store(sum, target(reduce, inner)); });
+    });
+  Value group = emit.div(kernel.thread, emit.integer(period)), inner = emit.rem(kernel.thread, emit.integer(period));
+  Value first = arith::SelectOp::create(emit, emit.less(group, emit.integer(groups)), group, emit.integer(periods));
+  SmallVector<std::pair<mt::ReduceOp, Value>> lines; // a sum a thread
+  Emitter::Values full = runPlace(step, inner, first, groups, sums, [&](mt::ReduceOp reduce, Value sum) {
+    Value line = emit.address(kernel.share(f32, threads), f32, kernel.thread);
+    emit.store(sum, line);
+    lines.push_back({reduce, line});
   });
+  for (int64_t half = groups / 2; half >= 1 && !lines.empty(); half /= 2) {
+    kernel.barrier();
+    emit.when(emit.less(kernel.thread, emit.integer(half * period)), [&] {
+      for (auto [reduce, low] : lines) {
+        Value high = emit.address(low, f32, half * period);
+        emit.store(combine(emit, reduce.getKind(), emit.load(f32, low), emit.load(f32, high)), low);
+      }
+    });
+  }
+  emit.when(emit.less(kernel.thread, emit.integer(period)), [&] {
+    for (auto [reduce, line] : lines)
+      emit.store(emit.load(f32, line), target(reduce, inner));
+  });
+  return full;
 }
 
 Emitter::Values BlockRows::fold(ArrayRef<mt::ReduceOp> reductions, ValueRange sums) {
@@ -204,7 +219,7 @@ Emitter::Values BlockRows::fold(ArrayRef<mt::ReduceOp> reductions, ValueRange su
   return folded;
 }
 
-LogicalResult BlockRows::runLoop(const RowStep &step) {
+void BlockRows::runLoop(const RowStep &step) {
   SmallVector<mt::ReduceOp> reductions;
   Emitter::Values sums;
   for (Operation *op : step.operations)
@@ -212,7 +227,7 @@ LogicalResult BlockRows::runLoop(const RowStep &step) {
       reductions.push_back(reduce);
       sums.push_back(identityOf(emit, reduce.getKind()));
     }
-  // Numbers that the loop reads are loaded before it; places are made by all threads together.
+  // Numbers that the loop reads are loaded before it.
   for (Operation *op : step.operations)
     for (Value operand : op->getOperands()) {
       Value root = resolve(operand);
@@ -221,43 +236,50 @@ LogicalResult BlockRows::runLoop(const RowStep &step) {
       if (innerCount(root) == 1 && !root.getDefiningOp<mt::ConstantOp>())
         scalars[root] = scalarOf(root);
     }
-  LogicalResult status = success();
   if (step.count == 1) {
-    status = runElement(step, {emit.integer(0), {}}, sums);
+    runElement(step, {emit.integer(0), 1}, sums);
   } else {
     if (step.period)
-      sums = runPeriods(step, sums, status);
+      sums = runPeriods(step, sums);
     else
       sums = kernel.forThreads(step.count, sums, [&](Value index, ValueRange carried) {
         Emitter::Values next(carried);
-        if (failed(runElement(step, {index, {}}, next)))
-          status = failure();
+        runElement(step, {index, step.count}, next);
         return next;
       });
-    if (!reductions.empty() && succeeded(status))
+    if (!reductions.empty())
       sums = fold(reductions, sums);
   }
   for (auto [reduce, sum] : llvm::zip_equal(reductions, sums))
     define(reduce.getResult(), sum);
-  return status;
+}
+
+// An element of the result is one thread's.
+void BlockRows::runMove(Operation *op) {
+  Value value = op->getResult(0), to = targets.lookup(value);
+  auto element = [&](Value index) {
+    if (Value found = moved(op, index))
+      return found;
+    unknown(value);
+    return emit.zeros(elementOf(value));
+  };
+  if (innerCount(value) == 1)
+    return define(value, element(emit.integer(0)));
+  kernel.forThreads(innerCount(value),
+                    [&](Value index) { emit.store(element(index), emit.address(to, elementOf(value), index)); });
 }
 
 LogicalResult mtc::emitBlockRows(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   BlockRows rows(kernel);
   Value row = kernel.tile;
-  auto at = [&](Value base, Value value) {
-    return emit.address(base, elementOf(value), emit.mul(row, innerCount(value)));
-  };
   SmallVector<Value> results;
-  for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))
-    rows.bind(argument, isSplit(argument) ? at(kernel.argument(i), argument) : kernel.argument(i));
+  rows.bindRow(row);
   for (auto [i, yield] : llvm::enumerate(kernel.yields()))
-    results.push_back(at(kernel.result(i), yield));
+    results.push_back(emit.address(kernel.result(i), elementOf(yield), emit.mul(row, innerCount(yield))));
   if (failed(rows.run(operationsOf(kernel, /*split=*/false), /*store=*/false)))
     return failure();
   rows.bindResults(results);
-  rows.setRow(emit.add(kernel.firstRow(), row));
   return rows.run(operationsOf(kernel, /*split=*/true), /*store=*/true);
 }
 

@@ -6,11 +6,13 @@
 
 namespace mtc {
 
-// Elements of a tile of a map, and rows of a tile of rows of one element each.
-constexpr int64_t mapTile = 1024, lineTile = 128;
+// Elements of a tile of a map, and of rows that are computed element by element.
+constexpr int64_t mapTile = 1024, elementTile = 1024;
 // Threads of a block.
-constexpr int64_t mapThreads = 256, lineThreads = 128, reduceThreads = 64, transposeThreads = 256, convThreads = 128;
+constexpr int64_t mapThreads = 256, reduceThreads = 64, transposeThreads = 256, convThreads = 128;
 constexpr int64_t leastRowThreads = 32, mostRowThreads = 256;
+// Bytes of values of a row in workgroup memory; where it would be more, those are computed again that can be.
+constexpr int64_t mostKeptBytes = 16 << 10;
 // Rows and columns of a block of a transposition.
 constexpr int64_t transposeSide = 32;
 

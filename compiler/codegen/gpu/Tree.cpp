@@ -51,17 +51,25 @@ ProductTile mtc::treeTile(plan::KernelOp op, int64_t leafRows, bool fast) {
   return {32, 32, depth, 2, 4};
 }
 
+// The product whose sum over the batch a value is.
+static mt::MatmulOp productOf(Value sum) {
+  while (auto reduce = sum.getDefiningOp<mt::ReduceOp>())
+    sum = reduce.getOperand();
+  return sum.getDefiningOp<mt::MatmulOp>();
+}
+
 LogicalResult mtc::emitBlockMatmulTree(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
-  auto product = kernel.yields()[0].getDefiningOp<mt::MatmulOp>();
+  mt::MatmulOp product = productOf(kernel.yields()[0]);
   if (!product || !product.getTransposeA() || product.getTransposeB() || kernel.yields().size() != 1 ||
       !isa<BlockArgument>(product.getLhs()) || !isa<BlockArgument>(product.getRhs()))
     return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_tree");
-  int64_t height = tensorOf(product.getLhs()).getDimSize(1), columns = tensorOf(product.getRhs()).getDimSize(1);
+  int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
+  int64_t lines = linesOf(product.getLhs()); // of a sample, in order
   Value a = kernel.argument(cast<BlockArgument>(product.getLhs()).getArgNumber());
   Value b = kernel.argument(cast<BlockArgument>(product.getRhs()).getArgNumber());
-  ProductTile tile = treeTile(kernel.op, kernel.leafRows, kernel.fast);
+  ProductTile tile = treeTile(kernel.op, kernel.leafRows * lines, kernel.fast);
   int64_t across = (columns + tile.columns - 1) / tile.columns;
   Value firstRow = emit.mul(emit.div(kernel.tile, emit.integer(across)), tile.rows);
   Value firstColumn = emit.mul(emit.rem(kernel.tile, emit.integer(across)), tile.columns);
@@ -74,7 +82,9 @@ LogicalResult mtc::emitBlockMatmulTree(BlockKernel &kernel) {
   };
   auto left = loadFrom(a, firstRow, height), right = loadFrom(b, firstColumn, columns);
   ProductBlock block(kernel, tile);
-  auto leaf = [&](Value from, Value to) { return block.add({false, left}, {false, right}, from, to, block.zeros()); };
+  auto leaf = [&](Value from, Value to) {
+    return block.add({false, left}, {false, right}, emit.mul(from, lines), emit.mul(to, lines), block.zeros());
+  };
   emitBlockTree(kernel, block.count(), leaf, [&](ValueRange root) {
     for (auto [i, sum] : llvm::enumerate(root)) {
       auto [line, place] = block.placeOf(i);

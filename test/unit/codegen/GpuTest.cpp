@@ -127,6 +127,48 @@ TEST_F(Gpu, Images) {
   mt.yield %0, %1 : tensor<?x3x4x3xf32>, tensor<?x6x7x3xf32>)"));
 }
 
+// Rows that are more than workgroup memory: values are computed where they are read.
+TEST_F(Gpu, LargeRows) {
+  const char *window = " window = [2, 2] strides = [2, 2] padding = [0, 0, 0, 0] : ";
+  std::string pools =
+      std::string("^bb0(%x: tensor<?x40x40x12xf32>, %g: tensor<?x20x20x12xf32>, %b: tensor<12xf32>):\n") +
+      "%0 = mt.add %x, %b : tensor<?x40x40x12xf32>, tensor<12xf32>\n"
+      "%1 = mt.relu %0 : tensor<?x40x40x12xf32>\n"
+      "%2 = mt.pool max, %1" +
+      window +
+      "tensor<?x40x40x12xf32>\n"
+      "%3 = mt.pool_gradient max, %g at %1" +
+      window +
+      "tensor<?x20x20x12xf32>, tensor<?x40x40x12xf32> to tensor<?x40x40x12xf32>\n"
+      "%4 = mt.mul %3, %0 : tensor<?x40x40x12xf32>, tensor<?x40x40x12xf32>\n";
+  expectEqual(
+      kernelText("elements", "rows", pools + "mt.yield %2, %4 : tensor<?x20x20x12xf32>, tensor<?x40x40x12xf32>"));
+  expectEqual(kernelText("sums", "rows", pools + R"(%5 = mt.reduce sum, %4 over [1, 2] : tensor<?x40x40x12xf32>
+  %6 = mt.reduce sum, %5 over [1] : tensor<?x12xf32>
+  mt.yield %4, %5, %6 : tensor<?x40x40x12xf32>, tensor<?x12xf32>, tensor<?xf32>)"));
+  // A window of windows is kept.
+  expectEqual(kernelText("nested", "rows", R"(^bb0(%x: tensor<?x20x20x12xf32>):
+  %0 = mt.pool max, %x window = [3, 3] strides = [1, 1] padding = [1, 1, 1, 1] : tensor<?x20x20x12xf32>
+  %1 = mt.tanh %0 : tensor<?x20x20x12xf32>
+  %2 = mt.pool sum, %1 window = [2, 2] strides = [2, 2] padding = [0, 0, 0, 0] : tensor<?x20x20x12xf32>
+  mt.yield %2 : tensor<?x10x10x12xf32>)"));
+}
+
+TEST_F(Gpu, Sequences) {
+  for (int64_t lines : {3, 70}) {
+    std::string x = "tensor<?x" + std::to_string(lines) + "x7xf32>",
+                y = "tensor<?x" + std::to_string(lines) + "x20xf32>";
+    expectEqual(
+        kernelText("product", "matmul",
+                   "^bb0(%x: " + x + ", %w: tensor<7x20xf32>, %b: tensor<20xf32>, %r: " + y +
+                       "):\n%0 = mt.matmul %x, %w : " + x + ", tensor<7x20xf32>\n%1 = mt.add %0, %b : " + y +
+                       ", tensor<20xf32>\n%2 = mt.mul %1, %r : " + y + ", " + y + "\nmt.yield %2 : " + y) +
+        kernelText("gradient", "matmul_tree",
+                   "^bb0(%x: " + x + ", %g: " + y + "):\n%0 = mt.matmul %x, %g transpose_a : " + x + ", " + y +
+                       "\n%1 = mt.reduce sum, %0 over [0] : tensor<?x7x20xf32>\nmt.yield %1 : tensor<7x20xf32>"));
+  }
+}
+
 // No contraction, no approximation, no flushed denormals, no calls.
 TEST_F(Gpu, PtxRoundsAsWritten) {
   auto module = parse(rowsOf10 + longRows + line + dense(37, 10, false) + gradient(40, 33));

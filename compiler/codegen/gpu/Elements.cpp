@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Elements where they are wanted; and kernels of rows whose results are nothing but that: their tiles are of elements,
+// not of rows.
+#include "compiler/codegen/gpu/Elements.h"
+#include "compiler/codegen/Rows.h"
+#include "compiler/codegen/gpu/Sizes.h"
+#include <map>
+
+using namespace mlir;
+using namespace mtc;
+
+Reach mtc::reachOf(Operation *op) {
+  if (isa<mt::PoolOp, mt::PoolGradientOp>(op))
+    return Reach::window;
+  bool element = isa<mt::ElementwiseOpInterface, mt::ConstantOp, mt::IotaOp, mt::RandomUniformOp, mt::BatchSizeOp,
+                     mt::BroadcastOp, mt::ReshapeOp, mt::TransposeOp, mt::SliceOp, mt::ReverseOp, mt::PadOp,
+                     mt::ConcatOp, mt::TakeOp, mt::GatherOp>(op);
+  return element ? Reach::element : Reach::line;
+}
+
+bool mtc::isComputable(Value value, llvm::function_ref<bool(Value)> kept) {
+  // Each value with whether a window reads it.
+  SmallVector<std::pair<Value, bool>> wanted{{value, false}};
+  DenseMap<Value, bool> seen;
+  auto want = [&](Value operand, bool inWindow) {
+    auto [it, isNew] = seen.try_emplace(operand, inWindow);
+    if (!isNew && (it->second || !inWindow))
+      return;
+    it->second = inWindow;
+    wanted.push_back({operand, inWindow});
+  };
+  while (!wanted.empty()) {
+    auto [next, inWindow] = wanted.pop_back_val();
+    Operation *op = next.getDefiningOp();
+    if (!op || (kept && next != value && kept(next)))
+      continue;
+    Reach reach = reachOf(op);
+    if (reach == Reach::line || (reach == Reach::window && inWindow))
+      return false;
+    for (Value operand : op->getOperands())
+      want(operand, inWindow || reach == Reach::window);
+  }
+  return true;
+}
+
+void BlockElements::bindRow(Value local) {
+  for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments())) {
+    Value base = kernel.argument(i);
+    if (isSplit(argument))
+      base = emit.address(base, elementOf(argument), emit.mul(local, innerCount(argument)));
+    bind(argument, base);
+  }
+  setRow(emit.add(kernel.firstRow(), local));
+}
+
+Value BlockElements::elementOfIota(mt::IotaOp iota, Value index) {
+  Value root = iota.getResult(), position = row;
+  if (!isSplit(root)) {
+    int64_t inner = 1, size = tensorOf(root).getDimSize(iota.getDim());
+    for (int64_t dim : tensorOf(root).getShape().drop_front(iota.getDim() + 1))
+      inner *= dim;
+    position = emit.rem(emit.div(index, emit.integer(inner)), emit.integer(size));
+  }
+  Value number = arith::TruncIOp::create(emit, emit.getI32Type(), position);
+  return elementOf(root).isF32() ? Value(arith::SIToFPOp::create(emit, emit.getF32Type(), number)) : number;
+}
+
+// An element of a value that is not computed from its operands' elements at the same place; null for any other.
+Value BlockElements::sourceOf(Place place, Value value) {
+  Value root = resolve(value);
+  Type element = elementOf(root);
+  int64_t count = innerCount(root);
+  if (Value scalar = scalars.lookup(root))
+    return scalar;
+  if (Value memory = places.lookup(root))
+    return emit.load(element, count == 1 ? memory : emit.address(memory, element, place.index));
+  Operation *op = root.getDefiningOp();
+  if (auto constant = dyn_cast<mt::ConstantOp>(op)) {
+    auto values = cast<DenseElementsAttr>(constant.getValue());
+    return values.isSplat() ? Value()
+                            : emit.load(element, emit.address(constantPlace(emit, constant), element, place.index));
+  }
+  if (count == 1 && place.count > 1)
+    return at(root, emit.integer(0));
+  if (auto iota = dyn_cast<mt::IotaOp>(op))
+    return elementOfIota(iota, place.index);
+  if (auto random = dyn_cast<mt::RandomUniformOp>(op)) {
+    Value number = isSplit(root) ? emit.add(emit.mul(row, count), place.index) : place.index;
+    Value step = random.getStep() ? at(random.getStep(), emit.integer(0)) : Value();
+    return emitUniform(kernel, random, number, step, /*scalar=*/true);
+  }
+  bool repeats = isa<mt::BroadcastOp>(op) && innerCount(op->getOperand(0)) == 1;
+  if (repeats || isa<mt::ElementwiseOpInterface, mt::BatchSizeOp>(op))
+    return Value();
+  if (place.period && periodOf(root) == place.period)
+    return at(op->getOperand(0), place.inner);
+  return moved(op, place.index);
+}
+
+void BlockElements::unknown(Value value) {
+  known = kernel.op.emitError("expected operations that kernels of rows can compute on a GPU, found ") << value;
+}
+
+Emitter::Values BlockElements::at(ArrayRef<Value> values, Value index) {
+  LaneBody body = bodyAt({index, innerCount(values.front())});
+  Emitter::Values computed;
+  for (Value value : values) {
+    computed.push_back(body.get(value));
+    if (computed.back())
+      continue;
+    unknown(value);
+    computed.back() = emit.zeros(elementOf(value));
+  }
+  return computed;
+}
+
+bool mtc::isElements(plan::KernelOp op) {
+  if (kindOf(op) != mt::KernelKind::rows)
+    return false;
+  return llvm::all_of(op.getBody().front().getTerminator()->getOperands(),
+                      [](Value yield) { return isSplit(yield) && isComputable(yield); });
+}
+
+// Elements of results of one row's size, for the rows from `first` to `end` of a tile, or a part of one row.
+static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, Value first, Value end) {
+  Emitter &emit = kernel.emit;
+  LogicalResult status = success();
+  SmallVector<Value> values;
+  for (int64_t i : yields)
+    values.push_back(kernel.yields()[i]);
+  int64_t count = innerCount(values.front());
+  auto element = [&](Value local, Value index) {
+    BlockElements row(kernel);
+    row.bindRow(local);
+    Value place = emit.add(emit.mul(local, count), index);
+    for (auto [i, value] : llvm::zip_equal(yields, row.at(values, index)))
+      emit.store(value, emit.address(kernel.result(i), value.getType(), place));
+    if (failed(row.status()))
+      status = failure();
+  };
+  if (kernel.gpu.innerTiles == 1) {
+    kernel.forThreads(emit.integer(0), emit.mul(emit.sub(end, first), count), [&](Value index) {
+      Emitter::Values place = coordinates(emit, index, {kernel.gpu.rowsPerTile, count});
+      element(emit.add(first, place[0]), place[1]);
+    });
+  } else {
+    Value from = emit.mul(emit.rem(kernel.tile, emit.integer(kernel.gpu.innerTiles)), elementTile);
+    kernel.forThreads(from, emit.least(emit.add(from, elementTile), emit.integer(count)),
+                      [&](Value index) { element(first, index); });
+  }
+  return status;
+}
+
+LogicalResult mtc::emitBlockElements(BlockKernel &kernel) {
+  Emitter &emit = kernel.emit;
+  Value first = emit.mul(emit.div(kernel.tile, emit.integer(kernel.gpu.innerTiles)), kernel.gpu.rowsPerTile);
+  Value end = emit.least(emit.add(first, kernel.gpu.rowsPerTile), kernel.rows());
+  std::map<int64_t, SmallVector<int64_t>> sizes;
+  for (auto [i, yield] : llvm::enumerate(kernel.yields()))
+    sizes[innerCount(yield)].push_back(i);
+  for (auto &[count, yields] : sizes)
+    if (failed(emitYields(kernel, yields, first, end)))
+      return failure();
+  return success();
+}

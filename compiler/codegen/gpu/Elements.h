@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Elements of body values: read where a value lies in memory, else computed from elements of its operands at the place
+// where they are wanted.
+#ifndef COMPILER_CODEGEN_GPU_ELEMENTS_H
+#define COMPILER_CODEGEN_GPU_ELEMENTS_H
+
+#include "compiler/codegen/gpu/Block.h"
+
+namespace mtc {
+
+// What an operation costs where its elements are computed as they are wanted.
+enum class Reach {
+  element, // an element of each operand
+  window,  // some of an operand's: a pool's, or its gradient's
+  line,    // any number: sums, searches, products
+};
+Reach reachOf(mlir::Operation *op);
+
+// Whether `value` needs no memory: it comes from arguments by operations of which at most one on each way is a window,
+// none a line; where `kept` is given, values that it holds lie in memory.
+bool isComputable(mlir::Value value, llvm::function_ref<bool(mlir::Value)> kept = nullptr);
+
+class BlockElements {
+public:
+  explicit BlockElements(BlockKernel &kernel) : kernel(kernel), emit(kernel.emit) {}
+
+  // Elements of a body value lie at `pointer`, row major.
+  void bind(mlir::Value value, mlir::Value pointer) { places[value] = pointer; }
+  // The row's index in the batch, i64; null outside rows.
+  void setRow(mlir::Value globalRow) { row = globalRow; }
+  // Binds arguments of a row to where they lie; `local` counts from the device's first row.
+  void bindRow(mlir::Value local);
+
+  // Element `index` (row major, of a row of what is split) of a value; of several with rows of one size.
+  mlir::Value at(mlir::Value value, mlir::Value index) { return at(llvm::ArrayRef(value), index)[0]; }
+  Emitter::Values at(llvm::ArrayRef<mlir::Value> values, mlir::Value index);
+  // Whether all that was asked for could be computed; what could not has been reported.
+  mlir::LogicalResult status() const { return known; }
+
+protected:
+  BlockKernel &kernel;
+  Emitter &emit;
+  mlir::Value row;
+  llvm::DenseMap<mlir::Value, mlir::Value> places;  // values in memory
+  llvm::DenseMap<mlir::Value, mlir::Value> scalars; // values of one element that every thread knows
+
+  // Element `index` of a loop of `count`; in a loop with a period `inner` is its place in it.
+  struct Place {
+    mlir::Value index;
+    int64_t count;
+    mlir::Value inner = {};
+    int64_t period = 0;
+  };
+  // Element-wise values at a place, each computed once.
+  LaneBody bodyAt(Place place) {
+    return LaneBody(kernel, /*scalar=*/true, [this, place](mlir::Value value) { return sourceOf(place, value); });
+  }
+  mlir::Value sourceOf(Place place, mlir::Value value);
+  mlir::Value elementOfIota(mlir::mt::IotaOp iota, mlir::Value index);
+  // Element `index` of what is no element-wise operation; null for what is not known.
+  mlir::Value moved(mlir::Operation *op, mlir::Value index);
+
+  // Reports a value that cannot be computed.
+  void unknown(mlir::Value value);
+
+private:
+  mlir::LogicalResult known = mlir::success();
+  mlir::Value shaped(mlir::Operation *op, mlir::ValueRange at);
+  mlir::Value padded(mlir::mt::PadOp op, mlir::ValueRange at);
+  mlir::Value joined(mlir::mt::ConcatOp op, mlir::ValueRange at);
+  mlir::Value reduced(mlir::Operation *op, mlir::Value index);
+  mlir::Value product(mlir::mt::MatmulOp op, mlir::Value index);
+  mlir::Value windowed(mlir::Operation *op, mlir::Value index, mlir::ValueRange at);
+  mlir::Value pool(mlir::mt::PoolOp op, mlir::ValueRange at);
+  mlir::Value poolGradient(mlir::mt::PoolGradientOp op, mlir::Value index, mlir::ValueRange at);
+  mlir::Value lookedUp(mlir::Operation *op, mlir::Value index, mlir::ValueRange at);
+  mlir::Value clampedId(mlir::Value ids, mlir::Value index, int64_t entries);
+  mlir::Value sumOfNamed(mlir::Value ids, int64_t entries, mlir::Value entry, int64_t count,
+                         llvm::function_ref<mlir::Value(mlir::Value)> element);
+  // The element of `value` at these coordinates.
+  mlir::Value atPlace(mlir::Value value, mlir::ValueRange coordinates) {
+    return at(value, flatten(emit, coordinates, innerShape(value)));
+  }
+};
+
+} // namespace mtc
+
+#endif
