@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""same_loss.py PLAN --data SPEC --devices A B: the losses of an epoch on both kinds of devices are within 1e-5 of each other."""
+import argparse
+import json
+import subprocess
+
+parser = argparse.ArgumentParser()
+parser.add_argument("plan")
+parser.add_argument("--data", required=True)
+parser.add_argument("--devices", nargs=2, required=True)
+arguments = parser.parse_args()
+
+
+def losses(devices):
+    command = ["mtrun", "train", arguments.plan, "--data", arguments.data, "--epochs", "1", "--devices", devices, "--json-logs"]
+    logs = [json.loads(line) for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()]
+    return [log["loss"] for log in logs if "loss" in log]
+
+
+first, second = map(losses, arguments.devices)
+assert first and len(first) == len(second), (first, second)
+assert all(abs(a - b) <= 1e-5 * abs(a) for a, b in zip(first, second)), (first, second)
