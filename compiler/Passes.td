@@ -38,6 +38,7 @@ def Bucket : Pass<"mt-bucket", "::mlir::ModuleOp"> {
 // fuse
 def Fuse : Pass<"mt-fuse", "::mlir::ModuleOp"> {
   let summary = "Group computations into kernels";
+  let options = [Option<"images", "images", "bool", "true", "convolutions of few taps times channels may be steps of kernels of rows">];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 

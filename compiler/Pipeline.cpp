@@ -27,7 +27,11 @@ void buildShard(OpPassManager &passes, Compilation &) {
   passes.addPass(createBucket());
 }
 
-void buildFuse(OpPassManager &passes, Compilation &) { passes.addPass(createFuse()); }
+void buildFuse(OpPassManager &passes, Compilation &compilation) {
+  FuseOptions options;
+  options.images = compilation.gpus.empty(); // a block of a GPU has no place for a sample's image
+  passes.addPass(createFuse(options));
+}
 
 void buildRecompute(OpPassManager &passes, Compilation &compilation) {
   if (!compilation.recompute)

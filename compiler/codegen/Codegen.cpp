@@ -12,6 +12,10 @@ using namespace mlir;
 using namespace mtc;
 
 
+static bool hasConvolution(Block &body) {
+  return llvm::any_of(body, [](Operation &op) { return isa<mt::Conv2DOp, mt::Conv2DKernelGradientOp>(op); });
+}
+
 Grid mtc::gridOf(plan::KernelOp op) {
   Block &body = op.getBody().front();
   auto panels = [](int64_t columns) { return ceilDiv(columns, panelColumns); };
@@ -19,7 +23,7 @@ Grid mtc::gridOf(plan::KernelOp op) {
   Grid grid;
   switch (kindOf(op)) {
   case mt::KernelKind::rows:
-    grid.rowsPerTile = isLine(op) ? 4 * lanes : 4;
+    grid.rowsPerTile = isLine(op) ? 4 * lanes : hasConvolution(body) ? 1 : 4;
     break;
   case mt::KernelKind::whole:
     break;

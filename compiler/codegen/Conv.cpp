@@ -31,22 +31,22 @@ void ConvEmitter::emitVector(const Columns &columns, Value line, Value pixel, in
   LaneBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
     if (value == op->getResult(0))
       return emit.loadLanes(f32, emit.address(line, f32, vector * lanes));
-    if (auto argument = dyn_cast<BlockArgument>(value))
-      return loadElements(value, arguments[argument.getArgNumber()], pixel, channel, mask);
+    if (isa<BlockArgument>(value))
+      return loadElements(value, places(value), pixel, channel, mask);
     if (auto constant = value.getDefiningOp<mt::ConstantOp>())
       if (auto values = cast<DenseElementsAttr>(constant.getValue()); !values.isSplat())
         return loadElements(value, emit.global(values), pixel, channel, mask);
     return Value();
   });
   SmallVector<Value> computed;
-  for (Value yield : kernel.yields()) {
-    computed.push_back(body.get(yield));
+  for (auto [value, place] : results) {
+    computed.push_back(body.get(value));
     if (!computed.back()) {
       status = kernel.op.emitError("expected element-wise operations only after a kernel's convolution");
       return;
     }
   }
-  for (auto [value, result] : llvm::zip_equal(computed, results)) {
+  for (auto [value, result] : llvm::zip_equal(computed, llvm::make_second_range(results))) {
     Type element = getElementTypeOrSelf(value.getType());
     Value place =
         emit.address(emit.address(result, element, emit.mul(pixel, product.result.channels)), element, channel);
@@ -220,51 +220,100 @@ void ConvEmitter::emitTile(Panels panels, Value group, Value tile) {
   }
 }
 
-LogicalResult ConvEmitter::run() {
-  for (int64_t i = 0, e = kernel.body().getNumArguments(); i < e; ++i)
-    arguments.push_back(kernel.argumentBuffer(i));
-  for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
-    results.push_back(kernel.resultBuffer(i));
-  source = arguments[cast<BlockArgument>(op->getOperand(0)).getArgNumber()];
-  weights = arguments[cast<BlockArgument>(op->getOperand(1)).getArgNumber()];
-  int64_t patchSize = 0, vectors = emit.machine.tileVectors();
+// Vectors of a panel: fewer where the matrix is deep.
+int64_t ConvEmitter::vectors() const {
+  int64_t vectors = emit.machine.tileVectors();
+  while (vectors > 1 && depth() * vectors * lanes > packedFloats)
+    --vectors;
+  return vectors;
+}
+
+// Floats of all packed panels.
+int64_t ConvEmitter::matrixFloats() const {
+  int64_t width = vectors() * lanes;
+  return packedRows() * llvm::divideCeil(product.result.groupChannels, width) * width;
+}
+
+LogicalResult ConvEmitter::begin() {
+  int64_t patchSize = 0;
   for (const Plane &plane : product.planes)
     if (PixelBlock size = product.blockOf(plane); product.needsPatch(plane))
       patchSize = std::max(patchSize, plane.reachRows(size.rows) * plane.reachColumns(size.columns) *
                                           product.source.groupChannels);
-  while (vectors > 1 && depth() * vectors * lanes > packedFloats)
-    --vectors;
   if (depth() * lanes > packedFloats || patchSize > packedFloats)
     return kernel.op.emitError("expected a convolution of at most ")
            << packedFloats / lanes << " taps times channels over at most " << packedFloats
            << " elements of a block, found " << depth() << " and " << patchSize;
   patch = patchSize ? emit.stack(emit.getF32Type(), patchSize) : Value();
+  return success();
+}
+
+void ConvEmitter::packAtOnce() {
+  Type f32 = emit.getF32Type();
+  matrix = emit.stack(f32, matrixFloats());
+  sums = emit.stack(f32, blockPositions * vectors() * lanes);
+  forPanelsAtOnce([&](const Columns &columns) { pack(columns); });
+}
+
+void ConvEmitter::forPanelsAtOnce(llvm::function_ref<void(const Columns &)> body) {
+  Type f32 = emit.getF32Type();
+  forColumnPanels(emit, product.result.groupChannels, vectors(), [&](Value first, Panel panel) {
+    body({emit.integer(0), first, panel, emit.address(matrix, f32, emit.mul(first, packedRows())), sums});
+  });
+}
+
+LogicalResult ConvEmitter::run() {
+  llvm::DenseMap<Value, Value> buffers;
+  for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))
+    buffers[argument] = kernel.argumentBuffer(i);
+  places = [buffers](Value value) { return buffers.lookup(value); };
+  for (auto [i, yield] : llvm::enumerate(kernel.yields()))
+    results.push_back({yield, kernel.resultBuffer(i)});
+  source = places(op->getOperand(0));
+  weights = places(op->getOperand(1));
+  if (failed(begin()))
+    return failure();
   auto walk = [&](Panels panels, Value group) {
-    panels([&](const Columns &columns) { pack(columns); });
     emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) { emitTile(panels, group, tile); });
   };
   Type f32 = emit.getF32Type();
-  int64_t channels = product.result.groupChannels, panels = llvm::divideCeil(channels, vectors * lanes),
-          floats = packedRows() * panels * vectors * lanes;
-  if (product.groups == 1 && panels > 1 && floats <= residentFloats) {
-    Value none = emit.integer(0), matrix = emit.stack(f32, floats),
-          sums = emit.stack(f32, blockPositions * vectors * lanes);
-    walk(
-        [&](llvm::function_ref<void(const Columns &)> body) {
-          forColumnPanels(emit, channels, vectors, [&](Value first, Panel panel) {
-            body({none, first, panel, emit.address(matrix, f32, emit.mul(first, packedRows())), sums});
-          });
-        },
-        none);
+  int64_t channels = product.result.groupChannels, width = vectors() * lanes;
+  if (product.groups == 1 && channels > width && matrixFloats() <= residentFloats) {
+    packAtOnce();
+    walk([&](auto body) { forPanelsAtOnce(body); }, emit.integer(0));
     return status;
   }
   emit.loop(emit.integer(0), emit.integer(product.groups), 1, [&](Value group) {
-    forColumnPanels(emit, channels, vectors, [&](Value first, Panel panel) {
+    forColumnPanels(emit, channels, vectors(), [&](Value first, Panel panel) {
       Columns columns{group, first, panel, emit.stack(f32, packedRows() * panel.width()),
                       emit.stack(f32, blockPositions * panel.width())};
-      walk([&](llvm::function_ref<void(const Columns &)> body) { body(columns); }, group);
+      pack(columns);
+      walk([&](auto body) { body(columns); }, group);
     });
   });
+  return status;
+}
+
+LogicalResult ConvEmitter::prepare(Places place) {
+  if (product.groups > 1 || matrixFloats() > residentFloats)
+    return kernel.op.emitError("expected a convolution of one group and at most ")
+           << residentFloats << " packed weights in a kernel of kind rows, found " << product.groups << " and "
+           << matrixFloats();
+  weights = place(op->getOperand(1));
+  if (failed(begin()))
+    return failure();
+  packAtOnce();
+  return success();
+}
+
+LogicalResult ConvEmitter::runSample(Places place, ArrayRef<Value> wanted) {
+  places = std::move(place);
+  source = places(op->getOperand(0));
+  results.clear();
+  for (Value value : wanted)
+    results.push_back({value, places(value)});
+  emit.loop(emit.integer(0), emit.integer(product.rowBlocks()), 1,
+            [&](Value block) { emitTile([&](auto body) { forPanelsAtOnce(body); }, emit.integer(0), block); });
   return status;
 }
 
@@ -275,7 +324,7 @@ static Operation *convolutionOf(plan::KernelOp op) {
   return nullptr;
 }
 
-static Product productOf(Operation *op) {
+Product mtc::productOf(Operation *op) {
   if (auto forward = dyn_cast<mt::Conv2DOp>(op))
     return forwardProduct(forward.getConvolution());
   return gradientProduct(cast<mt::Conv2DInputGradientOp>(op).getConvolution());

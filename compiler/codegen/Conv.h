@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The writer of a kernel of kind conv: Conv.cpp walks the blocks, ConvPack.cpp packs the matrix.
+// The writer of a convolution, a kernel of kind conv or a step of a kernel of kind rows: Conv.cpp walks the blocks,
+// ConvPack.cpp packs the matrix.
 #ifndef COMPILER_CODEGEN_CONV_H
 #define COMPILER_CODEGEN_CONV_H
 
 #include "compiler/codegen/Offsets.h"
 #include "compiler/codegen/Plane.h"
+#include <functional>
 
 namespace mtc {
 
@@ -13,7 +15,15 @@ class ConvEmitter {
 public:
   ConvEmitter(Kernel &kernel, mlir::Operation *op, Product product, bool turned)
       : kernel(kernel), emit(kernel.emit), op(op), product(std::move(product)), turned(turned) {}
+  // The kernel of kind conv.
   mlir::LogicalResult run();
+
+  // The same as a step of rows: the matrix is packed before the first row. `place` says where a value lies, of the
+  // row's sample if it is split; `wanted` are the values, of the convolution and of element-wise ops on it, to be
+  // stored there.
+  using Places = std::function<mlir::Value(mlir::Value)>;
+  mlir::LogicalResult prepare(Places place);
+  mlir::LogicalResult runSample(Places place, llvm::ArrayRef<mlir::Value> wanted);
 
 private:
   Kernel &kernel;
@@ -21,8 +31,9 @@ private:
   mlir::Operation *op;
   Product product;
   bool turned; // the matrix of a tap is the kernel's transposed
-  llvm::SmallVector<mlir::Value> arguments, results;
-  mlir::Value source, weights, patch;
+  Places places;
+  llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> results; // wanted values, and where
+  mlir::Value source, weights, patch, matrix, sums;               // the last two of a matrix that is packed at once
   mlir::LogicalResult status = mlir::success();
 
   // A panel of columns of one group, and its packed matrix.
@@ -42,6 +53,11 @@ private:
     int64_t columns;
   };
 
+  mlir::LogicalResult begin();
+  int64_t vectors() const;
+  int64_t matrixFloats() const;
+  void packAtOnce();
+  void forPanelsAtOnce(llvm::function_ref<void(const Columns &)> body);
   int64_t depth() const;
   int64_t packedRows() const;
   void pack(const Columns &columns);
@@ -62,6 +78,13 @@ private:
   mlir::Value loadElements(mlir::Value value, mlir::Value base, mlir::Value pixel, mlir::Value channel,
                            mlir::Value mask);
 };
+
+// The convolution, or gradient to the images, as products.
+Product productOf(mlir::Operation *op);
+
+// The kernel's gradient of one sample, as a step of rows.
+void emitKernelGradient(Kernel &kernel, mlir::mt::Conv2DKernelGradientOp op, mlir::Value source, mlir::Value gradient,
+                        mlir::Value result);
 
 } // namespace mtc
 

@@ -4,9 +4,10 @@
 // summed over the positions of each sample in order, samples of a leaf in order, leaves by the tree. Sums of a bundle
 // of rows wait in memory from block to block. Where filters are few, the product is turned: for each row of taps
 // (filters, positions) times (positions, taps of the row x channels). Where a unit has one tap, only the positions are
-// taken whose tap lies in the image, and no copy with a rim of zeros is made.
+// taken whose tap lies in the image, and no copy with a rim of zeros is made. In a kernel of rows there is no tree: the
+// gradient of each sample is a result.
+#include "compiler/codegen/Conv.h"
 #include "compiler/codegen/ConvUnits.h"
-#include "compiler/codegen/Offsets.h"
 #include "compiler/codegen/Tree.h"
 
 using namespace mlir;
@@ -17,13 +18,17 @@ static constexpr int64_t bundleUnits = 48;
 namespace {
 class KernelGradientEmitter {
 public:
-  KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op);
-  LogicalResult run();
+  // Where the operands and the result lie: of all samples, or of one.
+  struct Places {
+    Value source, gradient, result;
+  };
+  KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Places &places);
+  void run();
+  void runSample();
 
 private:
   Kernel &kernel;
   Emitter &emit;
-  Leaves leaves;
   Product product;
   const Plane &plane;
   bool turned, direct;
@@ -41,7 +46,8 @@ private:
     Value packed; // the gradient at the positions of a block; null: read where it lies
     Value start;  // first sample of the leaf
   };
-  void emitBundle(const Part &part);
+  void forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body);
+  void emitBundle(const Part &part, const Leaves &leaves);
   void emitSample(const Part &part, Value sample);
   void emitBlock(const Part &part, Value sample, Value row, Value rows, BlockColumn column, int64_t columns);
   // Of a block whose units have one tap each: positions of one sample, and tables over the columns of the taps.
@@ -57,15 +63,12 @@ private:
 };
 } // namespace
 
-KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op)
-    : kernel(kernel), emit(kernel.emit), leaves(leavesOf(kernel)), product(forwardProduct(op.getConvolution())),
-      plane(product.planes.front()), turned(isTurned(product)), direct(isDirect(product)),
+KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Places &places)
+    : kernel(kernel), emit(kernel.emit), product(forwardProduct(op.getConvolution())), plane(product.planes.front()),
+      turned(isTurned(product)), direct(isDirect(product)),
       height(turned ? plane.taps.size() / plane.tapColumns() * product.result.channels
                     : plane.taps.size() * product.tapDepth()),
-      units(unitsOf(product)) {
-  source = kernel.argumentBuffer(cast<BlockArgument>(op.getInput()).getArgNumber());
-  gradient = kernel.argumentBuffer(cast<BlockArgument>(op.getGradient()).getArgNumber());
-  result = kernel.resultBuffer(0);
+      units(unitsOf(product)), source(places.source), gradient(places.gradient), result(places.result) {
   SmallVector<int64_t> start, pattern, first, line, row, end, column;
   for (const RowUnit &unit : units) {
     line.push_back(unit.line);
@@ -247,7 +250,7 @@ void KernelGradientEmitter::storeTurned(const Part &part, Value count) {
   });
 }
 
-void KernelGradientEmitter::emitBundle(const Part &part) {
+void KernelGradientEmitter::emitBundle(const Part &part, const Leaves &leaves) {
   Type f32 = emit.getF32Type();
   int64_t floats = bundleUnits * unitRows * part.panel.width();
   Value stack = emit.stack(f32, floats * leaves.levels), count = emit.sub(loadTable(emit, firsts, part.to), part.row);
@@ -275,19 +278,18 @@ void KernelGradientEmitter::emitBundle(const Part &part) {
   turned ? storeTurned(part, count) : store(part, count);
 }
 
-// Grid tiles: groups, then wide panels, then units.
-LogicalResult KernelGradientEmitter::run() {
+// Bundles of the tiles [begin, end) of the grid: groups, then wide panels, then units.
+void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body) {
   Type f32 = emit.getF32Type();
   PixelBlock size = product.blockOf(plane);
   if (product.needsPatch(plane) && !direct)
     patch =
         emit.stack(f32, plane.reachRows(size.rows) * plane.reachColumns(size.columns) * product.source.groupChannels);
   int64_t columns = columnsOf(product), wides = llvm::divideCeil(columns, panelColumns), count = units.size();
-  Value first = emit.div(kernel.tileBegin, emit.integer(count)), last = emit.ceilDiv(kernel.tileEnd, count);
-  emit.loop(first, last, 1, [&](Value wide) {
+  emit.loop(emit.div(begin, emit.integer(count)), emit.ceilDiv(end, count), 1, [&](Value wide) {
     Value offset = emit.mul(wide, count), group = emit.div(wide, emit.integer(wides));
-    Value from = emit.most(emit.sub(kernel.tileBegin, offset), emit.integer(0));
-    Value to = emit.least(emit.sub(kernel.tileEnd, offset), emit.integer(count));
+    Value from = emit.most(emit.sub(begin, offset), emit.integer(0));
+    Value to = emit.least(emit.sub(end, offset), emit.integer(count));
     Value column = emit.mul(emit.rem(wide, emit.integer(wides)), panelColumns);
     forPanels(emit, columns, column, emit.add(column, panelColumns), [&](Value panelColumn, Panel panel) {
       Value sums = emit.stack(f32, bundleUnits * unitRows * panel.width()), packed;
@@ -295,12 +297,29 @@ LogicalResult KernelGradientEmitter::run() {
       if (!turned && !product.depthwise && product.result.channels > panel.width())
         packed = emit.stack(f32, blockPositions * panel.width());
       emit.loop(from, to, bundleUnits, [&](Value unit) {
-        Value end = emit.least(emit.add(unit, bundleUnits), to);
-        emitBundle({group, panelColumn, panel, unit, end, loadTable(emit, firsts, unit), sums, packed, {}});
+        Value last = emit.least(emit.add(unit, bundleUnits), to);
+        body({group, panelColumn, panel, unit, last, loadTable(emit, firsts, unit), sums, packed, {}});
       });
     });
   });
-  return success();
+}
+
+void KernelGradientEmitter::run() {
+  Leaves leaves = leavesOf(kernel);
+  forBundles(kernel.tileBegin, kernel.tileEnd, [&](const Part &part) { emitBundle(part, leaves); });
+}
+
+// The sums of one sample, all tiles.
+void KernelGradientEmitter::runSample() {
+  int64_t wides = llvm::divideCeil(columnsOf(product), panelColumns);
+  Value none = emit.integer(0), all = emit.integer(product.groups * wides * static_cast<int64_t>(units.size()));
+  forBundles(none, all, [&](const Part &given) {
+    Part part = given;
+    part.start = none;
+    emitSample(part, none);
+    Value count = emit.sub(loadTable(emit, firsts, part.to), part.row);
+    turned ? storeTurned(part, count) : store(part, count);
+  });
 }
 
 static mt::Conv2DKernelGradientOp gradientOf(plan::KernelOp op) {
@@ -320,5 +339,13 @@ LogicalResult mtc::emitConvTree(Kernel &kernel) {
   mt::Conv2DKernelGradientOp op = gradientOf(kernel.op);
   if (!op || !isa<BlockArgument>(op.getInput()) || !isa<BlockArgument>(op.getGradient()))
     return kernel.op.emitError("expected one mt.conv2d_kernel_gradient of two operands in a kernel of kind conv_tree");
-  return KernelGradientEmitter(kernel, op).run();
+  auto bufferOf = [&](Value value) { return kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()); };
+  KernelGradientEmitter(kernel, op, {bufferOf(op.getInput()), bufferOf(op.getGradient()), kernel.resultBuffer(0)})
+      .run();
+  return success();
+}
+
+void mtc::emitKernelGradient(Kernel &kernel, mt::Conv2DKernelGradientOp op, Value source, Value gradient,
+                             Value result) {
+  KernelGradientEmitter(kernel, op, {source, gradient, result}).runSample();
 }

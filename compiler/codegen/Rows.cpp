@@ -48,7 +48,8 @@ void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
     // A loop leaves one element in a register, an operation that moves data in memory.
     if (count == 1 && steps[at].loop)
       continue;
-    if (steps[at].loop && !isReadOutside(steps[at], value))
+    bool alone = !steps[at].loop && steps[at].operations.size() == 1;
+    if (!alone && !isReadOutside(steps[at], value))
       continue;
     temporaries += count * emit.bytes(elementOf(value));
     places[value] = temporaries > stackLimit ? Value() : emit.stack(elementOf(value), count);
@@ -64,7 +65,8 @@ LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
     if (temporaries > stackLimit)
       return kernel.op.emitError("expected at most ")
              << stackLimit << " bytes of temporaries in a kernel of kind rows or whole, found " << temporaries;
-    if (failed(step.loop ? runLoop(step) : runMove(step.operations.front())))
+    Operation *first = step.operations.front();
+    if (failed(step.loop ? runLoop(step) : isa<mt::Conv2DOp>(first) ? runConvolution(step) : runMove(first)))
       return failure();
   }
   if (!store)
@@ -232,7 +234,10 @@ LogicalResult mtc::emitRows(Kernel &kernel) {
   Value first = kernel.firstRow();
   if (failed(rows.run(operationsOf(kernel, /*split=*/false), /*store=*/false)))
     return failure();
-  LogicalResult result = success();
+  SmallVector<Operation *> steps = operationsOf(kernel, /*split=*/true);
+  LogicalResult result = rows.prepare(steps);
+  if (failed(result))
+    return failure();
   emit.loop(from, to, 1, [&](Value row) {
     auto at = [&](Value base, Value value) {
       return emit.address(base, elementOf(value), emit.mul(row, innerCount(value)));
@@ -245,7 +250,7 @@ LogicalResult mtc::emitRows(Kernel &kernel) {
       places.push_back(at(base, yield));
     rows.bindResults(places);
     rows.setRow(emit.add(first, row));
-    result = rows.run(operationsOf(kernel, /*split=*/true), /*store=*/true);
+    result = rows.run(steps, /*store=*/true);
   });
   return result;
 }

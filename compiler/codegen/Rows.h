@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The operations of one row (or of a whole kernel without rows) as straight-line steps. A step is either one loop over the flat
-// elements of a row, in which element-wise operations and full sums are fused, or one operation that moves data.
+// elements of a row, in which element-wise operations and full sums are fused, or one operation that moves data; a
+// convolution has element-wise operations on its result beside it.
 #ifndef COMPILER_CODEGEN_ROWS_H
 #define COMPILER_CODEGEN_ROWS_H
 
 #include "compiler/codegen/Kernel.h"
+#include <memory>
 
 namespace mtc {
 
+class ConvEmitter;
+
 struct RowStep {
-  bool loop;      // fused; else `operations` is one
+  bool loop;      // fused; else `operations` is one, or a convolution and what follows it
   int64_t count;  // elements of the loop
   int64_t period; // of operands that repeat along the loop, and of sums over its first axes; 0: none
   llvm::SmallVector<mlir::Operation *> operations;
@@ -40,7 +44,8 @@ mlir::Value constantScalar(Emitter &emit, mlir::mt::ConstantOp constant);
 
 class RowEmitter {
 public:
-  explicit RowEmitter(Kernel &kernel) : kernel(kernel), emit(kernel.emit) {}
+  explicit RowEmitter(Kernel &kernel);
+  ~RowEmitter();
 
   // Elements of a body value lie at `pointer`, row major.
   void bind(mlir::Value value, mlir::Value pointer) { places[value] = pointer; }
@@ -48,6 +53,8 @@ public:
   void bindResults(llvm::ArrayRef<mlir::Value> pointers) { results.assign(pointers.begin(), pointers.end()); }
   // The row's index in the batch, i64; null outside rows.
   void setRow(mlir::Value globalRow) { row = globalRow; }
+  // Writes what comes before the first row for those of the operations that need it.
+  mlir::LogicalResult prepare(llvm::ArrayRef<mlir::Operation *> operations);
   // Writes code for the operations; with `store` also for the yields that no operation stored.
   mlir::LogicalResult run(llvm::ArrayRef<mlir::Operation *> operations, bool store);
 
@@ -86,6 +93,9 @@ private:
   void addToLines(mlir::mt::ReduceOp op, const Chunk &chunk, mlir::Value value);
   void endLines(const RowStep &step);
   mlir::LogicalResult runMove(mlir::Operation *op);
+  // Convolutions (RowProduct.cpp).
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<ConvEmitter>> convolutions;
+  mlir::LogicalResult runConvolution(const RowStep &step);
   mlir::Value reduceLine(mlir::mt::Reduction kind, mlir::Value place, int64_t count);
   void move(mlir::Value value, mlir::Value from, llvm::ArrayRef<int64_t> strides);
   void reduce(mlir::mt::ReduceOp op);

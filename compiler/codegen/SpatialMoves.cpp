@@ -2,6 +2,7 @@
 //
 // Operations of a row that move elements between axes: pad, slice, concat, reverse, gather and their like, as copies of
 // boxes.
+#include "compiler/codegen/Conv.h"
 #include "compiler/codegen/Lines.h"
 #include "compiler/codegen/Pool.h"
 #include "compiler/codegen/Rows.h"
@@ -201,12 +202,14 @@ void RowEmitter::reverse(mt::ReverseOp op, Value to) {
 
 bool RowEmitter::runSpatial(Operation *op) {
   Value result = op->getResult(0);
-  if (!isa<mt::PoolOp, mt::PoolGradientOp, mt::PadOp, mt::SliceOp, mt::ConcatOp, mt::ReverseOp, mt::GatherOp,
-           mt::ScatterAddOp, mt::TakeOp, mt::PutAddOp>(op))
+  if (!isa<mt::Conv2DKernelGradientOp, mt::PoolOp, mt::PoolGradientOp, mt::PadOp, mt::SliceOp, mt::ConcatOp,
+           mt::ReverseOp, mt::GatherOp, mt::ScatterAddOp, mt::TakeOp, mt::PutAddOp>(op))
     return false;
   bool single = innerCount(result) == 1;
   Value to = single ? emit.stack(elementOf(result), 1) : placeOf(result);
-  if (auto pool = dyn_cast<mt::PoolOp>(op))
+  if (auto convolved = dyn_cast<mt::Conv2DKernelGradientOp>(op))
+    emitKernelGradient(kernel, convolved, placeOf(convolved.getInput()), placeOf(convolved.getGradient()), to);
+  else if (auto pool = dyn_cast<mt::PoolOp>(op))
     emitPool(emit, pool.getPooling(), pool.getKind(), placeOf(pool.getInput()), to);
   else if (auto gradient = dyn_cast<mt::PoolGradientOp>(op))
     emitPoolGradient(emit, gradient.getPooling(), gradient.getKind(), placeOf(gradient.getGradient()),

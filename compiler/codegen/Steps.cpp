@@ -90,6 +90,31 @@ static bool joins(const RowStep &step, Operation *op, int64_t count, int64_t per
   return !isFullReduce(op) && llvm::none_of(step.operations, isFullReduce);
 }
 
+// What a convolution's step computes of its result beside it: element-wise operations whose other operands are one
+// number, or one for each channel.
+static bool isEpilogue(const RowStep &step, Operation *op) {
+  if (step.loop || !isa<mt::Conv2DOp>(step.operations.front()) || !isa<mt::ElementwiseOpInterface>(op))
+    return false;
+  Value image = step.operations.front()->getResult(0);
+  if (innerShape(op->getResult(0)) != innerShape(image))
+    return false;
+  bool inside = false;
+  for (Value operand : op->getOperands()) {
+    if (Operation *from = operand.getDefiningOp(); from && llvm::is_contained(step.operations, from)) {
+      inside = true;
+      continue;
+    }
+    while (isa_and_nonnull<mt::BroadcastOp, mt::ReshapeOp>(operand.getDefiningOp()))
+      operand = operand.getDefiningOp()->getOperand(0);
+    int64_t count = innerCount(operand);
+    bool channels = count > 1 && count == innerShape(image).back() && innerShape(operand).back() == count;
+    bool known = isa<BlockArgument>(operand) || isa<mt::ConstantOp>(operand.getDefiningOp());
+    if (!known || isSplit(operand) || !(count == 1 || channels))
+      return false;
+  }
+  return inside;
+}
+
 std::vector<RowStep> mtc::planSteps(ArrayRef<Operation *> operations) {
   std::vector<RowStep> steps;
   // The step a value comes from, and whether it is there only after the step.
@@ -100,6 +125,12 @@ std::vector<RowStep> mtc::planSteps(ArrayRef<Operation *> operations) {
     if (periodOf(op->getResult(0))) {
       if (auto it = made.find(resolve(op->getOperand(0))); it != made.end())
         made[op->getResult(0)] = {it->second.first, true};
+      continue;
+    }
+    if (auto step = llvm::find_if(steps, [&](const RowStep &step) { return isEpilogue(step, op); });
+        step != steps.end()) {
+      step->operations.push_back(op);
+      made[op->getResult(0)] = {step - steps.begin(), true};
       continue;
     }
     bool fused = isPointwise(op) || isFullReduce(op) || leadingPeriod(op);

@@ -78,7 +78,7 @@ static FailureOr<std::optional<KernelKind>> kindOf(Operation *op) {
   }
   if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(op))
     return std::optional(KernelKind::conv);
-  if (isa<mt::Conv2DKernelGradientOp>(op))
+  if (isa<mt::Conv2DKernelGradientOp>(op) && !split)
     return std::optional(KernelKind::conv_tree);
   if (isa<mt::ScatterAddOp>(op) && splitOperand)
     return std::optional(KernelKind::scatter_tree);

@@ -6,15 +6,17 @@
 //   no other
 //                   operand waits for the matmul. What would only be stored a second time goes back to the rows kernel
 //                   that follows.
-//   2. rows         per-sample work merges with its producers, users and readers of the same values.
-//   3. reductions   sums over the batch that leave in the same bucket become one kernel.
-//   4. maps         element-wise work on replicated values of one shape merges with its neighbours: one kernel a
+//   2. convolutions of few taps times channels join the one max pool, or its gradient, that reads them: they become
+//                   steps of rows, and their images are never stored (FirstLayers.cpp).
+//   3. rows         per-sample work merges with its producers, users and readers of the same values.
+//   4. reductions   sums over the batch that leave in the same bucket become one kernel.
+//   5. maps         element-wise work on replicated values of one shape merges with its neighbours: one kernel a
 //   variable's update.
-//   5. whole        scalar work between the same two all-reduces becomes one kernel.
+//   6. whole        scalar work between the same two all-reduces becomes one kernel.
 //
 // Constants, iota and scalars made of these are computed by every kernel that needs them. No merge may close a cycle.
-// Limits: a kernel holds one matmul; only differences to a batch's statistics are computed twice to save a store; sums
-// over the batch read stored values.
+// Limits: a kernel holds one matmul; only differences to a batch's statistics and such convolutions are computed twice
+// to save a store; sums over the batch read stored values.
 #include "compiler/Passes.h"
 #include "compiler/fuse/Outline.h"
 #include "compiler/fuse/Prepare.h"
@@ -28,13 +30,16 @@ using namespace mlir;
 namespace {
 
 struct Fuse : impl::FuseBase<Fuse> {
+  using FuseBase::FuseBase;
   void runOnOperation() override {
     for (auto program : getOperation().getOps<mt::ProgramOp>()) {
-      prepareForFusion(program);
+      prepareForFusion(program, images);
       FailureOr<Groups> groups = Groups::classify(program.getBody().front());
       if (failed(groups))
         return signalPassFailure();
       groups->fuseEpilogues();
+      if (images)
+        groups->joinThinConvolutions();
       groups->fuseRows();
       groups->fuseReductions();
       groups->fuseMaps();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/Groups.h"
+#include "compiler/fuse/Prepare.h"
 
 #include <queue>
 
@@ -176,9 +177,7 @@ void Groups::mergeNeighbours(KernelKind kind, llvm::function_ref<bool(unsigned, 
 // A value of a sample that is too large for a place of a thread's own, between steps that do not walk it element by
 // element.
 static bool needsPlace(Value value, Operation *user) {
-  constexpr int64_t most = 1 << 18;
-  unsigned bits = cast<RankedTensorType>(value.getType()).getElementTypeBitWidth();
-  if (mt::elementsPerRow(value.getType()) * std::max(1u, bits / 8) <= most)
+  if (staysInCache(value))
     return false;
   return !isa<mt::ElementwiseOpInterface>(user) || !isa<mt::ElementwiseOpInterface>(value.getDefiningOp());
 }

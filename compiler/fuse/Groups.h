@@ -29,6 +29,7 @@ public:
 
   // Applies the merging rules described in Fuse.cpp.
   void fuseEpilogues();
+  void joinThinConvolutions();
   void fuseRows();
   void fuseReductions();
   void fuseMaps();

@@ -120,7 +120,10 @@ static std::string nameOf(const Unit &unit) {
         name = "update";
     break;
   default:
-    name = mt::stringifyKernelKind(*unit.kind).str();
+    for (Operation *op : unit.ops)
+      if (isa<mt::Conv2DOp>(op))
+        name = "conv" + variable(op->getOperand(1)) + "_";
+    name += mt::stringifyKernelKind(*unit.kind).str();
   }
   for (char &c : name)
     if (!llvm::isAlnum(c))

@@ -130,7 +130,7 @@ static void placeReported(mt::ResultOp op, llvm::DenseMap<Value, Value> &placed)
   }
 }
 
-void prepareForFusion(mt::ProgramOp program) {
+void prepareForFusion(mt::ProgramOp program, bool images) {
   Block &body = program.getBody().front();
   masksBeforePools(program);
   for (auto op : llvm::make_early_inc_range(body.getOps<mt::AssignOp>()))
@@ -153,6 +153,9 @@ void prepareForFusion(mt::ProgramOp program) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isa<mt::CostOpInterface>(op) && op.use_empty())
       op.erase();
+  splitKernelGradients(program);
+  if (images)
+    repeatThinConvolutions(program);
 }
 
 } // namespace mtc

@@ -7,8 +7,18 @@ namespace mtc {
 
 // Rewrites a program so that grouping sees few forms: matmuls by a matrix without transposes but that of the right
 // side (and of the left in sums over the batch), explicit transposes once each, no broadcast in front of an op that
-// broadcasts by itself, no conditional assignment.
-void prepareForFusion(mlir::mt::ProgramOp program);
+// broadcasts by itself, no conditional assignment. With `images` convolutions may become steps of rows.
+void prepareForFusion(mlir::mt::ProgramOp program, bool images);
+
+// Whether a convolution's images are cheaper to compute than to store and load, and stay in a cache meanwhile
+// (FirstLayers.cpp).
+bool isThin(mlir::mt::Conv2DOp op);
+// Whether a sample's part of a value may lie in a place of a thread's own: at most 256 KiB.
+bool staysInCache(mlir::Value value);
+// Gradients of max pools compute the images of thin convolutions again.
+void repeatThinConvolutions(mlir::mt::ProgramOp program);
+// Gradients of small kernels become sums of the gradients of each sample.
+void splitKernelGradients(mlir::mt::ProgramOp program);
 
 // A mask by the sign of a max pool's images, applied to its gradient, moves to the pool's result.
 void masksBeforePools(mlir::mt::ProgramOp program);

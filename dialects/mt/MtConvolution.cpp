@@ -172,23 +172,38 @@ void Conv2DInputGradientOp::buildGradient(OpBuilder &builder, ValueRange resultG
 
 // ---- dw
 
-LogicalResult Conv2DKernelGradientOp::verify() {
-  return verifyGradient(*this, tensorOf(getInput()), getType(), tensorOf(getGradient()));
+// The kernel, without the batch axis of a gradient of each sample.
+static RankedTensorType kernelOf(Conv2DKernelGradientOp op) {
+  RankedTensorType type = op.getType();
+  return isSplit(type) ? type.clone(type.getShape().drop_front()) : type;
 }
-Convolution Conv2DKernelGradientOp::getConvolution() { return verified(*this, tensorOf(getInput()), getType()); }
+
+LogicalResult Conv2DKernelGradientOp::verify() {
+  if (isSplit(getType()) && (*this)->getParentOfType<ModelOp>())
+    return emitOpError("expected a sum over the batch in a model, found the gradients of single samples ") << getType();
+  return verifyGradient(*this, tensorOf(getInput()), kernelOf(*this), tensorOf(getGradient()));
+}
+Convolution Conv2DKernelGradientOp::getConvolution() { return verified(*this, tensorOf(getInput()), kernelOf(*this)); }
 int64_t Conv2DKernelGradientOp::getFlops() { return getConvolution().flops(); }
-SmallVector<IteratorType> Conv2DKernelGradientOp::getLoopIteratorTypes() { return parallelLoops({3, 4, 5, 6}); }
-SmallVector<shard::ReductionKind> Conv2DKernelGradientOp::getReductionLoopIteratorKinds() { return sums(3); }
+SmallVector<IteratorType> Conv2DKernelGradientOp::getLoopIteratorTypes() {
+  return isSplit(getType()) ? parallelLoops({0, 3, 4, 5, 6}) : parallelLoops({3, 4, 5, 6});
+}
+SmallVector<shard::ReductionKind> Conv2DKernelGradientOp::getReductionLoopIteratorKinds() {
+  return sums(isSplit(getType()) ? 2 : 3);
+}
 SmallVector<AffineMap> Conv2DKernelGradientOp::getIndexingMaps() {
   SmallVector<AffineMap> all = maps(getConvolution(), getContext());
-  return {all[0], all[2], all[1]};
+  AffineMap kernel = isSplit(getType()) ? all[1].insertResult(getAffineDimExpr(0, getContext()), 0) : all[1];
+  return {all[0], all[2], kernel};
 }
 
 LogicalResult Conv2DKernelGradientOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
                                                 SmallVectorImpl<Tensor> &results) {
   Tensor result(concreteShape(getType(), context.rows));
+  // Of each sample, or of all together.
+  int64_t outputs = elementsPerRow(getGradient().getType()), step = isSplit(getType()) ? elementsPerRow(getType()) : 0;
   forEachProduct(getConvolution(), context.rows, [&](int64_t x, int64_t w, int64_t y) {
-    result.data[w] += operands[0].data[x] * operands[1].data[y];
+    result.data[y / outputs * step + w] += operands[0].data[x] * operands[1].data[y];
   });
   results.push_back(std::move(result));
   return success();

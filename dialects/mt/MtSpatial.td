@@ -58,6 +58,9 @@ def Conv2DKernelGradientOp : Mt_Convolution<"conv2d_kernel_gradient", (ins Mt_Fl
     x [?, H, W, C], dy [?, OH, OW, F] -> dw [KH, KW, C/g, F], attributes as of the `mt.conv2d` of x and w; `dw[kh, kw, c, f] = sum over n, oh, ow of
     x[n, ih, iw, c0 + c] * dy[n, oh, ow, f]`, x being +0 in the padding: a leaf is one FMA chain an element that starts at +0, in order of n, then oh, then ow;
     leaves in tree order (docs/exactness.md).
+
+    Where the result has a batch axis, `to tensor<?x3x3x1x32xf32>`, it is the gradient of each sample: one FMA chain in order of oh, then ow. mt-fuse makes
+    these, a sum over the batch follows; a model has none.
   }];
   let hasVerifier = 1;
 }

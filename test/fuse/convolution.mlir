@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: mt-opt %s --mt-fuse | FileCheck %s
+// RUN: mt-opt %s --mt-fuse=images=false | FileCheck %s
 // A convolution takes bias, activation and the sum with another image; its gradients are kernels of their own; pools join the rows around them.
 
 // CHECK-LABEL: mt.program @predict

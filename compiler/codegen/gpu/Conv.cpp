@@ -2,6 +2,7 @@
 //
 // Convolutions and their gradients, and sums of rows at indices: a thread has one element of the result. Chains are in
 // the order of the CPU's, without the zeros of the padding.
+#include "compiler/codegen/gpu/Elements.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
 #include "dialects/mt/Window.h"
@@ -14,18 +15,21 @@ namespace {
 struct Direct {
   BlockKernel &kernel;
   mt::Convolution conv;
-  Value x, w, y; // two of three are read
+  Value x, w, y;                                                  // in memory; two of three are read
+  std::function<Value(Value index)> elementX = {}, elementY = {}; // in place of memory
   Emitter &emit = kernel.emit;
 
   Value loadX(Value ih, Value iw, Value c) {
-    return load(x, flatten(emit, {ih, iw, c}, {conv.rows.inputs, conv.columns.inputs, conv.channels}));
+    Value index = flatten(emit, {ih, iw, c}, {conv.rows.inputs, conv.columns.inputs, conv.channels});
+    return elementX ? elementX(index) : load(x, index);
   }
   Value loadW(Value kh, Value kw, Value c, Value f) {
     return load(w,
                 flatten(emit, {kh, kw, c, f}, {conv.rows.taps, conv.columns.taps, conv.groupChannels(), conv.filters}));
   }
   Value loadY(Value oh, Value ow, Value f) {
-    return load(y, flatten(emit, {oh, ow, f}, {conv.rows.outputs, conv.columns.outputs, conv.filters}));
+    Value index = flatten(emit, {oh, ow, f}, {conv.rows.outputs, conv.columns.outputs, conv.filters});
+    return elementY ? elementY(index) : load(y, index);
   }
   Value load(Value base, Value index) {
     return emit.load(emit.getF32Type(), emit.address(base, emit.getF32Type(), index));
@@ -179,6 +183,14 @@ LogicalResult mtc::emitBlockConvTree(BlockKernel &kernel) {
                   [&](ValueRange root) { emit.store(root[0], emit.address(kernel.result(0), f32, index)); });
   });
   return success();
+}
+
+// Of one sample.
+Value BlockElements::kernelGradient(mt::Conv2DKernelGradientOp op, ValueRange at) {
+  Direct direct{kernel, op.getConvolution(), {}, {}, {}};
+  direct.elementX = [&](Value index) { return this->at(op.getInput(), index); };
+  direct.elementY = [&](Value index) { return this->at(op.getGradient(), index); };
+  return direct.toKernel(at[0], at[1], at[2], at[3], emit.zeros(emit.getF32Type()));
 }
 
 LogicalResult mtc::emitBlockScatterTree(BlockKernel &kernel) {

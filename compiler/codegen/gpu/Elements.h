@@ -74,6 +74,7 @@ private:
   mlir::Value windowed(mlir::Operation *op, mlir::Value index, mlir::ValueRange at);
   mlir::Value pool(mlir::mt::PoolOp op, mlir::ValueRange at);
   mlir::Value poolGradient(mlir::mt::PoolGradientOp op, mlir::Value index, mlir::ValueRange at);
+  mlir::Value kernelGradient(mlir::mt::Conv2DKernelGradientOp op, mlir::ValueRange at);
   mlir::Value lookedUp(mlir::Operation *op, mlir::Value index, mlir::ValueRange at);
   mlir::Value clampedId(mlir::Value ids, mlir::Value index, int64_t entries);
   mlir::Value sumOfNamed(mlir::Value ids, int64_t entries, mlir::Value entry, int64_t count,

@@ -73,8 +73,10 @@ Value BlockElements::poolGradient(mt::PoolGradientOp op, Value index, ValueRange
 Value BlockElements::windowed(Operation *op, Value index, ValueRange at) {
   if (auto forward = dyn_cast<mt::PoolOp>(op))
     return pool(forward, at);
-  auto gradient = dyn_cast<mt::PoolGradientOp>(op);
-  return gradient ? poolGradient(gradient, index, at) : Value();
+  if (auto gradient = dyn_cast<mt::PoolGradientOp>(op))
+    return poolGradient(gradient, index, at);
+  auto gradient = dyn_cast<mt::Conv2DKernelGradientOp>(op);
+  return gradient ? kernelGradient(gradient, at) : Value();
 }
 
 // The row of a table that an id names, as i64.

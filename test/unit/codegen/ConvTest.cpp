@@ -173,6 +173,54 @@ TEST_P(Conv, KernelGradientEqualsTheTree) {
   }
 }
 
+// The image of a step stays in the kernel; the kernel's gradient is each sample's own.
+TEST_P(Conv, StepsOfRowsEqualTheChain) {
+  const Shape &s = shapes[GetParam()];
+  bool forward = s.groups == 1 && s.kernel() < 1 << 16;
+  std::string each = "tensor<?x" + kernel(s).substr(7), bias = "tensor<" + std::to_string(s.f) + "xf32>";
+  std::string text = "^bb0(%x: " + images(s) + ", %w: " + kernel(s) + ", %b: " + bias + ", %y: " + outputs(s) + "):\n";
+  if (forward)
+    text += "%0 = mt.conv2d %x, %w" + attributes(s) + images(s) + ", " + kernel(s) +
+            "\n%1 = mt.add %0, %b : " + outputs(s) + ", " + bias + "\n%2 = mt.relu %1 : " + outputs(s) +
+            "\n%3 = mt.add %2, %y : " + outputs(s) + ", " + outputs(s) + "\n";
+  std::string made = forward ? "%3" : "%y";
+  text += "%4 = mt.conv2d_kernel_gradient %x, " + made + attributes(s) + images(s) + ", " + outputs(s) + " to " + each +
+          "\nmt.yield %4" + (forward ? ", %3" : "") + " : " + each + (forward ? ", " + outputs(s) : "");
+  auto codes = compile(kernelText("steps", "rows", text));
+  int64_t rows = 3;
+  std::vector<float> x = randoms(rows * s.images(), 1), w = randoms(s.kernel(), 2), b = randoms(s.f, 3),
+                     y = randoms(rows * s.outputs(), 4), dw(rows * s.kernel());
+  if (forward) {
+    std::vector<float> z(y.size());
+    for (int64_t n = 0; n < rows; ++n)
+      forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
+        float &sum = z[n * s.outputs() + yi];
+        sum = std::fma(inside ? x[n * s.images() + xi] : 0.0f, w[wi], sum);
+      });
+    for (size_t i = 0; i < z.size(); ++i)
+      z[i] = std::max(z[i] + b[i % s.f], 0.0f) + y[i];
+    std::swap(y, z);
+  }
+  std::vector<float> added = randoms(rows * s.outputs(), 4);
+  for (int64_t n = 0; n < rows; ++n)
+    forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
+      float &sum = dw[n * s.kernel() + wi];
+      sum = std::fma(inside ? x[n * s.images() + xi] : 0.0f, y[n * s.outputs() + yi], sum);
+    });
+  Guarded gx = guarded(x), gw = guarded(w), gb = guarded(b), gy = guarded(added);
+  for (auto &code : codes)
+    for (int64_t shares : {1, 2}) {
+      Guarded sums(dw.size() * 4), image(y.size() * 4);
+      std::vector<void *> buffers{gx.as<void>(), gw.as<void>(), gb.as<void>(), gy.as<void>(), sums.as<void>()};
+      if (forward)
+        buffers.push_back(image.as<void>());
+      code->run("steps", {rows, 0, rows, 0, 0}, buffers, shares);
+      expectBits(sums.as<float>(), dw, code->target);
+      if (forward)
+        expectBits(image.as<float>(), y, code->target);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, Conv, testing::Range<size_t>(0, shapes.size()));
 
 TEST(ConvEpilogue, RunsOnTheResult) {

@@ -32,6 +32,7 @@ TEST(RandomGpuKernels, ComputeWhatCpuKernelsDo) {
   for (uint32_t seed = first; seed < first + graphs; ++seed) {
     mtc::test::RandomModel model = mtc::test::makeRandomModel(context, seed);
     mtc::Compilation compilation;
+    compilation.gpus = {"simulated"};
     Builder builder(&context);
     const mtc::Step &step = model.step;
     int64_t leafRows = (step.batch + step.replicas - 1) / step.replicas;
