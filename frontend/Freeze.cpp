@@ -85,4 +85,22 @@ LogicalResult freezeVariables(mt::ModelOp model, const FreezeOptions &options, s
   return success();
 }
 
+void freezeUnused(mt::ModelOp model, std::vector<std::string> &names) {
+  llvm::DenseSet<Operation *> seen;
+  SmallVector<Operation *> left;
+  for (Operation &op : model.getBody().front())
+    if (isa<mt::LossOp, mt::PenaltyOp>(op) && seen.insert(&op).second)
+      left.push_back(&op);
+  while (!left.empty())
+    for (Value operand : left.pop_back_val()->getOperands())
+      if (Operation *op = operand.getDefiningOp(); op && seen.insert(op).second)
+        left.push_back(op);
+  for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
+    if (!variable.getFrozen() && !seen.contains(variable)) {
+      emitWarning(variable.getLoc()) << "no loss depends on '" << variable.getName() << "', which stays as it is";
+      names.push_back(variable.getName().str());
+      variable.setFrozen(true);
+    }
+}
+
 } // namespace mtc

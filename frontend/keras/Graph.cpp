@@ -157,6 +157,8 @@ void GraphReader::chain(const Json &config) {
     graph.layers[i].calls.emplace_back().args.push_back(argument);
   }
   graph.outputs.push_back({graph.layers.size() - 1, 0, 0});
+  graph.inputNames.push_back(graph.layers.front().name);
+  graph.outputNames.push_back(graph.layers.back().name);
 }
 
 void GraphReader::readCalls(const Json &object, Layer &layer) {
@@ -221,6 +223,12 @@ Argument GraphReader::readArgument(const Json &value, const std::string &layer, 
     argument.kind = Argument::Kind::List;
     for (const Json &item : value)
       argument.list.push_back(readArgument(item, layer, nesting + 1));
+  } else if (value.is_object() && !value.contains("class_name")) {
+    argument.kind = Argument::Kind::List;
+    for (const auto &[key, item] : value.items()) {
+      argument.keys.push_back(key);
+      argument.list.push_back(readArgument(item, layer, nesting + 1));
+    }
   }
   argument.constant = &value;
   return argument;
@@ -272,23 +280,24 @@ void GraphReader::readEnds(const Json *ends, bool inputs) {
   std::string what = inputs ? "input_layers" : "output_layers";
   if (!ends || !ends->is_structured() || ends->empty())
     fail("expected " + what + " of the model '" + graph.name + "', found none");
-  auto add = [&](const Json &triple) {
+  auto add = [&](const Json &triple, const std::string &key) {
     TensorRef ref = readRef(triple, what);
     const Layer &layer = graph.layers[ref.layer];
     // Here the node of its own is always counted.
     if (layer.model && !isSequential(layer.className) && ref.node > 0)
       --ref.node;
+    (inputs ? graph.inputNames : graph.outputNames).push_back(key.empty() ? layer.name : key);
     if (!inputs)
       graph.outputs.push_back(ref);
-    else if (graph.layers[ref.layer].className == "InputLayer")
+    else if (layer.className == "InputLayer")
       graph.inputs.push_back(ref.layer);
     else
       fail("expected an InputLayer in input_layers, found '" + graph.layers[ref.layer].name + "'");
   };
   if (ends->is_array() && (*ends)[0].is_string())
-    return add(*ends);
+    return add(*ends, "");
   for (const auto &item : ends->items())
-    add(item.value());
+    add(item.value(), ends->is_object() ? item.key() : "");
 }
 
 } // namespace

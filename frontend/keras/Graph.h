@@ -19,11 +19,12 @@ struct TensorRef {
   size_t layer = 0, node = 0, tensor = 0;
 };
 
-// What a layer is called with: a tensor, a list, or a constant.
+// What a layer is called with: a tensor, a list, a dictionary, which is a list with keys, or a constant.
 struct Argument {
   enum class Kind { Tensor, List, Constant } kind = Kind::Constant;
   TensorRef tensor;
   std::vector<Argument> list;
+  std::vector<std::string> keys; // none of a list
   const Json *constant = nullptr;
 };
 
@@ -58,6 +59,9 @@ struct Graph {
   std::vector<Layer> layers; // in Keras' order
   std::vector<size_t> inputs; // InputLayers
   std::vector<TensorRef> outputs;
+  // What calls, losses and metrics name them by: layers' names, or the keys of a dictionary. An output whose name is
+  // taken has a number behind it.
+  std::vector<std::string> inputNames, outputNames;
 };
 
 // From the object of a Sequential or Functional model. `json` must outlive the graph. Empty on success, else what is wrong.

@@ -3,6 +3,8 @@
 
 #include "frontend/keras/LayerTable.h"
 
+#include "llvm/ADT/StringSet.h"
+
 #include <queue>
 
 using namespace mlir;
@@ -55,7 +57,8 @@ LogicalResult Importer::checkLayers() {
 static Type elementType(OpBuilder &builder, const std::string &dtype) {
   if (dtype == "float32")
     return builder.getF32Type();
-  return dtype == "int32" || dtype == "int64" ? builder.getI32Type() : Type();
+  // Whole numbers of any size come as int32.
+  return dtype.starts_with("int") || dtype.starts_with("uint") ? builder.getI32Type() : Type();
 }
 
 Value Importer::makeInput(const Layer &layer) {
@@ -77,7 +80,8 @@ Value Importer::makeInput(const Layer &layer) {
   for (size_t i = 1; i < shape->size(); ++i) {
     const Json &size = (*shape)[i];
     if (!size.is_number_unsigned() || size.get<uint64_t>() < 1 || size.get<uint64_t>() > static_cast<uint64_t>(maxUnits))
-      config.error("expected sizes from 1 to " + std::to_string(maxUnits) + " behind the batch axis, found " + describe(size));
+      config.error("expected sizes from 1 to " + std::to_string(maxUnits) + " behind the batch axis, found " +
+                   describe(size) + (size.is_null() ? ", any size: give keras.Input the size" : ""));
     else
       sizes.push_back(size.get<int64_t>());
   }
@@ -88,7 +92,8 @@ Value Importer::makeInput(const Layer &layer) {
   }
   Type element = elementType(builder, name);
   if (!element)
-    config.error("expected an input of float32 or int32, found " + name);
+    config.error("expected an input of float32 or of integers, found " + name +
+                 ": build the model with keras.Input(dtype=\"float32\")");
   if (sizes.size() > 8)
     config.error("expected at most 8 axes, found " + std::to_string(sizes.size()));
   if (config.failed())
@@ -108,6 +113,7 @@ Operand Importer::resolve(const Argument &argument, const Results &results) cons
     operand.tensor = find(argument.tensor, results);
   for (const Argument &item : argument.list)
     operand.list.push_back(resolve(item, results));
+  operand.keys = argument.keys;
   return operand;
 }
 
@@ -130,8 +136,17 @@ LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Resul
     kwargs.emplace_back(name, resolve(argument, results));
   if (layer.model) {
     SmallVector<Value> inputs;
-    for (const Operand &operand : args.size() == 1 && !args[0].tensor ? args[0].list : args)
-      inputs.push_back(operand.tensor);
+    const Operand *only = args.size() == 1 && !args[0].tensor ? &args[0] : nullptr;
+    if (only && !only->keys.empty())
+      for (const std::string &name : layer.model->inputNames) {
+        auto found = llvm::find(only->keys, name);
+        if (found == only->keys.end())
+          return emitError(location) << "expected a call of the model with a tensor '" << name << "', found none";
+        inputs.push_back(only->list[static_cast<size_t>(found - only->keys.begin())].tensor);
+      }
+    else
+      for (const Operand &operand : only ? only->list : args)
+        inputs.push_back(operand.tensor);
     if (inputs.size() != layer.model->inputs.size() || llvm::is_contained(inputs, Value()))
       return emitError(location) << "expected a call of the model with " << layer.model->inputs.size() << " tensors, found "
                                  << inputs.size() << " arguments";
@@ -227,8 +242,15 @@ LogicalResult Importer::run(std::vector<Output> &outputs) {
   }
   if (failed(evaluate(graph, inputs, values)))
     return failure();
-  for (auto [ref, value] : llvm::zip_equal(graph.outputs, values))
-    outputs.push_back({graph.layers[ref.layer].name, value});
+  llvm::StringSet<> taken;
+  for (size_t index : graph.inputs)
+    taken.insert(graph.layers[index].name);
+  for (auto [name, value] : llvm::zip_equal(graph.outputNames, values)) {
+    std::string free = name;
+    for (unsigned number = 1; !taken.insert(free).second; ++number)
+      free = name + "_" + std::to_string(number);
+    outputs.push_back({free, value});
+  }
   return success();
 }
 

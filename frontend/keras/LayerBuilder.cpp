@@ -36,7 +36,9 @@ Value LayerBuilder::fail(const std::string &message) {
 bool LayerBuilder::finish(Value result) {
   if (result)
     penalize(result, "activity_regularizer");
-  config.finish();
+  // What a builder did not come to read after an error is none itself.
+  if (result || !config.failed())
+    config.finish();
   // Keras writes the defaults of a call; anything else there would change the result.
   for (const auto &[name, operand] : kwargs)
     // A model's own training flag takes the place of what a call was traced with.
@@ -102,7 +104,12 @@ SmallVector<int64_t> LayerBuilder::sizes(llvm::StringRef key, int64_t count, int
   return values;
 }
 
-void LayerBuilder::expectChannelsLast() { config.expect("data_format", "channels_last"); }
+void LayerBuilder::expectChannelsLast() {
+  if (const Json *format = config.find("data_format"); format && *format != "channels_last")
+    config.error(
+        "expected data_format channels_last, found " + describe(*format) +
+        ": build the model with channels last, and images in that order (keras.layers.Permute((2, 3, 1)) moves them)");
+}
 
 std::pair<mt::InitKind, std::optional<float>> LayerBuilder::readInitializer(llvm::StringRef key) {
   const Json *value = config.find(key);
@@ -209,7 +216,24 @@ Value LayerBuilder::activate(Value value) {
   std::string name = activation->is_string() ? activation->get<std::string>() : textMember(*activation, "class_name");
   if (name == "function")
     name = textMember(*activation, "config");
+  for (const char *known : {"Activation", "ELU", "LeakyReLU", "ReLU", "Softmax"})
+    if (name == known && activation->is_object())
+      return applyLayer(value, *activation);
   return activate(value, name);
+}
+
+Value LayerBuilder::applyLayer(Value value, const Json &object) {
+  Layer inner;
+  inner.name = layer.name;
+  inner.className = textMember(object, "class_name");
+  inner.module = textMember(object, "module");
+  inner.config = member(object, "config");
+  BuildLayer build = inner.config ? findLayer(inner) : nullptr;
+  if (!build)
+    return fail("expected an activation, found " + describe(object));
+  LayerBuilder built(builder, inner, {Operand{value, {}, nullptr}}, {}, hasWeights);
+  Value result = build(built);
+  return built.finish(result) ? result : fail("expected an activation that is supported, found " + describe(object));
 }
 
 Value LayerBuilder::activate(Value value, const std::string &name) { return value ? buildActivation(*this, value, name) : value; }

@@ -17,6 +17,7 @@ struct Operand {
   mlir::Value tensor; // null: a list or a constant
   std::vector<Operand> list;
   const Json *constant = nullptr;
+  std::vector<std::string> keys = {}; // of a dictionary, whose values the list has
 };
 
 constexpr int64_t maxUnits = int64_t{1} << 31;  // of a layer's width
@@ -67,6 +68,8 @@ public:
   // The function of `activation` in the config; the value itself without one.
   Value activate(Value value);
   Value activate(Value value, const std::string &name);
+  // A layer without variables that stands where an activation's name is expected.
+  Value applyLayer(Value value, const Json &object);
   // x + bias, if use_bias.
   Value addBias(Value value, int64_t units);
 

@@ -35,13 +35,15 @@ BuildLayer findLayer(const Layer &layer) {
 }
 
 std::string adviceFor(const Layer &layer) {
-  static constexpr const char *recurrent[] = {"LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "ConvLSTM1D", "ConvLSTM2D",
-                                              "ConvLSTM3D", "TimeDistributed"};
+  static constexpr const char *recurrent[] = {"LSTM",          "GRU",        "SimpleRNN",  "RNN",
+                                              "Bidirectional", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"};
   for (const char *name : recurrent)
     if (layer.className == name)
       return "recurrent layers are not compiled: use convolutions or attention over the time axis";
   if (layer.className == "Lambda" || layer.className == "TFOpLambda")
     return "it holds Python code: write it with the layers and functions of keras.ops";
+  if (layer.className == "TimeDistributed")
+    return "Dense and the normalisations work along the last axis of any input: use the layer without it";
   if (layer.className == "Masking")
     return "masks are not compiled: pad with zeros and weigh the samples";
   if (!isKerasLayer(layer.module) && !isOperator(layer.module))

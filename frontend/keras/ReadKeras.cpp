@@ -50,6 +50,7 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
     return {};
   FileVariables variables = listVariables(graph, model);
   std::vector<std::string> frozen;
+  freezeUnused(model, frozen);
   if (failed(freezeVariables(model, options.frozen, frozen)))
     return {};
   variables.dropSlots(frozen);

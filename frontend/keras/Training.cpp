@@ -113,8 +113,33 @@ const Json *Training::partFor(const Json *all, size_t index, ArrayRef<Output> ou
   return index < all->size() ? &(*all)[index] : nullptr;
 }
 
+// Parts by name are those of outputs; a list of losses or weights has one for each.
+LogicalResult Training::checkParts(ArrayRef<Output> outputs) {
+  LogicalResult result = success();
+  for (auto [what, all] : {std::pair("loss", &loss),
+                           {"loss_weights", &lossWeights},
+                           {"metrics", &metrics},
+                           {"weighted_metrics", &weightedMetrics}}) {
+    bool perOutput = all == &loss || all == &lossWeights;
+    if (perOutput && all->is_array() && all->size() != outputs.size())
+      result = emitError(location) << "expected " << what << " for each of " << outputs.size() << " outputs, found "
+                                   << all->size();
+    if (!all->is_object() || all->contains("class_name"))
+      continue;
+    for (const auto &item : all->items())
+      if (llvm::none_of(outputs, [&](const Output &output) { return output.name == item.key(); })) {
+        std::string names;
+        for (const Output &output : outputs)
+          names += (names.empty() ? "" : ", ") + output.name;
+        result = emitError(location) << "expected " << what << " for outputs of " << names << ", found '" << item.key()
+                                     << "'";
+      }
+  }
+  return result;
+}
+
 LogicalResult Training::build(ArrayRef<Output> outputs) {
-  if (failed(readOptions()))
+  if (failed(readOptions()) || failed(checkParts(outputs)))
     return failure();
   bool only = outputs.size() == 1;
   LogicalResult result = success();
@@ -164,7 +189,10 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
   config.expect("axis", -1);
   std::string reduction = config.text("reduction", "sum_over_batch_size");
   bool sum = reduction == "sum";
-  if (!sum && reduction != "sum_over_batch_size" && reduction != "mean" && reduction != "auto")
+  // Without weights of samples the two means are one.
+  bool mean = reduction == "sum_over_batch_size" || reduction == "mean" || reduction == "auto" ||
+              (reduction == "mean_with_sample_weight" && !options.sampleWeights);
+  if (!sum && !mean)
     config.error("expected the reduction sum_over_batch_size or sum, found " + reduction);
   goal.target = makeTarget(builder, output, only ? "target" : output.name + "_target", entry->sparse);
   goal.lossKind = entry->metric;

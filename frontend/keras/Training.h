@@ -41,6 +41,7 @@ private:
   };
 
   llvm::LogicalResult readOptions();
+  llvm::LogicalResult checkParts(llvm::ArrayRef<Output> outputs);
   llvm::LogicalResult buildLoss(Goal &goal, const Json &loss, double scale, bool only);
   llvm::LogicalResult buildMetrics(Goal &goal, const Json &metrics, bool weighted);
   llvm::LogicalResult buildMetric(Goal &goal, const Json &metric, bool weighted);

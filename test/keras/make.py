@@ -215,6 +215,45 @@ def augmented():
     model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss=CROSSENTROPY)
     return model
 
+
+def turned():
+    """Normalisations along other axes than the last; layers as activations; penalties of activities; more rows behind a transposed convolution."""
+    i = keras.Input((5, 4, 3), name="x")
+    numbers = L.Normalization(axis=(1, 3))
+    numbers.adapt(np.random.default_rng(3).normal(1, 2, (50, 5, 4, 3)))
+    x = L.BatchNormalization(axis=1)(L.Conv2D(4, 1, activation=L.LeakyReLU(0.1))(numbers(i)))
+    x = L.GroupNormalization(2, axis=2)(L.UnitNormalization(axis=[1, 3])(x))
+    x = L.Identity()(L.Conv2DTranspose(2, 3, strides=2, padding="same", output_padding=1, activation=L.ReLU(max_value=1.5))(x))
+    x = L.ActivityRegularization(l1=0.01, l2=0.02)(L.Conv2DTranspose(2, 2, strides=(3, 2), output_padding=(2, 0))(x))
+    for name in ("hard_shrink", "soft_shrink", "tanh_shrink"):
+        x = L.Add()([L.Activation(name)(x), x])
+    model = keras.Model(i, L.Dense(3)(L.GlobalAveragePooling2D()(x)), name="turned")
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss=CROSSENTROPY)
+    return model
+
+
+def places():
+    """Attention over some axes of images."""
+    i = keras.Input((3, 4, 6), name="x")
+    a = L.MultiHeadAttention(2, 3, attention_axes=(2,))(i, i)
+    b = L.MultiHeadAttention(2, 2, attention_axes=(1,), value_dim=3, use_bias=False)(a, i)
+    c = L.MultiHeadAttention(1, 4, output_shape=(2, 3))(b, a)
+    model = keras.Model(i, L.Dense(3)(L.Flatten()(c)), name="places")
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss=CROSSENTROPY)
+    return model
+
+
+def named():
+    """Dictionaries of inputs and outputs, of a nested model too; losses by their keys; an output that stands twice."""
+    a, b = keras.Input((4,), name="one"), keras.Input((3,), name="two")
+    inner = keras.Model({"two": b, "one": a}, {"sum": L.Dense(3)(L.Concatenate()([b, a]))}, name="inner")
+    p, q = keras.Input((3,), name="p"), keras.Input((4,), name="q")
+    x = inner({"one": q, "two": p})["sum"]
+    model = keras.Model({"k2": p, "k1": q}, {"right": x, "left": L.Dense(2)(x), "again": x}, name="named")
+    model.compile(keras.optimizers.SGD(0.1), loss={"left": CROSSENTROPY, "again": "mse", "right": "mae"}, loss_weights={"left": 1.0, "right": 0.25, "again": 0.5})
+    return model
+
+
 def counted():
     """Metrics that count, a summed loss, weights of samples."""
     i = keras.Input((4,), name="x")
@@ -241,8 +280,22 @@ def areas():
     return model
 
 
-MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences, images, normal, curves, attention, tensors, resized, augmented, counted, areas)}
+MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences, images, normal, curves, attention, tensors, resized, augmented, counted, areas, turned, places, named)}
 WEIGHTED = {"counted", "areas"}
+
+
+def names_of(model):
+    """Of the outputs: in a dictionary, the keys."""
+    return sorted(model._outputs_struct) if isinstance(model._outputs_struct, dict) else model.output_names
+
+
+def packed(struct, values):
+    return dict(zip(sorted(struct), values)) if isinstance(struct, dict) else values
+
+
+def on(model, tensors):
+    inputs, targets = tensors
+    return packed(model._inputs_struct, inputs), packed(model._outputs_struct, targets)
 
 
 def batch(model, seed):
@@ -252,7 +305,7 @@ def batch(model, seed):
         size = (ROWS, *t.shape[1:])
         inputs.append(r.integers(0, 7, size).astype("int32") if t.dtype == "int32" else r.normal(0, 1, size).astype("float32"))
     losses = model._compile_loss._user_loss
-    losses = losses if isinstance(losses, list) else [losses]
+    losses = [losses[name] for name in names_of(model)] if isinstance(losses, dict) else losses if isinstance(losses, list) else [losses]
     for t, loss in zip(model.outputs, losses):
         name = (loss if isinstance(loss, str) else loss.name)
         if name.startswith("sparse"):
@@ -269,7 +322,7 @@ def make(name):
     keras.utils.set_random_seed(7)
     model = MODELS[name]()
     for step in range(STEPS):
-        model.train_on_batch(*batch(model, 100 + step))
+        model.train_on_batch(*on(model, batch(model, 100 + step)))
     model.save(HERE / "whole.keras")
     with zipfile.ZipFile(HERE / "whole.keras") as whole, zipfile.ZipFile(HERE / f"{name}.keras", "w", zipfile.ZIP_DEFLATED) as small:
         for member in whole.namelist():
@@ -278,14 +331,16 @@ def make(name):
     inputs, targets = batch(model, 1)
     tensors = {f"input/{t.name}": x for t, x in zip(model.inputs, inputs)}
     only = len(targets) == 1
-    tensors |= {f"target/{'target' if only else n + '_target'}": y for n, y in zip(model.output_names, targets)}
-    outputs = model(inputs, training=False)
-    tensors |= {f"output/{n}": np.asarray(y) for n, y in zip(model.output_names, [outputs] if only else outputs)}
+    tensors |= {f"target/{'target' if only else n + '_target'}": y for n, y in zip(names_of(model), targets)}
+    given, wanted = on(model, (inputs, targets))
+    outputs = model(given, training=False)
+    outputs = [outputs[n] for n in names_of(model)] if isinstance(outputs, dict) else outputs
+    tensors |= {f"output/{n}": np.asarray(y) for n, y in zip(names_of(model), [outputs] if only else outputs)}
     model.reset_metrics()
     weights = np.linspace(0.25, 2, ROWS, dtype="float32") if name in WEIGHTED else None
     if weights is not None:
         tensors["weight/sample_weight"] = weights
-    result = model.train_on_batch(inputs, targets, sample_weight=weights, return_dict=True)
+    result = model.train_on_batch(given, wanted, sample_weight=weights, return_dict=True)
     tensors["loss"] = np.asarray(result["loss"], "float32")
     if name in WEIGHTED:
         for key, value in result.items():

@@ -16,6 +16,20 @@ Value squareplus(LayerBuilder &layer, Value x) {
   mt::Expr e = layer.expr(x);
   return ((e + sqrt(square(e) + 4.0)) * 0.5).value();
 }
+Value tanhShrink(LayerBuilder &layer, Value x) {
+  Expr e = layer.expr(x);
+  return (e - tanh(e)).value();
+}
+constexpr double shrinkThreshold = 0.5;
+Value hardShrink(LayerBuilder &layer, Value x) {
+  Expr e = layer.expr(x);
+  return select(abs(e) > shrinkThreshold, e, e * 0.0).value();
+}
+Value softShrink(LayerBuilder &layer, Value x) {
+  Expr e = layer.expr(x);
+  return select(e > shrinkThreshold, e - shrinkThreshold, select(e < -shrinkThreshold, e + shrinkThreshold, e * 0.0))
+      .value();
+}
 template <typename Op> Value slope(LayerBuilder &layer, Value x, llvm::StringRef name, double value) {
   return layer.made<Op>({x}, {layer.number(name, value)}, x.getType());
 }
@@ -47,6 +61,9 @@ constexpr Activation activations[] = {
     {"hard_tanh", unary<mt::HardTanhOp>},
     {"mish", unary<mt::MishOp>},
     {"squareplus", squareplus},
+    {"tanh_shrink", tanhShrink},
+    {"hard_shrink", hardShrink},
+    {"soft_shrink", softShrink},
     {"leaky_relu", leakyRelu},
     {"sigmoid", unary<mt::SigmoidOp>},
     {"tanh", unary<mt::TanhOp>},
@@ -92,6 +109,19 @@ Value buildSoftmax(LayerBuilder &layer) {
   if (const Json *axis = layer.config.find("axis"))
     axes = layer.config.integers("axis", axis->is_array() ? -1 : 1);
   return x && !layer.config.failed() ? softmaxOver(layer, x, axes) : Value();
+}
+
+Value buildIdentity(LayerBuilder &layer) { return layer.input(); }
+
+// Leaves its input as it is, and adds a penalty to the loss.
+Value buildActivityRegularization(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  NamedAttribute amounts[] = {layer.number("l1", layer.config.real("l1", 0)),
+                              layer.number("l2", layer.config.real("l2", 0))};
+  layer.config.ignore({"activity_regularizer"}); // the same again
+  if (x)
+    mt::PenaltyOp::create(layer.builder, layer.location, TypeRange(), ValueRange(x), amounts);
+  return x;
 }
 
 // A slope for each element, or for each along the axes that are not shared.
@@ -153,8 +183,14 @@ Value softmaxOver(LayerBuilder &layer, Value x, SmallVector<int64_t> axes) {
 }
 
 llvm::ArrayRef<LayerEntry> activationLayers() {
-  static constexpr LayerEntry entries[] = {{"Activation", buildActivationLayer}, {"ReLU", buildRelu}, {"LeakyReLU", buildLeakyRelu}, {"ELU", buildElu},
-                                           {"PReLU", buildPRelu},                {"Softmax", buildSoftmax}};
+  static constexpr LayerEntry entries[] = {{"Activation", buildActivationLayer},
+                                           {"ReLU", buildRelu},
+                                           {"LeakyReLU", buildLeakyRelu},
+                                           {"ELU", buildElu},
+                                           {"PReLU", buildPRelu},
+                                           {"Softmax", buildSoftmax},
+                                           {"Identity", buildIdentity},
+                                           {"ActivityRegularization", buildActivityRegularization}};
   return entries;
 }
 

@@ -23,6 +23,27 @@ struct Heads {
   int64_t count, keySize, valueSize;
 };
 
+// Which axes of a sample are attended over, as one: [?, free, attended, channels]. Scores are the free axes' each by
+// itself.
+struct Places {
+  SmallVector<int64_t> axes;          // 1 and up, in order
+  SmallVector<int64_t> freeShape;     // of the other axes but the last
+  SmallVector<int64_t> attendedShape; // of the query
+  int64_t free = 1;
+
+  // The batch, the free axes, the attended ones, and `behind` axes more.
+  SmallVector<int64_t> order(int64_t rank, int64_t behind) const {
+    SmallVector<int64_t> order = {0};
+    for (int64_t axis = 1; axis < rank - 1; ++axis)
+      if (!llvm::is_contained(axes, axis))
+        order.push_back(axis);
+    llvm::append_range(order, axes);
+    for (int64_t axis = 0; axis < behind; ++axis)
+      order.push_back(rank - 1 + axis);
+    return order;
+  }
+};
+
 // A dense layer of its own inside the attention: over the last axes of x, `from` altogether; new axes `to`, which the
 // kernel and the bias have.
 Value project(LayerBuilder &layer, Value x, llvm::StringRef name, llvm::StringRef weights, ArrayRef<int64_t> from,
@@ -39,10 +60,85 @@ Value project(LayerBuilder &layer, Value x, llvm::StringRef name, llvm::StringRe
   return bias ? layer.binary<mt::AddOp>(product, layer.reshape(bias, {countOf(to)})) : product;
 }
 
-// [?, T, N * H] as [?, N, T, H].
+// [?, F, T, N * H] as [?, F * N, T, H].
 Value splitHeads(LayerBuilder &layer, Value x, int64_t heads, int64_t size) {
-  Value split = layer.reshape(x, {batch, layer.shapeOf(x)[1], heads, size});
-  return mt::TransposeOp::create(layer.builder, layer.location, split, ArrayRef<int64_t>{0, 2, 1, 3});
+  int64_t free = layer.shapeOf(x)[1], places = layer.shapeOf(x)[2];
+  Value split = layer.reshape(x, {batch, free, places, heads, size});
+  split = mt::TransposeOp::create(layer.builder, layer.location, split, ArrayRef<int64_t>{0, 1, 3, 2, 4});
+  return layer.reshape(split, {batch, free * heads, places, size});
+}
+// And back.
+Value joinHeads(LayerBuilder &layer, Value x, int64_t free, int64_t heads, int64_t size) {
+  int64_t places = layer.shapeOf(x)[2];
+  x = layer.reshape(x, {batch, free, heads, places, size});
+  x = mt::TransposeOp::create(layer.builder, layer.location, x, ArrayRef<int64_t>{0, 1, 3, 2, 4});
+  return layer.reshape(x, {batch, free, places, heads * size});
+}
+
+// The attention_axes option for a query and a value; none after an error.
+std::optional<Places> readPlaces(LayerBuilder &layer, Value query, Value value) {
+  Places places;
+  int64_t rank = layer.typeOf(query).getRank();
+  if (rank < 3 || rank > 6 || layer.typeOf(value).getRank() != rank) {
+    layer.fail("expected tensors of 3 to 6 axes with the batch, and as many of each, found " + std::to_string(rank) +
+               " and " + std::to_string(layer.typeOf(value).getRank()));
+    return std::nullopt;
+  }
+  if (const Json *given = layer.config.find("attention_axes")) {
+    std::optional<SmallVector<int64_t>> axes =
+        sampleAxes(layer, query, layer.config.integers("attention_axes", given->is_array() ? -1 : 1));
+    if (!axes)
+      return std::nullopt;
+    places.axes = *axes;
+  } else {
+    for (int64_t axis = 1; axis < rank - 1; ++axis)
+      places.axes.push_back(axis);
+  }
+  if (places.axes.empty() || places.axes.back() == rank - 1) {
+    layer.fail("expected attention_axes between the batch and the last axis, found another");
+    return std::nullopt;
+  }
+  for (int64_t axis = 1; axis < rank - 1; ++axis) {
+    int64_t size = layer.shapeOf(query)[axis];
+    if (llvm::is_contained(places.axes, axis)) {
+      places.attendedShape.push_back(size);
+      continue;
+    }
+    places.freeShape.push_back(size);
+    places.free *= size;
+    if (layer.shapeOf(value)[axis] != size) {
+      layer.fail("expected axes beside attention_axes of equal sizes, found " + std::to_string(size) + " and " +
+                 std::to_string(layer.shapeOf(value)[axis]));
+      return std::nullopt;
+    }
+  }
+  return places;
+}
+
+Value permuted(LayerBuilder &layer, Value x, ArrayRef<int64_t> order) {
+  return llvm::is_sorted(order) ? x : mt::TransposeOp::create(layer.builder, layer.location, x, order).getResult();
+}
+
+// As [?, F, T, C].
+Value arrange(LayerBuilder &layer, Value x, const Places &places) {
+  int64_t rank = layer.typeOf(x).getRank(), attended = 1;
+  for (int64_t axis : places.axes)
+    attended *= layer.shapeOf(x)[axis];
+  return layer.reshape(permuted(layer, layer.toFloat(x), places.order(rank, 1)),
+                       {batch, places.free, attended, layer.shapeOf(x).back()});
+}
+
+// [?, F, T, O] with the query's axes again, and those of the output.
+Value restore(LayerBuilder &layer, Value x, const Places &places, ArrayRef<int64_t> output) {
+  SmallVector<int64_t> shape = {batch};
+  llvm::append_range(shape, places.freeShape);
+  llvm::append_range(shape, places.attendedShape);
+  int64_t rank = static_cast<int64_t>(shape.size()) + 1;
+  llvm::append_range(shape, output);
+  SmallVector<int64_t> order = places.order(rank, static_cast<int64_t>(output.size())), back;
+  for (size_t axis = 0; axis < order.size(); ++axis)
+    back.push_back(llvm::find(order, static_cast<int64_t>(axis)) - order.begin());
+  return permuted(layer, layer.reshape(x, shape), back);
 }
 
 // Which of S keys each of T queries may see by its place, [T, S]; null: all.
@@ -119,18 +215,16 @@ Value buildAttention(LayerBuilder &layer) {
   Value query = argument(layer, 0, "query"), value = argument(layer, 1, "value"), key = argument(layer, 2, "key");
   if (!query || !value)
     return layer.fail("expected a call with a query and a value");
-  query = layer.toFloat(query);
-  value = layer.toFloat(value);
-  key = key ? layer.toFloat(key) : value;
-  for (Value tensor : {query, value, key})
-    if (int64_t rank = layer.typeOf(tensor).getRank(); rank != 3)
-      return layer.fail("expected tensors of 3 axes with the batch, found " + std::to_string(rank));
-  int64_t queries = layer.shapeOf(query)[1], keys = layer.shapeOf(value)[1], channels = layer.shapeOf(query)[2];
-  if (layer.shapeOf(key)[1] != keys)
-    return layer.fail("expected as many keys as values, found " + std::to_string(layer.shapeOf(key)[1]) + " and " +
-                      std::to_string(keys));
-  if (layer.config.find("attention_axes") && layer.config.integers("attention_axes", 1)[0] != 1)
-    return layer.fail("expected attention over axis 1");
+  key = key ? key : value;
+  std::optional<Places> places = readPlaces(layer, query, value);
+  if (!places)
+    return {};
+  if (layer.shapeOf(key).drop_back() != layer.shapeOf(value).drop_back())
+    return layer.fail("expected as many keys as values, found other sizes");
+  query = arrange(layer, query, *places);
+  value = arrange(layer, value, *places);
+  key = arrange(layer, key, *places);
+  int64_t queries = layer.shapeOf(query)[2], keys = layer.shapeOf(value)[2], channels = layer.shapeOf(query)[3];
   Heads heads{layer.size("num_heads", maxFactor), layer.size("key_dim", maxFactor), 0};
   heads.valueSize = layer.config.find("value_dim") ? layer.size("value_dim", maxFactor) : heads.keySize;
   double rate = layer.config.real("dropout", 0);
@@ -144,7 +238,11 @@ Value buildAttention(LayerBuilder &layer) {
     layer.config.ignore({"bias_initializer", "bias_regularizer"});
   layer.config.expectAbsent({"activity_regularizer"});
   layer.config.ignore({"seed"});
-  Value given = givenMask(layer, layer.keyword("attention_mask"));
+  const Operand *mask = layer.keyword("attention_mask");
+  if ((mask || causal || window) && (places->axes.size() != 1 || places->free != 1))
+    return layer.fail(
+        "expected attention over axis 1 alone where there is a mask or a window, found other attention_axes");
+  Value given = givenMask(layer, mask);
   SmallVector<int64_t> output = outputShape(layer, channels);
   if (queries * keys > maxUnits / 8)
     layer.fail("expected fewer queries and keys, found " + std::to_string(queries) + " and " + std::to_string(keys));
@@ -153,9 +251,9 @@ Value buildAttention(LayerBuilder &layer) {
 
   SmallVector<int64_t> keyShape = {heads.count, heads.keySize}, valueShape = {heads.count, heads.valueSize};
   Value q = project(layer, query, "query", "query_dense", channels, keyShape);
-  Value k = project(layer, key, "key", "key_dense", layer.shapeOf(key)[2], keyShape);
+  Value k = project(layer, key, "key", "key_dense", layer.shapeOf(key)[3], keyShape);
   Value gate = gated ? project(layer, query, "gate", "_gate_dense", channels, valueShape) : Value();
-  Value v = project(layer, value, "value", "value_dense", layer.shapeOf(value)[2], valueShape);
+  Value v = project(layer, value, "value", "value_dense", layer.shapeOf(value)[3], valueShape);
   if (!q || !k || !v || (gated && !gate))
     return {};
   Value scaled =
@@ -170,14 +268,11 @@ Value buildAttention(LayerBuilder &layer) {
         p.getType());
   Value seen = mt::MatmulOp::create(layer.builder, layer.location, p,
                                     splitHeads(layer, v, heads.count, heads.valueSize), false, false);
-  seen = mt::TransposeOp::create(layer.builder, layer.location, seen, ArrayRef<int64_t>{0, 2, 1, 3});
-  seen = layer.reshape(seen, {batch, queries, heads.count * heads.valueSize});
+  seen = joinHeads(layer, seen, places->free, heads.count, heads.valueSize);
   if (gated)
     seen = (layer.expr(seen) * sigmoid(layer.expr(gate))).value();
   Value result = project(layer, seen, "attention_output", "output_dense", valueShape, output);
-  SmallVector<int64_t> shape = {batch, queries};
-  llvm::append_range(shape, output);
-  return result ? layer.reshape(result, shape) : result;
+  return result ? restore(layer, result, *places, output) : result;
 }
 
 // Axis `from` moved to place `to`.

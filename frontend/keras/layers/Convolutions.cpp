@@ -98,17 +98,30 @@ Value buildTransposed(LayerBuilder &layer) {
   if (!x)
     return {};
   int64_t filters = layer.size("filters"), channels = layer.shapeOf(x).back();
-  layer.config.expectAbsent({"output_padding"});
   Geometry g = readGeometry<2>(layer, "kernel_size", x);
   if (layer.config.failed())
     return {};
   Value kernel = layer.variable("kernel", {g.taps[0], g.taps[1], filters, channels}, "kernel_initializer");
   if (!kernel)
     return {};
-  SmallVector<int64_t> sizes = {ShapedType::kDynamic}, padding;
+  SmallVector<int64_t> sizes = {ShapedType::kDynamic}, padding, more;
+  if (layer.config.find("output_padding"))
+    more = layer.sizes("output_padding", 2, maxFactor, 0);
   for (int64_t axis : {0, 1}) {
     int64_t reach = (g.taps[axis] - 1) * g.dilation[axis] + 1, stride = g.strides[axis], size = layer.shapeOf(x)[axis + 1];
     int64_t total = g.same ? std::max<int64_t>(reach - stride, 0) : 0;
+    if (!more.empty()) {
+      // Keras' own base size, and so many elements more behind it; "same" pads by half of the kernel.
+      int64_t wanted = more[static_cast<size_t>(axis)], odd = g.same ? reach % 2 : reach;
+      if (wanted >= stride)
+        return layer.fail("expected output_padding of less than the stride " + std::to_string(stride) + ", found " +
+                          std::to_string(wanted));
+      int64_t around = reach + odd - 2 + wanted,
+              before = g.same ? std::min(around / 2 + around % 2, reach - 1) : reach - 1;
+      sizes.push_back((size - 1) * stride + odd + wanted);
+      padding.append({reach - 1 - before, g.same ? std::max<int64_t>(reach - 1 - (around - before), 0) : 0});
+      continue;
+    }
     // "same" gives size * stride; "valid" reaches on by what the kernel has beyond the stride.
     sizes.push_back(g.same ? size * stride : size * stride + std::max<int64_t>(reach - stride, 0));
     padding.append({total / 2, total - total / 2});

@@ -8,14 +8,41 @@ namespace {
 
 constexpr llvm::StringRef unsupported[] = {"beta_constraint", "gamma_constraint"};
 
-// The axis option as one axis of a tensor of `rank` axes; 0 and an error if it is another than the last.
-bool isLastAxis(LayerBuilder &layer, int64_t rank) {
-  const Json *axis = layer.config.find("axis");
-  SmallVector<int64_t> axes = axis ? layer.config.integers("axis", axis->is_array() ? -1 : 1) : SmallVector<int64_t>{-1};
-  if (axes.size() == 1 && (axes[0] == -1 || axes[0] == rank - 1))
-    return true;
-  layer.fail("expected axis to be the last one, found " + (axis ? describe(*axis) : "none"));
-  return false;
+// The order of axes that puts the `axis` option's one last; none after an error.
+std::optional<SmallVector<int64_t>> channelsLast(LayerBuilder &layer, Value x) {
+  const Json *given = layer.config.find("axis");
+  SmallVector<int64_t> axes =
+      given ? layer.config.integers("axis", given->is_array() ? -1 : 1) : SmallVector<int64_t>{-1};
+  std::optional<SmallVector<int64_t>> sorted = sampleAxes(layer, x, axes);
+  if (!sorted)
+    return std::nullopt;
+  if (sorted->size() != 1) {
+    layer.fail("expected one axis, found " + std::to_string(sorted->size()));
+    return std::nullopt;
+  }
+  SmallVector<int64_t> order;
+  for (int64_t axis = 0; axis < layer.typeOf(x).getRank(); ++axis)
+    if (axis != sorted->front())
+      order.push_back(axis);
+  order.push_back(sorted->front());
+  return order;
+}
+
+Value ordered(LayerBuilder &layer, Value x, ArrayRef<int64_t> order) {
+  return !x || llvm::is_sorted(order) ? x
+                                      : mt::TransposeOp::create(layer.builder, layer.location, x, order).getResult();
+}
+
+// Builds over the last axis what is asked for over another: moved there, and back.
+template <Value (*build)(LayerBuilder &, Value)> Value overAxis(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  std::optional<SmallVector<int64_t>> order = x ? channelsLast(layer, x) : std::nullopt;
+  if (!order)
+    return {};
+  SmallVector<int64_t> back;
+  for (size_t axis = 0; axis < order->size(); ++axis)
+    back.push_back(llvm::find(*order, static_cast<int64_t>(axis)) - order->begin());
+  return ordered(layer, build(layer, ordered(layer, x, *order)), back);
 }
 
 // A variable of the layer, or a constant where an option leaves it out.
@@ -28,10 +55,7 @@ Value scaleOrConstant(LayerBuilder &layer, llvm::StringRef option, llvm::StringR
   return layer.constant(DenseElementsAttr::get(type, value));
 }
 
-Value buildBatchNormalization(LayerBuilder &layer) {
-  Value x = layer.toFloat(layer.input());
-  if (!x || !isLastAxis(layer, layer.typeOf(x).getRank()))
-    return {};
+Value buildBatchNormalization(LayerBuilder &layer, Value x) {
   layer.config.expectAbsent(unsupported);
   layer.config.expectAbsent({"virtual_batch_size", "renorm_clipping"});
   layer.config.expect("renorm", false);
@@ -87,16 +111,14 @@ Value buildLayerNormalization(LayerBuilder &layer) {
   // The variables have the sizes of these axes; they must be the last ones to stand beside the input.
   for (auto [index, dim] : llvm::enumerate(dims)) {
     if (dim != rank - static_cast<int64_t>(dims.size()) + static_cast<int64_t>(index))
-      return layer.fail("expected the last axes, found " + describe(*axis));
+      return layer.fail("expected the last axes, found " + describe(*axis) +
+                        ": move them there with keras.layers.Permute");
     shape.push_back(layer.shapeOf(x)[dim]);
   }
   return scaled(layer, standardize(layer, x, dims), shape);
 }
 
-Value buildGroupNormalization(LayerBuilder &layer) {
-  Value x = layer.toFloat(layer.input());
-  if (!x || !isLastAxis(layer, layer.typeOf(x).getRank()))
-    return {};
+Value buildGroupNormalization(LayerBuilder &layer, Value x) {
   layer.config.expectAbsent(unsupported);
   int64_t channels = layer.shapeOf(x).back(), groups = layer.config.integer("groups", 32);
   groups = groups == -1 ? channels : groups;
@@ -111,22 +133,27 @@ Value buildGroupNormalization(LayerBuilder &layer) {
   return scaled(layer, layer.reshape(y, layer.shapeOf(x)), {channels});
 }
 
-// x / |x| along the last axis.
+// x / |x| along axes.
 Value buildUnitNormalization(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
-  if (!x || !isLastAxis(layer, layer.typeOf(x).getRank()))
+  const Json *given = layer.config.find("axis");
+  std::optional<SmallVector<int64_t>> axes;
+  if (x)
+    axes = sampleAxes(layer, x,
+                      given ? layer.config.integers("axis", given->is_array() ? -1 : 1) : SmallVector<int64_t>{-1});
+  if (!axes)
     return {};
   constexpr double epsilon = 1e-12;
   mt::Expr e = layer.expr(x);
-  return (e / sqrt(maximum(sumLast(square(e)), epsilon))).value();
+  return (e / sqrt(maximum(sumOver(square(e), *axes), epsilon))).value();
 }
 
 } // namespace
 
 llvm::ArrayRef<LayerEntry> normalizationLayers() {
-  static constexpr LayerEntry entries[] = {{"BatchNormalization", buildBatchNormalization},
+  static constexpr LayerEntry entries[] = {{"BatchNormalization", overAxis<buildBatchNormalization>},
                                            {"LayerNormalization", buildLayerNormalization},
-                                           {"GroupNormalization", buildGroupNormalization},
+                                           {"GroupNormalization", overAxis<buildGroupNormalization>},
                                            {"UnitNormalization", buildUnitNormalization}};
   return entries;
 }

@@ -40,7 +40,7 @@ static Value buildRescaling(LayerBuilder &layer) {
   return layer.binary<mt::AddOp>(layer.binary<mt::MulOp>(x, scale), offset);
 }
 
-// (x - mean) / max(sqrt(variance), epsilon), per element of the last axis.
+// (x - mean) / max(sqrt(variance), epsilon), per element of the axes; numbers in the config are those of the last.
 static Value buildNormalization(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   if (!x)
@@ -49,16 +49,29 @@ static Value buildNormalization(LayerBuilder &layer) {
   SmallVector<int64_t> axes;
   if (const Json *axis = layer.config.find("axis"))
     axes = layer.config.integers("axis", axis->is_array() ? -1 : 1);
-  if (axes.size() > 1 || (axes.size() == 1 && axes[0] != -1 && axes[0] != rank - 1))
-    return layer.fail("expected axis to be the last one or none");
+  std::optional<SmallVector<int64_t>> kept = axes.empty() ? SmallVector<int64_t>() : sampleAxes(layer, x, axes);
+  if (!kept)
+    return {};
   Value mean, variance;
   if (layer.config.find("mean")) {
+    if (kept->size() > 1 || (kept->size() == 1 && kept->front() != rank - 1))
+      return layer.fail("expected mean and variance for the last axis or for all, found another axis: adapt() the "
+                        "layer to data instead");
     mean = readVector(layer, "mean", 0, channels);
     variance = readVector(layer, "variance", 1, channels);
   } else {
-    SmallVector<int64_t> shape(axes.size(), channels);
+    SmallVector<int64_t> shape, beside;
+    for (int64_t axis : *kept)
+      shape.push_back(layer.shapeOf(x)[axis]);
+    // From the first of them on, as they stand beside a sample.
+    for (int64_t axis = kept->empty() ? rank : kept->front(); axis < rank; ++axis)
+      beside.push_back(llvm::is_contained(*kept, axis) ? layer.shapeOf(x)[axis] : 1);
     mean = layer.variable("mean", shape, "", false);
     variance = layer.constantVariable("variance", shape, 1, false);
+    if (!mean || !variance)
+      return {};
+    mean = layer.reshape(mean, beside);
+    variance = layer.reshape(variance, beside);
     layer.skipVariable(); // how many samples they are of
     layer.config.ignore({"variance"});
   }
