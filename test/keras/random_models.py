@@ -4,34 +4,43 @@
 
     pip install jax keras safetensors torch
     test/keras/random_models.py FOLDER [--count 200] [--first 0]
-    MTC_KERAS_DATA=FOLDER build/release/test/unit/kerasTests
+    MTC_KERAS_DATA=FOLDER build/release/test/unit/kerasMeaningTests     what models mean, in double precision
+    MTC_KERAS_DATA=FOLDER build/release/test/unit/kerasTests            what their plans compute, in float32
 
-Keras runs on PyTorch, which compiles nothing: 200 models take four minutes, on JAX two hours. What PyTorch does in its own way, resizing and moving images, is
-linear in the image: its matrix is that of Keras on JAX, one small program a size.
+A model is made and saved in float32. What it computes is Keras' result in float64 from the same weights, so that a difference is one of meaning, or
+rounding of ours alone; `rounding/NAME` is how far Keras' own float32 lies from it. Keras runs on PyTorch, which compiles nothing. What PyTorch does in
+its own way, resizing and moving images, is linear in the image: its matrix is that of Keras on JAX, one small program a size.
 
-Model N depends on N alone but for this: of layers and options that fit, one that earlier models have least is likelier. At the end each layer and
-option that stands fewer than five times in the models that were written is named; an activation is one option, whatever the layer. Random layers have
-a rate of 0 or a range of one number, since their numbers cannot be Keras'.
+Model N depends on N and the models before it: of layers and options that fit, one that earlier models have least is likelier. At the end each layer and
+option that stands fewer than five times in the models is named; an activation is one option, whatever the layer. Random layers have
+a rate of 0, a range of one number or images that they leave alone, since their numbers cannot be Keras'.
 The optimizer is SGD with a rate of 1 and a momentum: after one step its slots are the gradients.
 """
 import argparse
 import collections
+import functools
+import json
 import os
 import pathlib
 import random
+import time
 import zipfile
 
 os.environ["KERAS_BACKEND"] = "torch"
+import jax
 import keras
 import keras.src.backend.jax.image as jax_image
 import numpy as np
 import torch
 from keras import layers as L
 from keras import ops
+from keras.src.backend.common import dtypes
 from keras.src.backend.torch import image as torch_image
 from safetensors.numpy import save_file
 
-TOLERANCE, ROWS, LEAST = 5e-4, 6, 5
+jax.config.update("jax_enable_x64", True)
+dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"  # else Keras rounds what many functions return
+ROWS, LEAST = 6, 5
 ACTIVATIONS = ["relu", "relu6", "elu", "celu", "selu", "gelu", "silu", "softplus", "softsign", "tanh", "sigmoid", "hard_sigmoid", "hard_silu", "hard_tanh",
                "leaky_relu", "log_sigmoid", "mish", "squareplus", "softmax", "log_softmax", "exponential", "linear"]
 REGULARIZERS = [None, "l1", "l2", keras.regularizers.L1L2(0.01, 0.02)]
@@ -42,18 +51,24 @@ known = set()
 def moved_by(matrix, images, size):
     """Images [N, H, W, C] times a matrix from H * W to size."""
     n, h, w, c = images.shape
-    return torch.einsum("nic,io->noc", images.reshape(n, h * w, c), torch.from_numpy(np.array(matrix).reshape(h * w, -1))).reshape(n, *size, c)
+    return torch.einsum("nic,io->noc", images.reshape(n, h * w, c), torch.from_numpy(matrix).to(images.dtype)).reshape(n, *size, c)
 
 
-def basis(images):
-    h, w = images.shape[1:3]
-    return np.eye(h * w, dtype="float32").reshape(h * w, h, w, 1)
+def basis(h, w, dtype):
+    return np.eye(h * w, dtype=dtype).reshape(h * w, h, w, 1)
+
+
+@functools.cache
+def resizing_matrix(h, w, size, options):
+    # Which pixel is nearest is decided in float32.
+    pixels = basis(h, w, "float32" if ("interpolation", "nearest") in options else "float64")
+    return np.array(jax_image.resize(pixels, size, **dict(options)), "float64").reshape(h * w, -1)
 
 
 def resize(images, size, **options):
     if images.device.type == "meta":
         return images.new_empty((images.shape[0], *size, images.shape[3]))
-    return moved_by(jax_image.resize(basis(images), size, **options), images, size)
+    return moved_by(resizing_matrix(*images.shape[1:3], tuple(size), tuple(options.items())), images, size)
 
 
 def affine_transform(images, transform, interpolation="bilinear", fill_mode="constant", fill_value=0, data_format=None):
@@ -61,11 +76,22 @@ def affine_transform(images, transform, interpolation="bilinear", fill_mode="con
         return images
     each = ops.convert_to_numpy(transform)
     assert (each == each[0]).all(), "factors are ranges of one number"
-    pixels = basis(images)
-    return moved_by(jax_image.affine_transform(pixels, np.repeat(each[:1], len(pixels), 0), interpolation, fill_mode, fill_value), images, images.shape[1:3])
+    h, w = images.shape[1:3]
+    pixels = basis(h, w, "float64")
+    matrix = np.array(jax_image.affine_transform(pixels, np.repeat(each[:1].astype("float64"), len(pixels), 0), interpolation, fill_mode, fill_value))
+    return moved_by(matrix.reshape(h * w, -1), images, (h, w))
 
 
 torch_image.resize, torch_image.affine_transform = resize, affine_transform
+
+
+def contiguous(function):
+    """PyTorch's convolutions in float64 take no other kernels."""
+    return lambda x, kernel, *args, **kwargs: function(x.contiguous(), kernel.contiguous(), *args, **kwargs)
+
+
+for name in ("conv1d", "conv2d", "conv_transpose2d"):
+    setattr(torch.nn.functional, name, contiguous(getattr(torch.nn.functional, name)))
 
 
 def label(value):
@@ -186,6 +212,15 @@ def moved(cls, *factors):
     return build
 
 
+def flipped(c, x):
+    """Of images that are their own mirror images."""
+    mode = c.pick("RandomFlip.mode", ["horizontal", "vertical", "horizontal_and_vertical"])
+    for axis, name in ((1, "vertical"), (2, "horizontal")):
+        if name in mode:
+            x = x + ops.flip(x, axis=axis)
+    return L.RandomFlip(mode)(x)
+
+
 def tensors(c, x):
     """Functions of keras.ops."""
     y = L.Dense(x.shape[-1], activation="tanh")(x)
@@ -258,6 +293,7 @@ IMAGES = {
     "Cropping2D": lambda c, x: L.Cropping2D(((0, 1 if x.shape[1] > 1 else 0), (1 if x.shape[2] > 1 else 0, 0)))(x),
     "UpSampling2D": simple(L.UpSampling2D, size=[1, 2, (1, 2)], interpolation=["nearest", "bilinear"]), "Resizing": resizing,
     "RandomTranslation": moved(L.RandomTranslation, "height", "width"), "RandomZoom": moved(L.RandomZoom, "height", "width"), "RandomRotation": moved(L.RandomRotation, "angle"),
+    "RandomFlip": flipped, "RandomCrop": lambda c, x: L.RandomCrop(x.shape[1], x.shape[2])(x),
     "RandomContrast": simple(L.RandomContrast, (0.0, 0.0), value_range=[(-1, 1), (-9, 9)]),
 }
 LOSSES = ["mse", "mae", "huber", "log_cosh", "categorical_crossentropy", "sparse_categorical_crossentropy", "binary_crossentropy", "kl_divergence", "poisson", "hinge",
@@ -286,10 +322,14 @@ def makeModel(c, name):
     last = "softmax" if loss in ("categorical_crossentropy", "sparse_categorical_crossentropy", "kl_divergence") else "sigmoid" if loss in ("binary_crossentropy", "poisson") else None
     heads = c.pick("outputs", [1, 2])
     outputs = [L.Dense(3, activation=last, name=f"out{i}")(L.UnitNormalization()(L.Flatten()(x))) for i in range(heads)]
-    model = keras.Model(inputs if len(inputs) > 1 else inputs[0], outputs if heads > 1 else outputs[0], name=name)
-    more = {"loss_weights": [1.0, 0.5]} if heads > 1 else {}
-    model.compile(keras.optimizers.SGD(1.0, momentum=0.9), loss=[loss] * heads if heads > 1 else loss, **more)
-    return model, loss
+    return keras.Model(inputs if len(inputs) > 1 else inputs[0], outputs if heads > 1 else outputs[0], name=name), loss
+
+
+def compiled(model, loss):
+    many = len(model.outputs) > 1
+    model.compile(keras.optimizers.SGD(1.0, momentum=0.9, name="sgd"), loss=[loss] * len(model.outputs) if many else loss, **({"loss_weights": [1.0, 0.5]} if many else {}))
+    model.optimizer.build(model.trainable_variables)
+    return model
 
 
 def makeData(model, loss, seed):
@@ -319,38 +359,63 @@ def save(model, path):
     whole.unlink()
 
 
-def make(folder, number):
+def in_float64(path, source, loss):
+    """The saved model with the same weights."""
+    with zipfile.ZipFile(path) as archive:
+        config = json.loads(archive.read("config.json").decode().replace('"float32"', '"float64"'))
+    config.pop("compile_config")
+    model = keras.saving.deserialize_keras_object(config)
+    for variable, value in zip(model.variables, source.variables, strict=True):
+        variable.assign(ops.convert_to_numpy(value))
+    return compiled(model, loss)
+
+
+def results(model, inputs, targets, source):
+    """Outputs, the loss of a step and all variables after it, by their paths in the source."""
+    tensors = {}
+    argument = inputs if len(inputs) > 1 else inputs[0]
+    outputs = model(argument, training=False)
+    tensors |= {f"output/{n}": ops.convert_to_numpy(y) for n, y in zip(model.output_names, [outputs] if len(targets) == 1 else outputs)}
+    tensors["loss"] = np.asarray(model.train_on_batch(argument, targets if len(targets) > 1 else targets[0], return_dict=True)["loss"])
+    variables, paths = ([*m.variables, *m.optimizer.variables] for m in (model, source))
+    tensors |= {f"after/{p.path}": ops.convert_to_numpy(v) for v, p in zip(variables, paths, strict=True) if not p.path.endswith(("seed_generator_state", "/count"))}
+    return tensors
+
+
+def attempt(folder, number, seed):
+    """False where a number is not finite, and the model is not kept."""
     before = used.copy()
     name = f"random{number:03d}"
     keras.backend.clear_session()
-    keras.utils.set_random_seed(number + 1)
-    c = Chooser(number)
-    model, loss = makeModel(c, name)
+    keras.utils.set_random_seed(seed + 1)
+    model, loss = makeModel(Chooser(seed), name)
+    compiled(model, loss)
     # No variable is 0, where slopes of |x| differ.
-    r = np.random.default_rng(number + 1000)
+    r = np.random.default_rng(seed + 1000)
     for variable in model.trainable_variables:
         variable.assign(ops.convert_to_numpy(variable) + r.normal(0, 0.1, variable.shape).astype("float32"))
-    inputs, targets = makeData(model, loss, number)
-    save(model, folder / f"{name}.keras")
-    tensors = {f"input/{t.name}": x for t, x in zip(model.inputs, inputs)}
-    one = len(targets) == 1
-    tensors |= {f"target/{'target' if one else n + '_target'}": y for n, y in zip(model.output_names, targets)}
-    argument = inputs if len(inputs) > 1 else inputs[0]
-    outputs = model(argument, training=False)
-    tensors |= {f"output/{n}": ops.convert_to_numpy(y) for n, y in zip(model.output_names, [outputs] if one else outputs)}
-    result = model.train_on_batch(argument, targets[0] if one else targets, return_dict=True)
-    tensors["loss"] = np.asarray(result["loss"], "float32")
-    tensors["tolerance"] = np.asarray(TOLERANCE, "float32")
-    tensors |= {f"after/{v.path}": ops.convert_to_numpy(v).astype("int32" if "int" in v.dtype else "float32") for v in [*model.variables, *model.optimizer.variables]
-                if not v.path.endswith(("seed_generator_state", "/count"))}
-    finite = all(np.isfinite(t).all() and np.abs(t).max(initial=0) < 1e6 for t in tensors.values())
+    inputs, targets = makeData(model, loss, seed)
+    path = folder / f"{name}.keras"
+    save(model, path)
+    keras.config.set_floatx("float64")
+    try:
+        exact = results(in_float64(path, model, loss), *([x.astype("float64") if x.dtype == "float32" else x for x in group] for group in (inputs, targets)), model)
+    finally:
+        keras.config.set_floatx("float32")
+    single = results(model, inputs, targets, model)
+    finite = all(np.isfinite(t).all() and np.abs(t).max(initial=0) < 1e6 for t in (*exact.values(), *single.values()))
     if finite:
+        tensors = {f"input/{t.name}": x for t, x in zip(model.inputs, inputs)}
+        tensors |= {f"target/{'target' if len(targets) == 1 else n + '_target'}": y for n, y in zip(model.output_names, targets)}
+        tensors |= {key: value.astype("int32" if "int" in value.dtype.name else "float32") for key, value in exact.items()}
+        tensors |= {f"rounding/{key}": np.asarray(np.abs(single[key] - value).max(initial=0), "float32") for key, value in exact.items()}
         save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, folder / f"{name}.safetensors")
     else:
-        (folder / f"{name}.keras").unlink()
+        path.unlink()
         used.clear()
         used.update(before)
-    print(name, len(model.layers), "layers", loss, float(result["loss"]), "" if finite else "left out: not finite", flush=True)
+    print(name, len(model.layers), "layers", loss, float(exact["loss"]), "" if finite else "drawn again: not finite", flush=True)
+    return finite
 
 
 def main():
@@ -360,13 +425,16 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args()
     arguments.folder.mkdir(exist_ok=True)
+    began = time.monotonic()
     for number in range(arguments.first, arguments.first + arguments.count):
-        make(arguments.folder, number)
+        seed = number
+        while not attempt(arguments.folder, number, seed):
+            seed += 10000
     rare = [what for what in sorted(known) if used[what] < LEAST]
     for what in rare:
         print("fewer than", LEAST, "times:", *what, used[what])
     layers = [value for what, value in known if what == "layer"]
-    print(f"{len(layers)} layers, {len(known) - len(layers)} options; {len(rare)} fewer than {LEAST} times, the rarest {min(used[what] for what in known)}")
+    print(f"{arguments.count} models in {time.monotonic() - began:.0f} s: {len(layers)} layers, {len(known) - len(layers)} options; {len(rare)} fewer than {LEAST} times, the rarest {min(used[what] for what in known)}")
 
 
 if __name__ == "__main__":
