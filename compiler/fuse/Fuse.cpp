@@ -40,7 +40,7 @@ struct Fuse : impl::FuseBase<Fuse> {
       groups->fuseEpilogues();
       if (images)
         groups->joinThinConvolutions();
-      groups->fuseRows();
+      groups->fuseRows(images);
       groups->fuseReductions();
       groups->fuseMaps();
       groups->fuseWhole();

@@ -200,12 +200,14 @@ void Groups::joinRepeated() {
   }
 }
 
-void Groups::fuseRows() {
+void Groups::fuseRows(bool images) {
   joinRepeated();
   auto small = [&](unsigned from, unsigned to) {
     return llvm::all_of(units[to].ops, [&](Operation *op) {
-      return llvm::none_of(op->getOperands(),
-                           [&](Value operand) { return producer(operand) == from && needsPlace(operand, op); });
+      return llvm::none_of(op->getOperands(), [&](Value operand) {
+        bool stored = !images && isa<mt::Conv2DKernelGradientOp>(op);
+        return producer(operand) == from && (stored || needsPlace(operand, op));
+      });
     });
   };
   mergeNeighbours(KernelKind::rows, [&](unsigned a, unsigned b) { return small(a, b) && small(b, a); });

@@ -30,7 +30,7 @@ public:
   // Applies the merging rules described in Fuse.cpp.
   void fuseEpilogues();
   void joinThinConvolutions();
-  void fuseRows();
+  void fuseRows(bool images);
   void fuseReductions();
   void fuseMaps();
   void fuseWhole();
