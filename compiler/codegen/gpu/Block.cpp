@@ -4,6 +4,13 @@
 using namespace mlir;
 using namespace mtc;
 
+// Buffers are in device memory, which the two casts tell.
+Value BlockKernel::place(Value index) {
+  auto global = LLVM::LLVMPointerType::get(emit.getContext(), 1);
+  Value pointer = emit.loadPointer(emit.address(buffers, emit.pointer(), index), 0);
+  return LLVM::AddrSpaceCastOp::create(emit, emit.pointer(), LLVM::AddrSpaceCastOp::create(emit, global, pointer));
+}
+
 Value BlockKernel::share(Type element, int64_t count) {
   Value place = emit.address(memory, emit.getI8Type(), gpu.sharedBytes);
   gpu.sharedBytes += (count * emit.bytes(element) + 15) / 16 * 16;

@@ -80,14 +80,11 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name) {
   kernel.buffers = emit.loadPointer(segment, 0);
   kernel.memory =
       UnrealizedConversionCastOp::create(emit, TypeRange(emit.pointer()), entry.getArgument(2)).getResult(0);
-  // Buffers are in device memory, which the two casts tell.
-  auto global = LLVM::LLVMPointerType::get(emit.getContext(), 1);
   int64_t buffers = kernel.op ? kernel.body().getNumArguments() + kernel.yields().size() : 3;
   LogicalResult status = success();
   emit.when(isThere(kernel), [&] {
     for (int64_t i = 0; i < buffers; ++i)
-      kernel.places.push_back(LLVM::AddrSpaceCastOp::create(
-          emit, emit.pointer(), LLVM::AddrSpaceCastOp::create(emit, global, emit.loadPointer(kernel.buffers, i))));
+      kernel.places.push_back(kernel.place(emit.integer(i)));
     status = emitBody(kernel);
   });
   gpu::ReturnOp::create(emit);

@@ -97,31 +97,39 @@ LogicalResult mtc::emitBlockMatmulTree(BlockKernel &kernel) {
   return success();
 }
 
+// Which result a tile is of is found first, so that many results have one code.
 LogicalResult mtc::emitBlockReduce(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
-  int64_t threads = kernel.gpu.threads, tiles = 0;
+  int64_t threads = kernel.gpu.threads, tiles = 0, arguments = kernel.body().getNumArguments();
+  Value operand, result, count, firstTile; // numbers of buffers, columns, where the result's tiles begin
   for (auto [i, yield] : llvm::enumerate(kernel.yields())) {
     auto reduce = yield.getDefiningOp<mt::ReduceOp>();
     if (!reduce || reduce.getKind() != mt::Reduction::sum || !isa<BlockArgument>(reduce.getOperand()) ||
         !isSplit(reduce.getOperand()) || reduce.getDims() != ArrayRef<int64_t>{0})
       return kernel.op.emitError("expected sums over the rows of operands only in a kernel of kind reduce");
-    auto operand = cast<BlockArgument>(reduce.getOperand());
-    int64_t count = innerCount(operand), mine = (count + threads - 1) / threads;
-    Value first = emit.add(kernel.tile, -tiles), column = emit.add(emit.mul(first, threads), kernel.thread);
-    Value here = both(emit, emit.less(emit.integer(-1), first), emit.less(first, emit.integer(mine)));
-    emit.when(both(emit, here, emit.less(column, emit.integer(count))), [&] {
-      Value from = emit.address(kernel.argument(operand.getArgNumber()), f32, column);
-      auto leaf = [&](Value begin, Value end) {
-        return emit.loop(begin, end, 1, emit.zeros(f32), [&](Value row, ValueRange sum) {
-          Value taken = emit.load(f32, emit.address(from, f32, emit.mul(row, count)));
-          return Emitter::Values{arith::AddFOp::create(emit, sum[0], taken)};
-        });
-      };
-      emitBlockTree(kernel, 1, leaf,
-                    [&](ValueRange root) { emit.store(root[0], emit.address(kernel.result(i), f32, column)); });
-    });
-    tiles += mine;
+    Value here = emit.less(emit.integer(tiles - 1), kernel.tile);
+    auto choose = [&](Value &chosen, int64_t number) {
+      Value mine = emit.integer(number);
+      chosen = chosen ? Value(arith::SelectOp::create(emit, here, mine, chosen)) : mine;
+    };
+    choose(operand, cast<BlockArgument>(reduce.getOperand()).getArgNumber());
+    choose(result, arguments + i);
+    choose(count, innerCount(yield));
+    choose(firstTile, tiles);
+    tiles += ceilDiv(innerCount(yield), threads);
   }
+  Value column = emit.add(emit.mul(emit.sub(kernel.tile, firstTile), threads), kernel.thread);
+  emit.when(emit.less(column, count), [&] {
+    Value from = emit.address(kernel.place(operand), f32, column);
+    Value to = emit.address(kernel.place(result), f32, column);
+    auto leaf = [&](Value begin, Value end) {
+      return emit.loop(begin, end, 1, emit.zeros(f32), [&](Value row, ValueRange sum) {
+        Value taken = emit.load(f32, emit.address(from, f32, emit.mul(row, count)));
+        return Emitter::Values{arith::AddFOp::create(emit, sum[0], taken)};
+      });
+    };
+    emitBlockTree(kernel, 1, leaf, [&](ValueRange root) { emit.store(root[0], to); });
+  });
   return success();
 }
