@@ -19,7 +19,7 @@ Reach mtc::reachOf(Operation *op) {
   return element ? Reach::element : Reach::line;
 }
 
-bool mtc::isComputable(Value value, llvm::function_ref<bool(Value)> kept) {
+bool mtc::isComputable(Value value, llvm::function_ref<bool(Value)> kept, bool products) {
   // Each value with whether a window reads it.
   SmallVector<std::pair<Value, bool>> wanted{{value, false}};
   DenseMap<Value, bool> seen;
@@ -35,7 +35,7 @@ bool mtc::isComputable(Value value, llvm::function_ref<bool(Value)> kept) {
     Operation *op = next.getDefiningOp();
     if (!op || (kept && next != value && kept(next)))
       continue;
-    Reach reach = reachOf(op);
+    Reach reach = products && isa<mt::MatmulOp>(op) ? Reach::window : reachOf(op);
     if (reach == Reach::line || (reach == Reach::window && inWindow))
       return false;
     for (Value operand : op->getOperands())

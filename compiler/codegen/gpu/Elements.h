@@ -18,8 +18,8 @@ enum class Reach {
 Reach reachOf(mlir::Operation *op);
 
 // Whether `value` needs no memory: it comes from arguments by operations of which at most one on each way is a window,
-// none a line; where `kept` is given, values that it holds lie in memory.
-bool isComputable(mlir::Value value, llvm::function_ref<bool(mlir::Value)> kept = nullptr);
+// none a line; where `kept` is given, values that it holds lie in memory. With `products` a product is as a window.
+bool isComputable(mlir::Value value, llvm::function_ref<bool(mlir::Value)> kept = nullptr, bool products = false);
 
 class BlockElements {
 public:

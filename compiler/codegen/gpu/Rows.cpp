@@ -16,30 +16,36 @@ void BlockRows::define(Value value, Value scalar) {
   }
 }
 
-// Rows whose values are many keep none that can be computed again where it is read.
+// Rows whose values are many keep none that can be computed again where it is read; products are, where nothing else
+// makes the rest fit.
 void BlockRows::chooseComputed(ArrayRef<RowStep> steps) {
-  int64_t bytes = 0;
-  auto inMemory = [&](const RowStep &step, Value value) {
-    return innerCount(value) > 1 && !direct.contains(value) && (!step.loop || isReadOutside(step, value));
+  auto forValues = [&](llvm::function_ref<void(Value, bool read)> each) {
+    for (const RowStep &step : steps)
+      for (Operation *op : step.operations)
+        if (Value value = op->getResult(0); innerCount(value) > 1 && !direct.contains(value))
+          each(value, !step.loop || isReadOutside(step, value));
   };
-  for (const RowStep &step : steps)
-    for (Operation *op : step.operations)
-      if (inMemory(step, op->getResult(0)))
-        bytes += innerCount(op->getResult(0)) * emit.bytes(elementOf(op->getResult(0)));
-  if (bytes <= mostKeptBytes)
-    return;
-  llvm::DenseSet<Value> kept;
-  auto isKept = [&](Value value) { return innerCount(value) == 1 || direct.contains(value) || kept.contains(value); };
-  for (const RowStep &step : steps)
-    for (Operation *op : step.operations) {
-      Value value = op->getResult(0);
-      if (innerCount(value) == 1 || direct.contains(value))
-        continue;
-      if (isComputable(value, isKept))
+  auto bytes = [&] {
+    int64_t sum = 0;
+    forValues([&](Value value, bool read) {
+      if (read && !computed.contains(value))
+        sum += innerCount(value) * emit.bytes(elementOf(value));
+    });
+    return sum;
+  };
+  for (auto [most, products] : {std::pair(mostKeptBytes, false), std::pair(mostSharedBytes - mostFoldedBytes, true)}) {
+    if (bytes() <= most)
+      return;
+    computed.clear();
+    llvm::DenseSet<Value> kept;
+    auto isKept = [&](Value value) { return innerCount(value) == 1 || direct.contains(value) || kept.contains(value); };
+    forValues([&, products = products](Value value, bool read) {
+      if (isComputable(value, isKept, products))
         computed.insert(value);
-      else if (inMemory(step, value))
+      else if (read)
         kept.insert(value);
-    }
+    });
+  }
 }
 
 // Places for the values of a step that are read after it.

@@ -13,6 +13,8 @@ constexpr int64_t mapThreads = 256, reduceThreads = 64, transposeThreads = 256, 
 constexpr int64_t leastRowThreads = 32, mostRowThreads = 256;
 // Bytes of values of a row in workgroup memory; where it would be more, those are computed again that can be.
 constexpr int64_t mostKeptBytes = 16 << 10;
+// What sums of a row take of it beside the values.
+constexpr int64_t mostFoldedBytes = 8 << 10;
 // Rows and columns of a block of a transposition.
 constexpr int64_t transposeSide = 32;
 
