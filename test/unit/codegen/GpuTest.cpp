@@ -154,23 +154,6 @@ TEST_F(Gpu, LargeRows) {
   mt.yield %2 : tensor<?x10x10x12xf32>)"));
 }
 
-TEST_F(Gpu, RefusesRowsThatNeedMoreMemory) {
-  auto module = parse(kernelText("nested", "rows", R"(^bb0(%x: tensor<?x40x40x12xf32>):
-  %0 = mt.pool max, %x window = [3, 3] strides = [1, 1] padding = [1, 1, 1, 1] : tensor<?x40x40x12xf32>
-  %1 = mt.pool max, %0 window = [2, 2] strides = [2, 2] padding = [0, 0, 0, 0] : tensor<?x40x40x12xf32>
-  mt.yield %1 : tensor<?x20x20x12xf32>)"));
-  ASSERT_TRUE(module);
-  std::string message;
-  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &said) { message += said.str(); });
-  mtc::CodegenOptions options;
-  options.gpus = {"simulated"};
-  EXPECT_TRUE(failed(mtc::generateGpuCode(*module, options)));
-  EXPECT_NE(
-      message.find("expected a kernel of at most 49152 bytes of workgroup memory for a GPU, found @nested with 76800"),
-      std::string::npos)
-      << message;
-}
-
 TEST_F(Gpu, Sequences) {
   for (int64_t lines : {3, 70}) {
     std::string x = "tensor<?x" + std::to_string(lines) + "x7xf32>",
