@@ -54,7 +54,8 @@ struct Recorder {
   }
 
   void segment(BoundStep &step, int64_t count, int64_t tiles, std::vector<void *> buffers) {
-    program.segments.push_back({program.pointers.data() + program.pointers.size(), count, tiles});
+    auto inBuffers = static_cast<uint32_t>(buffers.size());
+    program.segments.push_back({program.pointers.data() + program.pointers.size(), inBuffers, count, tiles});
     program.pointers.insert(program.pointers.end(), buffers.begin(), buffers.end());
     ++step.segmentCount;
     step.mapTiles += tiles;
