@@ -46,8 +46,8 @@ mlir::Value buildActivation(LayerBuilder &layer, mlir::Value value, const std::s
 mlir::Value buildConcatenate(LayerBuilder &layer);
 // Softmax over axes of x, counted from the end where negative.
 mlir::Value softmaxOver(LayerBuilder &layer, mlir::Value x, llvm::SmallVector<int64_t> axes);
-// `axis` of a function's config, [0] where it is null: all axes, the batch too.
-llvm::SmallVector<int64_t> readAxes(LayerBuilder &layer);
+// `axis` of a config, one or several; `otherwise` where it is null, which for functions is all axes, the batch too.
+llvm::SmallVector<int64_t> readAxes(LayerBuilder &layer, int64_t otherwise = 0);
 // Axes of x, counted from the end where negative, in order; an error where one is the batch axis, is none of x, or stands twice.
 std::optional<llvm::SmallVector<int64_t>> sampleAxes(LayerBuilder &layer, mlir::Value x, llvm::ArrayRef<int64_t> axes);
 

@@ -28,13 +28,12 @@ public:
   // devices share, and no memory of a pass.
   Place launch(std::span<const Range> touched, bool isUpdate);
   void allReduce(std::span<const Range> touched) { links_.emplace_back(touched.begin(), touched.end()); }
-  // Operations on `links` so far; those below `waited()` are known to be done where compute is.
+  // Operations on `links` so far.
   int links() const { return static_cast<int>(links_.size()); }
-  int waited() const { return waited_; }
 
 private:
   std::vector<std::vector<Range>> links_;
-  int waited_ = 0;
+  int waited_ = 0; // those below are known to be done where compute is
 };
 
 } // namespace mtrun

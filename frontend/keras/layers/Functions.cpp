@@ -139,11 +139,10 @@ Value buildCast(LayerBuilder &layer) {
 
 } // namespace
 
-SmallVector<int64_t> readAxes(LayerBuilder &layer) {
+SmallVector<int64_t> readAxes(LayerBuilder &layer, int64_t otherwise) {
   constexpr llvm::StringRef key = "axis";
   const Json *axis = layer.config.find(key);
-  return axis ? layer.config.integers(key, axis->is_array() ? -1 : 1)
-              : SmallVector<int64_t>{0}; // none: all, the batch too
+  return axis ? layer.config.integers(key, axis->is_array() ? -1 : 1) : SmallVector<int64_t>{otherwise};
 }
 
 std::optional<SmallVector<int64_t>> sampleAxes(LayerBuilder &layer, Value x, ArrayRef<int64_t> axes) {

@@ -10,10 +10,7 @@ constexpr llvm::StringRef unsupported[] = {"beta_constraint", "gamma_constraint"
 
 // The order of axes that puts the `axis` option's one last; none after an error.
 std::optional<SmallVector<int64_t>> channelsLast(LayerBuilder &layer, Value x) {
-  const Json *given = layer.config.find("axis");
-  SmallVector<int64_t> axes =
-      given ? layer.config.integers("axis", given->is_array() ? -1 : 1) : SmallVector<int64_t>{-1};
-  std::optional<SmallVector<int64_t>> sorted = sampleAxes(layer, x, axes);
+  std::optional<SmallVector<int64_t>> sorted = sampleAxes(layer, x, readAxes(layer, -1));
   if (!sorted)
     return std::nullopt;
   if (sorted->size() != 1) {
@@ -100,7 +97,7 @@ Value buildLayerNormalization(LayerBuilder &layer) {
   layer.config.expect("rms_scaling", false);
   int64_t rank = layer.typeOf(x).getRank();
   const Json *axis = layer.config.find("axis");
-  SmallVector<int64_t> dims = axis ? layer.config.integers("axis", axis->is_array() ? -1 : 1) : SmallVector<int64_t>{-1};
+  SmallVector<int64_t> dims = readAxes(layer, -1);
   SmallVector<int64_t> shape;
   for (int64_t &dim : dims) {
     dim += dim < 0 ? rank : 0;
@@ -136,11 +133,8 @@ Value buildGroupNormalization(LayerBuilder &layer, Value x) {
 // x / |x| along axes.
 Value buildUnitNormalization(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
-  const Json *given = layer.config.find("axis");
-  std::optional<SmallVector<int64_t>> axes;
-  if (x)
-    axes = sampleAxes(layer, x,
-                      given ? layer.config.integers("axis", given->is_array() ? -1 : 1) : SmallVector<int64_t>{-1});
+  SmallVector<int64_t> given = readAxes(layer, -1);
+  std::optional<SmallVector<int64_t>> axes = x ? sampleAxes(layer, x, given) : std::nullopt;
   if (!axes)
     return {};
   constexpr double epsilon = 1e-12;
