@@ -26,8 +26,10 @@ std::string kindName(const testing::TestParamInfo<Kind> &info) {
          (kind.cards > 1 ? "on" + std::to_string(kind.cards) : "");
 }
 
-// GPUs are simulated: libcuda-simulated.so stands for the driver.
+// GPUs are simulated, libcuda-simulated.so stands for the driver, unless MTC_TEST_GPU says to take those there are.
 const bool simulated = [] {
+  if (std::getenv("MTC_TEST_GPU"))
+    return false;
   setenv("MTRUN_CUDA_DRIVER", MTC_BINARY_DIR "/lib/libcuda-simulated.so", 1);
   setenv("MTC_SIM_DEVICES", "4", 1);
   return true;
@@ -76,6 +78,7 @@ protected:
   void SetUp() override {
     TestPlanShape shape;
     shape.gpu = true;
+    shape.ptx = !simulated;
     std::vector<uint8_t> bytes = makePlan(shape);
     ASSERT_TRUE(Plan::loadMemory(bytes.data(), bytes.size(), plan).ok());
     GroupOptions options;
@@ -83,6 +86,10 @@ protected:
     options.threads = GetParam().threads;
     for (int d = 0; d < GetParam().devices && GetParam().cards; ++d)
       options.cards.push_back(d * GetParam().cards / GetParam().devices);
+    std::vector<std::string> cards;
+    if (!simulated && GetParam().cards > 1 && listDevices(cards).ok() &&
+        cards.size() < static_cast<size_t>(GetParam().cards))
+      GTEST_SKIP() << "needs " << GetParam().cards << " GPUs, found " << cards.size();
     Status status = makeDeviceGroup(GetParam().name, options, group);
     ASSERT_TRUE(status.ok()) << status.message();
     status = group->loadCode(*plan, nullptr);

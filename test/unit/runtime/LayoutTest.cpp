@@ -99,7 +99,7 @@ TEST(Code, TakesTheFirstTargetThatRuns) {
 }
 
 TEST(Code, RefusesDamagedObjects) {
-  std::vector<uint8_t> elf = kernelObject();
+  std::vector<uint8_t> elf = kernelFile();
   ASSERT_TRUE(CodeObject().load(elf, "any").ok());
   std::vector<uint8_t> other = elf;
   other[18] = 0xf3; // e_machine: RISC-V

@@ -170,7 +170,7 @@ private:
 };
 
 // The grids of the CPU, four threads a block.
-void addGpu(fb::PlanT &plan) {
+void addGpu(fb::PlanT &plan, bool ptx) {
   for (auto &kernel : plan.kernels) {
     kernel->gpu = std::make_unique<fb::GpuGridT>();
     kernel->gpu->threads = gpuThreads;
@@ -180,7 +180,9 @@ void addGpu(fb::PlanT &plan) {
     kernel->gpu->shared_bytes = sizeof(uint32_t);
   }
   auto target = std::make_unique<fb::TargetT>();
-  target->name = "cuda:simulated";
+  target->name = ptx ? "cuda:ptx" : "cuda:simulated";
+  if (ptx)
+    target->features = {"compute_75"};
   target->device = "cuda";
   target->section = 2;
   plan.targets.push_back(std::move(target));
@@ -268,15 +270,16 @@ fb::PlanT makeTables(const TestPlanShape &shape) {
     plan.targets.push_back(std::move(target));
   }
   if (shape.gpu)
-    addGpu(plan);
+    addGpu(plan, shape.ptx);
   plan.programs.push_back(makeInit(plan));
   plan.programs.push_back(makeTrainStep(plan, features));
   plan.programs.push_back(makePredict(plan, features));
   return plan;
 }
 
-std::vector<uint8_t> kernelObject(bool gpu) {
-  std::ifstream file(gpu ? MTC_TEST_GPU_KERNELS : MTC_TEST_KERNELS, std::ios::binary);
+std::vector<uint8_t> kernelFile(const char *name) {
+  const char *folder = std::getenv("MTC_TEST_KERNELS");
+  std::ifstream file(std::string(folder ? folder : MTC_TEST_KERNELS) + "/" + name, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
@@ -284,12 +287,12 @@ std::vector<uint8_t> makePlan(const TestPlanShape &shape, const std::function<vo
   fb::PlanT plan = makeTables(shape);
   if (change)
     change(plan);
-  std::vector<uint8_t> code = kernelObject(), gpuCode = kernelObject(true);
+  std::vector<uint8_t> code = kernelFile(), gpuCode = kernelFile(shape.ptx ? "gpu_kernels.ptx" : "gpu_kernels.so");
   uint64_t constants[] = {plan.leaf_rows, shape.features};
   std::vector<SectionBytes> sections = {{"cpu", code},
                                         {"constants", {reinterpret_cast<uint8_t *>(constants), sizeof(constants)}}};
   if (shape.gpu)
-    sections.push_back({"cuda:simulated", gpuCode});
+    sections.push_back({plan.targets.back()->name, gpuCode});
   return writePlanFile(plan, sections);
 }
 

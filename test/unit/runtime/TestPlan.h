@@ -17,6 +17,7 @@ struct TestPlanShape {
   uint32_t replicas = 8;
   uint64_t features = 37;
   bool gpu = false; // code for simulated GPUs, too
+  bool ptx = false; // and that is for real ones
 };
 
 // Threads of a block of each kernel.
@@ -37,7 +38,8 @@ std::vector<uint8_t> makePlan(const TestPlanShape &shape = {},
 // Makes the hashes of header and tables fit bytes that were changed.
 void rehash(std::vector<uint8_t> &bytes);
 
-// The bytes of the shared object with the kernels of kernels.c, or of gpu_kernels.c.
-std::vector<uint8_t> kernelObject(bool gpu = false);
+// The bytes of a file of kernels: kernels.so, gpu_kernels.so or gpu_kernels.ptx, in the folder that MTC_TEST_KERNELS
+// names or where they were built.
+std::vector<uint8_t> kernelFile(const char *name = "kernels.so");
 
 } // namespace mtrun::test

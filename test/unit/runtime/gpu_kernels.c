@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels of kernels.c in the calling convention of simulated GPUs (runtime/abi/gpu_kernel.h): a block is a tile, all
- * of its threads meet at a barrier, the last one computes.
+ * The kernels of kernels.c in the calling conventions of GPUs and of simulated ones (runtime/abi/gpu_kernel.h): a block
+ * is a tile, all of its threads meet at a barrier, the last one computes.
  */
 #include "runtime/abi/gpu_kernel.h"
 
@@ -29,20 +29,35 @@
 #undef rotate
 #undef double_rows
 
+#ifdef __NVPTX__
+#define GPU_ARGUMENTS const mt_kernel_params *params, const mt_gpu_segment *segments
+#define GPU_KERNEL_TYPE __attribute__((nvptx_kernel)) void
+#define BLOCK_X __nvvm_read_ptx_sreg_ctaid_x()
+#define BLOCK_Y __nvvm_read_ptx_sreg_ctaid_y()
+#define MEET __syncthreads()
+#define IS_LAST_THREAD (__nvvm_read_ptx_sreg_tid_x() == __nvvm_read_ptx_sreg_ntid_x() - 1)
+#else
+#define GPU_ARGUMENTS const mt_kernel_params *params, const mt_gpu_segment *segments, const mt_sim_thread *thread
+#define GPU_KERNEL_TYPE KERNEL
+#define BLOCK_X thread->block_x
+#define BLOCK_Y thread->block_y
+#define MEET (*(uint32_t *)thread->shared = 0, thread->barrier(thread))
+#define IS_LAST_THREAD (thread->thread == thread->threads - 1)
+#endif
+
 #define ROWS(n) ((params->rows + (n) - 1) / (n))
-#define ELEMENTS(n) ((segments[thread->block_y].count + (n) - 1) / (n))
+#define ELEMENTS(n) ((segments[BLOCK_Y].count + (n) - 1) / (n))
 
 #define GPU_KERNEL(name, tiles)                                                                                        \
-  KERNEL name(const mt_kernel_params *params, const mt_gpu_segment *segments, const mt_sim_thread *thread) {           \
-    if (thread->block_x >= (tiles))                                                                                    \
+  GPU_KERNEL_TYPE name(GPU_ARGUMENTS) {                                                                                \
+    if (BLOCK_X >= (tiles))                                                                                            \
       return;                                                                                                          \
-    *(uint32_t *)thread->shared = 0;                                                                                   \
-    thread->barrier(thread);                                                                                           \
-    if (thread->thread != thread->threads - 1)                                                                         \
+    MEET;                                                                                                              \
+    if (!IS_LAST_THREAD)                                                                                               \
       return;                                                                                                          \
     mt_kernel_params own = *params;                                                                                    \
-    own.count = segments[thread->block_y].count;                                                                       \
-    cpu_##name(&own, segments[thread->block_y].buffers, thread->block_x, thread->block_x + 1);                         \
+    own.count = segments[BLOCK_Y].count;                                                                               \
+    cpu_##name(&own, segments[BLOCK_Y].buffers, BLOCK_X, BLOCK_X + 1);                                                 \
   }
 
 GPU_KERNEL(init_variables, 1)

@@ -57,8 +57,8 @@ KERNEL difference_rows(ARGUMENTS) {
 }
 
 /* Sum over rows [first, rows) of a tree of `leaves` leaves; `column` < 0: the plain difference, no feature. */
-static float tree(const shape *s, const float *x, const float *difference, int64_t column, int64_t first, int64_t leaves,
-                  int64_t rows) {
+static float tree(const shape *s, const float *x, const float *difference, int64_t column, int64_t first,
+                  int64_t leaves, int64_t rows) {
   if (leaves > 1) {
     float left = tree(s, x, difference, column, first, leaves / 2, rows);
     int64_t middle = first + leaves / 2 * s->leaf_rows;
@@ -70,19 +70,27 @@ static float tree(const shape *s, const float *x, const float *difference, int64
   return sum;
 }
 
+/* The smallest power of two that has room for all rows. */
+static int64_t leaves_of(const shape *s, int64_t rows) {
+  int64_t leaves = 1;
+  while (leaves * s->leaf_rows < rows)
+    leaves *= 2;
+  return leaves;
+}
+
 /* (shape, x, difference, root): root = [gradient of w, gradient of b]. Reduce: one column a tile, the last one is b. */
 KERNEL gradient_root(ARGUMENTS) {
   const shape *s = buffers[0];
   for (int64_t tile = begin; tile < end; ++tile)
     ((float *)buffers[3])[tile] =
-        tree(s, buffers[1], buffers[2], tile < s->features ? tile : -1, 0, 65536, params->rows);
+        tree(s, buffers[1], buffers[2], tile < s->features ? tile : -1, 0, leaves_of(s, params->rows), params->rows);
 }
 
 /* (shape, difference, weight, root): root = [sum of difference, sum of weights]. Reduce, 2 tiles. */
 KERNEL loss_root(ARGUMENTS) {
   const shape *s = buffers[0];
   for (int64_t tile = begin; tile < end; ++tile)
-    ((float *)buffers[3])[tile] = tree(s, 0, buffers[1 + tile], -1, 0, 65536, params->rows);
+    ((float *)buffers[3])[tile] = tree(s, 0, buffers[1 + tile], -1, 0, leaves_of(s, params->rows), params->rows);
 }
 
 /* (sums, loss, weight, iteration): Whole, share. */
