@@ -71,7 +71,7 @@ def keras_parts(name):
     return keras_model(name), optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
-def jax_step(name, batch):
+def jax_step(name, batch, wait=True):
     """One jitted function from state to state; buffers are donated."""
     os.environ["KERAS_BACKEND"] = "jax"
     import jax
@@ -92,7 +92,7 @@ def jax_step(name, batch):
 
     def run():
         state[:] = step(*state, x, y)[:3]
-        jax.block_until_ready(state)
+        return jax.block_until_ready(state) if wait else state[0]
     return run
 
 
