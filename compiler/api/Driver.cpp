@@ -208,6 +208,11 @@ private:
     module->setAttr("mt.seed", builder.getI64IntegerAttr(options.seed));
     if (options.localStatistics)
       module->setAttr("mt.local_statistics", builder.getUnitAttr());
+    // A model may have brought one; f32 is the absence of the attribute.
+    if (options.precision == "f32")
+      module->removeAttr("mt.precision");
+    else if (!options.precision.empty())
+      module->setAttr("mt.precision", builder.getStringAttr(options.precision));
     if (options.fast)
       module->setAttr("mt.fast", builder.getUnitAttr());
     if (options.deviceMemory)

@@ -89,6 +89,9 @@ static Status checkNames(const mtc_options &given, Options &options) {
   if (statistics != "global" && statistics != "local")
     return differs("batch norm", "to be global or local", "'" + std::string(statistics) + "'");
   options.localStatistics = statistics == "local";
+  options.precision = given.precision ? given.precision : "";
+  if (given.precision && !llvm::is_contained({"f32", "tf32", "bf16", "f16"}, std::string_view(given.precision)))
+    return differs("precision", "to be f32, tf32, bf16 or f16", "'" + options.precision + "'");
   options.cpu = given.cpu ? given.cpu : "";
   if (given.cpu && options.cpu != "native" && options.cpu != "x86-64-v3" && options.cpu != "x86-64-v4")
     return differs("cpu", "to be native, x86-64-v3 or x86-64-v4", "'" + options.cpu + "'");

@@ -21,6 +21,7 @@ struct Options {
   bool localStatistics = false; // of batch normalisation: each replica's own
   std::string cpu;              // empty: v3 and v4 both
   bool forCpus = true;
+  std::string precision;        // "f32", "tf32", "bf16", "f16"; empty: the model's own
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"
   int64_t seed = 1;
   int64_t deviceMemory = 0;

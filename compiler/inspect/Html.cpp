@@ -80,7 +80,7 @@ public:
            "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>"
         << model << "</title>\n<style>" << style << "</style></head><body>\n<h1>" << model << "</h1>\n<p>Batch "
         << plan.batch() << ", " << plan.replicas() << " replicas of " << plan.leaf_rows() << " rows, mode "
-        << (plan.fast() ? "fast" : "exact") << ", seed " << plan.seed() << "; format " << plan.version() << ", made by "
+        << (plan.fast() ? "fast" : "exact") << ", precision " << escaped(plan.precision()) << ", seed " << plan.seed() << "; format " << plan.version() << ", made by "
         << escaped(plan.producer()) << ", " << bytesText(view.file.size()) << ".</p>\n";
     devices();
     variables();

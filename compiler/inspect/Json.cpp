@@ -31,6 +31,7 @@ public:
       json.attribute("replicas", plan.replicas());
       json.attribute("leaf_rows", plan.leaf_rows());
       json.attribute("mode", plan.fast() ? "fast" : "exact");
+      json.attribute("precision", plan.precision() ? plan.precision()->str() : "f32");
       json.attribute("seed", plan.seed());
       json.attribute("min_devices", plan.min_devices());
       json.attribute("variables_bytes", plan.variables_bytes());

@@ -60,7 +60,8 @@ public:
 
   void print() {
     out << "plan of " << plan.model()->str() << ": batch " << plan.batch() << ", " << plan.replicas() << " replicas of "
-        << plan.leaf_rows() << " rows, mode " << (plan.fast() ? "fast" : "exact") << ", seed " << plan.seed() << "\n"
+        << plan.leaf_rows() << " rows, mode " << (plan.fast() ? "fast" : "exact") << ", precision "
+        << (plan.precision() ? plan.precision()->str() : "f32") << ", seed " << plan.seed() << "\n"
         << "format " << plan.version() << ", made by " << (plan.producer() ? plan.producer()->str() : "") << ", "
         << bytesText(view.file.size()) << "\n";
     targets();

@@ -9,6 +9,8 @@ using mlir::success;
 tables::DType dtypeOf(mlir::Type element) {
   if (element.isInteger(1))
     return tables::DType::Bool;
+  if (element.isBF16() || element.isF16())
+    return element.isBF16() ? tables::DType::BF16 : tables::DType::F16;
   return element.isInteger(32) ? tables::DType::I32 : tables::DType::F32;
 }
 
@@ -78,6 +80,8 @@ static void addModuleFacts(mlir::ModuleOp module, tables::PlanT &plan) {
   plan.leaf_rows = attributeOf(module, "mt.leaf_rows", 1);
   plan.seed = attributeOf(module, "mt.seed", 1);
   plan.fast = module->hasAttr("mt.fast");
+  auto precision = module->getAttrOfType<mlir::StringAttr>("mt.precision");
+  plan.precision = precision ? precision.str() : "f32";
   plan.min_devices = attributeOf(module, "mt.min_devices", 1);
 }
 

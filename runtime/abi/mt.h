@@ -47,7 +47,7 @@ mt_status_message(const mt_status *status);    /* "" for NULL; one line a proble
 MT_API void mt_status_free(mt_status *status); /* NULL is fine */
 
 /* Element types; the numbers are those of plan.fbs. Bool is one byte, 0 or 1. */
-typedef enum mt_dtype { MT_F32 = 0, MT_I32 = 1, MT_BOOL = 2, MT_I64 = 3, MT_F64 = 4, MT_U8 = 5 } mt_dtype;
+typedef enum mt_dtype { MT_F32 = 0, MT_I32 = 1, MT_BOOL = 2, MT_I64 = 3, MT_F64 = 4, MT_U8 = 5, MT_BF16 = 6, MT_F16 = 7 } mt_dtype;
 MT_API size_t mt_dtype_size(mt_dtype dtype);
 MT_API const char *mt_dtype_name(mt_dtype dtype); /* "f32", ... */
 

@@ -29,6 +29,9 @@ size_t mt_dtype_size(mt_dtype dtype) {
   case MT_F32:
   case MT_I32:
     return 4;
+  case MT_BF16:
+  case MT_F16:
+    return 2;
   case MT_I64:
   case MT_F64:
     return 8;
@@ -53,6 +56,10 @@ const char *mt_dtype_name(mt_dtype dtype) {
     return "f64";
   case MT_U8:
     return "u8";
+  case MT_BF16:
+    return "bf16";
+  case MT_F16:
+    return "f16";
   }
   return "unknown";
 }

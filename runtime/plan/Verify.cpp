@@ -27,7 +27,7 @@ Status checkName(const flatbuffers::String *name, const std::string &place, std:
 
 Status tensorBytes(const flatbuffers::Vector<int64_t> *shape, uint32_t first, fb::DType dtype, const std::string &place,
                    uint64_t &bytes) {
-  bytes = elementBytes(dtype);
+  bytes = dtype < fb::DType::BF16 ? elementBytes(dtype) : 0;
   if (bytes == 0)
     return differs(place, "an element type", static_cast<uint64_t>(static_cast<uint8_t>(dtype)));
   if (count(shape) > maxRank)

@@ -20,7 +20,7 @@ public:
   const void *of(mt::plan::DType type) const { return lists_[static_cast<size_t>(type)].data(); }
 
 private:
-  std::vector<std::byte> lists_[6]; // a type each
+  std::vector<std::byte> lists_[8]; // a type each
 };
 
 } // namespace mtrun

@@ -90,6 +90,9 @@ static void addCompile(CLI::App &app, Arguments &arguments) {
   compile->add_option("--batch-norm", arguments.batchNorm, "statistics of batch normalisation while training: of the whole batch (global, the default), or each "
                                                            "replica's own (local)")
       ->type_name("WHICH")->check(CLI::IsMember({"global", "local"}));
+  compile->add_option("--precision", arguments.precision, "what products of matrices and convolutions take: f32, tf32, bf16 or f16 (default: as the model's dtype "
+                                                          "policies say, else f32)")
+      ->type_name("TYPE")->check(CLI::IsMember({"f32", "tf32", "bf16", "f16"}));
   compile->add_option("--mode", arguments.mode, "exact: the same bits on any number of devices; fast: no such promise")
       ->type_name("MODE")->check(CLI::IsMember({"exact", "fast"}));
   compile->add_option("--cpu", arguments.cpu,

@@ -21,6 +21,7 @@ struct Arguments {
   // compile and import
   std::string loss, optimizer, metrics, freeze, trainable;
   std::string batchNorm; // "": global
+  std::string precision; // "": the model's own
   bool dropUnsupportedMetrics = false, sampleWeights = false;
   // inspect
   bool json = false, html = false;

@@ -109,6 +109,7 @@ int compile(const Arguments &arguments) {
   options.replicas = arguments.replicas;
   options.fast = arguments.mode == "fast";
   options.batch_norm = orNull(arguments.batchNorm);
+  options.precision = orNull(arguments.precision);
   options.target = orNull(arguments.target);
   options.cpu = orNull(arguments.cpu);
   options.seed = arguments.seed;
