@@ -99,7 +99,9 @@ public:
 };
 
 struct BoundProgram {
-  std::vector<DeviceProgram> devices;
+  std::vector<DeviceProgram> devices; // those of this process
+  int firstDevice = 0;                // the session's number of the first of them
+  std::vector<int64_t> firstRows;     // of all of the session's devices, where these are not all; else empty
   std::vector<BoundAllReduce> allReduces;
   const ReduceTree *tree = nullptr;
   std::vector<float *> staging; // a device's copies of its peers' chunks
@@ -107,6 +109,17 @@ struct BoundProgram {
   std::vector<ReadBack> readBacks;
   Tracer *tracer = nullptr; // asked before each run; null: none is recorded
   std::unique_ptr<PreparedProgram> prepared;
+
+  int sessionDevices() const { return static_cast<int>(firstRows.empty() ? devices.size() : firstRows.size()); }
+  // Devices of the session with valid rows: the first ones.
+  int activeDevices(int64_t n) const {
+    int active = 0;
+    for (int64_t row : firstRows)
+      active += row < n;
+    for (size_t d = 0; firstRows.empty() && d < devices.size(); ++d)
+      active += devices[d].firstRow < n;
+    return active;
+  }
 };
 
 struct StepArguments {

@@ -4,7 +4,7 @@
 #include "runtime/device/cuda/Capture.h"
 
 #include "runtime/abi/gpu_kernel.h"
-#include "runtime/device/Collectives.h"
+#include "runtime/device/cuda/Links.h"
 
 #include <algorithm>
 #include <array>
@@ -29,6 +29,13 @@ bool CapturedProgram::good(Result result, int device, const char *what) {
   if (result != success && error_.ok())
     error_ = failure(driver_, result, group_.device(device).card->title() + ": " + what);
   return result == success;
+}
+
+bool CapturedProgram::good(Status status) {
+  bool fine = status.ok();
+  if (!fine && error_.ok())
+    error_ = std::move(status);
+  return fine;
 }
 
 Status CapturedProgram::capture(const BoundProgram &program) {
@@ -195,80 +202,50 @@ bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, const B
          mark(device, overlap.links() - 1);
 }
 
-bool CapturedProgram::meet() {
-  int devices = static_cast<int>(sides_.size());
-  const char *what = "cannot record a wait";
-  for (int d = 0; d < devices; ++d)
-    if (!group_.makeCurrent(d) || !good(driver_.eventRecord(group_.device(d).event, group_.device(d).links), d, what))
+// A launch a level of the tree, over the left operands; then the sum is where peers take it from.
+bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int device) {
+  Chunks chunks(program, index);
+  int number = program.firstDevice + device;
+  if (chunks.size(number) == 0)
+    return true;
+  if (!group_.makeCurrent(device))
+    return false;
+  Stream links = group_.device(device).links;
+  // The exponent's byte: no rounding hides it.
+  if (static_cast<int>(index) == corruptCollective_ && number != corruptDevice_ &&
+      !good(driver_.memsetD8Async(reinterpret_cast<Address>(chunks.node(number, corruptDevice_)) + 3, 0x55, 1, links),
+            device, "cannot record a copy"))
+    return false;
+  Side &side = sides_[static_cast<size_t>(device)];
+  const ReduceTree &tree = *program.tree;
+  for (const SumLaunch &sum : side.sums)
+    if (sum.collective == index &&
+        !launch(device, links, tree.sum, (sum.elements + tree.elementsPerTile - 1) / tree.elementsPerTile,
+                sum.pairs.size(), tree.threads, side.tables + firstSum + sum.segment * sizeof(mt_gpu_segment)))
       return false;
-  for (int d = 0; d < devices; ++d)
-    for (int peer = 0; peer < devices; ++peer)
-      if (peer != d && (!group_.makeCurrent(d) ||
-                        !good(driver_.streamWaitEvent(group_.device(d).links, group_.device(peer).event, 0), d, what)))
-        return false;
-  return true;
+  return copy(device, links, chunks.result(number) + chunks.begin(number), chunks.node(number, 0),
+              chunks.bytes(number));
 }
 
-// As LocalCollectives on CPUs: each device owns a chunk, receives its peers' roots of it, adds, then receives the other
-// chunks of the result.
 bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t index) {
-  const BoundAllReduce &reduce = program.allReduces[index];
+  Chunks chunks(program, index);
   int devices = static_cast<int>(program.devices.size());
-  auto chunk = [&](int device) { return chunkBegin(reduce.elements, device, devices); };
-  auto chunkBytes = [&](int device) {
-    return static_cast<uint64_t>(chunk(device + 1) - chunk(device)) * sizeof(float);
-  };
   for (int d = 0; d < devices; ++d)
     if (!group_.makeCurrent(d) || !linksAfterCompute(d))
       return false;
-  if (!meet()) // roots are complete
-    return false;
-  for (int d = 0; d < devices; ++d) {
-    if (chunkBytes(d) == 0)
-      continue;
-    if (!group_.makeCurrent(d))
-      return false;
-    Stream links = group_.device(d).links;
-    for (int peer = 0; peer < devices; ++peer) {
-      if (peer == d)
-        continue;
-      float *node = chunkOf(program, index, d, peer);
-      if (!copy(d, links, node, reduce.roots[static_cast<size_t>(peer)] + chunk(d), chunkBytes(d)))
-        return false;
-      collectiveBytes_ += chunkBytes(d);
-      // The exponent's byte: no rounding hides it.
-      if (static_cast<int>(index) == corruptCollective_ && peer == corruptDevice_ &&
-          !good(driver_.memsetD8Async(reinterpret_cast<Address>(node) + 3, 0x55, 1, links), d, "cannot record a copy"))
-        return false;
-    }
-    Side &side = sides_[static_cast<size_t>(d)];
-    const ReduceTree &tree = *program.tree;
-    for (const SumLaunch &sum : side.sums)
-      if (sum.collective == index &&
-          !launch(d, links, tree.sum, (sum.elements + tree.elementsPerTile - 1) / tree.elementsPerTile,
-                  sum.pairs.size(), tree.threads, side.tables + firstSum + sum.segment * sizeof(mt_gpu_segment)))
-        return false;
-    if (!copy(d, links, reduce.results[static_cast<size_t>(d)] + chunk(d), chunkOf(program, index, d, 0),
-              chunkBytes(d)))
-      return false;
-  }
-  if (!meet()) // every chunk of the result is complete where it was summed
+  if (!good(group_.links().gatherRoots(chunks)))
     return false;
   for (int d = 0; d < devices; ++d)
-    for (int peer = 0; peer < devices; ++peer) {
-      if (peer == d || chunkBytes(peer) == 0)
-        continue;
-      if (!group_.makeCurrent(d) ||
-          !copy(d, group_.device(d).links, reduce.results[static_cast<size_t>(d)] + chunk(peer),
-                reduce.results[static_cast<size_t>(peer)] + chunk(peer), chunkBytes(peer)))
-        return false;
-      collectiveBytes_ += chunkBytes(peer);
-    }
-  if (!meet()) // peers have read the roots and the results
+    if (!sum(program, index, d))
+      return false;
+  if (!good(group_.links().spreadResults(chunks)))
     return false;
+  const BoundAllReduce &reduce = program.allReduces[index];
   uint64_t bytes = static_cast<uint64_t>(reduce.elements) * sizeof(float);
   for (int d = 0; d < devices; ++d) {
     auto device = static_cast<size_t>(d);
+    uint64_t own = chunks.bytes(program.firstDevice + d);
+    collectiveBytes_ += own * static_cast<uint64_t>(chunks.devices() - 1) + (bytes - own);
     overlaps_[device].allReduce(
         std::array{rangeOf(reduce.roots[device], bytes), rangeOf(reduce.results[device], bytes)});
     if (!group_.makeCurrent(d) || !mark(d, overlaps_[device].links() - 1))

@@ -60,8 +60,6 @@ private:
   Status layOutDevice(BoundProgram &program, int device);
   void planSums(const BoundProgram &program, int device, std::vector<void *> &pointers);
   Status layOutTensors(BoundProgram &program, int device);
-  // Where `device` has its chunk of the root of `peer`.
-  float *chunkOf(const BoundProgram &program, uint32_t allReduce, int device, int peer) const;
   Status pinned(uint64_t bytes, std::byte **memory);
 
   // While the graph is recorded. False: the driver refused, error_ is set.
@@ -77,8 +75,9 @@ private:
   bool linksAfterCompute(int device);
   bool mark(int device, int index);
   bool computeAfterLinks(int device, int index);
-  bool meet(); // of all devices' `links`
+  bool sum(const BoundProgram &program, uint32_t allReduce, int device);
   bool good(Result result, int device, const char *what);
+  bool good(Status status);
 
   CudaGroup &group_;
   const Driver &driver_;

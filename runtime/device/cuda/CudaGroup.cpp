@@ -2,6 +2,7 @@
 #include "runtime/device/cuda/CudaGroup.h"
 
 #include "runtime/device/cuda/Capture.h"
+#include "runtime/device/cuda/Links.h"
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
@@ -19,6 +20,8 @@ uint64_t aligned(uint64_t bytes) { return (std::max<uint64_t>(bytes, 1) + alignm
 Address address(const void *memory) { return reinterpret_cast<Address>(memory); }
 
 } // namespace
+
+CudaGroup::CudaGroup(const Driver &driver) : driver_(driver), links_(std::make_unique<LocalLinks>(*this)) {}
 
 Status CudaGroup::start(const GroupOptions &options) {
   std::vector<Card> all;

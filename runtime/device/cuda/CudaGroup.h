@@ -23,9 +23,11 @@ struct CudaDevice {
   uint64_t scratchBytes = 0;
 };
 
+class Links;
+
 class CudaGroup : public DeviceGroup {
 public:
-  explicit CudaGroup(const Driver &driver) : driver_(driver) {}
+  explicit CudaGroup(const Driver &driver);
   ~CudaGroup() override;
   Status start(const GroupOptions &options);
 
@@ -52,6 +54,7 @@ public:
 
   // For what prepares and captures programs.
   const Driver &driver() const { return driver_; }
+  Links &links() { return *links_; }
   CudaDevice &device(int index) { return devices_[static_cast<size_t>(index)]; }
   Function function(int device, KernelHandle kernel) const;
   bool makeCurrent(int device);
@@ -71,6 +74,7 @@ private:
   const Driver &driver_;
   std::vector<Card> cards_; // those that devices are on; addresses are taken
   std::vector<CudaDevice> devices_;
+  std::unique_ptr<Links> links_;
   const char *target_ = "";
   uint64_t scratchRowBytes_ = 0; // a row's in the program with the most
   uint64_t launches_ = 0, collectiveBytes_ = 0;

@@ -2,8 +2,8 @@
 //
 // Where a program's tensors and tables lie, on each device and on the host's side.
 #include "runtime/abi/gpu_kernel.h"
-#include "runtime/device/Collectives.h"
 #include "runtime/device/cuda/Capture.h"
+#include "runtime/device/cuda/Links.h"
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
@@ -118,12 +118,11 @@ Status CapturedProgram::layOutTensors(BoundProgram &program, int device) {
 // are stored over their left operand; three pointers each.
 void CapturedProgram::planSums(const BoundProgram &program, int device, std::vector<void *> &pointers) {
   Side &side = sides_[static_cast<size_t>(device)];
-  int devices = static_cast<int>(program.devices.size());
+  int devices = program.sessionDevices(), number = program.firstDevice + device;
   size_t segments = 0;
   for (uint32_t r = 0; r < program.allReduces.size(); ++r) {
-    const BoundAllReduce &reduce = program.allReduces[r];
-    int64_t begin = chunkBegin(reduce.elements, device, devices);
-    int64_t size = chunkBegin(reduce.elements, device + 1, devices) - begin;
+    Chunks chunks(program, r);
+    int64_t size = chunks.size(number);
     if (size == 0)
       continue;
     std::vector<size_t> level(static_cast<size_t>(devices)); // sums below a node
@@ -143,19 +142,10 @@ void CapturedProgram::planSums(const BoundProgram &program, int device, std::vec
       segments += launch.pairs.size();
       for (const TreeSum &sum : launch.pairs)
         for (int node : {sum.left, sum.right, sum.left})
-          pointers.push_back(chunkOf(program, r, device, node));
+          pointers.push_back(chunks.node(number, node));
       side.sums.push_back(std::move(launch));
     }
   }
-}
-
-float *CapturedProgram::chunkOf(const BoundProgram &program, uint32_t index, int device, int peer) const {
-  const BoundAllReduce &reduce = program.allReduces[index];
-  int devices = static_cast<int>(program.devices.size());
-  if (peer == device)
-    return reduce.roots[static_cast<size_t>(device)] + chunkBegin(reduce.elements, device, devices);
-  uint64_t room = LocalCollectives::stagingElements(static_cast<uint64_t>(reduce.elements), devices);
-  return program.staging[static_cast<size_t>(device)] + static_cast<int64_t>(room) / devices * peer;
 }
 
 Status CapturedProgram::layOutDevice(BoundProgram &program, int device) {
@@ -199,9 +189,7 @@ Status CapturedProgram::layOutDevice(BoundProgram &program, int device) {
 }
 
 void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments &arguments) {
-  int active = 0; // devices with valid rows: the first ones
-  for (const DeviceProgram &bound : program.devices)
-    active += bound.firstRow < arguments.n;
+  int active = program.activeDevices(arguments.n);
   for (size_t d = 0; d < sides_.size(); ++d) {
     const DeviceProgram &bound = program.devices[d];
     Side &side = sides_[d];

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/cuda/Links.h"
+
+#include "runtime/device/Collectives.h"
+
+namespace mtrun::cuda {
+
+Chunks::Chunks(const BoundProgram &program, uint32_t allReduce)
+    : program_(program), reduce_(program.allReduces[allReduce]), devices_(program.sessionDevices()) {}
+
+int64_t Chunks::begin(int device) const { return chunkBegin(reduce_.elements, device, devices_); }
+
+float *Chunks::node(int device, int peer) const {
+  if (peer == device)
+    return root(device) + begin(device);
+  uint64_t room = LocalCollectives::stagingElements(static_cast<uint64_t>(reduce_.elements), devices_);
+  return program_.staging[hosted(device)] + static_cast<int64_t>(room) / devices_ * peer;
+}
+
+Status LocalLinks::good(Result result, int device, const char *what) const {
+  return result == success ? Status() : failure(driver_, result, group_.device(device).card->title() + ": " + what);
+}
+
+Status LocalLinks::copy(int device, void *to, const void *from, uint64_t bytes) {
+  if (bytes == 0)
+    return {};
+  if (!group_.makeCurrent(device))
+    return group_.health();
+  return good(driver_.memcpyAsync(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes,
+                                  group_.device(device).links),
+              device, "cannot record a copy");
+}
+
+Status LocalLinks::meet() {
+  const char *what = "cannot record a wait";
+  for (int d = 0; d < group_.devices(); ++d) {
+    if (!group_.makeCurrent(d))
+      return group_.health();
+    if (Status status = good(driver_.eventRecord(group_.device(d).event, group_.device(d).links), d, what);
+        !status.ok())
+      return status;
+  }
+  for (int d = 0; d < group_.devices(); ++d)
+    for (int peer = 0; peer < group_.devices(); ++peer) {
+      if (peer == d)
+        continue;
+      if (!group_.makeCurrent(d))
+        return group_.health();
+      if (Status status = good(driver_.streamWaitEvent(group_.device(d).links, group_.device(peer).event, 0), d, what);
+          !status.ok())
+        return status;
+    }
+  return {};
+}
+
+Status LocalLinks::gatherRoots(const Chunks &chunks) {
+  if (Status status = meet(); !status.ok()) // roots are complete
+    return status;
+  for (int d = 0; d < chunks.devices(); ++d)
+    for (int peer = 0; peer < chunks.devices(); ++peer)
+      if (peer != d)
+        if (Status status = copy(d, chunks.node(d, peer), chunks.root(peer) + chunks.begin(d), chunks.bytes(d));
+            !status.ok())
+          return status;
+  return {};
+}
+
+Status LocalLinks::spreadResults(const Chunks &chunks) {
+  if (Status status = meet(); !status.ok()) // every chunk of the result is complete where it was summed
+    return status;
+  for (int d = 0; d < chunks.devices(); ++d)
+    for (int peer = 0; peer < chunks.devices(); ++peer)
+      if (peer != d)
+        if (Status status = copy(d, chunks.result(d) + chunks.begin(peer), chunks.result(peer) + chunks.begin(peer),
+                                 chunks.bytes(peer));
+            !status.ok())
+          return status;
+  return meet(); // peers have read the roots and the results
+}
+
+} // namespace mtrun::cuda

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What moves data between the devices of a session, as part of a graph that is recorded. An all-reduce is: each device
+// owns a chunk and receives its peers' roots of it (gatherRoots), adds them in tree order (Capture.cpp), and its peers
+// receive the sums (spreadResults).
+#pragma once
+
+#include "runtime/device/cuda/CudaGroup.h"
+
+namespace mtrun::cuda {
+
+// Where the parts of one all-reduce lie. Devices have the session's numbers; addresses are those of hosted ones.
+class Chunks {
+public:
+  Chunks(const BoundProgram &program, uint32_t allReduce);
+
+  int devices() const { return devices_; } // of the session
+  int hostedBegin() const { return program_.firstDevice; }
+  int hostedEnd() const { return program_.firstDevice + static_cast<int>(program_.devices.size()); }
+  int64_t elements() const { return reduce_.elements; }
+  int64_t begin(int device) const;
+  int64_t size(int device) const { return begin(device + 1) - begin(device); }
+  uint64_t bytes(int device) const { return static_cast<uint64_t>(size(device)) * sizeof(float); }
+  float *root(int device) const { return reduce_.roots[hosted(device)]; }
+  float *result(int device) const { return reduce_.results[hosted(device)]; }
+  // Where `device` has its chunk of the root of `peer`.
+  float *node(int device, int peer) const;
+
+private:
+  size_t hosted(int device) const { return static_cast<size_t>(device - program_.firstDevice); }
+
+  const BoundProgram &program_;
+  const BoundAllReduce &reduce_;
+  int devices_;
+};
+
+class Links {
+public:
+  virtual ~Links() = default;
+
+  // Recorded on the stream `links` of every hosted device, which has waited for the device's own root.
+  virtual Status gatherRoots(const Chunks &chunks) = 0;
+  // Behind it roots and results are the device's own again.
+  virtual Status spreadResults(const Chunks &chunks) = 0;
+};
+
+// All devices are in this process: they copy from one another, on one card as on several, and meet by events.
+class LocalLinks : public Links {
+public:
+  explicit LocalLinks(CudaGroup &group) : group_(group), driver_(group.driver()) {}
+  Status gatherRoots(const Chunks &chunks) override;
+  Status spreadResults(const Chunks &chunks) override;
+
+private:
+  Status meet(); // of all devices' `links`
+  Status copy(int device, void *to, const void *from, uint64_t bytes);
+  Status good(Result result, int device, const char *what) const;
+
+  CudaGroup &group_;
+  const Driver &driver_;
+};
+
+} // namespace mtrun::cuda
