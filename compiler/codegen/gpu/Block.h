@@ -55,7 +55,11 @@ struct ProductTile {
   int64_t threads() const { return rows * columns / (perRow * perColumn); }
 };
 ProductTile matmulTile(mlir::plan::KernelOp op);
-ProductTile treeTile(mlir::plan::KernelOp op, int64_t leafRows, bool fast);
+ProductTile treeTile(mlir::plan::KernelOp op);
+// Tiles of a result [rows, columns].
+inline int64_t tilesOf(const ProductTile &tile, int64_t rows, int64_t columns) {
+  return ceilDiv(rows, tile.rows) * ceilDiv(columns, tile.columns);
+}
 
 // if (condition) value of `body` else `otherwise`.
 mlir::Value choose(Emitter &emit, mlir::Value condition, llvm::function_ref<mlir::Value()> body, mlir::Value otherwise);

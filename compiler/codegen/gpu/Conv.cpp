@@ -1,223 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions and their gradients, and sums of rows at indices: a thread has one element of the result. Chains are in
-// the order of the CPU's, without the zeros of the padding.
-#include "compiler/codegen/gpu/Elements.h"
+// Convolutions and their gradients as products.
+#include "compiler/codegen/gpu/Image.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
-#include "dialects/mt/Window.h"
 
 using namespace mlir;
 using namespace mtc;
 
-namespace {
-// Multiplies and adds at a place of x [H, W, C], w [KH, KW, C / g, F], y [OH, OW, F].
-struct Direct {
-  BlockKernel &kernel;
-  mt::Convolution conv;
-  Value x, w, y;                                                  // in memory; two of three are read
-  std::function<Value(Value index)> elementX = {}, elementY = {}; // in place of memory
+static bool areArguments(ValueRange operands) {
+  return llvm::all_of(operands, [](Value operand) { return isa<BlockArgument>(operand); });
+}
+
+GpuGrid mtc::convGridOf(plan::KernelOp op) {
+  std::optional<ImageProduct> product = imageProductOf(convolutionOf(op));
+  if (!product)
+    return {convThreads, 1, ceilDiv(innerCount(op.getBody().front().getTerminator()->getOperand(0)), convThreads), 0,
+            0};
+  ProductTile tile = imageTile(op, *product);
+  int64_t samples = imageSamples(tile, product->pixels());
+  int64_t tiles = tilesOf(tile, samples * product->pixels(), product->columns);
+  return {tile.threads(), samples, tiles * product->groups * product->phases(), 0, 0};
+}
+
+// A block's part, from the number of its tile: columns change fastest, since their blocks read the same images.
+static ImageBlock blockOf(BlockKernel &kernel, const ImageProduct &product, const ProductTile &tile) {
   Emitter &emit = kernel.emit;
-
-  Value loadX(Value ih, Value iw, Value c) {
-    Value index = flatten(emit, {ih, iw, c}, {conv.rows.inputs, conv.columns.inputs, conv.channels});
-    return elementX ? elementX(index) : load(x, index);
-  }
-  Value loadW(Value kh, Value kw, Value c, Value f) {
-    return load(w,
-                flatten(emit, {kh, kw, c, f}, {conv.rows.taps, conv.columns.taps, conv.groupChannels(), conv.filters}));
-  }
-  Value loadY(Value oh, Value ow, Value f) {
-    Value index = flatten(emit, {oh, ow, f}, {conv.rows.outputs, conv.columns.outputs, conv.filters});
-    return elementY ? elementY(index) : load(y, index);
-  }
-  Value load(Value base, Value index) {
-    return emit.load(emit.getF32Type(), emit.address(base, emit.getF32Type(), index));
-  }
-  Value inputOf(const mt::Window &window, Value output, Value tap) {
-    return emit.add(emit.add(emit.mul(output, window.stride), emit.mul(tap, window.dilation)), -window.low);
-  }
-  Value group(Value channel, int64_t size) { return emit.div(channel, emit.integer(size)); }
-
-  Value forward(Value oh, Value ow, Value f);
-  Value toImages(Value ih, Value iw, Value c);
-  // Of one sample, added to `sum`.
-  Value toKernel(Value kh, Value kw, Value c, Value f, Value sum);
-
-private:
-  // Taps of an output that lie in the image.
-  Value overTaps(const mt::Window &window, Value output, Value sum,
-                 llvm::function_ref<Value(Value tap, Value input, Value sum)> each);
-  // Outputs that read an input, in order.
-  Value overOutputs(const mt::Window &window, Value input, Value sum,
-                    llvm::function_ref<Value(Value output, Value tap, Value sum)> each);
-  // Outputs whose tap lies in the image.
-  Value overInside(const mt::Window &window, Value tap, Value sum,
-                   llvm::function_ref<Value(Value output, Value input, Value sum)> each);
-  Value loop(Value from, Value to, Value sum, llvm::function_ref<Value(Value index, Value sum)> each) {
-    return emit.loop(from, to, 1, sum,
-                     [&](Value index, ValueRange carried) { return Emitter::Values{each(index, carried[0])}; })[0];
-  }
-};
-} // namespace
-
-Value Direct::overTaps(const mt::Window &window, Value output, Value sum,
-                       llvm::function_ref<Value(Value, Value, Value)> each) {
-  Value zero = emit.integer(0), start = emit.add(emit.mul(output, window.stride), -window.low);
-  Value first = emit.ceilDiv(emit.most(zero, emit.sub(zero, start)), window.dilation);
-  Value end = emit.ceilDiv(emit.most(zero, emit.sub(emit.integer(window.inputs), start)), window.dilation);
-  return loop(first, emit.least(end, emit.integer(window.taps)), sum,
-              [&](Value tap, Value running) { return each(tap, inputOf(window, output, tap), running); });
-}
-
-Value Direct::overOutputs(const mt::Window &window, Value input, Value sum,
-                          llvm::function_ref<Value(Value, Value, Value)> each) {
-  return loop(emit.integer(0), emit.integer(window.taps), sum, [&](Value back, Value running) {
-    Value tap = emit.sub(emit.integer(window.taps - 1), back);
-    Value place = emit.sub(emit.add(input, window.low), emit.mul(tap, window.dilation));
-    Value output = emit.div(place, emit.integer(window.stride));
-    Value hits = emit.equal(emit.mul(output, window.stride), place);
-    hits = both(emit, hits,
-                both(emit, emit.less(emit.integer(-1), place), emit.less(output, emit.integer(window.outputs))));
-    return choose(emit, hits, [&] { return each(output, tap, running); }, running);
-  });
-}
-
-Value Direct::overInside(const mt::Window &window, Value tap, Value sum,
-                         llvm::function_ref<Value(Value, Value, Value)> each) {
-  return loop(emit.integer(0), emit.integer(window.outputs), sum, [&](Value output, Value running) {
-    Value input = inputOf(window, output, tap);
-    Value inside = both(emit, emit.less(emit.integer(-1), input), emit.less(input, emit.integer(window.inputs)));
-    return choose(emit, inside, [&] { return each(output, input, running); }, running);
-  });
-}
-
-Value Direct::forward(Value oh, Value ow, Value f) {
-  Value firstChannel = emit.mul(group(f, conv.groupFilters()), conv.groupChannels());
-  return overTaps(conv.rows, oh, emit.zeros(emit.getF32Type()), [&](Value kh, Value ih, Value rows) {
-    return loop(emit.integer(0), emit.integer(conv.groupChannels()), rows, [&](Value c, Value channels) {
-      return overTaps(conv.columns, ow, channels, [&](Value kw, Value iw, Value sum) {
-        return emit.fma(loadX(ih, iw, emit.add(firstChannel, c)), loadW(kh, kw, c, f), sum);
-      });
-    });
-  });
-}
-
-Value Direct::toImages(Value ih, Value iw, Value channel) {
-  Value mine = group(channel, conv.groupChannels()), c = emit.rem(channel, emit.integer(conv.groupChannels()));
-  Value firstFilter = emit.mul(mine, conv.groupFilters());
-  return overOutputs(conv.rows, ih, emit.zeros(emit.getF32Type()), [&](Value oh, Value kh, Value rows) {
-    return loop(emit.integer(0), emit.integer(conv.groupFilters()), rows, [&](Value filter, Value filters) {
-      Value f = emit.add(firstFilter, filter);
-      return overOutputs(conv.columns, iw, filters, [&](Value ow, Value kw, Value sum) {
-        return emit.fma(loadY(oh, ow, f), loadW(kh, kw, c, f), sum);
-      });
-    });
-  });
-}
-
-Value Direct::toKernel(Value kh, Value kw, Value c, Value f, Value sum) {
-  Value channel = emit.add(emit.mul(group(f, conv.groupFilters()), conv.groupChannels()), c);
-  return overInside(conv.rows, kh, sum, [&](Value oh, Value ih, Value rows) {
-    return overInside(conv.columns, kw, rows, [&](Value ow, Value iw, Value running) {
-      return emit.fma(loadX(ih, iw, channel), loadY(oh, ow, f), running);
-    });
-  });
-}
-
-static int64_t argumentOf(Value value) {
-  auto argument = dyn_cast<BlockArgument>(value);
-  return argument ? static_cast<int64_t>(argument.getArgNumber()) : -1;
+  Value rest = kernel.tile;
+  auto take = [&](int64_t count) {
+    Value number = emit.rem(rest, emit.integer(count));
+    rest = emit.div(rest, emit.integer(count));
+    return number;
+  };
+  auto narrow = [&](Value value) { return arith::TruncIOp::create(emit, emit.getI32Type(), value); };
+  Value column = emit.mul(take(ceilDiv(product.columns, tile.columns)), tile.columns), group = take(product.groups);
+  Value pixel = emit.mul(take(ceilDiv(kernel.gpu.rowsPerTile * product.pixels(), tile.rows)), tile.rows);
+  Value phaseColumn = narrow(take(product.across)), phaseRow = narrow(take(product.down));
+  Value sample = emit.mul(rest, kernel.gpu.rowsPerTile);
+  Value end = emit.least(emit.add(sample, kernel.gpu.rowsPerTile), kernel.rows());
+  return {product, sample, end, pixel, group, column, phaseRow, phaseColumn};
 }
 
 LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  Type f32 = emit.getF32Type();
-  Operation *op = nullptr;
-  for (Operation &inner : kernel.body())
-    if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(inner))
-      op = &inner;
-  if (!op || argumentOf(op->getOperand(0)) < 0 || argumentOf(op->getOperand(1)) < 0)
+  Operation *op = convolutionOf(kernel.op);
+  if (!op || !areArguments(op->getOperands()))
     return kernel.op.emitError("expected one convolution of two operands in a kernel of kind conv");
-  auto forward = dyn_cast<mt::Conv2DOp>(op);
-  Direct direct{
-      kernel, forward ? forward.getConvolution() : cast<mt::Conv2DInputGradientOp>(op).getConvolution(), {}, {}, {}};
+  std::optional<ImageProduct> product = imageProductOf(op);
+  if (!product)
+    return emitDirectConv(kernel);
+  ProductTile tile = imageTile(kernel.op, *product);
+  ImageBlock block = blockOf(kernel, *product, tile);
   ArrayRef<int64_t> shape = innerShape(op->getResult(0));
-  int64_t count = innerCount(op->getResult(0)), tiles = (count + convThreads - 1) / convThreads;
-  Value sample = emit.div(kernel.tile, emit.integer(tiles));
-  Value index = emit.add(emit.mul(emit.rem(kernel.tile, emit.integer(tiles)), convThreads), kernel.thread);
-  Value source = kernel.argument(argumentOf(op->getOperand(0)));
-  source = emit.address(source, f32, emit.mul(sample, innerCount(op->getOperand(0))));
-  direct.w = kernel.argument(argumentOf(op->getOperand(1)));
-  (forward ? direct.x : direct.y) = source;
   LogicalResult status = success();
-  emit.when(emit.less(index, emit.integer(count)), [&] {
-    Emitter::Values at = coordinates(emit, index, shape);
-    Value sum = forward ? direct.forward(at[0], at[1], at[2]) : direct.toImages(at[0], at[1], at[2]);
-    at.insert(at.begin(), sample);
-    status = storeEpilogue(kernel, op->getResult(0), sum, at, emit.add(emit.mul(sample, count), index));
+  Value firstSample = emit.add(block.sample, emit.div(block.pixel, emit.integer(product->pixels())));
+  emit.when(emit.less(firstSample, block.end), [&] {
+    ProductBlock panels(kernel, tile);
+    Emitter::Values sums = panels.add(
+        gatheredSide(kernel, block, op->getOperand(0), tile.depth), filterSide(kernel, block, op->getOperand(1)),
+        panelsOf(emit, tile, emit.integer(0), gatheredDepth(kernel, block)), panels.zeros());
+    panels.finish(sums, [&](Value line, Value across, Value number) {
+      Value inGroup = emit.add(block.column, across);
+      ImagePlace place = imagePlace(kernel, block, line);
+      emit.when(both(emit, place.there, emit.less(inGroup, emit.integer(product->columns))), [&] {
+        Value channel = emit.add(emit.mul(block.group, product->columns), inGroup);
+        Value index = flatten(emit, {place.row, place.column, channel}, shape);
+        index = emit.add(emit.mul(place.sample, innerCount(op->getResult(0))), index);
+        if (succeeded(status))
+          status =
+              storeEpilogue(kernel, op->getResult(0), number, {place.sample, place.row, place.column, channel}, index);
+      });
+    });
   });
   return status;
+}
+
+static mt::Conv2DKernelGradientOp kernelGradientOf(plan::KernelOp op) {
+  return op.getBody().front().getTerminator()->getOperand(0).getDefiningOp<mt::Conv2DKernelGradientOp>();
+}
+
+GpuGrid mtc::convTreeGridOf(plan::KernelOp op) {
+  auto gradient = kernelGradientOf(op);
+  if (!gradient || !isKernelProduct(gradient.getConvolution()))
+    return {convThreads, 0, ceilDiv(innerCount(op.getBody().front().getTerminator()->getOperand(0)), convThreads), 0,
+            0};
+  mt::Convolution conv = gradient.getConvolution();
+  ProductTile tile = kernelTile(conv);
+  int64_t rows = conv.rows.taps * conv.columns.taps * conv.groupChannels();
+  return {tile.threads(), 0, tilesOf(tile, rows, conv.groupFilters()) * conv.groups, 0, 0};
 }
 
 LogicalResult mtc::emitBlockConvTree(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
-  auto op = kernel.yields()[0].getDefiningOp<mt::Conv2DKernelGradientOp>();
-  if (!op || argumentOf(op.getInput()) < 0 || argumentOf(op.getGradient()) < 0)
+  auto op = kernelGradientOf(kernel.op);
+  if (!op || !areArguments(op->getOperands()))
     return kernel.op.emitError("expected one mt.conv2d_kernel_gradient of two operands in a kernel of kind conv_tree");
-  int64_t count = innerCount(op.getResult());
-  Value index = emit.add(emit.mul(kernel.tile, convThreads), kernel.thread);
-  emit.when(emit.less(index, emit.integer(count)), [&] {
-    Emitter::Values at = coordinates(emit, index, innerShape(op.getResult()));
-    auto leaf = [&](Value from, Value to) {
-      return emit.loop(from, to, 1, emit.zeros(f32), [&](Value sample, ValueRange sum) {
-        auto of = [&](Value value) {
-          return emit.address(kernel.argument(argumentOf(value)), f32, emit.mul(sample, innerCount(value)));
-        };
-        Direct direct{kernel, op.getConvolution(), of(op.getInput()), {}, of(op.getGradient())};
-        return Emitter::Values{direct.toKernel(at[0], at[1], at[2], at[3], sum[0])};
+  mt::Convolution conv = op.getConvolution();
+  if (!isKernelProduct(conv))
+    return emitDirectConvTree(kernel);
+  ProductTile tile = kernelTile(conv);
+  int64_t height = conv.rows.taps * conv.columns.taps * conv.groupChannels(), columns = conv.groupFilters();
+  int64_t across = ceilDiv(columns, tile.columns), down = ceilDiv(height, tile.rows);
+  int64_t pixels = conv.rows.outputs * conv.columns.outputs;
+  Value block = emit.div(kernel.tile, emit.integer(across)), group = emit.div(block, emit.integer(down));
+  Value firstRow = emit.mul(emit.rem(block, emit.integer(down)), tile.rows);
+  Value firstColumn =
+      emit.add(emit.mul(group, columns), emit.mul(emit.rem(kernel.tile, emit.integer(across)), tile.columns));
+  Value lastColumn = emit.mul(emit.add(group, 1), columns);
+  ProductBlock panels(kernel, tile);
+  auto leaf = [&](Value from, Value to) {
+    Value first = emit.mul(from, pixels), end = emit.mul(to, pixels);
+    return panels.add(windowSide(kernel, conv, op.getInput(), firstRow, group, from, end),
+                      matrixAcross(kernel, op.getGradient(), conv.filters, {firstColumn, lastColumn}, end),
+                      panelsOf(emit, tile, first, end), panels.zeros());
+  };
+  emitBlockTree(kernel, panels.count(), leaf, [&](ValueRange root) {
+    panels.finish(root, [&](Value line, Value place, Value sum) {
+      Value row = emit.add(firstRow, line), column = emit.add(firstColumn, place);
+      emit.when(both(emit, emit.less(row, emit.integer(height)), emit.less(column, lastColumn)), [&] {
+        emit.store(sum, emit.address(kernel.result(0), f32, emit.add(emit.mul(row, conv.filters), column)));
       });
-    };
-    emitBlockTree(kernel, 1, leaf,
-                  [&](ValueRange root) { emit.store(root[0], emit.address(kernel.result(0), f32, index)); });
-  });
-  return success();
-}
-
-// Of one sample.
-Value BlockElements::kernelGradient(mt::Conv2DKernelGradientOp op, ValueRange at) {
-  Direct direct{kernel, op.getConvolution(), {}, {}, {}};
-  direct.elementX = [&](Value index) { return this->at(op.getInput(), index); };
-  direct.elementY = [&](Value index) { return this->at(op.getGradient(), index); };
-  return direct.toKernel(at[0], at[1], at[2], at[3], emit.zeros(emit.getF32Type()));
-}
-
-LogicalResult mtc::emitBlockScatterTree(BlockKernel &kernel) {
-  Emitter &emit = kernel.emit;
-  Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
-  auto op = kernel.yields()[0].getDefiningOp<mt::ScatterAddOp>();
-  if (!op || argumentOf(op.getIds()) < 0 || argumentOf(op.getUpdates()) < 0 || !isSplit(op.getIds()))
-    return kernel.op.emitError("expected one mt.scatter_add of two split operands in a kernel of kind scatter_tree");
-  int64_t entries = op.getType().getDimSize(0), count = innerCount(op.getResult()), width = count / entries;
-  Value ids = kernel.argument(argumentOf(op.getIds())), updates = kernel.argument(argumentOf(op.getUpdates()));
-  Value index = emit.add(emit.mul(kernel.tile, convThreads), kernel.thread);
-  emit.when(emit.less(index, emit.integer(count)), [&] {
-    Value entry = emit.div(index, emit.integer(width)), column = emit.rem(index, emit.integer(width));
-    auto leaf = [&](Value from, Value to) {
-      int64_t each = innerCount(op.getIds());
-      return emit.loop(emit.mul(from, each), emit.mul(to, each), 1, emit.zeros(f32), [&](Value place, ValueRange sum) {
-        Value id = arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, emit.address(ids, i32, place)));
-        id = emit.least(emit.most(id, emit.integer(0)), emit.integer(entries - 1));
-        auto add = [&]() -> Value {
-          Value taken = emit.load(f32, emit.address(updates, f32, emit.add(emit.mul(place, width), column)));
-          return arith::AddFOp::create(emit, sum[0], taken);
-        };
-        return Emitter::Values{choose(emit, emit.equal(id, entry), add, sum[0])};
-      });
-    };
-    emitBlockTree(kernel, 1, leaf,
-                  [&](ValueRange root) { emit.store(root[0], emit.address(kernel.result(0), f32, index)); });
+    });
   });
   return success();
 }

@@ -2,7 +2,7 @@
 //
 // How the kernels of each kind are cut on a GPU.
 #include "compiler/codegen/Rows.h"
-#include "compiler/codegen/gpu/Block.h"
+#include "compiler/codegen/gpu/Image.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "llvm/ADT/bit.h"
 
@@ -52,7 +52,7 @@ GpuGrid mtc::gpuGridOf(plan::KernelOp op, bool fast) {
   case mt::KernelKind::matmul:
     return productGrid(matmulTile(op), yields[0]);
   case mt::KernelKind::matmul_tree:
-    return productGrid(treeTile(op, /*leafRows=*/1, fast), yields[0]);
+    return productGrid(treeTile(op), yields[0]);
   case mt::KernelKind::reduce: {
     int64_t tiles = 0;
     for (Value yield : yields)
@@ -65,8 +65,9 @@ GpuGrid mtc::gpuGridOf(plan::KernelOp op, bool fast) {
             ceilDiv(type.getDimSize(0), transposeSide) * ceilDiv(type.getDimSize(1), transposeSide), 0, 0};
   }
   case mt::KernelKind::conv:
-    return {convThreads, 1, ceilDiv(innerCount(yields[0]), convThreads), 0, 0};
+    return convGridOf(op);
   case mt::KernelKind::conv_tree:
+    return convTreeGridOf(op);
   case mt::KernelKind::scatter_tree:
     return {convThreads, 0, ceilDiv(innerCount(yields[0]), convThreads), 0, 0};
   }

@@ -4,56 +4,213 @@
 using namespace mlir;
 using namespace mtc;
 
+// Bytes of a tile's sums that pass through workgroup memory at once, and steps of k in the body of the inner loop.
+constexpr int64_t mostStagedBytes = 32 << 10, stepsAtOnce = 2;
+
+Value mtc::loadChunk(Emitter &emit, Value address, int64_t count) {
+  Type f32 = emit.getF32Type();
+  Type type = count == 1 ? f32 : Type(VectorType::get({count}, f32));
+  return LLVM::LoadOp::create(emit, type, address, 4 * count);
+}
+
+void mtc::storeChunk(Emitter &emit, ValueRange values, Value address) {
+  if (values.size() == 1)
+    return emit.store(values[0], address);
+  Value vector =
+      LLVM::PoisonOp::create(emit, VectorType::get({static_cast<int64_t>(values.size())}, values[0].getType()));
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Value at = arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(i)));
+    vector = LLVM::InsertElementOp::create(emit, vector, value, at);
+  }
+  LLVM::StoreOp::create(emit, vector, address, 4 * values.size());
+}
+
 ProductBlock::ProductBlock(BlockKernel &kernel, const ProductTile &tile)
     : kernel(kernel), emit(kernel.emit), tile(tile) {
-  left = kernel.share(emit.getF32Type(), tile.depth * stride(tile.rows));
-  right = kernel.share(emit.getF32Type(), tile.depth * stride(tile.columns));
+  int64_t staged = std::min(4 * tile.rows * tile.columns, mostStagedBytes) / 4;
+  memory = kernel.share(emit.getF32Type(), std::max(2 * panel(), staged));
   int64_t across = tile.columns / tile.perColumn;
-  row = emit.div(kernel.thread, emit.integer(across));
-  column = emit.rem(kernel.thread, emit.integer(across));
+  row = emit.mul(emit.div(kernel.thread, emit.integer(across)), together(tile.perRow));
+  column = emit.mul(emit.rem(kernel.thread, emit.integer(across)), together(tile.perColumn));
 }
 
 Emitter::Values ProductBlock::zeros() { return Emitter::Values(count(), emit.zeros(emit.getF32Type())); }
 
-// A thread's sums lie apart, so that neighbouring threads have neighbouring columns.
-std::pair<Value, Value> ProductBlock::placeOf(int64_t index) {
-  int64_t down = tile.rows / tile.perRow, across = tile.columns / tile.perColumn;
-  return {emit.add(row, index / tile.perColumn * down), emit.add(column, index % tile.perColumn * across)};
+// Line and k of the thread's chunk of this number.
+std::pair<Value, Value> ProductBlock::chunkPlace(const ProductSide &side, bool left, int64_t number) {
+  int64_t along = (side.deep ? tile.depth : lines(left)) / side.chunk;
+  Value index = emit.add(kernel.thread, number * tile.threads());
+  Value inner = emit.mul(emit.rem(index, emit.integer(along)), side.chunk),
+        outer = emit.div(index, emit.integer(along));
+  if (side.deep)
+    return {outer, inner};
+  return {inner, outer};
 }
 
-// Copies positions [from, from + depth) of k of all lines, with zeros from `to` on.
-void ProductBlock::fill(Side side, Value place, int64_t lines, Value from, Value to) {
-  Type f32 = emit.getF32Type();
-  kernel.forThreads(lines * tile.depth, [&](Value index) {
-    int64_t fast = side.depthFirst ? tile.depth : lines;
-    Value inner = emit.rem(index, emit.integer(fast)), outer = emit.div(index, emit.integer(fast));
-    Value line = side.depthFirst ? outer : inner, k = side.depthFirst ? inner : outer;
-    Value position = emit.add(from, k);
-    Value taken = choose(emit, emit.less(position, to), [&] { return side.load(line, position); }, emit.zeros(f32));
-    emit.store(taken, emit.address(place, f32, emit.add(emit.mul(k, stride(lines)), line)));
-  });
+ProductBlock::Kept ProductBlock::prepare(const ProductSide &side, bool left) {
+  Kept kept;
+  for (int64_t i = 0, end = chunks(side, left); i < end; ++i) {
+    auto [line, k] = chunkPlace(side, left, i);
+    kept.push_back(side.prepare(line, k));
+  }
+  return kept;
 }
 
-Emitter::Values ProductBlock::add(Side leftSide, Side rightSide, Value from, Value to, ValueRange sums) {
+Emitter::Values ProductBlock::load(const ProductSide &side, const Kept &kept, ValueRange position) {
+  Emitter::Values loaded;
+  for (const Emitter::Values &chunk : kept)
+    loaded.push_back(side.load(chunk, position));
+  return loaded;
+}
+
+void ProductBlock::store(const ProductSide &side, bool left, ValueRange loaded, Value place) {
+  Type f32 = emit.getF32Type();
+  int64_t all = lines(left) * tile.depth / side.chunk;
+  for (auto [i, chunk] : llvm::enumerate(loaded)) {
+    auto [line, k] = chunkPlace(side, left, static_cast<int64_t>(i));
+    Value to = emit.address(place, f32, emit.add(emit.mul(k, stride(left)), line)), taken = chunk;
+    auto put = [&] {
+      if (side.chunk == 1 || !side.deep)
+        LLVM::StoreOp::create(emit, taken, to, 4 * side.chunk);
+      else
+        for (int64_t j = 0; j < side.chunk; ++j)
+          emit.store(emit.extract(taken, j), emit.address(to, f32, j * stride(left)));
+    };
+    int64_t first = static_cast<int64_t>(i) * tile.threads();
+    if (first + tile.threads() <= all)
+      put();
+    else
+      emit.when(emit.less(emit.add(kernel.thread, first), emit.integer(all)), put);
+  }
+}
+
+// The thread's elements of one k of a panel.
+Emitter::Values ProductBlock::fragment(Value place, int64_t each, int64_t threads) {
+  Emitter::Values elements;
+  for (int64_t i = 0; i < each; i += together(each)) {
+    Value chunk = loadChunk(emit, emit.address(place, emit.getF32Type(), offset(i, each, threads)), together(each));
+    for (int64_t j = 0; j < together(each); ++j)
+      elements.push_back(together(each) == 1 ? chunk : emit.extract(chunk, j));
+  }
+  return elements;
+}
+
+Emitter::Values ProductBlock::multiply(Value place, ValueRange sums) {
   Type f32 = emit.getF32Type();
   int64_t down = tile.rows / tile.perRow, across = tile.columns / tile.perColumn;
-  return emit.loop(from, to, tile.depth, sums, [&](Value k, ValueRange carried) {
-    kernel.barrier();
-    fill(leftSide, left, tile.rows, k, to);
-    fill(rightSide, right, tile.columns, k, to);
-    kernel.barrier();
+  return emit.loop(emit.integer(0), emit.integer(tile.depth), stepsAtOnce, sums, [&](Value k, ValueRange carried) {
     Emitter::Values next(carried);
-    for (int64_t step = 0; step < tile.depth; ++step) {
-      Value leftLine = emit.address(left, f32, row, step * stride(tile.rows));
-      Value rightLine = emit.address(right, f32, column, step * stride(tile.columns));
-      SmallVector<Value> a, b;
-      for (int64_t i = 0; i < tile.perRow; ++i)
-        a.push_back(emit.load(f32, emit.address(leftLine, f32, i * down)));
-      for (int64_t j = 0; j < tile.perColumn; ++j)
-        b.push_back(emit.load(f32, emit.address(rightLine, f32, j * across)));
+    Value left = emit.address(place, f32, emit.add(emit.mul(k, stride(true)), row));
+    Value right = emit.address(place, f32, emit.add(emit.mul(k, stride(false)), column), tile.depth * stride(true));
+    for (int64_t step = 0; step < stepsAtOnce; ++step) {
+      Emitter::Values a = fragment(emit.address(left, f32, step * stride(true)), tile.perRow, down);
+      Emitter::Values b = fragment(emit.address(right, f32, step * stride(false)), tile.perColumn, across);
       for (auto [index, sum] : llvm::enumerate(next))
         sum = emit.fma(a[index / tile.perColumn], b[index % tile.perColumn], sum);
     }
     return next;
   });
+}
+
+Emitter::Values ProductBlock::add(const ProductSide &left, const ProductSide &right, const ProductPanels &panels,
+                                  ValueRange sums) {
+  Type f32 = emit.getF32Type();
+  Kept keptLeft = prepare(left, true), keptRight = prepare(right, false);
+  auto rightOf = [&](Value place) { return emit.address(place, f32, tile.depth * stride(true)); };
+  auto fetch = [&](ValueRange position) {
+    return std::pair{load(left, keptLeft, position), load(right, keptRight, position)};
+  };
+  auto put = [&](const std::pair<Emitter::Values, Emitter::Values> &fetched, Value place) {
+    store(left, true, fetched.first, place);
+    store(right, false, fetched.second, rightOf(place));
+    kernel.barrier();
+  };
+  put(fetch(panels.first), memory);
+  Emitter::Values carried(sums);
+  carried.push_back(emit.integer(0));
+  carried.append(panels.first);
+  Emitter::Values results = emit.loop(emit.integer(0), panels.count, 1, carried, [&](Value, ValueRange now) {
+    Value current = now[count()], other = emit.sub(emit.integer(panel()), current);
+    Emitter::Values position = panels.following(now.drop_front(count() + 1));
+    auto fetched = fetch(position);
+    Emitter::Values next = multiply(emit.address(memory, f32, current), now.take_front(count()));
+    put(fetched, emit.address(memory, f32, other));
+    next.push_back(other);
+    next.append(position);
+    return next;
+  });
+  results.resize(count());
+  return results;
+}
+
+void ProductBlock::finish(ValueRange sums, llvm::function_ref<void(Value, Value, Value)> each) {
+  Type f32 = emit.getF32Type();
+  int64_t down = tile.rows / tile.perRow, across = tile.columns / tile.perColumn;
+  int64_t passes = ceilDiv(4 * tile.rows * tile.columns, mostStagedBytes), rows = tile.rows / passes;
+  for (int64_t pass = 0; pass < passes; ++pass) {
+    int64_t firstRow = pass * rows, firstSum = pass * tile.perRow / passes;
+    if (pass)
+      kernel.barrier();
+    for (int64_t i = firstSum; i < firstSum + tile.perRow / passes; ++i) {
+      Value line = emit.add(row, offset(i, tile.perRow, down) - firstRow);
+      Value to = emit.address(memory, f32, emit.add(emit.mul(line, tile.columns), column));
+      for (int64_t j = 0; j < tile.perColumn; j += together(tile.perColumn))
+        storeChunk(emit, sums.slice(i * tile.perColumn + j, together(tile.perColumn)),
+                   emit.address(to, f32, offset(j, tile.perColumn, across)));
+    }
+    kernel.barrier();
+    kernel.forThreads(rows * tile.columns, [&](Value index) {
+      Value line = emit.div(index, emit.integer(tile.columns)), place = emit.rem(index, emit.integer(tile.columns));
+      each(emit.add(line, firstRow), place, emit.load(f32, emit.address(memory, f32, index)));
+    });
+  }
+}
+
+Value mtc::orZero(Emitter &emit, Value there, Value value) {
+  return arith::SelectOp::create(emit, there, value, emit.zeros(value.getType()));
+}
+
+// Small buffers may lie anywhere; others begin on a boundary of 64 bytes.
+int64_t mtc::chunkOf(Value operand, int64_t run) {
+  bool aligned = isSplit(operand) || 4 * innerCount(operand) >= 64;
+  return aligned && run % chunkElements == 0 ? chunkElements : 1;
+}
+
+// What is not there is read from a place that is, and forgotten: loads have no branches.
+ProductSide mtc::matrixAcross(BlockKernel &kernel, Value matrix, int64_t width, Lines lines, Value end) {
+  Emitter &emit = kernel.emit;
+  Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
+  int64_t chunk = chunkOf(matrix, width);
+  auto prepare = [&emit, base, lines](Value line, Value k) -> Emitter::Values {
+    Value place = emit.add(lines.first, line), there = emit.less(place, lines.end);
+    return {emit.address(base, emit.getF32Type(), orZero(emit, there, place)), there, k};
+  };
+  auto load = [&emit, width, end, chunk](ValueRange kept, ValueRange position) {
+    Value k = emit.add(position[0], kept[2]), there = both(emit, kept[1], emit.less(k, end));
+    Value at = emit.address(kept[0], emit.getF32Type(), emit.mul(orZero(emit, there, k), width));
+    return orZero(emit, there, loadChunk(emit, at, chunk));
+  };
+  return {/*deep=*/false, chunk, prepare, load};
+}
+
+ProductSide mtc::matrixAlong(BlockKernel &kernel, Value matrix, int64_t depth, Lines lines) {
+  Emitter &emit = kernel.emit;
+  Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
+  int64_t chunk = chunkOf(matrix, depth);
+  auto prepare = [&emit, base, depth, lines](Value line, Value k) -> Emitter::Values {
+    Value place = emit.add(lines.first, line), there = emit.less(place, lines.end);
+    return {emit.address(base, emit.getF32Type(), emit.mul(orZero(emit, there, place), depth)), there, k};
+  };
+  auto load = [&emit, depth, chunk](ValueRange kept, ValueRange position) {
+    Value k = emit.add(position[0], kept[2]), there = both(emit, kept[1], emit.less(k, emit.integer(depth)));
+    Value at = emit.address(kept[0], emit.getF32Type(), orZero(emit, there, k));
+    return orZero(emit, there, loadChunk(emit, at, chunk));
+  };
+  return {/*deep=*/true, chunk, prepare, load};
+}
+
+ProductPanels mtc::panelsOf(Emitter &emit, const ProductTile &tile, Value from, Value to) {
+  int64_t depth = tile.depth;
+  auto following = [&emit, depth](ValueRange position) -> Emitter::Values { return {emit.add(position[0], depth)}; };
+  return {emit.ceilDiv(emit.sub(to, from), depth), {from}, following};
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of matrices by a block: a tile of the result in the threads' registers, `depth` positions of k at a time of
-// both sides in workgroup memory. An element is one FMA chain in order of k.
+// Contractions by a block: a tile of the result in the threads' registers, `depth` positions of k at a time (a panel)
+// of both sides in workgroup memory, the next panel on its way from device memory meanwhile. An element is one FMA
+// chain in order of k.
 #ifndef COMPILER_CODEGEN_GPU_PRODUCT_H
 #define COMPILER_CODEGEN_GPU_PRODUCT_H
 
@@ -9,32 +10,89 @@
 
 namespace mtc {
 
+// Elements that one load brings where 16 bytes lie together and on their boundary.
+constexpr int64_t chunkElements = 4;
+
+// One side of a product. A panel is cut into chunks, some for each thread: `chunk` elements of one line and successive
+// k (deep), or of one k and successive lines.
+struct ProductSide {
+  bool deep = false;
+  int64_t chunk = 1; // 1 or chunkElements; then lines and k are there in fours
+  // What a thread keeps of a chunk at (line, k) of every panel; counted from the tile's first line and the panel's
+  // first k.
+  std::function<Emitter::Values(mlir::Value line, mlir::Value k)> prepare;
+  // The chunk in the panel at `position`: an f32 or a vector of them; 0 for what is not there.
+  std::function<mlir::Value(mlir::ValueRange kept, mlir::ValueRange position)> load;
+};
+
+// The panels that a sum runs over.
+struct ProductPanels {
+  mlir::Value count;                                                   // i64
+  Emitter::Values first;                                               // where the first panel is, in any terms
+  std::function<Emitter::Values(mlir::ValueRange position)> following; // also asked for the one after the last
+};
+
 class ProductBlock {
 public:
   ProductBlock(BlockKernel &kernel, const ProductTile &tile);
 
-  // Elements of the sides, only asked for what is there; 0 elsewhere.
-  struct Side {
-    bool depthFirst; // whether neighbours along k lie next to each other
-    llvm::function_ref<mlir::Value(mlir::Value line, mlir::Value k)>
-        load; // null outside; line counts from the tile's first
-  };
-  // sums + what positions [from, to) of k add. All threads together.
-  Emitter::Values add(Side left, Side right, mlir::Value from, mlir::Value to, mlir::ValueRange sums);
+  // sums + what the panels add. All threads together.
+  Emitter::Values add(const ProductSide &left, const ProductSide &right, const ProductPanels &panels,
+                      mlir::ValueRange sums);
   Emitter::Values zeros();
-  // Place of sum `index` in the tile: (row, column).
-  std::pair<mlir::Value, mlir::Value> placeOf(int64_t index);
   int64_t count() const { return tile.perRow * tile.perColumn; }
+  // Gives every element of the tile that lies in it (i64 places) to a thread, neighbours to neighbours, by way of
+  // workgroup memory. All threads together, once.
+  void finish(mlir::ValueRange sums,
+              llvm::function_ref<void(mlir::Value row, mlir::Value column, mlir::Value sum)> each);
 
 private:
   BlockKernel &kernel;
   Emitter &emit;
   ProductTile tile;
-  mlir::Value left, right; // in workgroup memory, k by k
-  mlir::Value row, column; // of the thread's first sum
-  void fill(Side side, mlir::Value place, int64_t lines, mlir::Value from, mlir::Value to);
-  int64_t stride(int64_t lines) const { return lines + 1; } // so that threads along k write to different banks
+  mlir::Value memory;      // two panels of both sides, k by k; in the end the sums
+  mlir::Value row, column; // of the thread's first sum, i64
+
+  using Kept = llvm::SmallVector<Emitter::Values>;
+  int64_t lines(bool left) const { return left ? tile.rows : tile.columns; }
+  // Elements from k to k: neighbours along k are in other banks, fours on their boundary.
+  int64_t stride(bool left) const { return lines(left) + 4; }
+  int64_t panel() const { return tile.depth * (stride(true) + stride(false)); }
+  int64_t chunks(const ProductSide &side, bool left) const {
+    return ceilDiv(lines(left) * tile.depth, side.chunk * tile.threads());
+  }
+  // Successive elements of the thread's along rows or columns.
+  int64_t together(int64_t each) const { return each % chunkElements ? 1 : chunkElements; }
+  int64_t offset(int64_t index, int64_t each, int64_t threads) const {
+    return index / together(each) * together(each) * threads + index % together(each);
+  }
+  std::pair<mlir::Value, mlir::Value> chunkPlace(const ProductSide &side, bool left, int64_t number);
+  Kept prepare(const ProductSide &side, bool left);
+  Emitter::Values load(const ProductSide &side, const Kept &kept, mlir::ValueRange position);
+  void store(const ProductSide &side, bool left, mlir::ValueRange loaded, mlir::Value place);
+  Emitter::Values fragment(mlir::Value place, int64_t each, int64_t threads);
+  Emitter::Values multiply(mlir::Value place, mlir::ValueRange sums);
 };
+
+// `count` elements at an address on their boundary.
+mlir::Value loadChunk(Emitter &emit, mlir::Value address, int64_t count);
+void storeChunk(Emitter &emit, mlir::ValueRange values, mlir::Value address);
+
+// `value` where it is there, else 0.
+mlir::Value orZero(Emitter &emit, mlir::Value there, mlir::Value value);
+// Elements of a load of an operand of the kernel that is read in runs of so many.
+int64_t chunkOf(mlir::Value operand, int64_t run);
+
+// Sides that are matrices in memory: `matrix` is an argument of the kernel. A position is k, an i64.
+// [k, width]: line i is column lines.first + i, and those from lines.end on are not there; k ends before `end`.
+struct Lines {
+  mlir::Value first, end; // i64
+};
+ProductSide matrixAcross(BlockKernel &kernel, mlir::Value matrix, int64_t width, Lines lines, mlir::Value end);
+// [lines, depth]: line i is row lines.first + i.
+ProductSide matrixAlong(BlockKernel &kernel, mlir::Value matrix, int64_t depth, Lines lines);
+// Panels of positions [from, to).
+ProductPanels panelsOf(Emitter &emit, const ProductTile &tile, mlir::Value from, mlir::Value to);
 
 } // namespace mtc
 

@@ -15,40 +15,50 @@ int64_t mtc::siblingLevels(plan::KernelOp op, bool fast) {
   return std::max<int64_t>(1, llvm::Log2_64_Ceil(std::max<int64_t>(replicas ? replicas.getInt() : 1 << 12, 1)));
 }
 
+namespace {
+// Where a thread keeps finished left siblings: element `i` of a level `step` elements after element i - 1.
+struct SiblingStack {
+  Value base;
+  int64_t level, step;
+};
+} // namespace
+
+// In workgroup memory where there is room, else in the thread's own.
+static SiblingStack stackOf(BlockKernel &kernel, int64_t sums, int64_t levels) {
+  constexpr int64_t mostBytes = 16 << 10;
+  Emitter &emit = kernel.emit;
+  Type f32 = emit.getF32Type();
+  int64_t threads = kernel.gpu.threads;
+  if (4 * levels * sums * threads <= mostBytes)
+    return {emit.address(kernel.share(f32, levels * sums * threads), f32, kernel.thread), sums * threads, threads};
+  OpBuilder::InsertionGuard guard(emit);
+  auto function = emit.getInsertionBlock()->getParentOp()->getParentOfType<gpu::GPUFuncOp>();
+  emit.setInsertionPointToStart(&function.getBody().front());
+  return {LLVM::AllocaOp::create(emit, emit.pointer(), f32, emit.integer(levels * sums), 16), sums, 1};
+}
+
 void mtc::emitBlockTree(BlockKernel &kernel, int64_t sums, llvm::function_ref<Emitter::Values(Value, Value)> leaf,
                         llvm::function_ref<void(ValueRange)> finish) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
-  int64_t threads = kernel.gpu.threads;
-  Value stack = kernel.share(f32, siblingLevels(kernel.op, kernel.fast) * sums * threads);
+  SiblingStack stack = stackOf(kernel, sums, siblingLevels(kernel.op, kernel.fast));
   // A thread reads what it wrote itself.
-  auto levelAt = [&](Value level) {
-    return emit.address(emit.address(stack, f32, emit.mul(level, sums * threads)), f32, kernel.thread);
-  };
+  auto levelAt = [&](Value level) { return emit.address(stack.base, f32, emit.mul(level, stack.level)); };
   auto add = [&](Value level, ValueRange values) {
     Value left = levelAt(level);
     Emitter::Values nodes;
     for (auto [i, value] : llvm::enumerate(values))
-      nodes.push_back(arith::AddFOp::create(emit, emit.load(f32, emit.address(left, f32, i * threads)), value));
+      nodes.push_back(arith::AddFOp::create(emit, emit.load(f32, emit.address(left, f32, i * stack.step)), value));
     return nodes;
   };
   auto save = [&](Value level, ValueRange values) {
     Value place = levelAt(level);
     for (auto [i, value] : llvm::enumerate(values))
-      emit.store(value, emit.address(place, f32, i * threads));
+      emit.store(value, emit.address(place, f32, i * stack.step));
   };
   Leaves leaves = leavesOf(kernel);
   emitTree(emit, leaves, emit.integer(0), leaves.count, Emitter::Values(sums, emit.zeros(f32)), {add, save}, leaf,
            finish);
-}
-
-// As many samples at a time as a leaf has, and siblings of all levels in workgroup memory.
-ProductTile mtc::treeTile(plan::KernelOp op, int64_t leafRows, bool fast) {
-  constexpr int64_t mostLevels = 9, mostDepth = 16;
-  int64_t depth = fast ? mostDepth : std::min<int64_t>(mostDepth, llvm::bit_ceil(static_cast<uint64_t>(leafRows)));
-  if (siblingLevels(op, fast) > mostLevels)
-    return {16, 16, depth, 2, 2};
-  return {32, 32, depth, 2, 4};
 }
 
 // The product whose sum over the batch a value is.
@@ -67,32 +77,24 @@ LogicalResult mtc::emitBlockMatmulTree(BlockKernel &kernel) {
     return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_tree");
   int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
   int64_t lines = linesOf(product.getLhs()); // of a sample, in order
-  Value a = kernel.argument(cast<BlockArgument>(product.getLhs()).getArgNumber());
-  Value b = kernel.argument(cast<BlockArgument>(product.getRhs()).getArgNumber());
-  ProductTile tile = treeTile(kernel.op, kernel.leafRows * lines, kernel.fast);
+  ProductTile tile = treeTile(kernel.op);
   int64_t across = (columns + tile.columns - 1) / tile.columns;
   Value firstRow = emit.mul(emit.div(kernel.tile, emit.integer(across)), tile.rows);
   Value firstColumn = emit.mul(emit.rem(kernel.tile, emit.integer(across)), tile.columns);
-  auto loadFrom = [&](Value base, Value first, int64_t width) {
-    return [&emit, f32, base, first, width](Value line, Value sample) {
-      Value place = emit.add(first, line);
-      auto load = [&] { return emit.load(f32, emit.address(base, f32, emit.add(emit.mul(sample, width), place))); };
-      return choose(emit, emit.less(place, emit.integer(width)), load, emit.zeros(f32));
-    };
-  };
-  auto left = loadFrom(a, firstRow, height), right = loadFrom(b, firstColumn, columns);
   ProductBlock block(kernel, tile);
   auto leaf = [&](Value from, Value to) {
-    return block.add({false, left}, {false, right}, emit.mul(from, lines), emit.mul(to, lines), block.zeros());
+    Value first = emit.mul(from, lines), end = emit.mul(to, lines);
+    return block.add(matrixAcross(kernel, product.getLhs(), height, {firstRow, emit.integer(height)}, end),
+                     matrixAcross(kernel, product.getRhs(), columns, {firstColumn, emit.integer(columns)}, end),
+                     panelsOf(emit, tile, first, end), block.zeros());
   };
   emitBlockTree(kernel, block.count(), leaf, [&](ValueRange root) {
-    for (auto [i, sum] : llvm::enumerate(root)) {
-      auto [line, place] = block.placeOf(i);
-      Value row = emit.add(firstRow, line), column = emit.add(firstColumn, place), number = sum;
+    block.finish(root, [&](Value line, Value across, Value sum) {
+      Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       emit.when(both(emit, emit.less(row, emit.integer(height)), emit.less(column, emit.integer(columns))), [&] {
-        emit.store(number, emit.address(kernel.result(0), f32, emit.add(emit.mul(row, columns), column)));
+        emit.store(sum, emit.address(kernel.result(0), f32, emit.add(emit.mul(row, columns), column)));
       });
-    }
+    });
   });
   return success();
 }

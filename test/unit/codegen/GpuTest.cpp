@@ -22,12 +22,15 @@ protected:
     dialects.insert<mlir::mt::MtDialect, mlir::plan::PlanDialect, mlir::shard::ShardDialect>();
     return dialects;
   }
-  mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &kernels, int64_t replicas = 8) {
-    std::string text = "module attributes {mt.replicas = " + std::to_string(replicas) + " : i64} {\n" + kernels + "}";
+  // Tiles are chosen by the batch.
+  mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &kernels, int64_t replicas = 8, int64_t batch = 256) {
+    std::string text = "module attributes {mt.batch = " + std::to_string(batch) +
+                       " : i64, mt.replicas = " + std::to_string(replicas) + " : i64} {\n" + kernels + "}";
     return mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   }
-  void expectEqual(const std::string &kernels, int64_t leafRows = 3, bool fast = false, int64_t replicas = 8) {
-    auto module = parse(kernels, replicas);
+  void expectEqual(const std::string &kernels, int64_t leafRows = 3, bool fast = false, int64_t replicas = 8,
+                   int64_t batch = 256) {
+    auto module = parse(kernels, replicas, batch);
     ASSERT_TRUE(module);
     for (int64_t rows : {1, 21})
       if (rows <= leafRows * replicas || fast)
@@ -125,6 +128,59 @@ TEST_F(Gpu, Images) {
   %0 = mt.pool max, %x window = [3, 2] strides = [2, 2] padding = [1, 0, 0, 1] : tensor<?x6x7x3xf32>
   %1 = mt.pool_gradient max, %g at %x window = [3, 2] strides = [2, 2] padding = [1, 0, 0, 1] : tensor<?x3x4x3xf32>, tensor<?x6x7x3xf32> to tensor<?x6x7x3xf32>
   mt.yield %0, %1 : tensor<?x3x4x3xf32>, tensor<?x6x7x3xf32>)"));
+}
+
+struct Shape {
+  int64_t height, width, channels, down, across, filters;
+  std::string attributes;
+  int64_t high, wide; // of the result
+  int64_t groups = 1;
+};
+
+// A convolution with a bias and a residual, and both its gradients.
+std::string convolution(const std::string &name, const Shape &shape) {
+  auto tensor = [](std::initializer_list<int64_t> sizes, bool rows) {
+    std::string text = rows ? "tensor<?x" : "tensor<";
+    for (int64_t size : sizes)
+      text += std::to_string(size) + "x";
+    return text + "f32>";
+  };
+  std::string x = tensor({shape.height, shape.width, shape.channels}, true),
+              w = tensor({shape.down, shape.across, shape.channels / shape.groups, shape.filters}, false),
+              y = tensor({shape.high, shape.wide, shape.filters}, true), b = tensor({shape.filters}, false);
+  std::string how = " " + shape.attributes + " groups = " + std::to_string(shape.groups) + " : ";
+  return kernelText(name + "_forward", "conv",
+                    "^bb0(%x: " + x + ", %w: " + w + ", %b: " + b + ", %r: " + y + "):\n%0 = mt.conv2d %x, %w" + how +
+                        x + ", " + w + "\n%1 = mt.add %0, %b : " + y + ", " + b + "\n%2 = mt.add %1, %r : " + y + ", " +
+                        y + "\n%3 = mt.relu %2 : " + y + "\nmt.yield %3 : " + y) +
+         kernelText(name + "_images", "conv",
+                    "^bb0(%g: " + y + ", %w: " + w + "):\n%0 = mt.conv2d_input_gradient %g, %w" + how + y + ", " + w +
+                        " to " + x + "\nmt.yield %0 : " + x) +
+         kernelText(name + "_kernel", "conv_tree",
+                    "^bb0(%x: " + x + ", %g: " + y + "):\n%0 = mt.conv2d_kernel_gradient %x, %g" + how + x + ", " + y +
+                        " to " + w + "\nmt.yield %0 : " + w);
+}
+
+// Products of images: channels in fours and not, strides with and without taps for all, borders, groups; each tile.
+TEST_F(Gpu, Convolutions) {
+  expectEqual(convolution("pad", {6, 5, 8, 3, 3, 12, "padding = [1, 1, 1, 1]", 6, 5}) +
+              convolution("odd", {7, 6, 3, 3, 2, 5, "strides = [2, 1] padding = [1, 1, 0, 1]", 4, 6}) +
+              convolution("half", {6, 6, 12, 1, 1, 20, "strides = [2, 2] padding = [0, 0, 0, 0]", 3, 3}) +
+              convolution("seven", {11, 10, 3, 7, 7, 8, "strides = [2, 2] padding = [3, 3, 3, 2]", 6, 5}) +
+              convolution("apart", {9, 9, 4, 3, 3, 6, "padding = [1, 2, 0, 0] dilation = [2, 3]", 8, 3}) +
+              convolution("groups", {5, 5, 16, 3, 3, 32, "padding = [1, 1, 1, 1]", 5, 5, 2}) +
+              convolution("depthwise", {5, 5, 6, 3, 3, 6, "padding = [1, 1, 1, 1]", 5, 5, 6}));
+  for (int64_t filters : {40, 72})
+    expectEqual(convolution("large", {5, 4, 8, 3, 3, filters, "strides = [2, 2] padding = [1, 1, 1, 1]", 3, 2}), 3,
+                false, 8, /*batch=*/1 << 16);
+  expectEqual(convolution("wide", {2, 2, 20, 3, 3, 520, "padding = [1, 1, 1, 1]", 2, 2}));
+}
+
+TEST_F(Gpu, LargeProducts) {
+  for (int64_t columns : {60, 70, 200})
+    expectEqual(dense(20, columns, false) + dense(33, columns, true), 3, false, 8, /*batch=*/1 << 20);
+  expectEqual(gradient(700, 640) + gradient(1300, 1090));
+  expectEqual(gradient(1300, 1090), 24, /*fast=*/true);
 }
 
 // Rows that are more than workgroup memory: values are computed where they are read.

@@ -155,9 +155,10 @@ struct Loaded {
 };
 } // namespace
 
-// Kernels whose chains are those of the CPU.
+// Kernels whose chains are those of the CPU; convolutions have channels innermost, and zeros of the padding among them.
 static bool isExact(mlir::mt::KernelKind kind) {
-  return kind != mlir::mt::KernelKind::rows && kind != mlir::mt::KernelKind::whole;
+  using Kind = mlir::mt::KernelKind;
+  return kind != Kind::rows && kind != Kind::whole && kind != Kind::conv && kind != Kind::conv_tree;
 }
 
 static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, const Loaded &gpu, int64_t rows,

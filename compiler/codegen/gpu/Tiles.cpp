@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tiles of contractions: the largest that make enough blocks for a card. Grids are the same on all devices, so they are
+// chosen for one that has a replica's share of the batch.
+#include "compiler/codegen/gpu/Image.h"
+
+using namespace mlir;
+using namespace mtc;
+
+// Of `count` results [rows, columns].
+static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1) {
+  constexpr int64_t enough = 96;
+  constexpr ProductTile tiles[] = {{128, 128, 8, 8, 8}, {128, 64, 8, 8, 8}, {64, 64, 8, 8, 4}};
+  if (columns <= 16)
+    return {64, 16, 8, 4, 2};
+  for (const ProductTile &tile : tiles)
+    if (2 * columns > tile.columns && tilesOf(tile, rows, columns) * count >= enough)
+      return tile;
+  return {32, 32, 8, 4, 4};
+}
+
+static int64_t replicaRows(plan::KernelOp op) {
+  constexpr int64_t usualRows = 32;
+  auto module = op->getParentOfType<ModuleOp>();
+  auto batch = module->getAttrOfType<IntegerAttr>("mt.batch"),
+       replicas = module->getAttrOfType<IntegerAttr>("mt.replicas");
+  return batch && replicas ? ceilDiv(batch.getInt(), std::max<int64_t>(1, replicas.getInt())) : usualRows;
+}
+
+ProductTile mtc::matmulTile(plan::KernelOp op) {
+  Value result = op.getBody().front().getTerminator()->getOperand(0);
+  int64_t rows = linesOf(result) * (isSplit(result) ? replicaRows(op) : 1);
+  return tileFor(rows, tensorOf(result).getShape().back());
+}
+
+ProductTile mtc::treeTile(plan::KernelOp op) {
+  Value result = op.getBody().front().getTerminator()->getOperand(0);
+  return tileFor(linesOf(result), tensorOf(result).getShape().back());
+}
+
+ProductTile mtc::imageTile(plan::KernelOp op, const ImageProduct &product) {
+  return tileFor(product.pixels() * product.phases() * replicaRows(op), product.columns, product.groups);
+}
+
+ProductTile mtc::kernelTile(const mt::Convolution &conv) {
+  return tileFor(conv.rows.taps * conv.columns.taps * conv.groupChannels(), conv.groupFilters(), conv.groups);
+}
+
+// So many samples together that their tiles are nearly full.
+int64_t mtc::imageSamples(const ProductTile &tile, int64_t pixels) {
+  int64_t samples = 1;
+  while (20 * samples * pixels < 19 * ceilDiv(samples * pixels, tile.rows) * tile.rows)
+    ++samples;
+  return samples;
+}
