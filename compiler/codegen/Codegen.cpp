@@ -11,7 +11,6 @@
 using namespace mlir;
 using namespace mtc;
 
-
 static bool hasConvolution(Block &body) {
   return llvm::any_of(body, [](Operation &op) { return isa<mt::Conv2DOp, mt::Conv2DKernelGradientOp>(op); });
 }
@@ -105,7 +104,8 @@ static LogicalResult emitBody(Kernel &kernel) {
 }
 
 // The functions of all kernels for one machine.
-static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const CodegenOptions &options, const Machine &machine) {
+static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const CodegenOptions &options,
+                                                    const Machine &machine) {
   OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
   Emitter emit(*code, machine);
   SmallVector<Type> arguments{emit.pointer(), emit.pointer(), emit.getI64Type(), emit.getI64Type()};
@@ -135,9 +135,10 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
   return code;
 }
 
-FailureOr<std::vector<TargetCode>> mtc::generateCode(ModuleOp module, const CodegenOptions &options) {
+FailureOr<std::vector<CodeTask>> mtc::prepareCode(ModuleOp module, const CodegenOptions &options) {
+  std::vector<CodeTask> tasks;
   if (options.targets.empty())
-    return std::vector<TargetCode>();
+    return tasks;
   MLIRContext *context = module.getContext();
   context->loadDialect<arith::ArithDialect, scf::SCFDialect, cf::ControlFlowDialect, LLVM::LLVMDialect>();
   registerBuiltinDialectTranslation(*context);
@@ -145,46 +146,56 @@ FailureOr<std::vector<TargetCode>> mtc::generateCode(ModuleOp module, const Code
   OwningOpRef<ModuleOp> normal(module.clone());
   for (auto op : normal->getOps<plan::KernelOp>())
     normalise(op);
-
-  struct Work {
-    TargetCpu target;
-    OwningOpRef<ModuleOp> code;
-    llvm::SmallVector<char, 0> object;
-    std::string error;
-  };
-  std::vector<Work> works(options.targets.size());
-  for (auto [work, name] : llvm::zip_equal(works, options.targets)) {
+  for (const std::string &name : options.targets) {
     auto target = findTarget(name);
     if (!target)
       return module.emitError(llvm::toString(target.takeError()));
-    work.target = *target;
     auto code = emitKernels(*normal, options, Machine{target->avx512});
     if (failed(code))
       return failure();
-    work.code = std::move(*code);
+    auto kernels = std::make_shared<OwningOpRef<ModuleOp>>(std::move(*code));
+    tasks.push_back([kernels, target = *target]() -> llvm::Expected<std::vector<TargetCode>> {
+      auto object = compileObject(**kernels, target);
+      if (!object)
+        return object.takeError();
+      auto elf = linkShared(*object);
+      if (!elf)
+        return elf.takeError();
+      return std::vector{TargetCode{target.name, target.features, std::move(*elf), "cpu", {}}};
+    });
   }
-  auto compile = [](Work &work) {
-    auto object = compileObject(*work.code, work.target);
-    if (object)
-      work.object = std::move(*object);
-    else
-      work.error = llvm::toString(object.takeError());
+  return tasks;
+}
+
+FailureOr<std::vector<TargetCode>> mtc::runTasks(ModuleOp module, ArrayRef<CodeTask> tasks) {
+  struct Work {
+    std::vector<TargetCode> codes;
+    std::string error;
   };
+  std::vector<Work> works(tasks.size());
   std::vector<std::thread> threads;
-  for (Work &work : llvm::drop_begin(works))
-    threads.emplace_back(compile, std::ref(work));
-  compile(works.front());
+  for (auto [task, work] : llvm::reverse(llvm::zip_equal(tasks, works)))
+    threads.emplace_back([&task, &work] {
+      auto codes = task();
+      if (codes)
+        work.codes = std::move(*codes);
+      else
+        work.error = llvm::toString(codes.takeError());
+    });
   for (std::thread &thread : threads)
     thread.join();
-
   std::vector<TargetCode> codes;
   for (Work &work : works) {
     if (!work.error.empty())
       return module.emitError(work.error);
-    auto elf = linkShared(work.object);
-    if (!elf)
-      return module.emitError(llvm::toString(elf.takeError()));
-    codes.push_back({work.target.name, work.target.features, std::move(*elf), "cpu", {}});
+    llvm::move(work.codes, std::back_inserter(codes));
   }
   return codes;
+}
+
+FailureOr<std::vector<TargetCode>> mtc::generateCode(ModuleOp module, const CodegenOptions &options) {
+  auto tasks = prepareCode(module, options);
+  if (failed(tasks))
+    return failure();
+  return runTasks(module, *tasks);
 }

@@ -5,6 +5,8 @@
 #define COMPILER_CODEGEN_CODEGEN_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -39,12 +41,20 @@ struct TargetCode {
 // Sets the grid attributes of every plan.kernel (rows_per_tile, inner_tiles or elements_per_tile).
 mlir::LogicalResult setGrids(mlir::ModuleOp module);
 
-// Compiles all kernels and `mt_sum` for each target, in the order of the options, in threads of its own. Same module, same bytes.
-// Reports what cannot be compiled at the kernel.
-mlir::FailureOr<std::vector<TargetCode>> generateCode(mlir::ModuleOp module, const CodegenOptions &options);
+// What is left to do for one piece of code, or several, once the kernels are written: may run in a thread of its own, once.
+using CodeTask = std::function<llvm::Expected<std::vector<TargetCode>>()>;
 
+// Writes all kernels and `mt_sum` for each CPU target: a task each, in the order of the options. Same module, same bytes.
+// Reports what cannot be compiled at the kernel.
+mlir::FailureOr<std::vector<CodeTask>> prepareCode(mlir::ModuleOp module, const CodegenOptions &options);
 // The same for GPUs (docs/gpu.md): a cubin for each architecture where ptxas is found, PTX, code for the simulated driver. Sets `gpu_grid` of
 // every plan.kernel. Notes and errors go to the module's diagnostics.
+mlir::FailureOr<std::vector<CodeTask>> prepareGpuCode(mlir::ModuleOp module, const CodegenOptions &options);
+// Runs the tasks, each in a thread, the last first; their code, in order. Nothing else may use the module's context meanwhile.
+mlir::FailureOr<std::vector<TargetCode>> runTasks(mlir::ModuleOp module, llvm::ArrayRef<CodeTask> tasks);
+
+// Both steps for CPUs, and for GPUs.
+mlir::FailureOr<std::vector<TargetCode>> generateCode(mlir::ModuleOp module, const CodegenOptions &options);
 mlir::FailureOr<std::vector<TargetCode>> generateGpuCode(mlir::ModuleOp module, const CodegenOptions &options);
 // `gpu_grid` of mt_sum.
 std::vector<int64_t> sumGpuGrid();

@@ -47,13 +47,21 @@ llvm::Expected<TargetCpu> mtc::findTarget(StringRef name) {
   return target;
 }
 
-LogicalResult mtc::lowerToLlvm(ModuleOp module) {
+llvm::Expected<std::unique_ptr<llvm::Module>> mtc::translateToLlvm(ModuleOp module, llvm::LLVMContext &context) {
+  // Both steps change the MLIR context, which may be one without locks.
+  static std::mutex one;
+  std::lock_guard<std::mutex> guard(one);
   PassManager passes(module.getContext());
   passes.enableVerifier(false);
   passes.addPass(createSCFToControlFlowPass());
   passes.addPass(createArithToLLVMConversionPass());
   passes.addPass(createConvertControlFlowToLLVMPass());
-  return passes.run(module);
+  if (failed(passes.run(module)))
+    return llvm::createStringError("cannot lower kernels to the llvm dialect");
+  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context, "kernels");
+  if (!code)
+    return llvm::createStringError("cannot translate kernels to LLVM IR");
+  return code;
 }
 
 static std::unique_ptr<llvm::TargetMachine> createMachine(const TargetCpu &target) {
@@ -75,17 +83,10 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(const TargetCpu &targe
 
 llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, const TargetCpu &target) {
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code;
-  {
-    // Both change the MLIR context, which may be one without locks.
-    static std::mutex one;
-    std::lock_guard<std::mutex> guard(one);
-    if (failed(lowerToLlvm(module)))
-      return llvm::createStringError("cannot lower kernels to the llvm dialect");
-    code = translateModuleToLLVMIR(module, context, "kernels");
-  }
-  if (!code)
-    return llvm::createStringError("cannot translate kernels to LLVM IR");
+  auto translated = translateToLlvm(module, context);
+  if (!translated)
+    return translated.takeError();
+  std::unique_ptr<llvm::Module> code = std::move(*translated);
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(target);
   code->setTargetTriple(llvm::Triple(triple));
   code->setDataLayout(machine->createDataLayout());

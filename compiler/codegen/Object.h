@@ -5,6 +5,7 @@
 #define COMPILER_CODEGEN_OBJECT_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/IR/Module.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 #include <string>
@@ -24,13 +25,13 @@ struct TargetCpu {
 // "x86-64-v3", "x86-64-v4" or "native"; anything else, or a host below x86-64-v3 for "native", is an error.
 llvm::Expected<TargetCpu> findTarget(llvm::StringRef name);
 
-// llvm.func with arith, scf and llvm ops to llvm ops alone.
-mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module);
+// llvm.func with arith, scf and llvm ops as LLVM IR. May run in several threads.
+llvm::Expected<std::unique_ptr<llvm::Module>> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context);
 
 // Lowers `module` and compiles it to an ELF relocatable object. May run in several threads.
 llvm::Expected<llvm::SmallVector<char, 0>> compileObject(mlir::ModuleOp module, const TargetCpu &target);
 
-// Links one object into a shared object without needed libraries; an undefined symbol is an error. One at a time.
+// Links one object into a shared object without needed libraries; an undefined symbol is an error. May run in several threads.
 llvm::Expected<std::vector<char>> linkShared(llvm::ArrayRef<char> object);
 
 } // namespace mtc

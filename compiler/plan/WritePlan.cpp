@@ -29,16 +29,16 @@ struct GenerateCode : PassWrapper<GenerateCode, OperationPass<ModuleOp>> {
     options.fast = getOperation()->hasAttr("mt.fast");
     if (failed(setGrids(getOperation())))
       return signalPassFailure();
-    FailureOr<std::vector<TargetCode>> code = generateCode(getOperation(), options);
+    FailureOr<std::vector<CodeTask>> tasks = prepareCode(getOperation(), options), forGpus = std::vector<CodeTask>();
+    if (succeeded(tasks) && !options.gpus.empty())
+      forGpus = prepareGpuCode(getOperation(), options);
+    if (failed(tasks) || failed(forGpus))
+      return signalPassFailure();
+    llvm::move(*forGpus, std::back_inserter(*tasks));
+    FailureOr<std::vector<TargetCode>> code = runTasks(getOperation(), *tasks);
     if (failed(code))
       return signalPassFailure();
     compilation->code = std::move(*code);
-    if (options.gpus.empty())
-      return;
-    FailureOr<std::vector<TargetCode>> gpuCode = generateGpuCode(getOperation(), options);
-    if (failed(gpuCode))
-      return signalPassFailure();
-    llvm::move(*gpuCode, std::back_inserter(compilation->code));
   }
 
   Compilation *compilation;

@@ -10,36 +10,35 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include <memory>
 
 using namespace mlir;
 using namespace mtc;
 
-static llvm::Expected<TargetCode> simulate(ModuleOp kernels) {
+using Codes = std::vector<TargetCode>;
+using Kernels = std::shared_ptr<OwningOpRef<ModuleOp>>;
+
+static llvm::Expected<Codes> simulate(ModuleOp kernels) {
   auto target = findTarget("x86-64-v3");
   if (!target)
     return target.takeError();
-  OwningOpRef<ModuleOp> module = lowerToSimulated(kernels);
-  auto object = compileObject(*module, *target);
+  auto object = compileObject(kernels, *target);
   if (!object)
     return object.takeError();
   auto elf = linkShared(*object);
   if (!elf)
     return elf.takeError();
-  return TargetCode{("cuda:" + simulatedName).str(), {simulatedName.str()}, std::move(*elf), "cuda", {}};
+  return Codes{TargetCode{("cuda:" + simulatedName).str(), {simulatedName.str()}, std::move(*elf), "cuda", {}}};
 }
 
 // A cubin for each architecture if there is an assembler, then PTX.
-static llvm::Error makeCode(ModuleOp kernels, ArrayRef<std::string> architectures, ArrayRef<std::string> names,
-                            std::vector<TargetCode> &codes) {
-  OwningOpRef<ModuleOp> module = lowerToNvvm(kernels);
-  auto ptx = compilePtx(*module, architectures.front());
+static llvm::Expected<Codes> makeCode(ModuleOp kernels, const std::string &ptxas, ArrayRef<std::string> architectures,
+                                      ArrayRef<std::string> names) {
+  Codes codes;
+  auto ptx = compilePtx(kernels, architectures.front());
   if (!ptx)
     return ptx.takeError();
-  std::string ptxas = findPtxas();
-  if (ptxas.empty()) {
-    emitRemark(kernels.getLoc())
-        << "PTX only for GPUs: expected ptxas on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin, found none";
-  } else {
+  if (!ptxas.empty()) {
     auto cubins = assemble(ptxas, *ptx, architectures, names);
     if (!cubins)
       return cubins.takeError();
@@ -48,10 +47,10 @@ static llvm::Error makeCode(ModuleOp kernels, ArrayRef<std::string> architecture
   }
   std::string lowest = "compute_" + architectures.front().substr(3);
   codes.push_back({"cuda:ptx", {lowest}, {ptx->begin(), ptx->end()}, "cuda", {}});
-  return llvm::Error::success();
+  return codes;
 }
 
-FailureOr<std::vector<TargetCode>> mtc::generateGpuCode(ModuleOp module, const CodegenOptions &options) {
+FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const CodegenOptions &options) {
   MLIRContext *context = module.getContext();
   context->loadDialect<arith::ArithDialect, scf::SCFDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, gpu::GPUDialect,
                        NVVM::NVVMDialect>();
@@ -74,15 +73,25 @@ FailureOr<std::vector<TargetCode>> mtc::generateGpuCode(ModuleOp module, const C
   for (StringRef architecture : gpuArchitectures())
     if (llvm::is_contained(options.gpus, architecture))
       architectures.push_back(architecture.str());
-  std::vector<TargetCode> codes;
-  if (!architectures.empty())
-    if (llvm::Error error = makeCode(**kernels, architectures, names, codes))
-      return module.emitError(llvm::toString(std::move(error)));
-  if (llvm::is_contained(options.gpus, simulatedName)) {
-    auto code = simulate(**kernels);
-    if (!code)
-      return module.emitError(llvm::toString(code.takeError()));
-    codes.push_back(std::move(*code));
+  std::vector<CodeTask> tasks;
+  if (!architectures.empty()) {
+    std::string ptxas = findPtxas();
+    if (ptxas.empty())
+      emitRemark((*kernels)->getLoc())
+          << "PTX only for GPUs: expected ptxas on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin, found none";
+    Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToNvvm(**kernels));
+    tasks.push_back([=] { return makeCode(**lowered, ptxas, architectures, names); });
   }
-  return codes;
+  if (llvm::is_contained(options.gpus, simulatedName)) {
+    Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToSimulated(**kernels));
+    tasks.push_back([=] { return simulate(**lowered); });
+  }
+  return tasks;
+}
+
+FailureOr<std::vector<TargetCode>> mtc::generateGpuCode(ModuleOp module, const CodegenOptions &options) {
+  auto tasks = prepareGpuCode(module, options);
+  if (failed(tasks))
+    return failure();
+  return runTasks(module, *tasks);
 }

@@ -3,7 +3,6 @@
 // From llvm.funcs with nvvm ops to PTX. Nothing may be contracted or approximated: docs/gpu.md section 3.
 #include "compiler/codegen/Object.h"
 #include "compiler/codegen/gpu/Gpu.h"
-#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -11,6 +10,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/Scalar/InferAddressSpaces.h"
 #include <mutex>
 
 using namespace mlir;
@@ -60,6 +60,10 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
+  // What tells device memory from workgroup memory is gone after the first simplification.
+  builder.registerPipelineStartEPCallback([](llvm::ModulePassManager &passes, llvm::OptimizationLevel) {
+    passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InferAddressSpacesPass()));
+  });
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
@@ -68,11 +72,10 @@ llvm::Expected<std::string> mtc::compilePtx(ModuleOp module, StringRef architect
   if (!machine)
     return machine.takeError();
   llvm::LLVMContext context;
-  if (failed(lowerToLlvm(module)))
-    return llvm::createStringError("cannot lower GPU kernels to the llvm dialect");
-  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context, "kernels");
-  if (!code)
-    return llvm::createStringError("cannot translate GPU kernels to LLVM IR");
+  auto translated = translateToLlvm(module, context);
+  if (!translated)
+    return translated.takeError();
+  std::unique_ptr<llvm::Module> code = std::move(*translated);
   code->setTargetTriple(llvm::Triple("nvptx64-nvidia-cuda"));
   code->setDataLayout((*machine)->createDataLayout());
   for (llvm::Function &function : *code)
