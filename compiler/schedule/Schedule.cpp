@@ -6,7 +6,9 @@
 // stands between levels. So weight gradients run as soon as they can, which ends the life of activations early. Kernels
 // that read only what lives through the whole step anyway (transposes of weights, Adam's scalars) move down to the
 // level before their first reader, and to the last where there is none: the step counter changes with the other
-// variables. So do kernels that run again for late readers (mt-recompute), or they would save nothing.
+// variables. So do kernels that run again for late readers (mt-recompute), or they would save nothing. And a kernel
+// that neither the next all-reduce nor what waits for it needs (a weight gradient) moves behind that all-reduce, in
+// front of the level: a device has something to do meanwhile.
 //
 // A wait is `all` where one of the two kernels writes memory that devices share, else `device`, and `none` where
 // earlier barriers order the two already. An all-reduce is a barrier of all devices by itself.
@@ -69,14 +71,41 @@ void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order) {
   }
 }
 
-// Within a level: kernels in program order, those that run again behind the barrier before the others, then
-// all-reduces, which wait for everything before them.
+// Kernels with time to spare run beside the next all-reduce (Node::beside).
+void sinkBehindAllReduces(Graph &graph, ArrayRef<unsigned> order) {
+  constexpr unsigned never = std::numeric_limits<unsigned>::max();
+  unsigned end = 1;
+  for (const Node &node : graph.nodes)
+    end = std::max(end, node.level + 1);
+  std::vector<unsigned> nextAllReduce(end, never), firstReader(graph.nodes.size(), never);
+  for (const Node &node : graph.nodes) {
+    if (node.isCollective())
+      nextAllReduce[node.level] = node.level;
+    for (unsigned before : node.before)
+      firstReader[before] = std::min(firstReader[before], node.level);
+  }
+  for (unsigned level = end - 1; level-- > 0;)
+    nextAllReduce[level] = std::min(nextAllReduce[level], nextAllReduce[level + 1]);
+  for (unsigned node : order) {
+    Node &current = graph.nodes[node];
+    unsigned next = nextAllReduce[current.level];
+    if (current.isCollective() || current.share || next == never || firstReader[node] == never ||
+        firstReader[node] <= next + 1 || current.kernel()->hasAttr(recomputeAttribute) ||
+        readsOnlyLasting(current.kernel()))
+      continue;
+    current.level = next + 1;
+    current.beside = true;
+  }
+}
+
+// Within a level: kernels beside an all-reduce, kernels in program order, those that run again behind the barrier
+// before the others, then all-reduces, which wait for everything before them.
 void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
   llvm::sort(order, [&](unsigned a, unsigned b) {
     auto key = [&](unsigned node) {
       const Node &of = graph.nodes[node];
-      return std::tuple(of.level, of.isCollective(), !of.isCollective() && of.kernel()->hasAttr(recomputeAttribute),
-                        node);
+      return std::tuple(of.level, of.isCollective(), !of.beside,
+                        !of.isCollective() && of.kernel()->hasAttr(recomputeAttribute), node);
     };
     return key(a) < key(b);
   });
@@ -133,6 +162,7 @@ struct Schedule : impl::ScheduleBase<Schedule> {
         return signalPassFailure();
       }
       sinkToFirstReader(*graph, order);
+      sinkBehindAllReduces(*graph, order);
       moveToOrder(*graph, order);
       setWaits(*graph, order);
     }

@@ -36,3 +36,46 @@ mt.program @swap {
   mt.assign "a", %x : tensor<4xf32>
   mt.assign "b", %y : tensor<4xf32>
 }
+
+// A gradient that only the last all-reduce reads runs beside the one before, in front of what waits for that.
+shard.grid @replicas(shape = 8)
+// MORE-LABEL: @beside
+mt.program @beside {
+  %x = mt.input "x" : tensor<?x4xf32>
+  %w = mt.read "w" : tensor<4xf32>
+  // MORE: mt.kernel "statistic"
+  // MORE: shard.all_reduce {{.*}}mt.bucket = 0
+  // MORE: mt.kernel "gradient" {{.*}}mt.wait = "none"
+  // MORE: mt.kernel "normalised" {{.*}}mt.wait = "none"
+  // MORE: mt.kernel "last"
+  // MORE: shard.all_reduce {{.*}}mt.bucket = 1
+  %a = mt.kernel "activation" rows (%i = %x : tensor<?x4xf32>) -> (tensor<?x4xf32>) {
+    %0 = mt.square %i : tensor<?x4xf32>
+    mt.yield %0 : tensor<?x4xf32>
+  }
+  %g = mt.kernel "gradient" reduce (%i = %a : tensor<?x4xf32>) -> (tensor<4xf32>) {
+    %0 = mt.reduce sum, %i over [0] : tensor<?x4xf32>
+    mt.yield %0 : tensor<4xf32>
+  }
+  %s = mt.kernel "statistic" reduce (%i = %a : tensor<?x4xf32>) -> (tensor<4xf32>) {
+    %0 = mt.reduce sum, %i over [0] : tensor<?x4xf32>
+    mt.yield %0 : tensor<4xf32>
+  }
+  %sum = shard.all_reduce %s on @replicas grid_axes = [0] {mt.bucket = 0 : i64} : tensor<4xf32> -> tensor<4xf32>
+  %n = mt.kernel "normalised" rows (%i = %a : tensor<?x4xf32>, %j = %sum : tensor<4xf32>) -> (tensor<?x4xf32>) {
+    %0 = mt.sub %i, %j : tensor<?x4xf32>, tensor<4xf32>
+    mt.yield %0 : tensor<?x4xf32>
+  }
+  %l = mt.kernel "last" reduce (%i = %n : tensor<?x4xf32>) -> (tensor<4xf32>) {
+    %0 = mt.reduce sum, %i over [0] : tensor<?x4xf32>
+    mt.yield %0 : tensor<4xf32>
+  }
+  %g2 = shard.all_reduce %g on @replicas grid_axes = [0] {mt.bucket = 1 : i64} : tensor<4xf32> -> tensor<4xf32>
+  %l2 = shard.all_reduce %l on @replicas grid_axes = [0] {mt.bucket = 1 : i64} : tensor<4xf32> -> tensor<4xf32>
+  %y = mt.kernel "update" map (%i = %g2 : tensor<4xf32>, %j = %l2 : tensor<4xf32>, %k = %w : tensor<4xf32>) -> (tensor<4xf32>) {
+    %0 = mt.add %i, %j : tensor<4xf32>, tensor<4xf32>
+    %1 = mt.add %0, %k : tensor<4xf32>, tensor<4xf32>
+    mt.yield %1 : tensor<4xf32>
+  }
+  mt.assign "w", %y : tensor<4xf32>
+}
