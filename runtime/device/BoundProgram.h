@@ -85,7 +85,7 @@ struct BoundTensor {
   bool output; // written by the program, else read
 };
 
-// What the host reads of the first device after a run.
+// What the host reads of the first device when a run is finished, until the next one is.
 struct ReadBack {
   const void *device; // where the program leaves it
   uint64_t bytes;
@@ -123,7 +123,7 @@ struct BoundProgram {
 };
 
 struct StepArguments {
-  const void *const *tensors; // signature order; outputs are written
+  const void *const *tensors; // signature order; outputs are written, when the run is finished
   int64_t n;                  // valid samples
   uint64_t seed;
 };

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct GroupOptions {
   std::vector<int> cards;                                         // cuda: the number of each device's GPU
   bool pin = true;                                                // worker threads, where CPUs suffice
   bool spin = true;                                               // before blocking, where CPUs suffice
+  int stepsPerLaunch = 1;                                         // where devices are given several at once
   std::function<void(int level, const std::string &message)> log; // may be empty
 };
 
@@ -61,16 +63,29 @@ public:
   // `bytes` of memory near `device`, 64-byte aligned, zero, freed with the group. Zero bytes give a valid pointer.
   // MT_NO_MEMORY.
   virtual Status allocate(int device, uint64_t bytes, void **memory) = 0;
-  // Sets bytes, on `device`'s own threads, so that the pages come to lie near them.
+  // Sets bytes, on `device`'s own threads, so that the pages come to lie near them. This and copies come after all that
+  // began before.
   virtual void fill(int device, void *memory, uint8_t byte, uint64_t bytes) = 0;
   virtual void copyIn(int device, void *to, const void *from, uint64_t bytes) = 0;
   virtual void copyOut(int device, void *to, const void *from, uint64_t bytes) = 0;
 
   // Once for each program after it is bound and before it runs, and again where its steps or pointers were changed.
   virtual Status prepare(BoundProgram &program) { return {}; }
-  // Runs all steps of `program` on all devices and returns when they have finished. Allocates nothing, takes no locks.
-  // On the calling thread only floating-point control registers change, and only until the return.
-  virtual void run(BoundProgram &program, const StepArguments &arguments) = 0;
+  // Launches that may have begun before the first of them is finished. 1: begin() runs everything.
+  virtual int mostInFlight() const { return 1; }
+  // Runs of `program` that a launch may hold besides 1.
+  virtual int runsPerLaunch(const BoundProgram &program) const { return 1; }
+  // Begins a launch: one run of all steps of `program` on all devices, or runsPerLaunch() that follow one another. Has
+  // read the caller's tensors on return. Launches in flight are of one program. Allocates nothing, takes no locks. On
+  // the calling thread only floating-point control registers change, and only until the return.
+  virtual void begin(BoundProgram &program, std::span<const StepArguments> runs) = 0;
+  // Once for each run that began, in their order: returns when it is over, its outputs and read-backs are the host's.
+  // Failures of a run show here.
+  virtual void finish() {}
+  void run(BoundProgram &program, const StepArguments &arguments) {
+    begin(program, {&arguments, 1});
+    finish();
+  }
 
   // Kernel launches so far; one that a device skips does not count.
   virtual uint64_t launches() const = 0;

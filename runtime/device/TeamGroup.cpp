@@ -126,7 +126,8 @@ void TeamGroup::copyIn(int device, void *to, const void *from, uint64_t bytes) {
 
 void TeamGroup::copyOut(int device, void *to, const void *from, uint64_t bytes) { std::memcpy(to, from, bytes); }
 
-void TeamGroup::run(BoundProgram &program, const StepArguments &arguments) {
+void TeamGroup::begin(BoundProgram &program, std::span<const StepArguments> runs) {
+  const StepArguments &arguments = runs[0];
   for (DeviceProgram &device : program.devices) {
     device.params.rows = std::clamp<int64_t>(arguments.n - device.firstRow, 0, device.maxRows);
     device.params.first_row = device.firstRow;

@@ -28,7 +28,7 @@ public:
   void fill(int device, void *memory, uint8_t byte, uint64_t bytes) override;
   void copyIn(int device, void *to, const void *from, uint64_t bytes) override;
   void copyOut(int device, void *to, const void *from, uint64_t bytes) override;
-  void run(BoundProgram &program, const StepArguments &arguments) override;
+  void begin(BoundProgram &program, std::span<const StepArguments> runs) override;
   uint64_t launches() const override;
   uint64_t collectiveBytes() const override;
   void corruptRoot(int collective, int device) override;

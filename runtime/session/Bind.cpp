@@ -158,7 +158,6 @@ Executable bindProgram(const Plan &plan, const fb::Program &program, const Devic
                        const DeviceLayout &layout, const MemoryMap &memory) {
   Executable result;
   result.program = &program;
-  result.tensors.resize(count(program.signature()));
   result.bound.tree = &layout.tree;
   result.bound.staging = memory.staging;
   std::vector<Binder> binders;

@@ -16,7 +16,8 @@ struct Executable {
   const mt::plan::Program *program = nullptr;
   BoundProgram bound;
   std::vector<size_t> metricSums;    // how many numbers a metric has: bound.readBacks are its value(s), then its weight
-  std::vector<const void *> tensors; // room for a step's pointers, signature order
+  std::vector<const void *> tensors; // room for the pointers of a launch's steps, each in signature order
+  std::vector<StepArguments> runs;   // room for a launch's steps
 
   const float *metricValue(size_t metric) const { return static_cast<const float *>(bound.readBacks[2 * metric].host); }
   float metricWeight(size_t metric) const { return *static_cast<const float *>(bound.readBacks[2 * metric + 1].host); }

@@ -30,6 +30,9 @@ struct Session::State {
   Ones ones;                      // sample weights that the caller leaves out
   int64_t seed = 0;               // of the last init
   std::vector<double> sums;       // of one metric of a step
+  Executable *flying = nullptr;   // the program in flight
+  size_t inFlight = 0;            // steps of it
+  uint64_t changes = 0;           // of variables, by others than steps
 
   void log(int level, const std::string &message) const {
     if (options.log)
@@ -42,6 +45,8 @@ struct Session::State {
   Status chooseDevices();
   Executable *find(std::string_view program);
   void report(const Executable &executable, const mtrun_results &results);
+  // Resolves step `index` of a launch to what the group takes.
+  Status checkStep(Executable &executable, const Step &step, size_t index);
 };
 
 // A step without weight says nothing, and its mean may be 0/0: it adds 0 to the sums.
@@ -139,6 +144,8 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   for (Executable &executable : state->executables) {
     if (Status status = state->group->prepare(executable.bound); !status.ok())
       return status;
+    executable.runs.resize(static_cast<size_t>(state->group->runsPerLaunch(executable.bound)));
+    executable.tensors.resize(executable.runs.size() * executable.bound.signature.size());
     for (size_t size : executable.metricSums)
       state->sums.reserve(size);
   }
@@ -161,7 +168,10 @@ const Status &Session::health() const { return state_->group->health(); }
 Status Session::init(int64_t seed) {
   if (seed == 0)
     seed = state_->options.seed ? state_->options.seed : static_cast<int64_t>(state_->plan->tables().seed());
+  if (state_->inFlight > 0)
+    return {MT_INVALID, "expected no step in flight, found " + std::to_string(state_->inFlight)};
   state_->seed = seed;
+  ++state_->changes;
   if (Executable *executable = state_->find("init"))
     state_->group->run(executable->bound,
                        {nullptr, static_cast<int64_t>(state_->plan->batch()), static_cast<uint64_t>(seed)});
@@ -173,29 +183,71 @@ Status Session::init(int64_t seed) {
   return health();
 }
 
-Status Session::run(std::string_view program, const void *const *tensors, int64_t n, mtrun_results *results) {
+Status Session::State::checkStep(Executable &executable, const Step &step, size_t index) {
+  if (step.n < 1 || static_cast<uint64_t>(step.n) > plan->batch())
+    return {MT_INVALID, "expected 1 to " + std::to_string(plan->batch()) + " samples, found " + std::to_string(step.n)};
+  const auto *signature = executable.program->signature();
+  const void **tensors = executable.tensors.data() + index * count(signature);
+  for (uint32_t i = 0; i < count(signature); ++i) {
+    const void *tensor = step.tensors ? step.tensors[i] : nullptr;
+    const fb::SignatureEntry &entry = *signature->Get(i);
+    if (!tensor && entry.optional())
+      tensor = ones.of(entry.dtype());
+    if (!tensor)
+      return {MT_INVALID, "expected a pointer for " + entry.name()->str() + ", found null"};
+    tensors[i] = tensor;
+  }
+  executable.runs[index] = {tensors, step.n, static_cast<uint64_t>(seed)};
+  return {};
+}
+
+Status Session::begin(std::string_view program, std::span<const Step> steps) {
   Executable *executable = state_->find(program);
   if (!executable)
     return {MT_INVALID, "the plan has no program " + std::string(program)};
-  if (n < 1 || static_cast<uint64_t>(n) > state_->plan->batch())
-    return {MT_INVALID,
-            "expected 1 to " + std::to_string(state_->plan->batch()) + " samples, found " + std::to_string(n)};
-  const auto *signature = executable->program->signature();
-  for (uint32_t i = 0; i < count(signature); ++i) {
-    const void *tensor = tensors ? tensors[i] : nullptr;
-    const fb::SignatureEntry &entry = *signature->Get(i);
-    if (!tensor && entry.optional())
-      tensor = state_->ones.of(entry.dtype());
-    if (!tensor)
-      return {MT_INVALID, "expected a pointer for " + entry.name()->str() + ", found null"};
-    executable->tensors[i] = tensor;
-  }
-  state_->group->run(executable->bound, {executable->tensors.data(), n, static_cast<uint64_t>(state_->seed)});
-  if (!results || !health().ok())
-    return health();
-  state_->report(*executable, *results);
+  if (state_->inFlight > 0 && state_->flying != executable)
+    return {MT_INVALID, "expected " + std::string(program) + " after all steps of another program are finished"};
+  if (steps.size() != 1 && steps.size() != executable->runs.size())
+    return {MT_INVALID, "expected 1 step or " + std::to_string(executable->runs.size()) + " in a launch, found " +
+                            std::to_string(steps.size())};
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (Status status = state_->checkStep(*executable, steps[i], i); !status.ok())
+      return status;
+  state_->flying = executable;
+  state_->inFlight += steps.size();
+  state_->group->begin(executable->bound, std::span(executable->runs).first(steps.size()));
   return {};
 }
+
+Status Session::finish(mtrun_results *results) {
+  if (state_->inFlight == 0)
+    return {MT_INVALID, "expected a step in flight, found none"};
+  state_->group->finish();
+  --state_->inFlight;
+  if (results && health().ok())
+    state_->report(*state_->flying, *results);
+  return health();
+}
+
+Status Session::run(std::string_view program, const void *const *tensors, int64_t n, mtrun_results *results) {
+  if (state_->inFlight > 0)
+    return {MT_INVALID, "expected no step in flight, found " + std::to_string(state_->inFlight)};
+  Step step = {tensors, n};
+  if (Status status = begin(program, {&step, 1}); !status.ok())
+    return status;
+  return finish(results);
+}
+
+int Session::mostInFlight() const { return state_->group->mostInFlight(); }
+
+int Session::stepsPerLaunch(std::string_view program) const {
+  const Executable *executable = state_->find(program);
+  return executable ? static_cast<int>(executable->runs.size()) : 1;
+}
+
+size_t Session::inFlight() const { return state_->inFlight; }
+
+uint64_t Session::changes() const { return state_->changes; }
 
 std::span<const std::byte> Session::variable(uint32_t index) const {
   const fb::Variable &variable = *state_->plan->tables().variables()->Get(index);
@@ -211,6 +263,7 @@ size_t Session::variableSize(uint32_t index) const { return state_->plan->tables
 
 void Session::setVariable(uint32_t index, std::span<const std::byte> bytes) {
   const fb::Variable &variable = *state_->plan->tables().variables()->Get(index);
+  ++state_->changes;
   for (size_t d = 0; d < state_->memory.map.variables.size(); ++d)
     state_->group->copyIn(static_cast<int>(d), state_->memory.map.variables[d] + variable.offset(), bytes.data(),
                           variable.size());

@@ -31,6 +31,22 @@ public:
   // arrays. MT_INVALID: no such program, n outside 1 .. B, a null tensor that is not optional.
   Status run(std::string_view program, const void *const *tensors, int64_t n, mtrun_results *results);
 
+  // Steps in flight. A step that began may still run when begin() returns, and its tensors have been read; finish()
+  // gives the results of the oldest one. run() is both. Until all are finished they are of one program, and nothing
+  // else runs; what reads or sets variables waits for them.
+  struct Step {
+    const void *const *tensors; // as run()'s
+    int64_t n;
+  };
+  // Launches that may have begun before the first of them is finished; 1: begin() runs the step.
+  int mostInFlight() const;
+  // Steps that a launch of `program` may hold besides 1.
+  int stepsPerLaunch(std::string_view program) const;
+  size_t inFlight() const; // steps
+  // Begins a launch of one step or stepsPerLaunch(). MT_INVALID as run(). Failures of a device show in finish().
+  Status begin(std::string_view program, std::span<const Step> steps);
+  Status finish(mtrun_results *results);
+
   // The first failure of a device; success until then. What a session gives after one is void.
   const Status &health() const;
 
@@ -40,6 +56,8 @@ public:
   size_t variableSize(uint32_t index) const; // bytes
   // Copies into every device's copy; `bytes` has the variable's exact size.
   void setVariable(uint32_t index, std::span<const std::byte> bytes);
+  // Grows whenever init() or setVariable() change variables, which steps do not.
+  uint64_t changes() const;
   // Index of a variable by name; MT_INVALID lists the variables there are.
   Status findVariable(std::string_view name, uint32_t &index) const;
 

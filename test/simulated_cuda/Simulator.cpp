@@ -130,38 +130,73 @@ void Simulator::run(const Operation &operation) {
   }
 }
 
-bool Simulator::runQueue() {
+void Simulator::compact(const std::vector<bool> &done) {
+  std::vector<size_t> place(queue.size());
+  std::vector<Operation> rest;
+  for (size_t i = 0; i < queue.size(); ++i) {
+    place[i] = rest.size();
+    if (!done[i])
+      rest.push_back(std::move(queue[i]));
+  }
+  auto move = [&](std::set<size_t> &list) {
+    std::set<size_t> moved;
+    for (size_t i : list)
+      if (!done[i])
+        moved.insert(place[i]);
+    list = std::move(moved);
+  };
+  for (Operation &operation : rest)
+    move(operation.after);
+  queue = std::move(rest);
+  for (const auto &[handle, stream] : streams.all())
+    if (!stream->capture)
+      move(stream->tail);
+  for (const auto &[handle, event] : events.all())
+    if (!event->capture)
+      move(event->tail);
+}
+
+bool Simulator::runQueue(const std::set<size_t> *until) {
   std::vector<size_t> waits(queue.size()), ready;
   std::vector<std::vector<size_t>> next(queue.size());
+  std::vector<bool> needed(queue.size(), until == nullptr), done(queue.size());
+  for (size_t i = queue.size(); until && i-- > 0;)
+    if (until->count(i) || needed[i]) {
+      needed[i] = true;
+      for (size_t before : queue[i].after)
+        needed[before] = true;
+    }
+  size_t missing = 0;
   for (size_t i = 0; i < queue.size(); ++i) {
     waits[i] = queue[i].after.size();
     for (size_t before : queue[i].after)
       next[before].push_back(i);
     if (waits[i] == 0)
       ready.push_back(i);
-    lost |= queue[i].lost;
+    missing += needed[i];
+    lost |= needed[i] && queue[i].lost;
   }
-  if (!lost && !queue.empty()) {
+  if (!lost && missing > 0) {
     protect(true);
-    while (!ready.empty()) {
+    while (missing > 0) {
       order = order * 6364136223846793005u + 1442695040888963407u;
       std::swap(ready[(order >> 33) % ready.size()], ready.back());
       size_t chosen = ready.back();
       ready.pop_back();
-      run(queue[chosen]);
+      lost |= queue[chosen].lost;
+      if (!lost)
+        run(queue[chosen]);
+      done[chosen] = true;
+      missing -= needed[chosen];
       for (size_t after : next[chosen])
         if (--waits[after] == 0)
           ready.push_back(after);
     }
     protect(false);
   }
-  queue.clear();
-  for (const auto &[handle, stream] : streams.all())
-    if (!stream->capture)
-      stream->tail.clear();
-  for (const auto &[handle, event] : events.all())
-    if (!event->capture)
-      event->tail.clear();
+  if (lost)
+    done.assign(queue.size(), true);
+  compact(done);
   return !lost;
 }
 

@@ -154,12 +154,15 @@ struct Simulator {
   size_t used(int device) const;
   // Adds to the stream: to its capture or to the queue.
   void enqueue(CUstream_st &stream, Operation operation);
-  // Runs all that is enqueued. False: the device is lost.
-  bool runQueue();
+  // Runs all that is enqueued; with `until` what these wait for and these, and of the rest as much as chance wants.
+  // False: the device is lost.
+  bool runQueue(const std::set<size_t> *until = nullptr);
 
 private:
   void protect(bool open); // device memory against the host
   void run(const Operation &operation);
+  // Forgets the operations that ran.
+  void compact(const std::vector<bool> &done);
 };
 
 Simulator &simulator();

@@ -129,6 +129,16 @@ Result cuEventRecord(Event event, Stream stream) {
   return success;
 }
 
+Result cuEventSynchronize(Event event) {
+  Simulator &s = simulator();
+  const CUevent_st &mark = s.events.get(event);
+  if (mark.capture)
+    fatal("cuEventSynchronize of an event that was recorded in a capture");
+  if (s.fails("cuEventSynchronize"))
+    return refused();
+  return s.runQueue(&mark.tail) ? success : refused();
+}
+
 Result cuMemcpyAsync(Address to, Address from, size_t bytes, Stream stream) {
   Simulator &s = simulator();
   CUstream_st &copies = current(stream, "cuMemcpyAsync");

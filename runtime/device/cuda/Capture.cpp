@@ -38,48 +38,12 @@ bool CapturedProgram::good(Status status) {
   return fine;
 }
 
-Status CapturedProgram::capture(const BoundProgram &program) {
-  if (exec_)
-    (void)driver_.graphExecDestroy(exec_);
-  exec_ = nullptr;
+bool CapturedProgram::record(BoundProgram &program) {
+  int devices = static_cast<int>(program.devices.size());
   error_ = {};
   collectiveBytes_ = 0;
-  corruptCollective_ = group_.corruptCollective();
-  corruptDevice_ = group_.corruptDevice();
-  // No more operations on `links` than steps.
   overlaps_.assign(program.devices.size(), {});
-  if (program.devices.size() > 1)
-    if (Status status = group_.makeEvents(program.devices[0].steps.size()); !status.ok())
-      return status;
-  if (!group_.makeCurrent(0))
-    return group_.health();
-  Stream origin = group_.device(0).stream;
-  if (!good(driver_.streamBeginCapture(origin, captureThreadLocal), 0, "cannot record a program"))
-    return error_;
-  bool recorded = record(program);
-  // A recording that failed must be ended too.
-  Graph graph = nullptr;
-  (void)group_.makeCurrent(0);
-  Result ended = driver_.streamEndCapture(origin, &graph);
-  if (recorded && good(ended, 0, "cannot record a program"))
-    good(driver_.graphInstantiate(&exec_, graph, 0), 0, "cannot make a program's graph ready");
-  if (graph)
-    (void)driver_.graphDestroy(graph);
-  return error_.ok() ? group_.health() : error_;
-}
-
-bool CapturedProgram::record(const BoundProgram &program) {
-  int devices = static_cast<int>(program.devices.size());
-  const char *what = "cannot record a program";
-  if (devices > 1 && !good(driver_.eventRecord(group_.device(0).event, group_.device(0).stream), 0, what))
-    return false;
-  for (int d = 1; d < devices; ++d)
-    if (!group_.makeCurrent(d) ||
-        !good(driver_.streamWaitEvent(group_.device(d).stream, group_.device(0).event, 0), d, what))
-      return false;
-  for (int d = 0; d < devices; ++d)
-    if (!group_.makeCurrent(d) || !recordInputs(program, d))
-      return false;
+  point(program);
 
   // All devices up to the next all-reduce, then that one.
   std::vector<size_t> at(program.devices.size());
@@ -103,12 +67,7 @@ bool CapturedProgram::record(const BoundProgram &program) {
 
   for (int d = 0; d < devices; ++d)
     if (!group_.makeCurrent(d) || !computeAfterLinks(d, overlaps_[static_cast<size_t>(d)].links() - 1) ||
-        !recordOutputs(program, d) ||
-        (d > 0 && !good(driver_.eventRecord(group_.device(d).event, group_.device(d).stream), d, what)))
-      return false;
-  for (int d = 1; d < devices; ++d)
-    if (!group_.makeCurrent(0) ||
-        !good(driver_.streamWaitEvent(group_.device(0).stream, group_.device(d).event, 0), d, what))
+        !recordOutputs(program, d))
       return false;
   return true;
 }
@@ -136,19 +95,6 @@ bool CapturedProgram::computeAfterLinks(int device, int index) {
                            "cannot record a wait");
 }
 
-bool CapturedProgram::recordInputs(const BoundProgram &program, int device) {
-  const Side &side = sides_[static_cast<size_t>(device)];
-  auto rows = static_cast<uint64_t>(program.devices[static_cast<size_t>(device)].maxRows);
-  Stream stream = group_.device(device).stream;
-  if (!copy(device, stream, side.tables, side.step, side.stepBytes))
-    return false;
-  for (size_t i = 0; i < side.tensors.size(); ++i)
-    if (side.tensors[i] && !program.signature[i].output &&
-        !copy(device, stream, side.tensors[i], side.staged[i], rows * program.signature[i].rowBytes))
-      return false;
-  return true;
-}
-
 bool CapturedProgram::recordOutputs(const BoundProgram &program, int device) {
   const Side &side = sides_[static_cast<size_t>(device)];
   auto rows = static_cast<uint64_t>(program.devices[static_cast<size_t>(device)].maxRows);
@@ -157,8 +103,8 @@ bool CapturedProgram::recordOutputs(const BoundProgram &program, int device) {
     if (side.tensors[i] && program.signature[i].output &&
         !copy(device, stream, side.staged[i], side.tensors[i], rows * program.signature[i].rowBytes))
       return false;
-  for (const ReadBack &back : program.readBacks)
-    if (device == 0 && !copy(0, stream, const_cast<void *>(back.host), back.device, back.bytes))
+  for (const ResultCopy &result : results_)
+    if (device == 0 && !copy(0, stream, result.host, result.device, result.bytes))
       return false;
   return true;
 }
@@ -212,8 +158,9 @@ bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int devic
     return false;
   Stream links = group_.device(device).links;
   // The exponent's byte: no rounding hides it.
-  if (static_cast<int>(index) == corruptCollective_ && number != corruptDevice_ &&
-      !good(driver_.memsetD8Async(reinterpret_cast<Address>(chunks.node(number, corruptDevice_)) + 3, 0x55, 1, links),
+  if (static_cast<int>(index) == group_.corruptCollective() && number != group_.corruptDevice() &&
+      !good(driver_.memsetD8Async(reinterpret_cast<Address>(chunks.node(number, group_.corruptDevice())) + 3, 0x55, 1,
+                                  links),
             device, "cannot record a copy"))
     return false;
   Side &side = sides_[static_cast<size_t>(device)];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program as one CUDA graph over all devices of a group: copies of the caller's tensors in, kernels, all-reduces,
-// copies of outputs and metrics out. Launched unchanged for any number of samples: what differs between steps is in
-// device memory, and the graph begins with the copy that brings it there.
+// One place for a run of a program: where its tensors, tables and results lie on the devices and on the host, and how
+// its kernels, all-reduces and copies of results are recorded into a CUDA graph. Launched unchanged for any number of
+// samples: what differs between runs is in device memory. Launches.h makes graphs of places, and copies inputs to them.
 #pragma once
 
 #include "runtime/abi/overlap.h"
@@ -14,29 +14,34 @@ namespace mtrun::cuda {
 uint64_t tensorRowBytes(const mt::plan::Program &program);
 // At most what alignment adds to them.
 inline constexpr uint64_t tensorSlack = 64 * 256;
-// An upper bound of a device's tables for a program: parameters, segments, pointers.
+// An upper bound of a device's tables for a run of a program: parameters, segments, pointers.
 uint64_t tableBytes(const mt::plan::Program &program, int devices);
 
-class CapturedProgram : public PreparedProgram {
+class CapturedProgram {
 public:
   explicit CapturedProgram(CudaGroup &group) : group_(group), driver_(group.driver()) {}
-  ~CapturedProgram() override;
+  ~CapturedProgram();
 
-  // Gives the program's tensors and tables places on each device, and the host's side of them.
-  Status layOut(BoundProgram &program);
-  // Records the graph, in place of the one before.
-  Status capture(const BoundProgram &program);
-  // Whether the graph is of what the group asks for now.
-  bool isCurrent() const {
-    return exec_ && corruptCollective_ == group_.corruptCollective() && corruptDevice_ == group_.corruptDevice();
-  }
-  GraphExec exec() const { return exec_; }
+  // Bytes of the tensors that `device` reads or writes: only those that a step names, an input that no kernel reads is
+  // never copied.
+  static uint64_t tensorBytes(const BoundProgram &program, int device);
+  // Gives the run's tensors their places: `tensorBytes` on each device, and as many of the host's, pinned; and makes
+  // its tables.
+  Status layOut(BoundProgram &program, const std::vector<std::byte *> &onDevices,
+                const std::vector<std::byte *> &onHost);
+  // Records the run behind what all `compute` streams have, which are where `compute` is afterwards. False: the driver
+  // refused, error() says why.
+  bool record(BoundProgram &program);
+  const Status &error() const { return error_; }
 
-  // Before and after the graph is launched: the parameters, and rows of the caller's tensors.
+  // Before the graph is launched: the parameters and the caller's rows, into the host's side.
   void setInputs(const BoundProgram &program, const StepArguments &arguments);
-  void takeOutputs(const BoundProgram &program, const StepArguments &arguments) const;
+  // Enqueues the copies of what setInputs() changed on the device's `inputs`. False: the group has failed.
+  bool copyInputs(const BoundProgram &program, int device);
+  // After it has run: the caller's outputs, and the read-backs, one after the other.
+  void takeOutputs(const BoundProgram &program, std::byte *readBacks) const;
 
-  uint64_t launches(const BoundProgram &program) const; // of the step that was set
+  uint64_t launches(const BoundProgram &program) const; // of the run that was set
   uint64_t collectiveBytes() const { return collectiveBytes_; }
 
 private:
@@ -47,24 +52,32 @@ private:
     std::vector<TreeSum> pairs;
     int64_t elements; // of the device's chunk
   };
-  // What a device has for this program.
+  // What a device has for this run.
   struct Side {
-    std::byte *tables = nullptr; // on the device: parameters, segments of sums (both copied at each step), the rest
-    std::byte *step = nullptr;   // pinned: what is copied at each step
+    std::byte *tables = nullptr; // on the device: parameters, segments of sums (what `step` holds), the rest
+    std::byte *step = nullptr;   // pinned: copied where it changes
     uint64_t stepBytes = 0;
+    bool stepChanged = false;
     std::vector<uint64_t> segments;           // place of each launch's first segment in `tables`
     std::vector<std::byte *> tensors, staged; // of each signature entry: on the device, pinned; null: not used by it
     std::vector<SumLaunch> sums;
   };
+  // Read-backs that lie close together: one copy.
+  struct ResultCopy {
+    const std::byte *device = nullptr;
+    std::byte *host = nullptr; // pinned
+    uint64_t bytes = 0;
+  };
 
-  Status layOutDevice(BoundProgram &program, int device);
+  Status layOutDevice(const BoundProgram &program, int device);
   void planSums(const BoundProgram &program, int device, std::vector<void *> &pointers);
-  Status layOutTensors(BoundProgram &program, int device);
+  void layOutTensors(const BoundProgram &program, int device, std::byte *onDevice, std::byte *onHost);
+  Status layOutResults(const BoundProgram &program);
+  // The program's pointers to the caller's tensors become those to this run's.
+  void point(BoundProgram &program) const;
   Status pinned(uint64_t bytes, std::byte **memory);
 
   // While the graph is recorded. False: the driver refused, error_ is set.
-  bool record(const BoundProgram &program);
-  bool recordInputs(const BoundProgram &program, int device);
   bool recordStep(const DeviceProgram &bound, int device, const BoundStep &step, size_t index);
   bool recordAllReduce(const BoundProgram &program, uint32_t index);
   bool recordOutputs(const BoundProgram &program, int device);
@@ -82,11 +95,13 @@ private:
   CudaGroup &group_;
   const Driver &driver_;
   std::vector<Side> sides_;
-  std::vector<std::byte *> pinned_; // to be freed
-  std::byte *readBacks_ = nullptr;  // pinned
-  GraphExec exec_ = nullptr;
+  std::vector<ResultCopy> results_;
+  std::vector<const std::byte *> resultOf_; // of each read-back, in results_' pinned memory
+  std::vector<std::byte *> pinned_;         // to be freed
+  std::vector<const void *> outputs_;       // the caller's tensors, of the run that was set
+  int64_t n_ = -1;
+  uint64_t seed_ = 0;
   uint64_t collectiveBytes_ = 0;
-  int corruptCollective_ = -1, corruptDevice_ = -1;
   std::vector<Overlap> overlaps_; // of each device, while the graph is recorded
   std::vector<Range> touched_;    // by a step
   Status error_;

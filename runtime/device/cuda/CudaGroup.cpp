@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/CudaGroup.h"
 
-#include "runtime/device/cuda/Capture.h"
+#include "runtime/device/cuda/Launches.h"
 #include "runtime/device/cuda/Links.h"
 #include "runtime/plan/Check.h"
 
@@ -24,6 +24,7 @@ Address address(const void *memory) { return reinterpret_cast<Address>(memory); 
 CudaGroup::CudaGroup(const Driver &driver) : driver_(driver), links_(std::make_unique<LocalLinks>(*this)) {}
 
 Status CudaGroup::start(const GroupOptions &options) {
+  stepsPerLaunch_ = options.stepsPerLaunch;
   std::vector<Card> all;
   if (Status status = listCards(driver_, all); !status.ok())
     return status;
@@ -50,10 +51,15 @@ Status CudaGroup::start(const GroupOptions &options) {
     Result result = driver_.ctxSetCurrent(device.card->context);
     if (result == success)
       result = driver_.streamCreate(&device.stream, streamNonBlocking);
-    if (result == success)
-      result = driver_.streamCreate(&device.links, streamNonBlocking);
-    if (result == success)
-      result = driver_.eventCreate(&device.event, eventDisableTiming);
+    for (Stream *stream : {&device.links, &device.inputs})
+      if (result == success)
+        result = driver_.streamCreate(stream, streamNonBlocking);
+    for (Event *event : {&device.event, &device.arrived})
+      if (result == success)
+        result = driver_.eventCreate(event, eventDisableTiming);
+    for (Flight &flight : flights_)
+      if (result == success && devices_.size() == 1)
+        result = driver_.eventCreate(&flight.done, eventDisableTiming);
     if (result != success)
       return failure(driver_, result, device.card->title() + ": cannot make a stream");
   }
@@ -76,15 +82,23 @@ Status CudaGroup::enablePeers() {
 
 // What fails here is freed with the process.
 CudaGroup::~CudaGroup() {
+  if (!devices_.empty())
+    (void)driver_.ctxSetCurrent(devices_[0].card->context);
+  for (Flight &flight : flights_)
+    if (flight.done)
+      (void)driver_.eventDestroy(flight.done);
   for (CudaDevice &device : devices_) {
     (void)driver_.ctxSetCurrent(device.card->context);
     for (Event event : device.reached)
       (void)driver_.eventDestroy(event);
-    if (device.event)
-      (void)driver_.eventDestroy(device.event);
-    for (Stream stream : {device.links, device.stream})
+    for (Event event : {device.event, device.arrived})
+      if (event)
+        (void)driver_.eventDestroy(event);
+    for (Stream stream : {device.inputs, device.links, device.stream})
       if (stream)
         (void)driver_.streamDestroy(stream);
+    for (std::byte *memory : device.hostScratch)
+      (void)driver_.memFreeHost(memory);
     for (std::byte *block : device.blocks)
       (void)driver_.memFree(address(block));
   }
@@ -130,8 +144,8 @@ Status CudaGroup::loadCode(const Plan &plan, const char *target) {
       return status;
   }
   target_ = plan.tables().targets()->Get(index)->name()->c_str();
-  for (uint32_t p = 0; p < count(plan.tables().programs()); ++p)
-    scratchRowBytes_ = std::max(scratchRowBytes_, tensorRowBytes(*plan.tables().programs()->Get(p)));
+  for (const fb::Program *program : Each(plan.tables().programs()))
+    tensors_.push_back({placesOf(*program), tensorRowBytes(*program)});
   return {};
 }
 
@@ -142,12 +156,16 @@ Function CudaGroup::function(int device, KernelHandle kernel) const {
   return devices_[static_cast<size_t>(device)].card->kernels[reinterpret_cast<uintptr_t>(kernel) - 1];
 }
 
+uint64_t CudaGroup::placesOf(const fb::Program &program) const {
+  return static_cast<uint64_t>(runsOf(count(program.metrics()) > 0) * setsOf(count(program.signature()) > 0));
+}
+
 uint64_t CudaGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
-  uint64_t bytes = aligned(scratchRowBytes_ * static_cast<uint64_t>(maxRows) + tensorSlack);
-  for (uint32_t p = 0; p < count(plan.tables().programs()); ++p)
-    bytes += aligned(tableBytes(*plan.tables().programs()->Get(p), devices()));
+  uint64_t tables = 0;
+  for (const fb::Program *program : Each(plan.tables().programs()))
+    tables += placesOf(*program) * aligned(tableBytes(*program, devices()));
   // Blocks of the session, each up to the next multiple of the alignment.
-  return bytes + 16 * alignment;
+  return scratchBytes(maxRows) + tables + 16 * alignment;
 }
 
 Status CudaGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) {
@@ -211,16 +229,29 @@ Status CudaGroup::allocate(int index, uint64_t bytes, void **memory) {
   return status;
 }
 
-Status CudaGroup::scratch(int index, uint64_t bytes, std::byte **memory) {
+uint64_t CudaGroup::scratchBytes(int64_t maxRows) const {
+  uint64_t most = 0;
+  for (const Tensors &tensors : tensors_)
+    most = std::max(most, tensors.places * (tensors.rowBytes * static_cast<uint64_t>(maxRows) + tensorSlack));
+  return aligned(most);
+}
+
+Status CudaGroup::scratch(int index, uint64_t bytes, int64_t maxRows, std::byte **onDevice, std::byte **onHost) {
   CudaDevice &device = devices_[static_cast<size_t>(index)];
   if (bytes > device.scratchBytes || !device.scratch) {
+    bytes = std::max(bytes, scratchBytes(maxRows));
     void *place = nullptr;
     if (Status status = allocate(index, bytes, &place); !status.ok())
       return status;
     device.scratch = static_cast<std::byte *>(place);
+    // Programs that were prepared before keep what they have, as they do on the device.
+    if (Result result = driver_.memHostAlloc(&place, std::max<uint64_t>(bytes, 1), hostPortable); result != success)
+      return failure(driver_, result, "cannot pin " + std::to_string(bytes) + " bytes of the host's memory");
+    device.hostScratch.push_back(static_cast<std::byte *>(place));
     device.scratchBytes = bytes;
   }
-  *memory = device.scratch;
+  *onDevice = device.scratch;
+  *onHost = device.hostScratch.back();
   return {};
 }
 
@@ -240,6 +271,7 @@ Status CudaGroup::makeEvents(size_t count) {
 
 void CudaGroup::fill(int device, void *memory, uint8_t byte, uint64_t bytes) {
   Stream stream = devices_[static_cast<size_t>(device)].stream;
+  settle();
   if (bytes == 0 || !health_.ok() || !makeCurrent(device))
     return;
   if (check(driver_.memsetD8Async(address(memory), byte, bytes, stream), device, "cannot fill its memory"))
@@ -248,6 +280,7 @@ void CudaGroup::fill(int device, void *memory, uint8_t byte, uint64_t bytes) {
 
 void CudaGroup::copyIn(int device, void *to, const void *from, uint64_t bytes) {
   Stream stream = devices_[static_cast<size_t>(device)].stream;
+  settle();
   if (bytes == 0 || !health_.ok() || !makeCurrent(device))
     return;
   if (check(driver_.memcpyAsync(address(to), address(from), bytes, stream), device, "cannot write its memory"))
@@ -260,32 +293,54 @@ Status CudaGroup::prepare(BoundProgram &program) {
   if (!health_.ok())
     return health_;
   program.prepared.reset();
-  auto prepared = std::make_unique<CapturedProgram>(*this);
-  if (Status status = prepared->layOut(program); !status.ok())
-    return status;
-  if (Status status = prepared->capture(program); !status.ok())
+  auto prepared =
+      std::make_unique<Launches>(*this, runsOf(!program.readBacks.empty()), setsOf(!program.signature.empty()));
+  if (Status status = prepared->prepare(program); !status.ok())
     return status;
   program.prepared = std::move(prepared);
   return health_;
 }
 
-void CudaGroup::run(BoundProgram &program, const StepArguments &arguments) {
+int CudaGroup::runsPerLaunch(const BoundProgram &program) const { return runsOf(!program.readBacks.empty()); }
+
+void CudaGroup::begin(BoundProgram &program, std::span<const StepArguments> runs) {
   if (!health_.ok() || !makeCurrent(0))
     return;
-  auto &captured = static_cast<CapturedProgram &>(*program.prepared);
-  if (!captured.isCurrent())
-    if (Status status = captured.capture(program); !status.ok()) {
+  auto &launches = static_cast<Launches &>(*program.prepared);
+  if (!launches.isCurrent()) {
+    settle();
+    if (Status status = launches.capture(program); !status.ok()) {
       health_ = std::move(status);
       return;
     }
-  captured.setInputs(program, arguments);
-  const char *what = "the GPU failed in a step";
-  if (!makeCurrent(0) || !check(driver_.graphLaunch(captured.exec(), devices_[0].stream), 0, what) ||
-      !check(driver_.streamSynchronize(devices_[0].stream), 0, what))
+  }
+  Flight &flight = flights_[static_cast<size_t>(oldest_ + flying_) % flights_.size()];
+  flight = {&program, launches.nextSet(), static_cast<int>(runs.size()), 0, flight.done, false};
+  if (launches.begin(program, flight.set, runs) &&
+      check(driver_.eventRecord(flight.done, devices_[0].stream), 0, "the GPU failed in a step"))
+    ++flying_;
+}
+
+void CudaGroup::finish() {
+  if (!health_.ok() || flying_ == 0 || !makeCurrent(0))
     return;
-  captured.takeOutputs(program, arguments);
-  launches_ += captured.launches(program);
-  collectiveBytes_ = captured.collectiveBytes();
+  Flight &flight = flights_[static_cast<size_t>(oldest_)];
+  if (!flight.over && !check(driver_.eventSynchronize(flight.done), 0, "the GPU failed in a step"))
+    return;
+  flight.over = true;
+  auto &launches = static_cast<Launches &>(*flight.program->prepared);
+  const CapturedProgram &run = launches.finish(*flight.program, flight.set, flight.finished);
+  launches_ += run.launches(*flight.program);
+  collectiveBytes_ = run.collectiveBytes();
+  if (++flight.finished < flight.runs)
+    return;
+  oldest_ = (oldest_ + 1) % static_cast<int>(flights_.size());
+  --flying_;
+}
+
+void CudaGroup::settle() {
+  if (flying_ > 0 && health_.ok() && makeCurrent(0))
+    check(driver_.streamSynchronize(devices_[0].stream), 0, "the GPU failed in a step");
 }
 
 void CudaGroup::corruptRoot(int collective, int device) {

@@ -7,6 +7,8 @@
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/device/cuda/Cards.h"
 
+#include <array>
+
 namespace mtrun::cuda {
 
 // One device of the group.
@@ -14,16 +16,21 @@ struct CudaDevice {
   Card *card = nullptr;
   Stream stream = nullptr;    // copies and launches
   Stream links = nullptr;     // all-reduces, and what runs behind them
+  Stream inputs = nullptr;    // copies of the caller's tensors, beside the launches before
   Event event = nullptr;      // of where one of the streams is, for others to wait for at once
+  Event arrived = nullptr;    // of the last copy on `inputs`
   std::vector<Event> reached; // of each operation on `links` of a program
   std::byte *block = nullptr;
   uint64_t blockBytes = 0, used = 0;
   std::vector<std::byte *> blocks; // all that was allocated, to be freed
-  std::byte *scratch = nullptr;    // the caller's tensors, of the program that runs
+  // The caller's tensors of all runs in flight, of the program that runs: on the device, and pinned.
+  std::byte *scratch = nullptr;
+  std::vector<std::byte *> hostScratch; // the last one is as large as `scratch`
   uint64_t scratchBytes = 0;
 };
 
 class Links;
+class Launches;
 
 class CudaGroup : public DeviceGroup {
 public:
@@ -47,7 +54,10 @@ public:
   void copyIn(int device, void *to, const void *from, uint64_t bytes) override;
   void copyOut(int device, void *to, const void *from, uint64_t bytes) override;
   Status prepare(BoundProgram &program) override;
-  void run(BoundProgram &program, const StepArguments &arguments) override;
+  int mostInFlight() const override { return static_cast<int>(flights_.size()); }
+  int runsPerLaunch(const BoundProgram &program) const override;
+  void begin(BoundProgram &program, std::span<const StepArguments> runs) override;
+  void finish() override;
   uint64_t launches() const override { return launches_; }
   uint64_t collectiveBytes() const override { return collectiveBytes_; }
   void corruptRoot(int collective, int device) override;
@@ -58,8 +68,12 @@ public:
   CudaDevice &device(int index) { return devices_[static_cast<size_t>(index)]; }
   Function function(int device, KernelHandle kernel) const;
   bool makeCurrent(int device);
+  // Keeps the failure, if it is one and the first.
+  bool check(Result result, int device, const char *what);
+  // Waits for all that is in flight, whose results stay to be taken by finish().
+  void settle();
   // Room for the caller's tensors of any program; the same for all of them.
-  Status scratch(int device, uint64_t bytes, std::byte **memory);
+  Status scratch(int device, uint64_t bytes, int64_t maxRows, std::byte **onDevice, std::byte **onHost);
   // At least so many events a device in `reached`.
   Status makeEvents(size_t count);
   int corruptCollective() const { return corruptCollective_; }
@@ -68,15 +82,33 @@ public:
 private:
   Status newBlock(int device, uint64_t bytes, std::byte **memory);
   Status enablePeers();
-  // Keeps the failure, if it is one and the first.
-  bool check(Result result, int device, const char *what);
+  // A launch that began.
+  struct Flight {
+    BoundProgram *program = nullptr;
+    int set = 0, runs = 0, finished = 0;
+    Event done = nullptr;
+    bool over = false; // the host has waited for it
+  };
+  // Runs of a program that a launch may hold, and sets of places for them.
+  int runsOf(bool hasMetrics) const { return hasMetrics ? stepsPerLaunch_ : 1; }
+  static int setsOf(bool hasTensors) { return hasTensors ? 2 : 1; }
+  uint64_t placesOf(const mt::plan::Program &program) const;
 
   const Driver &driver_;
   std::vector<Card> cards_; // those that devices are on; addresses are taken
   std::vector<CudaDevice> devices_;
   std::unique_ptr<Links> links_;
   const char *target_ = "";
-  uint64_t scratchRowBytes_ = 0; // a row's in the program with the most
+  // Of a program's tensors, so many places for runs.
+  struct Tensors {
+    uint64_t places, rowBytes;
+  };
+  uint64_t scratchBytes(int64_t maxRows) const; // of the program with the most
+
+  std::vector<Tensors> tensors_;
+  std::array<Flight, 2> flights_;
+  int oldest_ = 0, flying_ = 0; // of flights_
+  int stepsPerLaunch_ = 1;
   uint64_t launches_ = 0, collectiveBytes_ = 0;
   int corruptCollective_ = -1, corruptDevice_ = -1;
 };

@@ -75,6 +75,7 @@ inline constexpr int oldestDriver = 11040;
   X(eventCreate, cuEventCreate, (Event * event, unsigned flags))                                                       \
   X(eventDestroy, cuEventDestroy_v2, (Event event))                                                                    \
   X(eventRecord, cuEventRecord, (Event event, Stream stream))                                                          \
+  X(eventSynchronize, cuEventSynchronize, (Event event))                                                               \
   X(moduleLoadDataEx, cuModuleLoadDataEx,                                                                              \
     (Module * module, const void *image, unsigned options, int *option, void **values))                                \
   X(moduleUnload, cuModuleUnload, (Module module))                                                                     \

@@ -41,8 +41,6 @@ uint64_t tableBytes(const mt::plan::Program &program, int devices) {
 
 CapturedProgram::~CapturedProgram() {
   (void)group_.makeCurrent(0);
-  if (exec_)
-    (void)driver_.graphExecDestroy(exec_);
   for (std::byte *memory : pinned_)
     (void)driver_.memFreeHost(memory);
 }
@@ -58,59 +56,101 @@ Status CapturedProgram::pinned(uint64_t bytes, std::byte **memory) {
   return {};
 }
 
-Status CapturedProgram::layOut(BoundProgram &program) {
-  sides_.resize(program.devices.size());
-  for (size_t d = 0; d < program.devices.size(); ++d) {
-    if (!group_.makeCurrent(static_cast<int>(d)))
-      return group_.health();
-    if (Status status = layOutTensors(program, static_cast<int>(d)); !status.ok())
-      return status;
-    if (Status status = layOutDevice(program, static_cast<int>(d)); !status.ok())
-      return status;
-  }
+// Which entries of the signature a device's steps name.
+static std::vector<bool> usedTensors(const BoundProgram &program, int device) {
+  std::vector<bool> used(program.signature.size());
+  for (const SignaturePatch &patch : program.devices[static_cast<size_t>(device)].patches)
+    used[patch.entry] = true;
+  return used;
+}
+
+uint64_t CapturedProgram::tensorBytes(const BoundProgram &program, int device) {
+  auto rows = static_cast<uint64_t>(program.devices[static_cast<size_t>(device)].maxRows);
+  std::vector<bool> used = usedTensors(program, device);
   uint64_t bytes = 0;
-  for (const ReadBack &back : program.readBacks)
-    bytes += back.bytes;
-  if (Status status = pinned(bytes, &readBacks_); !status.ok())
-    return status;
-  bytes = 0;
-  for (ReadBack &back : program.readBacks) {
-    back.host = readBacks_ + bytes;
-    bytes += back.bytes;
+  for (size_t i = 0; i < used.size(); ++i)
+    bytes += used[i] ? aligned(program.signature[i].rowBytes * rows) : 0;
+  return bytes;
+}
+
+Status CapturedProgram::layOut(BoundProgram &program, const std::vector<std::byte *> &onDevices,
+                               const std::vector<std::byte *> &onHost) {
+  sides_.resize(program.devices.size());
+  outputs_.resize(program.signature.size());
+  for (size_t d = 0; d < program.devices.size(); ++d)
+    layOutTensors(program, static_cast<int>(d), onDevices[d], onHost[d]);
+  point(program);
+  for (int d = 0; d < static_cast<int>(program.devices.size()); ++d) {
+    if (!group_.makeCurrent(d))
+      return group_.health();
+    if (Status status = layOutDevice(program, d); !status.ok())
+      return status;
   }
+  if (!group_.makeCurrent(0))
+    return group_.health();
+  if (Status status = layOutResults(program); !status.ok())
+    return status;
   return group_.health();
 }
 
-// Only those that a step names: an input that no kernel reads is never copied.
-Status CapturedProgram::layOutTensors(BoundProgram &program, int device) {
-  DeviceProgram &bound = program.devices[static_cast<size_t>(device)];
+// Inputs first: they are one copy.
+void CapturedProgram::layOutTensors(const BoundProgram &program, int device, std::byte *onDevice, std::byte *onHost) {
+  auto rows = static_cast<uint64_t>(program.devices[static_cast<size_t>(device)].maxRows);
   Side &side = sides_[static_cast<size_t>(device)];
   side.tensors.assign(program.signature.size(), nullptr);
   side.staged.assign(program.signature.size(), nullptr);
-  std::vector<uint64_t> places(program.signature.size());
+  std::vector<bool> used = usedTensors(program, device);
+  for (bool output : {false, true})
+    for (size_t i = 0; i < used.size(); ++i) {
+      if (!used[i] || program.signature[i].output != output)
+        continue;
+      side.tensors[i] = onDevice;
+      side.staged[i] = onHost;
+      onDevice += aligned(program.signature[i].rowBytes * rows);
+      onHost += aligned(program.signature[i].rowBytes * rows);
+    }
+}
+
+void CapturedProgram::point(BoundProgram &program) const {
+  for (size_t d = 0; d < sides_.size(); ++d)
+    for (const SignaturePatch &patch : program.devices[d].patches)
+      *patch.slot = sides_[d].tensors[patch.entry];
+}
+
+// What lies within a few cache lines of one another comes as one copy: a copy takes microseconds, whatever its size.
+Status CapturedProgram::layOutResults(const BoundProgram &program) {
+  constexpr uint64_t close = 4096;
+  const CudaDevice &first = group_.device(0);
+  std::vector<size_t> order(program.readBacks.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
+  auto begin = [&](size_t i) { return static_cast<const std::byte *>(program.readBacks[i].device); };
+  auto inBlock = [&](const std::byte *place) { return place >= first.block && place < first.block + first.blockBytes; };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return begin(a) < begin(b); });
+  std::vector<uint64_t> places(order.size()); // of each read-back in the pinned memory
   uint64_t bytes = 0;
-  for (const SignaturePatch &patch : bound.patches)
-    places[patch.entry] = 1;
-  for (size_t i = 0; i < places.size(); ++i)
-    if (places[i]) {
-      places[i] = bytes;
-      side.tensors[i] = reinterpret_cast<std::byte *>(uintptr_t{1}); // used; its address follows
-      bytes += aligned(program.signature[i].rowBytes * static_cast<uint64_t>(bound.maxRows));
-    }
-  if (bytes == 0)
-    return {};
-  std::byte *onDevice = nullptr, *onHost = nullptr;
-  if (Status status = group_.scratch(device, bytes, &onDevice); !status.ok())
+  for (size_t i : order) {
+    uint64_t size = program.readBacks[i].bytes;
+    ResultCopy *last = results_.empty() ? nullptr : &results_.back();
+    bool joins = last && inBlock(last->device) && inBlock(begin(i)) && begin(i) < last->device + last->bytes + close;
+    if (!joins)
+      results_.push_back({begin(i), nullptr, 0});
+    last = &results_.back();
+    auto offset = static_cast<uint64_t>(begin(i) - last->device);
+    bytes -= last->bytes;
+    places[i] = bytes + offset;
+    last->bytes = std::max(last->bytes, offset + size);
+    bytes += last->bytes;
+  }
+  std::byte *memory = nullptr;
+  if (Status status = pinned(bytes, &memory); !status.ok())
     return status;
-  if (Status status = pinned(bytes, &onHost); !status.ok())
-    return status;
-  for (size_t i = 0; i < places.size(); ++i)
-    if (side.tensors[i]) {
-      side.tensors[i] = onDevice + places[i];
-      side.staged[i] = onHost + places[i];
-    }
-  for (const SignaturePatch &patch : bound.patches)
-    *patch.slot = side.tensors[patch.entry];
+  for (uint64_t place : places)
+    resultOf_.push_back(memory + place);
+  for (ResultCopy &result : results_) {
+    result.host = memory;
+    memory += result.bytes;
+  }
   return {};
 }
 
@@ -148,7 +188,7 @@ void CapturedProgram::planSums(const BoundProgram &program, int device, std::vec
   }
 }
 
-Status CapturedProgram::layOutDevice(BoundProgram &program, int device) {
+Status CapturedProgram::layOutDevice(const BoundProgram &program, int device) {
   const DeviceProgram &bound = program.devices[static_cast<size_t>(device)];
   Side &side = sides_[static_cast<size_t>(device)];
   std::vector<void *> pointers;
@@ -189,13 +229,17 @@ Status CapturedProgram::layOutDevice(BoundProgram &program, int device) {
 }
 
 void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments &arguments) {
-  int active = program.activeDevices(arguments.n);
+  bool changed = arguments.n != n_ || arguments.seed != seed_;
+  n_ = arguments.n;
+  seed_ = arguments.seed;
+  std::copy_n(arguments.tensors, outputs_.size(), outputs_.begin());
+  int active = program.activeDevices(n_);
   for (size_t d = 0; d < sides_.size(); ++d) {
     const DeviceProgram &bound = program.devices[d];
     Side &side = sides_[d];
+    side.stepChanged |= changed;
     auto *params = reinterpret_cast<mt_kernel_params *>(side.step);
-    *params = {std::clamp<int64_t>(arguments.n - bound.firstRow, 0, bound.maxRows), bound.firstRow, arguments.n, 0,
-               arguments.seed};
+    *params = {std::clamp<int64_t>(n_ - bound.firstRow, 0, bound.maxRows), bound.firstRow, n_, 0, seed_};
     auto *segments = reinterpret_cast<mt_gpu_segment *>(side.step + paramsBytes);
     for (const SumLaunch &sum : side.sums)
       for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added
@@ -209,15 +253,44 @@ void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments
   }
 }
 
-void CapturedProgram::takeOutputs(const BoundProgram &program, const StepArguments &arguments) const {
+bool CapturedProgram::copyInputs(const BoundProgram &program, int device) {
+  Side &side = sides_[static_cast<size_t>(device)];
+  Stream stream = group_.device(device).inputs;
+  auto send = [&](std::byte *to, const std::byte *from, uint64_t bytes) {
+    return group_.check(
+        driver_.memcpyAsync(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes, stream), device,
+        "cannot copy a step's inputs");
+  };
+  if (side.stepChanged && !send(side.tables, side.step, side.stepBytes))
+    return false;
+  side.stepChanged = false;
+  auto rows = static_cast<uint64_t>(reinterpret_cast<const mt_kernel_params *>(side.step)->rows);
+  std::byte *begin = nullptr, *from = nullptr, *end = nullptr; // of the valid rows, from the first input to the last
+  for (size_t i = 0; i < side.tensors.size() && rows > 0; ++i) {
+    if (!side.tensors[i] || program.signature[i].output)
+      continue;
+    if (!begin) {
+      begin = side.tensors[i];
+      from = side.staged[i];
+    }
+    end = side.tensors[i] + rows * program.signature[i].rowBytes;
+  }
+  return begin == end || send(begin, from, static_cast<uint64_t>(end - begin));
+}
+
+void CapturedProgram::takeOutputs(const BoundProgram &program, std::byte *readBacks) const {
   for (size_t d = 0; d < sides_.size(); ++d) {
     const Side &side = sides_[d];
     int64_t rows = reinterpret_cast<const mt_kernel_params *>(side.step)->rows;
     for (size_t i = 0; i < side.staged.size() && rows > 0; ++i)
       if (side.staged[i] && program.signature[i].output)
-        std::memcpy(static_cast<std::byte *>(const_cast<void *>(arguments.tensors[i])) +
+        std::memcpy(static_cast<std::byte *>(const_cast<void *>(outputs_[i])) +
                         static_cast<uint64_t>(program.devices[d].firstRow) * program.signature[i].rowBytes,
                     side.staged[i], static_cast<uint64_t>(rows) * program.signature[i].rowBytes);
+  }
+  for (size_t i = 0; i < resultOf_.size(); ++i) {
+    std::memcpy(readBacks, resultOf_[i], program.readBacks[i].bytes);
+    readBacks += program.readBacks[i].bytes;
   }
 }
 

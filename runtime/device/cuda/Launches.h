@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program that is ready to run: two sets of places for the runs of a launch, so that the host fills one while the
+// devices work on the other, and CUDA graphs over all devices of a group for each set: of one run, and of as many as a
+// launch holds.
+#pragma once
+
+#include "runtime/device/cuda/Capture.h"
+
+#include <array>
+
+namespace mtrun::cuda {
+
+class Launches : public PreparedProgram {
+public:
+  Launches(CudaGroup &group, int perLaunch, int sets) : group_(group), perLaunch_(perLaunch), sets_(sets) {}
+  ~Launches() override;
+
+  // Lays out all places and records the graphs.
+  Status prepare(BoundProgram &program);
+  // Records the graphs in place of those before, none of which may be in flight.
+  Status capture(BoundProgram &program);
+  // Whether the graphs are of what the group asks for now.
+  bool isCurrent() const {
+    return corruptCollective_ == group_.corruptCollective() && corruptDevice_ == group_.corruptDevice();
+  }
+  int perLaunch() const { return perLaunch_; }
+  // The set that the next launch takes; they take turns.
+  int nextSet() { return set_ = (set_ + 1) % sets_; }
+
+  // Begins a launch in a set that is free. False: the group has failed.
+  bool begin(const BoundProgram &program, int set, std::span<const StepArguments> runs);
+  // Run `index` of the launch in `set`, which is over: what it gave goes to the caller and to the read-backs.
+  const CapturedProgram &finish(const BoundProgram &program, int set, int index);
+
+private:
+  Status record(BoundProgram &program, std::span<const std::unique_ptr<CapturedProgram>> places, GraphExec *exec);
+  bool recordAll(BoundProgram &program, std::span<const std::unique_ptr<CapturedProgram>> places, Status &error);
+  std::span<const std::unique_ptr<CapturedProgram>> places(int set) const {
+    return std::span(places_).subspan(static_cast<size_t>(set * perLaunch_), static_cast<size_t>(perLaunch_));
+  }
+  void freeGraphs();
+
+  CudaGroup &group_;
+  const int perLaunch_, sets_;
+  int set_ = 0;
+  std::vector<std::unique_ptr<CapturedProgram>> places_; // set after set
+  std::array<GraphExec, 2> one_ = {}, all_ = {};         // of each set; all_: null where a launch holds one
+  std::vector<std::byte> readBacks_;
+  int corruptCollective_ = -1, corruptDevice_ = -1;
+};
+
+} // namespace mtrun::cuda
