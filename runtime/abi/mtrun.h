@@ -90,6 +90,8 @@ typedef struct mtrun_options {
   int64_t seed;          /* 0: the plan's seed */
   void (*log)(void *user, int level, const char *message); /* 0 info, 1 warning; NULL: silent */
   void *log_user;
+  int64_t steps_per_launch; /* GPUs: steps that mtrun_fit and mtrun_evaluate give them at once, where there are so many;
+                               0: 1. The bits do not depend on it */
 } mtrun_options;
 
 /* Binds the plan to devices and allocates everything that steps will need. N > R: MT_INVALID with the command that
@@ -350,6 +352,10 @@ typedef struct mtrun_loop_options { /* all-zero is the default */
                         computes it */
   const char *epoch_file; /* written after each epoch: .keras or .safetensors, with fields {epoch}, {epoch:02d},
                              {val_loss:.2f}; or NULL */
+  int in_flight; /* 1: but for the end of an epoch `progress` and `stop` neither read nor set variables. Then on GPUs up
+                    to two launches are under way when they are called; a training that they stop finishes and tells
+                    these steps first. 0: no step begins before the calls for the one before have returned, unless both
+                    are NULL */
 } mtrun_loop_options;
 
 /* Trains on whole epochs; the last batch of an epoch may be short. Data is prefetched by a thread of its own. Errors of

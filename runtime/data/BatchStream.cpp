@@ -52,7 +52,10 @@ void BatchStream::allocate(uint64_t rows) {
   for (int c : binding_.columns)
     if (c >= 0)
       slotBytes += alignUp(rows * data_.columns[size_t(c)].rowBytes) + stagedBytes(data_.columns[size_t(c)]);
-  slots_ = std::vector<Slot>(std::clamp(kQueueBytes / std::max<uint64_t>(slotBytes, 1), kFewestSlots, kMostSlots));
+  // Those who hold several take them by the half.
+  auto held = static_cast<uint64_t>(options_.held), more = held > 1 ? held - 1 + held / 2 - 1 : 0;
+  slots_ =
+      std::vector<Slot>(more + std::clamp(kQueueBytes / std::max<uint64_t>(slotBytes, 1), kFewestSlots, kMostSlots));
   storage_ = std::make_unique<std::byte[]>(slotBytes * slots_.size() + 64);
   auto *place = reinterpret_cast<std::byte *>(alignUp(reinterpret_cast<uintptr_t>(storage_.get())));
   for (Slot &slot : slots_) {
@@ -94,9 +97,10 @@ void BatchStream::stop() {
 BatchStream::~BatchStream() { stop(); }
 
 const Batch &BatchStream::next() {
-  bool ready = produced_.load(std::memory_order_acquire) > taken_;
-  if (taken_ > 0)
-    released_.store(taken_, std::memory_order_release);
+  bool ready = this->ready();
+  auto held = static_cast<uint64_t>(options_.held);
+  if (taken_ >= held)
+    released_.store(taken_ - held + 1, std::memory_order_release);
   // A thread that is awake fills many slots as cheaply as one.
   if (taken_ > told_ && (!ready || taken_ - told_ >= slots_.size() / 2)) {
     told_ = taken_;

@@ -34,6 +34,7 @@ struct StreamOptions {
   int64_t epoch = 0, position = 0; // where a resumed run begins: complete epochs, steps of the next one
   int64_t window = 0;              // of the shuffle; 0: all samples
   int readers = 0;                 // threads; 0: one, and for pictures as many as the data says
+  int held = 1;                    // batches that stay valid: the last ones that next() gave
   bool augment = false; // training: flips and crops, as the data's specification says, and a callback's passes
 };
 
@@ -50,8 +51,10 @@ public:
 
   int64_t stepsPerEpoch() const { return steps_; }
 
-  // The next batch, valid until the following call. Not to be called after the last one of the last epoch.
+  // The next batch, valid until `held` more were taken. Not to be called after the last one of the last epoch.
   const Batch &next();
+  // Whether next() would not wait.
+  bool ready() const { return produced_.load(std::memory_order_acquire) > taken_; }
 
   // Seconds that next() waited so far.
   double waited() const { return waited_; }

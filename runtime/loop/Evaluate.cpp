@@ -25,7 +25,7 @@ static Status evaluate(mtrun_session *session, const mtrun_dataset *data, const 
   Stopwatch watch;
   bool stop = false;
   for (int64_t step = 1; !progress.epoch_end && !stop; ++step) {
-    if (Status s = pass.step(); !s.ok())
+    if (Status s = pass.step(options.progress && !options.in_flight ? 1 : INT64_MAX); !s.ok())
       return std::move(s).in("step " + std::to_string(step) + ": ");
     progress.step = step;
     progress.seconds = watch.seconds();

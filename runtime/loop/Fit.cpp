@@ -174,11 +174,19 @@ Status Fit::scaleRate() {
   return {};
 }
 
-double Fit::learningRate() const {
-  float rate = NAN;
-  if (rate_ >= 0)
-    memcpy(&rate, session_->session->variable(static_cast<uint32_t>(rate_)).data(), sizeof rate);
-  return rate;
+// Read again only after somebody set a variable: steps leave it alone, and a read waits for those in flight.
+double Fit::learningRate() {
+  if (rate_ >= 0 && rateSeen_ != session_->session->changes()) {
+    rateSeen_ = session_->session->changes();
+    memcpy(&rateNow_, session_->session->variable(static_cast<uint32_t>(rate_)).data(), sizeof rateNow_);
+  }
+  return rateNow_;
+}
+
+int64_t Fit::together() const {
+  if ((!options_.in_flight && (options_.progress || options_.stop)) || stop_ || saveDue_)
+    return 1;
+  return saver_.writes() ? saver_.stepsUntilDue(state_.step) : INT64_MAX;
 }
 
 std::optional<double> Fit::monitored() const {
@@ -232,7 +240,7 @@ Status Fit::runEpoch() {
   bool last = train_.steps() > 0 && state_.position == train_.steps(); // a resumed run whose validation is to come
   while (!last) {
     progress_.learning_rate = learningRate();
-    Status status = train_.step();
+    Status status = train_.step(together());
     if (status.ok() && train_.rows() == 0)
       break;
     if (status.ok() && !options_.allow_nan)
@@ -246,11 +254,14 @@ Status Fit::runEpoch() {
     if (!(last && !validates_))
       report(false);
     // Of an epoch's last step the epoch's end makes the checkpoint.
-    if (!last && saver_.writes() && saver_.dueAfterStep(state_.step))
+    saveDue_ = !last && saver_.writes() && (saveDue_ || saver_.dueAfterStep(state_.step));
+    if (saveDue_ && train_.inFlight() == 0) {
       save(std::nullopt);
+      saveDue_ = false;
+    }
     if (last && !validates_)
       break;
-    if (asked())
+    if (asked() && train_.inFlight() == 0)
       return {};
   }
   return validates_ ? validate() : endEpoch();
@@ -259,10 +270,13 @@ Status Fit::runEpoch() {
 Status Fit::validate() {
   validation_.resetMeans();
   for (bool last = false; !last; last = validation_.last()) {
-    if (Status s = validation_.step(); !s.ok())
+    bool alone = !options_.in_flight && options_.stop;
+    if (Status s = validation_.step(alone ? 1 : INT64_MAX); !s.ok())
       return std::move(s).in("validation: ");
-    if (asked())
+    if (asked()) {
+      validation_.drop();
       return {};
+    }
   }
   return endEpoch();
 }

@@ -9,6 +9,7 @@
 #include "runtime/loop/Loop.h"
 #include "runtime/loop/Saver.h"
 
+#include <cmath>
 #include <optional>
 
 namespace mtrun {
@@ -37,7 +38,9 @@ private:
   bool asked(); // to stop
   void note(const std::string &line) const;
   std::optional<double> monitored() const;
-  double learningRate() const;
+  double learningRate();
+  // Steps that may be under way together: whoever looks at variables between two steps finds them as they are there.
+  int64_t together() const;
 
   mtrun_session *session_ = nullptr;
   mtrun_loop_options options_ = {};
@@ -51,6 +54,9 @@ private:
   std::string monitor_;
   int monitorIndex_ = -1; // of names_
   int rate_ = -1;         // the learning rate's variable
+  float rateNow_ = NAN;
+  std::optional<uint64_t> rateSeen_; // Session::changes() when it was read
+  bool saveDue_ = false;             // once nothing is in flight
   std::optional<Patience> earlyStop_, plateau_;
   Best best_;
   EpochFile epochFile_;

@@ -5,6 +5,7 @@
 
 #include "runtime/data/BatchStream.h"
 #include "runtime/loop/Means.h"
+#include "runtime/session/Session.h"
 
 #include <chrono>
 #include <memory>
@@ -20,9 +21,14 @@ inline Status adopt(mt_status *status) {
   return result;
 }
 
-// One program on one dataset: its batches, its step call and its means.
+// One program on one dataset: its batches, its steps and its means. On GPUs steps begin before those before them are
+// finished.
 class Pass {
 public:
+  Pass() = default;
+  Pass(const Pass &) = delete;
+  Pass &operator=(const Pass &) = delete;
+  ~Pass() { drop(); }
   // `program`: "train_step" or "eval_step". Checks that the data fits the session's plan. MT_INVALID.
   Status open(mtrun_session *session, const mtrun_dataset *data, const char *program, StreamOptions options);
 
@@ -34,9 +40,15 @@ public:
   size_t sums() const { return means_->sums().size(); }
   void resetMeans() { means_->reset(); }
   Means &running() { return *means_; }
-  // Runs the next batch. Not to be called after the last one of the last epoch.
-  Status step();
-  // Of the last step: whether its epoch ends there, and its samples; 0: there was no step left in a resumed epoch.
+  // Finishes the next step. Not to be called after the last one of the last epoch. `most`: steps that may be under way
+  // together with it, itself among them; no step begins before the last one of its epoch is finished.
+  Status step(int64_t most);
+  // Steps that began after the last one that is finished.
+  int64_t inFlight() const { return inFlight_; }
+  // Ends what is in flight; its results are lost.
+  void drop();
+  // Of the last step that is finished: whether its epoch ends there, and its samples; 0: there was no step left in a
+  // resumed epoch.
   bool last() const { return batch_->last; }
   int64_t rows() const { return batch_->rows; }
   // MT_INVALID if a loss of the last step is not finite: names it, and the first input or variable that is not.
@@ -45,10 +57,17 @@ public:
   Status checkVariables() const;
 
 private:
+  Status begin(int64_t most);
+
   mtrun_session *session_ = nullptr;
   bool train_ = false;
-  size_t losses_ = 0;            // of names_, the first
-  const Batch *batch_ = nullptr; // the last
+  const char *program_ = "";
+  size_t losses_ = 0;                   // of names_, the first
+  const Batch *batch_ = nullptr;        // of the last step
+  std::vector<const Batch *> taken_;    // of the stream, in order: those in flight, then those that wait
+  std::vector<int64_t> launches_;       // in flight: steps of each that are not finished
+  std::vector<Session::Step> together_; // room for a launch
+  int64_t inFlight_ = 0;
   std::vector<std::string> names_;
   std::unique_ptr<Means> means_;
   std::unique_ptr<BatchStream> stream_;

@@ -2,6 +2,7 @@
 #include "runtime/api/Handles.h"
 #include "runtime/loop/Loop.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -11,6 +12,7 @@ Status Pass::open(mtrun_session *session, const mtrun_dataset *data, const char 
   const mtrun_plan *plan = mtrun_session_plan(session);
   session_ = session;
   train_ = strcmp(program, "train_step") == 0;
+  program_ = train_ ? "train_step" : "eval_step";
   if (data->plan != plan)
     return {MT_INVALID, "the dataset was opened for another plan than the session's"};
   Binding binding;
@@ -18,6 +20,13 @@ Status Pass::open(mtrun_session *session, const mtrun_dataset *data, const char 
     return s;
   options.batch = mtrun_plan_batch(plan);
   options.augment = train_;
+  const Session &devices = *session->session;
+  auto launches = static_cast<size_t>(devices.mostInFlight());
+  auto together = static_cast<size_t>(devices.stepsPerLaunch(program_));
+  options.held = static_cast<int>(launches * together);
+  taken_.reserve(launches * together);
+  launches_.reserve(launches);
+  together_.reserve(together);
   if (data->size < 0 && options.window > 0)
     return {MT_INVALID, "a shuffle window needs data of known length"};
   options.shuffle = options.shuffle && data->size >= 0;
@@ -38,16 +47,60 @@ Status Pass::open(mtrun_session *session, const mtrun_dataset *data, const char 
   return {};
 }
 
-Status Pass::step() {
-  const Batch &batch = stream_->next();
-  batch_ = &batch;
-  if (!batch.status.ok() || batch.rows == 0)
-    return batch.status;
-  auto call = train_ ? mtrun_train_step : mtrun_eval_step;
-  if (mt_status *s = call(session_, batch.tensors.data(), batch.rows, means_->results()))
-    return adopt(s);
+// Begins launches while there may be more of them: of as many steps as they hold where there are so many, else of one.
+// Waits for data only while nothing is in flight.
+Status Pass::begin(int64_t most) {
+  Session &devices = *session_->session;
+  auto good = [](const Batch &batch) { return batch.status.ok() && batch.rows > 0; };
+  while (launches_.size() < launches_.capacity()) {
+    auto room = static_cast<size_t>(std::min<int64_t>(most - inFlight_, static_cast<int64_t>(together_.capacity())));
+    auto waiting = [&] { return taken_.size() - static_cast<size_t>(inFlight_); };
+    auto ends = [&] { return !taken_.empty() && (taken_.back()->last || !good(*taken_.back())); };
+    if (most <= inFlight_)
+      return {};
+    while (waiting() < room && !ends() && (inFlight_ == 0 || stream_->ready()))
+      taken_.push_back(&stream_->next());
+    size_t runs = std::min(waiting(), room);
+    if (runs == 0 || (runs < room && !ends() && inFlight_ > 0) || !good(*taken_[static_cast<size_t>(inFlight_)]))
+      return {};
+    if (runs < together_.capacity() || !good(*taken_.back()))
+      runs = 1;
+    together_.clear();
+    for (size_t i = 0; i < runs; ++i) {
+      const Batch &batch = *taken_[static_cast<size_t>(inFlight_) + i];
+      together_.push_back({batch.tensors.data(), batch.rows});
+    }
+    if (Status status = devices.begin(program_, together_); !status.ok())
+      return status;
+    launches_.push_back(static_cast<int64_t>(runs));
+    inFlight_ += static_cast<int64_t>(runs);
+  }
+  return {};
+}
+
+Status Pass::step(int64_t most) {
+  if (Status status = begin(std::max(most, inFlight_)); !status.ok())
+    return status;
+  batch_ = taken_.front();
+  taken_.erase(taken_.begin());
+  if (inFlight_ == 0) // it cannot be read, or there is none
+    return batch_->status;
+  --inFlight_;
+  if (--launches_.front() == 0)
+    launches_.erase(launches_.begin());
+  if (Status status = session_->session->finish(means_->results()); !status.ok())
+    return status;
   means_->add();
   return {};
+}
+
+void Pass::drop() {
+  while (inFlight_ > 0) {
+    (void)session_->session->finish(nullptr);
+    --inFlight_;
+  }
+  launches_.clear();
+  taken_.clear();
 }
 
 static int64_t firstNotFinite(mt_dtype dtype, const void *data, uint64_t elements) {

@@ -14,12 +14,12 @@ struct Output {
   mt_dtype dtype = MT_F32;
   std::vector<int64_t> shape; // [?, ...]
   uint64_t rowBytes = 0;
-  std::unique_ptr<std::byte[]> rows;
+  std::vector<std::unique_ptr<std::byte[]>> rows; // of each step in flight
 };
 
 } // namespace
 
-static Status openOutputs(const mtrun_plan *plan, int64_t batch, std::vector<Output> &outputs) {
+static Status openOutputs(const mtrun_plan *plan, int64_t batch, int inFlight, std::vector<Output> &outputs) {
   for (int32_t i = 0; i < mtrun_plan_signature_count(plan, "predict"); ++i) {
     mtrun_tensor_info info;
     if (Status s = adopt(mtrun_plan_signature(plan, "predict", i, &info)); !s.ok())
@@ -33,10 +33,24 @@ static Status openOutputs(const mtrun_plan *plan, int64_t batch, std::vector<Out
     output.rowBytes = mt_dtype_size(info.dtype);
     for (int32_t d = 1; d < info.rank; ++d)
       output.rowBytes *= static_cast<uint64_t>(info.shape[d]);
-    output.rows = std::make_unique<std::byte[]>(output.rowBytes * static_cast<uint64_t>(batch));
+    for (int step = 0; step < inFlight; ++step)
+      output.rows.push_back(std::make_unique<std::byte[]>(output.rowBytes * static_cast<uint64_t>(batch)));
     outputs.push_back(std::move(output));
   }
   return {};
+}
+
+// Begins the step that fills place `place` of the outputs.
+static Status beginStep(Session &devices, const Batch &batch, const std::vector<Output> &outputs, size_t place,
+                        int64_t &rows) {
+  if (!batch.status.ok())
+    return batch.status;
+  rows = batch.rows;
+  std::vector<const void *> tensors(batch.tensors.begin(), batch.tensors.end());
+  for (const Output &output : outputs)
+    tensors[output.entry] = output.rows[place].get();
+  Session::Step step = {tensors.data(), rows};
+  return devices.begin("predict", {&step, 1});
 }
 
 static Status predictFile(mtrun_session *session, const mtrun_dataset *data, int32_t index, const char *path) {
@@ -51,7 +65,9 @@ static Status predictFile(mtrun_session *session, const mtrun_dataset *data, int
   StreamOptions stream;
   stream.batch = mtrun_plan_batch(plan);
   std::vector<Output> outputs;
-  if (Status s = openOutputs(plan, stream.batch, outputs); !s.ok())
+  Session &devices = *session->session;
+  int inFlight = devices.mostInFlight();
+  if (Status s = openOutputs(plan, stream.batch, inFlight, outputs); !s.ok())
     return s;
   if (index < 0 || static_cast<size_t>(index) >= outputs.size())
     return {MT_INVALID, "predict: expected an output index below " + std::to_string(outputs.size()) + ", found " +
@@ -67,20 +83,24 @@ static Status predictFile(mtrun_session *session, const mtrun_dataset *data, int
   if (Status s = file.write(header.data(), header.size()); !s.ok())
     return s;
   BatchStream batches(*data, binding, stream);
-  std::vector<void *> tensors;
-  for (int64_t step = 0; step < batches.stepsPerEpoch(); ++step) {
-    const Batch &batch = batches.next();
-    if (!batch.status.ok())
-      return batch.status;
-    tensors = batch.tensors;
-    for (const Output &output : outputs)
-      tensors[output.entry] = output.rows.get();
-    if (Status s = adopt(mtrun_predict(session, tensors.data(), batch.rows)); !s.ok())
+  std::vector<int64_t> rows(static_cast<size_t>(inFlight)); // of each step in flight
+  auto place = [&](int64_t step) { return static_cast<size_t>(step % inFlight); };
+  auto finish = [&](int64_t step) {
+    if (Status s = devices.finish(nullptr); !s.ok())
       return s;
-    if (Status s = file.write(chosen.rows.get(), chosen.rowBytes * static_cast<uint64_t>(batch.rows)); !s.ok())
-      return s;
+    return file.write(chosen.rows[place(step)].get(), chosen.rowBytes * static_cast<uint64_t>(rows[place(step)]));
+  };
+  int64_t steps = batches.stepsPerEpoch();
+  Status status;
+  for (int64_t step = 0; step < steps + inFlight - 1 && status.ok(); ++step) {
+    if (step < steps)
+      status = beginStep(devices, batches.next(), outputs, place(step), rows[place(step)]);
+    if (int64_t oldest = step - inFlight + 1; status.ok() && oldest >= 0 && oldest < steps)
+      status = finish(oldest);
   }
-  return file.commit();
+  while (devices.inFlight() > 0) // of a predict that failed
+    (void)devices.finish(nullptr);
+  return status.ok() ? file.commit() : status;
 }
 
 mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path) {

@@ -109,6 +109,10 @@ bool Saver::dueAfterStep(int64_t step) {
   return options_.every_seconds > 0 && sinceSave_.seconds() >= options_.every_seconds && writer_->idle();
 }
 
+int64_t Saver::stepsUntilDue(int64_t step) const {
+  return options_.every_steps > 0 ? options_.every_steps - step % options_.every_steps : INT64_MAX;
+}
+
 bool Saver::dueAfterEpoch(int64_t epochs) { return options_.every_epochs > 0 && epochs % options_.every_epochs == 0; }
 
 void Saver::save(const LoopState &state, std::optional<double> monitored, bool finite) {

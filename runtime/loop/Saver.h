@@ -29,6 +29,8 @@ public:
 
   bool writes() const { return writer_ != nullptr; }
   bool dueAfterStep(int64_t step);
+  // Steps from `step` on until one after which a save is due whatever the time.
+  int64_t stepsUntilDue(int64_t step) const;
   bool dueAfterEpoch(int64_t epochs);
   // Copies the variables and returns; the error of an earlier save goes to the session's log.
   // `finite`: the caller has looked for NaN.

@@ -72,6 +72,10 @@ void Session::State::report(const Executable &executable, const mtrun_results &r
 }
 
 Status Session::State::chooseDevices() {
+  constexpr int64_t mostSteps = 1024;
+  if (options.steps_per_launch < 0 || options.steps_per_launch > mostSteps)
+    return {MT_INVALID, "expected 1 to " + std::to_string(mostSteps) + " steps per launch, found " +
+                            std::to_string(options.steps_per_launch)};
   if (Status status = parseDeviceSpec(options.devices ? options.devices : "cpu:1", spec); !status.ok())
     return status;
   uint32_t devices = static_cast<uint32_t>(spec.devices);
@@ -98,6 +102,7 @@ Status Session::State::chooseDevices() {
   groupOptions.cards = spec.cards;
   groupOptions.pin = !options.no_pin;
   groupOptions.spin = !options.no_spin;
+  groupOptions.stepsPerLaunch = static_cast<int>(std::max<int64_t>(options.steps_per_launch, 1));
   groupOptions.log = [this](int level, const std::string &message) { log(level, message); };
   if (Status status = makeDeviceGroup(spec.kind, groupOptions, group); !status.ok())
     return status;

@@ -55,6 +55,7 @@ int evaluate(const Arguments &arguments) {
   mtrun_loop_options options = {};
   options.progress = showProgress;
   options.progress_user = &progress;
+  options.in_flight = 1;
   check(mtrun_evaluate(run.session.get(), data.get(), &options, nullptr));
   return MT_OK;
 }

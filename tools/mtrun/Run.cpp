@@ -33,6 +33,7 @@ Run open(const Arguments &arguments) {
   options.cpu = arguments.cpu.empty() ? nullptr : arguments.cpu.c_str();
   options.seed = arguments.seed;
   options.log = logLine;
+  options.steps_per_launch = arguments.stepsPerLaunch;
   mtrun_session *session = nullptr;
   check(mtrun_session_create(plan, &options, &session));
   run.session.reset(session);

@@ -258,6 +258,7 @@ int train(const Arguments &arguments) {
   options.note = showNote;
   options.note_user = const_cast<Arguments *>(&arguments);
   options.result = &result;
+  options.in_flight = 1;
   startTrace(run, arguments, kUntraced);
   check(mtrun_fit(run.session.get(), data.get(), &options));
   return finish(run, arguments, outputs, result);

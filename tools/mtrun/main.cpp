@@ -75,6 +75,11 @@ static CLI::Option *addCount(CLI::App *app, const char *name, int64_t &value, in
   return app->add_option(name, value, help)->type_name("N")->capture_default_str()->check(atLeast(least));
 }
 
+static void addLaunches(CLI::App *sub, Arguments &a) {
+  addCount(sub, "--steps-per-launch", a.stepsPerLaunch, 1,
+           "of GPUs: steps that they are given at once; for steps of a few microseconds");
+}
+
 static void addTrace(CLI::App *sub, Arguments &a) {
   sub->add_option("--trace", a.trace,
                   "write what every thread does in training steps FIRST to LAST, from 1 (default: ten steps after the "
@@ -151,6 +156,7 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
   sub->add_flag("--json-logs", a.json, "a JSON object a step and one an epoch instead of the progress line");
   addCheckpoints(sub, a);
   addCallbacks(sub, a);
+  addLaunches(sub, a);
   addTrace(sub, a);
   sub->footer(
       "Example:\n  mtrun train mnist.mtp --data mnist:DIR --validation mnist:DIR,split=test --epochs 2 --devices cpu:2 "
@@ -163,6 +169,7 @@ static CLI::App *addEvaluate(CLI::App &app, Arguments &a) {
   addPlan(sub, a);
   addData(sub, a);
   sub->add_flag("--json-logs", a.json, "a JSON object instead of the progress line");
+  addLaunches(sub, a);
   sub->footer("Example:\n  mtrun evaluate mnist.mtp --load w.safetensors --data mnist:DIR,split=test");
   return sub;
 }
@@ -204,6 +211,7 @@ static CLI::App *addBenchmark(CLI::App &app, Arguments &a) {
       ->capture_default_str()
       ->check(atLeast(0));
   sub->add_flag("--json", a.json, "print one JSON object; times are in microseconds");
+  addLaunches(sub, a);
   addTrace(sub, a);
   sub->footer("Example:\n  mtrun benchmark mnist.mtp --devices cpu:2 --json");
   return sub;
