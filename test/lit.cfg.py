@@ -19,6 +19,8 @@ config.test_exec_root = os.path.join(config.binary_dir, "test")
 
 path = [os.path.join(config.binary_dir, "bin"), config.compiler_bin, config.llvm_bin, os.environ["PATH"]]
 config.environment["PATH"] = os.pathsep.join(path)
+# Several simulated GPUs are a process each.
+config.environment["MTRUN_NCCL"] = os.path.join(config.binary_dir, "lib", "libnccl-simulated.so")
 config.substitutions += [
     ("%examples", os.path.join(config.source_dir, "examples")),
     ("%source", config.source_dir),

@@ -28,6 +28,7 @@ MT_API const char *mtrun_plan_model(const mtrun_plan *plan);
 MT_API int64_t mtrun_plan_batch(const mtrun_plan *plan);    /* B, samples a step at most */
 MT_API int32_t mtrun_plan_replicas(const mtrun_plan *plan); /* R, devices at most */
 MT_API int mtrun_plan_has_program(const mtrun_plan *plan, const char *program);
+MT_API int mtrun_plan_has_code(const mtrun_plan *plan, const char *kind); /* for devices of a kind: "cpu", "cuda" */
 
 typedef enum mtrun_role { MTRUN_INPUT = 0, MTRUN_TARGET = 1, MTRUN_SAMPLE_WEIGHT = 2, MTRUN_OUTPUT = 3 } mtrun_role;
 
@@ -90,6 +91,16 @@ typedef struct mtrun_options {
   int64_t seed;          /* 0: the plan's seed */
   void (*log)(void *user, int level, const char *message); /* 0 info, 1 warning; NULL: silent */
   void *log_user;
+  int32_t processes;     /* above 1: so many processes make a session each of the same plan, with a GPU each, and run the
+                            same programs on the same tensors in the same order; each reads its own rows of them. Results
+                            are in all of them, rows of `predict` in the device's own process. 0 and 1: all devices are
+                            in this process */
+  int32_t process;       /* the number of this one, from 0 */
+  int32_t local_process; /* its number on this host, from 0: which of the GPUs in `devices`, which lists those of the
+                            host, is its own */
+  const char *meeting;   /* where process 0 waits for the others: "unix:NAME" (on one host), "tcp:HOST:PORT", or in
+                            process 0 "fd:N", a socket that listens already */
+  double timeout;        /* seconds that a process waits for others before they are lost (MT_LOST); 0: 600 */
   int64_t steps_per_launch; /* GPUs: steps that mtrun_fit and mtrun_evaluate give them at once, where there are so many;
                                0: 1. The bits do not depend on it */
 } mtrun_options;
@@ -141,6 +152,7 @@ typedef struct mtrun_session_info {
   int64_t collective_bytes;   /* moved between devices by the last step */
   const char *target;         /* "x86-64-v4" */
   int64_t seed;               /* of the variables and of random numbers, as the last init set it */
+  int32_t process, processes; /* of mtrun_options; 0 of 1 in one process */
 } mtrun_session_info;
 MT_API void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info);
 MT_API const mtrun_plan *mtrun_session_plan(const mtrun_session *session); /* the one it was created with */

@@ -59,6 +59,13 @@ int64_t mtrun_plan_batch(const mtrun_plan *plan) { return static_cast<int64_t>(p
 
 int32_t mtrun_plan_replicas(const mtrun_plan *plan) { return static_cast<int32_t>(plan->plan->replicas()); }
 
+int mtrun_plan_has_code(const mtrun_plan *plan, const char *kind) {
+  for (const fb::Target *target : mtrun::Each(plan->plan->tables().targets()))
+    if (kind && target->device() && target->device()->string_view() == kind)
+      return 1;
+  return 0;
+}
+
 int mtrun_plan_has_program(const mtrun_plan *plan, const char *program) { return find(plan, program) != nullptr; }
 
 int32_t mtrun_plan_signature_count(const mtrun_plan *plan, const char *program) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The devices of one session: N equal devices of one kind, in this process, that meet in all-reduces alone. A back end
+// The devices of one session in this process: equal devices of one kind, that meet in all-reduces alone. They are all
+// of the session's, or one of them, and the others are in processes of their own. A back end
 // is a class that passes the suite in test/conformance. Calls come from one thread at a time. Memory is named by
 // pointers that only the group may dereference, unless hostMemory() says that the host can.
 //
@@ -19,13 +20,16 @@
 
 namespace mtrun {
 
+class Peers;
+
 struct GroupOptions {
   int devices = 1;
-  int threads = 1;                                                // a device's team
-  std::vector<int> cards;                                         // cuda: the number of each device's GPU
-  bool pin = true;                                                // worker threads, where CPUs suffice
-  bool spin = true;                                               // before blocking, where CPUs suffice
-  int stepsPerLaunch = 1;                                         // where devices are given several at once
+  int threads = 1;        // a device's team
+  std::vector<int> cards; // cuda: the number of each device's GPU
+  Peers *peers = nullptr; // cuda: processes with a device each, this one's among them; null: all are in this process
+  bool pin = true;        // worker threads, where CPUs suffice
+  bool spin = true;       // before blocking, where CPUs suffice
+  int stepsPerLaunch = 1; // where devices are given several at once
   std::function<void(int level, const std::string &message)> log; // may be empty
 };
 
@@ -35,7 +39,7 @@ public:
 
   // "cpu", "null".
   virtual const char *kind() const = 0;
-  virtual int devices() const = 0;
+  virtual int devices() const = 0; // in this process
   virtual int threads() const = 0;
   // Whether device memory is the host's: pointers to it may be dereferenced, and plan sections need no copy.
   virtual bool hostMemory() const = 0;

@@ -21,6 +21,7 @@ public:
   Status run();
 
 private:
+  Status openSaver();
   Status openTraining(const mtrun_dataset *data);
   Status openValidation();
   Status openCallbacks();
@@ -39,6 +40,7 @@ private:
   void note(const std::string &line) const;
   std::optional<double> monitored() const;
   double learningRate();
+  int64_t granted() const; // steps that may begin
   // Steps that may be under way together: whoever looks at variables between two steps finds them as they are there.
   int64_t together() const;
 
@@ -47,7 +49,9 @@ private:
   LoopState state_;
   Saver saver_;
   Pass train_, validation_;
-  bool validates_ = false, stop_ = false, early_ = false;
+  bool validates_ = false, wantsStop_ = false, stop_ = false, early_ = false;
+  int64_t asked_ = 0, nextWord_ = 1; // of several processes: calls of asked() since the first spoke, and when it will
+  Stopwatch sinceWord_;
   std::vector<std::string> validationNames_;
   std::vector<const char *> names_; // training metrics, then val_ ones
   std::vector<double> values_;

@@ -18,14 +18,14 @@ public:
   Binder(const Plan &plan, const fb::Program &program, const DeviceGroup &group, const DeviceLayout &layout,
          const MemoryMap &memory, int device)
       : plan_(plan), program_(program), group_(group), layout_(layout), memory_(memory), device_(device),
-        alone_(layout.leaves.size() == 1) {}
+        number_(layout.first + device), alone_(layout.leaves.size() == 1) {}
 
   DeviceProgram bind() {
     DeviceProgram result;
     int64_t leafRows = static_cast<int64_t>(plan_.leafRows());
-    for (int d = 0; d < device_; ++d)
+    for (int d = 0; d < number_; ++d)
       result.firstRow += layout_.leaves[d] * leafRows;
-    result.maxRows = layout_.leaves[device_] * leafRows;
+    result.maxRows = layout_.leaves[number_] * leafRows;
     reserve(result);
     bool afterAllReduce = false;
     uint32_t allReduces = 0;
@@ -47,14 +47,14 @@ public:
   }
 
   std::byte *root(const fb::Step &step) const {
-    return memory_.arenas[device_] + step.root_offset()->Get(static_cast<uint32_t>(layout_.variants[device_]));
+    return memory_.arenas[device_] + step.root_offset()->Get(static_cast<uint32_t>(layout_.variants[number_]));
   }
 
   // Null for the caller's tensors, which are patched in at each step.
   void *pointer(const fb::Buffer &buffer) const {
     switch (buffer.space()) {
     case fb::Space::Arena:
-      return memory_.arenas[device_] + buffer.offset()->Get(static_cast<uint32_t>(layout_.variants[device_]));
+      return memory_.arenas[device_] + buffer.offset()->Get(static_cast<uint32_t>(layout_.variants[number_]));
     case fb::Space::Shared:
       return sharedPointer(buffer);
     case fb::Space::Variable:
@@ -148,7 +148,8 @@ private:
   const DeviceGroup &group_;
   const DeviceLayout &layout_;
   const MemoryMap &memory_;
-  int device_;
+  int device_; // of this process
+  int number_; // of the session
   bool alone_;
 };
 
@@ -160,6 +161,13 @@ Executable bindProgram(const Plan &plan, const fb::Program &program, const Devic
   result.program = &program;
   result.bound.tree = &layout.tree;
   result.bound.staging = memory.staging;
+  result.bound.firstDevice = layout.first;
+  int64_t firstRow = 0;
+  for (int leaves : layout.leaves) {
+    if (layout.leaves.size() != static_cast<size_t>(group.devices()))
+      result.bound.firstRows.push_back(firstRow);
+    firstRow += leaves * static_cast<int64_t>(plan.leafRows());
+  }
   std::vector<Binder> binders;
   for (int d = 0; d < group.devices(); ++d) {
     binders.emplace_back(plan, program, group, layout, memory, d);

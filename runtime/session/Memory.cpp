@@ -52,7 +52,7 @@ std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group
   uint64_t same = plan.tables().variables_bytes() + usedSharedBytes(plan, devices) + stagingBytes +
                   (group.hostMemory() ? 0 : plan.constants().size());
   std::vector<uint64_t> needed;
-  for (int d = 0; d < devices; ++d) {
+  for (int d = layout.first; d < layout.first + group.devices(); ++d) {
     arenaBytes.push_back(arenaOf(plan, layout.variants[static_cast<size_t>(d)]));
     int64_t mostRows = layout.leaves[static_cast<size_t>(d)] * static_cast<int64_t>(plan.leafRows());
     needed.push_back(same + arenaBytes.back() + group.preparedBytes(plan, mostRows));

@@ -11,7 +11,7 @@
 
 namespace mtrun {
 
-// Where a session's memory lies, an entry a device.
+// Where a session's memory lies, an entry a device of this process.
 struct MemoryMap {
   std::vector<std::byte *> variables;
   std::vector<std::byte *> shared;
@@ -20,8 +20,9 @@ struct MemoryMap {
   std::vector<float *> staging;
 };
 
-// Which replicas each device hosts, and how their roots are added.
+// Which replicas each of the session's devices hosts, and how their roots are added.
 struct DeviceLayout {
+  int first = 0; // device of this process
   std::vector<int> leaves;
   std::vector<int> variants; // log2 of leaves
   ReduceTree tree;

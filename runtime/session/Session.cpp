@@ -2,6 +2,7 @@
 #include "runtime/session/Session.h"
 
 #include "runtime/device/Collectives.h"
+#include "runtime/device/Peers.h"
 #include "runtime/plan/Check.h"
 #include "runtime/session/Bind.h"
 #include "runtime/session/DeviceSpec.h"
@@ -13,6 +14,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
+#include <set>
+#include <unistd.h>
 
 namespace mtrun {
 
@@ -22,6 +26,7 @@ struct Session::State {
   const Plan *plan = nullptr;
   mtrun_options options = {};
   DeviceSpec spec;
+  std::unique_ptr<Peers> peers; // null: one process
   std::unique_ptr<DeviceGroup> group;
   DeviceLayout layout;
   Memory memory;
@@ -43,6 +48,7 @@ struct Session::State {
   int devices() const { return static_cast<int>(layout.leaves.size()); }
 
   Status chooseDevices();
+  Status choosePeers();
   Executable *find(std::string_view program);
   void report(const Executable &executable, const mtrun_results &results);
   // Resolves step `index` of a launch to what the group takes.
@@ -71,6 +77,51 @@ void Session::State::report(const Executable &executable, const mtrun_results &r
   }
 }
 
+// One device a process: the GPU of the list that the process' number on its host says.
+static Status ownCard(const mtrun_options &options, DeviceSpec &spec) {
+  if (spec.kind != "cuda")
+    return {MT_INVALID, "expected GPUs for a session of " + std::to_string(options.processes) +
+                            " processes, found devices of kind " + spec.kind};
+  if (options.process < 0 || options.process >= options.processes || !options.meeting)
+    return {MT_INVALID, "expected a process below " + std::to_string(options.processes) + " and a meeting, found " +
+                            std::to_string(options.process) + " and " + (options.meeting ? options.meeting : "NULL")};
+  std::set<int> cards(spec.cards.begin(), spec.cards.end());
+  if (cards.size() < spec.cards.size())
+    return {MT_INVALID, "expected a GPU of its own for each process, found one twice; several devices on a GPU are one "
+                        "process"};
+  auto own = static_cast<size_t>(std::max(options.local_process, 0));
+  if (own >= spec.cards.size())
+    return {MT_NO_DEVICE, "expected a GPU for process " + std::to_string(own) + " of this host, found " +
+                              std::to_string(spec.cards.size())};
+  spec.cards = {spec.cards[own]};
+  spec.devices = options.processes;
+  return {};
+}
+
+Status Session::State::choosePeers() {
+  if (options.processes <= 1)
+    return {};
+  PeersOptions found;
+  found.process = options.process;
+  found.processes = options.processes;
+  found.meeting = options.meeting;
+  found.name = "cuda:" + std::to_string(spec.cards[0]);
+  char host[256] = "";
+  if (!found.meeting.starts_with("unix:") && !found.meeting.starts_with("fd:") &&
+      gethostname(host, sizeof host - 1) == 0)
+    found.name += std::string(" of ") + host;
+  if (options.timeout > 0)
+    found.timeout = options.timeout;
+  char hash[40];
+  std::snprintf(hash, sizeof hash, "%016llx%016llx", static_cast<unsigned long long>(plan->hash().high),
+                static_cast<unsigned long long>(plan->hash().low));
+  found.agreement = std::string("plan: ") + hash + "\nseed: " + std::to_string(options.seed) +
+                    "\nversion: " + std::to_string(MT_VERSION_MAJOR) + "." + std::to_string(MT_VERSION_MINOR) + "." +
+                    std::to_string(MT_VERSION_PATCH);
+  layout.first = options.process;
+  return Peers::open(found, peers);
+}
+
 Status Session::State::chooseDevices() {
   constexpr int64_t mostSteps = 1024;
   if (options.steps_per_launch < 0 || options.steps_per_launch > mostSteps)
@@ -78,6 +129,9 @@ Status Session::State::chooseDevices() {
                             std::to_string(options.steps_per_launch)};
   if (Status status = parseDeviceSpec(options.devices ? options.devices : "cpu:1", spec); !status.ok())
     return status;
+  if (options.processes > 1)
+    if (Status status = ownCard(options, spec); !status.ok())
+      return status;
   uint32_t devices = static_cast<uint32_t>(spec.devices);
   if (devices > plan->replicas())
     return {MT_INVALID, "expected at most " + std::to_string(plan->replicas()) + " devices for a plan of " +
@@ -96,7 +150,10 @@ Status Session::State::chooseDevices() {
   for (int leaves : layout.leaves)
     layout.variants.push_back(std::countr_zero(static_cast<unsigned>(leaves)));
 
+  if (Status status = choosePeers(); !status.ok())
+    return status;
   GroupOptions groupOptions;
+  groupOptions.peers = peers.get();
   groupOptions.devices = together ? 1 : spec.devices;
   groupOptions.threads = together ? spec.devices * spec.threads : spec.threads;
   groupOptions.cards = spec.cards;
@@ -303,6 +360,16 @@ int Session::threadsOfDevice() const { return state_->spec.threads; }
 
 int Session::groupDevices() const { return state_->devices(); }
 
+int Session::process() const { return state_->peers ? state_->peers->process() : 0; }
+
+int Session::processes() const { return state_->peers ? state_->peers->processes() : 1; }
+
+Status Session::share(std::string &bytes) {
+  if (!health().ok() || !state_->peers)
+    return health();
+  return state_->peers->share(bytes);
+}
+
 mtrun_session_info Session::info() const {
   mtrun_session_info info = {};
   info.devices = state_->spec.devices;
@@ -312,6 +379,8 @@ mtrun_session_info Session::info() const {
   info.collective_bytes = static_cast<int64_t>(state_->group->collectiveBytes());
   info.target = state_->group->target();
   info.seed = state_->seed;
+  info.process = process();
+  info.processes = processes();
   return info;
 }
 
@@ -326,7 +395,7 @@ void Session::log(int level, const std::string &message) const { state_->log(lev
 uint64_t Session::launches() const { return state_->group->launches(); }
 
 void Session::fillTemporaries(uint8_t byte) {
-  for (int d = 0; d < state_->devices(); ++d) {
+  for (int d = 0; d < state_->group->devices(); ++d) {
     state_->group->fill(d, state_->memory.map.arenas[d], byte, state_->memory.arenaBytes[d]);
     state_->group->fill(d, state_->memory.map.shared[d], byte, state_->memory.sharedBytes);
   }

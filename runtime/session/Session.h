@@ -70,6 +70,12 @@ public:
   // Those that split the replicas: one where devices share variables.
   int groupDevices() const;
 
+  // Of a session of several processes with a device each, the number of this one; 0 of 1 otherwise.
+  int process() const;
+  int processes() const;
+  // What process 0 calls it with, all have on return; each process calls it as often as the others. MT_LOST.
+  Status share(std::string &bytes);
+
   mtrun_session_info info() const;
   // Replicas that a device hosts; 0 for a device that there is not.
   int32_t leaves(int32_t device) const;

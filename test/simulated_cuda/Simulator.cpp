@@ -116,7 +116,7 @@ void Simulator::protect(bool open) {
       mprotect(reinterpret_cast<void *>(begin), memory.bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-void Simulator::run(const Operation &operation) {
+bool Simulator::run(Operation &operation) {
   switch (operation.kind) {
   case Operation::Kind::Copy:
     std::memmove(operation.to, operation.from, operation.bytes);
@@ -127,7 +127,12 @@ void Simulator::run(const Operation &operation) {
   case Operation::Kind::Kernel:
     runKernel(operation);
     break;
+  case Operation::Kind::External:
+    if (!operation.running)
+      operation.running = operation.begin();
+    return operation.running->advance();
   }
+  return true;
 }
 
 void Simulator::compact(const std::vector<bool> &done) {
@@ -156,7 +161,7 @@ void Simulator::compact(const std::vector<bool> &done) {
       move(event->tail);
 }
 
-bool Simulator::runQueue(const std::set<size_t> *until) {
+bool Simulator::advanceQueue(const std::set<size_t> *until) {
   std::vector<size_t> waits(queue.size()), ready;
   std::vector<std::vector<size_t>> next(queue.size());
   std::vector<bool> needed(queue.size(), until == nullptr), done(queue.size());
@@ -178,14 +183,14 @@ bool Simulator::runQueue(const std::set<size_t> *until) {
   }
   if (!lost && missing > 0) {
     protect(true);
-    while (missing > 0) {
+    while (missing > 0 && !ready.empty()) {
       order = order * 6364136223846793005u + 1442695040888963407u;
       std::swap(ready[(order >> 33) % ready.size()], ready.back());
       size_t chosen = ready.back();
       ready.pop_back();
       lost |= queue[chosen].lost;
-      if (!lost)
-        run(queue[chosen]);
+      if (!lost && !run(queue[chosen]))
+        continue; // asked again next time
       done[chosen] = true;
       missing -= needed[chosen];
       for (size_t after : next[chosen])
@@ -197,7 +202,7 @@ bool Simulator::runQueue(const std::set<size_t> *until) {
   if (lost)
     done.assign(queue.size(), true);
   compact(done);
-  return !lost;
+  return lost || missing == 0;
 }
 
 } // namespace simulated

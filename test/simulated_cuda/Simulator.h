@@ -21,10 +21,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 // The driver's handles.
@@ -48,9 +50,16 @@ namespace simulated {
 
 using namespace mtrun::cuda;
 
+// Work that does not end by itself: an exchange with other processes.
+class External {
+public:
+  virtual ~External() = default;
+  virtual bool advance() = 0; // true: it has ended
+};
+
 // One piece of work and what it waits for, as indices into the list that it is in.
 struct Operation {
-  enum class Kind { Copy, Set, Kernel } kind = Kind::Copy;
+  enum class Kind { Copy, Set, Kernel, External } kind = Kind::Copy;
   std::byte *to = nullptr;
   const std::byte *from = nullptr;
   size_t bytes = 0;
@@ -59,6 +68,8 @@ struct Operation {
   unsigned gridX = 0, gridY = 0, threads = 0;
   const mt_kernel_params *params = nullptr;
   const mt_gpu_segment *segments = nullptr;
+  std::function<std::unique_ptr<External>()> begin; // External
+  std::shared_ptr<External> running;
   bool lost = false; // fails when it is waited for
   std::set<size_t> after;
 };
@@ -85,7 +96,7 @@ struct CUevent_st {
 
 namespace simulated {
 
-[[noreturn]] void fatal(const std::string &message);
+[[noreturn]] MT_API void fatal(const std::string &message);
 
 // Live objects of one type.
 template <typename T> class Handles {
@@ -120,7 +131,7 @@ struct Memory {
   int device = -1; // -1: the host's, pinned
 };
 
-struct Simulator {
+struct MT_API Simulator {
   Simulator();
   ~Simulator(); // reports what was not freed
 
@@ -156,16 +167,22 @@ struct Simulator {
   void enqueue(CUstream_st &stream, Operation operation);
   // Runs all that is enqueued; with `until` what these wait for and these, and of the rest as much as chance wants.
   // False: the device is lost.
-  bool runQueue(const std::set<size_t> *until = nullptr);
+  bool runQueue(const std::set<size_t> *until = nullptr) {
+    while (!advanceQueue(until))
+      ::usleep(50);
+    return !lost;
+  }
+  // The same as far as nothing waits for other processes; whether that is all of it, or the device is lost.
+  bool advanceQueue(const std::set<size_t> *until);
 
 private:
-  void protect(bool open); // device memory against the host
-  void run(const Operation &operation);
+  void protect(bool open);        // device memory against the host
+  bool run(Operation &operation); // false: it goes on
   // Forgets the operations that ran.
   void compact(const std::vector<bool> &done);
 };
 
-Simulator &simulator();
+MT_API Simulator &simulator();
 
 // Runs a kernel: block after block, the threads of a block as fibers.
 void runKernel(const Operation &operation);

@@ -139,6 +139,17 @@ Result cuEventSynchronize(Event event) {
   return s.runQueue(&mark.tail) ? success : refused();
 }
 
+Result cuEventQuery(Event event) {
+  Simulator &s = simulator();
+  const CUevent_st &mark = s.events.get(event);
+  if (mark.capture)
+    fatal("cuEventQuery of an event that was recorded in a capture");
+  if (s.fails("cuEventQuery"))
+    return refused();
+  bool all = s.advanceQueue(&mark.tail);
+  return s.lost ? refused() : all ? success : notReady;
+}
+
 Result cuMemcpyAsync(Address to, Address from, size_t bytes, Stream stream) {
   Simulator &s = simulator();
   CUstream_st &copies = current(stream, "cuMemcpyAsync");

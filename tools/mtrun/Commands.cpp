@@ -35,6 +35,9 @@ int showProgress(void *user, const mtrun_progress *progress) {
   return 0;
 }
 
+// Of several processes the first tells what all do.
+static auto progressOf(const Arguments &arguments) { return arguments.process == 0 ? showProgress : nullptr; }
+
 Progress makeProgress(const Arguments &arguments) {
   if (arguments.json)
     return Progress(ProgressStyle::Json);
@@ -53,7 +56,7 @@ int evaluate(const Arguments &arguments) {
   DatasetPtr data = openData(run, arguments, arguments.data);
   Progress progress = makeProgress(arguments);
   mtrun_loop_options options = {};
-  options.progress = showProgress;
+  options.progress = progressOf(arguments);
   options.progress_user = &progress;
   options.in_flight = 1;
   check(mtrun_evaluate(run.session.get(), data.get(), &options, nullptr));
@@ -96,8 +99,11 @@ int benchmark(const Arguments &arguments) {
   double loadUs = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   int64_t rows = arguments.rows ? arguments.rows : mtrun_plan_batch(run.plan.get());
   mtrun_timing timing = {};
-  startTrace(run, arguments, arguments.warmup);
+  if (arguments.process == 0)
+    startTrace(run, arguments, arguments.warmup);
   check(mtrun_benchmark(run.session.get(), rows, arguments.warmup, arguments.steps, &timing));
+  if (arguments.process > 0)
+    return MT_OK;
   if (arguments.json) {
     print(benchmarkJson(run, arguments, timing, loadUs, rows));
     fputs(finishTrace(run, arguments, arguments.warmup).c_str(), stderr);

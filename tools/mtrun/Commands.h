@@ -12,7 +12,7 @@ namespace mtrun_tool {
 inline constexpr int kInterrupted = 75;
 
 struct Arguments {
-  std::string plan, data, validation, devices = "cpu:1", cpu, load, save, output;
+  std::string plan, data, validation, devices, cpu, load, save, output;
   std::string run, checkpoint, resume, history, monitor, tensorboard, trace;
   int64_t epochs = 1, moreEpochs = 0, stepsPerEpoch = 0, shuffleWindow = 0, seed = 0, steps = 200, warmup = 20,
           rows = 0;
@@ -25,6 +25,10 @@ struct Arguments {
   std::string lrScaling;
   int64_t baseBatch = 0, stepsPerLaunch = 1;
   double seconds = 5;
+  int64_t processes = 0; // 0: one a GPU
+  int32_t process = 0, localProcess = 0;
+  std::string meeting;
+  double timeout = 600;
 };
 
 int train(const Arguments &arguments);

@@ -20,6 +20,25 @@ static void logLine(void *, int level, const char *message) {
     fprintf(stderr, "mtrun: warning: %s\n", message);
 }
 
+std::string defaultDevices(const std::string &path) {
+  int64_t gpus = 0;
+  auto count = [](void *user, const char *) { ++*static_cast<int64_t *>(user); };
+  mt_status *status = mtrun_list_devices(count, &gpus);
+  bool none = status != nullptr;
+  mt_status_free(status);
+  mtrun_plan *loaded = nullptr;
+  if (path.empty() || none || gpus == 0)
+    return "cpu:1";
+  status = mtrun_plan_load(path.c_str(), &loaded);
+  bool damaged = status != nullptr; // open() says how
+  mt_status_free(status);
+  PlanPtr plan(loaded);
+  if (damaged || !mtrun_plan_has_code(loaded, "cuda"))
+    return "cpu:1";
+  gpus = std::min<int64_t>(gpus, mtrun_plan_replicas(loaded));
+  return gpus == 1 ? "cuda:0" : "cuda:0-" + std::to_string(gpus - 1);
+}
+
 Run open(const Arguments &arguments) {
   Run run;
   mtrun_plan *plan = nullptr;
@@ -32,7 +51,12 @@ Run open(const Arguments &arguments) {
   options.no_spin = arguments.noSpin;
   options.cpu = arguments.cpu.empty() ? nullptr : arguments.cpu.c_str();
   options.seed = arguments.seed;
-  options.log = logLine;
+  options.log = arguments.process == 0 ? logLine : nullptr; // the others' lines are the same
+  options.processes = static_cast<int32_t>(arguments.processes);
+  options.process = arguments.process;
+  options.local_process = arguments.localProcess;
+  options.meeting = arguments.meeting.c_str();
+  options.timeout = arguments.timeout;
   options.steps_per_launch = arguments.stepsPerLaunch;
   mtrun_session *session = nullptr;
   check(mtrun_session_create(plan, &options, &session));

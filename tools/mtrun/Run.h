@@ -32,6 +32,9 @@ struct Run {
   SessionPtr session; // after the plan: destroyed before it
 };
 
+// Where --devices says nothing: every GPU, as many as the plan has replicas, if it has code for them and there are any;
+// else the CPU.
+std::string defaultDevices(const std::string &plan);
 // Loads the plan, creates the session, loads variables.
 Run open(const Arguments &arguments);
 // Opens a source, with --strict where it was given; what there is to know of it goes to standard error as warnings.

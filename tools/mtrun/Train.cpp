@@ -69,6 +69,8 @@ static int logStep(void *user, const mtrun_progress *progress) {
 
 // Lines between progress lines; beside JSON they go to standard error.
 static void showNote(void *user, const char *message) {
+  if (static_cast<const Arguments *>(user)->process > 0)
+    return; // the first process says it
   FILE *out = static_cast<const Arguments *>(user)->json ? stderr : stdout;
   fprintf(out, "%s\n", message);
   fflush(out);
@@ -106,6 +108,10 @@ struct Outputs {
 static bool isFile(const std::string &path) { return path.ends_with(".keras") || path.ends_with(".safetensors"); }
 
 Outputs::Outputs(const Run &run, const Arguments &arguments) : checkpoints(arguments.checkpoint), save(arguments.save) {
+  if (arguments.process > 0) { // the first process writes
+    save.clear();
+    return;
+  }
   if (isFile(checkpoints))
     std::swap(checkpoints, epochFile);
   folder = arguments.run;
@@ -144,10 +150,13 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
                         : outputs.save.empty()
                             ? "; only --checkpoint DIR could go on"
                             : "; its variables are in " + outputs.save + ", only --checkpoint DIR could go on";
-    reportError(kInterrupted, "stopped after step " + std::to_string(result.total_step) + where);
+    if (arguments.process == 0)
+      reportError(kInterrupted, "stopped after step " + std::to_string(result.total_step) + where);
   }
   if (!outputs.folder.empty())
     showNote(const_cast<Arguments *>(&arguments), ("wrote " + outputs.folder).c_str());
+  if (arguments.process > 0)
+    return result.stopped ? kInterrupted : MT_OK;
   try {
     std::string profile = finishTrace(run, arguments, kUntraced);
     if (!profile.empty())
@@ -205,7 +214,7 @@ static std::unique_ptr<EventLog> makeEvents(const Run &run, const Arguments &arg
 int train(const Arguments &arguments) {
   for (const std::string &path : {arguments.save, arguments.history, parseTrace(arguments.trace, 0).path,
                                   isFile(arguments.checkpoint) ? arguments.checkpoint : std::string()})
-    if (!path.empty())
+    if (!path.empty() && arguments.process == 0)
       checkFolder(path);
   catchSignals();
   Run run = open(arguments);
@@ -217,10 +226,11 @@ int train(const Arguments &arguments) {
   Outputs outputs(run, arguments);
   if (!outputs.folder.empty())
     showNote(const_cast<Arguments *>(&arguments), ("run " + outputs.folder).c_str());
-  if (!arguments.json)
+  bool first = arguments.process == 0;
+  if (!arguments.json && first)
     print(describe(run, arguments));
   Logs logs = {makeProgress(arguments), nullptr};
-  if (!arguments.tensorboard.empty())
+  if (!arguments.tensorboard.empty() && first)
     logs.events = makeEvents(run, arguments);
   mtrun_checkpoint_options checkpoint = {};
   checkpoint.folder = pointer(outputs.checkpoints);
@@ -239,7 +249,7 @@ int train(const Arguments &arguments) {
   options.no_shuffle = arguments.noShuffle;
   options.drop_remainder = arguments.dropRemainder;
   options.validation = validation.get();
-  options.progress = logStep;
+  options.progress = first ? logStep : nullptr;
   options.progress_user = &logs;
   options.checkpoint = checkpoint.folder || checkpoint.resume ? &checkpoint : nullptr;
   options.history_json = pointer(outputs.json);
@@ -259,7 +269,8 @@ int train(const Arguments &arguments) {
   options.note_user = const_cast<Arguments *>(&arguments);
   options.result = &result;
   options.in_flight = 1;
-  startTrace(run, arguments, kUntraced);
+  if (first)
+    startTrace(run, arguments, kUntraced);
   check(mtrun_fit(run.session.get(), data.get(), &options));
   return finish(run, arguments, outputs, result);
 }

@@ -3,6 +3,7 @@
 // The command line of mtrun: arguments only, the work is in Commands.cpp.
 #include "runtime/abi/mtrun.h"
 #include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Processes.h"
 #include "tools/mtrun/Run.h"
 
 #include <CLI/CLI.hpp>
@@ -17,8 +18,8 @@ using namespace mtrun_tool;
 
 static const char *const kExitCodes =
     R"(Exit codes: 0 success; 1 a wrong model, data or argument; 2 a wrong command line; 3 a damaged plan or
-data file, or one of another version; 4 out of memory; 5 a device does not start or the plan has no code for it; 6 a
-lost process; 7 a file that cannot be read or written; 8 no such device; 9 a device that failed in the run; 75 stopped by
+data file, or one of another version; 4 out of memory; 5 a device does not start or the plan has no code for it; 7 a
+file that cannot be read or written; 8 no such device; 9 a device or a process that was lost in the run; 75 stopped by
 a signal, and saved)";
 
 // A whole number of at least `least`, told in the words of all our messages.
@@ -36,11 +37,11 @@ static CLI::Validator atLeast(int64_t least) {
 
 static void addPlan(CLI::App *app, Arguments &a) {
   app->add_option("PLAN", a.plan, "plan file, made by mtc compile")->type_name("FILE")->required();
-  app->add_option(
-         "--devices", a.devices,
-         "cpu:N, cpu:NxT (N devices of T threads each), null:N; GPUs: cuda:0, cuda:0-3, cuda:0*4 (four devices on one)")
-      ->type_name("DEVICES")
-      ->capture_default_str();
+  app->add_option("--devices", a.devices,
+                  "cpu:N, cpu:NxT (N devices of T threads each), null:N; GPUs: cuda:0, cuda:0-3, cuda:0*4 (four "
+                  "devices on one); without it every "
+                  "GPU, if the plan has code for GPUs and there are any, else cpu:1")
+      ->type_name("DEVICES");
   app->add_option("--cpu", a.cpu, "code to use, x86-64-v3 say, instead of the best that this CPU runs")
       ->type_name("NAME");
   app->add_option("--seed", a.seed, "of initial values, random numbers and the order of samples; 0: the plan's")
@@ -87,6 +88,16 @@ static void addTrace(CLI::App *sub, Arguments &a) {
       ->type_name("FILE[:FIRST-LAST]");
   sub->add_flag("--profile", a.profile,
                 "print where the time goes: by layer, kind and kernel, and how far from the floor");
+}
+
+static void addProcesses(CLI::App *sub, Arguments &a) {
+  addCount(sub, "--processes", a.processes, 0,
+           "1: all GPUs in one process; 0: a process each, those that mpirun, srun or torchrun started, or else "
+           "mtrun's own");
+  sub->add_option("--timeout", a.timeout, "seconds that a process waits for the others before they are lost")
+      ->type_name("S")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
 }
 
 static void addCheckpoints(CLI::App *sub, Arguments &a) {
@@ -154,6 +165,7 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
   addCount(sub, "--shuffle-window", a.shuffleWindow, 0, "draw each sample among the next N; 0: among all");
   sub->add_flag("--drop-remainder", a.dropRemainder, "leave out the short last batch of an epoch");
   sub->add_flag("--json-logs", a.json, "a JSON object a step and one an epoch instead of the progress line");
+  addProcesses(sub, a);
   addCheckpoints(sub, a);
   addCallbacks(sub, a);
   addLaunches(sub, a);
@@ -168,6 +180,7 @@ static CLI::App *addEvaluate(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("evaluate", "losses and metrics over a data set");
   addPlan(sub, a);
   addData(sub, a);
+  addProcesses(sub, a);
   sub->add_flag("--json-logs", a.json, "a JSON object instead of the progress line");
   addLaunches(sub, a);
   sub->footer("Example:\n  mtrun evaluate mnist.mtp --load w.safetensors --data mnist:DIR,split=test");
@@ -211,6 +224,7 @@ static CLI::App *addBenchmark(CLI::App &app, Arguments &a) {
       ->capture_default_str()
       ->check(atLeast(0));
   sub->add_flag("--json", a.json, "print one JSON object; times are in microseconds");
+  addProcesses(sub, a);
   addLaunches(sub, a);
   addTrace(sub, a);
   sub->footer("Example:\n  mtrun benchmark mnist.mtp --devices cpu:2 --json");
@@ -231,7 +245,7 @@ static CLI::App *addDataCommand(CLI::App &app, Arguments &a) {
   return sub;
 }
 
-static int run(const CLI::App *chosen, const Arguments &arguments) {
+static int run(const CLI::App *chosen, Arguments &arguments, char **argv) {
   const std::string &name = chosen->get_name();
   int (*command)(const Arguments &) = name == "train"       ? train
                                       : name == "evaluate"  ? evaluate
@@ -241,13 +255,19 @@ static int run(const CLI::App *chosen, const Arguments &arguments) {
                                       : name == "data"      ? data
                                                             : devices;
   try {
+    if (arguments.devices.empty())
+      arguments.devices = name == "export" ? "cpu:1" : defaultDevices(arguments.plan);
+    if (name == "train" || name == "evaluate" || name == "benchmark")
+      if (std::optional<int> code = distribute(arguments, argv))
+        return *code;
     int code = command(arguments);
     if (fflush(stdout) != 0 || ferror(stdout))
       return reportError(MT_IO, std::string("cannot write standard output: ") + strerror(errno));
     return code;
   } catch (const Failure &failure) {
     fflush(stdout);
-    return reportError(failure.code, failure.message);
+    std::string who = arguments.process ? "process " + std::to_string(arguments.process) + ": " : "";
+    return reportError(failure.code, who + failure.message);
   } catch (const std::bad_alloc &) {
     return reportError(MT_NO_MEMORY, "out of memory");
   }
@@ -280,5 +300,5 @@ int main(int argc, char **argv) {
     fprintf(stderr, "mtrun: run with --help for more\n");
     return MT_USAGE;
   }
-  return run(app.get_subcommands().front(), arguments);
+  return run(app.get_subcommands().front(), arguments, argv);
 }

@@ -2,7 +2,7 @@
 #include "runtime/device/cuda/CudaGroup.h"
 
 #include "runtime/device/cuda/Launches.h"
-#include "runtime/device/cuda/Links.h"
+#include "runtime/device/cuda/NcclLinks.h"
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
@@ -63,6 +63,11 @@ Status CudaGroup::start(const GroupOptions &options) {
     if (result != success)
       return failure(driver_, result, device.card->title() + ": cannot make a stream");
   }
+  if (options.peers) {
+    sessionDevices_ = options.peers->processes();
+    return NcclLinks::open(*this, *options.peers, links_);
+  }
+  sessionDevices_ = devices();
   return enablePeers();
 }
 
@@ -82,6 +87,7 @@ Status CudaGroup::enablePeers() {
 
 // What fails here is freed with the process.
 CudaGroup::~CudaGroup() {
+  links_.reset();
   if (!devices_.empty())
     (void)driver_.ctxSetCurrent(devices_[0].card->context);
   for (Flight &flight : flights_)
@@ -146,7 +152,7 @@ Status CudaGroup::loadCode(const Plan &plan, const char *target) {
   target_ = plan.tables().targets()->Get(index)->name()->c_str();
   for (const fb::Program *program : Each(plan.tables().programs()))
     tensors_.push_back({placesOf(*program), tensorRowBytes(*program)});
-  return {};
+  return links_->warmUp();
 }
 
 // Handles are indices, from 1: a kernel has one function a card.
@@ -163,7 +169,7 @@ uint64_t CudaGroup::placesOf(const fb::Program &program) const {
 uint64_t CudaGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
   uint64_t tables = 0;
   for (const fb::Program *program : Each(plan.tables().programs()))
-    tables += placesOf(*program) * aligned(tableBytes(*program, devices()));
+    tables += placesOf(*program) * aligned(tableBytes(*program, sessionDevices_));
   // Blocks of the session, each up to the next multiple of the alignment.
   return scratchBytes(maxRows) + tables + 16 * alignment;
 }
@@ -316,6 +322,7 @@ void CudaGroup::begin(BoundProgram &program, std::span<const StepArguments> runs
   }
   Flight &flight = flights_[static_cast<size_t>(oldest_ + flying_) % flights_.size()];
   flight = {&program, launches.nextSet(), static_cast<int>(runs.size()), 0, flight.done, false};
+  links_->begin(runs.size());
   if (launches.begin(program, flight.set, runs) &&
       check(driver_.eventRecord(flight.done, devices_[0].stream), 0, "the GPU failed in a step"))
     ++flying_;
@@ -325,9 +332,8 @@ void CudaGroup::finish() {
   if (!health_.ok() || flying_ == 0 || !makeCurrent(0))
     return;
   Flight &flight = flights_[static_cast<size_t>(oldest_)];
-  if (!flight.over && !check(driver_.eventSynchronize(flight.done), 0, "the GPU failed in a step"))
+  if (!flight.over && !wait(flight))
     return;
-  flight.over = true;
   auto &launches = static_cast<Launches &>(*flight.program->prepared);
   const CapturedProgram &run = launches.finish(*flight.program, flight.set, flight.finished);
   launches_ += run.launches(*flight.program);
@@ -338,9 +344,19 @@ void CudaGroup::finish() {
   --flying_;
 }
 
+bool CudaGroup::wait(Flight &flight) {
+  if (Status status = links_->wait(flight.done); !status.ok()) {
+    health_ = std::move(status);
+    return false;
+  }
+  links_->end(static_cast<size_t>(flight.runs));
+  return flight.over = true;
+}
+
 void CudaGroup::settle() {
-  if (flying_ > 0 && health_.ok() && makeCurrent(0))
-    check(driver_.streamSynchronize(devices_[0].stream), 0, "the GPU failed in a step");
+  for (int i = 0; i < flying_ && health_.ok(); ++i)
+    if (Flight &flight = flights_[static_cast<size_t>(oldest_ + i) % flights_.size()]; !flight.over && makeCurrent(0))
+      wait(flight);
 }
 
 void CudaGroup::corruptRoot(int collective, int device) {

@@ -89,6 +89,7 @@ private:
     Event done = nullptr;
     bool over = false; // the host has waited for it
   };
+  bool wait(Flight &flight);
   // Runs of a program that a launch may hold, and sets of places for them.
   int runsOf(bool hasMetrics) const { return hasMetrics ? stepsPerLaunch_ : 1; }
   static int setsOf(bool hasTensors) { return hasTensors ? 2 : 1; }
@@ -97,6 +98,7 @@ private:
   const Driver &driver_;
   std::vector<Card> cards_; // those that devices are on; addresses are taken
   std::vector<CudaDevice> devices_;
+  int sessionDevices_ = 1; // those of other processes too
   std::unique_ptr<Links> links_;
   const char *target_ = "";
   // Of a program's tensors, so many places for runs.

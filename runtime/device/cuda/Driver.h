@@ -34,7 +34,7 @@ using GraphExec = CUgraphExec_st *;
 
 // Of enum cudaError_enum.
 inline constexpr Result success = 0, outOfMemory = 2, noDevice = 100, invalidImage = 200, invalidPtx = 218,
-                        functionNotFound = 500;
+                        functionNotFound = 500, notReady = 600;
 // Of other enums: CUdevice_attribute, CUjit_option, CUstream_flags, CUevent_flags, CUstreamCaptureMode.
 inline constexpr int capabilityMajor = 75, capabilityMinor = 76, jitErrorLog = 5, jitErrorLogBytes = 6;
 inline constexpr unsigned streamNonBlocking = 1, eventDisableTiming = 2, hostPortable = 1;
@@ -73,6 +73,7 @@ inline constexpr int oldestDriver = 11040;
   X(streamBeginCapture, cuStreamBeginCapture_v2, (Stream stream, int mode))                                            \
   X(streamEndCapture, cuStreamEndCapture, (Stream stream, Graph * graph))                                              \
   X(eventCreate, cuEventCreate, (Event * event, unsigned flags))                                                       \
+  X(eventQuery, cuEventQuery, (Event event))                                                                           \
   X(eventDestroy, cuEventDestroy_v2, (Event event))                                                                    \
   X(eventRecord, cuEventRecord, (Event event, Stream stream))                                                          \
   X(eventSynchronize, cuEventSynchronize, (Event event))                                                               \

@@ -72,7 +72,7 @@ Status Launches::record(BoundProgram &program, std::span<const std::unique_ptr<C
                         GraphExec *exec) {
   const Driver &driver = group_.driver();
   // No more operations on `links` than steps.
-  if (program.devices.size() > 1)
+  if (program.sessionDevices() > 1)
     if (Status status = group_.makeEvents(program.devices[0].steps.size()); !status.ok())
       return status;
   if (!group_.makeCurrent(0))

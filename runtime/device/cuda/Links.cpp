@@ -17,8 +17,9 @@ float *Chunks::node(int device, int peer) const {
   return program_.staging[hosted(device)] + static_cast<int64_t>(room) / devices_ * peer;
 }
 
-Status LocalLinks::good(Result result, int device, const char *what) const {
-  return result == success ? Status() : failure(driver_, result, group_.device(device).card->title() + ": " + what);
+Status LocalLinks::good(Result result, int device, const char *what, mt_code code) const {
+  return result == success ? Status()
+                           : failure(driver_, result, group_.device(device).card->title() + ": " + what, code);
 }
 
 Status LocalLinks::copy(int device, void *to, const void *from, uint64_t bytes) {
@@ -51,6 +52,10 @@ Status LocalLinks::meet() {
         return status;
     }
   return {};
+}
+
+Status LocalLinks::wait(Event event) {
+  return good(driver_.eventSynchronize(event), 0, "the GPU failed in a step", MT_LOST);
 }
 
 Status LocalLinks::gatherRoots(const Chunks &chunks) {

@@ -42,6 +42,14 @@ public:
   virtual Status gatherRoots(const Chunks &chunks) = 0;
   // Behind it roots and results are the device's own again.
   virtual Status spreadResults(const Chunks &chunks) = 0;
+
+  // Before the first recording.
+  virtual Status warmUp() { return {}; }
+  // A launch of so many runs begins; has ended.
+  virtual void begin(uint64_t runs) {}
+  virtual void end(uint64_t runs) {}
+  // Waits until the devices are where the event was recorded. MT_LOST names who failed.
+  virtual Status wait(Event event) = 0;
 };
 
 // All devices are in this process: they copy from one another, on one card as on several, and meet by events.
@@ -50,11 +58,12 @@ public:
   explicit LocalLinks(CudaGroup &group) : group_(group), driver_(group.driver()) {}
   Status gatherRoots(const Chunks &chunks) override;
   Status spreadResults(const Chunks &chunks) override;
+  Status wait(Event event) override;
 
 private:
   Status meet(); // of all devices' `links`
   Status copy(int device, void *to, const void *from, uint64_t bytes);
-  Status good(Result result, int device, const char *what) const;
+  Status good(Result result, int device, const char *what, mt_code code = MT_DEVICE) const;
 
   CudaGroup &group_;
   const Driver &driver_;

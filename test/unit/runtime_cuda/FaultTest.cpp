@@ -21,12 +21,14 @@ static std::string readAll(FILE *file) {
   return text;
 }
 
-std::string inChild(const Settings &settings, const std::function<Status()> &body, std::string *log) {
-  FILE *messages = std::tmpfile(), *errors = std::tmpfile();
+Child start(const Settings &settings, const std::function<Status()> &body, bool log) {
+  Child child;
+  FILE *messages = child.messages = std::tmpfile(), *errors = child.errors = std::tmpfile();
   std::fflush(nullptr);
-  pid_t child = fork();
-  if (child == 0) {
+  child.process = fork();
+  if (child.process == 0) {
     setenv("MTRUN_CUDA_DRIVER", MTC_BINARY_DIR "/lib/libcuda-simulated.so", 1);
+    setenv("MTRUN_NCCL", MTC_BINARY_DIR "/lib/libnccl-simulated.so", 1);
     for (const auto &[name, value] : settings)
       setenv(name, value.c_str(), 1);
     if (log)
@@ -37,11 +39,15 @@ std::string inChild(const Settings &settings, const std::function<Status()> &bod
     std::fflush(messages);
     std::exit(testing::Test::HasFailure() ? 100 : status.code());
   }
+  return child;
+}
+
+std::string finish(const Child &child, std::string *log) {
   int status = 0;
-  waitpid(child, &status, 0);
-  std::string text = readAll(messages), written = readAll(errors);
-  std::fclose(messages);
-  std::fclose(errors);
+  waitpid(child.process, &status, 0);
+  std::string text = readAll(child.messages), written = readAll(child.errors);
+  std::fclose(child.messages);
+  std::fclose(child.errors);
   if (log)
     *log = written;
   if (WIFSIGNALED(status))
@@ -49,6 +55,10 @@ std::string inChild(const Settings &settings, const std::function<Status()> &bod
   if (WEXITSTATUS(status) == 100)
     return "failed " + written;
   return std::to_string(WEXITSTATUS(status)) + (WEXITSTATUS(status) ? ": " + text : "");
+}
+
+std::string inChild(const Settings &settings, const std::function<Status()> &body, std::string *log) {
+  return finish(start(settings, body, log != nullptr), log);
 }
 
 namespace {

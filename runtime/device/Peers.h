@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The processes of a session, one a device: how they find one another, what they agree on, and how they notice that one
+// is gone. Each has a connection to process 0, by which only a few bytes go: tensors go between devices.
+#pragma once
+
+#include "runtime/abi/status.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mtrun {
+
+struct PeersOptions {
+  int process = 0, processes = 1;
+  std::string meeting;   // "unix:NAME" on one host, "tcp:HOST:PORT", or of process 0 "fd:N", a socket that listens
+  std::string agreement; // what must be the same in all: lines "WHAT: VALUE"
+  std::string name;      // of this process' device, for messages
+  double timeout = 600;  // seconds
+};
+
+class Peers {
+public:
+  // Waits until all are there. MT_INVALID: a place that is none, or processes that do not agree, told in all of them.
+  // MT_LOST: one is not there in time. MT_IO.
+  static Status open(const PeersOptions &options, std::unique_ptr<Peers> &peers);
+  ~Peers(); // tells the others that this process ends in order
+
+  int process() const { return options_.process; }
+  int processes() const { return options_.processes; }
+  double timeout() const { return options_.timeout; }
+
+  // What process 0 calls it with, it has in all of them on return. Each calls it as often as the others. MT_LOST.
+  Status share(std::string &bytes);
+  // Around a piece of work that no process can end alone, the same in all; pieces may follow each other before they
+  // end.
+  void begin(uint64_t pieces = 1) { begun_ += pieces; }
+  void end(uint64_t pieces = 1) { done_ += pieces; }
+  // Whether all are there, and none has left without the work that this one has begun; never waits. MT_LOST names the
+  // process, and stays.
+  Status check();
+  // "process 2".
+  std::string title(int process) const;
+
+private:
+  using Clock = std::chrono::steady_clock;
+  struct Connection {
+    int process = 0, socket = -1;
+    std::string name;
+    std::string received;            // not yet taken
+    std::vector<std::string> shared; // oldest first
+    bool ended = false;              // in order, after so much work:
+    uint64_t after = 0;
+  };
+  explicit Peers(const PeersOptions &options) : options_(options) {}
+
+  Status meet();
+  Status listen(int &socket);
+  Status accept(int listening, Clock::time_point deadline);
+  Status greet(int socket, Clock::time_point deadline, bool &known);
+  Status connect(Clock::time_point deadline);
+  Status send(Connection &to, char kind, std::string_view bytes);
+  // Takes what has come within `milliseconds`.
+  void receive(Connection &from, int milliseconds);
+  Status lose(std::string message, mt_code code = MT_LOST);
+  Status missing() const;
+
+  PeersOptions options_;
+  std::vector<Connection> connections_; // of process 0: to all others; of these: to 0
+  Status lost_;
+  uint64_t begun_ = 0, done_ = 0;
+};
+
+} // namespace mtrun

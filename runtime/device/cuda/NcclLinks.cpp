@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/cuda/NcclLinks.h"
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+namespace mtrun::cuda {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto lookAround = std::chrono::milliseconds(2);  // at the other processes, while a step is waited for
+constexpr auto pause = std::chrono::microseconds(20);      // between looks
+constexpr auto aftermath = std::chrono::milliseconds(100); // until it is known which process an error is of
+constexpr auto patience = std::chrono::seconds(10);        // with calls that end a communicator
+
+Clock::time_point after(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+} // namespace
+
+Status NcclLinks::open(CudaGroup &group, Peers &peers, std::unique_ptr<Links> &links) {
+  const Nccl *nccl = nullptr;
+  if (Status status = openNccl(nccl); !status.ok())
+    return status;
+  std::unique_ptr<NcclLinks> made(new NcclLinks(group, peers, *nccl));
+  if (Status status = made->connect(); !status.ok())
+    return status;
+  links = std::move(made);
+  return {};
+}
+
+// What has not ended after a while stays behind, and ends with the process.
+NcclLinks::~NcclLinks() {
+  if (comm_ && !aborted_) {
+    aborted_ = std::make_shared<std::atomic<bool>>(false);
+    std::thread([ended = aborted_, nccl = &nccl_, comm = comm_, &driver = group_.driver(),
+                 context = group_.device(0).card->context, good = lost_.ok()] {
+      (void)driver.ctxSetCurrent(context);
+      (void)(good ? nccl->commDestroy(comm) : nccl->commAbort(comm));
+      *ended = true;
+    }).detach();
+  }
+  for (auto limit = Clock::now() + patience; aborted_ && !*aborted_ && Clock::now() < limit;)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  (void)group_.makeCurrent(0);
+  if (first_)
+    (void)group_.driver().memFree(first_);
+}
+
+Status NcclLinks::within(const char *what, std::function<NcclResult()> calls) {
+  struct State {
+    std::atomic<bool> ended = false;
+    NcclResult result = ncclOk;
+  };
+  auto state = std::make_shared<State>();
+  std::thread([state, calls = std::move(calls), &driver = group_.driver(), context = group_.device(0).card->context] {
+    state->result = driver.ctxSetCurrent(context) == success ? calls() : ncclCudaError;
+    state->ended = true;
+  }).detach();
+  peers_.begin();
+  for (auto limit = after(peers_.timeout()); !state->ended;) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    if (Status status = peers_.check(); !status.ok())
+      return lost_ = status;
+    if (Clock::now() >= limit)
+      return lost_ = {MT_LOST, std::string(what) + ": expected all within " + std::to_string(peers_.timeout()) +
+                                   " seconds, found none lost, and no end"};
+  }
+  if (state->result != ncclOk)
+    return lost_ = failed(state->result, what);
+  peers_.end();
+  return group_.makeCurrent(0) ? Status() : group_.health();
+}
+
+Status NcclLinks::connect() {
+  NcclId unique = {};
+  if (peers_.process() == 0)
+    if (NcclResult result = nccl_.getUniqueId(&unique); result != ncclOk)
+      return failed(result, "cannot begin to connect the processes");
+  std::string id(unique.bytes, sizeof unique.bytes);
+  if (Status status = peers_.share(id); !status.ok())
+    return status;
+  if (id.size() != sizeof unique.bytes)
+    return {MT_LOST,
+            "expected " + std::to_string(sizeof unique.bytes) + " bytes of NCCL's, found " + std::to_string(id.size())};
+  std::memcpy(unique.bytes, id.data(), id.size());
+  auto made = std::make_shared<NcclComm>(nullptr);
+  int processes = peers_.processes(), process = peers_.process();
+  Status status = within("cannot connect the processes",
+                         [=, nccl = &nccl_] { return nccl->commInitRank(made.get(), processes, unique, process); });
+  if (status.ok())
+    comm_ = *made;
+  return status;
+}
+
+// NCCL connects two devices at their first exchange: that must not be in a recording.
+Status NcclLinks::warmUp() {
+  const Driver &driver = group_.driver();
+  auto devices = static_cast<size_t>(peers_.processes());
+  Stream links = group_.device(0).links;
+  std::string title = group_.device(0).card->title();
+  if (!group_.makeCurrent(0))
+    return group_.health();
+  if (Result result = driver.memAlloc(&first_, devices * sizeof(float)); result != success)
+    return failure(driver, result, title + ": cannot take a few bytes of its memory");
+  Result result = driver.memsetD8Async(first_, 0, devices * sizeof(float), links);
+  Status status = result == success ? Status() : failure(driver, result, title + ": cannot fill its memory");
+  if (status.ok())
+    status = within("cannot connect the processes", [=, this] {
+      auto *floats = reinterpret_cast<float *>(first_);
+      return group([&] {
+        NcclResult first = ncclOk;
+        for (int peer = 0; peer < peers_.processes() && first == ncclOk; ++peer) {
+          if (peer == peers_.process())
+            continue;
+          first = nccl_.send(floats + peers_.process(), 1, ncclF32, peer, comm_, links);
+          if (first == ncclOk)
+            first = nccl_.recv(floats + peer, 1, ncclF32, peer, comm_, links);
+        }
+        return first;
+      });
+    });
+  Event event = group_.device(0).event;
+  if (status.ok())
+    if (Result recorded = driver.eventRecord(event, links); recorded != success)
+      status = failure(driver, recorded, title + ": cannot record an event");
+  peers_.begin();
+  if (status.ok())
+    status = wait(event);
+  if (status.ok())
+    peers_.end();
+  return status;
+}
+
+NcclResult NcclLinks::group(const std::function<NcclResult()> &calls) {
+  NcclResult result = nccl_.groupStart();
+  if (result != ncclOk)
+    return result;
+  result = calls();
+  NcclResult ended = nccl_.groupEnd();
+  return result == ncclOk ? ended : result;
+}
+
+Status NcclLinks::failed(NcclResult result, const char *what, mt_code code) {
+  return failed(group_.device(0).card->title() + ": " + what + ": " + nccl_.describe(result, comm_), code);
+}
+
+Status NcclLinks::failed(std::string message, mt_code code) {
+  for (auto limit = Clock::now() + aftermath; Clock::now() < limit;) {
+    if (Status status = peers_.check(); !status.ok())
+      return {status.code(), status.message() + "; " + message};
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return {code, std::move(message)};
+}
+
+// Each device sends all others their chunks of its root. A device without valid rows too: its root is not added.
+Status NcclLinks::gatherRoots(const Chunks &chunks) {
+  int own = chunks.hostedBegin();
+  Stream links = group_.device(0).links;
+  NcclResult result = group([&] {
+    NcclResult first = ncclOk;
+    for (int peer = 0; peer < chunks.devices() && first == ncclOk; ++peer) {
+      if (peer == own)
+        continue;
+      if (chunks.size(peer))
+        first = nccl_.send(chunks.root(own) + chunks.begin(peer), static_cast<size_t>(chunks.size(peer)), ncclF32, peer,
+                           comm_, links);
+      if (first == ncclOk && chunks.size(own))
+        first = nccl_.recv(chunks.node(own, peer), static_cast<size_t>(chunks.size(own)), ncclF32, peer, comm_, links);
+    }
+    return first;
+  });
+  return result == ncclOk ? Status() : failed(result, "cannot record an exchange of roots");
+}
+
+// Chunks differ in size by what alignment takes: an all-gather of NCCL's wants equal ones.
+Status NcclLinks::spreadResults(const Chunks &chunks) {
+  int own = chunks.hostedBegin();
+  Stream links = group_.device(0).links;
+  NcclResult result = group([&] {
+    NcclResult first = ncclOk;
+    for (int peer = 0; peer < chunks.devices() && first == ncclOk; ++peer) {
+      if (peer == own)
+        continue;
+      if (chunks.size(own))
+        first = nccl_.send(chunks.result(own) + chunks.begin(own), static_cast<size_t>(chunks.size(own)), ncclF32, peer,
+                           comm_, links);
+      if (first == ncclOk && chunks.size(peer))
+        first = nccl_.recv(chunks.result(own) + chunks.begin(peer), static_cast<size_t>(chunks.size(peer)), ncclF32,
+                           peer, comm_, links);
+    }
+    return first;
+  });
+  return result == ncclOk ? Status() : failed(result, "cannot record an exchange of results");
+}
+
+Status NcclLinks::lose(Status why) {
+  if (!lost_.ok())
+    return lost_;
+  lost_ = std::move(why);
+  // Ends what waits for peers on the GPU. NCCL's call may itself wait until the graphs are gone, so it has a thread.
+  aborted_ = std::make_shared<std::atomic<bool>>(false);
+  std::thread([ended = aborted_, nccl = &nccl_, comm = comm_] {
+    (void)nccl->commAbort(comm);
+    *ended = true;
+  }).detach();
+  return lost_;
+}
+
+// Never longer than the processes' timeout. A short step is waited for without a pause.
+Status NcclLinks::wait(Event event) {
+  const Driver &driver = group_.driver();
+  if (!lost_.ok())
+    return lost_;
+  auto begin = Clock::now(), limit = after(peers_.timeout()), look = begin + lookAround;
+  for (;;) {
+    Result result = driver.eventQuery(event);
+    if (result == success)
+      return {};
+    std::string title = group_.device(0).card->title();
+    if (result != notReady)
+      return lose(failed(title + ": the GPU failed in a step: " + driver.describe(result), MT_LOST));
+    auto now = Clock::now();
+    if (now < look) {
+      std::this_thread::yield();
+      continue;
+    }
+    look = now + lookAround;
+    if (Status status = peers_.check(); !status.ok())
+      return lose(std::move(status));
+    NcclResult error = ncclOk, asked = nccl_.commGetAsyncError(comm_, &error);
+    if (asked != ncclOk || (error != ncclOk && error != ncclWorking))
+      return lose(failed(asked != ncclOk ? asked : error, "the exchange between processes failed", MT_LOST));
+    if (now >= limit)
+      return lose({MT_LOST, title + ": the other processes' GPUs did not answer for " +
+                                std::to_string(static_cast<int64_t>(peers_.timeout())) + " seconds"});
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+} // namespace mtrun::cuda

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A process a device: roots and results go by NCCL, as copies alone, so that the bits are those of one process. One
+// communicator, used by one thread, in one order in all processes. docs/gpu.md section 6 says why it cannot hang.
+#pragma once
+
+#include "runtime/device/Peers.h"
+#include "runtime/device/cuda/Links.h"
+#include "runtime/device/cuda/Nccl.h"
+
+#include <atomic>
+#include <functional>
+
+namespace mtrun::cuda {
+
+class NcclLinks : public Links {
+public:
+  // Opens NCCL and connects this process' device with all others, which do the same. MT_NO_DEVICE, MT_DEVICE, MT_LOST.
+  static Status open(CudaGroup &group, Peers &peers, std::unique_ptr<Links> &links);
+  // After the graphs that have its calls.
+  ~NcclLinks() override;
+
+  Status gatherRoots(const Chunks &chunks) override;
+  Status spreadResults(const Chunks &chunks) override;
+  Status warmUp() override;
+  void begin(uint64_t runs) override { peers_.begin(runs); }
+  void end(uint64_t runs) override { peers_.end(runs); }
+  Status wait(Event event) override;
+
+private:
+  NcclLinks(CudaGroup &group, Peers &peers, const Nccl &nccl) : group_(group), peers_(peers), nccl_(nccl) {}
+  Status connect();
+  // Runs `calls` on a thread of its own, which may stay behind in NCCL when a process is lost meanwhile.
+  Status within(const char *what, std::function<NcclResult()> calls);
+  // Calls that NCCL takes as one.
+  NcclResult group(const std::function<NcclResult()> &calls);
+  // What failed; or the process whose loss made it, if one is lost.
+  Status failed(std::string message, mt_code code);
+  Status failed(NcclResult result, const char *what, mt_code code = MT_DEVICE);
+  // The first failure stays; what still runs on the GPU is ended.
+  Status lose(Status why);
+
+  CudaGroup &group_;
+  Peers &peers_;
+  const Nccl &nccl_;
+  NcclComm comm_ = nullptr;
+  Address first_ = 0; // memory of the first exchange
+  Status lost_;
+  std::shared_ptr<std::atomic<bool>> aborted_; // set when the communicator's end has begun
+};
+
+} // namespace mtrun::cuda
