@@ -153,6 +153,9 @@ typedef struct mtrun_session_info {
   const char *target;         /* "x86-64-v4" */
   int64_t seed;               /* of the variables and of random numbers, as the last init set it */
   int32_t process, processes; /* of mtrun_options; 0 of 1 in one process */
+  double peak_flops;          /* of float32 a second, and */
+  double peak_bandwidth; /* bytes of memory a second: what the GPUs can do at best, as their driver tells; 0: unknown */
+  int64_t taken_bytes;   /* GPUs: memory of theirs that became used since the session began, by whomever; 0: unknown */
 } mtrun_session_info;
 MT_API void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info);
 MT_API const mtrun_plan *mtrun_session_plan(const mtrun_session *session); /* the one it was created with */
@@ -247,7 +250,8 @@ typedef struct mtrun_request {
  * pass) alone; then shuffling, slices, resuming and every other promise hold as for any other source.
  * samples -1: unknown length. `read` writes the next samples of the pass and returns how many; fewer than asked for
  * end the pass, 0 too. The next pass begins with `first` 0. An epoch is a pass, or steps_per_epoch steps; nothing is
- * shuffled; a resumed run asks once more for what it had of its pass (with steps_per_epoch: of all passes), and drops it.
+ * shuffled; a resumed run asks once more for what it had of its pass (with steps_per_epoch: of all passes), and drops
+ * it.
  *
  * A negative number is a failure: it ends the run with MT_IO and the message. Threads: `read` is called by threads of
  * the library, never by the caller's, ahead of the steps: by one, or with known length by up to `threads` at the same
@@ -275,8 +279,8 @@ MT_API void mtrun_dataset_free(mtrun_dataset *dataset);
 /* What the user should know of the data, a line at a time: damaged pictures that are left out, values that the model
  * scales once more. */
 MT_API void mtrun_dataset_notes(const mtrun_dataset *dataset, void (*line)(void *user, const char *text), void *user);
-/* Samples [begin, end) as a dataset of their own, to be freed too; the memory of the samples is shared. MT_INVALID: they are not within the data,
- * or its length is unknown. */
+/* Samples [begin, end) as a dataset of their own, to be freed too; the memory of the samples is shared. MT_INVALID:
+ * they are not within the data, or its length is unknown. */
 MT_API mt_status *mtrun_dataset_slice(const mtrun_dataset *dataset, int64_t begin, int64_t end, mtrun_dataset **slice);
 /* Tells people what a source holds, a line at a time: fields, types, shapes, range of values, labels and their counts,
  * the first `samples` samples. Needs no plan. */
@@ -358,8 +362,8 @@ typedef struct mtrun_loop_options { /* all-zero is the default */
   void *note_user;
   mtrun_fit_result *result; /* or NULL */
   int restore_best;         /* with early_patience: end with the model's variables of the best epoch, as Keras'
-                               restore_best_weights; the         optimizer's stay. Checkpoints hold those of the last epoch, and of the
-                               best */
+                               restore_best_weights; the         optimizer's stay. Checkpoints hold those of the last epoch, and
+                               of the         best */
   double rate_scale; /* the learning rate of a run that begins is multiplied by this; 0: 1. MT_INVALID where a schedule
                         computes it */
   const char *epoch_file; /* written after each epoch: .keras or .safetensors, with fields {epoch}, {epoch:02d},
@@ -378,13 +382,18 @@ MT_API mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const m
 /* Means over the dataset, `values` in mtrun_plan_metric_name(plan, "eval_step", i)'s order. */
 MT_API mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options,
                                  double *values);
-/* Predicts every sample; writes output `index` (counting outputs only) to an .npy file. MT_INVALID: data of unknown length, among others. */
+/* Predicts every sample; writes output `index` (counting outputs only) to an .npy file. MT_INVALID: data of unknown
+ * length, among others. */
 MT_API mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path);
 
 typedef struct mtrun_timing {
   double median_us, min_us, mean_us;
   int64_t steps;
   double first_step_us;
+  /* Of GPUs, 0 elsewhere. Medians from a step's end to the next one's with launches queued, so that the host's work is
+   * beside the devices'; and with inputs that stay on the devices, waiting for each step or queued too. */
+  double queued_us, resident_us, resident_queued_us;
+  double floor_us; /* what the FLOPs or the bytes of each launch take at the devices' peak, summed; 0: not known */
 } mtrun_timing;
 /* Times `steps` training steps of n rows on random inputs in memory after `warmup` untimed ones. The variables move:
  * use a session of its own. */

@@ -126,6 +126,7 @@ struct StepArguments {
   const void *const *tensors; // signature order; outputs are written, when the run is finished
   int64_t n;                  // valid samples
   uint64_t seed;
+  bool unchanged = false; // the tensors hold what they held in all runs before that named them
 };
 
 } // namespace mtrun

@@ -75,6 +75,16 @@ public:
 
   // Once for each program after it is bound and before it runs, and again where its steps or pointers were changed.
   virtual Status prepare(BoundProgram &program) { return {}; }
+  // After `program` got a tracer, which all runs to come ask.
+  virtual Status prepareTrace(BoundProgram &program) { return {}; }
+  // What all devices together can do in a second at best, FLOPs of float32 and bytes of memory; 0: not known.
+  struct Rates {
+    double flops = 0, bytes = 0;
+  };
+  virtual Rates rates() const { return {}; }
+  // Bytes of the devices' own memory that became used since reserve(), as the system tells; 0: it does not.
+  virtual uint64_t takenMemory() const { return 0; }
+
   // Launches that may have begun before the first of them is finished. 1: begin() runs everything.
   virtual int mostInFlight() const { return 1; }
   // Runs of `program` that a launch may hold besides 1.

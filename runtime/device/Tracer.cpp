@@ -18,6 +18,7 @@ Status Tracer::make(const TracerOptions &options, size_t workers, size_t steps, 
     return {MT_INVALID, "expected a trace of at most " + std::to_string(maxSpanBytes / each) +
                             " steps, which take a gigabyte, found " + std::to_string(runs)};
   tracer.reset(new Tracer(options));
+  tracer->steps_ = steps;
   tracer->runs_.resize(runs);
   tracer->tracks_ = std::vector<Track>(workers);
   for (Track &track : tracer->tracks_) {
@@ -30,23 +31,23 @@ Status Tracer::make(const TracerOptions &options, size_t workers, size_t steps, 
 
 bool Tracer::beginRun(int64_t samples) {
   ++seen_;
-  keep_ = options_.first && seen_ >= options_.first && seen_ <= options_.last;
+  keep_ = keeps(seen_);
   if (!keep_ && !options_.sums)
     return false;
   for (Track &track : tracks_) {
     track.keep_ = keep_;
     track.run_ = static_cast<uint32_t>(kept_);
   }
-  current_ = {seen_, samples, nanoseconds(), 0};
+  current_ = {seen_, samples, std::max(nanoseconds(), lastEnd_), 0};
   if (recorded_)
     betweenTime_ += current_.begin - lastEnd_;
   return true;
 }
 
-void Tracer::endRun() {
-  current_.end = lastEnd_ = nanoseconds();
-  for (const Track &track : tracks_)
-    idleTime_ += track.first_ - current_.begin + (current_.end - track.last_);
+void Tracer::endRun(int64_t atLeast) {
+  current_.end = lastEnd_ = std::max(nanoseconds(), atLeast);
+  for (size_t t = 0; t < tracks_.size(); t += beside_)
+    idleTime_ += tracks_[t].first_ - current_.begin + (current_.end - tracks_[t].last_);
   runTime_ += current_.end - current_.begin;
   samples_ += current_.samples;
   ++recorded_;

@@ -6,6 +6,7 @@
 
 #include "runtime/abi/status.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -42,9 +43,10 @@ struct RecordedRun {
 // on.
 class alignas(64) Track {
 public:
-  void begin() { first_ = last_ = nanoseconds(); }
-  void mark(SpanKind kind, uint32_t step) {
-    int64_t now = nanoseconds();
+  void begin(int64_t now) { first_ = last_ = now; }
+  void begin() { begin(nanoseconds()); }
+  void mark(SpanKind kind, uint32_t step) { mark(kind, step, nanoseconds()); }
+  void mark(SpanKind kind, uint32_t step, int64_t now) {
     sums_[step * spanKinds + static_cast<size_t>(kind)] += now - last_;
     if (keep_ && used_ < room_)
       spans_[used_++] = {last_, now, run_, step, kind};
@@ -89,12 +91,18 @@ public:
 
   // Before and after a run, on the thread that asks for it. False: this run is not recorded.
   bool beginRun(int64_t samples);
-  void endRun();
+  // `atLeast`: when the last mark was, of devices with clocks of their own.
+  void endRun(int64_t atLeast = 0);
+  bool recordsNext() const { return options_.sums || keeps(seen_ + 1); }
+  // Not before the run under way.
+  int64_t now() const { return std::max(nanoseconds(), current_.begin); }
 
   Track &track(size_t worker) { return tracks_[worker]; }
   std::span<const Track> tracks() const { return tracks_; }
   std::span<const RecordedRun> runs() const { return {runs_.data(), kept_}; }
 
+  size_t steps() const { return steps_; }              // of the program, as make() was told
+  void setBeside(size_t tracks) { beside_ = tracks; } // of so many tracks the first one counts as idle
   int64_t seen() const { return seen_; }               // runs so far, recorded or not
   int64_t recorded() const { return recorded_; }       // runs
   int64_t samples() const { return samples_; }         // of the recorded runs
@@ -105,8 +113,10 @@ public:
 
 private:
   explicit Tracer(const TracerOptions &options) : options_(options) {}
+  bool keeps(int64_t run) const { return options_.first && run >= options_.first && run <= options_.last; }
 
   TracerOptions options_;
+  size_t steps_ = 0, beside_ = 1;
   std::vector<Track> tracks_;
   std::vector<RecordedRun> runs_;
   size_t kept_ = 0;

@@ -2,8 +2,10 @@
 #include "runtime/api/Handles.h"
 #include "runtime/data/Order.h"
 #include "runtime/loop/Loop.h"
+#include "runtime/trace/Profile.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <numeric>
 
@@ -42,6 +44,88 @@ static std::vector<std::byte> randomRows(const mtrun_tensor_info &info, int64_t 
   return bytes;
 }
 
+static double median(std::vector<double> &times) {
+  std::sort(times.begin(), times.end());
+  size_t middle = times.size() / 2;
+  return times.size() % 2 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
+}
+
+// Microseconds of each step, the host waiting for it.
+static Status timeSteps(Session &session, Session::Step step, std::vector<double> &times) {
+  for (double &us : times) {
+    Stopwatch watch;
+    Status status = session.begin("train_step", {&step, 1});
+    if (status.ok())
+      status = session.finish(nullptr);
+    if (!status.ok())
+      return status;
+    us = watch.seconds() * 1e6;
+  }
+  return {};
+}
+
+// Microseconds of a step from the end of a launch to that of the next one, as many launches under way as there may be.
+static Status timeQueued(Session &session, Session::Step step, std::vector<double> &times) {
+  std::vector<Session::Step> launch(static_cast<size_t>(session.stepsPerLaunch("train_step")), step);
+  size_t launches = (times.size() + launch.size() - 1) / launch.size() + 1, begun = 0;
+  times.clear();
+  double last = 0;
+  Stopwatch watch;
+  Status status;
+  for (size_t i = 0; i < launches && status.ok(); ++i) {
+    for (; begun < launches && begun < i + static_cast<size_t>(session.mostInFlight()) && status.ok(); ++begun)
+      status = session.begin("train_step", launch);
+    for (size_t k = 0; k < launch.size() && status.ok(); ++k)
+      status = session.finish(nullptr);
+    double now = watch.seconds() * 1e6;
+    if (i > 0) // the first one had nobody before it
+      times.push_back((now - last) / static_cast<double>(launch.size()));
+    last = now;
+  }
+  while (session.inFlight() > 0)
+    (void)session.finish(nullptr);
+  return status;
+}
+
+// What GPUs take where the host's part is beside theirs.
+static Status timeDevices(Session &session, Session::Step step, size_t steps, mtrun_timing &timing) {
+  std::vector<double> times(steps);
+  if (Status s = timeQueued(session, step, times); !s.ok())
+    return s;
+  timing.queued_us = median(times);
+  step.unchanged = true;
+  times.resize(steps + static_cast<size_t>(session.mostInFlight())); // the first ones bring the inputs
+  if (Status s = timeSteps(session, step, times); !s.ok())
+    return s;
+  times.erase(times.begin(), times.begin() + session.mostInFlight());
+  timing.resident_us = median(times);
+  times.resize(steps);
+  if (Status s = timeQueued(session, step, times); !s.ok())
+    return s;
+  timing.resident_queued_us = median(times);
+  return {};
+}
+
+// Each launch takes its FLOPs or its bytes at the devices' peak, whichever is longer.
+static double floorOf(const Session &session, int64_t n) {
+  mtrun_session_info info = session.info();
+  if (info.peak_flops <= 0 || info.peak_bandwidth <= 0)
+    return 0;
+  double seconds = 0;
+  for (const auto *step : *session.plan().program("train_step")->steps()) {
+    if (step->kernel() < 0)
+      continue;
+    StepFacts facts = factsOf(session.plan(), *step);
+    auto cost = [&](uint64_t perSample, uint64_t fixed) {
+      return static_cast<double>(perSample) * static_cast<double>(n) +
+             static_cast<double>(fixed) * session.groupDevices();
+    };
+    seconds += std::max(cost(facts.flopsPerSample, facts.flopsFixed) / info.peak_flops,
+                        cost(facts.bytesPerSample, facts.bytesFixed) / info.peak_bandwidth);
+  }
+  return seconds * 1e6;
+}
+
 static Status benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64_t steps, mtrun_timing &timing) {
   const mtrun_plan *plan = mtrun_session_plan(session);
   if (steps < 1 || warmup < 0)
@@ -60,24 +144,22 @@ static Status benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64
     rows.push_back(absent ? std::vector<std::byte>() : randomRows(info, n, static_cast<uint64_t>(i)));
     tensors.push_back(absent ? nullptr : rows.back().data());
   }
-  std::vector<double> times(static_cast<size_t>(steps));
-  for (int64_t step = -warmup; step < steps; ++step) {
-    Stopwatch watch;
-    if (mt_status *s = mtrun_train_step(session, tensors.data(), n, nullptr))
-      return adopt(s);
-    double us = watch.seconds() * 1e6;
-    if (step == -warmup)
-      timing.first_step_us = us;
-    if (step >= 0)
-      times[static_cast<size_t>(step)] = us;
-  }
+  timing = {};
+  Session &devices = *session->session;
+  Session::Step step = {tensors.data(), n};
+  std::vector<double> times(static_cast<size_t>(warmup + steps));
+  if (Status s = timeSteps(devices, step, times); !s.ok())
+    return s;
+  timing.first_step_us = times.front();
+  times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(warmup));
   timing.steps = steps;
   timing.mean_us = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(steps);
-  std::sort(times.begin(), times.end());
+  timing.median_us = median(times);
   timing.min_us = times.front();
-  size_t middle = times.size() / 2;
-  timing.median_us = times.size() % 2 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
-  return {};
+  timing.floor_us = floorOf(devices, n);
+  if (devices.mostInFlight() == 1 || devices.tracer()) // which takes each step alone
+    return {};
+  return timeDevices(devices, step, static_cast<size_t>(steps), timing);
 }
 
 mt_status *mtrun_benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64_t steps, mtrun_timing *timing) {

@@ -56,6 +56,8 @@ std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group
     arenaBytes.push_back(arenaOf(plan, layout.variants[static_cast<size_t>(d)]));
     int64_t mostRows = layout.leaves[static_cast<size_t>(d)] * static_cast<int64_t>(plan.leafRows());
     needed.push_back(same + arenaBytes.back() + group.preparedBytes(plan, mostRows));
+    if (!group.hostMemory()) // as their drivers give it
+      needed.back() = (needed.back() + 255) / 256 * 256;
     peakBytes += needed.back();
   }
   return needed;

@@ -184,6 +184,24 @@ Executable *Session::State::find(std::string_view program) {
   return nullptr;
 }
 
+namespace {
+
+// What a session's beginning takes, part by part.
+struct Laps {
+  int64_t last = nanoseconds();
+  std::string text;
+
+  void lap(const char *part) {
+    int64_t now = nanoseconds();
+    char line[80];
+    snprintf(line, sizeof line, "%s%s %.1f ms", text.empty() ? "" : ", ", part, static_cast<double>(now - last) / 1e6);
+    text += line;
+    last = now;
+  }
+};
+
+} // namespace
+
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Session::~Session() = default;
 
@@ -192,8 +210,10 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   state->plan = &plan;
   if (options)
     state->options = *options;
+  Laps laps;
   if (Status status = state->chooseDevices(); !status.ok())
     return status;
+  laps.lap("start and code");
   if (Status status =
           state->group->reserve(state->memory.measure(plan, *state->group, state->layout), Ones::bytes(plan));
       !status.ok())
@@ -201,6 +221,7 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
                                 (state->spec.devices == 1 ? " device: " : " devices: "));
   if (Status status = state->memory.allocate(plan, *state->group); !status.ok())
     return status;
+  laps.lap("memory");
   for (const fb::Program *program : Each(plan.tables().programs()))
     state->executables.push_back(bindProgram(plan, *program, *state->group, state->layout, state->memory.map));
   for (Executable &executable : state->executables) {
@@ -211,11 +232,14 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
     for (size_t size : executable.metricSums)
       state->sums.reserve(size);
   }
+  laps.lap("programs");
   state->ones.make(plan);
   state->options.devices = state->options.cpu = nullptr; // the caller's strings may go
   std::unique_ptr<Session> created(new Session(std::move(state)));
   if (Status status = created->init(0); !status.ok())
     return status;
+  laps.lap("initial values");
+  created->log(0, "ready after " + laps.text);
   created->log(0, std::string("running on ") + created->state_->group->kind() + ":" +
                       std::to_string(created->state_->spec.devices) + "x" +
                       std::to_string(created->state_->spec.threads) + ", target " + created->state_->group->target());
@@ -259,7 +283,7 @@ Status Session::State::checkStep(Executable &executable, const Step &step, size_
       return {MT_INVALID, "expected a pointer for " + entry.name()->str() + ", found null"};
     tensors[i] = tensor;
   }
-  executable.runs[index] = {tensors, step.n, static_cast<uint64_t>(seed)};
+  executable.runs[index] = {tensors, step.n, static_cast<uint64_t>(seed), step.unchanged};
   return {};
 }
 
@@ -304,7 +328,8 @@ int Session::mostInFlight() const { return state_->group->mostInFlight(); }
 
 int Session::stepsPerLaunch(std::string_view program) const {
   const Executable *executable = state_->find(program);
-  return executable ? static_cast<int>(executable->runs.size()) : 1;
+  bool traced = executable && executable->bound.tracer; // times are one step's
+  return executable && !traced ? static_cast<int>(executable->runs.size()) : 1;
 }
 
 size_t Session::inFlight() const { return state_->inFlight; }
@@ -348,15 +373,19 @@ Status Session::startTrace(const TracerOptions &options) {
   Executable *executable = state_->find("train_step");
   if (!executable)
     return {MT_INVALID, "the plan has no program train_step to trace"};
-  if (state_->group->blocks())
-    return {MT_INVALID, "expected CPU devices for a trace, found " + std::string(state_->group->kind()) +
-                            ": what happens inside a GPU's step is not taken down"};
+  if (state_->inFlight > 0)
+    return {MT_INVALID, "expected no step in flight, found " + std::to_string(state_->inFlight)};
   return startTracer(options, *state_->group, *executable, state_->tracer);
 }
 
 const Tracer *Session::tracer() const { return state_->tracer.get(); }
 
-int Session::threadsOfDevice() const { return state_->spec.threads; }
+int Session::tracksOfDevice() const {
+  return state_->group->hostMemory() ? state_->spec.threads
+                                     : static_cast<int>(state_->tracer->tracks().size()) / state_->group->devices();
+}
+
+bool Session::namesTracks() const { return !state_->group->hostMemory(); }
 
 int Session::groupDevices() const { return state_->devices(); }
 
@@ -381,6 +410,9 @@ mtrun_session_info Session::info() const {
   info.seed = state_->seed;
   info.process = process();
   info.processes = processes();
+  info.peak_flops = state_->group->rates().flops;
+  info.peak_bandwidth = state_->group->rates().bytes;
+  info.taken_bytes = static_cast<int64_t>(state_->group->takenMemory());
   return info;
 }
 

@@ -37,6 +37,7 @@ public:
   struct Step {
     const void *const *tensors; // as run()'s
     int64_t n;
+    bool unchanged = false; // the tensors hold what they held in all steps before that named them
   };
   // Launches that may have begun before the first of them is finished; 1: begin() runs the step.
   int mostInFlight() const;
@@ -65,8 +66,10 @@ public:
   Status startTrace(const TracerOptions &options);
   // Null before.
   const Tracer *tracer() const;
-  // Threads of one of the devices that the caller named, which may be part of a larger team.
-  int threadsOfDevice() const;
+  // While there is a tracer: tracks of one of the devices that the caller named, which may be part of a larger team;
+  // whether they are streams of a GPU, "compute" and "links", and not threads.
+  int tracksOfDevice() const;
+  bool namesTracks() const;
   // Those that split the replicas: one where devices share variables.
   int groupDevices() const;
 

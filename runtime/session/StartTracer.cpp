@@ -5,19 +5,30 @@
 
 namespace mtrun {
 
-Status startTracer(const TracerOptions &options, const DeviceGroup &group, Executable &executable,
+Status startTracer(const TracerOptions &options, DeviceGroup &group, Executable &executable,
                    std::unique_ptr<Tracer> &tracer) {
   // A wait and a launch; of an all-reduce three waits, two transfers and a sum.
-  size_t marks = 0, steps = count(executable.program->steps());
+  // Of devices that the host copies for: these copies, as a step that the program does not have.
+  size_t marks = 0, steps = count(executable.program->steps()) + !group.hostMemory();
   for (const BoundStep &step : executable.bound.devices[0].steps)
-    marks += step.kernel ? 2 : 7;
+    marks += step.kernel          ? 2
+             : group.hostMemory() ? 7
+                                  : 2 * (3 + static_cast<size_t>(executable.bound.sessionDevices()));
+  // Threads; of GPUs the streams of launches and, where there are others to reach, of all-reduces.
+  size_t tracks = static_cast<size_t>(group.threads());
+  if (!group.hostMemory())
+    tracks = executable.bound.sessionDevices() > 1 ? 2 : 1;
+  if (!group.hostMemory())
+    marks += 2 * (1 + executable.bound.signature.size() + executable.bound.readBacks.size());
   std::unique_ptr<Tracer> made;
-  auto workers = static_cast<size_t>(group.devices()) * static_cast<size_t>(group.threads());
-  if (Status status = Tracer::make(options, workers, steps, marks, made); !status.ok())
+  if (Status status = Tracer::make(options, static_cast<size_t>(group.devices()) * tracks, steps, marks, made);
+      !status.ok())
     return status;
+  if (!group.hostMemory())
+    made->setBeside(tracks);
   executable.bound.tracer = made.get();
   tracer = std::move(made);
-  return {};
+  return group.prepareTrace(executable.bound);
 }
 
 } // namespace mtrun

@@ -68,20 +68,23 @@ public:
 private:
   // Where devices share variables, one team's workers are those of several devices.
   std::string place(size_t worker) const {
-    auto threads = static_cast<size_t>(session_.threadsOfDevice());
+    auto threads = static_cast<size_t>(session_.tracksOfDevice());
     return "\"pid\": " + std::to_string(worker / threads) + ", \"tid\": " + std::to_string(worker % threads);
   }
 
   void nameTrack(size_t worker) {
-    auto threads = static_cast<size_t>(session_.threadsOfDevice());
-    auto name = [&](const char *what, const char *noun, size_t number) {
+    auto threads = static_cast<size_t>(session_.tracksOfDevice());
+    auto name = [&](const char *what, const std::string &text) {
       begin();
       text_ += std::string("{\"ph\": \"M\", \"name\": \"") + what + "\", " + place(worker) +
-               ", \"args\": {\"name\": \"" + noun + " " + std::to_string(number) + "\"}}";
+               ", \"args\": {\"name\": \"" + text + "\"}}";
     };
     if (worker % threads == 0)
-      name("process_name", "device", worker / threads);
-    name("thread_name", "thread", worker % threads);
+      name("process_name", "device " + std::to_string(worker / threads));
+    if (session_.namesTracks())
+      name("thread_name", worker % threads ? "links" : "compute");
+    else
+      name("thread_name", "thread " + std::to_string(worker % threads));
   }
 
   void writeTrack(size_t worker) {
@@ -108,6 +111,11 @@ private:
     int64_t group = -1; // the all-reduce whose parts follow
     for (size_t i = 0; i < spans.size(); ++i) {
       const Span &span = spans[i];
+      if (span.step == count(program_.steps())) { // inputs and results
+        event(worker, span.kind == SpanKind::Wait ? "wait" : "copy", span.kind == SpanKind::Wait ? "wait" : "transfer",
+              span.begin, span.end, "");
+        continue;
+      }
       const fb::Step &step = *program_.steps()->Get(span.step);
       if (step.kernel() < 0 && group != span.step) {
         size_t last = i;

@@ -41,11 +41,13 @@ Status profileOf(const Session &session, mtrun_profile &profile) {
   auto steps = static_cast<double>(tracer->recorded());
   profile.steps = tracer->recorded();
   profile.samples = tracer->samples();
-  profile.threads = static_cast<int32_t>(tracer->tracks().size());
+  // Streams of all-reduces run beside the others: what they do counts, they do not.
+  size_t beside = session.namesTracks() ? static_cast<size_t>(session.tracksOfDevice()) : 1;
+  profile.threads = static_cast<int32_t>(tracer->tracks().size() / beside);
   profile.step_us = static_cast<double>(tracer->runTime()) / steps / 1e3;
   profile.between_us = tracer->recorded() > 1 ? static_cast<double>(tracer->betweenTime()) / (steps - 1) / 1e3 : 0;
   profile.idle_us = static_cast<double>(tracer->idleTime()) / steps / 1e3;
-  profile.entries = static_cast<int32_t>(count(session.plan().program("train_step")->steps()));
+  profile.entries = static_cast<int32_t>(tracer->steps());
   return {};
 }
 
@@ -58,17 +60,20 @@ Status profileEntry(const Session &session, int32_t index, mtrun_profile_entry &
             "expected a profile entry below " + std::to_string(profile.entries) + ", found " + std::to_string(index)};
   const Tracer &tracer = *session.tracer();
   auto step = static_cast<uint32_t>(index);
-  StepFacts facts = factsOf(session.plan(), *session.plan().program("train_step")->steps()->Get(step));
+  const auto *list = session.plan().program("train_step")->steps();
+  StepFacts facts = step < count(list) ? factsOf(session.plan(), *list->Get(step)) : StepFacts{"copies", "copy", ""};
   auto steps = static_cast<double>(profile.steps), samples = static_cast<double>(profile.samples);
   entry = {};
   entry.name = facts.name;
   entry.kind = facts.kind;
   entry.layer = facts.layer;
-  for (const Track &track : tracer.tracks()) {
+  size_t tracks = session.namesTracks() ? static_cast<size_t>(session.tracksOfDevice()) : 1;
+  for (size_t t = 0; t < tracer.tracks().size(); ++t) {
+    const Track &track = tracer.tracks()[t];
     auto us = [&](SpanKind kind) { return static_cast<double>(track.sum(step, kind)) / steps / 1e3; };
     entry.compute_us += us(SpanKind::Kernel) + us(SpanKind::Sum);
     entry.transfer_us += us(SpanKind::Transfer);
-    entry.wait_us += us(SpanKind::Wait);
+    entry.wait_us += t % tracks == 0 ? us(SpanKind::Wait) : 0;
   }
   auto cost = [&](uint64_t perSample, uint64_t fixed) {
     return static_cast<double>(perSample) * samples / steps + static_cast<double>(fixed) * session.groupDevices();

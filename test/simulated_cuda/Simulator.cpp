@@ -50,7 +50,7 @@ Simulator::~Simulator() {
   if (!left.empty())
     fatal("not freed: " + left);
   if (failAt > calls)
-    std::fprintf(stderr, "simulated CUDA driver: call %ld was not reached\n", failAt);
+    std::fprintf(stderr, "simulated CUDA driver: call %ld was not reached, there were %ld\n", failAt, calls);
 }
 
 Simulator &simulator() {
@@ -117,7 +117,13 @@ void Simulator::protect(bool open) {
 }
 
 bool Simulator::run(Operation &operation) {
+  clock += operation.kind == Operation::Kind::Stamp
+               ? 10
+               : 1000 + static_cast<int64_t>(operation.bytes) / 10 + int64_t{100} * operation.gridX * operation.gridY;
   switch (operation.kind) {
+  case Operation::Kind::Stamp:
+    events.get(operation.event).time = clock;
+    break;
   case Operation::Kind::Copy:
     std::memmove(operation.to, operation.from, operation.bytes);
     break;

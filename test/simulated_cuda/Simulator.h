@@ -59,7 +59,7 @@ public:
 
 // One piece of work and what it waits for, as indices into the list that it is in.
 struct Operation {
-  enum class Kind { Copy, Set, Kernel, External } kind = Kind::Copy;
+  enum class Kind { Copy, Set, Kernel, Stamp, External } kind = Kind::Copy;
   std::byte *to = nullptr;
   const std::byte *from = nullptr;
   size_t bytes = 0;
@@ -70,6 +70,7 @@ struct Operation {
   const mt_gpu_segment *segments = nullptr;
   std::function<std::unique_ptr<External>()> begin; // External
   std::shared_ptr<External> running;
+  CUevent_st *event = nullptr; // of a stamp: takes the time
   bool lost = false; // fails when it is waited for
   std::set<size_t> after;
 };
@@ -90,6 +91,8 @@ struct CUstream_st {
 };
 struct CUevent_st {
   int device = 0;
+  bool timed = false;
+  int64_t time = -1; // of the simulated clock, in nanoseconds; -1: none yet
   std::set<size_t> tail;
   std::shared_ptr<CUgraph_st> capture;
 };
@@ -142,6 +145,7 @@ struct MT_API Simulator {
   long failAt = 0, loseAt = 0;
 
   bool started = false;
+  int64_t clock = 0; // in nanoseconds: each operation takes some
   long calls = 0, graphLaunches = 0;
   bool lost = false;
   CUctx_st *current = nullptr;

@@ -99,19 +99,21 @@ Result cuStreamWaitEvent(Stream stream, Event event, unsigned) {
   return success;
 }
 
-Result cuEventCreate(Event *event, unsigned) {
+Result cuEventCreate(Event *event, unsigned flags) {
   Simulator &s = simulator();
   int device = s.device("cuEventCreate");
   if (s.fails("cuEventCreate"))
     return refused();
   *event = s.events.make();
   (*event)->device = device;
+  (*event)->timed = !(flags & eventDisableTiming);
   return success;
 }
 
 Result cuEventDestroy_v2(Event event) {
   Simulator &s = simulator();
   bool fails = s.fails("cuEventDestroy", true);
+  s.runQueue();
   s.events.free(event);
   return fails ? refused() : success;
 }
@@ -122,10 +124,44 @@ Result cuEventRecord(Event event, Stream stream) {
   CUevent_st &mark = s.events.get(event);
   if (mark.device != recorded.device)
     fatal("cuEventRecord on a stream of another device");
+  if (mark.timed)
+    fatal("cuEventRecord of an event with a time: what it is for says cuEventRecordWithFlags");
   if (s.fails("cuEventRecord"))
     return refused();
   mark.tail = recorded.tail;
   mark.capture = recorded.capture;
+  return success;
+}
+
+// In a capture: a node that takes the time, which no stream of the capture waits for.
+Result cuEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
+  Simulator &s = simulator();
+  CUstream_st &recorded = current(stream, "cuEventRecordWithFlags");
+  CUevent_st &mark = s.events.get(event);
+  if (mark.device != recorded.device)
+    fatal("cuEventRecordWithFlags on a stream of another device");
+  if (!mark.timed || flags != (recorded.capture ? eventRecordExternal : 0))
+    fatal("cuEventRecordWithFlags of an event without a time, or one in a capture that is not external");
+  if (s.fails("cuEventRecordWithFlags"))
+    return refused();
+  Operation operation;
+  operation.kind = Operation::Kind::Stamp;
+  operation.event = &mark;
+  s.enqueue(recorded, std::move(operation));
+  return success;
+}
+
+Result cuEventElapsedTime(float *milliseconds, Event from, Event to) {
+  Simulator &s = simulator();
+  const CUevent_st &first = s.events.get(from), &last = s.events.get(to);
+  if (first.device != last.device || first.time < 0 || last.time < 0)
+    fatal("cuEventElapsedTime of events of two devices, or of one that has no time");
+  for (const Operation &operation : s.queue)
+    if (operation.event == &first || operation.event == &last)
+      fatal("cuEventElapsedTime of an event that nobody has waited for");
+  if (s.fails("cuEventElapsedTime"))
+    return refused();
+  *milliseconds = static_cast<float>(static_cast<double>(last.time - first.time) * 1e-6);
   return success;
 }
 

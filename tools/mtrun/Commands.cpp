@@ -88,7 +88,27 @@ static std::string benchmarkJson(const Run &run, const Arguments &arguments, con
          whole("warmup", arguments.warmup) + real("median_us", timing.median_us) + real("min_us", timing.min_us) +
          real("mean_us", timing.mean_us) + real("first_step_us", timing.first_step_us) +
          real("load_to_first_step_us", loadUs + timing.first_step_us) + whole("peak_bytes", info.peak_bytes) +
-         whole("variables_bytes", info.variables_bytes) + whole("collective_bytes", info.collective_bytes) + "}\n";
+         whole("taken_bytes", info.taken_bytes) + real("queued_us", timing.queued_us) +
+         real("resident_us", timing.resident_us) + real("resident_queued_us", timing.resident_queued_us) +
+         real("floor_us", timing.floor_us) + whole("variables_bytes", info.variables_bytes) +
+         whole("collective_bytes", info.collective_bytes) + "}\n";
+}
+
+// What the steps take without the host, beside what they must, and memory beside the promise.
+static std::string describeDevices(const Run &run, const mtrun_timing &timing) {
+  mtrun_session_info info;
+  mtrun_session_get_info(run.session.get(), &info);
+  char text[512];
+  snprintf(text, sizeof text,
+           "queued: median %.1f us a step; with inputs that stay on the devices %.1f us, queued %.1f us\n",
+           timing.queued_us, timing.resident_us, timing.resident_queued_us);
+  std::string lines = timing.resident_queued_us > 0 ? text : "";
+  snprintf(text, sizeof text, "floor %.1f us at %.1f TFLOP/s and %.1f GB/s: %.0f %% of the last\n", timing.floor_us,
+           info.peak_flops / 1e12, info.peak_bandwidth / 1e9, 100 * timing.floor_us / timing.resident_queued_us);
+  lines += timing.floor_us > 0 && timing.resident_queued_us > 0 ? text : "";
+  snprintf(text, sizeof text, "memory of the devices: %.1f MiB promised, %.1f MiB taken\n",
+           static_cast<double>(info.peak_bytes) / 0x1p20, static_cast<double>(info.taken_bytes) / 0x1p20);
+  return lines + (info.taken_bytes > 0 ? text : "");
 }
 
 int benchmark(const Arguments &arguments) {
@@ -116,6 +136,7 @@ int benchmark(const Arguments &arguments) {
            static_cast<long long>(rows), static_cast<long long>(timing.steps), timing.median_us, timing.min_us,
            timing.mean_us, (loadUs + timing.first_step_us) / 1e3);
   print(text);
+  print(describeDevices(run, timing));
   print(finishTrace(run, arguments, arguments.warmup));
   return MT_OK;
 }

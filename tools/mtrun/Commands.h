@@ -20,8 +20,8 @@ struct Arguments {
   double validationSplit = 0, everySeconds = 0, earlyMinDelta = 0, plateauFactor = 0.1, plateauMinRate = 0;
   int32_t outputIndex = 0;
   bool noShuffle = false, dropRemainder = false, privateVariables = false, noPin = false, noSpin = false;
-  bool json = false, force = false, allowNan = false, restoreBest = false, profile = false, strict = false,
-       speed = false;
+  bool json = false, force = false, allowNan = false, restoreBest = false, profile = false, verbose = false,
+       strict = false, speed = false;
   std::string lrScaling;
   int64_t baseBatch = 0, stepsPerLaunch = 1;
   double seconds = 5;

@@ -15,9 +15,11 @@ void check(mt_status *status) {
   throw failure;
 }
 
-static void logLine(void *, int level, const char *message) {
+static void logLine(void *user, int level, const char *message) {
   if (level >= 1)
     fprintf(stderr, "mtrun: warning: %s\n", message);
+  else if (static_cast<const Arguments *>(user)->verbose)
+    fprintf(stderr, "mtrun: %s\n", message);
 }
 
 std::string defaultDevices(const std::string &path) {
@@ -52,6 +54,7 @@ Run open(const Arguments &arguments) {
   options.cpu = arguments.cpu.empty() ? nullptr : arguments.cpu.c_str();
   options.seed = arguments.seed;
   options.log = arguments.process == 0 ? logLine : nullptr; // the others' lines are the same
+  options.log_user = const_cast<Arguments *>(&arguments);
   options.processes = static_cast<int32_t>(arguments.processes);
   options.process = arguments.process;
   options.local_process = arguments.localProcess;

@@ -114,15 +114,18 @@ std::string formatProfile(const mtrun_profile &profile, const std::vector<Profil
     table->add("(idle before and after)", profile.idle_us);
   }
   char text[512];
-  snprintf(
-      text, sizeof text,
-      "profile of %lld steps, %.1f samples each: %.1f us a step on %d thread%s, %.1f us between steps\n"
-      "measured peak %.1f GFLOP/s, and %.1f GB/s in a block of %.1f MiB; the floor of a step is %.1f us, %.0f %%\n",
-      static_cast<long long>(profile.steps), static_cast<double>(profile.samples) / static_cast<double>(profile.steps),
-      profile.step_us, profile.threads, profile.threads == 1 ? "" : "s", profile.between_us, peak.flops / 1e9,
-      peak.bytes / 1e9, static_cast<double>(block) / 0x1p20, floor,
-      profile.step_us > 0 ? 100 * floor / profile.step_us : 0);
-  return text + layers.print("layer", SIZE_MAX) + kinds.print("kind", SIZE_MAX) +
+  snprintf(text, sizeof text,
+           "profile of %lld steps, %.1f samples each: %.1f us a step on %d %s%s, %.1f us between steps\n",
+           static_cast<long long>(profile.steps),
+           static_cast<double>(profile.samples) / static_cast<double>(profile.steps), profile.step_us, profile.threads,
+           block ? "thread" : "device", profile.threads == 1 ? "" : "s", profile.between_us);
+  std::string head = text;
+  snprintf(text, sizeof text, " in a block of %.1f MiB", static_cast<double>(block) / 0x1p20);
+  std::string where = block ? text : "";
+  snprintf(text, sizeof text, "%s %.1f GFLOP/s, and %.1f GB/s%s; the floor of a step is %.1f us, %.0f %%\n",
+           block ? "measured peak" : "the driver tells of", peak.flops / 1e9, peak.bytes / 1e9, where.c_str(), floor,
+           profile.step_us > 0 ? 100 * floor / profile.step_us : 0);
+  return head + text + layers.print("layer", SIZE_MAX) + kinds.print("kind", SIZE_MAX) +
          kernels.print("kernel, the longest", kShownKernels);
 }
 
@@ -142,6 +145,8 @@ std::string finishTrace(const Run &run, const Arguments &arguments, int64_t skip
   }
   mtrun_session_info info;
   mtrun_session_get_info(run.session.get(), &info);
+  if (info.peak_flops > 0)
+    return formatProfile(profile, lines, {info.peak_flops, info.peak_bandwidth}, 0);
   return formatProfile(profile, lines, measurePeak(profile.threads, info.peak_bytes), info.peak_bytes);
 }
 

@@ -25,6 +25,7 @@ struct ProfileLine {
   double computeUs = 0, transferUs = 0, waitUs = 0; // all threads together
   double flops = 0, bytes = 0;
 };
+// `block`: bytes that the peak was measured in; 0: it is what a GPU's driver tells.
 std::string formatProfile(const mtrun_profile &profile, const std::vector<ProfileLine> &lines, const Peak &peak,
                           int64_t block);
 

@@ -49,6 +49,7 @@ static void addPlan(CLI::App *app, Arguments &a) {
       ->capture_default_str();
   app->add_flag("--private-variables", a.privateVariables, "a copy of the variables for each device");
   app->add_flag("--no-pin", a.noPin, "do not pin threads to CPUs");
+  app->add_flag("--verbose", a.verbose, "tell what the start takes, and on what code it runs");
   app->add_flag("--no-spin", a.noSpin, "threads that wait sleep at once instead of spinning first");
   app->add_option(
          "--load", a.load,

@@ -5,6 +5,7 @@
 
 #include "runtime/abi/gpu_kernel.h"
 #include "runtime/device/cuda/Links.h"
+#include "runtime/device/cuda/Stamps.h"
 
 #include <algorithm>
 #include <array>
@@ -38,7 +39,16 @@ bool CapturedProgram::good(Status status) {
   return fine;
 }
 
-bool CapturedProgram::record(BoundProgram &program) {
+size_t CapturedProgram::mostOperations(const BoundProgram &program) {
+  // Of an all-reduce: what goes over the links before and after, a sum a peer at most, and a copy.
+  size_t most = program.readBacks.size() + program.signature.size();
+  for (const BoundStep &step : program.devices[0].steps)
+    most += step.kernel ? 1 : 3 + static_cast<size_t>(program.sessionDevices());
+  return most;
+}
+
+bool CapturedProgram::record(BoundProgram &program, Stamps *stamps) {
+  stamps_ = stamps;
   int devices = static_cast<int>(program.devices.size());
   error_ = {};
   collectiveBytes_ = 0;
@@ -54,17 +64,24 @@ bool CapturedProgram::record(BoundProgram &program) {
       size_t &step = at[static_cast<size_t>(d)];
       if (!group_.makeCurrent(d))
         return false;
-      for (; step < bound.steps.size() && bound.steps[step].kernel; ++step)
+      for (; step < bound.steps.size() && bound.steps[step].kernel; ++step) {
+        if (stamps_)
+          stamps_->enter(bound.steps[step].index, false);
         if (!recordStep(bound, d, bound.steps[step], step))
           return false;
+      }
       more |= step < bound.steps.size();
     }
+    if (more && stamps_)
+      stamps_->enter(program.devices[0].steps[at[0]].index, true);
     if (more && !recordAllReduce(program, program.devices[0].steps[at[0]].allReduce))
       return false;
     for (size_t &step : at)
       step += more;
   }
 
+  if (stamps_)
+    stamps_->enterCopies();
   for (int d = 0; d < devices; ++d)
     if (!group_.makeCurrent(d) || !computeAfterLinks(d, overlaps_[static_cast<size_t>(d)].links() - 1) ||
         !recordOutputs(program, d))
@@ -73,9 +90,13 @@ bool CapturedProgram::record(BoundProgram &program) {
 }
 
 bool CapturedProgram::copy(int device, Stream stream, void *to, const void *from, uint64_t bytes) {
-  return bytes == 0 ||
+  const char *what = "cannot record a copy";
+  if (bytes == 0)
+    return true;
+  return (!stamps_ || good(stamps_->before(device, stream == group_.device(device).links, true), device, what)) &&
          good(driver_.memcpyAsync(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes, stream),
-              device, "cannot record a copy");
+              device, what) &&
+         (!stamps_ || good(stamps_->after(device), device, what));
 }
 
 bool CapturedProgram::linksAfterCompute(int device) {
@@ -121,9 +142,12 @@ bool CapturedProgram::launch(int device, Stream stream, KernelHandle kernel, int
   }
   const std::byte *params = sides_[static_cast<size_t>(device)].tables;
   void *arguments[] = {&params, &table};
-  return good(driver_.launchKernel(group_.function(device, kernel), static_cast<unsigned>(tiles),
+  const char *what = "cannot record a kernel";
+  return (!stamps_ || good(stamps_->before(device, stream == group_.device(device).links, false), device, what)) &&
+         good(driver_.launchKernel(group_.function(device, kernel), static_cast<unsigned>(tiles),
                                    static_cast<unsigned>(segments), 1, threads, 1, 1, 0, stream, arguments, nullptr),
-              device, "cannot record a kernel");
+              device, what) &&
+         (!stamps_ || good(stamps_->after(device), device, what));
 }
 
 bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, const BoundStep &step, size_t index) {
@@ -174,18 +198,27 @@ bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int devic
               chunks.bytes(number));
 }
 
+// What follows, or came, on the `links` of all devices is one operation each, its waits for others included.
+bool CapturedProgram::stampLinks(bool begins) {
+  for (int d = 0; stamps_ && d < static_cast<int>(sides_.size()); ++d)
+    if (!group_.makeCurrent(d) ||
+        !good(begins ? stamps_->before(d, true, true) : stamps_->after(d), d, "cannot record an all-reduce"))
+      return false;
+  return true;
+}
+
 bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t index) {
   Chunks chunks(program, index);
   int devices = static_cast<int>(program.devices.size());
   for (int d = 0; d < devices; ++d)
     if (!group_.makeCurrent(d) || !linksAfterCompute(d))
       return false;
-  if (!good(group_.links().gatherRoots(chunks)))
+  if (!stampLinks(true) || !good(group_.links().gatherRoots(chunks)) || !stampLinks(false))
     return false;
   for (int d = 0; d < devices; ++d)
     if (!sum(program, index, d))
       return false;
-  if (!good(group_.links().spreadResults(chunks)))
+  if (!stampLinks(true) || !good(group_.links().spreadResults(chunks)) || !stampLinks(false))
     return false;
   const BoundAllReduce &reduce = program.allReduces[index];
   uint64_t bytes = static_cast<uint64_t>(reduce.elements) * sizeof(float);

@@ -17,6 +17,8 @@ inline constexpr uint64_t tensorSlack = 64 * 256;
 // An upper bound of a device's tables for a run of a program: parameters, segments, pointers.
 uint64_t tableBytes(const mt::plan::Program &program, int devices);
 
+class Stamps;
+
 class CapturedProgram {
 public:
   explicit CapturedProgram(CudaGroup &group) : group_(group), driver_(group.driver()) {}
@@ -29,15 +31,19 @@ public:
   // its tables.
   Status layOut(BoundProgram &program, const std::vector<std::byte *> &onDevices,
                 const std::vector<std::byte *> &onHost);
-  // Records the run behind what all `compute` streams have, which are where `compute` is afterwards. False: the driver
-  // refused, error() says why.
-  bool record(BoundProgram &program);
+  // Records the run behind what all `compute` streams have, which are where `compute` is afterwards; with `stamps`
+  // around each operation. False: the driver refused, error() says why.
+  bool record(BoundProgram &program, Stamps *stamps);
+  // Operations on a device, at most.
+  static size_t mostOperations(const BoundProgram &program);
   const Status &error() const { return error_; }
 
   // Before the graph is launched: the parameters and the caller's rows, into the host's side.
   void setInputs(const BoundProgram &program, const StepArguments &arguments);
   // Enqueues the copies of what setInputs() changed on the device's `inputs`. False: the group has failed.
   bool copyInputs(const BoundProgram &program, int device);
+  // The next run copies all of its inputs.
+  void forget() { n_ = -1; }
   // After it has run: the caller's outputs, and the read-backs, one after the other.
   void takeOutputs(const BoundProgram &program, std::byte *readBacks) const;
 
@@ -57,7 +63,7 @@ private:
     std::byte *tables = nullptr; // on the device: parameters, segments of sums (what `step` holds), the rest
     std::byte *step = nullptr;   // pinned: copied where it changes
     uint64_t stepBytes = 0;
-    bool stepChanged = false;
+    bool stepChanged = false, tensorsChanged = false;
     std::vector<uint64_t> segments;           // place of each launch's first segment in `tables`
     std::vector<std::byte *> tensors, staged; // of each signature entry: on the device, pinned; null: not used by it
     std::vector<SumLaunch> sums;
@@ -79,6 +85,7 @@ private:
 
   // While the graph is recorded. False: the driver refused, error_ is set.
   bool recordStep(const DeviceProgram &bound, int device, const BoundStep &step, size_t index);
+  bool stampLinks(bool begins);
   bool recordAllReduce(const BoundProgram &program, uint32_t index);
   bool recordOutputs(const BoundProgram &program, int device);
   bool launch(int device, Stream stream, KernelHandle kernel, int64_t tiles, size_t segments, uint32_t threads,
@@ -104,6 +111,7 @@ private:
   uint64_t collectiveBytes_ = 0;
   std::vector<Overlap> overlaps_; // of each device, while the graph is recorded
   std::vector<Range> touched_;    // by a step
+  Stamps *stamps_ = nullptr;
   Status error_;
 };
 

@@ -46,6 +46,20 @@ Status failure(const Driver &driver, Result error, const std::string &what, mt_c
   return {error == outOfMemory ? MT_NO_MEMORY : code, what + ": " + driver.describe(error)};
 }
 
+// CUDA C++ Programming Guide, arithmetic instructions: fused multiply-adds of float32 a clock and multiprocessor.
+// Memory moves data at both edges of its clock.
+static void rate(const Driver &driver, Card &card) {
+  int clock = 0, processors = 0, memoryClock = 0, width = 0;
+  auto ask = [&](int attribute, int &value) {
+    return driver.deviceGetAttribute(&value, attribute, card.device) == success && value > 0;
+  };
+  int lanes = card.major == 7 || (card.major == 8 && card.minor == 0) ? 64 : 128;
+  if (ask(clockRate, clock) && ask(multiprocessors, processors))
+    card.flopRate = 2.0 * lanes * processors * clock * 1e3;
+  if (ask(memoryClockRate, memoryClock) && ask(memoryBusWidth, width))
+    card.byteRate = 2.0 * memoryClock * 1e3 * width / 8;
+}
+
 Status listCards(const Driver &driver, std::vector<Card> &cards) {
   int count = 0;
   Result result = driver.deviceGetCount(&count);
@@ -63,6 +77,8 @@ Status listCards(const Driver &driver, std::vector<Card> &cards) {
       result = driver.deviceTotalMem(&bytes, card.device);
     card.name = name;
     card.bytes = bytes;
+    if (result == success)
+      rate(driver, card);
     cards.push_back(std::move(card));
   }
   if (result != success)

@@ -18,6 +18,9 @@ struct Card {
   std::string name;
   int major = 0, minor = 0; // compute capability; 0.0 is the simulated driver's
   uint64_t bytes = 0;       // of memory
+  // At best, as the driver's figures of the card say: float32 additions and multiplications, and bytes of memory; a
+  // second; 0: it does not tell.
+  double flopRate = 0, byteRate = 0;
   Context context = nullptr;
   Module module = nullptr;
   std::vector<Function> kernels; // as Plan.kernels

@@ -6,6 +6,7 @@
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mtrun::cuda {
 
@@ -175,6 +176,7 @@ uint64_t CudaGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
 }
 
 Status CudaGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) {
+  freeBefore_ = availableMemory();
   for (Card &card : cards_) {
     uint64_t needed = 0, sharing = 0;
     for (size_t d = 0; d < devices_.size(); ++d)
@@ -320,12 +322,56 @@ void CudaGroup::begin(BoundProgram &program, std::span<const StepArguments> runs
       return;
     }
   }
+  if (std::exchange(last_, &program) != &program)
+    launches.forget();
   Flight &flight = flights_[static_cast<size_t>(oldest_ + flying_) % flights_.size()];
   flight = {&program, launches.nextSet(), static_cast<int>(runs.size()), 0, flight.done, false};
+  if (program.tracer && program.tracer->recordsNext()) {
+    flying_ += runTraced(program, flight, runs[0]);
+    return;
+  }
+  if (program.tracer)
+    program.tracer->beginRun(runs[0].n); // which counts it
   links_->begin(runs.size());
-  if (launches.begin(program, flight.set, runs) &&
+  if (launches.begin(program, flight.set, runs, false) &&
       check(driver_.eventRecord(flight.done, devices_[0].stream), 0, "the GPU failed in a step"))
     ++flying_;
+}
+
+bool CudaGroup::runTraced(BoundProgram &program, Flight &flight, const StepArguments &run) {
+  Tracer &tracer = *program.tracer;
+  auto &launches = static_cast<Launches &>(*program.prepared);
+  settle();
+  tracer.beginRun(run.n);
+  int64_t end = 0;
+  links_->begin(1);
+  bool good = launches.begin(program, flight.set, {&run, 1}, true) &&
+              check(driver_.eventRecord(flight.done, devices_[0].stream), 0, "the GPU failed in a step") &&
+              wait(flight) && launches.takeTimes(tracer, flight.set, end);
+  if (good)
+    tracer.endRun(end);
+  return good;
+}
+
+Status CudaGroup::prepareTrace(BoundProgram &program) {
+  settle();
+  if (!health_.ok())
+    return health_;
+  return static_cast<Launches &>(*program.prepared).captureTraced(program);
+}
+
+DeviceGroup::Rates CudaGroup::rates() const {
+  Rates sum;
+  for (const Card &card : cards_) {
+    sum.flops += card.flopRate;
+    sum.bytes += card.byteRate;
+  }
+  return sum;
+}
+
+uint64_t CudaGroup::takenMemory() const {
+  uint64_t now = health_.ok() ? availableMemory() : freeBefore_;
+  return freeBefore_ - std::min(freeBefore_, now);
 }
 
 void CudaGroup::finish() {

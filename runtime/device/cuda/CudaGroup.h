@@ -54,6 +54,9 @@ public:
   void copyIn(int device, void *to, const void *from, uint64_t bytes) override;
   void copyOut(int device, void *to, const void *from, uint64_t bytes) override;
   Status prepare(BoundProgram &program) override;
+  Status prepareTrace(BoundProgram &program) override;
+  Rates rates() const override;
+  uint64_t takenMemory() const override;
   int mostInFlight() const override { return static_cast<int>(flights_.size()); }
   int runsPerLaunch(const BoundProgram &program) const override;
   void begin(BoundProgram &program, std::span<const StepArguments> runs) override;
@@ -90,6 +93,8 @@ private:
     bool over = false; // the host has waited for it
   };
   bool wait(Flight &flight);
+  // Runs the traced launch that begins, to its end.
+  bool runTraced(BoundProgram &program, Flight &flight, const StepArguments &run);
   // Runs of a program that a launch may hold, and sets of places for them.
   int runsOf(bool hasMetrics) const { return hasMetrics ? stepsPerLaunch_ : 1; }
   static int setsOf(bool hasTensors) { return hasTensors ? 2 : 1; }
@@ -111,6 +116,8 @@ private:
   std::array<Flight, 2> flights_;
   int oldest_ = 0, flying_ = 0; // of flights_
   int stepsPerLaunch_ = 1;
+  const BoundProgram *last_ = nullptr; // that had the scratch memory
+  uint64_t freeBefore_ = 0;            // on all cards, before any memory was taken
   uint64_t launches_ = 0, collectiveBytes_ = 0;
   int corruptCollective_ = -1, corruptDevice_ = -1;
 };

@@ -37,7 +37,8 @@ inline constexpr Result success = 0, outOfMemory = 2, noDevice = 100, invalidIma
                         functionNotFound = 500, notReady = 600;
 // Of other enums: CUdevice_attribute, CUjit_option, CUstream_flags, CUevent_flags, CUstreamCaptureMode.
 inline constexpr int capabilityMajor = 75, capabilityMinor = 76, jitErrorLog = 5, jitErrorLogBytes = 6;
-inline constexpr unsigned streamNonBlocking = 1, eventDisableTiming = 2, hostPortable = 1;
+inline constexpr int clockRate = 13, multiprocessors = 16, memoryClockRate = 36, memoryBusWidth = 37; // kHz, bits
+inline constexpr unsigned streamNonBlocking = 1, eventDisableTiming = 2, hostPortable = 1, eventRecordExternal = 1;
 inline constexpr int captureThreadLocal = 1;
 
 // CUDA 11.4, the first with cuGraphInstantiateWithFlags.
@@ -76,6 +77,8 @@ inline constexpr int oldestDriver = 11040;
   X(eventQuery, cuEventQuery, (Event event))                                                                           \
   X(eventDestroy, cuEventDestroy_v2, (Event event))                                                                    \
   X(eventRecord, cuEventRecord, (Event event, Stream stream))                                                          \
+  X(eventRecordWithFlags, cuEventRecordWithFlags, (Event event, Stream stream, unsigned flags))                        \
+  X(eventElapsedTime, cuEventElapsedTime, (float *milliseconds, Event from, Event to))                                 \
   X(eventSynchronize, cuEventSynchronize, (Event event))                                                               \
   X(moduleLoadDataEx, cuModuleLoadDataEx,                                                                              \
     (Module * module, const void *image, unsigned options, int *option, void **values))                                \

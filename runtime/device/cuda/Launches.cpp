@@ -12,7 +12,7 @@ Launches::~Launches() {
 
 void Launches::freeGraphs() {
   (void)group_.makeCurrent(0);
-  for (auto *list : {&one_, &all_})
+  for (auto *list : {&one_, &all_, &traced_})
     for (GraphExec &exec : *list)
       if (exec)
         (void)group_.driver().graphExecDestroy(std::exchange(exec, nullptr));
@@ -59,17 +59,30 @@ Status Launches::capture(BoundProgram &program) {
   corruptDevice_ = group_.corruptDevice();
   for (int set = 0; set < sets_; ++set) {
     auto s = static_cast<size_t>(set);
-    if (Status status = record(program, places(set).first(1), &one_[s]); !status.ok())
+    if (Status status = record(program, places(set).first(1), nullptr, &one_[s]); !status.ok())
       return status;
     if (perLaunch_ > 1)
-      if (Status status = record(program, places(set), &all_[s]); !status.ok())
+      if (Status status = record(program, places(set), nullptr, &all_[s]); !status.ok())
         return status;
+  }
+  return program.tracer ? captureTraced(program) : group_.health();
+}
+
+Status Launches::captureTraced(BoundProgram &program) {
+  for (int set = 0; set < sets_; ++set) {
+    auto s = static_cast<size_t>(set);
+    if (traced_[s])
+      (void)group_.driver().graphExecDestroy(std::exchange(traced_[s], nullptr));
+    stamps_[s] = std::make_unique<Stamps>(group_, static_cast<uint32_t>(program.tracer->steps() - 1));
+    if (Status status = stamps_[s]->make(CapturedProgram::mostOperations(program)); !status.ok())
+      return status;
+    if (Status status = record(program, places(set).first(1), stamps_[s].get(), &traced_[s]); !status.ok())
+      return status;
   }
   return group_.health();
 }
 
-Status Launches::record(BoundProgram &program, std::span<const std::unique_ptr<CapturedProgram>> places,
-                        GraphExec *exec) {
+Status Launches::record(BoundProgram &program, Places places, Stamps *stamps, GraphExec *exec) {
   const Driver &driver = group_.driver();
   // No more operations on `links` than steps.
   if (program.sessionDevices() > 1)
@@ -84,7 +97,7 @@ Status Launches::record(BoundProgram &program, std::span<const std::unique_ptr<C
   if (Result result = driver.streamBeginCapture(origin, captureThreadLocal); result != success)
     return refused(result, "cannot record a program");
   Status error;
-  bool recorded = recordAll(program, places, error);
+  bool recorded = recordAll(program, places, stamps, error);
   // A recording that failed must be ended too.
   Graph graph = nullptr;
   (void)group_.makeCurrent(0);
@@ -100,8 +113,7 @@ Status Launches::record(BoundProgram &program, std::span<const std::unique_ptr<C
 }
 
 // Runs one after the other, each device's on its own streams; all devices are where the first one is before and after.
-bool Launches::recordAll(BoundProgram &program, std::span<const std::unique_ptr<CapturedProgram>> places,
-                         Status &error) {
+bool Launches::recordAll(BoundProgram &program, Places places, Stamps *stamps, Status &error) {
   const Driver &driver = group_.driver();
   int devices = static_cast<int>(program.devices.size());
   auto good = [&](Result result, int device) {
@@ -116,7 +128,7 @@ bool Launches::recordAll(BoundProgram &program, std::span<const std::unique_ptr<
     if (!group_.makeCurrent(d) || !good(driver.streamWaitEvent(group_.device(d).stream, first.event, 0), d))
       return false;
   for (const std::unique_ptr<CapturedProgram> &place : places)
-    if (!place->record(program)) {
+    if (!place->record(program, stamps)) {
       error = place->error();
       return false;
     }
@@ -129,27 +141,38 @@ bool Launches::recordAll(BoundProgram &program, std::span<const std::unique_ptr<
   return true;
 }
 
-bool Launches::begin(const BoundProgram &program, int set, std::span<const StepArguments> runs) {
+// The launches that follow on the first device wait for the copies of all.
+bool Launches::copyInputs(const BoundProgram &program, Places places, Stamps *stamps) {
   const Driver &driver = group_.driver();
-  auto used = places(set).first(runs.size());
-  for (size_t i = 0; i < runs.size(); ++i)
-    used[i]->setInputs(program, runs[i]);
   const char *what = "cannot copy a step's inputs";
-  CudaDevice &first = group_.device(0);
   for (int d = 0; d < group_.devices(); ++d) {
     CudaDevice &device = group_.device(d);
-    if (!group_.makeCurrent(d))
+    if (!group_.makeCurrent(d) || (stamps && !group_.check(stamps->beforeInputs(d, program.tracer->now()), d, what)))
       return false;
-    for (const std::unique_ptr<CapturedProgram> &place : used)
+    for (const std::unique_ptr<CapturedProgram> &place : places)
       if (!place->copyInputs(program, d))
         return false;
+    if (stamps && !group_.check(stamps->afterInputs(d), d, what))
+      return false;
     if (!group_.check(driver.eventRecord(device.arrived, device.inputs), d, what) || !group_.makeCurrent(0) ||
-        !group_.check(driver.streamWaitEvent(first.stream, device.arrived, 0), d, what))
+        !group_.check(driver.streamWaitEvent(group_.device(0).stream, device.arrived, 0), d, what))
       return false;
   }
+  return true;
+}
+
+bool Launches::begin(const BoundProgram &program, int set, std::span<const StepArguments> runs, bool traced) {
   auto s = static_cast<size_t>(set);
-  return group_.check(driver.graphLaunch(runs.size() == 1 ? one_[s] : all_[s], first.stream), 0,
-                      "the GPU failed in a step");
+  Places used = places(set).first(runs.size());
+  for (size_t i = 0; i < runs.size(); ++i)
+    used[i]->setInputs(program, runs[i]);
+  GraphExec exec = traced ? traced_[s] : runs.size() == 1 ? one_[s] : all_[s];
+  return copyInputs(program, used, traced ? stamps_[s].get() : nullptr) &&
+         group_.check(group_.driver().graphLaunch(exec, group_.device(0).stream), 0, "the GPU failed in a step");
+}
+
+bool Launches::takeTimes(Tracer &tracer, int set, int64_t &end) {
+  return group_.check(stamps_[static_cast<size_t>(set)]->take(tracer, end), 0, "cannot tell how long a step took");
 }
 
 const CapturedProgram &Launches::finish(const BoundProgram &program, int set, int index) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "runtime/device/cuda/Capture.h"
+#include "runtime/device/cuda/Stamps.h"
 
 #include <array>
 
@@ -20,6 +21,8 @@ public:
   Status prepare(BoundProgram &program);
   // Records the graphs in place of those before, none of which may be in flight.
   Status capture(BoundProgram &program);
+  // Records graphs of one run that takes its own times, for the program's tracer.
+  Status captureTraced(BoundProgram &program);
   // Whether the graphs are of what the group asks for now.
   bool isCurrent() const {
     return corruptCollective_ == group_.corruptCollective() && corruptDevice_ == group_.corruptDevice();
@@ -28,15 +31,24 @@ public:
   // The set that the next launch takes; they take turns.
   int nextSet() { return set_ = (set_ + 1) % sets_; }
 
-  // Begins a launch in a set that is free. False: the group has failed.
-  bool begin(const BoundProgram &program, int set, std::span<const StepArguments> runs);
+  // All inputs are copied in the launches to come: another program had the memory.
+  void forget() {
+    for (const std::unique_ptr<CapturedProgram> &place : places_)
+      place->forget();
+  }
+  // Begins a launch in a set that is free; `traced`: of one run that takes its own times. False: the group has failed.
+  bool begin(const BoundProgram &program, int set, std::span<const StepArguments> runs, bool traced);
+  // After a traced run is over. False: the group has failed.
+  bool takeTimes(Tracer &tracer, int set, int64_t &end);
   // Run `index` of the launch in `set`, which is over: what it gave goes to the caller and to the read-backs.
   const CapturedProgram &finish(const BoundProgram &program, int set, int index);
 
 private:
-  Status record(BoundProgram &program, std::span<const std::unique_ptr<CapturedProgram>> places, GraphExec *exec);
-  bool recordAll(BoundProgram &program, std::span<const std::unique_ptr<CapturedProgram>> places, Status &error);
-  std::span<const std::unique_ptr<CapturedProgram>> places(int set) const {
+  using Places = std::span<const std::unique_ptr<CapturedProgram>>;
+  Status record(BoundProgram &program, Places places, Stamps *stamps, GraphExec *exec);
+  bool recordAll(BoundProgram &program, Places places, Stamps *stamps, Status &error);
+  bool copyInputs(const BoundProgram &program, Places places, Stamps *stamps);
+  Places places(int set) const {
     return std::span(places_).subspan(static_cast<size_t>(set * perLaunch_), static_cast<size_t>(perLaunch_));
   }
   void freeGraphs();
@@ -45,7 +57,9 @@ private:
   const int perLaunch_, sets_;
   int set_ = 0;
   std::vector<std::unique_ptr<CapturedProgram>> places_; // set after set
-  std::array<GraphExec, 2> one_ = {}, all_ = {};         // of each set; all_: null where a launch holds one
+  // Of each set. all_: null where a launch holds one.
+  std::array<GraphExec, 2> one_ = {}, all_ = {}, traced_ = {};
+  std::array<std::unique_ptr<Stamps>, 2> stamps_;
   std::vector<std::byte> readBacks_;
   int corruptCollective_ = -1, corruptDevice_ = -1;
 };

@@ -48,6 +48,11 @@ TEST(Driver, NumbersAreThoseOfTheHeader) {
   EXPECT_EQ(streamNonBlocking, static_cast<unsigned>(CU_STREAM_NON_BLOCKING));
   EXPECT_EQ(eventDisableTiming, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING));
   EXPECT_EQ(hostPortable, static_cast<unsigned>(CU_MEMHOSTALLOC_PORTABLE));
+  EXPECT_EQ(eventRecordExternal, static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL));
+  EXPECT_EQ(clockRate, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+  EXPECT_EQ(multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  EXPECT_EQ(memoryClockRate, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+  EXPECT_EQ(memoryBusWidth, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
   EXPECT_EQ(captureThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 }
 

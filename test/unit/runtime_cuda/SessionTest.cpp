@@ -91,7 +91,10 @@ TEST(CudaSession, TakesTheMemoryThatItSays) {
                       EXPECT_EQ(session->info().devices, 2);
                       EXPECT_EQ(session->leaves(0) + session->leaves(1), 8);
                       EXPECT_STREQ(session->info().target, "cuda:simulated");
-                      EXPECT_EQ(session->startTrace({}).code(), MT_INVALID);
+                      EXPECT_GT(session->info().taken_bytes, session->info().variables_bytes);
+                      EXPECT_LE(session->info().taken_bytes, session->info().peak_bytes);
+                      EXPECT_EQ(session->info().peak_flops, 2 * 128 * 4 * 1e9); // cuda:0 is there once
+                      EXPECT_EQ(session->info().peak_bandwidth, 64e9);
                       return Status();
                     }),
             "0");
