@@ -36,7 +36,8 @@ struct Session::State {
   int64_t seed = 0;               // of the last init
   std::vector<double> sums;       // of one metric of a step
   Executable *flying = nullptr;   // the program in flight
-  size_t inFlight = 0;            // steps of it
+  std::vector<size_t> launches;   // in flight: steps of each that are not finished
+  size_t inFlight = 0;            // steps of all
   uint64_t changes = 0;           // of variables, by others than steps
 
   void log(int level, const std::string &message) const {
@@ -234,11 +235,15 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   }
   laps.lap("programs");
   state->ones.make(plan);
+  state->launches.reserve(static_cast<size_t>(state->group->mostInFlight()));
   state->options.devices = state->options.cpu = nullptr; // the caller's strings may go
   std::unique_ptr<Session> created(new Session(std::move(state)));
   if (Status status = created->init(0); !status.ok())
     return status;
   laps.lap("initial values");
+  if (uint64_t taken = created->state_->group->takenMemory(); taken > 0)
+    created->log(0, "memory of the devices: " + std::to_string(created->state_->memory.peakBytes) +
+                        " bytes promised, " + std::to_string(taken) + " taken");
   created->log(0, "ready after " + laps.text);
   created->log(0, std::string("running on ") + created->state_->group->kind() + ":" +
                       std::to_string(created->state_->spec.devices) + "x" +
@@ -293,6 +298,8 @@ Status Session::begin(std::string_view program, std::span<const Step> steps) {
     return {MT_INVALID, "the plan has no program " + std::string(program)};
   if (state_->inFlight > 0 && state_->flying != executable)
     return {MT_INVALID, "expected " + std::string(program) + " after all steps of another program are finished"};
+  if (state_->launches.size() == static_cast<size_t>(mostInFlight()))
+    return {MT_INVALID, "expected at most " + std::to_string(mostInFlight()) + " launches in flight, found one more"};
   if (steps.size() != 1 && steps.size() != executable->runs.size())
     return {MT_INVALID, "expected 1 step or " + std::to_string(executable->runs.size()) + " in a launch, found " +
                             std::to_string(steps.size())};
@@ -300,6 +307,7 @@ Status Session::begin(std::string_view program, std::span<const Step> steps) {
     if (Status status = state_->checkStep(*executable, steps[i], i); !status.ok())
       return status;
   state_->flying = executable;
+  state_->launches.push_back(steps.size());
   state_->inFlight += steps.size();
   state_->group->begin(executable->bound, std::span(executable->runs).first(steps.size()));
   return {};
@@ -310,6 +318,8 @@ Status Session::finish(mtrun_results *results) {
     return {MT_INVALID, "expected a step in flight, found none"};
   state_->group->finish();
   --state_->inFlight;
+  if (--state_->launches.front() == 0)
+    state_->launches.erase(state_->launches.begin());
   if (results && health().ok())
     state_->report(*state_->flying, *results);
   return health();

@@ -269,6 +269,37 @@ TEST_P(DeviceGroupTest, SignaturePointersStartAtTheDevicesFirstRow) {
     EXPECT_EQ(out[row], row < n ? in[row] * 2 : -1.0f) << row;
 }
 
+// Each launch has read its inputs when the next one is begun, and writes its outputs when it is finished.
+TEST_P(DeviceGroupTest, LaunchesInFlightKeepTheirTensorsApart) {
+  for (int d = 0; d < devices(); ++d) {
+    BoundStep &step = recorders[d].launch(group->kernel(DoubleRows), false, {nullptr, nullptr});
+    step.rowsPerTile = 1;
+    step.usesRows = true;
+    program.devices[d].patches = {{&program.devices[d].pointers[0], 0, sizeof(float)},
+                                  {&program.devices[d].pointers[1], 1, sizeof(float)}};
+  }
+  program.signature = {{sizeof(float), false}, {sizeof(float), true}};
+  ASSERT_TRUE(group->prepare(program).ok());
+  constexpr int launches = 7;
+  size_t n = static_cast<size_t>(10 * devices());
+  std::vector<float> in(n);
+  std::vector<std::vector<float>> out(launches, std::vector<float>(n, -1));
+  int begun = 0;
+  for (int done = 0; done < launches; ++done) {
+    for (; begun < launches && begun < done + group->mostInFlight(); ++begun) {
+      std::fill(in.begin(), in.end(), static_cast<float>(begun));
+      const void *tensors[] = {in.data(), out[static_cast<size_t>(begun)].data()};
+      StepArguments arguments = {tensors, static_cast<int64_t>(n) - begun, 99};
+      group->begin(program, {&arguments, 1});
+    }
+    group->finish();
+    ASSERT_TRUE(group->health().ok()) << group->health().message();
+    for (size_t row = 0; row < n && GetParam().executes; ++row)
+      EXPECT_EQ(out[static_cast<size_t>(done)][row],
+                row + static_cast<size_t>(done) < n ? 2.0f * static_cast<float>(done) : -1.0f);
+  }
+}
+
 TEST_P(DeviceGroupTest, AllReduceAddsRootsInTreeOrder) {
   if (devices() == 1)
     return; // a lone device is given no all-reduce

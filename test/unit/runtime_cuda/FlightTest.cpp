@@ -137,6 +137,13 @@ TEST(CudaFlight, OneProgramAtATime) {
                       step.n = 0;
                       EXPECT_EQ(session->begin("train_step", {&step, 1}).code(), MT_INVALID);
                       EXPECT_EQ(session->inFlight(), 2u);
+                      EXPECT_TRUE(steps.begin(2, 1).ok());
+                      EXPECT_EQ(steps.begin(3, 1).code(), MT_INVALID);
+                      EXPECT_EQ(session->inFlight(), 3u);
+                      EXPECT_TRUE(session->finish(nullptr).ok());
+                      EXPECT_EQ(steps.begin(3, 1).code(), MT_INVALID);
+                      EXPECT_TRUE(session->finish(nullptr).ok());
+                      EXPECT_TRUE(steps.begin(3, 1).ok());
                       mtrun_options options = {};
                       options.steps_per_launch = -1;
                       std::unique_ptr<Session> refused;
