@@ -15,6 +15,10 @@ def Decompose : Pass<"mt-decompose", "::mlir::ModuleOp"> {
   let summary = "Replace composites (softmax, losses, metrics) by the ops that they stand for";
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
+def Precision : Pass<"mt-precision", "::mlir::ModuleOp"> {
+  let summary = "round what contractions read and compute to the module's mt.precision, bf16 or f16";
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
 
 // shard
 def Annotate : Pass<"mt-annotate", "::mlir::ModuleOp"> {

@@ -17,6 +17,7 @@ void buildNothing(OpPassManager &, Compilation &) {}
 void buildDifferentiate(OpPassManager &passes, Compilation &) {
   passes.addPass(createDifferentiate());
   passes.addPass(createDecompose());
+  passes.addPass(createPrecision());
   passes.addPass(createCSEPass());
 }
 

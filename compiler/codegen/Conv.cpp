@@ -46,11 +46,12 @@ void ConvEmitter::emitVector(const Columns &columns, Value line, Value pixel, in
       return;
     }
   }
-  for (auto [value, result] : llvm::zip_equal(computed, llvm::make_second_range(results))) {
-    Type element = getElementTypeOrSelf(value.getType());
+  for (auto [value, wanted] : llvm::zip_equal(computed, results)) {
+    auto [yield, result] = wanted;
+    Type element = elementOf(yield);
     Value place =
         emit.address(emit.address(result, element, emit.mul(pixel, product.result.channels)), element, channel);
-    emit.storeLanes(value, place, mask);
+    emit.storeLanes(element, value, place, mask);
   }
 }
 
@@ -159,7 +160,7 @@ Value ConvEmitter::positionsOf(Value group, const Positions &at) {
   Type f32 = emit.getF32Type();
   const Plane &plane = at.plane;
   const Image &image = product.source;
-  Value a = emit.address(source, f32, emit.mul(at.sample, image.size())),
+  Value a = emit.address(source, product.element ? product.element : f32, emit.mul(at.sample, image.size())),
         channel = emit.mul(group, image.groupChannels);
   if (product.needsPatch(plane)) {
     emitPatch(emit, product, plane, a, channel, at.row, at.column.known, at.rows, at.columns, patch);
@@ -317,6 +318,8 @@ LogicalResult ConvEmitter::runSample(Places place, ArrayRef<Value> wanted) {
   return status;
 }
 
+Type mtc::widened(Value source) { return Emitter::isHalf(elementOf(source)) ? elementOf(source) : Type(); }
+
 static Operation *convolutionOf(plan::KernelOp op) {
   for (Operation &inner : op.getBody().front())
     if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(inner))
@@ -325,9 +328,11 @@ static Operation *convolutionOf(plan::KernelOp op) {
 }
 
 Product mtc::productOf(Operation *op) {
-  if (auto forward = dyn_cast<mt::Conv2DOp>(op))
-    return forwardProduct(forward.getConvolution());
-  return gradientProduct(cast<mt::Conv2DInputGradientOp>(op).getConvolution());
+  auto forward = dyn_cast<mt::Conv2DOp>(op);
+  Product product = forward ? forwardProduct(forward.getConvolution())
+                            : gradientProduct(cast<mt::Conv2DInputGradientOp>(op).getConvolution());
+  product.element = widened(op->getOperand(0));
+  return product;
 }
 
 Grid mtc::convGrid(plan::KernelOp op) {

@@ -24,7 +24,7 @@ int64_t ConvEmitter::packedRows() const {
 
 // Rows of the matrix in the order of the chain.
 void ConvEmitter::pack(const Columns &columns) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.getF32Type(), element = elementOf(op->getOperand(1));
   int64_t outer = product.result.groupChannels, width = columns.panel.width(), packedRow = 0;
   for (const Plane &plane : product.planes) {
     Value to = emit.address(columns.packed, f32, packedRow * width);
@@ -36,16 +36,16 @@ void ConvEmitter::pack(const Columns &columns) {
     SmallVector<int64_t> rows;
     for (auto [tap, channel] : product.chain(plane))
       rows.push_back(tap.matrix * product.tapDepth() + channel);
-    Value from = emit.address(emit.address(weights, f32, emit.mul(columns.group, outer)), f32, columns.first);
+    Value from = emit.address(emit.address(weights, element, emit.mul(columns.group, outer)), element, columns.first);
     int64_t stride = product.result.channels;
     if (rows == llvm::to_vector(llvm::seq<int64_t>(rows.size()))) {
-      emitPack(emit, columns.panel, from, stride, emit.integer(rows.size()), to);
+      emitPack(emit, columns.panel, from, stride, emit.integer(rows.size()), to, element);
       continue;
     }
     Value table = emitTable(emit, rows);
     emit.loop(emit.integer(0), emit.integer(rows.size()), 1, [&](Value k) {
-      emitPack(emit, columns.panel, emit.address(from, f32, emit.mul(loadTable(emit, table, k), stride)), stride,
-               emit.integer(1), emit.address(to, f32, emit.mul(k, width)));
+      emitPack(emit, columns.panel, emit.address(from, element, emit.mul(loadTable(emit, table, k), stride)), stride,
+               emit.integer(1), emit.address(to, f32, emit.mul(k, width)), element);
     });
   }
 }
@@ -53,7 +53,7 @@ void ConvEmitter::pack(const Columns &columns) {
 // The transposed matrices of a plane's taps. What a tap writes past its depth lies in later rows of taps, or behind
 // all.
 void ConvEmitter::packTurned(const Columns &columns, const Plane &plane, Value to) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.getF32Type(), element = elementOf(op->getOperand(1));
   int64_t inner = product.source.groupChannels, outer = product.result.groupChannels, width = columns.panel.width();
   int64_t filters = product.source.channels, taps = plane.taps.size(), along = taps ? plane.tapColumns() : 1;
   SmallVector<int64_t> matrices, places;
@@ -64,9 +64,9 @@ void ConvEmitter::packTurned(const Columns &columns, const Plane &plane, Value t
   Value table = emitTable(emit, matrices), rows = emitTable(emit, places);
   emit.loop(emit.integer(0), emit.integer(taps), 1, [&](Value tap) {
     Value matrix = emit.add(emit.mul(loadTable(emit, table, tap), outer), columns.first);
-    Value from =
-        emit.address(emit.address(weights, f32, emit.mul(matrix, filters)), f32, emit.mul(columns.group, inner));
+    Value from = emit.address(emit.address(weights, element, emit.mul(matrix, filters)), element,
+                              emit.mul(columns.group, inner));
     Value place = emit.address(to, f32, emit.mul(loadTable(emit, rows, tap), width));
-    emitPackTurned(emit, columns.panel, from, filters, emit.integer(inner), place, along);
+    emitPackTurned(emit, columns.panel, from, filters, emit.integer(inner), place, along, element);
   });
 }

@@ -8,12 +8,19 @@
 // gradient of each sample is a result.
 #include "compiler/codegen/Conv.h"
 #include "compiler/codegen/ConvUnits.h"
+#include "compiler/codegen/Tile.h"
 #include "compiler/codegen/Tree.h"
 
 using namespace mlir;
 using namespace mtc;
 
 static constexpr int64_t bundleUnits = 48;
+
+static Product kernelProduct(mt::Conv2DKernelGradientOp op) {
+  Product product = forwardProduct(op.getConvolution());
+  product.element = widened(op.getInput());
+  return product;
+}
 
 namespace {
 class KernelGradientEmitter {
@@ -31,9 +38,11 @@ private:
   Emitter &emit;
   Product product;
   const Plane &plane;
+  Type element; // of the gradient
   bool turned, direct;
   int64_t height; // rows of the result of one group
   std::vector<RowUnit> units;
+  Value widenedGradient; // of a block
   Value source, gradient, result, patch, starts, patterns, firsts, tapLines, tapRows, tapEnds, tapColumns;
   SmallVector<SmallVector<int64_t>> shapes; // different offsets of units
 
@@ -64,8 +73,8 @@ private:
 } // namespace
 
 KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Places &places)
-    : kernel(kernel), emit(kernel.emit), product(forwardProduct(op.getConvolution())), plane(product.planes.front()),
-      turned(isTurned(product)), direct(isDirect(product)),
+    : kernel(kernel), emit(kernel.emit), product(kernelProduct(op)), plane(product.planes.front()),
+      element(elementOf(op.getGradient())), turned(isTurned(product)), direct(isDirect(product)),
       height(turned ? plane.taps.size() / plane.tapColumns() * product.result.channels
                     : plane.taps.size() * product.tapDepth()),
       units(unitsOf(product)), source(places.source), gradient(places.gradient), result(places.result) {
@@ -98,7 +107,7 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   Type f32 = emit.getF32Type();
   const Image &image = product.source;
   int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
-  Value a = emit.address(source, f32, emit.mul(sample, image.size())),
+  Value a = emit.address(source, product.element ? product.element : f32, emit.mul(sample, image.size())),
         channel = emit.mul(part.group, image.groupChannels);
   if (direct) {
     a = emit.address(emit.address(a, f32, emit.mul(row, plane.rowStep * image.columns * image.channels)), f32, channel,
@@ -125,7 +134,13 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
         fresh = emit.equal(before, emit.integer(0));
   Value pixels =
       emit.add(emit.mul(emit.add(emit.mul(sample, product.result.rows), row), product.result.columns), column.value);
-  Value b = emit.address(gradient, f32, emit.mul(pixels, filters));
+  Value b = emit.address(gradient, element, emit.mul(pixels, filters));
+  Type from = part.packed ? element : f32;
+  if (!part.packed && Emitter::isHalf(element)) {
+    // The positions of a block follow each other.
+    emitWiden(emit, element, b, filters, widenedGradient, filters, depth, emit.integer(filters));
+    b = widenedGradient;
+  }
   if (turned) {
     SmallVector<int64_t> places;
     for (size_t position = 0; position < offsets.size(); ++position)
@@ -134,9 +149,9 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
     return emitUnits(part, b, {b, emitTable(emit, places), emit.address(a, f32, part.column), table, depth, {}, fresh},
                      form);
   }
-  b = emit.address(b, f32, emit.add(emit.mul(part.group, product.result.groupChannels), part.column));
+  b = emit.address(b, from, emit.add(emit.mul(part.group, product.result.groupChannels), part.column));
   if (part.packed)
-    emitPack(emit, part.panel, b, filters, depth, part.packed);
+    emitPack(emit, part.panel, b, filters, depth, part.packed, element);
   if (direct) {
     TileOperands operands{a, {}, part.packed ? part.packed : b, {}, {}, {}, fresh};
     Inside inside = emitInside(part, row, rows, column, columns, operands);
@@ -285,6 +300,8 @@ void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_re
   if (product.needsPatch(plane) && !direct)
     patch =
         emit.stack(f32, plane.reachRows(size.rows) * plane.reachColumns(size.columns) * product.source.groupChannels);
+  if (Emitter::isHalf(element))
+    widenedGradient = emit.stack(f32, blockPositions * product.result.channels);
   int64_t columns = columnsOf(product), wides = llvm::divideCeil(columns, panelColumns), count = units.size();
   emit.loop(emit.div(begin, emit.integer(count)), emit.ceilDiv(end, count), 1, [&](Value wide) {
     Value offset = emit.mul(wide, count), group = emit.div(wide, emit.integer(wides));
@@ -330,7 +347,7 @@ Grid mtc::convTreeGrid(plan::KernelOp op) {
   mt::Conv2DKernelGradientOp gradient = gradientOf(op);
   if (!gradient)
     return {};
-  Product product = forwardProduct(gradient.getConvolution());
+  Product product = kernelProduct(gradient);
   int64_t wides = llvm::divideCeil(columnsOf(product), panelColumns), units = unitsOf(product).size();
   return {0, product.groups * wides * units, 0};
 }

@@ -34,7 +34,7 @@ std::pair<int64_t, int64_t> mtc::insideRange(int64_t tap, int64_t step, int64_t 
 }
 
 bool mtc::isDirect(const Product &product) {
-  return product.needsPatch(product.planes.front()) && !product.depthwise && !isTurned(product) &&
+  return !product.element && product.needsPatch(product.planes.front()) && !product.depthwise && !isTurned(product) &&
          product.tapDepth() >= unitRows;
 }
 

@@ -34,16 +34,48 @@ Value Emitter::loadInteger(Value base, int64_t index) {
   return LLVM::LoadOp::create(*this, getI64Type(), address(base, getI64Type(), index), 8);
 }
 
-Value Emitter::load(Type element, Value address) {
-  Value value = LLVM::LoadOp::create(*this, stored(element), address, bytes(element));
-  if (!element.isInteger(1))
-    return value;
-  return arith::CmpIOp::create(*this, arith::CmpIPredicate::ne, value, zeros(value.getType()));
+static Type withElement(Value value, Type element) {
+  auto vector = dyn_cast<VectorType>(value.getType());
+  return vector ? Type(vector.clone(element)) : element;
 }
-void Emitter::store(Value value, Value address) {
-  if (value.getType().isInteger(1))
-    value = arith::ExtUIOp::create(*this, getI8Type(), value);
-  LLVM::StoreOp::create(*this, value, address, bytes(value.getType()));
+
+static Value sixteen(Emitter &emit, Type i32) {
+  TypedAttr number = emit.getI32IntegerAttr(16);
+  return isa<VectorType>(i32) ? emit.splatConstant(number) : Value(arith::ConstantOp::create(emit, number));
+}
+
+Value Emitter::widen(Type element, Value value) {
+  if (element.isInteger(1))
+    return arith::CmpIOp::create(*this, arith::CmpIPredicate::ne, value, zeros(value.getType()));
+  if (!isHalf(element))
+    return value;
+  Type f32 = withElement(value, getF32Type()), i32 = withElement(value, getI32Type());
+  if (element.isF16())
+    return arith::ExtFOp::create(*this, f32,
+                                 arith::BitcastOp::create(*this, withElement(value, element), value).getResult());
+  Value bits = arith::ShLIOp::create(*this, arith::ExtUIOp::create(*this, i32, value), sixteen(*this, i32));
+  return arith::BitcastOp::create(*this, f32, bits);
+}
+
+// The value has been rounded: nothing is lost.
+Value Emitter::narrow(Type element, Value value) {
+  if (element.isInteger(1))
+    return arith::ExtUIOp::create(*this, withElement(value, getI8Type()), value);
+  if (!isHalf(element) || getElementTypeOrSelf(value.getType()) == stored(element))
+    return value;
+  Type i16 = withElement(value, getI16Type()), i32 = withElement(value, getI32Type());
+  if (element.isF16())
+    return arith::BitcastOp::create(*this, i16,
+                                    arith::TruncFOp::create(*this, withElement(value, element), value).getResult());
+  Value bits = arith::BitcastOp::create(*this, i32, value);
+  return arith::TruncIOp::create(*this, i16, arith::ShRUIOp::create(*this, bits, sixteen(*this, i32)));
+}
+
+Value Emitter::load(Type element, Value address) {
+  return widen(element, LLVM::LoadOp::create(*this, stored(element), address, bytes(element)));
+}
+void Emitter::store(Type element, Value value, Value address) {
+  LLVM::StoreOp::create(*this, narrow(element, value), address, bytes(element));
 }
 
 Value Emitter::loadLanes(Type element, Value address, Value mask) {
@@ -54,14 +86,10 @@ Value Emitter::loadLanes(Type element, Value address, Value mask) {
     value = LLVM::MaskedLoadOp::create(*this, type, address, mask, zeros(type), alignment);
   else
     value = LLVM::LoadOp::create(*this, type, address, alignment);
-  if (!element.isInteger(1))
-    return value;
-  return arith::CmpIOp::create(*this, arith::CmpIPredicate::ne, value, zeros(type));
+  return widen(element, value);
 }
-void Emitter::storeLanes(Value value, Value address, Value mask) {
-  Type element = getElementTypeOrSelf(value.getType());
-  if (element.isInteger(1))
-    value = arith::ExtUIOp::create(*this, vectorOf(getI8Type()), value);
+void Emitter::storeLanes(Type element, Value value, Value address, Value mask) {
+  value = narrow(element, value);
   unsigned alignment = bytes(element);
   if (mask)
     LLVM::MaskedStoreOp::create(*this, value, address, mask, alignment);

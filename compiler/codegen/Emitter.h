@@ -46,13 +46,18 @@ public:
   // Types.
   Type pointer() { return mlir::LLVM::LLVMPointerType::get(getContext()); }
   Type vectorOf(Type element) { return mlir::VectorType::get({lanes}, element); }
-  // How an element lies in memory: i1 is a byte.
-  Type stored(Type element) { return element.isInteger(1) ? Type(getI8Type()) : element; }
+  // How an element lies in memory: i1 is a byte, bf16 and f16 are two. In registers they are f32.
+  static bool isHalf(Type element) { return element.isBF16() || element.isF16(); }
+  Type stored(Type element) {
+    return element.isInteger(1) ? Type(getI8Type()) : isHalf(element) ? Type(getI16Type()) : element;
+  }
   int64_t bytes(Type element) { return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8; }
 
   // Constants.
   Value integer(int64_t value) { return mlir::arith::ConstantOp::create(*this, getI64IntegerAttr(value)); }
-  Value zeros(Type type) { return mlir::arith::ConstantOp::create(*this, getZeroAttr(type)); }
+  Value zeros(Type type) {
+    return mlir::arith::ConstantOp::create(*this, getZeroAttr(isHalf(type) ? Type(getF32Type()) : type));
+  }
   Value splatConstant(mlir::TypedAttr scalar);
   // 0, 1, ... 15 as i32.
   Value laneNumbers();
@@ -76,12 +81,16 @@ public:
   Value address(Value base, Type element, int64_t constant);
   Value loadPointer(Value base, int64_t index);
   Value loadInteger(Value base, int64_t index);
-  // One element; i1 for booleans.
+  // One element; i1 for booleans. What is stored as bf16 or f16 has been rounded to it.
   Value load(Type element, Value address);
-  void store(Value value, Value address);
+  void store(Type element, Value value, Value address);
+  void store(Value value, Value address) { store(value.getType(), value, address); }
   // Sixteen elements, or those that `mask` (vector<16xi1>, may be null) names.
   Value loadLanes(Type element, Value address, Value mask = {});
-  void storeLanes(Value value, Value address, Value mask = {});
+  void storeLanes(Type element, Value value, Value address, Value mask = {});
+  void storeLanes(Value value, Value address, Value mask = {}) {
+    storeLanes(getElementTypeOrSelf(value.getType()), value, address, mask);
+  }
   // A place on the stack, 64-byte aligned, room for whole vectors.
   Value stack(Type element, int64_t count);
   // A constant in the object, or the same one again.
@@ -109,6 +118,9 @@ public:
   void call(mlir::LLVM::LLVMFuncOp callee, ValueRange arguments) { mlir::LLVM::CallOp::create(*this, callee, arguments); }
 
 private:
+  // Between memory and registers: bytes and i1, halves and f32.
+  Value widen(Type element, Value value);
+  Value narrow(Type element, Value value);
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;
 };

@@ -41,9 +41,9 @@ LogicalResult mtc::emitLine(Kernel &kernel, Value from, Value to, llvm::function
     }
     if (!complete)
       return;
-    for (auto [value, result] : llvm::zip_equal(computed, results)) {
-      Type element = getElementTypeOrSelf(value.getType());
-      emit.storeLanes(value, emit.address(result, element, index), mask);
+    for (auto [value, result, yield] : llvm::zip_equal(computed, results, kernel.yields())) {
+      Type element = elementOf(yield);
+      emit.storeLanes(element, value, emit.address(result, element, index), mask);
     }
   });
   if (!complete)

@@ -11,6 +11,9 @@ using namespace mtc;
 // Floats of a panel of the right side that is packed as a whole: 64 KiB of the second cache.
 static constexpr int64_t mostPackedFloats = 2 * panelFloats;
 
+// Rows of the left side that are widened at a time.
+static constexpr int64_t widenedRows = 64;
+
 namespace {
 class MatmulEmitter {
 public:
@@ -72,10 +75,10 @@ void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sum
           return;
         }
       }
-      for (auto [value, result] : llvm::zip_equal(computed, results)) {
-        Type element = getElementTypeOrSelf(value.getType());
+      for (auto [value, result, yield] : llvm::zip_equal(computed, results, kernel.yields())) {
+        Type element = elementOf(yield);
         Value place = emit.address(emit.address(result, element, emit.mul(here, columns)), element, at);
-        emit.storeLanes(value, place, mask);
+        emit.storeLanes(element, value, place, mask);
       }
     }
   });
@@ -83,12 +86,13 @@ void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sum
 
 // Rows [k, k + part) of a panel of the right side.
 void MatmulEmitter::pack(Value column, Panel panel, Value k, Value part, Value packed) {
-  Type f32 = emit.getF32Type();
+  Type element = elementOf(product.getRhs());
   Value b = arguments[cast<BlockArgument>(product.getRhs()).getArgNumber()];
   if (turned)
-    return emitPackTurned(emit, panel, emit.address(emit.address(b, f32, emit.mul(column, depth)), f32, k), depth, part,
-                          packed);
-  emitPack(emit, panel, emit.address(emit.address(b, f32, emit.mul(k, columns)), f32, column), columns, part, packed);
+    return emitPackTurned(emit, panel, emit.address(emit.address(b, element, emit.mul(column, depth)), element, k),
+                          depth, part, packed, /*apart=*/1, element);
+  emitPack(emit, panel, emit.address(emit.address(b, element, emit.mul(k, columns)), element, column), columns, part,
+           packed, element);
 }
 
 // Rows [from, to) of one panel of columns. The panel is packed once where it is small, else again for each block of rows.
@@ -98,6 +102,11 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
   bool once = padded * panel.width() <= mostPackedFloats;
   Value packed = emit.stack(f32, (once ? padded : std::min(padded, panel.depth())) * panel.width());
   Value sums = emit.stack(f32, panelFloats);
+  Type element = elementOf(product.getLhs());
+  // Rows at a time; of a left side of 16 bits a block is widened.
+  int64_t most = Emitter::isHalf(element) ? std::min(panel.depth(), widenedRows) : panel.depth();
+  int64_t apart = std::min(panel.depth(), padded);
+  Value widened = Emitter::isHalf(element) ? emit.stack(f32, most * apart) : Value();
   Value a = arguments[cast<BlockArgument>(product.getLhs()).getArgNumber()];
   auto forParts = [&](llvm::function_ref<void(Value k, Value part, Value place)> body) {
     emit.loop(emit.integer(0), emit.integer(depth), panel.depth(), [&](Value k) {
@@ -108,14 +117,20 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
   auto packPart = [&](Value k, Value part, Value place) { pack(column, panel, k, part, place); };
   if (once)
     forParts(packPart);
-  emit.loop(from, to, panel.depth(), [&](Value row) {
-    Value count = emit.least(emit.integer(panel.depth()), emit.sub(to, row));
+  emit.loop(from, to, most, [&](Value row) {
+    Value count = emit.least(emit.integer(most), emit.sub(to, row));
     forVectors(emit, panel, count, [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
     forParts([&](Value k, Value part, Value place) {
       if (!once)
         packPart(k, part, place);
-      Value start = emit.address(emit.address(a, f32, emit.mul(row, depth)), f32, k);
-      emitProduct(emit, Layout::rows, panel, start, emit.integer(depth), place, part, sums, count);
+      Value start = emit.address(emit.address(a, element, emit.mul(row, depth)), element, k),
+            stride = emit.integer(depth);
+      if (widened) {
+        emitWiden(emit, element, start, depth, widened, apart, count, part);
+        start = widened;
+        stride = emit.integer(apart);
+      }
+      emitProduct(emit, Layout::rows, panel, start, stride, place, part, sums, count);
     });
     emitEpilogue(column, panel, row, sums, count);
   });

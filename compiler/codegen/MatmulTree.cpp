@@ -19,10 +19,15 @@ static constexpr int64_t longLeaf = 16;
 namespace {
 class TreeEmitter {
 public:
-  TreeEmitter(Kernel &kernel, Value left, Value right, int64_t height, int64_t columns, int64_t lines, bool turned)
-      : kernel(kernel), emit(kernel.emit), leaves(leavesOf(kernel)), left(left), right(right),
-        result(kernel.resultBuffer(0)), leafRows(kernel.leafRows * lines), height(height), columns(columns),
-        turned(turned) {
+  // A side of the product: its buffer and what lies in it.
+  struct Side {
+    Value buffer;
+    Type element;
+  };
+  TreeEmitter(Kernel &kernel, Side left, Side right, int64_t height, int64_t columns, int64_t lines, bool turned)
+      : kernel(kernel), emit(kernel.emit), leaves(leavesOf(kernel)), left(left.buffer), right(right.buffer),
+        leftElement(left.element), rightElement(right.element), result(kernel.resultBuffer(0)),
+        leafRows(kernel.leafRows * lines), height(height), columns(columns), turned(turned) {
     leaves.rows = emit.mul(leaves.rows, lines);
     leaves.size = emit.mul(leaves.size, lines);
   }
@@ -32,7 +37,9 @@ private:
   Kernel &kernel;
   Emitter &emit;
   Leaves leaves;
-  Value left, right, result; // buffers
+  Value left, right; // buffers
+  Type leftElement, rightElement;
+  Value result;
   Value copied;              // a block of the left side
   int64_t leafRows;
   int64_t height, columns; // of what is computed
@@ -127,29 +134,30 @@ static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vector
 }
 
 void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Value packed) {
-  Type f32 = emit.getF32Type();
-  Value b = emit.address(emit.address(right, f32, emit.mul(sample, columns)), f32, column);
-  emitPack(emit, panel, b, columns, part, packed);
+  Value b = emit.address(emit.address(right, rightElement, emit.mul(sample, columns)), rightElement, column);
+  emitPack(emit, panel, b, columns, part, packed, rightElement);
 }
 
 // Where `count` rows from `row` on of the left side lie, of `part` samples, and the floats between samples. Samples
-// that share few sets of the first cache would throw each other out of it: those are copied.
+// that share few sets of the first cache would throw each other out of it: those are copied, as are those of 16 bits.
 std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value row, Value count) {
   Type f32 = emit.getF32Type();
-  Value a = emit.address(emit.address(left, f32, emit.mul(sample, height)), f32, row);
+  Type element = leftElement;
+  Value a = emit.address(emit.address(left, element, emit.mul(sample, height)), element, row);
   constexpr int64_t setFloats = 256; // samples this far apart, or a multiple, share sets with every fourth other
-  if (height % setFloats != 0)
+  if (height % setFloats != 0 && !Emitter::isHalf(element))
     return {a, emit.integer(height)};
   if (!copied)
     copied = emit.stack(f32, packedSamples * blockRows);
   Value whole = emit.mul(emit.div(count, emit.integer(lanes)), lanes), rest = emit.maskBelow(emit.sub(count, whole));
   emit.loop(emit.integer(0), part, 1, [&](Value i) {
-    Value from = emit.address(a, f32, emit.mul(i, height)), to = emit.address(copied, f32, emit.mul(i, blockRows));
+    Value from = emit.address(a, element, emit.mul(i, height)), to = emit.address(copied, f32, emit.mul(i, blockRows));
     emit.loop(emit.integer(0), whole, lanes, [&](Value k) {
-      emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, k)), emit.address(to, f32, k));
+      emit.storeLanes(emit.loadLanes(element, emit.address(from, element, k)), emit.address(to, f32, k));
     });
     emit.when(emit.less(whole, count), [&] {
-      emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, whole), rest), emit.address(to, f32, whole), rest);
+      emit.storeLanes(emit.loadLanes(element, emit.address(from, element, whole), rest), emit.address(to, f32, whole),
+                      rest);
     });
   });
   return {copied, emit.integer(blockRows)};
@@ -215,8 +223,12 @@ void TreeEmitter::emitLongLeaves(Panel panel, Value column, Value row, Value cou
     emit.loop(first, end, packedSamples, [&](Value sample) {
       Value part = emit.least(emit.integer(packedSamples), emit.sub(end, sample));
       pack(panel, column, sample, part, packed);
-      Value a = emit.address(emit.address(left, f32, emit.mul(sample, height)), f32, row);
-      emitProduct(emit, Layout::columns, panel, a, emit.integer(height), packed, part, sums, count);
+      Value a, stride = emit.integer(height);
+      if (Emitter::isHalf(leftElement))
+        std::tie(a, stride) = leftBlock(sample, part, row, count);
+      else
+        a = emit.address(emit.address(left, f32, emit.mul(sample, height)), f32, row);
+      emitProduct(emit, Layout::columns, panel, a, stride, packed, part, sums, count);
     });
   };
   auto combine = [&](Value level) {
@@ -307,8 +319,10 @@ LogicalResult mtc::emitMatmulTree(Kernel &kernel) {
   if (!product || !product.getTransposeA() || product.getTransposeB() || !isa<BlockArgument>(product.getLhs()) ||
       !isa<BlockArgument>(product.getRhs()))
     return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_tree");
-  Value left = kernel.argumentBuffer(cast<BlockArgument>(product.getLhs()).getArgNumber());
-  Value right = kernel.argumentBuffer(cast<BlockArgument>(product.getRhs()).getArgNumber());
+  auto sideOf = [&](Value value) {
+    return TreeEmitter::Side{kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()), elementOf(value)};
+  };
+  TreeEmitter::Side left = sideOf(product.getLhs()), right = sideOf(product.getRhs());
   int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
   bool turned = isTurned(height, columns);
   if (turned) {

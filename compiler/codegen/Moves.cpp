@@ -3,6 +3,7 @@
 // The operations of a row that are more than a loop over flat elements.
 #include "compiler/codegen/Lines.h"
 #include "compiler/codegen/Rows.h"
+#include "compiler/codegen/Tile.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -29,10 +30,10 @@ void mtc::forChunks(Emitter &emit, int64_t count, llvm::function_ref<void(Value 
 }
 
 void RowEmitter::copyLine(Value value, Value to) {
-  Type element = elementOf(value);
+  Type element = emit.stored(elementOf(value));
   int64_t count = innerCount(value);
   if (count == 1)
-    return emit.store(scalarOf(value), to);
+    return emit.store(elementOf(value), scalarOf(value), to);
   Value from = placeOf(value);
   forChunks(emit, count, [&](Value index, Value mask) {
     emit.storeLanes(emit.loadLanes(element, emit.address(from, element, index), mask), emit.address(to, element, index),
@@ -43,7 +44,7 @@ void RowEmitter::copyLine(Value value, Value to) {
 // Copies the elements of `value` (row major) from a place with these strides, in elements.
 void RowEmitter::move(Value value, Value from, ArrayRef<int64_t> strides) {
   ArrayRef<int64_t> shape = innerShape(value);
-  Type element = elementOf(value);
+  Type element = emit.stored(elementOf(value));
   Value to = placeOf(value);
   std::function<void(size_t, Value, Value)> nest = [&](size_t dim, Value source, Value target) {
     if (dim + 1 < shape.size()) {
@@ -107,31 +108,42 @@ LogicalResult RowEmitter::runMove(Operation *op) {
   return op->emitError("expected an operation that kernels of rows can compute");
 }
 
-Value RowEmitter::reduceLine(mt::Reduction kind, Value place, int64_t count) {
-  Type f32 = emit.getF32Type();
+Value RowEmitter::reduceLine(mt::Reduction kind, Type element, Value place, int64_t count) {
   int64_t whole = count / lanes * lanes;
   Value running = emit.splat(identityOf(emit, kind));
   if (whole > 0)
     running = emit.loop(emit.integer(0), emit.integer(whole), lanes, running, [&](Value index, ValueRange carried) {
-      return Emitter::Values{combine(emit, kind, carried[0], emit.loadLanes(f32, emit.address(place, f32, index)))};
+      return Emitter::Values{
+          combine(emit, kind, carried[0], emit.loadLanes(element, emit.address(place, element, index)))};
     })[0];
   if (whole < count) {
     Value mask = emit.maskBelow(count - whole);
-    Value next = combine(emit, kind, running, emit.loadLanes(f32, emit.address(place, f32, whole), mask));
+    Value next = combine(emit, kind, running, emit.loadLanes(element, emit.address(place, element, whole), mask));
     running = arith::SelectOp::create(emit, mask, next, running);
   }
   return emit.fold(running, [&](Value low, Value high) { return combine(emit, kind, low, high); });
 }
 
 void RowEmitter::reduce(mt::ReduceOp op) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.getF32Type(), element = elementOf(op.getOperand());
   int64_t count = innerCount(op.getResult());
   int64_t length = count == 0 ? 0 : innerCount(op.getOperand()) / count;
   Value from = placeOf(op.getOperand()), to = placeOf(op.getResult());
   emit.loop(emit.integer(0), emit.integer(count), 1, [&](Value index) {
-    Value sum = reduceLine(op.getKind(), emit.address(from, f32, emit.mul(index, length)), length);
+    Value sum = reduceLine(op.getKind(), element, emit.address(from, element, emit.mul(index, length)), length);
     emit.store(sum, emit.address(to, f32, index));
   });
+}
+
+Value RowEmitter::floatsOf(Value value) {
+  Type element = elementOf(value);
+  if (!Emitter::isHalf(element))
+    return placeOf(value);
+  int64_t count = innerCount(value);
+  temporaries += count * 4;
+  Value place = emit.stack(emit.getF32Type(), temporaries > stackLimit ? 1 : count);
+  emitWiden(emit, element, placeOf(value), count, place, count, emit.integer(1), emit.integer(count));
+  return place;
 }
 
 void RowEmitter::argmax(mt::ArgmaxOp op) {

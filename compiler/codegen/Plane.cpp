@@ -8,6 +8,8 @@ using namespace mtc;
 bool Product::needsPatch(const Plane &plane) const {
   if (plane.taps.empty())
     return false;
+  if (element)
+    return true;
   return plane.lowRow < 0 || plane.lowColumn < 0 || plane.lowRow + plane.reachRows(plane.rows) > source.rows ||
          plane.lowColumn + plane.reachColumns(plane.columns) > source.columns;
 }
@@ -144,11 +146,12 @@ void mtc::forColumnBlocks(Emitter &emit, const Product &product, const Plane &pl
 }
 
 // Floats [0, count) at `to`: copies of those at `from`, or zeros (null).
-static void emitFloats(Emitter &emit, Value from, Value to, int64_t count) {
+static void emitFloats(Emitter &emit, Type element, Value from, Value to, int64_t count) {
   Type f32 = emit.getF32Type();
   int64_t whole = count / lanes * lanes;
   auto one = [&](Value index, Value mask) {
-    Value taken = from ? emit.loadLanes(f32, emit.address(from, f32, index), mask) : emit.zeros(emit.vectorOf(f32));
+    Value taken =
+        from ? emit.loadLanes(element, emit.address(from, element, index), mask) : emit.zeros(emit.vectorOf(f32));
     emit.storeLanes(taken, emit.address(to, f32, index), mask);
   };
   if (whole > 0)
@@ -159,7 +162,7 @@ static void emitFloats(Emitter &emit, Value from, Value to, int64_t count) {
 
 void mtc::emitPatch(Emitter &emit, const Product &product, const Plane &plane, Value source, Value firstChannel,
                     Value row, int64_t column, Value rows, int64_t columns, Value patch) {
-  Type f32 = emit.getF32Type();
+  Type f32 = emit.getF32Type(), element = product.element ? product.element : f32;
   const Image &image = product.source;
   int64_t width = plane.reachColumns(columns), stride = product.rowStride(plane), channels = image.groupChannels;
   int64_t first = column * plane.columnStep + plane.lowColumn;
@@ -171,19 +174,19 @@ void mtc::emitPatch(Emitter &emit, const Product &product, const Plane &plane, V
     Value inside =
         arith::AndIOp::create(emit, emit.less(emit.integer(-1), line), emit.less(line, emit.integer(image.rows)));
     auto copy = [&] {
-      emitFloats(emit, Value(), to, left * channels);
-      Value from = emit.address(emit.address(source, f32, emit.mul(line, image.columns * image.channels)), f32,
+      emitFloats(emit, f32, Value(), to, left * channels);
+      Value from = emit.address(emit.address(source, element, emit.mul(line, image.columns * image.channels)), element,
                                 firstChannel, (first + left) * image.channels);
       Value middle = emit.address(to, f32, left * channels);
       if (channels == image.channels)
-        emitFloats(emit, from, middle, (right - left) * channels);
+        emitFloats(emit, element, from, middle, (right - left) * channels);
       else
         emit.loop(emit.integer(0), emit.integer(right - left), 1, [&](Value j) {
-          emitFloats(emit, emit.address(from, f32, emit.mul(j, image.channels)),
+          emitFloats(emit, element, emit.address(from, element, emit.mul(j, image.channels)),
                      emit.address(middle, f32, emit.mul(j, channels)), channels);
         });
-      emitFloats(emit, Value(), emit.address(to, f32, right * channels), (width - right) * channels);
+      emitFloats(emit, f32, Value(), emit.address(to, f32, right * channels), (width - right) * channels);
     };
-    emit.when(inside, copy, [&] { emitFloats(emit, Value(), to, width * channels); });
+    emit.when(inside, copy, [&] { emitFloats(emit, f32, Value(), to, width * channels); });
   });
 }

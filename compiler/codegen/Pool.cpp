@@ -85,21 +85,24 @@ Emitter::Values PoolEmitter::overTaps(const Place &place, ValueRange carried, Bo
   });
 }
 
-void mtc::emitPool(Emitter &emit, const mt::Pooling &pool, mt::Reduction kind, Value x, Value y) {
+void mtc::emitPool(Emitter &emit, const mt::Pooling &pool, mt::Reduction kind, Type element, Value x, Value y) {
   Type f32 = emit.getF32Type();
   PoolEmitter windows(emit, pool);
   windows.forWindows([&](const PoolEmitter::Place &place) {
-    Value first = emit.address(x, f32, place.input), start = emit.splat(identityOf(emit, kind));
+    Value first = emit.address(x, element, place.input), start = emit.splat(identityOf(emit, kind));
     Value result = windows.overTaps(place, start, [&](Value offset, Value, ValueRange carried) {
-      Value taken = emit.loadLanes(f32, emit.address(first, f32, offset), place.mask);
+      Value taken = emit.loadLanes(element, emit.address(first, element, offset), place.mask);
       return Emitter::Values{combine(emit, kind, carried[0], taken)};
     })[0];
     emit.storeLanes(result, emit.address(y, f32, place.output), place.mask);
   });
 }
 
-void mtc::emitPoolGradient(Emitter &emit, const mt::Pooling &pool, mt::Reduction kind, Value dy, Value x, Value dx) {
-  Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
+void mtc::emitPoolGradient(Emitter &emit, mt::PoolGradientOp op, Value dy, Value x, Value dx) {
+  Type f32 = emit.getF32Type(), i32 = emit.getI32Type(), given = elementOf(op.getGradient());
+  Type element = x ? elementOf(op.getInput()) : f32;
+  mt::Pooling pool = op.getPooling();
+  mt::Reduction kind = op.getKind();
   PoolEmitter windows(emit, pool);
   bool once = windows.partitions();
   Value zero = arith::ConstantOp::create(emit, emit.getF32FloatAttr(0));
@@ -107,13 +110,13 @@ void mtc::emitPoolGradient(Emitter &emit, const mt::Pooling &pool, mt::Reduction
     emitFill(emit, zero, dx, pool.rows.inputs * pool.columns.inputs * pool.channels);
   auto splatTap = [&](Value tap) { return emit.splat(arith::TruncIOp::create(emit, i32, tap)); };
   windows.forWindows([&](const PoolEmitter::Place &place) {
-    Value gradient = emit.loadLanes(f32, emit.address(dy, f32, place.output), place.mask), winner;
+    Value gradient = emit.loadLanes(given, emit.address(dy, given, place.output), place.mask), winner;
     if (kind == mt::Reduction::max) {
       // The first of the largest.
-      Value first = emit.address(x, f32, place.input);
+      Value first = emit.address(x, element, place.input);
       Emitter::Values start{emit.splat(identityOf(emit, kind)), emit.splat(arith::ConstantOp::create(emit, emit.getI32IntegerAttr(-1)))};
       winner = windows.overTaps(place, start, [&](Value offset, Value tap, ValueRange best) {
-        Value taken = emit.loadLanes(f32, emit.address(first, f32, offset), place.mask);
+        Value taken = emit.loadLanes(element, emit.address(first, element, offset), place.mask);
         Value none = arith::CmpIOp::create(emit, arith::CmpIPredicate::slt, best[1], emit.zeros(best[1].getType()));
         Value larger = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGT, taken, best[0]);
         Value better = arith::OrIOp::create(emit, larger, none);

@@ -8,9 +8,10 @@
 
 namespace mtc {
 
-void emitPool(Emitter &emit, const mlir::mt::Pooling &pool, mlir::mt::Reduction kind, mlir::Value x, mlir::Value y);
+void emitPool(Emitter &emit, const mlir::mt::Pooling &pool, mlir::mt::Reduction kind, mlir::Type element, mlir::Value x,
+              mlir::Value y);
 // `x` is null for sum.
-void emitPoolGradient(Emitter &emit, const mlir::mt::Pooling &pool, mlir::mt::Reduction kind, mlir::Value dy, mlir::Value x, mlir::Value dx);
+void emitPoolGradient(Emitter &emit, mlir::mt::PoolGradientOp op, mlir::Value dy, mlir::Value x, mlir::Value dx);
 
 // A box of elements: `shape`, and elements from one to the next along each axis on both sides (may be negative at the source).
 struct Move {

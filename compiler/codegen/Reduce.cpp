@@ -8,20 +8,21 @@ using namespace mlir;
 using namespace mtc;
 
 // Columns [column, column + ...) of one operand, `count` elements a row: a panel of vectors in registers.
-static void emitColumns(Kernel &kernel, const Leaves &leaves, Value from, Value to, int64_t count, Value column, Panel panel) {
+static void emitColumns(Kernel &kernel, const Leaves &leaves, Type element, Value from, Value to, int64_t count,
+                        Value column, Panel panel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
   auto maskOf = [&](int64_t vector) { return vector + 1 == panel.vectors ? mask : Value(); };
   Value stack = emit.stack(f32, leaves.levels * panel.width());
-  Value start = emit.address(from, f32, column);
+  Value start = emit.address(from, element, column);
   auto leaf = [&](Value first, Value end) {
     Emitter::Values zeros(panel.vectors, emit.zeros(emit.vectorOf(f32)));
     return emit.loop(first, end, 1, zeros, [&](Value row, ValueRange carried) {
-      Value line = emit.address(start, f32, emit.mul(row, count));
+      Value line = emit.address(start, element, emit.mul(row, count));
       Emitter::Values next;
       for (auto [vector, sum] : llvm::enumerate(carried)) {
-        Value taken = emit.loadLanes(f32, emit.address(line, f32, vector * lanes), maskOf(vector));
+        Value taken = emit.loadLanes(element, emit.address(line, element, vector * lanes), maskOf(vector));
         next.push_back(arith::AddFOp::create(emit, sum, taken));
       }
       return next;
@@ -52,8 +53,9 @@ LogicalResult mtc::emitReduce(Kernel &kernel) {
       Value inside = arith::AndIOp::create(emit, emit.less(emit.integer(tiles - 1), tile), emit.less(tile, emit.integer(tiles + mine)));
       emit.when(inside, [&] {
         Value from = kernel.argumentBuffer(operand.getArgNumber()), to = kernel.resultBuffer(i);
-        forPanels(emit, count, column, emit.add(column, panelColumns),
-                  [&](Value at, Panel panel) { emitColumns(kernel, leaves, from, to, count, at, panel); });
+        forPanels(emit, count, column, emit.add(column, panelColumns), [&](Value at, Panel panel) {
+          emitColumns(kernel, leaves, elementOf(operand), from, to, count, at, panel);
+        });
       });
       tiles += mine;
     }

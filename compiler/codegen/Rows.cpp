@@ -5,9 +5,6 @@
 using namespace mlir;
 using namespace mtc;
 
-// Bytes.
-static constexpr int64_t stackLimit = 1 << 22;
-
 Value RowEmitter::placeOf(Value value) {
   value = resolve(value);
   if (Value place = places.lookup(value))
@@ -15,7 +12,7 @@ Value RowEmitter::placeOf(Value value) {
   if (auto constant = value.getDefiningOp<mt::ConstantOp>())
     return constantPlace(emit, constant);
   Value place = emit.stack(elementOf(value), 1);
-  emit.store(scalars.lookup(value), place);
+  emit.store(elementOf(value), scalars.lookup(value), place);
   return places[value] = place;
 }
 
@@ -31,7 +28,7 @@ Value RowEmitter::scalarOf(Value value) {
 void RowEmitter::define(Value value, Value scalar) {
   scalars[value] = scalar;
   if (Value place = places.lookup(value))
-    emit.store(scalar, place);
+    emit.store(elementOf(value), scalar, place);
 }
 
 // Places for the values of step `at` that are read after it.
@@ -56,6 +53,11 @@ void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
   }
 }
 
+LogicalResult RowEmitter::tooLarge() {
+  return kernel.op.emitError("expected at most ")
+         << stackLimit << " bytes of temporaries in a kernel of kind rows or whole, found " << temporaries;
+}
+
 LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
   std::vector<RowStep> steps = planSteps(operations);
   if (store)
@@ -63,11 +65,12 @@ LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
   for (auto [at, step] : llvm::enumerate(steps)) {
     allocate(steps, at);
     if (temporaries > stackLimit)
-      return kernel.op.emitError("expected at most ")
-             << stackLimit << " bytes of temporaries in a kernel of kind rows or whole, found " << temporaries;
+      return tooLarge();
     Operation *first = step.operations.front();
     if (failed(step.loop ? runLoop(step) : isa<mt::Conv2DOp>(first) ? runConvolution(step) : runMove(first)))
       return failure();
+    if (temporaries > stackLimit)
+      return tooLarge();
   }
   if (!store)
     return success();
@@ -134,7 +137,7 @@ Value RowEmitter::sourceOf(const RowStep &step, const Chunk &chunk, Value value)
 LogicalResult RowEmitter::runChunk(const RowStep &step, const Chunk &chunk, SmallVectorImpl<Value> &sums) {
   LaneBody body(kernel, chunk.scalar, [&](Value value) { return sourceOf(step, chunk, value); });
   size_t sum = 0;
-  SmallVector<std::pair<Value, Value>> stores;
+  SmallVector<std::tuple<Type, Value, Value>> stores;
   for (Operation *op : step.operations) {
     if (auto reduce = dyn_cast<mt::ReduceOp>(op)) {
       Value lanesOf = body.get(reduce.getOperand());
@@ -153,10 +156,10 @@ LogicalResult RowEmitter::runChunk(const RowStep &step, const Chunk &chunk, Smal
     if (chunk.scalar)
       scalars[value] = computed;
     if (Value place = places.lookup(value))
-      stores.push_back({computed, emit.address(place, elementOf(value), chunk.index)});
+      stores.push_back({elementOf(value), computed, emit.address(place, elementOf(value), chunk.index)});
   }
-  for (auto [value, place] : stores)
-    chunk.scalar ? emit.store(value, place) : emit.storeLanes(value, place, chunk.mask);
+  for (auto [element, value, place] : stores)
+    chunk.scalar ? emit.store(element, value, place) : emit.storeLanes(element, value, place, chunk.mask);
   return success();
 }
 

@@ -67,7 +67,9 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> scalars; // values of one element that are known
   llvm::DenseMap<mlir::Value, mlir::Value> splats;  // values of one element, in the lanes of the loop being written
 
+  static constexpr int64_t stackLimit = 1 << 22;
   int64_t temporaries = 0; // bytes on the stack
+  mlir::LogicalResult tooLarge();
 
   // Values that steps write to a result directly.
   llvm::DenseMap<mlir::Value, int64_t> direct;
@@ -96,7 +98,9 @@ private:
   // Convolutions (RowProduct.cpp).
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<ConvEmitter>> convolutions;
   mlir::LogicalResult runConvolution(const RowStep &step);
-  mlir::Value reduceLine(mlir::mt::Reduction kind, mlir::Value place, int64_t count);
+  mlir::Value reduceLine(mlir::mt::Reduction kind, mlir::Type element, mlir::Value place, int64_t count);
+  // Where a value lies as f32: a copy of one of bf16 or f16.
+  mlir::Value floatsOf(mlir::Value value);
   void move(mlir::Value value, mlir::Value from, llvm::ArrayRef<int64_t> strides);
   void reduce(mlir::mt::ReduceOp op);
   void argmax(mlir::mt::ArgmaxOp op);

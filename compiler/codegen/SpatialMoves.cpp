@@ -47,7 +47,8 @@ static Move merged(const Move &move) {
   return result;
 }
 
-void mtc::emitMove(Emitter &emit, Type element, const Move &given, Value from, Value to) {
+void mtc::emitMove(Emitter &emit, Type moved, const Move &given, Value from, Value to) {
+  Type element = emit.stored(moved);
   Move move = merged(given);
   std::function<void(size_t, Value, Value)> nest = [&](size_t dim, Value source, Value target) {
     if (dim + 1 == move.shape.size() && move.from[dim] == 1 && move.to[dim] == 1)
@@ -149,8 +150,10 @@ void RowEmitter::pad(mt::PadOp op, Value to) {
   Type element = elementOf(op.getOperand());
   ArrayRef<int64_t> from = innerShape(op.getOperand());
   SmallVector<int64_t> strides = stridesOf(innerShape(op.getResult()));
-  emitFill(emit, arith::ConstantOp::create(emit, emit.getF32FloatAttr(op.getValue().convertToFloat())), to,
-           innerCount(op.getResult()));
+  // In 16 bits there is only zero (mt-precision).
+  TypedAttr value = Emitter::isHalf(element) ? TypedAttr(emit.getI16IntegerAttr(0))
+                                             : TypedAttr(emit.getF32FloatAttr(op.getValue().convertToFloat()));
+  emitFill(emit, arith::ConstantOp::create(emit, value), to, innerCount(op.getResult()));
   Move box{SmallVector<int64_t>(from), stridesOf(from), {}};
   int64_t start = 0;
   for (size_t i = 0; i < from.size(); ++i) {
@@ -210,9 +213,9 @@ bool RowEmitter::runSpatial(Operation *op) {
   if (auto convolved = dyn_cast<mt::Conv2DKernelGradientOp>(op))
     emitKernelGradient(kernel, convolved, placeOf(convolved.getInput()), placeOf(convolved.getGradient()), to);
   else if (auto pool = dyn_cast<mt::PoolOp>(op))
-    emitPool(emit, pool.getPooling(), pool.getKind(), placeOf(pool.getInput()), to);
+    emitPool(emit, pool.getPooling(), pool.getKind(), elementOf(pool.getInput()), placeOf(pool.getInput()), to);
   else if (auto gradient = dyn_cast<mt::PoolGradientOp>(op))
-    emitPoolGradient(emit, gradient.getPooling(), gradient.getKind(), placeOf(gradient.getGradient()),
+    emitPoolGradient(emit, gradient, placeOf(gradient.getGradient()),
                      gradient.getInput() ? placeOf(gradient.getInput()) : Value(), to);
   else if (auto padding = dyn_cast<mt::PadOp>(op))
     pad(padding, to);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/Tile.h"
+#include "compiler/codegen/Lines.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -104,33 +105,37 @@ void mtc::emitProduct(Emitter &emit, Layout layout, Panel panel, Value a, Value 
   });
 }
 
-void mtc::emitPack(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed) {
+void mtc::emitPack(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed, Type element) {
   Type f32 = emit.getF32Type();
+  element = element ? element : f32;
   Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
   emit.loop(emit.integer(0), depth, 1, [&](Value k) {
-    Value from = emit.address(b, f32, emit.mul(k, stride)), to = emit.address(packed, f32, emit.mul(k, panel.width()));
+    Value from = emit.address(b, element, emit.mul(k, stride));
+    Value to = emit.address(packed, f32, emit.mul(k, panel.width()));
     for (int64_t vector = 0; vector < panel.vectors; ++vector) {
-      Value taken =
-          emit.loadLanes(f32, emit.address(from, f32, vector * lanes), vector + 1 == panel.vectors ? mask : Value());
+      Value taken = emit.loadLanes(element, emit.address(from, element, vector * lanes),
+                                   vector + 1 == panel.vectors ? mask : Value());
       emit.storeLanes(taken, emit.address(to, f32, vector * lanes));
     }
   });
 }
 
 // The function of one vector of columns: (b, stride, depth, packed), `step` floats from a packed row to the next.
-static LLVM::LLVMFuncOp packTurnedFunction(Emitter &emit, int64_t columns, int64_t step) {
+static LLVM::LLVMFuncOp packTurnedFunction(Emitter &emit, int64_t columns, int64_t step, Type element) {
   std::string name = (Twine("pack_turned_") + Twine(columns) + "_" + Twine(step)).str();
+  if (Emitter::isHalf(element))
+    name += element.isBF16() ? "_bf16" : "_f16";
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
   return emit.function(name, {pointer, i64, i64, pointer}, /*internal=*/true, [&](ValueRange arguments) {
     Value b = arguments[0], stride = arguments[1], depth = arguments[2], packed = arguments[3];
     emit.loop(emit.integer(0), depth, lanes, [&](Value k) {
-      Value mask = emit.maskBelow(emit.sub(depth, k)), from = emit.address(b, f32, k);
+      Value mask = emit.maskBelow(emit.sub(depth, k)), from = emit.address(b, element, k);
       Emitter::Values vectors;
       for (int64_t column = 0; column < lanes; ++column)
         vectors.push_back(column < columns
-                              ? emit.loadLanes(f32, emit.address(from, f32, emit.mul(stride, column)), mask)
+                              ? emit.loadLanes(element, emit.address(from, element, emit.mul(stride, column)), mask)
                               : emit.zeros(emit.vectorOf(f32)));
       turn(emit, vectors);
       Value to = emit.address(packed, f32, emit.mul(k, step));
@@ -140,15 +145,29 @@ static LLVM::LLVMFuncOp packTurnedFunction(Emitter &emit, int64_t columns, int64
   });
 }
 
-void mtc::emitPackTurned(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed,
-                         int64_t apart) {
+void mtc::emitPackTurned(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed, int64_t apart,
+                         Type element) {
   Type f32 = emit.getF32Type();
+  element = element ? element : f32;
   for (int64_t vector = 0; vector < panel.vectors; ++vector) {
     int64_t columns = vector + 1 == panel.vectors ? panel.last : lanes;
-    emit.call(packTurnedFunction(emit, columns, apart * panel.width()),
-              {emit.address(b, f32, vector * lanes * stride), emit.integer(stride), depth,
+    emit.call(packTurnedFunction(emit, columns, apart * panel.width(), element),
+              {emit.address(b, element, vector * lanes * stride), emit.integer(stride), depth,
                emit.address(packed, f32, vector * lanes)});
   }
+}
+
+void mtc::emitWiden(Emitter &emit, Type element, Value from, int64_t stride, Value to, int64_t apart, Value rows,
+                    Value columns) {
+  Type f32 = emit.getF32Type();
+  emit.loop(emit.integer(0), rows, 1, [&](Value row) {
+    Value source = emit.address(from, element, emit.mul(row, stride)),
+          target = emit.address(to, f32, emit.mul(row, apart));
+    forChunks(emit, emit.integer(0), columns, [&](Value index, Value mask) {
+      emit.storeLanes(emit.loadLanes(element, emit.address(source, element, index), mask),
+                      emit.address(target, f32, index), mask);
+    });
+  });
 }
 
 void mtc::forVectors(Emitter &emit, Panel panel, Value rows, llvm::function_ref<void(Value)> each) {

@@ -51,13 +51,18 @@ Emitter::Values emitOuterProduct(Emitter &emit, mlir::Value a, mlir::Value b, in
 void emitProduct(Emitter &emit, Layout layout, Panel panel, mlir::Value a, mlir::Value stride, mlir::Value packed,
                  mlir::Value depth, mlir::Value sums, mlir::Value rows);
 
-// packed = rows [0, depth) of b (row major, `stride` floats a row), padded with zeros.
-void emitPack(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth, mlir::Value packed);
+// packed = rows [0, depth) of b (row major, `stride` elements a row; of `element`, null: f32), padded with zeros.
+void emitPack(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth, mlir::Value packed,
+              mlir::Type element = {});
 
 // The same of a matrix that lies transposed: column j of the panel at b + j * stride. Its rows are written `apart` rows
 // of the packed panel from each other, and depth rounded up to whole vectors of them.
 void emitPackTurned(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth, mlir::Value packed,
-                    int64_t apart = 1);
+                    int64_t apart = 1, mlir::Type element = {});
+
+// to = rows [0, rows) of `columns` elements each, as f32; `stride` and `apart` elements from row to row.
+void emitWiden(Emitter &emit, mlir::Type element, mlir::Value from, int64_t stride, mlir::Value to, int64_t apart,
+               mlir::Value rows, mlir::Value columns);
 
 // Transposes 16 vectors of 16 lanes in registers.
 void turn(Emitter &emit, Emitter::Values &vectors);

@@ -168,16 +168,17 @@ LogicalResult Programs::buildTrainStep() {
       trainable.push_back(variable);
       reads.push_back(values.lookup(variable.getResult()));
     }
-  FailureOr<SmallVector<Value>> gradients = buildGradients(builder, loss, reads);
+  FailureOr<SmallVector<Value>> gradients = buildGradients(builder, loss, optimizer.readLossScale(builder), reads);
   if (failed(gradients))
     return failure();
   for (auto [variable, gradient] : llvm::zip(trainable, *gradients))
     if (!gradient)
       return variable.emitOpError("expected a differentiable path from \"")
              << variable.getName() << "\" to a loss, found none: make it `frozen`";
+  optimizer.unscale(builder, *gradients);
   optimizer.buildStep(builder, trainable, reads, *gradients, values.lookupOrNull(optimizer.getSchedule()));
   for (mt::VariableOp variable : changed)
-    assign(variable.getLoc(), variable.getName(), values.lookup(variable.getResult()));
+    optimizer.assign(builder, variable.getLoc(), variable.getName(), values.lookup(variable.getResult()));
   finish(program);
   return success();
 }

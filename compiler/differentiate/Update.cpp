@@ -8,9 +8,15 @@ using mt::Expr;
 
 namespace mtc {
 
+// Of the loss in f16: Keras' LossScaleOptimizer, but for the bounds, so that a scale never becomes 0 or infinite.
+static constexpr llvm::StringLiteral scaleName = "loss_scale", stepsName = "finite_steps";
+static constexpr double firstScale = 1 << 15, leastScale = 1, mostScale = double(1ll << 40), growthSteps = 2000;
+
 Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterface>().begin()) {
   prefix = op.getOptimizerName().str() + "/";
   Builder builder(model.getContext());
+  auto precision = model->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>("mt.precision");
+  scaled = precision && precision == "f16";
   auto add = [&](std::string name, Type type, mt::VariableKind kind, double start) {
     owned.push_back({std::move(name), cast<RankedTensorType>(type), kind, start});
   };
@@ -21,6 +27,10 @@ Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterf
         *option("learning_rate"));
   for (auto [name, start] : op.getState())
     add(prefix + name.str(), scalar(builder.getF32Type()), mt::VariableKind::non_trainable, start);
+  if (scaled) {
+    add(prefix + scaleName.str(), scalar(builder.getF32Type()), mt::VariableKind::non_trainable, firstScale);
+    add(prefix + stepsName.str(), scalar(builder.getI32Type()), mt::VariableKind::non_trainable, 0);
+  }
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
     if (variable.getFrozen())
       continue;
@@ -48,11 +58,40 @@ Value Optimizer::getSchedule() { return op->getNumOperands() ? op->getOperand(0)
 static Value read(OpBuilder &builder, Location location, StringRef name, Type type) {
   return mt::ReadOp::create(builder, location, type, name);
 }
-static void assign(OpBuilder &builder, Location location, StringRef name, Value value) {
-  mt::AssignOp::create(builder, location, name, value, Value());
+void Optimizer::assign(OpBuilder &builder, Location location, StringRef name, Value value) {
+  mt::AssignOp::create(builder, location, name, value, apply);
 }
 
 Value Optimizer::readIteration(OpBuilder &builder) { return read(builder, getLoc(), owned[0].name, owned[0].type); }
+
+Value Optimizer::readLossScale(OpBuilder &builder) {
+  return scaled ? read(builder, getLoc(), prefix + scaleName.str(), RankedTensorType::get({}, builder.getF32Type()))
+                : Value();
+}
+
+void Optimizer::unscale(OpBuilder &builder, SmallVectorImpl<Value> &gradients) {
+  Value scale = readLossScale(builder);
+  if (!scale || gradients.empty())
+    return;
+  auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
+  // A sum over what is not finite is not finite, and the difference of such a sum to itself is NaN.
+  Expr sum = sumAll(e(gradients[0]));
+  for (Value gradient : llvm::drop_begin(gradients))
+    sum = sum + sumAll(e(gradient));
+  Expr finite = sum - sum == 0.0;
+  Expr steps =
+      e(read(builder, getLoc(), prefix + stepsName.str(), RankedTensorType::get({}, builder.getI32Type()))) + 1.0;
+  Expr grows = steps == growthSteps;
+  Expr grown = select(grows, minimum(e(scale) * 2.0, mostScale), e(scale));
+  Expr next = select(finite, grown, maximum(e(scale) * 0.5, leastScale));
+  Expr counted = select(finite, select(grows, 0.0, steps), 0.0);
+  assign(builder, getLoc(), prefix + scaleName.str(), next.value());
+  assign(builder, getLoc(), prefix + stepsName.str(), counted.value());
+  apply = finite.value();
+  // A power of two: the quotient is exact.
+  for (Value &gradient : gradients)
+    gradient = (e(gradient) * (1.0 / e(scale))).value();
+}
 
 void Optimizer::clip(OpBuilder &builder, SmallVectorImpl<Value> &gradients) {
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };

@@ -26,10 +26,16 @@ public:
   std::string iterationName() const { return prefix + "iteration"; }
   mlir::Value readIteration(mlir::OpBuilder &builder);
 
-  // Assigns the trainable variables and all that the optimizer owns. `values` and `gradients` are those of the
-  // variables; `rate` is the schedule's value, null for the variable.
+  // Assigns the trainable variables and all that the optimizer owns (but for the scale). `values` and `gradients` are
+  // those of the variables; `rate` is the schedule's value, null for the variable.
   void buildStep(mlir::OpBuilder &builder, llvm::MutableArrayRef<mlir::mt::VariableOp> trainable,
                  llvm::ArrayRef<mlir::Value> values, llvm::SmallVector<mlir::Value> gradients, mlir::Value rate);
+  // What the loss is multiplied by before it is differentiated (docs/precision.md section 3); null but for f16.
+  mlir::Value readLossScale(mlir::OpBuilder &builder);
+  // Divides gradients by the scale, decides whether the step is taken (`apply`) and changes the scale.
+  void unscale(mlir::OpBuilder &builder, llvm::SmallVectorImpl<mlir::Value> &gradients);
+  // Gives a variable its value after the step, if the step is taken.
+  void assign(mlir::OpBuilder &builder, mlir::Location location, llvm::StringRef name, mlir::Value value);
   // The model's schedule, null where the rate is a variable.
   mlir::Value getSchedule();
 
@@ -41,6 +47,8 @@ private:
 
   mlir::mt::OptimizerOpInterface op;
   std::string prefix;
+  bool scaled;       // the loss
+  mlir::Value apply; // tensor<i1>: whether the step is taken; null: always
   llvm::SmallVector<OptimizerVariable> owned;
 };
 

@@ -2,6 +2,7 @@
 //
 // Element-wise work on the result of a matmul or a convolution goes into its kernel: the result is in registers there.
 #include "compiler/fuse/Groups.h"
+#include "compiler/fuse/Prepare.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
@@ -89,7 +90,8 @@ void Groups::release(unsigned matmul) {
     for (Operation *op : llvm::reverse(units[matmul].ops)) {
       if (isProduct(op) || !mt::isSplit(op->getResult(0).getType()) ||
           !llvm::all_of(op->getUsers(), [&](Operation *user) { return outside(user) && inRows(user); }) ||
-          !llvm::all_of(op->getOperands(), [&](Value operand) { return storedAnyway(operand, op); }))
+          !(widenedFrom(op->getResult(0)) ||
+            llvm::all_of(op->getOperands(), [&](Value operand) { return storedAnyway(operand, op); })))
         continue;
       llvm::erase(units[matmul].ops, op);
       unitOfOp[op] = units.size();

@@ -192,7 +192,10 @@ static bool isRepeated(Operation *op) {
 
 void Groups::joinRepeated() {
   for (unsigned unit = 0; unit < units.size(); ++unit) {
-    if (units[unit].kind != KernelKind::rows || units[unit].ops.size() != 1 || !isRepeated(units[unit].ops.front()))
+    if (units[unit].kind != KernelKind::rows || units[unit].ops.size() != 1)
+      continue;
+    Operation *op = units[unit].ops.front();
+    if (!isRepeated(op) && !(op->hasOneUse() && widenedFrom(op->getResult(0))))
       continue;
     std::optional<unsigned> user = unitOf(*units[unit].ops.front()->user_begin());
     if (user && units[*user].kind == KernelKind::rows)

@@ -87,18 +87,24 @@ static std::string nameOf(const Unit &unit) {
   auto variable = [](Value value) -> std::string {
     if (auto transpose = value.getDefiningOp<mt::TransposeOp>())
       value = transpose.getOperand();
-    else if (auto kernel = value.getDefiningOp<mt::KernelOp>(); kernel && kernel.getKind() == KernelKind::transpose)
-      value = kernel.getOperand(0);
+    if (auto kernel = value.getDefiningOp<mt::KernelOp>();
+        kernel && (kernel.getKind() == KernelKind::transpose || kernel.getKind() == KernelKind::map))
+      value = kernel.getOperand(0); // turned, or rounded
     auto read = value.getDefiningOp<mt::ReadOp>();
     return read ? "_" + read.getName().str() : "";
+  };
+  auto isPlain = [](Value value) {
+    if (auto kernel = value.getDefiningOp<mt::KernelOp>(); kernel && kernel.getKind() == KernelKind::map)
+      value = kernel.getOperand(0);
+    return bool(value.getDefiningOp<mt::ReadOp>());
   };
   std::string name;
   switch (*unit.kind) {
   case KernelKind::matmul:
     for (Operation *op : unit.ops)
       if (auto matmul = dyn_cast<mt::MatmulOp>(op))
-        name = (matmul.getRhs().getDefiningOp<mt::ReadOp>() && !matmul.getTransposeB() ? "matmul" : "matmul_t") +
-               variable(matmul.getRhs());
+        name =
+            (isPlain(matmul.getRhs()) && !matmul.getTransposeB() ? "matmul" : "matmul_t") + variable(matmul.getRhs());
     break;
   case KernelKind::conv:
     for (Operation *op : unit.ops)

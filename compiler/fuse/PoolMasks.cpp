@@ -26,14 +26,16 @@ static mt::PoolOp poolOf(mt::PoolGradientOp gradient) {
   return {};
 }
 
+static Value stored(Value value) { return widenedFrom(value) ? widenedFrom(value) : value; }
+
 // select(x > 0, pool_gradient(dy, x), 0) becomes pool_gradient(select(pool(x) > 0, dy, 0), x).
 static void maskBefore(mt::SelectOp op) {
   auto compare = op.getCondition().getDefiningOp<mt::CompareOp>();
   auto gradient = op.getLhs().getDefiningOp<mt::PoolGradientOp>();
   if (!compare || !gradient || !gradient->hasOneUse() || gradient.getKind() != mt::Reduction::max)
     return;
-  if (compare.getKind() != mt::Compare::gt || compare.getLhs() != gradient.getInput() || !isZero(compare.getRhs()) ||
-      !isZero(op.getRhs()))
+  if (compare.getKind() != mt::Compare::gt || stored(compare.getLhs()) != stored(gradient.getInput()) ||
+      !isZero(compare.getRhs()) || !isZero(op.getRhs()))
     return;
   mt::PoolOp pool = poolOf(gradient);
   if (!pool)
@@ -41,7 +43,10 @@ static void maskBefore(mt::SelectOp op) {
   OpBuilder builder(gradient);
   Value zero = builder.clone(*op.getRhs().getDefiningOp())->getResult(0);
   Value mask = mt::CompareOp::create(builder, compare.getLoc(), mt::Compare::gt, pool.getResult(), zero);
-  Value masked = mt::SelectOp::create(builder, op.getLoc(), mask, gradient.getGradient(), zero);
+  Value given = gradient.getGradient();
+  if (auto type = cast<RankedTensorType>(given.getType()); mt::isHalf(type.getElementType()))
+    given = mt::CastOp::create(builder, op.getLoc(), type.clone(builder.getF32Type()), given);
+  Value masked = mt::SelectOp::create(builder, op.getLoc(), mask, given, zero);
   gradient.getGradientMutable().assign(masked);
   op.getResult().replaceAllUsesWith(gradient.getResult());
   op->erase();

@@ -8,6 +8,11 @@ using namespace mlir;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
+Value widenedFrom(Value value) {
+  auto wide = value.getDefiningOp<mt::CastOp>();
+  return wide && mt::isHalf(typeOf(wide.getOperand()).getElementType()) ? wide.getOperand() : Value();
+}
+
 // The transpose that makes `matrix`, or null.
 static mt::TransposeOp turnedMatrix(Value matrix) {
   auto transpose = matrix.getDefiningOp<mt::TransposeOp>();
@@ -78,11 +83,14 @@ static bool isRecomputed(Operation *op) {
   }
   auto isSum = [](Operation *user) { return isa<mt::ReduceOp>(user); };
   auto computes = [](Operation *user) { return isa<mt::ElementwiseOpInterface, mt::ReduceOp>(user); };
-  return split && typeOf(split).getShape() == typeOf(op->getResult(0)).getShape() &&
-         mt::elementsPerRow(split.getType()) > 1 && llvm::any_of(split.getUsers(), isSum) &&
-         llvm::all_of(op->getUsers(), computes);
+  if (!split)
+    return false;
+  Value stored = widenedFrom(split) ? widenedFrom(split) : split;
+  return typeOf(split).getShape() == typeOf(op->getResult(0)).getShape() && mt::elementsPerRow(split.getType()) > 1 &&
+         llvm::any_of(stored.getUsers(), isSum) && llvm::all_of(op->getUsers(), computes);
 }
 
+// One for each user.
 static void recompute(Operation *op) {
   llvm::SmallSetVector<Operation *, 8> users(op->user_begin(), op->user_end());
   for (Operation *user : users) {
@@ -146,6 +154,9 @@ void prepareForFusion(mt::ProgramOp program, bool images) {
   for (Operation &op : llvm::make_early_inc_range(body))
     if (isRecomputed(&op))
       recompute(&op);
+  for (auto op : llvm::make_early_inc_range(body.getOps<mt::CastOp>()))
+    if (widenedFrom(op.getResult()) && !op->hasOneUse())
+      recompute(op);
   llvm::DenseMap<Value, Value> placed;
   for (auto op : llvm::make_early_inc_range(body.getOps<mt::ResultOp>()))
     placeReported(op, placed);

@@ -7,7 +7,8 @@ namespace mtc {
 
 // Rewrites a program so that grouping sees few forms: matmuls by a matrix without transposes but that of the right
 // side (and of the left in sums over the batch), explicit transposes once each, no broadcast in front of an op that
-// broadcasts by itself, no conditional assignment. With `images` convolutions may become steps of rows.
+// broadcasts by itself, no conditional assignment, a widening cast for each reader. With `images` convolutions may
+// become steps of rows.
 void prepareForFusion(mlir::mt::ProgramOp program, bool images);
 
 // Whether a convolution's images are cheaper to compute than to store and load, and stay in a cache meanwhile
@@ -19,6 +20,9 @@ bool staysInCache(mlir::Value value);
 void repeatThinConvolutions(mlir::mt::ProgramOp program);
 // Gradients of small kernels become sums of the gradients of each sample.
 void splitKernelGradients(mlir::mt::ProgramOp program);
+
+// The value of 16 bits that `value` is as f32 (docs/precision.md), or null. Every reader widens for itself.
+mlir::Value widenedFrom(mlir::Value value);
 
 // A mask by the sign of a max pool's images, applied to its gradient, moves to the pool's result.
 void masksBeforePools(mlir::mt::ProgramOp program);

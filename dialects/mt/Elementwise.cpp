@@ -19,6 +19,13 @@ int64_t mlir::mt::elementsPerRow(Type type) {
   return elements;
 }
 
+double mlir::mt::roundTo(Type element, double x) {
+  APFloat rounded(x);
+  bool inexact;
+  rounded.convert(cast<FloatType>(element).getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+  return rounded.convertToDouble();
+}
+
 static std::string extentName(int64_t extent) { return ShapedType::isDynamic(extent) ? "?" : std::to_string(extent); }
 
 FailureOr<SmallVector<int64_t>> mlir::mt::broadcastShapes(std::optional<Location> location, ArrayRef<int64_t> a,

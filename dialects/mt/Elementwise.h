@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/OpDefinition.h"
 
 namespace mlir::mt {
 
@@ -15,6 +16,17 @@ namespace mlir::mt {
 bool isSplit(Type type);
 // Elements of a value, of one row where it is split.
 int64_t elementsPerRow(Type type);
+
+// Traits of ops (MtBase.td).
+template <typename Op> struct Widens : OpTrait::TraitBase<Op, Widens> {};
+template <typename Op> struct Rounds : OpTrait::TraitBase<Op, Rounds> {};
+template <typename Op> struct Contraction : OpTrait::TraitBase<Op, Contraction> {};
+template <typename Op> struct Moves : OpTrait::TraitBase<Op, Moves> {};
+
+// bf16 and f16.
+inline bool isHalf(Type element) { return element.isBF16() || element.isF16(); }
+// The nearest bf16 or f16, ties to even.
+double roundTo(Type element, double x);
 
 // NumPy's broadcast of two shapes, aligned at the last axis; a split operand must have the result's rank. Reports at
 // `location`.

@@ -15,6 +15,16 @@ void mlir::mt::addDependents(ArrayRef<Operation *> ops, DenseSet<Value> &active)
           active.insert(result);
 }
 
+// A contraction that stays in f32 has gradients that do.
+static void keepPrecision(Operation *op, Operation *last, Block *block) {
+  Attribute precision = op->getDiscardableAttr("mt.precision");
+  if (!precision)
+    return;
+  for (Operation &made : llvm::make_range(last ? std::next(Block::iterator(last)) : block->begin(), block->end()))
+    if (made.hasTrait<Contraction>())
+      made.setDiscardableAttr("mt.precision", precision);
+}
+
 LogicalResult mlir::mt::backpropagate(OpBuilder &builder, ArrayRef<Operation *> ops, const DenseSet<Value> &active,
                                       DenseMap<Value, Value> &gradients) {
   for (Operation *op : llvm::reverse(ops)) {
@@ -30,7 +40,10 @@ LogicalResult mlir::mt::backpropagate(OpBuilder &builder, ArrayRef<Operation *> 
       return op->emitOpError(
           "expected an op with a gradient between a trainable variable and a loss, found one without");
     SmallVector<Value> operandGradients;
+    Block *block = builder.getInsertionBlock();
+    Operation *last = block->empty() ? nullptr : &block->back();
     differentiable.buildGradient(builder, results, operandGradients);
+    keepPrecision(op, last, block);
     for (auto [operand, gradient] : llvm::zip_equal(op->getOperands(), operandGradients)) {
       if (!gradient || !active.contains(operand))
         continue;

@@ -57,6 +57,9 @@ Lane abs(const Lane &a);
 Lane sqrt(const Lane &a);
 Lane floor(const Lane &a);
 
+// The nearest bf16 or f16 of an f32, ties to even, as an f32.
+Lane roundTo(const Lane &a, Type half);
+
 // f32 functions; Lane.cpp gives their errors in ulp.
 Lane exp(const Lane &a);
 Lane expm1(const Lane &a);

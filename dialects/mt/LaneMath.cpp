@@ -34,6 +34,17 @@ static Lane shiftRight(const Lane &a, int count) {
 static Lane toFloat(const Lane &a, Type element) {
   return a.make(arith::SIToFPOp::create(a.getBuilder(), a.getLocation(), withElement(a.type(), element), a.value()));
 }
+Lane mlir::mt::roundTo(const Lane &a, Type half) {
+  if (!half.isBF16()) {
+    Value narrow = arith::TruncFOp::create(a.getBuilder(), a.getLocation(), withElement(a.type(), half), a.value());
+    return a.make(arith::ExtFOp::create(a.getBuilder(), a.getLocation(), a.type(), narrow));
+  }
+  // The upper half of the bits, which a carry from the lower one may change. Not all targets have an instruction.
+  Lane bits = bitsOf(a), odd = shiftRight(bits, 16) & Lane(1);
+  Lane rounded = floatOf((bits + odd + Lane(0x7fff)) & Lane(-0x10000));
+  return select(a == a, rounded, Lane(std::numeric_limits<float>::quiet_NaN()));
+}
+
 static Lane copySign(const Lane &magnitude, const Lane &sign) {
   return magnitude.make(
       LLVM::CopySignOp::create(magnitude.getBuilder(), magnitude.getLocation(), magnitude.value(), sign.value()));

@@ -16,15 +16,18 @@ def Mt_Dialect : Dialect {
   let cppNamespace = "::mlir::mt";
   let summary = "what a training step computes";
   let description = [{
-    Values are ranked tensors of f32, i32 and i1. A `?` is always the first axis and always the batch axis: the rows of the view. In a
+    Values are ranked tensors of f32, i32 and i1. In programs there are also bf16 and f16 (docs/precision.md), which `mt.cast` makes from f32 and widens again, moves
+    move and contractions, reductions and pools read; there is no arithmetic on them. A `?` is always the first axis and always the batch axis: the rows of the view. In a
     model and in the training graph that is the global batch of n samples, after `mt-partition` one replica's valid rows.
     A tensor whose first axis is `?` is *split*, any other is *replicated*.
   }];
   let useDefaultAttributePrinterParser = 1;
 }
 
-def Mt_Tensor : RankedTensorOf<[F32, I32, I1]>;
+def Mt_Tensor : RankedTensorOf<[F32, BF16, F16, I32, I1]>;
+def Mt_Number : RankedTensorOf<[F32, I32, I1]>;
 def Mt_Float : RankedTensorOf<[F32]>;
+def Mt_AnyFloat : RankedTensorOf<[F32, BF16, F16]>; // what contractions, reductions and pools read
 def Mt_Int : RankedTensorOf<[I32]>;
 def Mt_Bool : RankedTensorOf<[I1]>;
 // Their types are never written.
@@ -34,6 +37,15 @@ def Mt_Predicate : Type<0DTensorOf<[I1]>.predicate, "tensor<i1>", "::mlir::Ranke
                    BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI1Type())">;
 def Mt_Step : Type<0DTensorOf<[I32]>.predicate, "tensor<i32>", "::mlir::RankedTensorType">,
               BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI32Type())">;
+
+// Operands of any float type each, which it widens as it reads them; an f32 result.
+def Mt_Widens : NativeOpTrait<"Widens"> { let cppNamespace = "::mlir::mt"; }
+// What it reads are values that a kernel stores, and that a precision of 16 bits rounds.
+def Mt_Rounds : NativeOpTrait<"Rounds"> { let cppNamespace = "::mlir::mt"; }
+// A product of matrices, a convolution or a gradient of one. It widens and rounds; with a discardable attribute mt.precision = "f32" it is left alone.
+def Mt_Contraction : NativeOpTrait<"Contraction"> { let cppNamespace = "::mlir::mt"; }
+// Elements of the result are elements of the operands at other places, or zeros (mt.pad with another value: that one).
+def Mt_Moves : NativeOpTrait<"Moves"> { let cppNamespace = "::mlir::mt"; }
 
 class Mt_Op<string mnemonic, list<Trait> traits = []> : Op<Mt_Dialect, mnemonic, traits>;
 

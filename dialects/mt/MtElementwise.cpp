@@ -141,6 +141,9 @@ LogicalResult CastOp::verify() {
     return emitOpError("expected equal shapes, found ") << from << " and " << to;
   if (to.getElementType().isInteger(1))
     return emitOpError("expected f32 or i32 as result element type, found i1");
+  Type a = from.getElementType(), b = to.getElementType();
+  if ((isHalf(a) && !b.isF32()) || (isHalf(b) && !a.isF32()))
+    return emitOpError("expected f32 on the other side of bf16 and f16, found ") << from << " to " << to;
   return success();
 }
 
@@ -148,7 +151,9 @@ Value CastOp::lowerElement(OpBuilder &builder, ValueRange operands) {
   Location location = getLoc();
   Value a = operands[0];
   Type from = getElementTypeOrSelf(a.getType()), to = tensorOf(getResult()).getElementType();
-  if (from == to)
+  if (isHalf(to))
+    return roundTo(Lane(builder, location, a), to).value();
+  if (from == to) // of bf16 and f16 too: in a register they are f32
     return a;
   Type type = to;
   if (auto vector = dyn_cast<VectorType>(a.getType()))
@@ -172,6 +177,9 @@ LogicalResult CastOp::interpret(const EvalContext &context, ArrayRef<Tensor> ope
   if (tensorOf(getResult()).getElementType().isInteger(32))
     for (double &x : result.data)
       x = x != x ? 0 : std::trunc(std::clamp(x, -2147483648.0, 2147483647.0));
+  if (Type to = tensorOf(getResult()).getElementType(); isHalf(to))
+    for (double &x : result.data)
+      x = roundTo(to, x);
   results.push_back(std::move(result));
   return success();
 }

@@ -64,8 +64,8 @@ def FloorOp : Mt_Unary<"floor", "largest integer <= a", "std::floor(a)", "0.0", 
 class Mt_Binary<string mnemonic, string text, code evaluate, code gradientA, code gradientB, code lower, int flops = 1> : Mt_Elementwise<mnemonic, [
     DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = text;
-  let arguments = (ins Mt_Tensor:$lhs, Mt_Tensor:$rhs);
-  let results = (outs Mt_Tensor:$result);
+  let arguments = (ins Mt_Number:$lhs, Mt_Number:$rhs);
+  let results = (outs Mt_Number:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
   let extraClassDeclaration = "static constexpr int64_t flopsPerElement = " # flops # "; static double evaluate(double a, double b);";
   let extraClassDefinition = [{
@@ -105,7 +105,7 @@ def PowOp : Mt_Binary<"pow", "a to the b; a > 0", "std::pow(a, b)", "dy * b * po
 // Element-wise ops that do not fit the two classes: lower, interpret and loops are in C++ beside the others.
 def CompareOp : Mt_Elementwise<"compare", [InferTypeOpAdaptor]> {
   let summary = "element-wise comparison, broadcasting: mt.compare lt, %a, %b : tensor<..>, tensor<..>";
-  let arguments = (ins Mt_CompareAttr:$kind, Mt_Tensor:$lhs, Mt_Tensor:$rhs);
+  let arguments = (ins Mt_CompareAttr:$kind, Mt_Number:$lhs, Mt_Number:$rhs);
   let results = (outs Mt_Bool:$result);
   let assemblyFormat = "$kind `,` $lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
 }
@@ -123,12 +123,16 @@ def NotOp : Mt_Elementwise<"not", [SameOperandsAndResultType]> {
 }
 def SelectOp : Mt_Elementwise<"select", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "a where the condition holds, else b; all three broadcast";
-  let arguments = (ins Mt_Bool:$condition, Mt_Tensor:$lhs, Mt_Tensor:$rhs);
-  let results = (outs Mt_Tensor:$result);
+  let arguments = (ins Mt_Bool:$condition, Mt_Number:$lhs, Mt_Number:$rhs);
+  let results = (outs Mt_Number:$result);
   let assemblyFormat = "$condition `,` $lhs `,` $rhs attr-dict `:` type($condition) `,` type($lhs) `,` type($rhs)";
 }
 def CastOp : Mt_Elementwise<"cast", [DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "converts elements: i32 and i1 to f32 (nearest), f32 to i32 (towards zero, saturating), i1 to i32";
+  let summary = "converts elements: i32 and i1 to f32 (nearest), f32 to i32 (towards zero, saturating), i1 to i32, f32 to bf16 or f16 and back";
+  let description = [{
+    To bf16 and f16: to nearest, ties to even, subnormals kept; infinite from halfway above the largest finite number on (65520 for f16). There is no cast between bf16, f16 and
+    anything but f32. The gradient of a rounding is that of its result.
+  }];
   let arguments = (ins Mt_Tensor:$operand);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";

@@ -53,14 +53,14 @@ def BroadcastOp : Mt_PureOp<"broadcast", [DeclareOpInterfaceMethods<GradientOpIn
   let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";
   let hasVerifier = 1;
 }
-def ReshapeOp : Mt_PureOp<"reshape", [DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def ReshapeOp : Mt_PureOp<"reshape", [Mt_Moves, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "the same elements, row major; a batch axis stays first and by itself";
   let arguments = (ins Mt_Tensor:$operand);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";
   let hasVerifier = 1;
 }
-def TransposeOp : Mt_PureOp<"transpose", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def TransposeOp : Mt_PureOp<"transpose", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "result axis i is operand axis permutation[i]; a batch axis stays first";
   let arguments = (ins Mt_Tensor:$operand, DenseI64ArrayAttr:$permutation);
   let results = (outs Mt_Tensor:$result);
@@ -68,10 +68,10 @@ def TransposeOp : Mt_PureOp<"transpose", [InferTypeOpAdaptor, DeclareOpInterface
 }
 
 // Reductions and products.
-def ReduceOp : Mt_PureOp<"reduce", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def ReduceOp : Mt_PureOp<"reduce", [Mt_Widens, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "sum, max or min over axes, which disappear: mt.reduce sum, %x over [0] : tensor<?x10xf32>";
   let description = "Over the batch axis: sum only, and alone (`over [0]`). Gradient of max and min: shared equally among ties.";
-  let arguments = (ins Mt_ReductionAttr:$kind, Mt_Float:$operand, DenseI64ArrayAttr:$dims);
+  let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyFloat:$operand, DenseI64ArrayAttr:$dims);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$kind `,` $operand `over` $dims attr-dict `:` type($operand)";
 }
@@ -81,12 +81,12 @@ def ArgmaxOp : Mt_PureOp<"argmax", [InferTypeOpAdaptor]> {
   let results = (outs Mt_Int:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
 }
-def MatmulOp : Mt_PureOp<"matmul", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def MatmulOp : Mt_PureOp<"matmul", [Mt_Widens, Mt_Rounds, Mt_Contraction, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "matrix product of the last two axes; leading axes are equal, or missing on the right";
   let description = [{
     `transpose_a` / `transpose_b` swap the last two axes of an operand first. A contraction of two batch axes (`transpose_a`, both rank 2 and split) is a sum over the batch.
   }];
-  let arguments = (ins Mt_Float:$lhs, Mt_Float:$rhs, UnitAttr:$transpose_a, UnitAttr:$transpose_b);
+  let arguments = (ins Mt_AnyFloat:$lhs, Mt_AnyFloat:$rhs, UnitAttr:$transpose_a, UnitAttr:$transpose_b);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$lhs `,` $rhs (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? attr-dict `:` type($lhs) `,` type($rhs)";
 }

@@ -19,7 +19,8 @@ static FailureOr<Pooling> poolingOf(std::optional<Location> location, Reduction 
   return Pooling{windows->first, windows->second, x.getDimSize(3)};
 }
 static RankedTensorType outputType(RankedTensorType x, const Pooling &p) {
-  return x.clone({x.getDimSize(0), p.rows.outputs, p.columns.outputs, p.channels});
+  return RankedTensorType::get({x.getDimSize(0), p.rows.outputs, p.columns.outputs, p.channels},
+                               Float32Type::get(x.getContext()));
 }
 
 // Loops n, oh, ow, c, kh, kw; of x and of y.
@@ -110,12 +111,12 @@ LogicalResult PoolGradientOp::verify() {
   FailureOr<Pooling> p = poolingOf(getLoc(), getKind(), getType(), getWindow(), getStrides(), getPadding());
   if (failed(p))
     return failure();
-  if (RankedTensorType y = outputType(getType(), *p); getGradient().getType() != y)
+  if (RankedTensorType y = outputType(getType(), *p); tensorOf(getGradient()).getShape() != y.getShape())
     return emitOpError("expected a gradient ") << y << " of the pool of " << getType() << ", found "
                                                << getGradient().getType();
   if (getKind() == Reduction::sum && getInput())
     return emitOpError("expected images for max only, found some for sum");
-  if (getKind() == Reduction::max && (!getInput() || getInput().getType() != getType())) {
+  if (getKind() == Reduction::max && (!getInput() || tensorOf(getInput()).getShape() != getType().getShape())) {
     InFlightDiagnostic error = emitOpError("expected images ") << getType() << " for max, found ";
     return getInput() ? error << getInput().getType() : error << "none";
   }

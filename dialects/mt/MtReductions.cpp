@@ -32,7 +32,7 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   for (int64_t axis = 0; axis < from.getRank(); ++axis)
     if (!llvm::is_contained(dims, axis))
       shape.push_back(from.getDimSize(axis));
-  types.push_back(from.clone(shape));
+  types.push_back(RankedTensorType::get(shape, Float32Type::get(from.getContext())));
   return success();
 }
 

@@ -19,14 +19,14 @@ defvar Mt_Strides = DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{1, 1}">;
 defvar Mt_Padding = DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{0, 0, 0, 0}">;
 
 class Mt_Convolution<string mnemonic, dag operands, string from, string to, list<Trait> traits = []> : Mt_PureOp<mnemonic, !listconcat([
-    DeclareOpInterfaceMethods<GradientOpInterface>], traits)> {
+    Mt_Widens, Mt_Rounds, Mt_Contraction, DeclareOpInterfaceMethods<GradientOpInterface>], traits)> {
   let arguments = !con(operands, (ins Mt_Strides:$strides, Mt_Padding:$padding, Mt_Strides:$dilation, DefaultValuedOptionalAttr<I64Attr, "1">:$groups));
   let results = (outs Mt_Float:$result);
   let assemblyFormat = from # [{ (`strides` `=` $strides^)? (`padding` `=` $padding^)? (`dilation` `=` $dilation^)? (`groups` `=` $groups^)?
     attr-dict `:` }] # to;
   let extraClassDeclaration = "::mlir::mt::Convolution getConvolution();";
 }
-def Conv2DOp : Mt_Convolution<"conv2d", (ins Mt_Float:$input, Mt_Float:$kernel), "$input `,` $kernel", "type($input) `,` type($kernel)", [InferTypeOpAdaptor]> {
+def Conv2DOp : Mt_Convolution<"conv2d", (ins Mt_AnyFloat:$input, Mt_AnyFloat:$kernel), "$input `,` $kernel", "type($input) `,` type($kernel)", [InferTypeOpAdaptor]> {
   let summary = "2-D convolution (cross-correlation) of images with a kernel, in groups of channels";
   let description = [{
     `mt.conv2d %x, %w strides = [2, 2] padding = [0, 1, 0, 1] groups = 2 : tensor<?x32x32x8xf32>, tensor<3x3x4x16xf32>` is [?, 16, 16, 16].
@@ -36,7 +36,7 @@ def Conv2DOp : Mt_Convolution<"conv2d", (ins Mt_Float:$input, Mt_Float:$kernel),
     at +0, in order of kh, then kw, then c. g divides C and F. Depthwise is g = C, F = C * m: Keras' kernel [KH, KW, C, m] reshaped to [KH, KW, 1, C * m].
   }];
 }
-def Conv2DInputGradientOp : Mt_Convolution<"conv2d_input_gradient", (ins Mt_Float:$gradient, Mt_Float:$kernel), "$gradient `,` $kernel",
+def Conv2DInputGradientOp : Mt_Convolution<"conv2d_input_gradient", (ins Mt_AnyFloat:$gradient, Mt_AnyFloat:$kernel), "$gradient `,` $kernel",
     "type($gradient) `,` type($kernel) `to` type($result)"> {
   let summary = "the gradient of mt.conv2d to its images: transposed convolution";
   let description = [{
@@ -49,7 +49,7 @@ def Conv2DInputGradientOp : Mt_Convolution<"conv2d_input_gradient", (ins Mt_Floa
   }];
   let hasVerifier = 1;
 }
-def Conv2DKernelGradientOp : Mt_Convolution<"conv2d_kernel_gradient", (ins Mt_Float:$input, Mt_Float:$gradient), "$input `,` $gradient",
+def Conv2DKernelGradientOp : Mt_Convolution<"conv2d_kernel_gradient", (ins Mt_AnyFloat:$input, Mt_AnyFloat:$gradient), "$input `,` $gradient",
     "type($input) `,` type($gradient) `to` type($result)"> {
   let summary = "the gradient of mt.conv2d to its kernel: a sum over the batch";
   let description = [{
@@ -65,19 +65,19 @@ def Conv2DKernelGradientOp : Mt_Convolution<"conv2d_kernel_gradient", (ins Mt_Fl
   let hasVerifier = 1;
 }
 
-def PoolOp : Mt_PureOp<"pool", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def PoolOp : Mt_PureOp<"pool", [Mt_Widens, Mt_Rounds, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "maximum or sum of each window, channel by channel: mt.pool max, %x window = [2, 2] strides = [2, 2] : tensor<?x28x28x32xf32>";
   let description = [{
     x [?, H, W, C] -> [?, OH, OW, C]: `y[n, oh, ow, c]` is the maximum or the sum of `x[n, ih, iw, c]` over the window's taps inside the image, in order of kh,
     then kw: one chain that starts at +0 (sum) or at -inf (max). The padding takes no part. Average pooling is the sum times a constant [OH, OW, 1] of
     1 / (taps inside the image). The largest value's gradient goes to the first of equals.
   }];
-  let arguments = (ins Mt_ReductionAttr:$kind, Mt_Float:$input, DenseI64ArrayAttr:$window, Mt_Strides:$strides, Mt_Padding:$padding);
+  let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyFloat:$input, DenseI64ArrayAttr:$window, Mt_Strides:$strides, Mt_Padding:$padding);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = [{$kind `,` $input `window` `=` $window (`strides` `=` $strides^)? (`padding` `=` $padding^)? attr-dict `:` type($input)}];
   let extraClassDeclaration = "::mlir::mt::Pooling getPooling();";
 }
-def PoolGradientOp : Mt_PureOp<"pool_gradient"> {
+def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Widens, Mt_Rounds]> {
   let summary = "the gradient of mt.pool to its images";
   let description = [{
     `mt.pool_gradient max, %dy at %x window = [2, 2] strides = [2, 2] : tensor<?x14x14x8xf32>, tensor<?x28x28x8xf32> to tensor<?x28x28x8xf32>`;
@@ -86,7 +86,7 @@ def PoolGradientOp : Mt_PureOp<"pool_gradient"> {
     dy [?, OH, OW, C] -> dx [?, H, W, C]: `dx[n, ih, iw, c] = sum of dy[n, oh, ow, c]` over the windows that hold (ih, iw), for max over those whose first
     largest element in order of kh, then kw, it is: one chain that starts at +0, in order of oh, then ow. `x` is given for max only.
   }];
-  let arguments = (ins Mt_ReductionAttr:$kind, Mt_Float:$gradient, Optional<Mt_Float>:$input, DenseI64ArrayAttr:$window, Mt_Strides:$strides, Mt_Padding:$padding);
+  let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyFloat:$gradient, Optional<Mt_AnyFloat>:$input, DenseI64ArrayAttr:$window, Mt_Strides:$strides, Mt_Padding:$padding);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = [{$kind `,` $gradient (`at` $input^)? `window` `=` $window (`strides` `=` $strides^)? (`padding` `=` $padding^)? attr-dict `:`
     type($gradient) (`,` type($input)^)? `to` type($result)}];
@@ -96,18 +96,18 @@ def PoolGradientOp : Mt_PureOp<"pool_gradient"> {
 
 // ---- Ops that move elements inside a sample. Lists have one number for each axis but the batch axis.
 
-def PadOp : Mt_PureOp<"pad", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def PadOp : Mt_PureOp<"pad", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "surrounded by a value, and spread out by it: mt.pad %x low = [1, 1, 0] high = [1, 1, 0] : tensor<?x28x28x8xf32>";
   let description = [{
     Along each axis of size n: `low` elements of `value` (0) before, `high` after, `interior` (0; an empty list: 0 for all) between each two, all 0 or more;
     n elements become low + n + max(n - 1, 0) * interior + high.
   }];
-  let arguments = (ins Mt_Float:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$interior,
+  let arguments = (ins Mt_AnyFloat:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$interior,
                        DefaultValuedOptionalAttr<F32Attr, "0.0f">:$value);
-  let results = (outs Mt_Float:$result);
+  let results = (outs Mt_AnyFloat:$result);
   let assemblyFormat = [{$operand `low` `=` $low `high` `=` $high (`interior` `=` $interior^)? (`value` `=` $value^)? attr-dict `:` type($operand)}];
 }
-def SliceOp : Mt_PureOp<"slice", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def SliceOp : Mt_PureOp<"slice", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "a part: mt.slice %x starts = [0, 2, 0] sizes = [28, 13, 8] strides = [1, 2, 1] : tensor<?x28x28x8xf32>";
   let description = [{
     Element i of the result along an axis is element start + i * stride of the operand, for i from 0 to size - 1. Starts are 0 or more, sizes and strides 1 or more (an empty list of
@@ -117,13 +117,13 @@ def SliceOp : Mt_PureOp<"slice", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = [{$operand `starts` `=` $starts `sizes` `=` $sizes (`strides` `=` $strides^)? attr-dict `:` type($operand)}];
 }
-def ConcatOp : Mt_PureOp<"concat", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def ConcatOp : Mt_PureOp<"concat", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "one after the other along an axis, not the batch axis: mt.concat %a, %b dim = 1 : tensor<?x3xf32>, tensor<?x5xf32>";
   let arguments = (ins Variadic<Mt_Tensor>:$operands, I64Attr:$dim);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = [{$operands `dim` `=` $dim attr-dict `:` type($operands)}];
 }
-def ReverseOp : Mt_PureOp<"reverse", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def ReverseOp : Mt_PureOp<"reverse", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "the last element first along axes, not the batch axis: mt.reverse %x over [2] : tensor<?x28x28x8xf32>";
   let arguments = (ins Mt_Tensor:$operand, DenseI64ArrayAttr:$dims);
   let results = (outs Mt_Tensor:$result);

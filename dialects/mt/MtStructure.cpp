@@ -126,6 +126,14 @@ static LogicalResult verifyShape(Operation *op, RankedTensorType type) {
   return success();
 }
 
+// Which values are rounded is the compiler's business.
+static LogicalResult verifyElements(Operation *op, RankedTensorType type) {
+  if (isHalf(type.getElementType()))
+    return op->emitOpError("expected f32, i32 or i1 in a model (mtc compile --precision rounds to 16 bits), found ")
+           << type;
+  return success();
+}
+
 // What training needs, and the name of the total of the losses, which a plan reports.
 static LogicalResult verifyParts(ModelOp model) {
   Block &body = model.getBody().front();
@@ -155,7 +163,7 @@ LogicalResult ModelOp::verifyRegions() {
         isa<ReadOp, AssignOp, ResultOp, DeclareOp, YieldOp>(op))
       return op.emitOpError("expected an op of a model inside mt.model");
     for (Value result : op.getResults())
-      if (failed(verifyShape(&op, tensorOf(result))))
+      if (failed(verifyShape(&op, tensorOf(result))) || failed(verifyElements(&op, tensorOf(result))))
         return failure();
     LogicalResult named = success();
     if (isa<InputOp, TargetOp, SampleWeightOp, OutputOp>(op))

@@ -9,7 +9,7 @@ using namespace mlir::mt;
 static constexpr int64_t maxExtent = int64_t{1} << 31;
 
 LogicalResult mlir::mt::verifyImages(std::optional<Location> location, RankedTensorType type) {
-  if (type.getRank() != 4 || !isSplit(type) || !type.getElementType().isF32())
+  if (type.getRank() != 4 || !isSplit(type) || !isa<FloatType>(type.getElementType()))
     return emitOptionalError(location, "expected images tensor<?xHxWxCxf32>, found ", type);
   for (int64_t size : type.getShape().drop_front())
     if (size < 1 || size >= maxExtent)

@@ -105,7 +105,9 @@ LogicalResult mtc::storeEpilogue(BlockKernel &kernel, Value product, Value numbe
     if (!computed.back())
       return kernel.op.emitError("expected element-wise operations only after a kernel's product");
   }
-  for (auto [i, value] : llvm::enumerate(computed))
-    emit.store(value, emit.address(kernel.result(i), value.getType(), index));
+  for (auto [i, value] : llvm::enumerate(computed)) {
+    Type element = elementOf(kernel.yields()[i]);
+    emit.store(element, value, emit.address(kernel.result(i), element, index));
+  }
   return success();
 }

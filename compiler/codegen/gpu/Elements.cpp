@@ -134,8 +134,10 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
     BlockElements row(kernel);
     row.bindRow(local);
     Value place = emit.add(emit.mul(local, count), index);
-    for (auto [i, value] : llvm::zip_equal(yields, row.at(values, index)))
-      emit.store(value, emit.address(kernel.result(i), value.getType(), place));
+    for (auto [i, value] : llvm::zip_equal(yields, row.at(values, index))) {
+      Type type = elementOf(kernel.yields()[i]);
+      emit.store(type, value, emit.address(kernel.result(i), type, place));
+    }
     if (failed(row.status()))
       status = failure();
   };

@@ -38,8 +38,10 @@ LogicalResult mtc::emitBlockMap(BlockKernel &kernel) {
         return;
       }
     }
-    for (auto [i, value] : llvm::enumerate(computed))
-      emit.store(value, emit.address(kernel.result(i), value.getType(), index));
+    for (auto [i, value] : llvm::enumerate(computed)) {
+      Type element = elementOf(kernel.yields()[i]);
+      emit.store(element, value, emit.address(kernel.result(i), element, index));
+    }
   });
   return status;
 }

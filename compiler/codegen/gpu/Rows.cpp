@@ -12,7 +12,7 @@ void BlockRows::define(Value value, Value scalar) {
   scalars[value] = scalar;
   if (Value place = targets.lookup(value)) {
     kernel.barrier();
-    kernel.firstThread([&] { emit.store(scalar, place); });
+    kernel.firstThread([&] { emit.store(elementOf(value), scalar, place); });
   }
 }
 
@@ -92,10 +92,11 @@ LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
     Value to = results[i];
     if (innerCount(yield) == 1) {
       Value scalar = scalarOf(yield);
-      kernel.firstThread([&] { emit.store(scalar, to); });
+      kernel.firstThread([&] { emit.store(elementOf(yield), scalar, to); });
     } else {
-      kernel.forThreads(innerCount(yield),
-                        [&](Value index) { emit.store(at(yield, index), emit.address(to, elementOf(yield), index)); });
+      kernel.forThreads(innerCount(yield), [&](Value index) {
+        emit.store(elementOf(yield), at(yield, index), emit.address(to, elementOf(yield), index));
+      });
     }
   }
   return status();
@@ -105,7 +106,7 @@ LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
 void BlockRows::runElement(const RowStep &step, Place place, SmallVectorImpl<Value> &sums) {
   LaneBody body = bodyAt(place);
   size_t sum = 0;
-  SmallVector<std::pair<Value, Value>> stores;
+  SmallVector<std::tuple<Type, Value, Value>> stores;
   for (Operation *op : step.operations) {
     if (auto reduce = dyn_cast<mt::ReduceOp>(op)) {
       Value &running = sums[sum++];
@@ -116,13 +117,13 @@ void BlockRows::runElement(const RowStep &step, Place place, SmallVectorImpl<Val
     if (step.count == 1)
       scalars[value] = body.get(value);
     if (to)
-      stores.push_back({body.get(value), emit.address(to, elementOf(value), place.index)});
+      stores.push_back({elementOf(value), body.get(value), emit.address(to, elementOf(value), place.index)});
   }
   if (stores.empty())
     return;
   auto storeAll = [&] {
-    for (auto [value, to] : stores)
-      emit.store(value, to);
+    for (auto [element, value, to] : stores)
+      emit.store(element, value, to);
   };
   if (step.count > 1)
     return storeAll();
@@ -271,8 +272,9 @@ void BlockRows::runMove(Operation *op) {
   };
   if (innerCount(value) == 1)
     return define(value, element(emit.integer(0)));
-  kernel.forThreads(innerCount(value),
-                    [&](Value index) { emit.store(element(index), emit.address(to, elementOf(value), index)); });
+  kernel.forThreads(innerCount(value), [&](Value index) {
+    emit.store(elementOf(value), element(index), emit.address(to, elementOf(value), index));
+  });
 }
 
 LogicalResult mtc::emitBlockRows(BlockKernel &kernel) {

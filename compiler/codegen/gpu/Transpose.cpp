@@ -12,7 +12,7 @@ LogicalResult mtc::emitBlockTranspose(BlockKernel &kernel) {
   RankedTensorType type = transposedType(kernel);
   if (!type)
     return failure();
-  Type element = type.getElementType();
+  Type element = emit.stored(type.getElementType());
   int64_t rows = type.getDimSize(0), columns = type.getDimSize(1), size = transposeSide;
   int64_t across = (columns + size - 1) / size;
   Value firstRow = emit.mul(emit.div(kernel.tile, emit.integer(across)), size);

@@ -56,8 +56,16 @@ void Journey::arrived(StringRef pass) {
     report.problem = expected.problem;
     return;
   }
-  if (pass == "mt-decompose")
+  if (options.precision && pass == "mt-precision") {
+    Step whole = model.step;
+    whole.replicas = 1;
+    expected = interpret(*module, whole);
+    report.problem = expected.problem;
+  }
+  if (pass == (options.precision ? "mt-precision" : "mt-decompose"))
     start = module->clone();
+  if (options.precision && !start)
+    return;
   replicas |= pass == "mt-partition";
   if (options.fault && pass == options.fault->after && !(report.seeded = options.fault->seed(*module)))
     report.problem = "nothing to spoil";
@@ -92,6 +100,8 @@ bool Journey::compile(Compilation &compilation) {
   set("mt.replicas", step.replicas);
   set("mt.leaf_rows", (step.batch + step.replicas - 1) / step.replicas);
   set("mt.seed", step.seed);
+  if (options.precision)
+    module.get()->setAttr("mt.precision", builder.getStringAttr(options.precision));
   module.get()->setAttr("mt.name", builder.getStringAttr("random"));
   for (const Stage &stage : stages()) {
     if (!options.compile && StringRef(stage.name) == "allocate")

@@ -19,6 +19,7 @@ struct Options {
   bool passes = true;  // interpret what each pass leaves
   bool compile = true; // to a plan, and run it on two sets of devices
   const Fault *fault = nullptr;
+  const char *precision = nullptr; // bf16 or f16: what the rounded program means is compared, from mt-precision on
 };
 
 struct Report {

@@ -52,6 +52,17 @@ TEST_F(RandomGraphs, MeanTheSameAfterEveryPassAndCompiled) {
   }
 }
 
+// Where a sum of float32 and one of doubles lie on two sides of a tie, 16 bits differ by more than float32 does: what
+// rounding in float32 moves is allowed.
+TEST_F(RandomGraphs, MeanTheSameInSixteenBits) {
+  for (uint32_t seed = first; seed < first + graphs / 3; ++seed) {
+    RandomModel model = makeRandomModel(context, seed);
+    Options options;
+    options.precision = seed % 3 ? "bf16" : "f16";
+    EXPECT_EQ(compare(model, seed, options).problem, "") << "seed " << seed << ", " << options.precision;
+  }
+}
+
 // Every op is there, with attributes that are not the defaults, and graphs are large enough.
 TEST_F(RandomGraphs, HoldEveryOp) {
   llvm::StringMap<int64_t> counts;

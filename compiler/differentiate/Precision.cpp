@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mt-precision: which values are rounded to 16 bits (docs/precision.md section 1).
+#include "compiler/Passes.h"
+#include "compiler/differentiate/Simplify.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace mtc {
+#define GEN_PASS_DEF_PRECISION
+#include "compiler/Passes.h.inc"
+
+namespace {
+
+RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+// Stored in f32 whatever reads it: the caller's, a variable, a constant.
+bool isGiven(Value value) {
+  return isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp, mt::ConstantOp>(value.getDefiningOp());
+}
+
+bool isKept(Operation *op) { return op->hasAttr("mt.precision"); }
+
+// A widening cast's operand.
+Value narrowOf(Value value) {
+  auto widened = value.getDefiningOp<mt::CastOp>();
+  return widened && mt::isHalf(tensorOf(widened.getOperand()).getElementType()) ? widened.getOperand() : Value();
+}
+
+class Rounding {
+public:
+  Rounding(mt::ProgramOp program, Type half) : program(program), half(half) {}
+
+  void run() {
+    for (Operation &op : program.getBody().front()) {
+      if (op.hasTrait<mt::Rounds>() && !isKept(&op))
+        chooseOperands(&op);
+      if (op.hasTrait<mt::Contraction>() && !isKept(&op) && isStored(op.getResult(0)))
+        chosen.insert(withBias(op.getResult(0)));
+    }
+    for (Value value : chosen)
+      round(value);
+    for (Operation &op : llvm::make_early_inc_range(program.getBody().front()))
+      readNarrow(&op);
+    simplify(program);
+  }
+
+private:
+  mt::ProgramOp program;
+  Type half;
+  llvm::SetVector<Value> chosen;
+
+  void chooseOperands(Operation *op);
+  bool isStored(Value result);
+  bool findSources(Value value, llvm::SetVector<Value> &sources);
+  Value withBias(Value result);
+  Value cast(OpBuilder &builder, Value value, Type element) {
+    return mt::CastOp::create(builder, value.getLoc(), tensorOf(value).clone(element), value);
+  }
+  void round(Value value);
+  void readNarrow(Operation *op);
+};
+
+// What moves bring here; false if some of it is given.
+bool Rounding::findSources(Value value, llvm::SetVector<Value> &sources) {
+  Operation *op = value.getDefiningOp();
+  if (!op->hasTrait<mt::Moves>())
+    return sources.insert(value), !isGiven(value);
+  return llvm::all_of(op->getOperands(), [&](Value operand) { return findSources(operand, sources); });
+}
+
+void Rounding::chooseOperands(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value value = operand.get();
+    if (!tensorOf(value).getElementType().isF32())
+      continue;
+    llvm::SetVector<Value> sources;
+    if (findSources(value, sources)) {
+      chosen.insert_range(sources);
+      continue;
+    }
+    // For this reader alone.
+    OpBuilder builder(op);
+    operand.set(cast(builder, value, half));
+  }
+}
+
+// Sums over the batch, weights' gradients, stay in f32, and so do products of single samples that only a sum reads.
+bool Rounding::isStored(Value result) {
+  return mt::isSplit(result.getType()) && !(result.hasOneUse() && isa<mt::ReduceOp>(*result.user_begin()));
+}
+
+// A bias is added before the result is rounded.
+Value Rounding::withBias(Value result) {
+  auto add = result.hasOneUse() ? dyn_cast<mt::AddOp>(*result.user_begin()) : mt::AddOp();
+  if (!add || add.getType() != result.getType())
+    return result;
+  Value other = add.getLhs() == result ? add.getRhs() : add.getLhs();
+  return mt::isSplit(other.getType()) ? result : add.getResult();
+}
+
+void Rounding::round(Value value) {
+  if (value.use_empty())
+    return;
+  OpBuilder builder(value.getContext());
+  builder.setInsertionPointAfterValue(value);
+  Value narrow = cast(builder, value, half), wide = cast(builder, narrow, builder.getF32Type());
+  value.replaceAllUsesExcept(wide, narrow.getDefiningOp());
+}
+
+// Moves move the 16-bit values, and what widens as it reads reads them.
+void Rounding::readNarrow(Operation *op) {
+  if (op->hasTrait<mt::Widens>()) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (Value narrow = narrowOf(operand.get()))
+        operand.set(narrow);
+    return;
+  }
+  auto pad = dyn_cast<mt::PadOp>(op);
+  if (!op->hasTrait<mt::Moves>() || (pad && !pad.getValue().isZero()) ||
+      !llvm::all_of(op->getOperands(), [](Value operand) { return bool(narrowOf(operand)); }))
+    return;
+  for (OpOperand &operand : op->getOpOperands())
+    operand.set(narrowOf(operand.get()));
+  Value result = op->getResult(0);
+  result.setType(tensorOf(result).clone(half));
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  Value wide = cast(builder, result, builder.getF32Type());
+  result.replaceAllUsesExcept(wide, wide.getDefiningOp());
+}
+
+struct Precision : impl::PrecisionBase<Precision> {
+  using PrecisionBase::PrecisionBase;
+
+  void runOnOperation() override {
+    auto precision = getOperation()->getAttrOfType<StringAttr>("mt.precision");
+    if (!precision || (precision != "bf16" && precision != "f16"))
+      return;
+    Type half = precision == "bf16" ? Type(BFloat16Type::get(&getContext())) : Float16Type::get(&getContext());
+    for (auto program : getOperation().getOps<mt::ProgramOp>())
+      Rounding(program, half).run();
+  }
+};
+} // namespace
+} // namespace mtc
