@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Importer.h"
+#include "frontend/keras/Precision.h"
 
 #include "frontend/keras/LayerTable.h"
 
@@ -153,7 +154,10 @@ LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Resul
     return evaluate(*layer.model, inputs, values);
   }
   LayerBuilder built(builder, layer, std::move(args), std::move(kwargs), hasWeights);
+  Block &block = *builder.getInsertionBlock();
+  Operation *last = block.empty() ? nullptr : &block.back();
   Value value = findLayer(layer)(built);
+  markPrecision(block, last, built.precision);
   if (!built.finish(value) || !value)
     return failure();
   int64_t elements = 1;

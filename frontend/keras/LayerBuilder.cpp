@@ -2,6 +2,7 @@
 #include "frontend/keras/LayerBuilder.h"
 
 #include "frontend/keras/LayerTable.h"
+#include "frontend/keras/Precision.h"
 
 using namespace mlir;
 
@@ -23,8 +24,10 @@ LayerBuilder::LayerBuilder(OpBuilder &builder, Layer &layer, std::vector<Operand
   if (const Json *dtype = config.find("dtype")) {
     const Json *policy = member(*dtype, "config");
     std::string name = dtype->is_string() ? dtype->get<std::string>() : policy ? textMember(*policy, "name") : describe(*dtype);
-    if (name != "float32")
-      config.error("expected dtype float32, found " + name + ": build the model under keras.config.set_dtype_policy(\"float32\")");
+    precision = precisionOf(name);
+    if (precision.empty())
+      config.error("expected dtype float32, mixed_bfloat16 or mixed_float16, found " + name +
+                   ": build the model under keras.config.set_dtype_policy(\"float32\")");
   }
 }
 

@@ -34,6 +34,7 @@ public:
   mlir::Location location; // named after the layer
   Layer &layer;
   Config config;
+  llvm::StringRef precision = "f32"; // of its policy
   const bool hasWeights; // the file gives every variable's value
 
   // Reports an error at the layer; null.

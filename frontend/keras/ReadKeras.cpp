@@ -3,6 +3,7 @@
 
 #include "frontend/keras/Export.h"
 #include "frontend/keras/Importer.h"
+#include "frontend/keras/Precision.h"
 #include "frontend/keras/Training.h"
 #include "frontend/mlir/Limits.h"
 
@@ -44,6 +45,8 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   const Json *compile = member(json, "compile_config");
   Training training(builder, compile, options);
   if (failed(Importer(builder, graph, archive != nullptr).run(outputs)) || failed(training.build(outputs)))
+    return {};
+  if (failed(settlePrecision(*module)))
     return {};
   // Sizes are bounded before any verifier computes with them.
   if (failed(checkLimits(*module, batch)) || failed(verify(*module)))
