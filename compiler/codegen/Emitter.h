@@ -117,9 +117,11 @@ public:
   mlir::LLVM::LLVMFuncOp lookup(llvm::StringRef name) { return module.lookupSymbol<mlir::LLVM::LLVMFuncOp>(name); }
   void call(mlir::LLVM::LLVMFuncOp callee, ValueRange arguments) { mlir::LLVM::CallOp::create(*this, callee, arguments); }
 
-private:
-  // Between memory and registers: bytes and i1, halves and f32.
+  // From what memory holds to registers: bytes to i1, halves to f32.
   Value widen(Type element, Value value);
+
+private:
+  // The other way.
   Value narrow(Type element, Value value);
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;

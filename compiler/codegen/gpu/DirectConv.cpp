@@ -18,23 +18,22 @@ struct Direct {
   mt::Convolution conv;
   Value x, w, y;                                                  // in memory; two of three are read
   std::function<Value(Value index)> elementX = {}, elementY = {}; // in place of memory
+  Type typeX = {}, typeW = {}, typeY = {};                        // of what lies in memory
   Emitter &emit = kernel.emit;
 
   Value loadX(Value ih, Value iw, Value c) {
     Value index = flatten(emit, {ih, iw, c}, {conv.rows.inputs, conv.columns.inputs, conv.channels});
-    return elementX ? elementX(index) : load(x, index);
+    return elementX ? elementX(index) : load(x, typeX, index);
   }
   Value loadW(Value kh, Value kw, Value c, Value f) {
-    return load(w,
+    return load(w, typeW,
                 flatten(emit, {kh, kw, c, f}, {conv.rows.taps, conv.columns.taps, conv.groupChannels(), conv.filters}));
   }
   Value loadY(Value oh, Value ow, Value f) {
     Value index = flatten(emit, {oh, ow, f}, {conv.rows.outputs, conv.columns.outputs, conv.filters});
-    return elementY ? elementY(index) : load(y, index);
+    return elementY ? elementY(index) : load(y, typeY, index);
   }
-  Value load(Value base, Value index) {
-    return emit.load(emit.getF32Type(), emit.address(base, emit.getF32Type(), index));
-  }
+  Value load(Value base, Type element, Value index) { return emit.load(element, emit.address(base, element, index)); }
   Value inputOf(const mt::Window &window, Value output, Value tap) {
     return emit.add(emit.add(emit.mul(output, window.stride), emit.mul(tap, window.dilation)), -window.low);
   }
@@ -133,7 +132,6 @@ static int64_t argumentOf(Value value) {
 
 LogicalResult mtc::emitDirectConv(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  Type f32 = emit.getF32Type();
   Operation *op = nullptr;
   for (Operation &inner : kernel.body())
     if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(inner))
@@ -148,9 +146,12 @@ LogicalResult mtc::emitDirectConv(BlockKernel &kernel) {
   Value sample = emit.div(kernel.tile, emit.integer(tiles));
   Value index = emit.add(emit.mul(emit.rem(kernel.tile, emit.integer(tiles)), convThreads), kernel.thread);
   Value source = kernel.argument(argumentOf(op->getOperand(0)));
-  source = emit.address(source, f32, emit.mul(sample, innerCount(op->getOperand(0))));
+  Type element = elementOf(op->getOperand(0));
+  source = emit.address(source, element, emit.mul(sample, innerCount(op->getOperand(0))));
   direct.w = kernel.argument(argumentOf(op->getOperand(1)));
+  direct.typeW = elementOf(op->getOperand(1));
   (forward ? direct.x : direct.y) = source;
+  (forward ? direct.typeX : direct.typeY) = element;
   LogicalResult status = success();
   emit.when(emit.less(index, emit.integer(count)), [&] {
     Emitter::Values at = coordinates(emit, index, shape);
@@ -174,9 +175,12 @@ LogicalResult mtc::emitDirectConvTree(BlockKernel &kernel) {
     auto leaf = [&](Value from, Value to) {
       return emit.loop(from, to, 1, emit.zeros(f32), [&](Value sample, ValueRange sum) {
         auto of = [&](Value value) {
-          return emit.address(kernel.argument(argumentOf(value)), f32, emit.mul(sample, innerCount(value)));
+          return emit.address(kernel.argument(argumentOf(value)), elementOf(value),
+                              emit.mul(sample, innerCount(value)));
         };
         Direct direct{kernel, op.getConvolution(), of(op.getInput()), {}, of(op.getGradient())};
+        direct.typeX = elementOf(op.getInput());
+        direct.typeY = elementOf(op.getGradient());
         return Emitter::Values{direct.toKernel(at[0], at[1], at[2], at[3], sum[0])};
       });
     };

@@ -140,20 +140,22 @@ ProductSide mtc::gatheredSide(BlockKernel &kernel, const ImageBlock &block, Valu
   const ImageProduct &product = block.product;
   Reading rows = readingOf(product.conv.rows, product.forward, {&emit, block.phaseRow});
   Reading columns = readingOf(product.conv.columns, product.forward, {&emit, block.phaseColumn});
+  Type element = elementOf(images);
   Value base = kernel.argument(cast<BlockArgument>(images).getArgNumber());
   int64_t channels = product.channels, pitch = channels * product.groups, chunk = chunkOf(images, channels);
   Value end = gatheredDepth(kernel, block);
-  auto prepare = [&kernel, &emit, block, rows, columns, base, channels, images](Value line,
-                                                                                       Value k) -> Emitter::Values {
+  auto prepare = [&kernel, &emit, element, block, rows, columns, base, channels, images](Value line,
+                                                                                         Value k) -> Emitter::Values {
     auto [sample, i, j] = pixelOf(kernel, block, line);
     Value which = emit.add(block.sample, sample.wide()), there = emit.less(which, block.end);
     Value first = emit.add(emit.mul(orZero(emit, there, which), innerCount(images)), emit.mul(block.group, channels));
     Number row = (i * rows.scale + rows.base).where(there, i.of(nowhere)), column = j * columns.scale + columns.base;
-    return {emit.address(base, emit.getF32Type(), first), row.value, column.value, k};
+    return {emit.address(base, element, first), row.value, column.value, k};
   };
   // A panel within one tap knows it without its threads.
   bool whole = channels % depth == 0;
-  auto load = [&emit, rows, columns, channels, pitch, chunk, end, whole](ValueRange kept, ValueRange position) {
+  auto load = [&emit, element, rows, columns, channels, pitch, chunk, end, whole](ValueRange kept,
+                                                                                  ValueRange position) {
     Value k = emit.add(position[0], kept[3]);
     Number from = narrow(emit, whole ? position[0] : k), tap = from / channels, channel = from % channels;
     if (whole)
@@ -165,7 +167,7 @@ ProductSide mtc::gatheredSide(BlockKernel &kernel, const ImageBlock &block, Valu
       there = both(emit, there, emit.less(k, end));
     Value index = ((row * columns.inputs + column) * pitch + channel).wide();
     return orZero(emit, there,
-                  loadChunk(emit, emit.address(kept[0], emit.getF32Type(), orZero(emit, there, index)), chunk));
+                  loadChunk(emit, element, emit.address(kept[0], element, orZero(emit, there, index)), chunk));
   };
   return {/*deep=*/true, chunk, prepare, load};
 }
@@ -180,22 +182,24 @@ ProductSide mtc::filterSide(BlockKernel &kernel, const ImageBlock &block, Value 
   // [tap, column, filter]: k is (tap of the phase, filter of the group).
   Reading rows = readingOf(product.conv.rows, false, {&emit, block.phaseRow});
   Reading columns = readingOf(product.conv.columns, false, {&emit, block.phaseColumn});
+  Type element = elementOf(filters);
   Value base = kernel.argument(cast<BlockArgument>(filters).getArgNumber());
   int64_t channels = product.channels, chunk = chunkOf(filters, channels), taps = product.conv.columns.taps;
   int64_t pitch = product.conv.filters, lines = product.columns;
-  auto prepare = [&emit, block, base, channels, pitch, lines](Value line, Value k) -> Emitter::Values {
+  auto prepare = [&emit, element, block, base, channels, pitch, lines](Value line, Value k) -> Emitter::Values {
     Value column = emit.add(block.column, line), there = emit.less(column, emit.integer(lines));
     Value place = emit.add(emit.mul(orZero(emit, there, column), pitch), emit.mul(block.group, channels));
-    return {emit.address(base, emit.getF32Type(), place), there, k};
+    return {emit.address(base, element, place), there, k};
   };
-  auto load = [&emit, rows, columns, channels, chunk, taps, pitch, lines, depth](ValueRange kept, ValueRange position) {
+  auto load = [&emit, element, rows, columns, channels, chunk, taps, pitch, lines, depth](ValueRange kept,
+                                                                                          ValueRange position) {
     Value k = emit.add(position[0], kept[2]), there = both(emit, kept[1], emit.less(k, depth));
     Number from = narrow(emit, k), tap = from / channels;
     Number row = rows.firstTap + tap / columns.tapsOrOne() * rows.tapStep;
     Number column = columns.firstTap + tap % columns.tapsOrOne() * columns.tapStep;
     Value index = emit.add(emit.mul((row * taps + column).wide(), lines * pitch), (from % channels).wide());
     return orZero(emit, there,
-                  loadChunk(emit, emit.address(kept[0], emit.getF32Type(), orZero(emit, there, index)), chunk));
+                  loadChunk(emit, element, emit.address(kept[0], element, orZero(emit, there, index)), chunk));
   };
   return {/*deep=*/true, chunk, prepare, load};
 }
@@ -203,20 +207,22 @@ ProductSide mtc::filterSide(BlockKernel &kernel, const ImageBlock &block, Value 
 ProductSide mtc::windowSide(BlockKernel &kernel, const mt::Convolution &conv, Value images, Value first, Value group,
                             Value from, Value end) {
   Emitter &emit = kernel.emit;
+  Type element = elementOf(images);
   Value base = kernel.argument(cast<BlockArgument>(images).getArgNumber());
   int64_t channels = conv.groupChannels(), chunk = chunkOf(images, channels),
           lines = conv.rows.taps * conv.columns.taps * channels;
-  auto prepare = [&emit, base, first, group, conv, channels, lines](Value line, Value k) -> Emitter::Values {
+  auto prepare = [&emit, element, base, first, group, conv, channels, lines](Value line, Value k) -> Emitter::Values {
     Number place = narrow(emit, emit.add(first, line)), tap = place / channels;
     Value there = place < lines;
     Number row = (tap / conv.columns.taps * conv.rows.dilation + -conv.rows.low).where(there, place.of(nowhere));
     Number column = tap % conv.columns.taps * conv.columns.dilation + -conv.columns.low;
     Value channel = emit.add(emit.mul(group, channels), (place % channels).wide());
-    return {emit.address(base, emit.getF32Type(), channel), row.value, column.value, k};
+    return {emit.address(base, element, channel), row.value, column.value, k};
   };
   int64_t pixels = conv.rows.outputs * conv.columns.outputs, image = innerCount(images);
   Value firstPixel = emit.mul(from, pixels);
-  auto load = [&emit, conv, chunk, pixels, image, from, firstPixel, end](ValueRange kept, ValueRange position) {
+  auto load = [&emit, element, conv, chunk, pixels, image, from, firstPixel, end](ValueRange kept,
+                                                                                  ValueRange position) {
     Value k = emit.add(position[0], kept[3]);
     Number pixel = narrow(emit, emit.sub(k, firstPixel)), place = pixel % pixels;
     Number row = place / conv.columns.outputs * conv.rows.stride + Number{&emit, kept[1]};
@@ -226,7 +232,7 @@ ProductSide mtc::windowSide(BlockKernel &kernel, const mt::Convolution &conv, Va
     Value sample = emit.add(from, (pixel / pixels).wide());
     Value index = emit.add(emit.mul(sample, image), ((row * conv.columns.inputs + column) * conv.channels).wide());
     return orZero(emit, there,
-                  loadChunk(emit, emit.address(kept[0], emit.getF32Type(), orZero(emit, there, index)), chunk));
+                  loadChunk(emit, element, emit.address(kept[0], element, orZero(emit, there, index)), chunk));
   };
   return {/*deep=*/false, chunk, prepare, load};
 }

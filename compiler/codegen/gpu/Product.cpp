@@ -7,10 +7,9 @@ using namespace mtc;
 // Bytes of a tile's sums that pass through workgroup memory at once, and steps of k in the body of the inner loop.
 constexpr int64_t mostStagedBytes = 32 << 10, stepsAtOnce = 2;
 
-Value mtc::loadChunk(Emitter &emit, Value address, int64_t count) {
-  Type f32 = emit.getF32Type();
-  Type type = count == 1 ? f32 : Type(VectorType::get({count}, f32));
-  return LLVM::LoadOp::create(emit, type, address, 4 * count);
+Value mtc::loadChunk(Emitter &emit, Type element, Value address, int64_t count) {
+  Type stored = emit.stored(element), type = count == 1 ? stored : Type(VectorType::get({count}, stored));
+  return emit.widen(element, LLVM::LoadOp::create(emit, type, address, emit.bytes(element) * count));
 }
 
 void mtc::storeChunk(Emitter &emit, ValueRange values, Value address) {
@@ -88,7 +87,8 @@ void ProductBlock::store(const ProductSide &side, bool left, ValueRange loaded, 
 Emitter::Values ProductBlock::fragment(Value place, int64_t each, int64_t threads) {
   Emitter::Values elements;
   for (int64_t i = 0; i < each; i += together(each)) {
-    Value chunk = loadChunk(emit, emit.address(place, emit.getF32Type(), offset(i, each, threads)), together(each));
+    Value chunk = loadChunk(emit, emit.getF32Type(), emit.address(place, emit.getF32Type(), offset(i, each, threads)),
+                            together(each));
     for (int64_t j = 0; j < together(each); ++j)
       elements.push_back(together(each) == 1 ? chunk : emit.extract(chunk, j));
   }
@@ -172,7 +172,8 @@ Value mtc::orZero(Emitter &emit, Value there, Value value) {
 
 // Small buffers may lie anywhere; others begin on a boundary of 64 bytes.
 int64_t mtc::chunkOf(Value operand, int64_t run) {
-  bool aligned = isSplit(operand) || 4 * innerCount(operand) >= 64;
+  int64_t bytes = elementOf(operand).getIntOrFloatBitWidth() / 8 * innerCount(operand);
+  bool aligned = isSplit(operand) || bytes >= 64;
   return aligned && run % chunkElements == 0 ? chunkElements : 1;
 }
 
@@ -180,15 +181,16 @@ int64_t mtc::chunkOf(Value operand, int64_t run) {
 ProductSide mtc::matrixAcross(BlockKernel &kernel, Value matrix, int64_t width, Lines lines, Value end) {
   Emitter &emit = kernel.emit;
   Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
+  Type element = elementOf(matrix);
   int64_t chunk = chunkOf(matrix, width);
-  auto prepare = [&emit, base, lines](Value line, Value k) -> Emitter::Values {
+  auto prepare = [&emit, element, base, lines](Value line, Value k) -> Emitter::Values {
     Value place = emit.add(lines.first, line), there = emit.less(place, lines.end);
-    return {emit.address(base, emit.getF32Type(), orZero(emit, there, place)), there, k};
+    return {emit.address(base, element, orZero(emit, there, place)), there, k};
   };
-  auto load = [&emit, width, end, chunk](ValueRange kept, ValueRange position) {
+  auto load = [&emit, element, width, end, chunk](ValueRange kept, ValueRange position) {
     Value k = emit.add(position[0], kept[2]), there = both(emit, kept[1], emit.less(k, end));
-    Value at = emit.address(kept[0], emit.getF32Type(), emit.mul(orZero(emit, there, k), width));
-    return orZero(emit, there, loadChunk(emit, at, chunk));
+    Value at = emit.address(kept[0], element, emit.mul(orZero(emit, there, k), width));
+    return orZero(emit, there, loadChunk(emit, element, at, chunk));
   };
   return {/*deep=*/false, chunk, prepare, load};
 }
@@ -196,15 +198,16 @@ ProductSide mtc::matrixAcross(BlockKernel &kernel, Value matrix, int64_t width, 
 ProductSide mtc::matrixAlong(BlockKernel &kernel, Value matrix, int64_t depth, Lines lines) {
   Emitter &emit = kernel.emit;
   Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
+  Type element = elementOf(matrix);
   int64_t chunk = chunkOf(matrix, depth);
-  auto prepare = [&emit, base, depth, lines](Value line, Value k) -> Emitter::Values {
+  auto prepare = [&emit, element, base, depth, lines](Value line, Value k) -> Emitter::Values {
     Value place = emit.add(lines.first, line), there = emit.less(place, lines.end);
-    return {emit.address(base, emit.getF32Type(), emit.mul(orZero(emit, there, place), depth)), there, k};
+    return {emit.address(base, element, emit.mul(orZero(emit, there, place), depth)), there, k};
   };
-  auto load = [&emit, depth, chunk](ValueRange kept, ValueRange position) {
+  auto load = [&emit, element, depth, chunk](ValueRange kept, ValueRange position) {
     Value k = emit.add(position[0], kept[2]), there = both(emit, kept[1], emit.less(k, emit.integer(depth)));
-    Value at = emit.address(kept[0], emit.getF32Type(), orZero(emit, there, k));
-    return orZero(emit, there, loadChunk(emit, at, chunk));
+    Value at = emit.address(kept[0], element, orZero(emit, there, k));
+    return orZero(emit, there, loadChunk(emit, element, at, chunk));
   };
   return {/*deep=*/true, chunk, prepare, load};
 }

@@ -74,8 +74,8 @@ private:
   Emitter::Values multiply(mlir::Value place, mlir::ValueRange sums);
 };
 
-// `count` elements at an address on their boundary.
-mlir::Value loadChunk(Emitter &emit, mlir::Value address, int64_t count);
+// `count` elements at an address on their boundary, as f32 where they are of 16 bits.
+mlir::Value loadChunk(Emitter &emit, mlir::Type element, mlir::Value address, int64_t count);
 void storeChunk(Emitter &emit, mlir::ValueRange values, mlir::Value address);
 
 // `value` where it is there, else 0.

@@ -99,12 +99,14 @@ LogicalResult mtc::emitBlockMatmulTree(BlockKernel &kernel) {
   return success();
 }
 
-// Which result a tile is of is found first, so that many results have one code.
+// Which result a tile is of is found first, so that many results have one code, but for types of operands.
 LogicalResult mtc::emitBlockReduce(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   int64_t threads = kernel.gpu.threads, tiles = 0, arguments = kernel.body().getNumArguments();
   Value operand, result, count, firstTile; // numbers of buffers, columns, where the result's tiles begin
+  Value kind;                              // the type of its operand, a number in `types`
+  SmallVector<Type> types;
   for (auto [i, yield] : llvm::enumerate(kernel.yields())) {
     auto reduce = yield.getDefiningOp<mt::ReduceOp>();
     if (!reduce || reduce.getKind() != mt::Reduction::sum || !isa<BlockArgument>(reduce.getOperand()) ||
@@ -118,16 +120,24 @@ LogicalResult mtc::emitBlockReduce(BlockKernel &kernel) {
     choose(operand, cast<BlockArgument>(reduce.getOperand()).getArgNumber());
     choose(result, arguments + i);
     choose(count, innerCount(yield));
+    Type element = elementOf(reduce.getOperand());
+    choose(kind, llvm::find(types, element) - types.begin());
+    if (!llvm::is_contained(types, element))
+      types.push_back(element);
     choose(firstTile, tiles);
     tiles += ceilDiv(innerCount(yield), threads);
   }
   Value column = emit.add(emit.mul(emit.sub(kernel.tile, firstTile), threads), kernel.thread);
   emit.when(emit.less(column, count), [&] {
-    Value from = emit.address(kernel.place(operand), f32, column);
+    Value from = kernel.place(operand);
     Value to = emit.address(kernel.place(result), f32, column);
     auto leaf = [&](Value begin, Value end) {
       return emit.loop(begin, end, 1, emit.zeros(f32), [&](Value row, ValueRange sum) {
-        Value taken = emit.load(f32, emit.address(from, f32, emit.mul(row, count)));
+        Value index = emit.add(emit.mul(row, count), column), taken = emit.zeros(f32);
+        for (auto [number, element] : llvm::enumerate(types)) {
+          auto load = [&, type = element] { return emit.load(type, emit.address(from, type, index)); };
+          taken = types.size() == 1 ? load() : mtc::choose(emit, emit.equal(kind, emit.integer(number)), load, taken);
+        }
         return Emitter::Values{arith::AddFOp::create(emit, sum[0], taken)};
       });
     };
