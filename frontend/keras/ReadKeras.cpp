@@ -57,7 +57,10 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   if (failed(freezeVariables(model, options.frozen, frozen)))
     return {};
   variables.dropSlots(frozen);
-  if (archive && failed(matchWeights(*archive, variables, location, training.keepsOptimizer(), weights)))
+  // Keras wraps the optimizer of a float16 model, so its variables are others: it starts anew.
+  auto precision = (*module)->getAttrOfType<StringAttr>("mt.precision");
+  bool keeps = training.keepsOptimizer() && !(precision && precision == "f16");
+  if (archive && failed(matchWeights(*archive, variables, location, keeps, weights)))
     return {};
   // Keras 3 reads no file in the older grammar, whose objects have no modules.
   if (exported && json.contains("module"))

@@ -52,10 +52,9 @@ TEST_F(RandomGraphs, MeanTheSameAfterEveryPassAndCompiled) {
   }
 }
 
-// Where a sum of float32 and one of doubles lie on two sides of a tie, 16 bits differ by more than float32 does: what
-// rounding in float32 moves is allowed.
+// To the bit on other devices, and within a few roundings of what is interpreted.
 TEST_F(RandomGraphs, MeanTheSameInSixteenBits) {
-  for (uint32_t seed = first; seed < first + graphs / 3; ++seed) {
+  for (uint32_t seed = first; seed < first + graphs / 10 + 1; ++seed) {
     RandomModel model = makeRandomModel(context, seed);
     Options options;
     options.precision = seed % 3 ? "bf16" : "f16";
