@@ -104,7 +104,8 @@ void Places::placeBucket(size_t index) {
   int64_t end = 0;
   for (shard::AllReduceOp reduce : bySize) {
     int64_t bytes = bytesOfType(reduce.getInput().getType());
-    end = bytes >= placeAlignment ? alignPlace(end) : end;
+    // Several numbers of a small root are read at once too.
+    end = bytes >= placeAlignment ? alignPlace(end) : llvm::alignTo(end, bytes > 4 ? 16 : 4);
     auto kernel = reduce.getInput().getDefiningOp<mt::KernelOp>();
     std::string name = (kernel.getName() + "." + Twine(cast<OpResult>(reduce.getInput()).getResultNumber())).str();
     places[reduce.getInput()] = {Space::arena, "root " + name, "", static_cast<int64_t>(ranges.size()), end};
@@ -137,9 +138,9 @@ bool Places::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResul
     auto found = places.find(operand.get());
     const Life &life = lives[operand.get()];
     if (found == places.end() || found->second.range < 0 || isRoot(operand.get()) ||
-        operand.get().getDefiningOp<shard::AllReduceOp>() || life.phase != step.phase || life.lastStep != &step || life.readByMore ||
-        !mayOverwrite(kernel, operand.getOperandNumber()) || llvm::count(kernel->getOperands(), operand.get()) != 1 ||
-        step.segments.size() != 1)
+        operand.get().getDefiningOp<shard::AllReduceOp>() || life.phase != step.phase || life.lastStep != &step ||
+        life.readByMore || !mayOverwrite(kernel, operand.getOperandNumber()) ||
+        llvm::count(kernel->getOperands(), operand.get()) != 1 || step.segments.size() != 1)
       continue;
     Range &range = ranges[found->second.range];
     if (range.shared != step.share || (step.share && lives[operand.get()].rendezvous != step.rendezvous))

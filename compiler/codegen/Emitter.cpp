@@ -197,7 +197,7 @@ void Emitter::when(Value condition, llvm::function_ref<void()> body, llvm::funct
 LLVM::LLVMFuncOp Emitter::function(StringRef name, ArrayRef<Type> arguments, bool internal,
                                    llvm::function_ref<void(ValueRange)> body) {
   OpBuilder::InsertionGuard guard(*this);
-  setInsertionPointToEnd(module.getBody());
+  setInsertionPointToEnd(home);
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(getContext()), arguments);
   auto function = LLVM::LLVMFuncOp::create(*this, name, type, internal ? LLVM::Linkage::Internal : LLVM::Linkage::External);
   Block *outer = entry;

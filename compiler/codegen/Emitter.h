@@ -114,7 +114,9 @@ public:
   // A function of the module; `body` is written into it. Internal ones are found by name again (`lookup`).
   mlir::LLVM::LLVMFuncOp function(llvm::StringRef name, llvm::ArrayRef<Type> arguments, bool internal,
                                   llvm::function_ref<void(ValueRange arguments)> body);
-  mlir::LLVM::LLVMFuncOp lookup(llvm::StringRef name) { return module.lookupSymbol<mlir::LLVM::LLVMFuncOp>(name); }
+  mlir::LLVM::LLVMFuncOp lookup(llvm::StringRef name) {
+    return mlir::dyn_cast_or_null<mlir::LLVM::LLVMFuncOp>(mlir::SymbolTable::lookupSymbolIn(home->getParentOp(), name));
+  }
   void call(mlir::LLVM::LLVMFuncOp callee, ValueRange arguments) { mlir::LLVM::CallOp::create(*this, callee, arguments); }
 
   // From what memory holds to registers: bytes to i1, halves to f32.

@@ -54,7 +54,7 @@ std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &leaves) {
 }
 
 uint64_t LocalCollectives::stagingElements(uint64_t elements, int devices) {
-  uint64_t chunk = elements / static_cast<uint64_t>(devices) + 2 * chunkElements;
+  uint64_t chunk = (elements / static_cast<uint64_t>(devices) / chunkElements + 2) * chunkElements;
   return chunk * static_cast<uint64_t>(devices);
 }
 

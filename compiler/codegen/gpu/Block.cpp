@@ -4,11 +4,15 @@
 using namespace mlir;
 using namespace mtc;
 
-// Buffers are in device memory, which the two casts tell.
+// Buffers are in device memory, which the two casts tell, at multiples of 64 bytes or more: neighbours that a thread
+// reads or writes are one access.
 Value BlockKernel::place(Value index) {
-  auto global = LLVM::LLVMPointerType::get(emit.getContext(), 1);
   Value pointer = emit.loadPointer(emit.address(buffers, emit.pointer(), index), 0);
-  return LLVM::AddrSpaceCastOp::create(emit, emit.pointer(), LLVM::AddrSpaceCastOp::create(emit, global, pointer));
+  Value global =
+      LLVM::AddrSpaceCastOp::create(emit, LLVM::LLVMPointerType::get(emit.getContext(), 1), pointer).getResult();
+  Value holds = arith::ConstantOp::create(emit, emit.getBoolAttr(true));
+  LLVM::AssumeOp::create(emit, holds, LLVM::AssumeAlignTag(), global, emit.integer(16));
+  return LLVM::AddrSpaceCastOp::create(emit, emit.pointer(), global);
 }
 
 Value BlockKernel::share(Type element, int64_t count) {

@@ -18,6 +18,12 @@ struct GpuGrid {
 // Bytes of workgroup memory that a block has on every card.
 constexpr int64_t mostSharedBytes = 48 << 10;
 
+// What a thread stores once it has loaded all that it reads, so that neighbours become one access.
+struct BlockStore {
+  mlir::Type element; // in memory
+  mlir::Value value, place;
+};
+
 struct BlockKernel : Kernel {
   BlockKernel(const Kernel &kernel, const GpuGrid &grid) : Kernel(kernel), gpu(grid) {}
 
@@ -47,6 +53,9 @@ GpuGrid gpuGridOf(mlir::plan::KernelOp op, bool fast);
 
 // Whether a kernel of rows is computed element by element.
 bool isElements(mlir::plan::KernelOp op);
+// Columns of a kernel of rows, normalised, that is one loop over lines of so many elements with sums of columns: a
+// block computes some columns of a row. 0: any other.
+int64_t columnsOf(mlir::plan::KernelOp op);
 
 // The tile of a product: threads times `perRow` x `perColumn` elements each, `depth` positions of k at a time in
 // workgroup memory.

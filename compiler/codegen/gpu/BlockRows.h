@@ -15,11 +15,14 @@ public:
 
   // Results are wanted at these places, one a yield.
   void bindResults(llvm::ArrayRef<mlir::Value> pointers) { results.assign(pointers.begin(), pointers.end()); }
+  // The block computes `columnWidth` columns from this one on (columnsOf).
+  void setFirstColumn(mlir::Value column) { firstColumn = column; }
   // Writes code for the operations; with `store` also for the yields that no operation stored. Threads may go on before
   // others are done.
   mlir::LogicalResult run(llvm::ArrayRef<mlir::Operation *> operations, bool store);
 
 private:
+  mlir::Value firstColumn; // null: all columns
   llvm::SmallVector<mlir::Value> results;
   llvm::DenseMap<mlir::Value, mlir::Value> targets; // where steps put their values
   llvm::DenseMap<mlir::Value, int64_t> direct;      // values that steps write to a result

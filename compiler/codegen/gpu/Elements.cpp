@@ -130,26 +130,43 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
   for (int64_t i : yields)
     values.push_back(kernel.yields()[i]);
   int64_t count = innerCount(values.front());
-  auto element = [&](Value local, Value index) {
+  // Neighbours of one row are one thread's where that is all a row has, and where no loops make many of their code.
+  static_assert(elementTile == mapThreads * threadElements);
+  bool isSimple =
+      llvm::all_of(kernel.body().without_terminator(), [](Operation &op) { return reachOf(&op) == Reach::element; });
+  int64_t together = isSimple && count % threadElements == 0 ? threadElements : 1;
+  auto elements = [&](Value local, Value index) {
     BlockElements row(kernel);
     row.bindRow(local);
-    Value place = emit.add(emit.mul(local, count), index);
-    for (auto [i, value] : llvm::zip_equal(yields, row.at(values, index))) {
-      Type type = elementOf(kernel.yields()[i]);
-      emit.store(type, value, emit.address(kernel.result(i), type, place));
+    SmallVector<BlockStore> stores; // behind all loads, so that each kind is one access
+    for (int64_t next = 0; next < together; ++next) {
+      Value element = emit.add(index, next), place = emit.add(emit.mul(local, count), element);
+      for (auto [i, value] : llvm::zip_equal(yields, row.at(values, element))) {
+        Type type = elementOf(kernel.yields()[i]);
+        stores.push_back({type, value, emit.address(kernel.result(i), type, place)});
+      }
     }
+    for (auto [type, value, place] : stores)
+      emit.store(type, value, place);
     if (failed(row.status()))
       status = failure();
   };
-  if (kernel.gpu.innerTiles == 1) {
-    kernel.forThreads(emit.integer(0), emit.mul(emit.sub(end, first), count), [&](Value index) {
-      Emitter::Values place = coordinates(emit, index, {kernel.gpu.rowsPerTile, count});
-      element(emit.add(first, place[0]), place[1]);
-    });
+  bool wholeRows = kernel.gpu.innerTiles == 1;
+  Value from =
+      wholeRows ? emit.integer(0) : emit.mul(emit.rem(kernel.tile, emit.integer(kernel.gpu.innerTiles)), elementTile);
+  Value to =
+      wholeRows ? emit.mul(emit.sub(end, first), count) : emit.least(emit.add(from, elementTile), emit.integer(count));
+  auto at = [&](Value index) {
+    Emitter::Values place{emit.integer(0), index};
+    if (wholeRows)
+      place = coordinates(emit, index, {kernel.gpu.rowsPerTile, count});
+    elements(emit.add(first, place[0]), place[1]);
+  };
+  if (together == 1) {
+    kernel.forThreads(from, to, at);
   } else {
-    Value from = emit.mul(emit.rem(kernel.tile, emit.integer(kernel.gpu.innerTiles)), elementTile);
-    kernel.forThreads(from, emit.least(emit.add(from, elementTile), emit.integer(count)),
-                      [&](Value index) { element(first, index); });
+    Value index = emit.add(from, emit.mul(kernel.thread, together));
+    emit.when(emit.less(index, to), [&] { at(index); });
   }
   return status;
 }

@@ -24,6 +24,7 @@ public:
   virtual Value memory(ImplicitLocOpBuilder &builder, MemRefType type) = 0;
   virtual void barrier(ImplicitLocOpBuilder &builder) = 0;
   virtual void cast(LLVM::AddrSpaceCastOp op) {}
+  virtual void assume(LLVM::AssumeOp op) {}
 };
 
 class NvvmLowering : public Lowering {
@@ -82,6 +83,8 @@ public:
     if (auto inner = op.getArg().getDefiningOp<LLVM::AddrSpaceCastOp>())
       op.replaceAllUsesWith(inner.getArg());
   }
+  // The host's memory in tests is aligned as it comes.
+  void assume(LLVM::AssumeOp op) override { op.erase(); }
 
 private:
   Value thread;
@@ -113,6 +116,8 @@ static void lowerOp(Operation *op, Lowering &lowering) {
   }
   if (auto cast = dyn_cast<LLVM::AddrSpaceCastOp>(op))
     return lowering.cast(cast);
+  if (auto assume = dyn_cast<LLVM::AssumeOp>(op))
+    return lowering.assume(assume);
   if (auto memory = dyn_cast<UnrealizedConversionCastOp>(op)) {
     auto type = cast<MemRefType>(memory.getOperand(0).getType());
     if (!memory.use_empty())
@@ -147,7 +152,7 @@ static OwningOpRef<ModuleOp> lowerAll(ModuleOp kernels, llvm::function_ref<std::
     for (Operation &op : *device.getBody()) {
       if (auto function = dyn_cast<gpu::GPUFuncOp>(op))
         lowerFunction(function, builder, *lowering());
-      else if (isa<LLVM::GlobalOp>(op))
+      else if (isa<LLVM::GlobalOp, LLVM::LLVMFuncOp>(op))
         builder.clone(op);
     }
   return module;

@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Map kernels and the sum of two roots: an element is one thread's.
+// Map kernels and the sum of two roots: four elements next to each other are one thread's, so that it loads and stores
+// 16 bytes at once.
 #include "compiler/codegen/gpu/Block.h"
+#include "compiler/codegen/gpu/Sizes.h"
 
 using namespace mlir;
 using namespace mtc;
 
+// Calls `each` for the thread's elements of a tile: all of them, or at the end of the segment one after the other.
+static void forElements(BlockKernel &kernel, llvm::function_ref<void(ArrayRef<Value> indices)> each) {
+  static_assert(mapTile == mapThreads * threadElements);
+  Emitter &emit = kernel.emit;
+  Value first = emit.add(emit.mul(kernel.tile, mapTile), emit.mul(kernel.thread, threadElements));
+  SmallVector<Value> all;
+  for (int64_t i = 0; i < threadElements; ++i)
+    all.push_back(emit.add(first, i));
+  emit.when(
+      emit.less(all.back(), kernel.elements), [&] { each(all); },
+      [&] { emit.loop(first, kernel.elements, 1, [&](Value index) { each(index); }); });
+}
+
 LogicalResult mtc::emitBlockMap(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  int64_t tile = kernel.gpu.elementsPerTile;
-  Value from = emit.mul(kernel.tile, tile), to = emit.least(emit.add(from, tile), kernel.elements);
   // A body whose results have rank 0 is for one element.
   int64_t resultRank = tensorOf(kernel.yields()[0]).getRank();
   SmallVector<Value> scalars;
@@ -18,7 +31,7 @@ LogicalResult mtc::emitBlockMap(BlockKernel &kernel) {
     scalars.push_back(isScalar ? emit.load(elementOf(argument), kernel.argument(i)) : Value());
   }
   LogicalResult status = success();
-  kernel.forThreads(from, to, [&](Value index) {
+  auto compute = [&](Value index, SmallVectorImpl<BlockStore> &stores) {
     LaneBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
       if (auto random = value.getDefiningOp<mt::RandomUniformOp>(); random && !random.getStep())
         return emitUniform(kernel, random, index, Value(), /*scalar=*/true);
@@ -30,18 +43,23 @@ LogicalResult mtc::emitBlockMap(BlockKernel &kernel) {
       Value base = kernel.argument(argument.getArgNumber());
       return emit.load(elementOf(value), emit.address(base, elementOf(value), index));
     });
-    SmallVector<Value> computed;
-    for (Value value : kernel.yields()) {
-      computed.push_back(body.get(value));
-      if (!computed.back()) {
+    for (auto [i, value] : llvm::enumerate(kernel.yields())) {
+      Value computed = body.get(value);
+      if (!computed) {
         status = kernel.op.emitError("expected element-wise operations only in a kernel of kind map");
         return;
       }
+      Type element = elementOf(value);
+      stores.push_back({element, computed, emit.address(kernel.result(i), element, index)});
     }
-    for (auto [i, value] : llvm::enumerate(computed)) {
-      Type element = elementOf(kernel.yields()[i]);
-      emit.store(element, value, emit.address(kernel.result(i), element, index));
-    }
+  };
+  forElements(kernel, [&](ArrayRef<Value> indices) {
+    SmallVector<BlockStore> stores; // all loads come first: results may lie where operands do
+    for (Value index : indices)
+      if (succeeded(status))
+        compute(index, stores);
+    for (auto [element, value, place] : stores)
+      emit.store(element, value, place);
   });
   return status;
 }
@@ -49,10 +67,12 @@ LogicalResult mtc::emitBlockMap(BlockKernel &kernel) {
 void mtc::emitBlockSum(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
-  int64_t tile = kernel.gpu.elementsPerTile;
-  Value from = emit.mul(kernel.tile, tile), to = emit.least(emit.add(from, tile), kernel.elements);
-  kernel.forThreads(from, to, [&](Value index) {
-    auto at = [&](int64_t buffer) { return emit.address(kernel.places[buffer], f32, index); };
-    emit.store(arith::AddFOp::create(emit, emit.load(f32, at(0)), emit.load(f32, at(1))), at(2));
+  forElements(kernel, [&](ArrayRef<Value> indices) {
+    SmallVector<Value> sums;
+    auto at = [&](int64_t buffer, Value index) { return emit.address(kernel.places[buffer], f32, index); };
+    for (Value index : indices)
+      sums.push_back(arith::AddFOp::create(emit, emit.load(f32, at(0, index)), emit.load(f32, at(1, index))));
+    for (auto [index, sum] : llvm::zip_equal(indices, sums))
+      emit.store(sum, at(2, index));
   });
 }

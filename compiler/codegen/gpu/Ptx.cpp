@@ -3,6 +3,9 @@
 // From llvm.funcs with nvvm ops to PTX. Nothing may be contracted or approximated: docs/gpu.md section 3.
 #include "compiler/codegen/Object.h"
 #include "compiler/codegen/gpu/Gpu.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -10,6 +13,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/Scalar/AlignmentFromAssumptions.h"
 #include "llvm/Transforms/Scalar/InferAddressSpaces.h"
 #include <mutex>
 
@@ -60,11 +64,36 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  // What tells device memory from workgroup memory is gone after the first simplification.
+  // What tells device memory from workgroup memory, and how it is aligned, is gone after the first simplification.
   builder.registerPipelineStartEPCallback([](llvm::ModulePassManager &passes, llvm::OptimizationLevel) {
-    passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InferAddressSpacesPass()));
+    llvm::FunctionPassManager memory;
+    memory.addPass(llvm::InferAddressSpacesPass());
+    memory.addPass(llvm::AlignmentFromAssumptionsPass());
+    passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(memory)));
   });
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+}
+
+// The assembler unrolls loops of any size four times, which takes its time. It is left those that are short and wait
+// for memory: sums.
+static void keepLoops(llvm::Module &module) {
+  constexpr size_t longest = 40; // instructions of a loop that may be unrolled
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    llvm::DominatorTree tree(function);
+    llvm::LoopInfo loops(tree);
+    for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+      size_t size = 0;
+      bool stores = false;
+      for (llvm::BasicBlock *block : loop->blocks()) {
+        size += block->size();
+        stores |= llvm::any_of(*block, llvm::IsaPred<llvm::StoreInst>);
+      }
+      if (size > longest || stores || !loop->isInnermost())
+        loop->setLoopAlreadyUnrolled();
+    }
+  }
 }
 
 llvm::Expected<std::string> mtc::compilePtx(ModuleOp module, StringRef architecture) {
@@ -84,6 +113,7 @@ llvm::Expected<std::string> mtc::compilePtx(ModuleOp module, StringRef architect
       function.addFnAttr(llvm::Attribute::NoUnwind);
     }
   optimize(*code, **machine);
+  keepLoops(*code);
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;

@@ -167,18 +167,22 @@ Emitter::Values BlockRows::runPlace(const RowStep &step, Value inner, Value firs
 // sums over the first axes fold by halves.
 Emitter::Values BlockRows::runPeriods(const RowStep &step, ValueRange sums) {
   Type f32 = emit.getF32Type();
-  int64_t period = step.period, threads = kernel.gpu.threads, periods = step.count / period;
+  // A block of some columns alone has so many of a period.
+  int64_t period = firstColumn ? columnWidth : step.period;
+  int64_t threads = kernel.gpu.threads, periods = step.count / step.period;
   int64_t groups = std::min(llvm::bit_ceil(static_cast<uint64_t>(periods)),
                             llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, threads / period))));
   auto target = [&](mt::ReduceOp reduce, Value inner) {
     return emit.address(targets.lookup(reduce.getResult()), f32, inner);
   };
-  if (groups == 1)
+  if (groups == 1 && !firstColumn)
     return kernel.forThreads(period, sums, [&](Value inner, ValueRange carried) {
       return runPlace(step, inner, emit.integer(0), 1, carried,
                       [&](mt::ReduceOp reduce, Value sum) { emit.store(sum, target(reduce, inner)); });
     });
   Value group = emit.div(kernel.thread, emit.integer(period)), inner = emit.rem(kernel.thread, emit.integer(period));
+  if (firstColumn)
+    inner = emit.add(firstColumn, inner);
   Value first = arith::SelectOp::create(emit, emit.less(group, emit.integer(groups)), group, emit.integer(periods));
   SmallVector<std::pair<mt::ReduceOp, Value>> lines; // a sum a thread
   Emitter::Values full = runPlace(step, inner, first, groups, sums, [&](mt::ReduceOp reduce, Value sum) {
@@ -282,6 +286,11 @@ LogicalResult mtc::emitBlockRows(BlockKernel &kernel) {
   BlockRows rows(kernel);
   Value row = kernel.tile;
   SmallVector<Value> results;
+  if (int64_t columns = columnsOf(kernel.op)) {
+    Value parts = emit.integer(columns / columnWidth);
+    rows.setFirstColumn(emit.mul(emit.rem(row, parts), columnWidth));
+    row = emit.div(row, parts);
+  }
   rows.bindRow(row);
   for (auto [i, yield] : llvm::enumerate(kernel.yields()))
     results.push_back(emit.address(kernel.result(i), elementOf(yield), emit.mul(row, innerCount(yield))));

@@ -6,11 +6,13 @@
 
 namespace mtc {
 
-// Elements of a tile of a map, and of rows that are computed element by element.
-constexpr int64_t mapTile = 1024, elementTile = 1024;
+// Elements of a tile of a map, and of rows that are computed element by element; neighbours that a thread computes.
+constexpr int64_t mapTile = 1024, elementTile = 1024, threadElements = 4;
 // Threads of a block.
 constexpr int64_t mapThreads = 256, reduceThreads = 64, transposeThreads = 256, convThreads = 128;
 constexpr int64_t leastRowThreads = 32, mostRowThreads = 256;
+// Columns and threads of a block that sums columns of a row, and lines of the row that a thread then adds at least.
+constexpr int64_t columnWidth = 32, leastColumnThreads = 256, mostColumnThreads = 1024, leastColumnLines = 32;
 // Bytes of values of a row in workgroup memory; where it would be more, those are computed again that can be.
 constexpr int64_t mostKeptBytes = 16 << 10;
 // What sums of a row take of it beside the values.
