@@ -127,6 +127,7 @@ private:
             json.attribute("inner_tiles", grid->inner_tiles());
             json.attribute("elements_per_tile", grid->elements_per_tile());
             json.attribute("shared_bytes", grid->shared_bytes());
+            json.attribute("partial_bytes", grid->partial_bytes());
           });
       });
   }

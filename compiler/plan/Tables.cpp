@@ -30,6 +30,7 @@ std::unique_ptr<tables::GpuGridT> makeGpuGrid(llvm::ArrayRef<int64_t> grid) {
   made->inner_tiles = grid[2];
   made->elements_per_tile = grid[3];
   made->shared_bytes = grid[4];
+  made->partial_bytes = grid[5];
   return made;
 }
 

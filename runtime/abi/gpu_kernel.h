@@ -32,6 +32,11 @@ typedef struct mt_gpu_segment {
  * is rewritten before each step by a copy that is part of the captured graph, so that the graph is replayed unchanged
  * for any n and seed. params->count is 0: a segment has its own. */
 
+/* Kernels whose blocks add to one result have partial sums in device memory that no other work of the device uses
+ * meanwhile: params->partials points to gpu.partial_bytes for each segment. Below it, MT_GPU_COUNTERS integers for each
+ * segment count blocks that are done: 0 before and after every launch. */
+#define MT_GPU_COUNTERS 4096
+
 /* One thread of a block of simulated code (target "cuda:simulated": an ELF shared object for the host). */
 typedef struct mt_sim_thread {
   uint32_t thread, block_x, block_y, threads; /* block_x: the tile; threads: of the block */
@@ -40,6 +45,9 @@ typedef struct mt_sim_thread {
   void (*barrier)(const struct mt_sim_thread *);
   /* What thread `thread ^ mask` of the same warp of 32 gave. */
   uint32_t (*shuffle_xor)(const struct mt_sim_thread *, uint32_t value, uint32_t mask);
+  /* What a warp of 32 makes of its tensor cores' operands, as PTX's mma.m16n8k8 of TF32 has them: words 0 to 3 of the
+   * left side, 4 and 5 of the right one, 6 to 9 sums, to which the product is added. All threads of the block come. */
+  void (*multiply)(const struct mt_sim_thread *, uint32_t *words);
 } mt_sim_thread;
 
 /* The function NAME of simulated code, called once for each thread of each block. */

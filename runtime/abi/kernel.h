@@ -20,6 +20,7 @@ typedef struct mt_kernel_params {
   int64_t global_rows; /* n, the valid rows of the whole batch */
   int64_t count;       /* elements of the current segment (map kernels; 0 elsewhere) */
   uint64_t seed;       /* the run's seed */
+  void *partials;      /* GPUs: device memory for partial sums (gpu_kernel.h); CPUs: null */
 } mt_kernel_params;
 
 /* Computes tiles [tile_begin, tile_end) of the kernel's grid. Tiles are independent: any thread may run any of them, in any

@@ -181,6 +181,8 @@ Status verifyGpuGrid(const fb::Kernel &kernel, const fb::Plan &plan, const std::
     return differs(place, "1 to 1024 threads of a block", grid.threads());
   if (grid.shared_bytes() > maxGpuSharedBytes)
     return differs(place, "at most 48 KiB of workgroup memory", grid.shared_bytes());
+  if (grid.partial_bytes() > maxBlockBytes)
+    return differs(place, "at most 2^46 bytes of partial sums", grid.partial_bytes());
   return verifyGrid(grid, plan, kernel.kind() == fb::KernelKind::Map, place + " on a GPU");
 }
 

@@ -2,6 +2,7 @@
 //
 // A kernel's blocks, one after the other; the threads of a block take turns, each on a stack of its own.
 #include "Simulator.h"
+#include "TensorCores.h"
 
 #include <cstring>
 #include <sys/mman.h>
@@ -164,7 +165,7 @@ void Block::run(unsigned x, unsigned y) {
   std::memset(shared, 0xff, sizeof shared); // NaNs: nothing may depend on what it holds
   for (unsigned t = 0; t < threads; ++t) {
     fibers[t].state = State::Ready;
-    fibers[t].thread = {t, x, y, threads, shared, barrier, shuffle};
+    fibers[t].thread = {t, x, y, threads, shared, barrier, shuffle, multiplyPieces};
     fibers[t].place.begin(stacks + t * stackBytes);
   }
   for (bool backwards = (x + y) % 2;; backwards = !backwards) {

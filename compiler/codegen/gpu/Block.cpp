@@ -1,18 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/gpu/Block.h"
+#include "runtime/abi/gpu_kernel.h"
+#include <cstddef>
 
 using namespace mlir;
 using namespace mtc;
 
 // Buffers are in device memory, which the two casts tell, at multiples of 64 bytes or more: neighbours that a thread
 // reads or writes are one access.
-Value BlockKernel::place(Value index) {
-  Value pointer = emit.loadPointer(emit.address(buffers, emit.pointer(), index), 0);
+static Value inDevice(Emitter &emit, Value pointer) {
   Value global =
       LLVM::AddrSpaceCastOp::create(emit, LLVM::LLVMPointerType::get(emit.getContext(), 1), pointer).getResult();
   Value holds = arith::ConstantOp::create(emit, emit.getBoolAttr(true));
   LLVM::AssumeOp::create(emit, holds, LLVM::AssumeAlignTag(), global, emit.integer(16));
   return LLVM::AddrSpaceCastOp::create(emit, emit.pointer(), global);
+}
+
+Value BlockKernel::place(Value index) {
+  return inDevice(emit, emit.loadPointer(emit.address(buffers, emit.pointer(), index), 0));
+}
+
+Value BlockKernel::partials() {
+  Value all = inDevice(emit, emit.loadPointer(params, offsetof(mt_kernel_params, partials) / sizeof(void *)));
+  return emit.address(all, emit.getI8Type(), emit.mul(segment, gpu.partialBytes));
+}
+Value BlockKernel::counters() {
+  Value all = inDevice(emit, emit.loadPointer(params, offsetof(mt_kernel_params, partials) / sizeof(void *)));
+  return emit.address(all, emit.getI32Type(), emit.mul(emit.add(segment, 1), -MT_GPU_COUNTERS));
 }
 
 Value BlockKernel::share(Type element, int64_t count) {

@@ -13,6 +13,7 @@ namespace mtc {
 // How a kernel's tiles are counted on a GPU (GpuGrid of runtime/abi/plan.fbs).
 struct GpuGrid {
   int64_t threads = 0, rowsPerTile = 0, innerTiles = 1, elementsPerTile = 0, sharedBytes = 0;
+  int64_t partialBytes = 0; // of partial sums in device memory, of a segment
 };
 
 // Bytes of workgroup memory that a block has on every card.
@@ -23,12 +24,17 @@ struct BlockStore {
   mlir::Type element; // in memory
   mlir::Value value, place;
 };
+// How products are computed: by FMAs; the same where the module has a lower precision but the architecture no tensor
+// cores for it; by tensor cores, with operands rounded to TF32, of which bf16 and f16 are subsets, and sums in f32.
+// Grids and workgroup memory of the last two are the same.
+enum class Precision { f32, reduced, tensor };
 
 struct BlockKernel : Kernel {
   BlockKernel(const Kernel &kernel, const GpuGrid &grid) : Kernel(kernel), gpu(grid) {}
 
   GpuGrid gpu;
-  mlir::Value thread, tile;              // i64
+  Precision precision = Precision::f32;
+  mlir::Value thread, tile, segment;     // i64
   mlir::Value elements;                  // of the segment, i64
   mlir::Value memory;                    // workgroup memory, a pointer
   mlir::SmallVector<mlir::Value> places; // pointers to device memory: operands, then results
@@ -37,6 +43,10 @@ struct BlockKernel : Kernel {
   mlir::Value place(mlir::Value index);
   mlir::Value argument(int64_t index) { return places[index]; }
   mlir::Value result(int64_t index) { return places[body().getNumArguments() + index]; }
+
+  // Device memory of the segment: partial sums, and below them MT_GPU_COUNTERS counters (runtime/abi/gpu_kernel.h).
+  mlir::Value partials();
+  mlir::Value counters();
 
   // Workgroup memory for so many elements, 16-byte aligned. Counted in gpu.sharedBytes.
   mlir::Value share(mlir::Type element, int64_t count);
@@ -49,7 +59,7 @@ struct BlockKernel : Kernel {
 };
 
 // Grid of a kernel, normalised; without its workgroup memory.
-GpuGrid gpuGridOf(mlir::plan::KernelOp op, bool fast);
+GpuGrid gpuGridOf(mlir::plan::KernelOp op, int64_t leafRows);
 
 // Whether a kernel of rows is computed element by element.
 bool isElements(mlir::plan::KernelOp op);
@@ -64,7 +74,8 @@ struct ProductTile {
   int64_t threads() const { return rows * columns / (perRow * perColumn); }
 };
 ProductTile matmulTile(mlir::plan::KernelOp op);
-ProductTile treeTile(mlir::plan::KernelOp op);
+// Of sums over the batch of results of this shape, `count` of them.
+ProductTile treeTile(int64_t rows, int64_t columns, int64_t count = 1);
 // Tiles of a result [rows, columns].
 inline int64_t tilesOf(const ProductTile &tile, int64_t rows, int64_t columns) {
   return ceilDiv(rows, tile.rows) * ceilDiv(columns, tile.columns);

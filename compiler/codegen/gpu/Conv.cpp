@@ -79,15 +79,19 @@ static mt::Conv2DKernelGradientOp kernelGradientOf(plan::KernelOp op) {
   return op.getBody().front().getTerminator()->getOperand(0).getDefiningOp<mt::Conv2DKernelGradientOp>();
 }
 
-GpuGrid mtc::convTreeGridOf(plan::KernelOp op) {
+static ProductTree kernelTree(plan::KernelOp op, const mt::Convolution &conv, int64_t leafRows) {
+  int64_t rows = conv.rows.taps * conv.columns.taps * conv.groupChannels();
+  ProductTile tile = treeTile(rows, conv.groupFilters(), conv.groups);
+  return productTree(op, tile, tilesOf(tile, rows, conv.groupFilters()) * conv.groups,
+                     conv.rows.outputs * conv.columns.outputs, leafRows);
+}
+
+GpuGrid mtc::convTreeGridOf(plan::KernelOp op, int64_t leafRows) {
   auto gradient = kernelGradientOf(op);
   if (!gradient || !isKernelProduct(gradient.getConvolution()))
     return {convThreads, 0, ceilDiv(innerCount(op.getBody().front().getTerminator()->getOperand(0)), convThreads), 0,
             0};
-  mt::Convolution conv = gradient.getConvolution();
-  ProductTile tile = kernelTile(conv);
-  int64_t rows = conv.rows.taps * conv.columns.taps * conv.groupChannels();
-  return {tile.threads(), 0, tilesOf(tile, rows, conv.groupFilters()) * conv.groups, 0, 0};
+  return treeGrid(op, kernelTree(op, gradient.getConvolution(), leafRows), leafRows);
 }
 
 LogicalResult mtc::emitBlockConvTree(BlockKernel &kernel) {
@@ -99,27 +103,27 @@ LogicalResult mtc::emitBlockConvTree(BlockKernel &kernel) {
   mt::Convolution conv = op.getConvolution();
   if (!isKernelProduct(conv))
     return emitDirectConvTree(kernel);
-  ProductTile tile = kernelTile(conv);
+  ProductTree tree = kernelTree(kernel.op, conv, kernel.leafRows);
+  const ProductTile &tile = tree.tile;
   int64_t height = conv.rows.taps * conv.columns.taps * conv.groupChannels(), columns = conv.groupFilters();
   int64_t across = ceilDiv(columns, tile.columns), down = ceilDiv(height, tile.rows);
-  int64_t pixels = conv.rows.outputs * conv.columns.outputs;
-  Value block = emit.div(kernel.tile, emit.integer(across)), group = emit.div(block, emit.integer(down));
-  Value firstRow = emit.mul(emit.rem(block, emit.integer(down)), tile.rows);
+  Value number = resultTile(kernel, tree), blocks = emit.div(number, emit.integer(across));
+  Value group = emit.div(blocks, emit.integer(down));
+  Value firstRow = emit.mul(emit.rem(blocks, emit.integer(down)), tile.rows);
   Value firstColumn =
-      emit.add(emit.mul(group, columns), emit.mul(emit.rem(kernel.tile, emit.integer(across)), tile.columns));
-  Value lastColumn = emit.mul(emit.add(group, 1), columns);
+      emit.add(emit.mul(group, columns), emit.mul(emit.rem(number, emit.integer(across)), tile.columns));
+  Lines filters{firstColumn, emit.mul(emit.add(group, 1), columns)};
   ProductBlock panels(kernel, tile);
-  auto leaf = [&](Value from, Value to) {
-    Value first = emit.mul(from, pixels), end = emit.mul(to, pixels);
-    return panels.add(windowSide(kernel, conv, op.getInput(), firstRow, group, from, end),
-                      matrixAcross(kernel, op.getGradient(), conv.filters, {firstColumn, lastColumn}, end),
-                      panelsOf(emit, tile, first, end), panels.zeros());
+  auto sum = [&](Value sample, Value from, Value to) {
+    return panels.add(windowSide(kernel, conv, op.getInput(), firstRow, group, sample, to),
+                      matrixAcross(kernel, op.getGradient(), conv.filters, filters, to), panelsOf(emit, tile, from, to),
+                      panels.zeros());
   };
-  emitBlockTree(kernel, panels.count(), leaf, [&](ValueRange root) {
-    panels.finish(root, [&](Value line, Value place, Value sum) {
+  emitProductTree(kernel, panels, tree, sum, [&](ValueRange root) {
+    panels.finish(root, [&](Value line, Value place, Value element) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, place);
-      emit.when(both(emit, emit.less(row, emit.integer(height)), emit.less(column, lastColumn)), [&] {
-        emit.store(sum, emit.address(kernel.result(0), f32, emit.add(emit.mul(row, conv.filters), column)));
+      emit.when(both(emit, emit.less(row, emit.integer(height)), emit.less(column, filters.end)), [&] {
+        emit.store(element, emit.address(kernel.result(0), f32, emit.add(emit.mul(row, conv.filters), column)));
       });
     });
   });

@@ -74,8 +74,8 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name) {
   kernel.params = entry.getArgument(0);
   kernel.thread = number(gpu::ThreadIdOp::create(emit, gpu::Dimension::x));
   kernel.tile = number(gpu::BlockIdOp::create(emit, gpu::Dimension::x));
-  Value segment = emit.address(entry.getArgument(1), emit.getI64Type(),
-                               emit.mul(number(gpu::BlockIdOp::create(emit, gpu::Dimension::y)), 2));
+  kernel.segment = number(gpu::BlockIdOp::create(emit, gpu::Dimension::y));
+  Value segment = emit.address(entry.getArgument(1), emit.getI64Type(), emit.mul(kernel.segment, 2));
   kernel.elements = emit.loadInteger(segment, 1);
   kernel.buffers = emit.loadPointer(segment, 0);
   kernel.memory =
@@ -96,9 +96,10 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name) {
   return status;
 }
 
-std::vector<int64_t> mtc::sumGpuGrid() { return {mapThreads, 0, 1, mapTile, 0}; }
+std::vector<int64_t> mtc::sumGpuGrid() { return {mapThreads, 0, 1, mapTile, 0, 0}; }
 
-FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const CodegenOptions &options) {
+FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const CodegenOptions &options, bool tensor) {
+  bool reduced = static_cast<bool>(normal->getAttr("mt.precision"));
   OwningOpRef<ModuleOp> code(ModuleOp::create(normal.getLoc()));
   Emitter emit(*code, Machine{});
   emit.setInsertionPointToEnd(code->getBody());
@@ -109,13 +110,14 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const Code
     if (!llvm::all_of(op.getSymName(), [](char c) { return llvm::isAlnum(c) || c == '_'; }))
       return op.emitError("expected a kernel's name of letters, digits and _ for a GPU, found ") << op.getSymName();
     emit.setLoc(op.getLoc());
-    GpuGrid grid = gpuGridOf(op, options.fast);
+    GpuGrid grid = gpuGridOf(op, options.leafRows);
     BlockKernel kernel({emit, op, kindOf(op), {}, options.leafRows, options.fast, {}, {}, {}, {}}, grid);
+    kernel.precision = !reduced ? Precision::f32 : tensor ? Precision::tensor : Precision::reduced;
     if (failed(emitKernel(kernel, op.getSymName())))
       return failure();
     grid = kernel.gpu;
     op.setGpuGridAttr(emit.getDenseI64ArrayAttr(
-        {grid.threads, grid.rowsPerTile, grid.innerTiles, grid.elementsPerTile, grid.sharedBytes}));
+        {grid.threads, grid.rowsPerTile, grid.innerTiles, grid.elementsPerTile, grid.sharedBytes, grid.partialBytes}));
   }
   BlockKernel sum({emit, {}, mt::KernelKind::map, {}, 1, false, {}, {}, {}, {}}, {mapThreads, 0, 1, mapTile, 0});
   if (failed(emitKernel(sum, sumKernelName)))

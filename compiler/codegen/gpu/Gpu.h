@@ -16,7 +16,9 @@ llvm::ArrayRef<llvm::StringRef> gpuArchitectures();
 
 // The kernels of a module whose plan.kernels have their normal form, and mt_sum, in one gpu.module; sets `gpu_grid` of
 // every plan.kernel.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitGpuKernels(mlir::ModuleOp normal, const CodegenOptions &options);
+// With `tensor` products run on tensor cores where the module's precision (mt.precision) is not f32: sm_80 and newer.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitGpuKernels(mlir::ModuleOp normal, const CodegenOptions &options,
+                                                                  bool tensor = true);
 
 // llvm.funcs in place of the gpu.funcs: for NVPTX, or for the host with mt_sim_thread (runtime/abi/gpu_kernel.h).
 mlir::OwningOpRef<mlir::ModuleOp> lowerToNvvm(mlir::ModuleOp kernels);

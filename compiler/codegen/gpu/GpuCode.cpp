@@ -31,9 +31,9 @@ static llvm::Expected<Codes> simulate(ModuleOp kernels) {
   return Codes{TargetCode{("cuda:" + simulatedName).str(), {simulatedName.str()}, std::move(*elf), "cuda", {}}};
 }
 
-// A cubin for each architecture if there is an assembler, then PTX.
+// A cubin for each architecture if there is an assembler, then PTX if it is asked for.
 static llvm::Expected<Codes> makeCode(ModuleOp kernels, const std::string &ptxas, ArrayRef<std::string> architectures,
-                                      ArrayRef<std::string> names) {
+                                      ArrayRef<std::string> names, bool text) {
   Codes codes;
   auto ptx = compilePtx(kernels, architectures.front());
   if (!ptx)
@@ -46,7 +46,8 @@ static llvm::Expected<Codes> makeCode(ModuleOp kernels, const std::string &ptxas
       codes.push_back({"cuda:" + architecture, {architecture}, std::move(cubin.bytes), "cuda", std::move(cubin.usage)});
   }
   std::string lowest = "compute_" + architectures.front().substr(3);
-  codes.push_back({"cuda:ptx", {lowest}, {ptx->begin(), ptx->end()}, "cuda", {}});
+  if (text)
+    codes.push_back({"cuda:ptx", {lowest}, {ptx->begin(), ptx->end()}, "cuda", {}});
   return codes;
 }
 
@@ -79,8 +80,24 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
     if (ptxas.empty())
       emitRemark((*kernels)->getLoc())
           << "PTX only for GPUs: expected ptxas on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin, found none";
-    Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToNvvm(**kernels));
-    tasks.push_back([=] { return makeCode(**lowered, ptxas, architectures, names); });
+    // Without tensor cores there is other code for products of a lower precision.
+    auto newer = llvm::find_if(architectures, [](const std::string &name) { return name != "sm_75"; });
+    if (!module->getAttr("mt.precision"))
+      newer = architectures.begin();
+    std::vector<std::string> older(architectures.begin(), newer);
+    architectures.erase(architectures.begin(), newer);
+    auto add = [&](ModuleOp of, const std::vector<std::string> &some, bool text) {
+      Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToNvvm(of));
+      tasks.push_back([=] { return makeCode(**lowered, ptxas, some, names, text); });
+    };
+    if (!older.empty()) {
+      auto without = emitGpuKernels(*normal, options, /*tensor=*/false);
+      if (failed(without))
+        return failure();
+      add(**without, older, /*text=*/architectures.empty());
+    }
+    if (!architectures.empty())
+      add(**kernels, architectures, /*text=*/true);
   }
   if (llvm::is_contained(options.gpus, simulatedName)) {
     Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToSimulated(**kernels));

@@ -4,6 +4,7 @@
 #include "compiler/codegen/Rows.h"
 #include "compiler/codegen/gpu/Image.h"
 #include "compiler/codegen/gpu/Sizes.h"
+#include "compiler/codegen/gpu/Tree.h"
 #include "llvm/ADT/bit.h"
 
 using namespace mlir;
@@ -78,7 +79,7 @@ static GpuGrid elementGrid(ValueRange yields) {
   return {mapThreads, std::max<int64_t>(1, elementTile / longest), ceilDiv(longest, elementTile), 0, 0};
 }
 
-GpuGrid mtc::gpuGridOf(plan::KernelOp op, bool fast) {
+GpuGrid mtc::gpuGridOf(plan::KernelOp op, int64_t leafRows) {
   Block &body = op.getBody().front();
   OperandRange yields = body.getTerminator()->getOperands();
   switch (kindOf(op)) {
@@ -95,7 +96,7 @@ GpuGrid mtc::gpuGridOf(plan::KernelOp op, bool fast) {
   case mt::KernelKind::matmul:
     return productGrid(matmulTile(op), yields[0]);
   case mt::KernelKind::matmul_tree:
-    return productGrid(treeTile(op), yields[0]);
+    return matmulTreeGridOf(op, leafRows);
   case mt::KernelKind::reduce: {
     int64_t tiles = 0;
     for (Value yield : yields)
@@ -110,7 +111,7 @@ GpuGrid mtc::gpuGridOf(plan::KernelOp op, bool fast) {
   case mt::KernelKind::conv:
     return convGridOf(op);
   case mt::KernelKind::conv_tree:
-    return convTreeGridOf(op);
+    return convTreeGridOf(op, leafRows);
   case mt::KernelKind::scatter_tree:
     return {convThreads, 0, ceilDiv(innerCount(yields[0]), convThreads), 0, 0};
   }

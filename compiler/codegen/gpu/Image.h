@@ -32,12 +32,11 @@ std::optional<ImageProduct> imageProductOf(mlir::Operation *convolution);
 bool isKernelProduct(const mlir::mt::Convolution &conv);
 
 ProductTile imageTile(mlir::plan::KernelOp op, const ImageProduct &product);
-ProductTile kernelTile(const mlir::mt::Convolution &conv);
 // Samples whose pixels are cut into tiles together.
 int64_t imageSamples(const ProductTile &tile, int64_t pixels);
 
 GpuGrid convGridOf(mlir::plan::KernelOp op);
-GpuGrid convTreeGridOf(mlir::plan::KernelOp op);
+GpuGrid convTreeGridOf(mlir::plan::KernelOp op, int64_t leafRows);
 
 // What a block has of an ImageProduct; i64 where nothing else is said.
 struct ImageBlock {

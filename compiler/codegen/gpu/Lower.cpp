@@ -25,6 +25,8 @@ public:
   virtual void barrier(ImplicitLocOpBuilder &builder) = 0;
   virtual void cast(LLVM::AddrSpaceCastOp op) {}
   virtual void assume(LLVM::AssumeOp op) {}
+  virtual void multiply(NVVM::MmaOp op) {}
+  virtual void round(NVVM::ConvertFloatToTF32Op op) {}
 };
 
 class NvvmLowering : public Lowering {
@@ -86,6 +88,46 @@ public:
   // The host's memory in tests is aligned as it comes.
   void assume(LLVM::AssumeOp op) override { op.erase(); }
 
+  // Ten words in memory: four of the left side, two of the right one, four sums, in whose place the results come.
+  void multiply(NVVM::MmaOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    Type i32 = builder.getI32Type(), f32 = builder.getF32Type();
+    Value words;
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(&op->getParentOfType<LLVM::LLVMFuncOp>().getBody().front());
+      Value count = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(10));
+      words = LLVM::AllocaOp::create(builder, thread.getType(), i32, count, 16);
+    }
+    auto at = [&](int32_t index) -> Value {
+      return LLVM::GEPOp::create(builder, thread.getType(), i32, words, ArrayRef<LLVM::GEPArg>{index});
+    };
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      LLVM::StoreOp::create(builder, operand, at(static_cast<int32_t>(i)));
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
+                                            {thread.getType(), thread.getType()});
+    LLVM::CallOp::create(builder, type, ValueRange{field(builder, thread.getType(), 40), thread, words});
+    Value result = LLVM::PoisonOp::create(builder, op.getType());
+    for (int32_t i = 0; i < 4; ++i)
+      result = LLVM::InsertValueOp::create(builder, result, LLVM::LoadOp::create(builder, f32, at(6 + i)), i);
+    op.replaceAllUsesWith(result);
+    op.erase();
+  }
+  // To the nearest, ties away from zero; what is not finite stays.
+  void round(NVVM::ConvertFloatToTF32Op op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    auto constant = [&](int64_t value) -> Value {
+      return LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
+    };
+    Value bits = LLVM::BitcastOp::create(builder, builder.getI32Type(), op.getSrc());
+    Value nearest =
+        LLVM::AndOp::create(builder, LLVM::AddOp::create(builder, bits, constant(0x1000)), constant(~0x1fff));
+    Value exponent = LLVM::AndOp::create(builder, bits, constant(0x7f800000));
+    Value finite = LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, exponent, constant(0x7f800000));
+    op.replaceAllUsesWith(LLVM::SelectOp::create(builder, finite, nearest, bits).getResult());
+    op.erase();
+  }
+
 private:
   Value thread;
   Value field(ImplicitLocOpBuilder &builder, Type type, int32_t byte) {
@@ -118,6 +160,10 @@ static void lowerOp(Operation *op, Lowering &lowering) {
     return lowering.cast(cast);
   if (auto assume = dyn_cast<LLVM::AssumeOp>(op))
     return lowering.assume(assume);
+  if (auto multiply = dyn_cast<NVVM::MmaOp>(op))
+    return lowering.multiply(multiply);
+  if (auto round = dyn_cast<NVVM::ConvertFloatToTF32Op>(op))
+    return lowering.round(round);
   if (auto memory = dyn_cast<UnrealizedConversionCastOp>(op)) {
     auto type = cast<MemRefType>(memory.getOperand(0).getType());
     if (!memory.use_empty())

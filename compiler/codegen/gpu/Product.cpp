@@ -28,6 +28,10 @@ ProductBlock::ProductBlock(BlockKernel &kernel, const ProductTile &tile)
     : kernel(kernel), emit(kernel.emit), tile(tile) {
   int64_t staged = std::min(4 * tile.rows * tile.columns, mostStagedBytes) / 4;
   memory = kernel.share(emit.getF32Type(), std::max(2 * panel(), staged));
+  if (isTensor()) {
+    placeInWarps();
+    return;
+  }
   int64_t across = tile.columns / tile.perColumn;
   row = emit.mul(emit.div(kernel.thread, emit.integer(across)), together(tile.perRow));
   column = emit.mul(emit.rem(kernel.thread, emit.integer(across)), together(tile.perColumn));
@@ -69,11 +73,13 @@ void ProductBlock::store(const ProductSide &side, bool left, ValueRange loaded, 
     auto [line, k] = chunkPlace(side, left, static_cast<int64_t>(i));
     Value to = emit.address(place, f32, emit.add(emit.mul(k, stride(left)), line)), taken = chunk;
     auto put = [&] {
-      if (side.chunk == 1 || !side.deep)
-        LLVM::StoreOp::create(emit, taken, to, 4 * side.chunk);
-      else
-        for (int64_t j = 0; j < side.chunk; ++j)
-          emit.store(emit.extract(taken, j), emit.address(to, f32, j * stride(left)));
+      Emitter::Values elements;
+      for (int64_t j = 0; j < side.chunk; ++j)
+        elements.push_back(rounded(side.chunk == 1 ? taken : emit.extract(taken, j)));
+      if (!side.deep)
+        return storeChunk(emit, elements, to);
+      for (auto [j, element] : llvm::enumerate(elements))
+        emit.store(element, emit.address(to, f32, static_cast<int64_t>(j) * stride(left)));
     };
     int64_t first = static_cast<int64_t>(i) * tile.threads();
     if (first + tile.threads() <= all)
@@ -96,6 +102,8 @@ Emitter::Values ProductBlock::fragment(Value place, int64_t each, int64_t thread
 }
 
 Emitter::Values ProductBlock::multiply(Value place, ValueRange sums) {
+  if (isTensor())
+    return multiplyPieces(place, sums);
   Type f32 = emit.getF32Type();
   int64_t down = tile.rows / tile.perRow, across = tile.columns / tile.perColumn;
   return emit.loop(emit.integer(0), emit.integer(tile.depth), stepsAtOnce, sums, [&](Value k, ValueRange carried) {
@@ -143,21 +151,29 @@ Emitter::Values ProductBlock::add(const ProductSide &left, const ProductSide &ri
   return results;
 }
 
-void ProductBlock::finish(ValueRange sums, llvm::function_ref<void(Value, Value, Value)> each) {
+// Puts sums of rows [firstRow, firstRow + rows) of the tile into workgroup memory.
+void ProductBlock::stage(ValueRange sums, int64_t firstRow, int64_t rows) {
+  if (isTensor())
+    return stagePieces(sums, firstRow, rows);
   Type f32 = emit.getF32Type();
   int64_t down = tile.rows / tile.perRow, across = tile.columns / tile.perColumn;
+  for (int64_t i = firstRow / down; i < (firstRow + rows) / down; ++i) {
+    Value line = emit.add(row, offset(i, tile.perRow, down) - firstRow);
+    Value to = emit.address(memory, f32, emit.add(emit.mul(line, tile.columns), column));
+    for (int64_t j = 0; j < tile.perColumn; j += together(tile.perColumn))
+      storeChunk(emit, sums.slice(i * tile.perColumn + j, together(tile.perColumn)),
+                 emit.address(to, f32, offset(j, tile.perColumn, across)));
+  }
+}
+
+void ProductBlock::finish(ValueRange sums, llvm::function_ref<void(Value, Value, Value)> each) {
+  Type f32 = emit.getF32Type();
   int64_t passes = ceilDiv(4 * tile.rows * tile.columns, mostStagedBytes), rows = tile.rows / passes;
   for (int64_t pass = 0; pass < passes; ++pass) {
-    int64_t firstRow = pass * rows, firstSum = pass * tile.perRow / passes;
+    int64_t firstRow = pass * rows;
     if (pass)
       kernel.barrier();
-    for (int64_t i = firstSum; i < firstSum + tile.perRow / passes; ++i) {
-      Value line = emit.add(row, offset(i, tile.perRow, down) - firstRow);
-      Value to = emit.address(memory, f32, emit.add(emit.mul(line, tile.columns), column));
-      for (int64_t j = 0; j < tile.perColumn; j += together(tile.perColumn))
-        storeChunk(emit, sums.slice(i * tile.perColumn + j, together(tile.perColumn)),
-                   emit.address(to, f32, offset(j, tile.perColumn, across)));
-    }
+    stage(sums, firstRow, rows);
     kernel.barrier();
     kernel.forThreads(rows * tile.columns, [&](Value index) {
       Value line = emit.div(index, emit.integer(tile.columns)), place = emit.rem(index, emit.integer(tile.columns));

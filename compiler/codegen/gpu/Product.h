@@ -50,13 +50,14 @@ private:
   BlockKernel &kernel;
   Emitter &emit;
   ProductTile tile;
-  mlir::Value memory;      // two panels of both sides, k by k; in the end the sums
-  mlir::Value row, column; // of the thread's first sum, i64
+  mlir::Value memory;              // two panels of both sides, k by k; in the end the sums
+  mlir::Value row, column;         // of the thread's first sum, i64
+  mlir::Value lineInWarp, kInWarp; // with tensor cores: of the thread's first operands, i64
 
   using Kept = llvm::SmallVector<Emitter::Values>;
   int64_t lines(bool left) const { return left ? tile.rows : tile.columns; }
   // Elements from k to k: neighbours along k are in other banks, fours on their boundary.
-  int64_t stride(bool left) const { return lines(left) + 4; }
+  int64_t stride(bool left) const { return lines(left) + (kernel.precision == Precision::f32 ? 4 : 8); }
   int64_t panel() const { return tile.depth * (stride(true) + stride(false)); }
   int64_t chunks(const ProductSide &side, bool left) const {
     return ceilDiv(lines(left) * tile.depth, side.chunk * tile.threads());
@@ -72,6 +73,16 @@ private:
   void store(const ProductSide &side, bool left, mlir::ValueRange loaded, mlir::Value place);
   Emitter::Values fragment(mlir::Value place, int64_t each, int64_t threads);
   Emitter::Values multiply(mlir::Value place, mlir::ValueRange sums);
+  mlir::Value rounded(mlir::Value element);
+  void stage(mlir::ValueRange sums, int64_t firstRow, int64_t rows);
+
+  // Tensor cores (TensorProduct.cpp): a warp has a part of the tile, in pieces of 16 x 8.
+  bool isTensor() const { return kernel.precision == Precision::tensor; }
+  int64_t warpColumns() const { return std::min<int64_t>(tile.columns, 32); }
+  int64_t warpRows() const { return 32 * count() / warpColumns(); }
+  void placeInWarps();
+  Emitter::Values multiplyPieces(mlir::Value place, mlir::ValueRange sums);
+  void stagePieces(mlir::ValueRange sums, int64_t firstRow, int64_t rows);
 };
 
 // `count` elements at an address on their boundary, as f32 where they are of 16 bits.

@@ -33,17 +33,14 @@ ProductTile mtc::matmulTile(plan::KernelOp op) {
   return tileFor(rows, tensorOf(result).getShape().back());
 }
 
-ProductTile mtc::treeTile(plan::KernelOp op) {
-  Value result = op.getBody().front().getTerminator()->getOperand(0);
-  return tileFor(linesOf(result), tensorOf(result).getShape().back());
+// Where there are few tiles, leaves are cut (LeafCut), so tiles can be larger.
+ProductTile mtc::treeTile(int64_t rows, int64_t columns, int64_t count) {
+  ProductTile tile = tileFor(rows, columns, count);
+  return tile.rows == 32 && rows > 32 && columns > 32 ? ProductTile{64, 64, 8, 8, 4} : tile;
 }
 
 ProductTile mtc::imageTile(plan::KernelOp op, const ImageProduct &product) {
   return tileFor(product.pixels() * product.phases() * replicaRows(op), product.columns, product.groups);
-}
-
-ProductTile mtc::kernelTile(const mt::Convolution &conv) {
-  return tileFor(conv.rows.taps * conv.columns.taps * conv.groupChannels(), conv.groupFilters(), conv.groups);
 }
 
 // So many samples together that their tiles are nearly full.

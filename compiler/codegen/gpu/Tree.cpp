@@ -39,9 +39,15 @@ static SiblingStack stackOf(BlockKernel &kernel, int64_t sums, int64_t levels) {
 
 void mtc::emitBlockTree(BlockKernel &kernel, int64_t sums, llvm::function_ref<Emitter::Values(Value, Value)> leaf,
                         llvm::function_ref<void(ValueRange)> finish) {
+  emitBlockTree(kernel, sums, leavesOf(kernel), leaf, finish);
+}
+
+void mtc::emitBlockTree(BlockKernel &kernel, int64_t sums, const Leaves &leaves,
+                        llvm::function_ref<Emitter::Values(Value, Value)> leaf,
+                        llvm::function_ref<void(ValueRange)> finish) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
-  SiblingStack stack = stackOf(kernel, sums, siblingLevels(kernel.op, kernel.fast));
+  SiblingStack stack = stackOf(kernel, sums, std::max<int64_t>(1, leaves.levels - 1));
   // A thread reads what it wrote itself.
   auto levelAt = [&](Value level) { return emit.address(stack.base, f32, emit.mul(level, stack.level)); };
   auto add = [&](Value level, ValueRange values) {
@@ -56,7 +62,6 @@ void mtc::emitBlockTree(BlockKernel &kernel, int64_t sums, llvm::function_ref<Em
     for (auto [i, value] : llvm::enumerate(values))
       emit.store(value, emit.address(place, f32, i * stack.step));
   };
-  Leaves leaves = leavesOf(kernel);
   emitTree(emit, leaves, emit.integer(0), leaves.count, Emitter::Values(sums, emit.zeros(f32)), {add, save}, leaf,
            finish);
 }
@@ -68,6 +73,18 @@ static mt::MatmulOp productOf(Value sum) {
   return sum.getDefiningOp<mt::MatmulOp>();
 }
 
+static ProductTree matmulTree(plan::KernelOp op, int64_t leafRows) {
+  Value result = op.getBody().front().getTerminator()->getOperand(0);
+  int64_t rows = linesOf(result), columns = tensorOf(result).getShape().back();
+  ProductTile tile = treeTile(rows, columns);
+  mt::MatmulOp product = productOf(result);
+  return productTree(op, tile, tilesOf(tile, rows, columns), product ? linesOf(product.getLhs()) : 1, leafRows);
+}
+
+GpuGrid mtc::matmulTreeGridOf(plan::KernelOp op, int64_t leafRows) {
+  return treeGrid(op, matmulTree(op, leafRows), leafRows);
+}
+
 LogicalResult mtc::emitBlockMatmulTree(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
@@ -76,19 +93,19 @@ LogicalResult mtc::emitBlockMatmulTree(BlockKernel &kernel) {
       !isa<BlockArgument>(product.getLhs()) || !isa<BlockArgument>(product.getRhs()))
     return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_tree");
   int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
-  int64_t lines = linesOf(product.getLhs()); // of a sample, in order
-  ProductTile tile = treeTile(kernel.op);
+  ProductTree tree = matmulTree(kernel.op, kernel.leafRows);
+  const ProductTile &tile = tree.tile;
   int64_t across = (columns + tile.columns - 1) / tile.columns;
-  Value firstRow = emit.mul(emit.div(kernel.tile, emit.integer(across)), tile.rows);
-  Value firstColumn = emit.mul(emit.rem(kernel.tile, emit.integer(across)), tile.columns);
+  Value place = resultTile(kernel, tree);
+  Value firstRow = emit.mul(emit.div(place, emit.integer(across)), tile.rows);
+  Value firstColumn = emit.mul(emit.rem(place, emit.integer(across)), tile.columns);
   ProductBlock block(kernel, tile);
-  auto leaf = [&](Value from, Value to) {
-    Value first = emit.mul(from, lines), end = emit.mul(to, lines);
-    return block.add(matrixAcross(kernel, product.getLhs(), height, {firstRow, emit.integer(height)}, end),
-                     matrixAcross(kernel, product.getRhs(), columns, {firstColumn, emit.integer(columns)}, end),
-                     panelsOf(emit, tile, first, end), block.zeros());
+  auto sum = [&](Value, Value from, Value to) {
+    return block.add(matrixAcross(kernel, product.getLhs(), height, {firstRow, emit.integer(height)}, to),
+                     matrixAcross(kernel, product.getRhs(), columns, {firstColumn, emit.integer(columns)}, to),
+                     panelsOf(emit, tile, from, to), block.zeros());
   };
-  emitBlockTree(kernel, block.count(), leaf, [&](ValueRange root) {
+  emitProductTree(kernel, block, tree, sum, [&](ValueRange root) {
     block.finish(root, [&](Value line, Value across, Value sum) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       emit.when(both(emit, emit.less(row, emit.integer(height)), emit.less(column, emit.integer(columns))), [&] {

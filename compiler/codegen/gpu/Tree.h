@@ -3,7 +3,7 @@
 #define COMPILER_CODEGEN_GPU_TREE_H
 
 #include "compiler/codegen/Tree.h"
-#include "compiler/codegen/gpu/Block.h"
+#include "compiler/codegen/gpu/Product.h"
 
 namespace mtc {
 
@@ -12,6 +12,35 @@ namespace mtc {
 void emitBlockTree(BlockKernel &kernel, int64_t sums,
                    llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> leaf,
                    llvm::function_ref<void(mlir::ValueRange root)> finish);
+// The same for these leaves.
+void emitBlockTree(BlockKernel &kernel, int64_t sums, const Leaves &leaves,
+                   llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> leaf,
+                   llvm::function_ref<void(mlir::ValueRange root)> finish);
+
+// A product summed over the batch whose tiles are too few to fill a card: a block sums a slice of one leaf, `positions`
+// of its k. The last block of a leaf to be done adds its slices in order, the last leaf to be done adds the leaves by
+// the tree; partial sums lie in device memory. A leaf's cut does not depend on the device. No slices: a block sums all
+// leaves.
+struct LeafCut {
+  int64_t slices = 0, positions = 0;
+};
+struct ProductTree {
+  ProductTile tile;
+  int64_t tiles, lines; // of the result; positions of k that a sample has
+  LeafCut cut;
+};
+ProductTree productTree(mlir::plan::KernelOp op, const ProductTile &tile, int64_t tiles, int64_t lines,
+                        int64_t leafRows);
+GpuGrid treeGrid(mlir::plan::KernelOp op, const ProductTree &tree, int64_t leafRows);
+// The tile of the result that a block works on.
+mlir::Value resultTile(BlockKernel &kernel, const ProductTree &tree);
+// `sum(sample, from, to)` gives what positions [from, to) of the batch's k add, all in a leaf whose first sample is
+// `sample`. All threads together.
+void emitProductTree(BlockKernel &kernel, ProductBlock &block, const ProductTree &tree,
+                     llvm::function_ref<Emitter::Values(mlir::Value sample, mlir::Value from, mlir::Value to)> sum,
+                     llvm::function_ref<void(mlir::ValueRange root)> finish);
+
+GpuGrid matmulTreeGridOf(mlir::plan::KernelOp op, int64_t leafRows);
 
 // Levels at which siblings wait, of this many leaves.
 int64_t siblingLevels(mlir::plan::KernelOp op, bool fast);

@@ -14,6 +14,7 @@ namespace mtrun::cuda {
 uint64_t tensorRowBytes(const mt::plan::Program &program);
 // At most what alignment adds to them.
 inline constexpr uint64_t tensorSlack = 64 * 256;
+PartialRoom partialRoom(const mt::plan::Plan &plan);
 // An upper bound of a device's tables for a run of a program: parameters, segments, pointers.
 uint64_t tableBytes(const mt::plan::Program &program, int devices);
 

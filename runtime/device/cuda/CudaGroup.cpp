@@ -153,6 +153,7 @@ Status CudaGroup::loadCode(const Plan &plan, const char *target) {
   target_ = plan.tables().targets()->Get(index)->name()->c_str();
   for (const fb::Program *program : Each(plan.tables().programs()))
     tensors_.push_back({placesOf(*program), tensorRowBytes(*program)});
+  partialRoom_ = partialRoom(plan.tables());
   return links_->warmUp();
 }
 
@@ -172,7 +173,7 @@ uint64_t CudaGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
   for (const fb::Program *program : Each(plan.tables().programs()))
     tables += placesOf(*program) * aligned(tableBytes(*program, sessionDevices_));
   // Blocks of the session, each up to the next multiple of the alignment.
-  return scratchBytes(maxRows) + tables + 16 * alignment;
+  return scratchBytes(maxRows) + tables + aligned(partialRoom_.bytes()) + 16 * alignment;
 }
 
 Status CudaGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) {
@@ -261,6 +262,18 @@ Status CudaGroup::scratch(int index, uint64_t bytes, int64_t maxRows, std::byte 
   *onDevice = device.scratch;
   *onHost = device.hostScratch.back();
   return {};
+}
+
+Status CudaGroup::makePartials(int index) {
+  CudaDevice &device = devices_[static_cast<size_t>(index)];
+  if (partialRoom_.bytes() == 0 || device.partials)
+    return {};
+  void *place = nullptr;
+  if (Status status = allocate(index, partialRoom_.bytes(), &place); !status.ok())
+    return status;
+  fill(index, place, 0, partialRoom_.counterBytes);
+  device.partials = static_cast<std::byte *>(place) + partialRoom_.counterBytes;
+  return health_;
 }
 
 Status CudaGroup::makeEvents(size_t count) {

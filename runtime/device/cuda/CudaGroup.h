@@ -27,6 +27,13 @@ struct CudaDevice {
   std::byte *scratch = nullptr;
   std::vector<std::byte *> hostScratch; // the last one is as large as `scratch`
   uint64_t scratchBytes = 0;
+  std::byte *partials = nullptr; // partial sums of kernels, above their counters
+};
+
+// Device memory for a launch's partial sums (runtime/abi/gpu_kernel.h).
+struct PartialRoom {
+  uint64_t counterBytes = 0, sumBytes = 0;
+  uint64_t bytes() const { return counterBytes + sumBytes; }
 };
 
 class Links;
@@ -77,6 +84,8 @@ public:
   void settle();
   // Room for the caller's tensors of any program; the same for all of them.
   Status scratch(int device, uint64_t bytes, int64_t maxRows, std::byte **onDevice, std::byte **onHost);
+  // Room for the partial sums of any program's kernels, in CudaDevice::partials; the same for all of them.
+  Status makePartials(int device);
   // At least so many events a device in `reached`.
   Status makeEvents(size_t count);
   int corruptCollective() const { return corruptCollective_; }
@@ -118,6 +127,7 @@ private:
   int stepsPerLaunch_ = 1;
   const BoundProgram *last_ = nullptr; // that had the scratch memory
   uint64_t freeBefore_ = 0;            // on all cards, before any memory was taken
+  PartialRoom partialRoom_;            // of the launches that need the most
   uint64_t launches_ = 0, collectiveBytes_ = 0;
   int corruptCollective_ = -1, corruptDevice_ = -1;
 };

@@ -27,6 +27,22 @@ uint64_t tensorRowBytes(const mt::plan::Program &program) {
   return bytes;
 }
 
+PartialRoom partialRoom(const mt::plan::Plan &plan) {
+  PartialRoom room;
+  for (uint32_t p = 0; p < count(plan.programs()); ++p)
+    for (uint32_t i = 0; i < count(plan.programs()->Get(p)->steps()); ++i) {
+      const mt::plan::Step &step = *plan.programs()->Get(p)->steps()->Get(i);
+      const mt::plan::GpuGrid *grid =
+          step.kernel() < 0 ? nullptr : plan.kernels()->Get(static_cast<uint32_t>(step.kernel()))->gpu();
+      if (!grid || grid->partial_bytes() == 0)
+        continue;
+      uint64_t segments = count(step.segments());
+      room.counterBytes = std::max(room.counterBytes, segments * MT_GPU_COUNTERS * sizeof(uint32_t));
+      room.sumBytes = std::max(room.sumBytes, segments * grid->partial_bytes());
+    }
+  return room;
+}
+
 uint64_t tableBytes(const mt::plan::Program &program, int devices) {
   uint64_t pairs = static_cast<uint64_t>(devices - 1), bytes = paramsBytes;
   for (uint32_t i = 0; i < count(program.steps()); ++i) {
@@ -84,6 +100,8 @@ Status CapturedProgram::layOut(BoundProgram &program, const std::vector<std::byt
     if (!group_.makeCurrent(d))
       return group_.health();
     if (Status status = layOutDevice(program, d); !status.ok())
+      return status;
+    if (Status status = group_.makePartials(d); !status.ok())
       return status;
   }
   if (!group_.makeCurrent(0))
@@ -241,7 +259,12 @@ void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments
     Side &side = sides_[d];
     side.stepChanged |= changed;
     auto *params = reinterpret_cast<mt_kernel_params *>(side.step);
-    *params = {std::clamp<int64_t>(n_ - bound.firstRow, 0, bound.maxRows), bound.firstRow, n_, 0, seed_};
+    *params = {std::clamp<int64_t>(n_ - bound.firstRow, 0, bound.maxRows),
+               bound.firstRow,
+               n_,
+               0,
+               seed_,
+               group_.device(static_cast<int>(d)).partials};
     auto *segments = reinterpret_cast<mt_gpu_segment *>(side.step + paramsBytes);
     for (const SumLaunch &sum : side.sums)
       for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added

@@ -2,6 +2,7 @@
 #include "test/unit/codegen/Simulated.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/Kernel.h"
+#include "test/simulated_cuda/TensorCores.h"
 #include "test/unit/codegen/Harness.h"
 #include <algorithm>
 #include <cmath>
@@ -66,7 +67,8 @@ void Block::run(uint32_t tile) {
     Fiber &fiber = fibers[i];
     fiber.alive = true;
     fiber.thread = {
-        static_cast<uint32_t>(i), tile, 0, static_cast<uint32_t>(fibers.size()), shared.data(), barrier, nullptr};
+        static_cast<uint32_t>(i), tile, 0, static_cast<uint32_t>(fibers.size()), shared.data(), barrier, nullptr,
+        simulated::multiplyPieces};
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = &stacks[i * stackBytes];
     fiber.context.uc_stack.ss_size = stackBytes;
@@ -104,13 +106,14 @@ struct Operand {
   int64_t count;
   Guarded cpu, gpu;
 
-  Operand(mlir::Value value, int64_t rows, std::mt19937 *random)
+  // Of as many bits as the tensor cores' formats have.
+  Operand(mlir::Value value, int64_t rows, std::mt19937 *random, int shift = 8)
       : element(mtc::elementOf(value)), count(mtc::innerCount(value) * (mtc::isSplit(value) ? rows : 1)), cpu(bytes()),
         gpu(bytes()) {
     for (int64_t i = 0; random && i < count; ++i) {
       uint32_t bits = (*random)();
       if (element.isF32())
-        cpu.as<float>()[i] = (static_cast<int32_t>(bits) >> 8) * 0x1p-23f;
+        cpu.as<float>()[i] = (static_cast<int32_t>(bits) >> shift) * std::ldexp(1.0f, shift - 31);
       else if (element.isInteger(1))
         cpu.as<uint8_t>()[i] = bits & 1;
       else
@@ -156,7 +159,11 @@ struct Loaded {
 } // namespace
 
 // Kernels whose chains are those of the CPU; convolutions have channels innermost, and zeros of the padding among them.
-static bool isExact(mlir::mt::KernelKind kind) {
+static bool isExact(mlir::plan::KernelOp op) {
+  mlir::mt::KernelKind kind = mtc::kindOf(op);
+  bool product = kind == mlir::mt::KernelKind::matmul || kind == mlir::mt::KernelKind::matmul_tree;
+  if (product && op->getParentOfType<mlir::ModuleOp>()->getAttr("mt.precision"))
+    return false;
   using Kind = mlir::mt::KernelKind;
   return kind != Kind::rows && kind != Kind::whole && kind != Kind::conv && kind != Kind::conv_tree;
 }
@@ -164,9 +171,10 @@ static bool isExact(mlir::mt::KernelKind kind) {
 static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, const Loaded &gpu, int64_t rows,
                                  std::mt19937 &random) {
   mlir::Block &body = op.getBody().front();
+  bool rounded = static_cast<bool>(op->getParentOfType<mlir::ModuleOp>()->getAttr("mt.precision"));
   std::vector<Operand> operands;
   for (mlir::Value argument : body.getArguments())
-    operands.emplace_back(argument, rows, &random);
+    operands.emplace_back(argument, rows, &random, rounded ? 24 : 8);
   for (mlir::Value yield : body.getTerminator()->getOperands())
     operands.emplace_back(yield, rows, nullptr);
   std::vector<void *> cpuBuffers, gpuBuffers;
@@ -176,17 +184,20 @@ static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, con
   }
   mlir::mt::KernelKind kind = mtc::kindOf(op);
   int64_t count = kind == mlir::mt::KernelKind::map ? operands.back().count : 0;
-  mt_kernel_params params{rows, 3, rows + 5, count, 11};
+  auto cut = *op.getGpuGrid();
+  std::vector<char> partials(4 * MT_GPU_COUNTERS + cut[5]);
+  mt_kernel_params params{rows, 3, rows + 5, count, 11, partials.data() + 4 * MT_GPU_COUNTERS};
   Grid grid{static_cast<int64_t>(op.getRowsPerTile().value_or(0)), static_cast<int64_t>(op.getInnerTiles().value_or(1)),
             static_cast<int64_t>(op.getElementsPerTile().value_or(0))};
   cpu.find<mt_kernel_fn>(op.getSymName())(&params, cpuBuffers.data(), 0, grid.tiles(params));
   params.count = 0;
-  auto cut = *op.getGpuGrid();
   runSimulated(gpu.find<mt_sim_kernel_fn>(op.getSymName()), {cut[0], cut[1], cut[2], cut[3], cut[4]}, params,
                gpuBuffers, count);
+  if (std::any_of(partials.begin(), partials.begin() + 4 * MT_GPU_COUNTERS, [](char byte) { return byte != 0; }))
+    return "kernel " + op.getSymName().str() + ": counters are not 0 after it\n";
   for (size_t i = body.getNumArguments(); i < operands.size(); ++i) {
     std::string problem = operands[i].difference();
-    if (problem.empty() && isExact(kind) && !operands[i].equal())
+    if (problem.empty() && isExact(op) && !operands[i].equal())
       problem = "near, but not the same bits";
     if (!problem.empty())
       return "kernel " + op.getSymName().str() + ", result " + std::to_string(i - body.getNumArguments()) + ": " +
@@ -214,7 +225,7 @@ KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t leaf
   for (auto op : module.getOps<mlir::plan::KernelOp>()) {
     result.problems += compareKernel(op, cpuCode, gpuCode, rows, random);
     ++result.kernels;
-    result.exact += isExact(mtc::kindOf(op));
+    result.exact += isExact(op);
   }
   return result;
 }

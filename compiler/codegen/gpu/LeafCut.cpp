@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products summed over the batch by blocks that share a tile of the result.
+#include "compiler/codegen/gpu/Tree.h"
+#include "runtime/abi/gpu_kernel.h"
+
+using namespace mlir;
+using namespace mtc;
+
+// Tiles that fill a card by themselves, the leaves of the most replicas whose partial sums are worth their memory, and
+// the fewest positions that are worth a block.
+constexpr int64_t enoughTiles = 96, mostLeaves = 32, fewestPositions = 256;
+static_assert(enoughTiles * (mostLeaves + 1) <= MT_GPU_COUNTERS);
+
+static int64_t leavesOfAll(plan::KernelOp op) {
+  auto replicas = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("mt.replicas");
+  return replicas ? std::max<int64_t>(1, replicas.getInt()) : 1 << 12;
+}
+
+ProductTree mtc::productTree(plan::KernelOp op, const ProductTile &tile, int64_t tiles, int64_t lines,
+                             int64_t leafRows) {
+  ProductTree tree{tile, tiles, lines, {}};
+  int64_t all = leafRows * lines, slices = std::min(ceilDiv(enoughTiles, tiles), ceilDiv(all, fewestPositions));
+  int64_t positions = ceilDiv(ceilDiv(all, slices), tile.depth) * tile.depth;
+  slices = ceilDiv(all, positions);
+  if (tiles < enoughTiles && leavesOfAll(op) <= mostLeaves && leavesOfAll(op) * slices > 1)
+    tree.cut = {slices, positions};
+  return tree;
+}
+
+GpuGrid mtc::treeGrid(plan::KernelOp op, const ProductTree &tree, int64_t leafRows) {
+  if (!tree.cut.slices)
+    return {tree.tile.threads(), 0, tree.tiles, 0, 0};
+  int64_t inner = tree.tiles * tree.cut.slices;
+  return {tree.tile.threads(), leafRows, inner, 0, 0, 4 * leavesOfAll(op) * inner * tree.tile.rows * tree.tile.columns};
+}
+
+Value mtc::resultTile(BlockKernel &kernel, const ProductTree &tree) {
+  return tree.cut.slices ? kernel.emit.rem(kernel.tile, kernel.emit.integer(tree.tiles)) : kernel.tile;
+}
+
+namespace {
+// What blocks of one tile of the result leave for one another.
+class Partials {
+public:
+  Partials(BlockKernel &kernel, const ProductTree &tree, Value tile)
+      : kernel(kernel), emit(kernel.emit), tree(tree), tile(tile), count(tree.tile.perRow * tree.tile.perColumn),
+        base(kernel.partials()), counters(kernel.counters()), flag(kernel.share(emit.getI32Type(), 1)) {}
+
+  void store(Value leaf, Value slice, ValueRange sums) {
+    Value place = placeOf(leaf, slice);
+    for (int64_t i = 0; i < count; i += chunkElements)
+      storeChunk(emit, sums.slice(i, chunkElements), emit.address(place, emit.getF32Type(), i * tree.tile.threads()));
+  }
+  Emitter::Values load(Value leaf, Value slice) {
+    Value place = placeOf(leaf, slice);
+    Emitter::Values sums;
+    for (int64_t i = 0; i < count; i += chunkElements) {
+      Value chunk = loadChunk(emit, emit.address(place, emit.getF32Type(), i * tree.tile.threads()), chunkElements);
+      for (int64_t j = 0; j < chunkElements; ++j)
+        sums.push_back(emit.extract(chunk, j));
+    }
+    return sums;
+  }
+  // Whether this block is the last of `expected` that come to a counter, which is 0 again then. What the others stored
+  // before can be read.
+  Value isLast(Value counter, Value expected);
+
+private:
+  BlockKernel &kernel;
+  Emitter &emit;
+  const ProductTree &tree;
+  Value tile;
+  int64_t count;
+  Value base, counters, flag;
+
+  // A thread's sums in fours, neighbours' side by side.
+  Value placeOf(Value leaf, Value slice) {
+    Value number = emit.add(emit.mul(emit.add(emit.mul(leaf, tree.cut.slices), slice), tree.tiles), tile);
+    Value first =
+        emit.add(emit.mul(number, tree.tile.rows * tree.tile.columns), emit.mul(kernel.thread, chunkElements));
+    return emit.address(base, emit.getF32Type(), first);
+  }
+  void fence() { LLVM::FenceOp::create(emit, LLVM::AtomicOrdering::acq_rel, "device"); }
+};
+} // namespace
+
+Value Partials::isLast(Value counter, Value expected) {
+  Type i32 = emit.getI32Type();
+  Value place = emit.address(counters, i32, emit.add(emit.mul(counter, tree.tiles), tile));
+  auto number = [&](int32_t value) { return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(value)); };
+  fence();
+  kernel.barrier();
+  kernel.firstThread([&] {
+    Value before = LLVM::AtomicRMWOp::create(emit, LLVM::AtomicBinOp::add, place, number(1),
+                                             LLVM::AtomicOrdering::monotonic, "device");
+    Value last = emit.equal(emit.add(before, number(1)), arith::TruncIOp::create(emit, i32, expected));
+    emit.when(last, [&] { emit.store(number(0), place); });
+    emit.store(arith::ExtUIOp::create(emit, i32, last), flag);
+  });
+  kernel.barrier();
+  fence();
+  return emit.equal(emit.load(i32, flag), number(1));
+}
+
+void mtc::emitProductTree(BlockKernel &kernel, ProductBlock &block, const ProductTree &tree,
+                          llvm::function_ref<Emitter::Values(Value, Value, Value)> sum,
+                          llvm::function_ref<void(ValueRange)> finish) {
+  Emitter &emit = kernel.emit;
+  if (!tree.cut.slices) {
+    auto leaf = [&](Value from, Value to) { return sum(from, emit.mul(from, tree.lines), emit.mul(to, tree.lines)); };
+    return emitBlockTree(kernel, block.count(), leaf, finish);
+  }
+  int64_t inner = tree.tiles * tree.cut.slices;
+  Value leaf = emit.div(kernel.tile, emit.integer(inner)), zero = emit.integer(0), rows = kernel.rows();
+  Value slice = emit.div(emit.rem(kernel.tile, emit.integer(inner)), emit.integer(tree.tiles));
+  Value sample = emit.mul(leaf, kernel.leafRows), begin = emit.mul(sample, tree.lines);
+  Value end = emit.mul(emit.least(emit.add(sample, kernel.leafRows), rows), tree.lines);
+  Value from = emit.add(begin, emit.mul(slice, tree.cut.positions));
+  emit.when(emit.less(from, end), [&] {
+    Partials partials(kernel, tree, resultTile(kernel, tree));
+    partials.store(leaf, slice, sum(sample, from, emit.least(emit.add(from, tree.cut.positions), end)));
+    Value slices = emit.ceilDiv(emit.sub(end, begin), tree.cut.positions);
+    emit.when(partials.isLast(leaf, slices), [&] {
+      Emitter::Values whole =
+          emit.loop(emit.integer(1), slices, 1, partials.load(leaf, zero), [&](Value next, ValueRange carried) {
+            Emitter::Values sums = partials.load(leaf, next);
+            for (auto [i, value] : llvm::enumerate(sums))
+              value = arith::AddFOp::create(emit, carried[i], value);
+            return sums;
+          });
+      partials.store(leaf, zero, whole);
+      Leaves leaves{rows, emit.integer(kernel.leafRows), emit.ceilDiv(rows, kernel.leafRows),
+                    siblingLevels(kernel.op, /*fast=*/false) + 1};
+      emit.when(partials.isLast(emit.integer(leavesOfAll(kernel.op)), leaves.count), [&] {
+        emitBlockTree(
+            kernel, block.count(), leaves,
+            [&](Value first, Value) { return partials.load(emit.div(first, emit.integer(kernel.leafRows)), zero); },
+            finish);
+      });
+    });
+  });
+}
