@@ -56,7 +56,8 @@ public:
     Value place = placeOf(leaf, slice);
     Emitter::Values sums;
     for (int64_t i = 0; i < count; i += chunkElements) {
-      Value chunk = loadChunk(emit, emit.address(place, emit.getF32Type(), i * tree.tile.threads()), chunkElements);
+      Value chunk = loadChunk(emit, emit.getF32Type(), emit.address(place, emit.getF32Type(), i * tree.tile.threads()),
+                              chunkElements);
       for (int64_t j = 0; j < chunkElements; ++j)
         sums.push_back(emit.extract(chunk, j));
     }
