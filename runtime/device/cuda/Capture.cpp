@@ -176,13 +176,14 @@ bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, const B
 bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int device) {
   Chunks chunks(program, index);
   int number = program.firstDevice + device;
-  if (chunks.size(number) == 0)
+  bool inTree = !group_.addsByLinks();
+  if (inTree && chunks.size(number) == 0)
     return true;
   if (!group_.makeCurrent(device))
     return false;
   Stream links = group_.device(device).links;
   // The exponent's byte: no rounding hides it.
-  if (static_cast<int>(index) == group_.corruptCollective() && number != group_.corruptDevice() &&
+  if (inTree && static_cast<int>(index) == group_.corruptCollective() && number != group_.corruptDevice() &&
       !good(driver_.memsetD8Async(reinterpret_cast<Address>(chunks.node(number, group_.corruptDevice())) + 3, 0x55, 1,
                                   links),
             device, "cannot record a copy"))
@@ -194,8 +195,8 @@ bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int devic
         !launch(device, links, tree.sum, (sum.elements + tree.elementsPerTile - 1) / tree.elementsPerTile,
                 sum.pairs.size(), tree.threads, side.tables + firstSum + sum.segment * sizeof(mt_gpu_segment)))
       return false;
-  return copy(device, links, chunks.result(number) + chunks.begin(number), chunks.node(number, 0),
-              chunks.bytes(number));
+  return !inTree || copy(device, links, chunks.result(number) + chunks.begin(number), chunks.node(number, 0),
+                         chunks.bytes(number));
 }
 
 // What follows, or came, on the `links` of all devices is one operation each, its waits for others included.
@@ -213,12 +214,14 @@ bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t inde
   for (int d = 0; d < devices; ++d)
     if (!group_.makeCurrent(d) || !linksAfterCompute(d))
       return false;
-  if (!stampLinks(true) || !good(group_.links().gatherRoots(chunks)) || !stampLinks(false))
+  bool inTree = !group_.addsByLinks();
+  if (inTree && (!stampLinks(true) || !good(group_.links().gatherRoots(chunks)) || !stampLinks(false)))
     return false;
   for (int d = 0; d < devices; ++d)
     if (!sum(program, index, d))
       return false;
-  if (!stampLinks(true) || !good(group_.links().spreadResults(chunks)) || !stampLinks(false))
+  if (!stampLinks(true) || !good(inTree ? group_.links().spreadResults(chunks) : group_.links().allReduce(chunks)) ||
+      !stampLinks(false))
     return false;
   const BoundAllReduce &reduce = program.allReduces[index];
   uint64_t bytes = static_cast<uint64_t>(reduce.elements) * sizeof(float);

@@ -154,7 +154,8 @@ Status CudaGroup::loadCode(const Plan &plan, const char *target) {
   for (const fb::Program *program : Each(plan.tables().programs()))
     tensors_.push_back({placesOf(*program), tensorRowBytes(*program)});
   partialRoom_ = partialRoom(plan.tables());
-  return links_->warmUp();
+  addsByLinks_ = plan.tables().fast() && links_->adds() && sessionDevices_ > 1;
+  return links_->warmUp(addsByLinks_);
 }
 
 // Handles are indices, from 1: a kernel has one function a card.

@@ -75,6 +75,8 @@ public:
   // For what prepares and captures programs.
   const Driver &driver() const { return driver_; }
   Links &links() { return *links_; }
+  // Whether all-reduces are the links' own, in an order of theirs.
+  bool addsByLinks() const { return addsByLinks_; }
   CudaDevice &device(int index) { return devices_[static_cast<size_t>(index)]; }
   Function function(int device, KernelHandle kernel) const;
   bool makeCurrent(int device);
@@ -114,6 +116,7 @@ private:
   std::vector<CudaDevice> devices_;
   int sessionDevices_ = 1; // those of other processes too
   std::unique_ptr<Links> links_;
+  bool addsByLinks_ = false;
   const char *target_ = "";
   // Of a program's tensors, so many places for runs.
   struct Tensors {

@@ -180,6 +180,13 @@ void CapturedProgram::planSums(const BoundProgram &program, int device, std::vec
   size_t segments = 0;
   for (uint32_t r = 0; r < program.allReduces.size(); ++r) {
     Chunks chunks(program, r);
+    if (group_.addsByLinks()) { // a root without rows becomes zeros plus zeros, which its staging holds
+      float *zeros = program.staging[static_cast<size_t>(device)];
+      for (float *each : {zeros, zeros, chunks.root(number)})
+        pointers.push_back(each);
+      side.sums.push_back({r, segments++, {{number, number}}, chunks.elements()});
+      continue;
+    }
     int64_t size = chunks.size(number);
     if (size == 0)
       continue;
@@ -267,8 +274,8 @@ void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments
                group_.device(static_cast<int>(d)).partials};
     auto *segments = reinterpret_cast<mt_gpu_segment *>(side.step + paramsBytes);
     for (const SumLaunch &sum : side.sums)
-      for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added
-        segments[sum.segment + i].count = sum.pairs[i].right < active ? sum.elements : 0;
+      for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added, or becomes zeros
+        segments[sum.segment + i].count = (sum.pairs[i].right < active) != group_.addsByLinks() ? sum.elements : 0;
     side.tensorsChanged = !same;
     for (size_t i = 0; i < side.staged.size() && params->rows > 0 && !same; ++i)
       if (side.staged[i] && !program.signature[i].output)

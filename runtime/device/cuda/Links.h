@@ -43,8 +43,12 @@ public:
   // Behind it roots and results are the device's own again.
   virtual Status spreadResults(const Chunks &chunks) = 0;
 
-  // Before the first recording.
-  virtual Status warmUp() { return {}; }
+  // Instead of the three, for plans that ask for no order of additions: all roots' sum to all results, if they do that.
+  virtual bool adds() const { return false; }
+  virtual Status allReduce(const Chunks &chunks) { return {MT_INVALID, "expected links that add, found others"}; }
+
+  // Before the first recording; `adding`: allReduce will be in it.
+  virtual Status warmUp(bool adding) { return {}; }
   // A launch of so many runs begins; has ended.
   virtual void begin(uint64_t runs) {}
   virtual void end(uint64_t runs) {}

@@ -98,7 +98,7 @@ Status NcclLinks::connect() {
 }
 
 // NCCL connects two devices at their first exchange: that must not be in a recording.
-Status NcclLinks::warmUp() {
+Status NcclLinks::warmUp(bool adding) {
   const Driver &driver = group_.driver();
   auto devices = static_cast<size_t>(peers_.processes());
   Stream links = group_.device(0).links;
@@ -112,7 +112,8 @@ Status NcclLinks::warmUp() {
   if (status.ok())
     status = within("cannot connect the processes", [=, this] {
       auto *floats = reinterpret_cast<float *>(first_);
-      return group([&] {
+      NcclResult added = adding ? nccl_.allReduce(floats, floats, 1, ncclF32, ncclAdd, comm_, links) : ncclOk;
+      return added != ncclOk ? added : group([&] {
         NcclResult first = ncclOk;
         for (int peer = 0; peer < peers_.processes() && first == ncclOk; ++peer) {
           if (peer == peers_.process())
@@ -197,6 +198,15 @@ Status NcclLinks::spreadResults(const Chunks &chunks) {
     return first;
   });
   return result == ncclOk ? Status() : failed(result, "cannot record an exchange of results");
+}
+
+Status NcclLinks::allReduce(const Chunks &chunks) {
+  int own = chunks.hostedBegin();
+  if (chunks.elements() == 0)
+    return {};
+  NcclResult result = nccl_.allReduce(chunks.root(own), chunks.result(own), static_cast<size_t>(chunks.elements()),
+                                      ncclF32, ncclAdd, comm_, group_.device(0).links);
+  return result == ncclOk ? Status() : failed(result, "cannot record an all-reduce");
 }
 
 Status NcclLinks::lose(Status why) {

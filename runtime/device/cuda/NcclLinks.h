@@ -22,7 +22,9 @@ public:
 
   Status gatherRoots(const Chunks &chunks) override;
   Status spreadResults(const Chunks &chunks) override;
-  Status warmUp() override;
+  bool adds() const override { return true; }
+  Status allReduce(const Chunks &chunks) override;
+  Status warmUp(bool adding) override;
   void begin(uint64_t runs) override { peers_.begin(runs); }
   void end(uint64_t runs) override { peers_.end(runs); }
   Status wait(Event event) override;

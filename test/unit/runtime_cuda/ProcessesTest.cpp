@@ -32,6 +32,11 @@ public:
     return *this;
   }
 
+  Together &fast() {
+    fast_ = true;
+    return *this;
+  }
+
   std::vector<std::string> run(const std::function<Status(Session &, int)> &body) {
     std::vector<Child> children;
     for (int process = 0; process < n_; ++process) {
@@ -54,7 +59,7 @@ private:
     TestPlanShape own = shape;
     if (process == differing_)
       own.replicas = replicas_;
-    Loaded loaded(own);
+    Loaded loaded(own, [this](mt::plan::PlanT &plan) { plan.fast = fast_; });
     std::string devices = "cuda:0-" + std::to_string(n_ - 1);
     mtrun_options options = {};
     options.devices = devices.c_str();
@@ -70,6 +75,7 @@ private:
 
   int n_, differing_ = -1;
   uint64_t replicas_ = 0;
+  bool fast_ = false;
   double timeout_;
   std::string meeting_;
   std::vector<std::pair<int, Settings::value_type>> settings_;
@@ -138,6 +144,23 @@ TEST(Processes, WhatTheFirstSaysAllHave) {
   };
   for (const std::string &outcome : Together(3).run(share))
     EXPECT_EQ(outcome, "0");
+}
+
+// Of a fast plan NCCL adds: near the tree's sums, the same in all processes; a device without rows adds nothing.
+TEST(Processes, FastPlansAddInNcclsOrder) {
+  auto near = [](Session &session, int) -> Status {
+    Samples samples(shape, 3);
+    LinearModel model(shape), want = expected(shape, samples);
+    Status status = train(session, samples, model);
+    for (size_t i = 0; status.ok() && i < want.w.size(); ++i)
+      EXPECT_NEAR(model.w[i], want.w[i], 1e-4) << i;
+    for (size_t i = 0; status.ok() && i < want.losses.size(); ++i)
+      EXPECT_NEAR(model.losses[i], want.losses[i], 1e-4) << i;
+    return status;
+  };
+  for (int n : {2, 8})
+    for (const std::string &outcome : Together(n).fast().run(near))
+      EXPECT_EQ(outcome, "0") << n;
 }
 
 void expectPart(const std::string &found, const std::string &begin, const std::string &part) {
