@@ -46,26 +46,6 @@ Status Fit::open(mtrun_session *session, const mtrun_dataset *data, const mtrun_
   return {};
 }
 
-// Of several processes the first one reads the folder, and alone writes; the others read the checkpoint that it found.
-Status Fit::openSaver() {
-  Session &session = *session_->session;
-  bool first = session.process() == 0;
-  mtrun_checkpoint_options checkpoint = options_.checkpoint ? *options_.checkpoint : mtrun_checkpoint_options{};
-  auto tell = [this](const std::string &line) { note(line); };
-  if (options_.checkpoint && first)
-    if (Status s = saver_.open(session_, checkpoint, tell, state_); !s.ok())
-      return s;
-  if (session.processes() == 1)
-    return {};
-  std::string from = saver_.resumedFrom();
-  if (Status s = session.share(from); !s.ok() || first)
-    return s;
-  options_.history_json = options_.history_csv = options_.epoch_file = nullptr;
-  checkpoint.folder = nullptr;
-  checkpoint.resume = from.c_str();
-  return from.empty() ? Status() : saver_.open(session_, checkpoint, tell, state_);
-}
-
 // Opens the stream where the checkpoint left it.
 Status Fit::openTraining(const mtrun_dataset *data) {
   mtrun_session_info info;
@@ -85,14 +65,8 @@ Status Fit::openTraining(const mtrun_dataset *data) {
   now.dropRemainder = stream.dropRemainder;
   if (Status s = saver_.checkData(now, state_); !s.ok())
     return s;
-  std::string own = std::to_string(now.samples) + " samples, " + std::to_string(now.stepsPerEpoch) +
-                    " steps an epoch, seed " + std::to_string(info.seed) + ", shuffled " + std::to_string(now.shuffle) +
-                    ", window " + std::to_string(now.window),
-              firsts = own;
-  if (Status s = session_->session->share(firsts); !s.ok())
+  if (Status s = agree(now, info.seed); !s.ok())
     return s;
-  if (firsts != own)
-    return {MT_INVALID, "expected the data of process 0: " + firsts + "; found " + own};
   if (options_.more_epochs)
     options_.epochs = state_.epoch + options_.more_epochs;
   stream.epochs = options_.epochs;
@@ -207,9 +181,6 @@ double Fit::learningRate() {
   }
   return rateNow_;
 }
-
-// Of several processes none begins a step before the first has said that all do.
-int64_t Fit::granted() const { return session_->session->processes() > 1 ? nextWord_ - asked_ : INT64_MAX; }
 
 int64_t Fit::together() const {
   int64_t most = granted();
@@ -378,25 +349,6 @@ void Fit::save(std::optional<double> monitored, bool finite) {
   if (plateau_)
     state_.callbacks["plateau"] = plateau_->state();
   saver_.save(state_, monitored, finite);
-}
-
-// Several processes must end after the same step: now and then the first says whether all do, and after how many calls
-// it says so again, a tenth of a second later or so.
-bool Fit::asked() {
-  Session &session = *session_->session;
-  bool first = session.process() == 0;
-  if (first && options_.stop && options_.stop(options_.stop_user) != 0)
-    wantsStop_ = true;
-  if (session.processes() == 1 || ++asked_ < nextWord_)
-    return stop_ = wantsStop_ && session.processes() == 1;
-  double each = sinceWord_.seconds() / static_cast<double>(nextWord_);
-  int64_t next = std::clamp<int64_t>(static_cast<int64_t>(0.1 / std::max(each, 1e-6)), 1, 2 * nextWord_);
-  std::string word = std::to_string(wantsStop_ ? 0 : next);
-  nextWord_ = session.share(word).ok() ? std::atoll(word.c_str()) : 1; // a failure is the next step's too
-  stop_ = nextWord_ == 0;
-  asked_ = 0;
-  sinceWord_ = Stopwatch();
-  return stop_;
 }
 
 void Fit::report(bool epochEnd) {

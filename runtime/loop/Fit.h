@@ -22,6 +22,7 @@ public:
 
 private:
   Status openSaver();
+  Status agree(const LoopState &data, int64_t seed) const; // with the first process
   Status openTraining(const mtrun_dataset *data);
   Status openValidation();
   Status openCallbacks();
