@@ -88,7 +88,7 @@ static std::string benchmarkJson(const Run &run, const Arguments &arguments, con
          whole("warmup", arguments.warmup) + real("median_us", timing.median_us) + real("min_us", timing.min_us) +
          real("mean_us", timing.mean_us) + real("first_step_us", timing.first_step_us) +
          real("load_to_first_step_us", loadUs + timing.first_step_us) + whole("peak_bytes", info.peak_bytes) +
-         whole("taken_bytes", info.taken_bytes) + real("queued_us", timing.queued_us) +
+         whole("measured_bytes", info.taken_bytes) + real("queued_us", timing.queued_us) +
          real("resident_us", timing.resident_us) + real("resident_queued_us", timing.resident_queued_us) +
          real("floor_us", timing.floor_us) + whole("variables_bytes", info.variables_bytes) +
          whole("collective_bytes", info.collective_bytes) + "}\n";
