@@ -242,6 +242,28 @@ TEST_F(Gpu, LargeRows) {
   mt.yield %2 : tensor<?x10x10x12xf32>)"));
 }
 
+// A block for 32 columns of a row, few threads a column and many; blocks of neighbours, and the end of a segment.
+const std::string columns = kernelText("columns", "rows", R"(^bb0(%x: tensor<?x19x3x64xf32>, %m: tensor<64xf32>):
+  %0 = mt.sub %x, %m : tensor<?x19x3x64xf32>, tensor<64xf32>
+  %1 = mt.square %0 : tensor<?x19x3x64xf32>
+  %2 = mt.reduce sum, %1 over [1, 2] : tensor<?x19x3x64xf32>
+  %3 = mt.reduce max, %0 over [1, 2] : tensor<?x19x3x64xf32>
+  mt.yield %0, %2, %3 : tensor<?x19x3x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>)") +
+                            kernelText("long_columns", "rows", R"(^bb0(%x: tensor<?x41x41x32xf32>):
+  %0 = mt.square %x : tensor<?x41x41x32xf32>
+  %1 = mt.reduce sum, %0 over [1, 2] : tensor<?x41x41x32xf32>
+  mt.yield %1 : tensor<?x32xf32>)");
+const std::string neighbours = kernelText("spread", "rows", R"(^bb0(%x: tensor<?x9x9x20xf32>, %m: tensor<20xf32>):
+  %0 = mt.sub %x, %m : tensor<?x9x9x20xf32>, tensor<20xf32>
+  mt.yield %0 : tensor<?x9x9x20xf32>)") +
+                               kernelText("odd", "map", R"(^bb0(%w: tensor<5003xf32>, %g: tensor<5003xf32>):
+  %0 = mt.compare gt, %w, %g : tensor<5003xf32>, tensor<5003xf32>
+  %1 = mt.select %0, %w, %g : tensor<5003xi1>, tensor<5003xf32>, tensor<5003xf32>
+  %2 = mt.add %1, %g : tensor<5003xf32>, tensor<5003xf32>
+  mt.yield %2 : tensor<5003xf32>)");
+
+TEST_F(Gpu, ColumnsAndNeighbours) { expectEqual(columns + neighbours); }
+
 TEST_F(Gpu, Sequences) {
   for (int64_t lines : {3, 70}) {
     std::string x = "tensor<?x" + std::to_string(lines) + "x7xf32>",
@@ -282,7 +304,7 @@ TEST_F(Gpu, AssemblesWithoutSpills) {
   if (mtc::findPtxas().empty())
     GTEST_SKIP() << "needs ptxas";
   auto module = parse(rowsOf10 + longRows + line + whole + update + dense(37, 10, false) + dense(50, 100, true) +
-                      gradient(40, 33) + sums + transpose);
+                      gradient(40, 33) + sums + transpose + columns + neighbours);
   ASSERT_TRUE(module);
   mtc::CodegenOptions options;
   options.gpus = {"sm_120", "sm_75"};
@@ -292,7 +314,7 @@ TEST_F(Gpu, AssemblesWithoutSpills) {
   EXPECT_EQ((*codes)[0].name, "cuda:sm_75");
   EXPECT_EQ((*codes)[1].name, "cuda:sm_120");
   for (size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ((*codes)[i].usage.size(), 11u);
+    EXPECT_EQ((*codes)[i].usage.size(), 15u);
     for (const mtc::KernelUsage &usage : (*codes)[i].usage) {
       EXPECT_GT(usage.registers, 0);
       EXPECT_LE(usage.spillBytes, 8) << "kernel " << &usage - (*codes)[i].usage.data() << " for " << (*codes)[i].name;
