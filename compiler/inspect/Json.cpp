@@ -128,6 +128,8 @@ private:
             json.attribute("elements_per_tile", grid->elements_per_tile());
             json.attribute("shared_bytes", grid->shared_bytes());
             json.attribute("partial_bytes", grid->partial_bytes());
+            if (grid->call())
+              json.attribute("library_call", lower(EnumNameCallKind(grid->call()->kind())));
           });
       });
   }

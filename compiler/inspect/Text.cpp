@@ -69,6 +69,7 @@ public:
     variables();
     kernels();
     gpuKernels();
+    libraryCalls();
     for (const fb::Program *program : each(plan.programs()))
       this->program(factsOf(*program));
   }
@@ -150,6 +151,42 @@ private:
         line.push_back(std::to_string(usage->registers()) + "/" + std::to_string(usage->spill_bytes()));
       }
       table.add(line);
+    }
+    table.print(out);
+  }
+
+  // Kernels that may run as calls of libraries, and what these compute.
+  void libraryCalls() {
+    if (!plan.call_workspace())
+      return;
+    title("library calls, with at most " + bytesText(plan.call_workspace()) + " of workspace");
+    Table table({"kernel", "call", "left", "right", "epilogue"});
+    for (const fb::Kernel *kernel : each(plan.kernels())) {
+      const fb::LibraryCall *call = kernel->gpu() ? kernel->gpu()->call() : nullptr;
+      if (!call)
+        continue;
+      auto sizes = [](std::initializer_list<uint64_t> numbers) {
+        std::string text;
+        for (uint64_t number : numbers)
+          text += (text.empty() ? "" : " x ") + std::to_string(number);
+        return text;
+      };
+      std::string left, right;
+      if (const fb::CallAxis *down = call->down(), *across = call->across(); down && across) {
+        std::string kernelSizes =
+            sizes({down->taps(), across->taps(), call->channels() / call->groups(), call->filters()});
+        std::string images = sizes({down->inputs(), across->inputs(), call->channels()});
+        std::string outputs = sizes({down->outputs(), across->outputs(), call->filters()});
+        left = call->kind() == fb::CallKind::ConvolutionInput ? outputs : images;
+        right = call->kind() == fb::CallKind::ConvolutionTree ? outputs : kernelSizes;
+      } else {
+        left = sizes({call->lines(), call->depth()});
+        right = call->kind() == fb::CallKind::ProductTree ? sizes({call->lines(), call->columns()})
+                : call->turned()                          ? sizes({call->columns(), call->depth()})
+                                                          : sizes({call->depth(), call->columns()});
+      }
+      table.add({kernel->name()->str(), lower(EnumNameCallKind(call->kind())), left, right,
+                 lower(EnumNameCallEpilogue(call->epilogue()))});
     }
     table.print(out);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/plan/Tables.h"
 
+#include "compiler/codegen/gpu/LibraryCalls.h"
+
 namespace mtc {
 
 using mlir::failure;
@@ -41,8 +43,10 @@ static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
   kernel->rows_per_tile = op.getRowsPerTile().value_or(0);
   kernel->inner_tiles = op.getInnerTiles().value_or(1);
   kernel->elements_per_tile = op.getElementsPerTile().value_or(0);
-  if (auto grid = op.getGpuGrid())
+  if (auto grid = op.getGpuGrid()) {
     kernel->gpu = makeGpuGrid(*grid);
+    kernel->gpu->call = libraryCallOf(op);
+  }
   kernel->flops_per_row = op.getFlopsPerRow();
   kernel->flops_fixed = op.getFlopsFixed();
   kernel->bytes_per_row = op.getBytesPerRow();
@@ -103,6 +107,8 @@ mlir::FailureOr<tables::PlanT> makeTables(mlir::ModuleOp module) {
   for (auto op : module.getOps<mlir::plan::KernelOp>()) {
     kernels[op.getSymName()] = plan.kernels.size();
     plan.kernels.push_back(makeKernel(op));
+    if (plan.kernels.back()->gpu && plan.kernels.back()->gpu->call)
+      plan.call_workspace = callWorkspaceBytes;
   }
   ProgramTables programs(kernels, variables, plan.layers);
   for (auto op : module.getOps<mlir::plan::ProgramOp>()) {

@@ -36,6 +36,21 @@ typedef struct mt_gpu_segment {
  * meanwhile: params->partials points to gpu.partial_bytes for each segment. Below it, MT_GPU_COUNTERS integers for each
  * segment count blocks that are done: 0 before and after every launch. */
 #define MT_GPU_COUNTERS 4096
+/* Kernels that library calls need beside them (docs/libraries.md), in the code of every GPU target of a plan that has
+ * calls: 256 threads, buffers { operand, result, sizes }, sizes i64 numbers in device memory.
+ *
+ *   MT_GPU_CLEAR_ROWS  sets elements of the operand's rows from params->rows on to +0; sizes: elements of a row; count:
+ *                      elements of all rows, 1024 a tile. No result
+ *   MT_GPU_SUM_LEAVES  adds results of leaves, which follow one another in the operand, along the replica tree, those
+ *                      without valid rows left out; count: elements of one, 256 a tile. No sizes
+ *   MT_GPU_TURN        the operand [rows, columns] as [columns, rows]; sizes: rows, columns; count: tiles, 32 x 32
+ *                      elements each
+ *
+ * Elements are F32; an absent buffer's pointer is not read. */
+#define MT_GPU_CLEAR_ROWS "mt_clear_rows"
+#define MT_GPU_SUM_LEAVES "mt_sum_leaves"
+#define MT_GPU_TURN "mt_turn"
+#define MT_GPU_CALL_THREADS 256
 
 /* One thread of a block of simulated code (target "cuda:simulated": an ELF shared object for the host). */
 typedef struct mt_sim_thread {

@@ -103,6 +103,11 @@ typedef struct mtrun_options {
   double timeout;        /* seconds that a process waits for others before they are lost (MT_LOST); 0: 600 */
   int64_t steps_per_launch; /* GPUs: steps that mtrun_fit and mtrun_evaluate give them at once, where there are so many;
                                0: 1. The bits do not depend on it */
+  const char *libraries; /* GPUs: "auto" (NULL too): kernels run as calls of cuBLASLt and cuDNN where these are there and
+                            likely faster, or the tuning file says so; "off": never; "require": wherever there is a
+                            call, and without the libraries MT_DEVICE; "tune": as "require" where a
+                            library is there, for mtrun_tune. docs/libraries.md */
+  const char *tuning;    /* GPUs: path of a file that mtrun_tune wrote for this plan and card; NULL: none */
 } mtrun_options;
 
 /* Binds the plan to devices and allocates everything that steps will need. N > R: MT_INVALID with the command that
@@ -171,6 +176,13 @@ MT_API mt_status *mtrun_load(mtrun_session *session, const char *path);
  * file that Keras loads and goes on training. Variables with moving averages have these. Whole or not at all.
  * MT_INVALID (the plan was not made from such a file, or the path ends otherwise), MT_IO. */
 MT_API mt_status *mtrun_export(mtrun_session *session, const char *path);
+
+/* Measures on the session's first GPU what runs each kernel fastest: its own code, or a call of cuBLASLt or cuDNN by one
+ * of the algorithms that give the same bits every time, each `repeats` times (0: 20). Writes the choices to a tuning file,
+ * for mtrun_options.tuning. The session is one with libraries "tune"; what it holds afterwards is void. `line`, which may
+ * be NULL, is told of each kernel. MT_INVALID, MT_IO. */
+MT_API mt_status *mtrun_tune(mtrun_session *session, const char *path, int32_t repeats,
+                             void (*line)(void *user, const char *text), void *user);
 
 /* ---- traces ------------------------------------------------------------------------------------------------- */
 

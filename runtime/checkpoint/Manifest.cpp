@@ -129,6 +129,8 @@ std::string writeManifest(const Manifest &manifest) {
                  {"bytes", manifest.fileSize},
                  {"header", hashText(manifest.header)},
                  {"tensors", tensors}}}};
+  if (!manifest.tuning.empty())
+    json["tuning"] = manifest.tuning;
   if (manifest.monitored)
     json["monitor"] = {{"name", manifest.monitor}, {"value", exact(*manifest.monitored)}};
   std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
@@ -152,6 +154,8 @@ static Status checkHash(const std::string &text, const std::string &where) {
 static void fill(const Json &json, Manifest &manifest) {
   manifest.model = json.at("model").get<std::string>();
   manifest.plan = hashOf(json.at("plan").get<std::string>());
+  if (auto tuning = json.find("tuning"); tuning != json.end())
+    manifest.tuning = hashText(hashOf(tuning->get<std::string>()));
   manifest.state = stateOf(json.at("state"));
   if (auto monitor = json.find("monitor"); monitor != json.end()) {
     manifest.monitor = monitor->at("name").get<std::string>();

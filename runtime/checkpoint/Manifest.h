@@ -43,7 +43,8 @@ struct TensorRecord {
 
 struct Manifest {
   std::string model;
-  Hash128 plan; // of the plan that made it
+  Hash128 plan;       // of the plan that made it
+  std::string tuning; // hash of the tuning file of its GPUs, in hexadecimal digits; "" without one
   LoopState state;
   std::string monitor;               // the metric that chooses the best checkpoint
   std::optional<double> monitored;   // its value; none in the middle of an epoch

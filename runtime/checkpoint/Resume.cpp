@@ -14,6 +14,12 @@ Status restore(mtrun_session *session, const Checkpoint &checkpoint, bool force,
                             " with hash " + hashText(plan.hash()) +
                             "; if its variables fit, --force goes on with them, to other bits"};
   }
+  if (const std::string now = session->session->tuning(); now != checkpoint.manifest.tuning && !force) {
+    auto named = [](const std::string &hash) { return hash.empty() ? std::string("none") : hash; };
+    return {MT_INVALID, checkpoint.path + ": made with another tuning file: expected " +
+                            named(checkpoint.manifest.tuning) + ", found " + named(now) +
+                            "; --force goes on with what there is now, to other bits"};
+  }
   int64_t before = session->session->info().seed;
   // The seed of random numbers comes with init; the variables that it computes are then replaced.
   if (Status s = session->session->init(checkpoint.manifest.state.seed); !s.ok())

@@ -22,11 +22,18 @@ namespace mtrun {
 
 class Peers;
 
+// Whether kernels run as calls of a vendor's libraries (docs/libraries.md): Auto where these are and are likely faster,
+// or a tuning file says so; Require wherever there is a call; Tune the same, where one is there, with room for any
+// algorithm.
+enum class LibraryUse { Auto, Off, Require, Tune };
+
 struct GroupOptions {
   int devices = 1;
-  int threads = 1;        // a device's team
-  std::vector<int> cards; // cuda: the number of each device's GPU
+  int threads = 1;                         // a device's team
+  std::vector<int> cards;                  // cuda: the number of each device's GPU
+  LibraryUse libraries = LibraryUse::Auto; // cuda
   Peers *peers = nullptr; // cuda: processes with a device each, this one's among them; null: all are in this process
+  std::string tuning;     // cuda: path of a tuning file, "" for none
   bool pin = true;        // worker threads, where CPUs suffice
   bool spin = true;       // before blocking, where CPUs suffice
   int stepsPerLaunch = 1; // where devices are given several at once
@@ -105,6 +112,14 @@ public:
   virtual uint64_t launches() const = 0;
   // Bytes that devices received from one another in the last run.
   virtual uint64_t collectiveBytes() const = 0;
+  // Measures what may run each kernel of `program`, which must have run, and writes a tuning file. `line` is told of
+  // each kernel. MT_INVALID: not a group of GPUs. What the variables hold afterwards is void.
+  virtual Status tune(BoundProgram &program, const std::string &path, int repeats,
+                      const std::function<void(const std::string &)> &line) {
+    return {MT_INVALID, std::string("expected a GPU to tune for, cuda:0 say, found devices of kind ") + kind()};
+  }
+  // The hash of the tuning file that the group's choices come from, in hexadecimal digits; "" without one.
+  virtual std::string tuning() const { return ""; }
   // For tests: from now on peers receive the roots of `device` in all-reduce `collective` damaged; -1 ends it.
   virtual void corruptRoot(int collective, int device) = 0;
 

@@ -169,3 +169,19 @@ mt_status *mtrun_benchmark(mtrun_session *session, int64_t n, int64_t warmup, in
     return benchmark(session, n, warmup, steps, *timing);
   });
 }
+
+// One step first: after it the devices know how many rows there are.
+mt_status *mtrun_tune(mtrun_session *session, const char *path, int32_t repeats,
+                      void (*line)(void *user, const char *text), void *user) {
+  return guarded([&]() -> Status {
+    if (!session || !path || repeats < 0)
+      return {MT_INVALID, "tune: expected a session, a path and repeats of at least 0, found others"};
+    mtrun_timing timing;
+    if (Status s = benchmark(session, mtrun_plan_batch(mtrun_session_plan(session)), 0, 1, timing); !s.ok())
+      return s;
+    return session->session->tune(path, repeats ? repeats : 20, [&](const std::string &text) {
+      if (line)
+        line(user, text.c_str());
+    });
+  });
+}

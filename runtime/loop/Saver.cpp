@@ -122,6 +122,7 @@ void Saver::save(const LoopState &state, std::optional<double> monitored, bool f
   const Plan &plan = session_->session->plan();
   manifest.model = plan.tables().model() ? plan.tables().model()->str() : "";
   manifest.plan = plan.hash();
+  manifest.tuning = session_->session->tuning();
   manifest.state = state;
   manifest.monitor = monitor_;
   manifest.monitored = monitored;

@@ -2,6 +2,7 @@
 //
 // What must hold of a plan's tables before anything trusts them: everything that is not a program.
 #include "runtime/abi/plan_verify.h"
+#include "runtime/plan/Calls.h"
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
@@ -183,6 +184,10 @@ Status verifyGpuGrid(const fb::Kernel &kernel, const fb::Plan &plan, const std::
     return differs(place, "at most 48 KiB of workgroup memory", grid.shared_bytes());
   if (grid.partial_bytes() > maxBlockBytes)
     return differs(place, "at most 2^46 bytes of partial sums", grid.partial_bytes());
+  CallSizes sizes;
+  if (grid.call())
+    if (Status status = callSizes(*grid.call(), place + ": library call", sizes); !status.ok())
+      return status;
   return verifyGrid(grid, plan, kernel.kind() == fb::KernelKind::Map, place + " on a GPU");
 }
 
@@ -265,6 +270,8 @@ Status verifyPlan(const fb::Plan &plan) {
        {verifyBatch, verifyVariables, verifyKernels, verifyTargets, verifyReferences, verifyAverages, verifyArchive})
     if (Status status = part(plan); !status.ok())
       return status;
+  if (plan.call_workspace() > maxBlockBytes)
+    return differs("call_workspace", "at most 2^46 bytes", plan.call_workspace());
   std::set<std::string_view> names;
   for (uint32_t i = 0; i < count(plan.programs()); ++i) {
     std::string place = "program " + std::to_string(i);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What must hold of one program's tables.
+#include "runtime/plan/Calls.h"
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
@@ -245,6 +246,9 @@ private:
         if (segment.buffers()->Get(b) >= count(program_.buffers()))
           return differs(place, "buffers below " + std::to_string(count(program_.buffers())),
                          segment.buffers()->Get(b));
+      if (kernel.gpu() && kernel.gpu()->call())
+        if (Status status = checkCall(*kernel.gpu()->call(), program_, segment, place + ": library call"); !status.ok())
+          return status;
     }
     if (tiles > maxCount)
       return differs(place, "a grid of at most 2^40 tiles", tiles);

@@ -123,6 +123,20 @@ Status Session::State::choosePeers() {
   return Peers::open(found, peers);
 }
 
+static Status parseLibraries(const char *text, LibraryUse &use) {
+  std::string_view name = text ? text : "auto";
+  constexpr std::pair<std::string_view, LibraryUse> uses[] = {{"auto", LibraryUse::Auto},
+                                                              {"off", LibraryUse::Off},
+                                                              {"require", LibraryUse::Require},
+                                                              {"tune", LibraryUse::Tune}};
+  for (auto [known, value] : uses)
+    if (name == known) {
+      use = value;
+      return {};
+    }
+  return {MT_INVALID, "expected auto, off, require or tune for libraries, found " + std::string(name)};
+}
+
 Status Session::State::chooseDevices() {
   constexpr int64_t mostSteps = 1024;
   if (options.steps_per_launch < 0 || options.steps_per_launch > mostSteps)
@@ -158,6 +172,12 @@ Status Session::State::chooseDevices() {
   groupOptions.devices = together ? 1 : spec.devices;
   groupOptions.threads = together ? spec.devices * spec.threads : spec.threads;
   groupOptions.cards = spec.cards;
+  if (Status status = parseLibraries(options.libraries, groupOptions.libraries); !status.ok())
+    return status;
+  if (options.tuning && spec.kind != "cuda")
+    return {MT_INVALID,
+            std::string(options.tuning) + ": expected GPUs for a tuning file, found devices of kind " + spec.kind};
+  groupOptions.tuning = options.tuning ? options.tuning : "";
   groupOptions.pin = !options.no_pin;
   groupOptions.spin = !options.no_spin;
   groupOptions.stepsPerLaunch = static_cast<int>(std::max<int64_t>(options.steps_per_launch, 1));
@@ -236,7 +256,8 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   laps.lap("programs");
   state->ones.make(plan);
   state->launches.reserve(static_cast<size_t>(state->group->mostInFlight()));
-  state->options.devices = state->options.cpu = nullptr; // the caller's strings may go
+  // The caller's strings may go.
+  state->options.devices = state->options.cpu = state->options.libraries = state->options.tuning = nullptr;
   std::unique_ptr<Session> created(new Session(std::move(state)));
   if (Status status = created->init(0); !status.ok())
     return status;
@@ -387,6 +408,15 @@ Status Session::startTrace(const TracerOptions &options) {
     return {MT_INVALID, "expected no step in flight, found " + std::to_string(state_->inFlight)};
   return startTracer(options, *state_->group, *executable, state_->tracer);
 }
+
+Status Session::tune(const std::string &path, int repeats, const std::function<void(const std::string &)> &line) {
+  Executable *executable = state_->find("train_step");
+  if (!executable)
+    return {MT_INVALID, "the plan has no program train_step to tune"};
+  return state_->group->tune(executable->bound, path, repeats, line);
+}
+
+std::string Session::tuning() const { return state_->group->tuning(); }
 
 const Tracer *Session::tracer() const { return state_->tracer.get(); }
 

@@ -9,6 +9,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -82,6 +83,11 @@ public:
   mtrun_session_info info() const;
   // Replicas that a device hosts; 0 for a device that there is not.
   int32_t leaves(int32_t device) const;
+
+  // Measures what may run each kernel of train_step, which must have run, and writes a tuning file; void afterwards.
+  Status tune(const std::string &path, int repeats, const std::function<void(const std::string &)> &line);
+  // The hash of the tuning file that the devices' choices come from, in hexadecimal digits; "" without one.
+  std::string tuning() const;
 
   // Sends a line to the log sink of the options, if there is one. 0 info, 1 warning.
   void log(int level, const std::string &message) const;

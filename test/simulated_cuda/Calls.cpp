@@ -118,9 +118,12 @@ Result cuDeviceGetAttribute(int *value, int attribute, Device device) {
   if (simulator().fails("cuDeviceGetAttribute"))
     return refused();
   contextOf(device, "cuDeviceGetAttribute");
-  const std::map<int, int> values = {{capabilityMajor, simulator().major}, {capabilityMinor, simulator().minor},
-                                     {multiprocessors, 4},  {clockRate, 1'000'000},
-                                     {memoryClockRate, 1'000'000}, {memoryBusWidth, 256}};
+  const std::map<int, int> values = {{capabilityMajor, simulator().major},
+                                     {capabilityMinor, simulator().minor},
+                                     {multiprocessors, 4},
+                                     {clockRate, 1'000'000},
+                                     {memoryClockRate, 1'000'000},
+                                     {memoryBusWidth, 256}};
   if (!values.count(attribute))
     fatal("cuDeviceGetAttribute of attribute " + std::to_string(attribute));
   *value = values.at(attribute);

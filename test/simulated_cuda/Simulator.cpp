@@ -133,6 +133,10 @@ bool Simulator::run(Operation &operation) {
   case Operation::Kind::Kernel:
     runKernel(operation);
     break;
+  case Operation::Kind::Call:
+    operation.call();
+    clock += 10000;
+    break;
   case Operation::Kind::External:
     if (!operation.running)
       operation.running = operation.begin();

@@ -59,7 +59,7 @@ public:
 
 // One piece of work and what it waits for, as indices into the list that it is in.
 struct Operation {
-  enum class Kind { Copy, Set, Kernel, Stamp, External } kind = Kind::Copy;
+  enum class Kind { Copy, Set, Kernel, Stamp, External, Call } kind = Kind::Copy;
   std::byte *to = nullptr;
   const std::byte *from = nullptr;
   size_t bytes = 0;
@@ -71,7 +71,8 @@ struct Operation {
   std::function<std::unique_ptr<External>()> begin; // External
   std::shared_ptr<External> running;
   CUevent_st *event = nullptr; // of a stamp: takes the time
-  bool lost = false; // fails when it is waited for
+  std::function<void()> call;  // of a library, while device memory is open
+  bool lost = false;           // fails when it is waited for
   std::set<size_t> after;
 };
 

@@ -141,6 +141,18 @@ int benchmark(const Arguments &arguments) {
   return MT_OK;
 }
 
+int tune(const Arguments &arguments) {
+  Arguments tuned = arguments;
+  tuned.libraries = "tune";
+  if (tuned.output.empty())
+    tuned.output = arguments.plan + ".tuning";
+  checkFolder(tuned.output);
+  Run run = open(tuned);
+  auto line = [](void *, const char *text) { print(std::string(text) + "\n"); };
+  check(mtrun_tune(run.session.get(), tuned.output.c_str(), tuned.repeats, line, nullptr));
+  return MT_OK;
+}
+
 int devices(const Arguments &) {
   cpu_set_t allowed;
   int cpus = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;

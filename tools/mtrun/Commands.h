@@ -18,11 +18,11 @@ struct Arguments {
           rows = 0;
   int64_t everySteps = 0, everyEpochs = 0, keep = 3, earlyPatience = 0, plateauPatience = 0, samples = 3;
   double validationSplit = 0, everySeconds = 0, earlyMinDelta = 0, plateauFactor = 0.1, plateauMinRate = 0;
-  int32_t outputIndex = 0;
+  int32_t outputIndex = 0, repeats = 20;
   bool noShuffle = false, dropRemainder = false, privateVariables = false, noPin = false, noSpin = false;
   bool json = false, force = false, allowNan = false, restoreBest = false, profile = false, verbose = false,
        strict = false, speed = false;
-  std::string lrScaling;
+  std::string lrScaling, libraries = "auto", tuning;
   int64_t baseBatch = 0, stepsPerLaunch = 1;
   double seconds = 5;
   int64_t processes = 0; // 0: one a GPU
@@ -37,6 +37,7 @@ int predict(const Arguments &arguments);
 int exportModel(const Arguments &arguments);
 int benchmark(const Arguments &arguments);
 int devices(const Arguments &arguments);
+int tune(const Arguments &arguments);
 int data(const Arguments &arguments);
 
 // Prints "mtrun: error: ..." a line of the message.

@@ -53,6 +53,8 @@ Run open(const Arguments &arguments) {
   options.no_spin = arguments.noSpin;
   options.cpu = arguments.cpu.empty() ? nullptr : arguments.cpu.c_str();
   options.seed = arguments.seed;
+  options.libraries = arguments.libraries.c_str();
+  options.tuning = arguments.tuning.empty() ? nullptr : arguments.tuning.c_str();
   options.log = arguments.process == 0 ? logLine : nullptr; // the others' lines are the same
   options.log_user = const_cast<Arguments *>(&arguments);
   options.processes = static_cast<int32_t>(arguments.processes);

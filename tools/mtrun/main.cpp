@@ -44,6 +44,16 @@ static void addPlan(CLI::App *app, Arguments &a) {
       ->type_name("DEVICES");
   app->add_option("--cpu", a.cpu, "code to use, x86-64-v3 say, instead of the best that this CPU runs")
       ->type_name("NAME");
+  app->add_option(
+         "--libraries", a.libraries,
+         "GPUs: kernels as calls of cuBLASLt and cuDNN where these are likely faster, never, or wherever there "
+         "is a call")
+      ->type_name("auto|off|require")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "off", "require"}));
+  app->add_option("--tuning", a.tuning,
+                  "GPUs: what runs each kernel, a file that mtrun tune wrote for this plan and card")
+      ->type_name("FILE");
   app->add_option("--seed", a.seed, "of initial values, random numbers and the order of samples; 0: the plan's")
       ->type_name("N")
       ->capture_default_str();
@@ -232,6 +242,21 @@ static CLI::App *addBenchmark(CLI::App &app, Arguments &a) {
   return sub;
 }
 
+static CLI::App *addTune(CLI::App &app, Arguments &a) {
+  CLI::App *sub = app.add_subcommand(
+      "tune",
+      "measure on a GPU what runs each kernel fastest, its own code or a library's call, for --tuning of train");
+  sub->add_option("PLAN", a.plan, "plan file, made by mtc compile")->type_name("FILE")->required();
+  sub->add_option("--devices", a.devices, "the GPU: cuda:0")->type_name("DEVICES")->required();
+  sub->add_option("-o,--output", a.output, "the tuning file; without it PLAN.tuning")->type_name("FILE");
+  sub->add_option("--repeats", a.repeats, "timed launches of each")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(atLeast(1));
+  sub->footer("Example:\n  mtrun tune mnist.mtp --devices cuda:0 -o mnist.tuning");
+  return sub;
+}
+
 static CLI::App *addDataCommand(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("data", "show what a data source holds: shapes, ranges, classes, a few samples");
   sub->add_option("SPEC", a.data, "as --data of train takes it")->required();
@@ -254,6 +279,7 @@ static int run(const CLI::App *chosen, Arguments &arguments, char **argv) {
                                       : name == "export"    ? exportModel
                                       : name == "benchmark" ? benchmark
                                       : name == "data"      ? data
+                                      : name == "tune"      ? tune
                                                             : devices;
   try {
     if (arguments.devices.empty())
@@ -287,6 +313,7 @@ int main(int argc, char **argv) {
   addPredict(app, arguments);
   addExport(app, arguments);
   addBenchmark(app, arguments);
+  addTune(app, arguments);
   addDataCommand(app, arguments);
   app.add_subcommand("devices", "list what --devices may name here");
   try {

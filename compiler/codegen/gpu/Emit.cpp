@@ -2,15 +2,15 @@
 //
 // plan.kernels as gpu.funcs.
 #include "compiler/codegen/gpu/Block.h"
+#include "compiler/codegen/gpu/CallKernels.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "compiler/codegen/gpu/Sizes.h"
+#include "runtime/abi/gpu_kernel.h"
 
 using namespace mlir;
 using namespace mtc;
 
 static LogicalResult emitBody(BlockKernel &kernel) {
-  if (!kernel.op)
-    return emitBlockSum(kernel), success();
   switch (kernel.kind) {
   case mt::KernelKind::rows:
     return isElements(kernel.op) ? emitBlockElements(kernel) : emitBlockRows(kernel);
@@ -55,8 +55,9 @@ static Value isThere(BlockKernel &kernel) {
   return usesRows(kernel.op) ? both(emit, there, emit.less(emit.integer(0), kernel.rows())) : there;
 }
 
-// Writes a kernel into a gpu.func; its grid then has the workgroup memory.
-static LogicalResult emitKernel(BlockKernel &kernel, StringRef name) {
+// Writes a kernel into a gpu.func; its grid then has the workgroup memory. `own`: the body of one that is no
+// plan.kernel's, with three buffers.
+static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)(BlockKernel &) = nullptr) {
   Emitter &emit = kernel.emit;
   OpBuilder::InsertionGuard guard(emit);
   emit.setInsertionPointToEnd(emit.home);
@@ -80,12 +81,15 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name) {
   kernel.buffers = emit.loadPointer(segment, 0);
   kernel.memory =
       UnrealizedConversionCastOp::create(emit, TypeRange(emit.pointer()), entry.getArgument(2)).getResult(0);
-  int64_t buffers = kernel.op ? kernel.body().getNumArguments() + kernel.yields().size() : 3;
+  int64_t buffers = own ? 3 : kernel.body().getNumArguments() + kernel.yields().size();
   LogicalResult status = success();
   emit.when(isThere(kernel), [&] {
     for (int64_t i = 0; i < buffers; ++i)
       kernel.places.push_back(kernel.place(emit.integer(i)));
-    status = emitBody(kernel);
+    if (own)
+      own(kernel);
+    else
+      status = emitBody(kernel);
   });
   gpu::ReturnOp::create(emit);
   entry.getArgument(2).setType(memoryOf(kernel.gpu.sharedBytes));
@@ -97,6 +101,26 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name) {
 }
 
 std::vector<int64_t> mtc::sumGpuGrid() { return {mapThreads, 0, 1, mapTile, 0, 0}; }
+
+// What library calls need beside them, where a kernel is of a kind that may have one.
+static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const CodegenOptions &options) {
+  plan::KernelOp any;
+  for (auto op : normal.getOps<plan::KernelOp>())
+    if (llvm::is_contained(
+            {mt::KernelKind::matmul, mt::KernelKind::matmul_tree, mt::KernelKind::conv, mt::KernelKind::conv_tree},
+            kindOf(op)))
+      any = op;
+  if (!any)
+    return success();
+  auto make = [&](StringRef name, int64_t perTile, void (*body)(BlockKernel &)) {
+    BlockKernel kernel({emit, any, mt::KernelKind::map, {}, options.leafRows, /*fast=*/false, {}, {}, {}, {}},
+                       {mapThreads, 0, 1, perTile, 0});
+    return emitKernel(kernel, name, body);
+  };
+  return success(succeeded(make(MT_GPU_CLEAR_ROWS, mapTile, emitClearRows)) &&
+                 succeeded(make(MT_GPU_SUM_LEAVES, mapThreads, emitSumLeaves)) &&
+                 succeeded(make(MT_GPU_TURN, 1, emitTurn)));
+}
 
 FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const CodegenOptions &options, bool tensor) {
   bool reduced = static_cast<bool>(normal->getAttr("mt.precision"));
@@ -120,7 +144,7 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const Code
         {grid.threads, grid.rowsPerTile, grid.innerTiles, grid.elementsPerTile, grid.sharedBytes, grid.partialBytes}));
   }
   BlockKernel sum({emit, {}, mt::KernelKind::map, {}, 1, false, {}, {}, {}, {}}, {mapThreads, 0, 1, mapTile, 0});
-  if (failed(emitKernel(sum, sumKernelName)))
+  if (failed(emitKernel(sum, sumKernelName, emitBlockSum)) || failed(emitCallKernels(emit, normal, options)))
     return failure();
   return code;
 }

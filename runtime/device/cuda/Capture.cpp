@@ -150,13 +150,26 @@ bool CapturedProgram::launch(int device, Stream stream, KernelHandle kernel, int
          (!stamps_ || good(stamps_->after(device), device, what));
 }
 
-bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, const BoundStep &step, size_t index) {
+bool CapturedProgram::perform(const DeviceProgram &bound, int device, const BoundStep &step, size_t index,
+                              Stream stream, bool ownCode) {
+  const Side &side = sides_[static_cast<size_t>(device)];
+  if (!ownCode) {
+    const char *what = "cannot record a library call";
+    return (!stamps_ || good(stamps_->before(device, false, false), device, what)) &&
+           good(group_.libraries().enqueue(device, *group_.device(device).card, bound, step, side.tables,
+                                           side.calls[index], stream)) &&
+           (!stamps_ || good(stamps_->after(device), device, what));
+  }
   int64_t tiles = 0;
   for (uint32_t s = 0; step.map && s < step.segmentCount; ++s)
     tiles = std::max(tiles, step.segments[s].tiles);
   if (!step.map)
     tiles = (step.rowsPerTile ? (bound.maxRows + step.rowsPerTile - 1) / step.rowsPerTile : 1) * step.innerTiles;
-  std::byte *table = sides_[static_cast<size_t>(device)].tables + sides_[static_cast<size_t>(device)].segments[index];
+  return launch(device, stream, step.kernel, tiles, step.segmentCount, step.threads,
+                side.tables + side.segments[index]);
+}
+
+bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, const BoundStep &step, size_t index) {
   touched_.clear();
   for (const BoundSegment &segment : std::span(step.segments, step.segmentCount))
     for (void *const *buffer = segment.buffers; buffer != segment.buffers + segment.bufferCount; ++buffer)
@@ -164,11 +177,11 @@ bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, const B
   Overlap &overlap = overlaps_[static_cast<size_t>(device)];
   const CudaDevice &on = group_.device(device);
   Overlap::Place place = overlap.launch(touched_, step.isUpdate);
+  // Calls share a workspace, so they stay on one stream; an update is none.
   if (!place.onLinks)
     return computeAfterLinks(device, place.after) &&
-           launch(device, on.stream, step.kernel, tiles, step.segmentCount, step.threads, table);
-  return linksAfterCompute(device) &&
-         launch(device, on.links, step.kernel, tiles, step.segmentCount, step.threads, table) &&
+           perform(bound, device, step, index, on.stream, !group_.libraries().has(step));
+  return linksAfterCompute(device) && perform(bound, device, step, index, on.links, true) &&
          mark(device, overlap.links() - 1);
 }
 

@@ -49,7 +49,12 @@ public:
   void takeOutputs(const BoundProgram &program, std::byte *readBacks) const;
 
   uint64_t launches(const BoundProgram &program) const; // of the run that was set
+  // Enqueues a launch's kernel alone, by its own code or as a library's call, outside of the graph too.
+  bool perform(const DeviceProgram &bound, int device, const BoundStep &step, size_t index, Stream stream,
+               bool ownCode);
   uint64_t collectiveBytes() const { return collectiveBytes_; }
+  // The program's pointers to the caller's tensors become those to this run's.
+  void point(BoundProgram &program) const;
 
 private:
   // A launch of the sum kernel: pairs of the tree that do not wait for each other.
@@ -68,6 +73,7 @@ private:
     std::vector<uint64_t> segments;           // place of each launch's first segment in `tables`
     std::vector<std::byte *> tensors, staged; // of each signature entry: on the device, pinned; null: not used by it
     std::vector<SumLaunch> sums;
+    std::vector<std::byte *> calls; // of each launch that is a library's call, its tables
   };
   // Read-backs that lie close together: one copy.
   struct ResultCopy {
@@ -78,10 +84,9 @@ private:
 
   Status layOutDevice(const BoundProgram &program, int device);
   void planSums(const BoundProgram &program, int device, std::vector<void *> &pointers);
+  Status layOutCalls(const BoundProgram &program, int device);
   void layOutTensors(const BoundProgram &program, int device, std::byte *onDevice, std::byte *onHost);
   Status layOutResults(const BoundProgram &program);
-  // The program's pointers to the caller's tensors become those to this run's.
-  void point(BoundProgram &program) const;
   Status pinned(uint64_t bytes, std::byte **memory);
 
   // While the graph is recorded. False: the driver refused, error_ is set.

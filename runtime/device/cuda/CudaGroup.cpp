@@ -22,10 +22,12 @@ Address address(const void *memory) { return reinterpret_cast<Address>(memory); 
 
 } // namespace
 
-CudaGroup::CudaGroup(const Driver &driver) : driver_(driver), links_(std::make_unique<LocalLinks>(*this)) {}
+CudaGroup::CudaGroup(const Driver &driver)
+    : driver_(driver), libraries_(std::make_unique<Libraries>(driver)), links_(std::make_unique<LocalLinks>(*this)) {}
 
 Status CudaGroup::start(const GroupOptions &options) {
   stepsPerLaunch_ = options.stepsPerLaunch;
+  options_ = options;
   std::vector<Card> all;
   if (Status status = listCards(driver_, all); !status.ok())
     return status;
@@ -94,6 +96,7 @@ CudaGroup::~CudaGroup() {
   for (Flight &flight : flights_)
     if (flight.done)
       (void)driver_.eventDestroy(flight.done);
+  libraries_.reset();
   for (CudaDevice &device : devices_) {
     (void)driver_.ctxSetCurrent(device.card->context);
     for (Event event : device.reached)
@@ -155,7 +158,9 @@ Status CudaGroup::loadCode(const Plan &plan, const char *target) {
     tensors_.push_back({placesOf(*program), tensorRowBytes(*program)});
   partialRoom_ = partialRoom(plan.tables());
   addsByLinks_ = plan.tables().fast() && links_->adds() && sessionDevices_ > 1;
-  return links_->warmUp(addsByLinks_);
+  if (Status status = links_->warmUp(addsByLinks_); !status.ok())
+    return status;
+  return libraries_->choose(plan, cards_, options_);
 }
 
 // Handles are indices, from 1: a kernel has one function a card.
@@ -172,9 +177,10 @@ uint64_t CudaGroup::placesOf(const fb::Program &program) const {
 uint64_t CudaGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
   uint64_t tables = 0;
   for (const fb::Program *program : Each(plan.tables().programs()))
-    tables += placesOf(*program) * aligned(tableBytes(*program, sessionDevices_));
+    tables += placesOf(*program) * (aligned(tableBytes(*program, sessionDevices_)) + libraries_->tableBytes(*program));
+  uint64_t workspace = libraries_->workspaceBytes(maxRows);
   // Blocks of the session, each up to the next multiple of the alignment.
-  return scratchBytes(maxRows) + tables + aligned(partialRoom_.bytes()) + 16 * alignment;
+  return scratchBytes(maxRows) + tables + workspace + aligned(partialRoom_.bytes()) + 16 * alignment;
 }
 
 Status CudaGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) {

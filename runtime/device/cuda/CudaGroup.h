@@ -6,6 +6,7 @@
 
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/device/cuda/Cards.h"
+#include "runtime/device/cuda/Libraries.h"
 
 #include <array>
 
@@ -70,6 +71,9 @@ public:
   void finish() override;
   uint64_t launches() const override { return launches_; }
   uint64_t collectiveBytes() const override { return collectiveBytes_; }
+  Status tune(BoundProgram &program, const std::string &path, int repeats,
+              const std::function<void(const std::string &)> &line) override;
+  std::string tuning() const override { return libraries_->tuning(); }
   void corruptRoot(int collective, int device) override;
 
   // For what prepares and captures programs.
@@ -77,6 +81,7 @@ public:
   Links &links() { return *links_; }
   // Whether all-reduces are the links' own, in an order of theirs.
   bool addsByLinks() const { return addsByLinks_; }
+  Libraries &libraries() { return *libraries_; }
   CudaDevice &device(int index) { return devices_[static_cast<size_t>(index)]; }
   Function function(int device, KernelHandle kernel) const;
   bool makeCurrent(int device);
@@ -112,7 +117,9 @@ private:
   uint64_t placesOf(const mt::plan::Program &program) const;
 
   const Driver &driver_;
-  std::vector<Card> cards_; // those that devices are on; addresses are taken
+  GroupOptions options_;
+  std::unique_ptr<Libraries> libraries_; // of the plan whose code is loaded
+  std::vector<Card> cards_;              // those that devices are on; addresses are taken
   std::vector<CudaDevice> devices_;
   int sessionDevices_ = 1; // those of other processes too
   std::unique_ptr<Links> links_;

@@ -28,6 +28,12 @@ public:
     return corruptCollective_ == group_.corruptCollective() && corruptDevice_ == group_.corruptDevice();
   }
   int perLaunch() const { return perLaunch_; }
+  // The first place of the set of the last launch; the program's pointers are then those of its tensors.
+  CapturedProgram &pointedAt(BoundProgram &program) {
+    CapturedProgram &place = *places(set_).front();
+    place.point(program);
+    return place;
+  }
   // The set that the next launch takes; they take turns.
   int nextSet() { return set_ = (set_ + 1) % sets_; }
 

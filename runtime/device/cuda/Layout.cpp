@@ -103,6 +103,8 @@ Status CapturedProgram::layOut(BoundProgram &program, const std::vector<std::byt
       return status;
     if (Status status = group_.makePartials(d); !status.ok())
       return status;
+    if (Status status = layOutCalls(program, d); !status.ok())
+      return status;
   }
   if (!group_.makeCurrent(0))
     return group_.health();
@@ -250,6 +252,34 @@ Status CapturedProgram::layOutDevice(const BoundProgram &program, int device) {
   if (!pointers.empty())
     std::memcpy(table.data() + pointersAt, pointers.data(), pointers.size() * sizeof(void *));
   group_.copyIn(device, side.tables, table.data(), bytes);
+  return group_.health();
+}
+
+// What the calls of libraries need, in the device's block.
+Status CapturedProgram::layOutCalls(const BoundProgram &program, int device) {
+  auto allocate = [&](uint64_t bytes, std::byte **place) {
+    void *memory = nullptr;
+    Status status = group_.allocate(device, bytes, &memory);
+    *place = static_cast<std::byte *>(memory);
+    return status;
+  };
+  auto copy = [&](std::byte *to, const void *from, uint64_t bytes) { group_.copyIn(device, to, from, bytes); };
+  const DeviceProgram &bound = program.devices[static_cast<size_t>(device)];
+  if (Status status =
+          group_.libraries().layOut(device, bound, {allocate, copy}, sides_[static_cast<size_t>(device)].calls);
+      !status.ok())
+    return status;
+  // Each runs once, without rows, so that nothing is loaded or made while the graph is recorded.
+  Stream stream = group_.device(device).stream;
+  bool any = false;
+  for (size_t i = 0; i < bound.steps.size(); ++i)
+    if (bound.steps[i].kernel && group_.libraries().has(bound.steps[i])) {
+      any = true;
+      if (!perform(bound, device, bound.steps[i], i, stream, false))
+        return error_;
+    }
+  if (any && !good(driver_.streamSynchronize(stream), device, "cannot try its library calls"))
+    return error_;
   return group_.health();
 }
 

@@ -2,6 +2,7 @@
 """same_loss.py PLAN --data SPEC --devices A B: the losses of an epoch on both kinds of devices are within 1e-5 of each other."""
 import argparse
 import json
+import shlex
 import subprocess
 
 parser = argparse.ArgumentParser()
@@ -12,7 +13,7 @@ arguments = parser.parse_args()
 
 
 def losses(devices):
-    command = ["mtrun", "train", arguments.plan, "--data", arguments.data, "--epochs", "1", "--devices", devices, "--json-logs"]
+    command = ["mtrun", "train", arguments.plan, "--data", arguments.data, "--epochs", "1", "--devices", *shlex.split(devices), "--json-logs"]
     logs = [json.loads(line) for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()]
     return [log["loss"] for log in logs if "loss" in log]
 

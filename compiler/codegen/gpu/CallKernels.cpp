@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels beside library calls. `sizes` are i64 numbers in device memory, so that one kernel serves all calls.
+#include "compiler/codegen/gpu/CallKernels.h"
+#include "compiler/codegen/gpu/Sizes.h"
+#include "compiler/codegen/gpu/Tree.h"
+
+using namespace mlir;
+using namespace mtc;
+
+// Rows past the valid ones become zeros; sizes: elements of a row. The segment counts the elements of all rows.
+void mtc::emitClearRows(BlockKernel &kernel) {
+  Emitter &emit = kernel.emit;
+  Value from = emit.mul(kernel.tile, mapTile), to = emit.least(emit.add(from, mapTile), kernel.elements);
+  Value valid = emit.mul(kernel.rows(), emit.loadInteger(kernel.places[2], 0));
+  kernel.forThreads(from, to, [&](Value index) {
+    emit.when(emit.less(emit.sub(valid, emit.integer(1)), index), [&] {
+      emit.store(emit.zeros(emit.getF32Type()), emit.address(kernel.places[0], emit.getF32Type(), index));
+    });
+  });
+}
+
+// Leaves' results, one after the other, added along the tree.
+void mtc::emitSumLeaves(BlockKernel &kernel) {
+  Emitter &emit = kernel.emit;
+  Type f32 = emit.getF32Type();
+  Value from = emit.mul(kernel.tile, mapThreads), index = emit.add(from, kernel.thread);
+  emit.when(emit.less(index, kernel.elements), [&] {
+    auto leaf = [&](Value begin, Value) {
+      Value number = emit.div(begin, emit.integer(kernel.leafRows));
+      Value place = emit.add(emit.mul(number, kernel.elements), index);
+      return Emitter::Values{emit.load(f32, emit.address(kernel.places[0], f32, place))};
+    };
+    emitBlockTree(kernel, 1, leaf,
+                  [&](ValueRange root) { emit.store(root[0], emit.address(kernel.places[1], f32, index)); });
+  });
+}
+
+// A matrix turned, a tile of it by way of workgroup memory; sizes: its rows and columns. The segment counts tiles.
+void mtc::emitTurn(BlockKernel &kernel) {
+  Emitter &emit = kernel.emit;
+  Type f32 = emit.getF32Type();
+  constexpr int64_t size = transposeSide;
+  Value rows = emit.loadInteger(kernel.places[2], 0), columns = emit.loadInteger(kernel.places[2], 1);
+  Value across = emit.ceilDiv(columns, size);
+  Value firstRow = emit.mul(emit.div(kernel.tile, across), size);
+  Value firstColumn = emit.mul(emit.rem(kernel.tile, across), size);
+  Value memory = kernel.share(f32, size * (size + 1)); // a line is one longer: neighbours lie in different banks
+  auto at = [&](Value line, Value place) {
+    return emit.address(memory, f32, emit.add(emit.mul(line, size + 1), place));
+  };
+  auto forElements = [&](Value height, Value width, Value top, Value left,
+                         llvm::function_ref<void(Value, Value, Value)> each) {
+    kernel.forThreads(size * size, [&](Value index) {
+      Value i = emit.div(index, emit.integer(size)), j = emit.rem(index, emit.integer(size));
+      Value row = emit.add(top, i), column = emit.add(left, j);
+      emit.when(both(emit, emit.less(row, height), emit.less(column, width)),
+                [&] { each(i, j, emit.add(emit.mul(row, width), column)); });
+    });
+  };
+  forElements(rows, columns, firstRow, firstColumn, [&](Value i, Value j, Value index) {
+    emit.store(emit.load(f32, emit.address(kernel.places[0], f32, index)), at(i, j));
+  });
+  kernel.barrier();
+  forElements(columns, rows, firstColumn, firstRow, [&](Value i, Value j, Value index) {
+    emit.store(emit.load(f32, at(j, i)), emit.address(kernel.places[1], f32, index));
+  });
+}

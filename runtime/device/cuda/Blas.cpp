@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/cuda/Blas.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstdio>
+#include <dlfcn.h>
+
+namespace mtrun::cuda {
+
+namespace fb = ::mt::plan;
+
+namespace {
+
+Status open(int driverVersion, BlasFunctions &functions) {
+  void *library = nullptr;
+  std::string place;
+  // A driver runs libraries of its own major version of CUDA and of earlier ones.
+  std::vector<std::string> names = {"libcublasLt.so.12"};
+  if (driverVersion >= 13000)
+    names.insert(names.begin(), "libcublasLt.so.13");
+  if (Status status = openCallLibrary(
+          "MTRUN_CUDA_CUBLASLT", names,
+          "libcublas-13-0 or nvidia-cublas, for CUDA 12 libcublas-12-9 or nvidia-cublas-cu12", library, place);
+      !status.ok())
+    return status;
+#define MTRUN_BLAS_FIND(member, symbol, type, parameters)                                                              \
+  functions.member = reinterpret_cast<decltype(functions.member)>(dlsym(library, #symbol));                            \
+  if (!functions.member)                                                                                               \
+    return {MT_DEVICE, "expected cuBLASLt 12 or 13, found " + place + " without " #symbol};
+  MTRUN_BLAS_FUNCTIONS(MTRUN_BLAS_FIND)
+#undef MTRUN_BLAS_FIND
+  return {};
+}
+
+// One matrix of a product as the library counts, columns first: ours are theirs turned.
+struct Matrix {
+  uint64_t rows, columns, stride; // stride: elements between columns
+  uint64_t batch;                 // elements between leaves; 0: the same for all
+};
+
+// result^T = a . b, with a our right side and b our left one.
+struct Matrices {
+  Matrix a, b, d;
+  bool turnA, turnB;
+};
+
+Matrices matricesOf(const fb::LibraryCall &call, int64_t leafRows) {
+  uint64_t lines = call.lines() * static_cast<uint64_t>(leafRows), depth = call.depth(), columns = call.columns();
+  if (isTree(call))
+    return {{columns, lines, columns, lines * columns},
+            {depth, lines, depth, lines * depth},
+            {columns, depth, columns, depth * columns},
+            false,
+            true};
+  Matrix right = call.turned() ? Matrix{depth, columns, depth, 0} : Matrix{columns, depth, columns, 0};
+  return {
+      right, {depth, lines, depth, lines * depth}, {columns, lines, columns, lines * columns}, call.turned(), false};
+}
+
+// Of every leaf's first element; bases are multiples of 64.
+uint32_t alignmentOf(const Matrix &matrix) {
+  uint64_t bytes = (matrix.batch | 64) * sizeof(float);
+  return static_cast<uint32_t>(std::min<uint64_t>(bytes & -bytes, 64));
+}
+
+std::string nameOf(const BlasAlgorithm &algorithm) {
+  std::string text;
+  for (uint64_t word : algorithm.data) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(word));
+    text += digits;
+  }
+  return text;
+}
+
+bool parse(const std::string &name, BlasAlgorithm &algorithm) {
+  if (name.size() != 16 * std::size(algorithm.data))
+    return false;
+  for (size_t i = 0; i < std::size(algorithm.data); ++i) {
+    const char *begin = name.data() + 16 * i;
+    auto [end, error] = std::from_chars(begin, begin + 16, algorithm.data[i], 16);
+    if (error != std::errc() || end != begin + 16)
+      return false;
+  }
+  return true;
+}
+
+class Blas : public CallLibrary {
+public:
+  explicit Blas(const BlasFunctions &functions) : functions_(functions) {}
+  ~Blas() override {
+    if (handle_)
+      (void)functions_.destroy(handle_);
+  }
+  Status start() { return good(functions_.create(&handle_), "cuBLASLt does not start"); }
+
+  std::string version() const override {
+    size_t number = functions_.getVersion();
+    return "cuBLASLt " + std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
+           std::to_string(number % 100);
+  }
+
+  Status algorithms(const fb::LibraryCall &call, int64_t leafRows, uint64_t workspace, size_t most,
+                    std::vector<Algorithm> &found) override {
+    constexpr int asked = 16;
+    BlasHeuristic results[asked];
+    int count = 0;
+    Description description(*this);
+    Status status = description.make(call, leafRows, 1);
+    if (status.ok())
+      status = description.prefer(workspace);
+    if (!status.ok())
+      return status;
+    int code = functions_.heuristics(handle_, description.product, description.a, description.b, description.d,
+                                     description.d, description.preference, asked, results, &count);
+    if (code == notSupported)
+      return {};
+    if (status = good(code, "cuBLASLt finds no algorithm"); !status.ok())
+      return status;
+    for (int i = 0; i < count; ++i)
+      if (found.size() < most && results[i].state == blas::success && results[i].workspace <= workspace &&
+          isDeterministic(results[i].algorithm))
+        found.push_back({nameOf(results[i].algorithm), results[i].workspace});
+    return {};
+  }
+
+  Status find(const fb::LibraryCall &call, int64_t leafRows, Algorithm &algorithm) override {
+    BlasAlgorithm parsed;
+    BlasHeuristic result = {};
+    Description description(*this);
+    Status status = description.make(call, leafRows, 1);
+    if (!status.ok())
+      return status;
+    if (!parse(algorithm.name, parsed) ||
+        functions_.check(handle_, description.product, description.a, description.b, description.d, description.d,
+                         &parsed, &result) != blas::success ||
+        !isDeterministic(parsed))
+      return {MT_INVALID, "expected an algorithm of " + version() + " for this product, found " + algorithm.name};
+    algorithm.workspace = result.workspace;
+    return {};
+  }
+
+  Status enqueue(const fb::LibraryCall &call, int64_t leafRows, const Algorithm &algorithm, const CallPlaces &places,
+                 int64_t leaves, Stream stream) override {
+    BlasAlgorithm parsed;
+    Description description(*this);
+    Status status = description.make(call, leafRows, leaves);
+    if (status.ok() && places.bias)
+      status = good(functions_.productSet(description.product, blas::biasPointer, &places.bias, sizeof places.bias),
+                    "cannot describe a product to cuBLASLt");
+    if (!status.ok())
+      return status;
+    if (!parse(algorithm.name, parsed))
+      return {MT_INVALID, "expected an algorithm of cuBLASLt, found " + algorithm.name};
+    float one = 1, zero = 0;
+    return good(functions_.multiply(handle_, description.product, &one, places.right, description.a, places.left,
+                                    description.b, &zero, places.result, description.d, places.result, description.d,
+                                    &parsed, places.workspace, algorithm.workspace, stream),
+                "cuBLASLt does not compute a product");
+  }
+
+private:
+  static constexpr int notSupported = 15;
+
+  Status good(int code, const std::string &what) const {
+    if (code == blas::success)
+      return {};
+    const char *name = functions_.statusName(code);
+    constexpr int outOfMemory = 3;
+    return {code == outOfMemory ? MT_NO_MEMORY : MT_DEVICE, what + ": " + (name ? name : std::to_string(code))};
+  }
+
+  // One pass over k, by nobody in parts: the library's own sums of parts may come in any order.
+  bool isDeterministic(const BlasAlgorithm &algorithm) const {
+    int32_t splits = 0;
+    uint32_t reduction = 0;
+    size_t written = 0;
+    return functions_.algorithmGet(&algorithm, blas::algorithmSplits, &splits, sizeof splits, &written) ==
+               blas::success &&
+           functions_.algorithmGet(&algorithm, blas::algorithmReduction, &reduction, sizeof reduction, &written) ==
+               blas::success &&
+           splits <= 1 && reduction == 0;
+  }
+
+  // The library's objects that describe a product of a number of leaves.
+  struct Description {
+    explicit Description(const Blas &library) : library(library) {}
+    ~Description() {
+      const BlasFunctions &call = library.functions_;
+      for (BlasLayout layout : {a, b, d})
+        if (layout)
+          (void)call.layoutDestroy(layout);
+      if (product)
+        (void)call.productDestroy(product);
+      if (preference)
+        (void)call.preferenceDestroy(preference);
+    }
+
+    Status make(const fb::LibraryCall &call, int64_t leafRows, int64_t leaves) {
+      const BlasFunctions &to = library.functions_;
+      matrices = matricesOf(call, leafRows);
+      static constexpr uint32_t epilogues[] = {blas::epilogueNone, blas::epilogueRelu, blas::epilogueBias,
+                                               blas::epilogueBiasRelu};
+      uint32_t epilogue = epilogues[static_cast<size_t>(call.epilogue())];
+      int32_t turnA = matrices.turnA, turnB = matrices.turnB;
+      int compute = call.math() == fb::CallMath::TF32 ? blas::computeTf32 : blas::computeF32;
+      int code = to.productCreate(&product, compute, blas::typeF32);
+      auto set = [&](int attribute, const void *value) {
+        if (code == blas::success)
+          code = to.productSet(product, attribute, value, sizeof(int32_t));
+      };
+      set(blas::transposeA, &turnA);
+      set(blas::transposeB, &turnB);
+      set(blas::epilogue, &epilogue);
+      for (auto [layout, matrix] : {std::pair{&a, &matrices.a}, {&b, &matrices.b}, {&d, &matrices.d}}) {
+        auto count = static_cast<int32_t>(leaves);
+        auto stride = static_cast<int64_t>(matrix->batch);
+        if (code == blas::success)
+          code = to.layoutCreate(layout, blas::typeF32, matrix->rows, matrix->columns,
+                                 static_cast<int64_t>(matrix->stride));
+        if (code == blas::success)
+          code = to.layoutSet(*layout, blas::batchCount, &count, sizeof count);
+        if (code == blas::success)
+          code = to.layoutSet(*layout, blas::batchStride, &stride, sizeof stride);
+      }
+      return library.good(code, "cannot describe a product to cuBLASLt");
+    }
+
+    Status prefer(uint64_t workspace) {
+      const BlasFunctions &to = library.functions_;
+      uint32_t noReduction = 0, alignments[] = {alignmentOf(matrices.a), alignmentOf(matrices.b),
+                                                alignmentOf(matrices.d), alignmentOf(matrices.d)};
+      int code = to.preferenceCreate(&preference);
+      auto set = [&](int attribute, const void *value, size_t bytes) {
+        if (code == blas::success)
+          code = to.preferenceSet(preference, attribute, value, bytes);
+      };
+      set(blas::mostWorkspace, &workspace, sizeof workspace);
+      set(blas::reductionMask, &noReduction, sizeof noReduction);
+      for (int i = 0; i < 4; ++i)
+        set(blas::alignmentA + i, &alignments[i], sizeof(uint32_t));
+      return library.good(code, "cannot describe a product to cuBLASLt");
+    }
+
+    const Blas &library;
+    Matrices matrices = {};
+    BlasProduct product = nullptr;
+    BlasLayout a = nullptr, b = nullptr, d = nullptr;
+    BlasPreference preference = nullptr;
+  };
+
+  const BlasFunctions &functions_;
+  BlasHandle handle_ = nullptr;
+};
+
+} // namespace
+
+Status openBlas(int driverVersion, std::unique_ptr<CallLibrary> &library) {
+  struct Opened {
+    BlasFunctions functions;
+    Status status;
+    explicit Opened(int driverVersion) { status = open(driverVersion, functions); }
+  };
+  static const Opened opened(driverVersion);
+  if (!opened.status.ok())
+    return opened.status;
+  auto started = std::make_unique<Blas>(opened.functions);
+  Status status = started->start();
+  library = std::move(started);
+  return status;
+}
+
+Status openCallLibrary(const char *variable, const std::vector<std::string> &names, const char *packages,
+                       void *&library, std::string &place) {
+  const char *named = std::getenv(variable);
+  std::vector<std::string> places = named && *named ? std::vector<std::string>{named} : names;
+  std::string reasons, wanted;
+  for (const std::string &name : places) {
+    library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    place = name;
+    if (library)
+      return {};
+    const char *reason = dlerror();
+    wanted += (wanted.empty() ? "" : " or ") + name;
+    reasons += (reasons.empty() ? "" : "; ") + std::string(reason ? reason : "no reason given");
+  }
+  return {MT_DEVICE, "expected " + wanted + " (package " + packages + "), found none: " + reasons};
+}
+
+} // namespace mtrun::cuda

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One of NVIDIA's libraries on one card, as kernels call it: cuBLASLt (Blas.h) or cuDNN (Dnn.h). A call computes leaf
+// after leaf by an algorithm that is fixed, so no bit depends on how many leaves a device has. docs/libraries.md.
+#pragma once
+
+#include "runtime/device/cuda/Driver.h"
+#include "runtime/plan/Calls.h"
+
+#include <memory>
+#include <vector>
+
+namespace mtrun::cuda {
+
+// A way to compute a call, by the name that tuning files give it.
+struct Algorithm {
+  std::string name;
+  uint64_t workspace = 0; // bytes
+};
+
+// Where a call's operands lie, in device memory. The kernel of a convolution is [filters, taps, taps, channels /
+// groups] here; the result of a sum over the batch is one for each leaf, one after the other.
+struct CallPlaces {
+  const std::byte *left = nullptr, *right = nullptr, *bias = nullptr;
+  std::byte *result = nullptr;
+  std::byte *workspace = nullptr; // of Algorithm::workspace bytes
+};
+
+class CallLibrary {
+public:
+  virtual ~CallLibrary() = default; // the card's context is current
+
+  // "cuBLASLt 13.0.2".
+  virtual std::string version() const = 0;
+  // Ways to compute a leaf of `leafRows` samples that give the same bits every time, in full precision of call.math(),
+  // with at most `workspace` bytes; at most `most`, the library's favourite first. None: `found` stays empty.
+  virtual Status algorithms(const mt::plan::LibraryCall &call, int64_t leafRows, uint64_t workspace, size_t most,
+                            std::vector<Algorithm> &found) = 0;
+  // Whether the algorithm of this name, out of a file, computes the call; sets its workspace. MT_INVALID.
+  virtual Status find(const mt::plan::LibraryCall &call, int64_t leafRows, Algorithm &algorithm) = 0;
+  // Enqueues the call for `leaves` leaves; the stream may be captured.
+  virtual Status enqueue(const mt::plan::LibraryCall &call, int64_t leafRows, const Algorithm &algorithm,
+                         const CallPlaces &places, int64_t leaves, Stream stream) = 0;
+};
+
+// dlopen of the first of `names`, or of what the environment variable says. MT_DEVICE, with the package that has it.
+Status openCallLibrary(const char *variable, const std::vector<std::string> &names, const char *packages,
+                       void *&library, std::string &place);
+
+} // namespace mtrun::cuda

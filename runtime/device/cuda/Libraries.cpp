@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/cuda/Libraries.h"
+
+#include "runtime/abi/gpu_kernel.h"
+#include "runtime/device/cuda/Blas.h"
+#include "runtime/device/cuda/Dnn.h"
+#include "runtime/plan/Check.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mtrun::cuda {
+
+namespace fb = ::mt::plan;
+
+namespace {
+
+constexpr uint64_t alignment = 256;
+constexpr uint64_t clearTile = 1024, sumTile = MT_GPU_CALL_THREADS, turnSide = 32;
+// Of a call's helpers on the device: two segments that clear, one that sums, one that turns; their buffers; sizes.
+constexpr size_t segments = 4, clearLeft = 0, clearRight = 1, summed = 2, turned = 3;
+struct Tables {
+  mt_gpu_segment segments[4];
+  void *buffers[4][3];
+  int64_t sizes[4][2];
+};
+
+// Below them the launches beside a call are likely to take longer than it saves.
+constexpr double leastFlops = 0x1p28;
+constexpr int64_t leastLines = 16;
+
+uint64_t aligned(uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+int64_t ceilDiv(uint64_t a, uint64_t b) { return static_cast<int64_t>((a + b - 1) / b); }
+
+// Of the kernel of a convolution.
+uint64_t kernelElements(const Choice &choice) {
+  return isTree(*choice.call) ? choice.sizes.result : choice.sizes.right;
+}
+
+int64_t turnTiles(uint64_t rows, uint64_t columns) { return ceilDiv(rows, turnSide) * ceilDiv(columns, turnSide); }
+
+void log(const GroupOptions &options, const std::string &message) {
+  if (options.log)
+    options.log(0, message);
+}
+
+} // namespace
+
+Libraries::~Libraries() {
+  close(false);
+  close(true);
+}
+
+void Libraries::close(bool images) {
+  for (OnCard &on : cards_) {
+    std::unique_ptr<CallLibrary> &library = images ? on.dnn : on.blas;
+    if (library)
+      (void)driver_.ctxSetCurrent(on.card->context);
+    library.reset();
+  }
+}
+
+// One library, for every card.
+Status Libraries::openOn(const std::vector<Card> &cards, bool images, int driverVersion) {
+  for (size_t i = 0; i < cards.size(); ++i) {
+    if (Result result = driver_.ctxSetCurrent(cards[i].context); result != success)
+      return failure(driver_, result, cards[i].title() + ": cannot use it");
+    Status status = images ? openDnn(cards_[i].dnn) : openBlas(driverVersion, cards_[i].blas);
+    if (!status.ok())
+      return std::move(status).in(cards[i].title() + ": ");
+  }
+  return {};
+}
+
+Status Libraries::findHelpers() {
+  const char *names[] = {MT_GPU_CLEAR_ROWS, MT_GPU_SUM_LEAVES, MT_GPU_TURN};
+  for (OnCard &on : cards_)
+    for (size_t i = 0; i < helpers; ++i)
+      if (Result result = driver_.moduleGetFunction(&on.functions[i], on.card->module, names[i]); result != success)
+        return failure(driver_, result, on.card->title() + ": expected a function " + names[i] + " in its code",
+                       result == functionNotFound ? MT_CORRUPT : MT_DEVICE);
+  return {};
+}
+
+Status Libraries::choose(const Plan &plan, const std::vector<Card> &cards, const GroupOptions &options) {
+  const fb::Plan &tables = plan.tables();
+  if (options.libraries == LibraryUse::Off || tables.call_workspace() == 0) {
+    if (options.tuning.empty())
+      return {};
+    return {MT_INVALID, options.tuning + ": expected kernels that may be library calls for a tuning file, found " +
+                            (tables.call_workspace() ? "libraries that are off" : "none in the plan")};
+  }
+  tables_ = &tables;
+  tunes_ = options.libraries == LibraryUse::Tune;
+  bool required = options.libraries == LibraryUse::Require;
+  Tuning tuned;
+  if (!options.tuning.empty())
+    if (Status status = readTuning(options.tuning, tuned); !status.ok())
+      return status;
+  leafRows_ = static_cast<int64_t>(plan.leafRows());
+  replicas_ = static_cast<int64_t>(plan.replicas());
+  most_ = tables.call_workspace();
+  std::array<bool, 2> wanted = {}; // products, convolutions
+  for (const fb::Kernel *kernel : Each(tables.kernels()))
+    if (kernel->gpu() && kernel->gpu()->call())
+      wanted[isConvolution(*kernel->gpu()->call())] |= required || tunes_ || isLikely(*kernel);
+  if (!options.tuning.empty()) // those that it was made with, and no others
+    for (bool images : {false, true})
+      wanted[images] =
+          std::any_of(tuned.place.libraries.begin(), tuned.place.libraries.end(),
+                      [&](const std::string &name) { return name.starts_with(images ? "cuDNN" : "cuBLASLt"); });
+  int driverVersion = 0;
+  if (Result result = driver_.driverGetVersion(&driverVersion); result != success)
+    return failure(driver_, result, "cannot ask for the driver's version");
+  for (const Card &card : cards)
+    cards_.push_back({&card, nullptr, nullptr, {}});
+  for (bool images : {false, true}) {
+    // A card that is made up has no libraries but those that the environment names.
+    bool made = cards[0].major == 0 && !std::getenv(images ? "MTRUN_CUDA_CUDNN" : "MTRUN_CUDA_CUBLASLT");
+    if (!wanted[images] || (made && !required))
+      continue;
+    Status status = openOn(cards, images, driverVersion);
+    if (!status.ok() && (required || !options.tuning.empty()))
+      return status;
+    if (!status.ok()) {
+      close(images);
+      log(options, (images ? "convolutions run our own code: " : "products run our own code: ") + status.message());
+    }
+  }
+  setPlace(plan, driverVersion);
+  if (options.tuning.empty())
+    return chooseAll(tables, options);
+  for (const Card &card : cards)
+    if (card.name != cards[0].name)
+      return {MT_INVALID,
+              options.tuning + ": expected cards of one model, found " + cards[0].title() + " and " + card.title()};
+  if (Status status = checkTuning(options.tuning, tuned.place, place_); !status.ok())
+    return status;
+  return readChoices(options.tuning, tuned);
+}
+
+Status Libraries::chooseAll(const fb::Plan &tables, const GroupOptions &options) {
+  std::string versions;
+  for (const std::unique_ptr<CallLibrary> *library : {&cards_[0].blas, &cards_[0].dnn})
+    if (*library)
+      versions += (versions.empty() ? "" : " and ") + (*library)->version();
+  if (versions.empty())
+    return {};
+  size_t calls = 0;
+  for (uint32_t k = 0; k < count(tables.kernels()); ++k) {
+    const fb::Kernel &kernel = *tables.kernels()->Get(k);
+    if (!kernel.gpu() || !kernel.gpu()->call())
+      continue;
+    Choice choice;
+    bool required = tunes_ || options.libraries == LibraryUse::Require;
+    if (Status chosen = choose(kernel, required, choice); !chosen.ok())
+      return std::move(chosen).in("kernel " + kernel.name()->str() + ": ");
+    calls += choice.call != nullptr;
+    choices_[k] = choice;
+  }
+  log(options, std::to_string(calls) + " of " + std::to_string(choices_.size()) +
+                   " kernels that have a library call run as calls of " + versions);
+  return calls ? findHelpers() : Status();
+}
+
+// Where a library is likely to win before anything was measured: the work of a batch outweighs the launches beside it.
+bool Libraries::isLikely(const fb::Kernel &kernel) const {
+  const fb::LibraryCall &call = *kernel.gpu()->call();
+  int64_t lines = isConvolution(call) ? leastLines : static_cast<int64_t>(call.lines()) * leafRows_;
+  double flops = static_cast<double>(kernel.flops_per_row()) * static_cast<double>(leafRows_ * replicas_);
+  return flops >= leastFlops && lines >= leastLines;
+}
+
+// The same on any number of devices: by what all replicas together need.
+Status Libraries::choose(const fb::Kernel &kernel, bool required, Choice &choice) {
+  const fb::LibraryCall &call = *kernel.gpu()->call();
+  CallLibrary *library = libraryOf(cards_[0], call);
+  if (!library || (!required && !isLikely(kernel)))
+    return {};
+  choice.call = &call;
+  if (Status status = callSizes(call, "library call", choice.sizes); !status.ok())
+    return status;
+  uint64_t taken = cut(choice, replicas_).library;
+  std::vector<Algorithm> found;
+  if (taken <= most_) {
+    if (Result result = driver_.ctxSetCurrent(cards_[0].card->context); result != success)
+      return failure(driver_, result, cards_[0].card->title() + ": cannot use it");
+    if (Status status = library->algorithms(call, leafRows_, most_ - taken, 1, found); !status.ok())
+      return status;
+  }
+  if (found.empty())
+    choice = {};
+  else
+    choice.algorithm = found.front();
+  return {};
+}
+
+Libraries::Cut Libraries::cut(const Choice &choice, int64_t leaves) const {
+  Cut cut;
+  uint64_t kernel = aligned(kernelElements(choice) * sizeof(float));
+  cut.partials = isConvolution(*choice.call) ? kernel : 0;
+  cut.library = cut.partials;
+  if (isTree(*choice.call)) // at most 2^16 leaves of 2^42 bytes
+    cut.library += aligned(choice.sizes.result * sizeof(float) * static_cast<uint64_t>(leaves));
+  cut.end = cut.library + aligned(choice.algorithm.workspace);
+  return cut;
+}
+
+const Choice &Libraries::choiceOf(const BoundStep &step) const {
+  static const Choice own;
+  auto found = choices_.find(kernelOf(step));
+  return found == choices_.end() ? own : found->second;
+}
+
+Libraries::OnCard &Libraries::on(const Card &card) {
+  return *std::find_if(cards_.begin(), cards_.end(), [&](const OnCard &on) { return on.card == &card; });
+}
+
+uint64_t Libraries::workspaceBytes(int64_t maxRows) const {
+  uint64_t bytes = 0;
+  for (const auto &[kernel, choice] : choices_)
+    if (choice.call)
+      bytes = tunes_ ? most_ : std::max(bytes, cut(choice, maxRows / leafRows_).end);
+  return bytes;
+}
+
+uint64_t Libraries::tableBytes(const fb::Program &program) const {
+  uint64_t calls = 0;
+  for (const fb::Step *step : Each(program.steps()))
+    if (auto found = choices_.find(static_cast<uint32_t>(step->kernel())); found != choices_.end())
+      calls += found->second.call != nullptr;
+  return aligned(calls * sizeof(Tables));
+}
+
+Status Libraries::layOut(int device, const DeviceProgram &program, const Memory &memory,
+                         std::vector<std::byte *> &placesOfTables) {
+  placesOfTables.assign(program.steps.size(), nullptr);
+  std::vector<const BoundStep *> steps;
+  for (const BoundStep &step : program.steps)
+    if (step.kernel && has(step))
+      steps.push_back(&step);
+  if (steps.empty())
+    return {};
+  std::byte *&workspace = workspaces_[device];
+  if (!workspace) {
+    if (Status status = memory.allocate(workspaceBytes(program.maxRows), &workspace); !status.ok())
+      return status;
+  }
+  std::byte *place = nullptr;
+  if (Status status = memory.allocate(steps.size() * sizeof(Tables), &place); !status.ok())
+    return status;
+  std::vector<Tables> tables(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Choice &choice = choiceOf(*steps[i]);
+    const fb::LibraryCall &call = *choice.call;
+    void *const *buffers = steps[i]->segments[0].buffers;
+    Cut parts = cut(choice, program.maxRows / leafRows_);
+    std::byte *at = place + i * sizeof(Tables);
+    Tables &table = tables[i];
+    auto set = [&](size_t segment, void *operand, void *result, int64_t count, uint64_t first, uint64_t second) {
+      table.buffers[segment][0] = operand;
+      table.buffers[segment][1] = result;
+      table.buffers[segment][2] = at + offsetof(Tables, sizes) + segment * sizeof(table.sizes[0]);
+      table.segments[segment] = {
+          reinterpret_cast<void *const *>(at + offsetof(Tables, buffers) + segment * sizeof(table.buffers[0])), count};
+      table.sizes[segment][0] = static_cast<int64_t>(first);
+      table.sizes[segment][1] = static_cast<int64_t>(second);
+    };
+    uint64_t kernel = kernelElements(choice), filters = call.filters();
+    if (isTree(call)) {
+      set(clearLeft, buffers[call.left()], nullptr, static_cast<int64_t>(choice.sizes.left) * program.maxRows,
+          choice.sizes.left, 0);
+      set(clearRight, buffers[call.right()], nullptr, static_cast<int64_t>(choice.sizes.right) * program.maxRows,
+          choice.sizes.right, 0);
+      set(summed, workspace + parts.partials,
+          isConvolution(call) ? static_cast<void *>(workspace) : buffers[call.result()],
+          static_cast<int64_t>(choice.sizes.result), 0, 0);
+    }
+    if (isConvolution(call)) {
+      uint64_t rest = kernel / filters, rows = isTree(call) ? filters : rest, columns = isTree(call) ? rest : filters;
+      set(turned, isTree(call) ? static_cast<void *>(workspace) : buffers[call.right()],
+          isTree(call) ? buffers[call.result()] : static_cast<void *>(workspace), turnTiles(rows, columns), rows,
+          columns);
+    }
+    placesOfTables[static_cast<size_t>(steps[i] - program.steps.data())] = at;
+  }
+  memory.copy(place, tables.data(), tables.size() * sizeof(Tables));
+  return {};
+}
+
+Status Libraries::launch(OnCard &on, Helper helper, int64_t tiles, unsigned count, const std::byte *params,
+                         const std::byte *table, Stream stream) const {
+  if (tiles > INT32_MAX)
+    return {MT_DEVICE, "expected a grid of at most 2147483647 blocks, found " + std::to_string(tiles)};
+  void *arguments[] = {&params, &table};
+  Result result = driver_.launchKernel(on.functions[helper], static_cast<unsigned>(tiles), count, 1,
+                                       MT_GPU_CALL_THREADS, 1, 1, 0, stream, arguments, nullptr);
+  return result == success ? Status() : failure(driver_, result, on.card->title() + ": cannot record a kernel");
+}
+
+Status Libraries::enqueue(int device, const Card &card, const DeviceProgram &program, const BoundStep &step,
+                          const std::byte *params, const std::byte *table, Stream stream) {
+  OnCard &here = on(card);
+  const Choice &choice = choiceOf(step);
+  const fb::LibraryCall &call = *choice.call;
+  int64_t leaves = program.maxRows / leafRows_;
+  auto at = [&](size_t segment) { return table + segment * sizeof(mt_gpu_segment); };
+  uint64_t kernel = kernelElements(choice), filters = call.filters();
+  bool images = isConvolution(call), tree = isTree(call);
+  auto turnKernel = [&] {
+    return launch(here, turn, turnTiles(filters, kernel / filters), 1, params, at(turned), stream);
+  };
+  Status status;
+  if (images && !tree)
+    status = turnKernel();
+  if (tree) {
+    uint64_t longest = std::max(choice.sizes.left, choice.sizes.right) * static_cast<uint64_t>(program.maxRows);
+    status = launch(here, clearRows, ceilDiv(longest, clearTile), 2, params, at(clearLeft), stream);
+  }
+  CallPlaces places = placesOf(device, program, step, 0);
+  if (status.ok())
+    status = libraryOf(here, call)->enqueue(call, leafRows_, choice.algorithm, places, leaves, stream);
+  if (!status.ok())
+    return std::move(status).in(card.title() + ": ");
+  if (tree)
+    status = launch(here, sumLeaves, ceilDiv(choice.sizes.result, sumTile), 1, params, at(summed), stream);
+  if (status.ok() && images && tree)
+    status = turnKernel();
+  return status;
+}
+
+// From leaf `first` on.
+CallPlaces Libraries::placesOf(int device, const DeviceProgram &program, const BoundStep &step, int64_t first) {
+  const Choice &choice = choiceOf(step);
+  const fb::LibraryCall &call = *choice.call;
+  Cut parts = cut(choice, program.maxRows / leafRows_);
+  std::byte *workspace = workspaces_[device];
+  auto buffer = [&](uint32_t index) { return static_cast<std::byte *>(step.segments[0].buffers[index]); };
+  auto past = [&](uint64_t elements, int64_t samples) {
+    return elements * sizeof(float) * static_cast<uint64_t>(first * samples);
+  };
+  bool tree = isTree(call), images = isConvolution(call);
+  CallPlaces places;
+  places.left = buffer(call.left()) + past(choice.sizes.left, leafRows_);
+  places.right = images && !tree ? workspace : buffer(call.right()) + past(choice.sizes.right, tree ? leafRows_ : 0);
+  places.bias = call.bias() < 0 ? nullptr : buffer(static_cast<uint32_t>(call.bias()));
+  places.result = tree ? workspace + parts.partials + past(choice.sizes.result, 1)
+                       : buffer(call.result()) + past(choice.sizes.result, leafRows_);
+  places.workspace = workspace + parts.library;
+  return places;
+}
+
+} // namespace mtrun::cuda

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kernels of a plan run as calls of NVIDIA's libraries, and their part of a program's graph. docs/libraries.md.
+#pragma once
+
+#include "runtime/device/DeviceGroup.h"
+#include "runtime/device/cuda/CallLibrary.h"
+#include "runtime/device/cuda/Cards.h"
+#include "runtime/device/cuda/Tuning.h"
+
+#include <array>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mtrun::cuda {
+
+// What runs a kernel that a library has a call for.
+struct Choice {
+  const mt::plan::LibraryCall *call = nullptr; // null: the kernel's own code
+  CallSizes sizes;
+  Algorithm algorithm;
+};
+
+class Libraries {
+public:
+  explicit Libraries(const Driver &driver) : driver_(driver) {}
+  ~Libraries(); // before the cards' contexts go
+
+  // Opens what the plan's calls need on every card, and decides for each kernel. Modules are loaded; `cards` stay where
+  // they are. MT_INVALID, MT_DEVICE.
+  Status choose(const Plan &plan, const std::vector<Card> &cards, const GroupOptions &options);
+
+  // Bytes that the calls share on a device of at most `maxRows` rows, and those of a run's tables of them.
+  uint64_t workspaceBytes(int64_t maxRows) const;
+  uint64_t tableBytes(const mt::plan::Program &program) const;
+
+  // Room for a device's calls of a run of a program: takes it by `allocate`, fills it by `copy`. `tables` has an entry
+  // a step of the program, null where it is no call.
+  struct Memory {
+    std::function<Status(uint64_t bytes, std::byte **place)> allocate;
+    std::function<void(std::byte *to, const void *from, uint64_t bytes)> copy;
+  };
+  Status layOut(int device, const DeviceProgram &program, const Memory &memory, std::vector<std::byte *> &tables);
+
+  // Whether the step's kernel is a call.
+  bool has(const BoundStep &step) const { return choiceOf(step).call; }
+  // Enqueues it. `params`: the device's mt_kernel_params; `table`: of the step, by layOut.
+  Status enqueue(int device, const Card &card, const DeviceProgram &program, const BoundStep &step,
+                 const std::byte *params, const std::byte *table, Stream stream);
+
+  // The hash of the tuning file, in hexadecimal digits; "" without one.
+  std::string tuning() const { return tuning_; }
+
+  // To tune: where the choices hold, algorithms of a step's call, and another one in place of its own.
+  const TuningPlace &place() const { return place_; }
+  uint64_t batch() const { return tables_->batch(); }
+  const char *kernelName(const BoundStep &step) const;
+  Status algorithms(const BoundStep &step, std::vector<Algorithm> &found);
+  void setAlgorithm(const BoundStep &step, const Algorithm &algorithm);
+  const mt::plan::LibraryCall *callOf(const BoundStep &step) const;
+  int64_t leaves(const DeviceProgram &program) const { return program.maxRows / leafRows_; }
+  // The library's part of a call on the first device, of one leaf alone, and where its result lies.
+  Status enqueueLeaf(const Card &card, const DeviceProgram &program, const BoundStep &step, int64_t leaf,
+                     Stream stream);
+  std::span<std::byte> leafResults(const DeviceProgram &program, const BoundStep &step, int64_t leaf);
+
+private:
+  enum Helper { clearRows, sumLeaves, turn, helpers };
+  // A library's handle and the helpers' functions on one card.
+  struct OnCard {
+    const Card *card = nullptr;
+    std::unique_ptr<CallLibrary> blas, dnn; // null: no call of the plan needs it, or it is missing
+    std::array<Function, helpers> functions = {};
+  };
+  // How the workspace of a call of `leaves` leaves is cut.
+  struct Cut {
+    uint64_t turned = 0, partials = 0, library = 0, end = 0; // places; turned is the first
+  };
+
+  Status openOn(const std::vector<Card> &cards, bool images, int driverVersion);
+  CallLibrary *libraryOf(OnCard &on, const mt::plan::LibraryCall &call) const {
+    return (isConvolution(call) ? on.dnn : on.blas).get();
+  }
+  void close(bool images);
+  Status findHelpers();
+  void setPlace(const Plan &plan, int driverVersion);
+  Status readChoices(const std::string &path, const Tuning &tuned);
+  CallPlaces placesOf(int device, const DeviceProgram &program, const BoundStep &step, int64_t first);
+  Status chooseAll(const mt::plan::Plan &tables, const GroupOptions &options);
+  bool isLikely(const mt::plan::Kernel &kernel) const;
+  Status choose(const mt::plan::Kernel &kernel, bool required, Choice &choice);
+  Cut cut(const Choice &choice, int64_t leaves) const;
+  static uint32_t kernelOf(const BoundStep &step) {
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(step.kernel)) - 1; // as CudaGroup::kernel numbers them
+  }
+  const Choice &choiceOf(const BoundStep &step) const;
+  OnCard &on(const Card &card);
+  Status launch(OnCard &on, Helper helper, int64_t tiles, unsigned segments, const std::byte *params,
+                const std::byte *table, Stream stream) const;
+
+  const Driver &driver_;
+  const mt::plan::Plan *tables_ = nullptr;
+  TuningPlace place_;
+  std::string tuning_;
+  bool tunes_ = false;
+  std::vector<OnCard> cards_;
+  std::map<uint32_t, Choice> choices_; // by kernel
+  int64_t leafRows_ = 1;
+  int64_t replicas_ = 1;
+  uint64_t most_ = 0;                     // bytes of workspace, as the plan says
+  std::map<int, std::byte *> workspaces_; // by device
+};
+
+} // namespace mtrun::cuda

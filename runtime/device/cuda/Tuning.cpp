@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/cuda/Tuning.h"
+
+#include "runtime/abi/atomic_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace mtrun::cuda {
+
+using Json = nlohmann::json; // members in the order of names
+
+namespace {
+
+constexpr int64_t version = 1;
+constexpr size_t mostBytes = size_t{1} << 26;
+const std::string tail = ",\n\"hash\": \""; // before the last 32 digits
+
+std::string text(const Hash128 &hash) {
+  char digits[33];
+  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash.high),
+                static_cast<unsigned long long>(hash.low));
+  return digits;
+}
+
+Hash128 hashOf(const std::string &bytes, size_t size) {
+  return hash128({reinterpret_cast<const uint8_t *>(bytes.data()), size});
+}
+
+Status readAll(const std::string &path, std::string &bytes) {
+  FILE *file = std::fopen(path.c_str(), "rb");
+  if (!file)
+    return ioError("cannot open", path, errno);
+  char block[4096];
+  size_t count = 0;
+  while (bytes.size() <= mostBytes && (count = std::fread(block, 1, sizeof block, file)) > 0)
+    bytes.append(block, count);
+  int error = std::ferror(file) ? errno : 0;
+  std::fclose(file);
+  if (error)
+    return ioError("cannot read", path, error);
+  if (bytes.size() > mostBytes)
+    return {MT_CORRUPT, path + ": expected a tuning file of at most 64 MiB, found a larger one"};
+  return {};
+}
+
+std::string joined(const std::vector<std::string> &names) {
+  std::string all;
+  for (const std::string &name : names)
+    all += (all.empty() ? "" : ", ") + name;
+  return all.empty() ? "none" : all;
+}
+
+} // namespace
+
+Status writeTuning(const std::string &path, Tuning &tuning) {
+  Json kernels = Json::array();
+  for (const TunedKernel &kernel : tuning.kernels)
+    kernels.push_back({{"name", kernel.name},
+                       {"algorithm", kernel.algorithm},
+                       {"us", kernel.microseconds},
+                       {"own_us", kernel.ownMicroseconds}});
+  Json json = {{"format", "mtrun tuning"},        {"version", version},
+               {"gpu", tuning.place.gpu},         {"capability", tuning.place.capability},
+               {"driver", tuning.place.driver},   {"libraries", tuning.place.libraries},
+               {"plan", text(tuning.place.plan)}, {"kernels", kernels}};
+  std::string bytes = json.dump(1, ' ', false, Json::error_handler_t::replace);
+  bytes.resize(bytes.size() - 2); // the last newline and brace
+  tuning.hash = hashOf(bytes, bytes.size());
+  bytes += tail + text(tuning.hash) + "\"\n}\n";
+  AtomicFile file;
+  Status status = file.open(path);
+  if (status.ok())
+    status = file.write(bytes.data(), bytes.size());
+  return status.ok() ? file.commit() : status;
+}
+
+Status readTuning(const std::string &path, Tuning &tuning) {
+  std::string bytes;
+  if (Status status = readAll(path, bytes); !status.ok())
+    return status;
+  size_t ending = tail.size() + 32 + 4; // `"`, newline, `}`, newline
+  size_t body = bytes.size() - std::min(bytes.size(), ending);
+  tuning = {};
+  tuning.hash = hashOf(bytes, body);
+  if (bytes.compare(body, std::string::npos, tail + text(tuning.hash) + "\"\n}\n") != 0)
+    return {MT_CORRUPT, path + ": expected a tuning file that ends with its own hash, found " +
+                            std::to_string(bytes.size()) + " bytes that do not"};
+  try {
+    Json json = Json::parse(bytes);
+    if (json.at("format") != "mtrun tuning" || json.at("version").get<int64_t>() != version)
+      return {MT_CORRUPT, path + ": expected a tuning file of version " + std::to_string(version) + ", found version " +
+                              std::to_string(json.at("version").get<int64_t>())};
+    tuning.place.gpu = json.at("gpu").get<std::string>();
+    tuning.place.capability = json.at("capability").get<std::string>();
+    tuning.place.driver = json.at("driver").get<int>();
+    tuning.place.libraries = json.at("libraries").get<std::vector<std::string>>();
+    std::string plan = json.at("plan").get<std::string>();
+    if (plan.size() != 32)
+      throw std::runtime_error("expected a hash of 32 hexadecimal digits, found " + plan);
+    tuning.place.plan = {std::stoull(plan.substr(16), nullptr, 16), std::stoull(plan.substr(0, 16), nullptr, 16)};
+    for (const Json &kernel : json.at("kernels"))
+      tuning.kernels.push_back({kernel.at("name").get<std::string>(), kernel.at("algorithm").get<std::string>(),
+                                kernel.at("us").get<double>(), kernel.at("own_us").get<double>()});
+  } catch (const std::exception &error) { // of the parser, of numbers, or ours from above
+    return {MT_CORRUPT, path + ": " + error.what()};
+  }
+  return {};
+}
+
+Status checkTuning(const std::string &path, const TuningPlace &made, const TuningPlace &here) {
+  struct {
+    const char *what;
+    std::string made, here;
+  } facts[] = {{"the plan", text(made.plan), text(here.plan)},
+               {"the GPU", made.gpu + " of " + made.capability, here.gpu + " of " + here.capability},
+               {"the driver", std::to_string(made.driver), std::to_string(here.driver)},
+               {"libraries", joined(made.libraries), joined(here.libraries)}};
+  for (const auto &fact : facts)
+    if (fact.made != fact.here)
+      return {MT_INVALID, path + ": made elsewhere: expected " + fact.what + " " + fact.here + ", found " + fact.made +
+                              "; tune again with: mtrun tune PLAN --devices cuda:0"};
+  return {};
+}
+
+} // namespace mtrun::cuda
