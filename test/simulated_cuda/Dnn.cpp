@@ -177,8 +177,8 @@ int cudnnBackendGetAttribute(DnnDescriptor descriptor, int attribute, int type, 
   auto *into = static_cast<DnnDescriptor *>(values);
   auto copyOf = [&](const DnnObject &from, DnnDescriptor to) { dnnObject(to, from.type) = from; };
   if (object.type == dnn::heuristics && attribute == dnn::heuristicsResults) {
-    *count = std::min<int64_t>(asked, dnnEngines);
-    for (int64_t i = 0; i < *count; ++i) {
+    *count = values ? std::min<int64_t>(asked, dnnEngines) : dnnEngines;
+    for (int64_t i = 0; values && i < *count; ++i) {
       DnnObject &configuration = dnnObject(into[i], dnn::configuration);
       configuration.proposal = i;
       configuration.graph = object.values<DnnDescriptor>(dnn::heuristicsGraph, dnn::descriptorType)[0];
@@ -202,7 +202,7 @@ int cudnnBackendGetAttribute(DnnDescriptor descriptor, int attribute, int type, 
     knob.ready = true;
     knob.setValue(dnn::knobChoiceType, dnn::knobType, 2);
     knob.setValue(dnn::knobChoiceValue, dnn::int64Type, int64_t{1});
-    if (*count)
+    if (*count && values)
       copyOf(knob, into[0]);
     return dnn::success;
   }

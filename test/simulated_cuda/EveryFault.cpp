@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// every-fault PLAN DEVICES: two training steps with every library call there is, once for each call of the driver and
+// every-fault PLAN DEVICES: a training step with every library call there is, once for each call of the driver and
 // of the libraries, which fails. Each run must end well or with a message that names the error. Prints how many failed,
 // and how many of these in libraries.
 #include "runtime/abi/mtrun.h"
@@ -26,7 +26,7 @@ mt_status *train(const char *plan, const char *devices) {
   mt_status *status = mtrun_session_create(loaded, &options, &session);
   mtrun_timing timing;
   if (!status)
-    status = mtrun_benchmark(session, mtrun_plan_batch(loaded), 0, 2, &timing);
+    status = mtrun_benchmark(session, mtrun_plan_batch(loaded), 0, 1, &timing);
   mtrun_session_free(session);
   mtrun_plan_free(loaded);
   return status;

@@ -33,6 +33,13 @@ void DnnDescriptors::finalize(DnnDescriptor descriptor) {
     code_ = functions_.finalize(descriptor);
 }
 
+int64_t DnnDescriptors::count(DnnDescriptor descriptor, int attribute, int type) {
+  int64_t count = 0;
+  if (code_ == dnn::success)
+    code_ = functions_.get(descriptor, attribute, type, 0, &count, nullptr);
+  return code_ == dnn::success ? std::max<int64_t>(count, 0) : 0;
+}
+
 int64_t DnnDescriptors::get(DnnDescriptor descriptor, int attribute, int type, int64_t most, void *values) {
   int64_t count = 0;
   if (code_ == dnn::success)
@@ -220,32 +227,32 @@ DnnDescriptor makePlan(DnnDescriptors &made, DnnHandle handle, const fb::Library
 }
 
 std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const fb::LibraryCall &call, DnnDescriptor graph, int mode) {
-  constexpr size_t most = 16, mostKnobs = 64;
+  constexpr int64_t most = 16, mostKnobs = 64;
   DnnDescriptor heuristics = made.make(dnn::heuristics);
   made.set(heuristics, dnn::heuristicsGraph, dnn::descriptorType, graph);
   made.set(heuristics, dnn::heuristicsMode, dnn::heuristicsModeType, mode);
   made.finalize(heuristics);
-  std::array<DnnDescriptor, most> configurations;
-  for (DnnDescriptor &configuration : configurations)
-    configuration = made.make(dnn::configuration);
-  auto count = static_cast<size_t>(
-      made.get(heuristics, dnn::heuristicsResults, dnn::descriptorType, most, configurations.data()));
+  // Lists of descriptors are read into descriptors that are there.
+  auto list = [&](DnnDescriptor of, int attribute, int type, int64_t limit) {
+    std::vector<DnnDescriptor> descriptors;
+    int64_t count = std::min(made.count(of, attribute, dnn::descriptorType), limit);
+    for (int64_t i = 0; i < count; ++i)
+      descriptors.push_back(made.make(type));
+    if (count)
+      descriptors.resize(static_cast<size_t>(made.get(of, attribute, dnn::descriptorType, count, descriptors.data())));
+    return descriptors;
+  };
   std::vector<DnnAlgorithm> found;
-  for (size_t i = 0; i < count; ++i) {
+  for (DnnDescriptor configuration : list(heuristics, dnn::heuristicsResults, dnn::configuration, most)) {
     DnnDescriptor engine = made.make(dnn::engine);
-    std::array<DnnDescriptor, mostKnobs> knobs;
-    for (DnnDescriptor &knob : knobs)
-      knob = made.make(dnn::knobChoice);
     DnnAlgorithm algorithm;
-    made.get(configurations[i], dnn::configurationEngine, dnn::descriptorType, 1, &engine);
+    made.get(configuration, dnn::configurationEngine, dnn::descriptorType, 1, &engine);
     made.get(engine, dnn::engineIndex, dnn::int64Type, 1, &algorithm.engine);
-    auto choices = static_cast<size_t>(
-        made.get(configurations[i], dnn::configurationKnobs, dnn::descriptorType, mostKnobs, knobs.data()));
-    for (size_t k = 0; k < choices; ++k) {
+    for (DnnDescriptor knob : list(configuration, dnn::configurationKnobs, dnn::knobChoice, mostKnobs)) {
       int type = 0;
       int64_t value = 0;
-      made.get(knobs[k], dnn::knobChoiceType, dnn::knobType, 1, &type);
-      made.get(knobs[k], dnn::knobChoiceValue, dnn::int64Type, 1, &value);
+      made.get(knob, dnn::knobChoiceType, dnn::knobType, 1, &type);
+      made.get(knob, dnn::knobChoiceValue, dnn::int64Type, 1, &value);
       algorithm.knobs.push_back({type, value});
     }
     if (isExact(made, engine, call))

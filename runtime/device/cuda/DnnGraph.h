@@ -22,7 +22,9 @@ public:
   DnnDescriptor make(int type);
   void set(DnnDescriptor descriptor, int attribute, int type, int64_t count, const void *values);
   void finalize(DnnDescriptor descriptor);
-  // At most `most` values; how many there are.
+  // How many values there are.
+  int64_t count(DnnDescriptor descriptor, int attribute, int type);
+  // At most `most` values; how many were given.
   int64_t get(DnnDescriptor descriptor, int attribute, int type, int64_t most, void *values);
 
   // One value.
