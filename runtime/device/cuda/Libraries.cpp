@@ -40,9 +40,9 @@ uint64_t kernelElements(const Choice &choice) {
 
 int64_t turnTiles(uint64_t rows, uint64_t columns) { return ceilDiv(rows, turnSide) * ceilDiv(columns, turnSide); }
 
-void log(const GroupOptions &options, const std::string &message) {
+void log(const GroupOptions &options, int level, const std::string &message) {
   if (options.log)
-    options.log(0, message);
+    options.log(level, message);
 }
 
 } // namespace
@@ -125,7 +125,7 @@ Status Libraries::choose(const Plan &plan, const std::vector<Card> &cards, const
       return status;
     if (!status.ok()) {
       close(images);
-      log(options, (images ? "convolutions run our own code: " : "products run our own code: ") + status.message());
+      log(options, 1, (images ? "convolutions run our own code: " : "products run our own code: ") + status.message());
     }
   }
   setPlace(plan, driverVersion);
@@ -159,8 +159,9 @@ Status Libraries::chooseAll(const fb::Plan &tables, const GroupOptions &options)
     calls += choice.call != nullptr;
     choices_[k] = choice;
   }
-  log(options, std::to_string(calls) + " of " + std::to_string(choices_.size()) +
-                   " kernels that have a library call run as calls of " + versions);
+  log(options, 0,
+      std::to_string(calls) + " of " + std::to_string(choices_.size()) +
+          " kernels that have a library call run as calls of " + versions);
   return calls ? findHelpers() : Status();
 }
 
