@@ -63,6 +63,9 @@ Call makeCall(tables::CallKind kind, KernelOp op, Value left, Value right) {
     return {};
   auto call = std::make_unique<tables::LibraryCallT>();
   call->kind = kind;
+  auto precision = op->getParentOfType<mlir::ModuleOp>()->getAttrOfType<mlir::StringAttr>("mt.precision");
+  if (precision && precision.getValue() == "tf32")
+    call->math = tables::CallMath::TF32;
   call->left = argumentOf(left);
   call->right = argumentOf(right);
   call->result = op.getBody().front().getNumArguments();
