@@ -35,7 +35,8 @@ typedef struct mt_gpu_segment {
 /* Kernels whose blocks add to one result have partial sums in device memory that no other work of the device uses
  * meanwhile: params->partials points to gpu.partial_bytes for each segment. Below it, MT_GPU_COUNTERS integers for each
  * segment count blocks that are done: 0 before and after every launch. */
-#define MT_GPU_COUNTERS 4096
+#define MT_GPU_COUNTERS 8192
+
 /* Kernels that library calls need beside them (docs/libraries.md), in the code of every GPU target of a plan that has
  * calls: 256 threads, buffers { operand, result, sizes }, sizes i64 numbers in device memory.
  *

@@ -74,8 +74,8 @@ struct ProductTile {
   int64_t threads() const { return rows * columns / (perRow * perColumn); }
 };
 ProductTile matmulTile(mlir::plan::KernelOp op);
-// Of sums over the batch of results of this shape, `count` of them.
-ProductTile treeTile(int64_t rows, int64_t columns, int64_t count = 1);
+// Of sums over the batch of results of this shape, `count` of them; long ones have work for several blocks a tile.
+ProductTile treeTile(int64_t rows, int64_t columns, int64_t count, bool isLong);
 // Tiles of a result [rows, columns].
 inline int64_t tilesOf(const ProductTile &tile, int64_t rows, int64_t columns) {
   return ceilDiv(rows, tile.rows) * ceilDiv(columns, tile.columns);

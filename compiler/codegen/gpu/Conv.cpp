@@ -81,9 +81,7 @@ static mt::Conv2DKernelGradientOp kernelGradientOf(plan::KernelOp op) {
 
 static ProductTree kernelTree(plan::KernelOp op, const mt::Convolution &conv, int64_t leafRows) {
   int64_t rows = conv.rows.taps * conv.columns.taps * conv.groupChannels();
-  ProductTile tile = treeTile(rows, conv.groupFilters(), conv.groups);
-  return productTree(op, tile, tilesOf(tile, rows, conv.groupFilters()) * conv.groups,
-                     conv.rows.outputs * conv.columns.outputs, leafRows);
+  return productTree(op, rows, conv.groupFilters(), conv.groups, conv.rows.outputs * conv.columns.outputs, leafRows);
 }
 
 GpuGrid mtc::convTreeGridOf(plan::KernelOp op, int64_t leafRows) {

@@ -7,9 +7,9 @@
 using namespace mlir;
 using namespace mtc;
 
-// Tiles that fill a card by themselves, the leaves of the most replicas whose partial sums are worth their memory, and
-// the fewest positions that are worth a block.
-constexpr int64_t enoughTiles = 96, mostLeaves = 32, fewestPositions = 256;
+// Tiles that fill a card by themselves, the leaves of the most replicas whose partial sums are worth their memory, the
+// fewest positions that are worth a block, and those of a sum that is worth several.
+constexpr int64_t enoughTiles = 160, mostLeaves = 32, fewestPositions = 256, longSum = 1024;
 static_assert(enoughTiles * (mostLeaves + 1) <= MT_GPU_COUNTERS);
 
 static int64_t leavesOfAll(plan::KernelOp op) {
@@ -17,10 +17,16 @@ static int64_t leavesOfAll(plan::KernelOp op) {
   return replicas ? std::max<int64_t>(1, replicas.getInt()) : 1 << 12;
 }
 
-ProductTree mtc::productTree(plan::KernelOp op, const ProductTile &tile, int64_t tiles, int64_t lines,
+ProductTree mtc::productTree(plan::KernelOp op, int64_t rows, int64_t columns, int64_t count, int64_t lines,
                              int64_t leafRows) {
+  int64_t all = leafRows * lines;
+  bool isLong = leavesOfAll(op) * all >= longSum;
+  ProductTile tile = treeTile(rows, columns, count, isLong);
+  int64_t tiles = tilesOf(tile, rows, columns) * count;
   ProductTree tree{tile, tiles, lines, {}};
-  int64_t all = leafRows * lines, slices = std::min(ceilDiv(enoughTiles, tiles), ceilDiv(all, fewestPositions));
+  if (!isLong)
+    return tree;
+  int64_t slices = std::min(ceilDiv(enoughTiles, tiles), ceilDiv(all, fewestPositions));
   int64_t positions = ceilDiv(ceilDiv(all, slices), tile.depth) * tile.depth;
   slices = ceilDiv(all, positions);
   if (tiles < enoughTiles && leavesOfAll(op) <= mostLeaves && leavesOfAll(op) * slices > 1)

@@ -196,8 +196,8 @@ int64_t mtc::chunkOf(Value operand, int64_t run) {
 // What is not there is read from a place that is, and forgotten: loads have no branches.
 ProductSide mtc::matrixAcross(BlockKernel &kernel, Value matrix, int64_t width, Lines lines, Value end) {
   Emitter &emit = kernel.emit;
-  Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
   Type element = elementOf(matrix);
+  Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
   int64_t chunk = chunkOf(matrix, width);
   auto prepare = [&emit, element, base, lines](Value line, Value k) -> Emitter::Values {
     Value place = emit.add(lines.first, line), there = emit.less(place, lines.end);
@@ -213,8 +213,8 @@ ProductSide mtc::matrixAcross(BlockKernel &kernel, Value matrix, int64_t width, 
 
 ProductSide mtc::matrixAlong(BlockKernel &kernel, Value matrix, int64_t depth, Lines lines) {
   Emitter &emit = kernel.emit;
-  Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
   Type element = elementOf(matrix);
+  Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
   int64_t chunk = chunkOf(matrix, depth);
   auto prepare = [&emit, element, base, depth, lines](Value line, Value k) -> Emitter::Values {
     Value place = emit.add(lines.first, line), there = emit.less(place, lines.end);

@@ -10,7 +10,7 @@
 
 namespace mtc {
 
-// Elements that one load brings where 16 bytes lie together and on their boundary.
+// Elements that one load brings where they lie together and on their boundary.
 constexpr int64_t chunkElements = 4;
 
 // One side of a product. A panel is cut into chunks, some for each thread: `chunk` elements of one line and successive

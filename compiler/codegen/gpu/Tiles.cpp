@@ -7,9 +7,8 @@
 using namespace mlir;
 using namespace mtc;
 
-// Of `count` results [rows, columns].
-static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1) {
-  constexpr int64_t enough = 96;
+// Of `count` results [rows, columns], so that there are `enough` tiles.
+static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int64_t enough = 96) {
   constexpr ProductTile tiles[] = {{128, 128, 8, 8, 8}, {128, 64, 8, 8, 8}, {64, 64, 8, 8, 4}};
   if (columns <= 16)
     return {64, 16, 8, 4, 2};
@@ -33,9 +32,11 @@ ProductTile mtc::matmulTile(plan::KernelOp op) {
   return tileFor(rows, tensorOf(result).getShape().back());
 }
 
-// Where there are few tiles, leaves are cut (LeafCut), so tiles can be larger.
-ProductTile mtc::treeTile(int64_t rows, int64_t columns, int64_t count) {
-  ProductTile tile = tileFor(rows, columns, count);
+// A card should have some blocks of long sums at once; where tiles of 64 x 64 are too few, leaves are cut (LeafCut).
+ProductTile mtc::treeTile(int64_t rows, int64_t columns, int64_t count, bool isLong) {
+  if (!isLong)
+    return tileFor(rows, columns, count);
+  ProductTile tile = tileFor(rows, columns, count, /*enough=*/264);
   return tile.rows == 32 && rows > 32 && columns > 32 ? ProductTile{64, 64, 8, 8, 4} : tile;
 }
 

@@ -76,9 +76,8 @@ static mt::MatmulOp productOf(Value sum) {
 static ProductTree matmulTree(plan::KernelOp op, int64_t leafRows) {
   Value result = op.getBody().front().getTerminator()->getOperand(0);
   int64_t rows = linesOf(result), columns = tensorOf(result).getShape().back();
-  ProductTile tile = treeTile(rows, columns);
   mt::MatmulOp product = productOf(result);
-  return productTree(op, tile, tilesOf(tile, rows, columns), product ? linesOf(product.getLhs()) : 1, leafRows);
+  return productTree(op, rows, columns, /*count=*/1, product ? linesOf(product.getLhs()) : 1, leafRows);
 }
 
 GpuGrid mtc::matmulTreeGridOf(plan::KernelOp op, int64_t leafRows) {

@@ -29,7 +29,8 @@ struct ProductTree {
   int64_t tiles, lines; // of the result; positions of k that a sample has
   LeafCut cut;
 };
-ProductTree productTree(mlir::plan::KernelOp op, const ProductTile &tile, int64_t tiles, int64_t lines,
+// Of `count` results [rows, columns].
+ProductTree productTree(mlir::plan::KernelOp op, int64_t rows, int64_t columns, int64_t count, int64_t lines,
                         int64_t leafRows);
 GpuGrid treeGrid(mlir::plan::KernelOp op, const ProductTree &tree, int64_t leafRows);
 // The tile of the result that a block works on.
