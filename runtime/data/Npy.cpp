@@ -20,6 +20,9 @@ static const char *descriptor(mt_dtype dtype) {
     return "<f8";
   case MT_U8:
     return "|u1";
+  case MT_BF16:
+  case MT_F16:
+    break; // of no tensor that a caller sees
   }
   return "";
 }

@@ -108,7 +108,7 @@ TEST_P(Conv, EqualsTheChain) {
       for (int64_t shares : {1, 2, 5}) {
         Guarded output(expected.size() * 4);
         bool odd = shares % 2;
-        code->run("forward", {rows, 0, rows, 0, 0},
+        code->run("forward", {rows, 0, rows, 0, 0, nullptr},
                   {(odd ? input : inputEarly).as<void>(), (odd ? weights : early).as<void>(), output.as<void>()},
                   shares);
         expectBits(output.as<float>(), expected, code->target + " rows " + std::to_string(rows));
@@ -135,7 +135,7 @@ TEST_P(Conv, InputGradientEqualsTheChain) {
   for (auto &code : codes)
     for (int64_t shares : {1, 3}) {
       Guarded output(expected.size() * 4);
-      code->run("gradient", {rows, 0, rows, 0, 0},
+      code->run("gradient", {rows, 0, rows, 0, 0, nullptr},
                 {(shares == 1 ? input : inputEarly).as<void>(), weights.as<void>(), output.as<void>()}, shares);
       expectBits(output.as<float>(), expected, code->target);
     }
@@ -166,7 +166,7 @@ TEST_P(Conv, KernelGradientEqualsTheTree) {
       for (auto &code : codes)
         for (int64_t shares : {1, 4}) {
           Guarded out(expected.size() * 4);
-          code->run("tree", {rows, 0, rows, 0, 0}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, shares);
+          code->run("tree", {rows, 0, rows, 0, 0, nullptr}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, shares);
           expectBits(out.as<float>(), expected, code->target + " rows " + std::to_string(rows));
         }
     }
@@ -214,7 +214,7 @@ TEST_P(Conv, StepsOfRowsEqualTheChain) {
       std::vector<void *> buffers{gx.as<void>(), gw.as<void>(), gb.as<void>(), gy.as<void>(), sums.as<void>()};
       if (forward)
         buffers.push_back(image.as<void>());
-      code->run("steps", {rows, 0, rows, 0, 0}, buffers, shares);
+      code->run("steps", {rows, 0, rows, 0, 0, nullptr}, buffers, shares);
       expectBits(sums.as<float>(), dw, code->target);
       if (forward)
         expectBits(image.as<float>(), y, code->target);

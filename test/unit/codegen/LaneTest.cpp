@@ -23,7 +23,7 @@ protected:
     for (auto &operand : operands)
       buffers.push_back(operand.data());
     buffers.push_back(out.data());
-    code.run(name, {0, 0, 0, static_cast<int64_t>(out.size()), 0}, buffers);
+    code.run(name, {0, 0, 0, static_cast<int64_t>(out.size()), 0, nullptr}, buffers);
     return out;
   }
 };

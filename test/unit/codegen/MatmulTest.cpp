@@ -65,7 +65,7 @@ TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
             Guarded output(rows * s.columns * 4);
             std::string name = nameOf(s, turned);
             Guarded &right = (shares % 2 ? weights : early)[turned];
-            code->run(name, {rows, 0, rows, 0, 0}, {input.as<void>(), right.as<void>(), output.as<void>()}, shares);
+            code->run(name, {rows, 0, rows, 0, 0, nullptr}, {input.as<void>(), right.as<void>(), output.as<void>()}, shares);
             expectBits(output.as<float>(), expected, code->target + " " + name + " rows " + std::to_string(rows));
           }
     }
@@ -100,7 +100,7 @@ TEST(Matmul, RunsItsEpilogueOnTheTile) {
   Guarded gx = guarded(x), gw = guarded(w), gb = guarded(b), gk = guarded(keep), gs = guarded(scale), gc = guarded(c);
   for (auto &code : codes) {
     Guarded out(rows * columns * 4), flags(rows * columns);
-    code->run("dense", {rows, 0, rows, 0, 0},
+    code->run("dense", {rows, 0, rows, 0, 0, nullptr},
               {gx.as<void>(), gw.as<void>(), gb.as<void>(), gk.as<void>(), gs.as<void>(), gc.as<void>(), out.as<void>(),
                flags.as<void>()},
               3);
@@ -118,7 +118,7 @@ TEST(Matmul, TakesStaticRows) {
   Guarded ga = guarded(a), gb = guarded(b);
   for (auto &code : codes) {
     Guarded out(21 * 80 * 4);
-    code->run("square", {5, 0, 5, 0, 0}, {ga.as<void>(), gb.as<void>(), out.as<void>()}, 4);
+    code->run("square", {5, 0, 5, 0, 0, nullptr}, {ga.as<void>(), gb.as<void>(), out.as<void>()}, 4);
     expectBits(out.as<float>(), product(a, b, 21, 40, 80), code->target);
   }
 }
@@ -153,7 +153,7 @@ TEST(MatmulTree, EqualsTheTreeForAnyRowsAndLeaves) {
           Guarded gx = guarded(x), gy = guarded(y);
           for (auto &code : codes) {
             Guarded out(expected.size() * 4);
-            code->run(name, {rows, 0, rows, 0, 0}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, rows % 3 + 1);
+            code->run(name, {rows, 0, rows, 0, 0, nullptr}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, rows % 3 + 1);
             expectBits(out.as<float>(), expected,
                        code->target + " " + name + " rows " + std::to_string(rows) + " leaf " +
                            std::to_string(leafRows));
@@ -182,7 +182,7 @@ TEST(Reduce, EqualsTheTree) {
       std::vector<void *> buffers;
       for (Guarded &one : memory)
         buffers.push_back(one.as<void>());
-      code->run("sums", {rows, 0, rows, 0, 0}, buffers, 2);
+      code->run("sums", {rows, 0, rows, 0, 0, nullptr}, buffers, 2);
       for (int which = 0; which < 3; ++which) {
         std::vector<float> expected(sizes[which]);
         for (int64_t j = 0; j < sizes[which]; ++j)
