@@ -18,9 +18,9 @@ namespace {
 constexpr uint64_t alignment = 256;
 constexpr uint64_t clearTile = 1024, sumTile = MT_GPU_CALL_THREADS, turnSide = 32;
 // Of a call's helpers on the device: two segments that clear, one that sums, one that turns; their buffers; sizes.
-constexpr size_t segments = 4, clearLeft = 0, clearRight = 1, summed = 2, turned = 3;
+constexpr size_t segmentCount = 4, clearLeft = 0, clearRight = 1, summed = 2, turned = 3;
 struct Tables {
-  mt_gpu_segment segments[4];
+  mt_gpu_segment segments[segmentCount];
   void *buffers[4][3];
   int64_t sizes[4][2];
 };

@@ -250,7 +250,7 @@ TEST(ConvEpilogue, RunsOnTheResult) {
   for (auto &code : codes) {
     Guarded relu(second.size() * 4), bias(first.size() * 4);
     code->run(
-        "forward", {rows, 0, rows, 0, 0},
+        "forward", {rows, 0, rows, 0, 0, nullptr},
         {gx.as<void>(), gw.as<void>(), gb.as<void>(), gr.as<void>(), gs.as<void>(), relu.as<void>(), bias.as<void>()},
         3);
     expectBits(relu.as<float>(), second, code->target);

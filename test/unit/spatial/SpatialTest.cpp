@@ -102,7 +102,7 @@ protected:
     for (Operation &op : *output->getBlock())
       if (isa<mt::ReadOp>(op) || (isa<mt::InputOp>(op) && cast<mt::InputOp>(op).getName() == "x"))
         given.push_back(op.getResult(0));
-    auto gradients = mtc::buildGradients(builder, loss, given);
+    auto gradients = mtc::buildGradients(builder, loss, /*scale=*/{}, given);
     if (failed(gradients))
       return {};
     for (auto [value, gradient] : llvm::zip_equal(given, *gradients))
