@@ -41,7 +41,9 @@ static Type withElement(Value value, Type element) {
 
 static Value sixteen(Emitter &emit, Type i32) {
   TypedAttr number = emit.getI32IntegerAttr(16);
-  return isa<VectorType>(i32) ? emit.splatConstant(number) : Value(arith::ConstantOp::create(emit, number));
+  if (auto vector = dyn_cast<VectorType>(i32))
+    number = DenseElementsAttr::get(vector, Attribute(number));
+  return arith::ConstantOp::create(emit, number);
 }
 
 Value Emitter::widen(Type element, Value value) {

@@ -15,7 +15,7 @@ module attributes {mt.batch = 32 : i64, mt.leaf_rows = 4 : i64, mt.replicas = 8 
     mt.yield %0 : tensor<300xf32>
   }
   // CHECK: plan.kernel @centred attributes
-  // CHECK-SAME: gpu_grid = array<i64: 256, 1, 4, 0, 0>
+  // CHECK-SAME: gpu_grid = array<i64: 256, 1, 4, 0, 0, 0>
   // PTX-LABEL: .visible .entry centred(
   // PTX: ld.global.v4.b32
   // PTX: ld.global.v4.b32
@@ -27,7 +27,7 @@ module attributes {mt.batch = 32 : i64, mt.leaf_rows = 4 : i64, mt.replicas = 8 
   }
   // A block for 32 columns, a thread for each 32nd line of them.
   // CHECK: plan.kernel @columns attributes
-  // CHECK-SAME: gpu_grid = array<i64: 1024, 1, 2, 0, 4096>
+  // CHECK-SAME: gpu_grid = array<i64: 1024, 1, 2, 0, 4096, 0>
   // PTX-LABEL: .visible .entry columns(
   plan.kernel @columns attributes {kind = #mt<kernel_kind rows>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%x: tensor<?x28x28x64xf32>):

@@ -117,8 +117,9 @@ void Simulator::protect(bool open) {
 }
 
 bool Simulator::run(Operation &operation) {
-  clock += operation.kind == Operation::Kind::Stamp
-               ? 10
+  clock += operation.kind == Operation::Kind::Stamp ? 10
+           : operation.kind == Operation::Kind::Call
+               ? 100
                : 1000 + static_cast<int64_t>(operation.bytes) / 10 + int64_t{100} * operation.gridX * operation.gridY;
   switch (operation.kind) {
   case Operation::Kind::Stamp:
@@ -135,7 +136,6 @@ bool Simulator::run(Operation &operation) {
     break;
   case Operation::Kind::Call:
     operation.call();
-    clock += 10000;
     break;
   case Operation::Kind::External:
     if (!operation.running)
