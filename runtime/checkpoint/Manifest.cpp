@@ -11,20 +11,6 @@ namespace mtrun {
 using Json = nlohmann::json; // objects keep their members in the order of names: the same manifest is the same bytes
 
 constexpr int64_t kVersion = 1;
-static const std::string kTail = ",\n\"hash\": \""; // before the last 32 digits
-
-std::string hashText(const Hash128 &hash) {
-  char text[33];
-  snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high),
-           static_cast<unsigned long long>(hash.low));
-  return text;
-}
-
-static Hash128 hashOf(const std::string &text) {
-  if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
-    throw std::runtime_error("expected a hash of 32 hexadecimal digits, found \"" + text + "\"");
-  return {strtoull(text.c_str() + 16, nullptr, 16), strtoull(text.substr(0, 16).c_str(), nullptr, 16)};
-}
 
 // Hexadecimal floats: every bit, and NaN and infinity too, which JSON does not have.
 static std::string exact(double value) {
@@ -134,28 +120,25 @@ std::string writeManifest(const Manifest &manifest) {
   if (manifest.monitored)
     json["monitor"] = {{"name", manifest.monitor}, {"value", exact(*manifest.monitored)}};
   std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
-  text.resize(text.size() - 2); // the last newline and brace
-  Hash128 hash = hash128({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
-  return text + kTail + hashText(hash) + "\"\n}\n";
+  seal(text);
+  return text;
 }
 
 static Status checkHash(const std::string &text, const std::string &where) {
-  size_t tail = kTail.size() + 32 + 4; // `"`, newline, `}`, newline
-  if (text.size() < tail)
-    return {MT_CORRUPT,
-            where + ": expected at least " + std::to_string(tail) + " bytes, found " + std::to_string(text.size())};
-  size_t body = text.size() - tail;
-  std::string expected = kTail + hashText(hash128({reinterpret_cast<const uint8_t *>(text.data()), body})) + "\"\n}\n";
-  if (text.compare(body, tail, expected) != 0)
+  if (text.size() < sealBytes)
+    return {MT_CORRUPT, where + ": expected at least " + std::to_string(sealBytes) + " bytes, found " +
+                            std::to_string(text.size())};
+  Hash128 hash;
+  if (!isSealed(text, hash))
     return {MT_CORRUPT, where + ": the " + std::to_string(text.size()) + " bytes do not end with their own hash"};
   return {};
 }
 
 static void fill(const Json &json, Manifest &manifest) {
   manifest.model = json.at("model").get<std::string>();
-  manifest.plan = hashOf(json.at("plan").get<std::string>());
+  manifest.plan = hashOfText(json.at("plan").get<std::string>());
   if (auto tuning = json.find("tuning"); tuning != json.end())
-    manifest.tuning = hashText(hashOf(tuning->get<std::string>()));
+    manifest.tuning = hashText(hashOfText(tuning->get<std::string>()));
   manifest.state = stateOf(json.at("state"));
   if (auto monitor = json.find("monitor"); monitor != json.end()) {
     manifest.monitor = monitor->at("name").get<std::string>();
@@ -163,7 +146,7 @@ static void fill(const Json &json, Manifest &manifest) {
   }
   const Json &variables = json.at("variables");
   manifest.fileSize = static_cast<uint64_t>(count(variables, "bytes"));
-  manifest.header = hashOf(variables.at("header").get<std::string>());
+  manifest.header = hashOfText(variables.at("header").get<std::string>());
   for (const Json &entry : variables.at("tensors")) {
     TensorRecord tensor;
     tensor.name = entry.at("name").get<std::string>();
@@ -175,7 +158,7 @@ static void fill(const Json &json, Manifest &manifest) {
       throw std::runtime_error("tensor \"" + tensor.name + "\": expected a dtype, found \"" + dtype + "\"");
     tensor.dtype = static_cast<mt_dtype>(found);
     tensor.shape = entry.at("shape").get<std::vector<int64_t>>();
-    tensor.hash = hashOf(entry.at("hash").get<std::string>());
+    tensor.hash = hashOfText(entry.at("hash").get<std::string>());
     manifest.tensors.push_back(std::move(tensor));
   }
 }

@@ -4,8 +4,8 @@
 // where the run stood and what every byte must hash to. docs/checkpoints.md is the prose.
 #pragma once
 
+#include "runtime/abi/hash_text.h"
 #include "runtime/abi/mt.h"
-#include "runtime/abi/plan_file.h"
 #include "runtime/abi/status.h"
 
 #include <cstdint>
@@ -60,7 +60,5 @@ inline constexpr const char *kVariablesFile = "variables.safetensors";
 std::string writeManifest(const Manifest &manifest);
 // Any bytes are fine: MT_CORRUPT says what was expected and what was found. `where` begins messages.
 Status parseManifest(const std::string &text, const std::string &where, Manifest &manifest);
-
-std::string hashText(const Hash128 &hash); // 32 hexadecimal digits, high half first
 
 } // namespace mtrun

@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/Library.h"
 
+#include <cstdlib>
 #include <dlfcn.h>
-#include <vector>
 
 namespace mtrun {
+
+void *openFirst(const std::vector<std::string> &places, std::string &place, std::string &reasons) {
+  for (const std::string &candidate : places) {
+    place = candidate;
+    if (void *library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL))
+      return library;
+    const char *reason = dlerror();
+    reasons += std::string(reasons.empty() ? "" : "; ") + (reason ? reason : candidate.c_str());
+  }
+  return nullptr;
+}
 
 void *openLibrary(const std::string &name, std::string &place, std::string &reasons) {
   Dl_info here = {};
@@ -16,14 +27,13 @@ void *openLibrary(const std::string &name, std::string &place, std::string &reas
     places = {folder + name, folder + "../lib/" + name};
   }
   places.push_back(name);
-  for (const std::string &candidate : places) {
-    place = candidate;
-    if (void *library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL))
-      return library;
-    const char *reason = dlerror();
-    reasons += std::string(reasons.empty() ? "" : "; ") + (reason ? reason : candidate.c_str());
-  }
-  return nullptr;
+  return openFirst(places, place, reasons);
+}
+
+std::vector<std::string> placesNamed(const char *variable, std::vector<std::string> names) {
+  if (const char *named = std::getenv(variable); named && *named)
+    return {named};
+  return names;
 }
 
 } // namespace mtrun

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Session.h"
 
+#include "runtime/abi/hash_text.h"
 #include "runtime/device/Collectives.h"
 #include "runtime/device/Peers.h"
 #include "runtime/plan/Check.h"
@@ -113,10 +114,7 @@ Status Session::State::choosePeers() {
     found.name += std::string(" of ") + host;
   if (options.timeout > 0)
     found.timeout = options.timeout;
-  char hash[40];
-  std::snprintf(hash, sizeof hash, "%016llx%016llx", static_cast<unsigned long long>(plan->hash().high),
-                static_cast<unsigned long long>(plan->hash().low));
-  found.agreement = std::string("plan: ") + hash + "\nseed: " + std::to_string(options.seed) +
+  found.agreement = "plan: " + hashText(plan->hash()) + "\nseed: " + std::to_string(options.seed) +
                     "\nversion: " + std::to_string(MT_VERSION_MAJOR) + "." + std::to_string(MT_VERSION_MINOR) + "." +
                     std::to_string(MT_VERSION_PATCH);
   layout.first = options.process;
@@ -257,7 +255,8 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   state->ones.make(plan);
   state->launches.reserve(static_cast<size_t>(state->group->mostInFlight()));
   // The caller's strings may go.
-  state->options.devices = state->options.cpu = state->options.libraries = state->options.tuning = nullptr;
+  mtrun_options &kept = state->options;
+  kept.devices = kept.cpu = kept.libraries = kept.tuning = kept.meeting = nullptr;
   std::unique_ptr<Session> created(new Session(std::move(state)));
   if (Status status = created->init(0); !status.ok())
     return status;

@@ -117,6 +117,18 @@ protected:
     return values;
   }
 
+  // A program of the caller's tensors: the second is twice the first.
+  void recordDoubleRows() {
+    for (int d = 0; d < devices(); ++d) {
+      BoundStep &step = recorders[d].launch(group->kernel(DoubleRows), false, {nullptr, nullptr});
+      step.rowsPerTile = 1;
+      step.usesRows = true;
+      program.devices[d].patches = {{&program.devices[d].pointers[0], 0, sizeof(float)},
+                                    {&program.devices[d].pointers[1], 1, sizeof(float)}};
+    }
+    program.signature = {{sizeof(float), false}, {sizeof(float), true}};
+  }
+
   void run(int64_t n, const void *const *tensors = nullptr) {
     Status status = group->prepare(program);
     ASSERT_TRUE(status.ok()) << status.message();
@@ -254,14 +266,7 @@ TEST_P(DeviceGroupTest, WaitsOrderSteps) {
 TEST_P(DeviceGroupTest, SignaturePointersStartAtTheDevicesFirstRow) {
   std::vector<float> in(static_cast<size_t>(10 * devices())), out(in.size(), -1);
   std::iota(in.begin(), in.end(), 1.0f);
-  for (int d = 0; d < devices(); ++d) {
-    BoundStep &step = recorders[d].launch(group->kernel(DoubleRows), false, {nullptr, nullptr});
-    step.rowsPerTile = 1;
-    step.usesRows = true;
-    program.devices[d].patches = {{&program.devices[d].pointers[0], 0, sizeof(float)},
-                                  {&program.devices[d].pointers[1], 1, sizeof(float)}};
-  }
-  program.signature = {{sizeof(float), false}, {sizeof(float), true}};
+  recordDoubleRows();
   const void *tensors[] = {in.data(), out.data()};
   size_t n = in.size() - 3;
   run(static_cast<int64_t>(n), tensors);
@@ -271,14 +276,7 @@ TEST_P(DeviceGroupTest, SignaturePointersStartAtTheDevicesFirstRow) {
 
 // Each launch has read its inputs when the next one is begun, and writes its outputs when it is finished.
 TEST_P(DeviceGroupTest, LaunchesInFlightKeepTheirTensorsApart) {
-  for (int d = 0; d < devices(); ++d) {
-    BoundStep &step = recorders[d].launch(group->kernel(DoubleRows), false, {nullptr, nullptr});
-    step.rowsPerTile = 1;
-    step.usesRows = true;
-    program.devices[d].patches = {{&program.devices[d].pointers[0], 0, sizeof(float)},
-                                  {&program.devices[d].pointers[1], 1, sizeof(float)}};
-  }
-  program.signature = {{sizeof(float), false}, {sizeof(float), true}};
+  recordDoubleRows();
   ASSERT_TRUE(group->prepare(program).ok());
   constexpr int launches = 7;
   size_t n = static_cast<size_t>(10 * devices());

@@ -165,11 +165,17 @@ Result cuEventElapsedTime(float *milliseconds, Event from, Event to) {
   return success;
 }
 
+// An event that the host may ask after.
+static const CUevent_st &askedFor(Event event, const char *call) {
+  const CUevent_st &mark = simulator().events.get(event);
+  if (mark.capture)
+    fatal(std::string(call) + " of an event that was recorded in a capture");
+  return mark;
+}
+
 Result cuEventSynchronize(Event event) {
   Simulator &s = simulator();
-  const CUevent_st &mark = s.events.get(event);
-  if (mark.capture)
-    fatal("cuEventSynchronize of an event that was recorded in a capture");
+  const CUevent_st &mark = askedFor(event, "cuEventSynchronize");
   if (s.fails("cuEventSynchronize"))
     return refused();
   return s.runQueue(&mark.tail) ? success : refused();
@@ -177,9 +183,7 @@ Result cuEventSynchronize(Event event) {
 
 Result cuEventQuery(Event event) {
   Simulator &s = simulator();
-  const CUevent_st &mark = s.events.get(event);
-  if (mark.capture)
-    fatal("cuEventQuery of an event that was recorded in a capture");
+  const CUevent_st &mark = askedFor(event, "cuEventQuery");
   if (s.fails("cuEventQuery"))
     return refused();
   bool all = s.advanceQueue(&mark.tail);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/Blas.h"
 
+#include "runtime/device/Library.h"
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -274,18 +276,13 @@ Status openBlas(int driverVersion, std::unique_ptr<CallLibrary> &library) {
 
 Status openCallLibrary(const char *variable, const std::vector<std::string> &names, const char *packages,
                        void *&library, std::string &place) {
-  const char *named = std::getenv(variable);
-  std::vector<std::string> places = named && *named ? std::vector<std::string>{named} : names;
   std::string reasons, wanted;
-  for (const std::string &name : places) {
-    library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    place = name;
-    if (library)
-      return {};
-    const char *reason = dlerror();
+  std::vector<std::string> places = placesNamed(variable, names);
+  library = openFirst(places, place, reasons);
+  if (library)
+    return {};
+  for (const std::string &name : places)
     wanted += (wanted.empty() ? "" : " or ") + name;
-    reasons += (reasons.empty() ? "" : "; ") + std::string(reason ? reason : "no reason given");
-  }
   return {MT_DEVICE, "expected " + wanted + " (package " + packages + "), found none: " + reasons};
 }
 

@@ -26,7 +26,6 @@ CudaGroup::CudaGroup(const Driver &driver)
     : driver_(driver), libraries_(std::make_unique<Libraries>(driver)), links_(std::make_unique<LocalLinks>(*this)) {}
 
 Status CudaGroup::start(const GroupOptions &options) {
-  stepsPerLaunch_ = options.stepsPerLaunch;
   options_ = options;
   std::vector<Card> all;
   if (Status status = listCards(driver_, all); !status.ok())

@@ -112,7 +112,7 @@ private:
   // Runs the traced launch that begins, to its end.
   bool runTraced(BoundProgram &program, Flight &flight, const StepArguments &run);
   // Runs of a program that a launch may hold, and sets of places for them.
-  int runsOf(bool hasMetrics) const { return hasMetrics ? stepsPerLaunch_ : 1; }
+  int runsOf(bool hasMetrics) const { return hasMetrics ? options_.stepsPerLaunch : 1; }
   static int setsOf(bool hasTensors) { return hasTensors ? 2 : 1; }
   uint64_t placesOf(const mt::plan::Program &program) const;
 
@@ -133,8 +133,7 @@ private:
 
   std::vector<Tensors> tensors_;
   std::array<Flight, 2> flights_;
-  int oldest_ = 0, flying_ = 0; // of flights_
-  int stepsPerLaunch_ = 1;
+  int oldest_ = 0, flying_ = 0;        // of flights_
   const BoundProgram *last_ = nullptr; // that had the scratch memory
   uint64_t freeBefore_ = 0;            // on all cards, before any memory was taken
   PartialRoom partialRoom_;            // of the launches that need the most

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/Driver.h"
 
-#include <cstdlib>
+#include "runtime/device/Library.h"
+
 #include <dlfcn.h>
 
 namespace mtrun::cuda {
@@ -15,15 +16,11 @@ Status tooOld(const std::string &place, const std::string &found) {
 }
 
 Status open(Driver &driver) {
-  const char *named = std::getenv("MTRUN_CUDA_DRIVER");
-  std::string place = named && *named ? named : "libcuda.so.1";
-  void *library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char *reason = dlerror();
-    return {MT_NO_DEVICE, "GPUs need the NVIDIA driver's library, which cannot be opened: " +
-                              std::string(reason ? reason : place.c_str()) +
+  std::string place, reasons;
+  void *library = openFirst(placesNamed("MTRUN_CUDA_DRIVER", {"libcuda.so.1"}), place, reasons);
+  if (!library)
+    return {MT_NO_DEVICE, "GPUs need the NVIDIA driver's library, which cannot be opened: " + reasons +
                               "; install the driver, or use --devices cpu"};
-  }
 #define MTRUN_CUDA_FIND(member, symbol, parameters)                                                                    \
   driver.member = reinterpret_cast<decltype(driver.member)>(dlsym(library, #symbol));                                  \
   if (!driver.member)                                                                                                  \

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/Nccl.h"
 
-#include <cstdlib>
+#include "runtime/device/Library.h"
+
 #include <dlfcn.h>
 
 namespace mtrun::cuda {
@@ -19,15 +20,11 @@ std::string versionText(int number) {
 }
 
 Status open(Nccl &nccl) {
-  const char *named = std::getenv("MTRUN_NCCL");
-  std::string place = named && *named ? named : "libnccl.so.2";
-  void *library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char *reason = dlerror();
-    return {MT_NO_DEVICE, "a process a GPU needs NVIDIA's library NCCL, which cannot be opened: " +
-                              std::string(reason ? reason : place.c_str()) +
+  std::string place, reasons;
+  void *library = openFirst(placesNamed("MTRUN_NCCL", {"libnccl.so.2"}), place, reasons);
+  if (!library)
+    return {MT_NO_DEVICE, "a process a GPU needs NVIDIA's library NCCL, which cannot be opened: " + reasons +
                               "; install it (Debian, Ubuntu: libnccl2; pip: nvidia-nccl-cu12), or use --processes 1"};
-  }
   bool complete = true;
   auto find = [&](auto &member, const char *symbol) {
     member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(dlsym(library, symbol));

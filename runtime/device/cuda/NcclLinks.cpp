@@ -113,17 +113,9 @@ Status NcclLinks::warmUp(bool adding) {
     status = within("cannot connect the processes", [=, this] {
       auto *floats = reinterpret_cast<float *>(first_);
       NcclResult added = adding ? nccl_.allReduce(floats, floats, 1, ncclF32, ncclAdd, comm_, links) : ncclOk;
-      return added != ncclOk ? added : group([&] {
-        NcclResult first = ncclOk;
-        for (int peer = 0; peer < peers_.processes() && first == ncclOk; ++peer) {
-          if (peer == peers_.process())
-            continue;
-          first = nccl_.send(floats + peers_.process(), 1, ncclF32, peer, comm_, links);
-          if (first == ncclOk)
-            first = nccl_.recv(floats + peer, 1, ncclF32, peer, comm_, links);
-        }
-        return first;
-      });
+      return added != ncclOk ? added
+                             : exchange([&](int) { return Floats{floats + peers_.process(), 1}; },
+                                        [&](int peer) { return Floats{floats + peer, 1}; });
     });
   Event event = group_.device(0).event;
   if (status.ok())
@@ -137,11 +129,21 @@ Status NcclLinks::warmUp(bool adding) {
   return status;
 }
 
-NcclResult NcclLinks::group(const std::function<NcclResult()> &calls) {
+// Calls that NCCL takes as one.
+NcclResult NcclLinks::exchange(const std::function<Floats(int peer)> &sent,
+                               const std::function<Floats(int peer)> &received) {
   NcclResult result = nccl_.groupStart();
   if (result != ncclOk)
     return result;
-  result = calls();
+  Stream links = group_.device(0).links;
+  for (int peer = 0; peer < peers_.processes() && result == ncclOk; ++peer) {
+    if (peer == peers_.process())
+      continue;
+    if (Floats out = sent(peer); out.count)
+      result = nccl_.send(out.memory, static_cast<size_t>(out.count), ncclF32, peer, comm_, links);
+    if (Floats in = received(peer); in.count && result == ncclOk)
+      result = nccl_.recv(in.memory, static_cast<size_t>(in.count), ncclF32, peer, comm_, links);
+  }
   NcclResult ended = nccl_.groupEnd();
   return result == ncclOk ? ended : result;
 }
@@ -162,41 +164,18 @@ Status NcclLinks::failed(std::string message, mt_code code) {
 // Each device sends all others their chunks of its root. A device without valid rows too: its root is not added.
 Status NcclLinks::gatherRoots(const Chunks &chunks) {
   int own = chunks.hostedBegin();
-  Stream links = group_.device(0).links;
-  NcclResult result = group([&] {
-    NcclResult first = ncclOk;
-    for (int peer = 0; peer < chunks.devices() && first == ncclOk; ++peer) {
-      if (peer == own)
-        continue;
-      if (chunks.size(peer))
-        first = nccl_.send(chunks.root(own) + chunks.begin(peer), static_cast<size_t>(chunks.size(peer)), ncclF32, peer,
-                           comm_, links);
-      if (first == ncclOk && chunks.size(own))
-        first = nccl_.recv(chunks.node(own, peer), static_cast<size_t>(chunks.size(own)), ncclF32, peer, comm_, links);
-    }
-    return first;
-  });
+  NcclResult result =
+      exchange([&](int peer) { return Floats{chunks.root(own) + chunks.begin(peer), chunks.size(peer)}; },
+               [&](int peer) { return Floats{chunks.node(own, peer), chunks.size(own)}; });
   return result == ncclOk ? Status() : failed(result, "cannot record an exchange of roots");
 }
 
 // Chunks differ in size by what alignment takes: an all-gather of NCCL's wants equal ones.
 Status NcclLinks::spreadResults(const Chunks &chunks) {
   int own = chunks.hostedBegin();
-  Stream links = group_.device(0).links;
-  NcclResult result = group([&] {
-    NcclResult first = ncclOk;
-    for (int peer = 0; peer < chunks.devices() && first == ncclOk; ++peer) {
-      if (peer == own)
-        continue;
-      if (chunks.size(own))
-        first = nccl_.send(chunks.result(own) + chunks.begin(own), static_cast<size_t>(chunks.size(own)), ncclF32, peer,
-                           comm_, links);
-      if (first == ncclOk && chunks.size(peer))
-        first = nccl_.recv(chunks.result(own) + chunks.begin(peer), static_cast<size_t>(chunks.size(peer)), ncclF32,
-                           peer, comm_, links);
-    }
-    return first;
-  });
+  NcclResult result =
+      exchange([&](int) { return Floats{chunks.result(own) + chunks.begin(own), chunks.size(own)}; },
+               [&](int peer) { return Floats{chunks.result(own) + chunks.begin(peer), chunks.size(peer)}; });
   return result == ncclOk ? Status() : failed(result, "cannot record an exchange of results");
 }
 

@@ -34,8 +34,12 @@ private:
   Status connect();
   // Runs `calls` on a thread of its own, which may stay behind in NCCL when a process is lost meanwhile.
   Status within(const char *what, std::function<NcclResult()> calls);
-  // Calls that NCCL takes as one.
-  NcclResult group(const std::function<NcclResult()> &calls);
+  struct Floats {
+    float *memory;
+    int64_t count; // 0: nothing
+  };
+  // What each other process is sent, and what comes from it, at once.
+  NcclResult exchange(const std::function<Floats(int peer)> &sent, const std::function<Floats(int peer)> &received);
   // What failed; or the process whose loss made it, if one is lost.
   Status failed(std::string message, mt_code code);
   Status failed(NcclResult result, const char *what, mt_code code = MT_DEVICE);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measuring what may run each kernel that a library has a call for, and what a tuning file then says.
+#include "runtime/abi/hash_text.h"
 #include "runtime/device/cuda/Launches.h"
 #include "runtime/plan/Check.h"
 
@@ -14,13 +15,6 @@ namespace mtrun::cuda {
 namespace fb = ::mt::plan;
 
 namespace {
-
-std::string hexadecimal(const Hash128 &hash) {
-  char digits[33];
-  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash.high),
-                static_cast<unsigned long long>(hash.low));
-  return digits;
-}
 
 // Numbers in [-1, 1), the same each time.
 std::vector<float> numbers(uint64_t count, uint64_t seed) {
@@ -226,7 +220,7 @@ Status CudaGroup::tune(BoundProgram &program, const std::string &path, int repea
   }
   Status status = writeTuning(path, tuning);
   if (status.ok())
-    line("wrote " + path + ": " + std::to_string(tuning.kernels.size()) + " kernels, hash " + hexadecimal(tuning.hash));
+    line("wrote " + path + ": " + std::to_string(tuning.kernels.size()) + " kernels, hash " + hashText(tuning.hash));
   return status;
 }
 
@@ -273,7 +267,7 @@ void Libraries::setPlace(const Plan &plan, int driverVersion) {
 }
 
 Status Libraries::readChoices(const std::string &path, const Tuning &tuned) {
-  tuning_ = hexadecimal(tuned.hash);
+  tuning_ = hashText(tuned.hash);
   for (uint32_t k = 0; k < count(tables_->kernels()); ++k) {
     const fb::Kernel &kernel = *tables_->kernels()->Get(k);
     auto found = std::find_if(tuned.kernels.begin(), tuned.kernels.end(),

@@ -2,6 +2,7 @@
 #include "runtime/device/cuda/Tuning.h"
 
 #include "runtime/abi/atomic_file.h"
+#include "runtime/abi/hash_text.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -15,18 +16,6 @@ namespace {
 
 constexpr int64_t version = 1;
 constexpr size_t mostBytes = size_t{1} << 26;
-const std::string tail = ",\n\"hash\": \""; // before the last 32 digits
-
-std::string text(const Hash128 &hash) {
-  char digits[33];
-  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash.high),
-                static_cast<unsigned long long>(hash.low));
-  return digits;
-}
-
-Hash128 hashOf(const std::string &bytes, size_t size) {
-  return hash128({reinterpret_cast<const uint8_t *>(bytes.data()), size});
-}
 
 Status readAll(const std::string &path, std::string &bytes) {
   FILE *file = std::fopen(path.c_str(), "rb");
@@ -61,14 +50,16 @@ Status writeTuning(const std::string &path, Tuning &tuning) {
                        {"algorithm", kernel.algorithm},
                        {"us", kernel.microseconds},
                        {"own_us", kernel.ownMicroseconds}});
-  Json json = {{"format", "mtrun tuning"},        {"version", version},
-               {"gpu", tuning.place.gpu},         {"capability", tuning.place.capability},
-               {"driver", tuning.place.driver},   {"libraries", tuning.place.libraries},
-               {"plan", text(tuning.place.plan)}, {"kernels", kernels}};
+  Json json = {{"format", "mtrun tuning"},
+               {"version", version},
+               {"gpu", tuning.place.gpu},
+               {"capability", tuning.place.capability},
+               {"driver", tuning.place.driver},
+               {"libraries", tuning.place.libraries},
+               {"plan", hashText(tuning.place.plan)},
+               {"kernels", kernels}};
   std::string bytes = json.dump(1, ' ', false, Json::error_handler_t::replace);
-  bytes.resize(bytes.size() - 2); // the last newline and brace
-  tuning.hash = hashOf(bytes, bytes.size());
-  bytes += tail + text(tuning.hash) + "\"\n}\n";
+  tuning.hash = seal(bytes);
   AtomicFile file;
   Status status = file.open(path);
   if (status.ok())
@@ -80,11 +71,8 @@ Status readTuning(const std::string &path, Tuning &tuning) {
   std::string bytes;
   if (Status status = readAll(path, bytes); !status.ok())
     return status;
-  size_t ending = tail.size() + 32 + 4; // `"`, newline, `}`, newline
-  size_t body = bytes.size() - std::min(bytes.size(), ending);
   tuning = {};
-  tuning.hash = hashOf(bytes, body);
-  if (bytes.compare(body, std::string::npos, tail + text(tuning.hash) + "\"\n}\n") != 0)
+  if (!isSealed(bytes, tuning.hash))
     return {MT_CORRUPT, path + ": expected a tuning file that ends with its own hash, found " +
                             std::to_string(bytes.size()) + " bytes that do not"};
   try {
@@ -96,10 +84,7 @@ Status readTuning(const std::string &path, Tuning &tuning) {
     tuning.place.capability = json.at("capability").get<std::string>();
     tuning.place.driver = json.at("driver").get<int>();
     tuning.place.libraries = json.at("libraries").get<std::vector<std::string>>();
-    std::string plan = json.at("plan").get<std::string>();
-    if (plan.size() != 32)
-      throw std::runtime_error("expected a hash of 32 hexadecimal digits, found " + plan);
-    tuning.place.plan = {std::stoull(plan.substr(16), nullptr, 16), std::stoull(plan.substr(0, 16), nullptr, 16)};
+    tuning.place.plan = hashOfText(json.at("plan").get<std::string>());
     for (const Json &kernel : json.at("kernels"))
       tuning.kernels.push_back({kernel.at("name").get<std::string>(), kernel.at("algorithm").get<std::string>(),
                                 kernel.at("us").get<double>(), kernel.at("own_us").get<double>()});
@@ -113,7 +98,7 @@ Status checkTuning(const std::string &path, const TuningPlace &made, const Tunin
   struct {
     const char *what;
     std::string made, here;
-  } facts[] = {{"the plan", text(made.plan), text(here.plan)},
+  } facts[] = {{"the plan", hashText(made.plan), hashText(here.plan)},
                {"the GPU", made.gpu + " of " + made.capability, here.gpu + " of " + here.capability},
                {"the driver", std::to_string(made.driver), std::to_string(here.driver)},
                {"libraries", joined(made.libraries), joined(here.libraries)}};

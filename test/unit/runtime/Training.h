@@ -33,23 +33,36 @@ inline std::unique_ptr<Session> makeSession(const Plan &plan, const char *device
   return session;
 }
 
-// Four steps of different sizes, the last of one sample; every second one with weights.
-inline LinearModel trained(Session &session, const TestPlanShape &shape, const Samples &samples) {
-  LinearModel model(shape);
-  uint64_t sizes[] = {shape.batch, shape.batch / 2 + 1, shape.batch, 1};
-  for (int step = 0; step < 4; ++step) {
-    session.fillTemporaries(0xff); // NaNs
-    const void *tensors[] = {samples.x.data(), samples.y.data(), step % 2 ? samples.weights.data() : nullptr};
-    double loss = 0, weight = 0;
-    mtrun_results results = {&loss, &weight, nullptr};
-    Status status = session.run("train_step", tensors, static_cast<int64_t>(sizes[step]), &results);
-    EXPECT_TRUE(status.ok()) << status.message();
-    model.losses.push_back(loss);
-    model.losses.push_back(weight);
-  }
+inline void readVariables(const Session &session, LinearModel &model) {
   std::memcpy(model.w.data(), session.variable(0).data(), model.w.size() * sizeof(float));
   std::memcpy(&model.b, session.variable(1).data(), sizeof(float));
   std::memcpy(&model.iteration, session.variable(3).data(), sizeof(int64_t));
+}
+
+// Four steps of different sizes, the last of one sample; every second one with weights. The first status that is no
+// success. With `spoils` temporaries are NaNs before each.
+inline Status train(Session &session, const TestPlanShape &shape, const Samples &samples, LinearModel &model,
+                    bool spoils = false) {
+  uint64_t sizes[] = {shape.batch, shape.batch / 2 + 1, shape.batch, 1};
+  for (int step = 0; step < 4; ++step) {
+    if (spoils)
+      session.fillTemporaries(0xff);
+    const void *tensors[] = {samples.x.data(), samples.y.data(), step % 2 ? samples.weights.data() : nullptr};
+    double loss = 0, weight = 0;
+    mtrun_results results = {&loss, &weight, nullptr};
+    if (Status status = session.run("train_step", tensors, static_cast<int64_t>(sizes[step]), &results); !status.ok())
+      return status;
+    model.losses.push_back(loss);
+    model.losses.push_back(weight);
+  }
+  readVariables(session, model);
+  return session.health();
+}
+
+inline LinearModel trained(Session &session, const TestPlanShape &shape, const Samples &samples) {
+  LinearModel model(shape);
+  Status status = train(session, shape, samples, model, /*spoils=*/true);
+  EXPECT_TRUE(status.ok()) << status.message();
   return model;
 }
 

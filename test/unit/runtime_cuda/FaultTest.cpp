@@ -135,24 +135,11 @@ TEST(CudaFaults, ALostDeviceStaysLost) {
 }
 
 // All that a session does: the model, or the first status that is no success.
-Status train(LinearModel &model, const TestPlanShape &shape, const Samples &samples) {
+Status trainOnTwo(LinearModel &model, const TestPlanShape &shape, const Samples &samples) {
   std::unique_ptr<Session> session;
   if (Status status = create("cuda:0-1", true, session); !status.ok())
     return status;
-  uint64_t sizes[] = {shape.batch, shape.batch / 2 + 1, shape.batch, 1};
-  for (int step = 0; step < 4; ++step) {
-    const void *tensors[] = {samples.x.data(), samples.y.data(), step % 2 ? samples.weights.data() : nullptr};
-    double loss = 0, weight = 0;
-    mtrun_results results = {&loss, &weight, nullptr};
-    if (Status status = session->run("train_step", tensors, static_cast<int64_t>(sizes[step]), &results); !status.ok())
-      return status;
-    model.losses.push_back(loss);
-    model.losses.push_back(weight);
-  }
-  std::memcpy(model.w.data(), session->variable(0).data(), model.w.size() * sizeof(float));
-  std::memcpy(&model.b, session->variable(1).data(), sizeof(float));
-  std::memcpy(&model.iteration, session->variable(3).data(), sizeof(int64_t));
-  return session->health();
+  return train(*session, shape, samples, model);
 }
 
 TEST(CudaFaults, EveryCallInTurn) {
@@ -167,7 +154,7 @@ TEST(CudaFaults, EveryCallInTurn) {
         {{"MTC_SIM_DEVICES", "2"}, {"MTC_SIM_FAIL", std::to_string(call)}},
         [&] {
           LinearModel model(shape);
-          Status status = train(model, shape, samples);
+          Status status = trainOnTwo(model, shape, samples);
           if (status.ok())
             EXPECT_EQ(model, want);
           return status;

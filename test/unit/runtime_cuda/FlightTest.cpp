@@ -43,9 +43,7 @@ struct Steps {
       model.losses.push_back(loss);
       model.losses.push_back(weight);
     }
-    std::memcpy(model.w.data(), session.variable(0).data(), model.w.size() * sizeof(float));
-    std::memcpy(&model.b, session.variable(1).data(), sizeof(float));
-    std::memcpy(&model.iteration, session.variable(3).data(), sizeof(int64_t));
+    readVariables(session, model);
     return session.health();
   }
 

@@ -81,27 +81,10 @@ private:
   std::vector<std::pair<int, Settings::value_type>> settings_;
 };
 
-Status train(Session &session, const Samples &samples, LinearModel &model) {
-  uint64_t sizes[] = {shape.batch, shape.batch / 2 + 1, shape.batch, 1};
-  for (int step = 0; step < 4; ++step) {
-    const void *tensors[] = {samples.x.data(), samples.y.data(), step % 2 ? samples.weights.data() : nullptr};
-    double loss = 0, weight = 0;
-    mtrun_results results = {&loss, &weight, nullptr};
-    if (Status status = session.run("train_step", tensors, static_cast<int64_t>(sizes[step]), &results); !status.ok())
-      return status;
-    model.losses.push_back(loss);
-    model.losses.push_back(weight);
-  }
-  std::memcpy(model.w.data(), session.variable(0).data(), model.w.size() * sizeof(float));
-  std::memcpy(&model.b, session.variable(1).data(), sizeof(float));
-  std::memcpy(&model.iteration, session.variable(3).data(), sizeof(int64_t));
-  return session.health();
-}
-
 Status trainAsExpected(Session &session, int) {
   Samples samples(shape, 3);
   LinearModel model(shape);
-  Status status = train(session, samples, model);
+  Status status = train(session, shape, samples, model);
   if (status.ok())
     EXPECT_EQ(model, expected(shape, samples));
   return status;
@@ -151,7 +134,7 @@ TEST(Processes, FastPlansAddInNcclsOrder) {
   auto near = [](Session &session, int) -> Status {
     Samples samples(shape, 3);
     LinearModel model(shape), want = expected(shape, samples);
-    Status status = train(session, samples, model);
+    Status status = train(session, shape, samples, model);
     for (size_t i = 0; status.ok() && i < want.w.size(); ++i)
       EXPECT_NEAR(model.w[i], want.w[i], 1e-4) << i;
     for (size_t i = 0; status.ok() && i < want.losses.size(); ++i)
