@@ -21,11 +21,16 @@ typedef struct mt_kernel_params {
   int64_t count;       /* elements of the current segment (map kernels; 0 elsewhere) */
   uint64_t seed;       /* the run's seed */
   void *partials;      /* GPUs: device memory for partial sums (gpu_kernel.h); CPUs: null */
+  void *scratch;       /* CPUs: the plan's scratch_bytes of the kernel, 64-byte aligned, of the calling thread alone, of any
+                          content; GPUs: null */
 } mt_kernel_params;
+
+#define MT_KERNEL_STACK_BYTES 16384
 
 /* Computes tiles [tile_begin, tile_end) of the kernel's grid. Tiles are independent: any thread may run any of them, in any
  * order. `buffers` holds one pointer an argument, operands first, then results. Split buffers point at the
- * device's first row. A kernel reads and writes valid rows only, never past a buffer's end, calls nothing, keeps no state. */
+ * device's first row. A kernel reads and writes valid rows only, never past a buffer's end, calls nothing, keeps no state, and
+ * takes at most MT_KERNEL_STACK_BYTES of the calling thread's stack. */
 typedef void (*mt_kernel_fn)(const mt_kernel_params *params, void *const *buffers, int64_t tile_begin,
                              int64_t tile_end);
 

@@ -301,7 +301,8 @@ void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments
                n_,
                0,
                seed_,
-               group_.device(static_cast<int>(d)).partials};
+               group_.device(static_cast<int>(d)).partials,
+               nullptr};
     auto *segments = reinterpret_cast<mt_gpu_segment *>(side.step + paramsBytes);
     for (const SumLaunch &sum : side.sums)
       for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added, or becomes zeros

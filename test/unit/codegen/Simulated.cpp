@@ -186,7 +186,7 @@ static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, con
   int64_t count = kind == mlir::mt::KernelKind::map ? operands.back().count : 0;
   auto cut = *op.getGpuGrid();
   std::vector<char> partials(4 * MT_GPU_COUNTERS + cut[5]);
-  mt_kernel_params params{rows, 3, rows + 5, count, 11, partials.data() + 4 * MT_GPU_COUNTERS};
+  mt_kernel_params params{rows, 3, rows + 5, count, 11, partials.data() + 4 * MT_GPU_COUNTERS, nullptr};
   Grid grid{static_cast<int64_t>(op.getRowsPerTile().value_or(0)), static_cast<int64_t>(op.getInnerTiles().value_or(1)),
             static_cast<int64_t>(op.getElementsPerTile().value_or(0))};
   cpu.find<mt_kernel_fn>(op.getSymName())(&params, cpuBuffers.data(), 0, grid.tiles(params));

@@ -99,7 +99,7 @@ int main(int argc, char **argv) {
       } cases[] = {{"f784", 784, 256, false}, {"f256", 256, 256, false}, {"f10", 256, 10, false}, {"b10", 10, 256, false},
                    {"g784", 784, 256, true},  {"g256", 256, 256, true},  {"g10", 256, 10, true}};
       for (const Case &c : cases) {
-        mt_kernel_params params{rows, 0, rows, 0, 0, nullptr};
+        mt_kernel_params params{rows, 0, rows, 0, 0, nullptr, nullptr};
         std::vector<void *> buffers = {x.data(), w.data(), b.data(), y.data()};
         if (c.tree)
           buffers = {x.data(), w.data(), y.data()};
