@@ -5,6 +5,7 @@
 #define COMPILER_PIPELINE_H
 
 #include "compiler/codegen/Codegen.h"
+#include "compiler/plan/InputScaling.h"
 #include "frontend/ExportArchive.h"
 #include "frontend/NamedTensor.h"
 
@@ -28,6 +29,7 @@ struct Compilation {
   bool recompute = false;   // compute again what would not fit
   std::vector<NamedTensor> initial; // values of variables that the model's file brings along
   ExportArchive archive;            // what a trained model is written back as
+  std::vector<InputScaling> inputScaling; // of the model as it was read
 
   std::vector<TargetCode> code; // made by `codegen`, best first
   std::vector<uint8_t> plan;    // made by `plan`: the whole file

@@ -69,6 +69,8 @@ public:
       return failed("import");
     if (Status status = readWeights(); !status.ok())
       return status;
+    for (auto model : module->getOps<mlir::mt::ModelOp>())
+      compilation.inputScaling = findInputScaling(model, compilation.initial);
     context.appendDialectRegistry(allDialects());
     setAttributes(*module);
     if (!options.dumpStages.empty())

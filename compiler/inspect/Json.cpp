@@ -36,6 +36,7 @@ public:
       json.attribute("min_devices", plan.min_devices());
       json.attribute("variables_bytes", plan.variables_bytes());
       json.attribute("constants_bytes", plan.constants() < 0 ? 0 : plan.sections()->Get(plan.constants())->size());
+      json.attributeArray("input_scaling", [&] { inputScaling(); });
       json.attributeArray("devices", [&] { devices(); });
       json.attributeArray("targets", [&] { targets(); });
       json.attributeArray("variables", [&] { variables(); });
@@ -56,6 +57,16 @@ private:
       for (int64_t dimension : each(dimensions))
         json.value(dimension);
     });
+  }
+
+  void inputScaling() {
+    for (const fb::InputScaling *scaling : each(plan.input_scaling()))
+      json.object([&] {
+        json.attribute("input", name(scaling->input()));
+        json.attribute("scale", scaling->scale());
+        json.attribute("offset", scaling->offset());
+        json.attribute("per_channel", scaling->per_channel());
+      });
   }
 
   void devices() {

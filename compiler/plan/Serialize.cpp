@@ -92,6 +92,17 @@ static void addAverages(tables::PlanT &plan) {
   }
 }
 
+// What the runtime must know of the model that its programs do not show.
+static void addModelFacts(tables::PlanT &plan, const Compilation &compilation) {
+  for (const InputScaling &scaling : compilation.inputScaling) {
+    auto &entry = plan.input_scaling.emplace_back(std::make_unique<tables::InputScalingT>());
+    entry->input = scaling.input;
+    entry->scale = scaling.scale;
+    entry->offset = scaling.offset;
+    entry->per_channel = scaling.varies;
+  }
+}
+
 // The section of initial values, each at a multiple of 64, in the order of the variables, whose places it sets.
 static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp module, tables::PlanT &plan,
                                                                llvm::ArrayRef<NamedTensor> initial) {
@@ -161,6 +172,7 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const
     return failure();
   addSumKernel(*plan, llvm::any_of(compilation.code, [](const TargetCode &code) { return code.device != "cpu"; }));
   addAverages(*plan);
+  addModelFacts(*plan, compilation);
   std::vector<mtrun::SectionBytes> sections;
   for (const TargetCode &target : compilation.code) {
     plan->targets.push_back(makeTarget(target, sections.size()));

@@ -147,37 +147,27 @@ static Status selectRange(const DataSpec &spec, mtrun_dataset &data) {
   return {};
 }
 
-namespace {
-enum class Scaling { Unknown, None, Model }; // what a model does to its inputs, if we can know
-}
-
-// Of a model that came from Keras: its configuration is in the plan, stored as it was.
-static Scaling scalingOf(const mtrun_plan *plan) {
-  const auto &tables = plan->plan->tables();
-  if (!tables.archive())
-    return Scaling::Unknown;
-  std::span<const uint8_t> section = plan->plan->section(tables.archive()->section());
-  std::string_view text(reinterpret_cast<const char *>(section.data()), section.size());
-  for (std::string_view layer : {"\"class_name\": \"Rescaling\"", "\"class_name\": \"Normalization\""})
-    if (text.find(layer) != std::string_view::npos)
-      return Scaling::Model;
-  return text.find("\"class_name\"") != std::string_view::npos ? Scaling::None : Scaling::Unknown;
+// Whether the model rescales an input itself.
+static bool isRescaled(const mtrun_plan *plan, const std::string &input) {
+  const auto *rescaled = plan->plan->tables().input_scaling();
+  return rescaled && std::any_of(rescaled->begin(), rescaled->end(),
+                                 [&](const auto *scaling) { return scaling->input()->string_view() == input; });
 }
 
 // Values that are scaled twice, or by nobody: both train, to a worse model.
 static void checkScaling(const DataSpec &spec, mtrun_dataset &data) {
-  Scaling model = scalingOf(data.plan);
   double factor = spec.scale.value_or(1) / spec.divisor;
   for (const Column &column : data.columns) {
     bool bytes = column.made() || column.field.type == Stored::U8;
     if (column.role != MTRUN_INPUT || !bytes || (column.dtype != MT_F32 && column.dtype != MT_F64))
       continue;
     std::string input = "input \"" + column.name + "\": ";
-    if (model == Scaling::None && column.elements > 1 && factor == 1 && !spec.scaled)
+    bool model = isRescaled(data.plan, column.name);
+    if (!model && column.elements > 1 && factor == 1 && !spec.scaled)
       data.notes.push_back(input +
-                           "values of 0 to 255, and the model has no Rescaling layer; scale=1/255 divides them, "
+                           "values of 0 to 255, and the model does not rescale them; scale=1/255 divides them, "
                            "scale=1 says that they are meant");
-    if (model == Scaling::Model && (spec.scaled || factor != 1) && (factor != 1 || !spec.mean.empty()))
+    if (model && (spec.scaled || factor != 1) && (factor != 1 || !spec.mean.empty()))
       data.notes.push_back(input +
                            (spec.scaled ? "the data is scaled, and the model scales it once more"
                                         : spec.kind + ": divides by 255, and the model scales once more") +

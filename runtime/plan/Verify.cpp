@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -263,11 +264,69 @@ Status verifyReferences(const fb::Plan &plan) {
   return {};
 }
 
+// One character of UTF-8 in its shortest form, but no NUL and no half of a surrogate pair.
+bool isCharacter(std::string_view text) {
+  if (text.empty() || text.size() > 4)
+    return false;
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (text.size() == 1)
+    return byte(0) > 0 && byte(0) < 0x80;
+  constexpr uint32_t least[] = {0x80, 0x800, 0x10000}, most = 0x10ffff;
+  auto ones = static_cast<size_t>(std::countl_one(byte(0)));
+  uint32_t code = byte(0) & (0x7fu >> text.size());
+  for (size_t i = 1; i < text.size(); ++i) {
+    if ((byte(i) & 0xc0) != 0x80)
+      return false;
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  return ones == text.size() && code >= least[text.size() - 2] && code <= most && (code < 0xd800 || code > 0xdfff);
+}
+
+Status verifyNames(const fb::Plan &plan) {
+  std::set<std::string_view> classes, characters;
+  for (uint32_t i = 0; i < count(plan.class_names()); ++i)
+    if (Status status = checkName(plan.class_names()->Get(i), "class " + std::to_string(i), &classes); !status.ok())
+      return status;
+  for (uint32_t i = 0; i < count(plan.vocabulary()); ++i) {
+    std::string_view text = plan.vocabulary()->Get(i)->string_view();
+    std::string place = "vocabulary " + std::to_string(i);
+    if (!isCharacter(text))
+      return differs(place, "one character of UTF-8", std::to_string(text.size()) + " bytes");
+    if (!characters.insert(text).second)
+      return differs(place, "characters that differ", "a second one of the same");
+  }
+  return {};
+}
+
+// Inputs of the programs, each once, and numbers.
+Status verifyInputScaling(const fb::Plan &plan) {
+  std::set<std::string_view> seen;
+  for (uint32_t i = 0; i < count(plan.input_scaling()); ++i) {
+    const fb::InputScaling &scaling = *plan.input_scaling()->Get(i);
+    std::string place = "input_scaling " + std::to_string(i);
+    if (Status status = checkName(scaling.input(), place, &seen); !status.ok())
+      return status;
+    if (!std::isfinite(scaling.scale()) || !std::isfinite(scaling.offset()))
+      return differs(place, "a scale and an offset that are finite",
+                     std::to_string(scaling.scale()) + " and " + std::to_string(scaling.offset()));
+    bool found = false;
+    for (uint32_t p = 0; p < count(plan.programs()); ++p)
+      for (uint32_t e = 0; e < count(plan.programs()->Get(p)->signature()); ++e) {
+        const fb::SignatureEntry &entry = *plan.programs()->Get(p)->signature()->Get(e);
+        found |= entry.role() == fb::Role::Input && entry.name()->string_view() == scaling.input()->string_view();
+      }
+    if (!found)
+      return differs(place, "the name of an input", scaling.input()->str());
+  }
+  return {};
+}
+
 } // namespace
 
 Status verifyPlan(const fb::Plan &plan) {
   for (Status (*part)(const fb::Plan &) :
-       {verifyBatch, verifyVariables, verifyKernels, verifyTargets, verifyReferences, verifyAverages, verifyArchive})
+       {verifyBatch, verifyVariables, verifyKernels, verifyTargets, verifyReferences, verifyAverages, verifyArchive,
+        verifyNames})
     if (Status status = part(plan); !status.ok())
       return status;
   if (plan.call_workspace() > maxBlockBytes)
@@ -280,7 +339,7 @@ Status verifyPlan(const fb::Plan &plan) {
     if (Status status = verifyProgram(plan, *plan.programs()->Get(i), place); !status.ok())
       return status;
   }
-  return {};
+  return verifyInputScaling(plan); // of inputs that were checked above
 }
 
 } // namespace mtrun

@@ -31,6 +31,12 @@ fb::BufferT &bufferIn(fb::PlanT &plan, fb::Space space) {
   std::abort();
 }
 
+void rescale(fb::PlanT &plan, const std::string &input, double scale) {
+  auto &scaling = plan.input_scaling.emplace_back(std::make_unique<fb::InputScalingT>());
+  scaling->input = input;
+  scaling->scale = scale;
+}
+
 const Case cases[] = {
     {"batch: expected 1 to 2^40 samples, found 0", [](fb::PlanT &p) { p.batch = 0; }},
     {"replicas: expected a power of two of at most 65536, found 6", [](fb::PlanT &p) { p.replicas = 6; }},
@@ -140,6 +146,23 @@ const Case cases[] = {
      [](fb::PlanT &p) { train(p).steps[3]->result_offset = huge - 3; }},
     {"results of all-reduces that do not overlap", [](fb::PlanT &p) { train(p).steps[4]->result_offset = 0; }},
     {"expected a Map kernel as the plan's sum_kernel, found 0", [](fb::PlanT &p) { p.sum_kernel = 0; }},
+    {"input_scaling 0: expected the name of an input, found y", [](fb::PlanT &p) { rescale(p, "y", 1); }},
+    {"input_scaling 0: expected a scale and an offset that are finite, found inf",
+     [](fb::PlanT &p) { rescale(p, "x", std::numeric_limits<double>::infinity()); }},
+    {"input_scaling 1: expected names that differ, found a second x",
+     [](fb::PlanT &p) {
+       rescale(p, "x", 1);
+       rescale(p, "x", 1);
+     }},
+    {"class 1: expected names that differ, found a second cat", [](fb::PlanT &p) { p.class_names = {"cat", "cat"}; }},
+    {"class 0: expected a name without control characters", [](fb::PlanT &p) { p.class_names = {"a\x1b[2J"}; }},
+    {"vocabulary 1: expected one character of UTF-8, found 2 bytes",
+     [](fb::PlanT &p) { p.vocabulary = {"\xc3\xa4", "ab"}; }},
+    {"vocabulary 0: expected one character of UTF-8, found 2 bytes",
+     [](fb::PlanT &p) { p.vocabulary = {"\xc0\x80"}; }},
+    {"vocabulary 0: expected one character of UTF-8, found 3 bytes",
+     [](fb::PlanT &p) { p.vocabulary = {"\xed\xa0\x80"}; }},
+    {"vocabulary 2: expected characters that differ", [](fb::PlanT &p) { p.vocabulary = {"a", "\n", "a"}; }},
 };
 
 TEST(Verify, RefusesEachFault) {
