@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes a file that appears whole or not at all, and is on disk once it appears.
+//
+// The bytes go to a temporary file beside it, PATH.mtc-tmp-N, which its writer holds a lock on: one that nobody locks is
+// of a run that was killed, and the next writer of the path removes it.
 #pragma once
 
 #include "runtime/abi/status.h"
@@ -30,5 +33,8 @@ private:
   std::string path_, temporary_;
   int descriptor_ = -1;
 };
+
+// Makes a folder and those above it where they are not there, each on disk when the call returns. MT_IO.
+Status makeFolders(const std::string &path);
 
 } // namespace mtrun

@@ -7,6 +7,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace fixtures;
@@ -45,6 +46,64 @@ TEST(AtomicFile, UnwritablePath) {
   EXPECT_EQ(text(second.open(within)), "7: cannot create " + within + ": Not a directory");
   EXPECT_EQ(text(third.open(folder.path())), "7: cannot write " + folder.path() + ": Is a directory");
   EXPECT_EQ(text(fourth.open("/dev/null")), "7: cannot write /dev/null: it is not a regular file");
+}
+
+// A run that was killed left h.json.tmp-PID-N for good, and a hundred of one process number made "cannot create".
+TEST(AtomicFile, RemovesWhatKilledRunsLeft) {
+  TempFolder folder;
+  for (int i = 0; i < 120; ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      AtomicFile file;
+      _exit(file.open(folder.path("f")).ok() && file.write("new", 3).ok() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0) << i;
+  }
+  EXPECT_EQ(folder.entries().size(), 1u);
+  AtomicFile file;
+  ASSERT_EQ(text(file.open(folder.path("f"))), "0");
+  ASSERT_EQ(text(file.commit()), "0");
+  EXPECT_EQ(folder.entries(), Names{"f"});
+}
+
+TEST(AtomicFile, TwoWritersOfAPath) {
+  TempFolder folder;
+  AtomicFile first, second;
+  ASSERT_EQ(text(first.open(folder.path("f"))), "0");
+  ASSERT_EQ(text(second.open(folder.path("f"))), "0");
+  ASSERT_EQ(text(first.write("first", 5)), "0");
+  ASSERT_EQ(text(second.write("second", 6)), "0");
+  ASSERT_EQ(text(first.commit()), "0");
+  EXPECT_EQ(readFile(folder.path("f")), "first");
+  ASSERT_EQ(text(second.commit()), "0");
+  EXPECT_EQ(readFile(folder.path("f")), "second");
+  EXPECT_EQ(folder.entries(), Names{"f"});
+}
+
+// A link under the temporary file's name leads nowhere.
+TEST(AtomicFile, FollowsNoLink) {
+  TempFolder folder;
+  writeFile(folder.path("victim"), "theirs");
+  std::filesystem::create_symlink(folder.path("victim"), folder.path("f.mtc-tmp-0"));
+  AtomicFile file;
+  ASSERT_EQ(text(file.open(folder.path("f"))), "0");
+  ASSERT_EQ(text(file.write("new", 3)), "0");
+  ASSERT_EQ(text(file.commit()), "0");
+  EXPECT_EQ(readFile(folder.path("f")), "new");
+  EXPECT_EQ(readFile(folder.path("victim")), "theirs");
+}
+
+TEST(MakeFolders, EachThatIsNotThere) {
+  TempFolder folder;
+  EXPECT_EQ(text(mtrun::makeFolders(folder.path("a/b/c"))), "0");
+  EXPECT_EQ(text(mtrun::makeFolders(folder.path("a/b/c"))), "0");
+  EXPECT_TRUE(std::filesystem::is_directory(folder.path("a/b/c")));
+  writeFile(folder.path("file"), "");
+  EXPECT_EQ(text(mtrun::makeFolders(folder.path("file"))), "7: cannot create " + folder.path("file") + ": Not a directory");
+  EXPECT_EQ(text(mtrun::makeFolders(folder.path("file/c"))),
+            "7: cannot create " + folder.path("file/c") + ": Not a directory");
 }
 
 TEST(AtomicFile, FileSizeLimit) {
