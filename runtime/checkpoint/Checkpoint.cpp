@@ -15,7 +15,8 @@ static Hash128 hashOf(std::span<const std::byte> bytes) {
   return hash128({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
 }
 
-static Status writeFiles(Disk &disk, const std::string &folder, Manifest &manifest, std::vector<SafeTensor> tensors) {
+static Status writeFiles(Disk &disk, int folder, const std::string &path, Manifest &manifest,
+                         std::vector<SafeTensor> tensors) {
   std::string header = safetensorsHeader(tensors);
   std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(header))};
   manifest.fileSize = header.size();
@@ -26,49 +27,64 @@ static Status writeFiles(Disk &disk, const std::string &folder, Manifest &manife
     manifest.fileSize += tensor.bytes.size();
     manifest.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, hashOf(tensor.bytes)});
   }
-  if (Status s = disk.writeFile(folder + "/" + kVariablesFile, parts); !s.ok())
+  if (Status s = disk.writeFile(folder, kVariablesFile, path + "/" + kVariablesFile, parts); !s.ok())
     return s;
   std::string text = writeManifest(manifest);
   std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-  if (Status s = disk.writeFile(folder + "/" + kManifestFile, {&bytes, 1}); !s.ok())
+  if (Status s = disk.writeFile(folder, kManifestFile, path + "/" + kManifestFile, {&bytes, 1}); !s.ok())
     return s;
-  return disk.syncFolder(folder);
+  return disk.syncFolder(folder, path);
+}
+
+// Makes the folder and writes into it.
+static Status writeTemporary(Disk &disk, int folder, const std::string &name, const std::string &path,
+                             Manifest &manifest, std::vector<SafeTensor> tensors) {
+  if (disk.mkdir(folder, name.c_str()) != 0) {
+    if (errno != EEXIST)
+      return ioError("cannot create", path, errno);
+    disk.removeCheckpoint(folder, name); // of a save that failed and could not clean up
+    if (disk.mkdir(folder, name.c_str()) != 0)
+      return ioError("cannot create", path, errno);
+  }
+  int inside = disk.openFolder(folder, name);
+  if (inside < 0)
+    return ioError("cannot create", path, errno);
+  Status status = writeFiles(disk, inside, path, manifest, std::move(tensors));
+  disk.close(inside);
+  return status;
 }
 
 // Gives the finished folder its name. An older checkpoint of that name leaves under the temporary one.
-static Status rename(Disk &disk, const std::string &temporary, const std::string &path) {
-  if (disk.rename(temporary.c_str(), path.c_str()) == 0)
+static Status rename(Disk &disk, int folder, const std::string &temporary, const std::string &name,
+                     const std::string &path) {
+  if (disk.rename(folder, temporary.c_str(), name.c_str()) == 0)
     return {};
   if (errno != ENOTEMPTY && errno != EEXIST)
     return ioError("cannot write", path, errno);
-  if (disk.exchange(temporary.c_str(), path.c_str()) == 0)
+  if (disk.exchange(folder, temporary.c_str(), name.c_str()) == 0)
     return {};
   if (errno != EINVAL && errno != ENOSYS)
     return ioError("cannot write", path, errno);
-  // The file system cannot exchange. Both are whole, under names that need not be there between these two calls.
+  // The file system cannot exchange. Both are whole, under names that need not be there between these two calls; who
+  // opens the folder next gives the old one its name back.
   std::string aside = temporary + "-old";
-  if (disk.rename(path.c_str(), aside.c_str()) != 0 || disk.rename(temporary.c_str(), path.c_str()) != 0)
+  if (disk.rename(folder, name.c_str(), aside.c_str()) != 0 ||
+      disk.rename(folder, temporary.c_str(), name.c_str()) != 0)
     return ioError("cannot write", path, errno);
-  disk.removeFolder(aside);
+  disk.removeCheckpoint(folder, aside);
   return {};
 }
 
-Status writeCheckpoint(Disk &disk, const std::string &folder, Manifest manifest, std::vector<SafeTensor> tensors) {
-  std::string name = checkpointName(manifest.state.step), path = folder + "/" + name;
-  std::string temporary = folder + "/" + kTemporary + name + "-" + std::to_string(getpid());
-  if (disk.mkdir(temporary.c_str()) != 0) {
-    if (errno != EEXIST)
-      return ioError("cannot create", temporary, errno);
-    disk.removeFolder(temporary); // of a save that failed and could not clean up
-    if (disk.mkdir(temporary.c_str()) != 0)
-      return ioError("cannot create", temporary, errno);
-  }
-  Status status = writeFiles(disk, temporary, manifest, std::move(tensors));
+Status writeCheckpoint(Disk &disk, int folder, const std::string &path, Manifest manifest,
+                       std::vector<SafeTensor> tensors) {
+  std::string name = checkpointName(manifest.state.step);
+  std::string temporary = kTemporary + name + "-" + std::to_string(getpid());
+  Status status = writeTemporary(disk, folder, temporary, path + "/" + temporary, manifest, std::move(tensors));
   if (status.ok())
-    status = rename(disk, temporary, path);
+    status = rename(disk, folder, temporary, name, path + "/" + name);
   if (status.ok())
-    status = disk.syncFolder(folder);
-  disk.removeFolder(temporary); // what failed, or what was exchanged
+    status = disk.syncFolder(folder, path);
+  disk.removeCheckpoint(folder, temporary); // what failed, or what was exchanged
   return status;
 }
 

@@ -12,11 +12,13 @@
 
 namespace mtrun {
 
-// Writes FOLDER/step-N, N = manifest.state.step, from `tensors`; fills in the manifest's facts about files. Everything
+// Writes step-N, N = manifest.state.step, from `tensors` into the folder that is open as `folder`; `path` is for
+// messages. Fills in the manifest's facts about files. Everything
 // goes into a folder with a name that no reader looks at; files and folder are synced; one rename makes it a
 // checkpoint, and the parent is synced. A checkpoint that has the name is exchanged for the new one. MT_IO: what was
 // there before is untouched.
-Status writeCheckpoint(Disk &disk, const std::string &folder, Manifest manifest, std::vector<SafeTensor> tensors);
+Status writeCheckpoint(Disk &disk, int folder, const std::string &path, Manifest manifest,
+                       std::vector<SafeTensor> tensors);
 
 struct Checkpoint {
   std::string path;
@@ -38,7 +40,7 @@ std::vector<int64_t> checkpointSteps(const std::string &folder);
 // The newest that verifies; false: there is none. `skipped`: a line for each newer one, with the reason.
 bool findNewest(const std::string &folder, Checkpoint &checkpoint, std::vector<std::string> &skipped);
 
-// What a temporary folder's name begins with.
-inline constexpr const char *kTemporary = ".tmp-";
+// What the names of temporary folders begin with: of a save, and of a checkpoint that is being removed.
+inline constexpr const char *kTemporary = ".tmp-", *kRemoved = ".tmp-removed-";
 
 } // namespace mtrun

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/Disk.h"
 
+#include "runtime/checkpoint/Manifest.h"
+
 #include <cerrno>
 #include <cstdio>
 #include <dirent.h>
@@ -11,21 +13,21 @@
 
 namespace mtrun {
 
-int Disk::open(const char *path, int flags, mode_t mode) { return ::open(path, flags, mode); }
+int Disk::open(int folder, const char *name, int flags, mode_t mode) { return openat(folder, name, flags, mode); }
 ssize_t Disk::write(int descriptor, const void *data, size_t size) { return ::write(descriptor, data, size); }
 int Disk::fsync(int descriptor) { return ::fsync(descriptor); }
 int Disk::close(int descriptor) { return ::close(descriptor); }
-int Disk::mkdir(const char *path) { return ::mkdir(path, 0777); }
-int Disk::rename(const char *from, const char *to) { return ::rename(from, to); }
-int Disk::exchange(const char *first, const char *second) {
-  return renameat2(AT_FDCWD, first, AT_FDCWD, second, RENAME_EXCHANGE);
+int Disk::mkdir(int folder, const char *name) { return mkdirat(folder, name, 0777); }
+int Disk::rename(int folder, const char *from, const char *to) { return renameat(folder, from, folder, to); }
+int Disk::exchange(int folder, const char *first, const char *second) {
+  return renameat2(folder, first, folder, second, RENAME_EXCHANGE);
 }
-int Disk::unlink(const char *path) { return ::unlink(path); }
-int Disk::rmdir(const char *path) { return ::rmdir(path); }
+int Disk::unlink(int folder, const char *name) { return unlinkat(folder, name, 0); }
+int Disk::rmdir(int folder, const char *name) { return unlinkat(folder, name, AT_REMOVEDIR); }
 
-uint64_t Disk::freeBytes(const char *path) {
+uint64_t Disk::freeBytes(int folder) {
   struct statvfs facts;
-  if (statvfs(path, &facts) != 0)
+  if (fstatvfs(folder, &facts) != 0)
     return 0;
   errno = 0;
   uint64_t bytes;
@@ -44,8 +46,13 @@ static Status writeAll(Disk &disk, int descriptor, const std::string &path, std:
   return {};
 }
 
-Status Disk::writeFile(const std::string &path, std::span<const std::span<const std::byte>> parts) {
-  int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+int Disk::openFolder(int folder, const std::string &name) {
+  return open(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
+Status Disk::writeFile(int folder, const char *name, const std::string &path,
+                       std::span<const std::span<const std::byte>> parts) {
+  int descriptor = open(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor < 0)
     return ioError("cannot create", path, errno);
   Status status;
@@ -59,24 +66,35 @@ Status Disk::writeFile(const std::string &path, std::span<const std::span<const 
   return status;
 }
 
-Status Disk::syncFolder(const std::string &path) {
-  int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-  if (descriptor < 0)
-    return ioError("cannot sync", path, errno);
-  int synced = fsync(descriptor), reason = errno;
-  close(descriptor);
+Status Disk::syncFolder(int folder, const std::string &path) {
   // Some file systems have no fsync for folders; there the rename is as durable as it gets.
-  return synced == 0 || reason == EINVAL ? Status() : ioError("cannot sync", path, reason);
+  return fsync(folder) == 0 || errno == EINVAL ? Status() : ioError("cannot sync", path, errno);
 }
 
-void Disk::removeFolder(const std::string &path) {
-  if (DIR *folder = opendir(path.c_str())) {
-    while (dirent *entry = readdir(folder))
-      if (std::string name = entry->d_name; name != "." && name != "..")
-        unlink((path + "/" + name).c_str());
-    closedir(folder);
+bool Disk::isCheckpoint(int folder, const std::string &name) {
+  int inside = openFolder(folder, name);
+  DIR *listing = inside < 0 ? nullptr : fdopendir(inside);
+  if (!listing) {
+    if (inside >= 0)
+      close(inside);
+    return false;
   }
-  rmdir(path.c_str());
+  bool all = true;
+  while (dirent *entry = readdir(listing))
+    if (std::string file = entry->d_name; file != "." && file != ".." && file != kManifestFile && file != kVariablesFile)
+      all = false;
+  closedir(listing);
+  return all;
+}
+
+bool Disk::removeCheckpoint(int folder, const std::string &name) {
+  int inside = openFolder(folder, name);
+  if (inside < 0)
+    return errno == ENOENT;
+  for (const char *file : {kManifestFile, kVariablesFile})
+    unlink(inside, file);
+  close(inside);
+  return rmdir(folder, name.c_str()) == 0;
 }
 
 } // namespace mtrun

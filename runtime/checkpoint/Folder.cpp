@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/Folder.h"
 
+#include "runtime/abi/atomic_file.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,17 +20,81 @@ namespace mtrun {
 constexpr uint64_t kOverhead = 1 << 20;
 
 CheckpointFolder::~CheckpointFolder() {
-  if (lock_ >= 0)
-    close(lock_);
+  for (int descriptor : {descriptor_, lock_})
+    if (descriptor >= 0)
+      close(descriptor);
 }
 
-static Status makeFolders(Disk &disk, const std::string &path) {
-  for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
-    std::string folder = path.substr(0, slash);
-    if (disk.mkdir(folder.c_str()) != 0 && errno != EEXIST)
-      return ioError("cannot create", folder, errno);
-    if (slash == std::string::npos)
-      return {};
+// On the folder itself: a lock file can be removed, and the next run would lock another one.
+Status CheckpointFolder::lock() {
+  Status taken(MT_INVALID, "another run writes its checkpoints to " + folder_);
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0)
+    return {};
+  if (errno == EWOULDBLOCK)
+    return taken;
+  // NFS locks nothing but what is open for writing.
+  lock_ = openat(descriptor_, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (lock_ < 0)
+    return ioError("cannot write", folder_ + "/.lock", errno);
+  if (flock(lock_, LOCK_EX | LOCK_NB) == 0)
+    return {};
+  return errno == EWOULDBLOCK ? taken : ioError("cannot lock", folder_ + "/.lock", errno);
+}
+
+static bool isNumber(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// "step-N", N of 12 digits or more, and what follows it.
+static bool isStep(std::string_view text, std::string_view &rest) {
+  if (!text.starts_with("step-"))
+    return false;
+  text.remove_prefix(5);
+  size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  rest = text.substr(end);
+  return end >= 12;
+}
+
+// Whether saves make folders of that name: .tmp-step-N-PROCESS, .tmp-step-N-PROCESS-old, .tmp-removed-step-N. `step`:
+// of an old one, what it was called.
+static bool isTemporary(std::string_view name, std::string &step) {
+  std::string_view rest;
+  if (name.starts_with(kRemoved))
+    return isStep(name.substr(std::strlen(kRemoved)), rest) && rest.empty();
+  if (!name.starts_with(kTemporary) || !isStep(name.substr(std::strlen(kTemporary)), rest) || !rest.starts_with('-'))
+    return false;
+  name = name.substr(std::strlen(kTemporary), name.size() - std::strlen(kTemporary) - rest.size());
+  rest.remove_prefix(1);
+  if (rest.ends_with("-old")) {
+    step = name;
+    rest.remove_suffix(4);
+  }
+  return isNumber(rest);
+}
+
+// Removes what unfinished saves left, and nothing else.
+void CheckpointFolder::tidy() {
+  std::vector<std::string> names;
+  int again = ::openat(descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); // closedir() closes it
+  if (DIR *listing = fdopendir(again)) {
+    while (dirent *entry = readdir(listing))
+      names.push_back(entry->d_name);
+    closedir(listing);
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string &name : names) {
+    std::string step;
+    std::string_view rest;
+    struct stat facts;
+    if (isTemporary(name, step)) {
+      if (!step.empty() && fstatat(descriptor_, step.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 &&
+          disk_->isCheckpoint(descriptor_, name))
+        disk_->rename(descriptor_, name.c_str(), step.c_str());
+      else if (!disk_->removeCheckpoint(descriptor_, name))
+        strangers_.push_back(name);
+    } else if (isStep(name, rest) && rest.empty() && !disk_->isCheckpoint(descriptor_, name)) {
+      strangers_.push_back(name);
+    }
   }
 }
 
@@ -35,30 +103,24 @@ Status CheckpointFolder::open(Disk &disk, const std::string &folder) {
   folder_ = folder;
   while (folder_.size() > 1 && folder_.back() == '/')
     folder_.pop_back();
-  if (Status s = makeFolders(disk, folder_); !s.ok())
+  if (Status s = makeFolders(folder_); !s.ok())
     return s;
-  std::string lock = folder_ + "/.lock";
-  lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0)
-    return ioError("cannot write", lock, errno);
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0)
-    return errno == EWOULDBLOCK ? Status(MT_INVALID, "another run writes its checkpoints to " + folder_)
-                                : ioError("cannot lock", lock, errno);
-  std::vector<std::string> leftovers;
-  if (DIR *listing = opendir(folder_.c_str())) {
-    while (dirent *entry = readdir(listing))
-      if (std::string name = entry->d_name; name.starts_with(kTemporary))
-        leftovers.push_back(name);
-    closedir(listing);
-  }
-  for (const std::string &name : leftovers)
-    disk.removeFolder(folder_ + "/" + name);
+  descriptor_ = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ < 0)
+    return ioError("cannot open", folder_, errno);
+  if (Status s = lock(); !s.ok())
+    return s;
+  tidy();
   return {};
+}
+
+Status CheckpointFolder::write(Manifest manifest, std::vector<SafeTensor> tensors) const {
+  return writeCheckpoint(*disk_, descriptor_, folder_, std::move(manifest), std::move(tensors));
 }
 
 Status CheckpointFolder::checkRoom(uint64_t bytes) const {
   errno = 0;
-  uint64_t free = disk_->freeBytes(folder_.c_str()), want = 0;
+  uint64_t free = disk_->freeBytes(descriptor_), want = 0;
   if (free == 0 && errno != 0)
     return ioError("cannot measure the room in", folder_, errno);
   if (__builtin_add_overflow(bytes, kOverhead, &want) || free < want)
@@ -67,13 +129,15 @@ Status CheckpointFolder::checkRoom(uint64_t bytes) const {
   return {};
 }
 
-// The name goes first, in one step: what is half removed is no checkpoint.
-void CheckpointFolder::remove(int64_t step) const {
-  std::string name = checkpointName(step), path = folder_ + "/" + name;
-  std::string gone = folder_ + "/" + kTemporary + "removed-" + name;
-  disk_->removeFolder(gone);
-  if (disk_->rename(path.c_str(), gone.c_str()) == 0)
-    disk_->removeFolder(gone);
+// The name goes first, in one step: what is half removed is no checkpoint. False: it is none of ours.
+bool CheckpointFolder::remove(int64_t step) const {
+  std::string name = checkpointName(step), gone = kRemoved + name;
+  if (!disk_->isCheckpoint(descriptor_, name))
+    return false;
+  disk_->removeCheckpoint(descriptor_, gone);
+  if (disk_->rename(descriptor_, name.c_str(), gone.c_str()) == 0)
+    disk_->removeCheckpoint(descriptor_, gone);
+  return true;
 }
 
 void CheckpointFolder::prune(int64_t keep, bool largest) const {
@@ -100,14 +164,14 @@ void CheckpointFolder::prune(int64_t keep, bool largest) const {
 
 void CheckpointFolder::removeAfter(int64_t step) const {
   for (int64_t other : checkpointSteps(folder_))
-    if (other > step)
-      remove(other);
+    if (other > step && !remove(other) && disk_->unlink(descriptor_, checkpointName(other).c_str()) != 0)
+      setAside(other);
 }
 
 std::string CheckpointFolder::setAside(int64_t step) const {
-  std::string name = checkpointName(step), aside = folder_ + "/damaged-" + name;
-  disk_->removeFolder(aside);
-  return disk_->rename((folder_ + "/" + name).c_str(), aside.c_str()) == 0 ? aside : "";
+  std::string name = checkpointName(step), aside = "damaged-" + name;
+  disk_->removeCheckpoint(descriptor_, aside);
+  return disk_->rename(descriptor_, name.c_str(), aside.c_str()) == 0 ? folder_ + "/" + aside : "";
 }
 
 } // namespace mtrun

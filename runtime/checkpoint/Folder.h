@@ -19,12 +19,16 @@ public:
   // Makes the folder if it is not there, locks it, removes what unfinished saves left. MT_IO; MT_INVALID: another run
   // has it.
   Status open(Disk &disk, const std::string &folder);
+  // Names of the folder that look like ours and are not: links, and folders with other files in them. They stay.
+  const std::vector<std::string> &strangers() const { return strangers_; }
   // Room for a save of that many bytes of variables, now. MT_IO with the numbers.
   Status checkRoom(uint64_t bytes) const;
+  // As writeCheckpoint().
+  Status write(Manifest manifest, std::vector<SafeTensor> tensors) const;
   // Removes all but the newest `keep` and, by the smallest value of the metric that their manifests hold, the best.
   // Largest where `largest`.
   void prune(int64_t keep, bool largest) const;
-  // Removes those of later steps.
+  // Removes those of later steps: of a link the link alone; a folder with other files in it is set aside.
   void removeAfter(int64_t step) const;
   // Gives a checkpoint that does not verify another name, so that the run can write its own; the new name, "" if that
   // failed.
@@ -33,11 +37,14 @@ public:
   const std::string &path() const { return folder_; }
 
 private:
-  void remove(int64_t step) const;
+  Status lock();
+  void tidy();
+  bool remove(int64_t step) const;
 
   Disk *disk_ = nullptr;
   std::string folder_;
-  int lock_ = -1;
+  std::vector<std::string> strangers_;
+  int descriptor_ = -1, lock_ = -1; // of the folder, which holds the lock where its file system can; else of a file
 };
 
 } // namespace mtrun

@@ -9,8 +9,8 @@
 
 namespace mtrun {
 
-CheckpointWriter::CheckpointWriter(Disk &disk, const CheckpointFolder &folder, const Session &session, const Keep &keep)
-    : disk_(disk), folder_(folder), session_(session), keep_(keep) {
+CheckpointWriter::CheckpointWriter(const CheckpointFolder &folder, const Session &session, const Keep &keep)
+    : folder_(folder), session_(session), keep_(keep) {
   const auto *variables = session.plan().tables().variables();
   size_t bytes = 0;
   for (uint32_t i = 0; variables && i < variables->size(); ++i)
@@ -95,7 +95,7 @@ Status CheckpointWriter::write() {
       return s;
     if (Status s = folder_.checkRoom(copy_.size()); !s.ok())
       return s;
-    if (Status s = writeCheckpoint(disk_, folder_.path(), manifest_, tensors_); !s.ok())
+    if (Status s = folder_.write(manifest_, tensors_); !s.ok())
       return s;
     folder_.prune(keep_.newest, keep_.largest);
     return {};

@@ -23,7 +23,7 @@ public:
   };
 
   // `folder` and `session` outlive the writer. Allocates the copy and starts the thread.
-  CheckpointWriter(Disk &disk, const CheckpointFolder &folder, const Session &session, const Keep &keep);
+  CheckpointWriter(const CheckpointFolder &folder, const Session &session, const Keep &keep);
   CheckpointWriter(const CheckpointWriter &) = delete;
   CheckpointWriter &operator=(const CheckpointWriter &) = delete;
   ~CheckpointWriter(); // after the save under way
@@ -43,7 +43,6 @@ private:
   Status write();
   Status checkNumbers() const;
 
-  Disk &disk_;
   const CheckpointFolder &folder_;
   const Session &session_;
   Keep keep_;

@@ -18,6 +18,8 @@ Status Saver::open(mtrun_session *session, const mtrun_checkpoint_options &optio
   if (options.folder) {
     if (Status s = folder_.open(disk_, options.folder); !s.ok())
       return s;
+    for (const std::string &name : folder_.strangers())
+      note(folder_.path() + "/" + name + " is a link, or has other files in it: it stays as it is");
     opened_ = true;
   }
   if (options.resume)
@@ -97,8 +99,8 @@ Status Saver::start(const std::string &monitor, bool allowNan) {
   monitor_ = monitor;
   if (!opened_)
     return {};
-  writer_ = std::make_unique<CheckpointWriter>(disk_, folder_, *session_->session,
-                                               CheckpointWriter::Keep{options_.keep, largeIsGood(monitor), allowNan});
+  writer_ = std::make_unique<CheckpointWriter>(
+      folder_, *session_->session, CheckpointWriter::Keep{options_.keep, largeIsGood(monitor), allowNan});
   sinceSave_ = Stopwatch();
   return folder_.checkRoom(writer_->bytes());
 }

@@ -98,6 +98,17 @@ TEST(CheckpointFolder, OneRunAtATime) {
   EXPECT_EQ(text(second.open(disk, folder.path())), "1: another run writes its checkpoints to " + folder.path());
 }
 
+// A user removed DIR/.lock and a second run wrote into the folder of the first.
+TEST(CheckpointFolder, NoFileToRemoveLetsASecondRunIn) {
+  TempFolder folder;
+  Disk disk;
+  CheckpointFolder first, second;
+  ASSERT_EQ(text(first.open(disk, folder.path())), "0");
+  for (const std::string &name : folder.entries())
+    std::filesystem::remove_all(folder.path(name));
+  EXPECT_EQ(text(second.open(disk, folder.path())), "1: another run writes its checkpoints to " + folder.path());
+}
+
 TEST(CheckpointFolder, Refuses) {
   TempFolder folder;
   Disk disk;
@@ -106,7 +117,7 @@ TEST(CheckpointFolder, Refuses) {
   EXPECT_EQ(text(within.open(disk, folder.path("file/c"))),
             "7: cannot create " + folder.path("file/c") + ": Not a directory");
   struct Full : Disk {
-    uint64_t freeBytes(const char *) override { return 2000000; }
+    uint64_t freeBytes(int) override { return 2000000; }
   } full;
   ASSERT_EQ(text(room.open(full, folder.path())), "0");
   EXPECT_EQ(text(room.checkRoom(900000)), "0");
@@ -121,5 +132,64 @@ TEST(CheckpointFolder, RemovesWhatWasNotFinished) {
   Disk disk;
   CheckpointFolder checkpoints;
   ASSERT_EQ(text(checkpoints.open(disk, folder.path())), "0");
-  EXPECT_EQ(folder.entries(), Names{".lock"});
+  EXPECT_EQ(folder.entries(), Names{});
+}
+
+// A user's folder .tmp-mycache in the folder of checkpoints, and all files that a link there led to, were deleted.
+TEST(CheckpointFolder, LeavesWhatIsNotItsOwn) {
+  TempFolder folder, victim;
+  writeFile(victim.path("manifest.json"), "theirs");
+  writeFile(victim.path("notes.txt"), "theirs");
+  std::filesystem::create_directory(folder.path(".tmp-mycache"));
+  writeFile(folder.path(".tmp-mycache/notes.txt"), "x");
+  std::filesystem::create_directory(folder.path(".tmp-step-000000000009-1"));
+  writeFile(folder.path(".tmp-step-000000000009-1/notes.txt"), "x");
+  for (const char *link : {".tmp-link", ".tmp-step-000000000008-2", ".tmp-removed-step-000000000007",
+                           "step-000000000006", "damaged-step-000000000011"})
+    std::filesystem::create_directory_symlink(victim.path(), folder.path(link));
+  Names before = folder.entries();
+  Disk disk;
+  CheckpointFolder checkpoints;
+  ASSERT_EQ(text(checkpoints.open(disk, folder.path())), "0");
+  EXPECT_EQ(folder.entries(), before);
+  EXPECT_EQ(checkpoints.strangers(), (Names{".tmp-removed-step-000000000007", ".tmp-step-000000000008-2",
+                                            ".tmp-step-000000000009-1", "step-000000000006"}));
+  for (int64_t step : {10, 11})
+    ASSERT_EQ(text(Sample(step).write(folder.path())), "0");
+  checkpoints.prune(1, false);
+  EXPECT_EQ(checkpointSteps(folder.path()), (std::vector<int64_t>{11, 6}));
+  EXPECT_EQ(checkpoints.setAside(11), ""); // what has the name stays
+  checkpoints.removeAfter(5);              // asked for: the link goes, what it led to stays
+  EXPECT_EQ(checkpointSteps(folder.path()), (std::vector<int64_t>{}));
+  EXPECT_EQ(readFile(victim.path("manifest.json")), "theirs");
+  EXPECT_EQ(readFile(victim.path("notes.txt")), "theirs");
+  EXPECT_EQ(readFile(folder.path(".tmp-mycache/notes.txt")), "x");
+  EXPECT_EQ(readFile(folder.path(".tmp-step-000000000009-1/notes.txt")), "x");
+}
+
+// Notes beside the files of a checkpoint were deleted with it.
+TEST(CheckpointFolder, LeavesACheckpointWithOtherFiles) {
+  TempFolder folder;
+  Disk disk;
+  CheckpointFolder checkpoints;
+  ASSERT_EQ(text(checkpoints.open(disk, folder.path())), "0");
+  for (int64_t step : {8, 9, 10})
+    ASSERT_EQ(text(Sample(step).write(folder.path())), "0");
+  writeFile(folder.path("step-000000000008/notes.txt"), "x");
+  checkpoints.prune(1, false);
+  EXPECT_EQ(checkpointSteps(folder.path()), (std::vector<int64_t>{10, 8}));
+  EXPECT_EQ(readFile(folder.path("step-000000000008/notes.txt")), "x");
+}
+
+// On a file system that cannot exchange names, a kill between two renames left the folder without its only checkpoint.
+TEST(CheckpointFolder, GivesAnOldOneItsNameBack) {
+  TempFolder folder;
+  ASSERT_EQ(text(Sample(7).write(folder.path())), "0");
+  std::filesystem::rename(folder.path("step-000000000007"), folder.path(".tmp-step-000000000007-1-old"));
+  ASSERT_EQ(text(Sample(7).write(folder.path())), "0");
+  std::filesystem::rename(folder.path("step-000000000007"), folder.path(".tmp-step-000000000007-1"));
+  Disk disk;
+  CheckpointFolder checkpoints;
+  ASSERT_EQ(text(checkpoints.open(disk, folder.path())), "0");
+  EXPECT_EQ(folder.entries(), Names{"step-000000000007"});
 }

@@ -30,7 +30,9 @@ public:
     errno = reason;
     return true;
   }
-  int open(const char *path, int flags, mode_t mode) override { return strike() ? -1 : Disk::open(path, flags, mode); }
+  int open(int folder, const char *name, int flags, mode_t mode) override {
+    return strike() ? -1 : Disk::open(folder, name, flags, mode);
+  }
   ssize_t write(int descriptor, const void *data, size_t size) override {
     if (strike()) {
       if (size > 1) // a full disk takes what fits
@@ -46,11 +48,15 @@ public:
     int result = Disk::close(descriptor);
     return failed ? (errno = reason, -1) : result;
   }
-  int mkdir(const char *path) override { return strike() ? -1 : Disk::mkdir(path); }
-  int rename(const char *from, const char *to) override { return strike() ? -1 : Disk::rename(from, to); }
-  int exchange(const char *a, const char *b) override { return strike() ? -1 : Disk::exchange(a, b); }
-  int unlink(const char *path) override { return strike() ? -1 : Disk::unlink(path); }
-  int rmdir(const char *path) override { return strike() ? -1 : Disk::rmdir(path); }
+  int mkdir(int folder, const char *name) override { return strike() ? -1 : Disk::mkdir(folder, name); }
+  int rename(int folder, const char *from, const char *to) override {
+    return strike() ? -1 : Disk::rename(folder, from, to);
+  }
+  int exchange(int folder, const char *a, const char *b) override {
+    return strike() ? -1 : Disk::exchange(folder, a, b);
+  }
+  int unlink(int folder, const char *name) override { return strike() ? -1 : Disk::unlink(folder, name); }
+  int rmdir(int folder, const char *name) override { return strike() ? -1 : Disk::rmdir(folder, name); }
 };
 
 // Every write takes a little, and the n-th is interrupted before it takes anything.
@@ -89,7 +95,7 @@ void failEveryCall(int reason, bool sticky) {
     disk.failAt = at;
     disk.reason = reason;
     disk.sticky = sticky;
-    Status status = writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors());
+    Status status = Sample(20).write(disk, folder.path());
     EXPECT_TRUE(status.ok() || status.code() == MT_IO) << status.message();
     saved = disk.calls <= at;
     EXPECT_TRUE(status.ok() || !saved);
@@ -118,7 +124,7 @@ TEST(Fault, EveryWriteIsInterrupted) {
   for (int at = 0, writes = 1; at < writes; ++at) {
     TempFolder folder;
     Interrupted disk(at);
-    EXPECT_EQ(text(writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors())), "0");
+    EXPECT_EQ(text(Sample(20).write(disk, folder.path())), "0");
     Checkpoint read;
     EXPECT_EQ(text(readCheckpoint(folder.path(checkpointName(20)), read)), "0") << "write " << at;
     writes = disk.writes;
@@ -160,7 +166,7 @@ TEST(Fault, EveryCallIsTheLast) {
       Faulty disk;
       disk.failAt = at;
       disk.die = true;
-      Status status = writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors());
+      Status status = Sample(20).write(disk, folder.path());
       _exit(status.ok() ? 0 : 1);
     }
     int status = 0;
@@ -179,7 +185,7 @@ TEST(Fault, ReplacingOne) {
     ASSERT_EQ(text(Sample(20, 1).write(folder.path())), "0");
     Faulty disk;
     disk.failAt = at;
-    (void)writeCheckpoint(disk, folder.path(), Sample(20, 9).manifest, Sample(20, 9).tensors());
+    (void)Sample(20, 9).write(disk, folder.path());
     saved = disk.calls <= at;
     expectWhole(folder.path(), 20, at);
   }
@@ -189,7 +195,7 @@ TEST(Fault, ShortWrites) {
   TempFolder folder;
   Faulty disk;
   disk.shortWrites = true;
-  ASSERT_EQ(text(writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors())), "0");
+  ASSERT_EQ(text(Sample(20).write(disk, folder.path())), "0");
   expectWhole(folder.path(), 20, -1);
 }
 
@@ -199,15 +205,15 @@ TEST(Fault, AWriteOfNothing) {
     ssize_t write(int, const void *, size_t) override { return 0; }
   } disk;
   TempFolder folder;
-  std::string message = text(writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors()));
+  std::string message = text(Sample(20).write(disk, folder.path()));
   EXPECT_TRUE(message.ends_with("/variables.safetensors: Input/output error")) << message;
 }
 
 TEST(Fault, MessageNamesTheFile) {
   TempFolder folder;
   Faulty disk;
-  disk.failAt = 2; // mkdir, open, the first write
+  disk.failAt = 3; // mkdir, the folder, the file, the first write
   disk.reason = ENOSPC;
-  std::string message = text(writeCheckpoint(disk, folder.path(), Sample(20).manifest, Sample(20).tensors()));
+  std::string message = text(Sample(20).write(disk, folder.path()));
   EXPECT_TRUE(message.ends_with("/variables.safetensors: No space left on device")) << message;
 }
