@@ -11,6 +11,7 @@ namespace mtrun {
 using Json = nlohmann::json; // objects keep their members in the order of names: the same manifest is the same bytes
 
 constexpr int64_t kVersion = 1;
+constexpr int64_t kMostSteps = int64_t{1} << 53; // no run comes so far, and the sum of two fits
 
 // Hexadecimal floats: every bit, and NaN and infinity too, which JSON does not have.
 static std::string exact(double value) {
@@ -63,19 +64,62 @@ static Json stateJson(const LoopState &state) {
           {"callbacks", callbacks}};
 }
 
-static int64_t count(const Json &json, const char *name) {
-  int64_t value = json.at(name).get<int64_t>();
-  if (value < 0)
-    throw std::runtime_error(std::string("expected ") + name + " of at least 0, found " + std::to_string(value));
+// The library would round a float and wrap what is too large.
+static int64_t integer(const Json &json, const char *name) {
+  bool fits = json.is_number_unsigned() ? json.get<uint64_t>() <= INT64_MAX : json.is_number_integer();
+  if (!fits)
+    throw std::runtime_error(std::string("expected a whole number of 64 bits as ") + name + ", found " + json.dump());
+  return json.get<int64_t>();
+}
+
+static int64_t count(const Json &json, const char *name, int64_t most = INT64_MAX) {
+  int64_t value = integer(json.at(name), name);
+  if (value < 0 || value > most)
+    throw std::runtime_error(std::string("expected ") + name + " of 0 to " + std::to_string(most) + ", found " +
+                             std::to_string(value));
   return value;
+}
+
+static std::vector<int64_t> shapeOf(const Json &json) {
+  std::vector<int64_t> shape;
+  for (const Json &dim : json)
+    shape.push_back(integer(dim, "a dimension"));
+  return shape;
+}
+
+static void expectAtMost(const char *what, int64_t found, const char *ofWhat, int64_t most) {
+  if (found > most)
+    throw std::runtime_error(std::string("expected ") + what + " of at most " + std::to_string(most) + ", " + ofWhat +
+                             ", found " + std::to_string(found));
+}
+
+// The numbers of a state that a run has come to.
+static void checkState(const LoopState &state) {
+  expectAtMost("epoch", state.epoch, "the steps since the beginning", state.step);
+  expectAtMost("position", state.position, "the steps since the beginning", state.step);
+  if (state.stepsPerEpoch > 0) // else it is unknown
+    expectAtMost("position", state.position, "the steps of an epoch", state.stepsPerEpoch);
+  int64_t all = 0;
+  if (__builtin_mul_overflow(state.epoch, state.stepsPerEpoch, &all))
+    throw std::runtime_error("expected epochs whose steps can be counted, found " + std::to_string(state.epoch) +
+                             " of " + std::to_string(state.stepsPerEpoch) + " steps");
+  if (state.sums.size() < state.totals.size())
+    throw std::runtime_error("expected at least " + std::to_string(state.totals.size()) + " sums, found " +
+                             std::to_string(state.sums.size()));
+  if (state.names.empty() ? !state.history.empty() : state.history.size() % state.names.size() != 0)
+    throw std::runtime_error("expected rows of " + std::to_string(state.names.size()) +
+                             " values in the history, found " + std::to_string(state.history.size()) + " values");
+  if (!state.names.empty())
+    expectAtMost("rows of the history", static_cast<int64_t>(state.history.size() / state.names.size()),
+                 "the complete epochs", state.epoch);
 }
 
 static LoopState stateOf(const Json &json) {
   LoopState state;
-  state.seed = json.at("seed").get<int64_t>();
-  state.epoch = count(json, "epoch");
-  state.position = count(json, "position");
-  state.step = count(json, "step");
+  state.seed = integer(json.at("seed"), "seed");
+  state.epoch = count(json, "epoch", kMostSteps);
+  state.position = count(json, "position", kMostSteps);
+  state.step = count(json, "step", kMostSteps);
   const Json &data = json.at("data");
   state.samples = count(data, "samples");
   state.batch = count(data, "batch");
@@ -89,12 +133,7 @@ static LoopState stateOf(const Json &json) {
   state.history = exactValues(json.at("history").at("values"));
   for (const auto &[name, values] : json.at("callbacks").items())
     state.callbacks[name] = exactValues(values);
-  if (state.sums.size() < state.totals.size())
-    throw std::runtime_error("expected at least " + std::to_string(state.totals.size()) + " sums, found " +
-                             std::to_string(state.sums.size()));
-  if (state.names.empty() ? !state.history.empty() : state.history.size() % state.names.size() != 0)
-    throw std::runtime_error("expected rows of " + std::to_string(state.names.size()) +
-                             " values in the history, found " + std::to_string(state.history.size()) + " values");
+  checkState(state);
   return state;
 }
 
@@ -157,7 +196,7 @@ static void fill(const Json &json, Manifest &manifest) {
     if (found > MT_U8)
       throw std::runtime_error("tensor \"" + tensor.name + "\": expected a dtype, found \"" + dtype + "\"");
     tensor.dtype = static_cast<mt_dtype>(found);
-    tensor.shape = entry.at("shape").get<std::vector<int64_t>>();
+    tensor.shape = shapeOf(entry.at("shape"));
     tensor.hash = hashOfText(entry.at("hash").get<std::string>());
     manifest.tensors.push_back(std::move(tensor));
   }
@@ -169,7 +208,7 @@ Status parseManifest(const std::string &text, const std::string &where, Manifest
     return s;
   try {
     Json json = Json::parse(text);
-    int64_t version = json.at("version").get<int64_t>();
+    int64_t version = integer(json.at("version"), "version");
     if (json.at("format") != "mtc checkpoint" || version != kVersion)
       return {MT_CORRUPT, where + ": expected a checkpoint of version " + std::to_string(kVersion) +
                               ", found version " + std::to_string(version)};

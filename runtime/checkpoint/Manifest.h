@@ -58,7 +58,8 @@ inline constexpr const char *kVariablesFile = "variables.safetensors";
 
 // The text ends with the hash of all that is before it.
 std::string writeManifest(const Manifest &manifest);
-// Any bytes are fine: MT_CORRUPT says what was expected and what was found. `where` begins messages.
+// Any bytes are fine, those that end with their own hash too: no number that a run would take is left unchecked.
+// MT_CORRUPT says what was expected and what was found. `where` begins messages.
 Status parseManifest(const std::string &text, const std::string &where, Manifest &manifest);
 
 } // namespace mtrun

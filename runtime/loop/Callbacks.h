@@ -46,7 +46,7 @@ public:
       return; // the run that was stopped had no such callback
     seen_ = state[0] != 0;
     best_ = state[1];
-    waited_ = static_cast<int64_t>(state[2]);
+    waited_ = state[2] > 0 && state[2] < 1e15 ? static_cast<int64_t>(state[2]) : 0; // any double may stand in a file
   }
 
 private:

@@ -67,8 +67,12 @@ Status Fit::openTraining(const mtrun_dataset *data) {
     return s;
   if (Status s = agree(now, info.seed); !s.ok())
     return s;
-  if (options_.more_epochs)
-    options_.epochs = state_.epoch + options_.more_epochs;
+  if (options_.more_epochs && __builtin_add_overflow(state_.epoch, options_.more_epochs, &options_.epochs))
+    options_.epochs = INT64_MAX;
+  if (int64_t done; __builtin_mul_overflow(state_.epoch, now.stepsPerEpoch, &done) ||
+                    __builtin_add_overflow(done, state_.position, &done))
+    return {MT_INVALID, "expected epochs whose steps can be counted, found " + std::to_string(state_.epoch) + " of " +
+                            std::to_string(now.stepsPerEpoch) + " steps"};
   stream.epochs = options_.epochs;
   stream.epoch = state_.epoch;
   stream.position = state_.position;

@@ -2,6 +2,7 @@
 //
 // What must hold of a plan's tables before anything trusts them: everything that is not a program.
 #include "runtime/abi/plan_verify.h"
+#include "runtime/abi/text.h"
 #include "runtime/plan/Calls.h"
 #include "runtime/plan/Check.h"
 
@@ -22,6 +23,8 @@ Status checkName(const flatbuffers::String *name, const std::string &place, std:
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
       return differs(place, "a name without control characters",
                      "byte " + std::to_string(static_cast<unsigned char>(c)));
+  if (!isUtf8(name->string_view())) // what is called so could be trained and not be saved
+    return differs(place, "a name in UTF-8", "other bytes");
   if (seen && !seen->insert(name->string_view()).second)
     return differs(place, "names that differ", "a second " + name->str());
   return {};

@@ -48,6 +48,7 @@ const Case cases[] = {
      [](fb::PlanT &p) { p.variables[0]->name = std::string(1025, 'a'); }},
     {"expected a name of 1 to 1024 bytes, found 0 bytes", [](fb::PlanT &p) { p.kernels[0]->name = ""; }},
     {"expected a name without control characters, found byte 10", [](fb::PlanT &p) { p.kernels[0]->name = "a\nb"; }},
+    {"expected a name in UTF-8, found other bytes", [](fb::PlanT &p) { p.variables[0]->name = "w\xff\xfe"; }},
     {"expected names that differ, found a second w", [](fb::PlanT &p) { p.variables[1]->name = "w"; }},
     {"expected names that differ, found a second update", [](fb::PlanT &p) { p.kernels[0]->name = "update"; }},
     {"expected names that differ, found a second any", [](fb::PlanT &p) { p.targets[0]->name = "any"; }},

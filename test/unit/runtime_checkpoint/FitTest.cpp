@@ -101,6 +101,24 @@ TEST_F(FitTest, GoesOnWhereItStopped) {
   EXPECT_EQ(steps, (Steps{{2, 1}, {2, 2}, {2, 3}, {2, 4}}));
 }
 
+// A manifest with a right hash and a position past the epoch hung the run that resumed it.
+TEST_F(FitTest, RefusesAPositionPastTheEpoch) {
+  options.epochs = 2;
+  stopIn = 3;
+  ASSERT_EQ(fit(), "0");
+  std::string file = path + "/step-000000000003/manifest.json";
+  Manifest manifest;
+  ASSERT_EQ(text(readManifest(path + "/step-000000000003", manifest)), "0");
+  manifest.state.position = 5;
+  manifest.state.step = 5;
+  writeFile(file, writeManifest(manifest));
+  checkpoint.resume = "auto";
+  std::string message = fit();
+  EXPECT_TRUE(message.starts_with("3: resume auto: none of the 1 checkpoints")) << message;
+  EXPECT_NE(message.find("expected position of at most 4, the steps of an epoch, found 5"), std::string::npos)
+      << message;
+}
+
 TEST_F(FitTest, StopsInValidation) {
   options.validation = data.get();
   options.epochs = 2;

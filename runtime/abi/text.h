@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text from elsewhere: whether it is UTF-8, and what of it a terminal may be given.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace mtrun {
+
+// Bytes of the character of UTF-8 that `text` begins with; 0: none, or one that is too long, a surrogate, or above
+// 10FFFF.
+inline size_t utf8Bytes(std::string_view text) {
+  auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0u; };
+  uint32_t first = byte(0);
+  size_t size = text.empty() ? 0 : first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  for (size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xc0) != 0x80)
+      return 0;
+  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) || (first == 0xf0 && byte(1) < 0x90) ||
+      (first == 0xf4 && byte(1) > 0x8f))
+    return 0;
+  return size;
+}
+
+inline bool isUtf8(std::string_view text) {
+  while (size_t size = utf8Bytes(text))
+    text.remove_prefix(size);
+  return text.empty();
+}
+
+// The text without what a terminal would obey: control characters but the line's end, and bytes that are no UTF-8, are
+// question marks.
+inline std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    size_t size = utf8Bytes(text);
+    auto first = static_cast<uint8_t>(text[0]);
+    bool control = (size == 1 && (first < 0x20 || first == 0x7f) && first != '\n') ||
+                   (size == 2 && first == 0xc2 && static_cast<uint8_t>(text[1]) < 0xa0);
+    if (size == 0 || control)
+      shown += '?';
+    else
+      shown += text.substr(0, size);
+    text.remove_prefix(size == 0 ? 1 : size);
+  }
+  return shown;
+}
+
+} // namespace mtrun
