@@ -100,6 +100,9 @@ typedef struct mtrun_options {
                             host, is its own */
   const char *meeting;   /* where process 0 waits for the others: "unix:NAME" (on one host), "tcp:HOST:PORT", or in
                             process 0 "fd:N", a socket that listens already */
+  const char *secret;    /* what the processes of a session know and nobody else, 16 bytes or more: process 0 listens to
+                            nobody who does not prove that he knows it. Needed for "tcp:"; NULL: none, which is enough
+                            for "unix:", where processes of other users are sent away. docs/security.md */
   double timeout;        /* seconds that a process waits for others before they are lost (MT_LOST); 0: 600 */
   int64_t steps_per_launch; /* GPUs: steps that mtrun_fit and mtrun_evaluate give them at once, where there are so many;
                                0: 1. The bits do not depend on it */

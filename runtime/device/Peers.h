@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/abi/status.h"
+#include "runtime/device/Greeting.h"
 
 #include <chrono>
 #include <cstddef>
@@ -19,6 +20,7 @@ namespace mtrun {
 struct PeersOptions {
   int process = 0, processes = 1;
   std::string meeting;   // "unix:NAME" on one host, "tcp:HOST:PORT", or of process 0 "fd:N", a socket that listens
+  std::string secret;    // that all of them know, and nobody else; "tcp:" is nothing without one
   std::string agreement; // what must be the same in all: lines "WHAT: VALUE"
   std::string name;      // of this process' device, for messages
   double timeout = 600;  // seconds
@@ -26,8 +28,8 @@ struct PeersOptions {
 
 class Peers {
 public:
-  // Waits until all are there. MT_INVALID: a place that is none, or processes that do not agree, told in all of them.
-  // MT_LOST: one is not there in time. MT_IO.
+  // Waits until all are there, whoever else connects meanwhile. MT_INVALID: a place that is none, one for all to reach
+  // without a secret, or processes that do not agree, told in all of them. MT_LOST: one is not there in time. MT_IO.
   static Status open(const PeersOptions &options, std::unique_ptr<Peers> &peers);
   ~Peers(); // tells the others that this process ends in order
 
@@ -52,26 +54,42 @@ private:
   struct Connection {
     int process = 0, socket = -1;
     std::string name;
-    std::string received;            // not yet taken
+    MessageReader reader;
     std::vector<std::string> shared; // oldest first
+    bool answered = false;           // process 0 has told its name: all are there
     bool ended = false;              // in order, after so much work:
     uint64_t after = 0;
+  };
+  // Of process 0: who has not said who it is.
+  struct Stranger {
+    int socket = -1;
+    Greeting greeting;
+    Connection connection;
+    Clock::time_point until;
   };
   explicit Peers(const PeersOptions &options) : options_(options) {}
 
   Status meet();
   Status listen(int &socket);
   Status accept(int listening, Clock::time_point deadline);
-  Status greet(int socket, Clock::time_point deadline, bool &known);
+  Status welcome(int listening);
+  Status hear(Stranger &stranger);
+  Status admit(Connection &made, const Message &hello);
   Status connect(Clock::time_point deadline);
+  Status greet(Clock::time_point deadline, int &socket);
+  std::string agreement() const;
   Status send(Connection &to, char kind, std::string_view bytes);
   // Takes what has come within `milliseconds`.
   void receive(Connection &from, int milliseconds);
+  void take(Connection &from, const Message &message);
   Status lose(std::string message, mt_code code = MT_LOST);
   Status missing() const;
+  std::string patience() const; // "600 seconds"
 
   PeersOptions options_;
   std::vector<Connection> connections_; // of process 0: to all others; of these: to 0
+  std::vector<Stranger> strangers_;     // oldest first
+  uint64_t refused_ = 0;                // of them: did not know the secret
   Status lost_;
   uint64_t begun_ = 0, done_ = 0;
 };

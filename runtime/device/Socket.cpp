@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/Socket.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <vector>
 
 namespace mtrun {
 namespace {
@@ -20,97 +24,181 @@ constexpr int backlog = 1024;
 struct Address {
   sockaddr_storage storage = {};
   socklen_t size = 0;
-  int family = AF_UNSPEC;
+
+  int family() const { return storage.ss_family; }
   sockaddr *get() { return reinterpret_cast<sockaddr *>(&storage); }
+  template <typename Kind> static Address of(const Kind &kind, size_t size = sizeof(Kind)) {
+    Address address;
+    std::memcpy(&address.storage, &kind, sizeof kind);
+    address.size = static_cast<socklen_t>(size);
+    return address;
+  }
 };
 
 Status failed(const std::string &what, const std::string &place) {
   return {MT_IO, "cannot " + what + " " + place + ": " + std::strerror(errno)};
 }
 
-Status unixAddress(const std::string &place, const std::string &name, Address &address) {
+Status unixAddress(const std::string &place, std::vector<Address> &addresses) {
+  std::string name = place.substr(5);
   sockaddr_un local = {};
   local.sun_family = AF_UNIX;
   if (name.empty() || name.size() + 1 > sizeof local.sun_path)
     return {MT_INVALID, "expected a name of 1 to " + std::to_string(sizeof local.sun_path - 1) +
                             " bytes as unix:NAME, found " + place};
   std::memcpy(local.sun_path + 1, name.data(), name.size());
-  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  address.family = AF_UNIX;
-  std::memcpy(&address.storage, &local, sizeof local);
+  addresses = {Address::of(local, offsetof(sockaddr_un, sun_path) + 1 + name.size())};
   return {};
 }
 
-Status tcpAddress(const std::string &place, const std::string &rest, bool listens, Address &address) {
-  size_t colon = rest.rfind(':');
-  std::string host = rest.substr(0, colon), port = colon == std::string::npos ? "" : rest.substr(colon + 1);
-  if (host.empty() || port.empty())
-    return {MT_INVALID, "expected tcp:HOST:PORT, found " + place};
+// `numeric`: only addresses that are written as such.
+int lookUp(const std::string &host, const std::string &port, bool numeric, std::vector<Address> &addresses) {
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | (listens ? AI_PASSIVE : 0);
-  // Process 0 may know itself by another name than the others do: it listens at all of its addresses.
-  if (int error = getaddrinfo(listens ? nullptr : host.c_str(), port.c_str(), &hints, &found))
-    return {MT_INVALID, "expected the address of a host as tcp:HOST:PORT, found " + place + ": " + gai_strerror(error)};
-  addrinfo *chosen = found;
-  for (addrinfo *each = found; listens && each; each = each->ai_next)
-    if (each->ai_family == AF_INET6) // takes both kinds of address
-      chosen = each;
-  std::memcpy(&address.storage, chosen->ai_addr, chosen->ai_addrlen);
-  address.size = chosen->ai_addrlen;
-  address.family = chosen->ai_family;
+  hints.ai_flags = AI_NUMERICSERV | (numeric ? AI_NUMERICHOST : 0);
+  if (int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found))
+    return error;
+  for (addrinfo *each = found; each; each = each->ai_next) {
+    addresses.emplace_back().size = each->ai_addrlen;
+    std::memcpy(&addresses.back().storage, each->ai_addr, each->ai_addrlen);
+  }
   freeaddrinfo(found);
+  return 0;
+}
+
+Status tcpAddresses(const std::string &place, std::string &host, std::vector<Address> &addresses) {
+  std::string rest = place.substr(4);
+  size_t colon = rest.rfind(':');
+  host = rest.substr(0, colon);
+  std::string port = colon == std::string::npos ? "" : rest.substr(colon + 1);
+  if (host.empty() || port.empty())
+    return {MT_INVALID, "expected tcp:HOST:PORT, found " + place};
+  if (host.starts_with('[') && host.ends_with(']')) // an address of IPv6
+    host = host.substr(1, host.size() - 2);
+  if (int error = lookUp(host, port, false, addresses))
+    return {MT_INVALID, "expected the address of a host as tcp:HOST:PORT, found " + place + ": " + gai_strerror(error)};
   return {};
 }
 
-Status makeSocket(const std::string &place, bool listens, Address &address, int &made) {
-  Status status = {MT_INVALID, "expected a place as unix:NAME or tcp:HOST:PORT, found " + place};
+Status find(const std::string &place, std::string &host, std::vector<Address> &addresses) {
   if (place.starts_with("unix:"))
-    status = unixAddress(place, place.substr(5), address);
-  else if (place.starts_with("tcp:"))
-    status = tcpAddress(place, place.substr(4), listens, address);
-  if (!status.ok())
-    return status;
-  made = socket(address.family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (made < 0)
-    return failed("make a socket for", place);
-  int yes = 1, no = 0;
-  if (address.family != AF_UNIX)
+    return unixAddress(place, addresses);
+  if (place.starts_with("tcp:"))
+    return tcpAddresses(place, host, addresses);
+  return {MT_INVALID, "expected a place as unix:NAME or tcp:HOST:PORT, found " + place};
+}
+
+bool isOfTheLoop(Address &address) {
+  if (address.family() == AF_INET)
+    return ntohl(reinterpret_cast<sockaddr_in *>(address.get())->sin_addr.s_addr) >> 24 == 127;
+  return address.family() == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<sockaddr_in6 *>(address.get())->sin6_addr);
+}
+
+// All addresses of this host, with the port of another.
+std::vector<Address> everyAddress(Address &other) {
+  sockaddr_in6 six = {};
+  sockaddr_in four = {};
+  six.sin6_family = AF_INET6;
+  four.sin_family = AF_INET;
+  six.sin6_addr = in6addr_any;
+  six.sin6_port = four.sin_port = other.family() == AF_INET6
+                                      ? reinterpret_cast<sockaddr_in6 *>(other.get())->sin6_port
+                                      : reinterpret_cast<sockaddr_in *>(other.get())->sin_port;
+  return {Address::of(six), Address::of(four)};
+}
+
+int makeSocket(Address &address) {
+  int made = socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int yes = 1;
+  if (made >= 0 && address.family() != AF_UNIX)
     (void)setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  if (address.family != AF_UNIX && listens)
+  return made;
+}
+
+// -1 and errno.
+int listenAtAddress(Address &address) {
+  int made = makeSocket(address), yes = 1, no = 0;
+  if (made < 0)
+    return -1;
+  if (address.family() != AF_UNIX)
     (void)setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (address.family == AF_INET6 && listens)
+  if (address.family() == AF_INET6) // of all addresses those of both kinds
     (void)setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-  return {};
+  if (bind(made, address.get(), address.size) == 0 && listen(made, backlog) == 0)
+    return made;
+  int reason = errno;
+  close(made);
+  errno = reason;
+  return -1;
+}
+
+int listenAtFirst(std::vector<Address> &addresses) {
+  int made = -1;
+  for (size_t i = 0; i < addresses.size() && made < 0; ++i) {
+    made = listenAtAddress(addresses[i]);
+    if (made < 0 && errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT)
+      break;
+  }
+  return made;
+}
+
+// -1 and errno.
+int connectToAddress(Address &address, int milliseconds) {
+  int made = makeSocket(address);
+  if (made < 0)
+    return -1;
+  int error = connect(made, address.get(), address.size) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    pollfd waits = {made, POLLOUT, 0};
+    socklen_t size = sizeof error;
+    if (poll(&waits, 1, milliseconds) <= 0)
+      error = ETIMEDOUT;
+    else if (getsockopt(made, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+      error = errno;
+  }
+  if (error == 0)
+    return made;
+  close(made);
+  errno = error;
+  return -1;
 }
 
 } // namespace
 
 Status listenAt(const std::string &place, int &socket) {
-  Address address;
-  if (Status status = makeSocket(place, true, address, socket); !status.ok())
+  std::vector<Address> addresses, numeric;
+  std::string host;
+  if (Status status = find(place, host, addresses); !status.ok())
     return status;
-  if (bind(socket, address.get(), address.size) == 0 && ::listen(socket, backlog) == 0)
-    return {};
-  Status status = failed("listen at", place);
-  close(socket);
-  socket = -1;
-  return status;
+  bool named = place.starts_with("tcp:") && host != "localhost" && lookUp(host, "0", true, numeric) != 0;
+  auto reachable = std::find_if(addresses.begin(), addresses.end(), [](Address &each) { return !isOfTheLoop(each); });
+  if (reachable != addresses.end())
+    std::iter_swap(addresses.begin(), reachable);
+  if (named && isOfTheLoop(addresses[0]))
+    addresses = everyAddress(addresses[0]);
+  socket = listenAtFirst(addresses);
+  if (named && socket < 0 && errno == EADDRNOTAVAIL) { // of a router, say
+    addresses = everyAddress(addresses[0]);
+    socket = listenAtFirst(addresses);
+  }
+  return socket >= 0 ? Status() : failed("listen at", place);
 }
 
-Status connectTo(const std::string &place, int &socket) {
-  Address address;
-  if (Status status = makeSocket(place, false, address, socket); !status.ok())
+Status connectTo(const std::string &place, int milliseconds, int &socket) {
+  std::vector<Address> addresses;
+  std::string host;
+  if (Status status = find(place, host, addresses); !status.ok())
     return status;
-  if (connect(socket, address.get(), address.size) == 0)
-    return {};
-  int error = errno;
-  close(socket);
   socket = -1;
-  for (int notYet : {ECONNREFUSED, ENOENT, EAGAIN, ETIMEDOUT, ECONNRESET, EHOSTUNREACH, ENETUNREACH, EINTR})
-    if (error == notYet)
+  for (size_t i = 0; i < addresses.size() && socket < 0; ++i)
+    socket = connectToAddress(addresses[i], milliseconds);
+  if (socket >= 0)
+    return {};
+  for (int notYet : {ECONNREFUSED, ENOENT, EAGAIN, ETIMEDOUT, ECONNRESET, EHOSTUNREACH, ENETUNREACH, EINTR,
+                     EADDRNOTAVAIL, EAFNOSUPPORT})
+    if (errno == notYet)
       return {};
-  errno = error;
   return failed("connect to", place);
 }
 
@@ -123,5 +211,7 @@ bool isOfThisUser(int socket) {
     return true;
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == geteuid();
 }
+
+void neverWait(int socket) { (void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK); }
 
 } // namespace mtrun

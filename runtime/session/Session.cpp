@@ -107,6 +107,7 @@ Status Session::State::choosePeers() {
   found.process = options.process;
   found.processes = options.processes;
   found.meeting = options.meeting;
+  found.secret = options.secret ? options.secret : "";
   found.name = "cuda:" + std::to_string(spec.cards[0]);
   char host[256] = "";
   if (!found.meeting.starts_with("unix:") && !found.meeting.starts_with("fd:") &&
@@ -256,7 +257,7 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   state->launches.reserve(static_cast<size_t>(state->group->mostInFlight()));
   // The caller's strings may go.
   mtrun_options &kept = state->options;
-  kept.devices = kept.cpu = kept.libraries = kept.tuning = kept.meeting = nullptr;
+  kept.devices = kept.cpu = kept.libraries = kept.tuning = kept.meeting = kept.secret = nullptr;
   std::unique_ptr<Session> created(new Session(std::move(state)));
   if (Status status = created->init(0); !status.ok())
     return status;

@@ -10,10 +10,12 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <string_view>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -68,9 +70,23 @@ int listenSomewhere(std::string &name) {
   return made;
 }
 
+// 32 hexadecimal digits that nobody can guess.
+std::string makeSecret() {
+  unsigned char bytes[16];
+  if (getentropy(bytes, sizeof bytes) != 0)
+    throw systemFailure("getentropy");
+  std::string text;
+  for (unsigned char byte : bytes) {
+    char digits[3];
+    snprintf(digits, sizeof digits, "%02x", byte);
+    text += digits;
+  }
+  return text;
+}
+
 class Children {
 public:
-  Children(const std::vector<int> &cards, char **argv) : argv_(argv) {
+  Children(const std::vector<int> &cards, char **argv) : argv_(argv), secret_(makeSecret()) {
     children_.resize(cards.size());
     for (size_t i = 0; i < cards.size(); ++i)
       children_[i].card = cards[i];
@@ -89,6 +105,7 @@ private:
   }
 
   char **argv_;
+  std::string secret_; // goes by the environment, which only this user can read
   std::vector<Child> children_;
   const Child *first_ = nullptr; // that failed
   Clock::time_point limit_;      // of the others then
@@ -104,9 +121,14 @@ void Children::startOne(size_t index, int listening, const std::string &name) {
                                   "MTRUN_SIZE=" + std::to_string(children_.size()),
                                   "MTRUN_PARENT=" + std::to_string(getpid()),
                                   "MTRUN_MEETING=" + (index ? "unix:" + name : "fd:" + std::to_string(listening))};
+  if (!std::getenv(kSecretVariable))
+    own.push_back(std::string(kSecretVariable) + "=" + secret_);
   std::vector<char *> environment;
   for (char **each = environ; *each; ++each)
-    environment.push_back(*each);
+    if (std::none_of(own.begin(), own.end(), [&](const std::string &text) {
+          return std::string_view(*each).starts_with(text.substr(0, text.find('=') + 1));
+        }))
+      environment.push_back(*each);
   for (std::string &text : own)
     environment.push_back(text.data());
   environment.push_back(nullptr);

@@ -70,18 +70,20 @@ std::string meetingOf(const Launcher &launcher, int size) {
   if (const char *own = variable("MTRUN_MEETING"))
     return own;
   const char *host = variable("MASTER_ADDR");
-  if (int port = number("MASTER_PORT"); host && port >= 0) {
-    // torchrun itself listens at the port then.
-    const char *taken = variable("TORCHELASTIC_USE_AGENT_STORE");
-    return std::string("tcp:") + host + ":" + std::to_string(port + (taken && std::string_view(taken) == "True"));
-  }
+  int port = number("MASTER_PORT");
   bool oneHost = number(launcher.localSize) == size || number("SLURM_NNODES") == 1 ||
                  (!launcher.localSize && number("SLURM_STEP_NUM_NODES") == 1);
-  if (!oneHost)
+  // Nobody but processes of this user can connect there.
+  std::string user = "unix:mtrun-" + std::to_string(getuid()) + "-";
+  if (oneHost)
+    return user + (host && port >= 0 ? std::string(host) + ":" + std::to_string(port) : startOf());
+  if (!host || port < 0)
     throw Failure{MT_INVALID, std::string("expected MASTER_ADDR and MASTER_PORT, the host of process 0 and a free port "
                                           "there, for processes that ") +
                                   launcher.name + " started on several hosts, found neither"};
-  return "unix:mtrun-" + std::to_string(getuid()) + "-" + startOf();
+  // torchrun itself listens at the port then.
+  const char *taken = variable("TORCHELASTIC_USE_AGENT_STORE");
+  return std::string("tcp:") + host + ":" + std::to_string(port + (taken && std::string_view(taken) == "True"));
 }
 
 // A child of mtrun does not outlive it.
@@ -131,6 +133,8 @@ std::optional<int> distribute(Arguments &arguments, char **argv) {
                                     std::to_string(arguments.processes ? arguments.processes : size) + ", found " +
                                     std::to_string(size) + " that " + by->name + " started"};
     arguments.meeting = meetingOf(*by, size);
+    if (const char *secret = variable(kSecretVariable))
+      arguments.secret = secret;
     arguments.processes = size;
     // A GPU that a launcher gave to this process alone is its first. Nothing but what graphs do goes by NCCL.
     if (distinctCards(arguments.devices).size() == 1)

@@ -61,6 +61,7 @@ Run open(const Arguments &arguments) {
   options.process = arguments.process;
   options.local_process = arguments.localProcess;
   options.meeting = arguments.meeting.c_str();
+  options.secret = arguments.secret.empty() ? nullptr : arguments.secret.c_str();
   options.timeout = arguments.timeout;
   options.steps_per_launch = arguments.stepsPerLaunch;
   mtrun_session *session = nullptr;

@@ -23,7 +23,7 @@ def variables(rank):
         "torchrun": {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
                      "TORCHELASTIC_USE_AGENT_STORE": "True"},
         "addresses": {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": count, "OMPI_COMM_WORLD_LOCAL_RANK": rank, "OMPI_COMM_WORLD_LOCAL_SIZE": 1,
-                      "MASTER_ADDR": "localhost", "MASTER_PORT": port},
+                      "MASTER_ADDR": "localhost", "MASTER_PORT": port, "MTC_SECRET": f"a secret of {os.getpid()} here"},
     }[launcher]
 
 

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the processes of a session find each other: each greets process 0 (Greeting.h), says who it is ('h': its number,
+// its device, what must be the same in all), and hears process 0's name when all are there. Process 0 listens to all who
+// connect at once: one that says nothing, or the wrong thing, costs a descriptor until its time is up, and no process of
+// the run waits for it. What it says is neither obeyed nor shown.
+#include "runtime/device/Peers.h"
+
+#include "runtime/device/Secret.h"
+#include "runtime/device/Socket.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <poll.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+namespace mtrun {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto between = 20ms;        // two tries to connect
+constexpr auto shortly = 2s;         // what a stranger has, and a process 0 that refuses us
+constexpr size_t mostStrangers = 128; // of more the oldest leaves
+constexpr size_t leastSecretBytes = 16;
+
+bool sendNow(int socket, const std::string &bytes) {
+  return bytes.empty() ||
+         ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes.size());
+}
+
+// What has come for a greeting, no byte more. False: the connection is over.
+bool receiveGreeting(int socket, Greeting &greeting) {
+  std::array<char, responseBytes> room;
+  ssize_t count = recv(socket, room.data(), std::min(room.size(), greeting.wanted()), MSG_DONTWAIT);
+  if (count < 0)
+    return errno == EAGAIN || errno == EINTR;
+  greeting.take({room.data(), static_cast<size_t>(count)});
+  return count > 0 && greeting.state() != Greeting::State::Refused && sendNow(socket, greeting.answer());
+}
+
+} // namespace
+
+std::string Peers::agreement() const {
+  return "processes: " + std::to_string(options_.processes) + "\n" + options_.agreement;
+}
+
+Status Peers::meet() {
+  if (options_.secret.empty() ? options_.meeting.starts_with("tcp:") : options_.secret.size() < leastSecretBytes)
+    return {MT_INVALID, "expected a secret of at least " + std::to_string(leastSecretBytes) +
+                            " bytes, the same in all processes, for those that meet at " + options_.meeting +
+                            " (MTC_SECRET in the environment; openssl rand -hex 16 makes one), found " +
+                            (options_.secret.empty() ? "none" : std::to_string(options_.secret.size()) + " bytes")};
+  auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(std::min(options_.timeout, 1e6)));
+  if (options_.process != 0)
+    return connect(deadline);
+  int listening = -1;
+  if (Status status = listen(listening); !status.ok())
+    return status;
+  Status status = accept(listening, deadline);
+  ::close(listening);
+  for (Stranger &stranger : strangers_)
+    if (stranger.socket >= 0)
+      ::close(stranger.socket);
+  strangers_.clear();
+  return status;
+}
+
+Status Peers::listen(int &socket) {
+  if (!options_.meeting.starts_with("fd:"))
+    return listenAt(options_.meeting, socket);
+  const char *end = options_.meeting.data() + options_.meeting.size();
+  auto [stop, error] = std::from_chars(options_.meeting.data() + 3, end, socket);
+  if (error != std::errc() || stop != end || socket < 0)
+    return {MT_INVALID, "expected the number of a socket as fd:N, found " + options_.meeting};
+  neverWait(socket);
+  return {};
+}
+
+Status Peers::missing() const {
+  std::string names;
+  for (int process = 1; process < options_.processes; ++process)
+    if (std::none_of(connections_.begin(), connections_.end(),
+                     [&](const Connection &c) { return c.process == process; }))
+      names += (names.empty() ? "" : ", ") + std::to_string(process);
+  std::string others = refused_ == 0   ? ""
+                       : refused_ == 1 ? "; 1 connection did not know the secret"
+                                       : "; " + std::to_string(refused_) + " connections did not know the secret";
+  return {MT_LOST, "expected " + std::to_string(options_.processes) + " processes at " + options_.meeting + " within " +
+                       patience() + ", found " + std::to_string(connections_.size() + 1) +
+                       "; those that are missing: " + names + others};
+}
+
+Status Peers::accept(int listening, Clock::time_point deadline) {
+  while (static_cast<int>(connections_.size()) + 1 < options_.processes) {
+    std::vector<pollfd> waits = {{listening, POLLIN, 0}};
+    for (const Stranger &stranger : strangers_)
+      waits.push_back({stranger.socket, POLLIN, 0});
+    bool some = poll(waits.data(), waits.size(), millisecondsTo(deadline)) > 0;
+    for (size_t i = 0; some && i < strangers_.size(); ++i)
+      if (waits[i + 1].revents)
+        if (Status status = hear(strangers_[i]); !status.ok())
+          return lose(status.message(), status.code());
+    for (Stranger &stranger : strangers_)
+      if (stranger.socket >= 0 && Clock::now() >= stranger.until) {
+        ::close(stranger.socket);
+        stranger.socket = -1;
+      }
+    std::erase_if(strangers_, [](const Stranger &stranger) { return stranger.socket < 0; });
+    if (some && waits[0].revents)
+      if (Status status = welcome(listening); !status.ok())
+        return lose(status.message(), status.code());
+    if (Status status = check(); !status.ok())
+      return status;
+    if (Clock::now() >= deadline)
+      return lose(missing().message());
+  }
+  for (Connection &connection : connections_)
+    if (Status status = send(connection, 'h', options_.name); !status.ok())
+      return status;
+  return {};
+}
+
+// Who has connected now.
+Status Peers::welcome(int listening) {
+  for (size_t turn = 0; turn < mostStrangers; ++turn) {
+    int socket = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (socket < 0)
+      return {};
+    if (!isOfThisUser(socket)) {
+      ::close(socket);
+      continue;
+    }
+    std::string nonce;
+    if (Status status = randomBytes(nonceBytes, nonce); !status.ok()) {
+      ::close(socket);
+      return status;
+    }
+    if (strangers_.size() == mostStrangers) {
+      ::close(strangers_.front().socket);
+      strangers_.erase(strangers_.begin());
+    }
+    Stranger &made = strangers_.emplace_back(
+        Stranger{socket, Greeting(true, options_.secret, nonce), {}, Clock::now() + shortly});
+    if (!sendNow(socket, made.greeting.answer())) {
+      ::close(socket);
+      strangers_.pop_back();
+    }
+  }
+  return {};
+}
+
+// An error: somebody who knows the secret is not one of us, or not as we are.
+Status Peers::hear(Stranger &stranger) {
+  bool known = stranger.greeting.state() == Greeting::State::Known, good = true;
+  std::vector<Message> messages;
+  if (!known) {
+    good = receiveGreeting(stranger.socket, stranger.greeting);
+    refused_ += stranger.greeting.state() == Greeting::State::Refused;
+  } else {
+    std::array<char, 4096> room;
+    ssize_t count = recv(stranger.socket, room.data(), room.size(), MSG_DONTWAIT);
+    good = count > 0 ? stranger.connection.reader.take({room.data(), static_cast<size_t>(count)}, messages)
+                     : count < 0 && (errno == EAGAIN || errno == EINTR);
+  }
+  Status status;
+  if (good && !messages.empty()) {
+    stranger.connection.socket = std::exchange(stranger.socket, -1);
+    status = admit(stranger.connection, messages[0]);
+    for (size_t i = 1; i < messages.size() && status.ok(); ++i)
+      take(connections_.back(), messages[i]);
+  }
+  if (!good) {
+    ::close(stranger.socket);
+    stranger.socket = -1;
+  }
+  return status;
+}
+
+Status Peers::admit(Connection &made, const Message &message) {
+  Hello hello;
+  bool understood = message.kind == 'h' && parseHello(message.bytes, hello);
+  made.process = hello.process;
+  made.name = hello.name;
+  std::string who = "process " + std::to_string(made.process) + " (" + made.name + ")";
+  bool twice =
+      made.process < 1 || made.process >= options_.processes ||
+      std::any_of(
+          connections_.begin(), connections_.end(), [&](const Connection &c) { return c.process == made.process; });
+  connections_.push_back(std::move(made)); // so that it is told too
+  if (!understood)
+    return {MT_INVALID, "expected that a process at " + options_.meeting + " says who it is, found something else"};
+  std::string differs = difference(agreement(), hello.agreement);
+  if (twice && differs.empty())
+    differs = "expected each of processes 1 to " + std::to_string(options_.processes - 1) + " once, found it " +
+              (hello.process < options_.processes ? "again" : "too");
+  return differs.empty() ? Status() : Status(MT_INVALID, who + ": " + differs);
+}
+
+// One connection on which both have proved that they know the secret; -1: nobody is there yet.
+Status Peers::greet(Clock::time_point deadline, int &socket) {
+  if (Status status = connectTo(options_.meeting, millisecondsTo(deadline), socket); !status.ok() || socket < 0)
+    return status;
+  std::string nonce;
+  Status status = isOfThisUser(socket)
+                      ? randomBytes(nonceBytes, nonce)
+                      : Status(MT_INVALID, "expected process 0 at " + options_.meeting + ", found another user's");
+  Greeting greeting(false, options_.secret, nonce);
+  bool open = true;
+  while (status.ok() && open && greeting.state() == Greeting::State::Waits && Clock::now() < deadline) {
+    pollfd waits = {socket, POLLIN, 0};
+    if (poll(&waits, 1, millisecondsTo(deadline)) > 0)
+      open = receiveGreeting(socket, greeting);
+  }
+  if (status.ok() && greeting.state() == Greeting::State::Known)
+    return {};
+  if (status.ok() && greeting.state() == Greeting::State::Refused)
+    status = {MT_INVALID, "expected process 0 at " + options_.meeting + ", found somebody who does not know the secret"};
+  else if (status.ok() && !open && !greeting.challenged())
+    status = {MT_LOST, "process 0 was lost"};
+  else if (status.ok() && !open)
+    ++refused_;
+  ::close(socket);
+  socket = -1;
+  return status;
+}
+
+Status Peers::connect(Clock::time_point deadline) {
+  Connection made;
+  Clock::time_point limit = deadline + 1s; // what process 0 says is better than what we know
+  Clock::time_point refusedFirst = Clock::time_point::max();
+  while (made.socket < 0) {
+    if (Status status = greet(limit, made.socket); !status.ok())
+      return status;
+    if (made.socket < 0 && refused_ == 1)
+      refusedFirst = std::min(refusedFirst, Clock::now());
+    if (made.socket < 0 && refused_ > 0 && Clock::now() - refusedFirst >= shortly)
+      return {MT_INVALID, "expected process 0 at " + options_.meeting +
+                              " to know this process by its secret (MTC_SECRET), found that it closes the connection"};
+    if (made.socket < 0 && Clock::now() >= deadline)
+      return {MT_LOST,
+              "expected process 0 at " + options_.meeting + " within " + patience() + ", found nobody"};
+    if (made.socket < 0)
+      std::this_thread::sleep_for(between);
+  }
+  connections_.push_back(std::move(made));
+  Connection &first = connections_[0];
+  if (Status status = send(first, 'h', helloBytes({options_.process, options_.name, agreement()})); !status.ok())
+    return status;
+  while (!first.answered) {
+    if (Status status = check(); !status.ok())
+      return status;
+    if (Clock::now() >= limit)
+      return lose("expected process 0 to answer within " + patience() + ", found nothing");
+    receive(first, millisecondsTo(limit));
+  }
+  return {};
+}
+
+} // namespace mtrun
