@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes small valid files for a fuzzer to start from: seeds.py FOLDER idx|picture|records|safetensors|plan."""
+"""Writes small valid files for a fuzzer to start from: seeds.py FOLDER KIND, a name of test/fuzz/run."""
 import gzip
 import json
 import pathlib
@@ -86,6 +86,36 @@ elif kind == "safetensors":
     seeds["empty"] = safetensors({})
     seeds["two"] = safetensors({"dense/kernel": [4, 3], "dense/bias": [3]})
     seeds["scalar"] = safetensors({"adam/learning_rate": []})
+elif kind == "manifest":
+    # The harness gives each its hash.
+    state = {"seed": 1, "epoch": 1, "position": 2, "step": 7, "sums": ["0x1p+0"], "totals": ["nan"],
+             "data": {"samples": 9, "batch": 2, "steps_per_epoch": 5, "shuffle": True, "window": 0, "drop_remainder": False},
+             "history": {"names": ["loss"], "values": ["0x1p-1"]}, "callbacks": {"early_stop": ["0x1p+0", "inf", "0x1p+1"]}}
+    tensors = [{"name": "w", "dtype": "f32", "shape": [2, 3], "hash": "0" * 32}]
+    whole = {"format": "mtc checkpoint", "version": 1, "model": "m", "plan": "0" * 32, "state": state, "tuning": "1" * 32,
+             "monitor": {"name": "loss", "value": "0x1p-1"},
+             "variables": {"file": "variables.safetensors", "bytes": 99, "header": "0" * 32, "tensors": tensors}}
+    for name, entries in (("whole", whole), ("short", {**whole, "variables": {**whole["variables"], "tensors": []}})):
+        seeds[name] = json.dumps(entries, indent=1).encode()[:-2]
+elif kind == "tuning":
+    kernels = [{"name": "k", "algorithm": "a", "us": 1.5, "own_us": 2}, {"name": "l", "algorithm": "", "us": 1, "own_us": 1}]
+    for name, listed in (("two", kernels), ("none", [])):
+        seeds[name] = json.dumps({"format": "mtrun tuning", "version": 1, "gpu": "g", "capability": "9.0", "driver": 12040,
+                                  "libraries": ["l 1"], "plan": "0" * 32, "kernels": listed}, indent=1).encode()[:-2]
+elif kind == "rendezvous":
+    # The first two bytes are the harness's: to whom, and in pieces of what size.
+    def message(letter, text):
+        return letter + struct.pack("<I", len(text)) + text
+    hello = message(b"h", b"1\ncuda:1\nprocesses: 2\nplan: 1\nseed: 7")
+    seeds["response"] = bytes([0, 99]) + bytes(48)
+    seeds["challenge"] = bytes([1, 99]) + b"mtrun processes\n" + bytes(48)
+    seeds["messages"] = bytes([2, 99]) + hello + message(b"s", b"12") + message(b"x", b"9gone") + message(b"e", b"7")
+elif kind == "csv":
+    # The first byte is the harness's: the keys.
+    for first, text in enumerate((b"a,b,c,y\n1,2,3,0\n4,5,6,1\n", b"1,2,3,0\n", b'"a","b ""x""",c,y\r\n1,"2",3,0\r\n',
+                                  b"\xef\xbb\xbfa;b;c;y\n1,5;2;3;0\n", b"id,a,b,c,y\n7,1,2,3,cat\n8,1e5,nan,-3,dog\n")):
+        for keys in range(7):
+            seeds[f"{first}-{keys}"] = bytes([keys]) + text
 elif kind == "plan":
     seeds["short"] = b"MTPLAN\r\n" + bytes(56)
 for name, data in seeds.items():

@@ -71,6 +71,10 @@ Status readTuning(const std::string &path, Tuning &tuning) {
   std::string bytes;
   if (Status status = readAll(path, bytes); !status.ok())
     return status;
+  return parseTuning(bytes, path, tuning);
+}
+
+Status parseTuning(const std::string &bytes, const std::string &path, Tuning &tuning) {
   tuning = {};
   if (!isSealed(bytes, tuning.hash))
     return {MT_CORRUPT, path + ": expected a tuning file that ends with its own hash, found " +

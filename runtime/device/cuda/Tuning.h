@@ -32,6 +32,8 @@ struct Tuning {
   Hash128 hash; // of the file; set by read and write
 };
 
+// Any bytes are fine: MT_CORRUPT says what was expected and what was found. `where` begins messages.
+Status parseTuning(const std::string &bytes, const std::string &where, Tuning &tuning);
 // MT_IO.
 Status writeTuning(const std::string &path, Tuning &tuning);
 // MT_IO, MT_CORRUPT.

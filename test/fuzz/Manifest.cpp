@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes as a checkpoint's manifest, as they are and with a right hash at their end: the reader says no, or gives a
+// state that a run can go on from.
+#include "runtime/abi/hash_text.h"
+#include "runtime/checkpoint/Manifest.h"
+#include "runtime/loop/Callbacks.h"
+
+using namespace mtrun;
+
+static void check(const LoopState &state) {
+  int64_t all = 0;
+  if (state.epoch < 0 || state.position < 0 || state.step < 0 || state.position > state.step ||
+      (state.stepsPerEpoch > 0 && state.position > state.stepsPerEpoch) || state.stepsPerEpoch < 0 || state.batch < 0 ||
+      state.samples < 0 || state.window < 0 || __builtin_mul_overflow(state.epoch, state.stepsPerEpoch, &all) ||
+      state.sums.size() < state.totals.size() ||
+      (state.names.empty() ? !state.history.empty() : state.history.size() % state.names.size() != 0))
+    __builtin_trap();
+  for (const auto &[name, values] : state.callbacks) {
+    Patience patience(3, 0, false);
+    patience.restore(values);
+    patience.update(0.5);
+    if (patience.state()[2] < 0)
+      __builtin_trap();
+  }
+}
+
+static void parse(const std::string &text) {
+  Manifest manifest, again;
+  Status status = parseManifest(text, "fuzz", manifest);
+  if (!status.ok()) {
+    if (status.code() != MT_CORRUPT || status.message().size() < 7)
+      __builtin_trap();
+    return;
+  }
+  check(manifest.state);
+  // What was read can be written, and reads the same.
+  std::string written = writeManifest(manifest);
+  if (!parseManifest(written, "again", again).ok() || writeManifest(again) != written)
+    __builtin_trap();
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  std::string text(reinterpret_cast<const char *>(data), size);
+  // A text with its hash is one mutation away from one with a wrong hash: most inputs are given theirs.
+  if (size % 16 == 0)
+    parse(text);
+  if (size > sealBytes && text.ends_with("\"\n}\n"))
+    text.resize(size - sealBytes);
+  text += "\n}";
+  seal(text);
+  parse(text);
+  return 0;
+}
