@@ -104,11 +104,11 @@ mlir::FailureOr<tables::PlanT> makeTables(mlir::ModuleOp module) {
     if (op.getSymName().ends_with("/iteration"))
       plan.iteration = index;
   }
+  bool calls = false;
   for (auto op : module.getOps<mlir::plan::KernelOp>()) {
     kernels[op.getSymName()] = plan.kernels.size();
     plan.kernels.push_back(makeKernel(op));
-    if (plan.kernels.back()->gpu && plan.kernels.back()->gpu->call)
-      plan.call_workspace = callWorkspaceBytes;
+    calls |= plan.kernels.back()->gpu && plan.kernels.back()->gpu->call;
   }
   ProgramTables programs(kernels, variables, plan.layers);
   for (auto op : module.getOps<mlir::plan::ProgramOp>()) {
@@ -117,6 +117,8 @@ mlir::FailureOr<tables::PlanT> makeTables(mlir::ModuleOp module) {
       return failure();
     plan.programs.push_back(std::move(*program));
   }
+  if (calls)
+    plan.call_workspace = callWorkspaceBytes(plan, module->hasAttr("mt.device_memory"));
   return plan;
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cuBLASLt on the simulated driver: products of matrices, in bits that depend on the algorithm and on the size of the
-// product, so that a caller who lets the number of rows in, or changes algorithms, is found out.
+// product, so that a caller who lets the number of rows in, or changes algorithms, is found out. Read from the
+// environment:
+//
+//   MTC_SIM_BLAS_BATCH=1       bits depend on the number of leaves too, which no check of an algorithm tells
 #include "runtime/device/cuda/Blas.h"
 
 #include "Library.h"
@@ -67,12 +70,19 @@ Problem problemOf(const BlasProductObject &product, const BlasLayoutObject &a, c
   return sizes;
 }
 
+// Of what an algorithm is chosen for, but for the batch.
 uint64_t hashOf(const BlasProductObject &product, const Problem &sizes) {
   uint64_t hash = 1469598103934665603u;
   for (uint64_t word : {sizes.m, sizes.n, sizes.k, uint64_t(product.turnA), uint64_t(product.turnB),
                         uint64_t(product.epilogue), uint64_t(product.compute)})
     hash = (hash ^ word) * 1099511628211u;
   return hash;
+}
+
+// Whether an algorithm computes so many products at once, and what it needs for that.
+bool takesBatch(const BlasAlgorithm &algorithm, int32_t batch) { return algorithm.data[number] != 2 || batch < 2; }
+uint64_t workspaceOf(const BlasAlgorithm &algorithm, int32_t batch) {
+  return algorithm.data[workspaceBytes] * (algorithm.data[number] == 3 ? static_cast<uint64_t>(batch) : 1);
 }
 
 } // namespace
@@ -183,8 +193,8 @@ int cublasLtMatmulPreferenceSetAttribute(BlasPreference preference, int attribut
   return blas::success;
 }
 
-// The favourite splits k, whatever it was asked; one does not support the product; two are good, the first without
-// workspace.
+// The favourite splits k, whatever it was asked; one does not support the product; one refuses more than one product at
+// once; one needs more workspace for more; two are good, the first without workspace.
 int cublasLtMatmulAlgoGetHeuristic(BlasHandle handle, BlasProduct product, BlasLayout a, BlasLayout b, BlasLayout c,
                                    BlasLayout d, BlasPreference preference, int asked, BlasHeuristic *found,
                                    int *count) {
@@ -196,10 +206,10 @@ int cublasLtMatmulAlgoGetHeuristic(BlasHandle handle, BlasProduct product, BlasL
     return internalError;
   const uint32_t *aligned = preferred.alignments;
   *count = 0;
-  for (uint64_t i = 0; i < 4 && *count < asked; ++i) {
+  for (uint64_t i = 0; i < 6 && *count < asked; ++i) {
     BlasHeuristic &result = found[(*count)++];
     result = {};
-    uint64_t workspace = i == 3 ? 4096 : 0;
+    uint64_t workspace = i == 3 || i == 5 ? 4096 : 0;
     result.algorithm.data[magic] = magicNumber;
     result.algorithm.data[number] = i;
     result.algorithm.data[splits] = i == 0 ? 4 : 1;
@@ -233,10 +243,12 @@ int cublasLtMatmulAlgoCheck(BlasHandle handle, BlasProduct product, BlasLayout a
   Problem sizes = problemOf(described, layouts.get(a), layouts.get(b), layouts.get(c), layouts.get(d));
   if (simulator().fails("cublasLtMatmulAlgoCheck"))
     return internalError;
-  if (algorithm->data[magic] != magicNumber || algorithm->data[problem] != hashOf(described, sizes))
+  int32_t batch = layouts.get(d).batch;
+  if (algorithm->data[magic] != magicNumber || algorithm->data[problem] != hashOf(described, sizes) ||
+      !takesBatch(*algorithm, batch))
     return notSupported;
   result->algorithm = *algorithm;
-  result->workspace = algorithm->data[workspaceBytes];
+  result->workspace = workspaceOf(*algorithm, batch);
   return blas::success;
 }
 
@@ -267,15 +279,19 @@ int cublasLtMatmul(BlasHandle handle, BlasProduct product, const void *alpha, co
   };
   const float *as = matrix(a, left, 0), *bs = matrix(b, right, 16);
   float *ds = matrix(d, to, 32);
-  if (bytes < algorithm->data[workspaceBytes])
-    fatal("cublasLtMatmul with too little workspace");
+  if (!takesBatch(*algorithm, to.batch))
+    return notSupported;
+  if (bytes < workspaceOf(*algorithm, to.batch))
+    return invalidValue;
   std::byte *room = bytes ? onDevice<std::byte>(workspace, bytes, device, 256, call) : nullptr;
   const float *bias = described.epilogue & blas::epilogueBias
                           ? onDevice<float>(described.bias, sizes.m, device, sizeof(float), call)
                           : nullptr;
   if (s.fails(call))
     return internalError;
-  unsigned chains = 1 + static_cast<unsigned>((algorithm->data[number] + sizes.n + sizes.k) % 7);
+  const char *batches = std::getenv("MTC_SIM_BLAS_BATCH");
+  uint64_t others = batches && *batches == '1' && to.batch > 1;
+  unsigned chains = 1 + static_cast<unsigned>((algorithm->data[number] + sizes.n + sizes.k + others) % 7);
   enqueueCall(launches, [=] {
     if (room)
       std::memset(room, 0x5a, bytes);

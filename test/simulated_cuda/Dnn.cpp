@@ -76,6 +76,15 @@ void checkReferences(const DnnObject &object) {
           fatal("a cuDNN descriptor that names one that is not finalized");
 }
 
+// In F32 nothing that is allowed is proposed for gradients to images, but as a fallback.
+std::vector<DnnProposal> proposalsOf(const DnnObject &heuristics) {
+  if (heuristics.values<int>(dnn::heuristicsMode, dnn::heuristicsModeType)[0] == dnn::fallbackMode)
+    return {{4, 0}};
+  if (readConvolution(heuristics.object(dnn::heuristicsGraph, dnn::graph)).operation == dnn::backwardData)
+    return {{0, 0}, {1, 0}};
+  return {{0, 0}, {1, 0}, {2, 0}, {3, 1}, {3, 2}};
+}
+
 } // namespace
 } // namespace simulated
 
@@ -177,31 +186,34 @@ int cudnnBackendGetAttribute(DnnDescriptor descriptor, int attribute, int type, 
   auto *into = static_cast<DnnDescriptor *>(values);
   auto copyOf = [&](const DnnObject &from, DnnDescriptor to) { dnnObject(to, from.type) = from; };
   if (object.type == dnn::heuristics && attribute == dnn::heuristicsResults) {
-    *count = values ? std::min<int64_t>(asked, dnnEngines) : dnnEngines;
+    std::vector<DnnProposal> proposals = proposalsOf(object);
+    auto most = static_cast<int64_t>(proposals.size());
+    *count = values ? std::min(asked, most) : most;
     for (int64_t i = 0; values && i < *count; ++i) {
       DnnObject &configuration = dnnObject(into[i], dnn::configuration);
-      configuration.proposal = i;
+      configuration.proposal = proposals[static_cast<size_t>(i)];
       configuration.graph = object.values<DnnDescriptor>(dnn::heuristicsGraph, dnn::descriptorType)[0];
       configuration.ready = true;
     }
     return dnn::success;
   }
-  if (object.type == dnn::configuration && attribute == dnn::configurationEngine && object.proposal >= 0) {
+  if (object.type == dnn::configuration && attribute == dnn::configurationEngine && object.proposal) {
     DnnObject engine;
     engine.type = dnn::engine;
     engine.ready = true;
-    engine.setValue(dnn::engineIndex, dnn::int64Type, object.proposal);
+    engine.setValue(dnn::engineIndex, dnn::int64Type, object.proposal->engine);
     copyOf(engine, into[0]);
     *count = 1;
     return dnn::success;
   }
-  if (object.type == dnn::configuration && attribute == dnn::configurationKnobs && object.proposal >= 0) {
-    *count = object.proposal == 3 ? 1 : 0;
+  // As cuDNN's own: asked with room for none, it says that there are none.
+  if (object.type == dnn::configuration && attribute == dnn::configurationKnobs && object.proposal) {
+    *count = asked > 0 && object.proposal->knob ? 1 : 0;
     DnnObject knob;
     knob.type = dnn::knobChoice;
     knob.ready = true;
-    knob.setValue(dnn::knobChoiceType, dnn::knobType, 2);
-    knob.setValue(dnn::knobChoiceValue, dnn::int64Type, int64_t{1});
+    knob.setValue(dnn::knobChoiceType, dnn::knobType, dnnKnob);
+    knob.setValue(dnn::knobChoiceValue, dnn::int64Type, object.proposal->knob);
     if (*count && values)
       copyOf(knob, into[0]);
     return dnn::success;

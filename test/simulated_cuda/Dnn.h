@@ -9,6 +9,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 
 namespace mtrun::cuda {
 struct DnnContextObject {
@@ -19,8 +20,14 @@ struct DnnContextObject {
 
 namespace simulated {
 
-// Engines 0 gives other bits each time and 1 computes in TF32, as their notes say; 2 does no groups; 3 needs workspace.
-inline constexpr int64_t dnnEngines = 4;
+// Engines 0 gives other bits each time and 1 computes in TF32, as their notes say; 2 does no groups; 3 has a knob (2),
+// which nobody proposes to leave as it is: it needs much workspace then; 4 does everything, and is a fallback.
+inline constexpr int64_t dnnEngines = 5;
+inline constexpr int dnnKnob = 2;
+struct DnnProposal {
+  int64_t engine;
+  int64_t knob; // of engine 3; 0: none
+};
 inline constexpr int dnnInternalError = 4000, dnnNotSupported = 3000;
 
 struct DnnAttribute {
@@ -32,7 +39,7 @@ struct DnnObject {
   int type = -1;
   bool ready = false;
   std::map<int, DnnAttribute> attributes;
-  int64_t proposal = -1; // of a configuration that heuristics gave: its engine
+  std::optional<DnnProposal> proposal; // of a configuration that heuristics gave
   DnnDescriptor graph = nullptr;
 
   template <typename T> std::vector<T> values(int attribute, int expected) const {

@@ -112,10 +112,22 @@ bool isSupported(const DnnObject &plan) {
   return engine != 2 || convolution.groups() == 1;
 }
 
+// The value of engine 3's knob; 0: nobody chose one.
+static int64_t knobOf(const DnnObject &plan) {
+  const DnnObject &configuration = plan.object(dnn::planConfiguration, dnn::configuration);
+  if (!configuration.attributes.count(dnn::configurationKnobs))
+    return 0;
+  DnnDescriptor choice = configuration.values<DnnDescriptor>(dnn::configurationKnobs, dnn::descriptorType)[0];
+  const DnnObject &knob = dnnObject(choice, dnn::knobChoice);
+  if (knob.values<int>(dnn::knobChoiceType, dnn::knobType)[0] != dnnKnob)
+    fatal("a cuDNN configuration with a knob that its engine does not have");
+  return knob.values<int64_t>(dnn::knobChoiceValue, dnn::int64Type)[0];
+}
+
 uint64_t dnnWorkspace(const DnnObject &plan) {
-  int64_t engine = 0;
+  int64_t engine = 0, knob = knobOf(plan);
   (void)graphOf(plan, engine);
-  return engine == 3 ? 8192 : 0;
+  return engine != 3 ? 0 : knob ? 8192 * static_cast<uint64_t>(knob) : 1 << 20;
 }
 
 std::function<void()> makeWork(const DnnObject &plan, const DnnObject &pack, int device) {
@@ -141,7 +153,7 @@ std::function<void()> makeWork(const DnnObject &plan, const DnnObject &pack, int
   std::byte *workspace =
       room ? onDevice<std::byte>(pack.values<void *>(dnn::packWorkspace, dnn::pointerType)[0], room, device, 256, call)
            : nullptr;
-  unsigned chains = 1 + static_cast<unsigned>((engine + c.x.sizes[0]) % 7);
+  unsigned chains = 1 + static_cast<unsigned>((engine + knobOf(plan) + c.x.sizes[0]) % 7);
   return [=] {
     if (workspace)
       std::memset(workspace, 0x5a, room);

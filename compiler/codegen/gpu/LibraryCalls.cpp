@@ -138,6 +138,14 @@ Call makeConvolution(KernelOp op, tables::CallKind kind, Op convolution, Value l
 
 } // namespace
 
+uint64_t callWorkspaceBytes(const tables::PlanT &plan, bool limited) {
+  constexpr uint64_t part = 8, unit = 1 << 20;
+  uint64_t arena = 0;
+  for (const auto &program : plan.programs)
+    arena = std::max(arena, program->variants.front()->arena_bytes);
+  return limited ? leastCallWorkspace : std::max(leastCallWorkspace, arena / part / unit * unit);
+}
+
 Call libraryCallOf(KernelOp op) {
   for (mlir::Operation &inner : op.getBody().front()) {
     if (auto product = dyn_cast<ops::MatmulOp>(inner)) {

@@ -9,8 +9,11 @@
 
 namespace mtc {
 
-// Bytes of a device's memory that the calls of a plan may use, whatever the plan: a constant that every peak can count.
-constexpr uint64_t callWorkspaceBytes = 32 << 20;
+// Bytes of a device's memory that the calls of a plan may use, at most: an eighth of the largest arena of a device with
+// one replica, so that devices of any number of replicas have it, and never less than these. Where the memory of a
+// device is limited, these.
+constexpr uint64_t leastCallWorkspace = 32 << 20;
+uint64_t callWorkspaceBytes(const ::mt::plan::PlanT &plan, bool limited);
 
 // The call that computes what a plan.kernel does, null if there is none: its body is one contraction of arguments and
 // at most a bias and a ReLU.

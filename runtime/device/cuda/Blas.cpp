@@ -104,7 +104,8 @@ public:
            std::to_string(number % 100);
   }
 
-  Status algorithms(const fb::LibraryCall &call, int64_t leafRows, uint64_t workspace, size_t most,
+  // The heuristics are asked for one leaf: what they propose does not depend on the number of leaves then.
+  Status algorithms(const fb::LibraryCall &call, int64_t leafRows, const Wanted &wanted,
                     std::vector<Algorithm> &found) override {
     constexpr int asked = 16;
     BlasHeuristic results[asked];
@@ -112,7 +113,7 @@ public:
     Description description(*this);
     Status status = description.make(call, leafRows, 1);
     if (status.ok())
-      status = description.prefer(workspace);
+      status = description.prefer(wanted.workspace);
     if (!status.ok())
       return status;
     int code = functions_.heuristics(handle_, description.product, description.a, description.b, description.d,
@@ -121,26 +122,30 @@ public:
       return {};
     if (status = good(code, "cuBLASLt finds no algorithm"); !status.ok())
       return status;
-    for (int i = 0; i < count; ++i)
-      if (found.size() < most && results[i].state == blas::success && results[i].workspace <= workspace &&
-          isDeterministic(results[i].algorithm))
-        found.push_back({nameOf(results[i].algorithm), results[i].workspace});
+    for (int i = 0; i < count && found.size() < wanted.most; ++i) {
+      BlasHeuristic &result = results[i];
+      if (result.state != blas::success || result.workspace > wanted.workspace || !isDeterministic(result.algorithm))
+        continue;
+      bool computes = false;
+      size_t workspace = result.workspace;
+      if (status = check(call, leafRows, wanted.leaves, result.algorithm, workspace, computes); !status.ok())
+        return status;
+      if (computes && workspace <= wanted.workspace)
+        found.push_back({nameOf(result.algorithm), std::max(workspace, result.workspace)});
+    }
     return {};
   }
 
-  Status find(const fb::LibraryCall &call, int64_t leafRows, Algorithm &algorithm) override {
+  Status find(const fb::LibraryCall &call, int64_t leafRows, int64_t leaves, Algorithm &algorithm) override {
     BlasAlgorithm parsed;
-    BlasHeuristic result = {};
-    Description description(*this);
-    Status status = description.make(call, leafRows, 1);
-    if (!status.ok())
-      return status;
-    if (!parse(algorithm.name, parsed) ||
-        functions_.check(handle_, description.product, description.a, description.b, description.d, description.d,
-                         &parsed, &result) != blas::success ||
-        !isDeterministic(parsed))
+    size_t workspace = 0;
+    bool computes = parse(algorithm.name, parsed) && isDeterministic(parsed);
+    if (computes)
+      if (Status status = check(call, leafRows, leaves, parsed, workspace, computes); !status.ok())
+        return status;
+    if (!computes)
       return {MT_INVALID, "expected an algorithm of " + version() + " for this product, found " + algorithm.name};
-    algorithm.workspace = result.workspace;
+    algorithm.workspace = workspace;
     return {};
   }
 
@@ -172,6 +177,24 @@ private:
     const char *name = functions_.statusName(code);
     constexpr int outOfMemory = 3;
     return {code == outOfMemory ? MT_NO_MEMORY : MT_DEVICE, what + ": " + (name ? name : std::to_string(code))};
+  }
+
+  // Whether the algorithm computes 1, 2, 4 ... `leaves` leaves at once, and in the same workspace: one that takes other
+  // workspace works in another way.
+  Status check(const fb::LibraryCall &call, int64_t leafRows, int64_t leaves, const BlasAlgorithm &algorithm,
+               size_t &workspace, bool &computes) const {
+    computes = true;
+    for (int64_t count = 1; count <= leaves && computes; count *= 2) {
+      BlasHeuristic result = {};
+      Description description(*this);
+      if (Status status = description.make(call, leafRows, count); !status.ok())
+        return status;
+      int code = functions_.check(handle_, description.product, description.a, description.b, description.d,
+                                  description.d, &algorithm, &result);
+      computes = code == blas::success && (count == 1 || result.workspace == workspace);
+      workspace = result.workspace;
+    }
+    return {};
   }
 
   // One pass over k, by nobody in parts: the library's own sums of parts may come in any order.

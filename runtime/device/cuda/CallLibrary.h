@@ -26,6 +26,15 @@ struct CallPlaces {
   std::byte *workspace = nullptr; // of Algorithm::workspace bytes
 };
 
+// Which ways to compute a call are wanted.
+struct Wanted {
+  uint64_t workspace = 0; // bytes, at most
+  size_t most = 1;        // algorithms
+  int64_t leaves = 1;     // a device has 1, 2, 4 ... so many
+  // Those too that the library proposes for want of better ones: nothing says that they are fast.
+  bool fallbacks = false;
+};
+
 class CallLibrary {
 public:
   virtual ~CallLibrary() = default; // the card's context is current
@@ -33,11 +42,12 @@ public:
   // "cuBLASLt 13.0.2".
   virtual std::string version() const = 0;
   // Ways to compute a leaf of `leafRows` samples that give the same bits every time, in full precision of call.math(),
-  // with at most `workspace` bytes; at most `most`, the library's favourite first. None: `found` stays empty.
-  virtual Status algorithms(const mt::plan::LibraryCall &call, int64_t leafRows, uint64_t workspace, size_t most,
+  // whatever number of leaves is computed at once; the library's favourite first. None: `found` stays empty.
+  virtual Status algorithms(const mt::plan::LibraryCall &call, int64_t leafRows, const Wanted &wanted,
                             std::vector<Algorithm> &found) = 0;
-  // Whether the algorithm of this name, out of a file, computes the call; sets its workspace. MT_INVALID.
-  virtual Status find(const mt::plan::LibraryCall &call, int64_t leafRows, Algorithm &algorithm) = 0;
+  // Whether the algorithm of this name, out of a file, computes 1, 2, 4 ... `leaves` leaves of the call; sets its
+  // workspace. MT_INVALID.
+  virtual Status find(const mt::plan::LibraryCall &call, int64_t leafRows, int64_t leaves, Algorithm &algorithm) = 0;
   // Enqueues the call for `leaves` leaves; the stream may be captured.
   virtual Status enqueue(const mt::plan::LibraryCall &call, int64_t leafRows, const Algorithm &algorithm,
                          const CallPlaces &places, int64_t leaves, Stream stream) = 0;

@@ -325,7 +325,7 @@ Status CudaGroup::prepare(BoundProgram &program) {
   if (Status status = prepared->prepare(program); !status.ok())
     return status;
   program.prepared = std::move(prepared);
-  return health_;
+  return checkCalls(program);
 }
 
 int CudaGroup::runsPerLaunch(const BoundProgram &program) const { return runsOf(!program.readBacks.empty()); }

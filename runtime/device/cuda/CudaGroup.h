@@ -100,6 +100,9 @@ public:
 
 private:
   Status newBlock(int device, uint64_t bytes, std::byte **memory);
+  // ShardCheck.cpp
+  Status checkCalls(BoundProgram &program);
+  Status checkShard(const DeviceProgram &program, int device, const BoundStep &step);
   Status enablePeers();
   // A launch that began.
   struct Flight {

@@ -46,15 +46,18 @@ public:
            std::to_string(number % 100);
   }
 
-  Status algorithms(const fb::LibraryCall &call, int64_t leafRows, uint64_t workspace, size_t most,
+  Status algorithms(const fb::LibraryCall &call, int64_t leafRows, const Wanted &wanted,
                     std::vector<Algorithm> &found) override {
     std::vector<DnnAlgorithm> proposals;
+    DnnProblem problem = {call, leafRows};
     for (int mode : {dnn::bestMode, dnn::fallbackMode}) {
+      if (mode == dnn::fallbackMode && !wanted.fallbacks)
+        continue;
       DnnDescriptors made(functions_);
-      DnnDescriptor graph = makeGraph(made, handle_, call, leafRows);
+      DnnDescriptor graph = makeGraph(made, {handle_}, problem);
       if (Status status = good(made.code(), "cannot describe a convolution to cuDNN"); !status.ok())
         return status;
-      for (DnnAlgorithm &proposal : propose(made, call, graph, mode))
+      for (DnnAlgorithm &proposal : propose(made, {handle_}, problem, graph, mode))
         proposals.push_back(std::move(proposal));
       if (Status status = supported(made.code(), "cuDNN finds no algorithm"); !status.ok())
         return status;
@@ -65,17 +68,18 @@ public:
       for (const Algorithm &earlier : found)
         known |= earlier.name == algorithm.name;
       Ready *ready = nullptr;
-      if (known || found.size() == most)
+      if (known || found.size() == wanted.most)
         continue;
       if (Status status = prepare(call, leafRows, algorithm.name, ready); !status.ok())
         return status;
-      if (ready && ready->workspace <= workspace)
+      if (ready && ready->workspace <= wanted.workspace)
         found.push_back({algorithm.name, ready->workspace});
     }
     return {};
   }
 
-  Status find(const fb::LibraryCall &call, int64_t leafRows, Algorithm &algorithm) override {
+  // Leaves are computed one by one.
+  Status find(const fb::LibraryCall &call, int64_t leafRows, int64_t, Algorithm &algorithm) override {
     Ready *ready = nullptr;
     if (Status status = prepare(call, leafRows, algorithm.name, ready); !status.ok())
       return status;
@@ -156,10 +160,11 @@ private:
       DnnAlgorithm algorithm;
       if (!DnnAlgorithm::parse(name, algorithm))
         return {};
-      DnnDescriptor graph = makeGraph(made->made, handle_, call, leafRows);
+      DnnProblem problem = {call, leafRows};
+      DnnDescriptor graph = makeGraph(made->made, {handle_}, problem);
       if (Status status = good(made->made.code(), "cannot describe a convolution to cuDNN"); !status.ok())
         return status;
-      made->plan = makePlan(made->made, handle_, call, graph, algorithm, made->workspace);
+      made->plan = makePlan(made->made, {handle_}, problem, graph, algorithm, made->workspace);
       if (Status status = supported(made->made.code(), "cuDNN makes no plan"); !status.ok())
         return status;
       if (!made->plan)

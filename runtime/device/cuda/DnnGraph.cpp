@@ -33,13 +33,6 @@ void DnnDescriptors::finalize(DnnDescriptor descriptor) {
     code_ = functions_.finalize(descriptor);
 }
 
-int64_t DnnDescriptors::count(DnnDescriptor descriptor, int attribute, int type) {
-  int64_t count = 0;
-  if (code_ == dnn::success)
-    code_ = functions_.get(descriptor, attribute, type, 0, &count, nullptr);
-  return code_ == dnn::success ? std::max<int64_t>(count, 0) : 0;
-}
-
 int64_t DnnDescriptors::get(DnnDescriptor descriptor, int attribute, int type, int64_t most, void *values) {
   int64_t count = 0;
   if (code_ == dnn::success)
@@ -82,11 +75,11 @@ bool DnnAlgorithm::parse(const std::string &name, DnnAlgorithm &algorithm) {
 namespace {
 
 // A tensor of four axes (images, channels, rows, columns), channels last in memory. Each leaf begins `images` on.
-DnnDescriptor makeTensor(DnnDescriptors &made, int64_t id, bool isVirtual, std::array<int64_t, 4> sizes) {
+DnnDescriptor makeTensor(DnnDescriptors &made, int type, int64_t id, bool isVirtual, std::array<int64_t, 4> sizes) {
   auto [images, channels, rows, columns] = sizes;
-  uint64_t bytes = (static_cast<uint64_t>(images * channels * rows * columns) | 64) * sizeof(float);
+  uint64_t bytes = (static_cast<uint64_t>(images * channels * rows * columns) | 64) * (type == dnn::f32 ? 4 : 2);
   DnnDescriptor tensor = made.make(dnn::tensor);
-  made.set(tensor, dnn::tensorType, dnn::dataType, dnn::f32);
+  made.set(tensor, dnn::tensorType, dnn::dataType, type);
   made.set(tensor, dnn::tensorDimensions, dnn::int64Type, 4, sizes.data());
   made.setNumbers(tensor, dnn::tensorStrides, {rows * columns * channels, 1, columns * channels, channels});
   made.set(tensor, dnn::tensorId, dnn::int64Type, id);
@@ -141,36 +134,45 @@ DnnDescriptor makePointwise(DnnDescriptors &made, int mode, DnnDescriptor x, Dnn
 
 } // namespace
 
-DnnDescriptor makeGraph(DnnDescriptors &made, DnnHandle handle, const fb::LibraryCall &call, int64_t leafRows) {
+DnnDescriptor makeCard(DnnDescriptors &made, const std::string &json) {
+  DnnDescriptor card = made.make(dnn::cardDescription);
+  made.set(card, dnn::cardJson, dnn::characterType, static_cast<int64_t>(json.size()), json.data());
+  made.finalize(card);
+  return made.code() == dnn::success ? card : nullptr;
+}
+
+DnnDescriptor makeGraph(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem) {
+  const fb::LibraryCall &call = problem.call;
   const fb::CallAxis &down = *call.down(), &across = *call.across();
-  std::array<int64_t, 4> images = {leafRows, call.channels(), down.inputs(), across.inputs()};
-  std::array<int64_t, 4> outputs = {leafRows, call.filters(), down.outputs(), across.outputs()};
+  std::array<int64_t, 4> images = {problem.leafRows, call.channels(), down.inputs(), across.inputs()};
+  std::array<int64_t, 4> outputs = {problem.leafRows, call.filters(), down.outputs(), across.outputs()};
   std::array<int64_t, 4> kernel = {call.filters(), call.channels() / call.groups(), down.taps(), across.taps()};
+  auto stored = [&](int64_t id, std::array<int64_t, 4> sizes) {
+    return makeTensor(made, problem.type, id, false, sizes);
+  };
   DnnDescriptor convolution = makeConvolution(made, call);
   std::vector<DnnDescriptor> operations;
   if (call.kind() == fb::CallKind::ConvolutionInput) {
     operations.push_back(
         makeOperation(made, dnn::backwardData, dnn::dataAlpha, {dnn::dataDy, dnn::dataW, dnn::dataDx},
-                      {makeTensor(made, dnnLeft, false, outputs), makeTensor(made, dnnRight, false, kernel),
-                       makeTensor(made, dnnResult, false, images)},
-                      convolution));
+                      {stored(dnnLeft, outputs), stored(dnnRight, kernel), stored(dnnResult, images)}, convolution));
   } else if (call.kind() == fb::CallKind::ConvolutionTree) {
     operations.push_back(
         makeOperation(made, dnn::backwardFilter, dnn::filterAlpha, {dnn::filterX, dnn::filterDy, dnn::filterDw},
-                      {makeTensor(made, dnnLeft, false, images), makeTensor(made, dnnRight, false, outputs),
-                       makeTensor(made, dnnResult, false, kernel)},
-                      convolution));
+                      {stored(dnnLeft, images), stored(dnnRight, outputs), stored(dnnResult, kernel)}, convolution));
   } else {
     // The bias and the ReLU read what is never stored.
     bool bias = static_cast<int>(call.epilogue()) & 2, relu = static_cast<int>(call.epilogue()) & 1;
     int64_t id = dnnBias + 1;
-    auto next = [&](bool last) { return makeTensor(made, last ? int64_t{dnnResult} : id++, !last, outputs); };
+    auto next = [&](bool last) {
+      return last ? stored(dnnResult, outputs) : makeTensor(made, dnn::f32, id++, true, outputs);
+    };
     DnnDescriptor value = next(!bias && !relu);
-    operations.push_back(makeOperation(
-        made, dnn::forward, dnn::forwardAlpha, {dnn::forwardX, dnn::forwardW, dnn::forwardY},
-        {makeTensor(made, dnnLeft, false, images), makeTensor(made, dnnRight, false, kernel), value}, convolution));
+    operations.push_back(makeOperation(made, dnn::forward, dnn::forwardAlpha,
+                                       {dnn::forwardX, dnn::forwardW, dnn::forwardY},
+                                       {stored(dnnLeft, images), stored(dnnRight, kernel), value}, convolution));
     if (bias) {
-      DnnDescriptor numbers = makeTensor(made, dnnBias, false, {1, call.filters(), 1, 1}), sum = next(!relu);
+      DnnDescriptor numbers = makeTensor(made, dnn::f32, dnnBias, false, {1, call.filters(), 1, 1}), sum = next(!relu);
       operations.push_back(makePointwise(made, dnn::add, value, numbers, sum));
       value = sum;
     }
@@ -178,30 +180,33 @@ DnnDescriptor makeGraph(DnnDescriptors &made, DnnHandle handle, const fb::Librar
       operations.push_back(makePointwise(made, dnn::relu, value, nullptr, next(true)));
   }
   DnnDescriptor graph = made.make(dnn::graph);
-  made.set(graph, dnn::graphHandle, dnn::handleType, handle);
+  if (!card.description)
+    made.set(graph, dnn::graphHandle, dnn::handleType, card.handle);
   made.set(graph, dnn::graphOperations, dnn::descriptorType, static_cast<int64_t>(operations.size()),
            operations.data());
   made.finalize(graph);
   return graph;
 }
 
-bool isExact(DnnDescriptors &made, DnnDescriptor engine, const fb::LibraryCall &call) {
+bool isExact(DnnDescriptors &made, DnnDescriptor engine, bool tensorCores) {
   std::array<int, 32> notes = {};
   int64_t count = made.get(engine, dnn::engineNotes, dnn::noteType, std::size(notes), notes.data());
   return made.code() == dnn::success && std::all_of(notes.begin(), notes.begin() + count, [&](int note) {
            // Tensor cores compute F32 by TF32. The other notes are of sums in other precisions, of transforms, of
            // chance.
-           return note == dnn::noteStrictNan || (note == dnn::noteTensorCore && call.math() == fb::CallMath::TF32);
+           return note == dnn::noteStrictNan || (note == dnn::noteTensorCore && tensorCores);
          });
 }
 
-DnnDescriptor makePlan(DnnDescriptors &made, DnnHandle handle, const fb::LibraryCall &call, DnnDescriptor graph,
+DnnDescriptor makePlan(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem, DnnDescriptor graph,
                        const DnnAlgorithm &algorithm, uint64_t &workspace) {
   DnnDescriptor engine = made.make(dnn::engine);
   made.set(engine, dnn::engineGraph, dnn::descriptorType, graph);
   made.set(engine, dnn::engineIndex, dnn::int64Type, algorithm.engine);
+  if (card.description)
+    made.set(engine, dnn::engineCard, dnn::descriptorType, card.description);
   made.finalize(engine);
-  if (!isExact(made, engine, call))
+  if (!isExact(made, engine, problem.tensorCores()))
     return nullptr;
   std::vector<DnnDescriptor> knobs;
   for (auto [type, value] : algorithm.knobs) {
@@ -217,7 +222,10 @@ DnnDescriptor makePlan(DnnDescriptors &made, DnnHandle handle, const fb::Library
              knobs.data());
   made.finalize(configuration);
   DnnDescriptor plan = made.make(dnn::plan);
-  made.set(plan, dnn::planHandle, dnn::handleType, handle);
+  if (card.description)
+    made.set(plan, dnn::planCard, dnn::descriptorType, card.description);
+  else
+    made.set(plan, dnn::planHandle, dnn::handleType, card.handle);
   made.set(plan, dnn::planConfiguration, dnn::descriptorType, configuration);
   made.finalize(plan);
   int64_t bytes = 0;
@@ -226,20 +234,22 @@ DnnDescriptor makePlan(DnnDescriptors &made, DnnHandle handle, const fb::Library
   return made.code() == dnn::success ? plan : nullptr;
 }
 
-std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const fb::LibraryCall &call, DnnDescriptor graph, int mode) {
-  constexpr int64_t most = 16, mostKnobs = 64;
+std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem,
+                                  DnnDescriptor graph, int mode) {
+  constexpr int64_t most = 16, mostKnobs = 64; // cuDNN 9.19 has 44 types of knobs
   DnnDescriptor heuristics = made.make(dnn::heuristics);
   made.set(heuristics, dnn::heuristicsGraph, dnn::descriptorType, graph);
   made.set(heuristics, dnn::heuristicsMode, dnn::heuristicsModeType, mode);
+  if (card.description)
+    made.set(heuristics, dnn::heuristicsCard, dnn::descriptorType, card.description);
   made.finalize(heuristics);
-  // Lists of descriptors are read into descriptors that are there.
+  // Lists of descriptors are read into descriptors that are there. How many will be is not asked before: of a
+  // configuration's knobs the library then says none.
   auto list = [&](DnnDescriptor of, int attribute, int type, int64_t limit) {
     std::vector<DnnDescriptor> descriptors;
-    int64_t count = std::min(made.count(of, attribute, dnn::descriptorType), limit);
-    for (int64_t i = 0; i < count; ++i)
+    for (int64_t i = 0; i < limit; ++i)
       descriptors.push_back(made.make(type));
-    if (count)
-      descriptors.resize(static_cast<size_t>(made.get(of, attribute, dnn::descriptorType, count, descriptors.data())));
+    descriptors.resize(static_cast<size_t>(made.get(of, attribute, dnn::descriptorType, limit, descriptors.data())));
     return descriptors;
   };
   std::vector<DnnAlgorithm> found;
@@ -248,6 +258,8 @@ std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const fb::LibraryCall &c
     DnnAlgorithm algorithm;
     made.get(configuration, dnn::configurationEngine, dnn::descriptorType, 1, &engine);
     made.get(engine, dnn::engineIndex, dnn::int64Type, 1, &algorithm.engine);
+    if (!isExact(made, engine, problem.tensorCores()))
+      continue;
     for (DnnDescriptor knob : list(configuration, dnn::configurationKnobs, dnn::knobChoice, mostKnobs)) {
       int type = 0;
       int64_t value = 0;
@@ -255,8 +267,7 @@ std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const fb::LibraryCall &c
       made.get(knob, dnn::knobChoiceValue, dnn::int64Type, 1, &value);
       algorithm.knobs.push_back({type, value});
     }
-    if (isExact(made, engine, call))
-      found.push_back(algorithm);
+    found.push_back(algorithm);
   }
   return made.code() == dnn::success ? found : std::vector<DnnAlgorithm>();
 }

@@ -22,9 +22,8 @@ public:
   DnnDescriptor make(int type);
   void set(DnnDescriptor descriptor, int attribute, int type, int64_t count, const void *values);
   void finalize(DnnDescriptor descriptor);
-  // How many values there are.
-  int64_t count(DnnDescriptor descriptor, int attribute, int type);
-  // At most `most` values; how many were given.
+  // At most `most` values; how many were given. Asked for none, the library says of some attributes how many there are,
+  // and of others that there are none.
   int64_t get(DnnDescriptor descriptor, int attribute, int type, int64_t most, void *values);
 
   // One value.
@@ -53,15 +52,33 @@ struct DnnAlgorithm {
 // Tensors' names in a variant pack.
 enum DnnTensor : int64_t { dnnLeft = 1, dnnRight = 2, dnnResult = 3, dnnBias = 4 };
 
+// Which card plans are for: that of a handle, or one that is described and need not be there (makeCard).
+struct DnnCard {
+  DnnHandle handle = nullptr;
+  DnnDescriptor description = nullptr; // null: the handle's card
+};
+// A card described by JSON, as cuDNN 9.8 and newer take it; null: the library does not.
+DnnDescriptor makeCard(DnnDescriptors &made, const std::string &json);
+
+// A convolution of one leaf.
+struct DnnProblem {
+  const mt::plan::LibraryCall &call;
+  int64_t leafRows;
+  // Of operands and results; sums and biases are F32. cuDNN 9.19 has no gradient of a kernel in F32 of BF16 operands.
+  int type = dnn::f32;
+  // Whether tensor cores compute in the precision that is asked for.
+  bool tensorCores() const { return type != dnn::f32 || call.math() == mt::plan::CallMath::TF32; }
+};
+
 // The operation graph of a leaf.
-DnnDescriptor makeGraph(DnnDescriptors &made, DnnHandle handle, const mt::plan::LibraryCall &call, int64_t leafRows);
-// Whether an engine gives the same bits every time, in the arithmetic that the call asks for.
-bool isExact(DnnDescriptors &made, DnnDescriptor engine, const mt::plan::LibraryCall &call);
+DnnDescriptor makeGraph(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem);
+// Whether an engine gives the same bits every time, in the arithmetic that is asked for.
+bool isExact(DnnDescriptors &made, DnnDescriptor engine, bool tensorCores);
 // The plan of a graph and an algorithm, ready to be executed; null: the library has none, or it is not exact.
-DnnDescriptor makePlan(DnnDescriptors &made, DnnHandle handle, const mt::plan::LibraryCall &call, DnnDescriptor graph,
+DnnDescriptor makePlan(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem, DnnDescriptor graph,
                        const DnnAlgorithm &algorithm, uint64_t &workspace);
-// What the library proposes, its favourite first.
-std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const mt::plan::LibraryCall &call, DnnDescriptor graph,
-                                  int mode);
+// What the library proposes that is exact, its favourite first.
+std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem,
+                                  DnnDescriptor graph, int mode);
 
 } // namespace mtrun::cuda

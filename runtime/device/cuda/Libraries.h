@@ -23,6 +23,9 @@ struct Choice {
   Algorithm algorithm;
 };
 
+// Numbers in [-1, 1) to try a call with, the same each time.
+std::vector<float> tryNumbers(uint64_t count, uint64_t seed);
+
 class Libraries {
 public:
   explicit Libraries(const Driver &driver) : driver_(driver) {}
@@ -61,10 +64,14 @@ public:
   void setAlgorithm(const BoundStep &step, const Algorithm &algorithm);
   const mt::plan::LibraryCall *callOf(const BoundStep &step) const;
   int64_t leaves(const DeviceProgram &program) const { return program.maxRows / leafRows_; }
-  // The library's part of a call on the first device, of one leaf alone, and where its result lies.
-  Status enqueueLeaf(const Card &card, const DeviceProgram &program, const BoundStep &step, int64_t leaf,
-                     Stream stream);
-  std::span<std::byte> leafResults(const DeviceProgram &program, const BoundStep &step, int64_t leaf);
+  // The library's part of a call, of some leaves alone, and where the result of one lies.
+  Status enqueueLeaves(int device, const Card &card, const DeviceProgram &program, const BoundStep &step, int64_t first,
+                       int64_t leaves, Stream stream);
+  std::span<std::byte> leafResults(int device, const DeviceProgram &program, const BoundStep &step, int64_t leaf);
+  // Whether calls are checked before the first step: tuning does that for each algorithm.
+  bool checksCalls() const { return !choices_.empty() && !tunes_; }
+  // Whether an argument of the step's kernel is a constant of the plan in any launch.
+  bool readsConstant(const BoundStep &step, int64_t argument) const;
 
 private:
   enum Helper { clearRows, sumLeaves, turn, helpers };

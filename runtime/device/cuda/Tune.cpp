@@ -16,17 +16,6 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-// Numbers in [-1, 1), the same each time.
-std::vector<float> numbers(uint64_t count, uint64_t seed) {
-  std::vector<float> values(count);
-  uint64_t state = seed * 6364136223846793005u + 1442695040888963407u;
-  for (float &value : values) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    value = static_cast<float>(static_cast<int32_t>(state >> 32)) * 0x1p-31f;
-  }
-  return values;
-}
-
 // One program on the first device of a group.
 class Tuner {
 public:
@@ -122,7 +111,7 @@ private:
       if (argument >= 0) {
         void *const *buffer = step.segments[0].buffers + argument;
         uint64_t bytes = program_.sizes[static_cast<size_t>(buffer - program_.pointers.data())];
-        std::vector<float> values = numbers(bytes / sizeof(float), static_cast<uint64_t>(argument));
+        std::vector<float> values = tryNumbers(bytes / sizeof(float), static_cast<uint64_t>(argument));
         group_.copyIn(0, *buffer, values.data(), values.size() * sizeof(float));
       }
   }
@@ -155,11 +144,11 @@ private:
       if (Status status = perform(index, false); !status.ok())
         return status;
       found[i] = results(step);
-      leaf[i] = read(libraries.leafResults(program_, step, last));
+      leaf[i] = read(libraries.leafResults(0, program_, step, last));
     }
-    if (Status status = libraries.enqueueLeaf(*device.card, program_, step, last, device.stream); !status.ok())
+    if (Status status = libraries.enqueueLeaves(0, *device.card, program_, step, last, 1, device.stream); !status.ok())
       return status;
-    leaf[2] = read(libraries.leafResults(program_, step, last));
+    leaf[2] = read(libraries.leafResults(0, program_, step, last));
     auto same = [](const std::vector<float> &a, const std::vector<float> &b) {
       return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
     };
@@ -236,24 +225,25 @@ Status Libraries::algorithms(const BoundStep &step, std::vector<Algorithm> &foun
   constexpr size_t most = 16;
   const Choice &choice = choiceOf(step);
   return libraryOf(cards_[0], *choice.call)
-      ->algorithms(*choice.call, leafRows_, most_ - cut(choice, replicas_).library, most, found);
+      ->algorithms(*choice.call, leafRows_, {most_ - cut(choice, replicas_).library, most, replicas_, true}, found);
 }
 
 void Libraries::setAlgorithm(const BoundStep &step, const Algorithm &algorithm) {
   choices_[kernelOf(step)].algorithm = algorithm;
 }
 
-Status Libraries::enqueueLeaf(const Card &card, const DeviceProgram &program, const BoundStep &step, int64_t leaf,
-                              Stream stream) {
+Status Libraries::enqueueLeaves(int device, const Card &card, const DeviceProgram &program, const BoundStep &step,
+                                int64_t first, int64_t leaves, Stream stream) {
   const Choice &choice = choiceOf(step);
   return libraryOf(on(card), *choice.call)
-      ->enqueue(*choice.call, leafRows_, choice.algorithm, placesOf(0, program, step, leaf), 1, stream);
+      ->enqueue(*choice.call, leafRows_, choice.algorithm, placesOf(device, program, step, first), leaves, stream);
 }
 
-std::span<std::byte> Libraries::leafResults(const DeviceProgram &program, const BoundStep &step, int64_t leaf) {
+std::span<std::byte> Libraries::leafResults(int device, const DeviceProgram &program, const BoundStep &step,
+                                            int64_t leaf) {
   const Choice &choice = choiceOf(step);
   uint64_t elements = choice.sizes.result * (isTree(*choice.call) ? 1 : static_cast<uint64_t>(leafRows_));
-  return {placesOf(0, program, step, leaf).result, elements * sizeof(float)};
+  return {placesOf(device, program, step, leaf).result, elements * sizeof(float)};
 }
 
 void Libraries::setPlace(const Plan &plan, int driverVersion) {
@@ -286,7 +276,7 @@ Status Libraries::readChoices(const std::string &path, const Tuning &tuned) {
       return status;
     if (Result result = driver_.ctxSetCurrent(cards_[0].card->context); result != success)
       return failure(driver_, result, cards_[0].card->title() + ": cannot use it");
-    if (Status status = library->find(*choice.call, leafRows_, choice.algorithm); !status.ok())
+    if (Status status = library->find(*choice.call, leafRows_, replicas_, choice.algorithm); !status.ok())
       return std::move(status).in(place + ": ");
     if (uint64_t bytes = cut(choice, replicas_).end; bytes > most_)
       return {MT_INVALID, place + ": expected at most " + std::to_string(most_) + " bytes of workspace, found " +
