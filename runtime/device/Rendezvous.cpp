@@ -73,8 +73,12 @@ Status Peers::meet() {
 }
 
 Status Peers::listen(int &socket) {
-  if (!options_.meeting.starts_with("fd:"))
-    return listenAt(options_.meeting, socket);
+  if (!options_.meeting.starts_with("fd:")) {
+    Status status = listenAt(options_.meeting, socket);
+    if (status.ok())
+      neverWait(socket);
+    return status;
+  }
   const char *end = options_.meeting.data() + options_.meeting.size();
   auto [stop, error] = std::from_chars(options_.meeting.data() + 3, end, socket);
   if (error != std::errc() || stop != end || socket < 0)

@@ -108,8 +108,8 @@ std::vector<Address> everyAddress(Address &other) {
   return {Address::of(six), Address::of(four)};
 }
 
-int makeSocket(Address &address) {
-  int made = socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+int makeSocket(Address &address, int more) {
+  int made = socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | more, 0);
   int yes = 1;
   if (made >= 0 && address.family() != AF_UNIX)
     (void)setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -118,7 +118,7 @@ int makeSocket(Address &address) {
 
 // -1 and errno.
 int listenAtAddress(Address &address) {
-  int made = makeSocket(address), yes = 1, no = 0;
+  int made = makeSocket(address, 0), yes = 1, no = 0;
   if (made < 0)
     return -1;
   if (address.family() != AF_UNIX)
@@ -145,7 +145,7 @@ int listenAtFirst(std::vector<Address> &addresses) {
 
 // -1 and errno.
 int connectToAddress(Address &address, int milliseconds) {
-  int made = makeSocket(address);
+  int made = makeSocket(address, SOCK_NONBLOCK);
   if (made < 0)
     return -1;
   int error = connect(made, address.get(), address.size) == 0 ? 0 : errno;

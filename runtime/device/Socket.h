@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sockets by the names that a session's processes know them by. None of them waits, all close on exec.
+// Sockets by the names that a session's processes know them by. They close on exec.
 #pragma once
 
 #include "runtime/abi/status.h"
@@ -15,11 +15,11 @@ namespace mtrun {
 // address and no other. Only where HOST is a name that leads to no address of this host but that of the loop, as
 // Debian's /etc/hosts does with the host's own name, it listens at all. MT_INVALID: neither; MT_IO.
 Status listenAt(const std::string &place, int &socket);
-// Tries for so long. -1 in `socket` where nobody listens there yet.
+// A socket that never waits. Tries for so long. -1 in `socket` where nobody listens there yet.
 Status connectTo(const std::string &place, int milliseconds, int &socket);
 // Whether the other end is a process of this user, or on another host, where that cannot be told.
 bool isOfThisUser(int socket);
-// Makes a socket that was given to this process like ours.
+// Makes a socket one that never waits.
 void neverWait(int socket);
 
 // What poll() may wait until then, and a tenth of a second at most.

@@ -76,7 +76,7 @@ def bombs(trial):
     plan = trial.plan()
     with gzip.open(trial.folder / "b.csv.gz", "wb", compresslevel=1) as file:
         row = b",".join([b"0"] * 785) + b"\n"
-        for _ in range(3000):
+        for _ in range(1000):
             file.write(row * 1000)
     payload = b"\x93NUMPY\1\0" + (118).to_bytes(2, "little") + b"{'descr': '|u1', 'fortran_order': False, 'shape': (100000000,), }".ljust(117) + b"\n"
     with zipfile.ZipFile(trial.folder / "b.npz", "w", zipfile.ZIP_DEFLATED) as archive:

@@ -141,7 +141,7 @@ void connectAll(ncclComm &comm, const std::string &name) {
   for (int peer = 0; peer < comm.rank; ++peer) {
     int &socket = comm.sockets[static_cast<size_t>(peer)];
     while (socket < 0) {
-      (void)mtrun::connectTo(place(name, peer), socket);
+      (void)mtrun::connectTo(place(name, peer), 1000, socket);
       usleep(1000);
     }
     (void)!write(socket, &comm.rank, sizeof comm.rank);
