@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtrun_save and mtrun_load: a session's variables as a .safetensors file.
+// mtrun_save and mtrun_load: a session's variables in files.
 #include "runtime/abi/safetensors.h"
 #include "runtime/api/Handles.h"
 #include "runtime/checkpoint/Resume.h"
 #include "runtime/loop/Loop.h"
+#include "runtime/session/Archive.h"
+#include "runtime/session/Export.h"
 
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
 
 using namespace mtrun;
 
@@ -36,49 +41,132 @@ static std::string describe(const SafeTensor &tensor) {
   return text + "]";
 }
 
-static const SafeTensor *find(const std::vector<SafeTensor> &tensors, const std::string &name) {
-  for (const SafeTensor &tensor : tensors)
-    if (tensor.name == name)
-      return &tensor;
-  return nullptr;
+namespace {
+
+constexpr size_t kShown = 10; // differences of a file that are told one by one
+
+// Lines of which the first are kept and all are counted.
+class Lines {
+public:
+  void add(const std::string &line) {
+    if (count_++ < kShown)
+      text_ += (text_.empty() ? "" : separator_) + line;
+  }
+  bool empty() const { return count_ == 0; }
+  std::string text() const {
+    return count_ > kShown ? text_ + separator_ + "and " + std::to_string(count_ - kShown) + " more" : text_;
+  }
+  explicit Lines(std::string separator) : separator_(std::move(separator)) {}
+
+private:
+  std::string separator_, text_;
+  size_t count_ = 0;
+};
+
+// What a file has for a plan's variables.
+struct Comparison {
+  std::vector<SafeTensor> fitting;
+  Lines problems, absent, other, unused; // problems: a line each; names otherwise
+  size_t absentSlots = 0;
+};
+
+} // namespace
+
+// What an optimizer has beside the model: slots, and what is named as its counter or its learning rate is.
+static bool isOptimizers(const Plan &plan, const mtrun_tensor_info &info) {
+  const auto &tables = plan.tables();
+  if (info.kind == static_cast<int>(mt::plan::VariableKind::Slot))
+    return true;
+  for (int64_t index : {tables.iteration(), tables.learning_rate()}) {
+    std::string name = index < 0 ? "" : tables.variables()->Get(static_cast<uint32_t>(index))->name()->str();
+    size_t slash = name.find('/');
+    bool sibling = slash != std::string::npos && std::string_view(info.name).starts_with(name.substr(0, slash + 1));
+    if (info.kind != static_cast<int>(mt::plan::VariableKind::Trainable) && (sibling || name == info.name))
+      return true;
+  }
+  return false;
 }
 
-// Every difference between what the plan wants and what the file has, a line each.
-static Status compare(const std::string &path, const std::vector<SafeTensor> &wanted,
-                      const std::vector<SafeTensor> &found) {
-  std::string problems;
-  auto add = [&](const std::string &line) { problems += (problems.empty() ? "" : "\n") + path + ": " + line; };
-  for (const SafeTensor &want : wanted) {
-    const SafeTensor *have = find(found, want.name);
-    if (!have)
-      add("expected variable \"" + want.name + "\": " + describe(want) + ", found none");
-    else if (have->dtype != want.dtype || have->shape != want.shape)
-      add("variable \"" + want.name + "\": expected " + describe(want) + ", found " + describe(*have));
+static Comparison compare(const mtrun_plan *plan, const std::string &path, const std::vector<SafeTensor> &found,
+                          mtrun_match match) {
+  Comparison result = {{}, Lines("\n" + path + ": "), Lines(", "), Lines(", "), Lines(", "), 0};
+  std::set<std::string> wanted;
+  std::map<std::string, const SafeTensor *> byName;
+  for (const SafeTensor &tensor : found)
+    byName.emplace(tensor.name, &tensor);
+  for (int32_t i = 0; i < mtrun_plan_variable_count(plan); ++i) {
+    mtrun_tensor_info info;
+    mt_status_free(mtrun_plan_variable(plan, i, &info)); // the index is one of the plan's
+    SafeTensor want = {info.name, info.dtype, std::vector<int64_t>(info.shape, info.shape + info.rank), {}};
+    bool slot = isOptimizers(*plan->plan, info);
+    bool needed = match == MTRUN_MATCH_ALL || (match == MTRUN_MATCH_MODEL && !slot);
+    wanted.insert(want.name);
+    auto have = byName.find(want.name);
+    if (have == byName.end()) {
+      if (needed)
+        result.problems.add("expected variable \"" + want.name + "\": " + describe(want) + ", found none");
+      result.absent.add(want.name);
+      result.absentSlots += slot;
+    } else if (have->second->dtype != want.dtype || have->second->shape != want.shape) {
+      if (needed)
+        result.problems.add("variable \"" + want.name + "\": expected " + describe(want) + ", found " +
+                            describe(*have->second));
+      result.other.add(want.name + " (" + describe(want) + " in the plan, " + describe(*have->second) + " in the file)");
+    } else {
+      result.fitting.push_back(*have->second);
+    }
   }
   for (const SafeTensor &have : found)
-    if (!find(wanted, have.name))
-      add("the plan has no variable \"" + have.name + "\": " + describe(have));
-  return problems.empty() ? Status() : Status(MT_INVALID, problems);
+    if (!wanted.count(have.name)) {
+      if (match == MTRUN_MATCH_ALL)
+        result.problems.add("the plan has no variable \"" + have.name + "\": " + describe(have));
+      result.unused.add(have.name);
+    }
+  return result;
 }
 
-Status mtrun::setVariables(mtrun_session *session, const std::string &path, const std::vector<SafeTensor> &found) {
-  std::vector<SafeTensor> wanted;
-  std::vector<std::vector<std::byte>> current;
-  if (Status s = snapshot(session, wanted, current); !s.ok())
-    return s;
-  if (Status s = compare(path, wanted, found); !s.ok())
-    return s;
-  for (const SafeTensor &tensor : found)
+// What a load that need not be complete did.
+static void tell(const Comparison &result, int32_t variables, const std::string &path, mtrun_match match,
+                 const std::function<void(const std::string &)> &line) {
+  if (match == MTRUN_MATCH_ANY) {
+    line(path + ": loaded " + std::to_string(result.fitting.size()) + " of " + std::to_string(variables) + " variables");
+    if (!result.absent.empty())
+      line(path + ": not in the file: " + result.absent.text());
+  } else if (result.absentSlots > 0) {
+    line(path + ": no state of this optimizer in the file: it starts anew");
+  }
+  if (!result.other.empty())
+    line(path + ": another type or shape: " + result.other.text());
+  if (!result.unused.empty())
+    line(path + ": not in the plan: " + result.unused.text());
+}
+
+static Status assign(mtrun_session *session, const std::string &path, const std::vector<SafeTensor> &found,
+                     mtrun_match match, const std::function<void(const std::string &)> &line) {
+  const mtrun_plan *plan = mtrun_session_plan(session);
+  Comparison result = compare(plan, path, found, match);
+  if (!result.problems.empty())
+    return {MT_INVALID, path + ": " + result.problems.text()};
+  if (result.fitting.empty() && match == MTRUN_MATCH_ANY && !found.empty())
+    return {MT_INVALID, path + ": no tensor has the name and the shape of a variable of the plan, it has " +
+                            (result.other.empty() ? result.unused : result.other).text()};
+  for (const SafeTensor &tensor : result.fitting)
     if (Status s = adopt(mtrun_set_variable(session, tensor.name.c_str(), tensor.bytes.data(), tensor.bytes.size()));
         !s.ok())
       return s;
+  if (line)
+    tell(result, mtrun_plan_variable_count(plan), path, match, line);
   return {};
+}
+
+Status mtrun::setVariables(mtrun_session *session, const std::string &path, const std::vector<SafeTensor> &found) {
+  return assign(session, path, found, MTRUN_MATCH_ALL, nullptr);
 }
 
 // Of a checkpoint, or of the newest in a folder of them. One that does not verify is an error: an older one is another
 // training, and the caller's choice.
-static Status loadCheckpoint(mtrun_session *session, const std::string &folder) {
-  std::string path = folder;
+static Status loadCheckpoint(const std::string &folder, std::string &path, Checkpoint &checkpoint) {
+  path = folder;
   std::error_code error;
   if (!std::filesystem::exists(path + "/" + kManifestFile, error)) {
     std::vector<int64_t> steps = checkpointSteps(folder);
@@ -87,29 +175,60 @@ static Status loadCheckpoint(mtrun_session *session, const std::string &folder) 
               "expected a file of variables, a checkpoint or a folder of checkpoints, found none of them in " + folder};
     path += "/" + checkpointName(steps.front());
   }
-  Checkpoint checkpoint;
-  if (Status s = readCheckpoint(path, checkpoint); !s.ok())
-    return s;
-  return setVariables(session, path + "/" + kVariablesFile, checkpoint.tensors);
+  Status status = readCheckpoint(path, checkpoint);
+  path += std::string("/") + kVariablesFile;
+  return status;
 }
 
-static Status load(mtrun_session *session, const char *path) {
+// A file of tensors, or a Keras file that has the layout of the plan's own.
+static Status parse(const Plan &plan, std::span<const std::byte> file, const std::string &path,
+                    std::vector<SafeTensor> &found) {
+  if (!isZip(file) && !isHdf5(file))
+    return parseSafetensors(file, path, found);
+  if (plan.tables().archive())
+    if (Status s = Archive(plan).read(file, path, found); !s.ok())
+      return s;
+  return found.empty() ? Status(MT_INVALID, path + ": expected a Keras file that mtrun wrote for a plan of this model, "
+                                                   "found another: mtc import " +
+                                                path + " -o NAME.mlir writes its variables to NAME.safetensors")
+                       : Status();
+}
+
+static Status load(mtrun_session *session, const std::string &given, mtrun_match match,
+                   const std::function<void(const std::string &)> &line) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error))
-    return loadCheckpoint(session, path);
+  std::string path = given;
+  if (std::filesystem::is_directory(given, error)) {
+    Checkpoint checkpoint;
+    Status s = loadCheckpoint(given, path, checkpoint);
+    return s.ok() ? assign(session, path, checkpoint.tensors, match, line) : s;
+  }
   std::vector<std::byte> file;
+  std::vector<SafeTensor> found;
   if (Status s = readWholeFile(path, file); !s.ok())
     return s;
-  std::vector<SafeTensor> found;
-  if (Status s = parseSafetensors(file, path, found); !s.ok())
+  if (Status s = parse(session->session->plan(), file, path, found); !s.ok())
     return s;
-  return setVariables(session, path, found);
+  bool keras = isZip(file) || isHdf5(file);
+  return assign(session, path, found, keras && match == MTRUN_MATCH_ALL ? MTRUN_MATCH_MODEL : match, line);
+}
+
+mt_status *mtrun_check_save(const mtrun_plan *plan, const char *path) {
+  return guarded([&]() -> Status {
+    if (!plan || !path)
+      return {MT_INVALID, "save: expected a plan and a path, found NULL"};
+    return checkSave(*plan->plan, path);
+  });
 }
 
 mt_status *mtrun_save(mtrun_session *session, const char *path) {
   return guarded([&]() -> Status {
     if (!session || !path)
       return {MT_INVALID, "save: expected a session and a path, found NULL"};
+    if (Status s = checkSave(session->session->plan(), path); !s.ok())
+      return s;
+    if (!std::string_view(path).ends_with(kTensorsSuffix))
+      return writeArchive(*session->session, path);
     std::vector<SafeTensor> tensors;
     std::vector<std::vector<std::byte>> bytes;
     if (Status s = snapshot(session, tensors, bytes); !s.ok())
@@ -119,9 +238,19 @@ mt_status *mtrun_save(mtrun_session *session, const char *path) {
 }
 
 mt_status *mtrun_load(mtrun_session *session, const char *path) {
+  return mtrun_load_matching(session, path, MTRUN_MATCH_ALL, nullptr, nullptr);
+}
+
+mt_status *mtrun_load_matching(mtrun_session *session, const char *path, mtrun_match match,
+                               void (*line)(void *user, const char *text), void *user) {
   return guarded([&]() -> Status {
     if (!session || !path)
       return {MT_INVALID, "load: expected a session and a path, found NULL"};
-    return load(session, path);
+    if (match < MTRUN_MATCH_ALL || match > MTRUN_MATCH_ANY)
+      return {MT_INVALID, "load: expected a match of 0 to 2, found " + std::to_string(match)};
+    std::function<void(const std::string &)> tell;
+    if (line)
+      tell = [&](const std::string &text) { line(user, text.c_str()); };
+    return load(session, path, match, tell);
   });
 }

@@ -29,6 +29,8 @@ MT_API int64_t mtrun_plan_batch(const mtrun_plan *plan);    /* B, samples a step
 MT_API int32_t mtrun_plan_replicas(const mtrun_plan *plan); /* R, devices at most */
 MT_API int mtrun_plan_has_program(const mtrun_plan *plan, const char *program);
 MT_API int mtrun_plan_has_code(const mtrun_plan *plan, const char *kind); /* for devices of a kind: "cpu", "cuda" */
+/* 1: variables start with values of a file (a Keras model's, or mtc_options.weights); 0: with random ones. */
+MT_API int mtrun_plan_has_weights(const mtrun_plan *plan);
 
 typedef enum mtrun_role { MTRUN_INPUT = 0, MTRUN_TARGET = 1, MTRUN_SAMPLE_WEIGHT = 2, MTRUN_OUTPUT = 3 } mtrun_role;
 
@@ -170,15 +172,30 @@ MT_API const mtrun_plan *mtrun_session_plan(const mtrun_session *session); /* th
 MT_API int32_t mtrun_session_leaves(const mtrun_session *session,
                                     int32_t device); /* replicas it works on: its own, or all that the team shares */
 
-/* Writes every variable to a .safetensors file: temporary file, fsync, rename. MT_IO. */
+/* Writes the session's variables, in the format that the extension of `path` says: .safetensors, every variable as it is;
+ * .keras, the model as the file that it came from, which Keras loads and goes on training, its optimizer's state included;
+ * .weights.h5, what Keras' load_weights reads. In Keras' formats variables with moving averages have these. Whole or not at
+ * all: temporary file, fsync, rename. MT_INVALID: any other extension, or one of Keras' for a plan that was not made from a
+ * Keras model. MT_IO. */
 MT_API mt_status *mtrun_save(mtrun_session *session, const char *path);
-/* Reads variables by name; missing, extra or misshapen ones are errors that list them. `path`: a .safetensors file, a
- * checkpoint, or a folder of checkpoints, whose newest is read and verified. MT_INVALID, MT_CORRUPT, MT_IO. */
-MT_API mt_status *mtrun_load(mtrun_session *session, const char *path);
-/* Writes the model in the format that it came from, with the session's variables, its optimizer's among them: a .keras
- * file that Keras loads and goes on training. Variables with moving averages have these. Whole or not at all.
- * MT_INVALID (the plan was not made from such a file, or the path ends otherwise), MT_IO. */
+/* Whether mtrun_save takes a file of this name for sessions of this plan; nothing is written. MT_INVALID. */
+MT_API mt_status *mtrun_check_save(const mtrun_plan *plan, const char *path);
+/* mtrun_save of Keras' formats alone. */
 MT_API mt_status *mtrun_export(mtrun_session *session, const char *path);
+
+/* What of a file and of a plan must be the same in a load by names. */
+typedef enum mtrun_match {
+  MTRUN_MATCH_ALL = 0,   /* every variable of either */
+  MTRUN_MATCH_MODEL = 1, /* every trainable and non-trainable variable of the plan; the optimizer's are taken where they fit */
+  MTRUN_MATCH_ANY = 2    /* at least one variable: those of the same name, type and shape are taken, others stay */
+} mtrun_match;
+/* Reads variables by name; missing, extra or misshapen ones are errors that list them, and nothing is set. `path`: a
+ * .safetensors file; a checkpoint; a folder of checkpoints, whose newest is read and verified; a .keras or .weights.h5 file
+ * that mtrun_save wrote for a plan of the same model (MTRUN_MATCH_MODEL then). MT_INVALID, MT_CORRUPT, MT_IO. */
+MT_API mt_status *mtrun_load(mtrun_session *session, const char *path);
+/* The same by another rule. `line`, which may be NULL, is told what was loaded and what was not, a line at a time. */
+MT_API mt_status *mtrun_load_matching(mtrun_session *session, const char *path, mtrun_match match,
+                                      void (*line)(void *user, const char *text), void *user);
 
 /* Measures on the session's first GPU what runs each kernel fastest: its own code, or a call of cuBLASLt or cuDNN by one
  * of the algorithms that give the same bits every time, each `repeats` times (0: 20). Writes the choices to a tuning file,
@@ -381,7 +398,7 @@ typedef struct mtrun_loop_options { /* all-zero is the default */
                                of the         best */
   double rate_scale; /* the learning rate of a run that begins is multiplied by this; 0: 1. MT_INVALID where a schedule
                         computes it */
-  const char *epoch_file; /* written after each epoch: .keras or .safetensors, with fields {epoch}, {epoch:02d},
+  const char *epoch_file; /* written after each epoch, as by mtrun_save, with fields {epoch}, {epoch:02d},
                              {val_loss:.2f}; or NULL */
   int in_flight; /* 1: but for the end of an epoch `progress` and `stop` neither read nor set variables. Then on GPUs up
                     to two launches are under way when they are called; a training that they stop finishes and tells

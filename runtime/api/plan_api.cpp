@@ -61,10 +61,12 @@ int32_t mtrun_plan_replicas(const mtrun_plan *plan) { return static_cast<int32_t
 
 int mtrun_plan_has_code(const mtrun_plan *plan, const char *kind) {
   for (const fb::Target *target : mtrun::Each(plan->plan->tables().targets()))
-    if (kind && target->device() && target->device()->string_view() == kind)
+    if (kind && (target->device() ? target->device()->string_view() : "cpu") == kind)
       return 1;
   return 0;
 }
+
+int mtrun_plan_has_weights(const mtrun_plan *plan) { return plan->plan->tables().initial_values() >= 0; }
 
 int mtrun_plan_has_program(const mtrun_plan *plan, const char *program) { return find(plan, program) != nullptr; }
 

@@ -66,7 +66,7 @@ Status EpochFile::open(mtrun_session *session, const std::string &pattern, const
                               pattern.substr(at, end - at + 1)};
     at = end + 1;
   }
-  return pattern.ends_with(".safetensors") ? Status() : checkArchive(*session->session, pattern);
+  return checkSave(session->session->plan(), pattern);
 }
 
 std::string EpochFile::path(int64_t epoch, std::span<const double> values) const {
@@ -87,8 +87,7 @@ std::string EpochFile::path(int64_t epoch, std::span<const double> values) const
 }
 
 Status EpochFile::write(int64_t epoch, std::span<const double> values) const {
-  std::string name = path(epoch, values);
-  return adopt((name.ends_with(".safetensors") ? mtrun_save : mtrun_export)(session_, name.c_str()));
+  return adopt(mtrun_save(session_, path(epoch, values).c_str()));
 }
 
 } // namespace mtrun

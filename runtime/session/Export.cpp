@@ -2,7 +2,7 @@
 #include "runtime/session/Export.h"
 
 #include "runtime/abi/atomic_file.h"
-#include "runtime/plan/Check.h"
+#include "runtime/session/Archive.h"
 
 #include <cstring>
 #include <zlib.h>
@@ -17,21 +17,23 @@ using Bytes = std::span<const std::byte>;
 
 class ArchiveWriter {
 public:
-  explicit ArchiveWriter(const Session &session) : session_(session), archive_(*session.plan().tables().archive()) {}
+  explicit ArchiveWriter(const Session &session) : session_(session), archive_(session.plan()) {}
 
-  Status write(const std::string &path) {
+  // The part of the archive that is a file.
+  Status write(const std::string &path, FileRange part) {
     AtomicFile file;
     Status status = file.open(path);
-    forEach([&](const fb::ArchivePiece &piece, uint64_t, Bytes bytes) {
+    archive_.forEach([&](const fb::ArchivePiece &piece, uint64_t at, Bytes bytes) {
       std::byte checksum[4];
       if (piece.kind() == fb::PieceKind::Crc32) {
         uint32_t value = checksumOf(piece.begin(), piece.size());
         for (int i = 0; i < 4; ++i)
           checksum[i] = static_cast<std::byte>(value >> 8 * i);
-        bytes = checksum;
       }
-      if (status.ok())
-        status = file.write(bytes.data(), bytes.size());
+      bytes = piece.kind() == fb::PieceKind::Crc32 ? Bytes(checksum) : bytesOf(piece, bytes);
+      uint64_t first = std::max(at, part.begin), last = std::min(at + bytes.size(), part.begin + part.size);
+      if (status.ok() && first < last)
+        status = file.write(bytes.data() + (first - at), last - first);
     });
     if (status.ok())
       status = session_.health();
@@ -39,28 +41,15 @@ public:
   }
 
 private:
-  // Each piece, its place in the file, its bytes (none of a checksum).
-  template <typename Visit> void forEach(Visit visit) const {
-    Bytes section = std::as_bytes(session_.plan().section(archive_.section()));
-    uint64_t at = 0;
-    for (uint32_t i = 0; i < count(archive_.pieces()); ++i) {
-      const fb::ArchivePiece &piece = *archive_.pieces()->Get(i);
-      Bytes bytes;
-      if (piece.kind() == fb::PieceKind::Bytes) {
-        bytes = section.first(piece.size());
-        section = section.subspan(piece.size());
-      } else if (piece.kind() == fb::PieceKind::Variable) {
-        bytes = finishedValue(session_, piece.variable());
-      }
-      visit(piece, at, bytes);
-      at += archivePieceBytes(session_.plan().tables(), piece);
-    }
+  Bytes bytesOf(const fb::ArchivePiece &piece, Bytes fixed) const {
+    return piece.kind() == fb::PieceKind::Variable ? finishedValue(session_, piece.variable()) : fixed;
   }
 
   uint32_t checksumOf(uint64_t begin, uint64_t size) const {
     uLong checksum = crc32_z(0, nullptr, 0);
     uint64_t end = begin + size;
-    forEach([&](const fb::ArchivePiece &, uint64_t at, Bytes bytes) {
+    archive_.forEach([&](const fb::ArchivePiece &piece, uint64_t at, Bytes fixed) {
+      Bytes bytes = bytesOf(piece, fixed);
       uint64_t first = std::max(at, begin), last = std::min(at + bytes.size(), end);
       if (first < last)
         checksum = crc32_z(checksum, reinterpret_cast<const Bytef *>(bytes.data()) + (first - at), last - first);
@@ -69,7 +58,7 @@ private:
   }
 
   const Session &session_;
-  const fb::Archive &archive_;
+  Archive archive_;
 };
 
 // Before the first step an average is of nothing.
@@ -96,21 +85,32 @@ void takeAverages(Session &session) {
       session.setVariable(i, finishedValue(session, i));
 }
 
-Status checkArchive(const Session &session, const std::string &path) {
-  const fb::Archive *archive = session.plan().tables().archive();
-  if (!archive)
+Status checkSave(const Plan &plan, const std::string &path) {
+  const fb::Archive *archive = plan.tables().archive();
+  std::string suffix = archive ? archive->suffix()->str() : kKerasSuffix;
+  bool tensors = path.ends_with(kTensorsSuffix), model = path.ends_with(suffix),
+       weights = suffix == kKerasSuffix && path.ends_with(kWeightsSuffix);
+  if (tensors)
+    return {};
+  if ((model || weights) && !archive)
     return {MT_INVALID, "expected a plan of a model of Keras 3, found one of MLIR text or of older JSON: compile the "
-                        "model's .keras file, or "
-                        "write the variables alone as .safetensors"};
-  if (std::string suffix = archive->suffix()->str(); !path.ends_with(suffix))
-    return {MT_INVALID, "expected a file name that ends with " + suffix + " or .safetensors, found " + path};
-  return {};
+                        "model's .keras file, or write the variables alone as .safetensors"};
+  if (model || (weights && Archive(plan).weights()))
+    return {};
+  return {MT_INVALID, "expected a file name that ends with " + (archive ? suffix + " (the model), " : "") +
+                          (archive && suffix == kKerasSuffix ? kWeightsSuffix + " (its weights for Keras) or " : "") +
+                          kTensorsSuffix + " (the variables), found " + path};
 }
 
 Status writeArchive(const Session &session, const std::string &path) {
-  if (Status s = checkArchive(session, path); !s.ok())
+  const Plan &plan = session.plan();
+  if (Status s = checkSave(plan, path); !s.ok())
     return s;
-  return ArchiveWriter(session).write(path);
+  if (path.ends_with(kTensorsSuffix))
+    return {MT_INVALID, "expected the name of a model's file, found " + path};
+  Archive archive(plan);
+  bool weights = !path.ends_with(plan.tables().archive()->suffix()->string_view());
+  return ArchiveWriter(session).write(path, weights ? *archive.weights() : archive.whole());
 }
 
 } // namespace mtrun

@@ -14,10 +14,14 @@ std::span<const std::byte> finishedValue(const Session &session, uint32_t index)
 // Trained variables become their moving averages, where they have ones and training has begun.
 void takeAverages(Session &session);
 
-// MT_INVALID: the plan has no archive, or the path does not end as its format does.
-Status checkArchive(const Session &session, const std::string &path);
-// Writes the plan's archive with the finished values, as a whole or not at all. MT_INVALID: the plan has no archive, or
-// the path does not end as its format does; MT_IO.
+// What the extension of a file's name says of its format.
+inline const std::string kTensorsSuffix = ".safetensors", kKerasSuffix = ".keras", kWeightsSuffix = ".weights.h5";
+
+// Whether the variables can be written to a file of this name. MT_INVALID: the extension is of no format, or of one that
+// the plan's model did not come in.
+Status checkSave(const Plan &plan, const std::string &path);
+// Writes the plan's archive with the finished values, or what of it is the file of weights, as a whole or not at all.
+// MT_INVALID, MT_IO.
 Status writeArchive(const Session &session, const std::string &path);
 
 } // namespace mtrun

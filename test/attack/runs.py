@@ -14,7 +14,7 @@ EARLY = ["--early-stopping", "2", "--min-delta", "5", "--monitor", "loss", "--re
 
 def command(trial, plan, folder, more):
     words = ["mtrun", "train", plan, "--data", DATA, "--validation", DATA, "--devices", trial.chance.choice(DEVICES), "--checkpoint",
-             folder / "c", "--every-steps", "1", "--keep", "2", "--resume", "auto", "--save", folder / "final", "--history", folder / "h", *more]
+             folder / "c", "--every-steps", "1", "--keep", "2", "--resume", "auto", "--save", folder / "final.safetensors", "--history", folder / "h", *more]
     return [str(word) for word in words]
 
 

@@ -28,11 +28,11 @@ LIMIT = 120  # seconds after which a run hangs
 def command(arguments, folder, devices):
     return ["mtrun", "train", arguments.plan, "--data", arguments.data, "--validation", arguments.data, "--epochs", str(arguments.epochs),
             "--devices", devices, "--checkpoint", folder / "checkpoints", "--every-steps", str(arguments.every_steps), "--keep", "2",
-            "--resume", "auto", "--save", folder / "final", "--history", folder / "history", "--json-logs"]
+            "--resume", "auto", "--save", folder / "final.safetensors", "--history", folder / "history", "--json-logs"]
 
 
 def outcome(folder):
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("final", "history.json", "history.csv")}
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("final.safetensors", "history.json", "history.csv")}
 
 
 def saving(folder):

@@ -2,11 +2,11 @@
 #include "tools/mtc/Arguments.h"
 
 #include "runtime/abi/mtc.h"
+#include "tools/commandline/CommandLine.h"
 
-#include <CLI/CLI.hpp>
-
-#include <cctype>
-#include <iostream>
+using commandline::atLeast;
+using commandline::Hint;
+using commandline::oneOf;
 
 static const char *const exitCodes = R"(Exit codes:
   0  done
@@ -40,22 +40,35 @@ static std::string stageTable() {
   return text;
 }
 
-// "4GiB", "512MiB", "1000000": bytes. Empty on success.
-static std::string parseBytes(const std::string &text, int64_t &bytes) {
-  static constexpr struct { const char *name; int shift; } units[] = {
-      {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}, {"B", 0}, {"", 0}};
-  size_t digits = text.find_first_not_of("0123456789");
-  std::string number = text.substr(0, digits), unit = digits == std::string::npos ? "" : text.substr(digits);
-  int64_t value = 0;
-  for (const auto &known : units) {
-    if (unit != known.name || number.empty() || number.size() > 15)
-      continue;
-    value = std::stoll(number);
-    if (!__builtin_mul_overflow(value, int64_t{1} << known.shift, &bytes))
-      return {};
-  }
-  return "expected bytes such as 4GiB, 512MiB or 1000000, found '" + text + "'";
-}
+// What is chosen when a plan runs, and names of other tools for what there is here.
+static constexpr char ofTheRun[] = "it is an option of mtrun train, which takes any for the same plan";
+static constexpr char ofTheOptimizer[] = "it belongs to the optimizer: --optimizer adam,learning_rate=0.001";
+static const Hint hints[] = {
+    {"train", "mtrun train PLAN trains a plan"},
+    {"fit", "mtrun train PLAN trains a plan"},
+    {"evaluate", "mtrun evaluate PLAN does, of a plan"},
+    {"predict", "mtrun predict PLAN does, of a plan"},
+    {"benchmark", "mtrun benchmark PLAN does, of a plan"},
+    {"export", "mtrun export PLAN does, of a plan"},
+    {"build", "did you mean compile?"},
+    {"convert", "did you mean import?"},
+    {"show", "did you mean inspect?"},
+    {"--epochs", ofTheRun},
+    {"--data", ofTheRun},
+    {"--devices", ofTheRun},
+    {"--gpus", ofTheRun},
+    {"--validation-split", ofTheRun},
+    {"--validation", ofTheRun},
+    {"--shuffle", ofTheRun},
+    {"--checkpoint", ofTheRun},
+    {"--save", ofTheRun},
+    {"--learning-rate", ofTheOptimizer},
+    {"--lr", ofTheOptimizer},
+    {"--momentum", "it belongs to the optimizer: --optimizer sgd,learning_rate=0.1,momentum=0.9"},
+    {"--dtype", "did you mean --precision?"},
+    {"--mixed-precision", "did you mean --precision?"},
+    {"--load", "did you mean --weights?"},
+};
 
 static void addTraining(CLI::App &command, Arguments &arguments) {
   command.add_option("--loss", arguments.loss, "a Keras model's loss, as mse or sparse_categorical_crossentropy,from_logits=true")
@@ -74,51 +87,75 @@ static void addTraining(CLI::App &command, Arguments &arguments) {
       ->type_name("NAMES");
 }
 
-static void addCompile(CLI::App &app, Arguments &arguments) {
-  CLI::App *compile = app.add_subcommand("compile", "compile a model into a plan");
-  compile->add_option("model", arguments.input, "a Keras model (.keras, config.json) or MLIR text with one mt.model; - reads standard input")
-      ->required()->type_name("MODEL");
-  compile->add_option("-o,--output", arguments.output, "the file to write; - writes to standard output (default: MODEL with .mtp)")
-      ->type_name("PLAN");
-  compile->add_option("--batch", arguments.batch, "samples a step, B (default: 32)")
-      ->type_name("B")->check(CLI::Range(int64_t{1}, INT64_MAX));
-  compile->add_option("--replicas", arguments.replicas,
-                      "slices of the batch, R: a power of two, and the most devices that can run the plan (default: 8, or the "
-                      "largest power of two that B allows)")
-      ->type_name("R")->check(CLI::Range(1, INT32_MAX));
-  compile->add_option("--target", arguments.target, "what runs it: cpu, or a list: cpu,cuda or cpu,cuda:sm_80,sm_90")->type_name("TARGET");
-  compile->add_option("--batch-norm", arguments.batchNorm, "statistics of batch normalisation while training: of the whole batch (global, the default), or each "
-                                                           "replica's own (local)")
-      ->type_name("WHICH")->check(CLI::IsMember({"global", "local"}));
-  compile->add_option("--precision", arguments.precision, "what products of matrices and convolutions take: f32, tf32, bf16 or f16 (default: as the model's dtype "
-                                                          "policies say, else f32)")
-      ->type_name("TYPE")->check(CLI::IsMember({"f32", "tf32", "bf16", "f16"}));
-  compile->add_option("--mode", arguments.mode, "exact: the same bits on any number of devices; fast: no such promise")
-      ->type_name("MODE")->check(CLI::IsMember({"exact", "fast"}));
-  compile->add_option("--cpu", arguments.cpu,
-                      "code for native, x86-64-v3 or x86-64-v4 alone (default: v3 and v4, chosen when the plan is loaded)")
+static void addDevices(CLI::App &compile, Arguments &arguments) {
+  compile.option_defaults()->group("Devices and precision");
+  compile.add_option("--target", arguments.target, "what runs it: cpu, or a list: cpu,cuda or cpu,cuda:sm_80,sm_90")
+      ->type_name("TARGET");
+  compile.add_option("--replicas", arguments.replicas,
+                     "slices of the batch, R: a power of two, and the most devices that can run the plan (default: 8, or "
+                     "the largest power of two that B allows)")
+      ->type_name("R")->check(atLeast(1));
+  compile.add_option("--precision", arguments.precision,
+                     "number format of matrix products and convolutions: f32, tf32, bf16 or f16; Keras' names too, as "
+                     "mixed_float16 (default: as the model's dtype policies say, else f32)")
+      ->type_name("TYPE");
+  compile.add_option("--batch-norm", arguments.batchNorm,
+                     "statistics of batch normalisation while training: of the whole batch (global, the default), or "
+                     "each replica's own (local)")
+      ->type_name("WHICH")->check(oneOf({"global", "local"}));
+  compile.add_option("--mode", arguments.mode, "exact: the same bits on any number of devices; fast: no such promise")
+      ->type_name("MODE")->check(oneOf({"exact", "fast"}));
+  compile.add_option("--cpu", arguments.cpu,
+                     "code for native, x86-64-v3 or x86-64-v4 alone (default: v3 and v4, chosen when the plan is loaded)")
       ->type_name("CPU");
-  compile->add_option("--seed", arguments.seed, "of the initial values (default: 1)")->type_name("S");
-  compile->add_option_function<std::string>(
+}
+
+static void addMemory(CLI::App &compile, Arguments &arguments) {
+  compile.option_defaults()->group("Memory");
+  compile.add_option_function<std::string>(
              "--device-memory",
              [&arguments](const std::string &text) {
-               if (std::string problem = parseBytes(text, arguments.deviceMemory); !problem.empty())
+               if (std::string problem = commandline::parseBytes(text, arguments.deviceMemory); !problem.empty())
                  throw CLI::ValidationError("--device-memory", problem);
              },
-             "what a device may use, as 4GiB: says how many devices it takes, or what would help")
+             "what a device may use, as 16GiB or 16GB: says how many devices it takes, or what would help")
       ->type_name("BYTES");
-  compile->add_option("--recompute", arguments.recompute,
-                      "auto: compute cheap results again where they would not fit in --device-memory, to the same bits (default: none)")
-      ->type_name("MODE")->check(CLI::IsMember({"auto", "none"}));
-  compile->add_flag("--max-batch", arguments.maxBatch, "the largest batch that fits in --device-memory on one device")->excludes("--batch");
-  compile->add_option("--stop-after", arguments.stopAfter, "write the MLIR text after this stage in place of a plan")
+  compile.add_option("--recompute", arguments.recompute,
+                     "auto: compute cheap results again where they would not fit in --device-memory, to the same bits "
+                     "(default: none)")
+      ->type_name("MODE")->check(oneOf({"auto", "none"}));
+  compile.add_flag("--max-batch", arguments.maxBatch, "the largest batch that fits in --device-memory on one device")
+      ->excludes("--batch");
+}
+
+static void addStages(CLI::App &compile, Arguments &arguments) {
+  compile.option_defaults()->group("Stages");
+  compile.add_option("--stop-after", arguments.stopAfter, "write the MLIR text after this stage in place of a plan")
       ->type_name("STAGE");
-  compile->add_option("--dump-stages", arguments.dumpStages, "write the MLIR text after each stage to this folder")
+  compile.add_option("--dump-stages", arguments.dumpStages, "write the MLIR text after each stage to this folder")
       ->type_name("DIR");
-  addTraining(*compile, arguments);
+  compile.add_flag("--timing", arguments.timing, "print the time of each stage");
+}
+
+static void addCompile(CLI::App &app, Arguments &arguments) {
+  CLI::App *compile = app.add_subcommand("compile", "compile a model into a plan");
+  compile->add_option("model", arguments.input,
+                      "a Keras model (.keras, config.json) or MLIR text with one mt.model; - reads standard input")
+      ->required()->type_name("MODEL");
+  compile->add_option("-o,--output", arguments.output,
+                      "the file to write; - writes to standard output (default: MODEL with .mtp)")
+      ->type_name("PLAN");
+  compile->add_option("--batch,--batch-size", arguments.batch, "samples a step, B (default: 32)")
+      ->type_name("B")->check(atLeast(1));
   compile->add_option("--weights", arguments.weights, "a .safetensors file of values that variables start with")->type_name("FILE");
-  compile->add_flag("--timing", arguments.timing, "print the time of each stage");
-  compile->footer("\n" + stageTable() + "\n\n" + examples + "\n\n" + exitCodes);
+  compile->add_option("--seed", arguments.seed, "of the initial values (default: 1)")->type_name("S");
+  compile->option_defaults()->group("Training");
+  addTraining(*compile, arguments);
+  addDevices(*compile, arguments);
+  addMemory(*compile, arguments);
+  addStages(*compile, arguments);
+  compile->footer("\nExample:\n  mtc compile model.keras -o model.mtp --batch 128\n\nmtc --help lists the stages and the "
+                  "exit codes");
 }
 
 static void addImport(CLI::App &app, Arguments &arguments) {
@@ -129,7 +166,7 @@ static void addImport(CLI::App &app, Arguments &arguments) {
                      "to the same name with .safetensors; mtc compile --weights takes them")
       ->type_name("FILE");
   addTraining(*command, arguments);
-  command->footer(std::string("\n") + exitCodes);
+  command->footer("\nExample:\n  mtc import model.keras -o model.mlir");
 }
 
 static void addSummary(CLI::App &app, Arguments &arguments) {
@@ -137,7 +174,7 @@ static void addSummary(CLI::App &app, Arguments &arguments) {
   command->add_option("model", arguments.input, "a Keras model (.keras, config.json) or MLIR text with one mt.model; - reads standard input")
       ->required()->type_name("MODEL");
   addTraining(*command, arguments);
-  command->footer("\nFLOPs and bytes are those of a sample's forward pass, before any fusion.\n\n" + std::string(exitCodes));
+  command->footer("\nFLOPs and bytes are those of a sample's forward pass, before any fusion.\n\nExample:\n  mtc summary model.keras");
 }
 
 static void addInspect(CLI::App &app, Arguments &arguments) {
@@ -150,7 +187,7 @@ static void addInspect(CLI::App &app, Arguments &arguments) {
   inspect->add_option("--card", arguments.card, "model a training step on 1, 2, 4 ... GPUs of this name (h100, say): its time, and all-reduces that no kernel hides")
       ->type_name("NAME")->excludes("--json")->excludes("--html");
   inspect->add_option("-o,--output", arguments.output, "the file to write; - writes to standard output (default)")->type_name("FILE");
-  inspect->footer(std::string("\n") + exitCodes);
+  inspect->footer("\nExamples:\n  mtc inspect mnist.mtp --json\n  mtc inspect mnist.mtp --html -o mnist.html");
 }
 
 bool parseArguments(int argc, char **argv, Arguments &arguments, int &exitCode) {
@@ -162,22 +199,8 @@ bool parseArguments(int argc, char **argv, Arguments &arguments, int &exitCode) 
   addImport(app, arguments);
   addSummary(app, arguments);
   addInspect(app, arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &success) {
-    exitCode = app.exit(success);
+  if (!commandline::parse(app, argc, argv, hints, exitCode))
     return false;
-  } catch (const CLI::ParseError &error) {
-    std::string message = error.what();
-    if (message.size() > 1 && std::islower(message[1]))
-      message[0] = static_cast<char>(std::tolower(message[0]));
-    else if (message.starts_with("A "))
-      message[0] = 'a';
-    std::cerr << "error: " << message << "\n"
-              << "see mtc " << (app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ") << "--help\n";
-    exitCode = MT_USAGE;
-    return false;
-  }
   arguments.command = app.got_subcommand("inspect")  ? Command::Inspect
                       : app.got_subcommand("import")  ? Command::Import
                       : app.got_subcommand("summary") ? Command::Summary

@@ -2,6 +2,7 @@
 //
 // mtc: compiles models, prints plans. A client of mtc.h.
 #include "runtime/abi/mtc.h"
+#include "tools/commandline/OutputFolders.h"
 #include "tools/mtc/Arguments.h"
 
 #include <cerrno>
@@ -20,7 +21,7 @@ Status wrap(mt_status *status) { return {status, mt_status_free}; }
 int report(mt_code code, const std::string &message) {
   // Messages about the model carry their place and severity already.
   bool located = message.find(": error: ") != std::string::npos;
-  std::fprintf(stderr, "%s%s\n", located ? "" : "error: ", message.c_str());
+  std::fprintf(stderr, "%s%s\n", located ? "" : "mtc: error: ", message.c_str());
   return code;
 }
 
@@ -56,6 +57,12 @@ int writeResult(const mtc_result *result, const std::string &path) {
     return writeStandardOutput(result);
   Status status = wrap(mtc_result_save(result, path.c_str()));
   return status ? report(status) : 0;
+}
+
+// Before anything is computed for it.
+int prepare(commandline::OutputFolders &folders, const std::string &path) {
+  std::string problem = folders.prepareFile(path);
+  return problem.empty() ? 0 : report(MT_IO, problem);
 }
 
 void printLog(void *, int, const char *message) { std::fprintf(stderr, "%s\n", message); }
@@ -122,10 +129,16 @@ int compile(const Arguments &arguments) {
   options.weights = orNull(arguments.weights);
   setTraining(arguments, options);
 
+  std::string output = arguments.output.empty() ? defaultOutput(arguments) : arguments.output;
+  commandline::OutputFolders folders;
+  if (int code = prepare(folders, output))
+    return code;
+  if (std::string problem = arguments.dumpStages.empty() ? "" : folders.prepareFolder(arguments.dumpStages);
+      !problem.empty())
+    return report(MT_IO, problem);
   Result result(nullptr, mtc_result_free);
   if (int code = fromModel(arguments, options, mtc_compile_text, mtc_compile_file, result))
     return code;
-  std::string output = arguments.output.empty() ? defaultOutput(arguments) : arguments.output;
   if (int code = writeResult(result.get(), output))
     return code;
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -137,20 +150,26 @@ int compile(const Arguments &arguments) {
 int importModel(const Arguments &arguments) {
   mtc_options options = {};
   setTraining(arguments, options);
+  std::string output = arguments.output.empty() ? withEnding(arguments.input, ".mlir") : arguments.output;
+  std::string beside = output == "-" ? "" : withEnding(output, ".safetensors");
+  commandline::OutputFolders folders;
+  for (const std::string &path : {output, beside})
+    if (int code = prepare(folders, path))
+      return code;
   mtc_result *madeText = nullptr, *madeWeights = nullptr;
   Status status = wrap(mtc_import_file(arguments.input.c_str(), &options, &madeText, &madeWeights));
   Result text(madeText, mtc_result_free), weights(madeWeights, mtc_result_free);
   if (status)
     return report(status);
-  std::string output = arguments.output.empty() ? withEnding(arguments.input, ".mlir") : arguments.output;
   if (int code = writeResult(text.get(), output))
     return code;
-  if (!weights || output == "-")
-    return 0;
-  return writeResult(weights.get(), withEnding(output, ".safetensors"));
+  return weights && !beside.empty() ? writeResult(weights.get(), beside) : 0;
 }
 
 int inspect(const Arguments &arguments) {
+  commandline::OutputFolders folders;
+  if (int code = prepare(folders, arguments.output))
+    return code;
   std::string plan;
   if (int code = readAll(arguments.input, plan))
     return code;

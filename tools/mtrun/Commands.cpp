@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Outputs.h"
 #include "tools/mtrun/Progress.h"
 #include "tools/mtrun/Run.h"
 #include "tools/mtrun/Trace.h"
@@ -17,16 +18,26 @@ int reportError(int code, const std::string &message) {
   size_t start = 0;
   while (start <= message.size()) {
     size_t end = std::min(message.find('\n', start), message.size());
-    fprintf(stderr, "mtrun: error: %s\n", message.substr(start, end - start).c_str());
+    std::string line = message.substr(start, end - start);
+    for (char &c : line)
+      if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) // of a file: no terminal is to obey it
+        c = '?';
+    fprintf(stderr, "mtrun: error: %s\n", line.c_str());
     start = end + 1;
   }
   return code;
 }
 
+static int firstOutputError = 0;
+
 void print(const std::string &text) {
-  fwrite(text.data(), 1, text.size(), stdout);
-  fflush(stdout);
+  errno = 0;
+  bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if ((fflush(stdout) != 0 || !written) && firstOutputError == 0)
+    firstOutputError = errno ? errno : EIO;
 }
+
+int outputError() { return firstOutputError; }
 
 int showProgress(void *user, const mtrun_progress *progress) {
   std::string text = static_cast<Progress *>(user)->update(*progress);
@@ -44,15 +55,16 @@ Progress makeProgress(const Arguments &arguments) {
   return Progress(isatty(STDOUT_FILENO) ? ProgressStyle::Bar : ProgressStyle::Line);
 }
 
-void checkFolder(const std::string &path) {
-  size_t slash = path.rfind('/');
-  std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  if (access(folder.c_str(), W_OK) != 0)
-    throw Failure{MT_IO, "cannot write " + path + ": " + strerror(errno)};
+// Whoever evaluates or predicts without weights most likely forgot them.
+static void tellUntrained(const Run &run, const Arguments &arguments) {
+  if (arguments.load.empty() && arguments.process == 0 && !mtrun_plan_has_weights(run.plan.get()))
+    fprintf(stderr, "mtrun: warning: without --load the variables are the plan's initial ones, which nothing has "
+                    "trained\n");
 }
 
 int evaluate(const Arguments &arguments) {
   Run run = open(arguments);
+  tellUntrained(run, arguments);
   DatasetPtr data = openData(run, arguments, arguments.data);
   Progress progress = makeProgress(arguments);
   mtrun_loop_options options = {};
@@ -64,8 +76,10 @@ int evaluate(const Arguments &arguments) {
 }
 
 int predict(const Arguments &arguments) {
-  checkFolder(arguments.output);
+  commandline::OutputFolders folders;
+  prepareFile(folders, arguments.output);
   Run run = open(arguments);
+  tellUntrained(run, arguments);
   DatasetPtr data = openData(run, arguments, arguments.data);
   check(mtrun_predict_file(run.session.get(), data.get(), arguments.outputIndex, arguments.output.c_str()));
   print("wrote " + arguments.output + ": " + std::to_string(mtrun_dataset_size(data.get())) + " samples\n");
@@ -112,8 +126,8 @@ static std::string describeDevices(const Run &run, const mtrun_timing &timing) {
 }
 
 int benchmark(const Arguments &arguments) {
-  if (!arguments.trace.empty())
-    checkFolder(parseTrace(arguments.trace, 0).path);
+  commandline::OutputFolders folders;
+  prepareFile(folders, parseTrace(arguments.trace, 0).path);
   auto start = std::chrono::steady_clock::now();
   Run run = open(arguments);
   double loadUs = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
@@ -146,7 +160,8 @@ int tune(const Arguments &arguments) {
   tuned.libraries = "tune";
   if (tuned.output.empty())
     tuned.output = arguments.plan + ".tuning";
-  checkFolder(tuned.output);
+  commandline::OutputFolders folders;
+  prepareFile(folders, tuned.output);
   Run run = open(tuned);
   auto line = [](void *, const char *text) { print(std::string(text) + "\n"); };
   check(mtrun_tune(run.session.get(), tuned.output.c_str(), tuned.repeats, line, nullptr));

@@ -11,7 +11,15 @@ namespace mtrun_tool {
 // EX_TEMPFAIL: asked to stop, and what is needed to go on is saved.
 inline constexpr int kInterrupted = 75;
 
+// Of mtc, where a command is given a model in place of a plan.
+struct CompileArguments {
+  int64_t batch = 0;
+  std::string optimizer, loss, metrics, precision, inputShape;
+  bool sampleWeights = false;
+};
+
 struct Arguments {
+  CompileArguments compile;
   std::string plan, data, validation, devices, cpu, load, save, output;
   std::string run, checkpoint, resume, history, monitor, tensorboard, trace;
   int64_t epochs = 1, moreEpochs = 0, stepsPerEpoch = 0, shuffleWindow = 0, seed = 0, steps = 200, warmup = 20,
@@ -44,7 +52,7 @@ int data(const Arguments &arguments);
 int reportError(int code, const std::string &message);
 // To standard output, at once.
 void print(const std::string &text);
-// Hours of training must not end in a folder that was never there. Throws.
-void checkFolder(const std::string &path);
+// The reason why it could not be written, 0 if it could.
+int outputError();
 
 } // namespace mtrun_tool

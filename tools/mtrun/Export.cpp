@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Outputs.h"
 #include "tools/mtrun/Run.h"
-
-#include <cstdio>
 
 namespace mtrun_tool {
 
 int exportModel(const Arguments &given) {
   Arguments arguments = given;
-  // Every variable comes from the file: no code has to run here.
-  if (!arguments.checkpoint.empty())
+  commandline::OutputFolders folders;
+  prepareFile(folders, arguments.output);
+  Run run = loadPlan(arguments);
+  check(mtrun_check_save(run.plan.get(), arguments.output.c_str()));
+  // Where every variable comes from the file, no code has to run here.
+  if (isComplete(arguments.load))
     arguments.devices = "null:1";
-  arguments.load = arguments.checkpoint;
-  Run run = open(arguments);
-  bool tensors = arguments.output.ends_with(".safetensors");
-  check((tensors ? mtrun_save : mtrun_export)(run.session.get(), arguments.output.c_str()));
-  printf("wrote %s\n", arguments.output.c_str());
+  bind(run, arguments);
+  check(mtrun_save(run.session.get(), arguments.output.c_str()));
+  print("wrote " + arguments.output + "\n");
   return MT_OK;
 }
 

@@ -41,11 +41,15 @@ std::string defaultDevices(const std::string &path) {
   return gpus == 1 ? "cuda:0" : "cuda:0-" + std::to_string(gpus - 1);
 }
 
-Run open(const Arguments &arguments) {
+Run loadPlan(const Arguments &arguments) {
   Run run;
   mtrun_plan *plan = nullptr;
   check(mtrun_plan_load(arguments.plan.c_str(), &plan));
   run.plan.reset(plan);
+  return run;
+}
+
+void bind(Run &run, const Arguments &arguments) {
   mtrun_options options = {};
   options.devices = arguments.devices.c_str();
   options.private_variables = arguments.privateVariables;
@@ -65,10 +69,15 @@ Run open(const Arguments &arguments) {
   options.timeout = arguments.timeout;
   options.steps_per_launch = arguments.stepsPerLaunch;
   mtrun_session *session = nullptr;
-  check(mtrun_session_create(plan, &options, &session));
+  check(mtrun_session_create(run.plan.get(), &options, &session));
   run.session.reset(session);
   if (!arguments.load.empty())
-    check(mtrun_load(session, arguments.load.c_str()));
+    loadVariables(run, arguments);
+}
+
+Run open(const Arguments &arguments) {
+  Run run = loadPlan(arguments);
+  bind(run, arguments);
   return run;
 }
 

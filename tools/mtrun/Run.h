@@ -35,8 +35,15 @@ struct Run {
 // Where --devices says nothing: every GPU, as many as the plan has replicas, if it has code for them and there are any;
 // else the CPU.
 std::string defaultDevices(const std::string &plan);
-// Loads the plan, creates the session, loads variables.
+// Loads the plan; then binds it to the devices and reads the variables of --load.
+Run loadPlan(const Arguments &arguments);
+void bind(Run &run, const Arguments &arguments);
+// Both.
 Run open(const Arguments &arguments);
+// Of --load: any file or folder of variables, with ":partial" what fits of it.
+void loadVariables(const Run &run, const Arguments &arguments);
+// Whether what --load says has every variable or is refused.
+bool isComplete(const std::string &load);
 // Opens a source, with --strict where it was given; what there is to know of it goes to standard error as warnings.
 DatasetPtr openData(const Run &run, const Arguments &arguments, const std::string &spec);
 

@@ -3,18 +3,15 @@
 // mtrun train: where a run writes, what it prints, and how it ends when it is asked to.
 #include "tools/mtrun/Commands.h"
 #include "tools/mtrun/Events.h"
+#include "tools/mtrun/Outputs.h"
 #include "tools/mtrun/Progress.h"
 #include "tools/mtrun/Run.h"
 #include "tools/mtrun/Trace.h"
 
-#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
-#include <ctime>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <memory>
 
 namespace mtrun_tool {
 
@@ -33,13 +30,16 @@ static void onSignal(int number) {
   raise(number);
 }
 
+// Nobody reads standard output any more, as after `| head`. Writes to it fail from now on, and nothing else happens.
+static void onPipe(int) { signalsSeen = 1; }
+
 static void catchSignals() {
-  for (int number : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     struct sigaction before;
     if (sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN)
       continue; // nohup
     struct sigaction action = {};
-    action.sa_handler = onSignal;
+    action.sa_handler = number == SIGPIPE ? onPipe : onSignal;
     action.sa_flags = SA_RESTART;
     sigaction(number, &action, nullptr);
   }
@@ -71,69 +71,11 @@ static int logStep(void *user, const mtrun_progress *progress) {
 static void showNote(void *user, const char *message) {
   if (static_cast<const Arguments *>(user)->process > 0)
     return; // the first process says it
-  FILE *out = static_cast<const Arguments *>(user)->json ? stderr : stdout;
-  fprintf(out, "%s\n", message);
-  fflush(out);
-}
-
-// runs/MODEL-20260102-030405, or the first of MODEL-...-2, -3 that is not there.
-static std::string defaultFolder(const Run &run) {
-  if (mkdir("runs", 0777) != 0 && errno != EEXIST)
-    throw Failure{MT_IO, std::string("cannot create runs: ") + strerror(errno)};
-  time_t now = time(nullptr);
-  struct tm local;
-  localtime_r(&now, &local);
-  char stamp[32];
-  strftime(stamp, sizeof stamp, "-%Y%m%d-%H%M%S", &local);
-  std::string base = std::string("runs/") + mtrun_plan_model(run.plan.get()) + stamp;
-  for (int n = 1;; ++n) {
-    std::string folder = n == 1 ? base : base + "-" + std::to_string(n);
-    if (mkdir(folder.c_str(), 0777) == 0)
-      return folder;
-    if (errno != EEXIST)
-      throw Failure{MT_IO, "cannot create " + folder + ": " + strerror(errno)};
-  }
-}
-
-namespace {
-
-// The files of a run. Without --run, --save and --checkpoint a run makes a folder of its own.
-struct Outputs {
-  std::string folder, checkpoints, epochFile, save, json, csv;
-  Outputs(const Run &run, const Arguments &arguments);
-};
-
-} // namespace
-
-static bool isFile(const std::string &path) { return path.ends_with(".keras") || path.ends_with(".safetensors"); }
-
-Outputs::Outputs(const Run &run, const Arguments &arguments) : checkpoints(arguments.checkpoint), save(arguments.save) {
-  if (arguments.process > 0) { // the first process writes
-    save.clear();
-    return;
-  }
-  if (isFile(checkpoints))
-    std::swap(checkpoints, epochFile);
-  folder = arguments.run;
-  if (!folder.empty() && mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
-    throw Failure{MT_IO, "cannot create " + folder + ": " + strerror(errno)};
-  if (folder.empty() && save.empty() && checkpoints.empty() && epochFile.empty())
-    folder = defaultFolder(run);
-  json = csv = arguments.history;
-  if (!folder.empty()) {
-    if (checkpoints.empty())
-      checkpoints = folder + "/checkpoints";
-    if (save.empty())
-      save = folder + "/weights.safetensors";
-    if (json.empty())
-      csv = folder + "/history";
-    if (json.empty())
-      json = folder + "/history";
-  }
-  if (!json.empty()) {
-    json += ".json";
-    csv += ".csv";
-  }
+  std::string line = std::string(message) + "\n";
+  if (static_cast<const Arguments *>(user)->json)
+    fputs(line.c_str(), stderr);
+  else
+    print(line);
 }
 
 static const char *pointer(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
@@ -211,19 +153,32 @@ static std::unique_ptr<EventLog> makeEvents(const Run &run, const Arguments &arg
   return events;
 }
 
+// Saves its variables even where the last checkpoint could not be written: training is over then.
+static int fit(const Run &run, const Arguments &arguments, const Outputs &outputs, mtrun_dataset *data,
+               mtrun_loop_options &options) {
+  mtrun_fit_result result = {};
+  result.total_step = -1; // until training is over
+  options.result = &result;
+  std::unique_ptr<mt_status, decltype(&mt_status_free)> status(mtrun_fit(run.session.get(), data, &options),
+                                                               mt_status_free);
+  if (result.total_step < 0)
+    check(status.release());
+  int code = finish(run, arguments, outputs, result);
+  check(status.release());
+  return code;
+}
+
 int train(const Arguments &arguments) {
-  for (const std::string &path : {arguments.save, arguments.history, parseTrace(arguments.trace, 0).path,
-                                  isFile(arguments.checkpoint) ? arguments.checkpoint : std::string()})
-    if (!path.empty() && arguments.process == 0)
-      checkFolder(path);
+  Outputs outputs(arguments);
   catchSignals();
-  Run run = open(arguments);
+  Run run = loadPlan(arguments);
+  outputs.begin(run);
+  bind(run, arguments);
   DatasetPtr data = openData(run, arguments, arguments.data), validation;
   if (!arguments.validation.empty())
     validation = openData(run, arguments, arguments.validation);
   else if (arguments.validationSplit > 0)
     validation = split(data, arguments.validationSplit);
-  Outputs outputs(run, arguments);
   if (!outputs.folder.empty())
     showNote(const_cast<Arguments *>(&arguments), ("run " + outputs.folder).c_str());
   bool first = arguments.process == 0;
@@ -240,7 +195,6 @@ int train(const Arguments &arguments) {
   checkpoint.keep = arguments.keep;
   checkpoint.resume = pointer(arguments.resume);
   checkpoint.force = arguments.force;
-  mtrun_fit_result result = {};
   mtrun_loop_options options = {};
   options.epochs = arguments.epochs;
   options.more_epochs = arguments.moreEpochs;
@@ -267,12 +221,10 @@ int train(const Arguments &arguments) {
   options.stop = stopAsked;
   options.note = showNote;
   options.note_user = const_cast<Arguments *>(&arguments);
-  options.result = &result;
   options.in_flight = 1;
   if (first)
     startTrace(run, arguments, kUntraced);
-  check(mtrun_fit(run.session.get(), data.get(), &options));
-  return finish(run, arguments, outputs, result);
+  return fit(run, arguments, outputs, data.get(), options);
 }
 
 } // namespace mtrun_tool

@@ -2,19 +2,23 @@
 //
 // The command line of mtrun: arguments only, the work is in Commands.cpp.
 #include "runtime/abi/mtrun.h"
+#include "tools/commandline/CommandLine.h"
 #include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Compiler.h"
 #include "tools/mtrun/Processes.h"
 #include "tools/mtrun/Run.h"
 
-#include <CLI/CLI.hpp>
-#include <cctype>
 #include <cerrno>
-#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <new>
 
 using namespace mtrun_tool;
+using commandline::atLeast;
+using commandline::Hint;
+using commandline::numberIn;
+using commandline::oneOf;
 
 static const char *const kExitCodes =
     R"(Exit codes: 0 success; 1 a wrong model, data or argument; 2 a wrong command line; 3 a damaged plan or
@@ -22,21 +26,54 @@ data file, or one of another version; 4 out of memory; 5 a device does not start
 file that cannot be read or written; 8 no such device; 9 a device or a process that was lost in the run; 75 stopped by
 a signal, and saved)";
 
-// A whole number of at least `least`, told in the words of all our messages.
-static CLI::Validator atLeast(int64_t least) {
-  return CLI::Validator(
-      [least](std::string &text) {
-        int64_t value = 0;
-        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        bool good = error == std::errc() && end == text.data() + text.size() && value >= least;
-        return good ? std::string()
-                    : "expected a whole number of at least " + std::to_string(least) + ", found " + text;
-      },
-      "");
+// Names of other tools for what there is here, and what a plan has fixed.
+static constexpr char ofTheCompiler[] = "it is fixed when the plan is compiled: mtc compile MODEL has it";
+static const Hint hints[] = {
+    {"fit", "did you mean train?"},
+    {"run", "did you mean train?"},
+    {"eval", "did you mean evaluate?"},
+    {"score", "did you mean evaluate?"},
+    {"test", "did you mean evaluate?"},
+    {"infer", "did you mean predict?"},
+    {"save", "did you mean export?"},
+    {"compile", "mtc compile makes plans"},
+    {"import", "mtc import does, of a Keras model"},
+    {"inspect", "mtc inspect shows what is in a plan"},
+    {"summary", "mtc summary shows the layers of a model"},
+    {"--replicas", ofTheCompiler},
+    {"--target", ofTheCompiler},
+    {"--mode", ofTheCompiler},
+    {"--batch-norm", ofTheCompiler},
+    {"--freeze", ofTheCompiler},
+    {"--trainable", ofTheCompiler},
+    {"--device-memory", ofTheCompiler},
+    {"--recompute", ofTheCompiler},
+    {"--max-batch", ofTheCompiler},
+    {"--gpus", "did you mean --devices cuda:0-3?"},
+    {"--gpu", "did you mean --devices cuda:0?"},
+    {"--weights", "did you mean --load?"},
+    {"--load-weights", "did you mean --load?"},
+    {"--patience", "did you mean --early-stopping?"},
+    {"--validation-data", "did you mean --validation?"},
+    {"--shuffle", "samples are shuffled unless --no-shuffle is given"},
+    {"--callbacks", "see --checkpoint, --early-stopping, --plateau, --history and --tensorboard"},
+};
+
+// Of the options that are added next, in the help.
+static void group(CLI::App *app, const char *name) { app->option_defaults()->group(name); }
+
+static void addLoad(CLI::App *app, Arguments &a, const char *names = "--load") {
+  app->add_option(names, a.load,
+                  "read the variables first: a .safetensors or .keras file, a checkpoint, or a folder of them whose "
+                  "newest is taken; FILE:partial takes those of FILE that fit by name and shape")
+      ->type_name("FILE[:partial]");
 }
 
 static void addPlan(CLI::App *app, Arguments &a) {
-  app->add_option("PLAN", a.plan, "plan file, made by mtc compile")->type_name("FILE")->required();
+  app->add_option("PLAN", a.plan, "plan file, made by mtc compile; or a model (.keras, .mlir), where mtc is installed")
+      ->type_name("FILE")
+      ->required();
+  group(app, "Devices");
   app->add_option("--devices", a.devices,
                   "cpu:N, cpu:NxT (N devices of T threads each), null:N; GPUs: cuda:0, cuda:0-3, cuda:0*4 (four "
                   "devices on one); without it every "
@@ -50,7 +87,7 @@ static void addPlan(CLI::App *app, Arguments &a) {
          "is a call")
       ->type_name("auto|off|require")
       ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "off", "require"}));
+      ->check(oneOf({"auto", "off", "require"}));
   app->add_option("--tuning", a.tuning,
                   "GPUs: what runs each kernel, a file that mtrun tune wrote for this plan and card")
       ->type_name("FILE");
@@ -61,10 +98,20 @@ static void addPlan(CLI::App *app, Arguments &a) {
   app->add_flag("--no-pin", a.noPin, "do not pin threads to CPUs");
   app->add_flag("--verbose", a.verbose, "tell what the start takes, and on what code it runs");
   app->add_flag("--no-spin", a.noSpin, "threads that wait sleep at once instead of spinning first");
-  app->add_option(
-         "--load", a.load,
-         "read the variables first: a .safetensors file, a checkpoint, or a folder of them whose newest is taken")
-      ->type_name("FILE");
+  group(app, "Options");
+  addLoad(app, a);
+}
+
+static void addCompiler(CLI::App *app, Arguments &a) {
+  group(app, "Of a model in place of a plan (mtc compile --help)");
+  app->add_option("--batch,--batch-size", a.compile.batch, "samples a step; 32 without it")->type_name("B")->check(atLeast(1));
+  app->add_option("--optimizer", a.compile.optimizer, "as adam or sgd,learning_rate=0.1,momentum=0.9")->type_name("OPTIMIZER");
+  app->add_option("--loss", a.compile.loss, "as mse or sparse_categorical_crossentropy,from_logits=true")->type_name("LOSS");
+  app->add_option("--metrics", a.compile.metrics, "as accuracy,mae; none")->type_name("METRICS");
+  app->add_option("--precision", a.compile.precision, "f32, tf32, bf16 or f16")->type_name("TYPE");
+  app->add_option("--input-shape", a.compile.inputShape, "of a sample, for models without sizes")->type_name("SHAPE");
+  app->add_flag("--sample-weights", a.compile.sampleWeights, "losses take weights of samples");
+  group(app, "Options");
 }
 
 static void addStrict(CLI::App *app, Arguments &a) {
@@ -93,6 +140,7 @@ static void addLaunches(CLI::App *sub, Arguments &a) {
 }
 
 static void addTrace(CLI::App *sub, Arguments &a) {
+  group(sub, "Time");
   sub->add_option("--trace", a.trace,
                   "write what every thread does in training steps FIRST to LAST, from 1 (default: ten steps after the "
                   "first ten), for ui.perfetto.dev")
@@ -108,7 +156,13 @@ static void addProcesses(CLI::App *sub, Arguments &a) {
   sub->add_option("--timeout", a.timeout, "seconds that a process waits for the others before they are lost")
       ->type_name("S")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(numberIn(1e-3, HUGE_VAL));
+}
+
+static void addDeviceOptions(CLI::App *sub, Arguments &a) {
+  group(sub, "Devices");
+  addProcesses(sub, a);
+  addLaunches(sub, a);
 }
 
 static void addCheckpoints(CLI::App *sub, Arguments &a) {
@@ -150,7 +204,7 @@ static void addCallbacks(CLI::App *sub, Arguments &a) {
                                   "begin with the model's learning rate times batch / base batch, or its square root; "
                                   "devices and replicas do not count")
                       ->type_name("linear|sqrt")
-                      ->check(CLI::IsMember({"linear", "sqrt"}));
+                      ->check(oneOf({"linear", "sqrt"}));
   auto *base = sub->add_option("--base-batch", a.baseBatch, "the batch that the model's learning rate was chosen for")
                    ->type_name("B")
                    ->check(atLeast(1));
@@ -169,18 +223,24 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
   sub->add_option("--validation", a.validation, "data to evaluate on after each epoch")->type_name("SPEC");
   sub->add_option("--validation-split", a.validationSplit, "the share of --data, its last samples, to evaluate on")
       ->type_name("X")
-      ->check(CLI::Range(0.0, 0.999))
+      ->check(numberIn(0, 0.999))
       ->excludes("--validation");
-  sub->add_option("--save", a.save, "write the variables to a .safetensors file at the end")->type_name("FILE");
-  sub->add_flag("--no-shuffle", a.noShuffle, "take the samples in the order of the file");
-  addCount(sub, "--shuffle-window", a.shuffleWindow, 0, "draw each sample among the next N; 0: among all");
+  sub->add_option("--save", a.save,
+                  "write at the end: the model as NAME.keras, its weights for Keras as NAME.weights.h5, or the variables "
+                  "as NAME.safetensors")
+      ->type_name("FILE");
+  auto *ordered = sub->add_flag("--no-shuffle", a.noShuffle, "take the samples in the order of the file");
+  addCount(sub, "--shuffle-window", a.shuffleWindow, 0, "draw each sample among the next N; 0: among all")
+      ->excludes(ordered);
   sub->add_flag("--drop-remainder", a.dropRemainder, "leave out the short last batch of an epoch");
   sub->add_flag("--json-logs", a.json, "a JSON object a step and one an epoch instead of the progress line");
-  addProcesses(sub, a);
+  addDeviceOptions(sub, a);
+  group(sub, "Checkpoints and logs");
   addCheckpoints(sub, a);
+  group(sub, "Callbacks");
   addCallbacks(sub, a);
-  addLaunches(sub, a);
   addTrace(sub, a);
+  addCompiler(sub, a);
   sub->footer(
       "Example:\n  mtrun train mnist.mtp --data mnist:DIR --validation mnist:DIR,split=test --epochs 2 --devices cpu:2 "
       "--save w.safetensors");
@@ -191,9 +251,9 @@ static CLI::App *addEvaluate(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("evaluate", "losses and metrics over a data set");
   addPlan(sub, a);
   addData(sub, a);
-  addProcesses(sub, a);
   sub->add_flag("--json-logs", a.json, "a JSON object instead of the progress line");
-  addLaunches(sub, a);
+  addDeviceOptions(sub, a);
+  addCompiler(sub, a);
   sub->footer("Example:\n  mtrun evaluate mnist.mtp --load w.safetensors --data mnist:DIR,split=test");
   return sub;
 }
@@ -206,6 +266,7 @@ static CLI::App *addPredict(CLI::App &app, Arguments &a) {
   sub->add_option("--index", a.outputIndex, "which output, for models that have several")
       ->type_name("N")
       ->capture_default_str();
+  addCompiler(sub, a);
   sub->footer("Example:\n  mtrun predict mnist.mtp --load w.safetensors --data mnist:DIR,split=test --output p.npy");
   return sub;
 }
@@ -213,15 +274,12 @@ static CLI::App *addPredict(CLI::App &app, Arguments &a) {
 static CLI::App *addExport(CLI::App &app, Arguments &a) {
   CLI::App *sub =
       app.add_subcommand("export", "write the model with trained variables in the format that it came from");
-  sub->add_option("PLAN", a.plan, "plan file, made by mtc compile from a Keras model")->type_name("FILE")->required();
-  sub->add_option("--checkpoint", a.checkpoint,
-                  "the variables: a .safetensors file, a checkpoint, or a folder of them whose newest is taken "
-                  "(default: those that training starts with)")
-      ->type_name("FILE");
-  sub->add_option("-o,--output", a.output, "the file to write: .keras, or .safetensors for the variables alone")
+  sub->add_option("PLAN", a.plan, "plan file, made by mtc compile; or the model, where mtc is installed")->type_name("FILE")->required();
+  addLoad(sub, a, "--load,--checkpoint");
+  sub->add_option("-o,--output", a.output, "the file to write: .keras, .weights.h5 for its weights, or .safetensors for the variables")
       ->type_name("FILE")
       ->required();
-  sub->footer("Example:\n  mtrun export model.mtp --checkpoint w.safetensors -o trained.keras");
+  sub->footer("Example:\n  mtrun export model.mtp --load w.safetensors -o trained.keras");
   return sub;
 }
 
@@ -235,9 +293,9 @@ static CLI::App *addBenchmark(CLI::App &app, Arguments &a) {
       ->capture_default_str()
       ->check(atLeast(0));
   sub->add_flag("--json", a.json, "print one JSON object; times are in microseconds");
-  addProcesses(sub, a);
-  addLaunches(sub, a);
+  addDeviceOptions(sub, a);
   addTrace(sub, a);
+  addCompiler(sub, a);
   sub->footer("Example:\n  mtrun benchmark mnist.mtp --devices cpu:2 --json");
   return sub;
 }
@@ -282,14 +340,16 @@ static int run(const CLI::App *chosen, Arguments &arguments, char **argv) {
                                       : name == "tune"      ? tune
                                                             : devices;
   try {
+    if (name != "data" && name != "devices")
+      arguments.plan = planOf(arguments);
     if (arguments.devices.empty())
       arguments.devices = name == "export" ? "cpu:1" : defaultDevices(arguments.plan);
     if (name == "train" || name == "evaluate" || name == "benchmark")
       if (std::optional<int> code = distribute(arguments, argv))
         return *code;
     int code = command(arguments);
-    if (fflush(stdout) != 0 || ferror(stdout))
-      return reportError(MT_IO, std::string("cannot write standard output: ") + strerror(errno));
+    if (code == MT_OK && outputError() != 0)
+      return reportError(MT_IO, std::string("cannot write standard output: ") + strerror(outputError()));
     return code;
   } catch (const Failure &failure) {
     fflush(stdout);
@@ -316,17 +376,8 @@ int main(int argc, char **argv) {
   addTune(app, arguments);
   addDataCommand(app, arguments);
   app.add_subcommand("devices", "list what --devices may name here");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) // --help, --version
-      return app.exit(error);
-    std::string message = error.what();
-    if (message.size() > 1 && !isupper(static_cast<unsigned char>(message[1])))
-      message[0] = static_cast<char>(tolower(static_cast<unsigned char>(message[0])));
-    reportError(MT_USAGE, message);
-    fprintf(stderr, "mtrun: run with --help for more\n");
-    return MT_USAGE;
-  }
+  int exitCode = 0;
+  if (!commandline::parse(app, argc, argv, hints, exitCode))
+    return exitCode;
   return run(app.get_subcommands().front(), arguments, argv);
 }

@@ -146,6 +146,6 @@ TEST(Safetensors, UnwritablePath) {
   TempFolder folder;
   Owned<mtrun_plan> plan = emptyPlan(4);
   Owned<mtrun_session> session = nullSession(plan.get());
-  std::string path = folder.path("none/v");
+  std::string path = folder.path("none/v.safetensors");
   EXPECT_EQ(text(mtrun_save(session.get(), path.c_str())), "7: cannot create " + path + ": No such file or directory");
 }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plan's archive, the model in the format that it came from: which bytes of such a file are fixed, and where the
+// variables' bytes lie in it.
+#pragma once
+
+#include "runtime/abi/safetensors.h"
+#include "runtime/plan/Check.h"
+#include "runtime/plan/Plan.h"
+
+#include <optional>
+
+namespace mtrun {
+
+struct FileRange {
+  uint64_t begin = 0, size = 0;
+};
+
+class Archive {
+public:
+  // Of a plan that has one.
+  explicit Archive(const Plan &plan) : plan_(plan), archive_(*plan.tables().archive()) {}
+
+  // Calls visit(piece, its place in the file, its fixed bytes: none but of PieceKind::Bytes).
+  template <typename Visit> void forEach(Visit visit) const {
+    std::span<const std::byte> section = std::as_bytes(plan_.section(archive_.section()));
+    uint64_t at = 0;
+    for (const mt::plan::ArchivePiece *piece : Each(archive_.pieces())) {
+      size_t fixed = piece->kind() == mt::plan::PieceKind::Bytes ? piece->size() : 0;
+      visit(*piece, at, section.first(fixed));
+      section = section.subspan(fixed);
+      at += archivePieceBytes(plan_.tables(), *piece);
+    }
+  }
+
+  // All of the file; or, of Keras' archives, where the file of weights lies in it, which is one of its own as well.
+  FileRange whole() const;
+  std::optional<FileRange> weights() const;
+
+  // The variables' bytes in a file, which may be one of weights alone: these are laid out as this plan's are, or `tensors`
+  // stays empty. MT_CORRUPT: an archive's checksum is another. `where` begins messages.
+  Status read(std::span<const std::byte> file, const std::string &where, std::vector<SafeTensor> &tensors) const;
+
+private:
+  const Plan &plan_;
+  const mt::plan::Archive &archive_;
+};
+
+// Whether these are the first bytes of a zip archive, of an HDF5 file.
+bool isZip(std::span<const std::byte> file);
+bool isHdf5(std::span<const std::byte> file);
+
+} // namespace mtrun

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// --load: the variables of any file, all of them or what fits.
+#include "tools/mtrun/Compiler.h"
+#include "tools/mtrun/Run.h"
+
+#include <cstdio>
+#include <unistd.h>
+
+namespace mtrun_tool {
+
+constexpr std::string_view kPartial = ":partial";
+
+static bool isKeras(const std::string &path) {
+  std::string start = startOf(path, 8);
+  return start.starts_with("PK\3\4") || start.starts_with("\x89HDF\r\n\x1a\n");
+}
+
+static void tell(void *user, const char *text) {
+  const auto &names = *static_cast<const std::pair<std::string, std::string> *>(user);
+  std::string line = text;
+  if (!names.first.empty() && line.starts_with(names.first))
+    line.replace(0, names.first.size(), names.second);
+  fprintf(stderr, "mtrun: %s\n", line.c_str());
+}
+
+static bool isPartial(const std::string &load) { return load.ends_with(kPartial) && access(load.c_str(), F_OK) != 0; }
+
+bool isComplete(const std::string &load) { return !load.empty() && !isPartial(load) && !isKeras(load); }
+
+void loadVariables(const Run &run, const Arguments &arguments) {
+  std::string path = arguments.load;
+  mtrun_match match = MTRUN_MATCH_ALL;
+  if (isPartial(path)) {
+    path.resize(path.size() - kPartial.size());
+    match = MTRUN_MATCH_ANY;
+  }
+  auto line = arguments.process == 0 ? tell : nullptr;
+  std::pair<std::string, std::string> names;
+  mt_status *status = mtrun_load_matching(run.session.get(), path.c_str(), match, line, &names);
+  bool foreign = mt_status_code(status) == MT_INVALID && isKeras(path) && !findCompiler().empty();
+  if (!foreign)
+    return check(status);
+  mt_status_free(status);
+  ImportedVariables imported(path);
+  names = {imported.path(), path};
+  match = match == MTRUN_MATCH_ALL ? MTRUN_MATCH_MODEL : match;
+  try {
+    check(mtrun_load_matching(run.session.get(), imported.path().c_str(), match, line, &names));
+  } catch (Failure &failure) {
+    for (size_t at = 0; (at = failure.message.find(names.first, at)) != std::string::npos; at += path.size())
+      failure.message.replace(at, names.first.size(), path);
+    throw;
+  }
+}
+
+} // namespace mtrun_tool
