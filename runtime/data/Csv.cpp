@@ -1,97 +1,203 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CSV of numbers: a first line of names if it holds anything but numbers; commas; no quotes. One column is the target,
-// the others are the input, or each is bound by its name.
+// csv:FILE. Columns of numbers are the input, one of numbers or of names the target; the first line may name them.
+#include "runtime/data/CsvRecords.h"
 #include "runtime/data/Table.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <string_view>
+#include <map>
 
 namespace mtrun {
 namespace {
 
-struct Lines {
-  std::string_view text;
-  size_t number = 0; // of the line that next() gave, from 1
-  bool next(std::string_view &line) {
-    while (!text.empty()) {
-      size_t end = text.find('\n');
-      line = text.substr(0, end);
-      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-      ++number;
-      if (line.ends_with('\r'))
-        line.remove_suffix(1);
-      if (!line.empty())
-        return true;
-    }
-    return false;
-  }
+using Cells = std::vector<std::string_view>;
+constexpr size_t kListed = 10; // names in a note or an error
+
+// What the columns of the file are for, by number.
+struct Columns {
+  std::vector<std::string> names;
+  std::vector<size_t> inputs, targets;
+  bool named = false; // the target's cells are names of classes
 };
 
-std::vector<std::string_view> split(std::string_view line) {
-  std::vector<std::string_view> cells;
-  while (true) {
-    size_t comma = line.find(',');
-    std::string_view cell = line.substr(0, comma);
-    while (cell.starts_with(' '))
-      cell.remove_prefix(1);
-    while (cell.ends_with(' '))
-      cell.remove_suffix(1);
-    cells.push_back(cell);
-    if (comma == std::string_view::npos)
-      return cells;
-    line.remove_prefix(comma + 1);
-  }
-}
-
-bool number(std::string_view text, double &value) {
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
+std::string listOf(const std::vector<std::string> &names) {
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kListed); ++i)
+    text += (i ? ", " : "") + names[i];
+  return names.size() > kListed ? text + ", ... (" + std::to_string(names.size()) + ")" : text;
 }
 
 } // namespace
 
-static Status chooseLabel(const DataSpec &spec, const std::string &where, const std::vector<std::string> &names,
-                          size_t &label) {
-  label = names.size() - 1;
-  if (spec.label.empty())
-    return {};
-  for (label = 0; label < names.size(); ++label)
-    if (names[label] == spec.label)
-      return {};
-  std::string known;
-  for (const std::string &name : names)
-    known += (known.empty() ? "" : ", ") + name;
-  return {MT_INVALID, where + ": expected label= one of " + known + ", found " + spec.label};
+// A first line of names: nothing in it is a number, or there is a name where the second line has a number.
+static bool isHeader(const CsvRecords &records, const std::vector<std::string> &first, const Cells &second) {
+  bool numbers = false;
+  double value = 0;
+  for (size_t i = 0; i < first.size(); ++i) {
+    bool number = records.number(first[i], value);
+    numbers |= number;
+    if (!number && !first[i].empty() && i < second.size() && records.number(second[i], value))
+      return true;
+  }
+  return !numbers;
 }
 
-// A field of some columns of the table; whole numbers become i64 where `target`.
-static Field makeField(const std::vector<double> &values, size_t columns, size_t label, bool target) {
-  size_t rows = values.size() / columns, width = target ? 1 : columns - 1;
-  bool whole = target;
-  std::vector<double> chosen;
-  chosen.reserve(rows * width);
-  for (size_t i = 0; i < values.size(); ++i)
-    if ((i % columns == label) == target) {
-      chosen.push_back(values[i]);
-      whole &= std::nearbyint(values[i]) == values[i] && std::fabs(values[i]) < 0x1p53;
-    }
-  std::vector<uint8_t> bytes(chosen.size() * 8);
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    auto integer = whole ? static_cast<int64_t>(chosen[i]) : 0;
-    memcpy(bytes.data() + 8 * i, whole ? static_cast<void *>(&integer) : &chosen[i], 8);
+// "a+b": names of columns, or one name that has a plus sign.
+static Status choose(const char *key, const std::string &value, const std::string &where,
+                     const std::vector<std::string> &names, std::vector<size_t> &chosen) {
+  auto find = [&](std::string_view name) {
+    return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+  };
+  if (size_t whole = find(value); whole < names.size()) {
+    chosen.push_back(whole);
+    return {};
+  }
+  for (std::string_view rest = value;;) {
+    size_t plus = rest.find('+');
+    std::string_view name = rest.substr(0, plus);
+    size_t column = find(name);
+    if (column == names.size())
+      return {MT_INVALID, where + ": expected " + key + "= columns of " + listOf(names) + ", found " +
+                              std::string(name)};
+    if (std::find(chosen.begin(), chosen.end(), column) == chosen.end())
+      chosen.push_back(column);
+    if (plus == std::string_view::npos)
+      return {};
+    rest.remove_prefix(plus + 1);
+  }
+}
+
+// What the first column of a spreadsheet's or a data frame's export often is: without a name, counting the lines.
+static bool countsLines(const CsvRecords &records, const Columns &columns, const Cells &sample) {
+  double value = 0;
+  return columns.names[0].empty() && records.number(sample[0], value) && (value == 0 || value == 1);
+}
+
+static Status chooseColumns(const DataSpec &spec, const CsvRecords &records, const std::string &where,
+                            const Cells &sample, Columns &columns, std::vector<std::string> &notes) {
+  std::vector<size_t> skipped;
+  if (!spec.skip.empty())
+    if (Status s = choose("skip", spec.skip, where, columns.names, skipped); !s.ok())
+      return s;
+  if (!spec.target.empty())
+    if (Status s = choose("y", spec.target, where, columns.names, columns.targets); !s.ok())
+      return s;
+  if (!spec.input.empty())
+    if (Status s = choose("x", spec.input, where, columns.names, columns.inputs); !s.ok())
+      return s;
+  auto has = [](const std::vector<size_t> &list, size_t column) {
+    return std::find(list.begin(), list.end(), column) != list.end();
+  };
+  if (spec.input.empty() && spec.skip.empty() && !has(columns.targets, 0) && columns.names.size() > 2 &&
+      countsLines(records, columns, sample)) {
+    notes.push_back(where + ": the first column has no name and counts the lines, so it is left out");
+    skipped.push_back(0);
+  }
+  for (size_t i = columns.names.size(); spec.target.empty() && columns.targets.empty() && i-- > 0;)
+    if (!has(skipped, i) && !has(columns.inputs, i))
+      columns.targets.push_back(i);
+  for (size_t i = 0; spec.input.empty() && i < columns.names.size(); ++i)
+    if (!has(skipped, i) && !has(columns.targets, i))
+      columns.inputs.push_back(i);
+  for (size_t i : columns.targets)
+    if (has(columns.inputs, i))
+      return {MT_INVALID, where + ": expected an input or a target, found " + columns.names[i] + " as both"};
+  if (columns.inputs.empty())
+    return {MT_INVALID, where + ": expected a column for the input beside the target, found " +
+                            listOf(columns.names)};
+  double value = 0;
+  columns.named = columns.targets.size() == 1 && !sample[columns.targets[0]].empty() &&
+                  !records.number(sample[columns.targets[0]], value);
+  return {};
+}
+
+namespace {
+
+// The values of the chosen columns, sample after sample.
+class Values {
+public:
+  explicit Values(const Columns &columns) : columns_(columns) {}
+  Status add(const CsvRecords &records, const Cells &cells);
+  void fill(const std::string &where, Table &table);
+  bool empty() const { return inputs_.empty(); }
+
+private:
+  const Columns &columns_;
+  std::vector<double> inputs_, targets_;
+  std::map<std::string, int64_t, std::less<>> numbers_; // of class names, as they came
+};
+
+// Doubles, or i64 if all are whole numbers and `whole` allows it.
+Field makeField(const std::vector<double> &values, size_t width, bool whole) {
+  for (size_t i = 0; whole && i < values.size(); ++i)
+    whole = std::nearbyint(values[i]) == values[i] && std::fabs(values[i]) < 0x1p53;
+  std::vector<uint8_t> bytes(values.size() * 8);
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto integer = whole ? static_cast<int64_t>(values[i]) : 0;
+    memcpy(bytes.data() + 8 * i, whole ? static_cast<const void *>(&integer) : &values[i], 8);
   }
   Field field;
-  field.role = target ? MTRUN_TARGET : MTRUN_INPUT;
   field.type = whole ? Stored::I64 : Stored::F64;
-  if (!target)
-    field.shape = {width};
-  field.samples = rows;
+  field.samples = values.size() / width;
   field.stride = width * 8;
   field.bytes = share(std::move(bytes));
   return field;
+}
+
+} // namespace
+
+Status Values::add(const CsvRecords &records, const Cells &cells) {
+  const std::vector<std::string> &names = columns_.names;
+  if (cells.size() != names.size())
+    return {MT_INVALID, records.at() + "expected " + std::to_string(names.size()) + " values, found " +
+                            std::to_string(cells.size())};
+  double value = 0;
+  for (bool target : {false, true})
+    for (size_t i : target ? columns_.targets : columns_.inputs) {
+      if (target && columns_.named && !cells[i].empty()) {
+        auto found = numbers_.find(cells[i]);
+        if (found == numbers_.end())
+          found = numbers_.emplace(cells[i], static_cast<int64_t>(numbers_.size())).first;
+        targets_.push_back(static_cast<double>(found->second));
+        continue;
+      }
+      if (!records.number(cells[i], value))
+        return {MT_INVALID, records.at() + "expected a " + (target && columns_.named ? "name" : "number") + " for " +
+                                (names[i].empty() ? "column " + std::to_string(i + 1) : names[i]) + ", found \"" +
+                                std::string(cells[i].substr(0, 100)) + "\"" +
+                                (target || cells[i].empty() ? "" : "; skip=" + names[i] + " leaves the column out")};
+      (target ? targets_ : inputs_).push_back(value);
+    }
+  return {};
+}
+
+void Values::fill(const std::string &where, Table &table) {
+  if (columns_.named) { // a class's number is its place among the sorted names
+    std::vector<double> sorted(numbers_.size());
+    for (const auto &[name, number] : numbers_) {
+      sorted[static_cast<size_t>(number)] = static_cast<double>(table.classes.size());
+      table.classes.push_back(name);
+    }
+    for (double &target : targets_)
+      target = sorted[static_cast<size_t>(target)];
+    table.notes.push_back(where + ": " + columns_.names[columns_.targets[0]] + " has the classes " +
+                          listOf(table.classes) + ", numbered in this order");
+  }
+  table.fields.push_back(makeField(inputs_, columns_.inputs.size(), false));
+  table.fields.back().name = "columns";
+  table.fields.back().shape = {columns_.inputs.size()};
+  if (!columns_.targets.empty()) {
+    size_t width = columns_.targets.size();
+    table.fields.push_back(makeField(targets_, width, true));
+    table.fields.back().name = columns_.names[columns_.targets[0]];
+    table.fields.back().role = MTRUN_TARGET;
+    if (width > 1)
+      table.fields.back().shape = {width};
+  }
+  for (Field &field : table.fields)
+    field.where = where;
 }
 
 Status openCsv(const DataSpec &spec, Table &table) {
@@ -99,44 +205,45 @@ Status openCsv(const DataSpec &spec, Table &table) {
   std::string found;
   if (Status s = readData(spec.paths[0], bytes, found); !s.ok())
     return s;
-  Lines lines = {{reinterpret_cast<const char *>(bytes.data()), bytes.size()}};
-  std::vector<std::string> names;
-  std::vector<double> values;
-  for (std::string_view line; lines.next(line);) {
-    std::vector<std::string_view> cells = split(line);
-    double value = 0;
-    if (names.empty()) {
-      bool header = false;
-      for (size_t i = 0; i < cells.size(); ++i) {
-        header |= !number(cells[i], value);
-        names.push_back(std::to_string(i));
-      }
-      if (header) {
-        names.assign(cells.begin(), cells.end());
-        continue;
-      }
-    }
-    std::string at = found + ", line " + std::to_string(lines.number) + ": ";
-    if (cells.size() != names.size())
-      return {MT_INVALID,
-              at + "expected " + std::to_string(names.size()) + " values, found " + std::to_string(cells.size())};
-    for (size_t i = 0; i < cells.size(); ++i) {
-      if (!number(cells[i], value))
-        return {MT_INVALID, at + "expected a number for " + names[i] + ", found \"" + std::string(cells[i]) + "\""};
-      values.push_back(value);
-    }
-  }
-  if (values.empty() || names.size() < 2)
-    return {MT_INVALID,
-            found + ": expected lines of at least 2 numbers, found " + (values.empty() ? "none" : "1 in each")};
-  size_t label = 0;
-  if (Status s = chooseLabel(spec, found, names, label); !s.ok())
+  std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  CsvRecords records(text, found);
+  Cells cells;
+  if (Status s = records.next(cells); !s.ok())
     return s;
-  for (bool target : {false, true}) {
-    table.fields.push_back(makeField(values, names.size(), label, target));
-    table.fields.back().name = target ? names[label] : "columns";
-    table.fields.back().where = found;
+  Columns columns;
+  columns.names.assign(cells.begin(), cells.end());
+  CsvRecords second = records;
+  Cells following;
+  if (Status s = second.next(following); !s.ok())
+    return s;
+  bool header = spec.header.value_or(isHeader(records, columns.names, following));
+  double value = 0;
+  if (header) {
+    if (!spec.header && std::any_of(columns.names.begin(), columns.names.end(),
+                                    [&](const std::string &name) { return records.number(name, value); }))
+      table.notes.push_back(found + ": the first line is taken for names; header=no says that it is a sample");
+    if (Status s = records.next(cells); !s.ok())
+      return s;
+  } else {
+    for (size_t i = 0; i < columns.names.size(); ++i)
+      columns.names[i] = std::to_string(i);
   }
+  if (cells.empty() || columns.names.size() < 2)
+    return {MT_INVALID, found + ": expected lines of at least 2 values, found " +
+                            (cells.empty() ? "none" : "1 in each")};
+  if (cells.size() != columns.names.size())
+    return {MT_INVALID, records.at() + "expected " + std::to_string(columns.names.size()) + " values, found " +
+                            std::to_string(cells.size())};
+  if (Status s = chooseColumns(spec, records, found, cells, columns, table.notes); !s.ok())
+    return s;
+  Values values(columns);
+  while (!cells.empty()) {
+    if (Status s = values.add(records, cells); !s.ok())
+      return s;
+    if (Status s = records.next(cells); !s.ok())
+      return s;
+  }
+  values.fill(found, table);
   return {};
 }
 

@@ -215,12 +215,32 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
   return {};
 }
 
+// What the specification leaves to the model: the tokens of a sample, and what characters they are.
+static Status completeSpec(const mtrun_plan *plan, DataSpec &spec) {
+  std::vector<mtrun_tensor_info> entries;
+  if (Status s = entriesOf(plan, dataProgram(plan), entries); !s.ok())
+    return s;
+  int inputs = 0;
+  int64_t length = 0;
+  for (const mtrun_tensor_info &entry : entries)
+    if (entry.role == MTRUN_INPUT && ++inputs)
+      length = entry.rank == 2 ? entry.shape[1] : 0;
+  if (spec.length == 0 && inputs == 1)
+    spec.length = length;
+  if (spec.kind == "text" && plan->plan->tables().vocabulary())
+    for (const auto *character : *plan->plan->tables().vocabulary())
+      spec.vocabulary.push_back(character->str());
+  return {};
+}
+
 static Status openDataset(const mtrun_plan *plan, const char *text, std::unique_ptr<mtrun_dataset> &data) {
   if (!plan || !text)
     return {MT_INVALID, "data: expected a plan and a specification, found NULL"};
   DataSpec spec;
   Table table;
   if (Status s = parseDataSpec(text, spec); !s.ok())
+    return s;
+  if (Status s = completeSpec(plan, spec); !s.ok())
     return s;
   if (Status s = openTable(spec, table); !s.ok())
     return s;

@@ -8,8 +8,8 @@
 
 namespace mtrun {
 
-constexpr std::string_view kKinds[] = {"mnist",  "cifar10", "cifar100", "npy",     "npz",
-                                       "tokens", "csv",     "images",   "tfrecord"};
+constexpr std::string_view kKinds[] = {"mnist",  "cifar10", "cifar100", "npy",    "npz",
+                                       "tokens", "text",    "csv",      "images", "tfrecord"};
 
 static bool parseNumber(std::string_view text, int64_t &number) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -135,6 +135,13 @@ static bool parseSide(std::string_view text, uint32_t &side, int64_t least) {
   return true;
 }
 
+// "yes" or "no".
+static Status parseFlag(std::string_view key, std::string_view value, bool &flag, const std::string &found) {
+  flag = value == "yes";
+  std::string name(key);
+  return flag || value == "no" ? Status() : Status(MT_INVALID, "expected " + name + "=yes or " + name + "=no, " + found);
+}
+
 // One of `words`, in their order.
 template <size_t N> static bool parseWord(std::string_view value, const std::string_view (&words)[N], size_t &index) {
   index = static_cast<size_t>(std::find(words, words + N, value) - words);
@@ -169,11 +176,8 @@ static Status parsePictures(std::string_view key, std::string_view value, DataSp
     spec.check = static_cast<DataSpec::Check>(index);
     return {};
   }
-  if (key == "upright") {
-    spec.upright = value == "yes";
-    return value == "yes" || value == "no" ? Status()
-                                           : Status(MT_INVALID, "expected upright=yes or upright=no, " + found);
-  }
+  if (key == "upright")
+    return parseFlag(key, value, spec.upright, found);
   if (key == "cache") {
     spec.cache = value;
     return !value.empty() ? Status() : Status(MT_INVALID, "expected cache=memory or cache=FILE, " + found);
@@ -203,11 +207,8 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
   if (decoded)
     if (Status s = parsePictures(key, value, spec, found, known); !s.ok() || known)
       return s;
-  if (key == "strict") { // of any source, so that a command can ask for it
-    spec.strict = value == "yes";
-    return value == "yes" || value == "no" ? Status()
-                                           : Status(MT_INVALID, "expected strict=yes or strict=no, " + found);
-  }
+  if (key == "strict") // of any source, so that a command can ask for it
+    return parseFlag(key, value, spec.strict, found);
   if (key == "raw" && spec.kind == "tfrecord")
     return parseRaw(value, spec, found);
   if (key == "range")
@@ -230,26 +231,80 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
     spec.test = value == "test";
     return {};
   }
-  if (key == "length" && spec.kind == "tokens")
+  bool tokens = spec.kind == "tokens" || spec.kind == "text";
+  if (key == "length" && tokens)
     return parseNumber(value, spec.length) && spec.length > 0
                ? Status()
                : Status(MT_INVALID, "expected length=T with T >= 1, " + found);
+  if (key == "header" && spec.kind == "csv")
+    return parseFlag(key, value, spec.header.emplace(), found);
+  if (key == "skip" && spec.kind == "csv")
+    return spec.skip = value, Status();
   if (key == "label" && spec.kind == "csv")
-    return spec.label = value, Status();
-  bool named = spec.kind == "npz" || spec.kind == "tfrecord";
+    return spec.target = value, Status();
+  bool named = spec.kind == "npz" || spec.kind == "tfrecord" || spec.kind == "csv";
   if (key == "x" && named)
     return spec.input = value, Status();
   if (key == "y" && named)
     return spec.target = value, Status();
   std::string own = pictures                ? "split=, "
-                    : spec.kind == "tokens" ? "length=, "
-                    : spec.kind == "csv"    ? "label=, "
+                    : tokens                ? "length=, "
+                    : spec.kind == "csv"    ? "x=, y=, skip=, header=, "
                     : spec.kind == "npz"    ? "x=, y=, "
                     : decoded               ? std::string(named ? "x=, y=, raw=, " : "") +
                                                   "size=, flip=, crop=, cache=, check=, strict=, upright=, threads=, "
                                             : "";
   return {MT_INVALID,
           "expected " + own + "range=, classes=, class-weight=, scale=, mean=, std= or preprocess=, " + found};
+}
+
+namespace {
+
+// A part of a specification: KEY=VALUE, or a path, whose key is empty.
+struct Part {
+  std::string key, value;
+};
+
+} // namespace
+
+// Behind an opening quote; `rest` then begins behind the closing one.
+static bool unquote(std::string_view &rest, std::string &value) {
+  for (;;) {
+    size_t end = rest.find('"');
+    if (end == std::string_view::npos)
+      return false;
+    value += rest.substr(0, end);
+    rest.remove_prefix(end + 1);
+    if (!rest.starts_with('"'))
+      return true;
+    value += '"';
+    rest.remove_prefix(1);
+  }
+}
+
+// Takes the first part off `rest`; `more`: another follows. `keyed`: an equals sign is one of a key.
+static Status takePart(std::string_view &rest, bool keyed, Part &part, bool &more) {
+  part = {};
+  std::string_view whole = rest;
+  size_t stop = rest.find_first_of(keyed ? ",=" : ",");
+  if (stop != std::string_view::npos && rest[stop] == '=') {
+    part.key = rest.substr(0, stop);
+    rest.remove_prefix(stop + 1);
+  }
+  if (rest.starts_with('"')) {
+    rest.remove_prefix(1);
+    if (!unquote(rest, part.value))
+      return {MT_INVALID, "expected a closing quote, found \"" + std::string(whole) + "\""};
+    if (!rest.empty() && rest[0] != ',')
+      return {MT_INVALID, "expected a comma behind the closing quote, found \"" + std::string(rest) + "\""};
+  } else {
+    size_t comma = std::min(rest.find(','), rest.size());
+    part.value = rest.substr(0, comma);
+    rest.remove_prefix(comma);
+  }
+  more = !rest.empty();
+  rest.remove_prefix(more);
+  return {};
 }
 
 Status parseDataSpec(const std::string &text, DataSpec &spec) {
@@ -264,23 +319,21 @@ Status parseDataSpec(const std::string &text, DataSpec &spec) {
     return {MT_INVALID, "data: expected " + kinds + " and a path, found \"" + text + "\""};
   }
   std::string_view rest = std::string_view(text).substr(colon + 1);
-  bool more = true;
-  while (more) {
-    size_t comma = rest.find(',');
-    more = comma != std::string_view::npos;
-    std::string_view item = rest.substr(0, comma);
-    rest.remove_prefix(more ? comma + 1 : rest.size());
-    size_t equals = item.find('=');
+  for (bool more = true; more;) {
+    Part part;
+    if (Status s = takePart(rest, !spec.paths.empty(), part, more); !s.ok())
+      return std::move(s).in("data: ");
     size_t paths = spec.kind == "npy" ? 2 : 1; // a file of inputs and one of targets
-    if (equals != std::string_view::npos && !spec.paths.empty()) {
-      if (Status s = parseKey(item.substr(0, equals), item.substr(equals + 1), spec); !s.ok())
+    if (!part.key.empty()) {
+      if (Status s = parseKey(part.key, part.value, spec); !s.ok())
         return std::move(s).in("data: ");
     } else if (spec.paths.size() == paths) {
-      return {MT_INVALID, "data: expected key=value, found \"" + std::string(item) + "\" in \"" + text + "\""};
-    } else if (item.empty()) {
+      return {MT_INVALID, "data: expected key=value, found \"" + part.value + "\" in \"" + text +
+                              "\"; a path that has a comma is written in double quotes"};
+    } else if (part.value.empty()) {
       return {MT_INVALID, "data: expected a path after \"" + spec.kind + ":\", found \"" + text + "\""};
     } else {
-      spec.paths.emplace_back(item);
+      spec.paths.push_back(std::move(part.value));
     }
   }
   if (spec.kind == "mnist" && !spec.scale) {
@@ -291,13 +344,14 @@ Status parseDataSpec(const std::string &text, DataSpec &spec) {
 }
 
 Status parseDataKeys(const std::string &text, DataSpec &spec) {
-  for (size_t at = 0, end; at < text.size(); at = end + 1) {
-    end = std::min(text.find(',', at), text.size());
-    std::string_view item = std::string_view(text).substr(at, end - at);
-    size_t equals = item.find('=');
-    if (equals == std::string_view::npos)
-      return {MT_INVALID, "data: expected key=value, found \"" + std::string(item) + "\" in \"" + text + "\""};
-    if (Status s = parseKey(item.substr(0, equals), item.substr(equals + 1), spec); !s.ok())
+  std::string_view rest = text;
+  for (bool more = !text.empty(); more;) {
+    Part part;
+    if (Status s = takePart(rest, true, part, more); !s.ok())
+      return std::move(s).in("data: ");
+    if (part.key.empty())
+      return {MT_INVALID, "data: expected key=value, found \"" + part.value + "\" in \"" + text + "\""};
+    if (Status s = parseKey(part.key, part.value, spec); !s.ok())
       return std::move(s).in("data: ");
   }
   return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A data specification as users write it: "KIND:PATH[,PATH]...[,key=value]...". A path with a comma cannot be written.
+// A data specification as users write it: "KIND:PATH[,PATH]...[,key=value]...". A path or a value that holds a comma is
+// written in double quotes, in which "" is a quote: csv:"a,b.csv",y="price, net".
 #pragma once
 
 #include "runtime/abi/status.h"
@@ -28,9 +29,14 @@ struct DataSpec {
   std::optional<int64_t> classes;
   std::vector<std::pair<int64_t, float>>
       classWeights;          // class-weight=CLASS:WEIGHT[+...]: of samples, by label; 1 of other labels
-  int64_t length = 0;        // tokens: of a sample
-  std::string label;         // csv: the column of the target; "": the last
-  std::string input, target; // npz: arrays that are the only input and the only target; "": by their names
+  int64_t length = 0;        // tokens, text: of a sample; 0: what the model's only input of [?, T] says
+  // npz, tfrecord: the array or feature that is the only input, the only target; "": by their names. csv: columns as
+  // "a+b"; "": all others, and the last one.
+  std::string input, target;
+  std::string skip;           // csv: columns that are neither, as "a+b"
+  std::optional<bool> header; // csv: whether the first line has names; none: as it looks
+  // text: the characters of tokens 0, 1, ..., in UTF-8, as the plan has them; empty: tokens are bytes.
+  std::vector<std::string> vocabulary;
 
   // The value of an input's element of channel c (the last axis) is (stored * scale / divisor - mean[c]) / std[c]; no
   // or one entry: all channels. In double, rounded once.

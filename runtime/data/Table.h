@@ -49,6 +49,7 @@ Status openCifar(const DataSpec &spec, Table &table);
 Status openNpy(const DataSpec &spec, Table &table);
 Status openNpz(const DataSpec &spec, Table &table);
 Status openTokens(const DataSpec &spec, Table &table);
+Status openText(const DataSpec &spec, Table &table);
 Status openCsv(const DataSpec &spec, Table &table);
 Status openImages(const DataSpec &spec, Table &table);
 Status openTfrecord(const DataSpec &spec, Table &table);

@@ -121,7 +121,7 @@ static void addStrict(CLI::App *app, Arguments &a) {
 static void addData(CLI::App *app, Arguments &a) {
   app->add_option(
          "--data", a.data,
-         "mnist:DIR, cifar10:DIR, cifar100:DIR, npy:X.npy,Y.npy, npz:FILE, tokens:FILE,length=T, csv:FILE, images:DIR "
+         "mnist:DIR, cifar10:DIR, cifar100:DIR, npy:X.npy,Y.npy, npz:FILE, tokens:FILE,length=T, text:FILE, csv:FILE, images:DIR "
          "or tfrecord:GLOB, then "
          "[,split=train|test][,range=BEGIN:END][,scale=A/B][,mean=M][,std=S][,preprocess=caffe|torch|tf]"
          "[,class-weight=CLASS:WEIGHT+...]")

@@ -58,8 +58,8 @@ TEST(Spec, ClassWeights) {
 
 TEST(Spec, Messages) {
   EXPECT_EQ(problem("cifar:d"),
-            "1: data: expected mnist:, cifar10:, cifar100:, npy:, npz:, tokens:, csv:, images: or tfrecord: "
-            "and a path, "
+            "1: data: expected mnist:, cifar10:, cifar100:, npy:, npz:, tokens:, text:, csv:, images: or "
+            "tfrecord: and a path, "
             "found \"cifar:d\"");
   EXPECT_EQ(problem("mnist:"), "1: data: expected a path after \"mnist:\", found \"mnist:\"");
   EXPECT_EQ(problem("mnist:d,split=dev"), "1: data: expected split=train or split=test, found \"split=dev\"");
@@ -78,5 +78,6 @@ TEST(Spec, Messages) {
             "1: data: expected length=, range=, classes=, class-weight=, scale=, mean=, std= or "
             "preprocess=, found \"split=test\"");
   EXPECT_EQ(problem("tokens:f,length=0"), "1: data: expected length=T with T >= 1, found \"length=0\"");
-  EXPECT_EQ(problem("mnist:d,test"), "1: data: expected key=value, found \"test\" in \"mnist:d,test\"");
+  EXPECT_EQ(problem("mnist:d,test"), "1: data: expected key=value, found \"test\" in \"mnist:d,test\"; a path that has a comma is written in "
+            "double quotes");
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/data/Table.h"
-#include "Fixtures.h"
+#include "Tables.h"
 #include "runtime/data/Npy.h"
 
 #include <gtest/gtest.h>
@@ -10,34 +9,6 @@ using namespace fixtures;
 using namespace mtrun;
 
 namespace {
-
-class Tables : public testing::Test {
-protected:
-  // The status of opening "KIND:" and a path in the folder; what was read is in `table`.
-  std::string open(const std::string &kind, const std::string &rest) {
-    table = {};
-    DataSpec spec;
-    std::string result = text(parseDataSpec(kind + ":" + folder.path(rest), spec));
-    if (result == "0")
-      result = text(openTable(spec, table));
-    for (size_t at; (at = result.find(folder.path() + "/")) != std::string::npos;)
-      result.erase(at, folder.path().size() + 1);
-    return result;
-  }
-  template <typename T> T at(size_t field, uint64_t sample, uint64_t element = 0) const {
-    const Field &f = table.fields[field];
-    return reinterpret_cast<const T *>(f.bytes.get() + sample * f.stride)[element];
-  }
-  TempFolder folder;
-  Table table;
-};
-
-std::string little(uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i)
-    text += static_cast<char>(value >> 8 * i & 0xff);
-  return text;
-}
 
 // A zip archive; `deflated` members are compressed.
 std::string zip(const std::vector<std::pair<std::string, std::string>> &members, bool deflated) {
@@ -162,23 +133,4 @@ TEST_F(Tables, Tokens) {
   EXPECT_EQ(open("tokens", "t.bin,length=10"), "1: t.bin: expected at least 11 tokens, found 10");
   writeFile(folder.path("t.bin"), "xyz");
   EXPECT_EQ(open("tokens", "t.bin,length=1"), "3: t.bin: expected tokens of 2 bytes, found 3 bytes");
-}
-
-TEST_F(Tables, Csv) {
-  writeFile(folder.path("d.csv"), "a, kind,b\r\n1,0,2.5\n\n3,1,-4e1\n");
-  ASSERT_EQ(open("csv", "d.csv,label=kind"), "0");
-  EXPECT_EQ(table.fields[0].shape, std::vector<uint64_t>{2});
-  EXPECT_EQ(at<double>(0, 1, 1), -40);
-  EXPECT_EQ(table.fields[1].name, "kind");
-  EXPECT_EQ(at<int64_t>(1, 1), 1);
-  ASSERT_EQ(open("csv", "d.csv"), "0");
-  EXPECT_EQ(table.fields[1].type, Stored::F64); // b is not whole
-  EXPECT_EQ(open("csv", "d.csv,label=c"), "1: d.csv: expected label= one of a, kind, b, found c");
-  writeFile(folder.path("d.csv"), "1,2\n3,x\n");
-  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected a number for 1, found \"x\"");
-  writeFile(folder.path("d.csv"), "1,2\n3\n");
-  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected 2 values, found 1");
-  writeFile(folder.path("d.csv"), "");
-  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv: expected lines of at least 2 numbers, found none");
-  EXPECT_EQ(open("csv", "none.csv"), "7: cannot open none.csv or none.csv.gz: No such file or directory");
 }

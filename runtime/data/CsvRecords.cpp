@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/data/CsvRecords.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace mtrun {
+
+static char separatorOf(std::string_view text) {
+  bool quoted = false, tab = false;
+  for (char c : text) {
+    quoted ^= c == '"';
+    if (!quoted && c == '\n')
+      break;
+    if (!quoted && c == ';')
+      return ';';
+    tab |= !quoted && c == '\t';
+  }
+  return tab ? '\t' : ',';
+}
+
+CsvRecords::CsvRecords(std::string_view text, std::string where) : rest_(text), where_(std::move(where)) {
+  if (rest_.starts_with("\xEF\xBB\xBF"))
+    rest_.remove_prefix(3);
+  separator_ = separatorOf(rest_);
+}
+
+// Behind the opening quote; the rest then begins behind the closing one.
+Status CsvRecords::quoted(std::string_view &cell) {
+  std::string *text = nullptr; // where quotes are doubled
+  for (size_t begin = 0;;) {
+    size_t end = rest_.find('"', begin);
+    if (end == std::string_view::npos)
+      return {MT_INVALID, at() + "expected a closing quote, found the end of the file"};
+    bool doubled = end + 1 < rest_.size() && rest_[end + 1] == '"';
+    if (doubled && !text)
+      text = &unquoted_.emplace_back();
+    if (text)
+      text->append(rest_.substr(begin, end - begin + (doubled ? 1 : 0)));
+    if (doubled) {
+      begin = end + 2;
+      continue;
+    }
+    cell = text ? std::string_view(*text) : rest_.substr(0, end);
+    nextLine_ += static_cast<size_t>(std::count(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+    rest_.remove_prefix(end + 1);
+    return {};
+  }
+}
+
+std::string_view CsvRecords::plain() {
+  size_t end = 0;
+  while (end < rest_.size() && rest_[end] != separator_ && rest_[end] != '\n')
+    ++end;
+  std::string_view cell = rest_.substr(0, end);
+  rest_.remove_prefix(end);
+  while (cell.ends_with(' ') || cell.ends_with('\r'))
+    cell.remove_suffix(1);
+  return cell;
+}
+
+Status CsvRecords::next(std::vector<std::string_view> &cells) {
+  cells.clear();
+  unquoted_.clear();
+  while (!rest_.empty() && (rest_[0] == '\n' || rest_[0] == '\r')) { // empty lines
+    nextLine_ += rest_[0] == '\n';
+    rest_.remove_prefix(1);
+  }
+  line_ = nextLine_;
+  for (bool more = !rest_.empty(); more;) {
+    while (rest_.starts_with(' '))
+      rest_.remove_prefix(1);
+    std::string_view cell;
+    if (rest_.starts_with('"')) {
+      rest_.remove_prefix(1);
+      if (Status s = quoted(cell); !s.ok())
+        return s;
+      if (std::string_view behind = plain(); !behind.empty())
+        return {MT_INVALID, at() + "expected the end of a cell behind its closing quote, found \"" +
+                                std::string(behind.substr(0, 40)) + "\""};
+    } else {
+      cell = plain();
+    }
+    cells.push_back(cell);
+    more = rest_.starts_with(separator_);
+    if (!rest_.empty())
+      rest_.remove_prefix(1); // the separator or the line's end
+    nextLine_ += !more;
+  }
+  return {};
+}
+
+bool CsvRecords::number(std::string_view cell, double &value) const {
+  auto parse = [&](const char *begin, const char *last) {
+    auto [end, error] = std::from_chars(begin, last, value);
+    return error == std::errc() && end == last;
+  };
+  if (cell.starts_with('+') && cell.size() > 1 && cell[1] != '-')
+    cell.remove_prefix(1);
+  if (parse(cell.data(), cell.data() + cell.size()))
+    return true;
+  char text[64];
+  size_t comma = cell.find(',');
+  if (separator_ != ';' || comma == std::string_view::npos || cell.size() > sizeof text ||
+      cell.find('.') != std::string_view::npos)
+    return false;
+  std::copy(cell.begin(), cell.end(), text);
+  text[comma] = '.';
+  return parse(text, text + cell.size());
+}
+
+} // namespace mtrun

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tokens:FILE and text:FILE: windows of tokens, each predicting the one behind it.
+#include "runtime/data/Table.h"
+
+#include <unordered_map>
+
+namespace mtrun {
+
+// Windows of T + 1 that share their ends, from byte `begin` on: each token but the first is predicted once.
+static Status makeWindows(const DataSpec &spec, std::vector<uint8_t> &&bytes, size_t begin, Stored type,
+                          const std::string &found, Table &table) {
+  uint64_t size = storedSize(type), tokens = (bytes.size() - begin) / size, length = static_cast<uint64_t>(spec.length);
+  if ((bytes.size() - begin) % size)
+    return {MT_CORRUPT, found + ": expected tokens of " + std::to_string(size) + " bytes, found " +
+                            std::to_string(bytes.size() - begin) + " bytes"};
+  if (length == 0)
+    return {MT_INVALID, "data: expected length=T, the tokens of a sample, found none"};
+  if (tokens < length + 1)
+    return {MT_INVALID,
+            found + ": expected at least " + std::to_string(length + 1) + " tokens, found " + std::to_string(tokens)};
+  std::shared_ptr<const uint8_t> owner = share(std::move(bytes));
+  uint64_t samples = (tokens - 1) / length;
+  Field in = {
+      "tokens", found, MTRUN_INPUT, false, type, {length}, samples, length * size, {owner, owner.get() + begin}};
+  Field out = in;
+  out.name = "next";
+  out.role = MTRUN_TARGET;
+  out.bytes = {owner, owner.get() + begin + size};
+  table.fields = {std::move(in), std::move(out)};
+  return {};
+}
+
+// A text in place of tokens is a common mistake: every byte is printable ASCII or part of UTF-8.
+static bool looksLikeText(const std::vector<uint8_t> &bytes) {
+  size_t shown = std::min<size_t>(bytes.size(), 4096);
+  for (size_t i = 0; i < shown; ++i)
+    if (bytes[i] < 9 || (bytes[i] > 13 && bytes[i] < 32))
+      return false;
+  return shown > 0;
+}
+
+// nanoGPT's files are u16 tokens and nothing else; llm.c's begin with 256 i32, of which the first three say what
+// follows.
+Status openTokens(const DataSpec &spec, Table &table) {
+  constexpr size_t kHeader = 256 * 4;
+  std::vector<uint8_t> bytes;
+  std::string found;
+  if (Status s = readData(spec.paths[0], bytes, found); !s.ok())
+    return s;
+  auto word = [&](size_t i) {
+    return uint32_t(bytes[4 * i]) | uint32_t(bytes[4 * i + 1]) << 8 | uint32_t(bytes[4 * i + 2]) << 16 |
+           uint32_t(bytes[4 * i + 3]) << 24;
+  };
+  if (bytes.size() < kHeader || (word(0) != 20240520 && word(0) != 20240801)) {
+    if (looksLikeText(bytes))
+      table.notes.push_back(found + ": looks like a text, and is read as tokens of 16 bits; text:" + spec.paths[0] +
+                            " reads its characters");
+    return makeWindows(spec, std::move(bytes), 0, Stored::U16, found, table);
+  }
+  uint32_t version = word(0) == 20240520 ? 1 : 7;
+  Stored type = version == 1 ? Stored::U16 : Stored::U32;
+  if (word(1) != version || bytes.size() - kHeader != uint64_t(word(2)) * storedSize(type))
+    return {MT_CORRUPT, found + ": expected version " + std::to_string(version) + " and " + std::to_string(word(2)) +
+                            " tokens of " + std::to_string(storedSize(type)) + " bytes, found version " +
+                            std::to_string(word(1)) + " and " + std::to_string(bytes.size() - kHeader) + " bytes"};
+  return makeWindows(spec, std::move(bytes), kHeader, type, found, table);
+}
+
+// Bytes of the UTF-8 character that begins with `first`; 0: none begins so.
+static size_t characterSize(uint8_t first) {
+  return first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+}
+
+// The text's characters as their numbers in the vocabulary, in as many bytes as the largest takes.
+static Status encode(const DataSpec &spec, const std::string &found, std::vector<uint8_t> &bytes, Stored &type) {
+  std::unordered_map<std::string_view, uint32_t> numbers;
+  for (const std::string &character : spec.vocabulary)
+    numbers.emplace(character, static_cast<uint32_t>(numbers.size()));
+  size_t most = spec.vocabulary.size();
+  type = most <= 256 ? Stored::U8 : most <= 65536 ? Stored::U16 : Stored::U32;
+  std::vector<uint8_t> tokens;
+  tokens.reserve(bytes.size() * storedSize(type));
+  std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  size_t line = 1;
+  for (size_t at = 0, size = 0; at < text.size(); at += size) {
+    size = characterSize(bytes[at]);
+    auto number = size ? numbers.find(text.substr(at, size)) : numbers.end();
+    if (number == numbers.end())
+      return {MT_INVALID, found + ", line " + std::to_string(line) + ": expected one of the " + std::to_string(most) +
+                              " characters of the plan's vocabulary, found " +
+                              (size && at + size <= text.size() ? "\"" + std::string(text.substr(at, size)) + "\""
+                                                                : "byte " + std::to_string(bytes[at]))};
+    line += text[at] == '\n';
+    for (size_t byte = 0; byte < storedSize(type); ++byte)
+      tokens.push_back(static_cast<uint8_t>(number->second >> 8 * byte));
+  }
+  bytes = std::move(tokens);
+  return {};
+}
+
+Status openText(const DataSpec &spec, Table &table) {
+  std::vector<uint8_t> bytes;
+  std::string found;
+  if (Status s = readData(spec.paths[0], bytes, found); !s.ok())
+    return s;
+  Stored type = Stored::U8;
+  if (!spec.vocabulary.empty())
+    if (Status s = encode(spec, found, bytes, type); !s.ok())
+      return s;
+  return makeWindows(spec, std::move(bytes), 0, type, found, table);
+}
+
+} // namespace mtrun
