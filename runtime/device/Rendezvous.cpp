@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto between = 20ms;        // two tries to connect
-constexpr auto shortly = 2s;         // what a stranger has, and a process 0 that refuses us
+constexpr auto shortly = 3s;         // what a stranger has, and a process 0 that refuses us
 constexpr size_t mostStrangers = 128; // of more the oldest leaves
 constexpr size_t leastSecretBytes = 16;
 
@@ -146,9 +146,14 @@ Status Peers::welcome(int listening) {
       ::close(socket);
       return status;
     }
-    if (strangers_.size() == mostStrangers) {
-      ::close(strangers_.front().socket);
-      strangers_.erase(strangers_.begin());
+    if (strangers_.size() >= mostStrangers) {
+      auto oldest = std::find_if(strangers_.begin(), strangers_.end(), [](const Stranger &each) {
+        return each.greeting.state() != Greeting::State::Known;
+      });
+      if (oldest != strangers_.end()) {
+        ::close(oldest->socket);
+        strangers_.erase(oldest);
+      }
     }
     Stranger &made = strangers_.emplace_back(
         Stranger{socket, Greeting(true, options_.secret, nonce), {}, Clock::now() + shortly});
@@ -167,6 +172,8 @@ Status Peers::hear(Stranger &stranger) {
   if (!known) {
     good = receiveGreeting(stranger.socket, stranger.greeting);
     refused_ += stranger.greeting.state() == Greeting::State::Refused;
+    if (stranger.greeting.state() == Greeting::State::Known) // one of us, however slow
+      stranger.until = Clock::time_point::max();
   } else {
     std::array<char, 4096> room;
     ssize_t count = recv(stranger.socket, room.data(), room.size(), MSG_DONTWAIT);

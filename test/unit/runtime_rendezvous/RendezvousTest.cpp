@@ -268,7 +268,7 @@ TEST(Rendezvous, WhatAKnownProcessSaysIsLimitedAndShownSafely) {
 }
 
 TEST(Rendezvous, AnotherSecretIsToldSo) {
-  First first(4);
+  First first(5);
   std::unique_ptr<Peers> second;
   EXPECT_EQ(text(first.second(second, [](PeersOptions &options) { options.secret = "another secret of 32 bytes"; })),
             "1: expected process 0 at " + first.options.meeting +
