@@ -29,6 +29,7 @@ MODEL = """mt.model @{model} {{
 """
 
 attacks = {}
+plans = {}  # that were compiled: by text and batch
 
 
 class Skip(Exception):
@@ -61,7 +62,7 @@ class Trial:
 
     def __init__(self, folder, build, quick, chance):
         self.folder, self.build, self.quick, self.chance = folder, build, quick, chance
-        self.findings, self.skipped = [], ""
+        self.findings, self.skipped, self.started = [], "", []
         self.environment = {**os.environ, "PATH": f"{build}/bin:{os.environ['PATH']}"}
 
     def finding(self, text):
@@ -80,8 +81,16 @@ class Trial:
         command = [str(word) for word in words]
         if limits:  # of the shell
             command = ["bash", "-c", f'{limits}; exec "$@"', "bash", *command]
-        return subprocess.Popen(command, cwd=self.folder, env={**self.environment, **(environment or {})}, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **keys)
+        self.started.append(subprocess.Popen(command, cwd=self.folder, env={**self.environment, **(environment or {})}, stdin=subprocess.DEVNULL,
+                                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **keys))
+        return self.started[-1]
+
+    def end(self):
+        """No process outlives its attack."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
 
     def run(self, *words, limits="", environment=None, within=LIMIT):
         """The outcome of a command. One that hangs, or is ended by a signal, is a finding."""
@@ -119,9 +128,13 @@ class Trial:
 
     def plan(self, name="model.mtp", batch=64, optimizer="mt.adam <{learning_rate = 1.0e-3 : f32}>", model="small", variable="kernel",
              metric="accuracy"):
-        """A plan of the small model."""
-        self.compile(MODEL.format(model=model, variable=variable, metric=metric, optimizer=optimizer), name, batch)
-        return self.folder / name
+        """A plan of the small model, compiled once."""
+        text, path = MODEL.format(model=model, variable=variable, metric=metric, optimizer=optimizer), self.folder / name
+        if (text, batch) not in plans:
+            self.compile(text, name, batch)
+            plans[text, batch] = path.read_bytes()
+        path.write_bytes(plans[text, batch])
+        return path
 
     def train(self, plan, *words, codes=0, data=DATA, **keys):
         return self.expect(codes, "mtrun", "train", plan, "--data", data, *words, **keys)

@@ -83,6 +83,8 @@ def kills_early(trial):
 @attack("signals")
 def signals(trial):
     """SIGTERM, SIGINT and SIGHUP at random moments"""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # whoever starts this may have them ignored, which runs respect
+        signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         disturb_folder = trial.folder
         trial.folder = disturb_folder / number.name
@@ -170,7 +172,7 @@ def two_runs(trial):
     for name in (".lock",):
         (trial.folder / "c" / name).unlink(missing_ok=True)
     trial.train(plan, "--checkpoint", "c", "--resume", "auto", codes=1)
-    process.send_signal(signal.SIGINT)
+    process.terminate()
     process.communicate(timeout=LIMIT)
 
 
