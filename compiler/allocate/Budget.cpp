@@ -79,8 +79,8 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, int64_t var
   int64_t devices = int64_t(1) << (variants - variant);
   module->setAttr("mt.min_devices", IntegerAttr::get(IntegerType::get(module.getContext(), 64), devices));
   if (devices > 1)
-    describe(module.emitWarning("expected one device to fit in ")
-                 << readable(limit) << ", found that it takes " << devices << " devices",
+    describe(module.emitWarning("the model does not fit on one device of ")
+                 << readable(limit) << "; it takes " << devices << " devices",
              variants - 1);
   return success();
 }

@@ -3,6 +3,7 @@
 
 #include "compiler/Pipeline.h"
 #include "compiler/codegen/gpu/Gpu.h"
+#include "runtime/abi/suggest.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <bit>
@@ -47,8 +48,8 @@ static Status checkSizes(const mtc_options &given, Options &options) {
   options.recompute = recompute == "auto";
   options.maxBatch = given.max_batch != 0;
   if ((options.recompute || options.maxBatch) && !options.deviceMemory)
-    return differs("a device memory", std::string("for ") + (options.maxBatch ? "the largest batch" : "recompute auto"),
-                   "none");
+    return {MT_INVALID, std::string(options.maxBatch ? "the largest batch" : "recompute auto") +
+                            " depends on what memory a device has: expected a size (--device-memory), found none"};
   return {};
 }
 
@@ -82,6 +83,17 @@ static Status checkTarget(const mtc_options &given, Options &options) {
                  "'" + text.str() + "'");
 }
 
+// Names of Keras, NumPy and PyTorch for the same formats.
+static std::string precisionOf(std::string_view text) {
+  static constexpr std::pair<std::string_view, const char *> names[] = {
+      {"fp32", "f32"},  {"float32", "f32"},        {"fp16", "f16"},           {"float16", "f16"},
+      {"half", "f16"},  {"mixed_float16", "f16"},  {"bfloat16", "bf16"},      {"mixed_bfloat16", "bf16"}};
+  for (auto [name, ours] : names)
+    if (text == name)
+      return ours;
+  return std::string(text);
+}
+
 static Status checkNames(const mtc_options &given, Options &options) {
   if (Status status = checkTarget(given, options); !status.ok())
     return status;
@@ -89,22 +101,25 @@ static Status checkNames(const mtc_options &given, Options &options) {
   if (statistics != "global" && statistics != "local")
     return differs("batch norm", "to be global or local", "'" + std::string(statistics) + "'");
   options.localStatistics = statistics == "local";
-  options.precision = given.precision ? given.precision : "";
-  if (given.precision && !llvm::is_contained({"f32", "tf32", "bf16", "f16"}, std::string_view(given.precision)))
-    return differs("precision", "to be f32, tf32, bf16 or f16", "'" + options.precision + "'");
+  options.precision = precisionOf(given.precision ? given.precision : "");
+  std::vector<std::string> precisions = {"f32", "tf32", "bf16", "f16"};
+  if (given.precision && !llvm::is_contained(precisions, options.precision))
+    return differs("precision", "to be f32, tf32, bf16 or f16",
+                   "'" + options.precision + "'" + mtrun::didYouMean(options.precision, precisions));
   options.cpu = given.cpu ? given.cpu : "";
   if (given.cpu && options.cpu != "native" && options.cpu != "x86-64-v3" && options.cpu != "x86-64-v4")
     return differs("cpu", "to be native, x86-64-v3 or x86-64-v4", "'" + options.cpu + "'");
   if (!given.stop_after)
     return {};
-  std::string names;
+  std::vector<std::string> names;
   for (const Stage &stage : stages()) {
     if (std::string_view(stage.name) == given.stop_after)
       options.stopAfter = static_cast<int>(&stage - stages().data());
-    names += (names.empty() ? "" : ", ") + std::string(stage.name);
+    names.push_back(stage.name);
   }
   if (options.stopAfter < 0)
-    return differs("a stage", "(" + names + ")", "'" + std::string(given.stop_after) + "'");
+    return differs("a stage", "(" + llvm::join(names, ", ") + ")",
+                   "'" + std::string(given.stop_after) + "'" + mtrun::didYouMean(given.stop_after, names));
   return {};
 }
 

@@ -95,14 +95,20 @@ static constexpr size_t maxNameBytes = 1024;
 static constexpr int64_t maxElements = int64_t{1} << 40;
 static constexpr int64_t maxRank = 8;
 
-// A name that no op before it has; `place` is what shares the names.
-static LogicalResult verifyName(Operation *op, StringRef place, llvm::StringMap<Operation *> &seen) {
-  StringRef name = op->getAttrOfType<StringAttr>("name").getValue();
+static LogicalResult verifyCharacters(Operation *op, StringRef name) {
   if (name.empty() || name.size() > maxNameBytes)
     return op->emitOpError("expected a name of 1 to ") << maxNameBytes << " bytes, found " << name.size();
   for (unsigned char c : name)
     if (c < 0x20 || c == 0x7f)
       return op->emitOpError("expected a name without control characters, found byte ") << unsigned(c);
+  return success();
+}
+
+// A name that no op before it has; `place` is what shares the names.
+static LogicalResult verifyName(Operation *op, StringRef place, llvm::StringMap<Operation *> &seen) {
+  StringRef name = op->getAttrOfType<StringAttr>("name").getValue();
+  if (failed(verifyCharacters(op, name)))
+    return failure();
   auto [entry, isNew] = seen.try_emplace(name, op);
   if (isNew)
     return success();
@@ -158,6 +164,8 @@ static LogicalResult verifyParts(ModelOp model) {
 LogicalResult ModelOp::verifyRegions() {
   llvm::StringMap<Operation *> signature, variables, results;
   Operation *optimizer = nullptr;
+  if (failed(verifyCharacters(*this, getSymName())))
+    return failure();
   for (Operation &op : getBody().front()) {
     if (!isa_and_present<MtDialect>(op.getDialect()) || op.getNumRegions() != 0 ||
         isa<ReadOp, AssignOp, ResultOp, DeclareOp, YieldOp>(op))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Config.h"
 
+#include "runtime/abi/suggest.h"
+
 #include <cmath>
 
 namespace mtc::keras {
@@ -169,7 +171,8 @@ void Config::expect(StringRef key, const Json &wanted) {
 void Config::finish() {
   for (const auto &[key, value] : object->items())
     if (!seen.count(key) && !value.is_null())
-      error("expected only options that are supported, found " + key + " = " + describe(value));
+      error("expected only options that are supported, found " + key + " = " + describe(value) +
+            mtrun::didYouMean(key, {seen.begin(), seen.end()}));
 }
 
 } // namespace mtc::keras

@@ -2,6 +2,7 @@
 //
 // Keras' optimizers by name. Their modules differ by back end, so only the class counts.
 #include "frontend/keras/Training.h"
+#include "runtime/abi/suggest.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -130,13 +131,14 @@ LogicalResult buildOptimizer(OpBuilder &builder, Location location, const Json &
   Config config(given ? *given : empty, [&](const std::string &message) { emitError(location) << message; });
   // The name is the class's in ours; the momentum of averages is used by none that does not ask for them.
   config.ignore({"name", "ema_momentum", "ema_overwrite_frequency", "jit_compile", "is_legacy_optimizer"});
-  std::string names;
+  std::vector<std::string> names;
   for (const Entry &entry : optimizers) {
     if (llvm::StringRef(name).equals_insensitive(entry.className))
       return build(builder, location, entry, config);
-    names += (names.empty() ? "" : ", ") + std::string(entry.className);
+    names.push_back(entry.className);
   }
-  return emitError(location) << "expected an optimizer of " << names << ", found " << (name.empty() ? describe(object) : name);
+  return emitError(location) << "expected an optimizer of " << llvm::join(names, ", ") << ", found "
+                             << (name.empty() ? describe(object) : name) << mtrun::didYouMean(name, names);
 }
 
 } // namespace mtc::keras

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Training.h"
 
+#include "runtime/abi/suggest.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -35,8 +36,10 @@ std::string parseObject(StringRef text, Json &object) {
     int64_t whole;
     if (key.empty() || value.empty())
       return "expected NAME,key=value,..., found '" + text.str() + "'";
-    if (value == "true" || value == "false")
-      config[key.str()] = value == "true";
+    if (key == "lr") // as older Keras and PyTorch call it
+      key = "learning_rate";
+    if (value.equals_insensitive("true") || value.equals_insensitive("false")) // Python's True too
+      config[key.str()] = value.equals_insensitive("true");
     else if (!value.getAsInteger(10, whole))
       config[key.str()] = whole;
     else if (!value.getAsDouble(number))
@@ -176,9 +179,14 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
   const Output &output = *goal.output;
   Location place = named(builder, output.name);
   const CriterionEntry *entry = findCriterion(losses(), objectName(object));
-  if (!entry)
-    return emitError(place) << "expected a loss of " << namesOf(losses()) << ", found "
-                            << (object.is_string() ? object.get<std::string>() : textMember(object, "class_name"));
+  if (!entry) {
+    std::string name = object.is_string() ? object.get<std::string>() : textMember(object, "class_name");
+    std::vector<std::string> known;
+    for (const CriterionEntry &each : losses())
+      known.push_back(each.metric);
+    return emitError(place) << "expected a loss of " << namesOf(losses()) << ", found " << name
+                            << mtrun::didYouMean(name, known);
+  }
   auto type = cast<RankedTensorType>(output.value.getType());
   if (type.getRank() < 2 || !type.getElementType().isF32())
     return emitError(place) << "expected an output of floats of 2 axes or more with the batch, found " << type;

@@ -39,7 +39,7 @@ typedef struct mtc_options {
                               slots; batch normalisation computes as in prediction. NULL: none. Of any model */
   const char *trainable;   /* the same: all but these are frozen */
   const char *batch_norm;  /* "global" (NULL): batch normalisation takes the statistics of the whole batch; "local": of each replica, its own */
-  const char *precision;   /* "f32", "tf32", "bf16", "f16": what products of matrices and convolutions take and big values are stored as
+  const char *precision;   /* "f32", "tf32", "bf16", "f16", or Keras' names ("mixed_float16"): what products of matrices and convolutions take and big values are stored as
                               (docs/precision.md). NULL: as the model's dtype policies say, else f32 */
 } mtc_options;
 

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <new>
+#include <system_error>
 
 struct mtrun_plan {
   std::unique_ptr<mtrun::Plan> plan;
@@ -27,6 +28,10 @@ template <typename Body> mt_status *guarded(Body &&body) noexcept {
     return Status(body()).release();
   } catch (const std::bad_alloc &) {
     return Status(MT_NO_MEMORY, "out of memory").release();
+  } catch (const std::system_error &error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) // of a thread: its stack has no room
+      return Status(MT_NO_MEMORY, "no memory, or no right, for one more thread").release();
+    return Status(MT_DEVICE, error.what()).release();
   } catch (const std::exception &error) {
     return Status(MT_DEVICE, error.what()).release();
   }

@@ -69,8 +69,9 @@ Status Team::start(int devices, int threads, bool pin, bool spin,
       // The threads that did start wait for their siblings: let them meet without those.
       start_.reset(static_cast<uint32_t>(i), 0);
       devices_ = 1, threads_ = i;
-      return {MT_DEVICE, "expected " + std::to_string(devices * threads) + " threads, the system started " +
-                             std::to_string(i) + ": " + error.what()};
+      return {MT_NO_MEMORY, "expected " + std::to_string(devices * threads) + " threads, the system started " +
+                                std::to_string(i) + ": no memory for more stacks, or a limit (ulimit -v, -u): " +
+                                error.what()};
     }
   }
   if (pin && !crowded)

@@ -77,12 +77,18 @@ uint64_t TeamGroup::availableMemory() const {
   return std::min(available, limit - std::min(limit, used));
 }
 
+static std::string gibibytes(uint64_t bytes) {
+  char text[40];
+  snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / 0x1p30);
+  return text;
+}
+
 Status TeamGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) {
   // No sum wraps: at most 2^10 devices with blocks of at most 2^46 bytes.
   uint64_t needed = std::accumulate(bytes.begin(), bytes.end(), hostBytes);
   if (uint64_t available = availableMemory(); needed > available)
-    return {MT_NO_MEMORY, "expected " + std::to_string(needed) + " bytes of memory, found " +
-                              std::to_string(available) + " available"};
+    return {MT_NO_MEMORY, "expected " + gibibytes(needed) + " of memory, found " + gibibytes(available) +
+                              " available; a smaller batch takes less: mtc compile MODEL --batch B"};
   return {};
 }
 

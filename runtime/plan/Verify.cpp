@@ -286,6 +286,9 @@ bool isCharacter(std::string_view text) {
 }
 
 Status verifyNames(const fb::Plan &plan) {
+  if (plan.model() && plan.model()->size() > 0)
+    if (Status status = checkName(plan.model(), "model"); !status.ok())
+      return status;
   std::set<std::string_view> classes, characters;
   for (uint32_t i = 0; i < count(plan.class_names()); ++i)
     if (Status status = checkName(plan.class_names()->Get(i), "class " + std::to_string(i), &classes); !status.ok())

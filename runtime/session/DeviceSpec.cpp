@@ -53,6 +53,19 @@ Status parseCudaSpec(std::string_view text, DeviceSpec &spec) {
   return {};
 }
 
+// Of words that other tools have for devices.
+std::string meant(std::string_view text) {
+  size_t colon = text.find(':');
+  std::string_view kind = text.substr(0, colon);
+  std::string number(colon == std::string_view::npos ? "" : text.substr(colon + 1));
+  bool digits = text.find_first_not_of("0123456789") == std::string_view::npos;
+  if (kind == "gpu" || kind == "GPU" || kind == "nvidia")
+    return "; did you mean cuda:" + (number.empty() ? "0" : number) + "?";
+  if (kind == "CPU")
+    return "; did you mean cpu:" + (number.empty() ? "1" : number) + "?";
+  return digits && !text.empty() ? "; did you mean cpu:" + std::string(text) + "?" : "";
+}
+
 } // namespace
 
 Status parseDeviceSpec(std::string_view text, DeviceSpec &spec) {
@@ -69,7 +82,9 @@ Status parseDeviceSpec(std::string_view text, DeviceSpec &spec) {
            (times == std::string_view::npos || parseWhole(counts.substr(times + 1), 1, spec.threads));
   }
   if (!good)
-    return {MT_INVALID, "expected devices as cpu, cpu:N, cpu:NxT, null:N or cuda:0, found " + std::string(text)};
+    return {MT_INVALID, "expected devices as cpu:2 (two devices), cpu:2x4 (of four threads each), cuda:0, cuda:0-3, cuda:0,2 or "
+                        "null:N, found " +
+                            std::string(text) + meant(text)};
   if (spec.devices > maxThreads || spec.threads > maxThreads / spec.devices)
     return {MT_INVALID,
             "expected at most " + std::to_string(maxThreads) + " threads in all, found " + std::string(text)};

@@ -147,11 +147,14 @@ Status Session::State::chooseDevices() {
     if (Status status = ownCard(options, spec); !status.ok())
       return status;
   uint32_t devices = static_cast<uint32_t>(spec.devices);
-  if (devices > plan->replicas())
-    return {MT_INVALID, "expected at most " + std::to_string(plan->replicas()) + " devices for a plan of " +
-                            std::to_string(plan->replicas()) + " replicas, found " + std::to_string(devices) +
-                            "; recompile it with: mtc compile MODEL --replicas " +
-                            std::to_string(std::bit_ceil(devices))};
+  if (uint32_t most = plan->replicas(); devices > most) {
+    std::string replicas = std::to_string(std::bit_ceil(devices));
+    bool larger = std::bit_ceil(devices) > plan->batch(); // a replica has a sample at least
+    return {MT_INVALID, "expected at most " + std::to_string(most) + (most == 1 ? " device" : " devices") +
+                            " for a plan of " + std::to_string(most) + (most == 1 ? " replica" : " replicas") +
+                            ", found " + std::to_string(devices) + "; recompile it with: mtc compile MODEL " +
+                            (larger ? "--batch " + replicas + " or more --replicas " : "--replicas ") + replicas};
+  }
   if (devices < plan->tables().min_devices())
     return {MT_NO_MEMORY, "expected at least " + std::to_string(plan->tables().min_devices()) +
                               " devices, the fewest on which the plan fits the memory it was compiled for, found " +

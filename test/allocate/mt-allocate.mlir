@@ -22,5 +22,5 @@
 // CHECK: plan.result "loss"
 
 // NOTHING: error: expected a plan that fits in 100 B a device, found none up to 8 devices; @train_step needs {{[0-9.]+ K?i?B}} with 1 replica on a device: variables {{[0-9.]+ K?i?B}}; largest at the peak: "roots of all-reduce 0" 256 B
-// SOME: warning: expected one device to fit in 2.44 KiB, found that it takes {{[248]}} devices
+// SOME: warning: the model does not fit on one device of 2.44 KiB; it takes {{[248]}} devices
 // SOME: mt.min_devices = {{[248]}} : i64

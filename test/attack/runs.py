@@ -19,7 +19,7 @@ def command(trial, plan, folder, more):
 
 
 def outcome(folder):
-    names = ("final", "h.json", "h.csv")
+    names = ("final.safetensors", "h.json", "h.csv")
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() if (folder / name).exists() else "missing" for name in names}
 
 
