@@ -59,7 +59,8 @@ public:
       Value value = buffer(result.getValue()), weight = buffer(result.getWeight());
       plan::ResultOp::create(builder, result.getLoc(), result.getName(), value, weight, result.getLoss(),
                              plan::Formula(uint32_t(result.getFormula())),
-                             cast<RankedTensorType>(result.getValue().getType()).getShape());
+                             cast<RankedTensorType>(result.getValue().getType()).getShape(),
+                             plan::Better(uint32_t(result.getBetter())));
     }
     // Buffers stand first: they were created where they were needed.
     Operation *firstOther = nullptr;

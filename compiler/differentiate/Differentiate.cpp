@@ -53,8 +53,9 @@ private:
   void assign(Location location, StringRef name, Value value) {
     mt::AssignOp::create(builder, location, name, value, Value());
   }
-  void report(Location location, StringRef name, Mean mean, bool loss, mt::Formula formula = mt::Formula::mean) {
-    mt::ResultOp::create(builder, location, name, mean.value, mean.weight, loss, formula);
+  void report(Location location, StringRef name, Mean mean, bool loss, mt::Formula formula = mt::Formula::mean,
+              mt::Better better = mt::Better::lower) {
+    mt::ResultOp::create(builder, location, name, mean.value, mean.weight, loss, formula, better);
   }
 
   mt::ModelOp model;
@@ -152,7 +153,7 @@ Value Programs::buildResults() {
   for (mt::MetricOp metric : model.getOps<mt::MetricOp>())
     report(metric.getLoc(), metric.getName(),
            buildMetric(builder, metric, values.lookup(metric.getValues()), values.lookupOrNull(metric.getWeights())),
-           false, metric.getFormula());
+           false, metric.getFormula(), *metric.findBetter());
   return total.value;
 }
 

@@ -196,6 +196,7 @@ private:
         json.attribute("value", metric->value());
         json.attribute("weight", metric->weight());
         json.attribute("formula", fb::EnumNameFormula(metric->formula()));
+        json.attribute("better", metric->better() == fb::Better::Higher ? "higher" : "lower");
       });
   }
 

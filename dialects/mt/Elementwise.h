@@ -22,6 +22,8 @@ template <typename Op> struct Widens : OpTrait::TraitBase<Op, Widens> {};
 template <typename Op> struct Rounds : OpTrait::TraitBase<Op, Rounds> {};
 template <typename Op> struct Contraction : OpTrait::TraitBase<Op, Contraction> {};
 template <typename Op> struct Moves : OpTrait::TraitBase<Op, Moves> {};
+template <typename Op> struct LowerIsBetter : OpTrait::TraitBase<Op, LowerIsBetter> {};
+template <typename Op> struct HigherIsBetter : OpTrait::TraitBase<Op, HigherIsBetter> {};
 
 // bf16 and f16.
 inline bool isHalf(Type element) { return element.isBF16() || element.isF16(); }

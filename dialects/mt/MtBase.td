@@ -46,6 +46,9 @@ def Mt_Rounds : NativeOpTrait<"Rounds"> { let cppNamespace = "::mlir::mt"; }
 def Mt_Contraction : NativeOpTrait<"Contraction"> { let cppNamespace = "::mlir::mt"; }
 // Elements of the result are elements of the operands at other places, or zeros (mt.pad with another value: that one).
 def Mt_Moves : NativeOpTrait<"Moves"> { let cppNamespace = "::mlir::mt"; }
+// A loss or an error, of whose means the lower one is better; an accuracy, of whose means the higher one is.
+def Mt_LowerIsBetter : NativeOpTrait<"LowerIsBetter"> { let cppNamespace = "::mlir::mt"; }
+def Mt_HigherIsBetter : NativeOpTrait<"HigherIsBetter"> { let cppNamespace = "::mlir::mt"; }
 
 class Mt_Op<string mnemonic, list<Trait> traits = []> : Op<Mt_Dialect, mnemonic, traits>;
 
@@ -91,6 +94,10 @@ def Mt_Formula : Mt_I32Enum<"Formula", "what a metric is of its sums over all sa
   I32EnumAttrCase<"mean", 0>, I32EnumAttrCase<"root_mean", 1>, I32EnumAttrCase<"roc", 2>, I32EnumAttrCase<"precision_recall", 3>,
   I32EnumAttrCase<"f1_macro", 4>, I32EnumAttrCase<"f1_weighted", 5>]>;
 def Mt_FormulaAttr : Mt_EnumAttr<Mt_Formula, "formula">;
+
+def Mt_Better : Mt_I32Enum<"Better", "which of two values of a metric is the better one; numbers as in plan.fbs", [
+  I32EnumAttrCase<"lower", 0>, I32EnumAttrCase<"higher", 1>]>;
+def Mt_BetterAttr : Mt_EnumAttr<Mt_Better, "better">;
 
 def Mt_Compare : Mt_I32Enum<"Compare", "comparison", [
   I32EnumAttrCase<"eq", 0>, I32EnumAttrCase<"ne", 1>, I32EnumAttrCase<"lt", 2>, I32EnumAttrCase<"le", 3>,

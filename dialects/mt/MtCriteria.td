@@ -13,7 +13,9 @@ class Mt_Criterion<string mnemonic, string text, list<Trait> traits = []> : Mt_C
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets);
   let assemblyFormat = "$predictions `,` $targets attr-dict `:` type($predictions) `,` type($targets)";
 }
-class Mt_CrossEntropy<string mnemonic, string text> : Mt_Criterion<mnemonic, text, [DeclareOpInterfaceMethods<GradientOpInterface>]> {
+// Of a loss.
+class Mt_LossCriterion<string mnemonic, string text> : Mt_Criterion<mnemonic, text, [DeclareOpInterfaceMethods<GradientOpInterface>, Mt_LowerIsBetter]>;
+class Mt_CrossEntropy<string mnemonic, string text> : Mt_LossCriterion<mnemonic, text> {
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, UnitAttr:$from_logits);
   let assemblyFormat = "$predictions `,` $targets (`from_logits` $from_logits^)? attr-dict `:` type($predictions) `,` type($targets)";
 }
@@ -28,14 +30,14 @@ class Mt_SmoothedCrossEntropy<string mnemonic, string text> : Mt_CrossEntropy<mn
 }
 def CategoricalCrossentropyOp : Mt_SmoothedCrossEntropy<"categorical_crossentropy", "-sum t log p; targets f32 like predictions">;
 def BinaryCrossentropyOp : Mt_SmoothedCrossEntropy<"binary_crossentropy", "mean over the last axis of -(t log p + (1 - t) log(1 - p)); targets f32 like predictions">;
-def MeanSquaredErrorOp : Mt_Criterion<"mean_squared_error", "mean of (p - t)^2 over the last axis", [DeclareOpInterfaceMethods<GradientOpInterface>]>;
-def MeanAbsoluteErrorOp : Mt_Criterion<"mean_absolute_error", "mean of |p - t| over the last axis", [DeclareOpInterfaceMethods<GradientOpInterface>]>;
-def SparseCategoricalAccuracyOp : Mt_Criterion<"sparse_categorical_accuracy", "1 where argmax is the label">;
-def CategoricalAccuracyOp : Mt_Criterion<"categorical_accuracy", "1 where argmax of both agree">;
-def BinaryAccuracyOp : Mt_Criterion<"binary_accuracy", "mean over the last axis of (p > 0.5) == t">;
+def MeanSquaredErrorOp : Mt_LossCriterion<"mean_squared_error", "mean of (p - t)^2 over the last axis">;
+def MeanAbsoluteErrorOp : Mt_LossCriterion<"mean_absolute_error", "mean of |p - t| over the last axis">;
+def SparseCategoricalAccuracyOp : Mt_Criterion<"sparse_categorical_accuracy", "1 where argmax is the label", [Mt_HigherIsBetter]>;
+def CategoricalAccuracyOp : Mt_Criterion<"categorical_accuracy", "1 where argmax of both agree", [Mt_HigherIsBetter]>;
+def BinaryAccuracyOp : Mt_Criterion<"binary_accuracy", "mean over the last axis of (p > 0.5) == t", [Mt_HigherIsBetter]>;
 
 // Losses whose gradient is that of their decomposition; targets f32 like predictions.
-class Mt_DerivedCriterion<string mnemonic, string text> : Mt_Criterion<mnemonic, text, [DeclareOpInterfaceMethods<GradientOpInterface>]> {
+class Mt_DerivedCriterion<string mnemonic, string text> : Mt_LossCriterion<mnemonic, text> {
   let extraClassDefinition = [{
     void $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients, ::llvm::SmallVectorImpl<::mlir::Value> &operandGradients) {
       buildDecomposedGradient(builder, *this, resultGradients, operandGradients);
@@ -58,7 +60,7 @@ def MeanAbsolutePercentageErrorOp : Mt_DerivedCriterion<"mean_absolute_percentag
 def MeanSquaredLogarithmicErrorOp : Mt_DerivedCriterion<"mean_squared_logarithmic_error", "mean over the last axis of (log(1 + p) - log(1 + t))^2; both 1e-7 or more">;
 
 // A hit where fewer than k classes are more probable than the target's.
-class Mt_TopK<string mnemonic, string text> : Mt_Criterion<mnemonic, text> {
+class Mt_TopK<string mnemonic, string text> : Mt_Criterion<mnemonic, text, [Mt_HigherIsBetter]> {
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, DefaultValuedAttr<I64Attr, "5">:$k);
   let assemblyFormat = "$predictions `,` $targets (`k` `=` $k^)? attr-dict `:` type($predictions) `,` type($targets)";
   let hasVerifier = 1;

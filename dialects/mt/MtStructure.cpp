@@ -71,9 +71,23 @@ static LogicalResult verifySums(Operation *op, Formula formula, ArrayRef<int64_t
   return success();
 }
 
+std::optional<Better> MetricOp::findBetter() {
+  if (getBetter())
+    return *getBetter();
+  if (isOfSums(getFormula()))
+    return Better::higher;
+  Operation *op = getValues().getDefiningOp();
+  if (op && op->hasTrait<HigherIsBetter>())
+    return Better::higher;
+  return op && op->hasTrait<LowerIsBetter>() ? std::optional(Better::lower) : std::nullopt;
+}
+
 LogicalResult MetricOp::verify() {
   if (failed(verifyWeighted(*this, getValues(), getWeights())))
     return failure();
+  if (!findBetter())
+    return emitOpError("expected \"better higher\" or \"better lower\" for the mean of values that do not say it, found "
+                       "neither");
   if (!isOfSums(getFormula()))
     return success();
   if (getWeights())

@@ -100,16 +100,25 @@ def MetricOp : Mt_Op<"metric"> {
       f1_macro, f1_weighted    [?, 3, C]: what is predicted and true, predicted, true, of each class. The mean of 2 tp / (predicted + true) over classes, plain or weighted by
                                what is true
     A quotient by 0 is 0, as in Keras. `mt.metric "auc", %counts formula roc : tensor<?x2x200xf32>`.
+
+    `better` says which of two values is the better one: `mt.metric "precision", %t weights(%p : tensor<?xf32>) better higher : tensor<?xf32>`. It may be left out where the
+    op that made the values says it (losses and errors: lower; accuracies: higher), and of areas and F1 (higher).
   }];
-  let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights, DefaultValuedAttr<Mt_FormulaAttr, "::mlir::mt::Formula::mean">:$formula);
-  let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? (`formula` $formula^)? attr-dict `:` type($values)";
+  let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights, DefaultValuedAttr<Mt_FormulaAttr, "::mlir::mt::Formula::mean">:$formula,
+                       OptionalAttr<Mt_BetterAttr>:$better);
+  let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? (`formula` $formula^)? (`better` $better^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    // What is written, or what the formula or the op of the values says; none where nothing does.
+    std::optional<Better> findBetter();
+  }];
 }
 def ResultOp : Mt_Op<"result"> {
   let summary = "in a program: a loss or metric; the mean of this step and its weight in a mean over steps, or this step's sums";
-  let description = "`mt.result \"auc\", %sums, %n formula roc : tensor<2x200xf32>`: sums add up over steps as they are. The type of one mean is not written.";
-  let arguments = (ins StrAttr:$name, Mt_Float:$value, Mt_Scalar:$weight, UnitAttr:$loss, DefaultValuedAttr<Mt_FormulaAttr, "::mlir::mt::Formula::mean">:$formula);
-  let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? (`formula` $formula^)? attr-dict custom<SumsType>(type($value))";
+  let description = "`mt.result \"auc\", %sums, %n formula roc better higher : tensor<2x200xf32>`: sums add up over steps as they are. The type of one mean is not written.";
+  let arguments = (ins StrAttr:$name, Mt_Float:$value, Mt_Scalar:$weight, UnitAttr:$loss, DefaultValuedAttr<Mt_FormulaAttr, "::mlir::mt::Formula::mean">:$formula,
+                       DefaultValuedAttr<Mt_BetterAttr, "::mlir::mt::Better::lower">:$better);
+  let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? (`formula` $formula^)? (`better` $better^)? attr-dict custom<SumsType>(type($value))";
   let hasVerifier = 1;
 }
 

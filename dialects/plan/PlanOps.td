@@ -38,6 +38,9 @@ def Plan_Formula : Plan_I32Enum<"Formula", "what a metric is of its sums over st
   I32EnumAttrCase<"mean", 0>, I32EnumAttrCase<"root_mean", 1>, I32EnumAttrCase<"roc", 2>, I32EnumAttrCase<"precision_recall", 3>,
   I32EnumAttrCase<"f1_macro", 4>, I32EnumAttrCase<"f1_weighted", 5>]>;
 def Plan_FormulaAttr : EnumAttr<Plan_Dialect, Plan_Formula, "formula"> { let assemblyFormat = "$value"; }
+def Plan_Better : Plan_I32Enum<"Better", "which of two values of a metric is the better one", [
+  I32EnumAttrCase<"lower", 0>, I32EnumAttrCase<"higher", 1>]>;
+def Plan_BetterAttr : EnumAttr<Plan_Dialect, Plan_Better, "better"> { let assemblyFormat = "$value"; }
 def Plan_WaitAttr : EnumAttr<Plan_Dialect, Plan_Wait, "wait"> { let assemblyFormat = "$value"; }
 
 def BufferType : TypeDef<Plan_Dialect, "Buffer"> {
@@ -98,8 +101,9 @@ def AllReduceOp : Plan_Op<"all_reduce", [AttrSizedOperandSegments]> {
 def ResultOp : Plan_Op<"result"> {
   let summary = "a loss or metric: buffers of its value, or of its sums, and weight";
   let arguments = (ins StrAttr:$name, BufferType:$value, BufferType:$weight, UnitAttr:$loss,
-                       DefaultValuedAttr<Plan_FormulaAttr, "::mlir::plan::Formula::mean">:$formula, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$shape);
-  let assemblyFormat = [{$name `,` $value `,` $weight (`loss` $loss^)? (`formula` $formula^)? (`shape` $shape^)? attr-dict
+                       DefaultValuedAttr<Plan_FormulaAttr, "::mlir::plan::Formula::mean">:$formula, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$shape,
+                       DefaultValuedAttr<Plan_BetterAttr, "::mlir::plan::Better::lower">:$better);
+  let assemblyFormat = [{$name `,` $value `,` $weight (`loss` $loss^)? (`formula` $formula^)? (`shape` $shape^)? (`better` $better^)? attr-dict
                          `:` type($value) `,` type($weight)}];
 }
 #endif

@@ -50,6 +50,7 @@ struct Measure {
   mlir::Value values, weights; // [?, ...]
   mlir::mt::Formula formula = mlir::mt::Formula::mean;
   std::string part; // behind the metric's name
+  mlir::mt::Better better = mlir::mt::Better::higher;
 };
 // Of precision, recall, F1 and AUC: one measure, or one a class. Empty after an error.
 llvm::SmallVector<Measure> buildCounted(llvm::StringRef name, Criterion &criterion);

@@ -36,10 +36,13 @@ Measure buildMean(const CriterionEntry &entry, Criterion &c, mt::Formula formula
   if (entry.number)
     c.number = c.config.real(entry.number, 1);
   Value values = entry.build(c);
+  bool higher = findCriterion(accuracies(), entry.names[0]);
   // As a loss it is the negative.
-  if (StringRef(entry.metric) == "cosine_similarity")
+  if (StringRef(entry.metric) == "cosine_similarity") {
     values = (-Expr(c.builder, c.location, values)).value();
-  return {values, Value(), formula, ""};
+    higher = true;
+  }
+  return {values, Value(), formula, "", higher ? mt::Better::higher : mt::Better::lower};
 }
 
 } // namespace
@@ -105,7 +108,8 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   for (Measure &measure : measures) {
     if (weighted && goal.sampleWeights)
       weighMeasure(builder, place, measure, goal.sampleWeights);
-    mt::MetricOp::create(builder, place, title + measure.part, measure.values, measure.weights, measure.formula);
+    mt::MetricOp::create(builder, place, title + measure.part, measure.values, measure.weights, measure.formula,
+                         mt::BetterAttr::get(builder.getContext(), measure.better));
   }
   return success();
 }

@@ -150,3 +150,13 @@ mt.model @two_optimizers {
   // expected-error@+1 {{expected one optimizer in a model, found a second}}
   mt.adam
 }
+
+// -----
+
+mt.model @no_direction {
+  %x = mt.input "x" : tensor<?xf32>
+  mt.loss "loss", %x : tensor<?xf32>
+  // expected-error@+1 {{expected "better higher" or "better lower" for the mean of values that do not say it, found neither}}
+  mt.metric "share", %x : tensor<?xf32>
+  mt.sgd
+}
