@@ -53,6 +53,9 @@ MT_API mt_status *mtrun_plan_signature(const mtrun_plan *plan, const char *progr
 /* Losses first, then metrics: the names behind mtrun_results.values. */
 MT_API int32_t mtrun_plan_metric_count(const mtrun_plan *plan, const char *program);
 MT_API const char *mtrun_plan_metric_name(const mtrun_plan *plan, const char *program, int32_t index);
+/* 1: of two values the higher one is better (accuracies, precision, areas under curves); 0: the lower one (losses,
+ * errors). */
+MT_API int mtrun_plan_metric_higher_is_better(const mtrun_plan *plan, const char *program, int32_t index);
 /* The numbers behind mtrun_results.sums: one a metric that is a mean, more where it is a formula of counts (an area
  * under a curve). */
 MT_API int64_t mtrun_plan_sum_count(const mtrun_plan *plan, const char *program);
@@ -133,6 +136,7 @@ typedef struct mtrun_results {
   double *values;  /* this step alone: its mean, or what the metric's formula makes of its sums */
   double *weights; /* its weight, for means over steps */
   double *sums;    /* metric after metric: what adds up over steps, for mtrun_plan_metric_value */
+  double *learning_rate; /* one number: the rate that a training step used where a schedule computes it, else NaN */
 } mtrun_results;
 
 /* One training step on rows 0 .. n-1, 1 <= n <= B, of each tensor; `tensors` in signature order. Only n rows are ever
@@ -340,7 +344,7 @@ typedef struct mtrun_progress {
   int epoch_end;        /* the last call of an epoch; there is none in an epoch that the callback stops */
   const double *step_values; /* what this step alone computed, in the order of the training names; NULL with
                                 `validation`: the step had a call before */
-  double learning_rate;      /* that this step used, NaN where a schedule computes it */
+  double learning_rate;      /* that this step used; NaN: the plan does not tell */
   int64_t total_step;        /* steps since the run began, whatever was resumed */
   double input_wait;         /* seconds of `seconds` that the devices waited for data */
 } mtrun_progress;
@@ -365,6 +369,9 @@ typedef struct mtrun_fit_result {
   int64_t epochs;     /* complete, the resumed ones included */
   int64_t total_step; /* steps since the run began */
   double input_wait;  /* share of the training time that the devices waited for data */
+  double seconds;     /* of training, in this call */
+  int stopped_early;  /* 1: early stopping ended the run, now or before it was resumed */
+  int not_finite;     /* 1: a loss of validation was not finite in an epoch of this call */
 } mtrun_fit_result;
 
 typedef struct mtrun_loop_options { /* all-zero is the default */
@@ -380,10 +387,10 @@ typedef struct mtrun_loop_options { /* all-zero is the default */
   int64_t shuffle_window; /* 0: a permutation of all samples; else each is drawn among the next so many */
   const mtrun_checkpoint_options *checkpoint; /* or NULL */
   const char *history_json, *history_csv;     /* files that are written anew after each epoch, or NULL */
-  const char
-      *monitor; /* a metric as progress names it; NULL: val_loss, or loss. Names with "acc" or "auc": large is good */
+  const char *monitor; /* a metric as progress names it: "NAME", "NAME:max" (higher is better) or "NAME:min"; without
+                          these two words the plan says which is better. NULL: val_loss, or loss */
   int64_t early_patience;   /* stop after so many epochs without a better monitored value; 0: never */
-  double early_min_delta;   /* what is better by less does not count */
+  double early_min_delta;   /* for early stopping what is better by less does not count */
   int64_t plateau_patience; /* multiply the learning rate after so many epochs without a better one; 0: never */
   double plateau_factor;    /* 0: 0.1 */
   double plateau_min_rate;  /* the learning rate stays above */
@@ -394,8 +401,8 @@ typedef struct mtrun_loop_options { /* all-zero is the default */
   void *note_user;
   mtrun_fit_result *result; /* or NULL */
   int restore_best;         /* with early_patience: end with the model's variables of the best epoch, as Keras'
-                               restore_best_weights; the         optimizer's stay. Checkpoints hold those of the last epoch, and
-                               of the         best */
+                               restore_best_weights; the optimizer's stay. Checkpoints hold those of the last epoch, and
+                               of the best */
   double rate_scale; /* the learning rate of a run that begins is multiplied by this; 0: 1. MT_INVALID where a schedule
                         computes it */
   const char *epoch_file; /* written after each epoch, as by mtrun_save, with fields {epoch}, {epoch:02d},
@@ -404,12 +411,28 @@ typedef struct mtrun_loop_options { /* all-zero is the default */
                     to two launches are under way when they are called; a training that they stop finishes and tells
                     these steps first. 0: no step begins before the calls for the one before have returned, unless both
                     are NULL */
+  /* Monitors of their own, as `monitor`; NULL: that one. Checkpoints' is of epoch_best_only too. */
+  const char *early_monitor, *plateau_monitor, *checkpoint_monitor;
+  const double *early_baseline;    /* the patience begins anew only after epochs better than this, too; NULL: none */
+  int64_t early_start_epoch;       /* early stopping does not look at the first epochs, so many */
+  const double *plateau_min_delta; /* for the plateau what is better by less does not count; NULL: 1e-4 */
+  int64_t plateau_cooldown;        /* the plateau does not count so many epochs after it reduced the rate */
+  int epoch_best_only;             /* epoch_file: only after epochs that are better than all before */
+  int epoch_weights_only;          /* epoch_file, .safetensors: the model's variables without the optimizer's */
+  double learning_rate;     /* of a run that begins, or resumes one that was given another; 0: the model's. MT_INVALID
+                               where a schedule computes it */
+  int64_t validation_freq;  /* validate after each so many epochs; 0: 1. Other epochs have NaN for its values */
+  int64_t validation_steps; /* of a validation, the first batches of its data; 0: all. MT_INVALID with data of unknown
+                               length */
+  int64_t initial_epoch;    /* epochs that count as done where no checkpoint says it: of `epochs`, names of files and the
+                               order of samples */
 } mtrun_loop_options;
 
 /* Trains on whole epochs; the last batch of an epoch may be short. Data is prefetched by a thread of its own. Errors of
- * saves are warnings in the log until the last save, whose error is the fit's. After the last epoch variables with
- * moving averages (an optimizer's ema_momentum) become these, unless the caller stopped the training; checkpoints hold
- * them as they were before. */
+ * saves and epoch files are warnings in the log until the last one, whose error is the fit's; those of histories are
+ * warnings and no more. A run that is resumed after its end does nothing more, and a note says so. After the last epoch
+ * variables with moving averages (an optimizer's ema_momentum) become these, unless the caller stopped the training;
+ * checkpoints hold them as they were before. */
 MT_API mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options);
 /* Means over the dataset, `values` in mtrun_plan_metric_name(plan, "eval_step", i)'s order. */
 MT_API mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options,

@@ -103,6 +103,12 @@ const char *mtrun_plan_metric_name(const mtrun_plan *plan, const char *program, 
   return find(plan, program)->metrics()->Get(static_cast<uint32_t>(index))->name()->c_str();
 }
 
+int mtrun_plan_metric_higher_is_better(const mtrun_plan *plan, const char *program, int32_t index) {
+  if (index < 0 || index >= mtrun_plan_metric_count(plan, program))
+    return 0;
+  return find(plan, program)->metrics()->Get(static_cast<uint32_t>(index))->better() == fb::Better::Higher;
+}
+
 int64_t mtrun_plan_sum_count(const mtrun_plan *plan, const char *program) {
   int64_t sums = 0;
   for (int32_t i = 0; i < mtrun_plan_metric_count(plan, program); ++i)

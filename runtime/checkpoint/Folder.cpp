@@ -140,7 +140,7 @@ bool CheckpointFolder::remove(int64_t step) const {
   return true;
 }
 
-void CheckpointFolder::prune(int64_t keep, bool largest) const {
+void CheckpointFolder::prune(int64_t keep, bool largest, const std::string &monitor, int64_t kept) const {
   std::vector<int64_t> steps = checkpointSteps(folder_);
   if (static_cast<int64_t>(steps.size()) <= keep)
     return;
@@ -149,7 +149,7 @@ void CheckpointFolder::prune(int64_t keep, bool largest) const {
   for (int64_t step : steps) { // newest first: of equals the oldest is the best
     Manifest manifest;
     if (!readManifest(folder_ + "/" + checkpointName(step), manifest).ok() || !manifest.monitored ||
-        std::isnan(*manifest.monitored))
+        manifest.monitor != monitor || std::isnan(*manifest.monitored))
       continue;
     double value = largest ? -*manifest.monitored : *manifest.monitored;
     if (best < 0 || value <= bestValue) {
@@ -158,7 +158,7 @@ void CheckpointFolder::prune(int64_t keep, bool largest) const {
     }
   }
   for (size_t i = static_cast<size_t>(keep); i < steps.size(); ++i)
-    if (steps[i] != best)
+    if (steps[i] != best && steps[i] != kept)
       remove(steps[i]);
 }
 

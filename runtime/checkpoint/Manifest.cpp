@@ -61,7 +61,9 @@ static Json stateJson(const LoopState &state) {
           {"sums", exactList(state.sums)},
           {"totals", exactList(state.totals)},
           {"history", {{"names", state.names}, {"values", exactList(state.history)}}},
-          {"callbacks", callbacks}};
+          {"callbacks", callbacks},
+          {"stopped_early", state.stoppedEarly},
+          {"rate", {{"scheduled", exact(state.scheduledRate)}, {"given", exact(state.givenRate)}}}};
 }
 
 // The library would round a float and wrap what is too large.
@@ -95,7 +97,6 @@ static void expectAtMost(const char *what, int64_t found, const char *ofWhat, in
 
 // The numbers of a state that a run has come to.
 static void checkState(const LoopState &state) {
-  expectAtMost("epoch", state.epoch, "the steps since the beginning", state.step);
   expectAtMost("position", state.position, "the steps since the beginning", state.step);
   if (state.stepsPerEpoch > 0) // else it is unknown
     expectAtMost("position", state.position, "the steps of an epoch", state.stepsPerEpoch);
@@ -133,6 +134,11 @@ static LoopState stateOf(const Json &json) {
   state.history = exactValues(json.at("history").at("values"));
   for (const auto &[name, values] : json.at("callbacks").items())
     state.callbacks[name] = exactValues(values);
+  state.stoppedEarly = json.value("stopped_early", false); // older ones do not say it
+  if (auto rate = json.find("rate"); rate != json.end()) {
+    state.scheduledRate = exactValue(rate->at("scheduled"));
+    state.givenRate = exactValue(rate->at("given"));
+  }
   checkState(state);
   return state;
 }

@@ -9,6 +9,7 @@
 #include "runtime/abi/status.h"
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,6 +33,10 @@ struct LoopState {
   std::vector<std::string> names;                       // of the history's columns
   std::vector<double> history;                          // a row an epoch
   std::map<std::string, std::vector<double>> callbacks; // what each must remember
+
+  bool stoppedEarly = false;                                       // early stopping ended the run after `epoch`
+  double scheduledRate = std::numeric_limits<double>::quiet_NaN(); // of the last step, where a schedule computes it
+  double givenRate = 0; // the learning rate that the run was started with; 0: the model's own
 };
 
 struct TensorRecord {

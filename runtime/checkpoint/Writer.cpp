@@ -55,7 +55,7 @@ Status CheckpointWriter::takeError() {
   return std::exchange(error_, Status());
 }
 
-void CheckpointWriter::save(Manifest manifest, bool finite) {
+void CheckpointWriter::save(Manifest manifest, bool finite, int64_t keptStep) {
   wait();
   std::byte *to = copy_.data();
   for (uint32_t i = 0; i < tensors_.size(); ++i) {
@@ -66,6 +66,7 @@ void CheckpointWriter::save(Manifest manifest, bool finite) {
   }
   manifest_ = std::move(manifest);
   finite_ = finite;
+  keptStep_ = keptStep;
   {
     std::lock_guard lock(mutex_);
     if (const Status &health = session_.health(); !health.ok()) { // what was copied is void
@@ -82,22 +83,23 @@ Status CheckpointWriter::checkNumbers() const {
     for (size_t at = 0; tensor.dtype == MT_F32 && at < tensor.bytes.size(); at += sizeof(float)) {
       float value;
       memcpy(&value, tensor.bytes.data() + at, sizeof value);
-      if (std::isnan(value))
-        return {MT_INVALID, "variable \"" + tensor.name + "\" holds NaN after step " +
-                                std::to_string(manifest_.state.step) + ", which would spoil every resumed run"};
+      if (!std::isfinite(value))
+        return {MT_INVALID, "variable \"" + tensor.name + "\" holds " + (std::isnan(value) ? "NaN" : "infinity") +
+                                " after step " + std::to_string(manifest_.state.step) +
+                                ", which would spoil every resumed run"};
     }
   return {};
 }
 
 Status CheckpointWriter::write() {
   try {
-    if (Status s = keep_.nan || finite_ ? Status() : checkNumbers(); !s.ok())
+    if (Status s = keep_.notFinite || finite_ ? Status() : checkNumbers(); !s.ok())
       return s;
     if (Status s = folder_.checkRoom(copy_.size()); !s.ok())
       return s;
     if (Status s = folder_.write(manifest_, tensors_); !s.ok())
       return s;
-    folder_.prune(keep_.newest, keep_.largest);
+    folder_.prune(keep_.newest, keep_.largest, manifest_.monitor, keptStep_);
     return {};
   } catch (const std::bad_alloc &) {
     return {MT_NO_MEMORY, "out of memory while saving a checkpoint"};

@@ -18,8 +18,8 @@ class CheckpointWriter {
 public:
   struct Keep {
     int64_t newest = 3;
-    bool largest = false; // the best has the largest value of the monitored metric
-    bool nan = false;     // save variables that hold NaN; otherwise that is an error
+    bool largest = false;   // the best has the largest value of the monitored metric
+    bool notFinite = false; // save variables that hold infinity or NaN; otherwise that is an error
   };
 
   // `folder` and `session` outlive the writer. Allocates the copy and starts the thread.
@@ -31,8 +31,8 @@ public:
   bool idle();
   uint64_t bytes() const { return copy_.size(); } // of all variables
   // Waits for the save under way, copies the variables, and returns while the thread writes them. Not while a step
-  // runs. `finite`: there is no NaN in them, the caller has looked.
-  void save(Manifest manifest, bool finite = false);
+  // runs. `finite`: they are, the caller has looked. `keptStep`: of a checkpoint that stays, too; -1: none.
+  void save(Manifest manifest, bool finite = false, int64_t keptStep = -1);
   // Waits for the save under way.
   void wait();
   // The error of a save that failed since the last call.
@@ -49,7 +49,8 @@ private:
   std::vector<std::byte> copy_;
   std::vector<SafeTensor> tensors_; // in copy_
   Manifest manifest_;               // the thread's while busy_
-  bool finite_ = false;             // so is this
+  bool finite_ = false;             // so are these
+  int64_t keptStep_ = -1;
 
   std::mutex mutex_;
   std::condition_variable changed_;

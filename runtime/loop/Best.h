@@ -12,12 +12,15 @@
 
 namespace mtrun {
 
+// Indices of the variables that are the model's own, and not the optimizer's.
+std::vector<uint32_t> modelVariables(const Session &session);
+
 class Best {
 public:
   // Copies them.
   void keep(const Session &session);
-  // Takes them from the folder's checkpoint whose monitored value is `value`. False: there is none that verifies.
-  bool load(const Session &session, const std::string &folder, double value);
+  // Takes them from a checkpoint. False: it does not verify, or is not there.
+  bool load(const Session &session, const std::string &checkpoint);
   // Gives them back, if there are any.
   bool restore(Session &session) const;
 

@@ -1,61 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What watches a metric from epoch to epoch. Their memory is a few numbers, which checkpoints keep.
+// What watches metrics from epoch to epoch: early stopping, a learning rate that falls on a plateau, the best epoch's
+// file. What they remember is a few numbers, which checkpoints keep. Rules and defaults are Keras'.
 #pragma once
 
-#include <cmath>
+#include "runtime/abi/mtrun.h"
+#include "runtime/abi/status.h"
+#include "runtime/checkpoint/Manifest.h"
+
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace mtrun {
 
-// Large is good for names like Keras' "auto" mode finds: accuracies and areas under curves.
-inline bool largeIsGood(const std::string &metric) {
-  return metric.find("acc") != std::string::npos || metric.find("auc") != std::string::npos;
-}
+// A loss or metric of an epoch; those of training come first, then those of validation.
+struct MetricColumn {
+  std::string name;
+  bool higherIsBetter = false;
+  bool loss = false;
+};
 
-// Counts epochs since the best value. NaN is never better.
-class Patience {
+// Which metric is watched, and which of its values is the better one.
+struct Monitor {
+  std::string name;
+  int index = -1; // of the columns; -1: there is none of that name
+  bool higher = false;
+
+  // "NAME", "NAME:max", "NAME:min".
+  static Monitor find(const std::string &text, std::span<const MetricColumn> columns);
+  // None: the values, of the first columns, end before its own.
+  std::optional<double> of(std::span<const double> values) const;
+};
+
+// The best value so far. NaN is never better.
+class Record {
 public:
-  Patience(int64_t epochs, double minDelta, bool large) : epochs_(epochs), minDelta_(minDelta), large_(large) {}
+  Record(const Monitor &monitor, double minDelta) : monitor_(monitor), minDelta_(minDelta) {}
 
-  // True: `epochs` of them went by without a better one. The count then begins again.
-  bool update(double value) {
-    double gain = large_ ? value - best_ : best_ - value;
-    if (!seen_ ? !std::isnan(value) : gain > minDelta_) {
-      seen_ = true;
-      best_ = value;
-      waited_ = 0;
-      improved_ = true;
-      return false;
-    }
-    improved_ = false;
-    if (++waited_ < epochs_)
-      return false;
-    waited_ = 0;
-    return true;
+  const Monitor &monitor() const { return monitor_; }
+  bool isBetter(double value, double reference) const {
+    return (monitor_.higher ? value - reference : reference - value) > minDelta_;
   }
-
-  bool seen() const { return seen_; } // a value that is not NaN
+  // Whether the value is better than all before.
+  bool update(double value);
+  bool seen() const { return seen_; }
+  bool improved() const { return improved_; } // by the last epoch
+  void pass() { improved_ = false; }          // an epoch went by
   double best() const { return best_; }
-  bool improved() const { return improved_; } // by the last update
-  std::vector<double> state() const { return {seen_ ? 1.0 : 0.0, best_, static_cast<double>(waited_)}; }
-  void restore(const std::vector<double> &state) {
-    if (state.size() != 3)
-      return; // the run that was stopped had no such callback
-    seen_ = state[0] != 0;
-    best_ = state[1];
-    waited_ = state[2] > 0 && state[2] < 1e15 ? static_cast<int64_t>(state[2]) : 0; // any double may stand in a file
-  }
+
+  static constexpr size_t kNumbers = 3;
+  std::vector<double> state() const { return {seen_ ? 1.0 : 0.0, best_, improved_ ? 1.0 : 0.0}; }
+  void restore(std::span<const double> state); // that many
 
 private:
-  int64_t epochs_;
+  Monitor monitor_;
   double minDelta_;
-  bool large_;
   bool seen_ = false, improved_ = false;
   double best_ = 0;
-  int64_t waited_ = 0;
+};
+
+class Callbacks {
+public:
+  // MT_INVALID: a monitor that is not among the columns, numbers that mean nothing.
+  Status open(const mtrun_loop_options &options, std::span<const MetricColumn> columns, bool validates);
+  // Takes back what a checkpoint kept of the callbacks that there are.
+  void restore(const LoopState &state);
+  void keep(LoopState &state) const;
+
+  // After an epoch, the first of which is 0, whose last step is `step` of the run. Values of all columns, or without
+  // validation of those of training; whoever watches another lets the epoch pass.
+  void update(int64_t epoch, int64_t step, std::span<const double> values);
+
+  bool stops() const { return stops_; }     // early stopping ends the run
+  bool reduces() const { return reduces_; } // the plateau asks for a lower rate
+  bool improved() const { return early_ && early_->improved(); }
+  // The file of this epoch is to be written.
+  bool writesFile() const { return !file_ || file_->improved(); }
+
+  const Record *early() const { return early_ ? &*early_ : nullptr; } // null without early stopping
+  int64_t bestStep() const { return bestStep_; }                      // of early stopping; -1: none yet
+  const Record *plateau() const { return plateau_ ? &*plateau_ : nullptr; }
+  const Monitor &checkpoints() const { return checkpoints_; }
+
+private:
+  void updateEarly(int64_t step, double value);
+  void updatePlateau(double value);
+
+  std::optional<Record> early_, plateau_, file_;
+  Monitor checkpoints_;
+  int64_t patience_ = 0, startEpoch_ = 0, earlyWaited_ = 0, bestStep_ = -1;
+  std::optional<double> baseline_;
+  int64_t plateauPatience_ = 0, cooldown_ = 0, plateauWaited_ = 0, cooling_ = 0;
+  bool stops_ = false, reduces_ = false;
 };
 
 } // namespace mtrun

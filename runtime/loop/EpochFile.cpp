@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop/EpochFile.h"
+#include "runtime/abi/safetensors.h"
 #include "runtime/api/Handles.h"
+#include "runtime/loop/Best.h"
 #include "runtime/loop/Loop.h"
 #include "runtime/session/Export.h"
 
@@ -47,9 +49,11 @@ static std::string number(double value, int digits) {
   return std::string(text, end.ptr);
 }
 
-Status EpochFile::open(mtrun_session *session, const std::string &pattern, const std::vector<const char *> &names) {
+Status EpochFile::open(mtrun_session *session, const std::string &pattern, const std::vector<const char *> &names,
+                       bool weightsOnly) {
   session_ = session;
   pattern_ = pattern;
+  weightsOnly_ = weightsOnly;
   names_.assign(names.begin(), names.end());
   std::string known = "epoch";
   for (const std::string &name : names_)
@@ -66,6 +70,10 @@ Status EpochFile::open(mtrun_session *session, const std::string &pattern, const
                               pattern.substr(at, end - at + 1)};
     at = end + 1;
   }
+  if (weightsOnly && !pattern.ends_with(".safetensors") && !pattern.ends_with(".weights.h5"))
+    return {MT_INVALID, "weights alone are written as .safetensors or .weights.h5, a model with all that training needs "
+                        "as .keras: expected a name that ends with one of the first two, found " +
+                            pattern};
   return checkSave(session->session->plan(), pattern);
 }
 
@@ -86,8 +94,30 @@ std::string EpochFile::path(int64_t epoch, std::span<const double> values) const
   return path;
 }
 
+// The model's variables alone.
+static Status writeWeights(const Session &session, const std::string &path) {
+  std::vector<SafeTensor> tensors;
+  std::vector<std::vector<std::byte>> values; // a device's copy lives until the next one is read
+  for (uint32_t index : modelVariables(session)) {
+    const auto &variable = *session.plan().tables().variables()->Get(index);
+    std::span<const std::byte> bytes = session.variable(index);
+    values.emplace_back(bytes.begin(), bytes.end());
+    std::vector<int64_t> shape;
+    if (variable.shape())
+      shape.assign(variable.shape()->begin(), variable.shape()->end());
+    tensors.push_back(
+        {variable.name()->str(), static_cast<mt_dtype>(variable.dtype()), std::move(shape), values.back()});
+  }
+  if (const Status &health = session.health(); !health.ok())
+    return health;
+  return writeSafetensors(path, std::move(tensors));
+}
+
 Status EpochFile::write(int64_t epoch, std::span<const double> values) const {
-  return adopt(mtrun_save(session_, path(epoch, values).c_str()));
+  std::string name = path(epoch, values);
+  if (weightsOnly_ && name.ends_with(".safetensors"))
+    return writeWeights(*session_->session, name);
+  return adopt(mtrun_save(session_, name.c_str()));
 }
 
 } // namespace mtrun

@@ -14,8 +14,8 @@ static Status evaluate(mtrun_session *session, const mtrun_dataset *data, const 
   if (Status s = pass.open(session, data, "eval_step", stream); !s.ok())
     return s;
   std::vector<const char *> names;
-  for (const std::string &name : pass.names())
-    names.push_back(name.c_str());
+  for (const MetricColumn &column : pass.columns())
+    names.push_back(column.name.c_str());
   mtrun_progress progress = {};
   progress.epochs = 1;
   progress.steps = pass.steps();

@@ -7,12 +7,18 @@
 #include "runtime/loop/Callbacks.h"
 #include "runtime/loop/EpochFile.h"
 #include "runtime/loop/Loop.h"
+#include "runtime/loop/Rate.h"
 #include "runtime/loop/Saver.h"
 
-#include <cmath>
+#include <memory>
 #include <optional>
+#include <span>
 
 namespace mtrun {
+
+struct FreeDataset {
+  void operator()(mtrun_dataset *dataset) const { mtrun_dataset_free(dataset); }
+};
 
 // Everything is allocated before the first step.
 class Fit {
@@ -21,27 +27,37 @@ public:
   Status run();
 
 private:
-  Status openSaver();
-  Status agree(const LoopState &data, int64_t seed) const; // with the first process
+  // FitOpen.cpp
   Status openTraining(const mtrun_dataset *data);
   Status openValidation();
   Status openCallbacks();
-  Status scaleRate();
-  Status writeEpoch() const; // history, and the epoch's file
+  void openHistory();
+
+  // FitTogether.cpp
+  Status openSaver();
+  Status agree(const LoopState &data, int64_t seed) const; // with the first process
+  bool asked();                                            // to stop
+  int64_t granted() const;                                 // steps that may begin
+
+  // What a run that was stopped between a save and the files that go with it did not write.
+  void writeAgain();
+  bool nothingLeft() const;
+  void writeHistory();
+  void writeEpochFile();
   Status runEpoch();
   Status validate();
   Status endEpoch();
   Status finish();
-  // The last call of an epoch: the callbacks' turn, with the monitored value if it is there.
   void updateCallbacks();
+  std::span<const double> watched() const; // values that this epoch has
   void report(bool epochEnd);
   // `finite`: the variables are known to be.
   void save(std::optional<double> monitored, bool finite = false);
-  bool asked(); // to stop
   void note(const std::string &line) const;
-  std::optional<double> monitored() const;
-  double learningRate();
-  int64_t granted() const; // steps that may begin
+  void warn(const std::string &line) const;
+  bool validates(int64_t epoch) const { // from 0
+    return validates_ && (epoch + 1) % options_.validation_freq == 0;
+  }
   // Steps that may be under way together: whoever looks at variables between two steps finds them as they are there.
   int64_t together() const;
 
@@ -49,22 +65,21 @@ private:
   mtrun_loop_options options_ = {};
   LoopState state_;
   Saver saver_;
+  std::unique_ptr<mtrun_dataset, FreeDataset> validationData_; // of options with a number of validation steps
   Pass train_, validation_;
-  bool validates_ = false, wantsStop_ = false, stop_ = false, early_ = false;
+  bool validates_ = false, wantsStop_ = false, stop_ = false, notFinite_ = false;
   int64_t asked_ = 0, nextWord_ = 1; // of several processes: calls of asked() since the first spoke, and when it will
   Stopwatch sinceWord_;
-  std::vector<std::string> validationNames_;
-  std::vector<const char *> names_; // training metrics, then val_ ones
-  std::vector<double> values_;
-  std::string monitor_;
-  int monitorIndex_ = -1; // of names_
-  int rate_ = -1;         // the learning rate's variable
-  float rateNow_ = NAN;
-  std::optional<uint64_t> rateSeen_; // Session::changes() when it was read
-  bool saveDue_ = false;             // once nothing is in flight
-  std::optional<Patience> earlyStop_, plateau_;
+  std::vector<MetricColumn> columns_; // training's, then validation's
+  std::vector<const char *> names_;   // theirs
+  std::vector<double> values_;        // theirs
+  Rate rate_;
+  bool saveDue_ = false; // once nothing is in flight
+  Callbacks callbacks_;
   Best best_;
   EpochFile epochFile_;
+  Status fileError_;          // of the last epoch file
+  bool historyFails_ = false; // the last time that it was written
   mtrun_progress progress_ = {};
   Stopwatch total_, epoch_;
   double waitedBefore_ = 0; // the epoch under way

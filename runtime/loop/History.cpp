@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace mtrun {
 
@@ -20,6 +21,10 @@ static std::string number(double value, const char *notFinite) {
   return std::isfinite(value) ? text : notFinite ? notFinite : std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
+static std::string quoted(const std::string &name) {
+  return nlohmann::json(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 static Status replace(const std::string &path, const std::string &text) {
   AtomicFile file;
   if (Status s = file.open(path); !s.ok())
@@ -29,29 +34,40 @@ static Status replace(const std::string &path, const std::string &text) {
   return file.commit();
 }
 
-Status writeHistoryJson(const std::string &path, const std::vector<std::string> &names, std::span<const double> rows) {
-  size_t epochs = names.empty() ? 0 : rows.size() / names.size();
+Status writeHistoryJson(const std::string &path, const History &history) {
+  size_t columns = history.names.size(), epochs = columns ? history.rows.size() / columns : 0;
   std::string text = "{\"epoch\": [";
   for (size_t e = 0; e < epochs; ++e)
-    text += (e ? ", " : "") + std::to_string(e + 1);
+    text += (e ? ", " : "") + std::to_string(history.firstEpoch + static_cast<int64_t>(e));
   text += "]";
-  for (size_t i = 0; i < names.size(); ++i) {
-    text += ",\n \"" + names[i] + "\": [";
+  for (size_t i = 0; i < columns; ++i) {
+    text += ",\n " + quoted(history.names[i]) + ": [";
     for (size_t e = 0; e < epochs; ++e)
-      text += (e ? ", " : "") + number(rows[e * names.size() + i], "null");
+      text += (e ? ", " : "") + number(history.rows[e * columns + i], "null");
     text += "]";
   }
   return replace(path, text + "}\n");
 }
 
-Status writeHistoryCsv(const std::string &path, const std::vector<std::string> &names, std::span<const double> rows) {
+// A field of CSV.
+static std::string field(std::string name) {
+  if (name.find_first_of("=+-@") == 0)
+    name.insert(0, 1, '\'');
+  if (name.find_first_of("\",\n\r") == std::string::npos)
+    return name;
+  for (size_t at = 0; (at = name.find('"', at)) != std::string::npos; at += 2)
+    name.insert(at, 1, '"');
+  return '"' + name + '"';
+}
+
+Status writeHistoryCsv(const std::string &path, const History &history) {
   std::string text = "epoch";
-  for (const std::string &name : names)
-    text += "," + name;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (i % names.size() == 0)
-      text += "\n" + std::to_string(i / names.size() + 1);
-    text += "," + number(rows[i], nullptr);
+  for (const std::string &name : history.names)
+    text += "," + field(name);
+  for (size_t i = 0; i < history.rows.size(); ++i) {
+    if (i % history.names.size() == 0)
+      text += "\n" + std::to_string(history.firstEpoch + static_cast<int64_t>(i / history.names.size()));
+    text += "," + number(history.rows[i], nullptr);
   }
   return replace(path, text + "\n");
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/data/BatchStream.h"
+#include "runtime/loop/Callbacks.h"
 #include "runtime/loop/Means.h"
 #include "runtime/session/Session.h"
 
@@ -34,8 +35,10 @@ public:
 
   int64_t steps() const { return stream_->stepsPerEpoch(); } // 0: until the data ends
   double waited() const { return stream_->waited(); }
-  size_t metrics() const { return names_.size(); }
-  const std::vector<std::string> &names() const { return names_; }
+  size_t metrics() const { return columns_.size(); }
+  // Losses and metrics by the names that logs show: a name that logs and histories use themselves ("epoch"), or that
+  // begins as validation's do, has metric_ before it.
+  const std::vector<MetricColumn> &columns() const { return columns_; }
   const std::vector<double> &means() const { return means_->means(); }
   size_t sums() const { return means_->sums().size(); }
   void resetMeans() { means_->reset(); }
@@ -62,13 +65,12 @@ private:
   mtrun_session *session_ = nullptr;
   bool train_ = false;
   const char *program_ = "";
-  size_t losses_ = 0;                   // of names_, the first
   const Batch *batch_ = nullptr;        // of the last step
   std::vector<const Batch *> taken_;    // of the stream, in order: those in flight, then those that wait
   std::vector<int64_t> launches_;       // in flight: steps of each that are not finished
   std::vector<Session::Step> together_; // room for a launch
   int64_t inFlight_ = 0;
-  std::vector<std::string> names_;
+  std::vector<MetricColumn> columns_;
   std::unique_ptr<Means> means_;
   std::unique_ptr<BatchStream> stream_;
 };

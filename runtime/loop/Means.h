@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 namespace mtrun {
@@ -28,7 +29,7 @@ public:
 
   // Where a step call puts its results; add() takes them in.
   mtrun_results *results() {
-    results_ = {values_.data(), weights_.data(), stepSums_.data()};
+    results_ = {values_.data(), weights_.data(), stepSums_.data(), &rate_};
     return &results_;
   }
 
@@ -43,6 +44,9 @@ public:
   // This step's values, as the step call wrote them.
   const std::vector<double> &values() const { return values_; }
   const std::vector<double> &weights() const { return weights_; }
+
+  // That this step used, where a schedule computes it; else NaN.
+  double learningRate() const { return rate_; }
 
   // What a checkpoint keeps: with these back, the means go on as if they had never stopped.
   const std::vector<double> &sums() const { return sums_; }
@@ -63,6 +67,7 @@ private:
 
   Value value_;
   std::vector<double> values_, weights_, stepSums_, sums_, total_, means_;
+  double rate_ = std::numeric_limits<double>::quiet_NaN();
   mtrun_results results_ = {};
 };
 

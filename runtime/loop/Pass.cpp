@@ -1,12 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/api/Handles.h"
 #include "runtime/loop/Loop.h"
+#include "runtime/plan/Check.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 namespace mtrun {
+
+namespace fb = ::mt::plan;
+
+static std::vector<MetricColumn> columnsOf(const fb::Program &program) {
+  static const std::set<std::string> used = {"epoch",      "epochs",  "step",           "steps",
+                                             "total_step", "seconds", "seconds_waited", "learning_rate"};
+  std::set<std::string> names;
+  for (const fb::Metric *metric : Each(program.metrics()))
+    names.insert(metric->name()->str());
+  std::vector<MetricColumn> columns;
+  for (const fb::Metric *metric : Each(program.metrics())) {
+    std::string name = metric->name()->str();
+    if (used.count(name) || name.starts_with("val_")) {
+      name = "metric_" + name;
+      while (!names.insert(name).second)
+        name += "_";
+    }
+    columns.push_back({name, metric->better() == fb::Better::Higher, metric->is_loss()});
+  }
+  return columns;
+}
 
 Status Pass::open(mtrun_session *session, const mtrun_dataset *data, const char *program, StreamOptions options) {
   const mtrun_plan *plan = mtrun_session_plan(session);
@@ -33,13 +56,9 @@ Status Pass::open(mtrun_session *session, const mtrun_dataset *data, const char 
   if (options.dropRemainder && data->size >= 0 && data->size < options.batch)
     return {MT_INVALID, "dropping the remainder leaves no step: expected at least " + std::to_string(options.batch) +
                             " samples, found " + std::to_string(data->size)};
-  int32_t metrics = mtrun_plan_metric_count(plan, program);
-  for (int32_t i = 0; i < metrics; ++i)
-    names_.push_back(mtrun_plan_metric_name(plan, program, i));
-  for (const auto *metric : *session->session->plan().program(program)->metrics())
-    losses_ += metric->is_loss();
+  columns_ = columnsOf(*session->session->plan().program(program));
   means_ = std::make_unique<Means>(
-      names_.size(), static_cast<size_t>(mtrun_plan_sum_count(plan, program)),
+      columns_.size(), static_cast<size_t>(mtrun_plan_sum_count(plan, program)),
       [plan, program = std::string(program)](size_t metric, const double *sums, const double *weights) {
         return mtrun_plan_metric_value(plan, program.c_str(), static_cast<int32_t>(metric), sums, weights);
       });
@@ -164,9 +183,9 @@ Status Pass::checkVariables() const {
 }
 
 Status Pass::checkFinite() const {
-  for (size_t i = 0; i < losses_; ++i)
+  for (size_t i = 0; i < columns_.size() && columns_[i].loss; ++i)
     if (double value = means_->values()[i]; means_->weights()[i] != 0 && !std::isfinite(value))
-      return {MT_INVALID, "\"" + names_[i] + "\" is " +
+      return {MT_INVALID, "\"" + columns_[i].name + "\" is " +
                               (std::isnan(value) ? "not a number"
                                : value > 0       ? "infinite"
                                                  : "minus infinity") +

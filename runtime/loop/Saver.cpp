@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop/Saver.h"
 #include "runtime/api/Handles.h"
-#include "runtime/loop/Callbacks.h"
+
+#include <cmath>
 
 namespace mtrun {
 
@@ -9,7 +10,8 @@ Status Saver::open(mtrun_session *session, const mtrun_checkpoint_options &optio
                    const std::function<void(const std::string &)> &note, LoopState &state) {
   session_ = session;
   options_ = options;
-  if (options.keep < 0 || options.every_steps < 0 || options.every_epochs < 0 || options.every_seconds < 0)
+  if (options.keep < 0 || options.every_steps < 0 || options.every_epochs < 0 || !(options.every_seconds >= 0) ||
+      std::isinf(options.every_seconds))
     return {MT_INVALID, "expected numbers of at least 0 for when to save and how many to keep"};
   if (options_.keep == 0)
     options_.keep = 3;
@@ -95,12 +97,12 @@ Status Saver::checkData(const LoopState &now, LoopState &state) const {
   return {};
 }
 
-Status Saver::start(const std::string &monitor, bool allowNan) {
-  monitor_ = monitor;
+Status Saver::start(const Monitor &monitor, bool allowNan) {
+  monitor_ = monitor.name;
   if (!opened_)
     return {};
   writer_ = std::make_unique<CheckpointWriter>(
-      folder_, *session_->session, CheckpointWriter::Keep{options_.keep, largeIsGood(monitor), allowNan});
+      folder_, *session_->session, CheckpointWriter::Keep{options_.keep, monitor.higher, allowNan});
   sinceSave_ = Stopwatch();
   return folder_.checkRoom(writer_->bytes());
 }
@@ -117,8 +119,8 @@ int64_t Saver::stepsUntilDue(int64_t step) const {
 
 bool Saver::dueAfterEpoch(int64_t epochs) { return options_.every_epochs > 0 && epochs % options_.every_epochs == 0; }
 
-void Saver::save(const LoopState &state, std::optional<double> monitored, bool finite) {
-  if (savedStep_ == state.step && savedEpochEnd_ == (state.position == 0))
+void Saver::save(const LoopState &state, std::optional<double> monitored, bool finite, int64_t keptStep) {
+  if (has(state))
     return;
   Manifest manifest;
   const Plan &plan = session_->session->plan();
@@ -132,7 +134,7 @@ void Saver::save(const LoopState &state, std::optional<double> monitored, bool f
   writer_->wait();
   if (Status s = writer_->takeError(); !s.ok())
     session_->session->log(1, "a checkpoint was not saved: " + s.message());
-  writer_->save(std::move(manifest), finite);
+  writer_->save(std::move(manifest), finite, keptStep);
   savedStep_ = state.step;
   savedEpochEnd_ = state.position == 0;
   sinceSave_ = Stopwatch();

@@ -6,6 +6,7 @@
 #include "runtime/abi/mtrun.h"
 #include "runtime/checkpoint/Resume.h"
 #include "runtime/checkpoint/Writer.h"
+#include "runtime/loop/Callbacks.h"
 #include "runtime/loop/Loop.h"
 
 #include <functional>
@@ -24,8 +25,8 @@ public:
   const std::string &resumedFrom() const { return from_; }
   // The data of the run that goes on: another than the checkpoint's is an error, or with force begins the epoch again.
   Status checkData(const LoopState &now, LoopState &state) const;
-  // Starts the writer; after the data is known. `allowNan`: save variables that hold NaN.
-  Status start(const std::string &monitor, bool allowNan);
+  // Starts the writer; after the data is known. `allowNan`: save variables that are not finite.
+  Status start(const Monitor &monitor, bool allowNan);
 
   bool writes() const { return writer_ != nullptr; }
   bool dueAfterStep(int64_t step);
@@ -33,12 +34,13 @@ public:
   int64_t stepsUntilDue(int64_t step) const;
   bool dueAfterEpoch(int64_t epochs);
   // Copies the variables and returns; the error of an earlier save goes to the session's log.
-  // `finite`: the caller has looked for NaN.
-  void save(const LoopState &state, std::optional<double> monitored, bool finite);
+  // `finite`: the variables are, the caller has looked. `keptStep`: of a checkpoint that stays beside the newest and
+  // the best; -1: none.
+  void save(const LoopState &state, std::optional<double> monitored, bool finite, int64_t keptStep);
   // After the last save: waits for it. Its error.
   Status finish();
-  // Is that step in a checkpoint, or on its way to one?
-  bool has(int64_t step) const { return savedStep_ == step; }
+  // Is that in a checkpoint, or on its way to one?
+  bool has(const LoopState &state) const { return savedStep_ == state.step && savedEpochEnd_ == (state.position == 0); }
 
 private:
   Status resume(const std::string &what, const std::function<void(const std::string &)> &note, LoopState &state);

@@ -187,17 +187,28 @@ private:
       const Metric &metric = *program_.metrics()->Get(i);
       if (Status status = checkName(metric.name(), at("metric", i), &names); !status.ok())
         return status;
-      for (uint32_t index : {metric.value(), metric.weight()}) {
-        if (index >= count(program_.buffers()))
-          return differs(at("metric", i), "a buffer below " + std::to_string(count(program_.buffers())), index);
-        const Buffer &buffer = *program_.buffers()->Get(index);
-        if (buffer.space() != Space::Shared || buffer.dtype() != DType::F32 || buffer.fixed_bytes() < sizeof(float))
-          return differs(at("metric", i), "one F32 in Shared",
-                         std::string(EnumNameDType(buffer.dtype())) + " in " + EnumNameSpace(buffer.space()));
-      }
+      for (uint32_t index : {metric.value(), metric.weight()})
+        if (Status status = number(index, at("metric", i)); !status.ok())
+          return status;
+      if (metric.better() < Better::MIN || metric.better() > Better::MAX)
+        return differs(at("metric", i), "a direction that is better", static_cast<uint8_t>(metric.better()));
       if (Status status = sums(metric, at("metric", i)); !status.ok())
         return status;
     }
+    if (program_.learning_rate() < -1)
+      return differs("learning rate", "a buffer or -1", std::to_string(program_.learning_rate()));
+    return program_.learning_rate() < 0 ? Status()
+                                        : number(static_cast<uint32_t>(program_.learning_rate()), "learning rate");
+  }
+
+  // A buffer that the session reads after each step.
+  Status number(uint32_t index, const std::string &place) const {
+    if (index >= count(program_.buffers()))
+      return differs(place, "a buffer below " + std::to_string(count(program_.buffers())), index);
+    const Buffer &buffer = *program_.buffers()->Get(index);
+    if (buffer.space() != Space::Shared || buffer.dtype() != DType::F32 || buffer.fixed_bytes() < sizeof(float))
+      return differs(place, "one F32 in Shared",
+                     std::string(EnumNameDType(buffer.dtype())) + " in " + EnumNameSpace(buffer.space()));
     return {};
   }
 

@@ -185,16 +185,18 @@ Executable bindProgram(const Plan &plan, const fb::Program &program, const Devic
     }
     result.bound.allReduces.push_back(std::move(reduce));
   }
+  auto readBack = [&](uint32_t buffer, uint64_t numbers) {
+    void *place = binders[0].pointer(*program.buffers()->Get(buffer));
+    result.bound.readBacks.push_back({place, numbers * sizeof(float), place});
+  };
   for (uint32_t i = 0; i < count(program.metrics()); ++i) {
     const fb::Metric &metric = *program.metrics()->Get(i);
-    auto readBack = [&](uint32_t buffer, uint64_t numbers) {
-      void *place = binders[0].pointer(*program.buffers()->Get(buffer));
-      result.bound.readBacks.push_back({place, numbers * sizeof(float), place});
-    };
     result.metricSums.push_back(sumsOf(metric));
     readBack(metric.value(), sumsOf(metric));
     readBack(metric.weight(), 1);
   }
+  if (program.learning_rate() >= 0)
+    readBack(static_cast<uint32_t>(program.learning_rate()), 1);
   for (uint32_t i = 0; i < count(program.signature()); ++i)
     result.bound.signature.push_back(
         {program.signature()->Get(i)->row_bytes(), program.signature()->Get(i)->role() == fb::Role::Output});

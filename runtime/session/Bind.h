@@ -15,12 +15,15 @@ namespace mtrun {
 struct Executable {
   const mt::plan::Program *program = nullptr;
   BoundProgram bound;
-  std::vector<size_t> metricSums;    // how many numbers a metric has: bound.readBacks are its value(s), then its weight
+  std::vector<size_t> metricSums;    // how many numbers a metric has: bound.readBacks are its value(s), then its weight,
+                                     // metric after metric; last, if the program computes it, the learning rate
   std::vector<const void *> tensors; // room for the pointers of a launch's steps, each in signature order
   std::vector<StepArguments> runs;   // room for a launch's steps
 
   const float *metricValue(size_t metric) const { return static_cast<const float *>(bound.readBacks[2 * metric].host); }
   float metricWeight(size_t metric) const { return *static_cast<const float *>(bound.readBacks[2 * metric + 1].host); }
+  bool computesRate() const { return bound.readBacks.size() > 2 * metricSums.size(); }
+  float learningRate() const { return *static_cast<const float *>(bound.readBacks.back().host); }
 };
 
 // `layout` must outlive the result.

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <limits>
 #include <set>
 #include <unistd.h>
 
@@ -77,6 +78,9 @@ void Session::State::report(const Executable &executable, const mtrun_results &r
       results.values[i] = metric.formula() == fb::Formula::Mean ? *value : metricValue(metric, sums.data(), weight);
     place += size;
   }
+  if (results.learning_rate)
+    *results.learning_rate = executable.computesRate() ? static_cast<double>(executable.learningRate())
+                                                       : std::numeric_limits<double>::quiet_NaN();
 }
 
 // One device a process: the GPU of the list that the process' number on its host says.

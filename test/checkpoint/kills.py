@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills training runs at random moments and resumes them on another number of devices: variables and history must come out as if
-nothing had happened.
+"""Kills training runs at random moments and resumes them on another number of devices: variables, history and files of epochs must
+come out as if nothing had happened. The runs stop early, after three epochs, and end with the variables of the first.
 
-    kills.py PLAN --data SPEC [--kills 25] [--epochs 3] [--every-steps 1] [--signal KILL] [--seed 1] [--fsync-ms 3]
+    kills.py PLAN --data SPEC [--kills 25] [--every-steps 1] [--signal KILL] [--seed 1] [--fsync-ms 3]
 
 Every fsync of the runs takes --fsync-ms longer, by a library that is preloaded (slow_fsync.c), and half of the kills wait for a save to
 begin. A kill counts as inside a save when it leaves an unfinished checkpoint behind; of 100 and more kills that leave no time to finish
@@ -26,13 +26,14 @@ LIMIT = 120  # seconds after which a run hangs
 
 
 def command(arguments, folder, devices):
-    return ["mtrun", "train", arguments.plan, "--data", arguments.data, "--validation", arguments.data, "--epochs", str(arguments.epochs),
-            "--devices", devices, "--checkpoint", folder / "checkpoints", "--every-steps", str(arguments.every_steps), "--keep", "2",
+    return ["mtrun", "train", arguments.plan, "--data", arguments.data, "--validation", arguments.data, "--epochs", "9", "--early-stopping",
+            "2", "--min-delta", "100", "--restore-best", "--epoch-file", folder / "epoch-{epoch}.safetensors", "--devices", devices, "--checkpoint", folder / "checkpoints", "--every-steps", str(arguments.every_steps), "--keep", "2",
             "--resume", "auto", "--save", folder / "final.safetensors", "--history", folder / "history", "--json-logs"]
 
 
 def outcome(folder):
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("final.safetensors", "history.json", "history.csv")}
+    names = ("final.safetensors", "history.json", "history.csv", *(f"epoch-{epoch}.safetensors" for epoch in (1, 2, 3)))
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
 
 
 def saving(folder):
@@ -93,7 +94,6 @@ def main():
     parser.add_argument("plan")
     parser.add_argument("--data", required=True)
     parser.add_argument("--kills", type=int, default=25)
-    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--every-steps", type=int, default=1)
     parser.add_argument("--signal", choices=["KILL", "TERM", "INT", "HUP"], default="KILL")
     parser.add_argument("--seed", type=int, default=1)

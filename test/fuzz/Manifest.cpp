@@ -16,13 +16,21 @@ static void check(const LoopState &state) {
       state.sums.size() < state.totals.size() ||
       (state.names.empty() ? !state.history.empty() : state.history.size() % state.names.size() != 0))
     __builtin_trap();
-  for (const auto &[name, values] : state.callbacks) {
-    Patience patience(3, 0, false);
-    patience.restore(values);
-    patience.update(0.5);
-    if (patience.state()[2] < 0)
+  mtrun_loop_options options = {};
+  options.early_patience = options.plateau_patience = 3;
+  options.epoch_best_only = 1;
+  const std::vector<MetricColumn> columns = {{"loss", false, true}};
+  const double values[] = {0.5};
+  LoopState kept;
+  Callbacks callbacks;
+  if (!callbacks.open(options, columns, false).ok())
+    __builtin_trap();
+  callbacks.restore(state);
+  callbacks.update(0, 1, values);
+  callbacks.keep(kept);
+  for (size_t i = Record::kNumbers; i < kept.callbacks["early_stop"].size(); ++i)
+    if (kept.callbacks["early_stop"][i] < 0)
       __builtin_trap();
-  }
 }
 
 static void parse(const std::string &text) {

@@ -90,7 +90,8 @@ elif kind == "manifest":
     # The harness gives each its hash.
     state = {"seed": 1, "epoch": 1, "position": 2, "step": 7, "sums": ["0x1p+0"], "totals": ["nan"],
              "data": {"samples": 9, "batch": 2, "steps_per_epoch": 5, "shuffle": True, "window": 0, "drop_remainder": False},
-             "history": {"names": ["loss"], "values": ["0x1p-1"]}, "callbacks": {"early_stop": ["0x1p+0", "inf", "0x1p+1"]}}
+             "history": {"names": ["loss"], "values": ["0x1p-1"]}, "callbacks": {"early_stop": ["0x1p+0", "inf", "0x0p+0", "0x1p+1", "0x1p+2"]},
+             "stopped_early": False, "rate": {"scheduled": "nan", "given": "0x0p+0"}}
     tensors = [{"name": "w", "dtype": "f32", "shape": [2, 3], "hash": "0" * 32}]
     whole = {"format": "mtc checkpoint", "version": 1, "model": "m", "plan": "0" * 32, "state": state, "tuning": "1" * 32,
              "monitor": {"name": "loss", "value": "0x1p-1"},

@@ -84,7 +84,7 @@ protected:
     const void *tensors[] = {batch.images.data(),
                              info.dtype == MT_F32 ? (const void *)batch.oneHot.data() : batch.labels.data()};
     double values[2];
-    mtrun_results results = {values, nullptr, nullptr};
+    mtrun_results results = {values, nullptr, nullptr, nullptr};
     check(mtrun_train_step(session, tensors, rows, &results));
     return {values[0], values[1]};
   }

@@ -105,7 +105,7 @@ TEST_P(Keras, Trains) {
     arguments.push_back(expected.find(folder + std::string(entry.name)).bytes.data());
   }
   std::vector<double> values(static_cast<size_t>(mtrun_plan_metric_count(plan, "train_step")));
-  mtrun_results results = {values.data(), nullptr, nullptr};
+  mtrun_results results = {values.data(), nullptr, nullptr, nullptr};
   check(mtrun_train_step(session.get(), arguments.data(), expected.rows(), &results));
   int64_t metrics = expected.countOf("metric/");
   for (size_t i = 0; i < values.size(); ++i) {

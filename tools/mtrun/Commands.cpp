@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <sched.h>
@@ -71,8 +72,16 @@ int evaluate(const Arguments &arguments) {
   options.progress = progressOf(arguments);
   options.progress_user = &progress;
   options.in_flight = 1;
-  check(mtrun_evaluate(run.session.get(), data.get(), &options, nullptr));
-  return MT_OK;
+  int32_t count = mtrun_plan_metric_count(run.plan.get(), "eval_step");
+  std::vector<double> values(static_cast<size_t>(count));
+  check(mtrun_evaluate(run.session.get(), data.get(), &options, values.data()));
+  std::string bad;
+  for (int32_t i = 0; i < count; ++i)
+    if (!std::isfinite(values[static_cast<size_t>(i)]))
+      bad += (bad.empty() ? "" : ", ") + std::string(mtrun_plan_metric_name(run.plan.get(), "eval_step", i));
+  if (bad.empty() || arguments.process > 0)
+    return bad.empty() ? MT_OK : MT_INVALID;
+  return reportError(MT_INVALID, "expected values that are finite, found others for " + bad);
 }
 
 int predict(const Arguments &arguments) {
@@ -127,20 +136,21 @@ static std::string describeDevices(const Run &run, const mtrun_timing &timing) {
 
 int benchmark(const Arguments &arguments) {
   commandline::OutputFolders folders;
-  prepareFile(folders, parseTrace(arguments.trace, 0).path);
+  prepareFile(folders, tracePath(arguments));
   auto start = std::chrono::steady_clock::now();
   Run run = open(arguments);
   double loadUs = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   int64_t rows = arguments.rows ? arguments.rows : mtrun_plan_batch(run.plan.get());
   mtrun_timing timing = {};
   if (arguments.process == 0)
-    startTrace(run, arguments, arguments.warmup);
+    startTrace(run, arguments, arguments.warmup, arguments.warmup + arguments.steps);
   check(mtrun_benchmark(run.session.get(), rows, arguments.warmup, arguments.steps, &timing));
   if (arguments.process > 0)
     return MT_OK;
   if (arguments.json) {
     print(benchmarkJson(run, arguments, timing, loadUs, rows));
-    fputs(finishTrace(run, arguments, arguments.warmup).c_str(), stderr);
+    fputs(finishProfile(run, arguments).c_str(), stderr);
+    finishTrace(run, arguments);
     return MT_OK;
   }
   print(describe(run, arguments));
@@ -151,7 +161,8 @@ int benchmark(const Arguments &arguments) {
            timing.mean_us, (loadUs + timing.first_step_us) / 1e3);
   print(text);
   print(describeDevices(run, timing));
-  print(finishTrace(run, arguments, arguments.warmup));
+  print(finishProfile(run, arguments));
+  finishTrace(run, arguments);
   return MT_OK;
 }
 

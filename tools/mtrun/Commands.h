@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace mtrun_tool {
@@ -30,6 +31,10 @@ struct Arguments {
   bool noShuffle = false, dropRemainder = false, privateVariables = false, noPin = false, noSpin = false;
   bool json = false, force = false, allowNan = false, restoreBest = false, profile = false, verbose = false,
        strict = false, speed = false;
+  std::string epochFile, earlyMonitor, plateauMonitor, checkpointMonitor;
+  int64_t startFromEpoch = 0, plateauCooldown = 0, validationFreq = 1, validationSteps = 0, initialEpoch = 0;
+  std::optional<double> baseline, plateauMinDelta, learningRate;
+  bool bestOnly = false, weightsOnly = false;
   std::string lrScaling, libraries = "auto", tuning;
   int64_t baseBatch = 0, stepsPerLaunch = 1;
   double seconds = 5;

@@ -108,7 +108,7 @@ std::string EventLog::update(const mtrun_progress &progress) {
       (held ? validation_ : train_)
           .add(progress.epoch, std::string("epoch_") + strip(progress.names[i]), progress.values[i]);
     }
-    if (progress.learning_rate == progress.learning_rate) // not NaN, which says that a schedule computes it
+    if (progress.learning_rate == progress.learning_rate) // not NaN: the plan tells it
       train_.add(progress.epoch, "epoch_learning_rate", progress.learning_rate);
     if (session_)
       addHistograms(session_, progress.epoch);

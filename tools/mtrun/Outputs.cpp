@@ -48,17 +48,23 @@ void prepareFile(commandline::OutputFolders &folders, const std::string &path) {
 Outputs::Outputs(const Arguments &arguments) {
   writes_ = arguments.process == 0;
   checkpoints = arguments.checkpoint;
+  epochFile = arguments.epochFile;
+  if (isEpochFile(checkpoints) && !epochFile.empty())
+    throw Failure{MT_INVALID, "expected one pattern for the file of an epoch, found --checkpoint " + checkpoints +
+                                  " and --epoch-file " + epochFile};
   if (isEpochFile(checkpoints))
     std::swap(checkpoints, epochFile);
-  if (!writes_)
+  if (!writes_) {
+    epochFile.clear();
     return;
+  }
   save = arguments.save;
   folder = arguments.run;
   if (!arguments.history.empty()) {
     json = arguments.history + ".json";
     csv = arguments.history + ".csv";
   }
-  for (const std::string &path : {save, json, csv, parseTrace(arguments.trace, 0).path})
+  for (const std::string &path : {save, json, csv, tracePath(arguments)})
     must(folders_.prepareFile(path));
   if (epochFile.find('{') == std::string::npos || epochFile.find('{') >= epochFile.rfind('/') + 1)
     must(folders_.prepareFile(epochFile));

@@ -74,6 +74,8 @@ std::string formatJson(const mtrun_progress &progress) {
   text += jsonNumber(progress.seconds);
   if (progress.step_values) // of training
     text += ", \"seconds_waited\": " + jsonNumber(progress.input_wait);
+  if (progress.step_values || progress.validation)
+    text += ", \"learning_rate\": " + jsonNumber(progress.learning_rate);
   for (int32_t i : shownOrder(progress))
     text += ", " + jsonString(progress.names[i]) + ": " + jsonNumber(progress.values[i]);
   return text + "}\n";

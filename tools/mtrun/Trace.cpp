@@ -10,23 +10,31 @@ namespace mtrun_tool {
 constexpr int64_t kTracedSteps = 10;
 constexpr size_t kShownKernels = 12;
 
-TraceRange parseTrace(const std::string &text, int64_t skipped) {
-  TraceRange range = {text, skipped + 1, skipped + kTracedSteps};
+TraceRange parseTrace(const std::string &text, int64_t skipped, int64_t steps) {
+  int64_t first = skipped + 1;
+  if (steps > 0 && steps < skipped + kTracedSteps) // the last steps
+    first = std::clamp<int64_t>(steps - kTracedSteps + 1, 1, first);
+  TraceRange range = {text, first, first + kTracedSteps - 1};
   size_t colon = text.rfind(':');
-  long long first = 0, last = 0;
+  long long from = 0, to = 0;
   int end = 0;
-  if (colon != std::string::npos && sscanf(text.c_str() + colon, ":%lld-%lld%n", &first, &last, &end) == 2 &&
+  if (colon != std::string::npos && sscanf(text.c_str() + colon, ":%lld-%lld%n", &from, &to, &end) == 2 &&
       colon + static_cast<size_t>(end) == text.size())
-    range = {text.substr(0, colon), first, last};
+    range = {text.substr(0, colon), from, to};
   return text.empty() ? TraceRange() : range;
 }
 
-void startTrace(const Run &run, const Arguments &arguments, int64_t skipped) {
-  TraceRange range = parseTrace(arguments.trace, skipped);
+std::string tracePath(const Arguments &arguments) { return parseTrace(arguments.trace, 0, 0).path; }
+
+void startTrace(const Run &run, const Arguments &arguments, int64_t skipped, int64_t steps) {
+  TraceRange range = parseTrace(arguments.trace, skipped, steps);
   if (range.path.empty() && !arguments.profile)
     return;
   if (!range.path.empty() && (range.first < 1 || range.last < range.first))
     throw Failure{MT_INVALID, "--trace: expected FILE or FILE:FIRST-LAST with steps from 1, found " + arguments.trace};
+  if (!range.path.empty() && steps > 0 && range.first > steps)
+    throw Failure{MT_INVALID, "--trace: expected steps among the " + std::to_string(steps) + " of this run, found " +
+                                  std::to_string(range.first) + " to " + std::to_string(range.last)};
   mtrun_trace_options options = {range.first, range.last, arguments.profile};
   check(mtrun_trace_start(run.session.get(), &options));
 }
@@ -129,13 +137,26 @@ std::string formatProfile(const mtrun_profile &profile, const std::vector<Profil
          kernels.print("kernel, the longest", kShownKernels);
 }
 
-std::string finishTrace(const Run &run, const Arguments &arguments, int64_t skipped) {
-  if (TraceRange range = parseTrace(arguments.trace, skipped); !range.path.empty())
-    check(mtrun_trace_write(run.session.get(), range.path.c_str()));
+void finishTrace(const Run &run, const Arguments &arguments) {
+  std::string path = tracePath(arguments);
+  if (path.empty())
+    return;
+  mt_status *status = mtrun_trace_write(run.session.get(), path.c_str());
+  if (mt_status_code(status) != MT_INVALID)
+    return check(status);
+  fprintf(stderr, "mtrun: warning: no trace: %s\n", mt_status_message(status)); // the run ended before these steps
+  mt_status_free(status);
+}
+
+std::string finishProfile(const Run &run, const Arguments &arguments) {
+  mtrun_profile profile;
   if (!arguments.profile)
     return "";
-  mtrun_profile profile;
-  check(mtrun_profile_get(run.session.get(), &profile));
+  if (mt_status *status = mtrun_profile_get(run.session.get(), &profile)) {
+    std::string text = std::string("no profile: ") + mt_status_message(status) + "\n";
+    mt_status_free(status);
+    return text;
+  }
   std::vector<ProfileLine> lines;
   for (int32_t i = 0; i < profile.entries; ++i) {
     mtrun_profile_entry entry;

@@ -16,8 +16,10 @@ struct TraceRange {
   int64_t first = 0, last = 0;
 };
 
-// "FILE" or "FILE:FIRST-LAST", steps from 1; without a range the ten after `skipped` steps.
-TraceRange parseTrace(const std::string &text, int64_t skipped);
+// "FILE" or "FILE:FIRST-LAST", steps from 1; without a range the ten after `skipped` steps, or of a run of fewer steps
+// the last ten. `steps`: of the run; 0: not known.
+TraceRange parseTrace(const std::string &text, int64_t skipped, int64_t steps);
+std::string tracePath(const Arguments &arguments);
 
 // What a profile says, as a table.
 struct ProfileLine {
@@ -30,8 +32,10 @@ std::string formatProfile(const mtrun_profile &profile, const std::vector<Profil
                           int64_t block);
 
 // Begins what the arguments ask for, before the first step. Throws.
-void startTrace(const Run &run, const Arguments &arguments, int64_t skipped);
-// Writes the trace; returns the profile's table, "" if none was asked for. Throws.
-std::string finishTrace(const Run &run, const Arguments &arguments, int64_t skipped);
+void startTrace(const Run &run, const Arguments &arguments, int64_t skipped, int64_t steps);
+// Writes the trace; that the run ended before its steps is a warning. Throws.
+void finishTrace(const Run &run, const Arguments &arguments);
+// The profile's table, or why there is none; "" if it was not asked for.
+std::string finishProfile(const Run &run, const Arguments &arguments);
 
 } // namespace mtrun_tool

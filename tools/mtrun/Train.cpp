@@ -15,8 +15,8 @@
 
 namespace mtrun_tool {
 
-constexpr int64_t kUntraced = 10;      // steps before a trace that says no range
-constexpr double kWorthTelling = 0.02; // the share of waiting for data
+constexpr int64_t kUntraced = 10;                       // steps before a trace that says no range
+constexpr double kWorthTelling = 0.02, kLongEnough = 1; // the share of waiting for data; seconds of training
 
 static volatile sig_atomic_t signalsSeen = 0;
 
@@ -78,6 +78,14 @@ static void showNote(void *user, const char *message) {
     print(line);
 }
 
+static void checkTogether(const Arguments &arguments, const Outputs &outputs) {
+  if (outputs.epochFile.empty() && arguments.process == 0 && (arguments.bestOnly || arguments.weightsOnly))
+    throw Failure{MT_INVALID, std::string(arguments.bestOnly ? "--best-only" : "--weights-only") +
+                                  ": expected a file an epoch (--epoch-file PATTERN), found none"};
+  if (arguments.learningRate && *arguments.learningRate == 0)
+    throw Failure{MT_INVALID, "--learning-rate: expected a number above 0, found 0"};
+}
+
 static const char *pointer(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
 
 static int finish(const Run &run, const Arguments &arguments, const Outputs &outputs, const mtrun_fit_result &result) {
@@ -85,7 +93,7 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
     check(mtrun_save(run.session.get(), outputs.save.c_str()));
   char text[128];
   snprintf(text, sizeof text, "the devices waited for data %.0f%% of the time", 100 * result.input_wait);
-  if (result.input_wait >= kWorthTelling)
+  if (result.input_wait >= kWorthTelling && result.seconds >= kLongEnough)
     showNote(const_cast<Arguments *>(&arguments), text);
   if (result.stopped) {
     std::string where = result.saved ? "; go on with --checkpoint " + outputs.checkpoints + " --resume auto"
@@ -98,17 +106,25 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
   if (!outputs.folder.empty())
     showNote(const_cast<Arguments *>(&arguments), ("wrote " + outputs.folder).c_str());
   if (arguments.process > 0)
-    return result.stopped ? kInterrupted : MT_OK;
-  try {
-    std::string profile = finishTrace(run, arguments, kUntraced);
-    if (!profile.empty())
-      showNote(const_cast<Arguments *>(&arguments), profile.c_str());
-  } catch (const Failure &failure) {
-    if (!result.stopped)
-      throw;
-    fprintf(stderr, "mtrun: warning: %s\n", failure.message.c_str()); // a run that can go on says so first
-  }
-  return result.stopped ? kInterrupted : MT_OK;
+    return result.stopped ? kInterrupted : result.not_finite ? MT_INVALID : MT_OK;
+  if (std::string profile = finishProfile(run, arguments); !profile.empty())
+    showNote(const_cast<Arguments *>(&arguments), profile.c_str());
+  finishTrace(run, arguments);
+  if (result.stopped)
+    return kInterrupted;
+  return result.not_finite ? reportError(MT_INVALID, "a loss of validation was not finite, as the warnings say; all "
+                                                     "that was asked for is written")
+                           : MT_OK;
+}
+
+// Training steps that this run will have, so far as it does not stop early; 0: not known.
+static int64_t stepsToCome(const Run &run, const Arguments &arguments, const mtrun_dataset *data) {
+  int64_t size = mtrun_dataset_size(data), batch = mtrun_plan_batch(run.plan.get());
+  int64_t each = arguments.stepsPerEpoch                 ? arguments.stepsPerEpoch
+                 : size < 0 || !arguments.resume.empty() ? 0
+                                                         : (arguments.dropRemainder ? size : size + batch - 1) / batch;
+  int64_t epochs = arguments.moreEpochs ? arguments.moreEpochs : arguments.epochs - arguments.initialEpoch;
+  return arguments.resume.empty() ? each * std::max<int64_t>(epochs, 0) : 0;
 }
 
 // The last samples of the data, as Keras takes them; `data` keeps the others.
@@ -170,6 +186,7 @@ static int fit(const Run &run, const Arguments &arguments, const Outputs &output
 
 int train(const Arguments &arguments) {
   Outputs outputs(arguments);
+  checkTogether(arguments, outputs);
   catchSignals();
   Run run = loadPlan(arguments);
   outputs.begin(run);
@@ -218,6 +235,19 @@ int train(const Arguments &arguments) {
   options.restore_best = arguments.restoreBest;
   options.rate_scale = rateScale(run, arguments);
   options.epoch_file = pointer(outputs.epochFile);
+  options.epoch_best_only = arguments.bestOnly;
+  options.epoch_weights_only = arguments.weightsOnly;
+  options.early_monitor = pointer(arguments.earlyMonitor);
+  options.plateau_monitor = pointer(arguments.plateauMonitor);
+  options.checkpoint_monitor = pointer(arguments.checkpointMonitor);
+  options.early_baseline = arguments.baseline ? &*arguments.baseline : nullptr;
+  options.early_start_epoch = arguments.startFromEpoch;
+  options.plateau_min_delta = arguments.plateauMinDelta ? &*arguments.plateauMinDelta : nullptr;
+  options.plateau_cooldown = arguments.plateauCooldown;
+  options.learning_rate = arguments.learningRate.value_or(0);
+  options.validation_freq = arguments.validationFreq;
+  options.validation_steps = arguments.validationSteps;
+  options.initial_epoch = arguments.initialEpoch;
   options.stop = stopAsked;
   options.note = showNote;
   options.note_user = const_cast<Arguments *>(&arguments);
@@ -225,6 +255,7 @@ int train(const Arguments &arguments) {
   if (first)
     startTrace(run, arguments, kUntraced);
   return fit(run, arguments, outputs, data.get(), options);
+  checkTogether(arguments, outputs);
 }
 
 } // namespace mtrun_tool

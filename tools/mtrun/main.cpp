@@ -134,6 +134,15 @@ static CLI::Option *addCount(CLI::App *app, const char *name, int64_t &value, in
   return app->add_option(name, value, help)->type_name("N")->capture_default_str()->check(atLeast(least));
 }
 
+template <typename Number>
+static CLI::Option *addReal(CLI::App *app, const char *name, Number &value, const char *help) {
+  return app->add_option(name, value, help)->type_name("X");
+}
+
+static CLI::Option *addMonitor(CLI::App *app, const char *name, std::string &value, const char *help) {
+  return app->add_option(name, value, help)->type_name("NAME[:max|min]");
+}
+
 static void addLaunches(CLI::App *sub, Arguments &a) {
   addCount(sub, "--steps-per-launch", a.stepsPerLaunch, 1,
            "of GPUs: steps that they are given at once; for steps of a few microseconds");
@@ -166,11 +175,19 @@ static void addDeviceOptions(CLI::App *sub, Arguments &a) {
 }
 
 static void addCheckpoints(CLI::App *sub, Arguments &a) {
-  sub->add_option(
-         "--checkpoint", a.checkpoint,
-         "folder of checkpoints, each of them complete or absent; or a file an epoch, as 'model-{epoch}.keras' or "
-         "'w-{epoch:02d}-{val_loss:.2f}.safetensors', from which no run goes on")
+  sub->add_option("--checkpoint", a.checkpoint,
+                  "folder of checkpoints, each of them complete or absent; or in place of --epoch-file its pattern")
       ->type_name("DIR");
+  addMonitor(sub, "--checkpoint-monitor", a.checkpointMonitor,
+             "of the best checkpoint, which is kept, and of --best-only; without it --monitor's");
+  sub->add_option(
+         "--epoch-file", a.epochFile,
+         "write a model (.keras) or its variables (.safetensors) after each epoch, as 'model-{epoch}.keras' or "
+         "'w-{epoch:02d}-{val_loss:.2f}.safetensors'")
+      ->type_name("PATTERN");
+  sub->add_flag("--best-only", a.bestOnly, "the epoch's file: only after an epoch that is better than all before");
+  sub->add_flag("--weights-only", a.weightsOnly,
+                "the epoch's file, .safetensors: the model's variables without the optimizer's");
   addCount(sub, "--every-steps", a.everySteps, 0, "save after so many steps");
   addCount(sub, "--every-epochs", a.everyEpochs, 0,
            "save after so many epochs; the default, 1, if nothing else is said");
@@ -189,17 +206,30 @@ static void addCheckpoints(CLI::App *sub, Arguments &a) {
 }
 
 static void addCallbacks(CLI::App *sub, Arguments &a) {
-  sub->add_option("--monitor", a.monitor, "the metric that decides; without it val_loss, or loss")->type_name("NAME");
-  addCount(sub, "--early-stopping", a.earlyPatience, 0, "stop after so many epochs without a better one; 0: never");
-  sub->add_option("--min-delta", a.earlyMinDelta, "what is better by less does not count")->type_name("X");
+  addMonitor(sub, "--monitor", a.monitor,
+             "the metric that decides: val_loss, or loss without validation. Accuracies, precision and the like are "
+             "better when higher, losses and errors when lower; :max or :min says otherwise");
+  auto *early =
+      addCount(sub, "--early-stopping", a.earlyPatience, 0, "stop after so many epochs without a better one; 0: never");
+  addMonitor(sub, "--early-stopping-monitor", a.earlyMonitor, "its metric; without it --monitor's")->needs(early);
+  addReal(sub, "--min-delta", a.earlyMinDelta, "what is better by less does not count")->needs(early);
+  addReal(sub, "--baseline", a.baseline, "only an epoch better than this, too, begins the count anew")->needs(early);
+  addCount(sub, "--start-from-epoch", a.startFromEpoch, 0, "so many epochs pass before the count begins")->needs(early);
   sub->add_flag("--restore-best", a.restoreBest,
                 "with --early-stopping: end with the variables of the best epoch, the optimizer's excepted");
-  addCount(sub, "--plateau", a.plateauPatience, 0,
-           "reduce the learning rate after so many epochs without a better one");
-  sub->add_option("--plateau-factor", a.plateauFactor, "by which it is multiplied")
-      ->type_name("X")
-      ->capture_default_str();
-  sub->add_option("--plateau-min", a.plateauMinRate, "the learning rate stays above")->type_name("X");
+  auto *plateau = addCount(sub, "--plateau", a.plateauPatience, 0,
+                           "reduce the learning rate after so many epochs without a better one; 0: never");
+  addMonitor(sub, "--plateau-monitor", a.plateauMonitor, "its metric; without it --monitor's")->needs(plateau);
+  addReal(sub, "--plateau-factor", a.plateauFactor, "by which the rate is multiplied, below 1")
+      ->capture_default_str()
+      ->needs(plateau);
+  addReal(sub, "--plateau-min", a.plateauMinRate, "the rate never goes below")->needs(plateau);
+  addReal(sub, "--plateau-min-delta", a.plateauMinDelta, "what is better by less does not count; 1e-4 without it")
+      ->needs(plateau);
+  addCount(sub, "--plateau-cooldown", a.plateauCooldown, 0, "so many epochs after a reduction do not count")
+      ->needs(plateau);
+  addReal(sub, "--learning-rate", a.learningRate,
+          "begin with this rate in place of the model's; a schedule's cannot be set");
   auto *scaling = sub->add_option("--lr-scaling", a.lrScaling,
                                   "begin with the model's learning rate times batch / base batch, or its square root; "
                                   "devices and replicas do not count")
@@ -219,12 +249,16 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
   addData(sub, a);
   addCount(sub, "--epochs", a.epochs, 1, "passes over the data, in total");
   addCount(sub, "--more-epochs", a.moreEpochs, 1, "after those of the checkpoint, instead of --epochs");
+  addCount(sub, "--initial-epoch", a.initialEpoch, 0,
+           "epochs that count as done where no checkpoint is resumed: of --epochs, names of files, order of samples");
   addCount(sub, "--steps-per-epoch", a.stepsPerEpoch, 0, "0: a pass over the data");
   sub->add_option("--validation", a.validation, "data to evaluate on after each epoch")->type_name("SPEC");
   sub->add_option("--validation-split", a.validationSplit, "the share of --data, its last samples, to evaluate on")
       ->type_name("X")
       ->check(numberIn(0, 0.999))
       ->excludes("--validation");
+  addCount(sub, "--validation-freq", a.validationFreq, 1, "validate after each so many epochs");
+  addCount(sub, "--validation-steps", a.validationSteps, 0, "of the validation data, the first batches; 0: all");
   sub->add_option("--save", a.save,
                   "write at the end: the model as NAME.keras, its weights for Keras as NAME.weights.h5, or the variables "
                   "as NAME.safetensors")

@@ -170,7 +170,8 @@ Function CudaGroup::function(int device, KernelHandle kernel) const {
 }
 
 uint64_t CudaGroup::placesOf(const fb::Program &program) const {
-  return static_cast<uint64_t>(runsOf(count(program.metrics()) > 0) * setsOf(count(program.signature()) > 0));
+  bool reads = count(program.metrics()) > 0 || program.learning_rate() >= 0;
+  return static_cast<uint64_t>(runsOf(reads) * setsOf(count(program.signature()) > 0));
 }
 
 uint64_t CudaGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {

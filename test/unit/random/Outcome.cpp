@@ -110,7 +110,7 @@ void Execution::runStep(const char *program, const std::string &key, const Step 
   for (auto [info, words] : llvm::zip_equal(infos, memory))
     pointers.push_back(info.optional && !step.inputs.count(info.name) ? nullptr : words.data());
   std::vector<double> values(mtrun_plan_metric_count(plan, program)), weights(values.size());
-  mtrun_results results{values.data(), weights.data(), nullptr};
+  mtrun_results results{values.data(), weights.data(), nullptr, nullptr};
   auto *call = StringRef(program) == "train_step" ? mtrun_train_step : mtrun_eval_step;
   if (failed(call(session, pointers.data(), step.samples, &results), outcome.problem))
     return;

@@ -77,7 +77,7 @@ TEST_F(Api, TrainsAndReadsVariables) {
   model.initialise(7);
   const void *tensors[] = {samples.x.data(), samples.y.data(), nullptr};
   double loss, weight;
-  mtrun_results results = {&loss, &weight, nullptr};
+  mtrun_results results = {&loss, &weight, nullptr, nullptr};
   for (int step = 0; step < 3; ++step) {
     model.step(samples, 13, false);
     ASSERT_EQ(take(mtrun_train_step(session, tensors, 13, &results)), success);

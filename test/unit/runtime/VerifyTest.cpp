@@ -126,6 +126,12 @@ const Case cases[] = {
        train(p).metrics[0]->formula = fb::Formula::Roc;
        train(p).metrics[0]->shape = {2, 200};
      }},
+    {"metric 0: expected a direction that is better, found 2",
+     [](fb::PlanT &p) { train(p).metrics[0]->better = static_cast<fb::Better>(2); }},
+    {"learning rate: expected a buffer below", [](fb::PlanT &p) { train(p).learning_rate = 1000; }},
+    {"learning rate: expected a buffer or -1, found -2", [](fb::PlanT &p) { train(p).learning_rate = -2; }},
+    {"learning rate: expected one F32 in Shared, found F32 in Signature",
+     [](fb::PlanT &p) { train(p).learning_rate = 0; }},
     {"metric 0: expected a buffer below", [](fb::PlanT &p) { train(p).metrics[0]->value = 1000; }},
     {"metric 0: expected one F32 in Shared, found F32 in Signature",
      [](fb::PlanT &p) { train(p).metrics[0]->value = 0; }},

@@ -81,10 +81,10 @@ TEST(CheckpointFolder, KeepsTheNewestAndTheBest) {
     Sample sample(step);
     sample.manifest.monitored = losses[step];
     ASSERT_EQ(text(sample.write(checkpoints.path())), "0");
-    checkpoints.prune(2, false);
+    checkpoints.prune(2, false, sample.manifest.monitor);
   }
   EXPECT_EQ(checkpointSteps(checkpoints.path()), (std::vector<int64_t>{5, 4, 1}));
-  checkpoints.prune(2, true); // of those left, 0.4 is the largest, and among the newest
+  checkpoints.prune(2, true, Sample(0).manifest.monitor); // of those left, 0.4 is the largest, and among the newest
   EXPECT_EQ(checkpointSteps(checkpoints.path()), (std::vector<int64_t>{5, 4}));
   checkpoints.removeAfter(4);
   EXPECT_EQ(checkpointSteps(checkpoints.path()), (std::vector<int64_t>{4}));
@@ -156,7 +156,7 @@ TEST(CheckpointFolder, LeavesWhatIsNotItsOwn) {
                                             ".tmp-step-000000000009-1", "step-000000000006"}));
   for (int64_t step : {10, 11})
     ASSERT_EQ(text(Sample(step).write(folder.path())), "0");
-  checkpoints.prune(1, false);
+  checkpoints.prune(1, false, "");
   EXPECT_EQ(checkpointSteps(folder.path()), (std::vector<int64_t>{11, 6}));
   EXPECT_EQ(checkpoints.setAside(11), ""); // what has the name stays
   checkpoints.removeAfter(5);              // asked for: the link goes, what it led to stays
@@ -176,7 +176,7 @@ TEST(CheckpointFolder, LeavesACheckpointWithOtherFiles) {
   for (int64_t step : {8, 9, 10})
     ASSERT_EQ(text(Sample(step).write(folder.path())), "0");
   writeFile(folder.path("step-000000000008/notes.txt"), "x");
-  checkpoints.prune(1, false);
+  checkpoints.prune(1, false, "");
   EXPECT_EQ(checkpointSteps(folder.path()), (std::vector<int64_t>{10, 8}));
   EXPECT_EQ(readFile(folder.path("step-000000000008/notes.txt")), "x");
 }

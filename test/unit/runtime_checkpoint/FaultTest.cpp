@@ -145,7 +145,7 @@ TEST(Fault, EveryCallOfPruning) {
       ASSERT_EQ(text(Sample(step).write(folder.path())), "0");
     disk.calls = 0;
     disk.failAt = at;
-    checkpoints.prune(1, false);
+    checkpoints.prune(1, false, "loss");
     pruned = disk.calls <= at;
     expectWhole(folder.path(), 20, at);
     for (int64_t step : checkpointSteps(folder.path())) {

@@ -94,8 +94,9 @@ TEST_F(FitTest, GoesOnWhereItStopped) {
   EXPECT_EQ(steps, (Steps{{0, 4}, {1, 1}, {1, 2}, {1, 3}, {1, 4}}));
   EXPECT_EQ(notes,
             std::vector<std::string>{"resumed " + path + "/step-000000000003: 0 epochs and 3 of 4 steps are done"});
-  ASSERT_EQ(fit(), "0"); // nothing is left
+  ASSERT_EQ(fit(), "0");
   EXPECT_EQ(steps, Steps{});
+  EXPECT_EQ(notes.back(), "nothing left to do: 2 of 2 epochs are done; --more-epochs N goes on");
   options.more_epochs = 1;
   ASSERT_EQ(fit(), "0");
   EXPECT_EQ(steps, (Steps{{2, 1}, {2, 2}, {2, 3}, {2, 4}}));
@@ -226,6 +227,12 @@ TEST_F(FitTest, NoCheckpointHoldsNaN) {
   stopIn = 2; // in the middle of an epoch
   EXPECT_EQ(fit(), "1: variable \"w\" holds NaN after step 2, which would spoil every resumed run");
   EXPECT_EQ(saved(), std::vector<int64_t>{});
+  // Infinity is NaN two steps later: a checkpoint of it poisoned the run.
+  weights[2] = INFINITY;
+  ASSERT_EQ(text(mtrun_set_variable(session.get(), "w", weights, sizeof weights)), "0");
+  stopIn = 2;
+  EXPECT_EQ(fit(), "1: variable \"w\" holds infinity after step 2, which would spoil every resumed run");
+  EXPECT_EQ(saved(), std::vector<int64_t>{});
   stopIn = -1;
   options.allow_nan = 1;
   EXPECT_EQ(fit(), "0");
@@ -246,6 +253,7 @@ TEST_F(FitTest, EarlyStopping) {
   ASSERT_EQ(fit(), "0");
   EXPECT_EQ(result.epochs, 3);
   EXPECT_EQ(notes, std::vector<std::string>{"epoch 3: stopping early, loss was best at 0"});
+  EXPECT_TRUE(result.stopped_early);
   EXPECT_FALSE(result.stopped);
   // What was counted goes on after a resume.
   std::filesystem::remove_all(path);
@@ -254,4 +262,116 @@ TEST_F(FitTest, EarlyStopping) {
   checkpoint.resume = "auto";
   ASSERT_EQ(fit(), "0");
   EXPECT_EQ(result.epochs, 3);
+}
+
+// A run that had ended early trained on when a job scheduler started it again, and once more each time.
+TEST_F(FitTest, ResumedAfterItsEarlyEndDoesNothing) {
+  options.epochs = 10;
+  options.early_patience = 2;
+  ASSERT_EQ(fit(), "0");
+  checkpoint.resume = "auto";
+  for (int again = 0; again < 2; ++again) {
+    ASSERT_EQ(fit(), "0");
+    EXPECT_EQ(steps, Steps{});
+    EXPECT_EQ(notes.back(), "nothing left to do: early stopping ended the run after epoch 3; --more-epochs N goes on");
+    EXPECT_TRUE(result.stopped_early);
+  }
+  options.more_epochs = 1;
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(steps.size(), 4u);
+  EXPECT_FALSE(result.stopped_early);
+}
+
+// Killed between the last save and what goes with it, a run never wrote the last row of its history.
+TEST_F(FitTest, WritesWhatACheckpointIsAheadOf) {
+  std::string json = folder.path("h.json"), csv = folder.path("h.csv"), files = folder.path("e-{epoch}.safetensors");
+  options.history_json = json.c_str();
+  options.history_csv = csv.c_str();
+  options.epoch_file = files.c_str();
+  options.epochs = 2;
+  ASSERT_EQ(fit(), "0");
+  std::string last = folder.path("e-2.safetensors"), history = readFile(csv), variables = readFile(last);
+  EXPECT_EQ(history, "epoch,loss,accuracy\n1,0,0\n2,0,0\n");
+  for (const std::string &file : {json, csv, last})
+    std::filesystem::remove(file);
+  checkpoint.resume = "auto";
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(readFile(csv), history);
+  EXPECT_EQ(readFile(last), variables);
+  EXPECT_TRUE(std::filesystem::exists(json));
+}
+
+// A full disk ended the training with the first epoch's log.
+TEST_F(FitTest, AHistoryThatCannotBeWrittenIsAWarning) {
+  std::string json = folder.path("none/h.json");
+  options.history_json = json.c_str();
+  options.epochs = 2;
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(result.epochs, 2);
+}
+
+TEST_F(FitTest, TheErrorOfAnEpochsFileIsThatOfTheLast) {
+  std::string files = folder.path("none/e-{epoch}.safetensors");
+  options.epoch_file = files.c_str();
+  options.epochs = 2;
+  EXPECT_TRUE(fit().starts_with("7: cannot create "));
+  EXPECT_EQ(result.epochs, 2);
+  EXPECT_EQ(saved().front(), 8);
+}
+
+TEST_F(FitTest, ValidatesNowAndThen) {
+  std::string csv = folder.path("h.csv");
+  options.history_csv = csv.c_str();
+  options.validation = data.get();
+  options.validation_freq = 2;
+  options.validation_steps = 1;
+  options.epochs = 5;
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(readFile(csv), "epoch,loss,accuracy,val_loss,val_accuracy\n1,0,0,nan,nan\n2,0,0,0,0\n3,0,0,nan,nan\n"
+                           "4,0,0,0,0\n5,0,0,nan,nan\n");
+  std::filesystem::remove_all(path);
+  stopIn = 9; // 4 steps of training and 4 more: the only one of validation
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(result.epochs, 1);
+  checkpoint.resume = "auto";
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(result.epochs, 5);
+}
+
+TEST_F(FitTest, InitialEpoch) {
+  std::string csv = folder.path("h.csv");
+  options.history_csv = csv.c_str();
+  options.initial_epoch = 3;
+  options.epochs = 4;
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(steps, (Steps{{3, 1}, {3, 2}, {3, 3}, {3, 4}}));
+  EXPECT_EQ(readFile(csv), "epoch,loss,accuracy\n4,0,0\n");
+  checkpoint.resume = "auto"; // which says how many epochs are done
+  options.epochs = 5;
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(steps, (Steps{{4, 1}, {4, 2}, {4, 3}, {4, 4}}));
+}
+
+TEST_F(FitTest, NumbersThatMeanNothing) {
+  options.checkpoint = nullptr;
+  options.early_min_delta = NAN;
+  EXPECT_EQ(fit(), "1: expected a min delta of early stopping of at least 0, found nan");
+  options.early_min_delta = 0;
+  options.plateau_factor = NAN;
+  EXPECT_EQ(fit(), "1: expected a factor of the plateau from 0 to below 1, found nan");
+  options.plateau_factor = 1;
+  EXPECT_EQ(fit(), "1: expected a factor of the plateau from 0 to below 1, found 1");
+  options.plateau_factor = 0;
+  options.plateau_min_rate = NAN;
+  EXPECT_EQ(fit(), "1: expected a least learning rate of the plateau of at least 0, found nan");
+  options.plateau_min_rate = 0;
+  options.learning_rate = -1;
+  EXPECT_EQ(fit(), "1: expected a learning rate of at least 0, found -1");
+  options.learning_rate = 0;
+  options.initial_epoch = -1;
+  EXPECT_EQ(fit(), "1: expected an initial epoch of at least 0, found -1");
+  options.initial_epoch = 0;
+  options.checkpoint = &checkpoint;
+  checkpoint.every_seconds = NAN;
+  EXPECT_EQ(fit(), "1: expected numbers of at least 0 for when to save and how many to keep");
 }

@@ -37,7 +37,7 @@ struct Steps {
         begun += together;
       }
       double loss = 0, weight = 0;
-      mtrun_results results = {&loss, &weight, nullptr};
+      mtrun_results results = {&loss, &weight, nullptr, nullptr};
       if (Status status = session.finish(&results); !status.ok())
         return status;
       model.losses.push_back(loss);

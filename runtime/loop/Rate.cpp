@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/loop/Rate.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace mtrun {
+
+Status Rate::open(Session &session, const mtrun_loop_options &options, bool resumed, LoopState &state,
+                  const std::function<void(const std::string &)> &note) {
+  session_ = &session;
+  variable_ = session.plan().tables().learning_rate();
+  const auto *program = session.plan().program("train_step");
+  scheduled_ = variable_ < 0 && program && program->learning_rate() >= 0;
+  last_ = state.scheduledRate;
+  bool given = options.learning_rate != 0 && (!resumed || options.learning_rate != state.givenRate);
+  bool scales = options.rate_scale != 0 && options.rate_scale != 1 && (!resumed || given);
+  state.givenRate = options.learning_rate != 0 ? options.learning_rate : state.givenRate;
+  const char *wish = options.learning_rate != 0                           ? "set"
+                     : options.plateau_patience                           ? "reduced on a plateau"
+                     : options.rate_scale != 0 && options.rate_scale != 1 ? "scaled"
+                                                                          : nullptr;
+  if (wish && !isVariable())
+    return {MT_INVALID, std::string("the plan computes its learning rate by a schedule: expected a variable, which "
+                                    "alone can be ") +
+                            wish};
+  if (!given && !scales)
+    return {};
+  double before = given ? options.learning_rate : now();
+  set(static_cast<float>(before * (scales ? options.rate_scale : 1)));
+  char text[120];
+  if (scales)
+    snprintf(text, sizeof text, "learning rate %g: %g times %g", now(), before, options.rate_scale);
+  else
+    snprintf(text, sizeof text, "learning rate %g", now());
+  note(text);
+  return {};
+}
+
+// A variable is read again only after somebody set one: steps leave it alone, and a read waits for those in flight.
+double Rate::now() {
+  if (isVariable() && seen_ != session_->changes()) {
+    seen_ = session_->changes();
+    float rate = 0;
+    std::span<const std::byte> bytes = session_->variable(static_cast<uint32_t>(variable_));
+    memcpy(&rate, bytes.data(), std::min(bytes.size(), sizeof rate));
+    last_ = static_cast<double>(rate);
+  }
+  return last_;
+}
+
+void Rate::set(float rate) {
+  session_->setVariable(static_cast<uint32_t>(variable_), std::as_bytes(std::span(&rate, 1)));
+}
+
+} // namespace mtrun
