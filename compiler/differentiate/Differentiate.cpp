@@ -139,10 +139,10 @@ Value Programs::buildResults() {
   Mean total;
   for (mt::LossOp loss : losses) {
     Mean mean = buildLoss(builder, loss, values.lookup(loss.getValues()), values.lookupOrNull(loss.getWeights()));
-    total.value =
-        total.value ? mt::AddOp::create(builder, loss.getLoc(), total.value, mean.value).getResult() : mean.value;
+    Value part = scaleLoss(builder, loss, mean.value);
+    total.value = total.value ? mt::AddOp::create(builder, loss.getLoc(), total.value, part).getResult() : part;
     total.weight = mean.weight;
-    // One loss is the total, whatever its name.
+    // One loss is the total, whatever its name; each of several is without its scale.
     if (losses.size() > 1)
       report(loss.getLoc(), loss.getName(), mean, /*loss=*/true);
   }

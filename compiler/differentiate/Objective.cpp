@@ -35,7 +35,11 @@ Mean buildLoss(OpBuilder &builder, mt::LossOp loss, Value values, Value weights)
     divisor = times(n, mt::elementsPerRow(values.getType()));
   if (loss.getDivisor() == mt::Divisor::weights)
     divisor = sumAll(*w);
-  return {times(total / divisor, loss.getScale().convertToFloat()).value(), n.value()};
+  return {(total / divisor).value(), n.value()};
+}
+
+Value scaleLoss(OpBuilder &builder, mt::LossOp loss, Value value) {
+  return times(Expr(builder, loss.getLoc(), value), loss.getScale().convertToFloat()).value();
 }
 
 Value buildPenalty(OpBuilder &builder, mt::PenaltyOp penalty, Value value) {

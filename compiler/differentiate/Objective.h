@@ -11,8 +11,10 @@ struct Mean {
   mlir::Value value, weight;
 };
 
-// `scale * sum(w_i v_i) / divisor` of a model's loss, on the program's values. Its weight over steps is n, as in Keras.
+// `sum(w_i v_i) / divisor` of a model's loss, on the program's values: what is reported. Its weight over steps is n, as in Keras.
 Mean buildLoss(mlir::OpBuilder &builder, mlir::mt::LossOp loss, mlir::Value values, mlir::Value weights);
+// That times the loss's scale: what it adds to the total.
+mlir::Value scaleLoss(mlir::OpBuilder &builder, mlir::mt::LossOp loss, mlir::Value value);
 // What a penalty adds to the total: tensor<f32>; null where both of its factors are 0.
 mlir::Value buildPenalty(mlir::OpBuilder &builder, mlir::mt::PenaltyOp penalty, mlir::Value value);
 // sum(w_i v_i) / sum(w_i), 0 where all weights are 0; of a formula of sums, the values' sums over the samples and n.
