@@ -2,6 +2,7 @@
 #include "compiler/Pipeline.h"
 #include "compiler/api/Driver.h"
 #include "compiler/api/Result.h"
+#include "frontend/Formats.h"
 #include "frontend/keras/ReadKeras.h"
 #include "frontend/mlir/Prescan.h"
 #include "runtime/abi/atomic_file.h"
@@ -63,6 +64,8 @@ static Status importSource(const mtc::ModelSource &source, const mtc_options *gi
 // An archive is told by its first bytes and stays on disk; anything else is text.
 static Status openSource(const std::string &path, std::string &text, mtc::ModelSource &source) {
   source.name = path;
+  if (std::string problem = mtc::recognizeFolder(path); !problem.empty())
+    return {MT_INVALID, path + ": error: " + problem};
   Status status = readFile(path, text);
   if (mtc::isKerasArchive(text))
     source.archive = path;

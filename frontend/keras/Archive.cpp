@@ -139,8 +139,7 @@ std::string readArchive(const std::string &path, Archive &archive) {
   if (stat(path.c_str(), &status) != 0)
     return std::string("cannot be opened: ") + std::strerror(errno);
   if (!S_ISREG(status.st_mode))
-    return S_ISDIR(status.st_mode) ? "expected an archive, found a folder: save the model with model.save(\"model.keras\")"
-                                   : "expected a file, found none";
+    return "expected a file, found none";
   uint64_t size = static_cast<uint64_t>(status.st_size);
   if (size > maxWeightBytes)
     return "expected at most " + std::to_string(maxWeightBytes) + " bytes, found " + std::to_string(size);

@@ -3,6 +3,8 @@
 // In the child: the zip archive. Nothing is ever unpacked to disk, so a name can lead nowhere; bad ones are refused all the same.
 #include "frontend/keras/ArchiveReader.h"
 
+#include "frontend/Formats.h"
+
 #include <zip.h>
 
 #include <cerrno>
@@ -50,6 +52,14 @@ void checkMembers(zip_t *archive) {
     if (system == ZIP_OPSYS_UNIX && (attributes >> 16 & 0170000) == 0120000)
       throw ArchiveError("expected files, found the link '" + std::string(stat.name) + "'");
   }
+}
+
+// After checkMembers.
+std::vector<std::string> namesOf(zip_t *archive) {
+  std::vector<std::string> names;
+  for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); ++i)
+    names.push_back(zip_get_name(archive, static_cast<zip_uint64_t>(i), 0));
+  return names;
 }
 
 bool hasMember(zip_t *archive, const char *name) { return zip_name_locate(archive, name, 0) >= 0; }
@@ -117,6 +127,8 @@ void readZip(const std::string &path, RecordWriter &writer) {
     throw ArchiveError("not a zip archive that can be read: " + std::string(zip_error_strerror(&error)));
   }
   checkMembers(archive.get());
+  if (std::string other = recognizeZip(namesOf(archive.get())); !other.empty())
+    throw ArchiveError(other);
   for (const char *name : {"metadata.json", "config.json"}) {
     std::vector<uint8_t> text = readMember(archive.get(), name, maxConfigBytes);
     writer.write(RecordKind::Text, name, {}, text.data(), text.size());

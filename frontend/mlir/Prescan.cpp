@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/mlir/Prescan.h"
 
+#include "frontend/Formats.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 
@@ -100,27 +102,11 @@ private:
   std::string problem;
 };
 
-struct Format {
-  StringRef ending; // of the file's name; empty: told by its bytes alone
-  StringRef magic;
-  const char *message;
-};
-
-const Format formats[] = {
-    {"", "ML\xefR", "expected MLIR text, found MLIR bytecode: print it as text first, mlir-opt does"},
-    {".mlirbc", "", "expected MLIR text, found MLIR bytecode: print it as text first, mlir-opt does"},
-    {"", "PK\x03\x04", "expected text, found a zip archive: give a Keras archive as a file"},
-    {"", "\x89HDF", "expected MLIR text or a Keras model, found an HDF5 file: save the model with model.save(\"model.keras\")"},
-    {".onnx", "", "expected MLIR text, found an ONNX model: write the model in the mt dialect, docs/ir.md shows how"},
-    {"", "MTPLAN", "expected MLIR text, found a plan: it is compiled already, run it or see mtc inspect"},
-};
-
 } // namespace
 
 std::string prescan(StringRef text, StringRef name) {
-  for (const Format &format : formats)
-    if (name.ends_with(format.ending) && text.starts_with(format.magic))
-      return (name + ": error: " + format.message).str();
+  if (std::string problem = recognizeFile(text, name); !problem.empty())
+    return (name + ": error: " + problem).str();
   if (text.size() > maxTextBytes)
     return (name + ": error: expected at most " + Twine(maxTextBytes) + " bytes of text, found " + Twine(text.size())).str();
   return Scanner(text, name).run();
