@@ -12,7 +12,7 @@
 
 namespace mtc::keras {
 
-constexpr uint64_t maxConfigBytes = uint64_t{1} << 24;
+constexpr uint64_t maxConfigBytes = uint64_t{1} << 26; // constants of a graph are numbers in it
 constexpr uint64_t maxWeightBytes = uint64_t{1} << 36;
 constexpr uint64_t maxTensors = 1 << 20;
 constexpr uint64_t maxTensorName = 4096;

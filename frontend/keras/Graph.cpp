@@ -52,6 +52,7 @@ public:
 
 private:
   void readLayer(const Json &object, const std::string &scope, const std::string &weights, bool frozen);
+  void unwrap(Layer &layer);
   void chain(const Json &config);
   void readCalls(const Json &object, Layer &layer);
   Call readCall(const Json &node, const std::string &layer);
@@ -130,7 +131,30 @@ void GraphReader::readLayer(const Json &object, const std::string &scope, const 
     layer.model = std::make_unique<Graph>();
     GraphReader(*layer.model, depth + 1).read(object, scope, layer.weights, layer.frozen);
   }
+  if (layer.className == "TimeDistributed")
+    unwrap(layer);
   graph.layers.push_back(std::move(layer));
+}
+
+// At each step of a sequence the same layer: one that works along the last axis does that by itself, in place of the wrapper.
+void GraphReader::unwrap(Layer &layer) {
+  static constexpr const char *alongLast[] = {"Dense",   "Embedding", "Activation",    "ReLU",            "LeakyReLU",   "ELU",      "Softmax",
+                                              "Dropout", "Identity",  "GaussianNoise", "GaussianDropout", "Rescaling",   "UnitNormalization",
+                                              "LayerNormalization"};
+  const Json *held = member(*layer.config, "layer");
+  const Json *config = held ? member(*held, "config") : nullptr;
+  if (!config || llvm::none_of(alongLast, [&](StringRef known) { return textMember(*held, "class_name") == known; }))
+    return;
+  const Json *axis = member(*config, "axis"), *noise = member(*config, "noise_shape");
+  if ((axis && *axis != -1 && *axis != Json::array({-1})) || (noise && !noise->is_null()))
+    return;
+  layer.className = textMember(*held, "class_name");
+  layer.module = textMember(*held, "module");
+  layer.inner = textMember(*config, "name");
+  layer.config = config;
+  layer.weights += "/layer";
+  if (const Json *trainable = member(*config, "trainable"); trainable && *trainable == false)
+    layer.frozen = true;
 }
 
 // A Sequential model: each layer is called once, with the result of the one before it. Without an InputLayer its input has the shape that

@@ -44,6 +44,7 @@ struct Graph;
 
 struct Layer {
   std::string name, module, className;
+  std::string inner; // name of the layer that a TimeDistributed one holds, which stands in its place
   const Json *config = nullptr; // the layer's own
   bool frozen = false;          // the layer, or a model around it, has trainable = false
   std::string scope;            // before the names of its variables: "model/"

@@ -17,6 +17,8 @@ LayerBuilder::LayerBuilder(OpBuilder &builder, Layer &layer, std::vector<Operand
     : builder(builder), location(locationOf(builder, layer)), layer(layer),
       config(*layer.config, [this](const std::string &message) { emitError(location) << message; }), hasWeights(hasWeights),
       args(std::move(args)), positional(this->args.size()), kwargs(std::move(kwargs)) {
+  if (!layer.inner.empty())
+    partName = layer.inner + "/";
   // Where a layer stands in its model, and what was known when it was built: all of it is known here already.
   config.ignore({"name", "trainable", "build_input_shape", "batch_input_shape", "batch_shape", "input_shape", "is_quantized"});
   config.expectAbsent({"kernel_constraint", "bias_constraint", "quantization_config", "lora_rank",
@@ -271,10 +273,73 @@ Value LayerBuilder::toFloat(Value value) {
 Value LayerBuilder::toFloat(const Operand &operand) {
   if (operand.tensor)
     return toFloat(operand.tensor);
+  if (isArray(operand)) {
+    Value values = array(operand);
+    return values && typeOf(values).getElementType().isInteger(1)
+               ? mt::CastOp::create(builder, location, typeOf(values).clone(builder.getF32Type()), values).getResult()
+               : values;
+  }
   if (!operand.constant || !operand.constant->is_number())
-    return fail("expected tensors and numbers, found something else");
+    return fail("expected tensors, numbers and arrays, found something else");
   auto type = RankedTensorType::get({}, builder.getF32Type());
   return constant(DenseElementsAttr::get(type, operand.constant->get<float>()));
+}
+
+bool LayerBuilder::isArray(const Operand &operand) {
+  std::string name = operand.constant && !operand.tensor ? textMember(*operand.constant, "class_name") : "";
+  return name == "__numpy__" || name == "__tensor__";
+}
+
+// Nested lists of equal lengths, flat.
+static bool readElements(const Json &value, size_t depth, SmallVectorImpl<int64_t> &shape, std::vector<float> &elements) {
+  constexpr size_t mostAxes = 8, mostElements = size_t{1} << 24;
+  if (!value.is_array()) {
+    if (depth != shape.size() || elements.size() == mostElements || !(value.is_number() || value.is_boolean()))
+      return false;
+    elements.push_back(value.is_boolean() ? static_cast<float>(value.get<bool>()) : value.get<float>());
+    return true;
+  }
+  auto size = static_cast<int64_t>(value.size());
+  if (depth == shape.size() && depth < mostAxes && elements.empty() && size > 0)
+    shape.push_back(size);
+  return depth < shape.size() && shape[depth] == size &&
+         llvm::all_of(value, [&](const Json &item) { return readElements(item, depth + 1, shape, elements); });
+}
+
+Value LayerBuilder::array(const Operand &operand, bool keepOnes) {
+  const Json *config = member(*operand.constant, "config");
+  const Json *value = config ? member(*config, "value") : nullptr;
+  SmallVector<int64_t> shape;
+  std::vector<float> elements;
+  if (!value || !readElements(*value, 0, shape, elements))
+    return fail("expected an array of numbers of at most 8 axes and 2^24 elements, found " + describe(*operand.constant));
+  std::string dtype = textMember(*config, "dtype");
+  if (textMember(*operand.constant, "class_name") == "__tensor__" && dtype.starts_with("float") && elements.size() > 1)
+    emitWarning(location) << "takes a constant of " << elements.size()
+                          << " numbers that Keras computed while the model was built, and that no training changes; for positions that are learnt, call "
+                             "Embedding on ops.zeros_like(ids) + ops.arange(length)";
+  while (!keepOnes && !shape.empty() && shape[0] == 1)
+    shape.erase(shape.begin());
+  if (dtype != "bool")
+    return constant(DenseElementsAttr::get(RankedTensorType::get(shape, builder.getF32Type()), ArrayRef<float>(elements)));
+  SmallVector<bool> flags;
+  for (float element : elements)
+    flags.push_back(element != 0);
+  return constant(DenseElementsAttr::get(RankedTensorType::get(shape, builder.getI1Type()), ArrayRef<bool>(flags)));
+}
+
+bool LayerBuilder::standBesideBatch(ArrayRef<Value> values) {
+  int64_t rank = 0;
+  for (Value value : values)
+    if (!typeOf(value).hasStaticShape())
+      rank = std::max(rank, typeOf(value).getRank());
+  for (Value value : values)
+    if (typeOf(value).hasStaticShape() && typeOf(value).getRank() >= rank && rank > 0) {
+      fail("expected a constant of fewer axes than the tensor, whose first is the batch, found " + std::to_string(typeOf(value).getRank()) +
+           " and " + std::to_string(rank));
+      return false;
+    }
+  return true;
 }
 
 } // namespace mtc::keras

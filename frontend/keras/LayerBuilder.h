@@ -81,12 +81,18 @@ public:
   Value reshape(Value value, llvm::ArrayRef<int64_t> shape);
   // Integers become floats.
   Value toFloat(Value value);
-  // A tensor, or a number as a constant of rank 0; null and an error for anything else.
+  // A tensor, or a number or an array as a constant; null and an error for anything else.
   Value toFloat(const Operand &operand);
+  // Whether an operand is an array of NumPy or of Keras' back end.
+  static bool isArray(const Operand &operand);
+  // Its elements as f32 or i1, without leading axes of size 1 unless they are wanted; null and an error where it is no array of numbers.
+  Value array(const Operand &operand, bool keepOnes = false);
+  // False and an error where a constant would lie along the batch axis of the others.
+  bool standBesideBatch(llvm::ArrayRef<Value> values);
   // An op of two operands that broadcast; null and an error where they do not.
   template <typename Op> Value binary(Value a, Value b) {
     llvm::SmallVector<mlir::Type> types;
-    if (!a || !b || mlir::failed(Op::inferReturnTypes(builder.getContext(), location, mlir::ValueRange{a, b}, mlir::DictionaryAttr(), nullptr, mlir::RegionRange(), types)))
+    if (!a || !b || !standBesideBatch({a, b}) || mlir::failed(Op::inferReturnTypes(builder.getContext(), location, mlir::ValueRange{a, b}, mlir::DictionaryAttr(), nullptr, mlir::RegionRange(), types)))
       return {};
     return Op::create(builder, location, types[0], a, b);
   }

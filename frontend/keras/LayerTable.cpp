@@ -35,17 +35,41 @@ BuildLayer findLayer(const Layer &layer) {
 }
 
 std::string adviceFor(const Layer &layer) {
-  static constexpr const char *recurrent[] = {"LSTM",          "GRU",        "SimpleRNN",  "RNN",
-                                              "Bidirectional", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"};
-  for (const char *name : recurrent)
+  static constexpr const char *recurrent =
+      "recurrent layers are not compiled: use convolutions (Conv1D, padding \"causal\") or attention over the time axis";
+  static constexpr const char *text = "apply it to the data beforehand, save the numbers that it gives (numpy.save), and build the "
+                                      "model without it, on an input of these numbers";
+  static constexpr const char *code = "it holds Python code: write it with the layers of Keras and the functions of keras.ops";
+  static constexpr const char *seenAll = "use MultiHeadAttention, or keras.ops.matmul and Softmax";
+  static constexpr std::pair<const char *, const char *> advice[] = {
+      {"LSTM", recurrent},
+      {"GRU", recurrent},
+      {"SimpleRNN", recurrent},
+      {"RNN", recurrent},
+      {"Bidirectional", recurrent},
+      {"ConvLSTM1D", recurrent},
+      {"ConvLSTM2D", recurrent},
+      {"ConvLSTM3D", recurrent},
+      {"TextVectorization", text},
+      {"StringLookup", text},
+      {"IntegerLookup", text},
+      {"Hashing", text},
+      {"HashedCrossing", text},
+      {"Discretization", text},
+      {"CategoryEncoding", "save the labels as one-hot rows (keras.utils.to_categorical), or use an Embedding of the integers"},
+      {"Lambda", code},
+      {"TFOpLambda", code},
+      {"Masking", "masks are not compiled: pad with zeros and weigh the samples"},
+      {"Attention", seenAll},
+      {"AdditiveAttention", seenAll},
+      {"GroupedQueryAttention", seenAll},
+      {"EinsumDense", "use Dense, with Reshape and Permute around it"},
+      {"TimeDistributed", "of layers along the last axis (Dense, Embedding, activations, LayerNormalization, Dropout) it is compiled; others take "
+                          "the steps as samples, as data of one step a sample"},
+  };
+  for (auto [name, words] : advice)
     if (layer.className == name)
-      return "recurrent layers are not compiled: use convolutions or attention over the time axis";
-  if (layer.className == "Lambda" || layer.className == "TFOpLambda")
-    return "it holds Python code: write it with the layers and functions of keras.ops";
-  if (layer.className == "TimeDistributed")
-    return "Dense and the normalisations work along the last axis of any input: use the layer without it";
-  if (layer.className == "Masking")
-    return "masks are not compiled: pad with zeros and weigh the samples";
+      return words;
   if (!isKerasLayer(layer.module) && !isOperator(layer.module))
     return "a custom class is Python code: write it with the layers of Keras";
   return {};

@@ -90,7 +90,8 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   bool root = name == plainName(rootName);
   bool shortName = metric.is_string() || (entry && !root && plainName(entry->metric) != name);
   std::string title = config.text("name", shortName || !entry ? shown : root ? rootName.str() : entry->metric);
-  config.expect("dtype", "float32");
+  if (const Json *dtype = config.find("dtype"); dtype && *dtype != "float64")
+    config.expect("dtype", "float32");
   if (const Json *dtype = config.find("dtype"); dtype && dtype->is_object())
     config.ignore({"dtype"});
   Criterion criterion = {builder, place, goal.output->value, goal.target, config};

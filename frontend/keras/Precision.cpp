@@ -11,7 +11,7 @@ static constexpr llvm::StringLiteral attribute = "mt.precision";
 
 llvm::StringRef precisionOf(llvm::StringRef policy) {
   return llvm::StringSwitch<llvm::StringRef>(policy)
-      .Case("float32", "f32")
+      .Cases({"float32", "float64"}, "f32")
       .Case("mixed_bfloat16", "bf16")
       .Case("mixed_float16", "f16")
       .Default("");

@@ -18,6 +18,15 @@ Value makeTarget(OpBuilder &builder, const Output &output, StringRef name, bool 
   return mt::TargetOp::create(builder, named(builder, output.name), wanted, name);
 }
 
+// As Keras warns: a loss of logits takes softmax, or sigmoid, once more.
+void warnOfProbabilities(Location place, Value output) {
+  Operation *op = output.getDefiningOp();
+  if (isa_and_nonnull<mt::SoftmaxOp, mt::SigmoidOp>(op))
+    emitWarning(place) << "from_logits=True says that the output has logits, and it is one of "
+                       << (isa<mt::SoftmaxOp>(op) ? "softmax" : "sigmoid")
+                       << ", which the loss takes again: leave out the activation, or say from_logits=False";
+}
+
 // (1 - s) t + s / classes
 Value smooth(Criterion &c, Value targets, double smoothing, bool binary) {
   double classes = binary ? 2 : static_cast<double>(cast<RankedTensorType>(targets.getType()).getShape().back());
@@ -192,7 +201,8 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
     return emitError(place) << "expected an output of floats of 2 axes or more with the batch, found " << type;
   Config config(objectConfig(object), [&](const std::string &message) { emitError(place) << "loss: " << message; });
   config.ignore({"name"});
-  config.expect("dtype", "float32");
+  if (const Json *dtype = config.find("dtype"); dtype && *dtype != "float64")
+    config.expect("dtype", "float32");
   config.expectAbsent({"ignore_class"});
   config.expect("axis", -1);
   std::string reduction = config.text("reduction", "sum_over_batch_size");
@@ -213,6 +223,8 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
   config.finish();
   if (config.failed())
     return failure();
+  if (criterion.fromLogits)
+    warnOfProbabilities(place, output.value);
   Value values = entry->build(criterion);
   if (sum) { // what is divided by the samples
     auto count = mt::BatchSizeOp::create(builder, place, RankedTensorType::get({}, builder.getF32Type()));

@@ -280,7 +280,32 @@ def areas():
     return model
 
 
-MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences, images, normal, curves, attention, tensors, resized, augmented, counted, areas, turned, places, named)}
+def constants():
+    """Arrays in the graph, and positions: as Keras bakes them in, and learnt."""
+    i = keras.Input((6,), dtype="int32", name="ids")
+    places = L.Embedding(6, 4, name="places")(ops.zeros_like(i) + ops.arange(6))
+    x = L.Embedding(7, 4, name="tokens")(i) + places + L.Embedding(6, 4)(ops.arange(6))
+    x = x * np.linspace(0.5, 1, 4, dtype="float32") - ops.convert_to_tensor(np.full((1, 6, 4), 0.25, "float32"))
+    x = ops.where(np.tril(np.ones((6, 4))) > 0, x, -0.5) + ops.where(x > np.zeros((6, 1), "float32"), x, 0.1)
+    x = L.MultiHeadAttention(2, 3)(x, x, attention_mask=np.tril(np.ones((1, 6, 6))) > 0)
+    x = ops.matmul(x, np.arange(12, dtype="float32").reshape(4, 3) / 10)
+    model = keras.Model(i, L.Dense(3)(L.Flatten()(x)), name="constants")
+    model.compile(keras.optimizers.SGD(0.1), loss=CROSSENTROPY)
+    return model
+
+
+def distributed():
+    """A layer at each step of a sequence."""
+    i = keras.Input((5, 4), name="x")
+    x = L.TimeDistributed(L.Dense(6, activation="tanh", kernel_regularizer="l2"), name="steps")(i)
+    x = L.TimeDistributed(L.LayerNormalization())(x)
+    x = L.TimeDistributed(L.Dense(2, use_bias=False, trainable=False))(L.TimeDistributed(L.Activation("relu"))(x))
+    model = keras.Model(i, L.Dense(3)(L.Flatten()(x)), name="distributed")
+    model.compile(keras.optimizers.Adam(0.01), loss=CROSSENTROPY)
+    return model
+
+
+MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences, images, normal, curves, attention, tensors, resized, augmented, counted, areas, turned, places, named, constants, distributed)}
 WEIGHTED = {"counted", "areas"}
 
 

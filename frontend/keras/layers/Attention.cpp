@@ -157,6 +157,18 @@ Value placeMask(LayerBuilder &layer, int64_t queries, int64_t keys, bool causal,
 Value givenMask(LayerBuilder &layer, const Operand *operand) {
   if (!operand)
     return {};
+  if (layer.isArray(*operand)) { // [T, S], [1, T, S] or [1, heads, T, S]
+    Value mask = layer.array(*operand, /*keepOnes=*/true);
+    if (!mask)
+      return {};
+    ArrayRef<int64_t> shape = layer.shapeOf(mask);
+    if (shape.size() < 2 || shape.size() > 4 || (shape.size() > 2 && shape[0] != 1))
+      return layer.fail("expected an attention_mask that is the same for all samples, found one of " + std::to_string(shape.size()) +
+                        " axes for each");
+    if (shape.size() > 2)
+      mask = layer.reshape(mask, shape.drop_front());
+    return layer.typeOf(mask).getElementType().isInteger(1) ? mask : (!(layer.expr(mask) == 0.0)).value();
+  }
   if (!operand->tensor)
     return layer.fail("expected attention_mask to be a tensor, found something else");
   Value mask = operand->tensor;

@@ -70,7 +70,7 @@ template <mt::Compare kind> Value buildCompare(LayerBuilder &layer) {
   if (layer.arguments().size() != 2)
     return layer.fail("expected 2 operands, found " + std::to_string(layer.arguments().size()));
   Value a = layer.toFloat(layer.arguments()[0]), b = layer.toFloat(layer.arguments()[1]);
-  if (!a || !b)
+  if (!a || !b || !layer.standBesideBatch({a, b}))
     return {};
   return layer.inferred<mt::CompareOp>(
       {a, b}, {layer.builder.getNamedAttr("kind", mt::CompareAttr::get(layer.builder.getContext(), kind))});
@@ -78,11 +78,24 @@ template <mt::Compare kind> Value buildCompare(LayerBuilder &layer) {
 
 Value buildWhere(LayerBuilder &layer) {
   llvm::ArrayRef<Operand> arguments = layer.arguments();
-  if (arguments.size() != 3 || !arguments[0].tensor || !layer.typeOf(arguments[0].tensor).getElementType().isInteger(1))
-    return layer.fail("expected a comparison and 2 operands");
+  if (arguments.size() != 3)
+    return layer.fail("expected a condition and 2 operands, found " + std::to_string(arguments.size()) + " operands");
+  Value condition = layer.isArray(arguments[0]) ? layer.array(arguments[0]) : arguments[0].tensor;
+  if (!condition || !layer.typeOf(condition).getElementType().isInteger(1))
+    return layer.fail("expected a condition of a comparison or of booleans, found another");
   Value a = layer.toFloat(arguments[1]), b = layer.toFloat(arguments[2]);
-  return a && b ? layer.inferred<mt::SelectOp>({arguments[0].tensor, a, b}, {}) : Value();
+  return a && b && layer.standBesideBatch({condition, a, b}) ? layer.inferred<mt::SelectOp>({condition, a, b}, {})
+                                                             : Value();
 }
+
+// The same number in the shape of a tensor, as float32.
+Value filledLike(LayerBuilder &layer, double number) {
+  Value x = layer.toFloat(layer.input());
+  layer.config.ignore({"dtype"});
+  return x ? select(layer.expr(x) >= layer.expr(x), number, number).value() : x; // of any x, NaN too
+}
+Value buildZerosLike(LayerBuilder &layer) { return filledLike(layer, 0); }
+Value buildOnesLike(LayerBuilder &layer) { return filledLike(layer, 1); }
 
 Value buildClip(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
@@ -177,6 +190,8 @@ llvm::ArrayRef<LayerEntry> functionLayers() {
       {"Equal", buildCompare<mt::Compare::eq>},
       {"NotEqual", buildCompare<mt::Compare::ne>},
       {"Where", buildWhere},
+      {"ZerosLike", buildZerosLike},
+      {"OnesLike", buildOnesLike},
       {"Clip", buildClip},
       {"Power", buildPower},
       {"Gelu", buildGelu},

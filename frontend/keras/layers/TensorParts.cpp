@@ -30,7 +30,18 @@ SmallVector<Value> operands(LayerBuilder &layer, size_t count) {
 
 // A tensor of rank `rank` - 1 lacks the rows or columns of a product: Keras' matmul takes vectors, one a sample, only
 // as matrices.
+// A matrix of constants is one for all samples.
 Value buildMatmul(LayerBuilder &layer) {
+  llvm::ArrayRef<Operand> arguments = layer.arguments();
+  if (arguments.size() == 2 && arguments[0].tensor && layer.isArray(arguments[1])) {
+    Value x = layer.toFloat(arguments[0].tensor), matrix = layer.array(arguments[1], /*keepOnes=*/true);
+    if (!matrix)
+      return {};
+    if (rankOf(matrix) != 2 || rankOf(x) < 2 || !layer.typeOf(matrix).getElementType().isF32() ||
+        layer.shapeOf(matrix)[0] != layer.shapeOf(x).back())
+      return layer.fail("expected a matrix of numbers with as many rows as the tensor's last axis has elements, found another array");
+    return mt::MatmulOp::create(layer.builder, layer.location, x, matrix, false, false);
+  }
   SmallVector<Value> tensors = operands(layer, 2);
   if (tensors.empty())
     return {};
