@@ -3,16 +3,19 @@
 
 #include "compiler/Pipeline.h"
 #include "compiler/api/Memory.h"
+#include "compiler/api/Names.h"
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/ModelTable.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/plan/PlanDialect.h"
+#include "frontend/ClassNames.h"
 #include "frontend/keras/ReadKeras.h"
 #include "frontend/mlir/ReadModel.h"
 #include "runtime/abi/atomic_file.h"
 #include "runtime/abi/plan_verify.h"
 #include "runtime/abi/safetensors.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 
@@ -67,7 +70,7 @@ public:
     OwningOpRef<ModuleOp> module = read(options.stopAfter < 0 ? &compilation.archive : nullptr);
     if (!module)
       return failed("import");
-    if (Status status = readWeights(); !status.ok())
+    if (Status status = readWeights(*module); !status.ok())
       return status;
     for (auto model : module->getOps<mlir::mt::ModelOp>())
       compilation.inputScaling = findInputScaling(model, compilation.initial);
@@ -154,14 +157,29 @@ public:
   }
 
 private:
-  // By the importer of the source's format.
+  // By the importer of the source's format, with the names that the options give.
   OwningOpRef<ModuleOp> read(ExportArchive *exported) {
+    OwningOpRef<ModuleOp> module = readSource(exported);
+    if (!module)
+      return {};
+    if (!options.training.classNames.empty())
+      setStrings(*module, classNamesAttribute, options.training.classNames);
+    if (!options.vocabulary.empty())
+      setStrings(*module, vocabularyAttribute, options.vocabulary);
+    return mlir::failed(checkNames(*module)) ? OwningOpRef<ModuleOp>() : std::move(module);
+  }
+
+  OwningOpRef<ModuleOp> readSource(ExportArchive *exported) {
     llvm::StringRef text(source.text.data(), source.text.size());
     if (!source.archive.empty())
       return readKerasArchive(source.archive, options.batch, options.training, context, diagnostics,
                               compilation.initial, exported);
     if (isKerasJson(text))
       return readKerasJson(text, name, options.batch, options.training, context, diagnostics, exported);
+    if (!options.training.inputShapes.empty()) {
+      diagnostics.addError(name + ": error: expected a Keras model for --input-shape, found MLIR text, whose inputs have sizes");
+      return {};
+    }
     OwningOpRef<ModuleOp> module = readModel(text, name, options.batch, context, diagnostics);
     std::vector<std::string> frozen;
     if (module)
@@ -171,8 +189,8 @@ private:
     return module;
   }
 
-  // Values of the file that the options name; they take the place of the model's own.
-  Status readWeights() {
+  // Values of the file that the options name; they take the place of the model's own of the same names.
+  Status readWeights(ModuleOp module) {
     if (options.weights.empty())
       return {};
     std::vector<std::byte> file;
@@ -181,12 +199,43 @@ private:
       return status;
     if (Status status = mtrun::parseSafetensors(file, options.weights, tensors); !status.ok())
       return status;
-    compilation.initial.clear();
+    llvm::StringMap<size_t> places; // of the model's own values
+    for (auto [index, tensor] : llvm::enumerate(compilation.initial))
+      places[tensor.name] = index;
+    llvm::StringSet<> given;
     for (const mtrun::SafeTensor &tensor : tensors) {
       auto *begin = reinterpret_cast<const uint8_t *>(tensor.bytes.data());
-      compilation.initial.push_back({tensor.name, tensor.dtype, tensor.shape, {begin, begin + tensor.bytes.size()}});
+      NamedTensor value = {tensor.name, tensor.dtype, tensor.shape, {begin, begin + tensor.bytes.size()}};
+      given.insert(tensor.name);
+      if (auto found = places.find(tensor.name); found != places.end())
+        compilation.initial[found->second] = std::move(value);
+      else
+        compilation.initial.push_back(std::move(value));
     }
+    sayWeights(module, given, !places.empty());
     return {};
+  }
+
+  // Which variables of the model have a value of the file, and which keep what they had.
+  void sayWeights(ModuleOp module, const llvm::StringSet<> &given, bool kept) {
+    std::vector<std::string> set, left;
+    for (auto model : module.getOps<mlir::mt::ModelOp>())
+      for (auto variable : model.getOps<mlir::mt::VariableOp>())
+        (given.contains(variable.getName()) ? set : left).push_back(variable.getName().str());
+    auto list = [](const std::vector<std::string> &names) {
+      constexpr size_t most = 10;
+      std::string text;
+      for (size_t i = 0; i < std::min(names.size(), most); ++i)
+        text += (i ? ", " : ": ") + names[i];
+      return text + (names.size() > most ? " and " + std::to_string(names.size() - most) + " more" : "");
+    };
+    size_t all = set.size() + left.size();
+    std::string text = options.weights + ": sets " + std::to_string(set.size()) + " of " + std::to_string(all) +
+                       " variables of the model";
+    if (!left.empty())
+      text += list(set) + "\n" + options.weights + ": leaves " + std::to_string(left.size()) +
+              (kept ? " as the model's file has them" : " as they are initialised") + list(left);
+    options.say(0, text);
   }
 
   // The parser is given the language of models alone, so that text of later stages is refused.

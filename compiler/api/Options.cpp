@@ -2,6 +2,7 @@
 #include "compiler/api/Options.h"
 
 #include "compiler/Pipeline.h"
+#include "compiler/api/Names.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "runtime/abi/suggest.h"
 #include "llvm/ADT/StringExtras.h"
@@ -123,6 +124,39 @@ static Status checkNames(const mtc_options &given, Options &options) {
   return {};
 }
 
+// "224,224,3" or "a=28,28,1;b=5".
+static Status readShapes(const std::string &option, std::map<std::string, std::vector<int64_t>> &shapes) {
+  llvm::SmallVector<llvm::StringRef> items, sizes;
+  llvm::StringRef(option).split(items, ';');
+  for (llvm::StringRef item : items) {
+    llvm::StringRef name = item.contains('=') ? item.take_front(item.rfind('=')) : "";
+    item.drop_front(item.contains('=') ? item.rfind('=') + 1 : 0).split(sizes, ',');
+    std::vector<int64_t> shape;
+    for (llvm::StringRef size : sizes) {
+      uint32_t value = 0;
+      if (size.trim().getAsInteger(10, value) || value == 0 || value > INT32_MAX)
+        return differs("input shape", "as 224,224,3 or NAME=224,224,3, sizes from 1 to 2147483647", "'" + option + "'");
+      shape.push_back(value);
+    }
+    if (!shapes.try_emplace(name.str(), shape).second)
+      return differs("input shapes", "of different inputs", "a second of '" + name.str() + "'");
+    sizes.clear();
+  }
+  if (shapes.size() > 1 && shapes.count(""))
+    return differs("input shapes", "with the names of the inputs", "one without");
+  return {};
+}
+
+static Status checkFiles(const mtc_options &given, Options &options) {
+  if (given.class_names)
+    if (Status status = readClassNames(given.class_names, options.training.classNames); !status.ok())
+      return status;
+  if (given.vocabulary)
+    if (Status status = readVocabulary(given.vocabulary, options.vocabulary); !status.ok())
+      return status;
+  return given.input_shape ? readShapes(given.input_shape, options.training.inputShapes) : Status();
+}
+
 Status checkOptions(const mtc_options *given, Options &options) {
   static constexpr mtc_options defaults = {};
   if (!given)
@@ -134,13 +168,15 @@ Status checkOptions(const mtc_options *given, Options &options) {
   auto text = [](const char *value) { return std::string(value ? value : ""); };
   options.training = {text(given->loss), text(given->optimizer), text(given->metrics),
                       given->drop_unsupported_metrics != 0, given->sample_weights != 0,
-                      {text(given->freeze), text(given->trainable)}};
+                      {text(given->freeze), text(given->trainable)}, {}, {}};
   options.weights = text(given->weights);
   options.log = given->log;
   options.logUser = given->log_user;
   if (Status status = checkSizes(*given, options); !status.ok())
     return status;
   if (Status status = checkNames(*given, options); !status.ok())
+    return status;
+  if (Status status = checkFiles(*given, options); !status.ok())
     return status;
   // Samples are told apart in float32.
   if (options.localStatistics && options.batch > maxLocalBatch)

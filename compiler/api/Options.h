@@ -32,6 +32,7 @@ struct Options {
   bool timing = false;
   TrainingOptions training; // for formats whose models may lack them
   std::string weights;      // a .safetensors file of values that variables start with
+  std::vector<std::string> vocabulary;
   void (*log)(void *user, int level, const char *message) = nullptr;
   void *logUser = nullptr;
 

@@ -36,6 +36,8 @@ public:
       json.attribute("min_devices", plan.min_devices());
       json.attribute("variables_bytes", plan.variables_bytes());
       json.attribute("constants_bytes", plan.constants() < 0 ? 0 : plan.sections()->Get(plan.constants())->size());
+      strings("class_names", plan.class_names());
+      strings("vocabulary", plan.vocabulary());
       json.attributeArray("input_scaling", [&] { inputScaling(); });
       json.attributeArray("devices", [&] { devices(); });
       json.attributeArray("targets", [&] { targets(); });
@@ -56,6 +58,13 @@ private:
     json.attributeArray("shape", [&] {
       for (int64_t dimension : each(dimensions))
         json.value(dimension);
+    });
+  }
+
+  void strings(llvm::StringRef key, const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>> *list) {
+    json.attributeArray(key, [&] {
+      for (const flatbuffers::String *string : each(list))
+        json.value(name(string));
     });
   }
 

@@ -87,6 +87,10 @@ static void addModuleFacts(mlir::ModuleOp module, tables::PlanT &plan) {
   plan.fast = module->hasAttr("mt.fast");
   auto precision = module->getAttrOfType<mlir::StringAttr>("mt.precision");
   plan.precision = precision ? precision.str() : "f32";
+  for (auto [attribute, strings] : {std::pair("mt.class_names", &plan.class_names), {"mt.vocabulary", &plan.vocabulary}})
+    if (auto list = module->getAttrOfType<mlir::ArrayAttr>(attribute))
+      for (auto text : list.getAsRange<mlir::StringAttr>())
+        strings->push_back(text.str());
   plan.min_devices = attributeOf(module, "mt.min_devices", 1);
 }
 

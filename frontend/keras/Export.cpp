@@ -41,7 +41,8 @@ std::vector<StoredTensor> listTensors(const FileVariables &variables, const Arch
 } // namespace
 
 std::string makeExport(const std::string &config, const Json &parsed, const TrainingOptions &options,
-                       const Archive *archive, const FileVariables &variables, ExportArchive &result) {
+                       const Archive *archive, const FileVariables &variables, const std::vector<std::string> &classNames,
+                       ExportArchive &result) {
   ZipMember weights = {"model.weights.h5", {}};
   if (std::string problem = layOutWeights(listTensors(variables, archive), weights.pieces); !problem.empty())
     return "the file of weights cannot be laid out: " + problem;
@@ -51,7 +52,13 @@ std::string makeExport(const std::string &config, const Json &parsed, const Trai
     replaceTraining(options, replaced);
     text = replaced.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
-  ZipMember metadata = {"metadata.json", {ExportPiece::bytes(archive ? archive->metadata : noMetadata.str())}};
+  std::string known = archive ? archive->metadata : noMetadata.str();
+  // Keras reads nothing of this member, and so passes over a key that it does not know.
+  if (Json object; !classNames.empty() && parseJson(known, object).empty() && object.is_object()) {
+    object["class_names"] = classNames;
+    known = object.dump();
+  }
+  ZipMember metadata = {"metadata.json", {ExportPiece::bytes(std::move(known))}};
   ZipMember model = {"config.json", {ExportPiece::bytes(std::move(text))}};
   result.suffix = ".keras";
   result.pieces = layOutZip({std::move(metadata), std::move(model), std::move(weights)});

@@ -12,10 +12,11 @@
 namespace mtc::keras {
 
 // `config` is the model's JSON, as text and parsed. Its compile_config says what the options replace. `archive`, after
-// matchWeights, has what the model does without; null for a model that came as JSON. Empty on success, else what went
-// wrong.
+// matchWeights, has what the model does without; null for a model that came as JSON. `classNames` go to the metadata,
+// which Keras does not read. Empty on success, else what went wrong.
 std::string makeExport(const std::string &config, const Json &parsed, const TrainingOptions &options,
-                       const Archive *archive, const FileVariables &variables, ExportArchive &result);
+                       const Archive *archive, const FileVariables &variables,
+                       const std::vector<std::string> &classNames, ExportArchive &result);
 
 // The compile_config of Keras with what the options replace, as objects that Keras makes again.
 void replaceTraining(const TrainingOptions &options, Json &model);

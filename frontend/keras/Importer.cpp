@@ -56,36 +56,93 @@ LogicalResult Importer::checkLayers() {
 
 // A dtype of Keras for inputs.
 static Type elementType(OpBuilder &builder, const std::string &dtype) {
-  if (dtype == "float32")
+  if (dtype == "float32" || dtype == "float64")
     return builder.getF32Type();
   // Whole numbers of any size come as int32.
   return dtype.starts_with("int") || dtype.starts_with("uint") ? builder.getI32Type() : Type();
 }
 
-Value Importer::makeInput(const Layer &layer) {
-  Location location = locationOf(builder, layer);
-  Config config(*layer.config, [&](const std::string &message) { emitError(location) << message; });
+SmallVector<int64_t> Importer::readSizes(const Layer &layer, Config &config) const {
   const Json *shape = nullptr;
   for (const char *key : {"batch_shape", "batch_input_shape", "build_input_shape"})
     if (!shape)
       shape = config.find(key);
-  const Json *dtype = config.find("dtype");
-  std::string name = dtype && dtype->is_string() ? dtype->get<std::string>() : "float32";
+  auto given = shapes.find(layer.name);
+  if (given == shapes.end() && graph.inputs.size() == 1)
+    given = shapes.find("");
+  bool has = given != shapes.end();
   if (!shape || !shape->is_array() || shape->empty()) {
-    config.error("expected the shape of the input, found none: build the model first, with keras.Input or model.build(shape)");
+    if (has)
+      return SmallVector<int64_t>(given->second.begin(), given->second.end());
+    config.error("expected the shape of the input, found none: build the model first, with keras.Input or model.build(shape), or give "
+                 "its sizes, as --input-shape 28,28,1");
     return {};
   }
-  SmallVector<int64_t> sizes = {ShapedType::kDynamic};
   if (!(*shape)[0].is_null())
     config.error("expected a batch axis of any size (null), found " + describe((*shape)[0]) + ": use keras.Input(shape=...)");
+  if (has && given->second.size() + 1 != shape->size())
+    config.error("expected an input shape of " + std::to_string(shape->size() - 1) + " sizes, found " +
+                 std::to_string(given->second.size()));
+  if (config.failed())
+    return {};
+  SmallVector<int64_t> sizes;
   for (size_t i = 1; i < shape->size(); ++i) {
     const Json &size = (*shape)[i];
-    if (!size.is_number_unsigned() || size.get<uint64_t>() < 1 || size.get<uint64_t>() > static_cast<uint64_t>(maxUnits))
-      config.error("expected sizes from 1 to " + std::to_string(maxUnits) + " behind the batch axis, found " +
-                   describe(size) + (size.is_null() ? ", any size: give keras.Input the size" : ""));
-    else
-      sizes.push_back(size.get<int64_t>());
+    bool open = size.is_null();
+    if (open && !has) {
+      config.error("expected sizes behind the batch axis, found " + shape->dump() +
+                   ", null being any size: give them here, as --input-shape 224,224,3, or to keras.Input");
+      return {};
+    }
+    if (!open && (!size.is_number_unsigned() || size.get<uint64_t>() < 1 ||
+                  size.get<uint64_t>() > static_cast<uint64_t>(maxUnits))) {
+      config.error("expected sizes from 1 to " + std::to_string(maxUnits) + " behind the batch axis, found " + describe(size));
+      return {};
+    }
+    sizes.push_back(open ? given->second[i - 1] : size.get<int64_t>());
+    if (has && sizes.back() != given->second[i - 1])
+      config.error("expected an input shape with the model's own size " + std::to_string(sizes.back()) + ", found " +
+                   std::to_string(given->second[i - 1]));
   }
+  return sizes;
+}
+
+// Every shape that is given is one of an input.
+LogicalResult Importer::checkShapes() const {
+  for (const auto &[name, shape] : shapes) {
+    std::string names;
+    bool found = name.empty() && graph.inputs.size() == 1;
+    for (size_t index : graph.inputs) {
+      found |= graph.layers[index].name == name;
+      names += (names.empty() ? "" : ", ") + graph.layers[index].name;
+    }
+    if (!found)
+      return emitError(builder.getUnknownLoc()) << "expected input shapes of " << names << ", found "
+                                                << (name.empty() ? "one without a name" : "one of '" + name + "'");
+  }
+  return success();
+}
+
+// The name of a dtype or of a policy.
+static std::string dtypeName(const Json &config) {
+  const Json *dtype = member(config, "dtype");
+  const Json *policy = dtype ? member(*dtype, "config") : nullptr;
+  return policy ? textMember(*policy, "name") : textMember(config, "dtype");
+}
+
+static bool hasDoubles(const Graph &graph) {
+  return llvm::any_of(graph.layers, [](const Layer &layer) {
+    return dtypeName(*layer.config) == "float64" || (layer.model && hasDoubles(*layer.model));
+  });
+}
+
+Value Importer::makeInput(const Layer &layer) {
+  Location location = locationOf(builder, layer);
+  Config config(*layer.config, [&](const std::string &message) { emitError(location) << message; });
+  const Json *dtype = config.find("dtype");
+  std::string name = dtype && dtype->is_string() ? dtype->get<std::string>() : "float32";
+  SmallVector<int64_t> sizes = {ShapedType::kDynamic};
+  llvm::append_range(sizes, readSizes(layer, config));
   if (layer.className == "InputLayer" && layer.config->contains("batch_shape")) {
     config.expect("sparse", false);
     config.expect("ragged", false);
@@ -236,8 +293,10 @@ LogicalResult Importer::evaluate(Graph &graph, ArrayRef<Value> inputs, SmallVect
 }
 
 LogicalResult Importer::run(std::vector<Output> &outputs) {
-  if (failed(checkLayers()))
+  if (failed(checkLayers()) || failed(checkShapes()))
     return failure();
+  if (hasDoubles(graph))
+    emitWarning(builder.getUnknownLoc()) << "the model is of float64, and is computed in float32 here";
   SmallVector<Value> inputs, values;
   for (size_t index : graph.inputs) {
     inputs.push_back(makeInput(graph.layers[index]));

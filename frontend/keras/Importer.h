@@ -6,6 +6,8 @@
 
 #include "frontend/keras/LayerBuilder.h"
 
+#include <map>
+
 namespace mtc::keras {
 
 // One output of the model: the name of its layer, its value.
@@ -16,7 +18,11 @@ struct Output {
 
 class Importer {
 public:
-  Importer(mlir::OpBuilder &builder, Graph &graph, bool hasWeights) : builder(builder), graph(graph), hasWeights(hasWeights) {}
+  using Shapes = std::map<std::string, std::vector<int64_t>>;
+
+  // `shapes` are of inputs that have axes of any size; "": of the only one.
+  Importer(mlir::OpBuilder &builder, Graph &graph, bool hasWeights, const Shapes &shapes)
+      : builder(builder), graph(graph), hasWeights(hasWeights), shapes(shapes) {}
 
   // Layers of classes that are not in the table: one error that lists them all.
   llvm::LogicalResult checkLayers();
@@ -30,12 +36,16 @@ private:
   llvm::LogicalResult evaluateCall(Layer &layer, const Call &call, const Results &results, Graph &graph,
                                    llvm::SmallVectorImpl<mlir::Value> &values);
   mlir::Value makeInput(const Layer &layer);
+  // Behind the batch axis; an error at the config where one is missing or another is given.
+  llvm::SmallVector<int64_t> readSizes(const Layer &layer, Config &config) const;
+  llvm::LogicalResult checkShapes() const;
   mlir::Value find(const TensorRef &ref, const Results &results) const;
   Operand resolve(const Argument &argument, const Results &results) const;
 
   mlir::OpBuilder &builder;
   Graph &graph;
   bool hasWeights;
+  const Shapes &shapes;
   size_t calls = 0; // evaluated, over all nested models
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/ReadKeras.h"
 
+#include "frontend/ClassNames.h"
 #include "frontend/keras/Export.h"
 #include "frontend/keras/Importer.h"
 #include "frontend/keras/Precision.h"
@@ -17,6 +18,18 @@ using namespace keras;
 
 bool isKerasArchive(llvm::StringRef start) { return start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06"); }
 bool isKerasJson(llvm::StringRef start) { return start.ltrim().starts_with("{") && !start.ltrim().starts_with("{-#"); }
+
+// What a file that was written here keeps beside Keras' own metadata; none where it is something else.
+static std::vector<std::string> classNamesOf(const std::string &metadata) {
+  Json json;
+  const Json *list = parseJson(metadata, json).empty() ? member(json, "class_names") : nullptr;
+  std::vector<std::string> names;
+  if (!list || !list->is_array() || !llvm::all_of(*list, [](const Json &name) { return name.is_string(); }))
+    return {};
+  for (const Json &name : *list)
+    names.push_back(name.get<std::string>());
+  return checkClassNames(names).empty() ? names : std::vector<std::string>();
+}
 
 static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::string &name, int64_t batch,
                                                const TrainingOptions &options, MLIRContext &context,
@@ -44,7 +57,7 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   std::vector<Output> outputs;
   const Json *compile = member(json, "compile_config");
   Training training(builder, compile, options);
-  if (failed(Importer(builder, graph, archive != nullptr).run(outputs)) || failed(training.build(outputs)))
+  if (failed(Importer(builder, graph, archive != nullptr, options.inputShapes).run(outputs)) || failed(training.build(outputs)))
     return {};
   if (failed(settlePrecision(*module)))
     return {};
@@ -62,9 +75,14 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   bool keeps = training.keepsOptimizer() && !(precision && precision == "f16");
   if (archive && failed(matchWeights(*archive, variables, location, keeps, weights)))
     return {};
+  std::vector<std::string> names = options.classNames;
+  if (names.empty() && archive)
+    names = classNamesOf(archive->metadata);
+  if (!names.empty() && (!options.classNames.empty() || fitsClasses(model, names.size())))
+    setStrings(*module, classNamesAttribute, names);
   // Keras 3 reads no file in the older grammar, whose objects have no modules.
   if (exported && json.contains("module"))
-    if (std::string problem = makeExport(text.str(), json, options, archive, variables, *exported); !problem.empty())
+    if (std::string problem = makeExport(text.str(), json, options, archive, variables, names, *exported); !problem.empty())
       return fail(problem);
   return module;
 }

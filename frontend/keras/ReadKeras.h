@@ -13,6 +13,7 @@
 #include "mlir/IR/OwningOpRef.h"
 
 #include <functional>
+#include <map>
 
 namespace mtc {
 
@@ -24,6 +25,8 @@ struct TrainingOptions {
   bool dropUnsupportedMetrics = false;
   bool sampleWeights = false; // losses and weighted metrics have weights of samples, an input that may be absent
   FreezeOptions frozen;
+  std::vector<std::string> classNames; // of the labels; the file's own are those of its metadata
+  std::map<std::string, std::vector<int64_t>> inputShapes; // by input; "": of the only one. For axes of any size
 };
 
 // The formats told apart by a file's first bytes.

@@ -41,6 +41,10 @@ typedef struct mtc_options {
   const char *batch_norm;  /* "global" (NULL): batch normalisation takes the statistics of the whole batch; "local": of each replica, its own */
   const char *precision;   /* "f32", "tf32", "bf16", "f16", or Keras' names ("mixed_float16"): what products of matrices and convolutions take and big values are stored as
                               (docs/precision.md). NULL: as the model's dtype policies say, else f32 */
+  const char *class_names; /* names of the labels 0, 1, ..., which the plan keeps: "cat,dog", or the path of a file with one a line. NULL: those that the
+                              model's file has, if it has some */
+  const char *vocabulary;  /* path of a text in UTF-8 whose distinct characters, in order, are the tokens 0, 1, ...: the plan keeps them. NULL: none */
+  const char *input_shape; /* Keras models whose inputs have axes of any size: "224,224,3", or "NAME=224,224,3[;NAME=...]", without the batch axis */
 } mtc_options;
 
 /* A compiled plan, or text, in memory. */

@@ -87,6 +87,25 @@ static void addTraining(CLI::App &command, Arguments &arguments) {
       ->type_name("NAMES");
 }
 
+// What a model's file may lack beside its training.
+static void addModelFacts(CLI::App &command, Arguments &arguments) {
+  command.add_option_function<std::vector<std::string>>(
+             "--input-shape",
+             [&arguments](const std::vector<std::string> &shapes) {
+               for (const std::string &shape : shapes)
+                 arguments.inputShape += (arguments.inputShape.empty() ? "" : ";") + shape;
+             },
+             "sizes of a Keras model's input that has axes of any size, without the batch, as 224,224,3; with several "
+             "inputs NAME=224,224,3, one --input-shape each")
+      ->type_name("SIZES")->allow_extra_args(false);
+  command.add_option("--class-names", arguments.classNames,
+                     "names of the labels 0, 1, ..., which the plan keeps: a list, cat,dog, or a file with one a line")
+      ->type_name("NAMES");
+  command.add_option("--vocabulary", arguments.vocabulary,
+                     "a text in UTF-8 whose distinct characters, in order, are the tokens 0, 1, ...: the plan keeps them")
+      ->type_name("FILE");
+}
+
 static void addDevices(CLI::App &compile, Arguments &arguments) {
   compile.option_defaults()->group("Devices and precision");
   compile.add_option("--target", arguments.target, "what runs it: cpu, or a list: cpu,cuda or cpu,cuda:sm_80,sm_90")
@@ -147,10 +166,14 @@ static void addCompile(CLI::App &app, Arguments &arguments) {
       ->type_name("PLAN");
   compile->add_option("--batch,--batch-size", arguments.batch, "samples a step, B (default: 32)")
       ->type_name("B")->check(atLeast(1));
-  compile->add_option("--weights", arguments.weights, "a .safetensors file of values that variables start with")->type_name("FILE");
+  compile->add_option("--weights", arguments.weights, "a .safetensors file of values that variables start with; those that it does not name stay as they are in the "
+                      "model's file")
+      ->type_name("FILE");
   compile->add_option("--seed", arguments.seed, "of the initial values (default: 1)")->type_name("S");
   compile->option_defaults()->group("Training");
   addTraining(*compile, arguments);
+  compile->option_defaults()->group("Model");
+  addModelFacts(*compile, arguments);
   addDevices(*compile, arguments);
   addMemory(*compile, arguments);
   addStages(*compile, arguments);
@@ -166,6 +189,7 @@ static void addImport(CLI::App &app, Arguments &arguments) {
                      "to the same name with .safetensors; mtc compile --weights takes them")
       ->type_name("FILE");
   addTraining(*command, arguments);
+  addModelFacts(*command, arguments);
   command->footer("\nExample:\n  mtc import model.keras -o model.mlir");
 }
 
@@ -174,6 +198,7 @@ static void addSummary(CLI::App &app, Arguments &arguments) {
   command->add_option("model", arguments.input, "a Keras model (.keras, config.json) or MLIR text with one mt.model; - reads standard input")
       ->required()->type_name("MODEL");
   addTraining(*command, arguments);
+  addModelFacts(*command, arguments);
   command->footer("\nFLOPs and bytes are those of a sample's forward pass, before any fusion.\n\nExample:\n  mtc summary model.keras");
 }
 

@@ -22,6 +22,8 @@ struct Arguments {
   std::string loss, optimizer, metrics, freeze, trainable;
   std::string batchNorm; // "": global
   std::string precision; // "": the model's own
+  std::string classNames, vocabulary;
+  std::string inputShape; // of several inputs, between semicolons
   bool dropUnsupportedMetrics = false, sampleWeights = false;
   // inspect
   bool json = false, html = false;

@@ -89,6 +89,9 @@ void setTraining(const Arguments &arguments, mtc_options &options) {
   options.sample_weights = arguments.sampleWeights;
   options.freeze = orNull(arguments.freeze);
   options.trainable = orNull(arguments.trainable);
+  options.class_names = orNull(arguments.classNames);
+  options.vocabulary = orNull(arguments.vocabulary);
+  options.input_shape = orNull(arguments.inputShape);
   options.log = printLog;
 }
 

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/api/Names.h"
+
+#include "frontend/ClassNames.h"
+#include "runtime/abi/safetensors.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ConvertUTF.h"
+
+#include <set>
+
+using namespace mlir;
+using mtrun::Status;
+
+namespace mtc {
+
+Status readClassNames(const std::string &option, std::vector<std::string> &names) {
+  std::string text = option;
+  char separator = ',';
+  if (option.find(',') == std::string::npos) {
+    std::vector<std::byte> file;
+    if (Status status = mtrun::readWholeFile(option, file); !status.ok())
+      return {status.code(), "class names: expected NAME,NAME,... or a file with one a line: " + status.message()};
+    text.assign(reinterpret_cast<const char *>(file.data()), file.size());
+    separator = '\n';
+  }
+  llvm::StringRef rest = text;
+  rest.consume_front("\xef\xbb\xbf"); // a byte order mark
+  if (separator == '\n')
+    rest = rest.rtrim("\r\n");
+  while (true) {
+    auto [name, after] = rest.split(separator);
+    names.push_back(name.trim(" \t\r").str());
+    if (name.size() == rest.size())
+      break;
+    rest = after;
+  }
+  std::string problem = checkClassNames(names);
+  return problem.empty() ? Status() : Status(MT_INVALID, option + ": " + problem);
+}
+
+Status readVocabulary(const std::string &path, std::vector<std::string> &characters) {
+  std::vector<std::byte> file;
+  if (Status status = mtrun::readWholeFile(path, file); !status.ok())
+    return status;
+  const auto *at = reinterpret_cast<const llvm::UTF8 *>(file.data()), *begin = at, *end = at + file.size();
+  std::set<std::string> found; // the order of bytes is that of the characters' numbers
+  while (at < end) {
+    if (*at == 0 || !llvm::isLegalUTF8Sequence(at, end))
+      return {MT_INVALID, path + ": expected a text in UTF-8, found byte " + std::to_string(*at) + " at offset " +
+                              std::to_string(at - begin)};
+    unsigned size = llvm::getNumBytesForUTF8(*at);
+    found.emplace(reinterpret_cast<const char *>(at), size);
+    at += size;
+  }
+  if (found.empty())
+    return {MT_INVALID, path + ": expected a text, found an empty file"};
+  characters.assign(found.begin(), found.end());
+  return {};
+}
+
+// The strings of an attribute of the module; none where it is something else.
+static std::optional<std::vector<std::string>> stringsOf(Attribute attribute) {
+  auto array = dyn_cast<ArrayAttr>(attribute);
+  std::vector<std::string> strings;
+  if (!array || !llvm::all_of(array, [](Attribute item) { return isa<StringAttr>(item); }))
+    return std::nullopt;
+  for (auto item : array.getAsRange<StringAttr>())
+    strings.push_back(item.str());
+  return strings;
+}
+
+// One character each, none twice.
+static std::string checkVocabulary(ArrayRef<std::string> characters) {
+  std::set<std::string> seen;
+  for (const std::string &text : characters) {
+    const auto *begin = reinterpret_cast<const llvm::UTF8 *>(text.data());
+    if (text.empty() || text[0] == '\0' || !llvm::isLegalUTF8Sequence(begin, begin + text.size()) ||
+        llvm::getNumBytesForUTF8(*begin) != text.size())
+      return "expected a vocabulary of one character of UTF-8 each, found " + std::to_string(text.size()) + " bytes";
+    if (!seen.insert(text).second)
+      return "expected a vocabulary of characters that differ, found a second '" + text + "'";
+  }
+  return {};
+}
+
+LogicalResult checkNames(ModuleOp module) {
+  Attribute names = module->getAttr(classNamesAttribute), vocabulary = module->getAttr(vocabularyAttribute);
+  auto check = [&](Attribute attribute, std::string (*fault)(ArrayRef<std::string>),
+                   bool (*fits)(mt::ModelOp, size_t), llvm::StringRef what) -> LogicalResult {
+    if (!attribute)
+      return success();
+    std::optional<std::vector<std::string>> strings = stringsOf(attribute);
+    if (!strings)
+      return module.emitError() << "expected " << what << " to be a list of strings, found " << attribute;
+    if (std::string problem = fault(*strings); !problem.empty())
+      return module.emitError() << problem;
+    for (auto model : module.getOps<mt::ModelOp>())
+      if (!fits(model, strings->size()))
+        return model.emitError() << "expected " << what << " for the classes of an output (" << describeOutputs(model)
+                                 << "), found " << strings->size();
+    return success();
+  };
+  return success(succeeded(check(names, checkClassNames, fitsClasses, "class names")) &&
+                 succeeded(check(vocabulary, checkVocabulary, fitsVocabulary, "a vocabulary")));
+}
+
+} // namespace mtc
