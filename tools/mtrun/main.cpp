@@ -160,8 +160,8 @@ static void addTrace(CLI::App *sub, Arguments &a) {
 
 static void addProcesses(CLI::App *sub, Arguments &a) {
   addCount(sub, "--processes", a.processes, 0,
-           "1: all GPUs in one process; 0: a process each, those that mpirun, srun or torchrun started, or else "
-           "mtrun's own");
+           "1: all GPUs in one process; 0: a process each, those that mpirun, srun or torchrun started (on several "
+           "hosts with a secret in MTC_SECRET), or else mtrun's own");
   sub->add_option("--timeout", a.timeout, "seconds that a process waits for the others before they are lost")
       ->type_name("S")
       ->capture_default_str()
