@@ -94,6 +94,6 @@ def model_path(trial):
         trial.craft("plan", plan, "bad.mtp", "model", name)
         trial.run("bash", "-c", f'cd a/b/c && mtrun train {trial.folder}/bad.mtp --data "{DATA}"')
         for found in [*trial.folder.glob("*escape*"), *trial.folder.glob("a/*escape*"), *pathlib.Path("/tmp").glob("attack-escape*"),
-                      *work.glob("runs/*\n*"), *work.glob("runs/*/*/*")]:
+                      *work.glob("runs/*\n*"), *work.glob("runs/*/*-[0-9]*-[0-9]*")]:
             trial.finding(f"a model called {name!r} made {found}")
             shutil.rmtree(found)
