@@ -253,9 +253,8 @@ int train(const Arguments &arguments) {
   options.note_user = const_cast<Arguments *>(&arguments);
   options.in_flight = 1;
   if (first)
-    startTrace(run, arguments, kUntraced);
+    startTrace(run, arguments, arguments.resume.empty() ? kUntraced : 0, stepsToCome(run, arguments, data.get()));
   return fit(run, arguments, outputs, data.get(), options);
-  checkTogether(arguments, outputs);
 }
 
 } // namespace mtrun_tool

@@ -135,7 +135,7 @@ void Generator::buildLoss(const Expr &x, const std::string &name) {
   Divisor divisor = weights ? oneOf({Divisor::samples, Divisor::elements, Divisor::weights})
                             : oneOf({Divisor::samples, Divisor::elements});
   LossOp::create(builder, at, name, values, weights, divisor, llvm::APFloat(float(oneOf({1.0, 0.5, 2.0}))));
-  MetricOp::create(builder, at, name + "_metric", hits, weights);
+  MetricOp::create(builder, at, name + "_metric", hits, weights, Formula::mean, BetterAttr());
 }
 
 RandomModel Generator::make() {
