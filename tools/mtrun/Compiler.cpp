@@ -102,6 +102,24 @@ std::string cacheFolder() {
                             "MODEL -o PLAN makes one elsewhere"};
 }
 
+// A plan is a program: whoever can write into the folder could have his own run here.
+void keepToOneself(const std::string &folder) {
+  struct stat facts;
+  if (stat(folder.c_str(), &facts) != 0)
+    throw systemFailure("cannot read", folder);
+  if (facts.st_uid != geteuid())
+    throw Failure{MT_INVALID, "expected a folder of this user for plans, which are programs, found " + folder +
+                                  " of user " + std::to_string(facts.st_uid) +
+                                  ": mtc compile MODEL -o PLAN makes one elsewhere"};
+  if ((facts.st_mode & (S_IWGRP | S_IWOTH)) && chmod(folder.c_str(), facts.st_mode & 07777 & ~022u) != 0)
+    throw systemFailure("cannot keep others from writing to", folder);
+}
+
+bool isOurs(const std::string &plan) {
+  struct stat facts;
+  return lstat(plan.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == geteuid();
+}
+
 // What the options of a model ask for.
 std::vector<std::string> flagsOf(const Arguments &arguments) {
   const CompileArguments &c = arguments.compile;
@@ -213,9 +231,10 @@ std::string planOf(const Arguments &arguments) {
   commandline::OutputFolders folders;
   if (std::string problem = folders.prepareFolder(folder); !problem.empty())
     throw Failure{MT_IO, problem};
+  keepToOneself(folder);
   auto *bytes = reinterpret_cast<const uint8_t *>(key.data());
   std::string plan = folder + "/" + mtrun::hashText(mtrun::hash128({bytes, key.size()})) + ".mtp";
-  if (access(plan.c_str(), F_OK) != 0 || !loads(plan)) {
+  if (!isOurs(plan) || !loads(plan)) {
     fprintf(stderr, "mtrun: %s\n", command.c_str());
     std::vector<std::string> words = {mtc, "compile", model, "-o", plan};
     words.insert(words.end(), flags.begin(), flags.end());
