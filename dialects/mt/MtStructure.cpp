@@ -132,6 +132,15 @@ static LogicalResult verifyName(Operation *op, StringRef place, llvm::StringMap<
   return error;
 }
 
+// An optimizer makes names for its slots of the variable's: "adam/KERNEL_velocity".
+static LogicalResult verifyVariableName(Operation *op, llvm::StringMap<Operation *> &seen) {
+  constexpr size_t optimizerBytes = 64;
+  if (size_t size = op->getAttrOfType<StringAttr>("name").size(); size > maxNameBytes - optimizerBytes)
+    return op->emitOpError("expected a name of at most ")
+           << maxNameBytes - optimizerBytes << " bytes, to which an optimizer can add its own words, found " << size;
+  return verifyName(op, "variables", seen);
+}
+
 // `?` first or nowhere, and sizes that can be multiplied.
 static LogicalResult verifyShape(Operation *op, RankedTensorType type) {
   if (type.getRank() > maxRank)
@@ -191,7 +200,7 @@ LogicalResult ModelOp::verifyRegions() {
     if (isa<InputOp, TargetOp, SampleWeightOp, OutputOp>(op))
       named = verifyName(&op, "inputs, targets, sample weights and outputs", signature);
     else if (isa<VariableOp>(op))
-      named = verifyName(&op, "variables", variables);
+      named = verifyVariableName(&op, variables);
     else if (isa<LossOp, MetricOp>(op))
       named = verifyName(&op, "losses and metrics", results);
     if (failed(named))

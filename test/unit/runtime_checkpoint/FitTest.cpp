@@ -30,6 +30,7 @@ protected:
   }
   static int record(void *user, const mtrun_progress *p) {
     auto *self = static_cast<FitTest *>(user);
+    self->rate = p->learning_rate;
     if (!p->epoch_end || !p->validation)
       self->steps.push_back({p->epoch, p->step});
     return 0;
@@ -58,6 +59,7 @@ protected:
   Steps steps;
   std::vector<std::string> notes;
   int stopIn = -1;
+  double rate = NAN; // of the last report
 };
 
 } // namespace
@@ -350,6 +352,31 @@ TEST_F(FitTest, InitialEpoch) {
   options.epochs = 5;
   ASSERT_EQ(fit(), "0");
   EXPECT_EQ(steps, (Steps{{4, 1}, {4, 2}, {4, 3}, {4, 4}}));
+}
+
+// Nobody could see a schedule's warm-up: its rate was nowhere.
+TEST_F(FitTest, TheRateOfASchedule) {
+  std::string csv = folder.path("h.csv");
+  options.history_csv = csv.c_str();
+  options.epochs = 2;
+  plan = emptyPlan(2, true);
+  session = nullSession(plan.get());
+  data = openData(plan.get(), "mnist:" + folder.path());
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(rate, 0);
+  EXPECT_EQ(readFile(csv), "epoch,loss,accuracy,learning_rate\n1,0,0,0\n2,0,0,0\n");
+  float tensors[2 * 6] = {}, *image = tensors;
+  int32_t labels[2] = {};
+  const void *arguments[] = {image, labels};
+  double step = NAN;
+  mtrun_results results = {nullptr, nullptr, nullptr, &step};
+  ASSERT_EQ(text(mtrun_train_step(session.get(), arguments, 2, &results)), "0");
+  EXPECT_EQ(step, 0);
+  ASSERT_EQ(text(mtrun_eval_step(session.get(), arguments, 2, &results)), "0");
+  EXPECT_TRUE(std::isnan(step));
+  checkpoint.resume = "auto";
+  options.learning_rate = 0.1;
+  EXPECT_EQ(fit(), "1: the plan computes its learning rate by a schedule: expected a variable, which alone can be set");
 }
 
 TEST_F(FitTest, NumbersThatMeanNothing) {

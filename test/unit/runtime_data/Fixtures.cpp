@@ -116,7 +116,7 @@ static void addVariable(PlanT &plan, const char *name, DType dtype, std::vector<
   plan.variables.push_back(std::move(variable));
 }
 
-Owned<mtrun_plan> emptyPlan(int64_t batch) {
+Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled) {
   PlanT plan;
   plan.producer = "test";
   plan.model = "empty";
@@ -144,6 +144,8 @@ Owned<mtrun_plan> emptyPlan(int64_t batch) {
     p.signature.push_back(entry("label", Role::Target, DType::I32, {-1}));
     addMetric(p, "loss", true);
     addMetric(p, "accuracy", false);
+    if (scheduled && std::string(name) == "train_step")
+      p.learning_rate = static_cast<int32_t>(p.metrics[1]->value);
   }
   std::vector<uint8_t> file = mtrun::writePlanFile(plan, {});
   mtrun_plan *loaded = nullptr;
