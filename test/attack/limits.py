@@ -96,7 +96,7 @@ def bombs(trial):
             trial.finding(f"{spec}: expected a limit that is said before memory is out, found {done}")
 
 
-@attack("memory", quick=False)
+@attack("memory")
 def memory(trial):
     """Little address space: exit code 4 or 5 and a message"""
     plan = trial.plan()

@@ -93,7 +93,7 @@ def signals(trial):
         trial.folder = disturb_folder
 
 
-@attack("started-again")
+@attack("started-again", quick=True)
 def started_again(trial):
     """A run that early stopping ended, started again with --resume auto: the same weights, no epoch more"""
     plan = trial.plan()
@@ -108,7 +108,7 @@ def started_again(trial):
             trial.finding(f"started again with --resume auto, the run went on: {' '.join(more)}")
 
 
-@attack("last-row")
+@attack("last-row", quick=True)
 def last_row(trial):
     """Killed between the last save and the write of the history, which is then written by the next run"""
     plan = trial.plan()
@@ -123,7 +123,7 @@ def last_row(trial):
         trial.finding(f"the history of a finished run is not written again: {path.read_text() if path.exists() else 'no file'}")
 
 
-@attack("pipe")
+@attack("pipe", quick=True)
 def pipe(trial):
     """A reader of --json-logs that goes away: the run saves and exits with 75, or goes on"""
     plan = trial.plan()
@@ -138,7 +138,7 @@ def pipe(trial):
         trial.finding(f"expected that a full standard output is told as such, found {full}")
 
 
-@attack("stops", quick=False)
+@attack("stops")
 def stops(trial):
     """SIGSTOP and SIGCONT at random moments"""
     plan = trial.plan()
