@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Criteria.h"
 #include "frontend/keras/Training.h"
+#include "runtime/abi/suggest.h"
+
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using llvm::StringRef;
@@ -81,10 +84,16 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   if (!fits && (entry || counts))
     return emitError(place) << "expected a metric of the loss's targets, "
                             << (goal.isSparse() ? "labels" : "values of the output's shape") << ", found " << shown;
-  if (!fits)
-    return emitError(place) << "expected a metric of accuracy, " << namesOf(accuracies())
-                            << ", precision, recall, f1_score, auc, " << rootName << ", " << namesOf(losses())
-                            << ", found " << shown << ": --drop-unsupported-metrics compiles without it";
+  if (!fits) {
+    std::vector<std::string> known = {"accuracy"};
+    auto add = [&](const CriterionEntry &each) { known.push_back(each.metric); };
+    llvm::for_each(accuracies(), add);
+    known.insert(known.end(), {"precision", "recall", "f1_score", "auc", rootName.str()});
+    llvm::for_each(losses(), add);
+    return emitError(place) << "expected a metric of " << llvm::join(known, ", ") << ", found " << shown
+                            << ": --drop-unsupported-metrics compiles without it"
+                            << mtrun::didYouMean(shown, known);
+  }
   Config config(objectConfig(metric),
                 [&](const std::string &message) { emitError(place) << "metric " << shown << ": " << message; });
   bool root = name == plainName(rootName);

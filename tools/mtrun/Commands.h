@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace mtrun_tool {
 
@@ -15,7 +16,8 @@ inline constexpr int kInterrupted = 75;
 // Of mtc, where a command is given a model in place of a plan.
 struct CompileArguments {
   int64_t batch = 0;
-  std::string optimizer, loss, metrics, precision, inputShape;
+  std::string optimizer, loss, metrics, precision;
+  std::vector<std::string> inputShapes;
   bool sampleWeights = false;
 };
 

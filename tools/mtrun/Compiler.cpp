@@ -133,7 +133,8 @@ std::vector<std::string> flagsOf(const Arguments &arguments) {
   add("--loss", c.loss);
   add("--metrics", c.metrics);
   add("--precision", c.precision);
-  add("--input-shape", c.inputShape);
+  for (const std::string &shape : c.inputShapes)
+    add("--input-shape", shape);
   if (c.sampleWeights)
     flags.push_back("--sample-weights");
   return flags;

@@ -109,7 +109,9 @@ static void addCompiler(CLI::App *app, Arguments &a) {
   app->add_option("--loss", a.compile.loss, "as mse or sparse_categorical_crossentropy,from_logits=true")->type_name("LOSS");
   app->add_option("--metrics", a.compile.metrics, "as accuracy,mae; none")->type_name("METRICS");
   app->add_option("--precision", a.compile.precision, "f32, tf32, bf16 or f16")->type_name("TYPE");
-  app->add_option("--input-shape", a.compile.inputShape, "of a sample, for models without sizes")->type_name("SHAPE");
+  app->add_option("--input-shape", a.compile.inputShapes, "of a sample, for models without sizes, as 224,224,3")
+      ->type_name("[NAME=]SIZES")
+      ->allow_extra_args(false);
   app->add_flag("--sample-weights", a.compile.sampleWeights, "losses take weights of samples");
   group(app, "Options");
 }

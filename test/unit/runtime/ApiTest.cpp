@@ -45,6 +45,10 @@ TEST_F(Api, DescribesThePlan) {
   EXPECT_TRUE(mtrun_plan_has_program(plan, "train_step"));
   EXPECT_FALSE(mtrun_plan_has_program(plan, "eval_step"));
   EXPECT_FALSE(mtrun_plan_has_program(plan, nullptr));
+  EXPECT_TRUE(mtrun_plan_has_code(plan, "cpu")); // of a target that names no device
+  EXPECT_FALSE(mtrun_plan_has_code(plan, "cuda"));
+  EXPECT_FALSE(mtrun_plan_has_code(plan, nullptr));
+  EXPECT_FALSE(mtrun_plan_has_weights(plan));
   ASSERT_EQ(mtrun_plan_signature_count(plan, "train_step"), 3);
   EXPECT_EQ(mtrun_plan_signature_count(plan, "eval_step"), 0);
   mtrun_tensor_info info;
