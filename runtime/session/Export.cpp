@@ -97,8 +97,10 @@ Status checkSave(const Plan &plan, const std::string &path) {
                         "model's .keras file, or write the variables alone as .safetensors"};
   if (model || (weights && Archive(plan).weights()))
     return {};
-  return {MT_INVALID, "expected a file name that ends with " + (archive ? suffix + " (the model), " : "") +
-                          (archive && suffix == kKerasSuffix ? kWeightsSuffix + " (its weights for Keras) or " : "") +
+  bool keras = suffix == kKerasSuffix;
+  return {MT_INVALID, "expected a file name that ends with " +
+                          (archive ? suffix + (keras ? " (the model), " : " (the model) or ") : "") +
+                          (archive && keras ? kWeightsSuffix + " (its weights for Keras) or " : "") +
                           kTensorsSuffix + " (the variables), found " + path};
 }
 

@@ -49,6 +49,7 @@ static const Hint hints[] = {
     {"--device-memory", ofTheCompiler},
     {"--recompute", ofTheCompiler},
     {"--max-batch", ofTheCompiler},
+    {"--lr", "did you mean --learning-rate?"},
     {"--gpus", "did you mean --devices cuda:0-3?"},
     {"--gpu", "did you mean --devices cuda:0?"},
     {"--weights", "did you mean --load?"},
