@@ -133,7 +133,8 @@ TEST_F(ArchiveFile, HasBytesVariablesAndChecksums) {
   EXPECT_EQ(std::memcmp(session->variable(1).data(), &rate, sizeof rate), 0);
   EXPECT_EQ(std::memcmp(session->variable(0).data(), w, sizeof w), 0);
   EXPECT_EQ(writeArchive(*session, testing::TempDir() + "/archive.h5").message(),
-            "expected a file name that ends with .test (the model) or .safetensors (the variables), found " + testing::TempDir() + "/archive.h5");
+            "expected a file name that ends with .test (the model) or .safetensors (the variables), found " +
+                testing::TempDir() + "/archive.h5");
 }
 
 TEST_F(ArchiveFile, IsNotInEveryPlan) {
