@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A kernel's blocks, one after the other; the threads of a block take turns, each on a stack of its own.
+// A kernel's blocks in an order of chance, two at a time, which take turns where all of one's threads wait at a
+// barrier; the threads of a block take turns, each on a stack of its own.
 #include "Simulator.h"
 #include "TensorCores.h"
 
+#include <algorithm>
 #include <cstring>
 #include <sys/mman.h>
 #if !defined(__x86_64__)
@@ -80,7 +82,9 @@ struct Block {
   const Operation *operation = nullptr;
   Place scheduler;
   Fiber *running = nullptr;
-  unsigned threads = 0;
+  unsigned threads = 0, x = 0, y = 0;
+  bool backwards = false;
+  decltype(mt_sim_thread::multiply) multiply = nullptr;
   std::vector<Fiber> fibers = std::vector<Fiber>(mostThreads);
   std::byte *stacks = nullptr;
   alignas(64) std::byte shared[sharedBytes];
@@ -102,18 +106,18 @@ struct Block {
     return "kernel " + operation->function->name + ", block " + std::to_string(fiber.thread.block_x) + ", " +
            std::to_string(fiber.thread.block_y) + ": thread " + std::to_string(fiber.thread.thread);
   }
-  void run(unsigned x, unsigned y);
-  bool pass(bool backwards);
+  void begin(const Operation &kernel, size_t tile);
+  bool advance(); // to the next barrier, or to its end: true
+  bool pass();
   void exchange(unsigned warp);
 };
 
-Block &block() {
-  static Block one;
-  return one;
-}
+// The one that runs.
+Block *active = nullptr;
+Block &block() { return *active; }
 
 void enter() {
-  Block &b = block();
+  Block &b = block(); // a fiber is of one block
   Fiber &fiber = *b.running;
   b.operation->function->code(b.operation->params, b.operation->segments, &fiber.thread);
   b.stop(fiber, State::Done);
@@ -130,7 +134,7 @@ uint32_t shuffle(const mt_sim_thread *thread, uint32_t value, uint32_t mask) {
 }
 
 // Lets every thread run that can. False: none could.
-bool Block::pass(bool backwards) {
+bool Block::pass() {
   bool any = false;
   for (unsigned i = 0; i < threads; ++i) {
     Fiber &fiber = fibers[backwards ? threads - 1 - i : i];
@@ -161,15 +165,24 @@ void Block::exchange(unsigned warp) {
   }
 }
 
-void Block::run(unsigned x, unsigned y) {
+void Block::begin(const Operation &kernel, size_t tile) {
+  operation = &kernel;
+  threads = kernel.threads;
+  x = static_cast<unsigned>(tile % kernel.gridX);
+  y = static_cast<unsigned>(tile / kernel.gridX);
+  backwards = (x + y) % 2;
   std::memset(shared, 0xff, sizeof shared); // NaNs: nothing may depend on what it holds
   for (unsigned t = 0; t < threads; ++t) {
     fibers[t].state = State::Ready;
-    fibers[t].thread = {t, x, y, threads, shared, barrier, shuffle, multiplyPieces};
+    fibers[t].thread = {t, x, y, threads, shared, barrier, shuffle, multiply};
     fibers[t].place.begin(stacks + t * stackBytes);
   }
-  for (bool backwards = (x + y) % 2;; backwards = !backwards) {
-    if (pass(backwards)) {
+}
+
+bool Block::advance() {
+  active = this;
+  for (;; backwards = !backwards) {
+    if (pass()) {
       for (unsigned warp = 0; warp * warpThreads < threads; ++warp)
         exchange(warp);
       continue;
@@ -180,25 +193,40 @@ void Block::run(unsigned x, unsigned y) {
       waiting += fibers[t].state == State::AtBarrier;
     }
     if (done == threads)
-      return;
+      return true;
     if (waiting != threads)
       fatal("kernel " + operation->function->name + ", block " + std::to_string(x) + ", " + std::to_string(y) +
             ": of " + std::to_string(threads) + " threads " + std::to_string(waiting) + " wait at a barrier, " +
             std::to_string(done) + " have left, the others wait for their warp");
     for (unsigned t = 0; t < threads; ++t)
       fibers[t].state = State::Ready;
+    backwards = !backwards;
+    return false;
   }
 }
 
 } // namespace
 
 void runKernel(const Operation &operation) {
-  Block &b = block();
-  b.operation = &operation;
-  b.threads = operation.threads;
-  for (unsigned y = 0; y < operation.gridY; ++y)
-    for (unsigned x = 0; x < operation.gridX; ++x)
-      b.run(x, y);
+  static Block blocks[2];
+  blocks[0].multiply = multiplyPieces<0>;
+  blocks[1].multiply = multiplyPieces<1>;
+  std::vector<size_t> tiles(size_t{operation.gridX} * operation.gridY);
+  for (size_t i = 0; i < tiles.size(); ++i)
+    tiles[i] = i;
+  for (size_t i = tiles.size(); i > 1; --i)
+    std::swap(tiles[i - 1], tiles[simulator().chance() % i]);
+  size_t next = 0;
+  bool busy[2] = {};
+  do {
+    for (size_t b : {0, 1}) {
+      if (!busy[b] && next < tiles.size()) {
+        blocks[b].begin(operation, tiles[next++]);
+        busy[b] = true;
+      }
+      busy[b] = busy[b] && !blocks[b].advance();
+    }
+  } while (busy[0] || busy[1] || next < tiles.size());
 }
 
 } // namespace simulated

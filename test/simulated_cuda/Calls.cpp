@@ -14,7 +14,8 @@ MTRUN_CUDA_FUNCTIONS(MTC_SIM_DECLARE)
 
 namespace {
 
-constexpr Result invalidDevice = 101, noBinary = 209, unknown = 999;
+constexpr Result invalidDevice = 101, unknown = 999;
+constexpr int threadsOfProcessor = 2048, processors = 4;
 
 // What a call that fails returns: the error that its kind of call has most.
 Result refused() { return simulator().lost ? 719 : unknown; }
@@ -39,6 +40,18 @@ void *newMemory(size_t bytes, int device) {
     mprotect(place, pages(bytes), PROT_NONE);
   simulator().memories[reinterpret_cast<uintptr_t>(place)] = {bytes, device};
   return place;
+}
+
+std::string fileBytes(const char *path) {
+  std::string bytes;
+  FILE *file = std::fopen(path, "rb");
+  if (!file)
+    fatal(std::string("cannot open ") + path);
+  char block[4096];
+  for (size_t count; (count = std::fread(block, 1, sizeof block, file)) > 0;)
+    bytes.append(block, count);
+  std::fclose(file);
+  return bytes;
 }
 
 void freeMemory(uintptr_t place, bool host, const char *call) {
@@ -75,7 +88,7 @@ Result cuGetErrorName(Result error, const char **text) {
           : error == noDevice         ? "CUDA_ERROR_NO_DEVICE"
           : error == invalidDevice    ? "CUDA_ERROR_INVALID_DEVICE"
           : error == invalidImage     ? "CUDA_ERROR_INVALID_IMAGE"
-          : error == noBinary         ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
+          : error == noBinaryForGpu   ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
           : error == functionNotFound ? "CUDA_ERROR_NOT_FOUND"
           : error == 719              ? "CUDA_ERROR_LAUNCH_FAILED"
                                       : "CUDA_ERROR_UNKNOWN";
@@ -120,7 +133,8 @@ Result cuDeviceGetAttribute(int *value, int attribute, Device device) {
   contextOf(device, "cuDeviceGetAttribute");
   const std::map<int, int> values = {{capabilityMajor, simulator().major},
                                      {capabilityMinor, simulator().minor},
-                                     {multiprocessors, 4},
+                                     {multiprocessors, processors},
+                                     {threadsPerMultiprocessor, threadsOfProcessor},
                                      {clockRate, 1'000'000},
                                      {memoryClockRate, 1'000'000},
                                      {memoryBusWidth, 256}};
@@ -143,7 +157,7 @@ Result cuDeviceCanAccessPeer(int *can, Device device, Device peer) {
     return refused();
   contextOf(device, "cuDeviceCanAccessPeer");
   contextOf(peer, "cuDeviceCanAccessPeer");
-  *can = device != peer;
+  *can = device != peer && simulator().peers;
   return success;
 }
 
@@ -183,6 +197,32 @@ Result cuCtxEnablePeerAccess(Context peer, unsigned) {
     return refused();
   if (s.device("cuCtxEnablePeerAccess") == peer->device)
     fatal("a device is no peer of its own");
+  if (!s.peers)
+    fatal("cuCtxEnablePeerAccess of a device that has said it cannot be reached");
+  return success;
+}
+
+Result cuCtxSetLimit(int limit, size_t value) {
+  Simulator &s = simulator();
+  int device = s.device("cuCtxSetLimit");
+  if (s.fails("cuCtxSetLimit"))
+    return refused();
+  if (limit != stackLimit)
+    fatal("cuCtxSetLimit of limit " + std::to_string(limit));
+  size_t bytes = value * threadsOfProcessor * processors;
+  if (bytes > s.memory - std::min(s.memory, s.used(device)))
+    return outOfMemory;
+  contextOf(device, "cuCtxSetLimit").localBytes = bytes;
+  return success;
+}
+
+Result cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+  Simulator &s = simulator();
+  s.device("cuCtxGetStreamPriorityRange");
+  if (s.fails("cuCtxGetStreamPriorityRange"))
+    return refused();
+  *least = 0;
+  *greatest = greatestPriority;
   return success;
 }
 
@@ -244,8 +284,17 @@ Result cuModuleLoadDataEx(Module *module, const void *image, unsigned options, i
     return refused();
   if (options != 2 || option[0] != jitErrorLog || option[1] != jitErrorLogBytes || !values[0])
     fatal("cuModuleLoadDataEx with options that it does not know");
-  if (s.major > 0)
-    return noBinary; // its cards are made up
+  // A cubin runs nowhere here; PTX text is what it is said to be.
+  std::string code;
+  if (s.major > 0 && std::memcmp(image, "\x7f""ELF", 4) == 0)
+    return noBinaryForGpu;
+  if (s.major > 0) {
+    const char *file = std::getenv("MTC_SIM_PTX");
+    if (!file)
+      return invalidPtx;
+    code = fileBytes(file);
+    image = code.data();
+  }
   CUmod_st *loaded = s.modules.make();
   loaded->device = device;
   if (!loadImage(image, *loaded)) {

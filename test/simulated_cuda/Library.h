@@ -65,6 +65,7 @@ inline void enqueueCall(CUstream_st &stream, std::function<void()> call) {
   Operation operation;
   operation.kind = Operation::Kind::Call;
   operation.call = std::move(call);
+  operation.eager = !stream.capture;
   simulator().enqueue(stream, std::move(operation));
 }
 

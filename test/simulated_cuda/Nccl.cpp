@@ -95,6 +95,8 @@ void add(const char *call, NcclComm comm, Stream stream, int type, Piece piece) 
   CUstream_st &on = simulator().streams.get(stream);
   if (on.device != used.device || on.device != simulator().device(call))
     fatal(std::string(call) + " on a stream of another device");
+  if (on.priority != greatestPriority)
+    fatal(std::string(call) + " on a stream that waits behind kernels");
   if (piece.kind != Piece::Kind::Reduce && (piece.peer < 0 || piece.peer >= used.ranks || piece.peer == used.rank))
     fatal(std::string(call) + " with process " + std::to_string(piece.peer));
   for (const Piece &other : pieces)
@@ -170,6 +172,7 @@ NcclResult ncclCommDestroy(NcclComm comm) {
 // As NCCL does from 2.26 on: ends what runs, then waits for the graphs to go.
 NcclResult ncclCommAbort(NcclComm comm) {
   ncclComm &ending = known(comm, "ncclCommAbort");
+  (void)simulator().device("ncclCommAbort");
   ending.aborted = true;
   for (int turn = 0; ending.recorded; ++turn) {
     if (turn > 200000)

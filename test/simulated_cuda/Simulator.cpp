@@ -23,6 +23,9 @@ Simulator::Simulator() {
   devices = static_cast<int>(setting("MTC_SIM_DEVICES", devices));
   version = static_cast<int>(setting("MTC_SIM_VERSION", version));
   memory = static_cast<size_t>(setting("MTC_SIM_MEMORY", static_cast<long>(memory)));
+  driverBytes = static_cast<size_t>(setting("MTC_SIM_DRIVER", static_cast<long>(driverBytes)));
+  peers = setting("MTC_SIM_PEERS", 1) != 0;
+  tellsCopies = setting("MTC_SIM_COPIES", 0) != 0;
   order += static_cast<uint64_t>(setting("MTC_SIM_ORDER", 0));
   failAt = setting("MTC_SIM_FAIL", 0);
   loseAt = setting("MTC_SIM_LOST", 0);
@@ -52,6 +55,8 @@ Simulator::~Simulator() {
   if (failAt > calls)
     std::fprintf(stderr, "simulated CUDA driver: call %ld was not reached, there were %ld\n", failAt, calls);
 }
+
+thread_local CUctx_st *Simulator::current = nullptr;
 
 Simulator &simulator() {
   static Simulator one;
@@ -100,6 +105,9 @@ size_t Simulator::used(int device) const {
   size_t sum = 0;
   for (const auto &[begin, memory] : memories)
     sum += memory.device == device ? memory.bytes : 0;
+  const CUctx_st &context = contexts[static_cast<size_t>(device)];
+  sum += context.retained ? driverBytes + context.localBytes : 0;
+  sum += device == 0 && driverBytes ? execs.size() << 20 : 0;
   return sum;
 }
 
@@ -119,7 +127,7 @@ void Simulator::protect(bool open) {
 bool Simulator::run(Operation &operation) {
   clock += operation.kind == Operation::Kind::Stamp ? 10
            : operation.kind == Operation::Kind::Call
-               ? 100
+               ? (operation.eager ? 100000 : 100)
                : 1000 + static_cast<int64_t>(operation.bytes) / 10 + int64_t{100} * operation.gridX * operation.gridY;
   switch (operation.kind) {
   case Operation::Kind::Stamp:
@@ -194,8 +202,7 @@ bool Simulator::advanceQueue(const std::set<size_t> *until) {
   if (!lost && missing > 0) {
     protect(true);
     while (missing > 0 && !ready.empty()) {
-      order = order * 6364136223846793005u + 1442695040888963407u;
-      std::swap(ready[(order >> 33) % ready.size()], ready.back());
+      std::swap(ready[chance() % ready.size()], ready.back());
       size_t chosen = ready.back();
       ready.pop_back();
       lost |= queue[chosen].lost;

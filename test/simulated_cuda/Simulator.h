@@ -8,8 +8,12 @@
 //   MTC_SIM_DEVICES=N          GPUs (1)
 //   MTC_SIM_CAPABILITY=M.N     compute capability (0.0: takes code for "cuda:simulated")
 //   MTC_SIM_MEMORY=BYTES       of each GPU (1 GiB)
-//   MTC_SIM_VERSION=N          of the driver (12040)
-//   MTC_SIM_ORDER=N            another order of independent work
+//   MTC_SIM_DRIVER=BYTES       that a context takes of each GPU (4 MiB); a graph that is ready takes 1 MiB of the first
+//   MTC_SIM_VERSION=N          of the driver (12040); cubins of a newer toolkit are refused
+//   MTC_SIM_PTX=FILE           code of the target "cuda:simulated", which the driver makes of any PTX text
+//   MTC_SIM_PEERS=0            GPUs cannot reach one another's memory
+//   MTC_SIM_COPIES=1           copies between GPUs are told when they are enqueued
+//   MTC_SIM_ORDER=N            another order of independent work, and of a kernel's blocks
 //   MTC_SIM_FAIL=N             the N-th call fails; the process says at its end if there were fewer
 //   MTC_SIM_LOST=N             the N-th graph launch fails when it is waited for, and every call from then on
 //
@@ -33,6 +37,7 @@
 struct CUctx_st {
   int device = 0;
   int retained = 0;
+  size_t localBytes = 0; // for arrays of threads, as its limit says
 };
 struct CUmod_st {
   int device = 0;
@@ -49,6 +54,8 @@ struct CUfunc_st {
 namespace simulated {
 
 using namespace mtrun::cuda;
+
+inline constexpr int greatestPriority = -3; // of a stream
 
 // Work that does not end by itself: an exchange with other processes.
 class External {
@@ -72,6 +79,7 @@ struct Operation {
   std::shared_ptr<External> running;
   CUevent_st *event = nullptr; // of a stamp: takes the time
   std::function<void()> call;  // of a library, while device memory is open
+  bool eager = false;          // a call that the host enqueued by itself, which takes the host longer than the GPU
   bool lost = false;           // fails when it is waited for
   std::set<size_t> after;
 };
@@ -86,6 +94,7 @@ struct CUgraphExec_st {
 };
 struct CUstream_st {
   int device = 0;
+  int priority = 0;
   std::set<size_t> tail;               // what its next operation waits for: of the queue, or of the capture
   std::shared_ptr<CUgraph_st> capture; // null: it is not captured
   bool origin = false;                 // of the capture
@@ -141,7 +150,8 @@ struct MT_API Simulator {
 
   // settings
   int devices = 1, major = 0, minor = 0, version = 12040;
-  size_t memory = size_t{1} << 30;
+  size_t memory = size_t{1} << 30, driverBytes = size_t{4} << 20;
+  bool peers = true, tellsCopies = false;
   uint64_t order = 1;
   long failAt = 0, loseAt = 0;
 
@@ -149,7 +159,7 @@ struct MT_API Simulator {
   int64_t clock = 0; // in nanoseconds: each operation takes some
   long calls = 0, graphLaunches = 0;
   bool lost = false;
-  CUctx_st *current = nullptr;
+  static thread_local CUctx_st *current;
   std::vector<CUctx_st> contexts; // one a device
   std::map<uintptr_t, Memory> memories;
   std::vector<Operation> queue; // enqueued, not yet run
@@ -160,6 +170,11 @@ struct MT_API Simulator {
   Handles<CUgraph_st> graphs{"graph"};
   Handles<CUgraphExec_st> execs{"graph that is ready"};
 
+  // The next number of chance.
+  size_t chance() {
+    order = order * 6364136223846793005u + 1442695040888963407u;
+    return order >> 33;
+  }
   // Whether this call fails: counts it. `cleansUp`: a call that frees, which works on a lost device.
   bool fails(const char *call, bool cleansUp = false);
   // The device of the current context.

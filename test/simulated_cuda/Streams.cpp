@@ -4,6 +4,7 @@
 #include "Simulator.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <dlfcn.h>
 
 using namespace simulated;
@@ -12,6 +13,8 @@ using namespace simulated;
 MTRUN_CUDA_FUNCTIONS(MTC_SIM_DECLARE)
 
 namespace {
+
+constexpr Result notSupported = 801;
 
 Result refused() { return simulator().lost ? 719 : 999; }
 
@@ -52,17 +55,22 @@ Result cuModuleGetFunction(Function *function, Module module, const char *name) 
   return success;
 }
 
-Result cuStreamCreate(Stream *stream, unsigned flags) {
+Result cuStreamCreateWithPriority(Stream *stream, unsigned flags, int priority) {
   Simulator &s = simulator();
   int device = s.device("cuStreamCreate");
   if (s.fails("cuStreamCreate"))
     return refused();
   if (flags != streamNonBlocking)
     fatal("cuStreamCreate of a stream that waits for the default one");
+  if (priority > 0 || priority < greatestPriority)
+    fatal("cuStreamCreateWithPriority of priority " + std::to_string(priority));
   *stream = s.streams.make();
   (*stream)->device = device;
+  (*stream)->priority = priority;
   return success;
 }
+
+Result cuStreamCreate(Stream *stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
 
 Result cuStreamDestroy_v2(Stream stream) {
   Simulator &s = simulator();
@@ -197,9 +205,17 @@ Result cuMemcpyAsync(Address to, Address from, size_t bytes, Stream stream) {
   operation.to = reinterpret_cast<std::byte *>(to);
   operation.from = reinterpret_cast<const std::byte *>(from);
   operation.bytes = bytes;
-  bool pinned = true;
-  for (const void *side : {static_cast<const void *>(operation.to), static_cast<const void *>(operation.from)})
-    pinned &= s.find(side, bytes, "cuMemcpyAsync") != nullptr;
+  const Memory *target = s.find(operation.to, bytes, "cuMemcpyAsync");
+  const Memory *source = s.find(operation.from, bytes, "cuMemcpyAsync");
+  bool pinned = target && source;
+  if (pinned && target->device >= 0 && source->device >= 0 && target->device != source->device) {
+    if (copies.priority != greatestPriority)
+      fatal("cuMemcpyAsync between devices on a stream that waits behind kernels");
+    if (s.tellsCopies)
+      std::fprintf(stderr, "copy to %d from %d\n", target->device, source->device);
+    if (!s.peers && copies.capture)
+      return notSupported;
+  }
   if (!pinned && copies.capture)
     fatal("cuMemcpyAsync in a capture of memory that is not pinned");
   if (s.fails("cuMemcpyAsync"))

@@ -10,7 +10,8 @@
 namespace simulated {
 
 // mt_sim_thread::multiply: threads show one another their words between two barriers; sums are chains in order of k.
-inline void multiplyPieces(const mt_sim_thread *thread, uint32_t *words) {
+// Blocks that take turns have a number each.
+template <int block = 0> void multiplyPieces(const mt_sim_thread *thread, uint32_t *words) {
   static const uint32_t *shown[1024];
   shown[thread->thread] = words;
   thread->barrier(thread);

@@ -136,10 +136,9 @@ std::optional<int> distribute(Arguments &arguments, char **argv) {
     if (const char *secret = variable(kSecretVariable))
       arguments.secret = secret;
     arguments.processes = size;
-    // A GPU that a launcher gave to this process alone is its first. Nothing but what graphs do goes by NCCL.
+    // A GPU that a launcher gave to this process alone is its first.
     if (distinctCards(arguments.devices).size() == 1)
       arguments.localProcess = 0;
-    setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
     return std::nullopt;
   }
   std::vector<int> cards = distinctCards(arguments.devices);

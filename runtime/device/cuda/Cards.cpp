@@ -3,6 +3,7 @@
 
 #include "runtime/plan/Check.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -49,13 +50,26 @@ Status failure(const Driver &driver, Result error, const std::string &what, mt_c
 // CUDA C++ Programming Guide, arithmetic instructions: fused multiply-adds of float32 a clock and multiprocessor.
 // Memory moves data at both edges of its clock.
 static void rate(const Driver &driver, Card &card) {
-  int clock = 0, processors = 0, memoryClock = 0, width = 0;
+  int clock = 0, processors = 0, threads = 0, memoryClock = 0, width = 0;
   auto ask = [&](int attribute, int &value) {
     return driver.deviceGetAttribute(&value, attribute, card.device) == success && value > 0;
   };
   int lanes = card.major == 7 || (card.major == 8 && card.minor == 0) ? 64 : 128;
-  if (ask(clockRate, clock) && ask(multiprocessors, processors))
-    card.flopRate = 2.0 * lanes * processors * clock * 1e3;
+  // Of tensor cores, dense, in TF32; in BF16 and F16 they are twice as many. NVIDIA's data sheets of A100, H100 and
+  // B200, and of A6000, L40S and RTX PRO 6000, whose sums in F32 are not halved as a GeForce's are.
+  int tensor = card.major < 8                         ? 0
+               : card.major == 8 && card.minor == 0   ? 512
+               : card.major == 9                      ? 1024
+               : card.major == 10 || card.major == 11 ? 2048
+                                                      : 256;
+  if (ask(multiprocessors, processors) && ask(threadsPerMultiprocessor, threads))
+    card.residentThreads = static_cast<uint64_t>(processors) * static_cast<uint64_t>(threads);
+  if (ask(clockRate, clock) && processors > 0) {
+    double perLane = 2.0 * processors * clock * 1e3;
+    card.flopRate = perLane * lanes;
+    card.tf32Rate = std::max(card.flopRate, perLane * tensor);
+    card.halfRate = std::max(card.flopRate, perLane * 2 * tensor);
+  }
   if (ask(memoryClockRate, memoryClock) && ask(memoryBusWidth, width))
     card.byteRate = 2.0 * memoryClock * 1e3 * width / 8;
 }
@@ -87,9 +101,9 @@ Status listCards(const Driver &driver, std::vector<Card> &cards) {
   return {};
 }
 
-Status chooseTarget(const Plan &plan, const char *forced, int major, int minor, uint32_t &index) {
+Status chooseTargets(const Plan &plan, const char *forced, int major, int minor, std::vector<uint32_t> &indices) {
   std::string names;
-  int best = 0;
+  std::vector<std::pair<int, uint32_t>> fitting;
   bool named = false;
   for (uint32_t i = 0; i < count(plan.tables().targets()); ++i) {
     const fb::Target &target = *plan.tables().targets()->Get(i);
@@ -100,12 +114,14 @@ Status chooseTarget(const Plan &plan, const char *forced, int major, int minor, 
     if (forced && name != forced)
       continue;
     named = true;
-    if (int fits = fitness(target, 10 * major + minor); fits > best) {
-      best = fits;
-      index = i;
-    }
+    if (int fits = fitness(target, 10 * major + minor); fits > 0)
+      fitting.emplace_back(-fits, i);
   }
-  if (best > 0)
+  std::sort(fitting.begin(), fitting.end());
+  indices.clear();
+  for (auto [order, index] : fitting)
+    indices.push_back(index);
+  if (!indices.empty())
     return {};
   std::string card = "a card of compute capability " + std::to_string(major) + "." + std::to_string(minor);
   std::string recompile =
@@ -117,9 +133,30 @@ Status chooseTarget(const Plan &plan, const char *forced, int major, int minor, 
   return {MT_DEVICE, "expected code for " + card + " in the plan, found " + (forced ? forced : names) + recompile};
 }
 
-Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Card &card) {
+namespace {
+
+// What follows `before` in the text, up to one of `ends`; "" if it is not there.
+std::string between(std::string_view text, std::string_view before, const char *ends) {
+  size_t at = text.find(before);
+  if (at == std::string_view::npos)
+    return "";
+  std::string_view rest = text.substr(at + before.size(), 16);
+  return std::string(rest.substr(0, rest.find_first_of(ends)));
+}
+
+// "a cubin of CUDA 13.0", as its assembler has left it in its notes, or "PTX 7.8".
+std::string kindOfCode(const std::string &image) {
+  if (!image.starts_with("\x7f"
+                         "ELF"))
+    return "PTX " + between(image, ".version ", "\r\n ;");
+  std::string release = between(image, "Cuda compilation tools, release ", ",\n");
+  return release.empty() ? "a cubin" : "a cubin of CUDA " + release;
+}
+
+} // namespace
+
+Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Card &card, bool &refused) {
   const fb::Target &target = *plan.tables().targets()->Get(index);
-  std::string what = card.title() + ": target " + target.name()->str() + ": its code does not load";
   std::span<const uint8_t> code = plan.section(target.section());
   // PTX text ends with a zero byte; for machine code one more does no harm.
   std::string image(reinterpret_cast<const char *>(code.data()), code.size());
@@ -127,10 +164,16 @@ Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Card &
   int options[] = {jitErrorLog, jitErrorLogBytes};
   void *values[] = {log, reinterpret_cast<void *>(sizeof log)};
   Result result = driver.moduleLoadDataEx(&card.module, image.c_str(), 2, options, values);
+  // The plan's hashes hold, so that code which a driver calls invalid is newer than the driver.
+  refused = result == invalidImage || result == noBinaryForGpu || result == invalidPtx || result == unsupportedPtx;
   if (result != success) {
-    bool damaged = result == invalidImage || result == invalidPtx;
+    card.module = nullptr;
+    int version = 0;
+    std::string what = card.title() + ": target " + target.name()->str() + ", " + kindOfCode(image) +
+                       ": its code does not load with a driver for CUDA ";
+    what += driver.driverGetVersion(&version) == success ? versionText(version) : "of an unknown version";
     log[sizeof log - 1] = 0;
-    return failure(driver, result, what + (log[0] ? ": " + std::string(log) : ""), damaged ? MT_CORRUPT : MT_DEVICE);
+    return failure(driver, result, what + (log[0] ? ": " + std::string(log) : ""));
   }
   for (uint32_t i = 0; i < count(plan.tables().kernels()); ++i) {
     const char *name = plan.tables().kernels()->Get(i)->name()->c_str();
@@ -142,6 +185,13 @@ Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Card &
                      found == functionNotFound ? MT_CORRUPT : MT_DEVICE);
   }
   return {};
+}
+
+void unloadModule(const Driver &driver, Card &card) {
+  card.kernels.clear();
+  if (card.module && driver.ctxSetCurrent(card.context) == success)
+    (void)driver.moduleUnload(card.module);
+  card.module = nullptr;
 }
 
 } // namespace mtrun::cuda

@@ -18,9 +18,10 @@ struct Card {
   std::string name;
   int major = 0, minor = 0; // compute capability; 0.0 is the simulated driver's
   uint64_t bytes = 0;       // of memory
-  // At best, as the driver's figures of the card say: float32 additions and multiplications, and bytes of memory; a
-  // second; 0: it does not tell.
-  double flopRate = 0, byteRate = 0;
+  // At best, as the driver's figures of the card say: float32 additions and multiplications, those of tensor cores in
+  // TF32 and in types of 16 bits, and bytes of memory; a second; 0: it does not tell.
+  double flopRate = 0, tf32Rate = 0, halfRate = 0, byteRate = 0;
+  uint64_t residentThreads = 0; // that it runs at once, at most
   Context context = nullptr;
   Module module = nullptr;
   std::vector<Function> kernels; // as Plan.kernels
@@ -34,12 +35,14 @@ Status failure(const Driver &driver, Result error, const std::string &what, mt_c
 // All cards, without contexts.
 Status listCards(const Driver &driver, std::vector<Card> &cards);
 
-// Index of the plan's target that a card of this compute capability runs: `forced` where it is not null, else the one
-// whose machine code is for its capability: the same major number and the highest minor number that is not above its
-// own; else the PTX text, if it is for no higher one. MT_INVALID, MT_DEVICE as chooseTarget of CPUs.
-Status chooseTarget(const Plan &plan, const char *forced, int major, int minor, uint32_t &index);
+// The plan's targets that a card of this compute capability may run, best first: `forced` alone where it is not null,
+// else machine code for its capability, which has the same major number and a minor number not above its own, the
+// highest first; then the PTX text, if it is for no higher one. MT_INVALID, MT_DEVICE as chooseTarget of CPUs.
+Status chooseTargets(const Plan &plan, const char *forced, int major, int minor, std::vector<uint32_t> &indices);
 
-// Loads the target's code on the card, whose context is current. MT_CORRUPT, MT_DEVICE, MT_NO_MEMORY.
-Status loadModule(const Driver &driver, const Plan &plan, uint32_t target, Card &card);
+// Loads the target's code on the card, whose context is current; `refused`: the driver does not take such code, but may
+// take another target's. MT_CORRUPT, MT_DEVICE, MT_NO_MEMORY.
+Status loadModule(const Driver &driver, const Plan &plan, uint32_t target, Card &card, bool &refused);
+void unloadModule(const Driver &driver, Card &card);
 
 } // namespace mtrun::cuda

@@ -53,9 +53,14 @@ Status CudaGroup::start(const GroupOptions &options) {
     Result result = driver_.ctxSetCurrent(device.card->context);
     if (result == success)
       result = driver_.streamCreate(&device.stream, streamNonBlocking);
-    for (Stream *stream : {&device.links, &device.inputs})
-      if (result == success)
-        result = driver_.streamCreate(stream, streamNonBlocking);
+    if (result == success)
+      result = driver_.streamCreate(&device.inputs, streamNonBlocking);
+    // What others wait for goes before the blocks of this device's launches; nodes of a graph keep it.
+    int least = 0, greatest = 0;
+    if (result == success)
+      result = driver_.ctxGetStreamPriorityRange(&least, &greatest);
+    if (result == success)
+      result = driver_.streamCreateWithPriority(&device.links, streamNonBlocking, greatest);
     for (Event *event : {&device.event, &device.arrived})
       if (result == success)
         result = driver_.eventCreate(event, eventDisableTiming);
@@ -73,16 +78,20 @@ Status CudaGroup::start(const GroupOptions &options) {
   return enablePeers();
 }
 
-// Without it copies between cards go through the host: slower, and the same.
+// Without it what goes between cards goes through the host's memory: slower, and the same.
 Status CudaGroup::enablePeers() {
   for (Card &card : cards_)
     for (Card &peer : cards_) {
       int can = 0;
-      if (&card == &peer || driver_.deviceCanAccessPeer(&can, card.device, peer.device) != success || !can)
+      if (&card == &peer)
         continue;
+      constexpr Result alreadyEnabled = 704;
       if (Result result = driver_.ctxSetCurrent(card.context); result != success)
         return failure(driver_, result, card.title() + ": cannot use it");
-      (void)driver_.ctxEnablePeerAccess(peer.context, 0);
+      Result result = driver_.deviceCanAccessPeer(&can, card.device, peer.device);
+      if (result == success && can)
+        result = driver_.ctxEnablePeerAccess(peer.context, 0);
+      peersReach_ &= can && (result == success || result == alreadyEnabled);
     }
   return {};
 }
@@ -142,22 +151,49 @@ uint64_t CudaGroup::availableMemory() const {
   return sum;
 }
 
-Status CudaGroup::loadCode(const Plan &plan, const char *target) {
-  uint32_t index = 0;
-  if (Status status = chooseTarget(plan, target, cards_[0].major, cards_[0].minor, index); !status.ok())
+// Code that the driver is too old for gives way to the next target's: PTX text, which it compiles.
+Status CudaGroup::loadTarget(const Plan &plan, const char *forced) {
+  std::vector<uint32_t> indices;
+  if (Status status = chooseTargets(plan, forced, cards_[0].major, cards_[0].minor, indices); !status.ok())
     return status;
-  for (Card &card : cards_) {
-    if (Result result = driver_.ctxSetCurrent(card.context); result != success)
-      return failure(driver_, result, card.title() + ": cannot use it");
-    if (Status status = loadModule(driver_, plan, index, card); !status.ok())
+  Status first;
+  for (uint32_t index : indices) {
+    bool refused = false;
+    Status status;
+    for (Card &card : cards_) {
+      if (Result result = driver_.ctxSetCurrent(card.context); result != success)
+        return failure(driver_, result, card.title() + ": cannot use it");
+      if (status.ok())
+        status = loadModule(driver_, plan, index, card, refused);
+    }
+    target_ = plan.tables().targets()->Get(index)->name()->c_str();
+    if (status.ok() && !first.ok() && options_.log)
+      options_.log(1, first.message() + "; using target " + target_ +
+                          ", which the driver compiles: that takes seconds the first time");
+    if (status.ok() || !refused)
       return status;
+    first = first.ok() ? status : first;
+    for (Card &card : cards_)
+      unloadModule(driver_, card);
   }
-  target_ = plan.tables().targets()->Get(index)->name()->c_str();
+  return {first.code(), first.message() + "; install a newer driver, or recompile the plan on a machine with an older "
+                                          "toolkit or without ptxas, for PTX"};
+}
+
+Status CudaGroup::loadCode(const Plan &plan, const char *target) {
+  if (Status status = loadTarget(plan, target); !status.ok())
+    return status;
+  precision_ = plan.tables().precision() ? plan.tables().precision()->str() : "f32";
   for (const fb::Program *program : Each(plan.tables().programs()))
     tensors_.push_back({placesOf(*program), tensorRowBytes(*program)});
   partialRoom_ = partialRoom(plan.tables());
   addsByLinks_ = plan.tables().fast() && links_->adds() && sessionDevices_ > 1;
-  if (Status status = links_->warmUp(addsByLinks_); !status.ok())
+  measureDriver(plan);
+  uint64_t most = 0; // bytes of an all-reduce
+  for (const fb::Program *program : Each(plan.tables().programs()))
+    for (const fb::Step *step : Each(program->steps()))
+      most = step->kernel() < 0 ? std::max(most, step->root_bytes()) : most;
+  if (Status status = links_->warmUp(addsByLinks_, most); !status.ok())
     return status;
   return libraries_->choose(plan, cards_, options_);
 }
@@ -174,13 +210,28 @@ uint64_t CudaGroup::placesOf(const fb::Program &program) const {
   return static_cast<uint64_t>(runsOf(reads) * setsOf(count(program.signature()) > 0));
 }
 
+// A thread's stack is there for all threads that a card can hold at once. Graphs take memory in pages of 2 MiB.
+void CudaGroup::measureDriver(const Plan &plan) {
+  constexpr uint64_t graphBytes = 2 << 20, stackAlignment = 16;
+  uint64_t stack = 0, graphs = 0;
+  for (const fb::Target *target : Each(plan.tables().targets()))
+    if (target->name()->string_view() == target_ && target->usage())
+      for (const fb::GpuUsage *usage : *target->usage())
+        stack = std::max<uint64_t>(stack, usage->stack_bytes());
+  stackBytes_ = (stack + stackAlignment - 1) / stackAlignment * stackAlignment;
+  for (const fb::Program *program : Each(plan.tables().programs()))
+    graphs += static_cast<uint64_t>(setsOf(count(program->signature()) > 0)) *
+              (runsOf(count(program->metrics()) > 0) > 1 ? 2 : 1);
+  driverBytes_ = aligned(stackBytes_ * cards_[0].residentThreads + graphs * graphBytes);
+}
+
 uint64_t CudaGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
   uint64_t tables = 0;
   for (const fb::Program *program : Each(plan.tables().programs()))
     tables += placesOf(*program) * (aligned(tableBytes(*program, sessionDevices_)) + libraries_->tableBytes(*program));
   uint64_t workspace = libraries_->workspaceBytes(maxRows);
   // Blocks of the session, each up to the next multiple of the alignment.
-  return scratchBytes(maxRows) + tables + workspace + aligned(partialRoom_.bytes()) + 16 * alignment;
+  return scratchBytes(maxRows) + tables + workspace + aligned(partialRoom_.bytes()) + 16 * alignment + driverBytes_;
 }
 
 Status CudaGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) {
@@ -204,11 +255,21 @@ Status CudaGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes
                                 std::to_string(free) + " of " + std::to_string(total) + "; " +
                                 std::to_string(needed - free) + " are missing"};
   }
+  // The stacks now, or the driver takes them at a launch.
+  for (Card &card : cards_) {
+    Result result = driver_.ctxSetCurrent(card.context);
+    if (result == success && stackBytes_)
+      result = driver_.ctxSetLimit(stackLimit, stackBytes_);
+    if (result != success)
+      return failure(driver_, result, card.title() + ": cannot take " + std::to_string(stackBytes_) +
+                                          " bytes of its memory for the stack of each thread");
+  }
   for (size_t d = 0; d < devices_.size(); ++d) {
     CudaDevice &device = devices_[d];
-    if (Status status = newBlock(static_cast<int>(d), bytes[d], &device.block); !status.ok())
+    uint64_t size = bytes[d] - driverBytes_;
+    if (Status status = newBlock(static_cast<int>(d), size, &device.block); !status.ok())
       return status;
-    device.blockBytes = aligned(bytes[d]);
+    device.blockBytes = aligned(size);
     device.used = 0;
   }
   return {};
@@ -383,7 +444,7 @@ Status CudaGroup::prepareTrace(BoundProgram &program) {
 DeviceGroup::Rates CudaGroup::rates() const {
   Rates sum;
   for (const Card &card : cards_) {
-    sum.flops += card.flopRate;
+    sum.flops += precision_ == "f32" ? card.flopRate : precision_ == "tf32" ? card.tf32Rate : card.halfRate;
     sum.bytes += card.byteRate;
   }
   return sum;

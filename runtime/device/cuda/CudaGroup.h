@@ -79,6 +79,7 @@ public:
   // For what prepares and captures programs.
   const Driver &driver() const { return driver_; }
   Links &links() { return *links_; }
+  bool peersReach() const { return peersReach_; }
   // Whether all-reduces are the links' own, in an order of theirs.
   bool addsByLinks() const { return addsByLinks_; }
   Libraries &libraries() { return *libraries_; }
@@ -99,6 +100,7 @@ public:
   int corruptDevice() const { return corruptDevice_; }
 
 private:
+  Status loadTarget(const Plan &plan, const char *forced);
   Status newBlock(int device, uint64_t bytes, std::byte **memory);
   // ShardCheck.cpp
   Status checkCalls(BoundProgram &program);
@@ -118,6 +120,7 @@ private:
   int runsOf(bool hasMetrics) const { return hasMetrics ? options_.stepsPerLaunch : 1; }
   static int setsOf(bool hasTensors) { return hasTensors ? 2 : 1; }
   uint64_t placesOf(const mt::plan::Program &program) const;
+  void measureDriver(const Plan &plan);
 
   const Driver &driver_;
   GroupOptions options_;
@@ -128,6 +131,10 @@ private:
   std::unique_ptr<Links> links_;
   bool addsByLinks_ = false;
   const char *target_ = "";
+  std::string precision_; // of the plan
+  uint64_t stackBytes_ = 0;  // of a thread, of the kernel that has the most
+  uint64_t driverBytes_ = 0; // that the driver takes of a device beside its block
+  bool peersReach_ = true;   // all cards one another's memory
   // Of a program's tensors, so many places for runs.
   struct Tensors {
     uint64_t places, rowBytes;

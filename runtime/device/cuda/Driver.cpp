@@ -6,13 +6,16 @@
 #include <dlfcn.h>
 
 namespace mtrun::cuda {
+
+std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 namespace {
 
-std::string version(int number) { return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10); }
-
 Status tooOld(const std::string &place, const std::string &found) {
-  return {MT_NO_DEVICE, "expected an NVIDIA driver for CUDA " + version(oldestDriver) + " or newer, found " + place +
-                            " " + found + "; install a newer driver"};
+  return {MT_NO_DEVICE, "expected an NVIDIA driver for CUDA " + versionText(oldestDriver) + " or newer, found " +
+                            place + " " + found + "; install a newer driver"};
 }
 
 Status open(Driver &driver) {
@@ -29,7 +32,7 @@ Status open(Driver &driver) {
 #undef MTRUN_CUDA_FIND
   int found = 0;
   if (driver.driverGetVersion(&found) == success && found < oldestDriver)
-    return tooOld(place, "for " + version(found));
+    return tooOld(place, "for " + versionText(found));
   Result result = driver.init(0);
   if (result == noDevice)
     return {MT_NO_DEVICE, "expected an NVIDIA GPU, the driver finds none"};

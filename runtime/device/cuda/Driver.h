@@ -2,7 +2,7 @@
 //
 // The CUDA driver's functions that the runtime calls, found in its library when the first GPU is asked for. Declared
 // here, as the driver API documents them, so that neither building nor starting needs NVIDIA's toolkit;
-// test/unit/cuda compares them with cuda.h where that is there.
+// test/unit/runtime_cuda compares them with cuda.h where that is there.
 #pragma once
 
 #include "runtime/abi/status.h"
@@ -33,11 +33,12 @@ using Graph = CUgraph_st *;
 using GraphExec = CUgraphExec_st *;
 
 // Of enum cudaError_enum.
-inline constexpr Result success = 0, outOfMemory = 2, noDevice = 100, invalidImage = 200, invalidPtx = 218,
-                        functionNotFound = 500, notReady = 600;
+inline constexpr Result success = 0, outOfMemory = 2, noDevice = 100, invalidImage = 200, noBinaryForGpu = 209,
+                        invalidPtx = 218, unsupportedPtx = 222, functionNotFound = 500, notReady = 600;
 // Of other enums: CUdevice_attribute, CUjit_option, CUstream_flags, CUevent_flags, CUstreamCaptureMode.
 inline constexpr int capabilityMajor = 75, capabilityMinor = 76, jitErrorLog = 5, jitErrorLogBytes = 6;
 inline constexpr int clockRate = 13, multiprocessors = 16, memoryClockRate = 36, memoryBusWidth = 37; // kHz, bits
+inline constexpr int threadsPerMultiprocessor = 39, stackLimit = 0; // CUlimit: bytes of a thread's stack
 inline constexpr unsigned streamNonBlocking = 1, eventDisableTiming = 2, hostPortable = 1, eventRecordExternal = 1;
 inline constexpr int captureThreadLocal = 1;
 
@@ -59,6 +60,7 @@ inline constexpr int oldestDriver = 11040;
   X(primaryCtxRetain, cuDevicePrimaryCtxRetain, (Context * context, Device device))                                    \
   X(primaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (Device device))                                                  \
   X(ctxSetCurrent, cuCtxSetCurrent, (Context context))                                                                 \
+  X(ctxSetLimit, cuCtxSetLimit, (int limit, size_t value))                                                             \
   X(ctxEnablePeerAccess, cuCtxEnablePeerAccess, (Context peer, unsigned flags))                                        \
   X(memGetInfo, cuMemGetInfo_v2, (size_t *free, size_t *total))                                                        \
   X(memAlloc, cuMemAlloc_v2, (Address * memory, size_t bytes))                                                         \
@@ -68,6 +70,8 @@ inline constexpr int oldestDriver = 11040;
   X(memcpyAsync, cuMemcpyAsync, (Address to, Address from, size_t bytes, Stream stream))                               \
   X(memsetD8Async, cuMemsetD8Async, (Address to, unsigned char byte, size_t bytes, Stream stream))                     \
   X(streamCreate, cuStreamCreate, (Stream * stream, unsigned flags))                                                   \
+  X(streamCreateWithPriority, cuStreamCreateWithPriority, (Stream * stream, unsigned flags, int priority))             \
+  X(ctxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, (int *least, int *greatest))                               \
   X(streamDestroy, cuStreamDestroy_v2, (Stream stream))                                                                \
   X(streamSynchronize, cuStreamSynchronize, (Stream stream))                                                           \
   X(streamWaitEvent, cuStreamWaitEvent, (Stream stream, Event event, unsigned flags))                                  \
@@ -100,6 +104,9 @@ struct Driver {
   // "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure".
   std::string describe(Result error) const;
 };
+
+// "12.4" of 12040.
+std::string versionText(int version);
 
 // Opens libcuda.so.1, or what $MTRUN_CUDA_DRIVER names, once a process, and starts it. MT_NO_DEVICE: there is none, it
 // is older than CUDA 11.4, or it does not start.

@@ -187,7 +187,8 @@ Status Libraries::choose(const fb::Kernel &kernel, bool required, Choice &choice
   if (taken <= most_) {
     if (Result result = driver_.ctxSetCurrent(cards_[0].card->context); result != success)
       return failure(driver_, result, cards_[0].card->title() + ": cannot use it");
-    if (Status status = library->algorithms(call, leafRows_, {most_ - taken, 1, replicas_, required}, found); !status.ok())
+    Wanted wanted = {most_ - taken, 1, replicas_, required};
+    if (Status status = library->algorithms(call, leafRows_, wanted, found); !status.ok())
       return status;
   }
   if (found.empty())

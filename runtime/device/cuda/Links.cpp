@@ -58,28 +58,59 @@ Status LocalLinks::wait(Event event) {
   return good(driver_.eventSynchronize(event), 0, "the GPU failed in a step", MT_LOST);
 }
 
-Status LocalLinks::gatherRoots(const Chunks &chunks) {
-  if (Status status = meet(); !status.ok()) // roots are complete
-    return status;
-  for (int d = 0; d < chunks.devices(); ++d)
-    for (int peer = 0; peer < chunks.devices(); ++peer)
-      if (peer != d)
-        if (Status status = copy(d, chunks.node(d, peer), chunks.root(peer) + chunks.begin(d), chunks.bytes(d));
-            !status.ok())
-          return status;
+LocalLinks::~LocalLinks() {
+  for (std::byte *memory : onHost_)
+    (void)driver_.memFreeHost(memory);
+}
+
+Status LocalLinks::warmUp(bool, uint64_t bytes) {
+  for (int d = 0; d < group_.devices() && group_.devices() > 1 && !group_.peersReach() && bytes > 0; ++d) {
+    void *memory = nullptr;
+    if (!group_.makeCurrent(d))
+      return group_.health();
+    if (Status status = good(driver_.memHostAlloc(&memory, bytes, hostPortable), d, "cannot pin the host's memory");
+        !status.ok())
+      return status;
+    onHost_.push_back(static_cast<std::byte *>(memory));
+  }
   return {};
 }
 
+Status LocalLinks::gatherRoots(const Chunks &chunks) {
+  for (int d = 0; d < static_cast<int>(onHost_.size()); ++d)
+    if (Status status = copy(d, onHost(d), chunks.root(d),
+                             static_cast<uint64_t>(chunks.elements()) * sizeof(float));
+        !status.ok())
+      return status;
+  if (Status status = meet(); !status.ok()) // roots are complete
+    return status;
+  for (int d = 0; d < chunks.devices(); ++d)
+    for (int i = 1; i < chunks.devices(); ++i) {
+      int peer = rotated(d, i, chunks.devices());
+      const float *root = onHost_.empty() ? chunks.root(peer) : onHost(peer);
+      if (Status status = copy(d, chunks.node(d, peer), root + chunks.begin(d), chunks.bytes(d)); !status.ok())
+        return status;
+    }
+  return {};
+}
+
+// On the host a device's sums take the place of its own chunk of its root, which no peer reads.
 Status LocalLinks::spreadResults(const Chunks &chunks) {
+  for (int d = 0; d < static_cast<int>(onHost_.size()); ++d)
+    if (Status status = copy(d, onHost(d) + chunks.begin(d), chunks.result(d) + chunks.begin(d), chunks.bytes(d));
+        !status.ok())
+      return status;
   if (Status status = meet(); !status.ok()) // every chunk of the result is complete where it was summed
     return status;
   for (int d = 0; d < chunks.devices(); ++d)
-    for (int peer = 0; peer < chunks.devices(); ++peer)
-      if (peer != d)
-        if (Status status = copy(d, chunks.result(d) + chunks.begin(peer), chunks.result(peer) + chunks.begin(peer),
-                                 chunks.bytes(peer));
-            !status.ok())
-          return status;
+    for (int i = 1; i < chunks.devices(); ++i) {
+      int peer = rotated(d, i, chunks.devices());
+      const float *result = onHost_.empty() ? chunks.result(peer) : onHost(peer);
+      if (Status status =
+              copy(d, chunks.result(d) + chunks.begin(peer), result + chunks.begin(peer), chunks.bytes(peer));
+          !status.ok())
+        return status;
+    }
   return meet(); // peers have read the roots and the results
 }
 

@@ -47,8 +47,8 @@ public:
   virtual bool adds() const { return false; }
   virtual Status allReduce(const Chunks &chunks) { return {MT_INVALID, "expected links that add, found others"}; }
 
-  // Before the first recording; `adding`: allReduce will be in it.
-  virtual Status warmUp(bool adding) { return {}; }
+  // Before the first recording; `adding`: allReduce will be in it; of at most `bytes` bytes.
+  virtual Status warmUp(bool adding, uint64_t bytes) { return {}; }
   // A launch of so many runs begins; has ended.
   virtual void begin(uint64_t runs) {}
   virtual void end(uint64_t runs) {}
@@ -60,6 +60,8 @@ public:
 class LocalLinks : public Links {
 public:
   explicit LocalLinks(CudaGroup &group) : group_(group), driver_(group.driver()) {}
+  ~LocalLinks() override;
+  Status warmUp(bool adding, uint64_t bytes) override;
   Status gatherRoots(const Chunks &chunks) override;
   Status spreadResults(const Chunks &chunks) override;
   Status wait(Event event) override;
@@ -69,8 +71,14 @@ private:
   Status copy(int device, void *to, const void *from, uint64_t bytes);
   Status good(Result result, int device, const char *what, mt_code code = MT_DEVICE) const;
 
+  float *onHost(int device) const { return reinterpret_cast<float *>(onHost_[static_cast<size_t>(device)]); }
+  // The peer that a device reads `i`-th: it begins with its neighbour, so that no two read from one at a time.
+  static int rotated(int device, int i, int devices) { return (device + i) % devices; }
+
   CudaGroup &group_;
   const Driver &driver_;
+  // Pinned memory of each device, for what its peers read; empty: they read it where it is.
+  std::vector<std::byte *> onHost_;
 };
 
 } // namespace mtrun::cuda

@@ -3,6 +3,7 @@
 
 #include "runtime/device/Library.h"
 
+#include <cstdlib>
 #include <dlfcn.h>
 
 namespace mtrun::cuda {
@@ -14,12 +15,16 @@ Status tooOld(const std::string &place, const std::string &found) {
                             "--processes 1"};
 }
 
-std::string versionText(int number) {
+std::string ncclVersion(int number) {
   return std::to_string(number / 10000) + "." + std::to_string(number % 10000 / 100) + "." +
          std::to_string(number % 100);
 }
 
 Status open(Nccl &nccl) {
+  // Read by NCCL when it starts. Nothing but what graphs do goes by it. Exchanges of registered buffers in a graph have
+  // hung between hosts in some of its releases; what is registered is faster, where that works. A user's word counts.
+  for (const char *name : {"NCCL_GRAPH_MIXING_SUPPORT", "NCCL_GRAPH_REGISTER"})
+    setenv(name, "0", 0);
   std::string place, reasons;
   void *library = openFirst(placesNamed("MTRUN_NCCL", {"libnccl.so.2"}), place, reasons);
   if (!library)
@@ -38,15 +43,23 @@ Status open(Nccl &nccl) {
   if (!nccl.getVersion || nccl.getVersion(&nccl.version) != ncclOk)
     return tooOld(place, "without a version");
   if (nccl.version < oldestNccl || !complete)
-    return tooOld(place, versionText(nccl.version));
+    return tooOld(place, ncclVersion(nccl.version));
   return {};
 }
 
 } // namespace
 
+bool Nccl::hangsBetweenHosts() const { return version == 22602 || version == 22809; }
+
+Status Nccl::refused() const {
+  return {MT_NO_DEVICE, "expected an NCCL that does not hang between hosts, found " + ncclVersion(version) +
+                            ", of which that is reported; install another one (2.30.7 is reported to work), or name it "
+                            "by MTRUN_NCCL"};
+}
+
 std::string Nccl::describe(NcclResult error, NcclComm comm) const {
   const char *text = getErrorString(error), *last = getLastError(comm);
-  std::string described = "NCCL " + versionText(version) + ": " + (text ? text : std::to_string(error));
+  std::string described = "NCCL " + ncclVersion(version) + ": " + (text ? text : std::to_string(error));
   return last && *last ? described + " (" + last + ")" : described;
 }
 

@@ -48,11 +48,15 @@ struct Nccl {
   const char *(*getLastError)(NcclComm comm) = nullptr;
   int version = 0;
 
+  // Whether this release is reported to hang where processes are on several hosts; the error that says so.
+  bool hangsBetweenHosts() const;
+  Status refused() const;
   // "unhandled system error (socketProgress: Connection closed by remote peer)"; `comm` may be null.
   std::string describe(NcclResult error, NcclComm comm) const;
 };
 
-// Opens libnccl.so.2, or what $MTRUN_NCCL names, once a process. MT_NO_DEVICE: there is none, or it is older than 2.18.
+// Opens libnccl.so.2, or what $MTRUN_NCCL names, once a process, with settings of ours in the environment where the
+// user has none. MT_NO_DEVICE: there is none, or it is older than 2.18.
 Status openNccl(const Nccl *&nccl);
 
 } // namespace mtrun::cuda

@@ -2,6 +2,8 @@
 #include "runtime/device/cuda/NcclLinks.h"
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -76,7 +78,25 @@ Status NcclLinks::within(const char *what, std::function<NcclResult()> calls) {
   return group_.makeCurrent(0) ? Status() : group_.health();
 }
 
+// What this host is known by, as NCCL itself asks.
+static std::string hostName() {
+  if (const char *given = std::getenv("NCCL_HOSTID"))
+    return given;
+  std::string name;
+  if (FILE *file = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
+    char text[64] = "";
+    name.assign(text, std::fread(text, 1, sizeof text, file));
+    std::fclose(file);
+  }
+  return name;
+}
+
 Status NcclLinks::connect() {
+  std::string host = hostName();
+  if (Status status = peers_.share(host); !status.ok())
+    return status;
+  if (host != hostName() && nccl_.hangsBetweenHosts())
+    return nccl_.refused();
   NcclId unique = {};
   if (peers_.process() == 0)
     if (NcclResult result = nccl_.getUniqueId(&unique); result != ncclOk)
@@ -98,7 +118,7 @@ Status NcclLinks::connect() {
 }
 
 // NCCL connects two devices at their first exchange: that must not be in a recording.
-Status NcclLinks::warmUp(bool adding) {
+Status NcclLinks::warmUp(bool adding, uint64_t) {
   const Driver &driver = group_.driver();
   auto devices = static_cast<size_t>(peers_.processes());
   Stream links = group_.device(0).links;
@@ -194,7 +214,9 @@ Status NcclLinks::lose(Status why) {
   lost_ = std::move(why);
   // Ends what waits for peers on the GPU. NCCL's call may itself wait until the graphs are gone, so it has a thread.
   aborted_ = std::make_shared<std::atomic<bool>>(false);
-  std::thread([ended = aborted_, nccl = &nccl_, comm = comm_] {
+  std::thread([ended = aborted_, nccl = &nccl_, comm = comm_, &driver = group_.driver(),
+               context = group_.device(0).card->context] {
+    (void)driver.ctxSetCurrent(context);
     (void)nccl->commAbort(comm);
     *ended = true;
   }).detach();

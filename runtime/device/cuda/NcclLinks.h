@@ -24,7 +24,7 @@ public:
   Status spreadResults(const Chunks &chunks) override;
   bool adds() const override { return true; }
   Status allReduce(const Chunks &chunks) override;
-  Status warmUp(bool adding) override;
+  Status warmUp(bool adding, uint64_t bytes) override;
   void begin(uint64_t runs) override { peers_.begin(runs); }
   void end(uint64_t runs) override { peers_.end(runs); }
   Status wait(Event event) override;

@@ -68,7 +68,7 @@ void Block::run(uint32_t tile) {
     fiber.alive = true;
     fiber.thread = {
         static_cast<uint32_t>(i), tile, 0, static_cast<uint32_t>(fibers.size()), shared.data(), barrier, nullptr,
-        simulated::multiplyPieces};
+        simulated::multiplyPieces<>};
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = &stacks[i * stackBytes];
     fiber.context.uc_stack.ss_size = stackBytes;

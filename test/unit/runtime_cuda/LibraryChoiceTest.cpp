@@ -79,7 +79,8 @@ TEST(LibraryChoice, KnobsOfAConfigurationAreThoseThatWereProposed) {
                 return status;
               auto call = makeConvolution(fb::CallKind::Convolution);
               EXPECT_EQ(names(*library, call, {much, 16, 4, false}),
-                        (Names{"engine 2, 0 bytes", "engine 3, knobs 2:1, 8192 bytes", "engine 3, knobs 2:2, 16384 bytes"}));
+                        (Names{"engine 2, 0 bytes", "engine 3, knobs 2:1, 8192 bytes",
+                               "engine 3, knobs 2:2, 16384 bytes"}));
               EXPECT_EQ(names(*library, call, {8192, 16, 4, false}),
                         (Names{"engine 2, 0 bytes", "engine 3, knobs 2:1, 8192 bytes"}));
               return Status();

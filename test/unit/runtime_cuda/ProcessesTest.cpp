@@ -204,6 +204,32 @@ TEST(Processes, NoNccl) {
     expectPart(outcome, "8: expected NCCL 2.18 or newer for a process a GPU, found ", " 2.17.4; install a newer one");
 }
 
+// Releases that are reported to hang between hosts hang there alone. NCCL_HOSTID is NCCL's own name for a host.
+TEST(Processes, AnNcclThatHangsBetweenHosts) {
+  for (const char *version : {"22602", "22809"}) {
+    for (const std::string &outcome : Together(2).with(-1, "MTC_SIM_NCCL_VERSION", version).run(trainAsExpected))
+      EXPECT_EQ(outcome, "0");
+    expectPart(Together(2)
+                   .with(-1, "MTC_SIM_NCCL_VERSION", version)
+                   .with(1, "NCCL_HOSTID", "another")
+                   .run(trainAsExpected)[1],
+               "8: expected an NCCL that does not hang between hosts, found 2.2", "MTRUN_NCCL");
+  }
+  for (const std::string &outcome : Together(2).with(1, "NCCL_HOSTID", "another").run(trainAsExpected))
+    EXPECT_EQ(outcome, "0");
+}
+
+// A program that uses the C API had none of mtrun's settings.
+TEST(Processes, SettingsOfNcclAreMadeForEveryProgram) {
+  auto settings = [](Session &, int process) -> Status {
+    EXPECT_STREQ(std::getenv("NCCL_GRAPH_MIXING_SUPPORT"), "0");
+    EXPECT_STREQ(std::getenv("NCCL_GRAPH_REGISTER"), process == 0 ? "0" : "1"); // the user's
+    return {};
+  };
+  for (const std::string &outcome : Together(2).with(1, "NCCL_GRAPH_REGISTER", "1").run(settings))
+    EXPECT_EQ(outcome, "0");
+}
+
 // Each call of NCCL in turn, and of the driver's query, which one process does not call.
 TEST(Processes, EveryCallInTurn) {
   int failures = 0;

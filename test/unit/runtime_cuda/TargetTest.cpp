@@ -31,9 +31,9 @@ std::unique_ptr<Plan> planFor(const std::vector<std::pair<const char *, const ch
 
 // The target's name, or the status.
 std::string chosen(const Plan &plan, int major, int minor, const char *forced = nullptr) {
-  uint32_t index = 0;
-  Status status = cuda::chooseTarget(plan, forced, major, minor, index);
-  return status.ok() ? plan.tables().targets()->Get(index)->name()->str()
+  std::vector<uint32_t> indices;
+  Status status = cuda::chooseTargets(plan, forced, major, minor, indices);
+  return status.ok() ? plan.tables().targets()->Get(indices[0])->name()->str()
                      : std::to_string(status.code()) + ": " + status.message();
 }
 
@@ -59,6 +59,18 @@ TEST(CudaTarget, CodeOfTheCardsMajorNumberAndTheHighestMinorNumberThatItHas) {
             "with: mtc compile MODEL --target cuda:sm_90");
   EXPECT_EQ(chosen(*plan, 9, 0, "cuda:sm_91"), "1: expected one of the plan's targets (cuda:sm_75, cuda:sm_80, "
                                                "cuda:sm_86, cuda:sm_90, cuda:ptx), found cuda:sm_91");
+}
+
+// A driver that refuses one may take the next.
+TEST(CudaTarget, TheOthersThatFitFollow) {
+  std::unique_ptr<Plan> plan = planFor(
+      {{"cuda:ptx", "compute_75"}, {"cuda:sm_80", "sm_80"}, {"cuda:sm_90", "sm_90"}, {"cuda:sm_86", "sm_86"}});
+  std::vector<uint32_t> indices;
+  EXPECT_TRUE(cuda::chooseTargets(*plan, nullptr, 8, 9, indices).ok());
+  std::string names;
+  for (uint32_t index : indices)
+    names += plan->tables().targets()->Get(index)->name()->str() + " ";
+  EXPECT_EQ(names, "cuda:sm_86 cuda:sm_80 cuda:ptx ");
 }
 
 TEST(CudaTarget, SimulatedCodeIsForTheSimulatedCardAlone) {
