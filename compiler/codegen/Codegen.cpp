@@ -3,6 +3,7 @@
 #include "compiler/codegen/Kernel.h"
 #include "compiler/codegen/Object.h"
 #include "compiler/codegen/Tile.h"
+#include "runtime/abi/kernel.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -103,9 +104,9 @@ static LogicalResult emitBody(Kernel &kernel) {
   llvm_unreachable("all kinds are listed");
 }
 
-// The functions of all kernels for one machine.
+// The functions of all kernels for one machine, and the bytes of scratch that each takes.
 static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const CodegenOptions &options,
-                                                    const Machine &machine) {
+                                                    const Machine &machine, std::vector<int64_t> &scratch) {
   OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
   Emitter emit(*code, machine);
   SmallVector<Type> arguments{emit.pointer(), emit.pointer(), emit.getI64Type(), emit.getI64Type()};
@@ -126,6 +127,7 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
     });
     if (failed(result))
       return failure();
+    scratch.push_back(emit.scratchBytes());
   }
   Kernel sum{emit, {}, mt::KernelKind::map, Grid{0, 1, mapElementsPerTile}, 1, false, {}, {}, {}, {}};
   emit.function(sumKernelName, arguments, /*internal=*/false, [&](ValueRange values) {
@@ -150,18 +152,19 @@ FailureOr<std::vector<CodeTask>> mtc::prepareCode(ModuleOp module, const Codegen
     auto target = findTarget(name);
     if (!target)
       return module.emitError(llvm::toString(target.takeError()));
-    auto code = emitKernels(*normal, options, Machine{target->avx512});
+    std::vector<int64_t> scratch;
+    auto code = emitKernels(*normal, options, Machine{target->avx512}, scratch);
     if (failed(code))
       return failure();
     auto kernels = std::make_shared<OwningOpRef<ModuleOp>>(std::move(*code));
-    tasks.push_back([kernels, target = *target]() -> llvm::Expected<std::vector<TargetCode>> {
-      auto object = compileObject(**kernels, target);
+    tasks.push_back([kernels, target = *target, scratch]() -> llvm::Expected<std::vector<TargetCode>> {
+      auto object = compileObject(**kernels, target, MT_KERNEL_STACK_BYTES);
       if (!object)
         return object.takeError();
       auto elf = linkShared(*object);
       if (!elf)
         return elf.takeError();
-      return std::vector{TargetCode{target.name, target.features, std::move(*elf), "cpu", {}}};
+      return std::vector{TargetCode{target.name, target.features, std::move(*elf), "cpu", {}, scratch}};
     });
   }
   return tasks;

@@ -245,14 +245,14 @@ LogicalResult ConvEmitter::begin() {
     return kernel.op.emitError("expected a convolution of at most ")
            << packedFloats / lanes << " taps times channels over at most " << packedFloats
            << " elements of a block, found " << depth() << " and " << patchSize;
-  patch = patchSize ? emit.stack(emit.getF32Type(), patchSize) : Value();
+  patch = patchSize ? emit.array(emit.getF32Type(), patchSize) : Value();
   return success();
 }
 
 void ConvEmitter::packAtOnce() {
   Type f32 = emit.getF32Type();
-  matrix = emit.stack(f32, matrixFloats());
-  sums = emit.stack(f32, blockPositions * vectors() * lanes);
+  matrix = emit.array(f32, matrixFloats());
+  sums = emit.array(f32, blockPositions * vectors() * lanes);
   forPanelsAtOnce([&](const Columns &columns) { pack(columns); });
 }
 
@@ -286,8 +286,8 @@ LogicalResult ConvEmitter::run() {
   }
   emit.loop(emit.integer(0), emit.integer(product.groups), 1, [&](Value group) {
     forColumnPanels(emit, channels, vectors(), [&](Value first, Panel panel) {
-      Columns columns{group, first, panel, emit.stack(f32, packedRows() * panel.width()),
-                      emit.stack(f32, blockPositions * panel.width())};
+      Columns columns{group, first, panel, emit.array(f32, packedRows() * panel.width()),
+                      emit.array(f32, blockPositions * panel.width())};
       pack(columns);
       walk([&](auto body) { body(columns); }, group);
     });

@@ -268,7 +268,7 @@ void KernelGradientEmitter::storeTurned(const Part &part, Value count) {
 void KernelGradientEmitter::emitBundle(const Part &part, const Leaves &leaves) {
   Type f32 = emit.getF32Type();
   int64_t floats = bundleUnits * unitRows * part.panel.width();
-  Value stack = emit.stack(f32, floats * leaves.levels), count = emit.sub(loadTable(emit, firsts, part.to), part.row);
+  Value stack = emit.array(f32, floats * leaves.levels), count = emit.sub(loadTable(emit, firsts, part.to), part.row);
   auto at = [&](Value level, Value index) {
     return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
   };
@@ -299,9 +299,9 @@ void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_re
   PixelBlock size = product.blockOf(plane);
   if (product.needsPatch(plane) && !direct)
     patch =
-        emit.stack(f32, plane.reachRows(size.rows) * plane.reachColumns(size.columns) * product.source.groupChannels);
+        emit.array(f32, plane.reachRows(size.rows) * plane.reachColumns(size.columns) * product.source.groupChannels);
   if (Emitter::isHalf(element))
-    widenedGradient = emit.stack(f32, blockPositions * product.result.channels);
+    widenedGradient = emit.array(f32, blockPositions * product.result.channels);
   int64_t columns = columnsOf(product), wides = llvm::divideCeil(columns, panelColumns), count = units.size();
   emit.loop(emit.div(begin, emit.integer(count)), emit.ceilDiv(end, count), 1, [&](Value wide) {
     Value offset = emit.mul(wide, count), group = emit.div(wide, emit.integer(wides));
@@ -309,10 +309,10 @@ void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_re
     Value to = emit.least(emit.sub(end, offset), emit.integer(count));
     Value column = emit.mul(emit.rem(wide, emit.integer(wides)), panelColumns);
     forPanels(emit, columns, column, emit.add(column, panelColumns), [&](Value panelColumn, Panel panel) {
-      Value sums = emit.stack(f32, bundleUnits * unitRows * panel.width()), packed;
+      Value sums = emit.array(f32, bundleUnits * unitRows * panel.width()), packed;
       // Positions far apart share sets of the first cache, and each is read for every unit.
       if (!turned && !product.depthwise && product.result.channels > panel.width())
-        packed = emit.stack(f32, blockPositions * panel.width());
+        packed = emit.array(f32, blockPositions * panel.width());
       emit.loop(from, to, bundleUnits, [&](Value unit) {
         Value last = emit.least(emit.add(unit, bundleUnits), to);
         body({group, panelColumn, panel, unit, last, loadTable(emit, firsts, unit), sums, packed, {}});

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/Emitter.h"
+#include "runtime/abi/kernel.h"
+#include <cstddef>
+#include <utility>
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -99,11 +102,24 @@ void Emitter::storeLanes(Type element, Value value, Value address, Value mask) {
     LLVM::StoreOp::create(*this, value, address, alignment);
 }
 
-Value Emitter::stack(Type element, int64_t count) {
+// Half of what a kernel may take of the stack: the rest is for registers that do not suffice.
+constexpr int64_t mostOnStack = MT_KERNEL_STACK_BYTES / 2;
+
+Value Emitter::array(Type element, int64_t count) {
+  assert(arrays.allowed && "an internal function's arrays are its caller's");
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(entry);
-  int64_t padded = (count + lanes - 1) / lanes * lanes;
-  return LLVM::AllocaOp::create(*this, pointer(), stored(element), integer(padded), 64);
+  int64_t padded = (count + lanes - 1) / lanes * lanes, size = llvm::alignTo(padded * bytes(element), 64);
+  if (arrays.onStack + size <= mostOnStack) {
+    arrays.onStack += size;
+    return LLVM::AllocaOp::create(*this, pointer(), stored(element), integer(padded), 64);
+  }
+  if (!arrays.scratch)
+    arrays.scratch = loadPointer(entry->getArgument(0), offsetof(mt_kernel_params, scratch) / sizeof(void *));
+  setInsertionPointAfterValue(arrays.scratch);
+  int64_t offset = arrays.inScratch;
+  arrays.inScratch += size;
+  return address(arrays.scratch, getF32Type(), offset / 4);
 }
 
 Value Emitter::global(DenseElementsAttr values) {
@@ -203,10 +219,15 @@ LLVM::LLVMFuncOp Emitter::function(StringRef name, ArrayRef<Type> arguments, boo
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(getContext()), arguments);
   auto function = LLVM::LLVMFuncOp::create(*this, name, type, internal ? LLVM::Linkage::Internal : LLVM::Linkage::External);
   Block *outer = entry;
+  Arrays outerArrays = std::exchange(arrays, Arrays());
+  arrays.allowed = !internal;
   entry = function.addEntryBlock(*this);
   setInsertionPointToStart(entry);
   body(entry->getArguments());
   LLVM::ReturnOp::create(*this, ValueRange());
+  if (!internal)
+    scratchTaken = arrays.inScratch;
+  arrays = outerArrays;
   entry = outer;
   return function;
 }

@@ -91,8 +91,11 @@ public:
   void storeLanes(Value value, Value address, Value mask = {}) {
     storeLanes(getElementTypeOrSelf(value.getType()), value, address, mask);
   }
-  // A place on the stack, 64-byte aligned, room for whole vectors.
-  Value stack(Type element, int64_t count);
+  // Memory of the calling thread's own, 64-byte aligned, room for whole vectors: of a kernel's stack while that is small, else of its
+  // scratch. Not for internal functions.
+  Value array(Type element, int64_t count);
+  // Bytes of scratch that the last kernel's arrays take.
+  int64_t scratchBytes() const { return scratchTaken; }
   // A constant in the object, or the same one again.
   Value global(mlir::DenseElementsAttr values);
 
@@ -127,6 +130,14 @@ private:
   Value narrow(Type element, Value value);
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;
+  // The arrays of the function that is being written.
+  struct Arrays {
+    int64_t onStack = 0, inScratch = 0; // bytes
+    Value scratch;                      // mt_kernel_params.scratch; null: not read so far
+    bool allowed = false;
+  };
+  Arrays arrays;
+  int64_t scratchTaken = 0;
 };
 
 } // namespace mtc

@@ -100,13 +100,13 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
   Type f32 = emit.getF32Type();
   int64_t padded = (depth + lanes - 1) / lanes * lanes;
   bool once = padded * panel.width() <= mostPackedFloats;
-  Value packed = emit.stack(f32, (once ? padded : std::min(padded, panel.depth())) * panel.width());
-  Value sums = emit.stack(f32, panelFloats);
+  Value packed = emit.array(f32, (once ? padded : std::min(padded, panel.depth())) * panel.width());
+  Value sums = emit.array(f32, panelFloats);
   Type element = elementOf(product.getLhs());
   // Rows at a time; of a left side of 16 bits a block is widened.
   int64_t most = Emitter::isHalf(element) ? std::min(panel.depth(), widenedRows) : panel.depth();
   int64_t apart = std::min(panel.depth(), padded);
-  Value widened = Emitter::isHalf(element) ? emit.stack(f32, most * apart) : Value();
+  Value widened = Emitter::isHalf(element) ? emit.array(f32, most * apart) : Value();
   Value a = arguments[cast<BlockArgument>(product.getLhs()).getArgNumber()];
   auto forParts = [&](llvm::function_ref<void(Value k, Value part, Value place)> body) {
     emit.loop(emit.integer(0), emit.integer(depth), panel.depth(), [&](Value k) {

@@ -148,7 +148,7 @@ std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value r
   if (height % setFloats != 0 && !Emitter::isHalf(element))
     return {a, emit.integer(height)};
   if (!copied)
-    copied = emit.stack(f32, packedSamples * blockRows);
+    copied = emit.array(f32, packedSamples * blockRows);
   Value whole = emit.mul(emit.div(count, emit.integer(lanes)), lanes), rest = emit.maskBelow(emit.sub(count, whole));
   emit.loop(emit.integer(0), part, 1, [&](Value i) {
     Value from = emit.address(a, element, emit.mul(i, height)), to = emit.address(copied, f32, emit.mul(i, blockRows));
@@ -175,21 +175,23 @@ bool TreeEmitter::isSmall() const {
 // As emitParts, for a batch without missing samples whose tree isSmall().
 void TreeEmitter::emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step) {
   Type f32 = emit.getF32Type();
-  Value packed = emit.stack(f32, packedSamples * panel.width());
+  Value packed = emit.array(f32, packedSamples * panel.width());
   pack(panel, column, emit.integer(0), leaves.rows, packed);
   auto [a, stride] = leftBlock(emit.integer(0), leaves.rows, row, count);
-  forTiles(emit, emit.machine.tileRows(panel.vectors, 2), count, [&](Value tile, Value tiles, int64_t rows) {
-    emit.call(
-        wholeTreeFunction(emit, rows, panel.vectors, leaves.levels - 1, leafRows),
-        {emit.address(a, f32, tile), stride, packed, emit.address(target, f32, emit.mul(tile, step)), step, tiles});
+  int64_t height = leaves.levels - 1, most = emit.machine.tileRows(panel.vectors, 2);
+  Value slots = emit.array(f32, height * most * panel.width());
+  forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
+    emit.call(wholeTreeFunction(emit, rows, panel.vectors, height, leafRows),
+              {emit.address(a, f32, tile), stride, packed, emit.address(target, f32, emit.mul(tile, step)), step, tiles,
+               slots});
   });
 }
 
 // `count` rows from `row` on, leaves that fit in a packed panel, to `target`, `step` floats between rows.
 void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step) {
   Type f32 = emit.getF32Type();
-  Value packed = emit.stack(f32, packedSamples * panel.width());
-  Value stack = emit.stack(f32, blockRows * panel.width() * leaves.levels);
+  Value packed = emit.array(f32, packedSamples * panel.width());
+  Value stack = emit.array(f32, blockRows * panel.width() * leaves.levels);
   int64_t inner = innerLevels(), unit = int64_t(1) << inner;
   // In fast mode the one leaf fits whole.
   int64_t group = kernel.fast ? 1 : packedSamples / leafRows / unit * unit;
@@ -213,7 +215,7 @@ void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, V
 void TreeEmitter::emitLongLeaves(Panel panel, Value column, Value row, Value count, Value sums) {
   Type f32 = emit.getF32Type();
   int64_t floats = blockRows * panel.width();
-  Value packed = emit.stack(f32, packedSamples * panel.width()), stack = emit.stack(f32, floats * leaves.levels);
+  Value packed = emit.array(f32, packedSamples * panel.width()), stack = emit.array(f32, floats * leaves.levels);
   auto at = [&](Value level, Value index) {
     return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
   };
@@ -249,7 +251,7 @@ void TreeEmitter::emitLongLeaves(Panel panel, Value column, Value row, Value cou
 // `count` rows of what is computed, one panel of its columns.
 void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
   Type f32 = emit.getF32Type();
-  Value sums = emit.stack(f32, blockRows * panel.width());
+  Value sums = emit.array(f32, blockRows * panel.width());
   bool direct = panel.last == lanes && !turned;
   auto inRegisters = [&](Value target, Value step) {
     auto parts = [&] { emitParts(panel, column, row, count, target, step); };

@@ -141,7 +141,7 @@ Value RowEmitter::floatsOf(Value value) {
     return placeOf(value);
   int64_t count = innerCount(value);
   temporaries += count * 4;
-  Value place = emit.stack(emit.getF32Type(), temporaries > stackLimit ? 1 : count);
+  Value place = emit.array(emit.getF32Type(), temporaries > scratchLimit ? 1 : count);
   emitWiden(emit, element, placeOf(value), count, place, count, emit.integer(1), emit.integer(count));
   return place;
 }

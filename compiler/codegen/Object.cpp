@@ -5,6 +5,9 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -81,7 +84,49 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(const TargetCpu &targe
       parsed, target.cpu, "", options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
-llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, const TargetCpu &target) {
+namespace {
+
+// Asks the code generator for each function's frame, which it tells as a warning.
+class FrameSizes : public llvm::DiagnosticHandler {
+public:
+  explicit FrameSizes(llvm::DenseMap<const llvm::Function *, uint64_t> &sizes) : sizes(sizes) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    auto *size = llvm::dyn_cast<llvm::DiagnosticInfoStackSize>(&info);
+    if (size)
+      sizes[&size->getFunction()] = size->getStackSize();
+    return size != nullptr;
+  }
+  static void ask(llvm::Function &function) { function.addFnAttr("warn-stack-size", "0"); }
+
+private:
+  llvm::DenseMap<const llvm::Function *, uint64_t> &sizes;
+};
+
+} // namespace
+
+// Bytes of stack that a call of `function` takes, with whatever it calls. Kernels do not recurse.
+static uint64_t stackOf(const llvm::Function &function, const llvm::DenseMap<const llvm::Function *, uint64_t> &frames) {
+  constexpr uint64_t returnAddress = 8;
+  uint64_t deepest = 0;
+  for (const llvm::Instruction &instruction : llvm::instructions(function))
+    if (auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction))
+      if (const llvm::Function *callee = call->getCalledFunction(); callee && !callee->isDeclaration())
+        deepest = std::max(deepest, stackOf(*callee, frames));
+  return frames.lookup(&function) + returnAddress + deepest;
+}
+
+static llvm::Error checkStack(const llvm::Module &code, const llvm::DenseMap<const llvm::Function *, uint64_t> &frames,
+                              uint64_t most) {
+  for (const llvm::Function &function : code)
+    if (uint64_t stack = function.isDeclaration() || function.hasLocalLinkage() ? 0 : stackOf(function, frames);
+        stack > most)
+      return llvm::createStringError("kernel " + function.getName() + ": expected at most " + llvm::Twine(most) +
+                                     " bytes of stack, found " + llvm::Twine(stack));
+  return llvm::Error::success();
+}
+
+llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, const TargetCpu &target,
+                                                               uint64_t mostStack) {
   llvm::LLVMContext context;
   auto translated = translateToLlvm(module, context);
   if (!translated)
@@ -98,6 +143,7 @@ llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, c
       function.addFnAttr("tune-cpu", target.tune);
     if (target.avx512)
       function.addFnAttr("prefer-vector-width", "512");
+    FrameSizes::ask(function);
     function.addFnAttr("no-builtins");
     function.addFnAttr(llvm::Attribute::NoUnwind);
   }
@@ -106,6 +152,10 @@ llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, c
   llvm::legacy::PassManager passes;
   if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile, /*DisableVerify=*/true))
     return llvm::createStringError("cannot emit objects for %s", target.cpu.c_str());
+  llvm::DenseMap<const llvm::Function *, uint64_t> frames;
+  context.setDiagnosticHandler(std::make_unique<FrameSizes>(frames));
   passes.run(*code);
+  if (llvm::Error error = checkStack(*code, frames, mostStack))
+    return std::move(error);
   return object;
 }

@@ -47,7 +47,7 @@ void RowEmitter::beginLines(const RowStep &step) {
   for (Operation *op : step.operations)
     if (leadingPeriod(op)) {
       Value &place = lines[op];
-      place = emit.stack(f32, lanes * padded(step.period));
+      place = emit.array(f32, lanes * padded(step.period));
       Value start = emit.splat(identityOf(emit, cast<mt::ReduceOp>(op).getKind()));
       emit.loop(emit.integer(0), emit.integer(lanes * padded(step.period)), lanes,
                 [&](Value index) { emit.storeLanes(start, emit.address(lines[op], f32, index)); });

@@ -14,7 +14,7 @@ static void emitColumns(Kernel &kernel, const Leaves &leaves, Type element, Valu
   Type f32 = emit.getF32Type();
   Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
   auto maskOf = [&](int64_t vector) { return vector + 1 == panel.vectors ? mask : Value(); };
-  Value stack = emit.stack(f32, leaves.levels * panel.width());
+  Value stack = emit.array(f32, leaves.levels * panel.width());
   Value start = emit.address(from, element, column);
   auto leaf = [&](Value first, Value end) {
     Emitter::Values zeros(panel.vectors, emit.zeros(emit.vectorOf(f32)));

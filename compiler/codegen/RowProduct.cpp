@@ -60,7 +60,7 @@ void RowProduct::emitLoops(Value a, Value b, Value c) {
 void RowProduct::emitPanel(Value a, Value b, Value c, Value column, Panel panel) {
   Type f32 = emit.getF32Type();
   int64_t most = std::min(panel.depth(), (depth + lanes - 1) / lanes * lanes), block = std::min(panel.depth(), height);
-  Value packed = emit.stack(f32, most * panel.width()), sums = emit.stack(f32, block * panel.width());
+  Value packed = emit.array(f32, most * panel.width()), sums = emit.array(f32, block * panel.width());
   Layout layout = turnedA ? Layout::columns : Layout::rows;
   auto emitBlock = [&](Value row, Value count) {
     forVectors(emit, panel, count,

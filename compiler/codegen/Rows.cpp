@@ -11,7 +11,7 @@ Value RowEmitter::placeOf(Value value) {
     return place;
   if (auto constant = value.getDefiningOp<mt::ConstantOp>())
     return constantPlace(emit, constant);
-  Value place = emit.stack(elementOf(value), 1);
+  Value place = emit.array(elementOf(value), 1);
   emit.store(elementOf(value), scalars.lookup(value), place);
   return places[value] = place;
 }
@@ -49,13 +49,13 @@ void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
     if (!alone && !isReadOutside(steps[at], value))
       continue;
     temporaries += count * emit.bytes(elementOf(value));
-    places[value] = temporaries > stackLimit ? Value() : emit.stack(elementOf(value), count);
+    places[value] = temporaries > scratchLimit ? Value() : emit.array(elementOf(value), count);
   }
 }
 
 LogicalResult RowEmitter::tooLarge() {
   return kernel.op.emitError("expected at most ")
-         << stackLimit << " bytes of temporaries in a kernel of kind rows or whole, found " << temporaries;
+         << scratchLimit << " bytes of temporaries in a kernel of kind rows or whole, found " << temporaries;
 }
 
 LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
@@ -64,12 +64,12 @@ LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
     direct = directResults(kernel, steps);
   for (auto [at, step] : llvm::enumerate(steps)) {
     allocate(steps, at);
-    if (temporaries > stackLimit)
+    if (temporaries > scratchLimit)
       return tooLarge();
     Operation *first = step.operations.front();
     if (failed(step.loop ? runLoop(step) : isa<mt::Conv2DOp>(first) ? runConvolution(step) : runMove(first)))
       return failure();
-    if (temporaries > stackLimit)
+    if (temporaries > scratchLimit)
       return tooLarge();
   }
   if (!store)

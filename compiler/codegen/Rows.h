@@ -67,8 +67,8 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> scalars; // values of one element that are known
   llvm::DenseMap<mlir::Value, mlir::Value> splats;  // values of one element, in the lanes of the loop being written
 
-  static constexpr int64_t stackLimit = 1 << 22;
-  int64_t temporaries = 0; // bytes on the stack
+  static constexpr int64_t scratchLimit = 1 << 22;
+  int64_t temporaries = 0; // bytes
   mlir::LogicalResult tooLarge();
 
   // Values that steps write to a result directly.

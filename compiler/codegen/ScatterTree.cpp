@@ -49,7 +49,7 @@ LogicalResult mtc::emitScatterTree(Kernel &kernel) {
   Value updates = kernel.argumentBuffer(cast<BlockArgument>(op.getUpdates()).getArgNumber()), result = kernel.resultBuffer(0);
   // A line has room for whole vectors.
   int64_t step = (shape.line + lanes - 1) / lanes * lanes, floats = shape.rows * step;
-  Value sums = emit.stack(f32, floats), stack = emit.stack(f32, floats * leaves.levels);
+  Value sums = emit.array(f32, floats), stack = emit.array(f32, floats * leaves.levels);
   auto forSums = [&](llvm::function_ref<void(Value)> each) { emit.loop(emit.integer(0), emit.integer(floats), lanes, each); };
   auto sumAt = [&](Value index) { return emit.address(sums, f32, index); };
   auto saved = [&](Value level, Value index) { return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index); };

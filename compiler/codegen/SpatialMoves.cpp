@@ -209,7 +209,7 @@ bool RowEmitter::runSpatial(Operation *op) {
            mt::ReverseOp, mt::GatherOp, mt::ScatterAddOp, mt::TakeOp, mt::PutAddOp>(op))
     return false;
   bool single = innerCount(result) == 1;
-  Value to = single ? emit.stack(elementOf(result), 1) : placeOf(result);
+  Value to = single ? emit.array(elementOf(result), 1) : placeOf(result);
   if (auto convolved = dyn_cast<mt::Conv2DKernelGradientOp>(op))
     emitKernelGradient(kernel, convolved, placeOf(convolved.getInput()), placeOf(convolved.getGradient()), to);
   else if (auto pool = dyn_cast<mt::PoolOp>(op))

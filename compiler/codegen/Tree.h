@@ -40,8 +40,8 @@ void emitTreeInMemory(Emitter &emit, const Leaves &leaves, llvm::function_ref<vo
                       llvm::function_ref<void(mlir::Value level)> combine, llvm::function_ref<void(mlir::Value level)> push);
 
 // The function of tiles of `rows` rows, one below the other, that sums a tree of 2^height whole leaves of `size` samples
-// each: (a, stride, packed, to, step, tiles); `stride` and `step` are floats between rows of a and of the result. The
-// result is the sum over samples of a's columns times the packed rows.
+// each: (a, stride, packed, to, step, tiles, slots); `stride` and `step` are floats between rows of a and of the result,
+// `slots` is room for `height` tiles. The result is the sum over samples of a's columns times the packed rows.
 mlir::LLVM::LLVMFuncOp wholeTreeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t height, int64_t size);
 // Stores a tile's sums, `step` floats between rows.
 void storeTile(Emitter &emit, mlir::ValueRange sums, mlir::Value to, mlir::Value step, int64_t vectors);

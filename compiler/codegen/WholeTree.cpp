@@ -74,10 +74,9 @@ LLVM::LLVMFuncOp mtc::wholeTreeFunction(Emitter &emit, int64_t rows, int64_t vec
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
-  SmallVector<Type> types{pointer, i64, pointer, pointer, i64, i64};
+  SmallVector<Type> types{pointer, i64, pointer, pointer, i64, i64, pointer};
   return emit.function(name, types, /*internal=*/true, [&](ValueRange arguments) {
-    Value stride = arguments[1], packed = arguments[2], step = arguments[4];
-    Value slots = emit.stack(f32, height * rows * vectors * lanes);
+    Value stride = arguments[1], packed = arguments[2], step = arguments[4], slots = arguments[6];
     emit.loop(emit.integer(0), arguments[5], 1, [&](Value tile) {
       Value row = emit.mul(tile, rows);
       Value a = emit.address(arguments[0], f32, row), to = emit.address(arguments[3], f32, emit.mul(row, step));

@@ -39,6 +39,7 @@ public:
       strings("class_names", plan.class_names());
       strings("vocabulary", plan.vocabulary());
       json.attributeArray("input_scaling", [&] { inputScaling(); });
+      json.attribute("scratch_bytes", scratchBytes(plan));
       json.attributeArray("devices", [&] { devices(); });
       json.attributeArray("targets", [&] { targets(); });
       json.attributeArray("variables", [&] { variables(); });
@@ -139,6 +140,7 @@ private:
         json.attribute("flops_fixed", kernel->flops_fixed());
         json.attribute("bytes_per_row", kernel->bytes_per_row());
         json.attribute("bytes_fixed", kernel->bytes_fixed());
+        json.attribute("scratch_bytes", kernel->scratch_bytes());
         json.attribute("random", kernel->random());
         if (const fb::GpuGrid *grid = kernel->gpu())
           json.attributeObject("gpu", [&] {

@@ -10,7 +10,7 @@ static std::string counted(uint64_t count, const std::string &noun) {
 
 std::string summarize(const mtrun::PlanFileView &view) {
   const mt::plan::Plan &plan = *view.tables;
-  std::string text = plan.model()->str() + ": batch " + std::to_string(plan.batch()) + ", " +
+  std::string text = (plan.model() ? plan.model()->str() : "") + ": batch " + std::to_string(plan.batch()) + ", " +
                      counted(plan.replicas(), "replica") + ", " + bytesText(view.file.size()) + "; " +
                      counted(each(plan.kernels()).size(), "kernel");
   for (const mt::plan::Program *program : each(plan.programs())) {

@@ -59,7 +59,7 @@ public:
   TextPrinter(const mtrun::PlanFileView &view, llvm::raw_ostream &out) : view(view), plan(*view.tables), out(out) {}
 
   void print() {
-    out << "plan of " << plan.model()->str() << ": batch " << plan.batch() << ", " << plan.replicas() << " replicas of "
+    out << "plan of " << (plan.model() ? plan.model()->str() : "") << ": batch " << plan.batch() << ", " << plan.replicas() << " replicas of "
         << plan.leaf_rows() << " rows, mode " << (plan.fast() ? "fast" : "exact") << ", precision "
         << (plan.precision() ? plan.precision()->str() : "f32") << ", seed " << plan.seed() << "\n"
         << "format " << plan.version() << ", made by " << (plan.producer() ? plan.producer()->str() : "") << ", "
@@ -100,6 +100,8 @@ private:
                  bound ? llvm::formatv("{0:f4}", static_cast<double>(peak) / static_cast<double>(bound)).str() : "-"});
     }
     table.print(out);
+    if (uint64_t scratch = scratchBytes(plan))
+      out << "  with " << scratch << " bytes of scratch of a CPU's thread, and as much for each further one\n";
     if (plan.min_devices() > 1)
       out << "  made for " << plan.min_devices() << " devices or more\n";
   }

@@ -8,6 +8,7 @@
 #include "runtime/device/cuda/PlugIn.h"
 #include "runtime/plan/Check.h"
 
+#include <algorithm>
 #include <cstring>
 #include <dlfcn.h>
 
@@ -30,6 +31,7 @@ public:
     for (uint32_t i = 0; i < count(plan.tables().kernels()); ++i) {
       const mt::plan::Kernel &kernel = *plan.tables().kernels()->Get(i);
       kernels_.push_back(code_.find(kernel.name()->c_str()));
+      scratchBytes_ = std::max(scratchBytes_, kernel.scratch_bytes());
       if (!kernels_.back())
         return {MT_CORRUPT, std::string("target ") + target_ + ": expected a function " + kernel.name()->str() +
                                 " in its code, found none"};

@@ -3,6 +3,7 @@
 #include "runtime/abi/blocked_signals.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <pthread.h>
 #include <sched.h>
@@ -62,21 +63,50 @@ Status Team::start(int devices, int threads, bool pin, bool spin,
 
   BlockedSignals blocked; // inherited by the new threads
   workers_.reserve(static_cast<size_t>(size() - 1));
-  for (int i = 1; i < size(); ++i) {
-    try {
-      workers_.emplace_back(&Team::work, this, worker(i));
-    } catch (const std::system_error &error) {
+  for (int i = 1; i < size(); ++i)
+    if (int error = startWorker(i)) {
       // The threads that did start wait for their siblings: let them meet without those.
       start_.reset(static_cast<uint32_t>(i), 0);
       devices_ = 1, threads_ = i;
       return {MT_NO_MEMORY, "expected " + std::to_string(devices * threads) + " threads, the system started " +
                                 std::to_string(i) + ": no memory for more stacks, or a limit (ulimit -v, -u): " +
-                                error.what()};
+                                std::system_category().message(error)};
     }
-  }
   if (pin && !crowded)
     pinThreads(cpus, log);
   return {};
+}
+
+int Team::startWorker(int index) {
+  // Of the same size whatever `ulimit -s` says: kernels take at most MT_KERNEL_STACK_BYTES, the runtime's own frames
+  // less, the thread's static variables (of a host with many libraries) the rest.
+  constexpr size_t stackBytes = size_t{1} << 20;
+  struct Start {
+    Team *team;
+    Worker worker;
+  };
+  auto start = std::make_unique<Start>(Start{this, worker(index)});
+  auto run = [](void *argument) -> void * {
+    std::unique_ptr<Start> start(static_cast<Start *>(argument));
+    Team *team = start->team;
+    Worker worker = start->worker;
+    start.reset();
+    team->work(worker);
+    return nullptr;
+  };
+  pthread_attr_t attributes;
+  if (int error = pthread_attr_init(&attributes))
+    return error;
+  pthread_t thread;
+  int error = pthread_attr_setstacksize(&attributes, stackBytes);
+  if (!error)
+    error = pthread_create(&thread, &attributes, run, start.get());
+  pthread_attr_destroy(&attributes);
+  if (error)
+    return error;
+  (void)start.release(); // the thread's
+  workers_.push_back(thread);
+  return 0;
 }
 
 void Team::pinThreads(const std::vector<int> &cpus, const std::function<void(int, const std::string &)> &log) {
@@ -84,7 +114,7 @@ void Team::pinThreads(const std::vector<int> &cpus, const std::function<void(int
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpus[i + 1], &set);
-    int error = pthread_setaffinity_np(workers_[i].native_handle(), sizeof(set), &set);
+    int error = pthread_setaffinity_np(workers_[i], sizeof(set), &set);
     if (error && log)
       log(1,
           "cannot pin a thread to CPU " + std::to_string(cpus[i + 1]) + ": " + std::system_category().message(error));
@@ -96,8 +126,8 @@ Team::~Team() {
     return;
   job_ = nullptr;
   start_.wait();
-  for (std::thread &thread : workers_)
-    thread.join();
+  for (pthread_t thread : workers_)
+    pthread_join(thread, nullptr);
 }
 
 void Team::work(Worker worker) {

@@ -9,8 +9,8 @@
 
 #include <functional>
 #include <memory>
+#include <pthread.h>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace mtrun {
@@ -43,12 +43,13 @@ public:
   void waitForAll() { all_.wait(); }
 
 private:
+  int startWorker(int index); // 0 or the system's error
   void work(Worker worker);
   Worker worker(int index) const { return {index / threads_, index % threads_, index}; }
   void pinThreads(const std::vector<int> &cpus, const std::function<void(int, const std::string &)> &log);
 
   int devices_ = 1, threads_ = 1;
-  std::vector<std::thread> workers_;
+  std::vector<pthread_t> workers_;
   std::unique_ptr<Barrier[]> deviceBarriers_;
   Barrier all_;       // inside a job
   Barrier start_;     // between jobs: all workers meet to begin one

@@ -110,6 +110,26 @@ Status TeamGroup::allocate(int device, uint64_t bytes, void **memory) {
   return {};
 }
 
+uint64_t TeamGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
+  return static_cast<uint64_t>(team_.threads()) * scratchBytes_;
+}
+
+// Programs take turns in the same scratch. Each thread touches its own first.
+Status TeamGroup::prepare(BoundProgram &program) {
+  if (scratchBytes_ == 0 || !scratch_.empty())
+    return {};
+  uint64_t bytes = static_cast<uint64_t>(team_.threads()) * scratchBytes_;
+  for (int device = 0; device < team_.devices(); ++device) {
+    void *memory = nullptr;
+    if (Status status = allocate(device, bytes, &memory); !status.ok())
+      return status;
+    fill(device, memory, 0, bytes);
+    for (int thread = 0; thread < team_.threads(); ++thread)
+      scratch_.push_back(static_cast<std::byte *>(memory) + static_cast<uint64_t>(thread) * scratchBytes_);
+  }
+  return {};
+}
+
 void TeamGroup::fill(int device, void *memory, uint8_t byte, uint64_t bytes) {
   struct Fill {
     int device, threads;
@@ -187,7 +207,8 @@ void TeamGroup::launch(const BoundStep &step, mt_kernel_params &params, const Wo
 
 template <bool kTraced> void TeamGroup::walk(BoundProgram &program, int64_t n, const Worker &worker, Tracer *tracer) {
   DeviceProgram &device = program.devices[worker.device];
-  mt_kernel_params params = device.params; // `count` is this worker's own
+  mt_kernel_params params = device.params; // `count` and `scratch` are this worker's own
+  params.scratch = scratch_.empty() ? nullptr : scratch_[static_cast<size_t>(worker.index)];
   int active = 0;                          // devices with valid rows: the first ones
   for (const DeviceProgram &other : program.devices)
     active += other.firstRow < n;

@@ -23,6 +23,8 @@ public:
   bool hostMemory() const override { return true; }
   bool blocks() const override { return false; }
   uint64_t availableMemory() const override;
+  uint64_t preparedBytes(const Plan &plan, int64_t maxRows) const override;
+  Status prepare(BoundProgram &program) override;
   Status reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) override;
   Status allocate(int device, uint64_t bytes, void **memory) override;
   void fill(int device, void *memory, uint8_t byte, uint64_t bytes) override;
@@ -32,6 +34,10 @@ public:
   uint64_t launches() const override;
   uint64_t collectiveBytes() const override;
   void corruptRoot(int collective, int device) override;
+
+protected:
+  // Of a thread, what the kernels of the code that is loaded ask for.
+  uint64_t scratchBytes_ = 0;
 
 private:
   // What one worker counts, on a cache line of its own.
@@ -46,7 +52,8 @@ private:
 
   Team team_;
   LocalCollectives collectives_{team_};
-  std::vector<Counts> counts_; // a worker
+  std::vector<Counts> counts_;       // a worker
+  std::vector<std::byte *> scratch_; // a worker; empty: none
   std::vector<std::pair<void *, size_t>> mappings_;
 };
 

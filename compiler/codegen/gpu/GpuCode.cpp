@@ -22,13 +22,13 @@ static llvm::Expected<Codes> simulate(ModuleOp kernels) {
   auto target = findTarget("x86-64-v3");
   if (!target)
     return target.takeError();
-  auto object = compileObject(kernels, *target);
+  auto object = compileObject(kernels, *target, /*mostStack=*/UINT64_MAX);
   if (!object)
     return object.takeError();
   auto elf = linkShared(*object);
   if (!elf)
     return elf.takeError();
-  return Codes{TargetCode{("cuda:" + simulatedName).str(), {simulatedName.str()}, std::move(*elf), "cuda", {}}};
+  return Codes{TargetCode{("cuda:" + simulatedName).str(), {simulatedName.str()}, std::move(*elf), "cuda", {}, {}}};
 }
 
 // A cubin for each architecture if there is an assembler, then PTX if it is asked for.

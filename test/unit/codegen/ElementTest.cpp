@@ -21,7 +21,7 @@ TEST(Map, UpdatesInPlaceForAnyCount) {
     Guarded rate = guarded(lr), gradient = guarded(g);
     for (auto &code : codes) {
       Guarded variable = guarded(v);
-      code->run("update", {0, 0, 0, count, 0, nullptr}, {rate.as<void>(), variable.as<void>(), gradient.as<void>(), variable.as<void>()}, 2);
+      code->run("update", {0, 0, 0, count, 0, nullptr, nullptr}, {rate.as<void>(), variable.as<void>(), gradient.as<void>(), variable.as<void>()}, 2);
       for (int64_t i = 0; i < count; ++i)
         ASSERT_EQ(variable.as<float>()[i], v[i] - g[i] * 0.125f) << code->target << " " << i << " of " << count;
     }
@@ -36,7 +36,7 @@ TEST(Map, WritesScalars) {
     mt.yield %0 : tensor<i32>)"));
   for (auto &code : codes) {
     Guarded i = guarded(std::vector<int32_t>{41});
-    code->run("step", {0, 0, 0, 1, 0, nullptr}, {i.as<void>(), i.as<void>()});
+    code->run("step", {0, 0, 0, 1, 0, nullptr, nullptr}, {i.as<void>(), i.as<void>()});
     EXPECT_EQ(*i.as<int32_t>(), 42);
   }
 }
@@ -48,7 +48,7 @@ TEST(Sum, AddsInPlace) {
     Guarded right = guarded(b);
     for (auto &code : codes) {
       Guarded left = guarded(a);
-      code->run("mt_sum", {0, 0, 0, count, 0, nullptr}, {left.as<void>(), right.as<void>(), left.as<void>()}, 3);
+      code->run("mt_sum", {0, 0, 0, count, 0, nullptr, nullptr}, {left.as<void>(), right.as<void>(), left.as<void>()}, 3);
       for (int64_t i = 0; i < count; ++i)
         ASSERT_EQ(left.as<float>()[i], a[i] + b[i]);
     }
@@ -64,7 +64,7 @@ TEST(Transpose, MovesEveryElement) {
     Guarded in = guarded(a);
     for (auto &code : codes) {
       Guarded out(a.size() * 4);
-      code->run("turn", {0, 0, 0, 0, 0, nullptr}, {in.as<void>(), out.as<void>()}, 3);
+      code->run("turn", {0, 0, 0, 0, 0, nullptr, nullptr}, {in.as<void>(), out.as<void>()}, 3);
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j)
           ASSERT_EQ(out.as<float>()[j * rows + i], a[i * columns + j]);

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <functional>
+#include <pthread.h>
 #include <random>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -76,11 +78,35 @@ mt_kernel_fn Code::find(const std::string &kernel) const {
 
 int64_t Code::tiles(const std::string &kernel, const mt_kernel_params &params) const { return grids.at(kernel).tiles(params); }
 
+// On a thread whose stack ends at an unreadable page, with room for a kernel and what the system wants besides.
+static void onSmallStack(const std::function<void()> &body) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  auto run = [](void *argument) -> void * {
+    (*static_cast<const std::function<void()> *>(argument))();
+    return nullptr;
+  };
+  if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstacksize(&attributes, MT_KERNEL_STACK_BYTES + 32768) != 0 ||
+      pthread_create(&thread, &attributes, run, const_cast<std::function<void()> *>(&body)) != 0)
+    std::abort();
+  pthread_attr_destroy(&attributes);
+  pthread_join(thread, nullptr);
+}
+
+int64_t Code::scratchBytes(const std::string &kernel) const { return grids.at(kernel).scratchBytes; }
+
+Guarded codegentest::scratchOf(int64_t bytes) { return Guarded((bytes + 63) / 64 * 64); }
+
 void Code::run(const std::string &kernel, const mt_kernel_params &params, const std::vector<void *> &buffers, int64_t shares) const {
   mt_kernel_fn function = find(kernel);
   int64_t all = tiles(kernel, params);
-  for (int64_t share = shares - 1; share >= 0; --share)
-    function(&params, buffers.data(), all * share / shares, all * (share + 1) / shares);
+  Guarded scratch = scratchOf(scratchBytes(kernel));
+  mt_kernel_params own = params;
+  own.scratch = scratch.as<void>();
+  onSmallStack([&] {
+    for (int64_t share = shares - 1; share >= 0; --share)
+      function(&own, buffers.data(), all * share / shares, all * (share + 1) / shares);
+  });
 }
 
 std::vector<std::unique_ptr<Code>> codegentest::compile(const std::string &kernels, const Options &options) {
@@ -106,8 +132,11 @@ std::vector<std::unique_ptr<Code>> codegentest::compile(const std::string &kerne
   for (auto op : module->getOps<mlir::plan::KernelOp>())
     grids[op.getSymName().str()] = {static_cast<int64_t>(op.getRowsPerTile().value_or(0)),
                                     static_cast<int64_t>(op.getInnerTiles().value_or(1)),
-                                    static_cast<int64_t>(op.getElementsPerTile().value_or(0))};
-  grids[mtc::sumKernelName.str()] = {0, 1, mtc::mapElementsPerTile};
+                                    static_cast<int64_t>(op.getElementsPerTile().value_or(0)), 0};
+  for (const mtc::TargetCode &code : *made)
+    for (auto [op, bytes] : llvm::zip(module->getOps<mlir::plan::KernelOp>(), code.scratch))
+      grids[op.getSymName().str()].scratchBytes = std::max(grids[op.getSymName().str()].scratchBytes, bytes);
+  grids[mtc::sumKernelName.str()] = {0, 1, mtc::mapElementsPerTile, 0};
   std::vector<std::unique_ptr<Code>> codes;
   for (const mtc::TargetCode &target : *made)
     codes.push_back(std::make_unique<Code>(target.name, target.elf, grids));

@@ -43,8 +43,12 @@ std::string kernelText(const std::string &name, const std::string &kind, const s
 
 struct Grid {
   int64_t rowsPerTile = 0, innerTiles = 0, elementsPerTile = 0;
+  int64_t scratchBytes = 0;
   int64_t tiles(const mt_kernel_params &params) const;
 };
+
+// Memory for params.scratch, 64-byte aligned, that ends at an unreadable page.
+Guarded scratchOf(int64_t bytes);
 
 // A module's kernels on one target.
 class Code {
@@ -59,6 +63,7 @@ public:
            int64_t shares = 1) const;
   mt_kernel_fn find(const std::string &kernel) const;
   int64_t tiles(const std::string &kernel, const mt_kernel_params &params) const;
+  int64_t scratchBytes(const std::string &kernel) const;
 
 private:
   int file = -1;

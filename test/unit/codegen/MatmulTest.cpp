@@ -65,7 +65,7 @@ TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
             Guarded output(rows * s.columns * 4);
             std::string name = nameOf(s, turned);
             Guarded &right = (shares % 2 ? weights : early)[turned];
-            code->run(name, {rows, 0, rows, 0, 0, nullptr}, {input.as<void>(), right.as<void>(), output.as<void>()}, shares);
+            code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr}, {input.as<void>(), right.as<void>(), output.as<void>()}, shares);
             expectBits(output.as<float>(), expected, code->target + " " + name + " rows " + std::to_string(rows));
           }
     }
@@ -118,7 +118,7 @@ TEST(Matmul, TakesStaticRows) {
   Guarded ga = guarded(a), gb = guarded(b);
   for (auto &code : codes) {
     Guarded out(21 * 80 * 4);
-    code->run("square", {5, 0, 5, 0, 0, nullptr}, {ga.as<void>(), gb.as<void>(), out.as<void>()}, 4);
+    code->run("square", {5, 0, 5, 0, 0, nullptr, nullptr}, {ga.as<void>(), gb.as<void>(), out.as<void>()}, 4);
     expectBits(out.as<float>(), product(a, b, 21, 40, 80), code->target);
   }
 }
@@ -153,7 +153,7 @@ TEST(MatmulTree, EqualsTheTreeForAnyRowsAndLeaves) {
           Guarded gx = guarded(x), gy = guarded(y);
           for (auto &code : codes) {
             Guarded out(expected.size() * 4);
-            code->run(name, {rows, 0, rows, 0, 0, nullptr}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, rows % 3 + 1);
+            code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, rows % 3 + 1);
             expectBits(out.as<float>(), expected,
                        code->target + " " + name + " rows " + std::to_string(rows) + " leaf " +
                            std::to_string(leafRows));

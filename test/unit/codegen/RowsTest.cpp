@@ -33,7 +33,7 @@ TEST(Rows, ReducesByLanes) {
       Guarded in = guarded(x);
       for (auto &code : codes) {
         Guarded out(x.size() * 4), most(rows * 4), sums(rows * 4);
-        code->run("center", {rows, 0, rows, 0, 0, nullptr}, {in.as<void>(), out.as<void>(), most.as<void>(), sums.as<void>()}, 2);
+        code->run("center", {rows, 0, rows, 0, 0, nullptr, nullptr}, {in.as<void>(), out.as<void>(), most.as<void>(), sums.as<void>()}, 2);
         for (int64_t row = 0; row < rows; ++row) {
           float sum = laneSum(&x[row * n], n), largest = -INFINITY;
           ASSERT_EQ(sums.as<float>()[row], sum) << code->target << " n " << n;
@@ -48,6 +48,26 @@ TEST(Rows, ReducesByLanes) {
   }
 }
 
+// What a row computes in between took megabytes of stack, which a thread of a host's may not have.
+TEST(Rows, KeepsLargeTemporariesOffTheStack) {
+  auto codes = compile(kernelText("turn", "rows", R"(
+    ^bb0(%x: tensor<?x300x200xf32>):
+    %0 = mt.transpose %x by [0, 2, 1] : tensor<?x300x200xf32>
+    %1 = mt.neg %0 : tensor<?x200x300xf32>
+    %2 = mt.transpose %1 by [0, 2, 1] : tensor<?x200x300xf32>
+    mt.yield %2 : tensor<?x300x200xf32>)"));
+  constexpr int64_t rows = 2, size = 300 * 200;
+  std::vector<float> x = randoms(rows * size, 1);
+  Guarded in = guarded(x);
+  for (auto &code : codes) {
+    EXPECT_GE(code->scratchBytes("turn"), size * 4);
+    Guarded out(x.size() * 4);
+    code->run("turn", {rows, 0, rows, 0, 0, nullptr, nullptr}, {in.as<void>(), out.as<void>()}, 1);
+    for (int64_t i = 0; i < rows * size; ++i)
+      ASSERT_EQ(out.as<float>()[i], -x[i]) << i;
+  }
+}
+
 // A product may have one element, which no loop leaves in a register.
 TEST(Rows, MultipliesToOneElement) {
   auto codes = compile(kernelText("dot", "rows", R"(
@@ -59,7 +79,7 @@ TEST(Rows, MultipliesToOneElement) {
   Guarded left = guarded(x), right = guarded(y);
   for (auto &code : codes) {
     Guarded out(3 * 4);
-    code->run("dot", {3, 0, 3, 0, 0, nullptr}, {left.as<void>(), right.as<void>(), out.as<void>()}, 1);
+    code->run("dot", {3, 0, 3, 0, 0, nullptr, nullptr}, {left.as<void>(), right.as<void>(), out.as<void>()}, 1);
     for (int64_t row = 0; row < 3; ++row) {
       float sum = 0;
       for (int64_t k = row * 5; k < row * 5 + 5; ++k)
@@ -138,7 +158,7 @@ TEST(Rows, ComputesACrossEntropy) {
   std::vector<float> first;
   for (auto &code : codes) {
     Guarded loss(rows * 4), hits(rows * 4);
-    code->run("loss", {rows, 0, rows, 0, 0, nullptr}, {in.as<void>(), labels.as<void>(), loss.as<void>(), hits.as<void>()}, 4);
+    code->run("loss", {rows, 0, rows, 0, 0, nullptr, nullptr}, {in.as<void>(), labels.as<void>(), loss.as<void>(), hits.as<void>()}, 4);
     for (int64_t row = 0; row < rows; ++row) {
       double sum = 0;
       int best = 0;
@@ -169,7 +189,7 @@ TEST(Rows, VectorisesOverRowsWhereARowIsOneElement) {
     Guarded in = guarded(w), s = guarded(std::vector<float>{3.0f});
     for (auto &code : codes) {
       Guarded out(rows * 4);
-      code->run("seed", {rows, 0, 123, 0, 0, nullptr}, {in.as<void>(), s.as<void>(), out.as<void>()}, 2);
+      code->run("seed", {rows, 0, 123, 0, 0, nullptr, nullptr}, {in.as<void>(), s.as<void>(), out.as<void>()}, 2);
       for (int64_t i = 0; i < rows; ++i)
         ASSERT_EQ(out.as<float>()[i], w[i] / 123.0f * 3.0f);
     }
@@ -229,7 +249,7 @@ TEST(Whole, UpdatesInPlaceAfterAllReads) {
   float sum = laneSum(v.data(), 40), most = *std::max_element(v.begin(), v.end());
   for (auto &code : codes) {
     Guarded variable = guarded(v), other(160);
-    code->run("norm", {0, 0, 0, 0, 0, nullptr}, {variable.as<void>(), variable.as<void>(), other.as<void>()});
+    code->run("norm", {0, 0, 0, 0, 0, nullptr, nullptr}, {variable.as<void>(), variable.as<void>(), other.as<void>()});
     for (int i = 0; i < 40; ++i) {
       ASSERT_EQ(variable.as<float>()[i], v[i] - sum);
       ASSERT_EQ(other.as<float>()[i], v[i] - sum + most);
@@ -267,10 +287,10 @@ TEST(Random, DependsOnTheGlobalRow) {
   uint64_t seed = 0x123456789ABCDEFull;
   for (auto &code : codes) {
     Guarded x = guarded(randoms(5 * 21, 1)), step = guarded(std::vector<int32_t>{9}), out(5 * 21 * 4), init(63 * 4);
-    code->run("dropout", {5, 1000, 5, 0, seed, nullptr}, {x.as<void>(), step.as<void>(), out.as<void>()});
+    code->run("dropout", {5, 1000, 5, 0, seed, nullptr, nullptr}, {x.as<void>(), step.as<void>(), out.as<void>()});
     for (int64_t i = 0; i < 5 * 21; ++i)
       ASSERT_EQ(out.as<float>()[i], uniform(seed, 1000 * 21 + i, 9, "drop")) << i;
-    code->run("init", {0, 0, 0, 0, seed, nullptr}, {init.as<void>()});
+    code->run("init", {0, 0, 0, 0, seed, nullptr, nullptr}, {init.as<void>()});
     for (int64_t i = 0; i < 63; ++i)
       ASSERT_EQ(init.as<float>()[i], uniform(seed, i, 0, "dense/kernel")) << i;
   }

@@ -169,7 +169,7 @@ static bool isExact(mlir::plan::KernelOp op) {
 }
 
 static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, const Loaded &gpu, int64_t rows,
-                                 std::mt19937 &random) {
+                                 void *scratch, std::mt19937 &random) {
   mlir::Block &body = op.getBody().front();
   bool rounded = static_cast<bool>(op->getParentOfType<mlir::ModuleOp>()->getAttr("mt.precision"));
   std::vector<Operand> operands;
@@ -186,11 +186,12 @@ static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, con
   int64_t count = kind == mlir::mt::KernelKind::map ? operands.back().count : 0;
   auto cut = *op.getGpuGrid();
   std::vector<char> partials(4 * MT_GPU_COUNTERS + cut[5]);
-  mt_kernel_params params{rows, 3, rows + 5, count, 11, partials.data() + 4 * MT_GPU_COUNTERS, nullptr};
+  mt_kernel_params params{rows, 3, rows + 5, count, 11, partials.data() + 4 * MT_GPU_COUNTERS, scratch};
   Grid grid{static_cast<int64_t>(op.getRowsPerTile().value_or(0)), static_cast<int64_t>(op.getInnerTiles().value_or(1)),
             static_cast<int64_t>(op.getElementsPerTile().value_or(0))};
   cpu.find<mt_kernel_fn>(op.getSymName())(&params, cpuBuffers.data(), 0, grid.tiles(params));
   params.count = 0;
+  params.scratch = nullptr;
   runSimulated(gpu.find<mt_sim_kernel_fn>(op.getSymName()), {cut[0], cut[1], cut[2], cut[3], cut[4]}, params,
                gpuBuffers, count);
   if (std::any_of(partials.begin(), partials.begin() + 4 * MT_GPU_COUNTERS, [](char byte) { return byte != 0; }))
@@ -222,8 +223,12 @@ KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t leaf
     return {"no code\n"};
   Loaded cpuCode(cpu->front().elf), gpuCode(gpu->front().elf);
   std::mt19937 random(seed);
+  int64_t most = 0;
+  for (int64_t bytes : cpu->front().scratch)
+    most = std::max(most, bytes);
+  Guarded scratch = scratchOf(most);
   for (auto op : module.getOps<mlir::plan::KernelOp>()) {
-    result.problems += compareKernel(op, cpuCode, gpuCode, rows, random);
+    result.problems += compareKernel(op, cpuCode, gpuCode, rows, scratch.as<void>(), random);
     ++result.kernels;
     result.exact += isExact(op);
   }

@@ -104,6 +104,8 @@ int main(int argc, char **argv) {
         if (c.tree)
           buffers = {x.data(), w.data(), y.data()};
         int64_t tiles = code->tiles(c.name, params);
+        Guarded scratch = scratchOf(code->scratchBytes(c.name));
+        params.scratch = scratch.as<void>();
         mt_kernel_fn function = code->find(c.name);
         double time = fastest(rounds, [&] { function(&params, buffers.data(), 0, tiles); });
         double speed = 2.0 * rows * c.depth * c.columns / time;

@@ -69,6 +69,8 @@ int main(int argc, char **argv) {
         std::string name = std::string(c.name) + kind;
         mt_kernel_fn function = code->find(name);
         int64_t tiles = code->tiles(name, params);
+        Guarded scratch = scratchOf(code->scratchBytes(name));
+        params.scratch = scratch.as<void>();
         double best = 1e9;
         for (int round = 0; round < rounds; ++round) {
           double start = now();
