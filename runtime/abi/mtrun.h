@@ -120,7 +120,7 @@ typedef struct mtrun_options {
 
 /* Binds the plan to devices and allocates everything that steps will need. N > R: MT_INVALID with the command that
  * recompiles; MT_DEVICE when the plan has no code for this device; MT_NO_DEVICE; MT_NO_MEMORY. The session keeps a
- * pointer to the plan.
+ * pointer to the plan. Its threads do not outlive a fork(): after one only the parent may use it, or free it.
  */
 MT_API mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *options, mtrun_session **session);
 MT_API void mtrun_session_free(mtrun_session *session); /* joins its threads */
@@ -162,7 +162,7 @@ typedef struct mtrun_session_info {
   int32_t devices;            /* N */
   int32_t threads_per_device; /* T */
   int64_t variables_bytes;    /* one copy */
-  int64_t peak_bytes;         /* arenas, shared buffers and variables of the whole process */
+  int64_t peak_bytes;         /* arenas, shared buffers, variables and threads' scratch of the whole process */
   int64_t collective_bytes;   /* moved between devices by the last step */
   const char *target;         /* "x86-64-v4" */
   int64_t seed;               /* of the variables and of random numbers, as the last init set it */

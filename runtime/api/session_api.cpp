@@ -68,7 +68,9 @@ mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const vo
     uint32_t index;
     if (Status status = findVariable(*session->session, name, size, index); !status.ok())
       return status;
-    session->session->setVariable(index, {static_cast<const std::byte *>(data), size});
+    if (Status status = session->session->setVariable(index, {static_cast<const std::byte *>(data), size});
+        !status.ok())
+      return status;
     return session->session->health();
   });
 }

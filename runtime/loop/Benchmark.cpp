@@ -2,6 +2,7 @@
 #include "runtime/api/Handles.h"
 #include "runtime/data/Order.h"
 #include "runtime/loop/Loop.h"
+#include "runtime/plan/Check.h"
 #include "runtime/trace/Profile.h"
 
 #include <algorithm>
@@ -115,7 +116,7 @@ static double floorOf(const Session &session, int64_t n) {
   if (info.peak_flops <= 0 || info.peak_bandwidth <= 0)
     return 0;
   double seconds = 0;
-  for (const auto *step : *session.plan().program("train_step")->steps()) {
+  for (const auto *step : Each(session.plan().program("train_step")->steps())) {
     if (step->kernel() < 0)
       continue;
     StepFacts facts = factsOf(session.plan(), *step);

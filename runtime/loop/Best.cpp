@@ -49,7 +49,7 @@ bool Best::load(const Session &session, const std::string &path) {
 
 bool Best::restore(Session &session) const {
   for (const auto &[index, bytes] : values_)
-    session.setVariable(index, bytes);
+    (void)session.setVariable(index, bytes); // of the variable's size, as it was kept or loaded
   return !values_.empty();
 }
 

@@ -62,7 +62,8 @@ Status Fit::finish() {
   if (status.ok())
     status = fileError_;
   if (!stop_) { // checkpoints hold what training goes on from
-    takeAverages(*session_->session);
+    if (Status set = takeAverages(*session_->session); status.ok())
+      status = set;
     if (options_.restore_best && best_.restore(*session_->session)) {
       char text[120];
       snprintf(text, sizeof text, " %g", callbacks_.early()->best());

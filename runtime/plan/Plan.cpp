@@ -10,47 +10,56 @@
 
 namespace mtrun {
 
-PlanBytes::~PlanBytes() {
-  if (mapping_)
-    munmap(mapping_, size_);
+Status PlanBytes::allocate(size_t size) {
+  data_.reset(static_cast<uint8_t *>(::operator new(size, std::align_val_t(MT_PLAN_ALIGNMENT), std::nothrow)));
+  if (!data_)
+    return {MT_NO_MEMORY, "expected " + std::to_string(size) + " bytes of memory for the plan, found less"};
+  // Large plans are mostly weights: a fault for each of their small pages costs as much as the reading.
+  constexpr size_t large = size_t{4} << 20;
+  if (size >= large)
+    madvise(data_.get(), size / MT_PLAN_ALIGNMENT * MT_PLAN_ALIGNMENT, MADV_HUGEPAGE); // advice only
+  size_ = size;
+  return {};
 }
 
-Status PlanBytes::map(const std::string &path) {
+// Not mapped: a file that is overwritten in place or cut would change under the run, or end it with SIGBUS.
+Status PlanBytes::read(const std::string &path) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return ioError("cannot open", path, errno);
   struct stat info;
   Status status;
-  if (fstat(fd, &info) != 0) {
+  if (fstat(fd, &info) != 0)
     status = ioError("cannot read", path, errno);
-  } else if (!S_ISREG(info.st_mode)) {
+  else if (!S_ISREG(info.st_mode))
     status = {MT_IO, "cannot read " + path + ": expected a regular file"};
-  } else if (info.st_size > 0) {
-    void *mapping = mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-    if (mapping == MAP_FAILED) {
-      status = ioError("cannot map", path, errno);
-    } else {
-      mapping_ = mapping;
-      data_ = static_cast<const uint8_t *>(mapping);
-      size_ = static_cast<size_t>(info.st_size);
-    }
+  else
+    status = allocate(static_cast<size_t>(info.st_size)).in(path + ": ");
+  for (size_t at = 0; status.ok() && at < size_;) {
+    ssize_t count = ::read(fd, data_.get() + at, size_ - at);
+    if (count > 0)
+      at += static_cast<size_t>(count);
+    else if (count == 0)
+      status = {MT_IO, "cannot read " + path + ": expected " + std::to_string(size_) + " bytes, found " +
+                           std::to_string(at) + "; is it being written?"};
+    else if (errno != EINTR)
+      status = ioError("cannot read", path, errno);
   }
   close(fd);
   return status;
 }
 
-void PlanBytes::copy(const void *data, size_t size) {
-  // Aligned as a mapping is, so that sections are too.
-  owned_.reset(static_cast<uint8_t *>(::operator new(size + 1, std::align_val_t(MT_PLAN_ALIGNMENT))));
+Status PlanBytes::copy(const void *data, size_t size) {
+  if (Status status = allocate(size); !status.ok())
+    return status;
   if (size)
-    std::memcpy(owned_.get(), data, size);
-  data_ = owned_.get();
-  size_ = size;
+    std::memcpy(data_.get(), data, size);
+  return {};
 }
 
 Status Plan::load(const std::string &path, std::unique_ptr<Plan> &plan) {
   auto loaded = std::make_unique<Plan>();
-  if (Status status = loaded->bytes_.map(path); !status.ok())
+  if (Status status = loaded->bytes_.read(path); !status.ok())
     return status;
   if (Status status = loaded->open(); !status.ok())
     return std::move(status).in(path + ": ");
@@ -62,7 +71,8 @@ Status Plan::loadMemory(const void *data, size_t size, std::unique_ptr<Plan> &pl
   if (!data && size)
     return {MT_INVALID, "expected a plan's bytes, found a null pointer"};
   auto loaded = std::make_unique<Plan>();
-  loaded->bytes_.copy(data, size);
+  if (Status status = loaded->bytes_.copy(data, size); !status.ok())
+    return status;
   if (Status status = loaded->open(); !status.ok())
     return status;
   plan = std::move(loaded);

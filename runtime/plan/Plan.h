@@ -17,26 +17,21 @@
 
 namespace mtrun {
 
-// The bytes of a plan file: mapped, or copied from memory. Page aligned.
+// The bytes of a plan file, in memory of our own: what was verified stays so, whatever becomes of the file. Page aligned.
 class PlanBytes {
 public:
-  PlanBytes() = default;
-  PlanBytes(const PlanBytes &) = delete;
-  PlanBytes &operator=(const PlanBytes &) = delete;
-  ~PlanBytes();
-
-  Status map(const std::string &path); // MT_IO, MT_CORRUPT (not a regular file)
-  void copy(const void *data, size_t size);
-  std::span<const uint8_t> bytes() const { return {data_, size_}; }
+  Status read(const std::string &path);       // MT_IO, MT_NO_MEMORY
+  Status copy(const void *data, size_t size); // MT_NO_MEMORY
+  std::span<const uint8_t> bytes() const { return {data_.get(), size_}; }
 
 private:
-  const uint8_t *data_ = nullptr;
-  size_t size_ = 0;
-  void *mapping_ = nullptr; // null where the bytes are owned_
+  Status allocate(size_t size);
+
   struct Release {
     void operator()(uint8_t *bytes) const { ::operator delete(bytes, std::align_val_t(MT_PLAN_ALIGNMENT)); }
   };
-  std::unique_ptr<uint8_t, Release> owned_;
+  std::unique_ptr<uint8_t, Release> data_;
+  size_t size_ = 0;
 };
 
 class Plan {

@@ -78,11 +78,13 @@ Bytes finishedValue(const Session &session, uint32_t index) {
   return session.variable(average >= 0 && hasBegun(session) ? static_cast<uint32_t>(average) : index);
 }
 
-void takeAverages(Session &session) {
+Status takeAverages(Session &session) {
   const auto *variables = session.plan().tables().variables();
   for (uint32_t i = 0; i < count(variables); ++i)
     if (variables->Get(i)->average() >= 0)
-      session.setVariable(i, finishedValue(session, i));
+      if (Status status = session.setVariable(i, finishedValue(session, i)); !status.ok())
+        return status;
+  return {};
 }
 
 Status checkSave(const Plan &plan, const std::string &path) {

@@ -12,7 +12,7 @@ namespace mtrun {
 std::span<const std::byte> finishedValue(const Session &session, uint32_t index);
 
 // Trained variables become their moving averages, where they have ones and training has begun.
-void takeAverages(Session &session);
+Status takeAverages(Session &session);
 
 // What the extension of a file's name says of its format.
 inline const std::string kTensorsSuffix = ".safetensors", kKerasSuffix = ".keras", kWeightsSuffix = ".weights.h5";

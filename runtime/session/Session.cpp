@@ -297,8 +297,10 @@ Status Session::init(int64_t seed) {
   const auto *variables = state_->plan->tables().variables();
   for (uint32_t i = 0; i < count(variables); ++i)
     if (int64_t place = variables->Get(i)->initial(); place >= 0)
-      setVariable(i, std::as_bytes(
-                         state_->plan->initialValues().subspan(static_cast<size_t>(place), variables->Get(i)->size())));
+      if (Status status = setVariable(i, std::as_bytes(state_->plan->initialValues().subspan(
+                                             static_cast<size_t>(place), variables->Get(i)->size())));
+          !status.ok())
+        return status;
   return health();
 }
 
@@ -386,12 +388,16 @@ std::span<const std::byte> Session::variable(uint32_t index) const {
 
 size_t Session::variableSize(uint32_t index) const { return state_->plan->tables().variables()->Get(index)->size(); }
 
-void Session::setVariable(uint32_t index, std::span<const std::byte> bytes) {
+Status Session::setVariable(uint32_t index, std::span<const std::byte> bytes) {
   const fb::Variable &variable = *state_->plan->tables().variables()->Get(index);
+  if (bytes.size() != variable.size())
+    return {MT_INVALID, "expected " + std::to_string(variable.size()) + " bytes for variable " +
+                            variable.name()->str() + ", found " + std::to_string(bytes.size())};
   ++state_->changes;
   for (size_t d = 0; d < state_->memory.map.variables.size(); ++d)
     state_->group->copyIn(static_cast<int>(d), state_->memory.map.variables[d] + variable.offset(), bytes.data(),
-                          variable.size());
+                          bytes.size());
+  return {};
 }
 
 Status Session::findVariable(std::string_view name, uint32_t &index) const {

@@ -56,8 +56,8 @@ public:
   // step. Of devices whose memory the host cannot read, a copy that the call makes: health() says whether it is good.
   std::span<const std::byte> variable(uint32_t index) const;
   size_t variableSize(uint32_t index) const; // bytes
-  // Copies into every device's copy; `bytes` has the variable's exact size.
-  void setVariable(uint32_t index, std::span<const std::byte> bytes);
+  // Copies into every device's copy. MT_INVALID: `bytes` has another size than the variable.
+  Status setVariable(uint32_t index, std::span<const std::byte> bytes);
   // Grows whenever init() or setVariable() change variables, which steps do not.
   uint64_t changes() const;
   // Index of a variable by name; MT_INVALID lists the variables there are.

@@ -65,10 +65,12 @@ TEST_F(Api, DescribesThePlan) {
   EXPECT_EQ(mtrun_plan_metric_count(plan, "train_step"), 1);
   EXPECT_STREQ(mtrun_plan_metric_name(plan, "train_step", 0), "loss");
   EXPECT_EQ(mtrun_plan_metric_name(plan, "train_step", 1), nullptr);
+  EXPECT_TRUE(mtrun_plan_has_code(plan, "cpu")); // also where its targets name no device
+  EXPECT_FALSE(mtrun_plan_has_code(plan, "cuda"));
   ASSERT_EQ(mtrun_plan_variable_count(plan), 4);
   ASSERT_EQ(take(mtrun_plan_variable(plan, 3, &info)), success);
   EXPECT_STREQ(info.name, "iteration");
-  EXPECT_EQ(info.dtype, MT_I64);
+  EXPECT_EQ(info.dtype, MT_I32);
   EXPECT_EQ(info.rank, 0);
   EXPECT_EQ(info.kind, 1);
   EXPECT_EQ(take(mtrun_plan_variable(plan, -1, &info)), "1: expected a variable below 4, found -1");

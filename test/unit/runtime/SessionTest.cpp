@@ -6,6 +6,8 @@
 #include "runtime/api/Handles.h"
 
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <limits>
 #include <sched.h>
@@ -30,6 +32,38 @@ TEST(Session, SameBitsOnEveryNumberOfDevicesAndThreads) {
             << devices << " private " << privateVariables << " batch " << shape.batch << " features " << shape.features;
       }
   }
+}
+
+// `cp new.mtp plan.mtp` while a run trains the old one: it neither ends with SIGBUS nor changes.
+TEST(Session, DoesNotDependOnThePlansFile) {
+  TestPlanShape shape;
+  Samples samples(shape, 3);
+  std::string path = testing::TempDir() + "overwritten.mtp";
+  std::vector<uint8_t> bytes = makePlan(shape);
+  auto write = [&](const std::vector<uint8_t> &content) {
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char *>(content.data()),
+                                                static_cast<std::streamsize>(content.size()));
+  };
+  write(bytes);
+  std::unique_ptr<Plan> plan;
+  ASSERT_TRUE(Plan::load(path, plan).ok());
+  std::unique_ptr<Session> session = makeSession(*plan, "cpu:2");
+  for (std::vector<uint8_t> content : {std::vector<uint8_t>(bytes.size(), 0xff), std::vector<uint8_t>()}) {
+    write(content);
+    ASSERT_TRUE(session->init(0).ok());
+    EXPECT_EQ(trained(*session, shape, samples), expected(shape, samples)) << content.size();
+    EXPECT_NE(makeSession(*plan, "cpu:3"), nullptr);
+  }
+  std::remove(path.c_str());
+}
+
+TEST(Session, RefusesAVariableOfAnotherSize) {
+  Loaded loaded;
+  std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu");
+  float rate = 1;
+  Status status = session->setVariable(0, std::as_bytes(std::span(&rate, 1)));
+  EXPECT_EQ(status.code(), MT_INVALID);
+  EXPECT_EQ(status.message(), "expected 148 bytes for variable w, found 4");
 }
 
 TEST(Session, ReadsValidRowsOnly) {
@@ -254,7 +288,7 @@ TEST(Session, VariablesGoInAndOut) {
   for (bool privateVariables : {false, true}) {
     std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu:2", privateVariables);
     float rate = 0.5f;
-    session->setVariable(2, std::as_bytes(std::span(&rate, 1)));
+    ASSERT_TRUE(session->setVariable(2, std::as_bytes(std::span(&rate, 1))).ok());
     TestPlanShape shape;
     Samples samples(shape, 3);
     LinearModel model(shape);

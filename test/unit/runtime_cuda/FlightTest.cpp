@@ -105,7 +105,7 @@ TEST(CudaFlight, VariablesAreReadAndSetBetweenSteps) {
     EXPECT_EQ(std::memcmp(w.data(), want.w.data(), w.size()), 0);
     EXPECT_EQ(session->changes(), changes);
     std::fill(want.w.begin(), want.w.end(), 0.25f);
-    session->setVariable(0, std::as_bytes(std::span(want.w)));
+    EXPECT_TRUE(session->setVariable(0, std::as_bytes(std::span(want.w))).ok());
     EXPECT_GT(session->changes(), changes);
     EXPECT_TRUE(steps.begin(1, 1).ok());
     want.step(samples, shape.batch / 2 + 1, true);

@@ -116,7 +116,7 @@ static void addVariable(PlanT &plan, const char *name, DType dtype, std::vector<
   plan.variables.push_back(std::move(variable));
 }
 
-Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled) {
+Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled, bool metrics) {
   PlanT plan;
   plan.producer = "test";
   plan.model = "empty";
@@ -142,6 +142,8 @@ Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled) {
       continue;
     }
     p.signature.push_back(entry("label", Role::Target, DType::I32, {-1}));
+    if (!metrics)
+      continue;
     addMetric(p, "loss", true);
     addMetric(p, "accuracy", false);
     if (scheduled && std::string(name) == "train_step")

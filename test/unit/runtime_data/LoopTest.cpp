@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 using namespace fixtures;
 
@@ -79,6 +80,53 @@ TEST_F(Loop, FitValidates) {
             (std::vector<Call>{{0, 1, 2, 2, false, false}, {0, 2, 2, 2, false, false}, {0, 2, 2, 4, true, true}}));
   EXPECT_EQ(names, (std::vector<std::string>{"loss", "accuracy", "val_loss", "val_accuracy"}));
 }
+
+// The tables of a plan may lack the vector of metrics altogether.
+TEST_F(Loop, RunsAPlanWithoutMetrics) {
+  plan = emptyPlan(4, /*scheduled=*/false, /*metrics=*/false);
+  data = openData(plan.get(), "mnist:" + folder.path());
+  session = nullSession(plan.get());
+  options.validation = data.get();
+  EXPECT_EQ(text(mtrun_fit(session.get(), data.get(), &options)), "0");
+  EXPECT_EQ(calls.size(), 3u);
+  EXPECT_EQ(text(mtrun_evaluate(session.get(), data.get(), &options, nullptr)), "0");
+  mtrun_timing timing = {};
+  EXPECT_EQ(text(mtrun_benchmark(session.get(), 4, 1, 2, &timing)), "0");
+}
+
+// Host programs run threads with small stacks; frames of sanitized code are larger.
+#if !defined(__has_feature)
+#define __has_feature(x) 0
+#endif
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+TEST_F(Loop, FitsOnAThreadOf64KiB) {
+  options.validation = data.get();
+  options.epochs = 2;
+  std::string history = folder.path("history.json"), table = folder.path("history.csv");
+  options.history_json = history.c_str();
+  options.history_csv = table.c_str();
+  using Test = std::remove_pointer_t<decltype(this)>;
+  struct Host {
+    Test *test;
+    std::string result;
+  } host{this, ""};
+  auto run = [](void *argument) -> void * {
+    auto &host = *static_cast<Host *>(argument);
+    Test &test = *host.test;
+    host.result = text(mtrun_fit(test.session.get(), test.data.get(), &test.options));
+    return nullptr;
+  };
+  pthread_attr_t attributes;
+  pthread_t thread;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 64 << 10), 0);
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, &host), 0);
+  pthread_attr_destroy(&attributes);
+  pthread_join(thread, nullptr);
+  EXPECT_EQ(host.result, "0");
+  EXPECT_EQ(calls.size(), 6u);
+}
+#endif
 
 TEST_F(Loop, FitStops) {
   options.epochs = 1000000;
