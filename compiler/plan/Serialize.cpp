@@ -68,6 +68,11 @@ static void addSumKernel(tables::PlanT &plan, bool gpu) {
   sum->elements_per_tile = mapElementsPerTile;
   sum->flops_per_row = 1;
   sum->bytes_per_row = 12;
+  for (bool written : {false, false, true}) {
+    auto &argument = sum->arguments.emplace_back(std::make_unique<tables::KernelArgumentT>());
+    argument->element_bytes = sizeof(float);
+    argument->written = written;
+  }
   if (gpu)
     sum->gpu = makeGpuGrid(sumGpuGrid());
   plan.sum_kernel = plan.kernels.size();
@@ -175,6 +180,8 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const
   addModelFacts(*plan, compilation);
   std::vector<mtrun::SectionBytes> sections;
   for (const TargetCode &target : compilation.code) {
+    for (auto [kernel, bytes] : llvm::zip(plan->kernels, target.scratch))
+      kernel->scratch_bytes = std::max<uint64_t>(kernel->scratch_bytes, bytes);
     plan->targets.push_back(makeTarget(target, sections.size()));
     sections.push_back({(target.device == "cpu" ? "cpu:" : "") + target.name,
                         {reinterpret_cast<const uint8_t *>(target.elf.data()), target.elf.size()}});

@@ -36,6 +36,30 @@ std::unique_ptr<tables::GpuGridT> makeGpuGrid(llvm::ArrayRef<int64_t> grid) {
   return made;
 }
 
+// Operands first, then results: in full, whatever a kernel skips. A body of kind map is written for one count of elements; what all of
+// them share, a learning rate say, has rank 0 where results have not.
+static void addArguments(mlir::plan::KernelOp op, tables::KernelT &kernel) {
+  mlir::Block &body = op.getBody().front();
+  bool map = kernel.kind == tables::KernelKind::Map;
+  mlir::ValueRange results = body.getTerminator()->getOperands();
+  bool shares = map && mlir::cast<mlir::RankedTensorType>(results.front().getType()).getRank() > 0;
+  auto add = [&](mlir::Value value, bool written) {
+    auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
+    auto argument = std::make_unique<tables::KernelArgumentT>();
+    uint64_t element = bytesOfElement(type.getElementType());
+    if (map)
+      (shares && type.getRank() == 0 ? argument->fixed_bytes : argument->element_bytes) = element;
+    else
+      (mlir::mt::isSplit(type) ? argument->row_bytes : argument->fixed_bytes) = mlir::mt::elementsPerRow(type) * element;
+    argument->written = written;
+    kernel.arguments.push_back(std::move(argument));
+  };
+  for (mlir::Value argument : body.getArguments())
+    add(argument, false);
+  for (mlir::Value result : results)
+    add(result, true);
+}
+
 static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
   auto kernel = std::make_unique<tables::KernelT>();
   kernel->name = op.getSymName().str();
@@ -51,6 +75,7 @@ static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
   kernel->flops_fixed = op.getFlopsFixed();
   kernel->bytes_per_row = op.getBytesPerRow();
   kernel->bytes_fixed = op.getBytesFixed();
+  addArguments(op, *kernel);
   for (mlir::Operation &inner : op.getBody().front()) {
     kernel->uses_rows |= llvm::any_of(inner.getOperandTypes(), mlir::mt::isSplit) ||
                          llvm::any_of(inner.getResultTypes(), mlir::mt::isSplit);

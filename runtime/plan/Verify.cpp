@@ -195,6 +195,25 @@ Status verifyGpuGrid(const fb::Kernel &kernel, const fb::Plan &plan, const std::
   return verifyGrid(grid, plan, kernel.kind() == fb::KernelKind::Map, place + " on a GPU");
 }
 
+// What a thread has for itself; far more than any kernel of the compiler's asks for.
+constexpr uint64_t maxScratchBytes = uint64_t{1} << 30;
+
+Status verifyArguments(const fb::Kernel &kernel, const std::string &place) {
+  bool map = kernel.kind() == fb::KernelKind::Map;
+  for (uint32_t i = 0; i < count(kernel.arguments()); ++i) {
+    const fb::KernelArgument &argument = *kernel.arguments()->Get(i);
+    std::string which = place + " argument " + std::to_string(i);
+    if (std::max({argument.row_bytes(), argument.fixed_bytes(), argument.element_bytes()}) > maxBlockBytes)
+      return differs(which, "at most 2^46 bytes", "more");
+    if (map ? argument.row_bytes() != 0 : argument.element_bytes() != 0)
+      return differs(which, map ? "0 bytes a row of a Map kernel" : "0 bytes an element of a kernel that is no Map",
+                     map ? argument.row_bytes() : argument.element_bytes());
+  }
+  if (kernel.scratch_bytes() > maxScratchBytes || kernel.scratch_bytes() % 64 != 0)
+    return differs(place, "at most 2^30 bytes of scratch, a multiple of 64", kernel.scratch_bytes());
+  return {};
+}
+
 Status verifyKernels(const fb::Plan &plan) {
   std::set<std::string_view> names;
   for (uint32_t i = 0; i < count(plan.kernels()); ++i) {
@@ -205,6 +224,8 @@ Status verifyKernels(const fb::Plan &plan) {
     if (kernel.kind() < fb::KernelKind::MIN || kernel.kind() > fb::KernelKind::MAX)
       return differs(place, "a kind of kernel", static_cast<uint64_t>(static_cast<uint8_t>(kernel.kind())));
     if (Status status = verifyGrid(kernel, plan, kernel.kind() == fb::KernelKind::Map, place); !status.ok())
+      return status;
+    if (Status status = verifyArguments(kernel, place); !status.ok())
       return status;
     if (kernel.gpu())
       if (Status status = verifyGpuGrid(kernel, plan, place); !status.ok())
@@ -258,13 +279,20 @@ Status verifyReferences(const fb::Plan &plan) {
   if (!isIndex(plan.initial_values(), count(plan.sections())))
     return differs("initial_values", "a section below " + std::to_string(count(plan.sections())),
                    std::to_string(plan.initial_values()));
-  if (!isIndex(plan.learning_rate(), count(plan.variables())))
-    return differs("learning_rate", "a variable below " + std::to_string(count(plan.variables())),
-                   std::to_string(plan.learning_rate()));
-  if (!isIndex(plan.iteration(), count(plan.variables())))
-    return differs("iteration", "a variable below " + std::to_string(count(plan.variables())),
-                   std::to_string(plan.iteration()));
-  return {};
+  // The runtime reads and writes these as one number of four bytes.
+  auto verifyNumber = [&](const char *name, int32_t index, fb::DType dtype) -> Status {
+    if (!isIndex(index, count(plan.variables())))
+      return differs(name, "a variable below " + std::to_string(count(plan.variables())), std::to_string(index));
+    const fb::Variable *variable = index < 0 ? nullptr : plan.variables()->Get(static_cast<uint32_t>(index));
+    if (variable && (variable->dtype() != dtype || count(variable->shape()) != 0))
+      return differs(name, std::string("a variable of one ") + EnumNameDType(dtype) + ", without axes",
+                     variable->name()->str() + ", " + EnumNameDType(variable->dtype()) + " with " +
+                         std::to_string(count(variable->shape())));
+    return {};
+  };
+  if (Status status = verifyNumber("learning_rate", plan.learning_rate(), fb::DType::F32); !status.ok())
+    return status;
+  return verifyNumber("iteration", plan.iteration(), fb::DType::I32);
 }
 
 // One character of UTF-8 in its shortest form, but no NUL and no half of a surrogate pair.

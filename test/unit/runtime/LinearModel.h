@@ -82,7 +82,7 @@ struct LinearModel {
   TestPlanShape shape;
   std::vector<float> w;
   float b = 0.25f, rate = 0.125f;
-  int64_t iteration = 0;
+  int32_t iteration = 0;
   std::vector<double> losses; // loss and weight of each step
 
 private:

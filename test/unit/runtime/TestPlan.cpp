@@ -32,6 +32,45 @@ void addKernel(fb::PlanT &plan, const char *name, fb::KernelKind kind, uint64_t 
   plan.kernels.push_back(std::move(kernel));
 }
 
+// What a kernel takes of a buffer.
+fb::KernelArgumentT taking(uint64_t fb::KernelArgumentT::*field, uint64_t bytes) {
+  fb::KernelArgumentT argument;
+  argument.*field = bytes;
+  return argument;
+}
+fb::KernelArgumentT fixedBytes(uint64_t bytes) { return taking(&fb::KernelArgumentT::fixed_bytes, bytes); }
+fb::KernelArgumentT bytesARow(uint64_t bytes) { return taking(&fb::KernelArgumentT::row_bytes, bytes); }
+fb::KernelArgumentT bytesAnElement(uint64_t bytes) { return taking(&fb::KernelArgumentT::element_bytes, bytes); }
+
+void setArguments(fb::KernelT &kernel, std::initializer_list<fb::KernelArgumentT> read,
+                  std::initializer_list<fb::KernelArgumentT> written) {
+  for (const auto &argument : read)
+    kernel.arguments.push_back(std::make_unique<fb::KernelArgumentT>(argument));
+  for (const auto &argument : written) {
+    kernel.arguments.push_back(std::make_unique<fb::KernelArgumentT>(argument));
+    kernel.arguments.back()->written = true;
+  }
+}
+
+void addArguments(fb::PlanT &plan, uint64_t features) {
+  constexpr uint64_t number = sizeof(float), shape = 2 * sizeof(int64_t);
+  auto of = [&](uint32_t kernel) -> fb::KernelT & { return *plan.kernels[kernel]; };
+  fb::KernelArgumentT constant = fixedBytes(shape), w = fixedBytes(features * number), one = fixedBytes(number);
+  fb::KernelArgumentT x = bytesARow(features * number), row = bytesARow(number), element = bytesAnElement(number);
+  setArguments(of(InitVariables), {constant}, {w, one, one, one});
+  setArguments(of(PredictRows), {constant, x, w, one}, {row});
+  setArguments(of(DifferenceRows), {constant, x, row, row, w, one}, {row});
+  setArguments(of(GradientRoot), {constant, x, row}, {fixedBytes((features + 1) * number)});
+  setArguments(of(LossRoot), {constant, row, row}, {fixedBytes(2 * number)});
+  setArguments(of(Finish), {fixedBytes(2 * number)}, {one, one, one});
+  setArguments(of(Update), {element, element, one}, {});
+  of(Update).arguments[1]->written = true;
+  setArguments(of(SumRoots), {element, element}, {element});
+  setArguments(of(Probe), {}, {fixedBytes(0), fixedBytes(0)});
+  setArguments(of(Rotate), {fixedBytes(64 * number)}, {fixedBytes(64 * number)});
+  setArguments(of(DoubleRows), {row}, {row});
+}
+
 void addVariable(fb::PlanT &plan, const char *name, fb::DType dtype, std::vector<int64_t> shape, uint64_t bytes,
                  fb::VariableKind kind) {
   auto variable = std::make_unique<fb::VariableT>();
@@ -258,10 +297,11 @@ fb::PlanT makeTables(const TestPlanShape &shape) {
   addKernel(plan, "probe", fb::KernelKind::Rows, 3, 2, 0, true);
   addKernel(plan, "rotate", fb::KernelKind::Rows, 0, 64, 0, false);
   addKernel(plan, "double_rows", fb::KernelKind::Rows, 1, 1, 0, true);
+  addArguments(plan, shape.features);
   addVariable(plan, "w", fb::DType::F32, {features}, shape.features * sizeof(float), fb::VariableKind::Trainable);
   addVariable(plan, "b", fb::DType::F32, {1}, sizeof(float), fb::VariableKind::Trainable);
   addVariable(plan, "rate", fb::DType::F32, {}, sizeof(float), fb::VariableKind::NonTrainable);
-  addVariable(plan, "iteration", fb::DType::I64, {}, sizeof(int64_t), fb::VariableKind::NonTrainable);
+  addVariable(plan, "iteration", fb::DType::I32, {}, sizeof(int32_t), fb::VariableKind::NonTrainable);
   for (const char *name : {"first", "any"}) {
     auto target = std::make_unique<fb::TargetT>();
     target->name = name;

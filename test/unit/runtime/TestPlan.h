@@ -27,7 +27,7 @@ inline constexpr uint32_t gpuThreads = 4;
 enum : uint32_t { SumRoots = 7, Probe = 8, Rotate = 9, DoubleRows = 10 };
 
 // The tables, before they are written. Programs: init, train_step (x, y, optional sample_weight), predict (x, out).
-// Variables: w (F32, features), b (F32, 1), rate (F32), iteration (I64). Targets "first", which no CPU can run, and
+// Variables: w (F32, features), b (F32, 1), rate (F32), iteration (I32). Targets "first", which no CPU can run, and
 // "any".
 mt::plan::PlanT makeTables(const TestPlanShape &shape);
 

@@ -36,7 +36,7 @@ inline std::unique_ptr<Session> makeSession(const Plan &plan, const char *device
 inline void readVariables(const Session &session, LinearModel &model) {
   std::memcpy(model.w.data(), session.variable(0).data(), model.w.size() * sizeof(float));
   std::memcpy(&model.b, session.variable(1).data(), sizeof(float));
-  std::memcpy(&model.iteration, session.variable(3).data(), sizeof(int64_t));
+  std::memcpy(&model.iteration, session.variable(3).data(), sizeof(int32_t));
 }
 
 // Four steps of different sizes, the last of one sample; every second one with weights. The first status that is no

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Well-hashed plans whose tables are wrong: one case a rule of docs/plan-format.md section 4.
+#include "Exercise.h"
+#include "Mutate.h"
 #include "TestPlan.h"
 
 #include "runtime/plan/Plan.h"
-#include "runtime/session/Session.h"
 
 #include <gtest/gtest.h>
 #include <limits>
@@ -80,6 +81,70 @@ const Case cases[] = {
     {"constants: expected a section below 2, found 7", [](fb::PlanT &p) { p.constants = 7; }},
     {"learning_rate: expected a variable below 4", [](fb::PlanT &p) { p.learning_rate = 4; }},
     {"iteration: expected a variable below 4, found -2", [](fb::PlanT &p) { p.iteration = -2; }},
+    // A user's weights must not be taken for the learning rate, which is read and written as four bytes.
+    {"learning_rate: expected a variable of one F32, without axes, found w, F32 with 1",
+     [](fb::PlanT &p) { p.learning_rate = 0; }},
+    {"learning_rate: expected a variable of one F32, without axes, found iteration, I32 with 0",
+     [](fb::PlanT &p) { p.learning_rate = 3; }},
+    {"iteration: expected a variable of one I32, without axes, found b, F32 with 1",
+     [](fb::PlanT &p) { p.iteration = 1; }},
+    // What kernels read and write, against the buffers that launches give them.
+    {"kernel 2 argument 1: expected at most 2^46 bytes, found more",
+     [](fb::PlanT &p) { p.kernels[2]->arguments[1]->row_bytes = huge; }},
+    {"kernel 2 argument 1: expected 0 bytes an element of a kernel that is no Map, found 4",
+     [](fb::PlanT &p) { p.kernels[2]->arguments[1]->element_bytes = 4; }},
+    {"kernel 6 argument 0: expected 0 bytes a row of a Map kernel, found 4",
+     [](fb::PlanT &p) { p.kernels[6]->arguments[0]->row_bytes = 4; }},
+    {"kernel 2: expected at most 2^30 bytes of scratch, a multiple of 64, found 32",
+     [](fb::PlanT &p) { p.kernels[2]->scratch_bytes = 32; }},
+    {"kernel 2: expected at most 2^30 bytes of scratch, a multiple of 64, found 18446744073709551552",
+     [](fb::PlanT &p) { p.kernels[2]->scratch_bytes = huge - 63; }},
+    {"step 6 argument 0 of update: expected a buffer of at least 34359738368 bytes",
+     [](fb::PlanT &p) { train(p).steps[6]->segments[0]->count = uint64_t{1} << 33; }},
+    {"step 0: expected 7 buffers for the kernel difference_rows, found 6",
+     [](fb::PlanT &p) { train(p).steps[0]->segments[0]->buffers.pop_back(); }},
+    {"step 0: expected 7 buffers for the kernel difference_rows, found 8",
+     [](fb::PlanT &p) { train(p).steps[0]->segments[0]->buffers.push_back(0); }},
+    {"step 6: expected 3 buffers for the kernel update, found 0",
+     [](fb::PlanT &p) { train(p).steps[6]->segments[1]->buffers.clear(); }},
+    {"argument 1 of init_variables: expected a buffer of at least 148 bytes for 1 replicas",
+     [](fb::PlanT &p) {
+       p.variables[0]->shape = {1};
+       p.variables[0]->size = 4;
+       for (auto &program : p.programs)
+         for (auto &buffer : program->buffers)
+           if (buffer->space == fb::Space::Variable)
+             buffer->fixed_bytes = 4;
+     }},
+    {"step 0 argument 6 of difference_rows: expected a buffer of at least 12 bytes for 1 replicas",
+     [](fb::PlanT &p) {
+       for (auto &buffer : train(p).buffers)
+         if (buffer->space == fb::Space::Arena) {
+           buffer->row_bytes = 0;
+           buffer->fixed_bytes = 4;
+         }
+     }},
+    // Enough for one replica, but not for all of them on one device.
+    {"step 0 argument 6 of difference_rows: expected a buffer of at least 96 bytes for 8 replicas",
+     [](fb::PlanT &p) {
+       bufferIn(p, fb::Space::Arena).row_bytes = 0;
+       bufferIn(p, fb::Space::Arena).fixed_bytes = 12;
+     }},
+    {"step 0 argument 1 of difference_rows: expected at most 148 bytes a row of a tensor of the caller's, found 149 a",
+     [](fb::PlanT &p) { p.kernels[2]->arguments[1]->row_bytes = 149; }},
+    {"step 0 argument 1 of difference_rows: expected at most 148 bytes a row of a tensor of the caller's, found 148 a "
+     "row, 1 beside them",
+     [](fb::PlanT &p) { p.kernels[2]->arguments[1]->fixed_bytes = 1; }},
+    {"argument 0 of init_variables: expected a buffer that may be written, found buffer0 in Constant",
+     [](fb::PlanT &p) { p.kernels[0]->arguments[0]->written = true; }},
+    {"step 0 argument 2 of difference_rows: expected a buffer that may be written, found buffer1 in Signature",
+     [](fb::PlanT &p) { p.kernels[2]->arguments[2]->written = true; }},
+    {"expected a sum_kernel of two operands and a result, 4 bytes an element, and no scratch, found sum_roots",
+     [](fb::PlanT &p) { p.kernels[7]->arguments.pop_back(); }},
+    {"expected a sum_kernel of two operands and a result, 4 bytes an element, and no scratch, found sum_roots",
+     [](fb::PlanT &p) { p.kernels[7]->arguments[0]->element_bytes = 8; }},
+    {"expected a sum_kernel of two operands and a result, 4 bytes an element, and no scratch, found sum_roots",
+     [](fb::PlanT &p) { p.kernels[7]->scratch_bytes = 64; }},
     {"program 1 (train_step): expected 4 variants, found 3", [](fb::PlanT &p) { train(p).variants.pop_back(); }},
     {"variant 1: expected 2 leaves, found 3", [](fb::PlanT &p) { train(p).variants[1]->leaves = 3; }},
     {"variant 1: expected an arena of at most 2^46 bytes",
@@ -183,39 +248,31 @@ TEST(Verify, RefusesEachFault) {
   }
 }
 
-// Whether a session on the plan stays small, so that thousands can be made.
-bool isSmall(const Plan &plan) {
-  constexpr uint64_t limit = 1 << 20;
-  const fb::Plan &tables = plan.tables();
-  if (tables.variables_bytes() > limit || plan.batch() > limit || tables.replicas() < 4)
-    return false;
-  for (uint32_t i = 0; tables.programs() && i < tables.programs()->size(); ++i) {
-    const fb::Program &program = *tables.programs()->Get(i);
-    if (program.shared_bytes() > limit)
-      return false;
-    for (uint32_t v = 0; v < program.variants()->size(); ++v)
-      if (program.variants()->Get(v)->arena_bytes() > limit)
-        return false;
-    for (uint32_t e = 0; program.signature() && e < program.signature()->size(); ++e)
-      if (program.signature()->Get(e)->row_bytes() * plan.batch() > limit)
-        return false;
-  }
-  return true;
-}
+const Case gpuCases[] = {
+    // A grid that no GPU launches is the plan's fault, not the device's.
+    {"step 0: expected a grid of at most 2147483647 x 65535 blocks of a GPU, found 34359738368 x 1",
+     [](fb::PlanT &p) { p.kernels[2]->gpu->inner_tiles = uint64_t{1} << 32; }},
+    {"step 6: expected a grid of at most 2147483647 x 65535 blocks of a GPU, found 8 x 65536",
+     [](fb::PlanT &p) {
+       auto &segments = train(p).steps[6]->segments;
+       for (size_t i = segments.size(); i < 65536; ++i)
+         segments.push_back(std::make_unique<fb::SegmentT>(*segments[0]));
+     }},
+    {"step 6: expected at most 2^46 bytes of partial sums, found 140737488355328",
+     [](fb::PlanT &p) { p.kernels[6]->gpu->partial_bytes = uint64_t{1} << 46; }},
+};
 
-// One training step without the kernels: binding, waits and all-reduces of whatever the verifier let through.
-void runWithoutKernels(const Plan &plan, bool privateVariables) {
-  mtrun_options options = {};
-  options.devices = "null:3";
-  options.private_variables = privateVariables;
-  std::unique_ptr<Session> session;
-  if (!Session::create(plan, &options, session).ok())
-    return;
-  std::vector<char> memory(64);
-  std::vector<const void *> tensors(64, memory.data()); // nobody reads them
-  const fb::Program *program = plan.program("train_step");
-  if (program && program->signature() && program->signature()->size() <= tensors.size())
-    (void)session->run("train_step", tensors.data(), static_cast<int64_t>(plan.batch()), nullptr);
+TEST(Verify, RefusesEachFaultOfGpus) {
+  for (const Case &c : gpuCases) {
+    TestPlanShape shape;
+    shape.gpu = true;
+    std::vector<uint8_t> bytes = makePlan(shape, c.change);
+    std::unique_ptr<Plan> plan;
+    Status status = Plan::loadMemory(bytes.data(), bytes.size(), plan);
+    EXPECT_EQ(status.code(), MT_CORRUPT) << c.message;
+    EXPECT_NE(status.message().find(c.message), std::string::npos)
+        << "expected: " << c.message << "\nfound:    " << status.message();
+  }
 }
 
 // Tables with hashes that fit, damaged anywhere: loads or says why not, and reads nothing outside (the sanitizers'
@@ -235,11 +292,26 @@ TEST(Verify, SurvivesAnyTables) {
       bytes[at] = random() % 2 ? values[random() % 5] : static_cast<uint8_t>(random());
     }
     rehash(bytes);
-    std::unique_ptr<Plan> plan;
-    if (!Plan::loadMemory(bytes.data(), bytes.size(), plan).ok())
-      ++refused;
-    else if (isSmall(*plan) && ++ran)
-      runWithoutKernels(*plan, round % 2);
+    Exercised result = exercise(bytes.data(), bytes.size(), 3, round % 2);
+    refused += result == Exercised::Refused;
+    ran += result == Exercised::Ran;
+  }
+  EXPECT_GT(refused, rounds / 4);
+  EXPECT_GT(ran, rounds / 20);
+}
+
+// The same with changes that every field of the tables is as likely to get.
+TEST(Verify, SurvivesAnyFields) {
+  std::mt19937 random(2);
+  int refused = 0, ran = 0;
+  constexpr int rounds = 1500;
+  for (int round = 0; round < rounds; ++round) {
+    TestPlanShape shape;
+    shape.gpu = round % 4 == 0;
+    std::vector<uint8_t> bytes = makePlan(shape, [&](fb::PlanT &plan) { mutateTables(plan, random); });
+    Exercised result = exercise(bytes.data(), bytes.size(), 1 + round % 3, round % 2);
+    refused += result == Exercised::Refused;
+    ran += result == Exercised::Ran;
   }
   EXPECT_GT(refused, rounds / 4);
   EXPECT_GT(ran, rounds / 20);

@@ -27,7 +27,7 @@ KERNEL init_variables(ARGUMENTS) {
     w[i] = value_of(params->seed, i);
   ((float *)buffers[2])[0] = 0.25f;
   ((float *)buffers[3])[0] = 0.125f;
-  ((int64_t *)buffers[4])[0] = 0;
+  ((int32_t *)buffers[4])[0] = 0;
 }
 
 /* (shape, x, w, b, out): out[row] = x[row] . w + b. Rows, 3 rows a tile. */
@@ -98,7 +98,7 @@ KERNEL finish(ARGUMENTS) {
   const float *sums = buffers[0];
   *(float *)buffers[1] = sums[0] / sums[1];
   *(float *)buffers[2] = sums[1];
-  ++*(int64_t *)buffers[3];
+  ++*(int32_t *)buffers[3];
 }
 
 /* (gradient, variable, rate): Map, 5 elements a tile, share. */
