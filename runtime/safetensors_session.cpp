@@ -8,9 +8,11 @@
 #include "runtime/session/Archive.h"
 #include "runtime/session/Export.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 using namespace mtrun;
@@ -163,6 +165,24 @@ Status mtrun::setVariables(mtrun_session *session, const std::string &path, cons
   return assign(session, path, found, MTRUN_MATCH_ALL, nullptr);
 }
 
+constexpr const char *kClassNames = "class_names"; // in a file's metadata: a list in JSON
+
+// The plan's own go before those of a file. A part of a file's variables is the beginning of another model.
+static void takeClassNames(mtrun_session *session, std::vector<std::string> names) {
+  const auto *own = session->plan->plan->tables().class_names();
+  if (!names.empty() && (!own || own->size() == 0))
+    session->classNames = std::move(names);
+}
+
+static std::vector<std::string> classNames(const Metadata &metadata) {
+  auto found = metadata.find(kClassNames);
+  if (found == metadata.end())
+    return {};
+  nlohmann::json list = nlohmann::json::parse(found->second, nullptr, false);
+  bool texts = list.is_array() && std::all_of(list.begin(), list.end(), [](const auto &name) { return name.is_string(); });
+  return texts ? list.get<std::vector<std::string>>() : std::vector<std::string>(); // another program's
+}
+
 // Of a checkpoint, or of the newest in a folder of them. One that does not verify is an error: an older one is another
 // training, and the caller's choice.
 static Status loadCheckpoint(const std::string &folder, std::string &path, Checkpoint &checkpoint) {
@@ -182,9 +202,9 @@ static Status loadCheckpoint(const std::string &folder, std::string &path, Check
 
 // A file of tensors, or a Keras file that has the layout of the plan's own.
 static Status parse(const Plan &plan, std::span<const std::byte> file, const std::string &path,
-                    std::vector<SafeTensor> &found) {
+                    std::vector<SafeTensor> &found, Metadata &metadata) {
   if (!isZip(file) && !isHdf5(file))
-    return parseSafetensors(file, path, found);
+    return parseSafetensors(file, path, found, &metadata);
   if (plan.tables().archive())
     if (Status s = Archive(plan).read(file, path, found); !s.ok())
       return s;
@@ -200,17 +220,25 @@ static Status load(mtrun_session *session, const std::string &given, mtrun_match
   std::string path = given;
   if (std::filesystem::is_directory(given, error)) {
     Checkpoint checkpoint;
-    Status s = loadCheckpoint(given, path, checkpoint);
-    return s.ok() ? assign(session, path, checkpoint.tensors, match, line) : s;
+    if (Status s = loadCheckpoint(given, path, checkpoint); !s.ok())
+      return s;
+    Status status = assign(session, path, checkpoint.tensors, match, line);
+    if (status.ok() && match != MTRUN_MATCH_ANY)
+      takeClassNames(session, checkpoint.manifest.state.classNames);
+    return status;
   }
   std::vector<std::byte> file;
   std::vector<SafeTensor> found;
   if (Status s = readWholeFile(path, file); !s.ok())
     return s;
-  if (Status s = parse(session->session->plan(), file, path, found); !s.ok())
+  Metadata metadata;
+  if (Status s = parse(session->session->plan(), file, path, found, metadata); !s.ok())
     return s;
   bool keras = isZip(file) || isHdf5(file);
-  return assign(session, path, found, keras && match == MTRUN_MATCH_ALL ? MTRUN_MATCH_MODEL : match, line);
+  Status status = assign(session, path, found, keras && match == MTRUN_MATCH_ALL ? MTRUN_MATCH_MODEL : match, line);
+  if (status.ok() && match != MTRUN_MATCH_ANY)
+    takeClassNames(session, classNames(metadata));
+  return status;
 }
 
 mt_status *mtrun_check_save(const mtrun_plan *plan, const char *path) {
@@ -233,7 +261,10 @@ mt_status *mtrun_save(mtrun_session *session, const char *path) {
     std::vector<std::vector<std::byte>> bytes;
     if (Status s = snapshot(session, tensors, bytes); !s.ok())
       return s;
-    return writeSafetensors(path, std::move(tensors));
+    Metadata metadata;
+    if (!session->classNames.empty())
+      metadata[kClassNames] = nlohmann::json(session->classNames).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return writeSafetensors(path, std::move(tensors), metadata);
   });
 }
 

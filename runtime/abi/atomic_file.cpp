@@ -104,6 +104,21 @@ Status AtomicFile::write(const void *data, size_t size) {
   return {};
 }
 
+Status AtomicFile::writeAt(uint64_t offset, const void *data, size_t size) {
+  auto *bytes = static_cast<const char *>(data);
+  while (size > 0) {
+    ssize_t written = pwrite(descriptor_, bytes, size, static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      return fail("cannot write", written < 0 ? errno : EIO);
+    bytes += written;
+    offset += static_cast<uint64_t>(written);
+    size -= static_cast<size_t>(written);
+  }
+  return {};
+}
+
 Status AtomicFile::commit() {
   if (fsync(descriptor_) != 0)
     return fail("cannot write", errno);

@@ -9,6 +9,7 @@
 #include "runtime/abi/status.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace mtrun {
@@ -24,6 +25,8 @@ public:
   // Creates the temporary file beside `path`. All calls: MT_IO with the path and the system's reason.
   Status open(const std::string &path);
   Status write(const void *data, size_t size);
+  // The same at a place of its own, which no write() goes to.
+  Status writeAt(uint64_t offset, const void *data, size_t size);
   // fsync, rename to the path, fsync of the folder.
   Status commit();
 

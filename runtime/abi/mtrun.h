@@ -43,6 +43,8 @@ typedef struct mtrun_tensor_info {
   mtrun_role role;      /* signature only */
   int optional;         /* signature only: a sample weight that may be NULL (ones) */
   int kind;             /* variables only: 0 trainable, 1 non-trainable, 2 optimizer slot */
+  int64_t limit;        /* signature only: the integers of an input or target are 0 .. limit - 1, since they pick a row
+                           or a class; -1: the model does not say */
 } mtrun_tensor_info;
 
 /* Entries of a program's signature, in the order in which the step calls take them. Count is 0 for an unknown program.
@@ -116,6 +118,9 @@ typedef struct mtrun_options {
                             call, and without the libraries MT_DEVICE; "tune": as "require" where a
                             library is there, for mtrun_tune. docs/libraries.md */
   const char *tuning;    /* GPUs: path of a file that mtrun_tune wrote for this plan and card; NULL: none */
+  int unchecked_ids;     /* 1: the step calls do not look whether integers are below their entry's limit: a wrong one
+                            then counts as the nearest that is right. 0: MT_INVALID names the row and the value, and
+                            nothing is computed. What datasets give is looked at by mtrun_dataset_open */
 } mtrun_options;
 
 /* Binds the plan to devices and allocates everything that steps will need. N > R: MT_INVALID with the command that
@@ -148,6 +153,12 @@ MT_API mt_status *mtrun_eval_step(mtrun_session *session, const void *const *ten
                                   mtrun_results *results);
 /* `tensors`: inputs are read, outputs are written, n rows of each. */
 MT_API mt_status *mtrun_predict(mtrun_session *session, void *const *tensors, int64_t n);
+
+/* The name of a class: of the plan, else of the file that mtrun_load read last or a fit resumed, else of the data that
+ * the session was first trained on. NULL: it has none, or there is no such label. mtrun_fit and mtrun_evaluate number the
+ * labels of data whose classes have names by these, mtrun_predict_file writes them, mtrun_save and checkpoints keep
+ * them. */
+MT_API const char *mtrun_session_class_name(const mtrun_session *session, int64_t label);
 
 /* Copies a variable's elements, row major; `size` in bytes must match exactly. Errors name the variables there are. */
 MT_API mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *data, size_t size);
@@ -315,6 +326,14 @@ MT_API void mtrun_dataset_free(mtrun_dataset *dataset);
 /* What the user should know of the data, a line at a time: damaged pictures that are left out, values that the model
  * scales once more. */
 MT_API void mtrun_dataset_notes(const mtrun_dataset *dataset, void (*line)(void *user, const char *text), void *user);
+/* Holds out a share of the samples, drawn by the seed: two datasets, to be freed too, of the samples to train on and of
+ * those to validate on, each in the order of the data. Of `size` samples floor(size * (1 - share)) are kept. Where a
+ * target has labels (whole numbers, one-hot rows, or zeros and ones for one number), every class gives the same share,
+ * as nearly as whole samples allow; a part that lacks a class says so in its notes. A function of the data, the share and
+ * the seed alone. The memory of the samples is shared. mtrun_fit does it itself with mtrun_loop_options.validation_split.
+ * MT_INVALID: a part would be empty, or the length of the data is unknown. */
+MT_API mt_status *mtrun_dataset_split(const mtrun_dataset *dataset, double share, int64_t seed,
+                                      mtrun_dataset **training, mtrun_dataset **validation);
 /* Samples [begin, end) as a dataset of their own, to be freed too; the memory of the samples is shared. MT_INVALID:
  * they are not within the data, or its length is unknown. */
 MT_API mt_status *mtrun_dataset_slice(const mtrun_dataset *dataset, int64_t begin, int64_t end, mtrun_dataset **slice);
@@ -394,7 +413,8 @@ typedef struct mtrun_loop_options { /* all-zero is the default */
   int64_t plateau_patience; /* multiply the learning rate after so many epochs without a better one; 0: never */
   double plateau_factor;    /* 0: 0.1 */
   double plateau_min_rate;  /* the learning rate stays above */
-  int allow_nan;            /* go on after a loss that is not finite, which otherwise is MT_INVALID at its step */
+  int allow_nan;            /* go on after a loss that is not finite, or with values of the data that are not, which
+                               otherwise are MT_INVALID at their step */
   int (*stop)(void *user);  /* asked after every step, of validation too: non-zero saves and ends the fit */
   void *stop_user;
   void (*note)(void *user, const char *message); /* what was resumed, changed or stopped, a line each */
@@ -426,6 +446,10 @@ typedef struct mtrun_loop_options { /* all-zero is the default */
                                length */
   int64_t initial_epoch;    /* epochs that count as done where no checkpoint says it: of `epochs`, names of files and the
                                order of samples */
+  double validation_split; /* without `validation`: the share of the data to validate on, above 0 and below 1, held out
+                              as mtrun_dataset_split does by the run's seed, which a resumed run has from its
+                              checkpoint; 0: none */
+  int validation_last;     /* 1: hold out the last samples of the data instead */
 } mtrun_loop_options;
 
 /* Trains on whole epochs; the last batch of an epoch may be short. Data is prefetched by a thread of its own. Errors of
@@ -437,8 +461,13 @@ MT_API mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const m
 /* Means over the dataset, `values` in mtrun_plan_metric_name(plan, "eval_step", i)'s order. */
 MT_API mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options,
                                  double *values);
-/* Predicts every sample; writes output `index` (counting outputs only) to an .npy file. MT_INVALID: data of unknown
- * length, among others. */
+/* Predicts every sample, in the order of the data, and writes a file whose format its name's end says:
+ *   .npy  output `index`, counting outputs only; -1: the first
+ *   .npz  all outputs by their names, or with an index above -1 that one; "names": the samples' files, or their numbers
+ *         where they have none; "classes": the names of the classes, where the session has them
+ *   .csv  a line a sample: its file or number; then of every output (or that one) the values, of classes the best one too
+ * Pictures that cannot be read have rows of NaN where the data was opened with damaged=keep; the session's log says how
+ * many. Whole or not at all. MT_INVALID: another name, or data of unknown length, among others. */
 MT_API mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path);
 
 typedef struct mtrun_timing {

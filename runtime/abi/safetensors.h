@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,16 +22,20 @@ struct SafeTensor {
   std::span<const std::byte> bytes; // row major, little endian; borrowed
 };
 
+// Text by text: the format's __metadata__.
+using Metadata = std::map<std::string, std::string>;
+
 // Orders the tensors (largest element first, then by name) and returns the length and header that go before their
 // bytes.
-std::string safetensorsHeader(std::vector<SafeTensor> &tensors);
+std::string safetensorsHeader(std::vector<SafeTensor> &tensors, const Metadata &metadata = {});
 
-// Writes the file as a whole or not at all. The bytes depend on the tensors alone. MT_IO.
-Status writeSafetensors(const std::string &path, std::vector<SafeTensor> tensors);
+// Writes the file as a whole or not at all. The bytes depend on the arguments alone. MT_IO.
+Status writeSafetensors(const std::string &path, std::vector<SafeTensor> tensors, const Metadata &metadata = {});
 
 // Finds the tensors of a file's bytes, by offset. Any bytes are fine: MT_CORRUPT says what is wrong and where. `where`
 // begins messages.
-Status parseSafetensors(std::span<const std::byte> file, const std::string &where, std::vector<SafeTensor> &tensors);
+Status parseSafetensors(std::span<const std::byte> file, const std::string &where, std::vector<SafeTensor> &tensors,
+                        Metadata *metadata = nullptr);
 
 // Reads a whole file. MT_IO, MT_NO_MEMORY.
 Status readWholeFile(const std::string &path, std::vector<std::byte> &bytes);

@@ -36,13 +36,13 @@ public:
   explicit HeaderParser(std::string_view text) : text_(text) {}
 
   // False: error() says what was expected at which byte of the header.
-  bool parse(std::vector<Entry> &entries);
+  bool parse(std::vector<Entry> &entries, Metadata &metadata);
   const std::string &error() const { return error_; }
 
 private:
   bool entry(Entry &entry);
   bool field(const std::string &key, Entry &entry);
-  bool metadata();
+  bool metadata(Metadata &metadata);
   bool string(std::string &out);
   bool escape(std::string &out);
   bool hex4(uint32_t &code);
@@ -226,17 +226,14 @@ bool HeaderParser::entry(Entry &entry) {
   return true;
 }
 
-bool HeaderParser::metadata() {
-  return object([&](const std::string &) {
-    std::string value;
-    return space(), string(value);
-  });
+bool HeaderParser::metadata(Metadata &metadata) {
+  return object([&](const std::string &key) { return space(), string(metadata[key]); });
 }
 
-bool HeaderParser::parse(std::vector<Entry> &entries) {
+bool HeaderParser::parse(std::vector<Entry> &entries, Metadata &metadata) {
   bool good = object([&](const std::string &key) {
     if (key == "__metadata__")
-      return metadata();
+      return this->metadata(metadata);
     entries.emplace_back();
     entries.back().tensor.name = key;
     return entry(entries.back());
@@ -304,7 +301,8 @@ static Status checkNames(const std::vector<Entry> &entries, const std::string &w
   return {};
 }
 
-Status parseSafetensors(std::span<const std::byte> file, const std::string &where, std::vector<SafeTensor> &tensors) {
+Status parseSafetensors(std::span<const std::byte> file, const std::string &where, std::vector<SafeTensor> &tensors,
+                        Metadata *metadata) {
   uint64_t length = 0;
   if (file.size() < 8)
     return {MT_CORRUPT, where + ": expected at least 8 bytes, found " + std::to_string(file.size())};
@@ -319,7 +317,8 @@ Status parseSafetensors(std::span<const std::byte> file, const std::string &wher
     return {MT_CORRUPT, where + ": expected a header that starts with '{'"};
   std::vector<Entry> entries;
   HeaderParser parser(header);
-  if (!parser.parse(entries))
+  Metadata own;
+  if (!parser.parse(entries, metadata ? *metadata : own))
     return {MT_CORRUPT, where + ": " + parser.error()};
   if (Status s = checkNames(entries, where); !s.ok())
     return s;

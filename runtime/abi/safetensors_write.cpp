@@ -42,12 +42,15 @@ static std::string quoted(const std::string &text) {
   return json + "\"";
 }
 
-std::string safetensorsHeader(std::vector<SafeTensor> &tensors) {
+std::string safetensorsHeader(std::vector<SafeTensor> &tensors, const Metadata &metadata) {
   std::sort(tensors.begin(), tensors.end(), [](const SafeTensor &a, const SafeTensor &b) {
     size_t sizeA = mt_dtype_size(a.dtype), sizeB = mt_dtype_size(b.dtype);
     return sizeA != sizeB ? sizeA > sizeB : a.name < b.name;
   });
   std::string json = "{";
+  for (const auto &[key, value] : metadata)
+    json += (json.size() > 1 ? "," : "\"__metadata__\":{") + quoted(key) + ":" + quoted(value);
+  json += metadata.empty() ? "" : "}";
   uint64_t offset = 0;
   for (const SafeTensor &tensor : tensors) {
     json += (json.size() > 1 ? "," : "") + quoted(tensor.name) + ":{\"dtype\":\"" + typeName(tensor.dtype) +
@@ -65,8 +68,8 @@ std::string safetensorsHeader(std::vector<SafeTensor> &tensors) {
   return header + json;
 }
 
-Status writeSafetensors(const std::string &path, std::vector<SafeTensor> tensors) {
-  std::string header = safetensorsHeader(tensors);
+Status writeSafetensors(const std::string &path, std::vector<SafeTensor> tensors, const Metadata &metadata) {
+  std::string header = safetensorsHeader(tensors, metadata);
   AtomicFile file;
   if (Status s = file.open(path); !s.ok())
     return s;

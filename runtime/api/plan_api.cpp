@@ -88,6 +88,7 @@ mt_status *mtrun_plan_signature(const mtrun_plan *plan, const char *program, int
     info->shape = entry.shape()->data();
     info->role = static_cast<mtrun_role>(entry.role());
     info->optional = entry.optional();
+    info->limit = entry.limit();
     return {};
   });
 }
@@ -142,6 +143,7 @@ mt_status *mtrun_plan_variable(const mtrun_plan *plan, int32_t index, mtrun_tens
     info->rank = static_cast<int32_t>(count(variable.shape()));
     info->shape = variable.shape() ? variable.shape()->data() : nullptr;
     info->kind = static_cast<int>(variable.kind());
+    info->limit = -1;
     return {};
   });
 }

@@ -3,12 +3,17 @@
 // The calls of mtrun.h about sessions, but for files.
 #include "runtime/api/Handles.h"
 #include "runtime/device/DeviceGroup.h"
+#include "runtime/plan/Check.h"
 
 #include <cstring>
 
 using mtrun::guarded;
 using mtrun::Session;
 using mtrun::Status;
+
+namespace mtrun {
+namespace fb = ::mt::plan;
+}
 
 namespace {
 
@@ -22,6 +27,36 @@ Status findVariable(const Session &session, const char *name, size_t size, uint3
   return {};
 }
 
+// Rows of one entry's integers.
+template <typename T>
+Status checkIntegers(const mtrun::fb::SignatureEntry &entry, const void *tensor, int64_t rows) {
+  const T *values = static_cast<const T *>(tensor);
+  auto each = static_cast<int64_t>(entry.row_bytes() / sizeof(T));
+  for (int64_t i = 0; i < rows * each; ++i)
+    if (values[i] < 0 || values[i] >= entry.limit())
+      return {MT_INVALID, "\"" + entry.name()->str() + "\": row " + std::to_string(i / each) + " has " +
+                              std::to_string(values[i]) + ", expected 0 to " + std::to_string(entry.limit() - 1)};
+  return {};
+}
+
+// A step of the caller's own tensors, which nobody has looked at before.
+Status run(mtrun_session *session, const char *name, const void *const *tensors, int64_t n, mtrun_results *results) {
+  const mtrun::fb::Program *program = session->plan->plan->program(name);
+  bool good = n >= 1 && n <= mtrun_plan_batch(session->plan); // else the session says so
+  size_t i = 0;
+  for (const mtrun::fb::SignatureEntry *entry : mtrun::Each(program ? program->signature() : nullptr)) {
+    const void *tensor = tensors[i++];
+    if (session->uncheckedIds || !good || !tensor || entry->limit() < 0 || entry->role() == mtrun::fb::Role::Output)
+      continue;
+    Status status = entry->dtype() == mtrun::fb::DType::I32   ? checkIntegers<int32_t>(*entry, tensor, n)
+                    : entry->dtype() == mtrun::fb::DType::I64 ? checkIntegers<int64_t>(*entry, tensor, n)
+                                                              : Status();
+    if (!status.ok())
+      return std::move(status).in(std::string(name) + ": ");
+  }
+  return session->session->run(name, tensors, n, results);
+}
+
 } // namespace
 
 mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *options, mtrun_session **session) {
@@ -30,7 +65,10 @@ mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *opt
     std::unique_ptr<Session> created;
     if (Status status = Session::create(*plan->plan, options, created); !status.ok())
       return status;
-    *session = new mtrun_session{plan, std::move(created)};
+    auto made = std::make_unique<mtrun_session>(mtrun_session{plan, std::move(created), options && options->unchecked_ids, {}});
+    for (const auto *name : mtrun::Each(plan->plan->tables().class_names()))
+      made->classNames.push_back(name->str());
+    *session = made.release();
     return {};
   });
 }
@@ -41,16 +79,21 @@ mt_status *mtrun_session_init(mtrun_session *session, int64_t seed) {
   return guarded([&] { return session->session->init(seed); });
 }
 
+const char *mtrun_session_class_name(const mtrun_session *session, int64_t label) {
+  bool known = label >= 0 && label < static_cast<int64_t>(session->classNames.size());
+  return known ? session->classNames[static_cast<size_t>(label)].c_str() : nullptr;
+}
+
 mt_status *mtrun_train_step(mtrun_session *session, const void *const *tensors, int64_t n, mtrun_results *results) {
-  return guarded([&] { return session->session->run("train_step", tensors, n, results); });
+  return guarded([&] { return run(session, "train_step", tensors, n, results); });
 }
 
 mt_status *mtrun_eval_step(mtrun_session *session, const void *const *tensors, int64_t n, mtrun_results *results) {
-  return guarded([&] { return session->session->run("eval_step", tensors, n, results); });
+  return guarded([&] { return run(session, "eval_step", tensors, n, results); });
 }
 
 mt_status *mtrun_predict(mtrun_session *session, void *const *tensors, int64_t n) {
-  return guarded([&] { return session->session->run("predict", tensors, n, nullptr); });
+  return guarded([&] { return run(session, "predict", tensors, n, nullptr); });
 }
 
 mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *data, size_t size) {

@@ -57,7 +57,9 @@ static Json stateJson(const LoopState &state) {
             {"steps_per_epoch", state.stepsPerEpoch},
             {"shuffle", state.shuffle},
             {"window", state.window},
+            {"choice", state.choice},
             {"drop_remainder", state.dropRemainder}}},
+          {"class_names", state.classNames},
           {"sums", exactList(state.sums)},
           {"totals", exactList(state.totals)},
           {"history", {{"names", state.names}, {"values", exactList(state.history)}}},
@@ -126,8 +128,11 @@ static LoopState stateOf(const Json &json) {
   state.batch = count(data, "batch");
   state.stepsPerEpoch = count(data, "steps_per_epoch");
   state.window = count(data, "window");
+  state.choice = data.contains("choice") ? count(data, "choice") : 0; // older checkpoints held out the last samples
   state.shuffle = data.at("shuffle").get<bool>();
   state.dropRemainder = data.at("drop_remainder").get<bool>();
+  if (auto names = json.find("class_names"); names != json.end())
+    state.classNames = names->get<std::vector<std::string>>();
   state.sums = exactValues(json.at("sums"));
   state.totals = exactValues(json.at("totals"));
   state.names = json.at("history").at("names").get<std::vector<std::string>>();

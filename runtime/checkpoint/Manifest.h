@@ -27,6 +27,9 @@ struct LoopState {
   // What `position` and the order of samples depend on.
   int64_t samples = 0, batch = 0, stepsPerEpoch = 0, window = 0;
   bool shuffle = false, dropRemainder = false;
+  int64_t choice = 0; // tells apart which samples were chosen of the data, where some are held out; 0: all of them
+
+  std::vector<std::string> classNames; // of the labels 0, 1, ...; empty: not known
 
   std::vector<double> sums, totals; // of the running means of the epoch under way
 

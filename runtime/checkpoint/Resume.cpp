@@ -39,6 +39,7 @@ Status compareData(const LoopState &then, const LoopState &now, const std::strin
                {"steps an epoch", then.stepsPerEpoch, now.stepsPerEpoch},
                {"shuffled (1) or not (0)", then.shuffle, now.shuffle},
                {"a shuffle window of", then.window, now.window},
+               {"the hash of the samples that are not held out (0: all are used)", then.choice, now.choice},
                {"the remainder dropped (1) or not (0)", then.dropRemainder, now.dropRemainder}};
   for (const auto &fact : facts)
     if (fact.then != fact.now)

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
+#include <cstring>
 
 namespace mtrun {
 
@@ -27,7 +27,7 @@ int64_t epochSteps(const mtrun_dataset &data, int64_t batch, const StreamOptions
 }
 
 BatchStream::BatchStream(const mtrun_dataset &data, const Binding &binding, const StreamOptions &options)
-    : data_(data), binding_(binding), options_(options), order_(options.shuffle ? data.size : 0, options.window),
+    : data_(data), binding_(binding), options_(options), finite_(!options.allowNan && !data.allowNan), order_(options.shuffle ? data.size : 0, options.window),
       nextOrder_(options.shuffle ? data.size : 0, options.window) {
   bool known = data.size >= 0;
   passSteps_ = known ? passSteps(data, options.batch, options) : 0;
@@ -60,6 +60,7 @@ void BatchStream::allocate(uint64_t rows) {
   auto *place = reinterpret_cast<std::byte *>(alignUp(reinterpret_cast<uintptr_t>(storage_.get())));
   for (Slot &slot : slots_) {
     slot.samples.resize(rows);
+    slot.batch.damaged.resize(data_.keepDamaged ? rows : 0);
     slot.staged.resize(data_.columns.size());
     for (int c : binding_.columns) {
       slot.batch.tensors.push_back(c >= 0 ? place : nullptr);
@@ -153,19 +154,24 @@ void BatchStream::open(Slot &slot) {
   slot.batch.rows = std::min(options_.batch, data_.size - first);
   slot.batch.last = index_ % steps_ == 0;
   slot.batch.status = Status();
+  std::fill(slot.batch.damaged.begin(), slot.batch.damaged.end(), 0);
   slot.claimed = slot.filled = 0;
   slot.failed = -1;
-  if (!options_.shuffle) {
-    std::iota(slot.samples.begin(), slot.samples.end(), first);
-    return;
-  }
+  // Samples of the dataset's own counting become those of its columns.
+  auto place = [&](auto &&indexOf) {
+    for (int64_t row = 0; row < slot.batch.rows; ++row)
+      slot.samples[size_t(row)] = data_.sample(indexOf(row));
+  };
+  if (!options_.shuffle)
+    return place([&](int64_t row) { return first + row; });
   if (order_.epoch() != pass) {
     if (nextOrder_.epoch() != pass)
       nextOrder_.begin(options_.seed, pass);
     std::swap(order_, nextOrder_);
     nextOrder_.begin(options_.seed, pass + 1);
   }
-  std::copy_n(order_.order().begin() + first, slot.batch.rows, slot.samples.begin());
+  const std::vector<int64_t> &order = order_.order();
+  place([&](int64_t row) { return order[static_cast<size_t>(first + row)]; });
   nextOrder_.advance(options_.batch);
 }
 
@@ -185,10 +191,18 @@ void BatchStream::fill(const Share &share) {
     if (binding_.columns[i] < 0)
       continue;
     const Column &column = data_.columns[static_cast<size_t>(binding_.columns[i])];
-    if (column.made())
-      status = column.make(data_.begin + *samples, draw, target(slot, i, share.begin));
-    else if (!data_.source)
-      column.gather(data_.begin, samples, share.end - share.begin, target(slot, i, share.begin));
+    if (column.made()) { // one row
+      status = column.make(*samples, draw, target(slot, i, share.begin));
+      if (!status.ok() && data_.keepDamaged && status.code() != MT_NO_MEMORY) {
+        memset(target(slot, i, share.begin), 0, column.rowBytes);
+        slot.batch.damaged[size_t(share.begin)] = 1;
+        status = Status();
+      }
+    } else if (!data_.source) {
+      column.gather(samples, share.end - share.begin, target(slot, i, share.begin));
+      for (int64_t row = share.begin; row < share.end && finite_ && column.mayBeNan() && status.ok(); ++row)
+        status = column.checkFinite(target(slot, i, row), slot.samples[size_t(row)]);
+    }
   }
   if (status.ok())
     return;

@@ -22,6 +22,7 @@ struct Batch {
   int64_t rows = 0;  // 0: a resumed epoch had come to its end
   bool last = false; // of an epoch
   Status status;     // of reading it; the rows of a failed batch mean nothing
+  std::vector<uint8_t> damaged; // of data that keeps damaged pictures: 1 where a row is one, of zeros; else empty
 };
 
 struct StreamOptions {
@@ -35,7 +36,8 @@ struct StreamOptions {
   int64_t window = 0;              // of the shuffle; 0: all samples
   int readers = 0;                 // threads; 0: one, and for pictures as many as the data says
   int held = 1;                    // batches that stay valid: the last ones that next() gave
-  bool augment = false; // training: flips and crops, as the data's specification says, and a callback's passes
+  bool allowNan = false; // values of floats that are not finite may pass
+  bool augment = false;  // training: flips and crops, as the data's specification says, and a callback's passes
 };
 
 // Steps of an epoch of `data` in batches of `batch`; 0: it ends when the data ends, which nobody knows.
@@ -62,7 +64,7 @@ public:
 private:
   struct Slot {
     Batch batch;
-    std::vector<int64_t> samples;                 // of the rows
+    std::vector<int64_t> samples;                 // of the rows, as the columns count them
     std::vector<std::byte *> staged;              // of each column of a callback: as it writes them, or null
     int64_t pass = 0;                             // over the data
     int64_t claimed = 0, filled = 0, failed = -1; // rows; the first that could not be read
@@ -91,6 +93,7 @@ private:
   const mtrun_dataset &data_;
   Binding binding_;
   StreamOptions options_;
+  bool finite_ = true;    // values must be
   int64_t steps_ = 0;     // an epoch
   int64_t passSteps_ = 0; // a pass over the data
   int64_t share_ = 0;     // rows that a thread claims at once

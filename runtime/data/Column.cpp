@@ -58,6 +58,14 @@ void Column::openScaling(const DataSpec &spec) {
   channels_ = std::max<uint64_t>(std::max(mean_.size(), deviation_.size()), 1);
 }
 
+Status Column::checkReversed(const mtrun_tensor_info &entry, uint64_t channels) const {
+  if (!reversed_ || channels == 3)
+    return {};
+  return {MT_INVALID, "data: preprocess=caffe takes red, green and blue to blue, green and red: expected 3 channels on "
+                      "the last axis of input \"" +
+                          name + "\": " + shapeText(entry) + ", found " + std::to_string(channels)};
+}
+
 Status Column::openPictures(const mtrun_tensor_info &entry, const DataSpec &spec) {
   PictureShape shape = {spec.height, spec.width, 1};
   uint64_t pixels = uint64_t(spec.height) * spec.width;
@@ -81,6 +89,8 @@ Status Column::openPictures(const mtrun_tensor_info &entry, const DataSpec &spec
                               std::to_string(given)};
   scales_ = spec.scale || !spec.mean.empty() || !spec.deviation.empty();
   openScaling(spec);
+  if (Status s = checkReversed(entry, shape.channels); !s.ok())
+    return s;
   auto sizedPictures = std::make_shared<Pictures>(*field.pictures);
   if (Status s = sizedPictures->size(shape, spec); !s.ok())
     return s;
@@ -127,6 +137,7 @@ Status Column::open(Field from, const mtrun_tensor_info &entry, const DataSpec &
     return {};
   }
   bool types = floats || (narrow ? storedSize(field.type) == 1 && field.type != Stored::I8 : !isFloat(field.type));
+  limitTo(std::nullopt);
   if (!types || field.elements() != elements)
     return {MT_INVALID, field.where + ": samples of " + shapeText(field) + " do not fit " + what + " \"" + name +
                             "\": " + shapeText(entry)};
@@ -141,6 +152,8 @@ Status Column::open(Field from, const mtrun_tensor_info &entry, const DataSpec &
     if (given > 1 && given != last)
       return {MT_INVALID, "data: expected mean and std of 1 or " + std::to_string(last) + " channels for input \"" +
                               name + "\": " + shapeText(entry) + ", found " + std::to_string(given)};
+  if (Status s = checkReversed(entry, last); !s.ok())
+    return s;
   if (field.type == Stored::U8 && dtype == MT_F32)
     openTables();
   return {};
@@ -168,7 +181,7 @@ void Column::openTables() {
   double factor = scaled(1, 0);
   factor_ = static_cast<float>(factor);
   rest_ = static_cast<float>(factor - double(factor_));
-  line_ = tables_.size() == 1 && drawsLines();
+  line_ = tables_.size() == 1 && !reversed_ && drawsLines();
   for (int i = 0; i < 256 && line_; ++i)
     line_ = std::fma(float(i), factor_, float(i) * rest_) == tables_[0][static_cast<size_t>(i)];
 }
@@ -214,25 +227,116 @@ template <typename Body> static void forEach(Stored type, const uint8_t *from, u
     return loop(float());
   case Stored::F64:
     return loop(double());
+  case Stored::F16:
+    for (uint64_t i = 0; i < count; ++i)
+      body(i, halfValue(load<uint16_t>(from, i)));
   }
 }
 
-void Column::labels(const uint8_t *from, std::vector<int64_t> &values) const {
-  values.resize(field.elements());
-  forEach(field.type, from, values.size(), [&](uint64_t i, auto value) { values[i] = static_cast<int64_t>(value); });
+int64_t Column::label(int64_t sample) const {
+  int64_t label = 0;
+  forEach(field.type, at(sample), 1, [&](uint64_t, auto value) { label = static_cast<int64_t>(value); });
+  return label;
 }
 
-Status Column::checkLabels(const uint8_t *from, int64_t sample, std::vector<int64_t> &values) const {
-  labels(from, values);
-  for (int64_t label : values)
-    if (label < 0 || label >= *limit)
-      return {MT_INVALID, field.where + ": sample " + std::to_string(sample) + " has label " + std::to_string(label) +
-                              ", expected 0 to " + std::to_string(*limit - 1)};
-  return {};
+std::optional<int64_t> Column::classOf(int64_t sample) const {
+  uint64_t count = field.elements(), ones = 0;
+  bool digits = true;
+  int64_t place = 0, label = 0;
+  forEach(field.type, at(sample), count, [&](uint64_t i, auto value) {
+    bool one = value == 1;
+    digits &= one || value == 0;
+    ones += one;
+    place = one ? static_cast<int64_t>(i) : place;
+    label = digits ? one : isFloat(field.type) ? 0 : static_cast<int64_t>(value);
+  });
+  if (count == 1)
+    return digits || hasLabels() ? std::optional(label) : std::nullopt;
+  bool row = field.shape.size() == 1 && digits && ones == 1;
+  return row ? std::optional(place) : std::nullopt;
+}
+
+// What a stored type can hold.
+static std::pair<int64_t, int64_t> rangeOf(Stored type) {
+  switch (type) {
+  case Stored::U8:
+  case Stored::Bool:
+    return {0, UINT8_MAX};
+  case Stored::I8:
+    return {INT8_MIN, INT8_MAX};
+  case Stored::U16:
+    return {0, UINT16_MAX};
+  case Stored::I16:
+    return {INT16_MIN, INT16_MAX};
+  case Stored::U32:
+    return {0, UINT32_MAX};
+  case Stored::I32:
+    return {INT32_MIN, INT32_MAX};
+  default:
+    return {INT64_MIN, INT64_MAX};
+  }
+}
+
+void Column::limitTo(std::optional<int64_t> limit) {
+  bool whole = dtype == MT_I32 || dtype == MT_I64 || oneHot_;
+  least_ = limit ? 0 : dtype == MT_I32 ? INT32_MIN : INT64_MIN;
+  most_ = limit ? *limit - 1 : dtype == MT_I32 ? INT32_MAX : INT64_MAX;
+  auto [least, most] = rangeOf(field.type);
+  limited_ = whole && !made() && !isFloat(field.type) && (least < least_ || most > most_);
+}
+
+Status Column::checkIntegers(const uint8_t *from, int64_t sample) const {
+  bool good = true;
+  int64_t wrong = 0;
+  forEach(field.type, from, field.elements(), [&](uint64_t, auto value) {
+    auto number = static_cast<int64_t>(value);
+    bool fits = number >= least_ && number <= most_;
+    wrong = good && !fits ? number : wrong;
+    good &= fits;
+  });
+  if (good)
+    return {};
+  std::string what = hasLabels() ? " has label " + std::to_string(wrong)
+                                 : " has " + std::to_string(wrong) + " for input \"" + name + "\"";
+  return {MT_INVALID, field.where + ": sample " + std::to_string(sample) + what + ", expected " +
+                          std::to_string(least_) + " to " + std::to_string(most_)};
+}
+
+// Of the first value whose exponent has all its bits, or `count`.
+template <typename Word> static uint64_t firstNotFinite(const void *values, uint64_t count, Word exponent) {
+  constexpr uint64_t kBlock = 256; // looked at together: a loop without branches is a few instructions wide
+  const auto *bytes = static_cast<const uint8_t *>(values);
+  for (uint64_t begin = 0; begin < count; begin += kBlock) {
+    uint64_t end = std::min(begin + kBlock, count);
+    Word bad = 0;
+    for (uint64_t i = begin; i < end; ++i)
+      bad |= (load<Word>(bytes, i) & exponent) == exponent;
+    for (uint64_t i = begin; bad && i < end; ++i)
+      if ((load<Word>(bytes, i) & exponent) == exponent)
+        return i;
+  }
+  return count;
+}
+
+Status Column::checkFinite(const void *row, int64_t sample) const {
+  bool narrow = dtype == MT_F32;
+  uint64_t at = narrow ? firstNotFinite<uint32_t>(row, elements, 0x7f800000u)
+                       : firstNotFinite<uint64_t>(row, elements, 0x7ff0000000000000u);
+  if (at == elements)
+    return {};
+  const auto *bytes = static_cast<const uint8_t *>(row);
+  double value = narrow ? double(load<float>(bytes, at)) : load<double>(bytes, at);
+  return {MT_INVALID, field.where + ": expected finite values of \"" + name + "\", found " +
+                          (std::isnan(value) ? "not a number"
+                           : value > 0       ? "infinity"
+                                             : "minus infinity") +
+                          " in sample " + std::to_string(sample) +
+                          (elements > 1 ? ", element " + std::to_string(at) + " of " + std::to_string(elements) : "") +
+                          "; --allow-nan (nan=yes) lets it pass"};
 }
 
 void Column::gatherRow(const uint8_t *from, void *out) const {
-  uint64_t channels = channels_, depth = reversed_ ? std::max<uint64_t>(channels, 3) : channels;
+  uint64_t channels = channels_, depth = reversed_ ? 3 : channels; // as open() has checked
   auto put = [&](auto *to) {
     using To = std::remove_pointer_t<decltype(to)>;
     forEach(field.type, from, elements, [&](uint64_t i, auto value) {
@@ -277,7 +381,7 @@ void Column::convert(const uint8_t *from, void *out) const {
     });
   } else if (line_) {
     line(from, elements, factor_, rest_, to);
-  } else if (tables_.size() == 1) { // the common case of pictures
+  } else if (tables_.size() == 1 && !reversed_) { // the common case of pictures
     const std::array<float, 256> &table = tables_[0];
     for (uint64_t e = 0; e < elements; ++e)
       to[e] = table[from[e]];
@@ -289,14 +393,14 @@ void Column::convert(const uint8_t *from, void *out) const {
   }
 }
 
-void Column::gather(int64_t begin, const int64_t *rows, int64_t count, void *out) const {
+void Column::gather(const int64_t *samples, int64_t count, void *out) const {
   for (int64_t i = 0; i < count; ++i) {
     if (i + 2 < count) { // rows of a shuffle lie anywhere
-      const uint8_t *later = at(begin + rows[i + 2]);
+      const uint8_t *later = at(samples[i + 2]);
       for (uint64_t place = 0; place < field.stride && place < 4096; place += 64)
         __builtin_prefetch(later + place);
     }
-    convert(at(begin + rows[i]), static_cast<std::byte *>(out) + static_cast<uint64_t>(i) * rowBytes);
+    convert(at(samples[i]), static_cast<std::byte *>(out) + static_cast<uint64_t>(i) * rowBytes);
   }
 }
 

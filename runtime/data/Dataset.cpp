@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Dataset.h"
+#include "runtime/abi/text.h"
 #include "runtime/api/Handles.h"
+#include "runtime/data/Labels.h"
 #include "runtime/data/Order.h"
 
 #include <algorithm>
@@ -37,6 +39,11 @@ static std::string namesOf(const std::vector<mtrun_tensor_info> &entries) {
   return names;
 }
 
+// The target of an output is also known by the output's name, as Keras calls it.
+static bool isNamed(const mtrun_tensor_info &entry, const std::string &name) {
+  return name == entry.name || (entry.role == MTRUN_TARGET && name + "_target" == entry.name);
+}
+
 // The entry that a field fills: of its name, or the only one of its role. Null: it is not for this model.
 static Status findEntry(const DataSpec &spec, const Field &field, const std::vector<mtrun_tensor_info> &entries,
                         const mtrun_tensor_info *&found) {
@@ -44,6 +51,9 @@ static Status findEntry(const DataSpec &spec, const Field &field, const std::vec
   int count = 0;
   for (const mtrun_tensor_info &entry : entries)
     if (entry.role != MTRUN_OUTPUT && entry.name == field.name)
+      return found = &entry, Status();
+  for (const mtrun_tensor_info &entry : entries)
+    if (isNamed(entry, field.name))
       return found = &entry, Status();
   if (field.spare)
     return {};
@@ -57,77 +67,6 @@ static Status findEntry(const DataSpec &spec, const Field &field, const std::vec
   if (count > 1 || (count == 0 && field.role == MTRUN_INPUT))
     return {MT_INVALID, spec.kind + " data has one input and one target, the model has " + std::to_string(count) +
                             (field.role == MTRUN_INPUT ? " inputs" : " targets")};
-  return {};
-}
-
-// Classes as the model's only output tells them: the last axis of an output that has one axis more than the target.
-static std::optional<int64_t> outputClasses(const mtrun_plan *plan, int32_t targetRank) {
-  for (const char *program : {"predict", "eval_step", "train_step"}) {
-    std::vector<mtrun_tensor_info> entries;
-    if (!entriesOf(plan, program, entries).ok())
-      continue;
-    int outputs = 0;
-    std::optional<int64_t> classes;
-    for (const mtrun_tensor_info &entry : entries)
-      if (entry.role == MTRUN_OUTPUT) {
-        ++outputs;
-        int64_t last = entry.shape[entry.rank - 1];
-        classes = entry.rank == targetRank + 1 && last > 1 ? std::optional(last) : std::nullopt;
-      }
-    if (outputs == 1 && classes)
-      return classes;
-  }
-  return std::nullopt;
-}
-
-// Weights of samples by their labels, for the model's only input of weights.
-static Status addClassWeights(const DataSpec &spec, const std::vector<mtrun_tensor_info> &entries,
-                              mtrun_dataset &data) {
-  const mtrun_tensor_info *entry = nullptr;
-  const Column *labels = nullptr;
-  int inputs = 0, targets = 0;
-  for (const mtrun_tensor_info &candidate : entries)
-    if (candidate.role == MTRUN_SAMPLE_WEIGHT && ++inputs)
-      entry = &candidate;
-  for (const Column &column : data.columns)
-    if (column.hasLabels() && column.field.elements() == 1 && ++targets)
-      labels = &column;
-  if (inputs != 1 || targets != 1)
-    return {MT_INVALID, "data: class-weight needs labels and a model that takes weights of samples (mtc compile "
-                        "--sample-weights), found " +
-                            std::to_string(targets) + " targets of labels and " + std::to_string(inputs) +
-                            " inputs of weights"};
-  std::vector<uint8_t> bytes(labels->field.samples * sizeof(float)); // no more than the labels' own samples
-  std::vector<int64_t> values;
-  for (int64_t i = 0; i < static_cast<int64_t>(labels->field.samples); ++i) {
-    labels->labels(labels->at(i), values);
-    float weight = 1;
-    for (auto [of, given] : spec.classWeights)
-      weight = of == values[0] ? given : weight;
-    memcpy(bytes.data() + static_cast<size_t>(i) * sizeof weight, &weight, sizeof weight);
-  }
-  Field field;
-  field.name = entry->name;
-  field.where = labels->field.where;
-  field.role = MTRUN_SAMPLE_WEIGHT;
-  field.type = Stored::F32;
-  field.samples = labels->field.samples;
-  field.stride = sizeof(float);
-  field.bytes = share(std::move(bytes));
-  Column weights;
-  if (Status s = weights.open(std::move(field), *entry, spec); !s.ok())
-    return s;
-  data.columns.push_back(std::move(weights));
-  return {};
-}
-
-// Labels in memory at once; a callback's as they come.
-static Status checkLabels(Column &column, const mtrun_dataset &data, std::optional<int64_t> classes) {
-  column.limit = classes;
-  std::vector<int64_t> values;
-  for (int64_t i = data.begin; classes && !data.source && i < data.begin + data.size; ++i)
-    if (Status s = column.checkLabels(column.at(i), i, values); !s.ok())
-      return s;
   return {};
 }
 
@@ -180,6 +119,14 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
   if (Status s = entriesOf(data.plan, dataProgram(data.plan), entries); !s.ok())
     return s;
   data.notes = std::move(table.notes);
+  data.classNames = std::move(table.classes);
+  for (const std::string &name : data.classNames) // files that keep them are
+    if (!isUtf8(name))
+      return {MT_INVALID, table.fields[0].where + ": expected names of classes in UTF-8, found \"" + printable(name) +
+                              "\""};
+  data.allowNan = spec.allowNan;
+  data.keepDamaged = spec.keepDamaged;
+  data.classWeights = spec.classWeights;
   std::vector<const mtrun_tensor_info *> bound;
   for (Field &field : table.fields) {
     const mtrun_tensor_info *entry = nullptr;
@@ -187,6 +134,16 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
       return s;
     if (!entry)
       continue; // labels, and a model without a target
+    // A value of the entry's own name goes before one of its role.
+    bool taken = std::find(bound.begin(), bound.end(), entry) != bound.end(), own = isNamed(*entry, field.name);
+    auto named = [&](const Field &other) { return isNamed(*entry, other.name); };
+    if (!own && (taken || std::any_of(table.fields.begin(), table.fields.end(), named)))
+      continue;
+    if (taken)
+      return {MT_INVALID, field.where + ": expected one value for \"" + entry->name + "\", found \"" + field.name +
+                              "\" beside another"};
+    if (Status s = data.source ? Status() : makeIntegers(field, *entry); !s.ok())
+      return s;
     data.columns.emplace_back();
     bound.push_back(entry);
     if (Status s = data.columns.back().open(std::move(field), *entry, spec); !s.ok())
@@ -197,34 +154,26 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
   checkScaling(spec, data);
   if (!spec.classWeights.empty() && data.source)
     return {MT_INVALID, "data: class-weight needs samples in memory; a callback can write the weights itself"};
-  if (!spec.classWeights.empty())
-    if (Status s = addClassWeights(spec, entries, data); !s.ok())
-      return s;
   if (Status s = selectRange(spec, data); !s.ok())
     return s;
-  for (size_t i = 0; i < bound.size(); ++i) {
-    Column &column = data.columns[i];
-    if (!column.hasLabels())
-      continue;
-    std::optional<int64_t> classes = column.classes();
-    if (!classes)
-      classes = spec.classes ? spec.classes : outputClasses(data.plan, bound[i]->rank);
-    if (Status s = checkLabels(column, data, classes); !s.ok())
-      return s;
-  }
-  return {};
+  if (Status s = limitIntegers(spec, bound, data); !s.ok())
+    return s;
+  return spec.classWeights.empty() ? Status() : addClassWeights(entries, data);
 }
 
-// What the specification leaves to the model: the tokens of a sample, and what characters they are.
+// What the specification leaves to the model: its names, the tokens of a sample, and what characters they are.
 static Status completeSpec(const mtrun_plan *plan, DataSpec &spec) {
   std::vector<mtrun_tensor_info> entries;
   if (Status s = entriesOf(plan, dataProgram(plan), entries); !s.ok())
     return s;
   int inputs = 0;
   int64_t length = 0;
-  for (const mtrun_tensor_info &entry : entries)
+  for (const mtrun_tensor_info &entry : entries) {
     if (entry.role == MTRUN_INPUT && ++inputs)
       length = entry.rank == 2 ? entry.shape[1] : 0;
+    if (entry.role != MTRUN_OUTPUT)
+      spec.wanted.push_back({entry.name, entry.role});
+  }
   if (spec.length == 0 && inputs == 1)
     spec.length = length;
   if (spec.kind == "text" && plan->plan->tables().vocabulary())

@@ -26,12 +26,21 @@ struct Binding {
 struct mtrun_dataset {
   const mtrun_plan *plan = nullptr;
   std::vector<mtrun::Column> columns;
-  int64_t begin = 0, size = 0; // samples [begin, begin + size) of the columns; size -1: unknown
+  int64_t begin = 0, size = 0; // places [begin, begin + size) of `chosen`, or without it of the columns; -1: unknown
+  std::shared_ptr<const std::vector<int64_t>> chosen; // samples of the columns
   int readers = 1;             // threads that make samples
+  bool allowNan = false;       // values of floats that are not finite may pass
+  bool keepDamaged = false;    // damaged pictures have their rows, of zeros: of predictions alone
+  std::vector<std::pair<int64_t, float>> classWeights; // by label, of the column of weights
   // The caller's callback, or null: it writes the fields of the columns, one after the other.
   std::shared_ptr<const mtrun::Source> source;
+  std::vector<std::string> classNames; // of the labels 0, 1, ...; empty: the data has none
   std::vector<std::string> notes;
 
+  // Which sample of the columns is the one with this index, from 0.
+  int64_t sample(int64_t index) const {
+    return chosen ? (*chosen)[static_cast<size_t>(begin + index)] : begin + index;
+  }
   // Finds a column for each input, target and required sample weight of `program`. MT_INVALID names the entry.
   mtrun::Status bind(const char *program, mtrun::Binding &binding) const;
 };

@@ -38,6 +38,11 @@ double valueAt(const Field &field, uint64_t sample, uint64_t element) {
     return load(uint32_t());
   case Stored::I64:
     return load(int64_t());
+  case Stored::F16: {
+    uint16_t bits;
+    memcpy(&bits, at, sizeof bits);
+    return static_cast<double>(halfValue(bits));
+  }
   case Stored::F32:
     return load(float());
   case Stored::F64:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Idx.h"
+#include "runtime/device/AvailableMemory.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -126,6 +127,8 @@ Status readIdx(const std::string &path, int rank, IdxArray &array) {
   if (Status s = openEither(path, reader, array.path); !s.ok())
     return s;
   if (Status s = readHeader(reader, rank, array); !s.ok())
+    return s;
+  if (Status s = checkMemory(array.size, array.path + ": its elements"); !s.ok())
     return s;
   array.bytes.reset(new (std::nothrow) uint8_t[array.size ? array.size : 1]);
   if (!array.bytes)

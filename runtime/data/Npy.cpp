@@ -27,8 +27,10 @@ static const char *descriptor(mt_dtype dtype) {
   return "";
 }
 
-std::string npyHeader(mt_dtype dtype, std::span<const int64_t> shape) {
-  std::string text = std::string("{'descr': '") + descriptor(dtype) + "', 'fortran_order': False, 'shape': (";
+std::string npyHeader(mt_dtype dtype, std::span<const int64_t> shape) { return npyHeader(descriptor(dtype), shape); }
+
+std::string npyHeader(const std::string &descriptor, std::span<const int64_t> shape) {
+  std::string text = "{'descr': '" + descriptor + "', 'fortran_order': False, 'shape': (";
   for (size_t i = 0; i < shape.size(); ++i)
     text += (i ? ", " : "") + std::to_string(shape[i]);
   text += shape.size() == 1 ? ",), }" : "), }"; // one element needs its comma to be a tuple
@@ -69,7 +71,7 @@ static bool typeOf(std::string_view descr, Stored &type) {
   static constexpr std::pair<std::string_view, Stored> kTypes[] = {
       {"'|u1'", Stored::U8},  {"'|b1'", Stored::Bool}, {"'|i1'", Stored::I8},  {"'<u2'", Stored::U16},
       {"'<i2'", Stored::I16}, {"'<i4'", Stored::I32},  {"'<u4'", Stored::U32}, {"'<i8'", Stored::I64},
-      {"'<f4'", Stored::F32}, {"'<f8'", Stored::F64}};
+      {"'<f2'", Stored::F16}, {"'<f4'", Stored::F32},  {"'<f8'", Stored::F64}};
   for (const auto &[name, stored] : kTypes)
     if (descr == name) {
       type = stored;

@@ -14,6 +14,7 @@ namespace mtrun {
 
 // Magic, length and dictionary, padded with spaces to a multiple of 64 bytes. Version 1.0.
 std::string npyHeader(mt_dtype dtype, std::span<const int64_t> shape);
+std::string npyHeader(const std::string &descriptor, std::span<const int64_t> shape);
 
 // The array in a file of version 1, 2 or 3; its first axis counts samples. Any bytes are fine: MT_CORRUPT, or
 // MT_INVALID for a type that we do not read. The field shares `owner`, in which `file` lies.

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // .npz files: a zip archive of .npy files, stored or deflated. The directory at the end of the archive is what counts.
+// Of what a model does not take only names are read.
 #include "runtime/data/Npy.h"
+#include "runtime/device/AvailableMemory.h"
 
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
 #include <zlib.h>
 
 namespace mtrun {
@@ -24,6 +30,22 @@ struct Member {
 };
 
 } // namespace
+
+// Members that share bytes of the file would let a small one fill any memory.
+static Status checkMembers(uint64_t fileSize, const std::string &where, std::vector<Member> &members) {
+  std::set<std::string> names;
+  std::set<uint64_t> offsets;
+  uint64_t packed = 0;
+  for (const Member &member : members) {
+    packed += member.packed; // of at most 65535 members below 4 GiB
+    if (!names.insert(member.name).second || !offsets.insert(member.offset).second)
+      return {MT_CORRUPT, where + ": expected an entry for each member, found two of " + member.name};
+  }
+  if (packed > fileSize)
+    return {MT_CORRUPT, where + ": expected members of at most the " + std::to_string(fileSize) +
+                            " bytes of the file together, found " + std::to_string(packed)};
+  return {};
+}
 
 // Lists the members. ZIP64 is for archives above 4 GiB, which do not fit here.
 static Status readDirectory(std::span<const uint8_t> file, const std::string &where, std::vector<Member> &members) {
@@ -48,7 +70,7 @@ static Status readDirectory(std::span<const uint8_t> file, const std::string &wh
                        number(entry + 20, 4), number(entry + 24, 4), number(entry + 42, 4)});
     at += kEntry + name + rest;
   }
-  return {};
+  return checkMembers(file.size(), where, members);
 }
 
 static Status inflateMember(std::span<const uint8_t> packed, const std::string &where, std::vector<uint8_t> &bytes) {
@@ -93,6 +115,113 @@ static Status readMember(std::span<const uint8_t> file, const Member &member, co
   return {};
 }
 
+namespace {
+
+// What a model takes of an archive: which members, and in which role.
+class Choice {
+public:
+  Choice(const DataSpec &spec, const std::vector<Member> &members);
+  // The role that a member was given; none: it is bound by its name.
+  std::optional<mtrun_role> given(const std::string &name) const {
+    return name == input_    ? std::optional(MTRUN_INPUT)
+           : name == target_ ? std::optional(MTRUN_TARGET)
+                             : std::nullopt;
+  }
+  bool takes(const std::string &name) const { return given(name) || fits(name) || (!known() && !other(name)); }
+  // Of the split that was not asked for.
+  bool other(const std::string &name) const { return !others_.empty() && name.ends_with(others_); }
+  std::string missing(const std::vector<Member> &members) const;
+
+private:
+  bool known() const { return !spec_.wanted.empty(); }
+  bool fits(const std::string &name) const {
+    return std::any_of(spec_.wanted.begin(), spec_.wanted.end(), [&](const Wanted &entry) {
+      return entry.name == name || (entry.role == MTRUN_TARGET && entry.name == name + "_target");
+    });
+  }
+  bool filled(mtrun_role role, const std::vector<Member> &members) const {
+    return std::any_of(members.begin(), members.end(), [&](const Member &member) {
+      return std::any_of(spec_.wanted.begin(), spec_.wanted.end(), [&](const Wanted &entry) {
+        return entry.role == role && (entry.name == member.name || entry.name == member.name + "_target");
+      });
+    });
+  }
+
+  const DataSpec &spec_;
+  std::string input_, target_, others_;
+};
+
+} // namespace
+
+static bool has(const std::vector<Member> &members, const std::string &name) {
+  return std::any_of(members.begin(), members.end(), [&](const Member &member) { return member.name == name; });
+}
+
+// Without keys: Keras' x_train, y_train, x_test and y_test, or x and y, where no name of the model's is there.
+Choice::Choice(const DataSpec &spec, const std::vector<Member> &members)
+    : spec_(spec), input_(spec.input), target_(spec.target) {
+  std::string own = spec.test ? "_test" : "_train";
+  bool split = has(members, "x" + own);
+  if (split)
+    others_ = spec.test ? "_train" : "_test";
+  std::string end = split ? own : "";
+  for (auto [role, chosen, name] : {std::tuple(MTRUN_INPUT, &input_, "x"), std::tuple(MTRUN_TARGET, &target_, "y")})
+    if (chosen->empty() && has(members, name + end) && !filled(role, members))
+      *chosen = name + end;
+}
+
+// Names that the user gave and the archive lacks.
+std::string Choice::missing(const std::vector<Member> &members) const {
+  std::string names;
+  for (const std::string &name : {spec_.input, spec_.target})
+    if (!name.empty() && !has(members, name))
+      names += (names.empty() ? "" : " and ") + name;
+  return names;
+}
+
+static Status readArray(std::span<const uint8_t> file, const Member &member, const std::string &where, Field &field) {
+  std::vector<uint8_t> bytes;
+  if (Status s = readMember(file, member, where, bytes); !s.ok())
+    return s;
+  size_t size = bytes.size();
+  std::shared_ptr<const uint8_t> owner = share(std::move(bytes));
+  return parseNpy({owner.get(), size}, owner, where, field);
+}
+
+// Reads what is chosen. An array that nobody asked for by name need not be one that we can read.
+static Status readChosen(std::span<const uint8_t> file, const std::string &found, const std::vector<Member> &members,
+                         const Choice &choice, bool known, Table &table) {
+  std::string left;
+  for (const Member &member : members) {
+    if (!choice.takes(member.name)) {
+      if (!choice.other(member.name))
+        left += (left.empty() ? "" : ", ") + member.name;
+      continue;
+    }
+    Field field;
+    Status status = readArray(file, member, found + ": " + member.name, field);
+    bool different = !table.fields.empty() && field.samples != table.fields[0].samples;
+    if (!known && !choice.given(member.name) && (!status.ok() || different)) {
+      table.notes.push_back(status.ok() ? found + ": " + member.name + ": left out, of " +
+                                              std::to_string(field.samples) + " samples"
+                                        : status.message() + "; left out");
+      continue;
+    }
+    if (!status.ok())
+      return status;
+    field.name = member.name;
+    field.named = !choice.given(member.name);
+    field.role = choice.given(member.name).value_or(MTRUN_INPUT);
+    table.fields.push_back(std::move(field));
+  }
+  if (!left.empty())
+    table.notes.push_back(found + ": arrays that the model does not take: " + left +
+                          (has(members, "sample_weight") && !choice.takes("sample_weight")
+                               ? "; for weights of samples compile it with mtc compile --sample-weights"
+                               : ""));
+  return {};
+}
+
 Status openNpz(const DataSpec &spec, Table &table) {
   std::vector<uint8_t> file;
   std::string found, names;
@@ -101,32 +230,29 @@ Status openNpz(const DataSpec &spec, Table &table) {
   std::vector<Member> members;
   if (Status s = readDirectory(file, found, members); !s.ok())
     return s;
-  bool chosen = !spec.input.empty() || !spec.target.empty();
   for (Member &member : members) {
-    std::string where = found + ": " + member.name;
     if (member.name.ends_with(".npy"))
       member.name.resize(member.name.size() - 4);
     names += (names.empty() ? "" : ", ") + member.name;
-    if (chosen && member.name != spec.input && member.name != spec.target)
-      continue;
-    std::vector<uint8_t> bytes;
-    if (Status s = readMember(file, member, where, bytes); !s.ok())
-      return s;
-    size_t size = bytes.size();
-    std::shared_ptr<const uint8_t> owner = share(std::move(bytes));
-    Field field;
-    if (Status s = parseNpy({owner.get(), size}, owner, where, field); !s.ok())
-      return s;
-    field.name = member.name;
-    field.named = !chosen;
-    field.role = member.name == spec.target ? MTRUN_TARGET : MTRUN_INPUT;
-    table.fields.push_back(std::move(field));
   }
-  size_t wanted = chosen ? !spec.input.empty() + !spec.target.empty() : 1;
-  if (table.fields.size() < wanted)
-    return {MT_INVALID, found + ": expected array " + (chosen ? spec.input + " " + spec.target : "") + ", found " +
-                            (names.empty() ? "none" : names)};
-  return {};
+  Choice choice(spec, members);
+  if (std::string missing = choice.missing(members); !missing.empty())
+    return {MT_INVALID,
+            found + ": expected array " + missing + ", found " + (names.empty() ? "none" : names)};
+  uint64_t bytes = 0;
+  for (const Member &member : members)
+    bytes += choice.takes(member.name) ? member.size : 0;
+  if (Status s = checkMemory(bytes, found + ": its arrays"); !s.ok())
+    return s;
+  if (Status s = readChosen(file, found, members, choice, !spec.wanted.empty(), table); !s.ok())
+    return s;
+  if (!table.fields.empty())
+    return {};
+  std::string wanted;
+  for (const Wanted &entry : spec.wanted)
+    wanted += (wanted.empty() ? "" : ", ") + entry.name;
+  return {MT_INVALID, found + ": expected arrays of the model's names (" + wanted +
+                          "), or x and y, or x=NAME and y=NAME, found " + (names.empty() ? "none" : names)};
 }
 
 } // namespace mtrun

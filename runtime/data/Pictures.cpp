@@ -234,7 +234,7 @@ Status surveyPictures(const DataSpec &spec, const std::string &where, Pictures &
                       std::vector<std::string> &notes) {
   uint64_t all = pictures.places.size();
   PictureSurvey survey;
-  if (spec.check != DataSpec::Check::None)
+  if (spec.check != DataSpec::Check::None && !spec.keepDamaged)
     survey = pictures.survey(spec);
   for (const auto &[sample, status] : survey.failed)
     if (spec.strict || status.code() == MT_NO_MEMORY)

@@ -24,24 +24,26 @@ Status BatchStream::ask(Slot &slot, int64_t begin, mtrun_request request, int64_
 
 // `first`: the number of the sample in row `begin`, of samples in order; -1: the slot knows each one's.
 Status BatchStream::convert(const Slot &slot, int64_t begin, int64_t rows, int64_t first) const {
-  static thread_local std::vector<int64_t> labels;
   for (size_t i = 0; i < binding_.columns.size(); ++i) {
     int c = binding_.columns[i];
     if (c < 0)
       continue;
     const Column &column = data_.columns[size_t(c)];
-    bool checked = column.hasLabels() && column.limit;
-    for (int64_t row = begin; row < begin + rows && (checked || !column.plain()); ++row) {
+    bool whole = column.limited(), finite = finite_ && column.mayBeNan();
+    for (int64_t row = begin; row < begin + rows && (whole || finite || !column.plain()); ++row) {
+      int64_t sample = first < 0 ? slot.samples[size_t(row)] : first + row - begin;
       void *out = target(slot, i, row);
       const auto *from = column.plain() ? static_cast<const uint8_t *>(out)
                                         : reinterpret_cast<const uint8_t *>(slot.staged[size_t(c)]) +
                                               static_cast<uint64_t>(row) * column.field.stride;
-      if (checked)
-        if (Status s = column.checkLabels(from, first < 0 ? slot.samples[size_t(row)] : first + row - begin, labels);
-            !s.ok())
+      if (whole)
+        if (Status s = column.checkIntegers(from, sample); !s.ok())
           return s;
       if (!column.plain())
         column.convert(from, out);
+      if (finite)
+        if (Status s = column.checkFinite(out, sample); !s.ok())
+          return s;
     }
   }
   return {};
@@ -50,8 +52,6 @@ Status BatchStream::convert(const Slot &slot, int64_t begin, int64_t rows, int64
 Status BatchStream::fillFromSource(const Share &share) {
   Slot &slot = *share.slot;
   int64_t rows = share.end - share.begin;
-  for (int64_t row = share.begin; row < share.end; ++row)
-    slot.samples[size_t(row)] += data_.begin;
   mtrun_request request = {};
   request.pass = slot.pass;
   request.samples = slot.samples.data() + share.begin;

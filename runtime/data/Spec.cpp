@@ -209,6 +209,16 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
       return s;
   if (key == "strict") // of any source, so that a command can ask for it
     return parseFlag(key, value, spec.strict, found);
+  if (key == "nan" || key == "ids" || key == "damaged") {
+    std::string_view words[] = {key == "damaged" ? "skip" : key == "nan" ? "no" : "checked",
+                                key == "damaged" ? "keep" : key == "nan" ? "yes" : "unchecked"};
+    (key == "nan" ? spec.allowNan : key == "ids" ? spec.uncheckedIds : spec.keepDamaged) = value == words[1];
+    std::string name(key);
+    return value == words[0] || value == words[1]
+               ? Status()
+               : Status(MT_INVALID, "expected " + name + "=" + std::string(words[0]) + " or " + name + "=" +
+                                        std::string(words[1]) + ", " + found);
+  }
   if (key == "raw" && spec.kind == "tfrecord")
     return parseRaw(value, spec, found);
   if (key == "range")
@@ -225,7 +235,7 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
                ? Status()
                : Status(MT_INVALID, "expected class-weight=CLASS:WEIGHT[+CLASS:WEIGHT...], " + found);
   bool pictures = spec.kind == "mnist" || spec.kind.starts_with("cifar");
-  if (key == "split" && pictures) {
+  if (key == "split" && (pictures || spec.kind == "npz")) {
     if (value != "train" && value != "test")
       return {MT_INVALID, "expected split=train or split=test, " + found};
     spec.test = value == "test";
@@ -250,7 +260,7 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
   std::string own = pictures                ? "split=, "
                     : tokens                ? "length=, "
                     : spec.kind == "csv"    ? "x=, y=, skip=, header=, "
-                    : spec.kind == "npz"    ? "x=, y=, "
+                    : spec.kind == "npz"    ? "x=, y=, split=, "
                     : decoded               ? std::string(named ? "x=, y=, raw=, " : "") +
                                                   "size=, flip=, crop=, cache=, check=, strict=, upright=, threads=, "
                                             : "";

@@ -4,6 +4,7 @@
 // written in double quotes, in which "" is a quote: csv:"a,b.csv",y="price, net".
 #pragma once
 
+#include "runtime/abi/mtrun.h"
 #include "runtime/abi/status.h"
 
 #include <cstdint>
@@ -15,16 +16,27 @@
 namespace mtrun {
 
 // Element types of files, little endian in memory.
-enum class Stored { U8, Bool, I8, U16, I16, I32, U32, I64, F32, F64 };
+enum class Stored { U8, Bool, I8, U16, I16, I32, U32, I64, F32, F64, F16 };
 size_t storedSize(Stored type);
 const char *storedName(Stored type);
-inline bool isFloat(Stored type) { return type == Stored::F32 || type == Stored::F64; }
+inline bool isFloat(Stored type) { return type == Stored::F32 || type == Stored::F64 || type == Stored::F16; }
+
+// An input, target or sample weight of a model.
+struct Wanted {
+  std::string name;
+  mtrun_role role = MTRUN_INPUT;
+};
 
 struct DataSpec {
   std::string text; // all of it
+  // What the model takes, where it is known: sources of many arrays read these alone.
+  std::vector<Wanted> wanted;
   std::string kind;
   std::vector<std::string> paths;
   bool test = false;           // split=test
+  bool allowNan = false;       // nan=yes: values that are not finite may pass
+  bool uncheckedIds = false;   // ids=unchecked: nobody looks whether integers are below what the model says
+  bool keepDamaged = false;    // damaged=keep: a damaged picture keeps its place, for predictions
   int64_t begin = 0, end = -1; // range=BEGIN:END in samples; end -1: to the last
   std::optional<int64_t> classes;
   std::vector<std::pair<int64_t, float>>

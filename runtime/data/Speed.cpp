@@ -37,6 +37,7 @@ struct Model {
     names.push_back(field.name);
     shapes.push_back(std::move(shape));
     mtrun_tensor_info info = {};
+    info.limit = -1;
     info.name = names.back().c_str();
     info.role = field.role;
     info.dtype = isFloat(field.type) || (field.role == MTRUN_INPUT && field.type == Stored::U8) ? MT_F32 : MT_I32;
@@ -55,6 +56,7 @@ double pipelineSpeed(const mtrun_dataset &data, const Binding &binding, int64_t 
                       .epochs = INT64_MAX / 4 / std::max<int64_t>(data.size, 1),
                       .shuffle = true,
                       .readers = data.readers,
+                      .allowNan = true,
                       .augment = true});
   for (int i = 0; i < 3; ++i) // the room of the decoders, the first order
     stream.next();

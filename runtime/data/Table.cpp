@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Table.h"
 #include "runtime/data/Idx.h"
+#include "runtime/device/AvailableMemory.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -19,6 +21,7 @@ size_t storedSize(Stored type) {
     return 1;
   case Stored::U16:
   case Stored::I16:
+  case Stored::F16:
     return 2;
   case Stored::I32:
   case Stored::U32:
@@ -32,7 +35,7 @@ size_t storedSize(Stored type) {
 }
 
 const char *storedName(Stored type) {
-  static const char *const kNames[] = {"u8", "bool", "i8", "u16", "i16", "i32", "u32", "i64", "f32", "f64"};
+  static const char *const kNames[] = {"u8", "bool", "i8", "u16", "i16", "i32", "u32", "i64", "f32", "f64", "f16"};
   return kNames[static_cast<int>(type)];
 }
 
@@ -43,9 +46,70 @@ uint64_t Field::elements() const {
   return product;
 }
 
+float halfValue(uint16_t bits) {
+  uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+  if (exponent == 0) {
+    float tiny = static_cast<float>(fraction) * 0x1p-24f;
+    return sign ? -tiny : tiny;
+  }
+  return std::bit_cast<float>(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13);
+}
+
 std::shared_ptr<const uint8_t> share(std::vector<uint8_t> &&bytes) {
   auto owner = std::make_shared<std::vector<uint8_t>>(std::move(bytes));
   return {owner, owner->data()};
+}
+
+namespace {
+
+// A file that zlib inflates where it is gzip data.
+struct GzipFile {
+  gzFile file = nullptr;
+  ~GzipFile() {
+    if (file)
+      gzclose_r(file);
+  }
+  // Reads up to `size` bytes; `got` is less at the end alone.
+  Status read(const std::string &path, uint8_t *out, uint64_t size, uint64_t &got) const;
+};
+
+} // namespace
+
+Status GzipFile::read(const std::string &path, uint8_t *out, uint64_t size, uint64_t &got) const {
+  got = 0;
+  while (got < size) {
+    int count = gzread(file, out + got, static_cast<unsigned>(std::min<uint64_t>(size - got, 1 << 30)));
+    if (count > 0) {
+      got += static_cast<uint64_t>(count);
+      continue;
+    }
+    int code = Z_OK;
+    const char *reason = gzerror(file, &code);
+    if (code == Z_ERRNO)
+      return ioError("cannot read", path, errno);
+    return code == Z_OK ? Status() : Status(MT_CORRUPT, path + ": damaged gzip data: " + reason);
+  }
+  return {};
+}
+
+// The bytes that the file holds, at most: counted where they could be more than there is room for.
+static Status measure(const std::string &path, uint64_t fileSize, const GzipFile &file, uint64_t &bytes) {
+  constexpr uint64_t kMaxInflation = 1032; // of deflate
+  std::vector<uint8_t> room(1 << 16);
+  uint64_t got = 0;
+  bytes = fileSize;
+  if (gzdirect(file.file))
+    return checkMemory(bytes, path);
+  if (checkMemory(fileSize * kMaxInflation, path).ok())
+    return {};
+  bytes = 0;
+  do {
+    if (Status s = file.read(path, room.data(), room.size(), got); !s.ok())
+      return s;
+    bytes += got;
+  } while (got == room.size());
+  gzrewind(file.file);
+  return checkMemory(bytes, path + ": what it inflates to");
 }
 
 static Status readAll(int descriptor, const std::string &path, std::vector<uint8_t> &bytes) {
@@ -54,34 +118,26 @@ static Status readAll(int descriptor, const std::string &path, std::vector<uint8
     close(descriptor);
     return {MT_IO, "cannot read " + path + ": it is not a regular file"};
   }
-  gzFile file = gzdopen(descriptor, "rb");
-  if (!file) {
+  GzipFile file = {gzdopen(descriptor, "rb")};
+  if (!file.file) {
     close(descriptor);
     return {MT_NO_MEMORY, "cannot read " + path + ": out of memory"};
   }
-  gzbuffer(file, 1 << 17);
-  bytes.resize(static_cast<size_t>(facts.st_size) + 1); // one more, so that a plain file ends within
-  size_t got = 0;
-  Status status;
+  gzbuffer(file.file, 1 << 17);
+  uint64_t size = 0, got = 0, more = 0;
+  if (Status s = measure(path, static_cast<uint64_t>(facts.st_size), file, size); !s.ok())
+    return s;
+  bytes.resize(size + 1); // one more, so that a file of the size that it says ends within
   while (true) {
-    if (got == bytes.size())
-      bytes.resize(bytes.size() * 2);
-    int count = gzread(file, bytes.data() + got, static_cast<unsigned>(std::min<size_t>(bytes.size() - got, 1 << 30)));
-    if (count > 0) {
-      got += static_cast<size_t>(count);
-      continue;
-    }
-    int code = Z_OK;
-    const char *reason = gzerror(file, &code);
-    if (code == Z_ERRNO)
-      status = ioError("cannot read", path, errno);
-    else if (code != Z_OK)
-      status = {MT_CORRUPT, path + ": damaged gzip data: " + reason};
-    break;
+    if (Status s = file.read(path, bytes.data() + got, bytes.size() - got, more); !s.ok())
+      return s;
+    got += more;
+    if (got < bytes.size())
+      break;
+    bytes.resize(bytes.size() * 2);
   }
-  gzclose_r(file);
   bytes.resize(got);
-  return status;
+  return {};
 }
 
 Status readData(const std::string &path, std::vector<uint8_t> &bytes, std::string &found) {

@@ -58,6 +58,9 @@ Status openTfrecord(const DataSpec &spec, Table &table);
 // the path that was read.
 Status readData(const std::string &path, std::vector<uint8_t> &bytes, std::string &found);
 
+// The value of a number of 16 bits.
+float halfValue(uint16_t bits);
+
 // Takes over a vector.
 std::shared_ptr<const uint8_t> share(std::vector<uint8_t> &&bytes);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/TeamGroup.h"
+#include "runtime/device/AvailableMemory.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,26 +12,6 @@
 
 namespace mtrun {
 namespace {
-
-// The integer on the line of `path` that starts with `key` (the whole file if empty); `otherwise` if there is none
-// ("max").
-uint64_t readNumber(const char *path, const char *key, uint64_t otherwise) {
-  FILE *file = std::fopen(path, "re");
-  if (!file)
-    return otherwise;
-  char line[256];
-  uint64_t result = otherwise;
-  size_t length = std::strlen(key);
-  while (std::fgets(line, sizeof(line), file)) {
-    unsigned long long number;
-    if (std::strncmp(line, key, length) == 0 && std::sscanf(line + length, " %llu", &number) == 1) {
-      result = number;
-      break;
-    }
-  }
-  std::fclose(file);
-  return result;
-}
 
 struct Share {
   int64_t begin, end;
@@ -67,15 +48,7 @@ Status TeamGroup::start(const GroupOptions &options) {
   return team_.start(options.devices, options.threads, options.pin, options.spin, options.log);
 }
 
-uint64_t TeamGroup::availableMemory() const {
-  uint64_t available = readNumber("/proc/meminfo", "MemAvailable:", UINT64_MAX / 1024) * 1024;
-  uint64_t limit = readNumber("/sys/fs/cgroup/memory.max", "", UINT64_MAX);
-  uint64_t used = readNumber("/sys/fs/cgroup/memory.current", "", 0);
-  // Pages of files that a group has read count as used, yet give way.
-  uint64_t files = readNumber("/sys/fs/cgroup/memory.stat", "file ", 0);
-  used -= std::min(used, files);
-  return std::min(available, limit - std::min(limit, used));
-}
+uint64_t TeamGroup::availableMemory() const { return mtrun::availableMemory(); }
 
 static std::string gibibytes(uint64_t bytes) {
   char text[40];

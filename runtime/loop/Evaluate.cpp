@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/api/Handles.h"
+#include "runtime/data/Labels.h"
 #include "runtime/loop/Loop.h"
 
 #include <algorithm>
 
 using namespace mtrun;
 
-static Status evaluate(mtrun_session *session, const mtrun_dataset *data, const mtrun_loop_options &options,
+static Status evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options &options,
                        double *values) {
   StreamOptions stream; // one epoch, in order
   stream.dropRemainder = options.drop_remainder;
+  stream.allowNan = options.allow_nan != 0;
+  if (Status s = numberLabels(*data, session->classNames); !s.ok())
+    return s;
   Pass pass;
   if (Status s = pass.open(session, data, "eval_step", stream); !s.ok())
     return s;

@@ -23,10 +23,13 @@ struct FreeDataset {
 // Everything is allocated before the first step.
 class Fit {
 public:
-  Status open(mtrun_session *session, const mtrun_dataset *data, const mtrun_loop_options &options);
+  Status open(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options &options);
   Status run();
 
 private:
+  // FitData.cpp
+  Status nameClasses(mtrun_dataset &data);
+  Status holdOut(mtrun_dataset *&data); // to validate on; the others become `data`
   // FitOpen.cpp
   Status openTraining(const mtrun_dataset *data);
   Status openValidation();
@@ -65,6 +68,7 @@ private:
   mtrun_loop_options options_ = {};
   LoopState state_;
   Saver saver_;
+  std::unique_ptr<mtrun_dataset> kept_, held_; // of a split, or null
   std::unique_ptr<mtrun_dataset, FreeDataset> validationData_; // of options with a number of validation steps
   Pass train_, validation_;
   bool validates_ = false, wantsStop_ = false, stop_ = false, notFinite_ = false;

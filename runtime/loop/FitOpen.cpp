@@ -2,6 +2,7 @@
 //
 // The beginning of a fit: options are checked, data, validation and callbacks opened where a checkpoint left them.
 #include "runtime/api/Handles.h"
+#include "runtime/data/Split.h"
 #include "runtime/loop/Fit.h"
 
 #include <algorithm>
@@ -66,7 +67,7 @@ static Status checkNumbers(const mtrun_loop_options &options) {
   return {};
 }
 
-Status Fit::open(mtrun_session *session, const mtrun_dataset *data, const mtrun_loop_options &options) {
+Status Fit::open(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options &options) {
   session_ = session;
   options_ = options;
   if (Status s = checkCounts(options_); !s.ok())
@@ -77,6 +78,10 @@ Status Fit::open(mtrun_session *session, const mtrun_dataset *data, const mtrun_
     *count = std::max<int64_t>(*count, 1);
   state_.epoch = options_.initial_epoch; // where no checkpoint says another
   if (Status s = openSaver(); !s.ok())
+    return s;
+  if (Status s = nameClasses(*data); !s.ok())
+    return s;
+  if (Status s = holdOut(data); !s.ok())
     return s;
   if (Status s = openTraining(data); !s.ok())
     return s;
@@ -108,10 +113,12 @@ Status Fit::openTraining(const mtrun_dataset *data) {
   stream.seed = info.seed;
   stream.stepsPerEpoch = options_.steps_per_epoch;
   stream.window = options_.shuffle_window;
+  stream.allowNan = options_.allow_nan != 0;
   LoopState now;
   now.samples = std::max<int64_t>(data->size, 0); // 0: unknown
   now.batch = mtrun_plan_batch(mtrun_session_plan(session_));
   now.stepsPerEpoch = epochSteps(*data, now.batch, stream);
+  now.choice = choiceHash(*data);
   now.shuffle = stream.shuffle;
   now.window = stream.window;
   now.dropRemainder = stream.dropRemainder;
@@ -141,6 +148,7 @@ Status Fit::openTraining(const mtrun_dataset *data) {
   state_.samples = now.samples;
   state_.batch = now.batch;
   state_.stepsPerEpoch = now.stepsPerEpoch;
+  state_.choice = now.choice;
   state_.shuffle = now.shuffle;
   state_.window = now.window;
   state_.dropRemainder = now.dropRemainder;
@@ -167,6 +175,7 @@ Status Fit::openValidation() {
   StreamOptions stream; // in order, as often as there are epochs to come that end with it
   stream.epochs =
       std::max<int64_t>(1, options_.epochs / options_.validation_freq - state_.epoch / options_.validation_freq);
+  stream.allowNan = options_.allow_nan != 0;
   if (Status s = validation_.open(session_, data, "eval_step", stream); !s.ok())
     return s;
   for (MetricColumn column : validation_.columns()) {

@@ -38,6 +38,8 @@ Status Pass::open(mtrun_session *session, const mtrun_dataset *data, const char 
   program_ = train_ ? "train_step" : "eval_step";
   if (data->plan != plan)
     return {MT_INVALID, "the dataset was opened for another plan than the session's"};
+  if (data->keepDamaged)
+    return {MT_INVALID, "damaged=keep is for predictions: expected data without damaged pictures"};
   Binding binding;
   if (Status s = data->bind(program, binding); !s.ok())
     return s;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/abi/atomic_file.h"
 #include "runtime/api/Handles.h"
-#include "runtime/data/Npy.h"
 #include "runtime/loop/Loop.h"
+#include "runtime/loop/Predictions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 
 using namespace mtrun;
 
@@ -11,6 +14,7 @@ namespace {
 // Room for one batch of one output.
 struct Output {
   size_t entry = 0; // in the signature
+  std::string name;
   mt_dtype dtype = MT_F32;
   std::vector<int64_t> shape; // [?, ...]
   uint64_t rowBytes = 0;
@@ -28,6 +32,7 @@ static Status openOutputs(const mtrun_plan *plan, int64_t batch, int inFlight, s
       continue;
     Output output;
     output.entry = static_cast<size_t>(i);
+    output.name = info.name;
     output.dtype = info.dtype;
     output.shape.assign(info.shape, info.shape + info.rank);
     output.rowBytes = mt_dtype_size(info.dtype);
@@ -53,8 +58,129 @@ static Status beginStep(Session &devices, const Batch &batch, const std::vector<
   return devices.begin("predict", {&step, 1});
 }
 
-static Status predictFile(mtrun_session *session, const mtrun_dataset *data, int32_t index, const char *path) {
+// The classes that an output's values are scores of: those with names, or those that a target of labels picks from.
+static std::vector<std::string> classesOf(const mtrun_session &session, const Output &output) {
+  if (output.shape.size() != 2 || output.shape[1] < 2)
+    return {};
+  if (session.classNames.size() == static_cast<size_t>(output.shape[1]))
+    return session.classNames;
+  bool labels = false;
+  mtrun_tensor_info info;
+  for (int32_t i = 0; i < mtrun_plan_signature_count(session.plan, "eval_step"); ++i)
+    if (adopt(mtrun_plan_signature(session.plan, "eval_step", i, &info)).ok() && info.role == MTRUN_TARGET)
+      labels |= (info.dtype == MT_I32 || info.dtype == MT_I64) && info.rank == 1;
+  std::vector<std::string> numbers;
+  for (int64_t i = 0; labels && i < output.shape[1]; ++i)
+    numbers.push_back(std::to_string(i));
+  return numbers;
+}
+
+// Pictures have files, other samples numbers.
+static PredictedSamples samplesOf(const mtrun_session &session, const mtrun_dataset &data) {
+  PredictedSamples samples = {data.size, nullptr, [&data](int64_t i) { return data.sample(i); }, session.classNames};
+  for (const Column &column : data.columns)
+    if (column.made())
+      samples.file = [&data, pictures = column.field.pictures](int64_t i) {
+        return pictures->nameOf(static_cast<uint64_t>(data.sample(i)));
+      };
+  return samples;
+}
+
+// A row of a picture that could not be read holds no prediction.
+static void voidRows(const Output &output, size_t place, const std::vector<uint8_t> &damaged) {
+  for (size_t row = 0; row < damaged.size(); ++row) {
+    std::byte *out = output.rows[place].get() + row * output.rowBytes;
+    if (!damaged[row])
+      continue;
+    memset(out, 0, output.rowBytes);
+    float narrow = NAN;
+    double wide = NAN;
+    for (uint64_t i = 0; output.dtype == MT_F32 && i < output.rowBytes; i += sizeof narrow)
+      memcpy(out + i, &narrow, sizeof narrow);
+    for (uint64_t i = 0; output.dtype == MT_F64 && i < output.rowBytes; i += sizeof wide)
+      memcpy(out + i, &wide, sizeof wide);
+  }
+}
+
+// Those that are written: one, or all.
+static Status choose(const std::string &path, int32_t index, const std::vector<Output> &outputs,
+                     std::vector<const Output *> &chosen) {
+  if (index < -1 || (index >= 0 && static_cast<size_t>(index) >= outputs.size()) || outputs.empty())
+    return {MT_INVALID, "predict: expected an output index below " + std::to_string(outputs.size()) + ", found " +
+                            std::to_string(index)};
+  bool one = index >= 0 || path.ends_with(".npy");
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!one || i == static_cast<size_t>(std::max(index, 0)))
+      chosen.push_back(&outputs[i]);
+  return {};
+}
+
+namespace {
+
+// Steps of predict, as many under way as the devices take.
+class Prediction {
+public:
+  Prediction(mtrun_session *session, const std::vector<Output> &all, const std::vector<const Output *> &chosen,
+             Predictions &file)
+      : session_(session), all_(all), chosen_(chosen), file_(file), inFlight_(session->session->mostInFlight()),
+        rows_(static_cast<size_t>(inFlight_)), damaged_(static_cast<size_t>(inFlight_)) {}
+  Status run(BatchStream &batches);
+
+private:
+  size_t place(int64_t step) const { return static_cast<size_t>(step % inFlight_); }
+  Status finish(int64_t step);
+
+  mtrun_session *session_;
+  const std::vector<Output> &all_;
+  const std::vector<const Output *> &chosen_;
+  Predictions &file_;
+  int inFlight_;
+  std::vector<int64_t> rows_; // of each step in flight
+  std::vector<std::vector<uint8_t>> damaged_;
+  int64_t voided_ = 0;
+};
+
+} // namespace
+
+Status Prediction::finish(int64_t step) {
+  if (Status s = session_->session->finish(nullptr); !s.ok())
+    return s;
+  std::vector<const std::byte *> rows;
+  const std::vector<uint8_t> &damaged = damaged_[place(step)];
+  voided_ += std::count(damaged.begin(), damaged.end(), 1);
+  for (const Output *output : chosen_) {
+    voidRows(*output, place(step), damaged);
+    rows.push_back(output->rows[place(step)].get());
+  }
+  return file_.add(rows, rows_[place(step)]);
+}
+
+Status Prediction::run(BatchStream &batches) {
+  int64_t steps = batches.stepsPerEpoch();
+  Status status;
+  for (int64_t step = 0; step < steps + inFlight_ - 1 && status.ok(); ++step) {
+    if (step < steps) {
+      const Batch &batch = batches.next();
+      status = beginStep(*session_->session, batch, all_, place(step), rows_[place(step)]);
+      damaged_[place(step)].assign(batch.damaged.begin(), batch.damaged.end());
+      damaged_[place(step)].resize(batch.damaged.empty() ? 0 : static_cast<size_t>(batch.rows));
+    }
+    if (int64_t oldest = step - inFlight_ + 1; status.ok() && oldest >= 0 && oldest < steps)
+      status = finish(oldest);
+  }
+  while (session_->session->inFlight() > 0) // of a predict that failed
+    (void)session_->session->finish(nullptr);
+  if (status.ok() && voided_ > 0)
+    session_->session->log(1, std::to_string(voided_) + (voided_ == 1 ? " picture" : " pictures") +
+                                  " could not be read and " + (voided_ == 1 ? "has a row" : "have rows") + " of NaN");
+  return status;
+}
+
+static Status predictFile(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path) {
   const mtrun_plan *plan = mtrun_session_plan(session);
+  std::unique_ptr<Predictions> file;
+  if (Status s = makePredictions(path, file); !s.ok())
+    return s;
   if (data->plan != plan)
     return {MT_INVALID, "the dataset was opened for another plan than the session's"};
   if (data->size < 0)
@@ -64,43 +190,24 @@ static Status predictFile(mtrun_session *session, const mtrun_dataset *data, int
     return s;
   StreamOptions stream;
   stream.batch = mtrun_plan_batch(plan);
+  stream.held = session->session->mostInFlight();
   std::vector<Output> outputs;
-  Session &devices = *session->session;
-  int inFlight = devices.mostInFlight();
-  if (Status s = openOutputs(plan, stream.batch, inFlight, outputs); !s.ok())
+  std::vector<const Output *> chosen;
+  if (Status s = openOutputs(plan, stream.batch, stream.held, outputs); !s.ok())
     return s;
-  if (index < 0 || static_cast<size_t>(index) >= outputs.size())
-    return {MT_INVALID, "predict: expected an output index below " + std::to_string(outputs.size()) + ", found " +
-                            std::to_string(index)};
-  const Output &chosen = outputs[static_cast<size_t>(index)];
-  std::vector<int64_t> shape = chosen.shape;
-  shape[0] = data->size;
-
-  AtomicFile file;
-  if (Status s = file.open(path); !s.ok())
+  if (Status s = choose(path, index, outputs, chosen); !s.ok())
     return s;
-  std::string header = npyHeader(chosen.dtype, shape);
-  if (Status s = file.write(header.data(), header.size()); !s.ok())
+  std::vector<Predicted> predicted;
+  for (const Output *output : chosen) {
+    predicted.push_back({output->name, output->dtype, output->shape, output->rowBytes, classesOf(*session, *output)});
+    predicted.back().shape[0] = data->size;
+  }
+  if (Status s = file->open(path, predicted, samplesOf(*session, *data)); !s.ok())
     return s;
   BatchStream batches(*data, binding, stream);
-  std::vector<int64_t> rows(static_cast<size_t>(inFlight)); // of each step in flight
-  auto place = [&](int64_t step) { return static_cast<size_t>(step % inFlight); };
-  auto finish = [&](int64_t step) {
-    if (Status s = devices.finish(nullptr); !s.ok())
-      return s;
-    return file.write(chosen.rows[place(step)].get(), chosen.rowBytes * static_cast<uint64_t>(rows[place(step)]));
-  };
-  int64_t steps = batches.stepsPerEpoch();
-  Status status;
-  for (int64_t step = 0; step < steps + inFlight - 1 && status.ok(); ++step) {
-    if (step < steps)
-      status = beginStep(devices, batches.next(), outputs, place(step), rows[place(step)]);
-    if (int64_t oldest = step - inFlight + 1; status.ok() && oldest >= 0 && oldest < steps)
-      status = finish(oldest);
-  }
-  while (devices.inFlight() > 0) // of a predict that failed
-    (void)devices.finish(nullptr);
-  return status.ok() ? file.commit() : status;
+  if (Status s = Prediction(session, outputs, chosen, *file).run(batches); !s.ok())
+    return s;
+  return file->commit();
 }
 
 mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path) {

@@ -72,6 +72,7 @@ int evaluate(const Arguments &arguments) {
   options.progress = progressOf(arguments);
   options.progress_user = &progress;
   options.in_flight = 1;
+  options.allow_nan = arguments.allowNan;
   int32_t count = mtrun_plan_metric_count(run.plan.get(), "eval_step");
   std::vector<double> values(static_cast<size_t>(count));
   check(mtrun_evaluate(run.session.get(), data.get(), &options, values.data()));
@@ -84,12 +85,21 @@ int evaluate(const Arguments &arguments) {
   return reportError(MT_INVALID, "expected values that are finite, found others for " + bad);
 }
 
+// A file's end says its format, and one that nobody writes is known before anything is computed.
+static void checkPredictions(const std::string &path) {
+  for (const char *end : {".csv", ".npz", ".npy"})
+    if (path.ends_with(end))
+      return;
+  throw Failure{MT_INVALID, "predict: expected a file .csv, .npz or .npy, found " + path};
+}
+
 int predict(const Arguments &arguments) {
+  checkPredictions(arguments.output);
   commandline::OutputFolders folders;
   prepareFile(folders, arguments.output);
   Run run = open(arguments);
   tellUntrained(run, arguments);
-  DatasetPtr data = openData(run, arguments, arguments.data);
+  DatasetPtr data = openData(run, arguments, arguments.data + (arguments.strict ? "" : ",damaged=keep"));
   check(mtrun_predict_file(run.session.get(), data.get(), arguments.outputIndex, arguments.output.c_str()));
   print("wrote " + arguments.output + ": " + std::to_string(mtrun_dataset_size(data.get())) + " samples\n");
   return MT_OK;

@@ -29,9 +29,10 @@ struct Arguments {
           rows = 0;
   int64_t everySteps = 0, everyEpochs = 0, keep = 3, earlyPatience = 0, plateauPatience = 0, samples = 3;
   double validationSplit = 0, everySeconds = 0, earlyMinDelta = 0, plateauFactor = 0.1, plateauMinRate = 0;
-  int32_t outputIndex = 0, repeats = 20;
+  int32_t outputIndex = -1, repeats = 20;
+  bool validationLast = false; // hold out the last samples instead of drawn ones
   bool noShuffle = false, dropRemainder = false, privateVariables = false, noPin = false, noSpin = false;
-  bool json = false, force = false, allowNan = false, restoreBest = false, profile = false, verbose = false,
+  bool json = false, force = false, allowNan = false, uncheckedIds = false, restoreBest = false, profile = false, verbose = false,
        strict = false, speed = false;
   std::string epochFile, earlyMonitor, plateauMonitor, checkpointMonitor;
   int64_t startFromEpoch = 0, plateauCooldown = 0, validationFreq = 1, validationSteps = 0, initialEpoch = 0;

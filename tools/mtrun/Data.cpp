@@ -5,25 +5,35 @@
 #include "tools/mtrun/Run.h"
 
 #include <cstdio>
+#include <set>
 
 namespace mtrun_tool {
 
-static std::string withStrict(const Arguments &arguments, const std::string &spec) {
-  return arguments.strict ? spec + ",strict=yes" : spec;
+// The flags that are keys of a specification too.
+static std::string withFlags(const Arguments &arguments, const std::string &spec) {
+  return spec + (arguments.strict ? ",strict=yes" : "") + (arguments.allowNan ? ",nan=yes" : "") +
+         (arguments.uncheckedIds ? ",ids=unchecked" : "");
+}
+
+// What is true of the training data and of the validation data is said once, by the first process.
+static void warnOnce(void *process, const char *note) {
+  static std::set<std::string> said;
+  if (*static_cast<const int32_t *>(process) == 0 && said.insert(note).second)
+    fprintf(stderr, "mtrun: warning: %s\n", note);
 }
 
 DatasetPtr openData(const Run &run, const Arguments &arguments, const std::string &spec) {
   mtrun_dataset *dataset = nullptr;
-  check(mtrun_dataset_open(run.plan.get(), withStrict(arguments, spec).c_str(), &dataset));
+  check(mtrun_dataset_open(run.plan.get(), withFlags(arguments, spec).c_str(), &dataset));
   DatasetPtr data(dataset);
-  mtrun_dataset_notes(
-      dataset, [](void *, const char *note) { fprintf(stderr, "mtrun: warning: %s\n", note); }, nullptr);
+  int32_t process = arguments.process;
+  mtrun_dataset_notes(dataset, warnOnce, &process);
   return data;
 }
 
 int data(const Arguments &arguments) {
   auto line = [](void *, const char *text) { print(std::string(text) + "\n"); };
-  std::string spec = withStrict(arguments, arguments.data);
+  std::string spec = withFlags(arguments, arguments.data);
   if (arguments.speed)
     check(mtrun_data_benchmark(spec.c_str(), arguments.rows ? arguments.rows : 64, arguments.seconds, line, nullptr));
   else

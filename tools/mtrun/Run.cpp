@@ -68,6 +68,7 @@ void bind(Run &run, const Arguments &arguments) {
   options.secret = arguments.secret.empty() ? nullptr : arguments.secret.c_str();
   options.timeout = arguments.timeout;
   options.steps_per_launch = arguments.stepsPerLaunch;
+  options.unchecked_ids = arguments.uncheckedIds;
   mtrun_session *session = nullptr;
   check(mtrun_session_create(run.plan.get(), &options, &session));
   run.session.reset(session);

@@ -127,17 +127,6 @@ static int64_t stepsToCome(const Run &run, const Arguments &arguments, const mtr
   return arguments.resume.empty() ? each * std::max<int64_t>(epochs, 0) : 0;
 }
 
-// The last samples of the data, as Keras takes them; `data` keeps the others.
-static DatasetPtr split(DatasetPtr &data, double share) {
-  int64_t size = mtrun_dataset_size(data.get()), kept = static_cast<int64_t>(static_cast<double>(size) * (1 - share));
-  mtrun_dataset *training = nullptr, *validation = nullptr;
-  check(mtrun_dataset_slice(data.get(), kept, size, &validation));
-  DatasetPtr held(validation);
-  check(mtrun_dataset_slice(data.get(), 0, kept, &training));
-  data.reset(training);
-  return held;
-}
-
 // The batch alone: what the devices do with it changes no bit, so neither does it change the rate.
 static double rateScale(const Run &run, const Arguments &arguments) {
   if (arguments.lrScaling.empty())
@@ -194,8 +183,6 @@ int train(const Arguments &arguments) {
   DatasetPtr data = openData(run, arguments, arguments.data), validation;
   if (!arguments.validation.empty())
     validation = openData(run, arguments, arguments.validation);
-  else if (arguments.validationSplit > 0)
-    validation = split(data, arguments.validationSplit);
   if (!outputs.folder.empty())
     showNote(const_cast<Arguments *>(&arguments), ("run " + outputs.folder).c_str());
   bool first = arguments.process == 0;
@@ -220,6 +207,8 @@ int train(const Arguments &arguments) {
   options.no_shuffle = arguments.noShuffle;
   options.drop_remainder = arguments.dropRemainder;
   options.validation = validation.get();
+  options.validation_split = arguments.validationSplit;
+  options.validation_last = arguments.validationLast;
   options.progress = first ? logStep : nullptr;
   options.progress_user = &logs;
   options.checkpoint = checkpoint.folder || checkpoint.resume ? &checkpoint : nullptr;

@@ -9,6 +9,7 @@
 #include "tools/mtrun/Run.h"
 
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -121,6 +122,13 @@ static void addStrict(CLI::App *app, Arguments &a) {
   app->add_flag("--strict", a.strict, "a damaged picture or a class without any is an error, and not left out");
 }
 
+static void addChecks(CLI::App *app, Arguments &a) {
+  app->add_flag("--allow-nan", a.allowNan, "go on with values of the data that are not finite, and in training after a "
+                                           "loss that is not");
+  app->add_flag("--unchecked-ids", a.uncheckedIds,
+                "do not look whether the data's integers are below what the model says; wrong ones count as the nearest");
+}
+
 static void addData(CLI::App *app, Arguments &a) {
   app->add_option(
          "--data", a.data,
@@ -131,6 +139,7 @@ static void addData(CLI::App *app, Arguments &a) {
       ->type_name("SPEC")
       ->required();
   addStrict(app, a);
+  addChecks(app, a);
 }
 
 static CLI::Option *addCount(CLI::App *app, const char *name, int64_t &value, int64_t least, const char *help) {
@@ -243,7 +252,16 @@ static void addCallbacks(CLI::App *sub, Arguments &a) {
                    ->check(atLeast(1));
   scaling->needs(base);
   base->needs(scaling);
-  sub->add_flag("--allow-nan", a.allowNan, "go on after a loss that is not finite");
+}
+
+// "0.2", "0.2:last".
+static void parseSplit(std::string_view text, Arguments &a) {
+  a.validationLast = text.ends_with(":last");
+  std::string_view share = text.substr(0, a.validationLast ? text.size() - 5 : text.size());
+  auto [end, error] = std::from_chars(share.data(), share.data() + share.size(), a.validationSplit);
+  if (error != std::errc() || end != share.data() + share.size() || !(a.validationSplit >= 0 && a.validationSplit < 1))
+    throw CLI::ValidationError("--validation-split",
+                               "expected a share from 0 up to below 1, or with :last, found " + std::string(text));
 }
 
 static CLI::App *addTrain(CLI::App &app, Arguments &a) {
@@ -256,9 +274,11 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
            "epochs that count as done where no checkpoint is resumed: of --epochs, names of files, order of samples");
   addCount(sub, "--steps-per-epoch", a.stepsPerEpoch, 0, "0: a pass over the data");
   sub->add_option("--validation", a.validation, "data to evaluate on after each epoch")->type_name("SPEC");
-  sub->add_option("--validation-split", a.validationSplit, "the share of --data, its last samples, to evaluate on")
-      ->type_name("X")
-      ->check(numberIn(0, 0.999))
+  sub->add_option_function<std::string>(
+         "--validation-split", [&a](const std::string &text) { parseSplit(text, a); },
+         "the share of --data to hold out and evaluate on, of each class alike, drawn by the seed; with :last its last "
+         "samples")
+      ->type_name("X[:last]")
       ->excludes("--validation");
   addCount(sub, "--validation-freq", a.validationFreq, 1, "validate after each so many epochs");
   addCount(sub, "--validation-steps", a.validationSteps, 0, "of the validation data, the first batches; 0: all");
@@ -296,15 +316,19 @@ static CLI::App *addEvaluate(CLI::App &app, Arguments &a) {
 }
 
 static CLI::App *addPredict(CLI::App &app, Arguments &a) {
-  CLI::App *sub = app.add_subcommand("predict", "write an output for every sample to a .npy file");
+  CLI::App *sub = app.add_subcommand("predict", "write what the model says of every sample to a .csv, .npz or .npy file");
   addPlan(sub, a);
   addData(sub, a);
-  sub->add_option("-o,--output", a.output, "the .npy file")->type_name("FILE")->required();
-  sub->add_option("--index", a.outputIndex, "which output, for models that have several")
+  sub->add_option("-o,--output", a.output,
+                  "the file: .csv has a line a sample, .npz all outputs by name, .npy one output")
+      ->type_name("FILE")
+      ->required();
+  sub->add_option("--index", a.outputIndex,
+                  "this output alone, counted from 0; without it .npy has the first, others have all")
       ->type_name("N")
-      ->capture_default_str();
+      ->check(atLeast(0));
   addCompiler(sub, a);
-  sub->footer("Example:\n  mtrun predict mnist.mtp --load w.safetensors --data mnist:DIR,split=test --output p.npy");
+  sub->footer("Example:\n  mtrun predict mnist.mtp --load w.safetensors --data mnist:DIR,split=test --output p.csv");
   return sub;
 }
 

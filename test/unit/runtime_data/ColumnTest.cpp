@@ -2,6 +2,7 @@
 #include "runtime/data/Column.h"
 #include "Fixtures.h"
 
+#include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -39,7 +40,7 @@ std::vector<T> gathered(const Field &field, mt_dtype dtype, std::vector<int64_t>
   EXPECT_EQ(text(column.open(field, entry, specOf(keys))), "0");
   std::vector<T> out(column.elements * field.samples);
   for (int64_t i = 0; i < static_cast<int64_t>(field.samples); ++i)
-    column.gather(0, &i, 1, out.data() + static_cast<size_t>(i) * column.elements);
+    column.gather(&i, 1, out.data() + static_cast<size_t>(i) * column.elements);
   return out;
 }
 
@@ -75,6 +76,49 @@ TEST(Column, Scaled) {
   EXPECT_EQ(gathered<float>(floats, MT_F32, {2}, ",scale=0.5,mean=1"), (Floats{-0.5f, 0, 0.5f, 1}));
   // Targets are never scaled.
   EXPECT_EQ(gathered<float>(floats, MT_F32, {2}, ",scale=0.5,mean=1", MTRUN_TARGET), (Floats{1, 2, 3, 4}));
+}
+
+// Stored types went different ways, and values behind groups of three were lost.
+TEST(Column, Reversed) {
+  std::vector<uint8_t> bytes = {10, 20, 30, 40, 50, 60};
+  Field u8 = makeField<uint8_t>(Stored::U8, bytes, {2, 3});
+  Field f32 = makeField<float>(Stored::F32, std::vector<float>(bytes.begin(), bytes.end()), {2, 3});
+  Field i64 = makeField<int64_t>(Stored::I64, std::vector<int64_t>(bytes.begin(), bytes.end()), {2, 3});
+  Floats one = {29, 19, 9, 59, 49, 39};
+  for (const Field &field : {u8, f32, i64})
+    EXPECT_EQ(gathered<float>(field, MT_F32, {2, 3}, ",preprocess=caffe,mean=1"), one);
+  int64_t shape[2] = {-1, 4};
+  mtrun_tensor_info entry = {"e", MT_F32, 2, shape, MTRUN_INPUT, 0, 0, -1};
+  Column column;
+  EXPECT_EQ(text(column.open(makeField<uint8_t>(Stored::U8, {1, 2, 3, 4}, {4}), entry,
+                             specOf(",preprocess=caffe,mean=1"))),
+            "1: data: preprocess=caffe takes red, green and blue to blue, green and red: expected 3 channels on the "
+            "last axis of input \"e\": f32 [?, 4], found 4");
+}
+
+TEST(Column, SixteenBits) {
+  Field halves = makeField<uint16_t>(Stored::F16, {0x3c00, 0xc000, 0x0001, 0x7bff, 0x8000, 0x7c00}, {});
+  Floats values = gathered<float>(halves, MT_F32, {}, "");
+  EXPECT_EQ(values, (Floats{1, -2, 0x1p-24f, 65504, 0, INFINITY}));
+  EXPECT_TRUE(std::signbit(values[4]));
+}
+
+TEST(Column, NamesWhatIsNotFinite) {
+  int64_t shape[2] = {-1, 300};
+  mtrun_tensor_info entry = {"e", MT_F32, 2, shape, MTRUN_INPUT, 0, 0, -1};
+  std::vector<float> values(300, 1);
+  Column column;
+  ASSERT_EQ(text(column.open(makeField<float>(Stored::F32, values, {300}), entry, specOf(""))), "0");
+  ASSERT_TRUE(column.mayBeNan());
+  EXPECT_EQ(text(column.checkFinite(values.data(), 7)), "0");
+  values[299] = -INFINITY;
+  EXPECT_EQ(text(column.checkFinite(values.data(), 7)),
+            "1: f: expected finite values of \"e\", found minus infinity in sample 7, element 299 of 300; --allow-nan "
+            "(nan=yes) lets it pass");
+  values[5] = NAN;
+  EXPECT_EQ(text(column.checkFinite(values.data(), 7)),
+            "1: f: expected finite values of \"e\", found not a number in sample 7, element 5 of 300; --allow-nan "
+            "(nan=yes) lets it pass");
 }
 
 TEST(Column, ShapesOfEqualCount) {

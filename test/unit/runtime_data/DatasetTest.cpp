@@ -30,11 +30,11 @@ TEST_F(Data, Gathers) {
   writeSmallMnist(folder, std::string("\0\1\2\3\0", 5));
   Owned<mtrun_dataset> data = openData(plan.get(), "mnist:" + folder.path() + ",range=1:5");
   ASSERT_EQ(mtrun_dataset_size(data.get()), 4);
-  int64_t rows[2] = {3, 0};
+  int64_t rows[2] = {data->sample(3), data->sample(0)};
   float pixels[12];
   int32_t labels[2];
-  data->columns[0].gather(data->begin, rows, 2, pixels);
-  data->columns[1].gather(data->begin, rows, 2, labels);
+  data->columns[0].gather(rows, 2, pixels);
+  data->columns[1].gather(rows, 2, labels);
   for (int p = 0; p < 6; ++p) {
     EXPECT_EQ(pixels[p], static_cast<float>(24 + p) / 255.0f); // sample 4
     EXPECT_EQ(pixels[6 + p], static_cast<float>(6 + p) / 255.0f);
@@ -42,8 +42,8 @@ TEST_F(Data, Gathers) {
   EXPECT_EQ(labels[0], 0);
   EXPECT_EQ(labels[1], 1);
   Owned<mtrun_dataset> unscaled = openData(plan.get(), "mnist:" + folder.path() + ",scale=1");
-  unscaled->columns[0].gather(0, rows + 1, 1, pixels);
-  EXPECT_EQ(pixels[5], 5.0f);
+  unscaled->columns[0].gather(rows + 1, 1, pixels);
+  EXPECT_EQ(pixels[5], 11.0f); // of sample 1
 }
 
 TEST_F(Data, OrderCoversTheRange) {
@@ -91,9 +91,9 @@ TEST_F(Data, Slices) {
   Owned<mtrun_dataset> part(slice);
   data.reset();
   ASSERT_EQ(mtrun_dataset_size(part.get()), 2);
-  int64_t row = 1;
+  int64_t row = part->sample(1);
   float pixels[6];
-  part->columns[0].gather(part->begin, &row, 1, pixels);
+  part->columns[0].gather(&row, 1, pixels);
   EXPECT_EQ(pixels[0], 18.0f); // sample 3
   EXPECT_EQ(text(mtrun_dataset_slice(part.get(), 1, 3, &slice)),
             "1: slice: expected samples BEGIN:END within 2 with BEGIN < END, found 1:3");

@@ -116,7 +116,7 @@ static void addVariable(PlanT &plan, const char *name, DType dtype, std::vector<
   plan.variables.push_back(std::move(variable));
 }
 
-Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled, bool metrics) {
+Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled, bool metrics, int64_t limit) {
   PlanT plan;
   plan.producer = "test";
   plan.model = "empty";
@@ -142,6 +142,7 @@ Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled, bool metrics) {
       continue;
     }
     p.signature.push_back(entry("label", Role::Target, DType::I32, {-1}));
+    p.signature.back()->limit = limit;
     if (!metrics)
       continue;
     addMetric(p, "loss", true);

@@ -150,6 +150,48 @@ TEST_F(Loop, FitRefuses) {
             "1: the dataset was opened for another plan than the session's");
 }
 
+// A run that goes on holds out what it held out before, although the caller names no seed.
+TEST_F(Loop, FitHoldsOut) {
+  options.validation_split = 0.5;
+  ASSERT_EQ(text(mtrun_fit(session.get(), data.get(), &options)), "0");
+  EXPECT_EQ(names, (std::vector<std::string>{"loss", "accuracy", "val_loss", "val_accuracy"}));
+  EXPECT_EQ(calls.front().steps, 1); // of 3 samples
+  options.validation = data.get();
+  EXPECT_EQ(text(mtrun_fit(session.get(), data.get(), &options)),
+            "1: expected validation data or a share of the training data to hold out, found both");
+  options.validation = nullptr;
+  options.validation_split = 0.99;
+  EXPECT_EQ(text(mtrun_fit(session.get(), data.get(), &options)),
+            "1: validation split: expected at least 1 sample to train on and 1 to validate on, found 0 and 7: the share "
+            "is 0.99 of 7");
+}
+
+// Labels out of range once counted as the nearest class, through the C API too.
+TEST_F(Loop, StepsLookAtIntegers) {
+  plan = emptyPlan(4, false, true, 3);
+  session = nullSession(plan.get());
+  float image[4 * 6] = {};
+  int32_t label[4] = {0, 2, 1000000000, -1};
+  const void *tensors[] = {image, label};
+  EXPECT_EQ(text(mtrun_train_step(session.get(), tensors, 2, nullptr)), "0");
+  EXPECT_EQ(text(mtrun_train_step(session.get(), tensors, 4, nullptr)),
+            "1: train_step: \"label\": row 2 has 1000000000, expected 0 to 2");
+  label[2] = 0;
+  EXPECT_EQ(text(mtrun_eval_step(session.get(), tensors, 4, nullptr)),
+            "1: eval_step: \"label\": row 3 has -1, expected 0 to 2");
+  EXPECT_EQ(text(mtrun_eval_step(session.get(), tensors, 5, nullptr)).substr(0, 2), "1:"); // of the rows
+  mtrun_options unchecked = {};
+  unchecked.devices = "null:1";
+  unchecked.unchecked_ids = 1;
+  mtrun_session *other = nullptr;
+  ASSERT_EQ(text(mtrun_session_create(plan.get(), &unchecked, &other)), "0");
+  session.reset(other);
+  EXPECT_EQ(text(mtrun_eval_step(session.get(), tensors, 4, nullptr)), "0");
+  mtrun_dataset *refused = nullptr;
+  EXPECT_EQ(text(mtrun_dataset_open(plan.get(), ("mnist:" + folder.path()).c_str(), &refused)),
+            "1: " + folder.path("train-labels-idx1-ubyte") + ": sample 3 has label 3, expected 0 to 2");
+}
+
 TEST_F(Loop, Evaluate) {
   double values[2] = {-1, -1};
   ASSERT_EQ(text(mtrun_evaluate(session.get(), data.get(), &options, values)), "0");
@@ -165,6 +207,8 @@ TEST_F(Loop, PredictFile) {
   EXPECT_NE(file.find("'shape': (7, 4)"), std::string::npos);
   EXPECT_EQ(text(mtrun_predict_file(session.get(), data.get(), 1, path.c_str())),
             "1: predict: expected an output index below 1, found 1");
+  EXPECT_EQ(text(mtrun_predict_file(session.get(), data.get(), 0, folder.path("p.txt").c_str())),
+            "1: predict: expected a file .csv, .npz or .npy, found " + folder.path("p.txt"));
   std::string missing = folder.path("none/p.npy");
   EXPECT_EQ(text(mtrun_predict_file(session.get(), data.get(), 0, missing.c_str())),
             "7: cannot create " + missing + ": No such file or directory");

@@ -100,7 +100,7 @@ TEST_F(Tables, Npz) {
   }
   ASSERT_EQ(open("npz", "d.npz,x=image,y=label"), "0");
   EXPECT_EQ(table.fields[1].role, MTRUN_TARGET);
-  EXPECT_EQ(open("npz", "d.npz,x=picture"), "1: d.npz: expected array picture , found image, label");
+  EXPECT_EQ(open("npz", "d.npz,x=picture"), "1: d.npz: expected array picture, found image, label");
   // Any length and any flipped byte: a table or a message, and nothing read outside the file.
   std::string whole = readFile(folder.path("d.npz"));
   for (size_t size = 0; size < whole.size(); ++size) {

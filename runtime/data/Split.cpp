@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/data/Split.h"
+#include "runtime/api/Handles.h"
+#include "runtime/data/Order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace mtrun {
+namespace {
+
+// Keeps these draws apart from those of epochs (below 2^61), of pictures (bit 62) and of shuffle windows (bit 63).
+constexpr int64_t kSplitEpoch = int64_t(1) << 61;
+
+struct ClassShare {
+  int64_t samples = 0, held = 0;
+  uint64_t rest = 0; // of the division that gives `held`
+};
+using Classes = std::map<int64_t, ClassShare>;
+
+} // namespace
+
+// The class of every sample, as the first target that has labels tells it; empty: none does.
+static std::vector<int64_t> classesOf(const mtrun_dataset &data) {
+  std::vector<int64_t> classes;
+  for (const Column &column : data.columns) {
+    if (column.role != MTRUN_TARGET || column.made() || data.source)
+      continue;
+    classes.clear();
+    for (int64_t i = 0; i < data.size; ++i) {
+      std::optional<int64_t> label = column.classOf(data.sample(i));
+      if (!label)
+        break;
+      classes.push_back(*label);
+    }
+    if (static_cast<int64_t>(classes.size()) == data.size)
+      return classes;
+  }
+  return {};
+}
+
+// `held` samples shared out to the classes: each gets the whole part of its share, the largest remainders one more, the
+// smaller label first.
+static void shareOut(Classes &classes, int64_t held, int64_t size) {
+  int64_t left = held;
+  std::vector<ClassShare *> order;
+  for (auto &[label, share] : classes) {
+    auto product = static_cast<unsigned __int128>(held) * static_cast<uint64_t>(share.samples);
+    share.held = static_cast<int64_t>(product / static_cast<uint64_t>(size));
+    share.rest = static_cast<uint64_t>(product % static_cast<uint64_t>(size));
+    left -= share.held;
+    order.push_back(&share);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const ClassShare *a, const ClassShare *b) { return a->rest > b->rest; });
+  for (int64_t i = 0; i < left; ++i)
+    ++order[static_cast<size_t>(i)]->held;
+}
+
+// Which of `size` samples are held out: those that come first in a permutation by the seed, of each class so many.
+static std::vector<bool> draw(const std::vector<int64_t> &labels, int64_t held, int64_t size, int64_t seed) {
+  Classes classes;
+  auto labelOf = [&](int64_t i) { return labels.empty() ? 0 : labels[static_cast<size_t>(i)]; };
+  for (int64_t i = 0; i < size; ++i)
+    ++classes[labelOf(i)].samples;
+  shareOut(classes, held, size);
+  std::vector<int64_t> order(static_cast<size_t>(size));
+  epochOrder(seed, kSplitEpoch, size, order.data());
+  std::vector<bool> chosen(static_cast<size_t>(size));
+  for (int64_t i : order)
+    if (int64_t &left = classes[labelOf(i)].held; left > 0) {
+      chosen[static_cast<size_t>(i)] = true;
+      --left;
+    }
+  return chosen;
+}
+
+// What a part lacks of the classes that there are, for people; "": nothing.
+static std::string lacking(const mtrun_dataset &data, const std::set<int64_t> &all, const std::set<int64_t> &here,
+                           const std::string &part) {
+  constexpr size_t kNamed = 5;
+  std::string names;
+  size_t count = 0;
+  for (int64_t label : all)
+    if (!here.count(label) && ++count <= kNamed)
+      names += (names.empty() ? "" : ", ") + (label < static_cast<int64_t>(data.classNames.size())
+                                                  ? data.classNames[static_cast<size_t>(label)]
+                                                  : std::to_string(label));
+  if (count == 0)
+    return "";
+  return part + ": expected samples of each of the " + std::to_string(all.size()) + " classes, found none of " +
+         std::to_string(count) + ": " + names + (count > kNamed ? ", ..." : "");
+}
+
+Status splitDataset(const mtrun_dataset &data, const SplitOptions &options, std::unique_ptr<mtrun_dataset> &training,
+                    std::unique_ptr<mtrun_dataset> &validation) {
+  if (!(options.share > 0 && options.share < 1))
+    return {MT_INVALID,
+            "validation split: expected a share above 0 and below 1, found " + std::to_string(options.share)};
+  if (data.size < 0)
+    return {MT_INVALID, "validation split: expected data of known length, of which a share can be held out; found a "
+                        "source that tells its end only when it comes; give it validation data of its own"};
+  auto kept = static_cast<int64_t>(static_cast<double>(data.size) * (1 - options.share)), held = data.size - kept;
+  if (kept < 1 || held < 1) {
+    char share[32];
+    snprintf(share, sizeof share, "%g", options.share);
+    return {MT_INVALID, "validation split: expected at least 1 sample to train on and 1 to validate on, found " +
+                            std::to_string(kept) + " and " + std::to_string(held) + ": the share is " + share +
+                            " of " + std::to_string(data.size)};
+  }
+  std::vector<int64_t> labels = classesOf(data);
+  std::vector<bool> out(static_cast<size_t>(data.size));
+  if (options.last)
+    std::fill(out.begin() + kept, out.end(), true);
+  else
+    out = draw(labels, held, data.size, options.seed);
+  std::set<int64_t> all(labels.begin(), labels.end());
+  for (bool held : {false, true}) {
+    std::unique_ptr<mtrun_dataset> &part = held ? validation : training;
+    std::vector<int64_t> samples;
+    std::set<int64_t> here;
+    for (int64_t i = 0; i < data.size; ++i)
+      if (out[static_cast<size_t>(i)] == held) {
+        samples.push_back(data.sample(i));
+        if (!labels.empty())
+          here.insert(labels[static_cast<size_t>(i)]);
+      }
+    part = std::make_unique<mtrun_dataset>(data);
+    part->notes.clear();
+    part->begin = 0;
+    part->size = static_cast<int64_t>(samples.size());
+    part->chosen = std::make_shared<const std::vector<int64_t>>(std::move(samples));
+    std::string line = lacking(data, all, here,
+                               "the " + std::to_string(part->size) +
+                                   (held ? " samples held out to validate on" : " samples left to train on"));
+    if (!line.empty())
+      part->notes.push_back(line);
+  }
+  return {};
+}
+
+int64_t choiceHash(const mtrun_dataset &data) {
+  if (!data.chosen)
+    return 0;
+  XXH64_hash_t hash = XXH3_64bits(data.chosen->data() + data.begin, static_cast<size_t>(data.size) * sizeof(int64_t));
+  return static_cast<int64_t>(hash >> 1); // JSON's readers know 63 bits
+}
+
+} // namespace mtrun
+
+using namespace mtrun;
+
+mt_status *mtrun_dataset_split(const mtrun_dataset *dataset, double share, int64_t seed, mtrun_dataset **training,
+                               mtrun_dataset **validation) {
+  return guarded([&]() -> Status {
+    if (!dataset || !training || !validation)
+      return {MT_INVALID, "validation split: expected a dataset and room for two, found NULL"};
+    std::unique_ptr<mtrun_dataset> kept, held;
+    if (Status s = splitDataset(*dataset, {share, false, seed}, kept, held); !s.ok())
+      return s;
+    *training = kept.release();
+    *validation = held.release();
+    return {};
+  });
+}
