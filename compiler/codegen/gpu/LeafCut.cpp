@@ -96,17 +96,20 @@ Value Partials::isLast(Value counter, Value expected) {
   Type i32 = emit.getI32Type();
   Value place = emit.address(counters, i32, emit.add(emit.mul(counter, tree.tiles), tile));
   auto number = [&](int32_t value) { return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(value)); };
-  fence();
+  // The barrier orders what the block's threads stored before the first thread's fence, which releases it to who adds
+  // to the counter later; its second fence acquires what those released that added before, for all threads behind the
+  // next barrier. One fence for each thread instead orders nothing by the letter of PTX' memory model.
   kernel.barrier();
   kernel.firstThread([&] {
+    fence();
     Value before = LLVM::AtomicRMWOp::create(emit, LLVM::AtomicBinOp::add, place, number(1),
                                              LLVM::AtomicOrdering::monotonic, "device");
+    fence();
     Value last = emit.equal(emit.add(before, number(1)), arith::TruncIOp::create(emit, i32, expected));
     emit.when(last, [&] { emit.store(number(0), place); });
     emit.store(arith::ExtUIOp::create(emit, i32, last), flag);
   });
   kernel.barrier();
-  fence();
   return emit.equal(emit.load(i32, flag), number(1));
 }
 
