@@ -44,7 +44,8 @@ static LogicalResult checkTop(ModuleOp module, StringRef stage, llvm::function_r
 }
 
 static bool isSignature(Operation &op) {
-  return isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::OutputOp, mt::ReadOp, mt::AssignOp, mt::ResultOp>(op);
+  return op.hasTrait<mt::Reports>() ||
+         isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::OutputOp, mt::ReadOp, mt::AssignOp>(op);
 }
 
 static bool isPrimitive(Operation &op) { return isa<mt::CostOpInterface>(op) && !isa<mt::DecomposeOpInterface>(op); }
@@ -95,7 +96,8 @@ LogicalResult checkAllocate(ModuleOp module) {
                       [](Operation &op) { return isa<plan::VariableOp, plan::KernelOp, plan::ProgramOp>(op); })))
     return failure();
   return checkBodies<plan::ProgramOp>(module, "allocate", [](Operation &op) {
-    return isa<plan::SignatureOp, plan::BufferOp, plan::LaunchOp, plan::AllReduceOp, plan::ResultOp>(op);
+    return isa<plan::SignatureOp, plan::BufferOp, plan::LaunchOp, plan::AllReduceOp, plan::ResultOp,
+               plan::RateOp>(op);
   });
 }
 

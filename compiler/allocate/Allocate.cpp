@@ -62,6 +62,10 @@ public:
                              cast<RankedTensorType>(result.getValue().getType()).getShape(),
                              plan::Better(uint32_t(result.getBetter())));
     }
+    for (auto rate : source.getBody().front().getOps<mt::RateOp>()) {
+      Value value = buffer(rate.getValue());
+      plan::RateOp::create(builder, rate.getLoc(), value);
+    }
     // Buffers stand first: they were created where they were needed.
     Operation *firstOther = nullptr;
     for (Operation &op : llvm::make_early_inc_range(*body)) {
@@ -87,7 +91,7 @@ private:
         continue;
       Type type = isa<mt::OutputOp>(op) ? op.getOperand(0).getType() : op.getResult(0).getType();
       plan::SignatureOp::create(builder, op.getLoc(), op.getAttrOfType<StringAttr>("name"), builder.getStringAttr(role),
-                                TypeAttr::get(type));
+                                TypeAttr::get(type), op.getAttrOfType<IntegerAttr>("limit"));
     }
   }
 
@@ -168,7 +172,7 @@ int64_t writeVariables(ModuleOp module) {
     int64_t bytes = bytesOfType(type);
     auto kind = mt::VariableKindAttr::get(module.getContext(), declare.getKind());
     plan::VariableOp::create(builder, declare.getLoc(), declare.getNameAttr(), kind, TypeAttr::get(type),
-                             builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(bytes));
+                             builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(bytes), declare.getRoleAttr());
     end += alignPlace(bytes);
     declare.erase();
   }
@@ -197,7 +201,8 @@ struct Allocate : impl::AllocateBase<Allocate> {
       Places places(program, steps);
       if (failed(places.assignOffsets(program.getLoc(), replicas.getInt(), leafRows.getInt())))
         return signalPassFailure();
-      uses.push_back(memoryUse(program.getSymName(), places, leafRows.getInt()));
+      if (deviceMemory > 0)
+        uses.push_back(memoryUse(program.getSymName(), places, leafRows.getInt()));
       ProgramWriter(program, kernels, constants, steps, places, builder).write();
     }
     for (mt::ProgramOp program : sources)

@@ -100,8 +100,8 @@ static Costs costsOf(Block &body, KernelKind kind) {
 
 plan::KernelOp KernelTable::create(Location location, StringRef name, KernelKind kind, Region &body) {
   std::string unique = name.str();
-  for (unsigned i = 1; !names.insert(unique).second; ++i)
-    unique = (name + "_" + Twine(i)).str();
+  for (unsigned &i = taken[name]; !names.insert(unique).second;)
+    unique = (name + "_" + Twine(++i)).str();
   Costs costs = costsOf(body.front(), kind);
   // Kernels stand before the programs.
   auto programs = module.getOps<mt::ProgramOp>();

@@ -32,6 +32,7 @@ private:
   mlir::OpBuilder builder;
   llvm::StringMap<mlir::FlatSymbolRefAttr> byKey;
   llvm::StringSet<> names;
+  llvm::StringMap<unsigned> taken; // by a name, the last number that it was given
 };
 
 } // namespace mtc

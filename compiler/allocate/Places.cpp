@@ -61,9 +61,10 @@ void Places::computeLives() {
     }
   }
   // The runtime reads reported scalars when the program is done.
-  for (auto result : body->getOps<mt::ResultOp>())
-    for (Value value : result->getOperands())
-      lives[value] = {lastPhase, lastRendezvous, nullptr};
+  for (Operation &op : *body)
+    if (op.hasTrait<mt::Reports>())
+      for (Value value : op.getOperands())
+        lives[value] = {lastPhase, lastRendezvous, nullptr};
 }
 
 // Values whose place the program's own ops name.

@@ -153,14 +153,14 @@ LogicalResult checkValues(ArrayRef<CheckedStep> steps, bool alone) {
 static void addReports(plan::ProgramOp program, std::vector<CheckedStep> &steps,
                        std::vector<CheckedStep> &withReports) {
   withReports = steps;
-  for (auto result : program.getBody().front().getOps<plan::ResultOp>())
-    for (Value value : {result.getValue(), result.getWeight()})
+  for (Operation &op : program.getBody().front())
+    for (Value value : isa<plan::ResultOp, plan::RateOp>(op) ? op.getOperands() : ValueRange())
       for (const CheckedStep &step : steps)
         for (const Access &access : step.accesses)
           if (access.write && access.buffer == value) {
             Access read = access;
             read.write = false;
-            withReports.push_back({result, Barrier::all, {read}});
+            withReports.push_back({&op, Barrier::all, {read}});
           }
 }
 

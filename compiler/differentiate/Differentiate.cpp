@@ -2,6 +2,7 @@
 #include "compiler/Passes.h"
 #include "compiler/differentiate/Gradient.h"
 #include "compiler/differentiate/Initializers.h"
+#include "compiler/differentiate/Limits.h"
 #include "compiler/differentiate/Objective.h"
 #include "compiler/differentiate/Simplify.h"
 #include "compiler/differentiate/Update.h"
@@ -23,6 +24,7 @@ public:
   explicit Programs(mt::ModelOp model) : model(model), builder(model), optimizer(model) {}
 
   LogicalResult build() {
+    setLimits(model);
     if (failed(declare()))
       return failure();
     buildInit();
@@ -70,13 +72,22 @@ LogicalResult Programs::declare() {
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
     names.insert(variable.getName());
     auto kind = variable.getFrozen() ? mt::VariableKind::non_trainable : mt::VariableKind::trainable;
-    mt::DeclareOp::create(builder, variable.getLoc(), variable.getName(), kind, variable.getType());
+    mt::DeclareOp::create(builder, variable.getLoc(), variable.getName(), kind, variable.getType(),
+                          mt::VariableRoleAttr());
   }
   for (const OptimizerVariable &slot : optimizer.variables()) {
+    if (size_t size = slot.name.size(); size > mt::maxNameBytes) {
+      mt::VariableOp of = slot.of;
+      return of.emitOpError("expected a name of at most ")
+             << of.getName().size() - (size - mt::maxNameBytes)
+             << " bytes, since the optimizer adds a variable with a longer one, found " << of.getName().size();
+    }
     if (!names.insert(slot.name).second)
       return model.emitOpError("expected no variable with the name of the optimizer's \"")
              << slot.name << "\", found one";
-    mt::DeclareOp::create(builder, optimizer.getLoc(), slot.name, slot.kind, slot.type);
+    auto declared =
+        mt::DeclareOp::create(builder, optimizer.getLoc(), slot.name, slot.kind, slot.type, mt::VariableRoleAttr());
+    declared.setRole(slot.role);
   }
   return success();
 }

@@ -53,7 +53,7 @@ private:
 
   void chooseOperands(Operation *op);
   bool isStored(Value result);
-  bool findSources(Value value, llvm::SetVector<Value> &sources);
+  bool findSources(Value value, llvm::SetVector<Value> &seen, llvm::SetVector<Value> &sources);
   Value withBias(Value result);
   Value cast(OpBuilder &builder, Value value, Type element) {
     return mt::CastOp::create(builder, value.getLoc(), tensorOf(value).clone(element), value);
@@ -63,11 +63,13 @@ private:
 };
 
 // What moves bring here; false if some of it is given.
-bool Rounding::findSources(Value value, llvm::SetVector<Value> &sources) {
+bool Rounding::findSources(Value value, llvm::SetVector<Value> &seen, llvm::SetVector<Value> &sources) {
+  if (!seen.insert(value))
+    return true;
   Operation *op = value.getDefiningOp();
   if (!op->hasTrait<mt::Moves>())
     return sources.insert(value), !isGiven(value);
-  return llvm::all_of(op->getOperands(), [&](Value operand) { return findSources(operand, sources); });
+  return llvm::all_of(op->getOperands(), [&](Value operand) { return findSources(operand, seen, sources); });
 }
 
 void Rounding::chooseOperands(Operation *op) {
@@ -75,8 +77,8 @@ void Rounding::chooseOperands(Operation *op) {
     Value value = operand.get();
     if (!tensorOf(value).getElementType().isF32())
       continue;
-    llvm::SetVector<Value> sources;
-    if (findSources(value, sources)) {
+    llvm::SetVector<Value> seen, sources;
+    if (findSources(value, seen, sources)) {
       chosen.insert_range(sources);
       continue;
     }

@@ -17,14 +17,20 @@ Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterf
   Builder builder(model.getContext());
   auto precision = model->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>("mt.precision");
   scaled = precision && precision == "f16";
-  auto add = [&](std::string name, Type type, mt::VariableKind kind, double start) {
-    owned.push_back({std::move(name), cast<RankedTensorType>(type), kind, start});
+  auto add = [&](std::string name, Type type, mt::VariableKind kind, double start,
+                 std::optional<mt::VariableRole> role = std::nullopt) {
+    owned.push_back({std::move(name), cast<RankedTensorType>(type), kind, start, role, {}});
+  };
+  auto addSlot = [&](mt::VariableOp variable, StringRef slot, double start) {
+    add(slotName(variable, slot), variable.getType(), mt::VariableKind::slot, start);
+    owned.back().of = variable;
   };
   auto scalar = [&](Type element) { return RankedTensorType::get({}, element); };
-  add(iterationName(), scalar(builder.getI32Type()), mt::VariableKind::non_trainable, 0);
+  add(iterationName(), scalar(builder.getI32Type()), mt::VariableKind::non_trainable, 0,
+      mt::VariableRole::iteration);
   if (!getSchedule())
     add(prefix + "learning_rate", scalar(builder.getF32Type()), mt::VariableKind::non_trainable,
-        *option("learning_rate"));
+        *option("learning_rate"), mt::VariableRole::learning_rate);
   for (auto [name, start] : op.getState())
     add(prefix + name.str(), scalar(builder.getF32Type()), mt::VariableKind::non_trainable, start);
   if (scaled) {
@@ -35,9 +41,9 @@ Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterf
     if (variable.getFrozen())
       continue;
     for (StringRef slot : op.getSlotNames())
-      add(slotName(variable, slot), variable.getType(), mt::VariableKind::slot, op.getSlotStart());
+      addSlot(variable, slot, op.getSlotStart());
     if (option("ema_momentum"))
-      add(slotName(variable, "average"), variable.getType(), mt::VariableKind::slot, 0);
+      addSlot(variable, "average", 0);
   }
 }
 
@@ -136,7 +142,9 @@ void Optimizer::buildStep(OpBuilder &builder, MutableArrayRef<mt::VariableOp> tr
                           SmallVector<Value> gradients, Value rate) {
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
   Value iteration = readIteration(builder);
-  if (!rate)
+  if (rate)
+    mt::RateOp::create(builder, getLoc(), rate);
+  else
     rate = read(builder, getLoc(), owned[1].name, owned[1].type);
   clip(builder, gradients);
   SmallVector<Value> state;

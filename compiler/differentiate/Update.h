@@ -11,7 +11,9 @@ struct OptimizerVariable {
   std::string name;
   mlir::RankedTensorType type;
   mlir::mt::VariableKind kind;
-  double start; // every element
+  double start;                               // every element
+  std::optional<mlir::mt::VariableRole> role; // that the plan names it by
+  mlir::mt::VariableOp of;                    // null: of all
 };
 
 // A model's optimizer: the variables that it adds and the step that it takes. Keras' order: clip, decay, update,

@@ -16,33 +16,35 @@ static bool isSplatConstant(Operation *op) {
   return value && value.isSplat();
 }
 
-static bool isCheapOp(Operation *op) {
+// Cheap where its operands are.
+static bool mayBeCheap(Operation *op) {
   if (isSplatConstant(op) || isa<mt::IotaOp, mt::BatchSizeOp>(op))
     return !mt::isSplit(op->getResult(0).getType());
   if (op->getNumOperands() == 0 || op->getNumResults() != 1 || mt::isSplit(op->getResult(0).getType()))
     return false;
   // A reshape to the same shape is a copy, made where a value needs a place.
   bool shapes = isa<mt::BroadcastOp, mt::ReshapeOp>(op) && op->getOperand(0).getType() != op->getResult(0).getType();
-  if (!shapes && !(isa<mt::ElementwiseOpInterface>(op) && mt::elementsPerRow(op->getResult(0).getType()) == 1))
-    return false;
-  return llvm::all_of(op->getOperands(), [](Value operand) { return Groups::isCheap(operand); });
+  return shapes || (isa<mt::ElementwiseOpInterface>(op) && mt::elementsPerRow(op->getResult(0).getType()) == 1);
 }
 
-bool Groups::isCheap(Value value) {
-  Operation *op = value.getDefiningOp();
-  return op && isCheapOp(op);
-}
-
-// A cheap value that is the same for every element, as code that walks elements in no particular order needs it.
-static bool isUniform(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op || isa<mt::IotaOp>(op))
-    return false;
-  return isCheapOp(op) && llvm::all_of(op->getOperands(), isUniform);
+CheapValues::CheapValues(Block &body) {
+  constexpr unsigned longest = 100; // what more is made of is computed once
+  for (Operation &op : body) {
+    if (!mayBeCheap(&op) || !llvm::all_of(op.getOperands(), [&](Value operand) { return contains(operand); }))
+      continue;
+    unsigned length = 0;
+    for (Value operand : op.getOperands())
+      length = std::max(length, ops.lookup(operand.getDefiningOp()));
+    if (length >= longest)
+      continue;
+    ops[&op] = length + 1;
+    if (!isa<mt::IotaOp>(op) && llvm::all_of(op.getOperands(), [&](Value operand) { return isUniform(operand); }))
+      uniform.insert(&op);
+  }
 }
 
 // Element-wise over one replicated shape; scalars may take part.
-static bool isMap(Operation *op) {
+bool Groups::isMap(Operation *op) const {
   if (!isa<mt::ElementwiseOpInterface>(op))
     return false;
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
@@ -51,18 +53,18 @@ static bool isMap(Operation *op) {
     return false;
   return llvm::all_of(op->getOperands(), [&](Value operand) {
     auto operandType = cast<RankedTensorType>(operand.getType());
-    if (isCheapOp(operand.getDefiningOp() ? operand.getDefiningOp() : op) && !isUniform(operand))
+    if (cheap.contains(operand) && !cheap.isUniform(operand))
       return false;
     return operandType.getRank() == 0 || operandType.getShape() == type.getShape();
   });
 }
 
 static bool staysBetweenKernels(Operation *op) {
-  return isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp, mt::AssignOp, mt::ResultOp, mt::OutputOp,
-             mt::ConstantOp, shard::AllReduceOp>(op);
+  return op->hasTrait<mt::Reports>() || isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp, mt::AssignOp,
+                                            mt::OutputOp, mt::ConstantOp, shard::AllReduceOp>(op);
 }
 
-static FailureOr<std::optional<KernelKind>> kindOf(Operation *op) {
+FailureOr<std::optional<KernelKind>> Groups::kindOf(Operation *op) const {
   if (staysBetweenKernels(op))
     return std::optional<KernelKind>();
   if (op->getNumResults() != 1 || op->getNumRegions() || !isa<mt::CostOpInterface>(op))
@@ -120,13 +122,12 @@ static mt::MatmulOp summedProduct(mt::ReduceOp op) {
 }
 
 FailureOr<Groups> Groups::classify(Block &body) {
-  Groups groups;
-  groups.body = &body;
+  Groups groups(body);
+  groups.numberOps();
   for (Operation &op : body) {
-    groups.position[&op] = groups.position.size();
-    if (isCheapOp(&op))
+    if (op.getNumResults() == 1 && groups.isCheap(op.getResult(0)))
       continue;
-    FailureOr<std::optional<KernelKind>> kind = kindOf(&op);
+    FailureOr<std::optional<KernelKind>> kind = groups.kindOf(&op);
     if (failed(kind))
       return failure();
     groups.unitOfOp[&op] = groups.units.size();
@@ -148,6 +149,17 @@ void Groups::joinProduct(mt::ReduceOp sum, mt::MatmulOp product) {
   for (Operation *op = sum; op != product;) {
     op = op->getOperand(0).getDefiningOp();
     merge(unit, *unitOf(op));
+  }
+}
+
+void Groups::numberOps() {
+  for (Operation &op : *body) {
+    position[&op] = readers.size();
+    readers.emplace_back();
+    for (Value operand : op.getOperands())
+      if (Operation *from = operand.getDefiningOp())
+        if (auto &of = readers[position.at(from)]; of.empty() || of.back() != &op)
+          of.push_back(&op);
   }
 }
 

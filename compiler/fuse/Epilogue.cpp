@@ -15,18 +15,18 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 
 // Operands that an epilogue can read beside an element of the result: their own element, that of a vector along the
 // last axis, a scalar.
-static bool fitsTile(Value operand, RankedTensorType tile) {
+static bool fitsTile(const Groups &groups, Value operand, RankedTensorType tile) {
   RankedTensorType type = typeOf(operand);
   if (Operation *op = operand.getDefiningOp();
-      Groups::isCheap(operand) && type.getRank() != 0 && !isa<mt::ConstantOp>(op))
+      groups.isCheap(operand) && type.getRank() != 0 && !isa<mt::ConstantOp>(op))
     return false;
   return type.getRank() == 0 || type.getShape() == tile.getShape() ||
          (type.getRank() == 1 && !mt::isSplit(type) && type.getDimSize(0) == tile.getShape().back());
 }
 
-static bool isEpilogueOp(Operation *op, RankedTensorType tile) {
+static bool isEpilogueOp(const Groups &groups, Operation *op, RankedTensorType tile) {
   return isa<mt::ElementwiseOpInterface>(op) && typeOf(op->getResult(0)).getShape() == tile.getShape() &&
-         llvm::all_of(op->getOperands(), [&](Value operand) { return fitsTile(operand, tile); });
+         llvm::all_of(op->getOperands(), [&](Value operand) { return fitsTile(groups, operand, tile); });
 }
 
 static bool isProduct(Operation *op) { return isa<mt::MatmulOp, mt::Conv2DOp, mt::Conv2DInputGradientOp>(op); }
@@ -36,11 +36,11 @@ void Groups::absorb(unsigned matmul) {
   RankedTensorType tile = typeOf(units[matmul].ops.front()->getResult(0));
   // What the product itself reads must be there before the kernel.
   auto feedsProduct = [&](Operation *op) {
-    return llvm::any_of(op->getUsers(), [&](Operation *user) { return isProduct(user) && unitOf(user) == matmul; });
+    return llvm::any_of(users(op), [&](Operation *user) { return isProduct(user) && unitOf(user) == matmul; });
   };
   auto candidate = [&](Operation *op) -> std::optional<unsigned> {
     std::optional<unsigned> unit = unitOf(op);
-    if (!unit || feedsProduct(op) || *unit == matmul || units[*unit].ops.size() != 1 || !isEpilogueOp(op, tile) ||
+    if (!unit || feedsProduct(op) || *unit == matmul || units[*unit].ops.size() != 1 || !isEpilogueOp(*this, op, tile) ||
         !canMerge(matmul, *unit))
       return std::nullopt;
     return units[*unit].kind == KernelKind::rows || units[*unit].kind == KernelKind::map ||
@@ -49,11 +49,11 @@ void Groups::absorb(unsigned matmul) {
                : std::nullopt;
   };
   auto onlyUsedHere = [&](Operation *op) {
-    return llvm::all_of(op->getUsers(), [&](Operation *user) { return unitOf(user) == matmul; });
+    return llvm::all_of(users(op), [&](Operation *user) { return unitOf(user) == matmul; });
   };
   auto next = [&]() -> std::optional<unsigned> {
     for (Operation *op : units[matmul].ops) {
-      for (Operation *user : op->getUsers())
+      for (Operation *user : users(op))
         if (std::optional<unsigned> unit = candidate(user))
           return unit;
       for (Value operand : op->getOperands())
@@ -85,11 +85,14 @@ void Groups::release(unsigned matmul) {
     return !isProduct(from) && operand.hasOneUse() &&
            llvm::all_of(from->getOperands(), [&](Value value) { return storedAnyway(value, from); });
   };
+  // What is released may make up for another op's operands, so again until there is nothing more; what an op reads stands
+  // before it, so from the end.
   for (bool changed = true; changed;) {
     changed = false;
-    for (Operation *op : llvm::reverse(units[matmul].ops)) {
+    std::vector<Operation *> ops = units[matmul].ops;
+    for (Operation *op : llvm::reverse(ops)) {
       if (isProduct(op) || !mt::isSplit(op->getResult(0).getType()) ||
-          !llvm::all_of(op->getUsers(), [&](Operation *user) { return outside(user) && inRows(user); }) ||
+          !llvm::all_of(users(op), [&](Operation *user) { return outside(user) && inRows(user); }) ||
           !(widenedFrom(op->getResult(0)) ||
             llvm::all_of(op->getOperands(), [&](Value operand) { return storedAnyway(operand, op); })))
         continue;
@@ -98,7 +101,6 @@ void Groups::release(unsigned matmul) {
       units.push_back({KernelKind::rows, {op}, units[matmul].reductionDepth});
       forgetGraph();
       changed = true;
-      break;
     }
   }
 }

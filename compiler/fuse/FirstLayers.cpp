@@ -104,7 +104,7 @@ void Groups::joinThinConvolutions() {
     });
     SmallVector<Operation *> readers;
     for (Operation *op : units[unit].ops)
-      for (Operation *user : op->getUsers())
+      for (Operation *user : users(op))
         if (unitOf(user) != unit)
           readers.push_back(user);
     if (!thin || readers.size() != 1 || !isa<mt::PoolOp, mt::PoolGradientOp>(readers.front()))

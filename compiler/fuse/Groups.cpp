@@ -18,17 +18,17 @@ std::optional<unsigned> Groups::producer(Value value) const {
   return value.getDefiningOp() ? unitOf(value.getDefiningOp()) : std::nullopt;
 }
 
-const Groups::Set &Groups::successors(unsigned unit) const {
+const Groups::Edges &Groups::successors(unsigned unit) const {
   known.resize(units.size());
   if (!known[unit])
     known[unit] = findSuccessors(unit);
   return *known[unit];
 }
 
-Groups::Set Groups::findSuccessors(unsigned unit) const {
-  Set result;
+Groups::Edges Groups::findSuccessors(unsigned unit) const {
+  Edges result;
   auto addUsers = [&](Operation *op) {
-    for (Operation *user : op->getUsers())
+    for (Operation *user : users(op))
       if (std::optional<unsigned> to = unitOf(user); to && *to != unit)
         result.insert(*to);
   };
@@ -64,6 +64,7 @@ void Groups::forgetGraph() {
   known.clear();
   rank.clear();
   ranked.clear();
+  between.clear();
 }
 
 // The order stays one when two units are about to become one: between them, what follows the first moves behind both.
@@ -97,6 +98,9 @@ void Groups::joinRanks(unsigned into, unsigned from) {
 
 // Is there a path `from` -> other unit -> `to`?
 bool Groups::hasIndirectPath(unsigned from, unsigned to) const {
+  if (Operation *op = between.lookup({from, to}))
+    if (unsigned unit = *unitOf(op); unit != from && unit != to)
+      return true;
   if (rank.empty())
     rankUnits();
   llvm::SmallSetVector<unsigned, 32> seen;
@@ -109,37 +113,65 @@ bool Groups::hasIndirectPath(unsigned from, unsigned to) const {
     llvm::for_each(successors(from), visit);
   for (size_t i = 0; i < seen.size(); ++i)
     for (unsigned next : successors(seen[i])) {
-      if (next == to)
+      if (next == to) {
+        between[{from, to}] = units[seen[i]].ops.front();
         return true;
+      }
       visit(next);
     }
   return false;
 }
 
-void Groups::merge(unsigned into, unsigned from) {
-  joinRanks(into, from);
-  for (Operation *op : units[from].ops) {
-    unitOfOp[op] = into;
-    units[into].ops.push_back(op);
-  }
-  llvm::sort(units[into].ops, [&](Operation *a, Operation *b) { return position.at(a) < position.at(b); });
-  units[into].reductionDepth = std::max(units[into].reductionDepth, units[from].reductionDepth);
-  units[from].ops.clear();
-  for (auto [unit, set] : llvm::enumerate(known)) {
-    if (!set || (unit != into && unit != from && !set->contains(from)))
-      continue;
-    if (units[unit].kind) {
-      set.reset();
-      continue;
-    }
-    // An all-reduce, followed by the users of many: nothing depends on their order.
-    set->remove(from);
-    set->insert(into);
-  }
+// The size of kernels is bounded, as is what it takes to make and to compile one.
+bool Groups::canMerge(unsigned a, unsigned b) const {
+  constexpr size_t mostOps = 500;
+  return a != b && units[a].ops.size() + units[b].ops.size() <= mostOps && !hasIndirectPath(a, b) &&
+         !hasIndirectPath(b, a);
 }
 
-Groups::Set Groups::neighbours(unsigned unit) const {
-  Set result;
+// Edges to and from `from` become those of `into`.
+void Groups::redirectEdges(unsigned into, unsigned from) {
+  known.resize(units.size());
+  auto redirect = [&](unsigned unit) {
+    if (known[unit] && known[unit]->erase(from))
+      known[unit]->insert(into);
+  };
+  for (Operation *op : units[from].ops)
+    for (Value operand : op->getOperands())
+      if (std::optional<unsigned> before = producer(operand))
+        redirect(*before);
+  for (auto [bucket, allReduce] : allReduces)
+    redirect(*unitOf(allReduce));
+  if (known[into] && known[from])
+    known[into]->insert(known[from]->begin(), known[from]->end());
+  else
+    known[into].reset();
+  if (known[into])
+    known[into]->erase(into);
+  known[from].reset();
+}
+
+void Groups::merge(unsigned into, unsigned from) {
+  joinRanks(into, from);
+  redirectEdges(into, from);
+  std::vector<Operation *> &ops = units[into].ops;
+  for (Operation *op : units[from].ops)
+    unitOfOp[op] = into;
+  std::vector<Operation *> both(ops.size() + units[from].ops.size());
+  std::merge(ops.begin(), ops.end(), units[from].ops.begin(), units[from].ops.end(), both.begin(),
+             [&](Operation *a, Operation *b) { return position.at(a) < position.at(b); });
+  ops = std::move(both);
+  units[into].reductionDepth = std::max(units[into].reductionDepth, units[from].reductionDepth);
+  units[from].ops.clear();
+}
+
+llvm::SmallSetVector<unsigned, 8> Groups::neighbours(unsigned unit) const {
+  llvm::SmallSetVector<unsigned, 8> result;
+  auto addReaders = [&](Operation *op) {
+    for (Operation *user : users(op))
+      if (std::optional<unsigned> other = unitOf(user); other && *other != unit)
+        result.insert(*other);
+  };
   for (Operation *op : units[unit].ops)
     for (Value operand : op->getOperands()) {
       if (isCheap(operand))
@@ -147,14 +179,10 @@ Groups::Set Groups::neighbours(unsigned unit) const {
       if (std::optional<unsigned> from = producer(operand); from && *from != unit)
         result.insert(*from);
       // Units that read the same scalar have nothing in common.
-      if (cast<RankedTensorType>(operand.getType()).getRank() == 0)
-        continue;
-      for (Operation *user : operand.getUsers())
-        if (std::optional<unsigned> other = unitOf(user); other && *other != unit)
-          result.insert(*other);
+      if (cast<RankedTensorType>(operand.getType()).getRank() != 0)
+        addReaders(operand.getDefiningOp());
     }
-  for (unsigned next : successors(unit))
-    result.insert(next);
+  llvm::for_each(units[unit].ops, addReaders);
   return result;
 }
 
@@ -182,24 +210,38 @@ static bool needsPlace(Value value, Operation *user) {
   return !isa<mt::ElementwiseOpInterface>(user) || !isa<mt::ElementwiseOpInterface>(value.getDefiningOp());
 }
 
-// Prepare.cpp made one of these for each user, so that none is stored.
-static bool isRepeated(Operation *op) {
-  return op->hasOneUse() && op->getNumOperands() && llvm::any_of(op->getOperand(0).getUsers(), [&](Operation *other) {
-           return other != op && other->getName() == op->getName() && other->getOperands() == op->getOperands() &&
-                  other->getAttrDictionary() == op->getAttrDictionary();
-         });
+// Every reader widens for itself: two values are one where they are widened from one.
+static Value narrowed(Value value) { return widenedFrom(value) ? widenedFrom(value) : value; }
+
+bool sameComputation(Operation *a, Operation *b) {
+  auto same = [](Value x, Value y) { return narrowed(x) == narrowed(y) && x.getType() == y.getType(); };
+  return a->getName() == b->getName() && a->getResultTypes() == b->getResultTypes() &&
+         a->getAttrDictionary() == b->getAttrDictionary() && a->getNumOperands() == b->getNumOperands() &&
+         llvm::all_of_zip(a->getOperands(), b->getOperands(), same);
 }
 
+// Prepare.cpp made one of these for each user, so that none is stored.
+static bool isRepeated(Operation *op) {
+  if (!op->hasOneUse() || !op->getNumOperands())
+    return false;
+  auto repeats = [&](Operation *other) { return other != op && sameComputation(op, other); };
+  return llvm::any_of(narrowed(op->getOperand(0)).getUsers(), [&](Operation *reader) {
+    bool widens = reader->getNumResults() == 1 && widenedFrom(reader->getResult(0));
+    return repeats(reader) || (widens && llvm::any_of(reader->getUsers(), repeats));
+  });
+}
+
+// From the end, so that what widens an operand of a repeated op follows it.
 void Groups::joinRepeated() {
-  for (unsigned unit = 0; unit < units.size(); ++unit) {
-    if (units[unit].kind != KernelKind::rows || units[unit].ops.size() != 1)
+  for (Operation &op : llvm::reverse(*body)) {
+    std::optional<unsigned> unit = unitOf(&op);
+    if (!unit || units[*unit].kind != KernelKind::rows || units[*unit].ops.size() != 1)
       continue;
-    Operation *op = units[unit].ops.front();
-    if (!isRepeated(op) && !(op->hasOneUse() && widenedFrom(op->getResult(0))))
+    if (!isRepeated(&op) && !(op.hasOneUse() && widenedFrom(op.getResult(0))))
       continue;
-    std::optional<unsigned> user = unitOf(*units[unit].ops.front()->user_begin());
+    std::optional<unsigned> user = unitOf(*op.user_begin());
     if (user && units[*user].kind == KernelKind::rows)
-      merge(*user, unit);
+      merge(*user, *unit);
   }
 }
 
@@ -233,27 +275,33 @@ static std::optional<int64_t> bucketOf(const Unit &unit) {
   return std::nullopt;
 }
 
+std::vector<unsigned> Groups::unitsOf(KernelKind kind) const {
+  std::vector<unsigned> result;
+  for (unsigned unit = 0; unit < units.size(); ++unit)
+    if (units[unit].kind == kind && !units[unit].ops.empty())
+      result.push_back(unit);
+  return result;
+}
+
 // Sums that leave in the same bucket are needed at the same time.
 void Groups::fuseReductions() {
-  for (unsigned a = 0; a < units.size(); ++a)
-    for (unsigned b = a + 1; b < units.size(); ++b)
-      if (!units[a].ops.empty() && !units[b].ops.empty() && units[a].kind == KernelKind::reduce &&
-          units[b].kind == KernelKind::reduce && bucketOf(units[a]) == bucketOf(units[b]) && canMerge(a, b))
+  std::vector<unsigned> reductions = unitsOf(KernelKind::reduce);
+  for (auto [i, a] : llvm::enumerate(reductions))
+    for (unsigned b : ArrayRef(reductions).drop_front(i + 1))
+      if (!units[a].ops.empty() && !units[b].ops.empty() && bucketOf(units[a]) == bucketOf(units[b]) && canMerge(a, b))
         merge(a, b);
 }
 
 // Scalars between the same two all-reduces share a kernel, related or not; larger values only with their neighbours.
 void Groups::fuseWhole() {
-  auto scalars = [&](unsigned unit) {
-    return llvm::all_of(units[unit].ops,
-                        [](Operation *op) { return mt::elementsPerRow(op->getResult(0).getType()) == 1; });
-  };
+  auto isScalar = [](Operation *op) { return mt::elementsPerRow(op->getResult(0).getType()) == 1; };
   auto sameDepth = [&](unsigned a, unsigned b) { return units[a].reductionDepth == units[b].reductionDepth; };
   mergeNeighbours(KernelKind::whole, sameDepth);
-  for (unsigned a = 0; a < units.size(); ++a)
-    for (unsigned b = a + 1; b < units.size(); ++b)
-      if (!units[a].ops.empty() && !units[b].ops.empty() && units[a].kind == KernelKind::whole &&
-          units[b].kind == KernelKind::whole && sameDepth(a, b) && scalars(a) && scalars(b) && canMerge(a, b))
+  std::vector<unsigned> scalars = unitsOf(KernelKind::whole);
+  llvm::erase_if(scalars, [&](unsigned unit) { return !llvm::all_of(units[unit].ops, isScalar); });
+  for (auto [i, a] : llvm::enumerate(scalars))
+    for (unsigned b : ArrayRef(scalars).drop_front(i + 1))
+      if (!units[a].ops.empty() && !units[b].ops.empty() && sameDepth(a, b) && canMerge(a, b))
         merge(a, b);
 }
 

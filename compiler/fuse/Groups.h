@@ -9,6 +9,7 @@
 #include "dialects/mt/MtDialect.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <optional>
@@ -20,6 +21,19 @@ struct Unit {
   std::optional<mlir::mt::KernelKind> kind; // none: an op that stays between kernels
   std::vector<mlir::Operation *> ops;       // in program order; empty once merged into another unit
   unsigned reductionDepth = 0;              // all-reduces on the longest path to here
+};
+
+// Values that every kernel computes for itself: scalar and splat constants, iota, the batch size, scalars made of these.
+class CheapValues {
+public:
+  explicit CheapValues(mlir::Block &body);
+  bool contains(mlir::Value value) const { return ops.contains(value.getDefiningOp()); }
+  // The same for every element, as code that walks elements in no particular order needs it.
+  bool isUniform(mlir::Value value) const { return uniform.contains(value.getDefiningOp()); }
+
+private:
+  llvm::DenseMap<mlir::Operation *, unsigned> ops; // and how many of them the longest chain to here has
+  llvm::DenseSet<mlir::Operation *> uniform;
 };
 
 class Groups {
@@ -38,38 +52,50 @@ public:
   // Units in an order that respects dependencies and, where those allow, the program's order.
   std::vector<const Unit *> ordered() const;
 
-  // True for values that every kernel computes for itself: scalar and splat constants, iota, the batch size, scalars
-  // made of these.
-  static bool isCheap(mlir::Value value);
+  bool isCheap(mlir::Value value) const { return cheap.contains(value); }
 
 private:
+  explicit Groups(mlir::Block &body) : body(&body), cheap(body) {}
+  // The ops that read a result of `op`, each once, in program order: a list of uses has an order of its own, which
+  // says nothing about the program.
+  llvm::ArrayRef<mlir::Operation *> users(mlir::Operation *op) const { return readers[position.at(op)]; }
   std::optional<unsigned> unitOf(mlir::Operation *op) const;
   std::optional<unsigned> producer(mlir::Value value) const;
-  using Set = llvm::SmallSetVector<unsigned, 8>;
-  const Set &successors(unsigned unit) const;
-  Set findSuccessors(unsigned unit) const;
-  Set neighbours(unsigned unit) const; // producers, users and units that share a large operand
+  using Edges = llvm::SmallDenseSet<unsigned, 4>;
+  const Edges &successors(unsigned unit) const;
+  Edges findSuccessors(unsigned unit) const;
+  llvm::SmallSetVector<unsigned, 8> neighbours(unsigned unit) const; // producers, users, readers of a large operand
   bool hasIndirectPath(unsigned from, unsigned to) const;
-  bool canMerge(unsigned a, unsigned b) const { return a != b && !hasIndirectPath(a, b) && !hasIndirectPath(b, a); }
+  bool canMerge(unsigned a, unsigned b) const;
   void rankUnits() const;
   void joinRanks(unsigned into, unsigned from);
   void forgetGraph();
+  void redirectEdges(unsigned into, unsigned from);
   void merge(unsigned into, unsigned from);
   void mergeNeighbours(mlir::mt::KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed);
   void absorb(unsigned matmul);
   void release(unsigned matmul);
   void joinRepeated();
   void joinProduct(mlir::mt::ReduceOp sum, mlir::mt::MatmulOp product);
+  void numberOps();
   void computeDepths();
+  bool isMap(mlir::Operation *op) const;
+  mlir::FailureOr<std::optional<mlir::mt::KernelKind>> kindOf(mlir::Operation *op) const;
+  std::vector<unsigned> unitsOf(mlir::mt::KernelKind kind) const;
 
-  mlir::Block *body = nullptr;
+  mlir::Block *body;
+  CheapValues cheap;
   std::vector<std::pair<int64_t, mlir::Operation *>> allReduces; // with their buckets, where these are known
   std::vector<Unit> units;
   llvm::DenseMap<mlir::Operation *, unsigned> unitOfOp;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
-  // What is known of the graph: successors, each unit's place in a topological order, and the units in that order.
-  mutable std::vector<std::optional<Set>> known;
+  std::vector<llvm::SmallVector<mlir::Operation *, 2>> readers; // by position
+  // What is known of the graph: successors, each unit's place in a topological order, the units in that order, and of
+  // two units with a path between them an op of another unit on it. Merges leave such a path, until that unit is one of
+  // the two.
+  mutable std::vector<std::optional<Edges>> known;
   mutable std::vector<unsigned> rank, ranked;
+  mutable llvm::DenseMap<std::pair<unsigned, unsigned>, mlir::Operation *> between;
 };
 
 } // namespace mtc

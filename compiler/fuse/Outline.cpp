@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/Outline.h"
+#include "compiler/fuse/Prepare.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -20,12 +21,12 @@ static Value cloneCheap(OpBuilder &builder, Value value, IRMapping &mapping) {
 }
 
 // Creates a kernel that computes `ops` and yields `yielded`, values of theirs, cheap ones or operands.
-static mt::KernelOp createKernel(OpBuilder &builder, Location location, KernelKind kind, StringRef name,
-                                 ArrayRef<Operation *> ops, ArrayRef<Value> yielded) {
+static mt::KernelOp createKernel(OpBuilder &builder, const Groups &groups, Location location, KernelKind kind,
+                                 StringRef name, ArrayRef<Operation *> ops, ArrayRef<Value> yielded) {
   llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
   llvm::SetVector<Value> operands;
   auto use = [&](Value value) {
-    if (!Groups::isCheap(value) && !(value.getDefiningOp() && inside.contains(value.getDefiningOp())))
+    if (!groups.isCheap(value) && !(value.getDefiningOp() && inside.contains(value.getDefiningOp())))
       operands.insert(value);
   };
   for (Operation *op : ops)
@@ -47,7 +48,7 @@ static mt::KernelOp createKernel(OpBuilder &builder, Location location, KernelKi
   for (Value operand : operands)
     mapping.map(operand, block->addArgument(operand.getType(), operand.getLoc()));
   auto resolve = [&](Value value) {
-    return Groups::isCheap(value) ? cloneCheap(builder, value, mapping) : mapping.lookup(value);
+    return groups.isCheap(value) ? cloneCheap(builder, value, mapping) : mapping.lookup(value);
   };
   for (Operation *op : ops) {
     for (Value operand : op->getOperands())
@@ -58,8 +59,19 @@ static mt::KernelOp createKernel(OpBuilder &builder, Location location, KernelKi
   for (Value value : yielded)
     results.push_back(resolve(value));
   mt::YieldOp::create(builder, location, results);
+  // What another yield stands for.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
   builder.setInsertionPointAfter(kernel);
   return kernel;
+}
+
+// The list of uses has an order of its own.
+static SmallVector<Operation *> usersInOrder(Operation *op) {
+  SmallVector<Operation *> users(op->getUsers());
+  llvm::sort(users, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return users;
 }
 
 // The trainable variable whose gradient this sum over the batch is, as a suffix.
@@ -69,15 +81,15 @@ static std::string gradientOf(Value sum) {
   for (auto declare : module.getOps<mt::DeclareOp>())
     if (declare.getKind() == mt::VariableKind::trainable)
       trainable.insert(declare.getName());
-  llvm::SetVector<Operation *> reached(sum.user_begin(), sum.user_end());
+  llvm::SetVector<Operation *> reached;
+  reached.insert_range(usersInOrder(sum.getDefiningOp()));
   for (size_t i = 0; i < reached.size(); ++i) {
     if (auto assign = dyn_cast<mt::AssignOp>(reached[i])) {
       if (assign.getValue().getType() == sum.getType() && trainable.contains(assign.getName()))
         return "_" + assign.getName().str();
       continue;
     }
-    for (Operation *user : reached[i]->getUsers())
-      reached.insert(user);
+    reached.insert_range(usersInOrder(reached[i]));
   }
   return "";
 }
@@ -134,7 +146,8 @@ static std::string nameOf(const Unit &unit) {
   for (char &c : name)
     if (!llvm::isAlnum(c))
       c = '_';
-  return name;
+  constexpr size_t longest = 200; // a model's own names may be five times as long; numbers tell equal ones apart
+  return name.substr(0, longest);
 }
 
 // Where most of the work comes from: reports give a kernel's time to that layer.
@@ -149,15 +162,23 @@ static Location locationOf(const Unit &unit) {
   return heaviest->getLoc();
 }
 
-static void outlineUnit(OpBuilder &builder, const Unit &unit) {
+static void outlineUnit(OpBuilder &builder, const Groups &groups, const Unit &unit) {
   llvm::SmallPtrSet<Operation *, 16> inside(unit.ops.begin(), unit.ops.end());
+  auto readOutside = [&](OpOperand &use) { return !inside.contains(use.getOwner()); };
   SmallVector<Value> yielded;
-  for (Operation *op : unit.ops)
-    if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !inside.contains(user); }))
+  for (Operation *op : unit.ops) {
+    if (!llvm::any_of(op->getUses(), readOutside))
+      continue;
+    // What was repeated for its readers and ended here all the same is stored once.
+    auto first = llvm::find_if(yielded, [&](Value value) { return sameComputation(value.getDefiningOp(), op); });
+    if (first == yielded.end())
       yielded.push_back(op->getResult(0));
-  auto kernel = createKernel(builder, locationOf(unit), *unit.kind, nameOf(unit), unit.ops, yielded);
+    else
+      op->getResult(0).replaceUsesWithIf(*first, readOutside);
+  }
+  auto kernel = createKernel(builder, groups, locationOf(unit), *unit.kind, nameOf(unit), unit.ops, yielded);
   for (auto [value, result] : llvm::zip(yielded, kernel.getResults()))
-    value.replaceUsesWithIf(result, [&](OpOperand &use) { return !inside.contains(use.getOwner()); });
+    value.replaceUsesWithIf(result, readOutside);
 }
 
 static bool isKernelResult(Value value, std::optional<KernelKind> kind = std::nullopt) {
@@ -165,34 +186,37 @@ static bool isKernelResult(Value value, std::optional<KernelKind> kind = std::nu
   return kernel && (!kind || kernel.getKind() == *kind);
 }
 
-static Value copyOf(Operation *user, Value value, KernelKind kind) {
+static Value copyOf(const Groups &groups, Operation *user, Value value, KernelKind kind) {
   OpBuilder builder(user);
-  auto copy = createKernel(builder, user->getLoc(), kind, "copy", {}, {value});
+  auto copy = createKernel(builder, groups, user->getLoc(), kind, "copy", {}, {value});
   return copy.getResult(0);
 }
 
 // A place belongs to one value: each of these users needs a kernel's result that no other such user has.
-static void addCopies(Block &body) {
+static void addCopies(const Groups &groups, Block &body) {
   llvm::DenseSet<Value> taken;
   for (Operation &op : llvm::make_early_inc_range(body)) {
     if (auto assign = dyn_cast<mt::AssignOp>(op)) {
       if (!isKernelResult(assign.getValue(), KernelKind::map) || !taken.insert(assign.getValue()).second)
-        assign.getValueMutable().assign(copyOf(assign, assign.getValue(), KernelKind::map));
+        assign.getValueMutable().assign(copyOf(groups, assign, assign.getValue(), KernelKind::map));
       taken.insert(assign.getValue());
     } else if (auto output = dyn_cast<mt::OutputOp>(op)) {
       if (!isKernelResult(output.getValue()) || !taken.insert(output.getValue()).second)
-        output.getValueMutable().assign(copyOf(output, output.getValue(), KernelKind::rows));
+        output.getValueMutable().assign(copyOf(groups, output, output.getValue(), KernelKind::rows));
       taken.insert(output.getValue());
     }
   }
   // Reported scalars may share a place, but not with a variable.
-  for (auto result : llvm::make_early_inc_range(body.getOps<mt::ResultOp>()))
-    for (OpOperand &operand : result->getOpOperands()) {
+  for (Operation &op : llvm::make_early_inc_range(body)) {
+    if (!op.hasTrait<mt::Reports>())
+      continue;
+    for (OpOperand &operand : op.getOpOperands()) {
       Value value = operand.get();
       bool placed = isKernelResult(value) || value.getDefiningOp<shard::AllReduceOp>();
       if (!placed || taken.contains(value))
-        operand.set(copyOf(result, value, KernelKind::whole));
+        operand.set(copyOf(groups, &op, value, KernelKind::whole));
     }
+  }
 }
 
 void outlineKernels(mt::ProgramOp program, const Groups &groups) {
@@ -204,9 +228,9 @@ void outlineKernels(mt::ProgramOp program, const Groups &groups) {
       continue;
     }
     builder.setInsertionPointToEnd(&body);
-    outlineUnit(builder, *unit);
+    outlineUnit(builder, groups, *unit);
   }
-  addCopies(body);
+  addCopies(groups, body);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (op.use_empty() && isa<mt::CostOpInterface>(op))
       op.erase();

@@ -16,14 +16,17 @@ static bool isZero(Value value) {
          elements.getSplatValue<APFloat>().isPosZero() && cast<RankedTensorType>(value.getType()).getRank() == 0;
 }
 
+// The first of them in the program. By values: an attribute that text leaves out is none, one that a pass gives is there,
+// and both mean the default.
 static mt::PoolOp poolOf(mt::PoolGradientOp gradient) {
+  Operation *first = gradient;
   for (Operation *user : gradient.getInput().getUsers())
     if (auto pool = dyn_cast<mt::PoolOp>(user);
         pool && pool.getKind() == gradient.getKind() && pool.getWindow() == gradient.getWindow() &&
-        pool.getStridesAttr() == gradient.getStridesAttr() && pool.getPaddingAttr() == gradient.getPaddingAttr() &&
-        pool->isBeforeInBlock(gradient))
-      return pool;
-  return {};
+        pool.getStrides() == gradient.getStrides() && pool.getPadding() == gradient.getPadding() &&
+        pool->isBeforeInBlock(first))
+      first = pool;
+  return dyn_cast<mt::PoolOp>(first);
 }
 
 static Value stored(Value value) { return widenedFrom(value) ? widenedFrom(value) : value; }

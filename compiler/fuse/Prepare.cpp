@@ -126,10 +126,10 @@ static void makeUnconditional(mt::AssignOp op) {
 }
 
 // A reported scalar needs a place, which cheap values lack.
-static void placeReported(mt::ResultOp op, llvm::DenseMap<Value, Value> &placed) {
-  OpBuilder builder(op);
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!Groups::isCheap(operand.get()))
+static void placeReported(Operation &op, const CheapValues &cheap, llvm::DenseMap<Value, Value> &placed) {
+  OpBuilder builder(&op);
+  for (OpOperand &operand : op.getOpOperands()) {
+    if (!cheap.contains(operand.get()))
       continue;
     Value &place = placed[operand.get()];
     if (!place)
@@ -157,9 +157,11 @@ void prepareForFusion(mt::ProgramOp program, bool images) {
   for (auto op : llvm::make_early_inc_range(body.getOps<mt::CastOp>()))
     if (widenedFrom(op.getResult()) && !op->hasOneUse())
       recompute(op);
+  CheapValues cheap(body);
   llvm::DenseMap<Value, Value> placed;
-  for (auto op : llvm::make_early_inc_range(body.getOps<mt::ResultOp>()))
-    placeReported(op, placed);
+  for (Operation &op : llvm::make_early_inc_range(body))
+    if (op.hasTrait<mt::Reports>())
+      placeReported(op, cheap, placed);
   // Producers stand before users, so one walk from the end removes all that became unused.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isa<mt::CostOpInterface>(op) && op.use_empty())

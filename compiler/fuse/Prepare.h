@@ -24,6 +24,9 @@ void splitKernelGradients(mlir::mt::ProgramOp program);
 // The value of 16 bits that `value` is as f32 (docs/precision.md), or null. Every reader widens for itself.
 mlir::Value widenedFrom(mlir::Value value);
 
+// Whether two ops compute the same: equal but for widening casts of their own.
+bool sameComputation(mlir::Operation *a, mlir::Operation *b);
+
 // A mask by the sign of a max pool's images, applied to its gradient, moves to the pool's result.
 void masksBeforePools(mlir::mt::ProgramOp program);
 

@@ -61,6 +61,8 @@ LogicalResult Interpreter::runOp(Operation &op) {
     return readVariable(read);
   if (auto result = dyn_cast<mt::ResultOp>(op))
     return report(result);
+  if (auto rate = dyn_cast<mt::RateOp>(op))
+    return success(succeeded(agreed(rate, rate.getValue())));
   if (auto kernel = dyn_cast<mt::KernelOp>(op))
     return runKernel(kernel);
   if (auto output = dyn_cast<mt::OutputOp>(op)) {

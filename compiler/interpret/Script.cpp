@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/interpret/Script.h"
+#include "dialects/mt/Numbers.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -32,7 +33,7 @@ llvm::Expected<Script> parseScript(StringRef text) {
       return errorAt(line, "expected `name = number ...`, found `" + comment.trim() + "`");
     Tensor tensor(ArrayRef<int64_t>{static_cast<int64_t>(words.size())});
     for (auto [word, element] : llvm::zip(words, tensor.data))
-      if (word.getAsDouble(element))
+      if (!mt::readNumber(word, element))
         return errorAt(line, "expected a number, found `" + word + "`");
     (input ? script.inputs : script.variables)[name.trim().str()] = std::move(tensor);
   }

@@ -31,6 +31,7 @@ void ProgramTables::addSignature(mlir::plan::SignatureOp op) {
   entry->dtype = dtypeOf(type.getElementType());
   entry->shape = shapeOf(type);
   entry->row_bytes = mlir::mt::elementsPerRow(type) * bytesOfElement(type.getElementType());
+  entry->limit = op.getLimit().value_or(-1);
   entry->optional = entry->role == tables::Role::SampleWeight;
   signature[entry->name] = program->signature.size();
   program->signature.push_back(std::move(entry));
@@ -73,15 +74,15 @@ int32_t ProgramTables::layerOf(mlir::Location location) {
     }
     return mlir::WalkResult::advance();
   });
-  bool clean = names.size() == 1 && !names[0].empty() && names[0].size() <= 1024 &&
-               llvm::none_of(names[0], [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  bool clean = names.size() == 1 && !names[0].empty() && names[0].size() <= mlir::mt::maxNameBytes &&
+               mlir::mt::isText(names[0]);
   std::string name = clean ? names[0].str() : names.empty() && line != "several" ? line : "";
   if (name.empty())
     return -1;
-  auto found = llvm::find(layers, name);
-  if (found == layers.end())
-    found = layers.insert(layers.end(), name);
-  return static_cast<int32_t>(found - layers.begin());
+  auto [found, isNew] = layerNumbers.try_emplace(name, layers.size());
+  if (isNew)
+    layers.push_back(name);
+  return static_cast<int32_t>(found->second);
 }
 
 llvm::LogicalResult ProgramTables::addLaunch(mlir::plan::LaunchOp op) {
@@ -159,6 +160,8 @@ mlir::FailureOr<std::unique_ptr<tables::ProgramT>> ProgramTables::make(mlir::pla
       addReduce(reduce);
     else if (auto result = mlir::dyn_cast<mlir::plan::ResultOp>(inner))
       addResult(result);
+    else if (auto rate = mlir::dyn_cast<mlir::plan::RateOp>(inner))
+      program->learning_rate = buffers.lookup(rate.getValue());
     else
       done = inner.emitOpError("expected an op of a plan program, found this");
     if (failed(done))

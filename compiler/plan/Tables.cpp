@@ -128,10 +128,8 @@ mlir::FailureOr<tables::PlanT> makeTables(mlir::ModuleOp module) {
     variables[op.getSymName()] = index;
     plan.variables.push_back(makeVariable(op));
     plan.variables_bytes = std::max<uint64_t>(plan.variables_bytes, op.getOffset() + op.getBytes());
-    if (op.getSymName().ends_with("/learning_rate"))
-      plan.learning_rate = index;
-    if (op.getSymName().ends_with("/iteration"))
-      plan.iteration = index;
+    if (auto role = mlir::dyn_cast_if_present<mlir::mt::VariableRoleAttr>(op.getRoleAttr()))
+      (role.getValue() == mlir::mt::VariableRole::iteration ? plan.iteration : plan.learning_rate) = index;
   }
   bool calls = false;
   for (auto op : module.getOps<mlir::plan::KernelOp>()) {

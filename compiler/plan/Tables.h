@@ -44,6 +44,7 @@ private:
 
   const llvm::StringMap<unsigned> &kernels, &variables;
   std::vector<std::string> &layers;
+  llvm::StringMap<unsigned> layerNumbers;
   std::unique_ptr<tables::ProgramT> program;
   llvm::StringMap<unsigned> signature;
   llvm::DenseMap<mlir::Value, uint32_t> buffers;

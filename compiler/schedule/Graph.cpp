@@ -115,7 +115,7 @@ void Graph::addVariableEdges() {
 LogicalResult Graph::markShared() {
   SmallVector<Operation *> work;
   for (Operation &op : *body)
-    if (isa<mt::AssignOp, mt::ResultOp>(op))
+    if (op.hasTrait<mt::Reports>() || isa<mt::AssignOp>(op))
       work.push_back(&op);
   while (!work.empty()) {
     Operation *op = work.pop_back_val();

@@ -114,7 +114,7 @@ void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
       op->moveBefore(graph.body, graph.body->end());
   SmallVector<Operation *> last;
   for (Operation &op : *graph.body)
-    if (isa<mt::AssignOp, mt::ResultOp, mt::OutputOp>(op))
+    if (op.hasTrait<mt::Reports>() || isa<mt::AssignOp, mt::OutputOp>(op))
       last.push_back(&op);
   for (Operation *op : last)
     op->moveBefore(graph.body, graph.body->end());

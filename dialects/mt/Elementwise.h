@@ -24,6 +24,7 @@ template <typename Op> struct Contraction : OpTrait::TraitBase<Op, Contraction> 
 template <typename Op> struct Moves : OpTrait::TraitBase<Op, Moves> {};
 template <typename Op> struct LowerIsBetter : OpTrait::TraitBase<Op, LowerIsBetter> {};
 template <typename Op> struct HigherIsBetter : OpTrait::TraitBase<Op, HigherIsBetter> {};
+template <typename Op> struct Reports : OpTrait::TraitBase<Op, Reports> {};
 
 // bf16 and f16.
 inline bool isHalf(Type element) { return element.isBF16() || element.isF16(); }

@@ -50,6 +50,9 @@ def Mt_Moves : NativeOpTrait<"Moves"> { let cppNamespace = "::mlir::mt"; }
 def Mt_LowerIsBetter : NativeOpTrait<"LowerIsBetter"> { let cppNamespace = "::mlir::mt"; }
 def Mt_HigherIsBetter : NativeOpTrait<"HigherIsBetter"> { let cppNamespace = "::mlir::mt"; }
 
+// Its operands, which are the same on all devices, are read by whoever runs the program, when it is done.
+def Mt_Reports : NativeOpTrait<"Reports"> { let cppNamespace = "::mlir::mt"; }
+
 class Mt_Op<string mnemonic, list<Trait> traits = []> : Op<Mt_Dialect, mnemonic, traits>;
 
 // A computation: no side effects, interpreted, costed, sharded.
@@ -85,6 +88,10 @@ def Mt_InitKindAttr : Mt_EnumAttr<Mt_InitKind, "init">;
 def Mt_VariableKind : Mt_I32Enum<"VariableKind", "who changes a variable", [
   I32EnumAttrCase<"trainable", 0>, I32EnumAttrCase<"non_trainable", 1>, I32EnumAttrCase<"slot", 2>]>;
 def Mt_VariableKindAttr : Mt_EnumAttr<Mt_VariableKind, "variable_kind">;
+
+def Mt_VariableRole : Mt_I32Enum<"VariableRole", "a variable of the optimizer's that the plan names", [
+  I32EnumAttrCase<"learning_rate", 0>, I32EnumAttrCase<"iteration", 1>]>;
+def Mt_VariableRoleAttr : Mt_EnumAttr<Mt_VariableRole, "variable_role">;
 
 def Mt_Divisor : Mt_I32Enum<"Divisor", "what a loss is divided by", [
   I32EnumAttrCase<"samples", 0>, I32EnumAttrCase<"elements", 1>, I32EnumAttrCase<"weights", 2>]>;

@@ -47,6 +47,13 @@ static SmallVector<AffineMap> criterionMaps(Value predictions, Value targets) {
   }                                                                                                                    \
   SmallVector<shard::ReductionKind> OP::getReductionLoopIteratorKinds() { return {shard::ReductionKind::Generic}; }    \
   SmallVector<AffineMap> OP::getIndexingMaps() { return criterionMaps(getPredictions(), getTargets()); }
+// A label is one of the classes along the predictions' last axis.
+#define MT_LABELS(OP)                                                                                                  \
+  Value OP::getIndex() { return getTargets(); }                                                                        \
+  int64_t OP::getIndexLimit() { return tensorOf(getPredictions()).getShape().back(); }
+MT_LABELS(SparseCategoricalCrossentropyOp)
+MT_LABELS(SparseCategoricalAccuracyOp)
+MT_LABELS(SparseTopKCategoricalAccuracyOp)
 MT_CRITERION(SparseCategoricalCrossentropyOp, true, 15)
 MT_CRITERION(CategoricalCrossentropyOp, false, 17)
 MT_CRITERION(BinaryCrossentropyOp, false, 30)

@@ -14,12 +14,13 @@ class Mt_Criterion<string mnemonic, string text, list<Trait> traits = []> : Mt_C
   let assemblyFormat = "$predictions `,` $targets attr-dict `:` type($predictions) `,` type($targets)";
 }
 // Of a loss.
-class Mt_LossCriterion<string mnemonic, string text> : Mt_Criterion<mnemonic, text, [DeclareOpInterfaceMethods<GradientOpInterface>, Mt_LowerIsBetter]>;
-class Mt_CrossEntropy<string mnemonic, string text> : Mt_LossCriterion<mnemonic, text> {
+class Mt_LossCriterion<string mnemonic, string text, list<Trait> traits = []>
+    : Mt_Criterion<mnemonic, text, !listconcat([DeclareOpInterfaceMethods<GradientOpInterface>, Mt_LowerIsBetter], traits)>;
+class Mt_CrossEntropy<string mnemonic, string text, list<Trait> traits = []> : Mt_LossCriterion<mnemonic, text, traits> {
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, UnitAttr:$from_logits);
   let assemblyFormat = "$predictions `,` $targets (`from_logits` $from_logits^)? attr-dict `:` type($predictions) `,` type($targets)";
 }
-def SparseCategoricalCrossentropyOp : Mt_CrossEntropy<"sparse_categorical_crossentropy", "-log p[label]; targets i32 [?, ...]">;
+def SparseCategoricalCrossentropyOp : Mt_CrossEntropy<"sparse_categorical_crossentropy", "-log p[label]; targets i32 [?, ...]", [DeclareOpInterfaceMethods<IndexOpInterface>]>;
 // label_smoothing s: the target becomes t (1 - s) + s / C, with two classes t (1 - s) + s / 2.
 class Mt_SmoothedCrossEntropy<string mnemonic, string text> : Mt_CrossEntropy<mnemonic, text> {
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, UnitAttr:$from_logits, DefaultValuedAttr<F32Attr, "0.0f">:$label_smoothing);
@@ -32,7 +33,7 @@ def CategoricalCrossentropyOp : Mt_SmoothedCrossEntropy<"categorical_crossentrop
 def BinaryCrossentropyOp : Mt_SmoothedCrossEntropy<"binary_crossentropy", "mean over the last axis of -(t log p + (1 - t) log(1 - p)); targets f32 like predictions">;
 def MeanSquaredErrorOp : Mt_LossCriterion<"mean_squared_error", "mean of (p - t)^2 over the last axis">;
 def MeanAbsoluteErrorOp : Mt_LossCriterion<"mean_absolute_error", "mean of |p - t| over the last axis">;
-def SparseCategoricalAccuracyOp : Mt_Criterion<"sparse_categorical_accuracy", "1 where argmax is the label", [Mt_HigherIsBetter]>;
+def SparseCategoricalAccuracyOp : Mt_Criterion<"sparse_categorical_accuracy", "1 where argmax is the label", [Mt_HigherIsBetter, DeclareOpInterfaceMethods<IndexOpInterface>]>;
 def CategoricalAccuracyOp : Mt_Criterion<"categorical_accuracy", "1 where argmax of both agree", [Mt_HigherIsBetter]>;
 def BinaryAccuracyOp : Mt_Criterion<"binary_accuracy", "mean over the last axis of (p > 0.5) == t", [Mt_HigherIsBetter]>;
 
@@ -60,11 +61,11 @@ def MeanAbsolutePercentageErrorOp : Mt_DerivedCriterion<"mean_absolute_percentag
 def MeanSquaredLogarithmicErrorOp : Mt_DerivedCriterion<"mean_squared_logarithmic_error", "mean over the last axis of (log(1 + p) - log(1 + t))^2; both 1e-7 or more">;
 
 // A hit where fewer than k classes are more probable than the target's.
-class Mt_TopK<string mnemonic, string text> : Mt_Criterion<mnemonic, text, [Mt_HigherIsBetter]> {
+class Mt_TopK<string mnemonic, string text, list<Trait> traits = []> : Mt_Criterion<mnemonic, text, !listconcat([Mt_HigherIsBetter], traits)> {
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, DefaultValuedAttr<I64Attr, "5">:$k);
   let assemblyFormat = "$predictions `,` $targets (`k` `=` $k^)? attr-dict `:` type($predictions) `,` type($targets)";
   let hasVerifier = 1;
 }
-def SparseTopKCategoricalAccuracyOp : Mt_TopK<"sparse_top_k_categorical_accuracy", "1 where the label is among the k most probable; targets i32 [?, ...]">;
+def SparseTopKCategoricalAccuracyOp : Mt_TopK<"sparse_top_k_categorical_accuracy", "1 where the label is among the k most probable; targets i32 [?, ...]", [DeclareOpInterfaceMethods<IndexOpInterface>]>;
 def TopKCategoricalAccuracyOp : Mt_TopK<"top_k_categorical_accuracy", "1 where the target's argmax is among the k most probable; targets f32 like predictions">;
 #endif

@@ -55,6 +55,14 @@ def ElementwiseOpInterface : OpInterface<"ElementwiseOpInterface"> {
     (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands)>];
 }
 
+def IndexOpInterface : OpInterface<"IndexOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{ An op with an operand whose numbers pick rows of a table, or classes. Numbers out of range have a meaning only so that kernels stay in bounds. }];
+  let methods = [
+    InterfaceMethod<"The operand", "::mlir::Value", "getIndex", (ins)>,
+    InterfaceMethod<"How many rows or classes there are", "int64_t", "getIndexLimit", (ins)>];
+}
+
 def DecomposeOpInterface : OpInterface<"DecomposeOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{ A composite: an op that other mt ops can express. It must not exist after `mt-decompose`. }];

@@ -41,6 +41,8 @@ LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   types.push_back(*rows);
   return success();
 }
+Value GatherOp::getIndex() { return getIds(); }
+int64_t GatherOp::getIndexLimit() { return tensorOf(getTable()).getDimSize(0); }
 int64_t GatherOp::getFlops() { return 0; }
 SmallVector<IteratorType> GatherOp::getLoopIteratorTypes() {
   return SmallVector<IteratorType>(getType().getRank(), IteratorType::parallel);

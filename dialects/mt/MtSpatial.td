@@ -15,12 +15,12 @@ include "dialects/mt/MtBase.td"
 // `strides` and `dilation` are [along H, along W], 1 or more; `padding` is [top, bottom, left, right], each less than the reach.
 // Keras' "same" with outputs = ceil(inputs / stride): total = max(0, (outputs - 1) * stride + reach - inputs), low = total / 2, high the rest.
 
-defvar Mt_Strides = DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{1, 1}">;
-defvar Mt_Padding = DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{0, 0, 0, 0}">;
+defvar Mt_Strides = DefaultValuedAttr<DenseI64ArrayAttr, "{1, 1}">;
+defvar Mt_Padding = DefaultValuedAttr<DenseI64ArrayAttr, "{0, 0, 0, 0}">;
 
 class Mt_Convolution<string mnemonic, dag operands, string from, string to, list<Trait> traits = []> : Mt_PureOp<mnemonic, !listconcat([
     Mt_Widens, Mt_Rounds, Mt_Contraction, DeclareOpInterfaceMethods<GradientOpInterface>], traits)> {
-  let arguments = !con(operands, (ins Mt_Strides:$strides, Mt_Padding:$padding, Mt_Strides:$dilation, DefaultValuedOptionalAttr<I64Attr, "1">:$groups));
+  let arguments = !con(operands, (ins Mt_Strides:$strides, Mt_Padding:$padding, Mt_Strides:$dilation, DefaultValuedAttr<I64Attr, "1">:$groups));
   let results = (outs Mt_Float:$result);
   let assemblyFormat = from # [{ (`strides` `=` $strides^)? (`padding` `=` $padding^)? (`dilation` `=` $dilation^)? (`groups` `=` $groups^)?
     attr-dict `:` }] # to;
@@ -102,8 +102,8 @@ def PadOp : Mt_PureOp<"pad", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMe
     Along each axis of size n: `low` elements of `value` (0) before, `high` after, `interior` (0; an empty list: 0 for all) between each two, all 0 or more;
     n elements become low + n + max(n - 1, 0) * interior + high.
   }];
-  let arguments = (ins Mt_AnyFloat:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$interior,
-                       DefaultValuedOptionalAttr<F32Attr, "0.0f">:$value);
+  let arguments = (ins Mt_AnyFloat:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$interior,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$value);
   let results = (outs Mt_AnyFloat:$result);
   let assemblyFormat = [{$operand `low` `=` $low `high` `=` $high (`interior` `=` $interior^)? (`value` `=` $value^)? attr-dict `:` type($operand)}];
 }
@@ -113,7 +113,7 @@ def SliceOp : Mt_PureOp<"slice", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfa
     Element i of the result along an axis is element start + i * stride of the operand, for i from 0 to size - 1. Starts are 0 or more, sizes and strides 1 or more (an empty list of
     strides: 1 for all), and the last element lies in the operand.
   }];
-  let arguments = (ins Mt_Tensor:$operand, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes, DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$strides);
+  let arguments = (ins Mt_Tensor:$operand, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$strides);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = [{$operand `starts` `=` $starts `sizes` `=` $sizes (`strides` `=` $strides^)? attr-dict `:` type($operand)}];
 }
@@ -132,7 +132,7 @@ def ReverseOp : Mt_PureOp<"reverse", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInt
 
 // ---- Lookup
 
-def GatherOp : Mt_PureOp<"gather", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def GatherOp : Mt_PureOp<"gather", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<IndexOpInterface>, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "rows of a table by index: mt.gather %table, %ids : tensor<1000x64xf32>, tensor<?x20xi32>";
   let description = [{
     table [V, D...] replicated, ids [I...] -> [I..., D...]: `y[i..., d...] = table[min(max(ids[i...], 0), V - 1), d...]`. The batch axis of ids, if it has one, is the result's.
@@ -152,7 +152,7 @@ def ScatterAddOp : Mt_PureOp<"scatter_add", [DeclareOpInterfaceMethods<GradientO
   let assemblyFormat = "$ids `,` $updates attr-dict `:` type($ids) `,` type($updates) `to` type($result)";
   let hasVerifier = 1;
 }
-def TakeOp : Mt_PureOp<"take", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def TakeOp : Mt_PureOp<"take", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<IndexOpInterface>, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "slices of each sample by index: mt.take %x, %ids dim = 1 : tensor<?x28x28x3xf32>, tensor<?x14xi32>";
   let description = [{
     x [?, A..., V, D...], V on axis `dim`, ids [?, Q] (each sample its own) or [Q] (all the same) -> [?, A..., Q, D...]:

@@ -4,6 +4,7 @@
 #include "dialects/mt/MtDialect.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/ConvertUTF.h"
 
 #include <utility>
 
@@ -105,23 +106,48 @@ LogicalResult ResultOp::verify() {
 }
 
 // What a plan file can hold (docs/plan-format.md section 4).
-static constexpr size_t maxNameBytes = 1024;
 static constexpr int64_t maxElements = int64_t{1} << 40;
 static constexpr int64_t maxRank = 8;
 
-static LogicalResult verifyCharacters(Operation *op, StringRef name) {
+static bool isControl(unsigned char c) { return c < 0x20 || c == 0x7f; }
+
+// The bytes of UTF-8 that `name` begins with.
+static size_t validPrefix(StringRef name) {
+  const llvm::UTF8 *at = name.bytes_begin(), *end = name.bytes_end();
+  while (at != end && llvm::isLegalUTF8Sequence(at, end))
+    at += llvm::getNumBytesForUTF8(*at);
+  return at - name.bytes_begin();
+}
+
+bool mlir::mt::isText(StringRef name) { return llvm::none_of(name, isControl) && validPrefix(name) == name.size(); }
+
+static LogicalResult verifyText(Operation *op, StringRef name) {
   if (name.empty() || name.size() > maxNameBytes)
     return op->emitOpError("expected a name of 1 to ") << maxNameBytes << " bytes, found " << name.size();
-  for (unsigned char c : name)
-    if (c < 0x20 || c == 0x7f)
-      return op->emitOpError("expected a name without control characters, found byte ") << unsigned(c);
+  if (auto control = llvm::find_if(name, isControl); control != name.end())
+    return op->emitOpError("expected a name without control characters, found byte ")
+           << unsigned(static_cast<unsigned char>(*control));
+  if (size_t valid = validPrefix(name); valid != name.size())
+    return op->emitOpError("expected a name in UTF-8, found byte ")
+           << unsigned(static_cast<unsigned char>(name[valid])) << " after " << valid << " bytes of it";
+  return success();
+}
+
+// Runs and files are named after the model.
+static LogicalResult verifyModelName(ModelOp model) {
+  StringRef name = model.getSymName();
+  if (failed(verifyText(model, name)))
+    return failure();
+  if (name.contains('/') || name.find_first_not_of('.') == StringRef::npos)
+    return model.emitOpError("expected a name that files can have, without '/' and not of dots alone, found \"")
+           << name << "\"";
   return success();
 }
 
 // A name that no op before it has; `place` is what shares the names.
 static LogicalResult verifyName(Operation *op, StringRef place, llvm::StringMap<Operation *> &seen) {
   StringRef name = op->getAttrOfType<StringAttr>("name").getValue();
-  if (failed(verifyCharacters(op, name)))
+  if (failed(verifyText(op, name)))
     return failure();
   auto [entry, isNew] = seen.try_emplace(name, op);
   if (isNew)
@@ -185,13 +211,13 @@ static LogicalResult verifyParts(ModelOp model) {
 }
 
 LogicalResult ModelOp::verifyRegions() {
+  if (failed(verifyModelName(*this)))
+    return failure();
   llvm::StringMap<Operation *> signature, variables, results;
   Operation *optimizer = nullptr;
-  if (failed(verifyCharacters(*this, getSymName())))
-    return failure();
   for (Operation &op : getBody().front()) {
     if (!isa_and_present<MtDialect>(op.getDialect()) || op.getNumRegions() != 0 ||
-        isa<ReadOp, AssignOp, ResultOp, DeclareOp, YieldOp>(op))
+        isa<ReadOp, AssignOp, ResultOp, RateOp, DeclareOp, YieldOp>(op))
       return op.emitOpError("expected an op of a model inside mt.model");
     for (Value result : op.getResults())
       if (failed(verifyShape(&op, tensorOf(result))) || failed(verifyElements(&op, tensorOf(result))))

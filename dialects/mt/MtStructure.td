@@ -24,8 +24,9 @@ def ProgramOp : Mt_Body<"program"> {
 }
 def DeclareOp : Mt_Op<"declare"> {
   let summary = "a variable of the plan, at module level, made by `mt-differentiate`; order here is order in the plan";
-  let arguments = (ins StrAttr:$name, Mt_VariableKindAttr:$kind, TypeAttr:$type);
-  let assemblyFormat = "$name $kind $type attr-dict";
+  let description = "`mt.declare \"adam/iteration\" non_trainable role iteration tensor<i32>`: the optimizer's own step counter, whatever the model calls its variables.";
+  let arguments = (ins StrAttr:$name, Mt_VariableKindAttr:$kind, TypeAttr:$type, OptionalAttr<Mt_VariableRoleAttr>:$role);
+  let assemblyFormat = "$name $kind (`role` $role^)? $type attr-dict";
 }
 
 // Signature. In models and programs.
@@ -35,8 +36,14 @@ class Mt_SignatureOp<string mnemonic> : Mt_Op<mnemonic> {
   let assemblyFormat = "$name attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
-def InputOp : Mt_SignatureOp<"input"> { let summary = "a named input; its first axis is the batch axis"; }
-def TargetOp : Mt_SignatureOp<"target"> { let summary = "a named target (label)"; }
+// With a limit L its numbers pick one of so many rows or classes: 0 to L - 1.
+class Mt_LimitedOp<string mnemonic> : Mt_SignatureOp<mnemonic> {
+  let description = "`limit = 1000`: its numbers pick one of 1000 rows or classes. `mt-differentiate` finds it (`IndexOpInterface`), and whoever runs the plan checks the data.";
+  let arguments = (ins StrAttr:$name, OptionalAttr<I64Attr>:$limit);
+  let assemblyFormat = "$name (`limit` `=` $limit^)? attr-dict `:` type($result)";
+}
+def InputOp : Mt_LimitedOp<"input"> { let summary = "a named input; its first axis is the batch axis"; }
+def TargetOp : Mt_LimitedOp<"target"> { let summary = "a named target (label)"; }
 def SampleWeightOp : Mt_SignatureOp<"sample_weight"> { let summary = "named weights, tensor<?xf32>; ones where the caller has none"; }
 def OutputOp : Mt_Op<"output"> {
   let summary = "a named result with a batch axis, for predict";
@@ -113,13 +120,18 @@ def MetricOp : Mt_Op<"metric"> {
     std::optional<Better> findBetter();
   }];
 }
-def ResultOp : Mt_Op<"result"> {
+def ResultOp : Mt_Op<"result", [Mt_Reports]> {
   let summary = "in a program: a loss or metric; the mean of this step and its weight in a mean over steps, or this step's sums";
   let description = "`mt.result \"auc\", %sums, %n formula roc better higher : tensor<2x200xf32>`: sums add up over steps as they are. The type of one mean is not written.";
   let arguments = (ins StrAttr:$name, Mt_Float:$value, Mt_Scalar:$weight, UnitAttr:$loss, DefaultValuedAttr<Mt_FormulaAttr, "::mlir::mt::Formula::mean">:$formula,
                        DefaultValuedAttr<Mt_BetterAttr, "::mlir::mt::Better::lower">:$better);
   let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? (`formula` $formula^)? (`better` $better^)? attr-dict custom<SumsType>(type($value))";
   let hasVerifier = 1;
+}
+def RateOp : Mt_Op<"rate", [Mt_Reports]> {
+  let summary = "in train_step: the learning rate of this step, where a schedule computes it";
+  let arguments = (ins Mt_Scalar:$value);
+  let assemblyFormat = "$value attr-dict";
 }
 
 // Kernels. Made by `mt-fuse`, outlined by `mt-allocate`.

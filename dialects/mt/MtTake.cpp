@@ -60,6 +60,8 @@ LogicalResult TakeOp::inferReturnTypes(MLIRContext *, std::optional<Location> lo
   types.push_back(*type);
   return success();
 }
+Value TakeOp::getIndex() { return getIds(); }
+int64_t TakeOp::getIndexLimit() { return tensorOf(getOperand()).getDimSize(getDim()); }
 int64_t TakeOp::getFlops() { return 0; }
 SmallVector<IteratorType> TakeOp::getLoopIteratorTypes() {
   return SmallVector<IteratorType>(getType().getRank(), IteratorType::parallel);

@@ -3,6 +3,7 @@
 #define DIALECTS_MT_NUMBERS_H
 
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/StringRef.h"
 #include <charconv>
 
 namespace mlir::mt {
@@ -15,6 +16,14 @@ inline double oneMinus(const llvm::APFloat &x) {
   double decimal = 0;
   std::from_chars(text, end, decimal);
   return 1.0 - decimal;
+}
+
+// A decimal number, all of `text`: false if it is none. Of any length, unlike LLVM's APFloat, which writes past an array of its own
+// where there are tens of thousands of digits.
+inline bool readNumber(llvm::StringRef text, double &number) {
+  text.consume_front("+");
+  auto [end, error] = std::from_chars(text.begin(), text.end(), number);
+  return error == std::errc() && end == text.end();
 }
 
 } // namespace mlir::mt

@@ -65,7 +65,8 @@ def KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
 }
 def VariableOp : Plan_Op<"variable", [Symbol]> {
   let summary = "a variable: its place in the variables block";
-  let arguments = (ins SymbolNameAttr:$sym_name, AnyAttr:$kind, TypeAttr:$type, I64Attr:$offset, I64Attr:$bytes);
+  let description = "`kind` is an mt.variable_kind, `role` an mt.variable_role: the optimizer's learning rate or step counter.";
+  let arguments = (ins SymbolNameAttr:$sym_name, AnyAttr:$kind, TypeAttr:$type, I64Attr:$offset, I64Attr:$bytes, OptionalAttr<AnyAttr>:$role);
   let assemblyFormat = "$sym_name $type `at` $offset attr-dict";
 }
 def ProgramOp : Plan_Op<"program", [Symbol, SingleBlock, NoTerminator, IsolatedFromAbove]> {
@@ -77,8 +78,8 @@ def ProgramOp : Plan_Op<"program", [Symbol, SingleBlock, NoTerminator, IsolatedF
 }
 def SignatureOp : Plan_Op<"signature"> {
   let summary = "the next entry of the program's signature; role is input, target, sample_weight or output";
-  let arguments = (ins StrAttr:$name, StrAttr:$role, TypeAttr:$type);
-  let assemblyFormat = "$role $name $type attr-dict";
+  let arguments = (ins StrAttr:$name, StrAttr:$role, TypeAttr:$type, OptionalAttr<I64Attr>:$limit);
+  let assemblyFormat = "$role $name $type (`limit` `=` $limit^)? attr-dict";
 }
 def BufferOp : Plan_Op<"buffer"> {
   let summary = "a place: arena offsets for each variant; shared or constant: one offset; variable or signature: `ref`, its name";
@@ -105,5 +106,10 @@ def ResultOp : Plan_Op<"result"> {
                        DefaultValuedAttr<Plan_BetterAttr, "::mlir::plan::Better::lower">:$better);
   let assemblyFormat = [{$name `,` $value `,` $weight (`loss` $loss^)? (`formula` $formula^)? (`shape` $shape^)? (`better` $better^)? attr-dict
                          `:` type($value) `,` type($weight)}];
+}
+def RateOp : Plan_Op<"rate"> {
+  let summary = "the buffer that holds the learning rate of this step, where a schedule computes it";
+  let arguments = (ins BufferType:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 #endif

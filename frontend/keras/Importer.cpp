@@ -156,7 +156,7 @@ Value Importer::makeInput(const Layer &layer) {
     config.error("expected at most 8 axes, found " + std::to_string(sizes.size()));
   if (config.failed())
     return {};
-  return mt::InputOp::create(builder, location, RankedTensorType::get(sizes, element), layer.name);
+  return mt::InputOp::create(builder, location, RankedTensorType::get(sizes, element), layer.name, IntegerAttr());
 }
 
 Value Importer::find(const TensorRef &ref, const Results &results) const {

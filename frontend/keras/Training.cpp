@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Training.h"
 
+#include "dialects/mt/Numbers.h"
 #include "runtime/abi/suggest.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -15,7 +17,7 @@ Location named(OpBuilder &builder, StringRef name) { return NameLoc::get(builder
 Value makeTarget(OpBuilder &builder, const Output &output, StringRef name, bool sparse) {
   auto type = cast<RankedTensorType>(output.value.getType());
   Type wanted = sparse ? RankedTensorType::get(type.getShape().drop_back(), builder.getI32Type()) : type.clone(builder.getF32Type());
-  return mt::TargetOp::create(builder, named(builder, output.name), wanted, name);
+  return mt::TargetOp::create(builder, named(builder, output.name), wanted, name, IntegerAttr());
 }
 
 // As Keras warns: a loss of logits takes softmax, or sigmoid, once more.
@@ -51,7 +53,7 @@ std::string parseObject(StringRef text, Json &object) {
       config[key.str()] = value.equals_insensitive("true");
     else if (!value.getAsInteger(10, whole))
       config[key.str()] = whole;
-    else if (!value.getAsDouble(number))
+    else if (mlir::mt::readNumber(value, number))
       config[key.str()] = number;
     else
       config[key.str()] = value.str();

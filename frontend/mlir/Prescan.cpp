@@ -56,6 +56,21 @@ private:
     at = begin + token.size();
   }
 
+  // A number, or a shape up to its element type: 1.5e-3, 0x7fc00000, 4x3x.
+  void number() {
+    size_t begin = at;
+    auto isSign = [&] {
+      return (text[at] == '+' || (text[at] == '-' && next() != '>')) && llvm::toLower(text[at - 1]) == 'e';
+    };
+    while (at < text.size() && (llvm::isHexDigit(text[at]) || text[at] == '.' || text[at] == 'x' || isSign()))
+      ++at;
+    size_t length = at - begin;
+    at = begin;
+    if (length > maxNumberChars)
+      return fail("expected numbers of at most " + Twine(maxNumberChars) + " characters, found one of " + Twine(length));
+    at = begin + length;
+  }
+
   void open(unsigned &depth) {
     ++depth;
     if (round + angle > maxNesting)
@@ -78,6 +93,8 @@ private:
       at = std::min(text.find('\n', at), text.size());
       return;
     }
+    if (llvm::isDigit(c))
+      return number();
     if (llvm::isAlpha(c) || c == '_' || c == '#' || c == '!')
       return word();
     // Arrows and comparisons hold no brackets.

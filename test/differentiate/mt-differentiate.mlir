@@ -20,8 +20,8 @@ mt.model @two_layers {
 }
 // CHECK:      mt.declare "a/kernel" non_trainable tensor<3x4xf32>
 // CHECK-NEXT: mt.declare "b/kernel" trainable tensor<4x2xf32>
-// CHECK-NEXT: mt.declare "sgd/iteration" non_trainable tensor<i32>
-// CHECK-NEXT: mt.declare "sgd/learning_rate" non_trainable tensor<f32>
+// CHECK-NEXT: mt.declare "sgd/iteration" non_trainable role iteration tensor<i32>
+// CHECK-NEXT: mt.declare "sgd/learning_rate" non_trainable role learning_rate tensor<f32>
 // CHECK-NEXT: mt.declare "sgd/b_kernel_momentum" slot tensor<4x2xf32>
 // CHECK-NOT:  mt.declare
 
@@ -37,7 +37,7 @@ mt.model @two_layers {
 
 // CHECK-LABEL: mt.program @train_step
 // CHECK:      %[[X:.*]] = mt.input "x"
-// CHECK:      %[[T:.*]] = mt.target "t"
+// CHECK:      %[[T:.*]] = mt.target "t" limit = 2 : tensor<?xi32>
 // CHECK:      %[[H:.*]] = mt.tanh
 // CHECK:      %[[L:.*]] = mt.sparse_categorical_crossentropy
 // CHECK:      %[[N:.*]] = mt.batch_size

@@ -57,7 +57,7 @@ Value Generator::input(StringRef name, int64_t width) {
   for (double &x : tensor.data)
     x = between(-1, 1);
   data.inputs[name.str()] = std::move(tensor);
-  return InputOp::create(builder, at, f32({dynamic, width}), name);
+  return InputOp::create(builder, at, f32({dynamic, width}), name, IntegerAttr());
 }
 
 Value Generator::target(StringRef name, RankedTensorType type, llvm::function_ref<double()> element) {
@@ -65,7 +65,7 @@ Value Generator::target(StringRef name, RankedTensorType type, llvm::function_re
   for (double &x : tensor.data)
     x = element();
   data.inputs[name.str()] = std::move(tensor);
-  return TargetOp::create(builder, at, type, name);
+  return TargetOp::create(builder, at, type, name, IntegerAttr());
 }
 
 // Now and then the caller has none.

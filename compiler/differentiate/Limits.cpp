@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/differentiate/Limits.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace mtc {
+
+template <typename Op> static void lower(Op op, int64_t limit) {
+  op.setLimit(std::min<uint64_t>(limit, op.getLimit().value_or(limit)));
+}
+
+// What moves and casts bring here from the caller's data.
+static void limitSources(Value index, int64_t limit) {
+  llvm::SetVector<Value> seen;
+  seen.insert(index);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    Operation *op = seen[i].getDefiningOp();
+    if (auto input = dyn_cast<mt::InputOp>(op))
+      lower(input, limit);
+    else if (auto target = dyn_cast<mt::TargetOp>(op))
+      lower(target, limit);
+    else if (op->hasTrait<mt::Moves>() || isa<mt::CastOp>(op))
+      seen.insert(op->operand_begin(), op->operand_end());
+  }
+}
+
+void setLimits(mt::ModelOp model) {
+  for (Operation &op : model.getBody().front())
+    if (auto lookup = dyn_cast<mt::IndexOpInterface>(op))
+      limitSources(lookup.getIndex(), lookup.getIndexLimit());
+}
+
+} // namespace mtc
