@@ -6,6 +6,8 @@
 #include "compiler/Passes.h"
 #include "dialects/mt/MtDialect.h"
 
+#include <map>
+
 namespace mtc {
 #define GEN_PASS_DEF_PLANCHECK
 #include "compiler/Passes.h.inc"
@@ -73,14 +75,18 @@ static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTa
 
 LogicalResult checkOrder(ArrayRef<CheckedStep> steps, SymbolTable &symbols, bool alone) {
   size_t deviceBarrier = 0, allBarrier = 0; // the last step before which such a barrier stands
+  std::vector<bool> byAll;                  // of each step: whether it touches what other devices touch
   for (auto [index, step] : llvm::enumerate(steps)) {
+    byAll.push_back(llvm::any_of(step.accesses, [](const Access &access) { return access.byAll; }));
     if (step.before != Barrier::none)
       deviceBarrier = index;
     if (step.before == Barrier::all)
       allBarrier = index;
     if (failed(checkLaunch(step, index, symbols, alone)))
       return failure();
-    for (size_t earlier = allBarrier; earlier < index; ++earlier)
+    for (size_t earlier = allBarrier; earlier < index; ++earlier) {
+      if (earlier < deviceBarrier && !byAll[earlier] && !byAll[index])
+        continue;
       for (const Access &a : steps[earlier].accesses)
         for (const Access &b : step.accesses) {
           if (!(a.write || b.write) || !a.bytes.overlaps(b.bytes))
@@ -92,6 +98,7 @@ LogicalResult checkOrder(ArrayRef<CheckedStep> steps, SymbolTable &symbols, bool
                  << (all ? "all devices" : "the device") << " between " << describe(steps[earlier], earlier) << " and "
                  << describe(step, index) << ", which both use " << describe(b.bytes) << ", found none";
         }
+    }
   }
   return success();
 }
@@ -101,34 +108,39 @@ namespace {
 class Owners {
 public:
   void write(const Bytes &bytes, Value value) {
-    std::vector<Piece> kept;
-    for (const Piece &piece : pieces) {
-      if (!piece.bytes.overlaps(bytes)) {
-        kept.push_back(piece);
-        continue;
-      }
-      if (piece.bytes.begin < bytes.begin)
-        kept.push_back({{bytes.memory, piece.bytes.begin, bytes.begin}, piece.value});
-      if (piece.bytes.end > bytes.end)
-        kept.push_back({{bytes.memory, bytes.end, piece.bytes.end}, piece.value});
+    if (bytes.begin >= bytes.end)
+      return;
+    Pieces &pieces = memories[bytes.memory];
+    for (auto at = firstOver(pieces, bytes); at != pieces.end() && at->first < bytes.end;) {
+      auto [begin, piece] = *at;
+      at = pieces.erase(at);
+      if (begin < bytes.begin)
+        pieces[begin] = {bytes.begin, piece.value};
+      if (piece.end > bytes.end)
+        pieces[bytes.end] = {piece.end, piece.value};
     }
-    kept.push_back({bytes, value});
-    pieces = std::move(kept);
+    pieces[bytes.begin] = {bytes.end, value};
   }
-  bool holds(const Bytes &bytes, Value value) const {
+  bool holds(const Bytes &bytes, Value value) {
     int64_t held = 0;
-    for (const Piece &piece : pieces)
-      if (piece.value == value && piece.bytes.overlaps(bytes))
-        held += std::min(piece.bytes.end, bytes.end) - std::max(piece.bytes.begin, bytes.begin);
+    Pieces &pieces = memories[bytes.memory];
+    for (auto at = firstOver(pieces, bytes); at != pieces.end() && at->first < bytes.end; ++at)
+      if (at->second.value == value)
+        held += std::min(at->second.end, bytes.end) - std::max(at->first, bytes.begin);
     return held == bytes.end - bytes.begin;
   }
 
 private:
   struct Piece {
-    Bytes bytes;
+    int64_t end;
     Value value;
   };
-  std::vector<Piece> pieces;
+  using Pieces = std::map<int64_t, Piece>; // by their first byte; none overlap
+  static Pieces::iterator firstOver(Pieces &pieces, const Bytes &bytes) {
+    auto at = pieces.lower_bound(bytes.begin);
+    return at != pieces.begin() && std::prev(at)->second.end > bytes.begin ? std::prev(at) : at;
+  }
+  std::map<std::string, Pieces> memories;
 };
 } // namespace
 

@@ -76,12 +76,6 @@ LogicalResult Programs::declare() {
                           mt::VariableRoleAttr());
   }
   for (const OptimizerVariable &slot : optimizer.variables()) {
-    if (size_t size = slot.name.size(); size > mt::maxNameBytes) {
-      mt::VariableOp of = slot.of;
-      return of.emitOpError("expected a name of at most ")
-             << of.getName().size() - (size - mt::maxNameBytes)
-             << " bytes, since the optimizer adds a variable with a longer one, found " << of.getName().size();
-    }
     if (!names.insert(slot.name).second)
       return model.emitOpError("expected no variable with the name of the optimizer's \"")
              << slot.name << "\", found one";

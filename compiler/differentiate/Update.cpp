@@ -19,11 +19,7 @@ Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterf
   scaled = precision && precision == "f16";
   auto add = [&](std::string name, Type type, mt::VariableKind kind, double start,
                  std::optional<mt::VariableRole> role = std::nullopt) {
-    owned.push_back({std::move(name), cast<RankedTensorType>(type), kind, start, role, {}});
-  };
-  auto addSlot = [&](mt::VariableOp variable, StringRef slot, double start) {
-    add(slotName(variable, slot), variable.getType(), mt::VariableKind::slot, start);
-    owned.back().of = variable;
+    owned.push_back({std::move(name), cast<RankedTensorType>(type), kind, start, role});
   };
   auto scalar = [&](Type element) { return RankedTensorType::get({}, element); };
   add(iterationName(), scalar(builder.getI32Type()), mt::VariableKind::non_trainable, 0,
@@ -41,9 +37,9 @@ Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterf
     if (variable.getFrozen())
       continue;
     for (StringRef slot : op.getSlotNames())
-      addSlot(variable, slot, op.getSlotStart());
+      add(slotName(variable, slot), variable.getType(), mt::VariableKind::slot, op.getSlotStart());
     if (option("ema_momentum"))
-      addSlot(variable, "average", 0);
+      add(slotName(variable, "average"), variable.getType(), mt::VariableKind::slot, 0);
   }
 }
 

@@ -13,7 +13,6 @@ struct OptimizerVariable {
   mlir::mt::VariableKind kind;
   double start;                               // every element
   std::optional<mlir::mt::VariableRole> role; // that the plan names it by
-  mlir::mt::VariableOp of;                    // null: of all
 };
 
 // A model's optimizer: the variables that it adds and the step that it takes. Keras' order: clip, decay, update,

@@ -2,6 +2,7 @@
 //
 // Convolution and its two gradients: one sum of products over seven loops (sample; output row, column and filter; tap
 // row, column and channel) of which each op keeps other axes.
+#include "dialects/mt/Defaults.h"
 #include "dialects/mt/MtDialect.h"
 
 using namespace mlir;
@@ -94,8 +95,9 @@ static void forEachProduct(const Convolution &c, int64_t samples,
 
 // ---- y = conv(x, w)
 
-LogicalResult Conv2DOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+LogicalResult Conv2DOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor given,
                                          SmallVectorImpl<Type> &types) {
+  Adaptor adaptor = withDefaults<Conv2DOp>(context, given);
   RankedTensorType x = tensorOf(adaptor.getInput());
   FailureOr<Convolution> c = convolutionOf(location, x, tensorOf(adaptor.getKernel()), adaptor.getStrides(),
                                            adaptor.getPadding(), adaptor.getDilation(), adaptor.getGroups());

@@ -2,6 +2,7 @@
 //
 // Ops that move elements inside a sample: pad, slice, concat, reverse. Each says where an element comes from as an
 // affine map of its loops, and all are interpreted by it.
+#include "dialects/mt/Defaults.h"
 #include "dialects/mt/MtDialect.h"
 
 using namespace mlir;
@@ -73,8 +74,9 @@ static void forEachMove(ArrayRef<int64_t> loops, AffineMap map, ArrayRef<int64_t
 
 static int64_t at(ArrayRef<int64_t> list, size_t i, int64_t otherwise) { return list.empty() ? otherwise : list[i]; }
 
-LogicalResult PadOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+LogicalResult PadOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor given,
                                       SmallVectorImpl<Type> &types) {
+  Adaptor adaptor = withDefaults<PadOp>(context, given);
   RankedTensorType from = tensorOf(adaptor.getOperand());
   if (failed(verifyList(location, "low", from, adaptor.getLow(), 0)) ||
       failed(verifyList(location, "high", from, adaptor.getHigh(), 0)) ||
@@ -120,8 +122,9 @@ void PadOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallV
 
 // ---- slice: loops over the result
 
-LogicalResult SliceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+LogicalResult SliceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor given,
                                         SmallVectorImpl<Type> &types) {
+  Adaptor adaptor = withDefaults<SliceOp>(context, given);
   RankedTensorType from = tensorOf(adaptor.getOperand());
   if (failed(verifyList(location, "starts", from, adaptor.getStarts(), 0)) ||
       failed(verifyList(location, "sizes", from, adaptor.getSizes(), 1)) ||

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pooling and its gradient.
+#include "dialects/mt/Defaults.h"
 #include "dialects/mt/MtDialect.h"
 
 using namespace mlir;
@@ -63,8 +64,9 @@ static int64_t largest(const Tensor &x, ArrayRef<int64_t> offsets) {
   return best;
 }
 
-LogicalResult PoolOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+LogicalResult PoolOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor given,
                                        SmallVectorImpl<Type> &types) {
+  Adaptor adaptor = withDefaults<PoolOp>(context, given);
   RankedTensorType x = tensorOf(adaptor.getInput());
   FailureOr<Pooling> p = poolingOf(location, adaptor.getKind(), x, adaptor.getWindow(), adaptor.getStrides(),
                                    adaptor.getPadding());

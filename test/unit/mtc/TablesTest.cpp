@@ -129,19 +129,3 @@ TEST(Tables, RefuseNamesThatFilesCannotHave) {
       << named("m", "a\\FF\\FEb");
   EXPECT_EQ(named("m", "gewicht/\xc3\xa4\xe2\x82\xac"), "compiled");
 }
-
-// The optimizer's variable of this one would have a name that no plan can hold.
-TEST(Tables, RefuseNamesThatAreTooLongForTheOptimizer) {
-  auto outcome = [](size_t length) {
-    std::string text = model;
-    text.replace(text.find("\"w\""), 3, "\"" + std::string(length, 'n') + "\"");
-    text.replace(text.find("mt.sgd"), 6, "mt.adam");
-    return compile(text);
-  };
-  size_t longest = 1024 - std::string("adam/_momentum").size(); // "velocity" is as long
-  EXPECT_EQ(outcome(longest).code, MT_OK) << outcome(longest).message;
-  EXPECT_NE(outcome(1020).message.find("model.mlir:4:8: error: 'mt.variable' op expected a name of at most 1010 bytes, since the optimizer "
-                                       "adds a variable with a longer one, found 1020"),
-            std::string::npos)
-      << outcome(1020).message;
-}

@@ -57,7 +57,9 @@ Value Generator::input(StringRef name, int64_t width) {
   for (double &x : tensor.data)
     x = between(-1, 1);
   data.inputs[name.str()] = std::move(tensor);
-  return InputOp::create(builder, at, f32({dynamic, width}), name, IntegerAttr());
+  // Of no integers: it says something of a caller's data, and changes nothing.
+  IntegerAttr limit = seed % 5 ? IntegerAttr() : builder.getI64IntegerAttr(1 + seed % 9);
+  return InputOp::create(builder, at, f32({dynamic, width}), name, limit);
 }
 
 Value Generator::target(StringRef name, RankedTensorType type, llvm::function_ref<double()> element) {
@@ -65,7 +67,8 @@ Value Generator::target(StringRef name, RankedTensorType type, llvm::function_re
   for (double &x : tensor.data)
     x = element();
   data.inputs[name.str()] = std::move(tensor);
-  return TargetOp::create(builder, at, type, name, IntegerAttr());
+  bool labels = type.getElementType().isInteger(32) && seed / 16 % 2;
+  return TargetOp::create(builder, at, type, name, labels ? builder.getI64IntegerAttr(100) : IntegerAttr());
 }
 
 // Now and then the caller has none.
@@ -135,7 +138,9 @@ void Generator::buildLoss(const Expr &x, const std::string &name) {
   Divisor divisor = weights ? oneOf({Divisor::samples, Divisor::elements, Divisor::weights})
                             : oneOf({Divisor::samples, Divisor::elements});
   LossOp::create(builder, at, name, values, weights, divisor, llvm::APFloat(float(oneOf({1.0, 0.5, 2.0}))));
-  MetricOp::create(builder, at, name + "_metric", hits, weights, Formula::mean, BetterAttr());
+  BetterAttr better =
+      seed % 3 ? BetterAttr::get(builder.getContext(), seed % 3 == 1 ? Better::lower : Better::higher) : BetterAttr();
+  MetricOp::create(builder, at, name + "_metric", hits, weights, Formula::mean, better);
 }
 
 RandomModel Generator::make() {

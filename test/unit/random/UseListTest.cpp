@@ -17,7 +17,7 @@ using namespace mtc::test;
 
 namespace {
 
-const uint32_t graphs = fromEnvironment("MTC_RANDOM_GRAPHS", 8), first = fromEnvironment("MTC_RANDOM_SEED", 1);
+const uint32_t graphs = fromEnvironment("MTC_RANDOM_GRAPHS", 4), first = fromEnvironment("MTC_RANDOM_SEED", 1);
 
 void shuffle(Value value, std::mt19937 &random) {
   SmallVector<unsigned> order(std::distance(value.use_begin(), value.use_end()));
