@@ -80,8 +80,10 @@ int evaluate(const Arguments &arguments) {
   for (int32_t i = 0; i < count; ++i)
     if (!std::isfinite(values[static_cast<size_t>(i)]))
       bad += (bad.empty() ? "" : ", ") + std::string(mtrun_plan_metric_name(run.plan.get(), "eval_step", i));
-  if (bad.empty() || arguments.process > 0)
-    return bad.empty() ? MT_OK : MT_INVALID;
+  if (bad.empty() || arguments.allowNan)
+    return MT_OK;
+  if (arguments.process > 0)
+    return MT_INVALID;
   return reportError(MT_INVALID, "expected values that are finite, found others for " + bad);
 }
 
