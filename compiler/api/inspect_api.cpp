@@ -53,3 +53,25 @@ mt_status *mtc_inspect_cards(const void *plan, size_t size, const char *card, mt
     return {MT_INVALID, "expected a plan that trains and one of the cards " + mtc::knownCards() + ", found " + card};
   });
 }
+
+mt_status *mtc_inspect_devices(const void *plan, size_t size, int32_t devices, int html, mtc_result **result) {
+  *result = nullptr;
+  return mtc::guarded([&]() -> Status {
+    uint32_t most = 0;
+    Status status = inspect(
+        {static_cast<const uint8_t *>(plan), size},
+        [&](const mtrun::PlanFileView &view) {
+          most = view.tables->replicas();
+          if (devices < 1 || static_cast<uint32_t>(devices) > most)
+            return std::string();
+          auto count = static_cast<uint32_t>(devices);
+          return html ? mtc::inspectDevicesHtml(view, count) : mtc::inspectDevices(view, count);
+        },
+        result);
+    if (!status.ok() || !(*result)->bytes.empty())
+      return status;
+    mtc_result_free(*result);
+    *result = nullptr;
+    return {MT_INVALID, "expected 1 to " + std::to_string(most) + " devices, found " + std::to_string(devices)};
+  });
+}

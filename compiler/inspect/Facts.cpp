@@ -147,17 +147,16 @@ LaunchCost costOf(const fb::Plan &plan, const fb::Step &step, uint64_t rows) {
   return cost;
 }
 
-// Leaves of each device, in order: the largest subtree is split, the first of equals, until there are enough.
-static std::vector<uint64_t> splitLeaves(uint64_t replicas, uint32_t devices) {
+std::vector<uint64_t> splitShards(uint64_t shards, uint32_t devices) {
   if (std::has_single_bit(devices))
-    return std::vector<uint64_t>(devices, replicas / devices);
-  std::vector<uint64_t> leaves = {replicas};
-  while (leaves.size() < devices) {
-    auto largest = std::max_element(leaves.begin(), leaves.end());
+    return std::vector<uint64_t>(devices, shards / devices);
+  std::vector<uint64_t> parts = {shards};
+  while (parts.size() < devices) {
+    auto largest = std::max_element(parts.begin(), parts.end());
     *largest /= 2;
-    leaves.insert(largest, *largest);
+    parts.insert(largest, *largest);
   }
-  return leaves;
+  return parts;
 }
 
 BytesMoved bytesMoved(const fb::Plan &plan, uint32_t devices, uint64_t rootBytes, uint64_t rows) {
@@ -168,7 +167,7 @@ BytesMoved bytesMoved(const fb::Plan &plan, uint32_t devices, uint64_t rootBytes
     return device == devices ? elements : elements * device / devices / line * line;
   };
   uint64_t first = 0, active = 0;
-  for (uint64_t leaves : splitLeaves(plan.replicas(), devices)) {
+  for (uint64_t leaves : splitShards(plan.replicas(), devices)) {
     active += first * plan.leaf_rows() < rows;
     first += leaves;
   }

@@ -2,6 +2,7 @@
 //
 // A page for a browser: no script, no style and no picture comes from elsewhere, and names of the plan are text only.
 #include "compiler/inspect/Facts.h"
+#include "compiler/inspect/HtmlText.h"
 #include "compiler/inspect/Inspect.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -17,10 +18,7 @@ namespace mtc {
 
 namespace fb = ::mt::plan;
 
-namespace {
-
-// Names may hold any bytes; on the page they are words, never tags.
-std::string escaped(llvm::StringRef text) {
+std::string htmlText(llvm::StringRef text) {
   std::string html;
   for (char c : llvm::json::fixUTF8(text))
     switch (c) {
@@ -44,6 +42,9 @@ std::string escaped(llvm::StringRef text) {
     }
   return html;
 }
+
+namespace {
+
 std::string pixels(double value) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.2f", value);
@@ -51,7 +52,7 @@ std::string pixels(double value) {
 }
 
 std::string escaped(const flatbuffers::String *text) {
-  return text ? escaped(llvm::StringRef(text->data(), text->size())) : "";
+  return text ? htmlText(llvm::StringRef(text->data(), text->size())) : "";
 }
 
 constexpr const char *style = R"(body{font:14px system-ui,sans-serif;margin:2em;color:#222;background:#fff}

@@ -20,6 +20,10 @@ std::string inspectHtml(const mtrun::PlanFileView &view);
 // plan does not train.
 std::string inspectCards(const mtrun::PlanFileView &view, const std::string &card);
 std::string knownCards();
+// Which of `devices` devices, 1 to R, works on which rows of a batch and holds which variables: drawn as text, and as a
+// page that needs nothing beside it.
+std::string inspectDevices(const mtrun::PlanFileView &view, uint32_t devices);
+std::string inspectDevicesHtml(const mtrun::PlanFileView &view, uint32_t devices);
 // One line: what was made.
 std::string summarize(const mtrun::PlanFileView &view);
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 enum class Command { Compile, Import, Inspect, Summary };
@@ -28,6 +29,7 @@ struct Arguments {
   // inspect
   bool json = false, html = false;
   std::string card;
+  std::optional<int32_t> inspectDevices;
 };
 
 // False if the program is done, with `exitCode`: help was asked for, or the command line is wrong.

@@ -178,6 +178,8 @@ int inspect(const Arguments &arguments) {
     return code;
   mtc_result *made = nullptr;
   Status status = wrap(!arguments.card.empty() ? mtc_inspect_cards(plan.data(), plan.size(), arguments.card.c_str(), &made)
+                       : arguments.inspectDevices
+                           ? mtc_inspect_devices(plan.data(), plan.size(), *arguments.inspectDevices, arguments.html, &made)
                        : arguments.html      ? mtc_inspect_html(plan.data(), plan.size(), &made)
                                              : mtc_inspect(plan.data(), plan.size(), arguments.json, &made));
   Result result(made, mtc_result_free);
