@@ -50,12 +50,19 @@ def tutorial():
          layers.Dense(128, activation="relu"), layers.Dense(10)], name="tutorial")
 
 
+def cifar():
+    return keras.Sequential(
+        [keras.Input((32, 32, 3)), layers.Rescaling(1.0 / 255.0), layers.Conv2D(8, 3, strides=2, activation="relu"),
+         layers.GlobalAveragePooling2D(), layers.Dense(10)], name="cifar")
+
+
 def compiled(model, from_logits=True, rate=0.001):
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=from_logits)
     model.compile(optimizer=keras.optimizers.Adam(rate), loss=loss, metrics=["accuracy"])
     return model
 
 
-models = [compiled(mlp()), compiled(photos(), False, 0.0001), convnet(), compiled(article(), False), compiled(tutorial())]
+models = [compiled(mlp()), compiled(photos(), False, 0.0001), convnet(), compiled(article(), False), compiled(tutorial()),
+          compiled(cifar())]
 for model in models:
     (pathlib.Path(sys.argv[1]) / f"{model.name}.json").write_text(model.to_json(indent=1) + "\n")
