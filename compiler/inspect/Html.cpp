@@ -253,7 +253,7 @@ private:
 
   // What fits a box; of the raw name, so that no escape is cut.
   static std::string shortened(llvm::StringRef name) {
-    return name.size() <= 32 ? escaped(name) : escaped(name.take_front(30)) + "…";
+    return name.size() <= 32 ? htmlText(name) : htmlText(name.take_front(30)) + "…";
   }
 
   void schedule(const ProgramFacts &facts) {

@@ -4,6 +4,7 @@
 DIR has the files of MNIST, whose training part here is the test file of examples/mnist, and of CIFAR-10, 40 made up pictures in each
 file. MODEL is NAME or NAME=FILE, a model of test/docs/models; FILE.keras is written as model.save() would, through mtc.
 """
+import json
 import pathlib
 import random
 import subprocess
@@ -29,7 +30,7 @@ def main():
         source, target = ROOT / "test/docs/models" / f"{name}.json", folder / f"{file or name}.keras"
         plan = folder / "prepared.mtp"
         # A model that was not compiled gets what its page compiles it with.
-        extra = [] if '"compile_config"' in source.read_text() else ["--loss", "mse", "--optimizer", "sgd"]
+        extra = [] if json.loads(source.read_text()).get("compile_config") else ["--loss", "mse", "--optimizer", "sgd"]
         subprocess.run(["mtc", "compile", source, "-o", plan, "--batch", "8", *extra], check=True, stdout=subprocess.DEVNULL)
         subprocess.run(["mtrun", "export", plan, "-o", target], check=True, stdout=subprocess.DEVNULL)
         plan.unlink()

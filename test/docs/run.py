@@ -71,7 +71,8 @@ def run(command, expected):
     print(done.stdout, end="", flush=True)
     if done.returncode:
         sys.exit(f"exit code {done.returncode}")
-    printed = done.stdout.splitlines()
+    # On a busy machine a run may say that it waited.
+    printed = [line for line in done.stdout.splitlines() if not line.startswith("the devices waited for data")]
     if expected and [timeless(line) for line in expected] != [timeless(line) for line in printed]:
         sys.exit("the page says that it prints\n" + "\n".join(expected))
 
