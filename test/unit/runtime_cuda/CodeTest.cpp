@@ -29,15 +29,14 @@ std::unique_ptr<Plan> planWithCubin(const TestPlanShape &given) {
   target->features = {"sm_90"};
   target->section = 3;
   tables.targets.push_back(std::move(target));
-  std::string_view cubin("\x7f"
-                         "ELF\2\1\1\0Cuda compilation tools, release 13.0, V13.0.88\n",
-                         58);
+  static constexpr char cubin[] = "\x7f"
+                                  "ELF\2\1\1\0Cuda compilation tools, release 13.0, V13.0.88\n";
   std::vector<uint8_t> code = kernelFile(), ptx = kernelFile("gpu_kernels.ptx");
   uint64_t constants[] = {tables.leaf_rows, shape.features};
   SectionBytes sections[] = {{"cpu", code},
                              {"constants", {reinterpret_cast<uint8_t *>(constants), sizeof(constants)}},
                              {"cuda:ptx", ptx},
-                             {"cuda:sm_90", {reinterpret_cast<const uint8_t *>(cubin.data()), cubin.size()}}};
+                             {"cuda:sm_90", {reinterpret_cast<const uint8_t *>(cubin), sizeof(cubin) - 1}}};
   std::vector<uint8_t> bytes = writePlanFile(tables, sections);
   std::unique_ptr<Plan> plan;
   Status status = Plan::loadMemory(bytes.data(), bytes.size(), plan);

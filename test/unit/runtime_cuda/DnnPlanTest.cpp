@@ -124,6 +124,9 @@ void planAll(const DnnFunctions &functions, const std::string &json, const DnnPr
 }
 
 TEST(DnnPlan, EveryProposalForResNet50Finalizes) {
+#if __has_feature(address_sanitizer)
+  GTEST_SKIP() << "cuDNN's own memory is never freed, which the leak checker of this build takes for ours";
+#endif
   const DnnFunctions *functions = library();
   if (!functions)
     GTEST_SKIP() << "no libcudnn.so.9 here";
