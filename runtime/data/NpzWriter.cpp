@@ -9,8 +9,8 @@
 namespace mtrun {
 
 static void put(std::string &out, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i)
-    out += static_cast<char>(value >> (8 * i) & 0xff);
+  for (int i = 0; i < bytes; ++i, value >>= 8)
+    out += static_cast<char>(value & 0xff);
 }
 
 // Before the member, or with `central` in the directory.
