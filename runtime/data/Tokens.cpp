@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tokens:FILE and text:FILE: windows of tokens, each predicting the one behind it.
+#include "runtime/abi/text.h"
 #include "runtime/data/Table.h"
 
 #include <unordered_map>
@@ -67,11 +68,6 @@ Status openTokens(const DataSpec &spec, Table &table) {
   return makeWindows(spec, std::move(bytes), kHeader, type, found, table);
 }
 
-// Bytes of the UTF-8 character that begins with `first`; 0: none begins so.
-static size_t characterSize(uint8_t first) {
-  return first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
-}
-
 // The text's characters as their numbers in the vocabulary, in as many bytes as the largest takes.
 static Status encode(const DataSpec &spec, const std::string &found, std::vector<uint8_t> &bytes, Stored &type) {
   std::unordered_map<std::string_view, uint32_t> numbers;
@@ -84,12 +80,12 @@ static Status encode(const DataSpec &spec, const std::string &found, std::vector
   std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   size_t line = 1;
   for (size_t at = 0, size = 0; at < text.size(); at += size) {
-    size = characterSize(bytes[at]);
+    size = utf8Bytes(text.substr(at));
     auto number = size ? numbers.find(text.substr(at, size)) : numbers.end();
     if (number == numbers.end())
       return {MT_INVALID, found + ", line " + std::to_string(line) + ": expected one of the " + std::to_string(most) +
                               " characters of the plan's vocabulary, found " +
-                              (size && at + size <= text.size() ? "\"" + std::string(text.substr(at, size)) + "\""
+                              (size ? "\"" + std::string(text.substr(at, size)) + "\""
                                                                 : "byte " + std::to_string(bytes[at]))};
     line += text[at] == '\n';
     for (size_t byte = 0; byte < storedSize(type); ++byte)
