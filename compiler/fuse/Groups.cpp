@@ -122,9 +122,9 @@ bool Groups::hasIndirectPath(unsigned from, unsigned to) const {
   return false;
 }
 
-// The size of kernels is bounded, as is what it takes to make and to compile one.
+// The size of kernels is bounded, and with it the stack that one takes and the time to make and to compile it.
 bool Groups::canMerge(unsigned a, unsigned b) const {
-  constexpr size_t mostOps = 500;
+  constexpr size_t mostOps = 200;
   return a != b && units[a].ops.size() + units[b].ops.size() <= mostOps && !hasIndirectPath(a, b) &&
          !hasIndirectPath(b, a);
 }
@@ -222,10 +222,11 @@ bool sameComputation(Operation *a, Operation *b) {
 
 // Prepare.cpp made one of these for each user, so that none is stored.
 static bool isRepeated(Operation *op) {
-  if (!op->hasOneUse() || !op->getNumOperands())
+  auto split = llvm::find_if(op->getOperands(), [](Value value) { return mt::isSplit(value.getType()); });
+  if (!op->hasOneUse() || split == op->operand_end())
     return false;
   auto repeats = [&](Operation *other) { return other != op && sameComputation(op, other); };
-  return llvm::any_of(narrowed(op->getOperand(0)).getUsers(), [&](Operation *reader) {
+  return llvm::any_of(narrowed(*split).getUsers(), [&](Operation *reader) {
     bool widens = reader->getNumResults() == 1 && widenedFrom(reader->getResult(0));
     return repeats(reader) || (widens && llvm::any_of(reader->getUsers(), repeats));
   });
