@@ -42,9 +42,12 @@ std::string parseJson(StringRef text, Json &value) {
   try {
     value = Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error &error) {
-    size_t at = error.byte ? error.byte - 1 : 0;
-    return placeOf(text, std::min(at, text.size())) + ": expected JSON, found " +
-           (at >= text.size() ? "the end of the text" : "a mistake in it");
+    size_t at = std::min(error.byte ? error.byte - 1 : 0, text.size());
+    // Python writes these for numbers of constants; a word begins at most two characters before what the parser stops at.
+    StringRef word = text.substr(at > 1 ? at - 2 : 0, 12);
+    if (word.contains("Infinity") || word.contains("NaN"))
+      return placeOf(text, at) + ": expected finite numbers, found NaN or Infinity, as of a mask of -inf: use -1e9 in its place";
+    return placeOf(text, at) + ": expected JSON, found " + (at == text.size() ? "the end of the text" : "a mistake in it");
   } catch (const Json::exception &) {
     return "expected JSON, found a number or a text that is none";
   }
