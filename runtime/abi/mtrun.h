@@ -178,7 +178,7 @@ typedef struct mtrun_session_info {
   const char *target;         /* "x86-64-v4" */
   int64_t seed;               /* of the variables and of random numbers, as the last init set it */
   int32_t process, processes; /* of mtrun_options; 0 of 1 in one process */
-  double peak_flops;          /* of float32 a second, and */
+  double peak_flops;          /* operations a second in the plan's precision, and */
   double peak_bandwidth; /* bytes of memory a second: what the GPUs can do at best, as their driver tells; 0: unknown */
   int64_t taken_bytes;   /* GPUs: memory of theirs that became used since the session began, by whomever; 0: unknown */
 } mtrun_session_info;
@@ -263,11 +263,11 @@ MT_API mt_status *mtrun_profile_get_entry(mtrun_session *session, int32_t index,
 typedef struct mtrun_dataset mtrun_dataset;
 
 /* Opens a data source for a plan's inputs and targets. `spec`: "KIND:PATH[,key=value]...", docs/data.md: mnist:DIR,
- * cifar10:DIR, cifar100:DIR, npy:X.npy,Y.npy, npz:FILE, tokens:FILE,length=T, csv:FILE, plain or .gz, images:DIR,
- * tfrecord:GLOB. Fields go to the entries of their names, or to the only input and the only target. Integer labels must
- * be below classes=C, or below the last axis of the model's only output. Class weights go to the model's only input of
- * weights; labels without one have 1. MT_INVALID, MT_CORRUPT, MT_IO, MT_NO_MEMORY. The dataset keeps a pointer to the
- * plan. */
+ * cifar10:DIR, cifar100:DIR, npy:X.npy,Y.npy, npz:FILE, tokens:FILE,length=T, text:FILE,length=T, csv:FILE, plain or
+ * .gz, images:DIR, tfrecord:GLOB. Fields go to the entries of their names, or to the only input and the only target.
+ * Integer labels must be below classes=C, or below the last axis of the model's only output. Class weights go to the
+ * model's only input of weights; labels without one have 1. MT_INVALID, MT_CORRUPT, MT_IO, MT_NO_MEMORY. The dataset
+ * keeps a pointer to the plan. */
 MT_API mt_status *mtrun_dataset_open(const mtrun_plan *plan, const char *spec, mtrun_dataset **dataset);
 /* One value of every sample: what of the caller's own data goes to the input, target or sample weight of its name. */
 typedef struct mtrun_field {
