@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the folder that `benchmarks/gpu` works in: mtrun, plans, tests and peers, and no compiler.
 
-    FOLDER/bin, lib      mtrun and its libraries            FOLDER/plans     MODEL-PRECISION-rREPLICAS.mtp
+    FOLDER/bin, lib      mtrun and its libraries            FOLDER/plans     MODEL-PRECISION-rSHARDS.mtp
     FOLDER/tests         the conformance suite, its kernels  FOLDER/golden    a folder a run, with its plan
     FOLDER/benchmarks    these programs                      FOLDER/keras     Keras, for JAX's models, if pip has it
 """
@@ -16,7 +16,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 VENV = ROOT / "benchmarks" / ".venv" / "bin" / "python"
-# Of the table: model, batch, precisions; replicas 1 and 8.
+# Of the table: model, batch, precisions; shards 1 and 8.
 TABLE = {"mlp": (512, ("f32", "tf32")), "cnn": (128, ("f32", "tf32")), "resnet20": (128, ("f32", "tf32")), "resnet50": (256, ("bf16", "tf32"))}
 REHEARSAL = {"mlp": (16, ("f32",)), "cnn": (8, ("f32",))}
 # Trained for their bits: model text, batch, features of a sample, classes.
@@ -94,10 +94,10 @@ def make(kit, arguments):
         else:
             source = ROOT / EXACT["cnn"][0] if arguments.simulated else architecture_of_keras(model, kit / "plans")
         for precision in precisions:
-            for replicas in (1, 8):
-                name = f"{model}-{precision}-r{replicas}"
+            for shards in (1, 8):
+                name = f"{model}-{precision}-r{shards}"
                 say(f"compile {name}, batch {batch}")
-                options = ["--batch", batch, "--replicas", replicas, "--target", target]
+                options = ["--batch", batch, "--shards", shards, "--target", target]
                 if precision != "f32":
                     options += ["--precision", precision]
                 seconds = compile_plan(mtc, kit, source, name, *options)
@@ -106,7 +106,7 @@ def make(kit, arguments):
                 facts[name] = {"compile_s": seconds, "batch": batch, "kernels": len(report["kernels"]),
                                "flops": sum(s.get("flops", 0) for s in step["steps"]), "bytes": sum(s.get("bytes", 0) for s in step["steps"])}
     for model, (source, batch, _, _) in EXACT.items():
-        compile_plan(mtc, kit, ROOT / source, f"exact-{model}", "--batch", batch, "--replicas", 8, "--target", target)
+        compile_plan(mtc, kit, ROOT / source, f"exact-{model}", "--batch", batch, "--shards", 8, "--target", target)
     (kit / "plans" / "facts.json").write_text(json.dumps(facts, indent=1))
     golden = os.environ.get("MTC_GOLDEN_RUNS")
     if golden:

@@ -22,17 +22,17 @@ def Precision : Pass<"mt-precision", "::mlir::ModuleOp"> {
 
 // shard
 def Annotate : Pass<"mt-annotate", "::mlir::ModuleOp"> {
-  let summary = "say what is given: the grid of replicas, signature values split, variables replicated";
+  let summary = "say what is given: the grid of shards, signature values split, variables replicated";
   let dependentDialects = ["::mlir::shard::ShardDialect"];
-  let options = [Option<"replicas", "replicas", "int64_t", /*default=*/"0",
-                        "replicas R, a power of two; 0: the module's mt.replicas">];
+  let options = [Option<"shards", "shards", "int64_t", /*default=*/"0",
+                        "shards R, a power of two; 0: the module's mt.shards">];
 }
 def Propagate : Pass<"mt-propagate", "::mlir::ModuleOp"> {
   let summary = "annotate every value as split or replicated, as the loops of the ops demand";
   let dependentDialects = ["::mlir::shard::ShardDialect"];
 }
 def Partition : Pass<"mt-partition", "::mlir::ModuleOp"> {
-  let summary = "one replica's view: no annotations, an all-reduce after each sum over the batch";
+  let summary = "one shard's view: no annotations, an all-reduce after each sum over the batch";
   let dependentDialects = ["::mlir::shard::ShardDialect"];
 }
 def Bucket : Pass<"mt-bucket", "::mlir::ModuleOp"> {

@@ -60,8 +60,8 @@ constexpr Stage table[] = {
     {"differentiate", "backward pass, optimizer, losses and metrics: declarations and four programs",
      buildDifferentiate, checkDifferentiate},
     // Pure programs of primitive ops over the global batch; variables are read and assigned by name.
-    {"shard", "one replica's view: an all-reduce after each sum over the batch, in buckets", buildShard, checkShard},
-    // `?` is a replica's rows. Each sum over the batch has exactly one all-reduce, each all-reduce a bucket, buckets
+    {"shard", "one shard's view: an all-reduce after each sum over the batch, in buckets", buildShard, checkShard},
+    // `?` is a shard's rows. Each sum over the batch has exactly one all-reduce, each all-reduce a bucket, buckets
     // one order.
     {"fuse", "group computations into kernels", buildFuse, checkFuse},
     // Every computation is inside an mt.kernel that keeps the contract of its kind. Assigned values are map kernels'
@@ -71,7 +71,7 @@ constexpr Stage table[] = {
     // The same kernels, some of them twice.
     {"schedule", "order kernels and all-reduces, and what each waits for", buildSchedule, checkSchedule},
     // Program order is the order of execution; `mt.wait` and all-reduces order every pair of kernels that must be.
-    {"allocate", "give every value a place: in-place updates, one arena layout for each number of leaves",
+    {"allocate", "give every value a place: in-place updates, one arena layout for each number of shards",
      buildAllocate, checkAllocate},
     // Only the plan dialect is left. Any two conflicting accesses to a byte are ordered, in every layout (plan-check).
     {"codegen", "machine code of every kernel for each target", buildCodegen, checkCodegen},

@@ -18,8 +18,8 @@
 
 namespace mtc {
 
-// What a compilation holds beside the IR. Batch, replicas, rows of a leaf, mode and seed are attributes of the module:
-// `mt.batch`, `mt.replicas`, `mt.leaf_rows`, `mt.seed` (i64), `mt.fast`, `mt.local_statistics` (unit), `mt.name` (string: the
+// What a compilation holds beside the IR. Batch, shards, rows of a shard, mode and seed are attributes of the module:
+// `mt.batch`, `mt.shards`, `mt.shard_rows`, `mt.seed` (i64), `mt.fast`, `mt.local_statistics` (unit), `mt.name` (string: the
 // model's), `mt.precision` (string: "tf32", "bf16", "f16"; absent: f32), `mt.class_names`, `mt.vocabulary` (lists of strings:
 // frontend/ClassNames.h).
 struct Compilation {

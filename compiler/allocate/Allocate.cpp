@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mt-allocate: gives every value a place and turns programs into plans: kernels outlined, equal ones once; map launches
-// of one kernel merged; one arena layout for each number of leaves that a device can hold.
+// of one kernel merged; one arena layout for each number of shards that a device can hold.
 #include "compiler/Passes.h"
 #include "compiler/allocate/Budget.h"
 #include "compiler/allocate/Kernels.h"
@@ -184,10 +184,10 @@ struct Allocate : impl::AllocateBase<Allocate> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto replicas = module->getAttrOfType<IntegerAttr>("mt.replicas"),
-         leafRows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows");
-    if (!replicas || !leafRows) {
-      module.emitError("expected `mt.replicas` and `mt.leaf_rows` on the module, found none");
+    auto shards = module->getAttrOfType<IntegerAttr>("mt.shards"),
+         shardRows = module->getAttrOfType<IntegerAttr>("mt.shard_rows");
+    if (!shards || !shardRows) {
+      module.emitError("expected `mt.shards` and `mt.shard_rows` on the module, found none");
       return signalPassFailure();
     }
     int64_t variableBytes = writeVariables(module);
@@ -199,10 +199,10 @@ struct Allocate : impl::AllocateBase<Allocate> {
     for (mt::ProgramOp program : sources) {
       std::vector<PlanStep> steps = stepsOf(program);
       Places places(program, steps);
-      if (failed(places.assignOffsets(program.getLoc(), replicas.getInt(), leafRows.getInt())))
+      if (failed(places.assignOffsets(program.getLoc(), shards.getInt(), shardRows.getInt())))
         return signalPassFailure();
       if (deviceMemory > 0)
-        uses.push_back(memoryUse(program.getSymName(), places, leafRows.getInt()));
+        uses.push_back(memoryUse(program.getSymName(), places, shardRows.getInt()));
       ProgramWriter(program, kernels, constants, steps, places, builder).write();
     }
     for (mt::ProgramOp program : sources)

@@ -29,12 +29,12 @@ static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const Places &
   return largest;
 }
 
-MemoryUse memoryUse(StringRef program, const Places &places, int64_t leafRows) {
+MemoryUse memoryUse(StringRef program, const Places &places, int64_t shardRows) {
   MemoryUse use;
   use.program = program.str();
   for (size_t variant = 0; variant < places.arenaBytes.size(); ++variant) {
     use.bytes.push_back(places.arenaBytes[variant] + places.sharedBytes);
-    use.largest.push_back(largestAtPeak(places, (int64_t(1) << variant) * leafRows));
+    use.largest.push_back(largestAtPeak(places, (int64_t(1) << variant) * shardRows));
   }
   return use;
 }
@@ -65,7 +65,7 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, int64_t var
     --variant;
   auto describe = [&](InFlightDiagnostic diagnostic, size_t of) {
     diagnostic << "; @" << hungriest(of).program << " needs " << readable(needed(of)) << " with " << (int64_t(1) << of)
-               << (of ? " replicas" : " replica") << " on a device: variables " << readable(variableBytes)
+               << (of ? " shards" : " shard") << " on a device: variables " << readable(variableBytes)
                << "; largest at the peak: " << ranking(hungriest(of), of);
   };
   if (variant == 0) {
@@ -75,7 +75,7 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, int64_t var
              0);
     return failure();
   }
-  // With N devices the fullest holds R / 2^floor(log2 N) leaves.
+  // With N devices the fullest holds R / 2^floor(log2 N) shards.
   int64_t devices = int64_t(1) << (variants - variant);
   module->setAttr("mt.min_devices", IntegerAttr::get(IntegerType::get(module.getContext(), 64), devices));
   if (devices > 1)

@@ -216,12 +216,12 @@ LogicalResult Places::checkSizes(Location location, int64_t rows) {
   return success();
 }
 
-LogicalResult Places::assignOffsets(Location location, int64_t replicas, int64_t leafRows) {
-  if (failed(checkSizes(location, replicas * leafRows)))
+LogicalResult Places::assignOffsets(Location location, int64_t allShards, int64_t shardRows) {
+  if (failed(checkSizes(location, allShards * shardRows)))
     return failure();
   packShared();
-  for (int64_t leaves = 1; leaves <= replicas; leaves *= 2)
-    packArena(leaves * leafRows);
+  for (int64_t shards = 1; shards <= allShards; shards *= 2)
+    packArena(shards * shardRows);
   return success();
 }
 

@@ -32,9 +32,9 @@ class Places {
 public:
   Places(mlir::mt::ProgramOp program, const std::vector<PlanStep> &steps);
 
-  // Gives every range its offsets, for devices of 1, 2, 4 ... `replicas` leaves of `leafRows` rows. An error at
+  // Gives every range its offsets, for devices of 1, 2, 4 ... `allShards` shards of `shardRows` rows. An error at
   // `location` where a range or the arena would pass 2^46 bytes.
-  llvm::LogicalResult assignOffsets(mlir::Location location, int64_t replicas, int64_t leafRows);
+  llvm::LogicalResult assignOffsets(mlir::Location location, int64_t allShards, int64_t shardRows);
 
   std::vector<Range> ranges;
   llvm::MapVector<mlir::Value, ValuePlace> places;

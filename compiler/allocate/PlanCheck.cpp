@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan-check: proves that any two conflicting accesses to a byte are ordered, for every number of leaves that a device
+// plan-check: proves that any two conflicting accesses to a byte are ordered, for every number of shards that a device
 // can hold. It shares no code with the passes that it checks; PlanCheck.h states the model.
 #include "compiler/allocate/PlanCheck.h"
 #include "compiler/Passes.h"
@@ -181,12 +181,12 @@ namespace {
 struct PlanCheck : impl::PlanCheckBase<PlanCheck> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    auto leafRows = getOperation()->getAttrOfType<IntegerAttr>("mt.leaf_rows");
+    auto shardRows = getOperation()->getAttrOfType<IntegerAttr>("mt.shard_rows");
     for (auto program : getOperation().getOps<plan::ProgramOp>()) {
       size_t variants = program.getVariantArena().size();
       for (size_t variant = 0; variant < variants; ++variant) {
-        int64_t rows = (int64_t(1) << variant) * (leafRows ? leafRows.getInt() : 1);
-        // A device with all leaves is alone; any other has company.
+        int64_t rows = (int64_t(1) << variant) * (shardRows ? shardRows.getInt() : 1);
+        // A device with all shards is alone; any other has company.
         if (failed(check(program, symbols, variant, rows, variant + 1 == variants)))
           return signalPassFailure();
       }

@@ -46,7 +46,7 @@ struct CheckedStep {
   std::vector<Access> accesses;
 };
 
-// One program as a device of `leaves` leaves runs it; `alone`: there is no other device, so results of all-reduces are
+// One program as a device of `shards` shards runs it; `alone`: there is no other device, so results of all-reduces are
 // the roots.
 std::vector<CheckedStep> modelOf(mlir::plan::ProgramOp program, size_t variant, int64_t rows, bool alone);
 

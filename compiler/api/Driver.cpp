@@ -254,8 +254,8 @@ private:
   void setAttributes(ModuleOp module) {
     Builder builder(&context);
     module->setAttr("mt.batch", builder.getI64IntegerAttr(options.batch));
-    module->setAttr("mt.replicas", builder.getI64IntegerAttr(options.replicas));
-    module->setAttr("mt.leaf_rows", builder.getI64IntegerAttr(options.leafRows()));
+    module->setAttr("mt.shards", builder.getI64IntegerAttr(options.shards));
+    module->setAttr("mt.shard_rows", builder.getI64IntegerAttr(options.shardRows()));
     module->setAttr("mt.seed", builder.getI64IntegerAttr(options.seed));
     if (options.localStatistics)
       module->setAttr("mt.local_statistics", builder.getUnitAttr());

@@ -22,7 +22,7 @@ struct ModelSource {
 // The bytes of a plan or, with stopAfter, of MLIR text. A context of its own: any number of threads may compile at once.
 mtrun::Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes);
 
-// What a device needs that hosts 1, 2, 4 ... R replicas, in bytes: variables and the hungriest program's buffers. By the
+// What a device needs that hosts 1, 2, 4 ... R shards, in bytes: variables and the hungriest program's buffers. By the
 // road up to `allocate`, with recomputation where the options ask for it; a limit is no error here.
 mtrun::Status measureMemory(const ModelSource &source, const Options &options, std::vector<int64_t> &bytes);
 

@@ -12,13 +12,13 @@ static constexpr int64_t maxBatch = int64_t{1} << 30;
 
 namespace {
 
-// What a device needs, as a function of the rows of a leaf.
+// What a device needs, as a function of the rows of a shard.
 class Search {
 public:
-  // `all`: one device hosts all replicas; else each has a device of its own.
+  // `all`: one device hosts all shards; else each has a device of its own.
   Search(const ModelSource &source, const Options &options, bool all) : source(source), options(options), all(all) {}
 
-  // The most rows a leaf that fit; 0: not even one. `needed`: by one.
+  // The most rows a shard that fit; 0: not even one. `needed`: by one.
   Status run(int64_t &rows, int64_t &needed) {
     if (Status status = measure(1, needed); !status.ok())
       return status;
@@ -26,7 +26,7 @@ public:
     if (needed > options.deviceMemory)
       return {};
     rows = 1;
-    const int64_t most = maxBatch / options.replicas;
+    const int64_t most = maxBatch / options.shards;
     int64_t tooMany = most + 1;
     double slope = 0, bytes = static_cast<double>(needed);
     for (int probes = 0; tooMany - rows > 1; ++probes) {
@@ -60,7 +60,7 @@ private:
 
   Status measure(int64_t rows, int64_t &bytes) const {
     Options tried = options;
-    tried.batch = rows * options.replicas;
+    tried.batch = rows * options.shards;
     std::vector<int64_t> needed;
     Status status = measureMemory(source, tried, needed);
     if (status.ok())
@@ -97,10 +97,10 @@ Status findLargestBatch(const ModelSource &source, Options &options) {
   if (rows == 0)
     return {MT_NO_MEMORY, source.name + ": error: expected a batch that fits in " +
                               bytesText(static_cast<uint64_t>(options.deviceMemory)) + " on one device, found that " +
-                              std::to_string(options.replicas) +
-                              (options.replicas == 1 ? " sample needs " : " samples need ") +
+                              std::to_string(options.shards) +
+                              (options.shards == 1 ? " sample needs " : " samples need ") +
                               bytesText(static_cast<uint64_t>(needed))};
-  options.batch = rows * options.replicas;
+  options.batch = rows * options.shards;
   options.say(0, "batch " + std::to_string(options.batch) + " is the largest that fits in " +
                      bytesText(static_cast<uint64_t>(options.deviceMemory)) + " on one device");
   return {};
@@ -118,14 +118,14 @@ std::string memoryAdvice(const ModelSource &source, const Options &given) {
   }
   int64_t rows = 0, needed = 0;
   for (bool all : {true, false})
-    if ((all || options.replicas > 1) && Search(source, options, all).run(rows, needed).ok() && rows > 0)
-      add("--batch " + std::to_string(rows * options.replicas) + onDevices(all ? 1 : options.replicas));
-  for (options.replicas *= 2; options.replicas <= options.batch; options.replicas *= 2)
+    if ((all || options.shards > 1) && Search(source, options, all).run(rows, needed).ok() && rows > 0)
+      add("--batch " + std::to_string(rows * options.shards) + onDevices(all ? 1 : options.shards));
+  for (options.shards *= 2; options.shards <= options.batch; options.shards *= 2)
     if (int64_t devices = fewestDevices(source, options)) {
-      add("--replicas " + std::to_string(options.replicas) + onDevices(devices));
+      add("--shards " + std::to_string(options.shards) + onDevices(devices));
       break;
     }
-  return text.empty() ? "no smaller batch, no number of replicas and no recomputation would help" : text;
+  return text.empty() ? "no smaller batch, no number of shards and no recomputation would help" : text;
 }
 
 } // namespace mtc

@@ -8,8 +8,8 @@
 
 namespace mtc {
 
-// Sets the batch to the largest multiple of the replicas with which one device can host all of them in
-// options.deviceMemory bytes. MT_NO_MEMORY: not even one sample a replica.
+// Sets the batch to the largest multiple of the shards with which one device can host all of them in
+// options.deviceMemory bytes. MT_NO_MEMORY: not even one sample a shard.
 mtrun::Status findLargestBatch(const ModelSource &source, Options &options);
 
 // Of a model that does not fit on any number of devices: the options that would make it fit, each of them tried out.

@@ -16,8 +16,8 @@ using mtrun::Status;
 
 static constexpr int64_t maxBatch = int64_t{1} << 30;
 static constexpr int64_t maxLocalBatch = int64_t{1} << 20;
-static constexpr int64_t maxReplicas = 65536;
-static constexpr int64_t defaultReplicas = 8;
+static constexpr int64_t maxShards = 65536;
+static constexpr int64_t defaultShards = 8;
 
 static Status differs(const std::string &option, const std::string &expected, const std::string &found) {
   return {MT_INVALID, "expected " + option + " " + expected + ", found " + found};
@@ -28,18 +28,18 @@ static Status checkSizes(const mtc_options &given, Options &options) {
     return differs("batch", "to be 1 to " + std::to_string(maxBatch), std::to_string(given.batch));
   if (given.batch)
     options.batch = given.batch;
-  if (given.replicas < 0 || given.replicas > maxReplicas)
-    return differs("replicas", "to be 1 to " + std::to_string(maxReplicas), std::to_string(given.replicas));
-  options.replicas = given.replicas;
-  if (given.max_batch) // found later; with one sample a replica it begins
-    options.batch = given.replicas ? given.replicas : defaultReplicas;
-  if (!given.replicas)
-    options.replicas = std::min<int64_t>(defaultReplicas, std::bit_floor(static_cast<uint64_t>(options.batch)));
-  if (!std::has_single_bit(static_cast<uint64_t>(options.replicas)))
-    return differs("replicas", "to be a power of two", std::to_string(options.replicas));
-  if (options.replicas > options.batch)
-    return differs("replicas", "to be at most the batch, " + std::to_string(options.batch),
-                   std::to_string(options.replicas));
+  if (given.shards < 0 || given.shards > maxShards)
+    return differs("shards", "to be 1 to " + std::to_string(maxShards), std::to_string(given.shards));
+  options.shards = given.shards;
+  if (given.max_batch) // found later; with one sample a shard it begins
+    options.batch = given.shards ? given.shards : defaultShards;
+  if (!given.shards)
+    options.shards = std::min<int64_t>(defaultShards, std::bit_floor(static_cast<uint64_t>(options.batch)));
+  if (!std::has_single_bit(static_cast<uint64_t>(options.shards)))
+    return differs("shards", "to be a power of two", std::to_string(options.shards));
+  if (options.shards > options.batch)
+    return differs("shards", "to be at most the batch, " + std::to_string(options.batch),
+                   std::to_string(options.shards));
   if (given.device_memory < 0)
     return differs("device memory", "to be 0 bytes or more", std::to_string(given.device_memory));
   options.deviceMemory = given.device_memory;
@@ -180,7 +180,7 @@ Status checkOptions(const mtc_options *given, Options &options) {
     return status;
   // Samples are told apart in float32.
   if (options.localStatistics && options.batch > maxLocalBatch)
-    return differs("a batch", "of at most " + std::to_string(maxLocalBatch) + " for statistics of replicas",
+    return differs("a batch", "of at most " + std::to_string(maxLocalBatch) + " for statistics of shards",
                    std::to_string(options.batch));
   return {};
 }

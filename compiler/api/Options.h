@@ -16,9 +16,9 @@ namespace mtc {
 
 struct Options {
   int64_t batch = 32;
-  int64_t replicas = 8;
+  int64_t shards = 8;
   bool fast = false;
-  bool localStatistics = false; // of batch normalisation: each replica's own
+  bool localStatistics = false; // of batch normalisation: each shard's own
   std::string cpu;              // empty: v3 and v4 both
   bool forCpus = true;
   std::string precision;        // "f32", "tf32", "bf16", "f16"; empty: the model's own
@@ -36,7 +36,7 @@ struct Options {
   void (*log)(void *user, int level, const char *message) = nullptr;
   void *logUser = nullptr;
 
-  int64_t leafRows() const { return (batch + replicas - 1) / replicas; }
+  int64_t shardRows() const { return (batch + shards - 1) / shards; }
   void say(int level, const std::string &message) const {
     if (log)
       log(logUser, level, message.c_str());

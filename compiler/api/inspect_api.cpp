@@ -61,7 +61,7 @@ mt_status *mtc_inspect_devices(const void *plan, size_t size, int32_t devices, i
     Status status = inspect(
         {static_cast<const uint8_t *>(plan), size},
         [&](const mtrun::PlanFileView &view) {
-          most = view.tables->replicas();
+          most = view.tables->shards();
           if (devices < 1 || static_cast<uint32_t>(devices) > most)
             return std::string();
           auto count = static_cast<uint32_t>(devices);

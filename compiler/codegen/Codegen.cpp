@@ -118,7 +118,7 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
   };
   LogicalResult result = success();
   for (auto op : module.getOps<plan::KernelOp>()) {
-    Kernel kernel{emit, op, kindOf(op), gridOf(op), options.leafRows, options.fast, {}, {}, {}, {}};
+    Kernel kernel{emit, op, kindOf(op), gridOf(op), options.shardRows, options.fast, {}, {}, {}, {}};
     emit.setLoc(op.getLoc());
     emit.function(op.getSymName(), arguments, /*internal=*/false, [&](ValueRange values) {
       bind(kernel, values);

@@ -19,8 +19,8 @@ inline constexpr int64_t mapElementsPerTile = 2048;
 
 struct CodegenOptions {
   std::vector<std::string> targets; // "x86-64-v3", "x86-64-v4", "native"; best first
-  int64_t leafRows = 1;             // samples of a leaf, the module's mt.leaf_rows
-  bool fast = false;                // a device is one leaf
+  int64_t shardRows = 1;             // samples of a shard, the module's mt.shard_rows
+  bool fast = false;                // a device is one shard
   std::vector<std::string> gpus;    // "sm_90" ..., "simulated"
 };
 

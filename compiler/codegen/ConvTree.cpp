@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Gradients of convolutions to their kernels: the product of (taps x channels, positions) and (positions, filters),
-// summed over the positions of each sample in order, samples of a leaf in order, leaves by the tree. Sums of a bundle
+// summed over the positions of each sample in order, samples of a shard in order, shards by the tree. Sums of a bundle
 // of rows wait in memory from block to block. Where filters are few, the product is turned: for each row of taps
 // (filters, positions) times (positions, taps of the row x channels). Where a unit has one tap, only the positions are
 // taken whose tap lies in the image, and no copy with a rim of zeros is made. In a kernel of rows there is no tree: the
@@ -53,10 +53,10 @@ private:
     Value row;      // first
     Value sums;
     Value packed; // the gradient at the positions of a block; null: read where it lies
-    Value start;  // first sample of the leaf
+    Value start;  // first sample of the shard
   };
   void forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body);
-  void emitBundle(const Part &part, const Leaves &leaves);
+  void emitBundle(const Part &part, const Shards &shards);
   void emitSample(const Part &part, Value sample);
   void emitBlock(const Part &part, Value sample, Value row, Value rows, BlockColumn column, int64_t columns);
   // Of a block whose units have one tap each: positions of one sample, and tables over the columns of the taps.
@@ -129,7 +129,7 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
       offsets.push_back((i * plane.rowStep * line + j * plane.columnStep) * pixel);
   Value table = emitTable(emit, offsets), depth = emit.mul(rows, columns);
   int64_t filters = product.result.channels;
-  // A leaf's sums start at its first position.
+  // A shard's sums start at its first position.
   Value before = emit.add(emit.add(emit.sub(sample, part.start), row), column.value),
         fresh = emit.equal(before, emit.integer(0));
   Value pixels =
@@ -265,14 +265,14 @@ void KernelGradientEmitter::storeTurned(const Part &part, Value count) {
   });
 }
 
-void KernelGradientEmitter::emitBundle(const Part &part, const Leaves &leaves) {
+void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
   Type f32 = emit.getF32Type();
   int64_t floats = bundleUnits * unitRows * part.panel.width();
-  Value stack = emit.array(f32, floats * leaves.levels), count = emit.sub(loadTable(emit, firsts, part.to), part.row);
+  Value stack = emit.array(f32, floats * shards.levels), count = emit.sub(loadTable(emit, firsts, part.to), part.row);
   auto at = [&](Value level, Value index) {
     return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
   };
-  auto leaf = [&](Value first, Value end) {
+  auto shard = [&](Value first, Value end) {
     Part samples = part;
     samples.start = first;
     emit.loop(first, end, 1, [&](Value sample) { emitSample(samples, sample); });
@@ -289,7 +289,7 @@ void KernelGradientEmitter::emitBundle(const Part &part, const Leaves &leaves) {
       emit.storeLanes(emit.loadLanes(f32, emit.address(part.sums, f32, index)), at(level, index));
     });
   };
-  emitTreeInMemory(emit, leaves, leaf, combine, push);
+  emitTreeInMemory(emit, shards, shard, combine, push);
   turned ? storeTurned(part, count) : store(part, count);
 }
 
@@ -322,8 +322,8 @@ void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_re
 }
 
 void KernelGradientEmitter::run() {
-  Leaves leaves = leavesOf(kernel);
-  forBundles(kernel.tileBegin, kernel.tileEnd, [&](const Part &part) { emitBundle(part, leaves); });
+  Shards shards = shardsOf(kernel);
+  forBundles(kernel.tileBegin, kernel.tileEnd, [&](const Part &part) { emitBundle(part, shards); });
 }
 
 // The sums of one sample, all tiles.

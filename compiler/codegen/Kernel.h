@@ -20,7 +20,7 @@ struct Kernel {
   mlir::plan::KernelOp op; // body normalised (normalise, below)
   mlir::mt::KernelKind kind;
   Grid grid;
-  int64_t leafRows;
+  int64_t shardRows;
   bool fast;
   mlir::Value params, buffers, tileBegin, tileEnd; // the function's arguments
 

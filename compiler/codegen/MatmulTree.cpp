@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Weight gradients: (? x M)^T . (? x N), summed over the samples by the tree. A panel of N is packed for as many whole
-// leaves as fit, and each tile of the result sums them in registers; its stack of left siblings waits in memory for the
+// shards as fit, and each tile of the result sums them in registers; its stack of left siblings waits in memory for the
 // next part. Where N is small the transposed result is computed, with vectors along M, and turned when it is stored: an
 // element's chain is the same. Samples of several rows each are that many samples here, in order.
 #include "compiler/codegen/Tile.h"
@@ -13,8 +13,8 @@ using namespace mtc;
 // Samples of a packed panel (16 KiB: with 32 KiB the first cache loses it to the lines of the left side), and rows of
 // the result that share it.
 static constexpr int64_t packedSamples = 64, blockRows = 96;
-// Samples of a leaf from which on a higher tile gains more than two leaves in registers.
-static constexpr int64_t longLeaf = 16;
+// Samples of a shard from which on a higher tile gains more than two shards in registers.
+static constexpr int64_t longShard = 16;
 
 namespace {
 class TreeEmitter {
@@ -25,34 +25,34 @@ public:
     Type element;
   };
   TreeEmitter(Kernel &kernel, Side left, Side right, int64_t height, int64_t columns, int64_t lines, bool turned)
-      : kernel(kernel), emit(kernel.emit), leaves(leavesOf(kernel)), left(left.buffer), right(right.buffer),
+      : kernel(kernel), emit(kernel.emit), shards(shardsOf(kernel)), left(left.buffer), right(right.buffer),
         leftElement(left.element), rightElement(right.element), result(kernel.resultBuffer(0)),
-        leafRows(kernel.leafRows * lines), height(height), columns(columns), turned(turned) {
-    leaves.rows = emit.mul(leaves.rows, lines);
-    leaves.size = emit.mul(leaves.size, lines);
+        shardRows(kernel.shardRows * lines), height(height), columns(columns), turned(turned) {
+    shards.rows = emit.mul(shards.rows, lines);
+    shards.size = emit.mul(shards.size, lines);
   }
   void run();
 
 private:
   Kernel &kernel;
   Emitter &emit;
-  Leaves leaves;
+  Shards shards;
   Value left, right; // buffers
   Type leftElement, rightElement;
   Value result;
   Value copied;              // a block of the left side
-  int64_t leafRows;
+  int64_t shardRows;
   int64_t height, columns; // of what is computed
   bool turned;             // the result is its transpose
 
   std::pair<Value, Value> leftBlock(Value sample, Value part, Value row, Value count);
   int64_t innerLevels() const;
-  int64_t allSamples() const { return leafRows << (leaves.levels - 1); }
+  int64_t allSamples() const { return shardRows << (shards.levels - 1); }
   bool isSmall() const;
   void emitPanel(Value column, Panel panel, Value row, Value count);
   void emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step);
   void emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step);
-  void emitLongLeaves(Panel panel, Value column, Value row, Value count, Value sums);
+  void emitLongShards(Panel panel, Value column, Value row, Value count, Value sums);
   void pack(Panel panel, Value column, Value sample, Value part, Value packed);
   void store(Value column, Panel panel, Value row, Value sums, Value count);
 };
@@ -79,18 +79,18 @@ void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value 
   });
 }
 
-// The sums of a node in registers: a leaf's chain, or two nodes half as high and their sum. `size` samples a leaf; a
+// The sums of a node in registers: a shard's chain, or two nodes half as high and their sum. `size` samples a shard; a
 // right child without samples adds nothing.
 static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value from, Value end,
-                                llvm::function_ref<Emitter::Values(Value from, Value end)> leaf) {
+                                llvm::function_ref<Emitter::Values(Value from, Value end)> shard) {
   if (height == 0)
-    return leaf(from, end);
+    return shard(from, end);
   Value middle = emit.add(from, emit.mul(size, int64_t(1) << (height - 1)));
-  Emitter::Values left = emitNode(emit, height - 1, size, from, emit.least(middle, end), leaf);
+  Emitter::Values left = emitNode(emit, height - 1, size, from, emit.least(middle, end), shard);
   auto choice = scf::IfOp::create(emit, TypeRange(ValueRange(left)), emit.less(middle, end), /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(emit);
   emit.setInsertionPointToEnd(choice.thenBlock());
-  Emitter::Values sums = emitNode(emit, height - 1, size, middle, end, leaf);
+  Emitter::Values sums = emitNode(emit, height - 1, size, middle, end, shard);
   for (auto [sum, sibling] : llvm::zip_equal(sums, left))
     sum = arith::AddFOp::create(emit, sibling, sum);
   scf::YieldOp::create(emit, sums);
@@ -100,9 +100,9 @@ static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value
 }
 
 // The function of tiles of `rows` rows, one below the other: (a, stride, packed, samples, size, count, first, all,
-// stack, to, step, tiles). Sums leaves [first, first + count) of `all`, each of `size` samples, the last one perhaps
+// stack, to, step, tiles). Sums shards [first, first + count) of `all`, each of `size` samples, the last one perhaps
 // shorter; `stride` and `step` are floats between rows of a and of the result. Nodes up to `inner` levels above the
-// leaves stay in registers; `first` is a multiple of their leaves.
+// shards stay in registers; `first` is a multiple of their shards.
 static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t levels, int64_t inner) {
   std::string name = (Twine("tree_") + Twine(rows) + "x" + Twine(vectors) + "_" + Twine(inner)).str();
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
@@ -113,7 +113,7 @@ static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vector
     Value stride = arguments[1], packed = arguments[2], size = arguments[4], step = arguments[10];
     int64_t unit = int64_t(1) << inner;
     auto units = [&](Value count) { return emit.ceilDiv(count, unit); };
-    Leaves nodes{arguments[3], emit.mul(size, unit), units(arguments[5]), levels};
+    Shards nodes{arguments[3], emit.mul(size, unit), units(arguments[5]), levels};
     Value first = units(arguments[6]), all = units(arguments[7]);
     emit.loop(emit.integer(0), arguments[11], 1, [&](Value tile) {
       Value row = emit.mul(tile, rows);
@@ -125,8 +125,8 @@ static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vector
         return emitOuterProduct(emit, left, emit.address(packed, f32, emit.mul(sample, vectors * lanes)), rows, vectors,
                                 sums);
       };
-      auto leaf = [&](Value from, Value end) { return emit.loop(from, end, 1, zeros, add); };
-      auto node = [&](Value from, Value end) { return emitNode(emit, inner, size, from, end, leaf); };
+      auto shard = [&](Value from, Value end) { return emit.loop(from, end, 1, zeros, add); };
+      auto node = [&](Value from, Value end) { return emitNode(emit, inner, size, from, end, shard); };
       emitTree(emit, nodes, first, all, stack, rows * vectors, node,
                [&](ValueRange root) { storeTile(emit, root, to, step, vectors); });
     });
@@ -163,63 +163,63 @@ std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value r
   return {copied, emit.integer(blockRows)};
 }
 
-// Levels of the tree whose sums wait in registers: a pair of leaves where two fit in a packed panel. Two levels would
+// Levels of the tree whose sums wait in registers: a pair of shards where two fit in a packed panel. Two levels would
 // halve the tile's rows.
-int64_t TreeEmitter::innerLevels() const { return !kernel.fast && emit.machine.avx512 && leafRows < longLeaf ? 1 : 0; }
+int64_t TreeEmitter::innerLevels() const { return !kernel.fast && emit.machine.avx512 && shardRows < longShard ? 1 : 0; }
 
 // Whether all samples of the tree fit in a packed panel: their products are written one after the other.
 bool TreeEmitter::isSmall() const {
-  return !kernel.fast && emit.machine.avx512 && leaves.levels > 1 && allSamples() <= packedSamples;
+  return !kernel.fast && emit.machine.avx512 && shards.levels > 1 && allSamples() <= packedSamples;
 }
 
 // As emitParts, for a batch without missing samples whose tree isSmall().
 void TreeEmitter::emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step) {
   Type f32 = emit.getF32Type();
   Value packed = emit.array(f32, packedSamples * panel.width());
-  pack(panel, column, emit.integer(0), leaves.rows, packed);
-  auto [a, stride] = leftBlock(emit.integer(0), leaves.rows, row, count);
-  int64_t height = leaves.levels - 1, most = emit.machine.tileRows(panel.vectors, 2);
+  pack(panel, column, emit.integer(0), shards.rows, packed);
+  auto [a, stride] = leftBlock(emit.integer(0), shards.rows, row, count);
+  int64_t height = shards.levels - 1, most = emit.machine.tileRows(panel.vectors, 2);
   Value slots = emit.array(f32, height * most * panel.width());
   forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
-    emit.call(wholeTreeFunction(emit, rows, panel.vectors, height, leafRows),
+    emit.call(wholeTreeFunction(emit, rows, panel.vectors, height, shardRows),
               {emit.address(a, f32, tile), stride, packed, emit.address(target, f32, emit.mul(tile, step)), step, tiles,
                slots});
   });
 }
 
-// `count` rows from `row` on, leaves that fit in a packed panel, to `target`, `step` floats between rows.
+// `count` rows from `row` on, shards that fit in a packed panel, to `target`, `step` floats between rows.
 void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step) {
   Type f32 = emit.getF32Type();
   Value packed = emit.array(f32, packedSamples * panel.width());
-  Value stack = emit.array(f32, blockRows * panel.width() * leaves.levels);
+  Value stack = emit.array(f32, blockRows * panel.width() * shards.levels);
   int64_t inner = innerLevels(), unit = int64_t(1) << inner;
-  // In fast mode the one leaf fits whole.
-  int64_t group = kernel.fast ? 1 : packedSamples / leafRows / unit * unit;
+  // In fast mode the one shard fits whole.
+  int64_t group = kernel.fast ? 1 : packedSamples / shardRows / unit * unit;
   int64_t most = emit.machine.tileRows(panel.vectors, inner + 1);
-  emit.loop(emit.integer(0), leaves.count, group, [&](Value first) {
-    Value sample = emit.mul(first, leaves.size);
-    Value part = emit.least(emit.mul(leaves.size, group), emit.sub(leaves.rows, sample));
-    Value mine = emit.least(emit.integer(group), emit.sub(leaves.count, first));
+  emit.loop(emit.integer(0), shards.count, group, [&](Value first) {
+    Value sample = emit.mul(first, shards.size);
+    Value part = emit.least(emit.mul(shards.size, group), emit.sub(shards.rows, sample));
+    Value mine = emit.least(emit.integer(group), emit.sub(shards.count, first));
     pack(panel, column, sample, part, packed);
     auto [a, stride] = leftBlock(sample, part, row, count);
     forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
-      emit.call(treeFunction(emit, rows, panel.vectors, leaves.levels, inner),
-                {emit.address(a, f32, tile), stride, packed, part, leaves.size, mine, first, leaves.count,
-                 emit.address(stack, f32, emit.mul(tile, panel.width() * leaves.levels)),
+      emit.call(treeFunction(emit, rows, panel.vectors, shards.levels, inner),
+                {emit.address(a, f32, tile), stride, packed, part, shards.size, mine, first, shards.count,
+                 emit.address(stack, f32, emit.mul(tile, panel.width() * shards.levels)),
                  emit.address(target, f32, emit.mul(tile, step)), step, tiles});
     });
   });
 }
 
-// Leaves that are longer than a packed panel: their sums grow in memory.
-void TreeEmitter::emitLongLeaves(Panel panel, Value column, Value row, Value count, Value sums) {
+// Shards that are longer than a packed panel: their sums grow in memory.
+void TreeEmitter::emitLongShards(Panel panel, Value column, Value row, Value count, Value sums) {
   Type f32 = emit.getF32Type();
   int64_t floats = blockRows * panel.width();
-  Value packed = emit.array(f32, packedSamples * panel.width()), stack = emit.array(f32, floats * leaves.levels);
+  Value packed = emit.array(f32, packedSamples * panel.width()), stack = emit.array(f32, floats * shards.levels);
   auto at = [&](Value level, Value index) {
     return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
   };
-  auto leaf = [&](Value first, Value end) {
+  auto shard = [&](Value first, Value end) {
     forVectors(emit, panel, count,
                [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
     emit.loop(first, end, packedSamples, [&](Value sample) {
@@ -245,7 +245,7 @@ void TreeEmitter::emitLongLeaves(Panel panel, Value column, Value row, Value cou
       emit.storeLanes(emit.loadLanes(f32, emit.address(sums, f32, index)), at(level, index));
     });
   };
-  emitTreeInMemory(emit, leaves, leaf, combine, push);
+  emitTreeInMemory(emit, shards, shard, combine, push);
 }
 
 // `count` rows of what is computed, one panel of its columns.
@@ -257,7 +257,7 @@ void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
     auto parts = [&] { emitParts(panel, column, row, count, target, step); };
     if (isSmall() && panel.vectors == emit.machine.tileVectors()) // narrow panels are not worth the code
       emit.when(
-          emit.equal(leaves.rows, emit.integer(allSamples())),
+          emit.equal(shards.rows, emit.integer(allSamples())),
           [&] { emitWhole(panel, column, row, count, target, step); }, parts);
     else
       parts();
@@ -270,13 +270,13 @@ void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
     inRegisters(sums, emit.integer(panel.width()));
     store(column, panel, row, sums, count);
   };
-  auto longLeaves = [&] {
-    emitLongLeaves(panel, column, row, count, sums);
+  auto longShards = [&] {
+    emitLongShards(panel, column, row, count, sums);
     store(column, panel, row, sums, count);
   };
   if (!kernel.fast)
-    return leafRows <= packedSamples ? parts() : longLeaves();
-  emit.when(emit.less(leaves.rows, emit.integer(packedSamples + 1)), parts, longLeaves);
+    return shardRows <= packedSamples ? parts() : longShards();
+  emit.when(emit.less(shards.rows, emit.integer(packedSamples + 1)), parts, longShards);
 }
 
 // Tiles of the grid are numbered along the rows of the result. A share is the rest of a row of tiles, whole ones, and

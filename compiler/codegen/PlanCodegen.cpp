@@ -23,8 +23,8 @@ struct PlanCodegen : mtc::impl::PlanCodegenBase<PlanCodegen> {
     ModuleOp module = getOperation();
     CodegenOptions options;
     options.targets = {cpu};
-    if (auto rows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows"))
-      options.leafRows = rows.getInt();
+    if (auto rows = module->getAttrOfType<IntegerAttr>("mt.shard_rows"))
+      options.shardRows = rows.getInt();
     options.fast = module->hasAttr("mt.fast");
     if (failed(setGrids(module)))
       return signalPassFailure();

@@ -8,15 +8,15 @@ using namespace mlir;
 using namespace mtc;
 
 // Columns [column, column + ...) of one operand, `count` elements a row: a panel of vectors in registers.
-static void emitColumns(Kernel &kernel, const Leaves &leaves, Type element, Value from, Value to, int64_t count,
+static void emitColumns(Kernel &kernel, const Shards &shards, Type element, Value from, Value to, int64_t count,
                         Value column, Panel panel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
   auto maskOf = [&](int64_t vector) { return vector + 1 == panel.vectors ? mask : Value(); };
-  Value stack = emit.array(f32, leaves.levels * panel.width());
+  Value stack = emit.array(f32, shards.levels * panel.width());
   Value start = emit.address(from, element, column);
-  auto leaf = [&](Value first, Value end) {
+  auto shard = [&](Value first, Value end) {
     Emitter::Values zeros(panel.vectors, emit.zeros(emit.vectorOf(f32)));
     return emit.loop(first, end, 1, zeros, [&](Value row, ValueRange carried) {
       Value line = emit.address(start, element, emit.mul(row, count));
@@ -28,7 +28,7 @@ static void emitColumns(Kernel &kernel, const Leaves &leaves, Type element, Valu
       return next;
     });
   };
-  emitTree(emit, leaves, emit.integer(0), leaves.count, stack, panel.vectors, leaf, [&](ValueRange root) {
+  emitTree(emit, shards, emit.integer(0), shards.count, stack, panel.vectors, shard, [&](ValueRange root) {
     Value place = emit.address(to, f32, column);
     for (auto [vector, sum] : llvm::enumerate(root))
       emit.storeLanes(sum, emit.address(place, f32, vector * lanes), maskOf(vector));
@@ -37,7 +37,7 @@ static void emitColumns(Kernel &kernel, const Leaves &leaves, Type element, Valu
 
 LogicalResult mtc::emitReduce(Kernel &kernel) {
   Emitter &emit = kernel.emit;
-  Leaves leaves = leavesOf(kernel);
+  Shards shards = shardsOf(kernel);
   for (Value yield : kernel.yields()) {
     auto reduce = yield.getDefiningOp<mt::ReduceOp>();
     if (!reduce || reduce.getKind() != mt::Reduction::sum || !isa<BlockArgument>(reduce.getOperand()) ||
@@ -54,7 +54,7 @@ LogicalResult mtc::emitReduce(Kernel &kernel) {
       emit.when(inside, [&] {
         Value from = kernel.argumentBuffer(operand.getArgNumber()), to = kernel.resultBuffer(i);
         forPanels(emit, count, column, emit.add(column, panelColumns), [&](Value at, Panel panel) {
-          emitColumns(kernel, leaves, elementOf(operand), from, to, count, at, panel);
+          emitColumns(kernel, shards, elementOf(operand), from, to, count, at, panel);
         });
       });
       tiles += mine;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums of rows at indices over the batch: a tile of the grid is a block of rows of the table, which reads all indices of a leaf and adds those that fall in
-// it, in order; leaves by the tree.
+// Sums of rows at indices over the batch: a tile of the grid is a block of rows of the table, which reads all indices of a shard and adds those that fall in
+// it, in order; shards by the tree.
 #include "compiler/codegen/Tree.h"
 
 using namespace mlir;
@@ -44,12 +44,12 @@ LogicalResult mtc::emitScatterTree(Kernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
   ScatterShape shape(op);
-  Leaves leaves = leavesOf(kernel);
+  Shards shards = shardsOf(kernel);
   Value ids = kernel.argumentBuffer(cast<BlockArgument>(op.getIds()).getArgNumber());
   Value updates = kernel.argumentBuffer(cast<BlockArgument>(op.getUpdates()).getArgNumber()), result = kernel.resultBuffer(0);
   // A line has room for whole vectors.
   int64_t step = (shape.line + lanes - 1) / lanes * lanes, floats = shape.rows * step;
-  Value sums = emit.array(f32, floats), stack = emit.array(f32, floats * leaves.levels);
+  Value sums = emit.array(f32, floats), stack = emit.array(f32, floats * shards.levels);
   auto forSums = [&](llvm::function_ref<void(Value)> each) { emit.loop(emit.integer(0), emit.integer(floats), lanes, each); };
   auto sumAt = [&](Value index) { return emit.address(sums, f32, index); };
   auto saved = [&](Value level, Value index) { return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index); };
@@ -61,7 +61,7 @@ LogicalResult mtc::emitScatterTree(Kernel &kernel) {
     auto forLine = [&](llvm::function_ref<void(Value, Value)> each) {
       emit.loop(emit.integer(0), columns, lanes, [&](Value j) { each(j, emit.maskBelow(emit.sub(columns, j))); });
     };
-    auto leaf = [&](Value from, Value end) {
+    auto shard = [&](Value from, Value end) {
       forSums([&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), sumAt(index)); });
       emit.loop(emit.mul(from, shape.ids), emit.mul(end, shape.ids), 1, [&](Value index) {
         Value id = arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, emit.address(ids, i32, index)));
@@ -86,7 +86,7 @@ LogicalResult mtc::emitScatterTree(Kernel &kernel) {
     auto push = [&](Value level) {
       forSums([&](Value index) { emit.storeLanes(emit.loadLanes(f32, sumAt(index)), saved(level, index)); });
     };
-    emitTreeInMemory(emit, leaves, leaf, combine, push);
+    emitTreeInMemory(emit, shards, shard, combine, push);
     emit.loop(emit.integer(0), rows, 1, [&](Value row) {
       Value from = emit.address(sums, f32, emit.mul(row, step));
       Value to = emit.address(emit.address(result, f32, emit.mul(emit.add(firstRow, row), shape.width)), f32, firstColumn);

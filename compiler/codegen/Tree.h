@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over samples by the fixed tree of docs/exactness.md: leaf after leaf, each node combined as soon as both its children are there. A
-// stack holds the finished left siblings, one a level; after leaf i the levels in use are the bits of i + 1.
+// Sums over samples by the fixed tree of docs/exactness.md: shard after shard, each node combined as soon as both its children are there. A
+// stack holds the finished left siblings, one a level; after shard i the levels in use are the bits of i + 1.
 #ifndef COMPILER_CODEGEN_TREE_H
 #define COMPILER_CODEGEN_TREE_H
 
@@ -9,19 +9,19 @@
 
 namespace mtc {
 
-struct Leaves {
+struct Shards {
   mlir::Value rows;  // valid rows of the device, i64
-  mlir::Value size;  // rows of a leaf, i64
-  mlir::Value count; // leaves with a valid row, i64
+  mlir::Value size;  // rows of a shard, i64
+  mlir::Value count; // shards with a valid row, i64
   int64_t levels;    // of the stack
 };
-Leaves leavesOf(Kernel &kernel);
+Shards shardsOf(Kernel &kernel);
 
-// Sums in registers: `leaf(from, to)` gives a leaf's sums over rows [from, to). The stack has `levels` times as many vectors.
-// The tree may come in parts: `leaves` are then those of this part, with rows counted from its first, `first` the leaves before it, `all` the
-// leaves of the whole tree; the stack lasts from part to part, and the root is what the last part's `finish` is given.
-void emitTree(Emitter &emit, const Leaves &leaves, mlir::Value first, mlir::Value all, mlir::Value stack, int64_t vectors,
-              llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> leaf,
+// Sums in registers: `shard(from, to)` gives a shard's sums over rows [from, to). The stack has `levels` times as many vectors.
+// The tree may come in parts: `shards` are then those of this part, with rows counted from its first, `first` the shards before it, `all` the
+// shards of the whole tree; the stack lasts from part to part, and the root is what the last part's `finish` is given.
+void emitTree(Emitter &emit, const Shards &shards, mlir::Value first, mlir::Value all, mlir::Value stack, int64_t vectors,
+              llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> shard,
               llvm::function_ref<void(mlir::ValueRange root)> finish);
 
 // Where finished left siblings wait: `add` gives those of a level plus `sums`, `save` keeps sums at a level.
@@ -30,16 +30,16 @@ struct Siblings {
   llvm::function_ref<void(mlir::Value level, mlir::ValueRange sums)> save;
 };
 // The same for sums of any type, which start as `zeros`.
-void emitTree(Emitter &emit, const Leaves &leaves, mlir::Value first, mlir::Value all, mlir::ValueRange zeros, Siblings siblings,
-              llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> leaf,
+void emitTree(Emitter &emit, const Shards &shards, mlir::Value first, mlir::Value all, mlir::ValueRange zeros, Siblings siblings,
+              llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> shard,
               llvm::function_ref<void(mlir::ValueRange root)> finish);
 
-// Sums in memory: `leaf(from, to)` writes them, then `combine(level)` is to put stack[level] + sums into sums, `push(level)` to
+// Sums in memory: `shard(from, to)` writes them, then `combine(level)` is to put stack[level] + sums into sums, `push(level)` to
 // copy sums to stack[level]. The root is left in sums.
-void emitTreeInMemory(Emitter &emit, const Leaves &leaves, llvm::function_ref<void(mlir::Value from, mlir::Value to)> leaf,
+void emitTreeInMemory(Emitter &emit, const Shards &shards, llvm::function_ref<void(mlir::Value from, mlir::Value to)> shard,
                       llvm::function_ref<void(mlir::Value level)> combine, llvm::function_ref<void(mlir::Value level)> push);
 
-// The function of tiles of `rows` rows, one below the other, that sums a tree of 2^height whole leaves of `size` samples
+// The function of tiles of `rows` rows, one below the other, that sums a tree of 2^height whole shards of `size` samples
 // each: (a, stride, packed, to, step, tiles, slots); `stride` and `step` are floats between rows of a and of the result,
 // `slots` is room for `height` tiles. The result is the sum over samples of a's columns times the packed rows.
 mlir::LLVM::LLVMFuncOp wholeTreeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t height, int64_t size);

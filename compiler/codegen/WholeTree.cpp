@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trees of leaves that are all there, with all their samples, few enough to be written one after the other.
+// Trees of shards that are all there, with all their samples, few enough to be written one after the other.
 #include "compiler/codegen/Tile.h"
 #include "compiler/codegen/Tree.h"
 
@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace mtc;
 
 namespace {
-// A node of leaves that are all there, with all their samples: without branches and loops. Sums of leaves wait in
+// A node of shards that are all there, with all their samples: without branches and loops. Sums of shards wait in
 // registers for their siblings, those of higher nodes in `slots`, volatile so that they do: left to themselves, as
 // values that do not fit in registers, they cost a third more time.
 class WholeNode {
@@ -24,14 +24,14 @@ private:
   Value a, stride, packed, slots; // `a` and `packed` move on with the samples
   int64_t rows, vectors, size;
 
-  Emitter::Values leaf();
+  Emitter::Values shard();
   Value slot(int64_t height, int64_t index) {
     return emit.address(slots, emit.getF32Type(), (height * rows * vectors + index) * lanes);
   }
 };
 } // namespace
 
-Emitter::Values WholeNode::leaf() {
+Emitter::Values WholeNode::shard() {
   Type f32 = emit.getF32Type();
   Emitter::Values sums(rows * vectors, emit.zeros(emit.vectorOf(f32)));
   for (int64_t sample = 0; sample < size; ++sample) {
@@ -44,7 +44,7 @@ Emitter::Values WholeNode::leaf() {
 
 Emitter::Values WholeNode::sums(int64_t height) {
   if (height == 0)
-    return leaf();
+    return shard();
   constexpr unsigned alignment = 64;
   bool inMemory = height > 1;
   Emitter::Values left = sums(height - 1);

@@ -69,7 +69,7 @@ Value buildInitialValue(OpBuilder &builder, mt::VariableOp variable) {
     return (u * (2 * limit) - limit).value();
   }
   // Truncated at two standard deviations, by the inverse of the distribution; the constant is the standard deviation
-  // that truncation leaves.
+  // that truncation shards.
   double edge = std::erf(std::sqrt(2.0)), deviation = std::sqrt(variance) / 0.87962566103423978;
   return (erfInv(u * (2 * edge) - edge) * (std::sqrt(2.0) * deviation)).value();
 }

@@ -39,8 +39,8 @@ struct Model {
   const Card &card;
   uint32_t devices;
 
-  uint64_t leaves() const { return plan.replicas() / devices; }
-  uint64_t rows() const { return std::min<uint64_t>(plan.batch(), leaves() * plan.leaf_rows()); }
+  uint64_t shards() const { return plan.shards() / devices; }
+  uint64_t rows() const { return std::min<uint64_t>(plan.batch(), shards() * plan.shard_rows()); }
 
   double launch(const fb::Step &step) const {
     LaunchCost cost = costOf(plan, step, rows());
@@ -63,9 +63,9 @@ struct Model {
       offset = plan.variables()->Get(buffer.index())->offset();
     else if (buffer.space() != fb::Space::Signature)
       offset = buffer.offset()->Get(buffer.space() == fb::Space::Arena ? variant() : 0);
-    return place(buffer.space(), offset, buffer.fixed_bytes() + buffer.row_bytes() * leaves() * plan.leaf_rows());
+    return place(buffer.space(), offset, buffer.fixed_bytes() + buffer.row_bytes() * shards() * plan.shard_rows());
   }
-  uint32_t variant() const { return static_cast<uint32_t>(llvm::Log2_64(leaves())); }
+  uint32_t variant() const { return static_cast<uint32_t>(llvm::Log2_64(shards())); }
 
   // Seconds of a step, by what the device's two streams do; with `free` all-reduces take none.
   double time(bool free) const {
@@ -122,7 +122,7 @@ std::string inspectCards(const mtrun::PlanFileView &view, const std::string &nam
       plan.batch(), card->name, card->flops / 1e12, card->bytes / 1e12, card->link / 1e9, launchTime * 1e6,
       meetingTime * 1e6);
   out << "  devices  step ms  all-reduces  their ms  exposed ms  exposed\n";
-  for (uint32_t devices = 1; devices <= plan.replicas(); devices *= 2) {
+  for (uint32_t devices = 1; devices <= plan.shards(); devices *= 2) {
     Model model{plan, **training, *card, devices};
     double whole = model.time(devices == 1), alone = model.time(true), reduces = 0;
     uint32_t count = 0;

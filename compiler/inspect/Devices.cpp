@@ -25,9 +25,9 @@ struct Part {
 std::vector<Part> partsOf(const fb::Plan &plan, uint32_t devices) {
   std::vector<Part> parts;
   uint64_t first = 0;
-  for (uint64_t shards : splitShards(plan.replicas(), devices)) {
-    uint64_t begin = std::min(first * plan.leaf_rows(), plan.batch());
-    uint64_t end = std::min((first + shards) * plan.leaf_rows(), plan.batch());
+  for (uint64_t shards : splitShards(plan.shards(), devices)) {
+    uint64_t begin = std::min(first * plan.shard_rows(), plan.batch());
+    uint64_t end = std::min((first + shards) * plan.shard_rows(), plan.batch());
     auto variant = static_cast<uint32_t>(llvm::countr_zero(shards));
     parts.push_back({first, shards, begin, end - begin, deviceBytes(plan, variant, false)});
     first += shards;
@@ -64,7 +64,7 @@ void drawBoxes(const std::vector<Part> &parts, uint64_t shards, llvm::raw_ostrea
 
 std::string headline(const fb::Plan &plan, uint32_t devices) {
   return llvm::formatv("{0} on {1} {2}: a batch of {3} rows in {4} shards of {5}", plan.model()->str(), devices,
-                       devices == 1 ? "device" : "devices", plan.batch(), plan.replicas(), plan.leaf_rows());
+                       devices == 1 ? "device" : "devices", plan.batch(), plan.shards(), plan.shard_rows());
 }
 
 std::string variablesLine(const fb::Plan &plan) {
@@ -80,7 +80,7 @@ std::string inspectDevices(const mtrun::PlanFileView &view, uint32_t devices) {
   std::string text;
   llvm::raw_string_ostream out(text);
   out << headline(plan, devices) << "\n\n";
-  drawBoxes(parts, plan.replicas(), out);
+  drawBoxes(parts, plan.shards(), out);
   out << "\n";
   for (size_t i = 0; i < parts.size(); ++i)
     out << llvm::formatv("  device {0}: shards {1}, rows {2}, memory {3}\n", i, span(parts[i].firstShard, parts[i].shards),

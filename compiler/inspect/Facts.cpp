@@ -167,9 +167,9 @@ BytesMoved bytesMoved(const fb::Plan &plan, uint32_t devices, uint64_t rootBytes
     return device == devices ? elements : elements * device / devices / line * line;
   };
   uint64_t first = 0, active = 0;
-  for (uint64_t leaves : splitShards(plan.replicas(), devices)) {
-    active += first * plan.leaf_rows() < rows;
-    first += leaves;
+  for (uint64_t shards : splitShards(plan.shards(), devices)) {
+    active += first * plan.shard_rows() < rows;
+    first += shards;
   }
   BytesMoved moved{devices, {}};
   for (uint32_t device = 0; device < devices; ++device) {
@@ -180,11 +180,11 @@ BytesMoved bytesMoved(const fb::Plan &plan, uint32_t devices, uint64_t rootBytes
   return moved;
 }
 
-std::vector<uint32_t> reportedDevices(uint32_t replicas) {
+std::vector<uint32_t> reportedDevices(uint32_t shards) {
   std::vector<uint32_t> devices;
-  for (uint32_t n = 2; n <= std::min(replicas, 64u); ++n)
+  for (uint32_t n = 2; n <= std::min(shards, 64u); ++n)
     devices.push_back(n);
-  for (uint64_t n = 128; n <= replicas; n *= 2)
+  for (uint64_t n = 128; n <= shards; n *= 2)
     devices.push_back(static_cast<uint32_t>(n));
   return devices;
 }

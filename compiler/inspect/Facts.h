@@ -61,12 +61,12 @@ BytesMoved bytesMoved(const mt::plan::Plan &plan, uint32_t devices, uint64_t roo
 std::vector<uint64_t> splitShards(uint64_t shards, uint32_t devices);
 
 // The numbers of devices that reports show: 2, 3 ... R, above 64 powers of two alone.
-std::vector<uint32_t> reportedDevices(uint32_t replicas);
+std::vector<uint32_t> reportedDevices(uint32_t shards);
 
 // Bytes of scratch that a thread of a CPU device has: of the kernel that asks for most.
 uint64_t scratchBytes(const mt::plan::Plan &plan);
 
-// Bytes of a device that holds the variant's leaves: variables, constants, the largest shared block and arena of all programs, and one
+// Bytes of a device that holds the variant's shards: variables, constants, the largest shared block and arena of all programs, and one
 // thread's scratch.
 // With `bound`, the arenas' liveness bounds in place of the arenas.
 uint64_t deviceBytes(const mt::plan::Plan &plan, uint32_t variant, bool bound);

@@ -80,7 +80,7 @@ public:
            "http-equiv=\"Content-Security-Policy\" "
            "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>"
         << model << "</title>\n<style>" << style << "</style></head><body>\n<h1>" << model << "</h1>\n<p>Batch "
-        << plan.batch() << ", " << plan.replicas() << " replicas of " << plan.leaf_rows() << " rows, mode "
+        << plan.batch() << ", " << plan.shards() << " shards of " << plan.shard_rows() << " rows, mode "
         << (plan.fast() ? "fast" : "exact") << ", precision " << escaped(plan.precision()) << ", seed " << plan.seed() << "; format " << plan.version() << ", made by "
         << escaped(plan.producer()) << ", " << bytesText(view.file.size()) << ".</p>\n";
     devices();
@@ -103,11 +103,11 @@ private:
 
   void devices() {
     out << "<h2>Memory of a device</h2>\n";
-    head({"leaves", "peak", "liveness bound"});
+    head({"shards", "peak", "liveness bound"});
     uint32_t variant = 0;
-    for (uint32_t leaves = 1; leaves <= plan.replicas(); leaves *= 2, ++variant) {
+    for (uint32_t shards = 1; shards <= plan.shards(); shards *= 2, ++variant) {
       out << "<tr>";
-      number(leaves);
+      number(shards);
       word(bytesText(deviceBytes(plan, variant, false)));
       word(bytesText(deviceBytes(plan, variant, true)));
       out << "</tr>\n";
@@ -275,15 +275,15 @@ private:
     out << "</table></details>\n";
   }
 
-  // The arena of a device with all replicas: steps to the right, offsets downwards.
+  // The arena of a device with all shards: steps to the right, offsets downwards.
   void memory(const ProgramFacts &facts) {
     constexpr int width = 1000, height = 420;
     const fb::Program &program = *facts.program;
     uint32_t variant = program.variants()->size() - 1;
-    uint64_t arena = program.variants()->Get(variant)->arena_bytes(), rows = plan.leaf_rows() << variant;
+    uint64_t arena = program.variants()->Get(variant)->arena_bytes(), rows = plan.shard_rows() << variant;
     if (arena == 0 || facts.phases.empty())
       return;
-    out << "<details open><summary>Arena of a device with " << plan.replicas() << " leaves: " << bytesText(arena)
+    out << "<details open><summary>Arena of a device with " << plan.shards() << " shards: " << bytesText(arena)
         << ", bound " << bytesText(program.variants()->Get(variant)->bound_bytes())
         << "; steps to the right, addresses downwards</summary>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\""
         << width << "\" height=\"" << height << "\">\n";

@@ -28,8 +28,8 @@ public:
       json.attribute("model", name(plan.model()));
       json.attribute("file_bytes", view.file.size());
       json.attribute("batch", plan.batch());
-      json.attribute("replicas", plan.replicas());
-      json.attribute("leaf_rows", plan.leaf_rows());
+      json.attribute("shards", plan.shards());
+      json.attribute("shard_rows", plan.shard_rows());
       json.attribute("mode", plan.fast() ? "fast" : "exact");
       json.attribute("precision", plan.precision() ? plan.precision()->str() : "f32");
       json.attribute("seed", plan.seed());
@@ -81,9 +81,9 @@ private:
 
   void devices() {
     uint32_t variant = 0;
-    for (uint32_t leaves = 1; leaves <= plan.replicas(); leaves *= 2, ++variant)
+    for (uint32_t shards = 1; shards <= plan.shards(); shards *= 2, ++variant)
       json.object([&] {
-        json.attribute("leaves", leaves);
+        json.attribute("shards", shards);
         json.attribute("peak_bytes", deviceBytes(plan, variant, false));
         json.attribute("bound_bytes", deviceBytes(plan, variant, true));
       });
@@ -166,7 +166,7 @@ private:
       json.attributeArray("variants", [&] {
         for (const fb::Variant *variant : each(program.variants()))
           json.object([&] {
-            json.attribute("leaves", variant->leaves());
+            json.attribute("shards", variant->shards());
             json.attribute("arena_bytes", variant->arena_bytes());
             json.attribute("bound_bytes", variant->bound_bytes());
           });
@@ -276,7 +276,7 @@ private:
       });
       json.attribute("result_offset", step.result_offset());
       json.attributeArray("moved", [&] {
-        for (uint32_t devices : reportedDevices(plan.replicas())) {
+        for (uint32_t devices : reportedDevices(plan.shards())) {
           BytesMoved moved = bytesMoved(plan, devices, step.root_bytes(), plan.batch());
           json.object([&] {
             json.attribute("devices", devices);

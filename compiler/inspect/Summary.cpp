@@ -11,7 +11,7 @@ static std::string counted(uint64_t count, const std::string &noun) {
 std::string summarize(const mtrun::PlanFileView &view) {
   const mt::plan::Plan &plan = *view.tables;
   std::string text = (plan.model() ? plan.model()->str() : "") + ": batch " + std::to_string(plan.batch()) + ", " +
-                     counted(plan.replicas(), "replica") + ", " + bytesText(view.file.size()) + "; " +
+                     counted(plan.shards(), "shard") + ", " + bytesText(view.file.size()) + "; " +
                      counted(each(plan.kernels()).size(), "kernel");
   for (const mt::plan::Program *program : each(plan.programs())) {
     if (program->name()->string_view() != "train_step")
@@ -26,8 +26,8 @@ std::string summarize(const mtrun::PlanFileView &view) {
   }
   text += "; memory of a device with ";
   uint32_t variant = 0;
-  for (uint32_t leaves = 1; leaves <= plan.replicas(); leaves *= 2, ++variant)
-    text += (variant ? ", " : "") + std::to_string(leaves) + ": " + bytesText(deviceBytes(plan, variant, false));
+  for (uint32_t shards = 1; shards <= plan.shards(); shards *= 2, ++variant)
+    text += (variant ? ", " : "") + std::to_string(shards) + ": " + bytesText(deviceBytes(plan, variant, false));
   return text;
 }
 

@@ -59,8 +59,8 @@ public:
   TextPrinter(const mtrun::PlanFileView &view, llvm::raw_ostream &out) : view(view), plan(*view.tables), out(out) {}
 
   void print() {
-    out << "plan of " << (plan.model() ? plan.model()->str() : "") << ": batch " << plan.batch() << ", " << plan.replicas() << " replicas of "
-        << plan.leaf_rows() << " rows, mode " << (plan.fast() ? "fast" : "exact") << ", precision "
+    out << "plan of " << (plan.model() ? plan.model()->str() : "") << ": batch " << plan.batch() << ", " << plan.shards() << " shards of "
+        << plan.shard_rows() << " rows, mode " << (plan.fast() ? "fast" : "exact") << ", precision "
         << (plan.precision() ? plan.precision()->str() : "f32") << ", seed " << plan.seed() << "\n"
         << "format " << plan.version() << ", made by " << (plan.producer() ? plan.producer()->str() : "") << ", "
         << bytesText(view.file.size()) << "\n";
@@ -92,11 +92,11 @@ private:
   void memory() {
     title("memory of a device, bytes: variables " + std::to_string(plan.variables_bytes()) +
           ", and the largest shared block and arena of all programs");
-    Table table({"leaves", "peak", "bound", "peak/bound"});
+    Table table({"shards", "peak", "bound", "peak/bound"});
     uint32_t variant = 0;
-    for (uint32_t leaves = 1; leaves <= plan.replicas(); leaves *= 2, ++variant) {
+    for (uint32_t shards = 1; shards <= plan.shards(); shards *= 2, ++variant) {
       uint64_t peak = deviceBytes(plan, variant, false), bound = deviceBytes(plan, variant, true);
-      table.add({std::to_string(leaves), std::to_string(peak), std::to_string(bound),
+      table.add({std::to_string(shards), std::to_string(peak), std::to_string(bound),
                  bound ? llvm::formatv("{0:f4}", static_cast<double>(peak) / static_cast<double>(bound)).str() : "-"});
     }
     table.print(out);
@@ -261,13 +261,13 @@ private:
     title(" all-reduces, in order; bytes received by all devices together (by the one that receives most), where each "
           "owns its variables");
     std::vector<std::string> head = {"order", "step", "bytes"};
-    for (uint32_t devices : reportedDevices(plan.replicas()))
+    for (uint32_t devices : reportedDevices(plan.shards()))
       head.push_back("N = " + std::to_string(devices));
     Table table(head);
     for (size_t i = 0; i < facts.reduceSteps.size(); ++i) {
       uint64_t bytes = facts.program->steps()->Get(facts.reduceSteps[i])->root_bytes();
       std::vector<std::string> row = {std::to_string(i), std::to_string(facts.reduceSteps[i]), std::to_string(bytes)};
-      for (uint32_t devices : reportedDevices(plan.replicas())) {
+      for (uint32_t devices : reportedDevices(plan.shards())) {
         BytesMoved moved = bytesMoved(plan, devices, bytes, plan.batch());
         row.push_back(std::to_string(moved.total()) + " (" +
                       std::to_string(*std::max_element(moved.received.begin(), moved.received.end())) + ")");
@@ -279,10 +279,10 @@ private:
 
   void memoryMap(const ProgramFacts &facts) {
     const fb::Program &program = *facts.program;
-    title(" memory, offset + bytes by the leaves of a device; alive from the first to the last step");
+    title(" memory, offset + bytes by the shards of a device; alive from the first to the last step");
     std::vector<std::string> head = {"buffer", "where", "alive"};
     for (const fb::Variant *variant : each(program.variants()))
-      head.push_back(std::to_string(variant->leaves()) + (variant->leaves() == 1 ? " leaf" : " leaves"));
+      head.push_back(std::to_string(variant->shards()) + (variant->shards() == 1 ? " shard" : " shards"));
     Table table(head);
     for (size_t i = 0; i < facts.lifetimes.size(); ++i)
       bufferRow(facts, i, table);
@@ -310,7 +310,7 @@ private:
                                                 : "-"};
     size_t variant = 0;
     for (uint64_t offset : each(buffer.offset())) {
-      uint64_t rows = plan.leaf_rows() << variant++;
+      uint64_t rows = plan.shard_rows() << variant++;
       row.push_back(std::to_string(offset) + " + " + std::to_string(buffer.fixed_bytes() + buffer.row_bytes() * rows));
     }
     table.add(row);

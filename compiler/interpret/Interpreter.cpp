@@ -11,10 +11,10 @@ namespace {
 class Interpreter {
 public:
   Interpreter(const Step &step, Tensors &variables) : step(step), before(variables), variables(variables) {
-    int64_t batch = std::max(step.batch, step.samples), leaf = (batch + step.replicas - 1) / step.replicas;
-    for (int64_t replica = 0; replica < step.replicas; ++replica) {
-      int64_t first = std::min(replica * leaf, step.samples);
-      contexts.push_back({std::min(leaf, step.samples - first), first, step.samples, step.seed});
+    int64_t batch = std::max(step.batch, step.samples), shard = (batch + step.shards - 1) / step.shards;
+    for (int64_t shard = 0; shard < step.shards; ++shard) {
+      int64_t first = std::min(shard * shard, step.samples);
+      contexts.push_back({std::min(shard, step.samples - first), first, step.samples, step.seed});
     }
   }
 
@@ -28,7 +28,7 @@ public:
   StepResults results;
 
 private:
-  // A value on each replica.
+  // A value on each shard.
   using Values = SmallVector<Tensor>;
 
   LogicalResult runOp(Operation &op);
@@ -38,7 +38,7 @@ private:
   LogicalResult readVariable(mt::ReadOp op);
   LogicalResult report(mt::ResultOp op);
   void allReduce(Operation &op);
-  // The value that all replicas agree on.
+  // The value that all shards agree on.
   FailureOr<Tensor> agreed(Operation *op, Value value);
   // Their rows, in order.
   Tensor joined(Value value);
@@ -185,7 +185,7 @@ FailureOr<Tensor> Interpreter::agreed(Operation *op, Value value) {
   auto same = [](double a, double b) { return a == b || (a != a && b != b); };
   for (const Tensor &other : all)
     if (!std::equal(other.data.begin(), other.data.end(), all[0].data.begin(), all[0].data.end(), same))
-      return op->emitOpError("expected one value on all replicas, found another on replica ") << &other - all.begin();
+      return op->emitOpError("expected one value on all shards, found another on shard ") << &other - all.begin();
   return all[0];
 }
 

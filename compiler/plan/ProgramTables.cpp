@@ -143,7 +143,7 @@ mlir::FailureOr<std::unique_ptr<tables::ProgramT>> ProgramTables::make(mlir::pla
   program->shared_bytes = op.getSharedBytes();
   for (size_t variant = 0; variant < op.getVariantArena().size(); ++variant) {
     auto entry = std::make_unique<tables::VariantT>();
-    entry->leaves = uint32_t(1) << variant;
+    entry->shards = uint32_t(1) << variant;
     entry->arena_bytes = op.getVariantArena()[variant];
     entry->bound_bytes = op.getVariantBound()[variant];
     program->variants.push_back(std::move(entry));

@@ -106,8 +106,8 @@ static void addModuleFacts(mlir::ModuleOp module, tables::PlanT &plan) {
   if (auto name = module->getAttrOfType<mlir::StringAttr>("mt.name"))
     plan.model = name.str();
   plan.batch = attributeOf(module, "mt.batch", 1);
-  plan.replicas = attributeOf(module, "mt.replicas", 1);
-  plan.leaf_rows = attributeOf(module, "mt.leaf_rows", 1);
+  plan.shards = attributeOf(module, "mt.shards", 1);
+  plan.shard_rows = attributeOf(module, "mt.shard_rows", 1);
   plan.seed = attributeOf(module, "mt.seed", 1);
   plan.fast = module->hasAttr("mt.fast");
   auto precision = module->getAttrOfType<mlir::StringAttr>("mt.precision");

@@ -24,8 +24,8 @@ struct GenerateCode : PassWrapper<GenerateCode, OperationPass<ModuleOp>> {
       options.targets =
           compilation->cpu.empty() ? std::vector<std::string>{"x86-64-v4", "x86-64-v3"} : std::vector{compilation->cpu};
     options.gpus = compilation->gpus;
-    if (auto rows = getOperation()->getAttrOfType<IntegerAttr>("mt.leaf_rows"))
-      options.leafRows = rows.getInt();
+    if (auto rows = getOperation()->getAttrOfType<IntegerAttr>("mt.shard_rows"))
+      options.shardRows = rows.getInt();
     options.fast = getOperation()->hasAttr("mt.fast");
     if (failed(setGrids(getOperation())))
       return signalPassFailure();

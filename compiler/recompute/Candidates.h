@@ -29,7 +29,7 @@ struct Candidate {
 };
 
 // Candidates that lower the fullest phase of the program, the most bytes per FLOP first; equals in program order.
-// `second`: what runs again already. `rows`: of a device that hosts all replicas.
+// `second`: what runs again already. `rows`: of a device that hosts all shards.
 std::vector<Candidate> findCandidates(mlir::mt::ProgramOp program, const Phases &phases, const SecondRuns &second,
                                       int64_t rows);
 

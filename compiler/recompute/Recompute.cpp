@@ -28,7 +28,7 @@ constexpr int maxIdleRounds = 8;
 
 // A program as the next stages would make it.
 struct Trial {
-  int64_t bytes = 0; // with all replicas on one device: arena, shared block and variables
+  int64_t bytes = 0; // with all shards on one device: arena, shared block and variables
   Phases phases;     // of the program's own kernels
 };
 
@@ -182,16 +182,16 @@ struct Recompute : impl::RecomputeBase<Recompute> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto replicas = module->getAttrOfType<IntegerAttr>("mt.replicas"),
-         leafRows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows");
-    if (!replicas || !leafRows) {
-      module.emitError("expected `mt.replicas` and `mt.leaf_rows` on the module, found none");
+    auto shards = module->getAttrOfType<IntegerAttr>("mt.shards"),
+         shardRows = module->getAttrOfType<IntegerAttr>("mt.shard_rows");
+    if (!shards || !shardRows) {
+      module.emitError("expected `mt.shards` and `mt.shard_rows` on the module, found none");
       return signalPassFailure();
     }
     if (deviceMemory <= 0)
       return;
     for (auto program : module.getOps<mt::ProgramOp>())
-      if (failed(ProgramRecompute(module, program, deviceMemory, replicas.getInt() * leafRows.getInt()).run()))
+      if (failed(ProgramRecompute(module, program, deviceMemory, shards.getInt() * shardRows.getInt()).run()))
         return signalPassFailure();
   }
 };

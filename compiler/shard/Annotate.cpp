@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-annotate: says what is given: the grid of replicas, signature values split along the batch axis, variables
+// mt-annotate: says what is given: the grid of shards, signature values split along the batch axis, variables
 // replicated.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
@@ -21,31 +21,31 @@ struct Annotate : impl::AnnotateBase<Annotate> {
   using AnnotateBase::AnnotateBase;
 
   void runOnOperation() override {
-    FailureOr<int64_t> count = replicaCount();
+    FailureOr<int64_t> count = shardCount();
     if (failed(count))
       return signalPassFailure();
-    if (Operation *existing = getOperation().lookupSymbol(replicasGrid)) {
-      existing->emitOpError("expected a module without @") << replicasGrid << ", found this one";
+    if (Operation *existing = getOperation().lookupSymbol(shardsGrid)) {
+      existing->emitOpError("expected a module without @") << shardsGrid << ", found this one";
       return signalPassFailure();
     }
     auto builder = OpBuilder::atBlockBegin(getOperation().getBody());
-    shard::GridOp::create(builder, getOperation().getLoc(), replicasGrid, ArrayRef<int64_t>{*count});
+    shard::GridOp::create(builder, getOperation().getLoc(), shardsGrid, ArrayRef<int64_t>{*count});
     for (auto program : getOperation().getOps<mt::ProgramOp>())
       annotate(program);
   }
 
 private:
   // R, from the option or the module's attribute.
-  FailureOr<int64_t> replicaCount() {
-    int64_t count = replicas;
+  FailureOr<int64_t> shardCount() {
+    int64_t count = shards;
     if (count == 0) {
-      auto attribute = getOperation()->getAttrOfType<IntegerAttr>("mt.replicas");
+      auto attribute = getOperation()->getAttrOfType<IntegerAttr>("mt.shards");
       if (!attribute)
-        return getOperation().emitError("expected the number of replicas in `mt.replicas`, found no such attribute");
+        return getOperation().emitError("expected the number of shards in `mt.shards`, found no such attribute");
       count = attribute.getInt();
     }
     if (count < 1 || !llvm::isPowerOf2_64(count))
-      return getOperation().emitError("expected the number of replicas to be a power of two, found ") << count;
+      return getOperation().emitError("expected the number of shards to be a power of two, found ") << count;
     return count;
   }
 
@@ -60,7 +60,7 @@ private:
     auto builder = OpBuilder::atBlockBegin(&body);
     auto sharding = [&](ArrayRef<int16_t> batchAxis) -> Value {
       auto axes = DenseI16ArrayAttr::get(&getContext(), batchAxis);
-      return shard::ShardingOp::create(builder, program.getLoc(), replicasGrid, ArrayRef(axes));
+      return shard::ShardingOp::create(builder, program.getLoc(), shardsGrid, ArrayRef(axes));
     };
     Value split = sharding({0}), replicated = sharding({});
     for (auto [value, isSplit] : given) {

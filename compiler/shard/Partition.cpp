@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-partition: from the global batch to one replica's view. Types stay: a `?` is now the replica's valid rows. Where a
-// sum crosses the split, each replica has a part of it, and an all-reduce adds the parts.
+// mt-partition: from the global batch to one shard's view. Types stay: a `?` is now the shard's valid rows. Where a
+// sum crosses the split, each shard has a part of it, and an all-reduce adds the parts.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
 #include "dialects/mt/MtDialect.h"
@@ -16,7 +16,7 @@ using namespace mlir;
 
 namespace {
 
-// The ops whose result is a replica's part of a sum, by the annotations. Fails where a value has none.
+// The ops whose result is a shard's part of a sum, by the annotations. Fails where a value has none.
 LogicalResult findPartialSums(mt::ProgramOp program, SmallVectorImpl<Operation *> &partial) {
   for (Operation &op : program.getBody().front()) {
     if (isa<shard::ShardOp, shard::ShardingOp>(op))
@@ -73,7 +73,7 @@ private:
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
     for (Value part : op->getResults()) {
-      auto sum = shard::AllReduceOp::create(builder, op->getLoc(), part, replicasGrid, ArrayRef<int16_t>{0},
+      auto sum = shard::AllReduceOp::create(builder, op->getLoc(), part, shardsGrid, ArrayRef<int16_t>{0},
                                             shard::ReductionKind::Sum);
       part.replaceAllUsesExcept(sum.getResult(), sum);
     }

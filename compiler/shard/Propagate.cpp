@@ -106,7 +106,7 @@ private:
     }
     builder.setInsertionPointToStart(&program.getBody().front());
     auto axes = DenseI16ArrayAttr::get(program.getContext(), split ? ArrayRef<int16_t>{0} : ArrayRef<int16_t>{});
-    return known = shard::ShardingOp::create(builder, program.getLoc(), replicasGrid, ArrayRef(axes));
+    return known = shard::ShardingOp::create(builder, program.getLoc(), shardsGrid, ArrayRef(axes));
   }
 
   mt::ProgramOp program;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How an op's loops are split among the replicas: what the passes of the shard stage share. An op says through
+// How an op's loops are split among the shards: what the passes of the shard stage share. An op says through
 // ShardingInterface which loops it has and which axis of which operand each loop walks; nothing here knows a single op.
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace mtc {
 
-// The one grid, of R replicas along its axis 0.
-inline constexpr llvm::StringLiteral replicasGrid = "replicas";
+// The one grid, of R shards along its axis 0.
+inline constexpr llvm::StringLiteral shardsGrid = "shards";
 
-// For each axis of a ranked tensor: is it split among the replicas?
+// For each axis of a ranked tensor: is it split among the shards?
 using AxisSplits = llvm::SmallVector<bool, 4>;
 
 // What the type says: `?` is the batch axis, and the batch axis is split.

@@ -13,16 +13,16 @@ namespace {
 
 constexpr int64_t maxBuckets = 1 << 20;
 
-bool isSumOverReplicas(shard::AllReduceOp op) {
-  return op.getGrid() == replicasGrid && op.getGridAxes() == ArrayRef<int16_t>{0} &&
+bool isSumOverShards(shard::AllReduceOp op) {
+  return op.getGrid() == shardsGrid && op.getGridAxes() == ArrayRef<int16_t>{0} &&
          op.getReduction() == shard::ReductionKind::Sum;
 }
 
 LogicalResult verifyProgramAllReduces(mt::ProgramOp program) {
   for (Operation &op : program.getBody().front()) {
     if (auto allReduce = dyn_cast<shard::AllReduceOp>(op)) {
-      if (!isSumOverReplicas(allReduce))
-        return op.emitOpError("expected a sum on @") << replicasGrid << " grid_axes = [0], found another all-reduce";
+      if (!isSumOverShards(allReduce))
+        return op.emitOpError("expected a sum on @") << shardsGrid << " grid_axes = [0], found another all-reduce";
       Operation *source = allReduce.getInput().getDefiningOp();
       if (!source || !sumsOverBatch(source))
         return op.emitOpError("expected the result of a sum over the batch, found another value");
@@ -34,7 +34,7 @@ LogicalResult verifyProgramAllReduces(mt::ProgramOp program) {
       auto users = part.getUsers();
       int64_t count = std::distance(users.begin(), users.end());
       if (count != 1 || !isa<shard::AllReduceOp>(*users.begin()))
-        return op.emitOpError("expected one use of a replica's sum over the batch, by an all-reduce, found ")
+        return op.emitOpError("expected one use of a shard's sum over the batch, by an all-reduce, found ")
                << count << (count == 1 ? " use by another op" : " uses");
     }
   }

@@ -18,7 +18,7 @@ def Mt_Dialect : Dialect {
   let description = [{
     Values are ranked tensors of f32, i32 and i1. In programs there are also bf16 and f16 (docs/precision.md), which `mt.cast` makes from f32 and widens again, moves
     move and contractions, reductions and pools read; there is no arithmetic on them. A `?` is always the first axis and always the batch axis: the rows of the view. In a
-    model and in the training graph that is the global batch of n samples, after `mt-partition` one replica's valid rows.
+    model and in the training graph that is the global batch of n samples, after `mt-partition` one shard's valid rows.
     A tensor whose first axis is `?` is *split*, any other is *replicated*.
   }];
   let useDefaultAttributePrinterParser = 1;

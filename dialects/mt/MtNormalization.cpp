@@ -41,16 +41,16 @@ static Expr reshape(const Expr &a, ArrayRef<int64_t> shape) {
 
 namespace {
 // Whose statistics a sample is normalised with: the global batch's, or, with `mt.local_statistics` on the module, its
-// replica's own. The latter are rows of a table of replicas, to which each sample adds at its replica's row: the other
-// replicas' parts of a row are zeros, so that the tree changes nothing.
+// shard's own. The latter are rows of a table of shards, to which each sample adds at its shard's row: the other
+// shards' parts of a row are zeros, so that the tree changes nothing.
 class Groups {
 public:
   explicit Groups(BatchNormalizationOp op, const Expr &x) : x(x) {
     auto module = op->getParentOfType<ModuleOp>();
     if (!module || !module->hasAttr("mt.local_statistics"))
       return;
-    leaves = module->getAttrOfType<IntegerAttr>("mt.replicas").getInt();
-    leafRows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows").getInt();
+    shards = module->getAttrOfType<IntegerAttr>("mt.shards").getInt();
+    shardRows = module->getAttrOfType<IntegerAttr>("mt.shard_rows").getInt();
   }
 
   // Of each channel, each sample's own sum first: [C], or [R, C].
@@ -58,18 +58,18 @@ public:
     int64_t rank = values.type().getRank();
     if (rank > 2)
       values = reduceSum(values, llvm::to_vector(llvm::seq<int64_t>(1, rank - 1)));
-    if (!leaves)
+    if (!shards)
       return reduceSum(values, {0});
-    auto table = RankedTensorType::get({leaves, channels()}, values.type().getElementType());
+    auto table = RankedTensorType::get({shards, channels()}, values.type().getElementType());
     return x.make(ScatterAddOp::create(x.getBuilder(), x.getLocation(), table, ids(), values.value()));
   }
   // Values of one channel: rank 0, or [R, 1], at least 1.
   Expr size() const {
     Expr n = samples();
-    if (leaves) {
-      auto numbers = RankedTensorType::get({leaves, 1}, x.getBuilder().getF32Type());
-      Expr leaf = x.make(IotaOp::create(x.getBuilder(), x.getLocation(), numbers, 0));
-      n = maximum(minimum(n - leaf * double(leafRows), double(leafRows)), 1.0);
+    if (shards) {
+      auto numbers = RankedTensorType::get({shards, 1}, x.getBuilder().getF32Type());
+      Expr shard = x.make(IotaOp::create(x.getBuilder(), x.getLocation(), numbers, 0));
+      n = maximum(minimum(n - shard * double(shardRows), double(shardRows)), 1.0);
     }
     int64_t inner = elementsPerRow(x.type()) / channels();
     return inner == 1 ? n : n * static_cast<double>(inner);
@@ -77,27 +77,27 @@ public:
   Expr mean(const Expr &values) const { return sum(values) / size(); }
   // What each sample takes of it: [C] as it is, [R, C] as [?, 1, ..., C].
   Expr of(const Expr &statistic) const {
-    if (!leaves)
+    if (!shards)
       return statistic;
     Expr rows = x.make(GatherOp::create(x.getBuilder(), x.getLocation(), statistic.value(), ids()));
     SmallVector<int64_t> shape(x.type().getShape());
     std::fill(shape.begin() + 1, shape.end() - 1, 1);
     return reshape(rows, shape);
   }
-  // [C]: over all replicas.
-  Expr total(const Expr &sums) const { return leaves ? reduceSum(sums, {0}) : sums; }
-  // [C]: the mean over the samples, which for the moving averages weighs replicas by what they hold.
+  // [C]: over all shards.
+  Expr total(const Expr &sums) const { return shards ? reduceSum(sums, {0}) : sums; }
+  // [C]: the mean over the samples, which for the moving averages weighs shards by what they hold.
   Expr average(const Expr &statistic) const {
-    if (!leaves)
+    if (!shards)
       return statistic;
-    auto numbers = RankedTensorType::get({leaves, 1}, x.getBuilder().getF32Type());
-    Expr leaf = x.make(IotaOp::create(x.getBuilder(), x.getLocation(), numbers, 0));
-    Expr held = maximum(minimum(samples() - leaf * double(leafRows), double(leafRows)), 0.0);
+    auto numbers = RankedTensorType::get({shards, 1}, x.getBuilder().getF32Type());
+    Expr shard = x.make(IotaOp::create(x.getBuilder(), x.getLocation(), numbers, 0));
+    Expr held = maximum(minimum(samples() - shard * double(shardRows), double(shardRows)), 0.0);
     return total(statistic * held) / samples();
   }
 
   // For the interpreter: the samples of a group.
-  int64_t rows(int64_t all) const { return leaves ? std::min(leafRows, all) : all; }
+  int64_t rows(int64_t all) const { return shards ? std::min(shardRows, all) : all; }
 
 private:
   int64_t channels() const { return x.type().getShape().back(); }
@@ -105,18 +105,18 @@ private:
     OpBuilder &builder = x.getBuilder();
     return x.make(BatchSizeOp::create(builder, x.getLocation(), RankedTensorType::get({}, builder.getF32Type())));
   }
-  // The replica of each sample.
+  // The shard of each sample.
   Value ids() const {
     OpBuilder &builder = x.getBuilder();
     Type batch = x.type().clone({x.type().getShape().front()});
     Expr place = x.make(IotaOp::create(builder, x.getLocation(), batch, 0));
-    Expr leaf = floor((place + 0.5) * (1.0 / double(leafRows)));
+    Expr shard = floor((place + 0.5) * (1.0 / double(shardRows)));
     return CastOp::create(builder, x.getLocation(), cast<RankedTensorType>(batch).clone(builder.getI32Type()),
-                          leaf.value());
+                          shard.value());
   }
 
   Expr x;
-  int64_t leaves = 0, leafRows = 0;
+  int64_t shards = 0, shardRows = 0;
 };
 
 // What a batch is normalised with. Two passes: nothing cancels.

@@ -12,7 +12,7 @@ def BatchNormalizationOp : Mt_Composite<"batch_normalization", [DeclareOpInterfa
   let description = [{
     `mt.batch_normalization %x, %gamma, %beta, %mean, %variance : tensor<?x8x8x32xf32>`; a layer without scale or centre has constants of ones or zeros.
     In eval_step and predict mean and variance are the operands, frozen variables. In train_step (`training`) they are those of the global batch's valid
-    samples (with `mt.local_statistics` on the module, of each replica's own), over all axes but the last: the mean first, then the mean of the squared differences from it, each one sum along the tree (docs/exactness.md). The
+    samples (with `mt.local_statistics` on the module, of each shard's own), over all axes but the last: the mean first, then the mean of the squared differences from it, each one sum along the tree (docs/exactness.md). The
     step changes the frozen variables: v = v * momentum + batch * (1 - momentum), with the biased variance. `frozen` (Keras' trainable = False) keeps the
     form of eval_step in train_step.
   }];

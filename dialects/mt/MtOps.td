@@ -29,7 +29,7 @@ def IotaOp : Mt_PureOp<"iota"> {
   let hasVerifier = 1;
 }
 def BatchSizeOp : Mt_PureOp<"batch_size"> {
-  let summary = "n, the valid samples of the global batch, as f32; the same on every replica";
+  let summary = "n, the valid samples of the global batch, as f32; the same on every shard";
   let results = (outs Mt_Scalar:$result);
   let assemblyFormat = "attr-dict";
 }

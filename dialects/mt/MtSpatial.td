@@ -56,8 +56,8 @@ def Conv2DKernelGradientOp : Mt_Convolution<"conv2d_kernel_gradient", (ins Mt_An
     `mt.conv2d_kernel_gradient %x, %dy : tensor<?x28x28x1xf32>, tensor<?x26x26x32xf32> to tensor<3x3x1x32xf32>`.
 
     x [?, H, W, C], dy [?, OH, OW, F] -> dw [KH, KW, C/g, F], attributes as of the `mt.conv2d` of x and w; `dw[kh, kw, c, f] = sum over n, oh, ow of
-    x[n, ih, iw, c0 + c] * dy[n, oh, ow, f]`, x being +0 in the padding: a leaf is one FMA chain an element that starts at +0, in order of n, then oh, then ow;
-    leaves in tree order (docs/exactness.md).
+    x[n, ih, iw, c0 + c] * dy[n, oh, ow, f]`, x being +0 in the padding: a shard is one FMA chain an element that starts at +0, in order of n, then oh, then ow;
+    shards in tree order (docs/exactness.md).
 
     Where the result has a batch axis, `to tensor<?x3x3x1x32xf32>`, it is the gradient of each sample: one FMA chain in order of oh, then ow. mt-fuse makes
     these, a sum over the batch follows; a model has none.
@@ -145,7 +145,7 @@ def ScatterAddOp : Mt_PureOp<"scatter_add", [DeclareOpInterfaceMethods<GradientO
   let summary = "the gradient of mt.gather to its table: mt.scatter_add %ids, %dy : tensor<?x20xi32>, tensor<?x20x64xf32> to tensor<1000x64xf32>";
   let description = [{
     ids [I...], dy [I..., D...] -> [V, D...]: `r[v, d...] = sum of dy[i..., d...]` over the i with clamped ids[i...] = v: a chain that starts at +0, in row-major order of i. Of split operands a
-    sum over the batch: a leaf is such a chain, leaves in tree order (docs/exactness.md).
+    sum over the batch: a shard is such a chain, shards in tree order (docs/exactness.md).
   }];
   let arguments = (ins Mt_Int:$ids, Mt_Float:$updates);
   let results = (outs Mt_Float:$result);

@@ -15,7 +15,7 @@ def Plan_Dialect : Dialect {
   let cppNamespace = "::mlir::plan";
   let summary = "where and when a plan's kernels run";
   let description = [{
-    Made by `mt-allocate`, completed by `plan-codegen`, written by the plan stage. Module attributes: `mt.batch`, `mt.replicas`, `mt.leaf_rows` (i64),
+    Made by `mt-allocate`, completed by `plan-codegen`, written by the plan stage. Module attributes: `mt.batch`, `mt.shards`, `mt.shard_rows` (i64),
     `mt.fast` (unit), `mt.seed` (i64).
   }];
   let useDefaultAttributePrinterParser = 1;
@@ -71,7 +71,7 @@ def VariableOp : Plan_Op<"variable", [Symbol]> {
 }
 def ProgramOp : Plan_Op<"program", [Symbol, SingleBlock, NoTerminator, IsolatedFromAbove]> {
   let summary = "buffers, then steps in order";
-  let description = "`variant_arena` and `variant_bound`: bytes of the arena and of the liveness bound for 1, 2, 4 ... R leaves; `shared_bytes`.";
+  let description = "`variant_arena` and `variant_bound`: bytes of the arena and of the liveness bound for 1, 2, 4 ... R shards; `shared_bytes`.";
   let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$variant_arena, DenseI64ArrayAttr:$variant_bound, I64Attr:$shared_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";

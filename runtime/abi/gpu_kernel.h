@@ -24,7 +24,7 @@ typedef struct mt_gpu_segment {
  *
  *   extern "C" kernel NAME(const mt_kernel_params *params, const mt_gpu_segment *segments)
  *
- * grid:  x = tiles of the largest segment for the device's maximal rows (leaves * leaf_rows), y = segments
+ * grid:  x = tiles of the largest segment for the device's maximal rows (shards * shard_rows), y = segments
  * block: gpu.threads x 1 x 1; dynamic shared memory: 0 (static only)
  *
  * Block (x, y) computes tile x of segments[y]; it returns at once where x >= that segment's tiles for params->rows (Map:
@@ -42,14 +42,14 @@ typedef struct mt_gpu_segment {
  *
  *   MT_GPU_CLEAR_ROWS  sets elements of the operand's rows from params->rows on to +0; sizes: elements of a row; count:
  *                      elements of all rows, 1024 a tile. No result
- *   MT_GPU_SUM_LEAVES  adds results of leaves, which follow one another in the operand, along the replica tree, those
+ *   MT_GPU_SUM_SHARDS  adds results of shards, which follow one another in the operand, along the reduction tree, those
  *                      without valid rows left out; count: elements of one, 256 a tile. No sizes
  *   MT_GPU_TURN        the operand [rows, columns] as [columns, rows]; sizes: rows, columns; count: tiles, 32 x 32
  *                      elements each
  *
  * Elements are F32; an absent buffer's pointer is not read. */
 #define MT_GPU_CLEAR_ROWS "mt_clear_rows"
-#define MT_GPU_SUM_LEAVES "mt_sum_leaves"
+#define MT_GPU_SUM_SHARDS "mt_sum_shards"
 #define MT_GPU_TURN "mt_turn"
 #define MT_GPU_CALL_THREADS 256
 

@@ -15,7 +15,7 @@ extern "C" {
 /* What one launch tells a kernel beyond its buffers. Row counts are in samples.
  * Fields are only ever appended; the field order is the ABI that generated code relies on. */
 typedef struct mt_kernel_params {
-  int64_t rows;        /* valid rows of this device: clamp(n - first_row, 0, leaves * leaf_rows) */
+  int64_t rows;        /* valid rows of this device: clamp(n - first_row, 0, shards * shard_rows) */
   int64_t first_row;   /* global index of the device's first row; random numbers are indexed by first_row + row */
   int64_t global_rows; /* n, the valid rows of the whole batch */
   int64_t count;       /* elements of the current segment (map kernels; 0 elsewhere) */

@@ -14,7 +14,7 @@ extern "C" {
 /* Zero-initialise, then set what differs: all-zero is the default. */
 typedef struct mtc_options {
   int64_t batch;           /* B; 0: 32 */
-  int32_t replicas;        /* R, a power of two; 0: 8, or the largest power of two <= B */
+  int32_t shards;        /* R, a power of two; 0: 8, or the largest power of two <= B */
   int fast;                /* 1: --mode fast */
   const char *target;      /* "cpu" (NULL), "cpu,cuda", "cpu,cuda:sm_80,sm_90": docs/gpu.md */
   const char *cpu;         /* "native", "x86-64-v3", "x86-64-v4"; NULL: v3 and v4 both */
@@ -38,7 +38,7 @@ typedef struct mtc_options {
   const char *freeze;      /* "PATTERN[,PATTERN...]" of names of layers or variables, with *, ? and [abc]: they stay as they are, without gradients and
                               slots; batch normalisation computes as in prediction. NULL: none. Of any model */
   const char *trainable;   /* the same: all but these are frozen */
-  const char *batch_norm;  /* "global" (NULL): batch normalisation takes the statistics of the whole batch; "local": of each replica, its own */
+  const char *batch_norm;  /* "global" (NULL): batch normalisation takes the statistics of the whole batch; "local": of each shard, its own */
   const char *precision;   /* "f32", "tf32", "bf16", "f16", or Keras' names ("mixed_float16"): what products of matrices and convolutions take and big values are stored as
                               (docs/precision.md). NULL: as the model's dtype policies say, else f32 */
   const char *class_names; /* names of the labels 0, 1, ..., which the plan keeps: "cat,dog", or the path of a file with one a line. NULL: those that the

@@ -26,7 +26,7 @@ MT_API void mtrun_plan_free(mtrun_plan *plan); /* after its sessions */
 
 MT_API const char *mtrun_plan_model(const mtrun_plan *plan);
 MT_API int64_t mtrun_plan_batch(const mtrun_plan *plan);    /* B, samples a step at most */
-MT_API int32_t mtrun_plan_replicas(const mtrun_plan *plan); /* R, devices at most */
+MT_API int32_t mtrun_plan_shards(const mtrun_plan *plan); /* R, devices at most */
 MT_API int mtrun_plan_has_program(const mtrun_plan *plan, const char *program);
 MT_API int mtrun_plan_has_code(const mtrun_plan *plan, const char *kind); /* for devices of a kind: "cpu", "cuda" */
 /* 1: variables start with values of a file (a Keras model's, or mtc_options.weights); 0: with random ones. */
@@ -89,9 +89,9 @@ typedef struct mtrun_options {
   const char *devices;   /* "cpu", "cpu:N", "cpu:NxT", "null:N"; NULL: "cpu:1". N devices of T threads each; N > R is an
                             error.   GPUs by number, each of which owns its variables: "cuda:0", "cuda:0-3", "cuda:0,2";
                             "cuda:0*4": four   devices on one GPU */
-  int private_variables; /* each device owns its variables, hosts a subtree of the replicas and exchanges roots through
+  int private_variables; /* each device owns its variables, hosts a subtree of the shards and exchanges roots through
                             the collectives; 0: the devices share one copy and work as one team of N * T threads on all
-                            replicas */
+                            shards */
   int no_pin;            /* do not pin worker threads (never pinned when threads outnumber allowed CPUs) */
   int no_spin;           /* block in the kernel instead of spinning first (never spins when threads outnumber CPUs) */
   const char *cpu;       /* use this target of the plan instead of the best for the device: "x86-64-v3", "cuda:ptx" */
@@ -184,8 +184,8 @@ typedef struct mtrun_session_info {
 } mtrun_session_info;
 MT_API void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info);
 MT_API const mtrun_plan *mtrun_session_plan(const mtrun_session *session); /* the one it was created with */
-MT_API int32_t mtrun_session_leaves(const mtrun_session *session,
-                                    int32_t device); /* replicas it works on: its own, or all that the team shares */
+MT_API int32_t mtrun_session_shards(const mtrun_session *session,
+                                    int32_t device); /* shards it works on: its own, or all that the team shares */
 
 /* Writes the session's variables, in the format that the extension of `path` says: .safetensors, every variable as it is;
  * .keras, the model as the file that it came from, which Keras loads and goes on training, its optimizer's state included;

@@ -57,7 +57,7 @@ const char *mtrun_plan_model(const mtrun_plan *plan) {
 
 int64_t mtrun_plan_batch(const mtrun_plan *plan) { return static_cast<int64_t>(plan->plan->batch()); }
 
-int32_t mtrun_plan_replicas(const mtrun_plan *plan) { return static_cast<int32_t>(plan->plan->replicas()); }
+int32_t mtrun_plan_shards(const mtrun_plan *plan) { return static_cast<int32_t>(plan->plan->shards()); }
 
 int mtrun_plan_has_code(const mtrun_plan *plan, const char *kind) {
   for (const fb::Target *target : mtrun::Each(plan->plan->tables().targets()))

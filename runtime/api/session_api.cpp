@@ -135,4 +135,4 @@ void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *in
 
 const mtrun_plan *mtrun_session_plan(const mtrun_session *session) { return session->plan; }
 
-int32_t mtrun_session_leaves(const mtrun_session *session, int32_t device) { return session->session->leaves(device); }
+int32_t mtrun_session_shards(const mtrun_session *session, int32_t device) { return session->session->shards(device); }

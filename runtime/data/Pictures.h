@@ -48,7 +48,7 @@ public:
   Status open(const DataSpec &spec);
   // Looks at every picture, on `threads` threads.
   PictureSurvey survey(const DataSpec &spec) const;
-  // Leaves out the samples that failed; `index` has their numbers in order.
+  // Shards out the samples that failed; `index` has their numbers in order.
   void drop(const std::vector<std::pair<uint64_t, Status>> &failed);
   // For a model's input; opens the cache. MT_INVALID, MT_IO.
   Status size(const PictureShape &shape, const DataSpec &spec);

@@ -50,7 +50,7 @@ struct SignaturePatch {
 struct alignas(64) DeviceProgram {
   mt_kernel_params params = {}; // of the step that runs
   int64_t firstRow = 0;
-  int64_t maxRows = 0; // leaves * leaf_rows
+  int64_t maxRows = 0; // shards * shard_rows
   std::vector<BoundStep> steps;
   std::vector<BoundSegment> segments;
   std::vector<void *> pointers;
@@ -70,7 +70,7 @@ struct TreeSum {
   int left, right;
 };
 
-// How to add two roots, and in which order where the first m devices have valid rows: the tree over replicas, cut at
+// How to add two roots, and in which order where the first m devices have valid rows: the reduction tree over the shards, cut at
 // the devices' subtrees, without its empty part.
 struct ReduceTree {
   KernelHandle sum = nullptr; // the plan's sum_kernel

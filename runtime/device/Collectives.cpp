@@ -10,17 +10,17 @@ namespace {
 // Chunks begin at whole cache lines.
 constexpr int64_t chunkElements = 16;
 
-// Appends the sums of the subtree that starts at leaf `first`; returns its leftmost device.
-int appendSums(const std::vector<int> &leaves, const std::vector<int> &firstLeaf, int active, int first, int size,
+// Appends the sums of the subtree that starts at shard `first`; returns its leftmost device.
+int appendSums(const std::vector<int> &shards, const std::vector<int> &firstShard, int active, int first, int size,
                std::vector<TreeSum> &sums) {
-  auto at = std::lower_bound(firstLeaf.begin(), firstLeaf.end(), first);
-  int device = static_cast<int>(at - firstLeaf.begin());
-  if (leaves[device] == size)
+  auto at = std::lower_bound(firstShard.begin(), firstShard.end(), first);
+  int device = static_cast<int>(at - firstShard.begin());
+  if (shards[device] == size)
     return device;
-  appendSums(leaves, firstLeaf, active, first, size / 2, sums);
-  auto right = std::lower_bound(firstLeaf.begin(), firstLeaf.end(), first + size / 2) - firstLeaf.begin();
+  appendSums(shards, firstShard, active, first, size / 2, sums);
+  auto right = std::lower_bound(firstShard.begin(), firstShard.end(), first + size / 2) - firstShard.begin();
   if (right < active) {
-    appendSums(leaves, firstLeaf, active, first + size / 2, size / 2, sums);
+    appendSums(shards, firstShard, active, first + size / 2, size / 2, sums);
     sums.push_back({device, static_cast<int>(right)});
   }
   return device;
@@ -40,16 +40,16 @@ int64_t chunkBegin(int64_t elements, int index, int chunks) {
   return index == chunks ? elements : elements * index / chunks / chunkElements * chunkElements;
 }
 
-std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &leaves) {
-  std::vector<int> firstLeaf;
-  int replicas = 0;
-  for (int count : leaves) {
-    firstLeaf.push_back(replicas);
-    replicas += count;
+std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &shards) {
+  std::vector<int> firstShard;
+  int allShards = 0;
+  for (int count : shards) {
+    firstShard.push_back(allShards);
+    allShards += count;
   }
-  std::vector<std::vector<TreeSum>> result(leaves.size() + 1);
-  for (size_t active = 2; active <= leaves.size(); ++active)
-    appendSums(leaves, firstLeaf, static_cast<int>(active), 0, replicas, result[active]);
+  std::vector<std::vector<TreeSum>> result(shards.size() + 1);
+  for (size_t active = 2; active <= shards.size(); ++active)
+    appendSums(shards, firstShard, static_cast<int>(active), 0, allShards, result[active]);
   return result;
 }
 

@@ -8,9 +8,9 @@
 
 namespace mtrun {
 
-// The tree over devices, cut from the tree over replicas: device d hosts `leaves[d]` replicas, a power of two each, in
+// The tree over devices, cut from the reduction tree over the shards: device d hosts `shards[d]` shards, a power of two each, in
 // order. Entry m of the result is for m devices with valid rows.
-std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &leaves);
+std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &shards);
 
 // Where chunk `index` of `elements` floats begins that `chunks` devices own; chunk `chunks` begins at the end.
 int64_t chunkBegin(int64_t elements, int index, int chunks);

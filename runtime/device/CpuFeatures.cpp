@@ -22,7 +22,7 @@ constexpr uint64_t amxState = 0x60000; // tile configuration, tile data
 
 struct Feature {
   std::string_view name;
-  uint32_t leaf, subleaf;
+  uint32_t shard, subshard;
   Register reg;
   uint8_t bit;
   uint64_t state = 0;
@@ -105,7 +105,7 @@ uint64_t savedState() {
 
 bool has(const Feature &feature) {
   std::array<unsigned, 4> registers = {};
-  if (!__get_cpuid_count(feature.leaf, feature.subleaf, &registers[Eax], &registers[Ebx], &registers[Ecx],
+  if (!__get_cpuid_count(feature.shard, feature.subshard, &registers[Eax], &registers[Ebx], &registers[Ecx],
                          &registers[Edx]))
     return false;
   return (registers[feature.reg] >> feature.bit & 1) && (savedState() & feature.state) == feature.state;

@@ -15,7 +15,7 @@ namespace mtrun {
 
 constexpr uint64_t maxBlockBytes = uint64_t{1} << 46;
 constexpr uint64_t maxCount = uint64_t{1} << 40;
-constexpr uint32_t maxReplicas = 65536;
+constexpr uint32_t maxShards = 65536;
 constexpr size_t maxRank = 8;
 constexpr uint32_t maxGpuThreads = 1024;
 constexpr uint32_t maxGpuSharedBytes = 48 << 10; // what a block has on every card without asking

@@ -51,8 +51,8 @@ public:
   Hash128 hash() const;
 
   uint64_t batch() const { return tables().batch(); }        // B, samples
-  uint32_t replicas() const { return tables().replicas(); }  // R
-  uint64_t leafRows() const { return tables().leaf_rows(); } // samples a replica
+  uint32_t shards() const { return tables().shards(); }  // R
+  uint64_t shardRows() const { return tables().shard_rows(); } // samples a shard
 
   // Null, -1 if there is none of that name.
   const mt::plan::Program *program(std::string_view name) const;

@@ -52,13 +52,13 @@ namespace {
 Status verifyBatch(const fb::Plan &plan) {
   if (plan.batch() == 0 || plan.batch() > maxCount)
     return differs("batch", "1 to 2^40 samples", plan.batch());
-  if (!std::has_single_bit(plan.replicas()) || plan.replicas() > maxReplicas)
-    return differs("replicas", "a power of two of at most 65536", plan.replicas());
-  if (plan.min_devices() == 0 || plan.min_devices() > plan.replicas())
-    return differs("min_devices", "1 to " + std::to_string(plan.replicas()), plan.min_devices());
-  uint64_t leafRows = (plan.batch() + plan.replicas() - 1) / plan.replicas();
-  if (plan.leaf_rows() != leafRows)
-    return differs("leaf_rows", std::to_string(leafRows), plan.leaf_rows());
+  if (!std::has_single_bit(plan.shards()) || plan.shards() > maxShards)
+    return differs("shards", "a power of two of at most 65536", plan.shards());
+  if (plan.min_devices() == 0 || plan.min_devices() > plan.shards())
+    return differs("min_devices", "1 to " + std::to_string(plan.shards()), plan.min_devices());
+  uint64_t shardRows = (plan.batch() + plan.shards() - 1) / plan.shards();
+  if (plan.shard_rows() != shardRows)
+    return differs("shard_rows", std::to_string(shardRows), plan.shard_rows());
   return {};
 }
 

@@ -38,13 +38,13 @@ private:
   std::string at(const char *what, uint32_t index) const { return place_ + " " + what + " " + std::to_string(index); }
 
   Status variants() {
-    uint32_t expected = static_cast<uint32_t>(std::countr_zero(plan_.replicas())) + 1;
+    uint32_t expected = static_cast<uint32_t>(std::countr_zero(plan_.shards())) + 1;
     if (count(program_.variants()) != expected)
       return differs(place_, std::to_string(expected) + " variants", count(program_.variants()));
     for (uint32_t v = 0; v < expected; ++v) {
       const Variant &variant = *program_.variants()->Get(v);
-      if (variant.leaves() != 1u << v)
-        return differs(at("variant", v), std::to_string(1u << v) + " leaves", variant.leaves());
+      if (variant.shards() != 1u << v)
+        return differs(at("variant", v), std::to_string(1u << v) + " shards", variant.shards());
       if (variant.arena_bytes() > maxBlockBytes)
         return differs(at("variant", v), "an arena of at most 2^46 bytes", variant.arena_bytes());
     }
@@ -82,9 +82,9 @@ private:
   }
 
   // Bytes of a buffer in a variant; false if they exceed the limit.
-  bool bufferBytes(const Buffer &buffer, uint32_t leaves, uint64_t &bytes) const {
+  bool bufferBytes(const Buffer &buffer, uint32_t shards, uint64_t &bytes) const {
     uint64_t rows;
-    return multiplyAdd(leaves, plan_.leaf_rows(), 0, rows) &&
+    return multiplyAdd(shards, plan_.shard_rows(), 0, rows) &&
            multiplyAdd(buffer.row_bytes(), rows, buffer.fixed_bytes(), bytes) && bytes <= maxBlockBytes;
   }
 
@@ -246,14 +246,14 @@ private:
       return differs(place, "at most " + std::to_string(buffer.row_bytes()) + " bytes a row of a tensor of the caller's",
                      std::to_string(argument.row_bytes()) + " a row, " + std::to_string(argument.fixed_bytes()) +
                          " beside them");
-    for (uint32_t leaves : {uint32_t{1}, plan_.replicas()}) {
+    for (uint32_t shards : {uint32_t{1}, plan_.shards()}) {
       uint64_t needed = 0, held = 0;
       bool fits = multiplyAdd(argument.element_bytes(), elements, argument.fixed_bytes(), needed) &&
-                  multiplyAdd(argument.row_bytes(), leaves * plan_.leaf_rows(), needed, needed) &&
-                  bufferBytes(buffer, leaves, held);
+                  multiplyAdd(argument.row_bytes(), shards * plan_.shard_rows(), needed, needed) &&
+                  bufferBytes(buffer, shards, held);
       if (!fits || (needed > held && !rows))
         return differs(place, "a buffer of at least " + (fits ? std::to_string(needed) : "2^46") + " bytes for " +
-                                  std::to_string(leaves) + " replicas",
+                                  std::to_string(shards) + " shards",
                        buffer.name()->str() + " of " + std::to_string(held));
     }
     bool output = rows && program_.signature()->Get(buffer.index())->role() == Role::Output;
@@ -282,7 +282,7 @@ private:
   // A grid that GPUs can launch, and partial sums that add up to no more than any other block.
   Status gpuGrid(const Kernel &kernel, const Step &step, const std::string &place) const {
     const GpuGrid &grid = *kernel.gpu();
-    uint64_t segments = count(step.segments()), tiles = grid.inner_tiles(), rows = plan_.replicas() * plan_.leaf_rows();
+    uint64_t segments = count(step.segments()), tiles = grid.inner_tiles(), rows = plan_.shards() * plan_.shard_rows();
     if (grid.rows_per_tile())
       tiles *= (rows + grid.rows_per_tile() - 1) / grid.rows_per_tile(); // verified to stay below 2^40
     for (uint32_t s = 0; kernel.kind() == KernelKind::Map && s < segments; ++s)

@@ -18,14 +18,14 @@ public:
   Binder(const Plan &plan, const fb::Program &program, const DeviceGroup &group, const DeviceLayout &layout,
          const MemoryMap &memory, int device)
       : plan_(plan), program_(program), group_(group), layout_(layout), memory_(memory), device_(device),
-        number_(layout.first + device), alone_(layout.leaves.size() == 1) {}
+        number_(layout.first + device), alone_(layout.shards.size() == 1) {}
 
   DeviceProgram bind() {
     DeviceProgram result;
-    int64_t leafRows = static_cast<int64_t>(plan_.leafRows());
+    int64_t shardRows = static_cast<int64_t>(plan_.shardRows());
     for (int d = 0; d < number_; ++d)
-      result.firstRow += layout_.leaves[d] * leafRows;
-    result.maxRows = layout_.leaves[number_] * leafRows;
+      result.firstRow += layout_.shards[d] * shardRows;
+    result.maxRows = layout_.shards[number_] * shardRows;
     reserve(result);
     bool afterAllReduce = false;
     uint32_t allReduces = 0;
@@ -163,10 +163,10 @@ Executable bindProgram(const Plan &plan, const fb::Program &program, const Devic
   result.bound.staging = memory.staging;
   result.bound.firstDevice = layout.first;
   int64_t firstRow = 0;
-  for (int leaves : layout.leaves) {
-    if (layout.leaves.size() != static_cast<size_t>(group.devices()))
+  for (int shards : layout.shards) {
+    if (layout.shards.size() != static_cast<size_t>(group.devices()))
       result.bound.firstRows.push_back(firstRow);
-    firstRow += leaves * static_cast<int64_t>(plan.leafRows());
+    firstRow += shards * static_cast<int64_t>(plan.shardRows());
   }
   std::vector<Binder> binders;
   for (int d = 0; d < group.devices(); ++d) {

@@ -44,7 +44,7 @@ static uint64_t usedSharedBytes(const Plan &plan, int devices) {
 }
 
 std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group, const DeviceLayout &layout) {
-  int devices = static_cast<int>(layout.leaves.size());
+  int devices = static_cast<int>(layout.shards.size());
   for (const fb::Program *program : Each(plan.tables().programs()))
     sharedBytes = std::max(sharedBytes, program->shared_bytes());
   stagingBytes = stagingOf(plan, devices);
@@ -54,7 +54,7 @@ std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group
   std::vector<uint64_t> needed;
   for (int d = layout.first; d < layout.first + group.devices(); ++d) {
     arenaBytes.push_back(arenaOf(plan, layout.variants[static_cast<size_t>(d)]));
-    int64_t mostRows = layout.leaves[static_cast<size_t>(d)] * static_cast<int64_t>(plan.leafRows());
+    int64_t mostRows = layout.shards[static_cast<size_t>(d)] * static_cast<int64_t>(plan.shardRows());
     needed.push_back(same + arenaBytes.back() + group.preparedBytes(plan, mostRows));
     if (!group.hostMemory()) // as their drivers give it
       needed.back() = (needed.back() + 255) / 256 * 256;

@@ -20,11 +20,11 @@ struct MemoryMap {
   std::vector<float *> staging;
 };
 
-// Which replicas each of the session's devices hosts, and how their roots are added.
+// Which shards each of the session's devices hosts, and how their roots are added.
 struct DeviceLayout {
   int first = 0; // device of this process
-  std::vector<int> leaves;
-  std::vector<int> variants; // log2 of leaves
+  std::vector<int> shards;
+  std::vector<int> variants; // log2 of shards
   ReduceTree tree;
 };
 

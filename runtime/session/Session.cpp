@@ -48,7 +48,7 @@ struct Session::State {
   }
 
   // Of the group: one where those of the spec share variables.
-  int devices() const { return static_cast<int>(layout.leaves.size()); }
+  int devices() const { return static_cast<int>(layout.shards.size()); }
 
   Status chooseDevices();
   Status choosePeers();
@@ -151,25 +151,25 @@ Status Session::State::chooseDevices() {
     if (Status status = ownCard(options, spec); !status.ok())
       return status;
   uint32_t devices = static_cast<uint32_t>(spec.devices);
-  if (uint32_t most = plan->replicas(); devices > most) {
-    std::string replicas = std::to_string(std::bit_ceil(devices));
-    bool larger = std::bit_ceil(devices) > plan->batch(); // a replica has a sample at least
+  if (uint32_t most = plan->shards(); devices > most) {
+    std::string shards = std::to_string(std::bit_ceil(devices));
+    bool larger = std::bit_ceil(devices) > plan->batch(); // a shard has a sample at least
     return {MT_INVALID, "expected at most " + std::to_string(most) + (most == 1 ? " device" : " devices") +
-                            " for a plan of " + std::to_string(most) + (most == 1 ? " replica" : " replicas") +
+                            " for a plan of " + std::to_string(most) + (most == 1 ? " shard" : " shards") +
                             ", found " + std::to_string(devices) + "; recompile it with: mtc compile MODEL " +
-                            (larger ? "--batch " + replicas + " or more --replicas " : "--replicas ") + replicas};
+                            (larger ? "--batch " + shards + " or more --shards " : "--shards ") + shards};
   }
   if (devices < plan->tables().min_devices())
     return {MT_NO_MEMORY, "expected at least " + std::to_string(plan->tables().min_devices()) +
                               " devices, the fewest on which the plan fits the memory it was compiled for, found " +
                               std::to_string(devices)};
-  // Devices that share memory work as one team on all replicas: each weight is then read, and each gradient written,
+  // Devices that share memory work as one team on all shards: each weight is then read, and each gradient written,
   // by one thread and once, and shares are even for any number of devices. Only devices that own their variables split
   // the tree.
   bool together = options.private_variables == 0 && spec.kind != "cuda";
-  layout.leaves = splitLeaves(static_cast<int>(plan->replicas()), together ? 1 : spec.devices);
-  for (int leaves : layout.leaves)
-    layout.variants.push_back(std::countr_zero(static_cast<unsigned>(leaves)));
+  layout.shards = splitShards(static_cast<int>(plan->shards()), together ? 1 : spec.devices);
+  for (int shards : layout.shards)
+    layout.variants.push_back(std::countr_zero(static_cast<unsigned>(shards)));
 
   if (Status status = choosePeers(); !status.ok())
     return status;
@@ -193,7 +193,7 @@ Status Session::State::chooseDevices() {
   if (Status status = group->loadCode(*plan, options.cpu); !status.ok())
     return status;
 
-  layout.tree.sums = treeSums(layout.leaves);
+  layout.tree.sums = treeSums(layout.shards);
   if (plan->tables().sum_kernel() < count(plan->tables().kernels())) {
     layout.tree.sum = group->kernel(plan->tables().sum_kernel());
     const fb::Kernel &sum = *plan->tables().kernels()->Get(plan->tables().sum_kernel());
@@ -469,10 +469,10 @@ mtrun_session_info Session::info() const {
   return info;
 }
 
-int32_t Session::leaves(int32_t device) const {
+int32_t Session::shards(int32_t device) const {
   if (device < 0 || device >= state_->spec.devices)
     return 0;
-  return state_->devices() == 1 ? state_->layout.leaves[0] : state_->layout.leaves[static_cast<size_t>(device)];
+  return state_->devices() == 1 ? state_->layout.shards[0] : state_->layout.shards[static_cast<size_t>(device)];
 }
 
 void Session::log(int level, const std::string &message) const { state_->log(level, message); }

@@ -71,7 +71,7 @@ public:
   // whether they are streams of a GPU, "compute" and "links", and not threads.
   int tracksOfDevice() const;
   bool namesTracks() const;
-  // Those that split the replicas: one where devices share variables.
+  // Those that split the shards: one where devices share variables.
   int groupDevices() const;
 
   // Of a session of several processes with a device each, the number of this one; 0 of 1 otherwise.
@@ -81,8 +81,8 @@ public:
   Status share(std::string &bytes);
 
   mtrun_session_info info() const;
-  // Replicas that a device hosts; 0 for a device that there is not.
-  int32_t leaves(int32_t device) const;
+  // Shards that a device hosts; 0 for a device that there is not.
+  int32_t shards(int32_t device) const;
 
   // Measures what may run each kernel of train_step, which must have run, and writes a tuning file; void afterwards.
   Status tune(const std::string &path, int repeats, const std::function<void(const std::string &)> &line);

@@ -5,14 +5,14 @@
 
 namespace mtrun {
 
-std::vector<int> splitLeaves(int replicas, int devices) {
-  std::vector<int> leaves = {replicas};
-  while (static_cast<int>(leaves.size()) < devices) {
-    auto largest = std::max_element(leaves.begin(), leaves.end()); // the first of equals
+std::vector<int> splitShards(int allShards, int devices) {
+  std::vector<int> shards = {allShards};
+  while (static_cast<int>(shards.size()) < devices) {
+    auto largest = std::max_element(shards.begin(), shards.end()); // the first of equals
     *largest /= 2;
-    leaves.insert(largest, *largest);
+    shards.insert(largest, *largest);
   }
-  return leaves;
+  return shards;
 }
 
 } // namespace mtrun

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which replicas each device hosts: whole subtrees of the replica tree.
+// Which allShards each device hosts: whole subtrees of the reduction tree.
 #pragma once
 
 #include <vector>
 
 namespace mtrun {
 
-// Leaves of each of `devices` devices, in leaf order: from one subtree of all `replicas` (a power of two), the largest
-// is split, the first of equals, until there are enough. 1 <= devices <= replicas.
-std::vector<int> splitLeaves(int replicas, int devices);
+// Shards of each of `devices` devices, in shard order: from one subtree of all `allShards` (a power of two), the largest
+// is split, the first of equals, until there are enough. 1 <= devices <= allShards.
+std::vector<int> splitShards(int allShards, int devices);
 
 } // namespace mtrun

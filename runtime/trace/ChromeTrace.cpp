@@ -125,13 +125,13 @@ private:
               "\"bytes\": " + std::to_string(step.root_bytes()));
         group = span.step;
       }
-      leaf(worker, run, span, step);
+      shard(worker, run, span, step);
     }
     if (!spans.empty())
       event(worker, "wait for the end", "wait", spans.back().end, run.end, "");
   }
 
-  void leaf(size_t worker, const RecordedRun &run, const Span &span, const fb::Step &step) {
+  void shard(size_t worker, const RecordedRun &run, const Span &span, const fb::Step &step) {
     static constexpr const char *names[] = {"", "wait", "transfer", "sum"};
     if (span.kind != SpanKind::Kernel)
       return event(worker, names[static_cast<size_t>(span.kind)], names[static_cast<size_t>(span.kind)], span.begin,

@@ -2,7 +2,7 @@
 // Names of metrics made histories that are no JSON, CSV with shifted columns, keys that are there twice, and formulas of spreadsheets.
 // RUN: rm -rf %t && mkdir %t && cd %t
 // RUN: %python %S/ones.py x.npy y.npy
-// RUN: mtc compile %s -o m.mtp --batch 4 --replicas 2 --cpu x86-64-v3
+// RUN: mtc compile %s -o m.mtp --batch 4 --shards 2 --cpu x86-64-v3
 // RUN: mtrun train m.mtp --data npy:x.npy,y.npy --validation npy:x.npy,y.npy --epochs 2 --history h --save w.safetensors --json-logs > logs
 // RUN: %python %S/names.py h.json h.csv logs | FileCheck %s
 // CHECK: h.json: epoch | loss | a,"b" | =1+1 | metric_epoch | metric_learning_rate | metric_val_loss | val_loss | val_a,"b" | val_=1+1 | val_metric_epoch | val_metric_learning_rate | val_metric_val_loss | learning_rate

@@ -2,7 +2,7 @@
 // Early stopping minimised precision, recall and F1, and restored the worst epoch. Here "gain" rises with every epoch, from 0 to 1.
 // RUN: rm -rf %t && mkdir %t && cd %t
 // RUN: %python %S/ones.py x.npy y.npy
-// RUN: mtc compile %s -o m.mtp --batch 4 --replicas 2 --cpu x86-64-v3
+// RUN: mtc compile %s -o m.mtp --batch 4 --shards 2 --cpu x86-64-v3
 // RUN: mtc inspect --json m.mtp | tr -d '\n' | tr '{' '\n' | FileCheck %s --check-prefix=PLAN
 // PLAN: "name": "loss"{{.*}}"better": "lower"
 // PLAN: "name": "gain"{{.*}}"better": "higher"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums are the one thing that crosses replicas.
+// Sums are the one thing that crosses shards.
 // RUN: rm -f %t.mtp
 // RUN: %python %source/test/tools/mtrun/outcome.py 1 mtc compile %s -o %t.mtp | FileCheck %s
 // RUN: test ! -e %t.mtp

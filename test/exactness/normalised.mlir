@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statistics of the batch, random layers, clipping by the norm of all gradients, averages, a schedule and a penalty: the same bits on any
-// number of devices. The last batch has 3 rows, so that most replicas are empty.
-// RUN: mtc compile %s -o %t.mtp --batch 10 --replicas 8
+// number of devices. The last batch has 3 rows, so that most shards are empty.
+// RUN: mtc compile %s -o %t.mtp --batch 10 --shards 8
 // RUN: %python %S/same_bits.py %t.mtp --data mnist:%examples/mnist,split=test,range=0:203 --configurations cpu:1 cpu:2 cpu:3 cpu:8 cpu:2x2
-// RUN: mtc compile %s -o %t.mtp --batch 100 --replicas 8
+// RUN: mtc compile %s -o %t.mtp --batch 100 --shards 8
 // RUN: %python %S/same_bits.py %t.mtp --data mnist:%examples/mnist,split=test,range=0:1003 --configurations cpu:1 cpu:2 cpu:3 cpu:8
-// Statistics of each replica's own depend on R, and on nothing else.
-// RUN: mtc compile %s -o %t.local.mtp --batch 10 --replicas 8 --batch-norm local
+// Statistics of each shard's own depend on R, and on nothing else.
+// RUN: mtc compile %s -o %t.local.mtp --batch 10 --shards 8 --batch-norm local
 // RUN: %python %S/same_bits.py %t.local.mtp --data mnist:%examples/mnist,split=test,range=0:203 --configurations cpu:1 cpu:3 "cpu:2 --private-variables" "cpu:8 --private-variables"
 // RUN: not mtc compile %s -o %t.local.mtp --batch 4194304 --batch-norm local 2>&1 | FileCheck %s --check-prefix=BATCH
-// BATCH: expected a batch of at most 1048576 for statistics of replicas, found 4194304
+// BATCH: expected a batch of at most 1048576 for statistics of shards, found 4194304
 mt.model @normalised {
   %image = mt.input "image" : tensor<?x784xf32>
   %label = mt.target "label" : tensor<?xi32>

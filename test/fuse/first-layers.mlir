@@ -24,7 +24,7 @@
 // STORED: mt.kernel "conv_conv_kernel" conv
 // STORED: mt.conv2d_kernel_gradient {{.*}} to tensor<?x3x3x3x16xf32>
 // STORED: mt.reduce sum, %{{.*}} over [0] : tensor<?x3x3x3x16xf32>
-shard.grid @replicas(shape = 8)
+shard.grid @shards(shape = 8)
 mt.program @train_step {
   %x = mt.input "x" : tensor<?x24x24x3xf32>
   %w = mt.read "conv/kernel" : tensor<3x3x3x16xf32>
@@ -37,6 +37,6 @@ mt.program @train_step {
   %dp = mt.conv2d_input_gradient %p, %v padding = [1, 1, 1, 1] : tensor<?x12x12x16xf32>, tensor<3x3x16x16xf32> to tensor<?x12x12x16xf32>
   %3 = mt.pool_gradient max, %dp at %2 window = [2, 2] strides = [2, 2] : tensor<?x12x12x16xf32>, tensor<?x24x24x16xf32> to tensor<?x24x24x16xf32>
   %4 = mt.conv2d_kernel_gradient %x, %3 padding = [1, 1, 1, 1] : tensor<?x24x24x3xf32>, tensor<?x24x24x16xf32> to tensor<3x3x3x16xf32>
-  %5 = shard.all_reduce %4 on @replicas grid_axes = [0] {mt.bucket = 0 : i64} : tensor<3x3x3x16xf32> -> tensor<3x3x3x16xf32>
+  %5 = shard.all_reduce %4 on @shards grid_axes = [0] {mt.bucket = 0 : i64} : tensor<3x3x3x16xf32> -> tensor<3x3x3x16xf32>
   mt.assign "conv/kernel", %5 : tensor<3x3x3x16xf32>
 }

@@ -6,7 +6,7 @@
 // RUN: mt-opt %s --mt-fuse | FileCheck %s --check-prefix=WIDE
 // WIDE-NOT: mt.yield {{.*}}tensor<?x8x8x16xf32>
 
-shard.grid @replicas(shape = 8)
+shard.grid @shards(shape = 8)
 
 // CHECK-LABEL: mt.program @train_step
 // CHECK: %[[Y:.*]] = mt.kernel "conv{{.*}} -> (tensor<?x8x8x16xbf16>)
@@ -31,12 +31,12 @@ mt.program @train_step {
   %y = mt.cast %n : tensor<?x8x8x16xbf16> to tensor<?x8x8x16xf32>
   %0 = mt.reduce sum, %n over [1, 2] : tensor<?x8x8x16xbf16>
   %1 = mt.reduce sum, %0 over [0] : tensor<?x16xf32>
-  %2 = shard.all_reduce %1 on @replicas grid_axes = [0] {mt.bucket = 0 : i64} : tensor<16xf32> -> tensor<16xf32>
+  %2 = shard.all_reduce %1 on @shards grid_axes = [0] {mt.bucket = 0 : i64} : tensor<16xf32> -> tensor<16xf32>
   %3 = mt.sub %y, %2 : tensor<?x8x8x16xf32>, tensor<16xf32>
   %4 = mt.square %3 : tensor<?x8x8x16xf32>
   %5 = mt.reduce sum, %4 over [1, 2] : tensor<?x8x8x16xf32>
   %6 = mt.reduce sum, %5 over [0] : tensor<?x16xf32>
-  %7 = shard.all_reduce %6 on @replicas grid_axes = [0] {mt.bucket = 1 : i64} : tensor<16xf32> -> tensor<16xf32>
+  %7 = shard.all_reduce %6 on @shards grid_axes = [0] {mt.bucket = 1 : i64} : tensor<16xf32> -> tensor<16xf32>
   %8 = mt.mul %3, %7 : tensor<?x8x8x16xf32>, tensor<16xf32>
   %9 = mt.relu %8 : tensor<?x8x8x16xf32>
   %10 = mt.cast %9 : tensor<?x8x8x16xf32> to tensor<?x8x8x16xbf16>

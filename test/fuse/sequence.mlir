@@ -25,7 +25,7 @@
 // CHECK: mt.kernel "rows" rows
 // CHECK: mt.matmul {{.*}} transpose_a : tensor<?x6x2xf32>
 // CHECK: mt.kernel "reduce" reduce
-shard.grid @replicas(shape = 8)
+shard.grid @shards(shape = 8)
 mt.program @train_step {
   %x = mt.input "x" : tensor<?x64x32xf32>
   %w = mt.read "dense/kernel" : tensor<32x48xf32>
@@ -46,9 +46,9 @@ mt.program @train_step {
   %k = mt.input "k" : tensor<?x6x2xf32>
   %kk = mt.matmul %k, %k transpose_a : tensor<?x6x2xf32>, tensor<?x6x2xf32>
   %total = mt.reduce sum, %kk over [0] : tensor<?x2x2xf32>
-  %r0 = shard.all_reduce %dw on @replicas grid_axes = [0] {mt.bucket = 0 : i64} : tensor<32x48xf32> -> tensor<32x48xf32>
-  %r1 = shard.all_reduce %sum on @replicas grid_axes = [0] {mt.bucket = 0 : i64} : tensor<8x4xf32> -> tensor<8x4xf32>
-  %r2 = shard.all_reduce %total on @replicas grid_axes = [0] {mt.bucket = 0 : i64} : tensor<2x2xf32> -> tensor<2x2xf32>
+  %r0 = shard.all_reduce %dw on @shards grid_axes = [0] {mt.bucket = 0 : i64} : tensor<32x48xf32> -> tensor<32x48xf32>
+  %r1 = shard.all_reduce %sum on @shards grid_axes = [0] {mt.bucket = 0 : i64} : tensor<8x4xf32> -> tensor<8x4xf32>
+  %r2 = shard.all_reduce %total on @shards grid_axes = [0] {mt.bucket = 0 : i64} : tensor<2x2xf32> -> tensor<2x2xf32>
   mt.assign "dense/kernel", %r0 : tensor<32x48xf32>
   mt.assign "a", %r1 : tensor<8x4xf32>
   mt.assign "b", %r2 : tensor<2x2xf32>

@@ -10,7 +10,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   mtc_options options = {};
   options.batch = 10;
-  options.replicas = 4;
+  options.shards = 4;
   options.cpu = "x86-64-v3";
   mtc_result *result = nullptr;
   mt_status *status = mtc_compile_text(reinterpret_cast<const char *>(data), size, "fuzz.mlir", &options, &result);

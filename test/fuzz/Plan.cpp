@@ -17,7 +17,7 @@ constexpr size_t headerSize = 64;
 
 // Walks what a host would: a verified plan must not lie about any index or range.
 uint64_t walk(const Plan &plan) {
-  uint64_t sum = plan.constants().size() + plan.replicas() + plan.batch() + plan.leafRows();
+  uint64_t sum = plan.constants().size() + plan.shards() + plan.batch() + plan.shardRows();
   const mt::plan::Plan &tables = plan.tables();
   for (uint32_t i = 0; tables.targets() && i < tables.targets()->size(); ++i)
     for (uint8_t byte : plan.section(tables.targets()->Get(i)->section()))

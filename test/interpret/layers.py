@@ -55,16 +55,16 @@ found, results = run(batch_normalization(" frozen"), ["train_step", "eval_step"]
 close(found["mean"], [1, 2, 3], "moving mean of a frozen layer")
 close(results["loss"], [loss([1, 2, 3], [2, 1, 0.5])] * 2, "loss with a frozen layer")
 
-# Statistics of each replica's own: samples 0 and 1, 2 and 3, 4 and 5, 6. The averages move by the mean over the samples.
-LOCAL = "module attributes {mt.local_statistics, mt.replicas = 4 : i64, mt.leaf_rows = 2 : i64} {\n%s}\n"
+# Statistics of each shard's own: samples 0 and 1, 2 and 3, 4 and 5, 6. The averages move by the mean over the samples.
+LOCAL = "module attributes {mt.local_statistics, mt.shards = 4 : i64, mt.shard_rows = 2 : i64} {\n%s}\n"
 groups = [range(i, min(i + 12, len(x))) for i in range(0, len(x), 12)]
 means = [[statistics.fmean(x[i] for i in group if i % 3 == c) for c in range(3)] for group in groups]
 variances = [[statistics.pvariance([x[i] for i in group if i % 3 == c]) for c in range(3)] for group in groups]
 found, results = run(LOCAL % batch_normalization(""), ["train_step"], data)
 expected = statistics.fmean(((x[i] - means[g][i % 3]) / math.sqrt(variances[g][i % 3] + 0.01) - t[i]) ** 2 for g, group in enumerate(groups) for i in group)
-close(results["loss"], [expected], "loss with statistics of replicas")
+close(results["loss"], [expected], "loss with statistics of shards")
 for name, first, values in (("mean", [1, 2, 3], means), ("variance", [2, 1, 0.5], variances)):
-    close(found[name], [o * 0.75 + 0.25 * sum(v[c] * len(g) for v, g in zip(values, groups)) / len(x) for c, o in enumerate(first)], f"moving {name} of replicas")
+    close(found[name], [o * 0.75 + 0.25 * sum(v[c] * len(g) for v, g in zip(values, groups)) / len(x) for c, o in enumerate(first)], f"moving {name} of shards")
 # Their gradient, by differences: a rate of 1 leaves it in the variables.
 text = batch_normalization("").replace('%y = mt.batch_normalization %x', """%w = mt.variable "w" init(ones) : tensor<2x3xf32>
   %0 = mt.mul %x, %w : tensor<?x2x3xf32>, tensor<2x3xf32>

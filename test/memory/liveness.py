@@ -85,11 +85,11 @@ plan = json.load(open(sys.argv[1]))
 checked, problems = 0, []
 for program in plan["programs"]:
     for index, variant in enumerate(program["variants"]):
-        alive = tenants(program, index, variant["leaves"] * plan["leaf_rows"])
+        alive = tenants(program, index, variant["shards"] * plan["shard_rows"])
         last = max((t[2] for t in alive), default=-1)
         bound = max((sum(size for size, first, end in alive if first <= p <= end) for p in range(last + 1)), default=0)
         arena = variant["arena_bytes"]
-        place = f"{program['name']}, {variant['leaves']} leaves"
+        place = f"{program['name']}, {variant['shards']} shards"
         if variant["bound_bytes"] != bound:
             problems.append(f"{place}: expected a bound of {bound} bytes, found {variant['bound_bytes']}")
         if not bound <= arena <= MOST * bound:
@@ -97,6 +97,6 @@ for program in plan["programs"]:
         checked += 1
 for share in plan["devices"]:
     if share["peak_bytes"] > MOST * share["bound_bytes"]:
-        problems.append(f"{share['leaves']} leaves: expected a peak of at most {MOST} times {share['bound_bytes']}, found {share['peak_bytes']}")
+        problems.append(f"{share['shards']} shards: expected a peak of at most {MOST} times {share['bound_bytes']}, found {share['peak_bytes']}")
 print("\n".join(problems) or f"{checked} arenas within {MOST} of their bounds")
 sys.exit(1 if problems or not checked else 0)

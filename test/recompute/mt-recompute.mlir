@@ -11,9 +11,9 @@
 // RUN: mt-opt %s --mt-recompute=device-memory=1500000 | FileCheck %s --check-prefix=NONE
 // NONE-NOT: mt.recompute
 // RUN: not mt-opt %source/test/fuse/recompute.mlir --mt-fuse --mt-recompute=device-memory=100 2>&1 | FileCheck %s --check-prefix=NO-ROWS
-// NO-ROWS: error: expected `mt.replicas` and `mt.leaf_rows` on the module, found none
+// NO-ROWS: error: expected `mt.shards` and `mt.shard_rows` on the module, found none
 
-module attributes {mt.batch = 8 : i64, mt.leaf_rows = 1 : i64, mt.replicas = 8 : i64} {
+module attributes {mt.batch = 8 : i64, mt.shard_rows = 1 : i64, mt.shards = 8 : i64} {
 // CHECK-LABEL: mt.program @train_step
 mt.program @train_step {
   %x = mt.input "x" : tensor<?x512xf32>

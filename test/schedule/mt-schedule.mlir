@@ -38,7 +38,7 @@ mt.program @swap {
 }
 
 // A gradient that only the last all-reduce reads runs beside the one before, in front of what waits for that.
-shard.grid @replicas(shape = 8)
+shard.grid @shards(shape = 8)
 // MORE-LABEL: @beside
 mt.program @beside {
   %x = mt.input "x" : tensor<?x4xf32>
@@ -61,7 +61,7 @@ mt.program @beside {
     %0 = mt.reduce sum, %i over [0] : tensor<?x4xf32>
     mt.yield %0 : tensor<4xf32>
   }
-  %sum = shard.all_reduce %s on @replicas grid_axes = [0] {mt.bucket = 0 : i64} : tensor<4xf32> -> tensor<4xf32>
+  %sum = shard.all_reduce %s on @shards grid_axes = [0] {mt.bucket = 0 : i64} : tensor<4xf32> -> tensor<4xf32>
   %n = mt.kernel "normalised" rows (%i = %a : tensor<?x4xf32>, %j = %sum : tensor<4xf32>) -> (tensor<?x4xf32>) {
     %0 = mt.sub %i, %j : tensor<?x4xf32>, tensor<4xf32>
     mt.yield %0 : tensor<?x4xf32>
@@ -70,8 +70,8 @@ mt.program @beside {
     %0 = mt.reduce sum, %i over [0] : tensor<?x4xf32>
     mt.yield %0 : tensor<4xf32>
   }
-  %g2 = shard.all_reduce %g on @replicas grid_axes = [0] {mt.bucket = 1 : i64} : tensor<4xf32> -> tensor<4xf32>
-  %l2 = shard.all_reduce %l on @replicas grid_axes = [0] {mt.bucket = 1 : i64} : tensor<4xf32> -> tensor<4xf32>
+  %g2 = shard.all_reduce %g on @shards grid_axes = [0] {mt.bucket = 1 : i64} : tensor<4xf32> -> tensor<4xf32>
+  %l2 = shard.all_reduce %l on @shards grid_axes = [0] {mt.bucket = 1 : i64} : tensor<4xf32> -> tensor<4xf32>
   %y = mt.kernel "update" map (%i = %g2 : tensor<4xf32>, %j = %l2 : tensor<4xf32>, %k = %w : tensor<4xf32>) -> (tensor<4xf32>) {
     %0 = mt.add %i, %j : tensor<4xf32>, tensor<4xf32>
     %1 = mt.add %0, %k : tensor<4xf32>, tensor<4xf32>

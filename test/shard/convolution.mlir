@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolutional network as far as one replica's view: an all-reduce for each kernel, bias and table, for the loss and the metric.
+// A convolutional network as far as one shard's view: an all-reduce for each kernel, bias and table, for the loss and the metric.
 // RUN: mtc compile %examples/mnist_cnn.mlir --stop-after=shard -o - | FileCheck %s
 // RUN: mtc compile %examples/mnist_cnn.mlir --stop-after=shard -o - | FileCheck %s --check-prefix=COUNT
 // RUN: mt-opt %s --mt-annotate --mt-propagate --mt-partition | FileCheck %s --check-prefix=OPS
@@ -14,14 +14,14 @@
 // CHECK: mt.pool_gradient max, {{.*}} : tensor<?x5x5x64xf32>, tensor<?x11x11x64xf32> to tensor<?x11x11x64xf32>
 // CHECK-DAG: mt.conv2d_input_gradient {{.*}} to tensor<?x13x13x32xf32>
 // CHECK-DAG: %[[DW2:.*]] = mt.conv2d_kernel_gradient {{.*}} to tensor<3x3x32x64xf32>
-// CHECK-DAG: shard.all_reduce %[[DW2]] on @replicas grid_axes = [0] {{.*}}: tensor<3x3x32x64xf32> -> tensor<3x3x32x64xf32>
+// CHECK-DAG: shard.all_reduce %[[DW2]] on @shards grid_axes = [0] {{.*}}: tensor<3x3x32x64xf32> -> tensor<3x3x32x64xf32>
 // CHECK-DAG: %[[DW1:.*]] = mt.conv2d_kernel_gradient {{.*}} to tensor<3x3x1x32xf32>
-// CHECK-DAG: shard.all_reduce %[[DW1]] on @replicas grid_axes = [0] {{.*}}: tensor<3x3x1x32xf32> -> tensor<3x3x1x32xf32>
+// CHECK-DAG: shard.all_reduce %[[DW1]] on @shards grid_axes = [0] {{.*}}: tensor<3x3x1x32xf32> -> tensor<3x3x1x32xf32>
 // The gradient of the first layer's images is of no use.
 // CHECK-NOT: to tensor<?x28x28x1xf32>
 // CHECK-LABEL: mt.program @eval_step
 
-module attributes {mt.replicas = 4 : i64} {
+module attributes {mt.shards = 4 : i64} {
   // OPS-LABEL: mt.program @spatial
   mt.program @spatial {
     %x = mt.input "x" : tensor<?x8x8x4xf32>
@@ -44,7 +44,7 @@ module attributes {mt.replicas = 4 : i64} {
     %rows = mt.gather %table, %ids : tensor<10x2xf32>, tensor<?x3xi32>
     %both = mt.add %rows, %dy : tensor<?x3x2xf32>, tensor<?x3x2xf32>
     // OPS: %[[S:.*]] = mt.scatter_add
-    // OPS-NEXT: shard.all_reduce %[[S]] on @replicas grid_axes = [0] : tensor<10x2xf32> -> tensor<10x2xf32>
+    // OPS-NEXT: shard.all_reduce %[[S]] on @shards grid_axes = [0] : tensor<10x2xf32> -> tensor<10x2xf32>
     %s = mt.scatter_add %ids, %both : tensor<?x3xi32>, tensor<?x3x2xf32> to tensor<10x2xf32>
     mt.assign "table", %s : tensor<10x2xf32>
     // OPS: %[[K:.*]] = mt.conv2d_kernel_gradient

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %s --mt-annotate | FileCheck %s --check-prefixes=CHECK,EIGHT
-// RUN: mt-opt %s --mt-annotate=replicas=2 | FileCheck %s --check-prefixes=CHECK,TWO
+// RUN: mt-opt %s --mt-annotate=shards=2 | FileCheck %s --check-prefixes=CHECK,TWO
 // RUN: mt-opt %s --mt-annotate | mt-opt | FileCheck %s --check-prefixes=CHECK,EIGHT
 
 // Signature values are split along the batch axis, variables are replicated, and nothing else is annotated.
 
-// EIGHT: shard.grid @replicas(shape = 8)
-// TWO: shard.grid @replicas(shape = 2)
-module attributes {mt.replicas = 8 : i64} {
+// EIGHT: shard.grid @shards(shape = 8)
+// TWO: shard.grid @shards(shape = 2)
+module attributes {mt.shards = 8 : i64} {
   mt.declare "w" trainable tensor<4x3xf32>
 
   // CHECK-LABEL: mt.program @eval_step
-  // CHECK-DAG: %[[SPLIT:.*]] = shard.sharding @replicas split_axes = {{\[\[}}0]]
-  // CHECK-DAG: %[[REPLICATED:.*]] = shard.sharding @replicas split_axes = {{\[\[}}]]
+  // CHECK-DAG: %[[SPLIT:.*]] = shard.sharding @shards split_axes = {{\[\[}}0]]
+  // CHECK-DAG: %[[SHARDTED:.*]] = shard.sharding @shards split_axes = {{\[\[}}]]
   mt.program @eval_step {
     // CHECK: %[[X0:.*]] = mt.input "x"
     // CHECK-NEXT: %[[X:.*]] = shard.shard %[[X0]] to %[[SPLIT]] : tensor<?x4xf32>
@@ -24,7 +24,7 @@ module attributes {mt.replicas = 8 : i64} {
     // CHECK-NEXT: shard.shard %[[S0]] to %[[SPLIT]] : tensor<?xf32>
     %s = mt.sample_weight "s" : tensor<?xf32>
     // CHECK: %[[W0:.*]] = mt.read "w"
-    // CHECK-NEXT: %[[W:.*]] = shard.shard %[[W0]] to %[[REPLICATED]] : tensor<4x3xf32>
+    // CHECK-NEXT: %[[W:.*]] = shard.shard %[[W0]] to %[[SHARDTED]] : tensor<4x3xf32>
     %w = mt.read "w" : tensor<4x3xf32>
     // CHECK: %[[Z:.*]] = mt.matmul %[[X]], %[[W]]
     // CHECK-NOT: shard.shard

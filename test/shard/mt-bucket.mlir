@@ -3,11 +3,11 @@
 
 // As many buckets as the longest chain of all-reduces has links; what nothing waits for is in the last one.
 
-module attributes {mt.replicas = 8 : i64} {
+module attributes {mt.shards = 8 : i64} {
   mt.declare "w" trainable tensor<4x3xf32>
   mt.declare "b" trainable tensor<3xf32>
 
-  // Without a divisor or statistic that crosses replicas everything is one bucket.
+  // Without a divisor or statistic that crosses shards everything is one bucket.
   // CHECK-LABEL: mt.program @one
   // CHECK-COUNT-3: mt.bucket = 0
   // CHECK-NOT: mt.bucket
@@ -71,7 +71,7 @@ module attributes {mt.replicas = 8 : i64} {
 }
 
 // A training step of a whole model meets once: gradients, loss and metric together.
-// RUN: mt-opt %examples/mnist_mlp.mlir --mt-differentiate --mt-decompose --mt-annotate=replicas=8 --mt-propagate --mt-partition \
+// RUN: mt-opt %examples/mnist_mlp.mlir --mt-differentiate --mt-decompose --mt-annotate=shards=8 --mt-propagate --mt-partition \
 // RUN:   --mt-bucket | FileCheck %s --check-prefix=MODEL
 // MODEL-LABEL: mt.program @init
 // MODEL-NOT: shard.all_reduce

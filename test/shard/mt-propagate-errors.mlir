@@ -3,9 +3,9 @@
 
 // A static axis annotated split.
 module {
-  shard.grid @replicas(shape = 8)
+  shard.grid @shards(shape = 8)
   mt.program @p {
-    %split = shard.sharding @replicas split_axes = [[0]] : !shard.sharding
+    %split = shard.sharding @shards split_axes = [[0]] : !shard.sharding
     %w = mt.read "w" : tensor<4x3xf32>
     // expected-error @below {{expected axis 0 of 'tensor<4x3xf32>' to be replicated, found it split}}
     %ws = shard.shard %w to %split : tensor<4x3xf32>
@@ -17,9 +17,9 @@ module {
 
 // The batch axis annotated replicated.
 module {
-  shard.grid @replicas(shape = 8)
+  shard.grid @shards(shape = 8)
   mt.program @p {
-    %replicated = shard.sharding @replicas split_axes = [[]] : !shard.sharding
+    %replicated = shard.sharding @shards split_axes = [[]] : !shard.sharding
     %x = mt.input "x" : tensor<?x4xf32>
     // expected-error @below {{expected axis 0 of 'tensor<?x4xf32>' to be split, found it replicated}}
     %xr = shard.shard %x to %replicated : tensor<?x4xf32>
@@ -31,10 +31,10 @@ module {
 
 // An annotation that contradicts what the operands say.
 module {
-  shard.grid @replicas(shape = 8)
+  shard.grid @shards(shape = 8)
   mt.program @p {
-    %split = shard.sharding @replicas split_axes = [[0]] : !shard.sharding
-    %replicated = shard.sharding @replicas split_axes = [[]] : !shard.sharding
+    %split = shard.sharding @shards split_axes = [[0]] : !shard.sharding
+    %replicated = shard.sharding @shards split_axes = [[]] : !shard.sharding
     %x = mt.input "x" : tensor<?x4xf32>
     %xs = shard.shard %x to %split : tensor<?x4xf32>
     %y = mt.relu %xs : tensor<?x4xf32>
@@ -48,7 +48,7 @@ module {
 
 // An input that mt-annotate has not seen.
 module {
-  shard.grid @replicas(shape = 8)
+  shard.grid @shards(shape = 8)
   mt.program @p {
     // expected-error @below {{expected a result that is annotated, or loops to find its sharding by, found neither}}
     %x = mt.input "x" : tensor<?x4xf32>

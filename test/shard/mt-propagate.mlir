@@ -4,13 +4,13 @@
 
 // Every value is annotated: what walks the batch is split, weights, their gradients and sums over the batch are replicated.
 
-module attributes {mt.replicas = 8 : i64} {
+module attributes {mt.shards = 8 : i64} {
   mt.declare "w" trainable tensor<4x3xf32>
   mt.declare "b" trainable tensor<3xf32>
 
   // CHECK-LABEL: mt.program @train_step
-  // CHECK-DAG: %[[SPLIT:.*]] = shard.sharding @replicas split_axes = {{\[\[}}0]]
-  // CHECK-DAG: %[[REPLICATED:.*]] = shard.sharding @replicas split_axes = {{\[\[}}]]
+  // CHECK-DAG: %[[SPLIT:.*]] = shard.sharding @shards split_axes = {{\[\[}}0]]
+  // CHECK-DAG: %[[SHARDTED:.*]] = shard.sharding @shards split_axes = {{\[\[}}]]
   mt.program @train_step {
     %x = mt.input "x" : tensor<?x4xf32>
     %y = mt.target "y" : tensor<?x3xf32>
@@ -32,10 +32,10 @@ module attributes {mt.replicas = 8 : i64} {
     %l = mt.reduce sum, %dd over [1] : tensor<?x3xf32>
     // A sum over the batch.
     // CHECK: %[[T0:.*]] = mt.reduce sum, %{{.*}} over [0] : tensor<?xf32>
-    // CHECK-NEXT: shard.shard %[[T0]] to %[[REPLICATED]] : tensor<f32>
+    // CHECK-NEXT: shard.shard %[[T0]] to %[[SHARDTED]] : tensor<f32>
     %t = mt.reduce sum, %l over [0] : tensor<?xf32>
     // CHECK: %[[N0:.*]] = mt.batch_size
-    // CHECK-NEXT: shard.shard %[[N0]] to %[[REPLICATED]] : tensor<f32>
+    // CHECK-NEXT: shard.shard %[[N0]] to %[[SHARDTED]] : tensor<f32>
     %n = mt.batch_size
     %loss = mt.div %t, %n : tensor<f32>, tensor<f32>
     // Values made from no operand that is split: their type says whose rows they have.
@@ -48,13 +48,13 @@ module attributes {mt.replicas = 8 : i64} {
     %r = mt.random_uniform "noise" : tensor<?x3xf32>
     %dz = mt.mul %dk, %r : tensor<?x3xf32>, tensor<?x3xf32>
     // CHECK: %[[DW0:.*]] = mt.matmul %{{.*}}, %{{.*}} transpose_a
-    // CHECK-NEXT: shard.shard %[[DW0]] to %[[REPLICATED]] : tensor<4x3xf32>
+    // CHECK-NEXT: shard.shard %[[DW0]] to %[[SHARDTED]] : tensor<4x3xf32>
     %dw = mt.matmul %x, %dz transpose_a : tensor<?x4xf32>, tensor<?x3xf32>
     // CHECK: %[[DB0:.*]] = mt.reduce sum, %{{.*}} over [0] : tensor<?x3xf32>
-    // CHECK-NEXT: shard.shard %[[DB0]] to %[[REPLICATED]] : tensor<3xf32>
+    // CHECK-NEXT: shard.shard %[[DB0]] to %[[SHARDTED]] : tensor<3xf32>
     %db = mt.reduce sum, %dz over [0] : tensor<?x3xf32>
     // CHECK: %[[NW0:.*]] = mt.sub
-    // CHECK-NEXT: %[[NW:.*]] = shard.shard %[[NW0]] to %[[REPLICATED]] : tensor<4x3xf32>
+    // CHECK-NEXT: %[[NW:.*]] = shard.shard %[[NW0]] to %[[SHARDTED]] : tensor<4x3xf32>
     %nw = mt.sub %w, %dw : tensor<4x3xf32>, tensor<4x3xf32>
     %nb = mt.sub %b, %db : tensor<3xf32>, tensor<3xf32>
     // CHECK: mt.assign "w", %[[NW]]
@@ -65,7 +65,7 @@ module attributes {mt.replicas = 8 : i64} {
 
   // Nothing is read that was annotated: the program gets its sharding here, unread inputs and results do no harm.
   // CHECK-LABEL: mt.program @init
-  // CHECK: shard.sharding @replicas split_axes = {{\[\[}}]]
+  // CHECK: shard.sharding @shards split_axes = {{\[\[}}]]
   // CHECK: mt.constant
   // CHECK-NEXT: shard.shard
   mt.program @init {

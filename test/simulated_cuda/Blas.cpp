@@ -4,7 +4,7 @@
 // product, so that a caller who lets the number of rows in, or changes algorithms, is found out. Read from the
 // environment:
 //
-//   MTC_SIM_BLAS_BATCH=1       bits depend on the number of leaves too, which no check of an algorithm tells
+//   MTC_SIM_BLAS_BATCH=1       bits depend on the number of shards too, which no check of an algorithm tells
 #include "runtime/device/cuda/Blas.h"
 
 #include "Library.h"

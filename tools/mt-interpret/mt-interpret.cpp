@@ -16,8 +16,8 @@ namespace cl = llvm::cl;
 static cl::opt<std::string> input(cl::Positional, cl::desc("FILE.mlir"), cl::init("-"));
 static cl::list<std::string> programs("run", cl::desc("programs to run after init, in order (train_step)"),
                                       cl::CommaSeparated);
-static cl::opt<int64_t> replicas("replicas", cl::desc("replicas of a program after mt-partition"), cl::init(1));
-static cl::opt<int64_t> batch("batch", cl::desc("global batch: which samples a replica has (the samples given)"),
+static cl::opt<int64_t> shards("shards", cl::desc("shards of a program after mt-partition"), cl::init(1));
+static cl::opt<int64_t> batch("batch", cl::desc("global batch: which samples a shard has (the samples given)"),
                               cl::init(0));
 static cl::opt<uint64_t> seed("seed", cl::desc("seed of random numbers"), cl::init(0));
 
@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
       return 1;
   }
   mtc::Step step;
-  step.replicas = replicas;
+  step.shards = shards;
   step.batch = batch;
   step.seed = seed;
   if (programs.empty())

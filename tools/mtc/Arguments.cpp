@@ -110,7 +110,7 @@ static void addDevices(CLI::App &compile, Arguments &arguments) {
   compile.option_defaults()->group("Devices and precision");
   compile.add_option("--target", arguments.target, "what runs it: cpu, or a list: cpu,cuda or cpu,cuda:sm_80,sm_90")
       ->type_name("TARGET");
-  compile.add_option("--replicas", arguments.replicas,
+  compile.add_option("--shards", arguments.shards,
                      "slices of the batch, R: a power of two, and the most devices that can run the plan (default: 8, or "
                      "the largest power of two that B allows)")
       ->type_name("R")->check(atLeast(1));
@@ -120,7 +120,7 @@ static void addDevices(CLI::App &compile, Arguments &arguments) {
       ->type_name("TYPE");
   compile.add_option("--batch-norm", arguments.batchNorm,
                      "statistics of batch normalisation while training: of the whole batch (global, the default), or "
-                     "each replica's own (local)")
+                     "each shard's own (local)")
       ->type_name("WHICH")->check(oneOf({"global", "local"}));
   compile.add_option("--mode", arguments.mode, "exact: the same bits on any number of devices; fast: no such promise")
       ->type_name("MODE")->check(oneOf({"exact", "fast"}));

@@ -14,7 +14,7 @@ struct Arguments {
   std::string input, output; // "-": standard input, standard output
   // compile
   int64_t batch = 0, seed = 0, deviceMemory = 0;
-  int32_t replicas = 0;
+  int32_t shards = 0;
   std::string target, mode = "exact", cpu, stopAfter, dumpStages;
   bool timing = false, maxBatch = false;
   std::string recompute;

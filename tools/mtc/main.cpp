@@ -116,7 +116,7 @@ int compile(const Arguments &arguments) {
   auto start = std::chrono::steady_clock::now();
   mtc_options options = {};
   options.batch = arguments.batch;
-  options.replicas = arguments.replicas;
+  options.shards = arguments.shards;
   options.fast = arguments.mode == "fast";
   options.batch_norm = orNull(arguments.batchNorm);
   options.precision = orNull(arguments.precision);

@@ -117,7 +117,7 @@ static std::string benchmarkJson(const Run &run, const Arguments &arguments, con
   auto real = [](const char *name, double value) { return std::string(", \"") + name + "\": " + jsonNumber(value); };
   return "{\"plan\": " + jsonString(arguments.plan) + ", \"model\": " + jsonString(mtrun_plan_model(run.plan.get())) +
          whole("batch", mtrun_plan_batch(run.plan.get())) + whole("rows", rows) +
-         whole("replicas", mtrun_plan_replicas(run.plan.get())) + ", \"devices\": " + jsonString(arguments.devices) +
+         whole("shards", mtrun_plan_shards(run.plan.get())) + ", \"devices\": " + jsonString(arguments.devices) +
          whole("device_count", info.devices) + whole("threads_per_device", info.threads_per_device) +
          ", \"target\": " + jsonString(info.target ? info.target : "") + whole("steps", timing.steps) +
          whole("warmup", arguments.warmup) + real("median_us", timing.median_us) + real("min_us", timing.min_us) +

@@ -37,7 +37,7 @@ std::string defaultDevices(const std::string &path) {
   PlanPtr plan(loaded);
   if (damaged || !mtrun_plan_has_code(loaded, "cuda"))
     return "cpu:1";
-  gpus = std::min<int64_t>(gpus, mtrun_plan_replicas(loaded));
+  gpus = std::min<int64_t>(gpus, mtrun_plan_shards(loaded));
   return gpus == 1 ? "cuda:0" : "cuda:0-" + std::to_string(gpus - 1);
 }
 
@@ -91,35 +91,35 @@ static std::string joined(const std::vector<int64_t> &numbers) {
 
 // Rows of the fullest of `devices`, each with a subtree: the largest is split, the first of equals, until there are so
 // many.
-static int64_t mostRows(int64_t batch, int64_t replicas, int64_t devices) {
-  std::vector<int64_t> leaves = {replicas};
-  while (static_cast<int64_t>(leaves.size()) < devices) {
-    auto largest = std::max_element(leaves.begin(), leaves.end());
+static int64_t mostRows(int64_t batch, int64_t allShards, int64_t devices) {
+  std::vector<int64_t> shards = {allShards};
+  while (static_cast<int64_t>(shards.size()) < devices) {
+    auto largest = std::max_element(shards.begin(), shards.end());
     *largest /= 2;
-    leaves.insert(largest, *largest);
+    shards.insert(largest, *largest);
   }
-  int64_t leafRows = (batch + replicas - 1) / replicas, first = 0, most = 0;
-  for (int64_t count : leaves) {
-    most = std::max(most, std::clamp<int64_t>(batch - first * leafRows, 0, count * leafRows));
+  int64_t shardRows = (batch + allShards - 1) / allShards, first = 0, most = 0;
+  for (int64_t count : shards) {
+    most = std::max(most, std::clamp<int64_t>(batch - first * shardRows, 0, count * shardRows));
     first += count;
   }
   return most;
 }
 
-static double share(int64_t batch, int64_t replicas, int64_t devices) {
-  return static_cast<double>(mostRows(batch, replicas, devices)) * static_cast<double>(devices) /
+static double share(int64_t batch, int64_t allShards, int64_t devices) {
+  return static_cast<double>(mostRows(batch, allShards, devices)) * static_cast<double>(devices) /
          static_cast<double>(batch);
 }
 
-// What would share evenly: the nearest numbers of devices, and the nearest number of replicas.
-static std::string evenShares(int64_t batch, int64_t replicas, int64_t devices) {
+// What would share evenly: the nearest numbers of devices, and the nearest number of allShards.
+static std::string evenShares(int64_t batch, int64_t allShards, int64_t devices) {
   constexpr double even = 1.005;
   std::string fewer, more, other;
   for (int64_t n = devices - 1; n >= 1 && fewer.empty(); --n)
-    if (share(batch, replicas, n) <= even)
+    if (share(batch, allShards, n) <= even)
       fewer = std::to_string(n);
-  for (int64_t n = devices + 1; n <= std::min<int64_t>(replicas, 2 * devices) && more.empty(); ++n)
-    if (share(batch, replicas, n) <= even)
+  for (int64_t n = devices + 1; n <= std::min<int64_t>(allShards, 2 * devices) && more.empty(); ++n)
+    if (share(batch, allShards, n) <= even)
       more = std::to_string(n);
   for (int64_t r = 1; r <= batch && other.empty(); r *= 2)
     if (r >= devices && share(batch, r, devices) <= even)
@@ -128,22 +128,22 @@ static std::string evenShares(int64_t batch, int64_t replicas, int64_t devices) 
   text += text.empty() ? "" : text == "1" ? " device" : " devices";
   if (!other.empty())
     text +=
-        (text.empty() ? "" : ", or ") + std::string("a plan of ") + other + (other == "1" ? " replica" : " replicas");
+        (text.empty() ? "" : ", or ") + std::string("a plan of ") + other + (other == "1" ? " shard" : " allShards");
   return text.empty() ? "" : "; even with " + text;
 }
 
 std::string describe(const Run &run, const Arguments &arguments) {
   mtrun_session_info info;
   mtrun_session_get_info(run.session.get(), &info);
-  int64_t batch = mtrun_plan_batch(run.plan.get()), replicas = mtrun_plan_replicas(run.plan.get());
-  int64_t leafRows = (batch + replicas - 1) / replicas, first = 0;
+  int64_t batch = mtrun_plan_batch(run.plan.get()), allShards = mtrun_plan_shards(run.plan.get());
+  int64_t shardRows = (batch + allShards - 1) / allShards, first = 0;
   // Devices that share variables are one team.
-  bool together = info.devices == 1 || mtrun_session_leaves(run.session.get(), 0) == replicas;
-  std::vector<int64_t> leaves, rows;
+  bool together = info.devices == 1 || mtrun_session_shards(run.session.get(), 0) == allShards;
+  std::vector<int64_t> shards, rows;
   for (int32_t d = 0; d < (together ? 1 : info.devices); ++d) {
-    leaves.push_back(mtrun_session_leaves(run.session.get(), d));
-    rows.push_back(std::clamp<int64_t>(batch - first * leafRows, 0, leaves.back() * leafRows));
-    first += leaves.back();
+    shards.push_back(mtrun_session_shards(run.session.get(), d));
+    rows.push_back(std::clamp<int64_t>(batch - first * shardRows, 0, shards.back() * shardRows));
+    first += shards.back();
   }
   char text[256];
   double even = static_cast<double>(batch) / info.devices;
@@ -151,13 +151,13 @@ std::string describe(const Run &run, const Arguments &arguments) {
   snprintf(text, sizeof text, "; the largest share is %.2f of an even one", largest);
   std::string balance = info.devices == 1 ? "" : together ? ", shared by all" : text;
   if (!together && largest > 1.005)
-    balance += evenShares(batch, replicas, info.devices);
+    balance += evenShares(batch, allShards, info.devices);
   snprintf(text, sizeof text, " (%s, %d thread%s each, %.1f MiB): ", info.target ? info.target : "no code",
            info.threads_per_device, info.threads_per_device == 1 ? "" : "s",
            static_cast<double>(info.peak_bytes) / 0x1p20);
   return "plan " + arguments.plan + ": " + mtrun_plan_model(run.plan.get()) + ", batch " + std::to_string(batch) +
-         ", " + std::to_string(replicas) + (replicas == 1 ? " replica\n" : " replicas\n") + "devices " +
-         arguments.devices + text + joined(leaves) + (replicas == 1 ? " replica, " : " replicas, ") + joined(rows) +
+         ", " + std::to_string(allShards) + (allShards == 1 ? " shard\n" : " allShards\n") + "devices " +
+         arguments.devices + text + joined(shards) + (allShards == 1 ? " shard, " : " allShards, ") + joined(rows) +
          " rows a step" + balance + "\n";
 }
 

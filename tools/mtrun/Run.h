@@ -32,7 +32,7 @@ struct Run {
   SessionPtr session; // after the plan: destroyed before it
 };
 
-// Where --devices says nothing: every GPU, as many as the plan has replicas, if it has code for them and there are any;
+// Where --devices says nothing: every GPU, as many as the plan has shards, if it has code for them and there are any;
 // else the CPU.
 std::string defaultDevices(const std::string &plan);
 // Loads the plan; then binds it to the devices and reads the variables of --load.
@@ -47,7 +47,7 @@ bool isComplete(const std::string &load);
 // Opens a source, with --strict where it was given; what there is to know of it goes to standard error as warnings.
 DatasetPtr openData(const Run &run, const Arguments &arguments, const std::string &spec);
 
-// Two lines: the plan; the devices, their replicas, rows a step and balance.
+// Two lines: the plan; the devices, their shards, rows a step and balance.
 std::string describe(const Run &run, const Arguments &arguments);
 
 } // namespace mtrun_tool

@@ -41,7 +41,7 @@ static const Hint hints[] = {
     {"import", "mtc import does, of a Keras model"},
     {"inspect", "mtc inspect shows what is in a plan"},
     {"summary", "mtc summary shows the layers of a model"},
-    {"--replicas", ofTheCompiler},
+    {"--shards", ofTheCompiler},
     {"--target", ofTheCompiler},
     {"--mode", ofTheCompiler},
     {"--batch-norm", ofTheCompiler},
@@ -244,7 +244,7 @@ static void addCallbacks(CLI::App *sub, Arguments &a) {
           "begin with this rate in place of the model's; a schedule's cannot be set");
   auto *scaling = sub->add_option("--lr-scaling", a.lrScaling,
                                   "begin with the model's learning rate times batch / base batch, or its square root; "
-                                  "devices and replicas do not count")
+                                  "devices and shards do not count")
                       ->type_name("linear|sqrt")
                       ->check(oneOf({"linear", "sqrt"}));
   auto *base = sub->add_option("--base-batch", a.baseBatch, "the batch that the model's learning rate was chosen for")

@@ -59,7 +59,7 @@ struct BlockKernel : Kernel {
 };
 
 // Grid of a kernel, normalised; without its workgroup memory.
-GpuGrid gpuGridOf(mlir::plan::KernelOp op, int64_t leafRows);
+GpuGrid gpuGridOf(mlir::plan::KernelOp op, int64_t shardRows);
 
 // Whether a kernel of rows is computed element by element.
 bool isElements(mlir::plan::KernelOp op);

@@ -20,18 +20,18 @@ void mtc::emitClearRows(BlockKernel &kernel) {
   });
 }
 
-// Leaves' results, one after the other, added along the tree.
-void mtc::emitSumLeaves(BlockKernel &kernel) {
+// Shards' results, one after the other, added along the tree.
+void mtc::emitSumShards(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   Value from = emit.mul(kernel.tile, mapThreads), index = emit.add(from, kernel.thread);
   emit.when(emit.less(index, kernel.elements), [&] {
-    auto leaf = [&](Value begin, Value) {
-      Value number = emit.div(begin, emit.integer(kernel.leafRows));
+    auto shard = [&](Value begin, Value) {
+      Value number = emit.div(begin, emit.integer(kernel.shardRows));
       Value place = emit.add(emit.mul(number, kernel.elements), index);
       return Emitter::Values{emit.load(f32, emit.address(kernel.places[0], f32, place))};
     };
-    emitBlockTree(kernel, 1, leaf,
+    emitBlockTree(kernel, 1, shard,
                   [&](ValueRange root) { emit.store(root[0], emit.address(kernel.places[1], f32, index)); });
   });
 }

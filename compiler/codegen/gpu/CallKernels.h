@@ -9,7 +9,7 @@
 namespace mtc {
 
 void emitClearRows(BlockKernel &kernel);
-void emitSumLeaves(BlockKernel &kernel);
+void emitSumShards(BlockKernel &kernel);
 void emitTurn(BlockKernel &kernel);
 
 } // namespace mtc

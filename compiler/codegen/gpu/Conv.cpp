@@ -79,17 +79,17 @@ static mt::Conv2DKernelGradientOp kernelGradientOf(plan::KernelOp op) {
   return op.getBody().front().getTerminator()->getOperand(0).getDefiningOp<mt::Conv2DKernelGradientOp>();
 }
 
-static ProductTree kernelTree(plan::KernelOp op, const mt::Convolution &conv, int64_t leafRows) {
+static ProductTree kernelTree(plan::KernelOp op, const mt::Convolution &conv, int64_t shardRows) {
   int64_t rows = conv.rows.taps * conv.columns.taps * conv.groupChannels();
-  return productTree(op, rows, conv.groupFilters(), conv.groups, conv.rows.outputs * conv.columns.outputs, leafRows);
+  return productTree(op, rows, conv.groupFilters(), conv.groups, conv.rows.outputs * conv.columns.outputs, shardRows);
 }
 
-GpuGrid mtc::convTreeGridOf(plan::KernelOp op, int64_t leafRows) {
+GpuGrid mtc::convTreeGridOf(plan::KernelOp op, int64_t shardRows) {
   auto gradient = kernelGradientOf(op);
   if (!gradient || !isKernelProduct(gradient.getConvolution()))
     return {convThreads, 0, ceilDiv(innerCount(op.getBody().front().getTerminator()->getOperand(0)), convThreads), 0,
             0};
-  return treeGrid(op, kernelTree(op, gradient.getConvolution(), leafRows), leafRows);
+  return treeGrid(op, kernelTree(op, gradient.getConvolution(), shardRows), shardRows);
 }
 
 LogicalResult mtc::emitBlockConvTree(BlockKernel &kernel) {
@@ -101,7 +101,7 @@ LogicalResult mtc::emitBlockConvTree(BlockKernel &kernel) {
   mt::Convolution conv = op.getConvolution();
   if (!isKernelProduct(conv))
     return emitDirectConvTree(kernel);
-  ProductTree tree = kernelTree(kernel.op, conv, kernel.leafRows);
+  ProductTree tree = kernelTree(kernel.op, conv, kernel.shardRows);
   const ProductTile &tile = tree.tile;
   int64_t height = conv.rows.taps * conv.columns.taps * conv.groupChannels(), columns = conv.groupFilters();
   int64_t across = ceilDiv(columns, tile.columns), down = ceilDiv(height, tile.rows);

@@ -172,7 +172,7 @@ LogicalResult mtc::emitDirectConvTree(BlockKernel &kernel) {
   Value index = emit.add(emit.mul(kernel.tile, convThreads), kernel.thread);
   emit.when(emit.less(index, emit.integer(count)), [&] {
     Emitter::Values at = coordinates(emit, index, innerShape(op.getResult()));
-    auto leaf = [&](Value from, Value to) {
+    auto shard = [&](Value from, Value to) {
       return emit.loop(from, to, 1, emit.zeros(f32), [&](Value sample, ValueRange sum) {
         auto of = [&](Value value) {
           return emit.address(kernel.argument(argumentOf(value)), elementOf(value),
@@ -184,7 +184,7 @@ LogicalResult mtc::emitDirectConvTree(BlockKernel &kernel) {
         return Emitter::Values{direct.toKernel(at[0], at[1], at[2], at[3], sum[0])};
       });
     };
-    emitBlockTree(kernel, 1, leaf,
+    emitBlockTree(kernel, 1, shard,
                   [&](ValueRange root) { emit.store(root[0], emit.address(kernel.result(0), f32, index)); });
   });
   return success();
@@ -209,7 +209,7 @@ LogicalResult mtc::emitBlockScatterTree(BlockKernel &kernel) {
   Value index = emit.add(emit.mul(kernel.tile, convThreads), kernel.thread);
   emit.when(emit.less(index, emit.integer(count)), [&] {
     Value entry = emit.div(index, emit.integer(width)), column = emit.rem(index, emit.integer(width));
-    auto leaf = [&](Value from, Value to) {
+    auto shard = [&](Value from, Value to) {
       int64_t each = innerCount(op.getIds());
       return emit.loop(emit.mul(from, each), emit.mul(to, each), 1, emit.zeros(f32), [&](Value place, ValueRange sum) {
         Value id = arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, emit.address(ids, i32, place)));
@@ -221,7 +221,7 @@ LogicalResult mtc::emitBlockScatterTree(BlockKernel &kernel) {
         return Emitter::Values{choose(emit, emit.equal(id, entry), add, sum[0])};
       });
     };
-    emitBlockTree(kernel, 1, leaf,
+    emitBlockTree(kernel, 1, shard,
                   [&](ValueRange root) { emit.store(root[0], emit.address(kernel.result(0), f32, index)); });
   });
   return success();

@@ -113,12 +113,12 @@ static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const Codeg
   if (!any)
     return success();
   auto make = [&](StringRef name, int64_t perTile, void (*body)(BlockKernel &)) {
-    BlockKernel kernel({emit, any, mt::KernelKind::map, {}, options.leafRows, /*fast=*/false, {}, {}, {}, {}},
+    BlockKernel kernel({emit, any, mt::KernelKind::map, {}, options.shardRows, /*fast=*/false, {}, {}, {}, {}},
                        {mapThreads, 0, 1, perTile, 0});
     return emitKernel(kernel, name, body);
   };
   return success(succeeded(make(MT_GPU_CLEAR_ROWS, mapTile, emitClearRows)) &&
-                 succeeded(make(MT_GPU_SUM_LEAVES, mapThreads, emitSumLeaves)) &&
+                 succeeded(make(MT_GPU_SUM_SHARDS, mapThreads, emitSumShards)) &&
                  succeeded(make(MT_GPU_TURN, 1, emitTurn)));
 }
 
@@ -134,8 +134,8 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const Code
     if (!llvm::all_of(op.getSymName(), [](char c) { return llvm::isAlnum(c) || c == '_'; }))
       return op.emitError("expected a kernel's name of letters, digits and _ for a GPU, found ") << op.getSymName();
     emit.setLoc(op.getLoc());
-    GpuGrid grid = gpuGridOf(op, options.leafRows);
-    BlockKernel kernel({emit, op, kindOf(op), {}, options.leafRows, options.fast, {}, {}, {}, {}}, grid);
+    GpuGrid grid = gpuGridOf(op, options.shardRows);
+    BlockKernel kernel({emit, op, kindOf(op), {}, options.shardRows, options.fast, {}, {}, {}, {}}, grid);
     kernel.precision = !reduced ? Precision::f32 : tensor ? Precision::tensor : Precision::reduced;
     if (failed(emitKernel(kernel, op.getSymName())))
       return failure();

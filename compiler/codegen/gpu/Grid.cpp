@@ -79,7 +79,7 @@ static GpuGrid elementGrid(ValueRange yields) {
   return {mapThreads, std::max<int64_t>(1, elementTile / longest), ceilDiv(longest, elementTile), 0, 0};
 }
 
-GpuGrid mtc::gpuGridOf(plan::KernelOp op, int64_t leafRows) {
+GpuGrid mtc::gpuGridOf(plan::KernelOp op, int64_t shardRows) {
   Block &body = op.getBody().front();
   OperandRange yields = body.getTerminator()->getOperands();
   switch (kindOf(op)) {
@@ -96,7 +96,7 @@ GpuGrid mtc::gpuGridOf(plan::KernelOp op, int64_t leafRows) {
   case mt::KernelKind::matmul:
     return productGrid(matmulTile(op), yields[0]);
   case mt::KernelKind::matmul_tree:
-    return matmulTreeGridOf(op, leafRows);
+    return matmulTreeGridOf(op, shardRows);
   case mt::KernelKind::reduce: {
     int64_t tiles = 0;
     for (Value yield : yields)
@@ -111,7 +111,7 @@ GpuGrid mtc::gpuGridOf(plan::KernelOp op, int64_t leafRows) {
   case mt::KernelKind::conv:
     return convGridOf(op);
   case mt::KernelKind::conv_tree:
-    return convTreeGridOf(op, leafRows);
+    return convTreeGridOf(op, shardRows);
   case mt::KernelKind::scatter_tree:
     return {convThreads, 0, ceilDiv(innerCount(yields[0]), convThreads), 0, 0};
   }

@@ -35,8 +35,8 @@ struct PlanGpuKernels : mtc::impl::PlanGpuKernelsBase<PlanGpuKernels> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     CodegenOptions options;
-    if (auto rows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows"))
-      options.leafRows = rows.getInt();
+    if (auto rows = module->getAttrOfType<IntegerAttr>("mt.shard_rows"))
+      options.shardRows = rows.getInt();
     options.fast = module->hasAttr("mt.fast");
     OwningOpRef<ModuleOp> normal(module.clone());
     for (auto op : normal->getOps<plan::KernelOp>())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tiles of contractions: the largest that make enough blocks for a card. Grids are the same on all devices, so they are
-// chosen for one that has a replica's share of the batch.
+// chosen for one that has a shard's share of the batch.
 #include "compiler/codegen/gpu/Image.h"
 
 using namespace mlir;
@@ -18,21 +18,21 @@ static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int
   return {32, 32, 8, 4, 4};
 }
 
-static int64_t replicaRows(plan::KernelOp op) {
+static int64_t shardRows(plan::KernelOp op) {
   constexpr int64_t usualRows = 32;
   auto module = op->getParentOfType<ModuleOp>();
   auto batch = module->getAttrOfType<IntegerAttr>("mt.batch"),
-       replicas = module->getAttrOfType<IntegerAttr>("mt.replicas");
-  return batch && replicas ? ceilDiv(batch.getInt(), std::max<int64_t>(1, replicas.getInt())) : usualRows;
+       shards = module->getAttrOfType<IntegerAttr>("mt.shards");
+  return batch && shards ? ceilDiv(batch.getInt(), std::max<int64_t>(1, shards.getInt())) : usualRows;
 }
 
 ProductTile mtc::matmulTile(plan::KernelOp op) {
   Value result = op.getBody().front().getTerminator()->getOperand(0);
-  int64_t rows = linesOf(result) * (isSplit(result) ? replicaRows(op) : 1);
+  int64_t rows = linesOf(result) * (isSplit(result) ? shardRows(op) : 1);
   return tileFor(rows, tensorOf(result).getShape().back());
 }
 
-// A card should have some blocks of long sums at once; where tiles of 64 x 64 are too few, leaves are cut (LeafCut).
+// A card should have some blocks of long sums at once; where tiles of 64 x 64 are too few, shards are cut (SplitK).
 ProductTile mtc::treeTile(int64_t rows, int64_t columns, int64_t count, bool isLong) {
   if (!isLong)
     return tileFor(rows, columns, count);
@@ -41,7 +41,7 @@ ProductTile mtc::treeTile(int64_t rows, int64_t columns, int64_t count, bool isL
 }
 
 ProductTile mtc::imageTile(plan::KernelOp op, const ImageProduct &product) {
-  return tileFor(product.pixels() * product.phases() * replicaRows(op), product.columns, product.groups);
+  return tileFor(product.pixels() * product.phases() * shardRows(op), product.columns, product.groups);
 }
 
 // So many samples together that their tiles are nearly full.

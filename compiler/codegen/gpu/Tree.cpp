@@ -11,8 +11,8 @@ using namespace mtc;
 int64_t mtc::siblingLevels(plan::KernelOp op, bool fast) {
   if (fast)
     return 1;
-  auto replicas = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("mt.replicas");
-  return std::max<int64_t>(1, llvm::Log2_64_Ceil(std::max<int64_t>(replicas ? replicas.getInt() : 1 << 12, 1)));
+  auto shards = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("mt.shards");
+  return std::max<int64_t>(1, llvm::Log2_64_Ceil(std::max<int64_t>(shards ? shards.getInt() : 1 << 12, 1)));
 }
 
 namespace {
@@ -37,17 +37,17 @@ static SiblingStack stackOf(BlockKernel &kernel, int64_t sums, int64_t levels) {
   return {LLVM::AllocaOp::create(emit, emit.pointer(), f32, emit.integer(levels * sums), 16), sums, 1};
 }
 
-void mtc::emitBlockTree(BlockKernel &kernel, int64_t sums, llvm::function_ref<Emitter::Values(Value, Value)> leaf,
+void mtc::emitBlockTree(BlockKernel &kernel, int64_t sums, llvm::function_ref<Emitter::Values(Value, Value)> shard,
                         llvm::function_ref<void(ValueRange)> finish) {
-  emitBlockTree(kernel, sums, leavesOf(kernel), leaf, finish);
+  emitBlockTree(kernel, sums, shardsOf(kernel), shard, finish);
 }
 
-void mtc::emitBlockTree(BlockKernel &kernel, int64_t sums, const Leaves &leaves,
-                        llvm::function_ref<Emitter::Values(Value, Value)> leaf,
+void mtc::emitBlockTree(BlockKernel &kernel, int64_t sums, const Shards &shards,
+                        llvm::function_ref<Emitter::Values(Value, Value)> shard,
                         llvm::function_ref<void(ValueRange)> finish) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
-  SiblingStack stack = stackOf(kernel, sums, std::max<int64_t>(1, leaves.levels - 1));
+  SiblingStack stack = stackOf(kernel, sums, std::max<int64_t>(1, shards.levels - 1));
   // A thread reads what it wrote itself.
   auto levelAt = [&](Value level) { return emit.address(stack.base, f32, emit.mul(level, stack.level)); };
   auto add = [&](Value level, ValueRange values) {
@@ -62,7 +62,7 @@ void mtc::emitBlockTree(BlockKernel &kernel, int64_t sums, const Leaves &leaves,
     for (auto [i, value] : llvm::enumerate(values))
       emit.store(value, emit.address(place, f32, i * stack.step));
   };
-  emitTree(emit, leaves, emit.integer(0), leaves.count, Emitter::Values(sums, emit.zeros(f32)), {add, save}, leaf,
+  emitTree(emit, shards, emit.integer(0), shards.count, Emitter::Values(sums, emit.zeros(f32)), {add, save}, shard,
            finish);
 }
 
@@ -73,15 +73,15 @@ static mt::MatmulOp productOf(Value sum) {
   return sum.getDefiningOp<mt::MatmulOp>();
 }
 
-static ProductTree matmulTree(plan::KernelOp op, int64_t leafRows) {
+static ProductTree matmulTree(plan::KernelOp op, int64_t shardRows) {
   Value result = op.getBody().front().getTerminator()->getOperand(0);
   int64_t rows = linesOf(result), columns = tensorOf(result).getShape().back();
   mt::MatmulOp product = productOf(result);
-  return productTree(op, rows, columns, /*count=*/1, product ? linesOf(product.getLhs()) : 1, leafRows);
+  return productTree(op, rows, columns, /*count=*/1, product ? linesOf(product.getLhs()) : 1, shardRows);
 }
 
-GpuGrid mtc::matmulTreeGridOf(plan::KernelOp op, int64_t leafRows) {
-  return treeGrid(op, matmulTree(op, leafRows), leafRows);
+GpuGrid mtc::matmulTreeGridOf(plan::KernelOp op, int64_t shardRows) {
+  return treeGrid(op, matmulTree(op, shardRows), shardRows);
 }
 
 LogicalResult mtc::emitBlockMatmulTree(BlockKernel &kernel) {
@@ -92,7 +92,7 @@ LogicalResult mtc::emitBlockMatmulTree(BlockKernel &kernel) {
       !isa<BlockArgument>(product.getLhs()) || !isa<BlockArgument>(product.getRhs()))
     return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_tree");
   int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
-  ProductTree tree = matmulTree(kernel.op, kernel.leafRows);
+  ProductTree tree = matmulTree(kernel.op, kernel.shardRows);
   const ProductTile &tile = tree.tile;
   int64_t across = (columns + tile.columns - 1) / tile.columns;
   Value place = resultTile(kernel, tree);
@@ -147,7 +147,7 @@ LogicalResult mtc::emitBlockReduce(BlockKernel &kernel) {
   emit.when(emit.less(column, count), [&] {
     Value from = kernel.place(operand);
     Value to = emit.address(kernel.place(result), f32, column);
-    auto leaf = [&](Value begin, Value end) {
+    auto shard = [&](Value begin, Value end) {
       return emit.loop(begin, end, 1, emit.zeros(f32), [&](Value row, ValueRange sum) {
         Value index = emit.add(emit.mul(row, count), column), taken = emit.zeros(f32);
         for (auto [number, element] : llvm::enumerate(types)) {
@@ -157,7 +157,7 @@ LogicalResult mtc::emitBlockReduce(BlockKernel &kernel) {
         return Emitter::Values{arith::AddFOp::create(emit, sum[0], taken)};
       });
     };
-    emitBlockTree(kernel, 1, leaf, [&](ValueRange root) { emit.store(root[0], to); });
+    emitBlockTree(kernel, 1, shard, [&](ValueRange root) { emit.store(root[0], to); });
   });
   return success();
 }

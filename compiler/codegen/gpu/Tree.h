@@ -7,43 +7,43 @@
 
 namespace mtc {
 
-// Sums over samples by the tree (compiler/codegen/Tree.h), each thread its own `sums` of them: `leaf(from, to)` gives a
-// leaf's. Finished left siblings wait in workgroup memory. All threads together.
+// Sums over samples by the tree (compiler/codegen/Tree.h), each thread its own `sums` of them: `shard(from, to)` gives a
+// shard's. Finished left siblings wait in workgroup memory. All threads together.
 void emitBlockTree(BlockKernel &kernel, int64_t sums,
-                   llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> leaf,
+                   llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> shard,
                    llvm::function_ref<void(mlir::ValueRange root)> finish);
-// The same for these leaves.
-void emitBlockTree(BlockKernel &kernel, int64_t sums, const Leaves &leaves,
-                   llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> leaf,
+// The same for these shards.
+void emitBlockTree(BlockKernel &kernel, int64_t sums, const Shards &shards,
+                   llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> shard,
                    llvm::function_ref<void(mlir::ValueRange root)> finish);
 
-// A product summed over the batch whose tiles are too few to fill a card: a block sums a slice of one leaf, `positions`
-// of its k. The last block of a leaf to be done adds its slices in order, the last leaf to be done adds the leaves by
-// the tree; partial sums lie in device memory. A leaf's cut does not depend on the device. No slices: a block sums all
-// leaves.
-struct LeafCut {
+// A product summed over the batch whose tiles are too few to fill a card: a block sums a slice of one shard, `positions`
+// of its k. The last block of a shard to be done adds its slices in order, the last shard to be done adds the shards by
+// the tree; partial sums lie in device memory. A shard's cut does not depend on the device. No slices: a block sums all
+// shards.
+struct SplitK {
   int64_t slices = 0, positions = 0;
 };
 struct ProductTree {
   ProductTile tile;
   int64_t tiles, lines; // of the result; positions of k that a sample has
-  LeafCut cut;
+  SplitK cut;
 };
 // Of `count` results [rows, columns].
 ProductTree productTree(mlir::plan::KernelOp op, int64_t rows, int64_t columns, int64_t count, int64_t lines,
-                        int64_t leafRows);
-GpuGrid treeGrid(mlir::plan::KernelOp op, const ProductTree &tree, int64_t leafRows);
+                        int64_t shardRows);
+GpuGrid treeGrid(mlir::plan::KernelOp op, const ProductTree &tree, int64_t shardRows);
 // The tile of the result that a block works on.
 mlir::Value resultTile(BlockKernel &kernel, const ProductTree &tree);
-// `sum(sample, from, to)` gives what positions [from, to) of the batch's k add, all in a leaf whose first sample is
+// `sum(sample, from, to)` gives what positions [from, to) of the batch's k add, all in a shard whose first sample is
 // `sample`. All threads together.
 void emitProductTree(BlockKernel &kernel, ProductBlock &block, const ProductTree &tree,
                      llvm::function_ref<Emitter::Values(mlir::Value sample, mlir::Value from, mlir::Value to)> sum,
                      llvm::function_ref<void(mlir::ValueRange root)> finish);
 
-GpuGrid matmulTreeGridOf(mlir::plan::KernelOp op, int64_t leafRows);
+GpuGrid matmulTreeGridOf(mlir::plan::KernelOp op, int64_t shardRows);
 
-// Levels at which siblings wait, of this many leaves.
+// Levels at which siblings wait, of this many shards.
 int64_t siblingLevels(mlir::plan::KernelOp op, bool fast);
 
 } // namespace mtc

@@ -113,7 +113,7 @@ Value buildSoftmax(LayerBuilder &layer) {
 
 Value buildIdentity(LayerBuilder &layer) { return layer.input(); }
 
-// Leaves its input as it is, and adds a penalty to the loss.
+// Shards its input as it is, and adds a penalty to the loss.
 Value buildActivityRegularization(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   NamedAttribute amounts[] = {layer.number("l1", layer.config.real("l1", 0)),

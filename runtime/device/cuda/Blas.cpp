@@ -39,7 +39,7 @@ Status open(int driverVersion, BlasFunctions &functions) {
 // One matrix of a product as the library counts, columns first: ours are theirs turned.
 struct Matrix {
   uint64_t rows, columns, stride; // stride: elements between columns
-  uint64_t batch;                 // elements between leaves; 0: the same for all
+  uint64_t batch;                 // elements between shards; 0: the same for all
 };
 
 // result^T = a . b, with a our right side and b our left one.
@@ -48,8 +48,8 @@ struct Matrices {
   bool turnA, turnB;
 };
 
-Matrices matricesOf(const fb::LibraryCall &call, int64_t leafRows) {
-  uint64_t lines = call.lines() * static_cast<uint64_t>(leafRows), depth = call.depth(), columns = call.columns();
+Matrices matricesOf(const fb::LibraryCall &call, int64_t shardRows) {
+  uint64_t lines = call.lines() * static_cast<uint64_t>(shardRows), depth = call.depth(), columns = call.columns();
   if (isTree(call))
     return {{columns, lines, columns, lines * columns},
             {depth, lines, depth, lines * depth},
@@ -61,7 +61,7 @@ Matrices matricesOf(const fb::LibraryCall &call, int64_t leafRows) {
       right, {depth, lines, depth, lines * depth}, {columns, lines, columns, lines * columns}, call.turned(), false};
 }
 
-// Of every leaf's first element; bases are multiples of 64.
+// Of every shard's first element; bases are multiples of 64.
 uint32_t alignmentOf(const Matrix &matrix) {
   uint64_t bytes = (matrix.batch | 64) * sizeof(float);
   return static_cast<uint32_t>(std::min<uint64_t>(bytes & -bytes, 64));
@@ -104,14 +104,14 @@ public:
            std::to_string(number % 100);
   }
 
-  // The heuristics are asked for one leaf: what they propose does not depend on the number of leaves then.
-  Status algorithms(const fb::LibraryCall &call, int64_t leafRows, const Wanted &wanted,
+  // The heuristics are asked for one shard: what they propose does not depend on the number of shards then.
+  Status algorithms(const fb::LibraryCall &call, int64_t shardRows, const Wanted &wanted,
                     std::vector<Algorithm> &found) override {
     constexpr int asked = 16;
     BlasHeuristic results[asked];
     int count = 0;
     Description description(*this);
-    Status status = description.make(call, leafRows, 1);
+    Status status = description.make(call, shardRows, 1);
     if (status.ok())
       status = description.prefer(wanted.workspace);
     if (!status.ok())
@@ -128,7 +128,7 @@ public:
         continue;
       bool computes = false;
       size_t workspace = result.workspace;
-      if (status = check(call, leafRows, wanted.leaves, result.algorithm, workspace, computes); !status.ok())
+      if (status = check(call, shardRows, wanted.shards, result.algorithm, workspace, computes); !status.ok())
         return status;
       if (computes && workspace <= wanted.workspace)
         found.push_back({nameOf(result.algorithm), std::max(workspace, result.workspace)});
@@ -136,12 +136,12 @@ public:
     return {};
   }
 
-  Status find(const fb::LibraryCall &call, int64_t leafRows, int64_t leaves, Algorithm &algorithm) override {
+  Status find(const fb::LibraryCall &call, int64_t shardRows, int64_t shards, Algorithm &algorithm) override {
     BlasAlgorithm parsed;
     size_t workspace = 0;
     bool computes = parse(algorithm.name, parsed) && isDeterministic(parsed);
     if (computes)
-      if (Status status = check(call, leafRows, leaves, parsed, workspace, computes); !status.ok())
+      if (Status status = check(call, shardRows, shards, parsed, workspace, computes); !status.ok())
         return status;
     if (!computes)
       return {MT_INVALID, "expected an algorithm of " + version() + " for this product, found " + algorithm.name};
@@ -149,11 +149,11 @@ public:
     return {};
   }
 
-  Status enqueue(const fb::LibraryCall &call, int64_t leafRows, const Algorithm &algorithm, const CallPlaces &places,
-                 int64_t leaves, Stream stream) override {
+  Status enqueue(const fb::LibraryCall &call, int64_t shardRows, const Algorithm &algorithm, const CallPlaces &places,
+                 int64_t shards, Stream stream) override {
     BlasAlgorithm parsed;
     Description description(*this);
-    Status status = description.make(call, leafRows, leaves);
+    Status status = description.make(call, shardRows, shards);
     if (status.ok() && places.bias)
       status = good(functions_.productSet(description.product, blas::biasPointer, &places.bias, sizeof places.bias),
                     "cannot describe a product to cuBLASLt");
@@ -179,15 +179,15 @@ private:
     return {code == outOfMemory ? MT_NO_MEMORY : MT_DEVICE, what + ": " + (name ? name : std::to_string(code))};
   }
 
-  // Whether the algorithm computes 1, 2, 4 ... `leaves` leaves at once, and in the same workspace: one that takes other
+  // Whether the algorithm computes 1, 2, 4 ... `shards` shards at once, and in the same workspace: one that takes other
   // workspace works in another way.
-  Status check(const fb::LibraryCall &call, int64_t leafRows, int64_t leaves, const BlasAlgorithm &algorithm,
+  Status check(const fb::LibraryCall &call, int64_t shardRows, int64_t shards, const BlasAlgorithm &algorithm,
                size_t &workspace, bool &computes) const {
     computes = true;
-    for (int64_t count = 1; count <= leaves && computes; count *= 2) {
+    for (int64_t count = 1; count <= shards && computes; count *= 2) {
       BlasHeuristic result = {};
       Description description(*this);
-      if (Status status = description.make(call, leafRows, count); !status.ok())
+      if (Status status = description.make(call, shardRows, count); !status.ok())
         return status;
       int code = functions_.check(handle_, description.product, description.a, description.b, description.d,
                                   description.d, &algorithm, &result);
@@ -209,7 +209,7 @@ private:
            splits <= 1 && reduction == 0;
   }
 
-  // The library's objects that describe a product of a number of leaves.
+  // The library's objects that describe a product of a number of shards.
   struct Description {
     explicit Description(const Blas &library) : library(library) {}
     ~Description() {
@@ -223,9 +223,9 @@ private:
         (void)call.preferenceDestroy(preference);
     }
 
-    Status make(const fb::LibraryCall &call, int64_t leafRows, int64_t leaves) {
+    Status make(const fb::LibraryCall &call, int64_t shardRows, int64_t shards) {
       const BlasFunctions &to = library.functions_;
-      matrices = matricesOf(call, leafRows);
+      matrices = matricesOf(call, shardRows);
       static constexpr uint32_t epilogues[] = {blas::epilogueNone, blas::epilogueRelu, blas::epilogueBias,
                                                blas::epilogueBiasRelu};
       uint32_t epilogue = epilogues[static_cast<size_t>(call.epilogue())];
@@ -240,7 +240,7 @@ private:
       set(blas::transposeB, &turnB);
       set(blas::epilogue, &epilogue);
       for (auto [layout, matrix] : {std::pair{&a, &matrices.a}, {&b, &matrices.b}, {&d, &matrices.d}}) {
-        auto count = static_cast<int32_t>(leaves);
+        auto count = static_cast<int32_t>(shards);
         auto stride = static_cast<int64_t>(matrix->batch);
         if (code == blas::success)
           code = to.layoutCreate(layout, blas::typeF32, matrix->rows, matrix->columns,

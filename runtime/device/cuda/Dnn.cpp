@@ -46,10 +46,10 @@ public:
            std::to_string(number % 100);
   }
 
-  Status algorithms(const fb::LibraryCall &call, int64_t leafRows, const Wanted &wanted,
+  Status algorithms(const fb::LibraryCall &call, int64_t shardRows, const Wanted &wanted,
                     std::vector<Algorithm> &found) override {
     std::vector<DnnAlgorithm> proposals;
-    DnnProblem problem = {call, leafRows};
+    DnnProblem problem = {call, shardRows};
     for (int mode : {dnn::bestMode, dnn::fallbackMode}) {
       if (mode == dnn::fallbackMode && !wanted.fallbacks)
         continue;
@@ -70,7 +70,7 @@ public:
       Ready *ready = nullptr;
       if (known || found.size() == wanted.most)
         continue;
-      if (Status status = prepare(call, leafRows, algorithm.name, ready); !status.ok())
+      if (Status status = prepare(call, shardRows, algorithm.name, ready); !status.ok())
         return status;
       if (ready && ready->workspace <= wanted.workspace)
         found.push_back({algorithm.name, ready->workspace});
@@ -78,10 +78,10 @@ public:
     return {};
   }
 
-  // Leaves are computed one by one.
-  Status find(const fb::LibraryCall &call, int64_t leafRows, int64_t, Algorithm &algorithm) override {
+  // Shards are computed one by one.
+  Status find(const fb::LibraryCall &call, int64_t shardRows, int64_t, Algorithm &algorithm) override {
     Ready *ready = nullptr;
-    if (Status status = prepare(call, leafRows, algorithm.name, ready); !status.ok())
+    if (Status status = prepare(call, shardRows, algorithm.name, ready); !status.ok())
       return status;
     if (!ready)
       return {MT_INVALID, "expected an algorithm of " + version() + " for this convolution, found " + algorithm.name};
@@ -89,10 +89,10 @@ public:
     return {};
   }
 
-  Status enqueue(const fb::LibraryCall &call, int64_t leafRows, const Algorithm &algorithm, const CallPlaces &places,
-                 int64_t leaves, Stream stream) override {
+  Status enqueue(const fb::LibraryCall &call, int64_t shardRows, const Algorithm &algorithm, const CallPlaces &places,
+                 int64_t shards, Stream stream) override {
     Ready *ready = nullptr;
-    if (Status status = prepare(call, leafRows, algorithm.name, ready); !status.ok())
+    if (Status status = prepare(call, shardRows, algorithm.name, ready); !status.ok())
       return status;
     if (!ready)
       return {MT_DEVICE, "expected an algorithm of " + version() + " for this convolution, found " + algorithm.name};
@@ -101,14 +101,14 @@ public:
       return status;
     if (Status status = good(functions_.setStream(handle_, stream), "cuDNN takes no stream"); !status.ok())
       return status;
-    auto leafBytes = [&](uint64_t elements, bool rows) {
-      return rows ? elements * static_cast<uint64_t>(leafRows) * sizeof(float) : 0;
+    auto shardBytes = [&](uint64_t elements, bool rows) {
+      return rows ? elements * static_cast<uint64_t>(shardRows) * sizeof(float) : 0;
     };
-    uint64_t left = leafBytes(sizes.left, true), right = leafBytes(sizes.right, sizes.rightRows);
-    uint64_t result = sizes.resultRows ? leafBytes(sizes.result, true) : sizes.result * sizeof(float);
-    for (uint64_t leaf = 0; leaf < static_cast<uint64_t>(leaves); ++leaf) {
+    uint64_t left = shardBytes(sizes.left, true), right = shardBytes(sizes.right, sizes.rightRows);
+    uint64_t result = sizes.resultRows ? shardBytes(sizes.result, true) : sizes.result * sizeof(float);
+    for (uint64_t shard = 0; shard < static_cast<uint64_t>(shards); ++shard) {
       int64_t ids[] = {dnnLeft, dnnRight, dnnResult, dnnBias};
-      const void *pointers[] = {places.left + leaf * left, places.right + leaf * right, places.result + leaf * result,
+      const void *pointers[] = {places.left + shard * left, places.right + shard * right, places.result + shard * result,
                                 places.bias};
       int64_t tensors = places.bias ? 4 : 3;
       const void *workspace = places.workspace;
@@ -153,14 +153,14 @@ private:
   }
 
   // Makes the plan, unless it is there; null: the library does not support it.
-  Status prepare(const fb::LibraryCall &call, int64_t leafRows, const std::string &name, Ready *&ready) {
+  Status prepare(const fb::LibraryCall &call, int64_t shardRows, const std::string &name, Ready *&ready) {
     auto found = plans_.find({&call, name});
     if (found == plans_.end()) {
       auto made = std::make_unique<Ready>(functions_);
       DnnAlgorithm algorithm;
       if (!DnnAlgorithm::parse(name, algorithm))
         return {};
-      DnnProblem problem = {call, leafRows};
+      DnnProblem problem = {call, shardRows};
       DnnDescriptor graph = makeGraph(made->made, {handle_}, problem);
       if (Status status = good(made->made.code(), "cannot describe a convolution to cuDNN"); !status.ok())
         return status;

@@ -74,7 +74,7 @@ bool DnnAlgorithm::parse(const std::string &name, DnnAlgorithm &algorithm) {
 
 namespace {
 
-// A tensor of four axes (images, channels, rows, columns), channels last in memory. Each leaf begins `images` on.
+// A tensor of four axes (images, channels, rows, columns), channels last in memory. Each shard begins `images` on.
 DnnDescriptor makeTensor(DnnDescriptors &made, int type, int64_t id, bool isVirtual, std::array<int64_t, 4> sizes) {
   auto [images, channels, rows, columns] = sizes;
   uint64_t bytes = (static_cast<uint64_t>(images * channels * rows * columns) | 64) * (type == dnn::f32 ? 4 : 2);
@@ -144,8 +144,8 @@ DnnDescriptor makeCard(DnnDescriptors &made, const std::string &json) {
 DnnDescriptor makeGraph(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem) {
   const fb::LibraryCall &call = problem.call;
   const fb::CallAxis &down = *call.down(), &across = *call.across();
-  std::array<int64_t, 4> images = {problem.leafRows, call.channels(), down.inputs(), across.inputs()};
-  std::array<int64_t, 4> outputs = {problem.leafRows, call.filters(), down.outputs(), across.outputs()};
+  std::array<int64_t, 4> images = {problem.shardRows, call.channels(), down.inputs(), across.inputs()};
+  std::array<int64_t, 4> outputs = {problem.shardRows, call.filters(), down.outputs(), across.outputs()};
   std::array<int64_t, 4> kernel = {call.filters(), call.channels() / call.groups(), down.taps(), across.taps()};
   auto stored = [&](int64_t id, std::array<int64_t, 4> sizes) {
     return makeTensor(made, problem.type, id, false, sizes);

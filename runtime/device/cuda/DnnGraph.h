@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A convolution of one leaf as cuDNN's descriptors.
+// A convolution of one shard as cuDNN's descriptors.
 #pragma once
 
 #include "runtime/device/cuda/Dnn.h"
@@ -60,17 +60,17 @@ struct DnnCard {
 // A card described by JSON, as cuDNN 9.8 and newer take it; null: the library does not.
 DnnDescriptor makeCard(DnnDescriptors &made, const std::string &json);
 
-// A convolution of one leaf.
+// A convolution of one shard.
 struct DnnProblem {
   const mt::plan::LibraryCall &call;
-  int64_t leafRows;
+  int64_t shardRows;
   // Of operands and results; sums and biases are F32. cuDNN 9.19 has no gradient of a kernel in F32 of BF16 operands.
   int type = dnn::f32;
   // Whether tensor cores compute in the precision that is asked for.
   bool tensorCores() const { return type != dnn::f32 || call.math() == mt::plan::CallMath::TF32; }
 };
 
-// The operation graph of a leaf.
+// The operation graph of a shard.
 DnnDescriptor makeGraph(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem);
 // Whether an engine gives the same bits every time, in the arithmetic that is asked for.
 bool isExact(DnnDescriptors &made, DnnDescriptor engine, bool tensorCores);

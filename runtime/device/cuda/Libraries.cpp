@@ -74,7 +74,7 @@ Status Libraries::openOn(const std::vector<Card> &cards, bool images, int driver
 }
 
 Status Libraries::findHelpers() {
-  const char *names[] = {MT_GPU_CLEAR_ROWS, MT_GPU_SUM_LEAVES, MT_GPU_TURN};
+  const char *names[] = {MT_GPU_CLEAR_ROWS, MT_GPU_SUM_SHARDS, MT_GPU_TURN};
   for (OnCard &on : cards_)
     for (size_t i = 0; i < helpers; ++i)
       if (Result result = driver_.moduleGetFunction(&on.functions[i], on.card->module, names[i]); result != success)
@@ -98,8 +98,8 @@ Status Libraries::choose(const Plan &plan, const std::vector<Card> &cards, const
   if (!options.tuning.empty())
     if (Status status = readTuning(options.tuning, tuned); !status.ok())
       return status;
-  leafRows_ = static_cast<int64_t>(plan.leafRows());
-  replicas_ = static_cast<int64_t>(plan.replicas());
+  shardRows_ = static_cast<int64_t>(plan.shardRows());
+  shards_ = static_cast<int64_t>(plan.shards());
   most_ = tables.call_workspace();
   std::array<bool, 2> wanted = {}; // products, convolutions
   for (const fb::Kernel *kernel : Each(tables.kernels()))
@@ -168,12 +168,12 @@ Status Libraries::chooseAll(const fb::Plan &tables, const GroupOptions &options)
 // Where a library is likely to win before anything was measured: the work of a batch outweighs the launches beside it.
 bool Libraries::isLikely(const fb::Kernel &kernel) const {
   const fb::LibraryCall &call = *kernel.gpu()->call();
-  int64_t lines = isConvolution(call) ? leastLines : static_cast<int64_t>(call.lines()) * leafRows_;
-  double flops = static_cast<double>(kernel.flops_per_row()) * static_cast<double>(leafRows_ * replicas_);
+  int64_t lines = isConvolution(call) ? leastLines : static_cast<int64_t>(call.lines()) * shardRows_;
+  double flops = static_cast<double>(kernel.flops_per_row()) * static_cast<double>(shardRows_ * shards_);
   return flops >= leastFlops && lines >= leastLines;
 }
 
-// The same on any number of devices: by what all replicas together need.
+// The same on any number of devices: by what all shards together need.
 Status Libraries::choose(const fb::Kernel &kernel, bool required, Choice &choice) {
   const fb::LibraryCall &call = *kernel.gpu()->call();
   CallLibrary *library = libraryOf(cards_[0], call);
@@ -182,13 +182,13 @@ Status Libraries::choose(const fb::Kernel &kernel, bool required, Choice &choice
   choice.call = &call;
   if (Status status = callSizes(call, "library call", choice.sizes); !status.ok())
     return status;
-  uint64_t taken = cut(choice, replicas_).library;
+  uint64_t taken = cut(choice, shards_).library;
   std::vector<Algorithm> found;
   if (taken <= most_) {
     if (Result result = driver_.ctxSetCurrent(cards_[0].card->context); result != success)
       return failure(driver_, result, cards_[0].card->title() + ": cannot use it");
-    Wanted wanted = {most_ - taken, 1, replicas_, required};
-    if (Status status = library->algorithms(call, leafRows_, wanted, found); !status.ok())
+    Wanted wanted = {most_ - taken, 1, shards_, required};
+    if (Status status = library->algorithms(call, shardRows_, wanted, found); !status.ok())
       return status;
   }
   if (found.empty())
@@ -198,13 +198,13 @@ Status Libraries::choose(const fb::Kernel &kernel, bool required, Choice &choice
   return {};
 }
 
-Libraries::Cut Libraries::cut(const Choice &choice, int64_t leaves) const {
+Libraries::Cut Libraries::cut(const Choice &choice, int64_t shards) const {
   Cut cut;
   uint64_t kernel = aligned(kernelElements(choice) * sizeof(float));
   cut.partials = isConvolution(*choice.call) ? kernel : 0;
   cut.library = cut.partials;
-  if (isTree(*choice.call)) // at most 2^16 leaves of 2^42 bytes
-    cut.library += aligned(choice.sizes.result * sizeof(float) * static_cast<uint64_t>(leaves));
+  if (isTree(*choice.call)) // at most 2^16 shards of 2^42 bytes
+    cut.library += aligned(choice.sizes.result * sizeof(float) * static_cast<uint64_t>(shards));
   cut.end = cut.library + aligned(choice.algorithm.workspace);
   return cut;
 }
@@ -223,7 +223,7 @@ uint64_t Libraries::workspaceBytes(int64_t maxRows) const {
   uint64_t bytes = 0;
   for (const auto &[kernel, choice] : choices_)
     if (choice.call)
-      bytes = tunes_ ? most_ : std::max(bytes, cut(choice, maxRows / leafRows_).end);
+      bytes = tunes_ ? most_ : std::max(bytes, cut(choice, maxRows / shardRows_).end);
   return bytes;
 }
 
@@ -257,7 +257,7 @@ Status Libraries::layOut(int device, const DeviceProgram &program, const Memory 
     const Choice &choice = choiceOf(*steps[i]);
     const fb::LibraryCall &call = *choice.call;
     void *const *buffers = steps[i]->segments[0].buffers;
-    Cut parts = cut(choice, program.maxRows / leafRows_);
+    Cut parts = cut(choice, program.maxRows / shardRows_);
     std::byte *at = place + i * sizeof(Tables);
     Tables &table = tables[i];
     auto set = [&](size_t segment, void *operand, void *result, int64_t count, uint64_t first, uint64_t second) {
@@ -306,7 +306,7 @@ Status Libraries::enqueue(int device, const Card &card, const DeviceProgram &pro
   OnCard &here = on(card);
   const Choice &choice = choiceOf(step);
   const fb::LibraryCall &call = *choice.call;
-  int64_t leaves = program.maxRows / leafRows_;
+  int64_t shards = program.maxRows / shardRows_;
   auto at = [&](size_t segment) { return table + segment * sizeof(mt_gpu_segment); };
   uint64_t kernel = kernelElements(choice), filters = call.filters();
   bool images = isConvolution(call), tree = isTree(call);
@@ -322,21 +322,21 @@ Status Libraries::enqueue(int device, const Card &card, const DeviceProgram &pro
   }
   CallPlaces places = placesOf(device, program, step, 0);
   if (status.ok())
-    status = libraryOf(here, call)->enqueue(call, leafRows_, choice.algorithm, places, leaves, stream);
+    status = libraryOf(here, call)->enqueue(call, shardRows_, choice.algorithm, places, shards, stream);
   if (!status.ok())
     return std::move(status).in(card.title() + ": ");
   if (tree)
-    status = launch(here, sumLeaves, ceilDiv(choice.sizes.result, sumTile), 1, params, at(summed), stream);
+    status = launch(here, sumShards, ceilDiv(choice.sizes.result, sumTile), 1, params, at(summed), stream);
   if (status.ok() && images && tree)
     status = turnKernel();
   return status;
 }
 
-// From leaf `first` on.
+// From shard `first` on.
 CallPlaces Libraries::placesOf(int device, const DeviceProgram &program, const BoundStep &step, int64_t first) {
   const Choice &choice = choiceOf(step);
   const fb::LibraryCall &call = *choice.call;
-  Cut parts = cut(choice, program.maxRows / leafRows_);
+  Cut parts = cut(choice, program.maxRows / shardRows_);
   std::byte *workspace = workspaces_[device];
   auto buffer = [&](uint32_t index) { return static_cast<std::byte *>(step.segments[0].buffers[index]); };
   auto past = [&](uint64_t elements, int64_t samples) {
@@ -344,11 +344,11 @@ CallPlaces Libraries::placesOf(int device, const DeviceProgram &program, const B
   };
   bool tree = isTree(call), images = isConvolution(call);
   CallPlaces places;
-  places.left = buffer(call.left()) + past(choice.sizes.left, leafRows_);
-  places.right = images && !tree ? workspace : buffer(call.right()) + past(choice.sizes.right, tree ? leafRows_ : 0);
+  places.left = buffer(call.left()) + past(choice.sizes.left, shardRows_);
+  places.right = images && !tree ? workspace : buffer(call.right()) + past(choice.sizes.right, tree ? shardRows_ : 0);
   places.bias = call.bias() < 0 ? nullptr : buffer(static_cast<uint32_t>(call.bias()));
   places.result = tree ? workspace + parts.partials + past(choice.sizes.result, 1)
-                       : buffer(call.result()) + past(choice.sizes.result, leafRows_);
+                       : buffer(call.result()) + past(choice.sizes.result, shardRows_);
   places.workspace = workspace + parts.library;
   return places;
 }

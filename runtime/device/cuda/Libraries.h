@@ -63,25 +63,25 @@ public:
   Status algorithms(const BoundStep &step, std::vector<Algorithm> &found);
   void setAlgorithm(const BoundStep &step, const Algorithm &algorithm);
   const mt::plan::LibraryCall *callOf(const BoundStep &step) const;
-  int64_t leaves(const DeviceProgram &program) const { return program.maxRows / leafRows_; }
-  // The library's part of a call, of some leaves alone, and where the result of one lies.
-  Status enqueueLeaves(int device, const Card &card, const DeviceProgram &program, const BoundStep &step, int64_t first,
-                       int64_t leaves, Stream stream);
-  std::span<std::byte> leafResults(int device, const DeviceProgram &program, const BoundStep &step, int64_t leaf);
+  int64_t shards(const DeviceProgram &program) const { return program.maxRows / shardRows_; }
+  // The library's part of a call, of some shards alone, and where the result of one lies.
+  Status enqueueShards(int device, const Card &card, const DeviceProgram &program, const BoundStep &step, int64_t first,
+                       int64_t shards, Stream stream);
+  std::span<std::byte> shardResults(int device, const DeviceProgram &program, const BoundStep &step, int64_t shard);
   // Whether calls are checked before the first step: tuning does that for each algorithm.
   bool checksCalls() const { return !choices_.empty() && !tunes_; }
   // Whether an argument of the step's kernel is a constant of the plan in any launch.
   bool readsConstant(const BoundStep &step, int64_t argument) const;
 
 private:
-  enum Helper { clearRows, sumLeaves, turn, helpers };
+  enum Helper { clearRows, sumShards, turn, helpers };
   // A library's handle and the helpers' functions on one card.
   struct OnCard {
     const Card *card = nullptr;
     std::unique_ptr<CallLibrary> blas, dnn; // null: no call of the plan needs it, or it is missing
     std::array<Function, helpers> functions = {};
   };
-  // How the workspace of a call of `leaves` leaves is cut.
+  // How the workspace of a call of `shards` shards is cut.
   struct Cut {
     uint64_t turned = 0, partials = 0, library = 0, end = 0; // places; turned is the first
   };
@@ -98,7 +98,7 @@ private:
   Status chooseAll(const mt::plan::Plan &tables, const GroupOptions &options);
   bool isLikely(const mt::plan::Kernel &kernel) const;
   Status choose(const mt::plan::Kernel &kernel, bool required, Choice &choice);
-  Cut cut(const Choice &choice, int64_t leaves) const;
+  Cut cut(const Choice &choice, int64_t shards) const;
   static uint32_t kernelOf(const BoundStep &step) {
     return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(step.kernel)) - 1; // as CudaGroup::kernel numbers them
   }
@@ -114,8 +114,8 @@ private:
   bool tunes_ = false;
   std::vector<OnCard> cards_;
   std::map<uint32_t, Choice> choices_; // by kernel
-  int64_t leafRows_ = 1;
-  int64_t replicas_ = 1;
+  int64_t shardRows_ = 1;
+  int64_t shards_ = 1;
   uint64_t most_ = 0;                     // bytes of workspace, as the plan says
   std::map<int, std::byte *> workspaces_; // by device
 };

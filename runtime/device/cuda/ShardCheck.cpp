@@ -61,11 +61,11 @@ Status CudaGroup::checkShard(const DeviceProgram &program, int device, const Bou
     fillWithNumbers(*this, device, *buffer, program.sizes[static_cast<size_t>(buffer - program.pointers.data())],
                     static_cast<uint64_t>(argument));
   }
-  int64_t shards = libraries_->leaves(program), last = shards - 1;
-  std::span<std::byte> place = libraries_->leafResults(device, program, step, last);
+  int64_t shards = libraries_->shards(program), last = shards - 1;
+  std::span<std::byte> place = libraries_->shardResults(device, program, step, last);
   std::vector<std::byte> found[2];
   for (int alone : {0, 1}) {
-    Status status = makeCurrent(device) ? libraries_->enqueueLeaves(device, *on.card, program, step, alone ? last : 0,
+    Status status = makeCurrent(device) ? libraries_->enqueueShards(device, *on.card, program, step, alone ? last : 0,
                                                                     alone ? 1 : shards, on.stream)
                                         : health_;
     if (!status.ok())
@@ -90,7 +90,7 @@ Status CudaGroup::checkCalls(BoundProgram &program) {
   std::set<int64_t> rows;
   for (size_t d = 0; d < program.devices.size(); ++d) {
     const DeviceProgram &bound = program.devices[d];
-    if (!rows.insert(bound.maxRows).second || libraries_->leaves(bound) < 2)
+    if (!rows.insert(bound.maxRows).second || libraries_->shards(bound) < 2)
       continue;
     for (const BoundStep &step : bound.steps)
       if (step.kernel && libraries_->has(step) && !isConvolution(*libraries_->callOf(step)))

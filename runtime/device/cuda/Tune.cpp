@@ -159,23 +159,23 @@ private:
     return read({static_cast<std::byte *>(*buffer), bytes});
   }
 
-  // Why the algorithm that is set may not be used; empty: it gives the same bits twice, the same for a leaf alone, and
+  // Why the algorithm that is set may not be used; empty: it gives the same bits twice, the same for a shard alone, and
   // nearly what the kernel's own code does.
   Status compare(size_t index, const std::vector<float> &own, std::string &reason) {
     const BoundStep &step = program_.steps[index];
     Libraries &libraries = group_.libraries();
     const CudaDevice &device = group_.device(0);
-    int64_t last = libraries.leaves(program_) - 1;
-    std::vector<float> found[2], leaf[3];
+    int64_t last = libraries.shards(program_) - 1;
+    std::vector<float> found[2], shard[3];
     for (int i = 0; i < 2; ++i) {
       if (Status status = perform(index, false); !status.ok())
         return status;
       found[i] = results(step);
-      leaf[i] = read(libraries.leafResults(0, program_, step, last));
+      shard[i] = read(libraries.shardResults(0, program_, step, last));
     }
-    if (Status status = libraries.enqueueLeaves(0, *device.card, program_, step, last, 1, device.stream); !status.ok())
+    if (Status status = libraries.enqueueShards(0, *device.card, program_, step, last, 1, device.stream); !status.ok())
       return status;
-    leaf[2] = read(libraries.leafResults(0, program_, step, last));
+    shard[2] = read(libraries.shardResults(0, program_, step, last));
     auto same = [](const std::vector<float> &a, const std::vector<float> &b) {
       return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
     };
@@ -186,10 +186,10 @@ private:
       apart = difference <= apart ? apart : difference; // a NaN stays
     }
     constexpr double nearly = 1e-3;
-    if (!same(found[0], found[1]) || !same(leaf[0], leaf[1]))
+    if (!same(found[0], found[1]) || !same(shard[0], shard[1]))
       reason = "other bits the second time";
-    else if (!same(leaf[0], leaf[2]))
-      reason = "other bits for a leaf alone";
+    else if (!same(shard[0], shard[2]))
+      reason = "other bits for a shard alone";
     else if (!(apart <= nearly * most))
       reason = "results that differ by " + std::to_string(apart) + " from our own code's, which are up to " +
                std::to_string(most);
@@ -252,25 +252,25 @@ Status Libraries::algorithms(const BoundStep &step, std::vector<Algorithm> &foun
   constexpr size_t most = 16;
   const Choice &choice = choiceOf(step);
   return libraryOf(cards_[0], *choice.call)
-      ->algorithms(*choice.call, leafRows_, {most_ - cut(choice, replicas_).library, most, replicas_, true}, found);
+      ->algorithms(*choice.call, shardRows_, {most_ - cut(choice, shards_).library, most, shards_, true}, found);
 }
 
 void Libraries::setAlgorithm(const BoundStep &step, const Algorithm &algorithm) {
   choices_[kernelOf(step)].algorithm = algorithm;
 }
 
-Status Libraries::enqueueLeaves(int device, const Card &card, const DeviceProgram &program, const BoundStep &step,
-                                int64_t first, int64_t leaves, Stream stream) {
+Status Libraries::enqueueShards(int device, const Card &card, const DeviceProgram &program, const BoundStep &step,
+                                int64_t first, int64_t shards, Stream stream) {
   const Choice &choice = choiceOf(step);
   return libraryOf(on(card), *choice.call)
-      ->enqueue(*choice.call, leafRows_, choice.algorithm, placesOf(device, program, step, first), leaves, stream);
+      ->enqueue(*choice.call, shardRows_, choice.algorithm, placesOf(device, program, step, first), shards, stream);
 }
 
-std::span<std::byte> Libraries::leafResults(int device, const DeviceProgram &program, const BoundStep &step,
-                                            int64_t leaf) {
+std::span<std::byte> Libraries::shardResults(int device, const DeviceProgram &program, const BoundStep &step,
+                                            int64_t shard) {
   const Choice &choice = choiceOf(step);
-  uint64_t elements = choice.sizes.result * (isTree(*choice.call) ? 1 : static_cast<uint64_t>(leafRows_));
-  return {placesOf(device, program, step, leaf).result, elements * sizeof(float)};
+  uint64_t elements = choice.sizes.result * (isTree(*choice.call) ? 1 : static_cast<uint64_t>(shardRows_));
+  return {placesOf(device, program, step, shard).result, elements * sizeof(float)};
 }
 
 void Libraries::setPlace(const Plan &plan, int driverVersion) {
@@ -303,9 +303,9 @@ Status Libraries::readChoices(const std::string &path, const Tuning &tuned) {
       return status;
     if (Result result = driver_.ctxSetCurrent(cards_[0].card->context); result != success)
       return failure(driver_, result, cards_[0].card->title() + ": cannot use it");
-    if (Status status = library->find(*choice.call, leafRows_, replicas_, choice.algorithm); !status.ok())
+    if (Status status = library->find(*choice.call, shardRows_, shards_, choice.algorithm); !status.ok())
       return std::move(status).in(place + ": ");
-    if (uint64_t bytes = cut(choice, replicas_).end; bytes > most_)
+    if (uint64_t bytes = cut(choice, shards_).end; bytes > most_)
       return {MT_INVALID, place + ": expected at most " + std::to_string(most_) + " bytes of workspace, found " +
                               std::to_string(bytes)};
     choices_[k] = choice;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-module attributes {mt.batch = 32 : i64, mt.replicas = 8 : i64, mt.leaf_rows = 4 : i64, mt.seed = 1 : i64} {
-shard.grid @replicas(shape = 8)
+module attributes {mt.batch = 32 : i64, mt.shards = 8 : i64, mt.shard_rows = 4 : i64, mt.seed = 1 : i64} {
+shard.grid @shards(shape = 8)
 mt.declare "w" trainable tensor<8x4xf32>
 mt.declare "b" trainable tensor<4xf32>
 mt.declare "w2" trainable tensor<4x3xf32>
@@ -24,7 +24,7 @@ mt.program @train_step {
   %sq = mt.square %d : tensor<?x3xf32>
   %l = mt.reduce sum, %sq over [1] : tensor<?x3xf32>
   %ls = mt.reduce sum, %l over [0] : tensor<?xf32>
-  %lr0 = shard.all_reduce %ls on @replicas grid_axes = [0] {mt.bucket = 0 : i64} : tensor<f32> -> tensor<f32>
+  %lr0 = shard.all_reduce %ls on @shards grid_axes = [0] {mt.bucket = 0 : i64} : tensor<f32> -> tensor<f32>
   %n = mt.batch_size
   %mean = mt.div %lr0, %n : tensor<f32>, tensor<f32>
   %one = mt.constant dense<1.0> : tensor<f32>
@@ -33,15 +33,15 @@ mt.program @train_step {
   %g0 = mt.mul %d, %two : tensor<?x3xf32>, tensor<f32>
   %g = mt.mul %g0, %seed : tensor<?x3xf32>, tensor<f32>
   %dw2 = mt.matmul %h, %g transpose_a : tensor<?x4xf32>, tensor<?x3xf32>
-  %dw2r = shard.all_reduce %dw2 on @replicas grid_axes = [0] {mt.bucket = 0 : i64} : tensor<4x3xf32> -> tensor<4x3xf32>
+  %dw2r = shard.all_reduce %dw2 on @shards grid_axes = [0] {mt.bucket = 0 : i64} : tensor<4x3xf32> -> tensor<4x3xf32>
   %dh = mt.matmul %g, %w2 transpose_b : tensor<?x3xf32>, tensor<4x3xf32>
   %zero = mt.constant dense<0.0> : tensor<f32>
   %mask = mt.compare gt, %h, %zero : tensor<?x4xf32>, tensor<f32>
   %da = mt.select %mask, %dh, %zero : tensor<?x4xi1>, tensor<?x4xf32>, tensor<f32>
   %db = mt.reduce sum, %da over [0] : tensor<?x4xf32>
-  %dbr = shard.all_reduce %db on @replicas grid_axes = [0] {mt.bucket = 0 : i64} : tensor<4xf32> -> tensor<4xf32>
+  %dbr = shard.all_reduce %db on @shards grid_axes = [0] {mt.bucket = 0 : i64} : tensor<4xf32> -> tensor<4xf32>
   %dw = mt.matmul %x, %da transpose_a : tensor<?x8xf32>, tensor<?x4xf32>
-  %dwr = shard.all_reduce %dw on @replicas grid_axes = [0] {mt.bucket = 0 : i64} : tensor<8x4xf32> -> tensor<8x4xf32>
+  %dwr = shard.all_reduce %dw on @shards grid_axes = [0] {mt.bucket = 0 : i64} : tensor<8x4xf32> -> tensor<8x4xf32>
   %itf = mt.cast %it : tensor<i32> to tensor<f32>
   %alpha = mt.div %lr, %itf : tensor<f32>, tensor<f32>
   %mu = mt.constant dense<0.9> : tensor<f32>

@@ -148,20 +148,20 @@ TEST_P(Conv, KernelGradientEqualsTheTree) {
                                     "):\n%0 = mt.conv2d_kernel_gradient %x, %y" + attributes(s) + images(s) + ", " +
                                     outputs(s) + " to " + kernel(s) + "\nmt.yield %0 : " + kernel(s));
   for (bool fast : {false, true}) {
-    int64_t leafRows = 2;
-    auto codes = compile(text, {leafRows, 8, fast});
+    int64_t shardRows = 2;
+    auto codes = compile(text, {shardRows, 8, fast});
     for (int64_t rows : {1, 7}) {
       std::vector<float> x = randoms(rows * s.images(), 3), dy = randoms(rows * s.outputs(), 4);
-      int64_t leaf = fast ? rows : leafRows, used = (rows + leaf - 1) / leaf;
-      std::vector<std::vector<float>> leaves(used, std::vector<float>(s.kernel()));
+      int64_t shard = fast ? rows : shardRows, used = (rows + shard - 1) / shard;
+      std::vector<std::vector<float>> shards(used, std::vector<float>(s.kernel()));
       for (int64_t n = 0; n < rows; ++n)
         forEachProduct(s, [&](int64_t xi, int64_t wi, int64_t yi, bool inside) {
-          float &dw = leaves[n / leaf][wi];
+          float &dw = shards[n / shard][wi];
           dw = std::fma(inside ? x[n * s.images() + xi] : 0.0f, dy[n * s.outputs() + yi], dw);
         });
       std::vector<float> expected(s.kernel());
       for (int64_t i = 0; i < s.kernel(); ++i)
-        expected[i] = tree(0, fast ? 1 : 8, used, [&](int64_t index) { return leaves[index][i]; });
+        expected[i] = tree(0, fast ? 1 : 8, used, [&](int64_t index) { return shards[index][i]; });
       Guarded gx = guarded(x), gy = guarded(dy);
       for (auto &code : codes)
         for (int64_t shares : {1, 4}) {

@@ -12,12 +12,12 @@
 
 namespace codegentest {
 
-// The sum over leaves [first, first + count), a power of two; a node whose right child is empty is its left child.
-template <typename Leaf> float tree(int64_t first, int64_t count, int64_t used, const Leaf &leaf) {
+// The sum over shards [first, first + count), a power of two; a node whose right child is empty is its left child.
+template <typename Shard> float tree(int64_t first, int64_t count, int64_t used, const Shard &shard) {
   if (count == 1)
-    return leaf(first);
-  float left = tree(first, count / 2, used, leaf);
-  return first + count / 2 < used ? left + tree(first + count / 2, count / 2, used, leaf) : left;
+    return shard(first);
+  float left = tree(first, count / 2, used, shard);
+  return first + count / 2 < used ? left + tree(first + count / 2, count / 2, used, shard) : left;
 }
 
 // Fails the test at the first element that differs in any bit.

@@ -23,18 +23,18 @@ protected:
     return dialects;
   }
   // Tiles are chosen by the batch.
-  mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &kernels, int64_t replicas = 8, int64_t batch = 256) {
+  mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &kernels, int64_t shards = 8, int64_t batch = 256) {
     std::string text = "module attributes {" + precision + "mt.batch = " + std::to_string(batch) +
-                       " : i64, mt.replicas = " + std::to_string(replicas) + " : i64} {\n" + kernels + "}";
+                       " : i64, mt.shards = " + std::to_string(shards) + " : i64} {\n" + kernels + "}";
     return mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   }
-  void expectEqual(const std::string &kernels, int64_t leafRows = 3, bool fast = false, int64_t replicas = 8,
+  void expectEqual(const std::string &kernels, int64_t shardRows = 3, bool fast = false, int64_t shards = 8,
                    int64_t batch = 256) {
-    auto module = parse(kernels, replicas, batch);
+    auto module = parse(kernels, shards, batch);
     ASSERT_TRUE(module);
     for (int64_t rows : {1, 21})
-      if (rows <= leafRows * replicas || fast)
-        EXPECT_EQ(compareKernels(*module, leafRows, fast, rows, static_cast<unsigned>(rows)).problems, "")
+      if (rows <= shardRows * shards || fast)
+        EXPECT_EQ(compareKernels(*module, shardRows, fast, rows, static_cast<unsigned>(rows)).problems, "")
             << "rows " << rows;
   }
   mlir::MLIRContext context;
@@ -174,7 +174,7 @@ TEST_F(Gpu, Convolutions) {
   for (int64_t filters : {40, 72})
     expectEqual(convolution("large", {5, 4, 8, 3, 3, filters, "strides = [2, 2] padding = [1, 1, 1, 1]", 3, 2}), 3,
                 false, 8, /*batch=*/1 << 16);
-  // Leaves that are cut, the last of them short.
+  // Shards that are cut, the last of them short.
   expectEqual(convolution("cut", {8, 8, 8, 3, 3, 12, "padding = [1, 1, 1, 1]", 8, 8}) +
                   convolution("halves", {9, 9, 3, 3, 3, 40, "strides = [2, 2] padding = [1, 1, 1, 1]", 5, 5}),
               9);

@@ -114,12 +114,12 @@ std::vector<std::unique_ptr<Code>> codegentest::compile(const std::string &kerne
   registry.insert<mlir::mt::MtDialect, mlir::plan::PlanDialect, mlir::shard::ShardDialect>();
   mlir::MLIRContext context(registry);
   context.loadAllAvailableDialects();
-  std::string text = "module attributes {mt.replicas = " + std::to_string(options.replicas) + " : i64} {\n" + kernels + "}";
+  std::string text = "module attributes {mt.shards = " + std::to_string(options.shards) + " : i64} {\n" + kernels + "}";
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   if (!module || failed(mtc::setGrids(*module)))
     std::abort();
   mtc::CodegenOptions codegen;
-  codegen.leafRows = options.leafRows;
+  codegen.shardRows = options.shardRows;
   codegen.fast = options.fast;
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))

@@ -72,8 +72,8 @@ private:
 };
 
 struct Options {
-  int64_t leafRows = 1;
-  int64_t replicas = 8;
+  int64_t shardRows = 1;
+  int64_t shards = 8;
   bool fast = false;
 };
 

@@ -123,7 +123,7 @@ TEST(Matmul, TakesStaticRows) {
   }
 }
 
-TEST(MatmulTree, EqualsTheTreeForAnyRowsAndLeaves) {
+TEST(MatmulTree, EqualsTheTreeForAnyRowsAndShards) {
   std::vector<Shape> shapes = {{200, 128}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {1, 33}, {33, 64}}; // M, N
   std::string text;
   for (Shape s : shapes)
@@ -132,21 +132,21 @@ TEST(MatmulTree, EqualsTheTreeForAnyRowsAndLeaves) {
                            "):\n%0 = mt.matmul %x, %y transpose_a : " + tensor("?", s.depth) + ", " +
                            tensor("?", s.columns) + "\nmt.yield %0 : " + tensor(std::to_string(s.depth), s.columns));
   for (bool fast : {false, true})
-    for (int64_t leafRows : {1, 4, 13, 64, 300}) {
-      auto codes = compile(text, {leafRows, 8, fast});
+    for (int64_t shardRows : {1, 4, 13, 64, 300}) {
+      auto codes = compile(text, {shardRows, 8, fast});
       for (Shape s : shapes)
         for (int64_t rows : {1, 5, 26, 32, 100, 400}) {
-          if (rows > leafRows * 8 || (rows > 32 && s.depth > 100 && leafRows != 64))
+          if (rows > shardRows * 8 || (rows > 32 && s.depth > 100 && shardRows != 64))
             continue;
           std::string name = "t" + std::to_string(s.depth) + "x" + std::to_string(s.columns);
           std::vector<float> x = randoms(rows * s.depth, rows), y = randoms(rows * s.columns, 7),
                              expected(s.depth * s.columns);
-          int64_t leaf = fast ? rows : leafRows;
+          int64_t shard = fast ? rows : shardRows;
           for (int64_t i = 0; i < s.depth; ++i)
             for (int64_t j = 0; j < s.columns; ++j)
-              expected[i * s.columns + j] = tree(0, fast ? 1 : 8, (rows + leaf - 1) / leaf, [&](int64_t index) {
+              expected[i * s.columns + j] = tree(0, fast ? 1 : 8, (rows + shard - 1) / shard, [&](int64_t index) {
                 float sum = 0;
-                for (int64_t k = index * leaf; k < std::min(rows, (index + 1) * leaf); ++k)
+                for (int64_t k = index * shard; k < std::min(rows, (index + 1) * shard); ++k)
                   sum = std::fma(x[k * s.depth + i], y[k * s.columns + j], sum);
                 return sum;
               });
@@ -155,8 +155,8 @@ TEST(MatmulTree, EqualsTheTreeForAnyRowsAndLeaves) {
             Guarded out(expected.size() * 4);
             code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, rows % 3 + 1);
             expectBits(out.as<float>(), expected,
-                       code->target + " " + name + " rows " + std::to_string(rows) + " leaf " +
-                           std::to_string(leafRows));
+                       code->target + " " + name + " rows " + std::to_string(rows) + " shard " +
+                           std::to_string(shardRows));
           }
         }
     }

@@ -68,7 +68,7 @@ TEST(Rows, KeepsLargeTemporariesOffTheStack) {
   }
 }
 
-// A product may have one element, which no loop leaves in a register.
+// A product may have one element, which no loop shards in a register.
 TEST(Rows, MultipliesToOneElement) {
   auto codes = compile(kernelText("dot", "rows", R"(
     ^bb0(%x: tensor<?x1x5xf32>, %y: tensor<?x5x1xf32>):

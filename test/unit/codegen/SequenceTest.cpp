@@ -75,7 +75,7 @@ TEST(Sequence, ProductsEqualTheChain) {
       }
 }
 
-// Leaves are of samples, chains of their rows in order; axes between are summed on the way.
+// Shards are of samples, chains of their rows in order; axes between are summed on the way.
 TEST(Sequence, GradientsEqualTheTree) {
   std::string text;
   for (const Shape &s : shapes) {
@@ -88,20 +88,20 @@ TEST(Sequence, GradientsEqualTheTree) {
                        "\nmt.yield %2 : " + tensor({s.depth, s.columns}, false));
   }
   for (bool fast : {false, true})
-    for (int64_t leafRows : fast ? std::vector<int64_t>{3} : std::vector<int64_t>{1, 3, 40}) {
-      auto codes = compile(text, {leafRows, 8, fast});
+    for (int64_t shardRows : fast ? std::vector<int64_t>{3} : std::vector<int64_t>{1, 3, 40}) {
+      auto codes = compile(text, {shardRows, 8, fast});
       for (const Shape &s : shapes)
         for (int64_t rows : {1, 3, 8, 20}) {
-          if (rows > leafRows * 8)
+          if (rows > shardRows * 8)
             continue;
-          int64_t lines = 2 * s.lines, all = rows * lines, leaf = (fast ? rows : leafRows) * lines;
+          int64_t lines = 2 * s.lines, all = rows * lines, shard = (fast ? rows : shardRows) * lines;
           std::vector<float> x = randoms(all * s.depth, rows), y = randoms(all * s.columns, 7),
                              expected(s.depth * s.columns);
           for (int64_t i = 0; i < s.depth; ++i)
             for (int64_t j = 0; j < s.columns; ++j)
-              expected[i * s.columns + j] = tree(0, fast ? 1 : 8, (all + leaf - 1) / leaf, [&](int64_t index) {
+              expected[i * s.columns + j] = tree(0, fast ? 1 : 8, (all + shard - 1) / shard, [&](int64_t index) {
                 float sum = 0;
-                for (int64_t k = index * leaf; k < std::min(all, (index + 1) * leaf); ++k)
+                for (int64_t k = index * shard; k < std::min(all, (index + 1) * shard); ++k)
                   sum = std::fma(x[k * s.depth + i], y[k * s.columns + j], sum);
                 return sum;
               });
@@ -110,8 +110,8 @@ TEST(Sequence, GradientsEqualTheTree) {
             Guarded out(expected.size() * 4);
             code->run(s.name("g"), {rows, 0, rows, 0, 0}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, rows % 3 + 1);
             expectBits(out.as<float>(), expected,
-                       code->target + " " + s.name("g") + " rows " + std::to_string(rows) + " leaf " +
-                           std::to_string(leafRows));
+                       code->target + " " + s.name("g") + " rows " + std::to_string(rows) + " shard " +
+                           std::to_string(shardRows));
           }
         }
     }

@@ -207,12 +207,12 @@ static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, con
   return "";
 }
 
-KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t leafRows, bool fast, int64_t rows,
+KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t shardRows, bool fast, int64_t rows,
                                              unsigned seed) {
   mtc::CodegenOptions options;
   options.targets = {"x86-64-v3"};
   options.gpus = {"simulated"};
-  options.leafRows = leafRows;
+  options.shardRows = shardRows;
   options.fast = fast;
   KernelComparison result;
   if (failed(mtc::setGrids(module)))

@@ -29,7 +29,7 @@ struct KernelComparison {
 };
 // Every plan.kernel of the module on random operands of `rows` rows: simulated GPU code and CPU code agree within 1e-5,
 // and to the bit where no sum inside a row is involved.
-KernelComparison compareKernels(mlir::ModuleOp module, int64_t leafRows, bool fast, int64_t rows, unsigned seed);
+KernelComparison compareKernels(mlir::ModuleOp module, int64_t shardRows, bool fast, int64_t rows, unsigned seed);
 
 } // namespace codegentest
 

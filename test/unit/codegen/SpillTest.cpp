@@ -111,9 +111,9 @@ TEST(Spills, NoInnerLoopOfAProductTouchesTheStack) {
   }
 }
 
-// Of the 8 leaves of 4 samples that a tile sums without branches, nodes of two and of four leaves wait on the stack: 3
+// Of the 8 shards of 4 samples that a tile sums without branches, nodes of two and of four shards wait on the stack: 3
 // stores and 3 loads of a vector for 32 FMAs.
-TEST(Spills, TilesOfWholeTreesKeepNodesOfLeavesOnTheStackAndNothingElse) {
+TEST(Spills, TilesOfWholeTreesKeepNodesOfShardsOnTheStackAndNothingElse) {
   for (auto &code : compile(products(), {4, 8, false}))
     EXPECT_LE(inspect(disassemble(code->image)).mostLocals, 6.0 / 32) << code->target;
 }

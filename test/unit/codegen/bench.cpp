@@ -80,11 +80,11 @@ std::string gradient(const std::string &name, int64_t height, int64_t columns) {
 
 int main(int argc, char **argv) {
   int rounds = argc > 1 ? std::atoi(argv[1]) : 200;
-  for (int64_t leafRows : {4, 8, 16, 64}) {
-    int64_t rows = leafRows * 8;
+  for (int64_t shardRows : {4, 8, 16, 64}) {
+    int64_t rows = shardRows * 8;
     auto codes = compile(forward("f784", 784, 256) + forward("f256", 256, 256) + forward("f10", 256, 10) + forward("b10", 10, 256) +
                              gradient("g784", 784, 256) + gradient("g256", 256, 256) + gradient("g10", 256, 10),
-                         {leafRows, 8, false});
+                         {shardRows, 8, false});
     std::vector<float> x = randoms(rows * 784, 1), w = randoms(784 * 256, 2), b = randoms(256, 3), y(std::max<int64_t>(rows, 784) * 256);
     for (auto &code : codes) {
       bool avx512 = code->target == "x86-64-v4";

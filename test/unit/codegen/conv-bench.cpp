@@ -39,7 +39,7 @@ std::string kernels(const Case &c) {
 
 int main(int argc, char **argv) {
   int rounds = argc > 1 ? std::atoi(argv[1]) : 20;
-  const int64_t leafRows = 2, rows = 16;
+  const int64_t shardRows = 2, rows = 16;
   const std::vector<Case> cases = {
       {"c28x1x3x12", 28, 1, 3, 12, 1, 1, 1, 28},  {"c28x12x6x24s2", 28, 12, 6, 24, 2, 0, 0, 12}, {"c12x24x6x32s2", 12, 24, 6, 32, 2, 2, 2, 6},
       {"c28x1x3x32", 28, 1, 3, 32, 1, 0, 0, 26},  {"c13x32x3x64", 13, 32, 3, 64, 1, 0, 0, 11},   {"c32x3x3x16", 32, 3, 3, 16, 1, 1, 1, 32},
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
   std::string text;
   for (const Case &c : cases)
     text += kernels(c);
-  auto codes = compile(text, {leafRows, 8, false});
+  auto codes = compile(text, {shardRows, 8, false});
   int64_t most = 56 * 56 * 64 * rows;
   std::vector<float> x = randoms(most, 1), w = randoms(1024 * 256, 2), y = randoms(most, 3);
   for (auto &code : codes) {

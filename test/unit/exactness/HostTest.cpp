@@ -45,7 +45,7 @@ protected:
   void SetUp() override {
     mtc_options options = {};
     options.batch = kBatch;
-    options.replicas = 8;
+    options.shards = 8;
     mtc_result *result = nullptr;
     check(mtc_compile_text(model, strlen(model), "small.mlir", &options, &result));
     ASSERT_NE(result, nullptr);

@@ -47,14 +47,14 @@ TEST(Compile, ErrorsOfThreadsDoNotMix) {
     EXPECT_EQ(messages[i], "model.mlir:" + std::to_string(i + 1) + ":15: error: expected an op of the mt dialect, found 'mt.frob'");
 }
 
-TEST(Compile, ChoosesReplicasThatTheBatchAllows) {
+TEST(Compile, ChoosesShardsThatTheBatchAllows) {
   mtc_options options = {};
   options.stop_after = "import";
-  for (auto [batch, replicas] : {std::pair(1, 1), {3, 2}, {7, 4}, {8, 8}, {1000, 8}}) {
+  for (auto [batch, shards] : {std::pair(1, 1), {3, 2}, {7, 4}, {8, 8}, {1000, 8}}) {
     options.batch = batch;
     Outcome outcome = compile(model, options);
     ASSERT_EQ(outcome.code, MT_OK) << outcome.message;
-    EXPECT_NE(outcome.bytes().find("mt.replicas = " + std::to_string(replicas) + " "), std::string::npos) << outcome.bytes();
+    EXPECT_NE(outcome.bytes().find("mt.shards = " + std::to_string(shards) + " "), std::string::npos) << outcome.bytes();
   }
 }
 
@@ -66,9 +66,9 @@ TEST(Compile, OptionsSayWhatWasExpected) {
     return outcome.code == MT_INVALID ? outcome.message : "compiled";
   };
   EXPECT_EQ(message([](mtc_options &o) { o.batch = -1; }), "expected batch to be 1 to 1073741824, found -1");
-  EXPECT_EQ(message([](mtc_options &o) { o.replicas = 6; }), "expected replicas to be a power of two, found 6");
-  EXPECT_EQ(message([](mtc_options &o) { o.replicas = -8; }), "expected replicas to be 1 to 65536, found -8");
-  EXPECT_EQ(message([](mtc_options &o) { o.replicas = 64; }), "expected replicas to be at most the batch, 32, found 64");
+  EXPECT_EQ(message([](mtc_options &o) { o.shards = 6; }), "expected shards to be a power of two, found 6");
+  EXPECT_EQ(message([](mtc_options &o) { o.shards = -8; }), "expected shards to be 1 to 65536, found -8");
+  EXPECT_EQ(message([](mtc_options &o) { o.shards = 64; }), "expected shards to be at most the batch, 32, found 64");
   EXPECT_EQ(message([](mtc_options &o) { o.device_memory = -1; }), "expected device memory to be 0 bytes or more, found -1");
   EXPECT_EQ(message([](mtc_options &o) { o.target = "cpu,cuda:sm_70"; }),
             "expected target to be a list of cpu, cuda and cuda:ARCHITECTURE (sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120), found 'cpu,cuda:sm_70'");
@@ -88,7 +88,7 @@ TEST(Compile, LogsTimesAndASummary) {
   ASSERT_EQ(lines.size(), static_cast<size_t>(stages) + 2); // the total, the summary
   for (int32_t i = 0; i < stages; ++i)
     EXPECT_TRUE(lines[i].starts_with(mtc_stage_name(i))) << lines[i];
-  EXPECT_TRUE(lines.back().starts_with("small: batch 32, 8 replicas")) << lines.back();
+  EXPECT_TRUE(lines.back().starts_with("small: batch 32, 8 shards")) << lines.back();
 }
 
 TEST(Stages, HaveNamesAndHelp) {

@@ -28,7 +28,7 @@ private:
   uint32_t seed;
   const Options &options;
   OwningOpRef<ModuleOp> module, start; // start: the global view in the ops that are compiled
-  bool replicas = false;               // the module is one replica's view
+  bool shards = false;               // the module is one shard's view
   bool again = false;                  // compiled for the second time
   Outcome expected;
   std::map<std::string, double> slack;
@@ -51,14 +51,14 @@ void Journey::arrived(StringRef pass) {
   }
   if (pass == "mt-differentiate") {
     Step whole = model.step;
-    whole.replicas = 1;
+    whole.shards = 1;
     expected = interpret(*module, whole);
     report.problem = expected.problem;
     return;
   }
   if (options.precision && pass == "mt-precision") {
     Step whole = model.step;
-    whole.replicas = 1;
+    whole.shards = 1;
     expected = interpret(*module, whole);
     report.problem = expected.problem;
   }
@@ -66,7 +66,7 @@ void Journey::arrived(StringRef pass) {
     start = module->clone();
   if (options.precision && !start)
     return;
-  replicas |= pass == "mt-partition";
+  shards |= pass == "mt-partition";
   if (options.fault && pass == options.fault->after && !(report.seeded = options.fault->seed(*module)))
     report.problem = "nothing to spoil";
   // What is left to find is what the fault did.
@@ -74,8 +74,8 @@ void Journey::arrived(StringRef pass) {
   if (!look || !module->lookupSymbol<mt::ProgramOp>("train_step"))
     return;
   Step step = model.step;
-  if (!replicas)
-    step.replicas = 1;
+  if (!shards)
+    step.shards = 1;
   check(interpret(*module, step), "after " + pass.str());
 }
 
@@ -87,7 +87,7 @@ void Journey::check(const Outcome &found, const std::string &place) {
   std::string problem = difference(found, expected, allowed, slack);
   if (!problem.empty() && slack.empty() && found.problem.empty() && start) {
     Step whole = model.step;
-    whole.replicas = 1;
+    whole.shards = 1;
     slack = roundingOf(*start, whole, expected);
     problem = difference(found, expected, allowed, slack);
     report.slack |= problem.empty();
@@ -101,8 +101,8 @@ bool Journey::compile(Compilation &compilation) {
   const Step &step = model.step;
   auto set = [&](const char *name, int64_t value) { module.get()->setAttr(name, builder.getI64IntegerAttr(value)); };
   set("mt.batch", step.batch);
-  set("mt.replicas", step.replicas);
-  set("mt.leaf_rows", (step.batch + step.replicas - 1) / step.replicas);
+  set("mt.shards", step.shards);
+  set("mt.shard_rows", (step.batch + step.shards - 1) / step.shards);
   set("mt.seed", step.seed);
   if (options.precision)
     module.get()->setAttr("mt.precision", builder.getStringAttr(options.precision));
@@ -128,7 +128,7 @@ bool Journey::compile(Compilation &compilation) {
 // First on devices and threads of the seed's choice, then on others: the bits are the same.
 void Journey::runPlan(const Compilation &compilation) {
   auto spec = [&](uint32_t choice) {
-    return "cpu:" + std::to_string(1 + choice % model.step.replicas) + (choice / 8 % 3 ? "" : "x2");
+    return "cpu:" + std::to_string(1 + choice % model.step.shards) + (choice / 8 % 3 ? "" : "x2");
   };
   std::string devices = spec(seed), others = spec(seed / 3 + 1);
   mtrun_options first{}, second{};

@@ -16,7 +16,7 @@ struct Fault {
 };
 
 struct Options {
-  bool passes = true;  // interpret what each pass leaves
+  bool passes = true;  // interpret what each pass shards
   bool compile = true; // to a plan, and run it on two sets of devices
   const Fault *fault = nullptr;
   const char *precision = nullptr; // bf16 or f16: what the rounded program means is compared, from mt-precision on

@@ -35,14 +35,14 @@ TEST(RandomGpuKernels, ComputeWhatCpuKernelsDo) {
     compilation.gpus = {"simulated"};
     Builder builder(&context);
     const mtc::Step &step = model.step;
-    int64_t leafRows = (step.batch + step.replicas - 1) / step.replicas;
+    int64_t shardRows = (step.batch + step.shards - 1) / step.shards;
     auto set = [&](const char *name, int64_t value) { model.module.get()->setAttr(name, builder.getI64IntegerAttr(value)); };
     set("mt.batch", step.batch);
-    set("mt.replicas", step.replicas);
-    set("mt.leaf_rows", leafRows);
+    set("mt.shards", step.shards);
+    set("mt.shard_rows", shardRows);
     set("mt.seed", step.seed);
     ASSERT_TRUE(succeeded(toPlan(*model.module, compilation))) << "seed " << seed;
-    codegentest::KernelComparison found = codegentest::compareKernels(*model.module, leafRows, /*fast=*/false, step.samples, seed);
+    codegentest::KernelComparison found = codegentest::compareKernels(*model.module, shardRows, /*fast=*/false, step.samples, seed);
     EXPECT_EQ(found.problems, "") << "seed " << seed;
     kernels += found.kernels;
     exact += found.exact;

@@ -151,9 +151,9 @@ RandomModel Generator::make() {
   builder.setInsertionPointToEnd(&body);
   data.batch = oneOf<int64_t>({1, 5, 8, 13, 19, 32, 51});
   data.samples = 1 + below(data.batch);
-  data.replicas = 1;
-  while (data.replicas * 2 <= std::min<int64_t>(data.batch, 8) && chance(80))
-    data.replicas *= 2;
+  data.shards = 1;
+  while (data.shards * 2 <= std::min<int64_t>(data.batch, 8) && chance(80))
+    data.shards *= 2;
   data.seed = 1 + below(1000);
 
   values.push_back(layerStep(e(input("x", oneOf<int64_t>({3, 5, 9, 15})))));

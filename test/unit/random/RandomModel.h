@@ -12,7 +12,7 @@ namespace mtc::test {
 
 struct RandomModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  mtc::Step step; // inputs, samples, batch, replicas; every number is a float32
+  mtc::Step step; // inputs, samples, batch, shards; every number is a float32
 };
 
 // A number that is given in the environment.

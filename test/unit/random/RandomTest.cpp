@@ -41,7 +41,7 @@ TEST_F(RandomGraphs, MeanTheSameAfterEveryPassAndCompiled) {
     if (!report.problem.empty() && std::getenv("MTC_RANDOM_PRINT"))
       model.module->dump();
     EXPECT_EQ(report.problem, "") << "seed " << seed << ", " << model.step.samples << " of " << model.step.batch
-                                  << " samples, " << model.step.replicas << " replicas";
+                                  << " samples, " << model.step.shards << " shards";
     failures += !report.problem.empty();
     slack += report.slack;
     again += report.again;

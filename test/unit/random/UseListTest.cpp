@@ -78,8 +78,8 @@ protected:
     const mtc::Step &step = model.step;
     auto set = [&](const char *name, int64_t value) { module.get()->setAttr(name, builder.getI64IntegerAttr(value)); };
     set("mt.batch", step.batch);
-    set("mt.replicas", step.replicas);
-    set("mt.leaf_rows", (step.batch + step.replicas - 1) / step.replicas);
+    set("mt.shards", step.shards);
+    set("mt.shard_rows", (step.batch + step.shards - 1) / step.shards);
     set("mt.seed", step.seed);
     module.get()->setAttr("mt.name", builder.getStringAttr("random"));
     if (seed % 4 == 1)

@@ -41,7 +41,7 @@ protected:
 TEST_F(Api, DescribesThePlan) {
   EXPECT_STREQ(mtrun_plan_model(plan), "linear");
   EXPECT_EQ(mtrun_plan_batch(plan), 21);
-  EXPECT_EQ(mtrun_plan_replicas(plan), 8);
+  EXPECT_EQ(mtrun_plan_shards(plan), 8);
   EXPECT_TRUE(mtrun_plan_has_program(plan, "train_step"));
   EXPECT_FALSE(mtrun_plan_has_program(plan, "eval_step"));
   EXPECT_FALSE(mtrun_plan_has_program(plan, nullptr));
@@ -122,7 +122,7 @@ TEST_F(Api, ReportsTheSession) {
   EXPECT_STREQ(info.target, "any");
   EXPECT_EQ(info.seed, 7);
   EXPECT_EQ(mtrun_session_plan(session), plan);
-  EXPECT_EQ(mtrun_session_leaves(session, 2), 4);
+  EXPECT_EQ(mtrun_session_shards(session, 2), 4);
   EXPECT_NE(log.find("running on cpu:3x2, target any"), std::string::npos) << log;
 }
 

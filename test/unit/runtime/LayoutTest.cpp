@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which replicas a device hosts, in which order roots are added, which code a CPU takes.
+// Which shards a device hosts, in which order roots are added, which code a CPU takes.
 #include "TestPlan.h"
 
 #include "runtime/device/CodeObject.h"
@@ -17,13 +17,13 @@ namespace mtrun::test {
 namespace {
 
 TEST(Layout, TheLargestSubtreeIsSplit) {
-  EXPECT_EQ(splitLeaves(1, 1), (std::vector<int>{1}));
-  EXPECT_EQ(splitLeaves(8, 1), (std::vector<int>{8}));
-  EXPECT_EQ(splitLeaves(8, 2), (std::vector<int>{4, 4}));
-  EXPECT_EQ(splitLeaves(8, 3), (std::vector<int>{2, 2, 4}));
-  EXPECT_EQ(splitLeaves(8, 5), (std::vector<int>{1, 1, 2, 2, 2}));
-  EXPECT_EQ(splitLeaves(8, 7), (std::vector<int>{1, 1, 1, 1, 1, 1, 2}));
-  EXPECT_EQ(splitLeaves(8, 8), (std::vector<int>(8, 1)));
+  EXPECT_EQ(splitShards(1, 1), (std::vector<int>{1}));
+  EXPECT_EQ(splitShards(8, 1), (std::vector<int>{8}));
+  EXPECT_EQ(splitShards(8, 2), (std::vector<int>{4, 4}));
+  EXPECT_EQ(splitShards(8, 3), (std::vector<int>{2, 2, 4}));
+  EXPECT_EQ(splitShards(8, 5), (std::vector<int>{1, 1, 2, 2, 2}));
+  EXPECT_EQ(splitShards(8, 7), (std::vector<int>{1, 1, 1, 1, 1, 1, 2}));
+  EXPECT_EQ(splitShards(8, 8), (std::vector<int>(8, 1)));
 }
 
 // The formula of a result: "((0+1)+2)".
@@ -38,15 +38,15 @@ std::string formula(const std::vector<TreeSum> &sums, int devices) {
 }
 
 TEST(Layout, RootsAreAddedAlongTheTree) {
-  auto sums = treeSums(splitLeaves(8, 3)); // leaves 0-1, 2-3, 4-7
+  auto sums = treeSums(splitShards(8, 3)); // shards 0-1, 2-3, 4-7
   EXPECT_EQ(formula(sums[1], 3), "0");
   EXPECT_EQ(formula(sums[2], 3), "(0+1)");
   EXPECT_EQ(formula(sums[3], 3), "((0+1)+2)");
-  sums = treeSums(splitLeaves(8, 5)); // leaves 0, 1, 2-3, 4-5, 6-7
+  sums = treeSums(splitShards(8, 5)); // shards 0, 1, 2-3, 4-5, 6-7
   EXPECT_EQ(formula(sums[3], 5), "((0+1)+2)");
   EXPECT_EQ(formula(sums[4], 5), "(((0+1)+2)+3)");
   EXPECT_EQ(formula(sums[5], 5), "(((0+1)+2)+(3+4))");
-  sums = treeSums(splitLeaves(8, 8));
+  sums = treeSums(splitShards(8, 8));
   EXPECT_EQ(formula(sums[8], 8), "(((0+1)+(2+3))+((4+5)+(6+7)))");
   EXPECT_EQ(formula(sums[7], 8), "(((0+1)+(2+3))+((4+5)+6))");
 }

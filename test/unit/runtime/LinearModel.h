@@ -86,13 +86,13 @@ struct LinearModel {
   std::vector<double> losses; // loss and weight of each step
 
 private:
-  // Leaf by leaf, then level by level: the tree as a table instead of a recursion.
+  // Shard by shard, then level by level: the tree as a table instead of a recursion.
   template <typename Value> float treeSum(uint64_t n, Value value) const {
-    uint64_t leafRows = (shape.batch + shape.replicas - 1) / shape.replicas;
+    uint64_t shardRows = (shape.batch + shape.shards - 1) / shape.shards;
     std::vector<float> nodes;
-    for (uint64_t first = 0; first < n; first += leafRows) {
+    for (uint64_t first = 0; first < n; first += shardRows) {
       float sum = 0;
-      for (uint64_t row = first; row < std::min(first + leafRows, n); ++row)
+      for (uint64_t row = first; row < std::min(first + shardRows, n); ++row)
         sum += value(row);
       nodes.push_back(sum);
     }

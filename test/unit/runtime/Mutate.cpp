@@ -154,7 +154,7 @@ private:
   void fields(fb::StepT &t) {
     add(t.wait, t.kernel, t.segments, t.share, t.collective, t.root_offset, t.result_offset, t.root_bytes, t.layer);
   }
-  void fields(fb::VariantT &t) { add(t.leaves, t.arena_bytes, t.bound_bytes); }
+  void fields(fb::VariantT &t) { add(t.shards, t.arena_bytes, t.bound_bytes); }
   void fields(fb::ProgramT &t) {
     add(t.name, t.signature, t.metrics, t.buffers, t.variants, t.shared_bytes, t.steps, t.learning_rate);
   }
@@ -169,7 +169,7 @@ private:
 void mutateTables(fb::PlanT &plan, Random &random) {
   for (size_t i = 0, changes = 1 + random() % 3; i < changes; ++i) {
     Fields all(random); // anew: a change may have taken tables away
-    all.add(plan.producer, plan.model, plan.batch, plan.replicas, plan.leaf_rows, plan.fast, plan.seed,
+    all.add(plan.producer, plan.model, plan.batch, plan.shards, plan.shard_rows, plan.fast, plan.seed,
             plan.variables_bytes, plan.variables, plan.kernels, plan.sum_kernel, plan.targets, plan.constants,
             plan.programs, plan.learning_rate, plan.iteration, plan.min_devices, plan.initial_values, plan.archive,
             plan.call_workspace, plan.layers, plan.precision, plan.input_scaling, plan.class_names, plan.vocabulary);

@@ -28,7 +28,7 @@ TEST(PlanFile, LoadsWhatItWrote) {
   Status status = Plan::loadMemory(bytes.data(), bytes.size(), plan);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(plan->batch(), 21u);
-  EXPECT_EQ(plan->replicas(), 8u);
+  EXPECT_EQ(plan->shards(), 8u);
   EXPECT_NE(plan->program("train_step"), nullptr);
   EXPECT_EQ(plan->program("none"), nullptr);
   EXPECT_EQ(plan->variable("iteration"), 3);

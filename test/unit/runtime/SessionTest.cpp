@@ -24,7 +24,7 @@ TEST(Session, SameBitsOnEveryNumberOfDevicesAndThreads) {
     LinearModel want = expected(shape, samples);
     for (const char *devices : {"cpu", "cpu:1x2", "cpu:1x3", "cpu:2", "cpu:3", "cpu:2x2", "cpu:5", "cpu:7", "cpu:8"})
       for (bool privateVariables : {false, true}) {
-        if (devices[3] && static_cast<uint32_t>(devices[4] - '0') > shape.replicas)
+        if (devices[3] && static_cast<uint32_t>(devices[4] - '0') > shape.shards)
           continue;
         std::unique_ptr<Session> session = makeSession(*loaded.plan, devices, privateVariables);
         ASSERT_NE(session, nullptr);
@@ -110,7 +110,7 @@ TEST(Session, CollectivesMoveTheBytesOfARing) {
   Samples samples(shape, 3);
   const void *tensors[] = {samples.x.data(), samples.y.data(), nullptr};
   int64_t roots = static_cast<int64_t>(shape.features + 1 + 2) * 4;
-  for (int devices : {1, 2, 3, 5, 7}) { // 7 of 8 devices have samples of 21 in leaves of 3
+  for (int devices : {1, 2, 3, 5, 7}) { // 7 of 8 devices have samples of 21 in shards of 3
     std::unique_ptr<Session> session = makeSession(*loaded.plan, ("cpu:" + std::to_string(devices)).c_str(), true);
     ASSERT_TRUE(session->run("train_step", tensors, static_cast<int64_t>(shape.batch), nullptr).ok());
     EXPECT_EQ(session->info().collective_bytes, 2 * (devices - 1) * roots) << devices;
@@ -159,18 +159,18 @@ TEST(Session, TwoAtOnce) {
   other.join();
 }
 
-TEST(Session, LeavesFollowTheSplit) {
+TEST(Session, ShardsFollowTheSplit) {
   Loaded loaded;
   std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu:3", true);
-  EXPECT_EQ(session->leaves(0), 2);
-  EXPECT_EQ(session->leaves(1), 2);
-  EXPECT_EQ(session->leaves(2), 4);
-  EXPECT_EQ(session->leaves(3), 0);
-  EXPECT_EQ(session->leaves(-1), 0);
+  EXPECT_EQ(session->shards(0), 2);
+  EXPECT_EQ(session->shards(1), 2);
+  EXPECT_EQ(session->shards(2), 4);
+  EXPECT_EQ(session->shards(3), 0);
+  EXPECT_EQ(session->shards(-1), 0);
   session = makeSession(*loaded.plan, "cpu:3"); // one team
   for (int device : {0, 1, 2})
-    EXPECT_EQ(session->leaves(device), 8);
-  EXPECT_EQ(session->leaves(3), 0);
+    EXPECT_EQ(session->shards(device), 8);
+  EXPECT_EQ(session->shards(3), 0);
 }
 
 TEST(Session, LeavesTheCallersThreadAsItWas) {
@@ -210,8 +210,8 @@ TEST(Session, SaysWhatIsWrong) {
     EXPECT_EQ(status.message(), message);
   };
   expect(create("cpu:9", nullptr), MT_INVALID,
-         "expected at most 8 devices for a plan of 8 replicas, found 9; recompile it with: mtc compile MODEL "
-         "--replicas 16");
+         "expected at most 8 devices for a plan of 8 shards, found 9; recompile it with: mtc compile MODEL "
+         "--shards 16");
   expect(create("gpu:1", nullptr), MT_INVALID,
          "expected devices as cpu:2 (two devices), cpu:2x4 (of four threads each), cuda:0, cuda:0-3, cuda:0,2 or null:N, "
          "found gpu:1; did you mean cuda:1?");

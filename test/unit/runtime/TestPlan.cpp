@@ -89,9 +89,9 @@ class ProgramBuilder {
 public:
   ProgramBuilder(const fb::PlanT &plan, const char *name) : plan_(plan), program_(std::make_unique<fb::ProgramT>()) {
     program_->name = name;
-    for (uint32_t leaves = 1; leaves <= plan.replicas; leaves *= 2) {
+    for (uint32_t shards = 1; shards <= plan.shards; shards *= 2) {
       auto variant = std::make_unique<fb::VariantT>();
-      variant->leaves = leaves;
+      variant->shards = shards;
       program_->variants.push_back(std::move(variant));
     }
   }
@@ -134,7 +134,7 @@ public:
     auto buffer = newBuffer(fb::Space::Arena, fixedBytes, rowBytes);
     for (auto &variant : program_->variants) {
       buffer->offset.push_back(variant->arena_bytes);
-      variant->arena_bytes += align64(fixedBytes + rowBytes * variant->leaves * plan_.leaf_rows);
+      variant->arena_bytes += align64(fixedBytes + rowBytes * variant->shards * plan_.shard_rows);
     }
     return add(std::move(buffer));
   }
@@ -279,8 +279,8 @@ fb::PlanT makeTables(const TestPlanShape &shape) {
   plan.producer = "test";
   plan.model = "linear";
   plan.batch = shape.batch;
-  plan.replicas = shape.replicas;
-  plan.leaf_rows = (shape.batch + shape.replicas - 1) / shape.replicas;
+  plan.shards = shape.shards;
+  plan.shard_rows = (shape.batch + shape.shards - 1) / shape.shards;
   plan.seed = 7;
   plan.constants = 1;
   plan.sum_kernel = SumRoots;
@@ -328,7 +328,7 @@ std::vector<uint8_t> makePlan(const TestPlanShape &shape, const std::function<vo
   if (change)
     change(plan);
   std::vector<uint8_t> code = kernelFile(), gpuCode = kernelFile(shape.ptx ? "gpu_kernels.ptx" : "gpu_kernels.so");
-  uint64_t constants[] = {plan.leaf_rows, shape.features};
+  uint64_t constants[] = {plan.shard_rows, shape.features};
   std::vector<SectionBytes> sections = {{"cpu", code},
                                         {"constants", {reinterpret_cast<uint8_t *>(constants), sizeof(constants)}}};
   if (shape.gpu)

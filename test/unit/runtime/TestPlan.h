@@ -14,7 +14,7 @@ namespace mtrun::test {
 
 struct TestPlanShape {
   uint64_t batch = 21;
-  uint32_t replicas = 8;
+  uint32_t shards = 8;
   uint64_t features = 37;
   bool gpu = false; // code for simulated GPUs, too
   bool ptx = false; // and that is for real ones

@@ -40,11 +40,11 @@ void rescale(fb::PlanT &plan, const std::string &input, double scale) {
 
 const Case cases[] = {
     {"batch: expected 1 to 2^40 samples, found 0", [](fb::PlanT &p) { p.batch = 0; }},
-    {"replicas: expected a power of two of at most 65536, found 6", [](fb::PlanT &p) { p.replicas = 6; }},
-    {"replicas: expected a power of two", [](fb::PlanT &p) { p.replicas = 0; }},
-    {"replicas: expected a power of two", [](fb::PlanT &p) { p.replicas = 1u << 31; }},
+    {"shards: expected a power of two of at most 65536, found 6", [](fb::PlanT &p) { p.shards = 6; }},
+    {"shards: expected a power of two", [](fb::PlanT &p) { p.shards = 0; }},
+    {"shards: expected a power of two", [](fb::PlanT &p) { p.shards = 1u << 31; }},
     {"min_devices: expected 1 to 8, found 9", [](fb::PlanT &p) { p.min_devices = 9; }},
-    {"leaf_rows: expected 3, found 4", [](fb::PlanT &p) { p.leaf_rows = 4; }},
+    {"shard_rows: expected 3, found 4", [](fb::PlanT &p) { p.shard_rows = 4; }},
     {"expected a name of 1 to 1024 bytes, found 1025 bytes",
      [](fb::PlanT &p) { p.variables[0]->name = std::string(1025, 'a'); }},
     {"expected a name of 1 to 1024 bytes, found 0 bytes", [](fb::PlanT &p) { p.kernels[0]->name = ""; }},
@@ -107,7 +107,7 @@ const Case cases[] = {
      [](fb::PlanT &p) { train(p).steps[0]->segments[0]->buffers.push_back(0); }},
     {"step 6: expected 3 buffers for the kernel update, found 0",
      [](fb::PlanT &p) { train(p).steps[6]->segments[1]->buffers.clear(); }},
-    {"argument 1 of init_variables: expected a buffer of at least 148 bytes for 1 replicas",
+    {"argument 1 of init_variables: expected a buffer of at least 148 bytes for 1 shards",
      [](fb::PlanT &p) {
        p.variables[0]->shape = {1};
        p.variables[0]->size = 4;
@@ -116,7 +116,7 @@ const Case cases[] = {
            if (buffer->space == fb::Space::Variable)
              buffer->fixed_bytes = 4;
      }},
-    {"step 0 argument 6 of difference_rows: expected a buffer of at least 12 bytes for 1 replicas",
+    {"step 0 argument 6 of difference_rows: expected a buffer of at least 12 bytes for 1 shards",
      [](fb::PlanT &p) {
        for (auto &buffer : train(p).buffers)
          if (buffer->space == fb::Space::Arena) {
@@ -124,8 +124,8 @@ const Case cases[] = {
            buffer->fixed_bytes = 4;
          }
      }},
-    // Enough for one replica, but not for all of them on one device.
-    {"step 0 argument 6 of difference_rows: expected a buffer of at least 96 bytes for 8 replicas",
+    // Enough for one shard, but not for all of them on one device.
+    {"step 0 argument 6 of difference_rows: expected a buffer of at least 96 bytes for 8 shards",
      [](fb::PlanT &p) {
        bufferIn(p, fb::Space::Arena).row_bytes = 0;
        bufferIn(p, fb::Space::Arena).fixed_bytes = 12;
@@ -146,7 +146,7 @@ const Case cases[] = {
     {"expected a sum_kernel of two operands and a result, 4 bytes an element, and no scratch, found sum_roots",
      [](fb::PlanT &p) { p.kernels[7]->scratch_bytes = 64; }},
     {"program 1 (train_step): expected 4 variants, found 3", [](fb::PlanT &p) { train(p).variants.pop_back(); }},
-    {"variant 1: expected 2 leaves, found 3", [](fb::PlanT &p) { train(p).variants[1]->leaves = 3; }},
+    {"variant 1: expected 2 shards, found 3", [](fb::PlanT &p) { train(p).variants[1]->shards = 3; }},
     {"variant 1: expected an arena of at most 2^46 bytes",
      [](fb::PlanT &p) { train(p).variants[1]->arena_bytes = huge; }},
     {"signature entry 0: expected -1 as first dimension, found 3",

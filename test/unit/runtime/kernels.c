@@ -9,7 +9,7 @@
 #define ARGUMENTS const mt_kernel_params *params, void *const *buffers, int64_t begin, int64_t end
 
 typedef struct shape { /* the constants section */
-  int64_t leaf_rows, features;
+  int64_t shard_rows, features;
 } shape;
 
 static float value_of(uint64_t seed, int64_t index) {
@@ -56,26 +56,26 @@ KERNEL difference_rows(ARGUMENTS) {
   }
 }
 
-/* Sum over rows [first, rows) of a tree of `leaves` leaves; `column` < 0: the plain difference, no feature. */
+/* Sum over rows [first, rows) of a tree of `shards` shards; `column` < 0: the plain difference, no feature. */
 static float tree(const shape *s, const float *x, const float *difference, int64_t column, int64_t first,
-                  int64_t leaves, int64_t rows) {
-  if (leaves > 1) {
-    float left = tree(s, x, difference, column, first, leaves / 2, rows);
-    int64_t middle = first + leaves / 2 * s->leaf_rows;
-    return middle < rows ? left + tree(s, x, difference, column, middle, leaves / 2, rows) : left;
+                  int64_t shards, int64_t rows) {
+  if (shards > 1) {
+    float left = tree(s, x, difference, column, first, shards / 2, rows);
+    int64_t middle = first + shards / 2 * s->shard_rows;
+    return middle < rows ? left + tree(s, x, difference, column, middle, shards / 2, rows) : left;
   }
   float sum = 0;
-  for (int64_t row = first; row < first + s->leaf_rows && row < rows; ++row)
+  for (int64_t row = first; row < first + s->shard_rows && row < rows; ++row)
     sum += (column < 0 ? 1.0f : x[row * s->features + column]) * difference[row];
   return sum;
 }
 
 /* The smallest power of two that has room for all rows. */
-static int64_t leaves_of(const shape *s, int64_t rows) {
-  int64_t leaves = 1;
-  while (leaves * s->leaf_rows < rows)
-    leaves *= 2;
-  return leaves;
+static int64_t shards_of(const shape *s, int64_t rows) {
+  int64_t shards = 1;
+  while (shards * s->shard_rows < rows)
+    shards *= 2;
+  return shards;
 }
 
 /* (shape, x, difference, root): root = [gradient of w, gradient of b]. Reduce: one column a tile, the last one is b. */
@@ -83,14 +83,14 @@ KERNEL gradient_root(ARGUMENTS) {
   const shape *s = buffers[0];
   for (int64_t tile = begin; tile < end; ++tile)
     ((float *)buffers[3])[tile] =
-        tree(s, buffers[1], buffers[2], tile < s->features ? tile : -1, 0, leaves_of(s, params->rows), params->rows);
+        tree(s, buffers[1], buffers[2], tile < s->features ? tile : -1, 0, shards_of(s, params->rows), params->rows);
 }
 
 /* (shape, difference, weight, root): root = [sum of difference, sum of weights]. Reduce, 2 tiles. */
 KERNEL loss_root(ARGUMENTS) {
   const shape *s = buffers[0];
   for (int64_t tile = begin; tile < end; ++tile)
-    ((float *)buffers[3])[tile] = tree(s, 0, buffers[1 + tile], -1, 0, leaves_of(s, params->rows), params->rows);
+    ((float *)buffers[3])[tile] = tree(s, 0, buffers[1 + tile], -1, 0, shards_of(s, params->rows), params->rows);
 }
 
 /* (sums, loss, weight, iteration): Whole, share. */

@@ -32,7 +32,7 @@ std::unique_ptr<Plan> planWithCubin(const TestPlanShape &given) {
   static constexpr char cubin[] = "\x7f"
                                   "ELF\2\1\1\0Cuda compilation tools, release 13.0, V13.0.88\n";
   std::vector<uint8_t> code = kernelFile(), ptx = kernelFile("gpu_kernels.ptx");
-  uint64_t constants[] = {tables.leaf_rows, shape.features};
+  uint64_t constants[] = {tables.shard_rows, shape.features};
   SectionBytes sections[] = {{"cpu", code},
                              {"constants", {reinterpret_cast<uint8_t *>(constants), sizeof(constants)}},
                              {"cuda:ptx", ptx},

@@ -132,7 +132,7 @@ TEST(DnnPlan, EveryProposalForResNet50Finalizes) {
     GTEST_SKIP() << "no libcudnn.so.9 here";
   if (functions->getVersion() < 90800)
     GTEST_SKIP() << "cuDNN 9.8 and newer take cards that are described, here is " << functions->getVersion();
-  constexpr int64_t leafRows = 32; // a batch of 256, 8 replicas
+  constexpr int64_t shardRows = 32; // a batch of 256, 8 shards
   for (const DescribedCard &card : cards)
     for (auto [name, type, math] : {std::tuple("f32", dnn::f32, fb::CallMath::F32),
                                     std::tuple("tf32", dnn::f32, fb::CallMath::TF32),
@@ -148,7 +148,7 @@ TEST(DnnPlan, EveryProposalForResNet50Finalizes) {
                        std::to_string(shape.filters) + ", " + std::to_string(shape.taps) + " taps, stride " +
                        std::to_string(shape.stride));
           flatbuffers::DetachedBuffer call = makeCall(shape, kind, math);
-          planAll(*functions, card.json(), {*flatbuffers::GetRoot<fb::LibraryCall>(call.data()), leafRows, type},
+          planAll(*functions, card.json(), {*flatbuffers::GetRoot<fb::LibraryCall>(call.data()), shardRows, type},
                   figures);
         }
       EXPECT_GT(figures.withKnobs, 0u);

@@ -101,7 +101,7 @@ TEST(CudaFaults, NoSuchDevice) {
   for (const char *wrong : {"cuda:", "cuda:x", "cuda:-1", "cuda:1-0", "cuda:0*0", "cuda:0*", "cuda:0,", "cuda:0x4"})
     expectOutcome(outcome(wrong, {}), "1: expected GPUs as cuda:0, cuda:0-3, cuda:0,2 or cuda:0*4, found ", wrong);
   expectOutcome(outcome("cuda:0*1025", {}), "1: expected ", "found cuda:0*1025");
-  expectOutcome(outcome("cuda:0*9", {}), "1: expected at most 8 devices for a plan of 8 replicas, found 9", "");
+  expectOutcome(outcome("cuda:0*9", {}), "1: expected at most 8 devices for a plan of 8 shards, found 9", "");
 }
 
 TEST(CudaFaults, NoCodeForTheCard) {

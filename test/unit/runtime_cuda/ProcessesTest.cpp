@@ -26,9 +26,9 @@ public:
     settings_.push_back({of, {name, value}});
     return *this;
   }
-  Together &replicas(int of, uint64_t count) {
+  Together &shards(int of, uint64_t count) {
     differing_ = of;
-    replicas_ = count;
+    shards_ = count;
     return *this;
   }
 
@@ -58,7 +58,7 @@ private:
   Status alone(int process, const std::function<Status(Session &, int)> &body) const {
     TestPlanShape own = shape;
     if (process == differing_)
-      own.replicas = replicas_;
+      own.shards = shards_;
     Loaded loaded(own, [this](mt::plan::PlanT &plan) { plan.fast = fast_; });
     std::string devices = "cuda:0-" + std::to_string(n_ - 1);
     mtrun_options options = {};
@@ -74,7 +74,7 @@ private:
   }
 
   int n_, differing_ = -1;
-  uint64_t replicas_ = 0;
+  uint64_t shards_ = 0;
   bool fast_ = false;
   double timeout_;
   std::string meeting_;
@@ -104,7 +104,7 @@ TEST(Processes, EachWritesItsOwnRowsOfOutputs) {
     std::vector<float> out(shape.batch, -1.0f);
     const void *tensors[] = {samples.x.data(), out.data()};
     Status status = session.run("predict", tensors, 10, nullptr);
-    uint64_t leafRows = (shape.batch + 7) / 8, begin = process * leafRows * 4, end = begin + leafRows * 4;
+    uint64_t shardRows = (shape.batch + 7) / 8, begin = process * shardRows * 4, end = begin + shardRows * 4;
     for (uint64_t row = 0; row < shape.batch; ++row)
       EXPECT_EQ(out[row], row < 10 && row >= begin && row < end ? model.predict(samples, row) : -1.0f) << row;
     return status;
@@ -192,7 +192,7 @@ TEST(Processes, OneThatIsMissingIsNamed) {
 }
 
 TEST(Processes, PlansMustBeOne) {
-  for (const std::string &outcome : Together(2).replicas(1, 4).run(trainAsExpected))
+  for (const std::string &outcome : Together(2).shards(1, 4).run(trainAsExpected))
     expectPart(outcome, "1: process 1 (cuda:1): expected plan: ", ", found plan: ");
 }
 

@@ -24,7 +24,7 @@ TEST(CudaSession, SameBitsOnEveryNumberOfDevices) {
                         LinearModel want = expected(shape, samples);
                         for (const char *devices : {"cuda", "cuda:0", "cuda:3", "cuda:0*4", "cuda:0-1", "cuda:0,2,7",
                                                     "cuda:0-7", "cuda:1-2*3"}) {
-                          if (shape.replicas == 1 && std::string(devices).size() > 6)
+                          if (shape.shards == 1 && std::string(devices).size() > 6)
                             continue; // more than one device
                           std::unique_ptr<Session> session = makeSession(*loaded.plan, devices);
                           EXPECT_EQ(trained(*session, shape, samples), want) << devices << " batch " << shape.batch;
@@ -89,7 +89,7 @@ TEST(CudaSession, TakesTheMemoryThatItSays) {
                       std::unique_ptr<Session> session = makeSession(*loaded.plan, "cuda:0*2");
                       EXPECT_GT(session->info().peak_bytes, session->info().variables_bytes);
                       EXPECT_EQ(session->info().devices, 2);
-                      EXPECT_EQ(session->leaves(0) + session->leaves(1), 8);
+                      EXPECT_EQ(session->shards(0) + session->shards(1), 8);
                       EXPECT_STREQ(session->info().target, "cuda:simulated");
                       EXPECT_GT(session->info().taken_bytes, session->info().variables_bytes);
                       EXPECT_LE(session->info().taken_bytes, session->info().peak_bytes);

@@ -75,12 +75,12 @@ static std::unique_ptr<SignatureEntryT> entry(const char *name, Role role, DType
   return entry;
 }
 
-static std::unique_ptr<ProgramT> program(const char *name, uint32_t replicas) {
+static std::unique_ptr<ProgramT> program(const char *name, uint32_t allShards) {
   auto program = std::make_unique<ProgramT>();
   program->name = name;
-  for (uint32_t leaves = 1; leaves <= replicas; leaves *= 2) {
+  for (uint32_t shards = 1; shards <= allShards; shards *= 2) {
     program->variants.push_back(std::make_unique<VariantT>());
-    program->variants.back()->leaves = leaves;
+    program->variants.back()->shards = shards;
   }
   return program;
 }
@@ -121,8 +121,8 @@ Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled, bool metrics, int64_t
   plan.producer = "test";
   plan.model = "empty";
   plan.batch = static_cast<uint64_t>(batch);
-  plan.replicas = 2;
-  plan.leaf_rows = (plan.batch + 1) / 2;
+  plan.shards = 2;
+  plan.shard_rows = (plan.batch + 1) / 2;
   plan.seed = 1;
   addVariable(plan, "w", DType::F32, {2, 3}, 4);
   addVariable(plan, "flag", DType::Bool, {3}, 1);

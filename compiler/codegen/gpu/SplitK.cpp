@@ -7,20 +7,20 @@
 using namespace mlir;
 using namespace mtc;
 
-// Tiles that fill a card by themselves, the leaves of the most replicas whose partial sums are worth their memory, the
+// Tiles that fill a card by themselves, the shards of the most shards whose partial sums are worth their memory, the
 // fewest positions that are worth a block, and those of a sum that is worth several.
-constexpr int64_t enoughTiles = 160, mostLeaves = 32, fewestPositions = 256, longSum = 1024;
-static_assert(enoughTiles * (mostLeaves + 1) <= MT_GPU_COUNTERS);
+constexpr int64_t enoughTiles = 160, maxShards = 32, fewestPositions = 256, longSum = 1024;
+static_assert(enoughTiles * (maxShards + 1) <= MT_GPU_COUNTERS);
 
-static int64_t leavesOfAll(plan::KernelOp op) {
-  auto replicas = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("mt.replicas");
-  return replicas ? std::max<int64_t>(1, replicas.getInt()) : 1 << 12;
+static int64_t shardsOfAll(plan::KernelOp op) {
+  auto shards = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("mt.shards");
+  return shards ? std::max<int64_t>(1, shards.getInt()) : 1 << 12;
 }
 
 ProductTree mtc::productTree(plan::KernelOp op, int64_t rows, int64_t columns, int64_t count, int64_t lines,
-                             int64_t leafRows) {
-  int64_t all = leafRows * lines;
-  bool isLong = leavesOfAll(op) * all >= longSum;
+                             int64_t shardRows) {
+  int64_t all = shardRows * lines;
+  bool isLong = shardsOfAll(op) * all >= longSum;
   ProductTile tile = treeTile(rows, columns, count, isLong);
   int64_t tiles = tilesOf(tile, rows, columns) * count;
   ProductTree tree{tile, tiles, lines, {}};
@@ -29,16 +29,16 @@ ProductTree mtc::productTree(plan::KernelOp op, int64_t rows, int64_t columns, i
   int64_t slices = std::min(ceilDiv(enoughTiles, tiles), ceilDiv(all, fewestPositions));
   int64_t positions = ceilDiv(ceilDiv(all, slices), tile.depth) * tile.depth;
   slices = ceilDiv(all, positions);
-  if (tiles < enoughTiles && leavesOfAll(op) <= mostLeaves && leavesOfAll(op) * slices > 1)
+  if (tiles < enoughTiles && shardsOfAll(op) <= maxShards && shardsOfAll(op) * slices > 1)
     tree.cut = {slices, positions};
   return tree;
 }
 
-GpuGrid mtc::treeGrid(plan::KernelOp op, const ProductTree &tree, int64_t leafRows) {
+GpuGrid mtc::treeGrid(plan::KernelOp op, const ProductTree &tree, int64_t shardRows) {
   if (!tree.cut.slices)
     return {tree.tile.threads(), 0, tree.tiles, 0, 0};
   int64_t inner = tree.tiles * tree.cut.slices;
-  return {tree.tile.threads(), leafRows, inner, 0, 0, 4 * leavesOfAll(op) * inner * tree.tile.rows * tree.tile.columns};
+  return {tree.tile.threads(), shardRows, inner, 0, 0, 4 * shardsOfAll(op) * inner * tree.tile.rows * tree.tile.columns};
 }
 
 Value mtc::resultTile(BlockKernel &kernel, const ProductTree &tree) {
@@ -53,13 +53,13 @@ public:
       : kernel(kernel), emit(kernel.emit), tree(tree), tile(tile), count(tree.tile.perRow * tree.tile.perColumn),
         base(kernel.partials()), counters(kernel.counters()), flag(kernel.share(emit.getI32Type(), 1)) {}
 
-  void store(Value leaf, Value slice, ValueRange sums) {
-    Value place = placeOf(leaf, slice);
+  void store(Value shard, Value slice, ValueRange sums) {
+    Value place = placeOf(shard, slice);
     for (int64_t i = 0; i < count; i += chunkElements)
       storeChunk(emit, sums.slice(i, chunkElements), emit.address(place, emit.getF32Type(), i * tree.tile.threads()));
   }
-  Emitter::Values load(Value leaf, Value slice) {
-    Value place = placeOf(leaf, slice);
+  Emitter::Values load(Value shard, Value slice) {
+    Value place = placeOf(shard, slice);
     Emitter::Values sums;
     for (int64_t i = 0; i < count; i += chunkElements) {
       Value chunk = loadChunk(emit, emit.getF32Type(), emit.address(place, emit.getF32Type(), i * tree.tile.threads()),
@@ -82,8 +82,8 @@ private:
   Value base, counters, flag;
 
   // A thread's sums in fours, neighbours' side by side.
-  Value placeOf(Value leaf, Value slice) {
-    Value number = emit.add(emit.mul(emit.add(emit.mul(leaf, tree.cut.slices), slice), tree.tiles), tile);
+  Value placeOf(Value shard, Value slice) {
+    Value number = emit.add(emit.mul(emit.add(emit.mul(shard, tree.cut.slices), slice), tree.tiles), tile);
     Value first =
         emit.add(emit.mul(number, tree.tile.rows * tree.tile.columns), emit.mul(kernel.thread, chunkElements));
     return emit.address(base, emit.getF32Type(), first);
@@ -118,34 +118,34 @@ void mtc::emitProductTree(BlockKernel &kernel, ProductBlock &block, const Produc
                           llvm::function_ref<void(ValueRange)> finish) {
   Emitter &emit = kernel.emit;
   if (!tree.cut.slices) {
-    auto leaf = [&](Value from, Value to) { return sum(from, emit.mul(from, tree.lines), emit.mul(to, tree.lines)); };
-    return emitBlockTree(kernel, block.count(), leaf, finish);
+    auto shard = [&](Value from, Value to) { return sum(from, emit.mul(from, tree.lines), emit.mul(to, tree.lines)); };
+    return emitBlockTree(kernel, block.count(), shard, finish);
   }
   int64_t inner = tree.tiles * tree.cut.slices;
-  Value leaf = emit.div(kernel.tile, emit.integer(inner)), zero = emit.integer(0), rows = kernel.rows();
+  Value shard = emit.div(kernel.tile, emit.integer(inner)), zero = emit.integer(0), rows = kernel.rows();
   Value slice = emit.div(emit.rem(kernel.tile, emit.integer(inner)), emit.integer(tree.tiles));
-  Value sample = emit.mul(leaf, kernel.leafRows), begin = emit.mul(sample, tree.lines);
-  Value end = emit.mul(emit.least(emit.add(sample, kernel.leafRows), rows), tree.lines);
+  Value sample = emit.mul(shard, kernel.shardRows), begin = emit.mul(sample, tree.lines);
+  Value end = emit.mul(emit.least(emit.add(sample, kernel.shardRows), rows), tree.lines);
   Value from = emit.add(begin, emit.mul(slice, tree.cut.positions));
   emit.when(emit.less(from, end), [&] {
     Partials partials(kernel, tree, resultTile(kernel, tree));
-    partials.store(leaf, slice, sum(sample, from, emit.least(emit.add(from, tree.cut.positions), end)));
+    partials.store(shard, slice, sum(sample, from, emit.least(emit.add(from, tree.cut.positions), end)));
     Value slices = emit.ceilDiv(emit.sub(end, begin), tree.cut.positions);
-    emit.when(partials.isLast(leaf, slices), [&] {
+    emit.when(partials.isLast(shard, slices), [&] {
       Emitter::Values whole =
-          emit.loop(emit.integer(1), slices, 1, partials.load(leaf, zero), [&](Value next, ValueRange carried) {
-            Emitter::Values sums = partials.load(leaf, next);
+          emit.loop(emit.integer(1), slices, 1, partials.load(shard, zero), [&](Value next, ValueRange carried) {
+            Emitter::Values sums = partials.load(shard, next);
             for (auto [i, value] : llvm::enumerate(sums))
               value = arith::AddFOp::create(emit, carried[i], value);
             return sums;
           });
-      partials.store(leaf, zero, whole);
-      Leaves leaves{rows, emit.integer(kernel.leafRows), emit.ceilDiv(rows, kernel.leafRows),
+      partials.store(shard, zero, whole);
+      Shards shards{rows, emit.integer(kernel.shardRows), emit.ceilDiv(rows, kernel.shardRows),
                     siblingLevels(kernel.op, /*fast=*/false) + 1};
-      emit.when(partials.isLast(emit.integer(leavesOfAll(kernel.op)), leaves.count), [&] {
+      emit.when(partials.isLast(emit.integer(shardsOfAll(kernel.op)), shards.count), [&] {
         emitBlockTree(
-            kernel, block.count(), leaves,
-            [&](Value first, Value) { return partials.load(emit.div(first, emit.integer(kernel.leafRows)), zero); },
+            kernel, block.count(), shards,
+            [&](Value first, Value) { return partials.load(emit.div(first, emit.integer(kernel.shardRows)), zero); },
             finish);
       });
     });
