@@ -144,12 +144,12 @@ private:
     llvm::stable_sort(reduces, [&](shard::AllReduceOp a, shard::AllReduceOp b) {
       return places.places.find(a.getInput())->second.offset < places.places.find(b.getInput())->second.offset;
     });
-    SmallVector<Value> roots, results;
+    SmallVector<Value> partials, results;
     for (shard::AllReduceOp reduce : reduces) {
-      roots.push_back(buffer(reduce.getInput()));
+      partials.push_back(buffer(reduce.getInput()));
       results.push_back(buffer(reduce.getResult()));
     }
-    plan::AllReduceOp::create(builder, reduces.front().getLoc(), builder.getI64IntegerAttr(order), roots, results,
+    plan::AllReduceOp::create(builder, reduces.front().getLoc(), builder.getI64IntegerAttr(order), partials, results,
                               builder.getI64IntegerAttr(bytes));
   }
 

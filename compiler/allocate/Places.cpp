@@ -15,7 +15,7 @@ int64_t bytesOfType(Type type) {
   return mt::elementsPerRow(type) * (bits == 1 ? 1 : bits / 8);
 }
 
-static bool isRoot(Value value) {
+static bool isPartial(Value value) {
   return llvm::any_of(value.getUsers(), [](Operation *user) { return isa<shard::AllReduceOp>(user); });
 }
 
@@ -88,14 +88,14 @@ void Places::placeGiven() {
 }
 
 // Roots side by side in the arena, the largest first; results in the same order in the shared block. With one device
-// the results are the roots, so these live until the last reader of a result.
+// the results are the partial sums, so these live until the last reader of a result.
 void Places::placeBucket(size_t index) {
   const PlanStep &step = steps[index];
-  Range roots, results;
+  Range partials, results;
   std::string bucket = "all-reduce " + std::to_string(bucketCount++);
-  roots.name = "roots of " + bucket;
+  partials.name = "partial sums of " + bucket;
   results.name = "results of " + bucket;
-  roots.first = roots.last = step.phase;
+  partials.first = partials.last = step.phase;
   std::vector<shard::AllReduceOp> bySize = step.reduces;
   llvm::stable_sort(bySize, [](shard::AllReduceOp a, shard::AllReduceOp b) {
     return bytesOfType(a.getInput().getType()) > bytesOfType(b.getInput().getType());
@@ -105,21 +105,21 @@ void Places::placeBucket(size_t index) {
   int64_t end = 0;
   for (shard::AllReduceOp reduce : bySize) {
     int64_t bytes = bytesOfType(reduce.getInput().getType());
-    // Several numbers of a small root are read at once too.
+    // Several numbers of a small partial sum are read at once too.
     end = bytes >= placeAlignment ? alignPlace(end) : llvm::alignTo(end, bytes > 4 ? 16 : 4);
     auto kernel = reduce.getInput().getDefiningOp<mt::KernelOp>();
     std::string name = (kernel.getName() + "." + Twine(cast<OpResult>(reduce.getInput()).getResultNumber())).str();
-    places[reduce.getInput()] = {Space::arena, "root " + name, "", static_cast<int64_t>(ranges.size()), end};
+    places[reduce.getInput()] = {Space::arena, "partial sum " + name, "", static_cast<int64_t>(ranges.size()), end};
     places[reduce.getResult()] = {Space::shared, "sum " + name, "", static_cast<int64_t>(ranges.size()) + 1, end};
-    roots.last = std::max(roots.last, lives[reduce.getResult()].phase);
+    partials.last = std::max(partials.last, lives[reduce.getResult()].phase);
     end += bytes;
     for (const PlanStep &writer : steps)
       if (llvm::is_contained(writer.segments, kernel))
-        roots.first = std::min(roots.first, writer.phase);
+        partials.first = std::min(partials.first, writer.phase);
   }
-  bucketBytes[index] = roots.fixedBytes = results.fixedBytes = end;
+  bucketBytes[index] = partials.fixedBytes = results.fixedBytes = end;
   bucketEnd += alignPlace(end);
-  ranges.push_back(std::move(roots));
+  ranges.push_back(std::move(partials));
   ranges.push_back(std::move(results));
 }
 
@@ -138,7 +138,7 @@ bool Places::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResul
   for (OpOperand &operand : kernel->getOpOperands()) {
     auto found = places.find(operand.get());
     const Life &life = lives[operand.get()];
-    if (found == places.end() || found->second.range < 0 || isRoot(operand.get()) ||
+    if (found == places.end() || found->second.range < 0 || isPartial(operand.get()) ||
         operand.get().getDefiningOp<shard::AllReduceOp>() || life.phase != step.phase || life.lastStep != &step ||
         life.readByMore || !mayOverwrite(kernel, operand.getOperandNumber()) ||
         llvm::count(kernel->getOperands(), operand.get()) != 1 || step.segments.size() != 1)

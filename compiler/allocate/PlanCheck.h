@@ -5,7 +5,7 @@
 // Every thread of every device walks the steps in order. What orders two steps i < j is a barrier that stands before a
 // step in (i, j]: of one device's threads (`wait device`), or of all (`wait all`, an all-reduce after a launch, the
 // first launch after an all-reduce). A byte of an arena or of a signature tensor is touched by its own device; a byte
-// of a variable or of the shared block by all devices. All-reduces touch the roots in every arena. Two accesses
+// of a variable or of the shared block by all devices. All-reduces touch the partial sums in every arena. Two accesses
 // conflict if they share a byte and one of them writes.
 //   - by one device: they must be ordered by any barrier;
 //   - by two devices, which run the same steps at different times: by a barrier of all;
@@ -47,7 +47,7 @@ struct CheckedStep {
 };
 
 // One program as a device of `shards` shards runs it; `alone`: there is no other device, so results of all-reduces are
-// the roots.
+// the partial sums.
 std::vector<CheckedStep> modelOf(mlir::plan::ProgramOp program, size_t variant, int64_t rows, bool alone);
 
 // Each emits an error at the step that breaks the rule.

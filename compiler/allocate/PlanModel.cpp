@@ -10,7 +10,7 @@ using plan::Space;
 namespace {
 
 struct Bucket {
-  int64_t root = 0, result = 0, bytes = 0;
+  int64_t partial = 0, result = 0, bytes = 0;
 };
 
 class Modeller {
@@ -43,12 +43,12 @@ public:
     step.before = afterReduce ? Barrier::none : Barrier::all;
     afterReduce = true;
     Bucket bucket = bucketOf(op);
-    for (Value root : op.getRoots())
-      step.accesses.push_back(access(root, false, 0, 0));
+    for (Value partial : op.getPartials())
+      step.accesses.push_back(access(partial, false, 0, 0));
     if (!alone) {
-      // Inner nodes of the sum may be stored over the roots, anywhere in the bucket.
+      // Inner nodes of the sum may be stored over the partial sums, anywhere in the bucket.
       Access consumed;
-      consumed.bytes = {"arena", bucket.root, bucket.root + bucket.bytes};
+      consumed.bytes = {"arena", bucket.partial, bucket.partial + bucket.bytes};
       consumed.write = true;
       step.accesses.push_back(consumed);
     }
@@ -61,9 +61,9 @@ public:
 
 private:
   Bucket bucketOf(plan::AllReduceOp op) const {
-    auto root = op.getRoots().front().getDefiningOp<plan::BufferOp>();
+    auto partial = op.getPartials().front().getDefiningOp<plan::BufferOp>();
     auto result = op.getResults().front().getDefiningOp<plan::BufferOp>();
-    return {root.getOffsets()[variant], result.getOffsets().front(), static_cast<int64_t>(op.getBytes())};
+    return {partial.getOffsets()[variant], result.getOffsets().front(), static_cast<int64_t>(op.getBytes())};
   }
 
   Access access(Value value, bool write, int64_t segment, unsigned argument) const {
@@ -89,7 +89,7 @@ private:
       for (const Bucket &bucket : buckets)
         if (alone && begin >= bucket.result && begin < bucket.result + bucket.bytes) {
           result.bytes.memory = "arena";
-          begin += bucket.root - bucket.result;
+          begin += bucket.partial - bucket.result;
           break;
         }
       break;

@@ -12,7 +12,7 @@
 
 namespace mtc {
 
-// The symbol of the map kernel that adds two roots: buffers a, b, out; out may be a.
+// The symbol of the map kernel that adds two partial sums: buffers a, b, out; out may be a.
 inline constexpr llvm::StringLiteral sumKernelName = "mt_sum";
 // Elements of a tile of every map kernel, of `mt_sum` too.
 inline constexpr int64_t mapElementsPerTile = 2048;

@@ -48,7 +48,7 @@ struct Model {
            std::max(static_cast<double>(cost.flops) / card.flops, static_cast<double>(cost.bytes) / card.bytes);
   }
   double allReduce(const fb::Step &step) const {
-    double share = static_cast<double>(devices - 1) / devices, bytes = static_cast<double>(step.root_bytes());
+    double share = static_cast<double>(devices - 1) / devices, bytes = static_cast<double>(step.partial_bytes());
     return meetingTime + 2 * share * bytes / card.link;
   }
 
@@ -74,8 +74,8 @@ struct Model {
     double compute = 0, links = 0;
     for (const fb::Step *step : each(program.steps())) {
       if (step->kernel() < 0) {
-        uint64_t bytes = step->root_bytes();
-        overlap.allReduce(std::array{place(fb::Space::Arena, step->root_offset()->Get(variant()), bytes),
+        uint64_t bytes = step->partial_bytes();
+        overlap.allReduce(std::array{place(fb::Space::Arena, step->partial_offset()->Get(variant()), bytes),
                                      place(fb::Space::Shared, step->result_offset(), bytes)});
         links = std::max(links, compute) + (free ? 0 : allReduce(*step));
         ends.push_back(links);

@@ -40,25 +40,25 @@ static std::vector<int64_t> phasesOf(const fb::Program &program) {
   return phases;
 }
 
-// The collective whose range [begin, begin + root_bytes) holds the buffer, or -1.
+// The collective whose range [begin, begin + partial_bytes) holds the buffer, or -1.
 static int64_t collectiveOf(const fb::Program &program, const fb::Buffer &buffer) {
-  bool root = buffer.space() == fb::Space::Arena;
-  if ((!root && buffer.space() != fb::Space::Shared) || buffer.row_bytes() != 0)
+  bool partial = buffer.space() == fb::Space::Arena;
+  if ((!partial && buffer.space() != fb::Space::Shared) || buffer.row_bytes() != 0)
     return -1;
   uint64_t offset = buffer.offset()->Get(0);
   for (const fb::Step *step : each(program.steps())) {
     if (!isReduce(*step))
       continue;
-    uint64_t begin = root ? step->root_offset()->Get(0) : step->result_offset();
-    if (offset >= begin && offset + buffer.fixed_bytes() <= begin + step->root_bytes())
+    uint64_t begin = partial ? step->partial_offset()->Get(0) : step->result_offset();
+    if (offset >= begin && offset + buffer.fixed_bytes() <= begin + step->partial_bytes())
       return step->collective();
   }
   return -1;
 }
 
-// Arena places are used again, so a buffer inside a bucket's range is a root of it only if it lives up to the all-reduce: what
+// Arena places are used again, so a buffer inside a bucket's range is a partial sum of it only if it lives up to the all-reduce: what
 // lives in that range later or earlier is something else.
-static void keepRootsOnly(ProgramFacts &facts) {
+static void keepPartialsOnly(ProgramFacts &facts) {
   for (size_t i = 0; i < facts.collectives.size(); ++i) {
     int64_t &collective = facts.collectives[i];
     if (collective < 0 || facts.program->buffers()->Get(i)->space() != fb::Space::Arena)
@@ -80,7 +80,7 @@ static void keepRootsOnly(ProgramFacts &facts) {
   }
 }
 
-// With one device a bucket's results are its roots' places, so roots live as long as results; all of a bucket's roots live as one.
+// With one device a bucket's results are its partial sums' places, so partial sums live as long as results; all of a bucket's partial sums live as one.
 static void joinBuckets(ProgramFacts &facts) {
   for (size_t collective = 0; collective < facts.reduceSteps.size(); ++collective) {
     Lifetime whole;
@@ -129,7 +129,7 @@ ProgramFacts factsOf(const fb::Program &program) {
     for (uint32_t buffer : {metric->value(), metric->weight()})
       if (!facts.phases.empty())
         facts.lifetimes[buffer].add(static_cast<int64_t>(facts.phases.size()) - 1, facts.phases.back());
-  keepRootsOnly(facts);
+  keepPartialsOnly(facts);
   joinBuckets(facts);
   return facts;
 }
@@ -159,10 +159,10 @@ std::vector<uint64_t> splitShards(uint64_t shards, uint32_t devices) {
   return parts;
 }
 
-BytesMoved bytesMoved(const fb::Plan &plan, uint32_t devices, uint64_t rootBytes, uint64_t rows) {
+BytesMoved bytesMoved(const fb::Plan &plan, uint32_t devices, uint64_t partialBytes, uint64_t rows) {
   // Chunks begin at whole cache lines.
   constexpr uint64_t line = 16;
-  uint64_t elements = rootBytes / sizeof(float);
+  uint64_t elements = partialBytes / sizeof(float);
   auto chunkBegin = [&](uint64_t device) {
     return device == devices ? elements : elements * device / devices / line * line;
   };
@@ -174,8 +174,8 @@ BytesMoved bytesMoved(const fb::Plan &plan, uint32_t devices, uint64_t rootBytes
   BytesMoved moved{devices, {}};
   for (uint32_t device = 0; device < devices; ++device) {
     uint64_t chunk = chunkBegin(device + 1) - chunkBegin(device);
-    uint64_t roots = active - (device < active);
-    moved.received.push_back((chunk * roots + elements - chunk) * sizeof(float));
+    uint64_t partials = active - (device < active);
+    moved.received.push_back((chunk * partials + elements - chunk) * sizeof(float));
   }
   return moved;
 }

@@ -42,7 +42,7 @@ struct ProgramFacts {
   const mt::plan::Program *program = nullptr;
   std::vector<int64_t> phases;      // one a step
   std::vector<Lifetime> lifetimes;  // one a buffer
-  std::vector<int64_t> collectives; // of each buffer: the collective whose roots (Arena) or results (Shared) hold it, or -1
+  std::vector<int64_t> collectives; // of each buffer: the collective whose partial sums (Arena) or results (Shared) hold it, or -1
   std::vector<uint32_t> reduceSteps; // of each collective: its step
 };
 
@@ -52,9 +52,9 @@ ProgramFacts factsOf(const mt::plan::Program &program);
 // The cost of a launch on a device with `rows` valid rows.
 LaunchCost costOf(const mt::plan::Plan &plan, const mt::plan::Step &step, uint64_t rows);
 
-// Bytes that each device receives in an all-reduce of `rootBytes` in a step of `rows` samples, where every device owns its
+// Bytes that each device receives in an all-reduce of `partialBytes` in a step of `rows` samples, where every device owns its
 // variables (docs/plan-format.md section 5).
-BytesMoved bytesMoved(const mt::plan::Plan &plan, uint32_t devices, uint64_t rootBytes, uint64_t rows);
+BytesMoved bytesMoved(const mt::plan::Plan &plan, uint32_t devices, uint64_t partialBytes, uint64_t rows);
 
 // Shards of each device, in order: of all shards the largest subtree is split, the first of equals, until there are
 // enough. 1 <= devices <= shards.

@@ -187,11 +187,11 @@ private:
     const fb::Program &program = *facts.program;
     std::vector<std::set<size_t>> makers(facts.phases.size());
     std::vector<int64_t> first(facts.lifetimes.size(), -1);
-    std::map<int64_t, std::set<size_t>> roots; // of each collective
+    std::map<int64_t, std::set<size_t>> partials; // of each collective
     for (size_t i = 0; i < facts.phases.size(); ++i) {
       const fb::Step &step = *program.steps()->Get(static_cast<uint32_t>(i));
       if (step.kernel() < 0) {
-        makers[i] = roots[step.collective()];
+        makers[i] = partials[step.collective()];
         for (size_t b = 0; b < first.size(); ++b)
           if (facts.collectives[b] == step.collective() && program.buffers()->Get(b)->space() == fb::Space::Shared)
             first[b] = static_cast<int64_t>(i);
@@ -207,7 +207,7 @@ private:
           else if (first[buffer] != static_cast<int64_t>(i))
             makers[i].insert(static_cast<size_t>(first[buffer]));
           if (space == fb::Space::Arena && facts.collectives[buffer] >= 0)
-            roots[facts.collectives[buffer]].insert(i);
+            partials[facts.collectives[buffer]].insert(i);
         }
     }
     return makers;
@@ -269,7 +269,7 @@ private:
       word(nameOf(step));
       word(layerOf(step));
       number(cost.flops);
-      number(step.kernel() < 0 ? step.root_bytes() : cost.bytes);
+      number(step.kernel() < 0 ? step.partial_bytes() : cost.bytes);
       out << "</tr>\n";
     }
     out << "</table></details>\n";

@@ -269,15 +269,15 @@ private:
   void collective(const fb::Step &step, uint32_t index) {
     json.object([&] {
       json.attribute("step", index);
-      json.attribute("bytes", step.root_bytes());
-      json.attributeArray("root_offsets", [&] {
-        for (uint64_t offset : each(step.root_offset()))
+      json.attribute("bytes", step.partial_bytes());
+      json.attributeArray("partial_offsets", [&] {
+        for (uint64_t offset : each(step.partial_offset()))
           json.value(offset);
       });
       json.attribute("result_offset", step.result_offset());
       json.attributeArray("moved", [&] {
         for (uint32_t devices : reportedDevices(plan.shards())) {
-          BytesMoved moved = bytesMoved(plan, devices, step.root_bytes(), plan.batch());
+          BytesMoved moved = bytesMoved(plan, devices, step.partial_bytes(), plan.batch());
           json.object([&] {
             json.attribute("devices", devices);
             json.attribute("total_bytes", moved.total());

@@ -20,7 +20,7 @@ std::string summarize(const mtrun::PlanFileView &view) {
     for (const mt::plan::Step *step : each(program->steps()))
       if (step->kernel() < 0) {
         ++reduces;
-        bytes += step->root_bytes();
+        bytes += step->partial_bytes();
       }
     text += ", " + counted(reduces, "all-reduce") + " of " + bytesText(bytes) + " a step";
   }

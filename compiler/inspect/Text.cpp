@@ -233,7 +233,7 @@ private:
       std::string number = std::to_string(i), phase = std::to_string(facts.phases[i]);
       if (step.kernel() < 0) {
         table.add({number, phase, "all", "all-reduce " + std::to_string(step.collective()), "-",
-                   std::to_string(step.root_bytes()), "-"});
+                   std::to_string(step.partial_bytes()), "-"});
         continue;
       }
       LaunchCost cost = costOf(plan, step, plan.batch());
@@ -265,7 +265,7 @@ private:
       head.push_back("N = " + std::to_string(devices));
     Table table(head);
     for (size_t i = 0; i < facts.reduceSteps.size(); ++i) {
-      uint64_t bytes = facts.program->steps()->Get(facts.reduceSteps[i])->root_bytes();
+      uint64_t bytes = facts.program->steps()->Get(facts.reduceSteps[i])->partial_bytes();
       std::vector<std::string> row = {std::to_string(i), std::to_string(facts.reduceSteps[i]), std::to_string(bytes)};
       for (uint32_t devices : reportedDevices(plan.shards())) {
         BytesMoved moved = bytesMoved(plan, devices, bytes, plan.batch());
@@ -304,7 +304,7 @@ private:
     std::string where = lower(EnumNameSpace(buffer.space()));
     if (facts.collectives[index] >= 0)
       where +=
-          (buffer.space() == fb::Space::Arena ? ", root of " : ", sum of ") + std::to_string(facts.collectives[index]);
+          (buffer.space() == fb::Space::Arena ? ", partial sum of " : ", sum of ") + std::to_string(facts.collectives[index]);
     std::vector<std::string> row = {buffer.name()->str(), where,
                                     life.used() ? std::to_string(life.firstStep) + "-" + std::to_string(life.lastStep)
                                                 : "-"};

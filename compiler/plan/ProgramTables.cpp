@@ -117,9 +117,9 @@ void ProgramTables::addReduce(mlir::plan::AllReduceOp op) {
   auto step = std::make_unique<tables::StepT>();
   step->wait = tables::Wait::All;
   step->collective = op.getOrder();
-  step->root_offset = unsignedCopy(offsets(op.getRoots().front()));
+  step->partial_offset = unsignedCopy(offsets(op.getPartials().front()));
   step->result_offset = offsets(op.getResults().front()).front();
-  step->root_bytes = op.getBytes();
+  step->partial_bytes = op.getBytes();
   program->steps.push_back(std::move(step));
 }
 

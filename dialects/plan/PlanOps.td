@@ -94,10 +94,10 @@ def LaunchOp : Plan_Op<"launch", [AttrSizedOperandSegments]> {
   let assemblyFormat = "$kernel `wait` $wait (`share` $share^)? `reads` `(` ($reads^ `:` type($reads))? `)` `writes` `(` ($writes^ `:` type($writes))? `)` `counts` $counts attr-dict";
 }
 def AllReduceOp : Plan_Op<"all_reduce", [AttrSizedOperandSegments]> {
-  let summary = "a bucket: roots, contiguous in the arena in this order, to results, contiguous in shared in the same order";
+  let summary = "a bucket: partial sums, contiguous in the arena in this order, to results, contiguous in shared in the same order";
   let description = "It waits for all devices before and after. `order` is its place in the one total order of the program's collectives.";
-  let arguments = (ins I64Attr:$order, Variadic<BufferType>:$roots, Variadic<BufferType>:$results, I64Attr:$bytes);
-  let assemblyFormat = "$order `bytes` $bytes `roots` `(` ($roots^ `:` type($roots))? `)` `results` `(` ($results^ `:` type($results))? `)` attr-dict";
+  let arguments = (ins I64Attr:$order, Variadic<BufferType>:$partials, Variadic<BufferType>:$results, I64Attr:$bytes);
+  let assemblyFormat = "$order `bytes` $bytes `partials` `(` ($partials^ `:` type($partials))? `)` `results` `(` ($results^ `:` type($results))? `)` attr-dict";
 }
 def ResultOp : Plan_Op<"result"> {
   let summary = "a loss or metric: buffers of its value, or of its sums, and weight";

@@ -89,7 +89,7 @@ typedef struct mtrun_options {
   const char *devices;   /* "cpu", "cpu:N", "cpu:NxT", "null:N"; NULL: "cpu:1". N devices of T threads each; N > R is an
                             error.   GPUs by number, each of which owns its variables: "cuda:0", "cuda:0-3", "cuda:0,2";
                             "cuda:0*4": four   devices on one GPU */
-  int private_variables; /* each device owns its variables, hosts a subtree of the shards and exchanges roots through
+  int private_variables; /* each device owns its variables, hosts a subtree of the shards and exchanges partial sums through
                             the collectives; 0: the devices share one copy and work as one team of N * T threads on all
                             shards */
   int no_pin;            /* do not pin worker threads (never pinned when threads outnumber allowed CPUs) */

@@ -131,7 +131,7 @@ static bool all(const flatbuffers::Vector<flatbuffers::Offset<T>> *tables, Check
 static bool aligned(const mt::plan::Program &program) {
   return all(program.signature(), [](const mt::plan::SignatureEntry *entry) { return aligned(entry->shape()); }) &&
          all(program.buffers(), [](const mt::plan::Buffer *buffer) { return aligned(buffer->offset()); }) &&
-         all(program.steps(), [](const mt::plan::Step *step) { return aligned(step->root_offset()); });
+         all(program.steps(), [](const mt::plan::Step *step) { return aligned(step->partial_offset()); });
 }
 
 const mt::plan::Plan *wellFormedTables(std::span<const uint8_t> bytes) {

@@ -78,13 +78,13 @@ private:
 
   void addReduce(const fb::Step &step) {
     std::vector<std::string> inputs;
-    uint64_t root = step.root_offset()->Get(0);
-    for (auto at = places_.lower_bound(root); at != places_.end() && at->first < root + step.root_bytes(); ++at)
+    uint64_t partial = step.partial_offset()->Get(0);
+    for (auto at = places_.lower_bound(partial); at != places_.end() && at->first < partial + step.partial_bytes(); ++at)
       inputs.push_back(at->second);
     std::string name = emit("all-reduce " + std::to_string(step.collective()), "all_reduce", inputs);
     for (uint32_t i = 0; i < count(program_.buffers()); ++i)
       if (buffer(i).space() == fb::Space::Shared && buffer(i).offset()->Get(0) >= step.result_offset() &&
-          buffer(i).offset()->Get(0) < step.result_offset() + step.root_bytes())
+          buffer(i).offset()->Get(0) < step.result_offset() + step.partial_bytes())
         makers_[i] = name;
   }
 

@@ -58,10 +58,10 @@ struct alignas(64) DeviceProgram {
   std::vector<SignaturePatch> patches;
 };
 
-// One all-reduce: a root and a place for the result, a device each.
+// One all-reduce: a partial sum and a place for the result, a device each.
 struct BoundAllReduce {
   int64_t elements; // F32
-  std::vector<float *> roots;
+  std::vector<float *> partials;
   std::vector<float *> results;
 };
 
@@ -70,7 +70,7 @@ struct TreeSum {
   int left, right;
 };
 
-// How to add two roots, and in which order where the first m devices have valid rows: the reduction tree over the shards, cut at
+// How to add two partial sums, and in which order where the first m devices have valid rows: the reduction tree over the shards, cut at
 // the devices' subtrees, without its empty part.
 struct ReduceTree {
   KernelHandle sum = nullptr; // the plan's sum_kernel

@@ -64,7 +64,7 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
   const BoundAllReduce &reduce = program.allReduces[index];
   int devices = team_.devices();
   uint64_t received = 0;
-  team_.waitForAll(); // roots are complete
+  team_.waitForAll(); // partial sums are complete
   tracked.mark(SpanKind::Wait);
 
   // This worker's part of the device's chunk.
@@ -76,13 +76,13 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
     size_t bytes = static_cast<size_t>(size) * sizeof(float);
     int64_t stride = static_cast<int64_t>(stagingElements(static_cast<uint64_t>(reduce.elements), devices)) / devices;
     auto node = [&](int device) {
-      return device == worker.device ? reduce.roots[device] + chunk + first
+      return device == worker.device ? reduce.partials[device] + chunk + first
                                      : program.staging[worker.device] + stride * device + first;
     };
     for (int peer = 0; peer < active; ++peer) {
       if (peer == worker.device)
         continue;
-      std::memcpy(node(peer), reduce.roots[peer] + chunk + first, bytes);
+      std::memcpy(node(peer), reduce.partials[peer] + chunk + first, bytes);
       received += bytes;
       if (static_cast<int>(index) == corruptCollective_ && peer == corruptDevice_ &&
           worker.thread == team_.threads() - 1)
@@ -113,7 +113,7 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
     received += bytes;
   }
   tracked.mark(SpanKind::Transfer);
-  team_.waitForAll(); // peers have read the roots and the results
+  team_.waitForAll(); // peers have read the partial sums and the results
   tracked.mark(SpanKind::Wait);
   return received;
 }

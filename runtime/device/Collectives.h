@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adding the roots of devices in tree order.
+// Adding the partial sums of devices in tree order.
 #pragma once
 
 #include "runtime/device/BoundProgram.h"
@@ -15,22 +15,22 @@ std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &shards);
 // Where chunk `index` of `elements` floats begins that `chunks` devices own; chunk `chunks` begins at the end.
 int64_t chunkBegin(int64_t elements, int index, int chunks);
 
-// Devices of one process that exchange roots by copies alone, as devices apart would: each owns a chunk, receives its
-// peers' roots of it, adds, then receives the other chunks of the result.
+// Devices of one process that exchange partial sums by copies alone, as devices apart would: each owns a chunk, receives its
+// peers' partial sums of it, adds, then receives the other chunks of the result.
 class LocalCollectives {
 public:
   explicit LocalCollectives(Team &team) : team_(team) {}
 
-  // Called by all workers, after their roots are complete. Returns the bytes that this worker received. The result is
-  // complete and the roots are free on return. Waits, transfers and sums go to the worker's track.
+  // Called by all workers, after their partial sums are complete. Returns the bytes that this worker received. The result is
+  // complete and the partial sums are free on return. Waits, transfers and sums go to the worker's track.
   uint64_t allReduce(const BoundProgram &program, uint32_t allReduce, int active, const Worker &worker,
                      TrackedStep tracked);
 
   // Floats of staging that a device needs for an all-reduce of `elements`.
   static uint64_t stagingElements(uint64_t elements, int devices);
 
-  // Peers of `device` receive its roots of all-reduce `collective` with one bit flipped in each chunk. -1: none.
-  void corruptRoot(int collective, int device) {
+  // Peers of `device` receive its partial sums of all-reduce `collective` with one bit flipped in each chunk. -1: none.
+  void corruptPartial(int collective, int device) {
     corruptCollective_ = collective;
     corruptDevice_ = device;
   }

@@ -120,8 +120,8 @@ public:
   }
   // The hash of the tuning file that the group's choices come from, in hexadecimal digits; "" without one.
   virtual std::string tuning() const { return ""; }
-  // For tests: from now on peers receive the roots of `device` in all-reduce `collective` damaged; -1 ends it.
-  virtual void corruptRoot(int collective, int device) = 0;
+  // For tests: from now on peers receive the partial sums of `device` in all-reduce `collective` damaged; -1 ends it.
+  virtual void corruptPartial(int collective, int device) = 0;
 
 protected:
   Status health_;

@@ -220,6 +220,6 @@ uint64_t TeamGroup::collectiveBytes() const {
   return sum;
 }
 
-void TeamGroup::corruptRoot(int collective, int device) { collectives_.corruptRoot(collective, device); }
+void TeamGroup::corruptPartial(int collective, int device) { collectives_.corruptPartial(collective, device); }
 
 } // namespace mtrun

@@ -33,7 +33,7 @@ public:
   void begin(BoundProgram &program, std::span<const StepArguments> runs) override;
   uint64_t launches() const override;
   uint64_t collectiveBytes() const override;
-  void corruptRoot(int collective, int device) override;
+  void corruptPartial(int collective, int device) override;
 
 protected:
   // Of a thread, what the kernels of the code that is loaded ask for.

@@ -325,7 +325,7 @@ private:
     return kernel.gpu() ? gpuGrid(kernel, step, place) : Status();
   }
 
-  // What adds two roots: out[i] = a[i] + b[i], run by whoever has the roots, with no memory besides.
+  // What adds two partial sums: out[i] = a[i] + b[i], run by whoever has the partial sums, with no memory besides.
   Status sumKernel(const Step &step, const std::string &place) const {
     if (plan_.sum_kernel() >= count(plan_.kernels()) ||
         plan_.kernels()->Get(plan_.sum_kernel())->kind() != KernelKind::Map)
@@ -340,9 +340,9 @@ private:
       return differs(place, "a sum_kernel of two operands and a result, 4 bytes an element, and no scratch",
                      kernel.name()->str());
     uint64_t perTile = kernel.gpu() ? kernel.gpu()->elements_per_tile() : 0;
-    if (perTile && step.root_bytes() / sizeof(float) / perTile >= maxGpuTiles)
-      return differs(place, "roots that at most " + std::to_string(maxGpuTiles) + " blocks of a GPU add",
-                     std::to_string(step.root_bytes()) + " bytes");
+    if (perTile && step.partial_bytes() / sizeof(float) / perTile >= maxGpuTiles)
+      return differs(place, "partial sums that at most " + std::to_string(maxGpuTiles) + " blocks of a GPU add",
+                     std::to_string(step.partial_bytes()) + " bytes");
     return {};
   }
 
@@ -353,27 +353,27 @@ private:
       return differs(place, "all-reduce " + std::to_string(results_.size()), std::to_string(step.collective()));
     if (Status status = sumKernel(step, place); !status.ok())
       return status;
-    if (step.root_bytes() == 0 || step.root_bytes() % sizeof(float) || step.root_bytes() > maxBlockBytes)
-      return differs(place, "a root of F32 elements", std::to_string(step.root_bytes()) + " bytes");
+    if (step.partial_bytes() == 0 || step.partial_bytes() % sizeof(float) || step.partial_bytes() > maxBlockBytes)
+      return differs(place, "a partial sum of F32 elements", std::to_string(step.partial_bytes()) + " bytes");
     uint32_t variants = count(program_.variants());
-    if (count(step.root_offset()) != variants)
-      return differs(place, std::to_string(variants) + " root offsets", count(step.root_offset()));
+    if (count(step.partial_offset()) != variants)
+      return differs(place, std::to_string(variants) + " partial sum offsets", count(step.partial_offset()));
     for (uint32_t v = 0; v < variants; ++v) {
-      uint64_t offset = step.root_offset()->Get(v);
+      uint64_t offset = step.partial_offset()->Get(v);
       if (offset % sizeof(float))
-        return differs(place, "a root offset that is a multiple of 4", offset);
-      if (Status status = checkInside(place + " root", offset, step.root_bytes(),
+        return differs(place, "a partial sum offset that is a multiple of 4", offset);
+      if (Status status = checkInside(place + " partial sum", offset, step.partial_bytes(),
                                       program_.variants()->Get(v)->arena_bytes(), "arena");
           !status.ok())
         return status;
     }
     if (step.result_offset() % sizeof(float))
       return differs(place, "a result offset that is a multiple of 4", step.result_offset());
-    if (Status status = checkInside(place + " result", step.result_offset(), step.root_bytes(), program_.shared_bytes(),
+    if (Status status = checkInside(place + " result", step.result_offset(), step.partial_bytes(), program_.shared_bytes(),
                                     "shared block");
         !status.ok())
       return status;
-    results_.push_back({step.result_offset(), step.result_offset() + step.root_bytes()});
+    results_.push_back({step.result_offset(), step.result_offset() + step.partial_bytes()});
     return {};
   }
 
@@ -397,7 +397,7 @@ private:
     return {};
   }
 
-  // A Shared buffer is bound as a whole, to a root or to the shared block.
+  // A Shared buffer is bound as a whole, to a partial sum or to the shared block.
   Status sharedBuffers() {
     for (uint32_t i = 0; i < count(program_.buffers()); ++i) {
       const Buffer &buffer = *program_.buffers()->Get(i);

@@ -46,8 +46,8 @@ public:
     return result;
   }
 
-  std::byte *root(const fb::Step &step) const {
-    return memory_.arenas[device_] + step.root_offset()->Get(static_cast<uint32_t>(layout_.variants[number_]));
+  std::byte *partial(const fb::Step &step) const {
+    return memory_.arenas[device_] + step.partial_offset()->Get(static_cast<uint32_t>(layout_.variants[number_]));
   }
 
   // Null for the caller's tensors, which are patched in at each step.
@@ -83,14 +83,14 @@ private:
     result.sizes.reserve(pointers);
   }
 
-  // A lone device's root is the result.
+  // A lone device's partial sum is the result.
   void *sharedPointer(const fb::Buffer &buffer) const {
     uint64_t offset = buffer.offset()->Get(0);
     if (alone_)
       for (uint32_t i = 0; i < count(program_.steps()); ++i) {
         const fb::Step &step = *program_.steps()->Get(i);
-        if (step.kernel() < 0 && offset >= step.result_offset() && offset - step.result_offset() < step.root_bytes())
-          return root(step) + (offset - step.result_offset());
+        if (step.kernel() < 0 && offset >= step.result_offset() && offset - step.result_offset() < step.partial_bytes())
+          return partial(step) + (offset - step.result_offset());
       }
     return memory_.shared[device_] + offset;
   }
@@ -178,9 +178,9 @@ Executable bindProgram(const Plan &plan, const fb::Program &program, const Devic
     if (step.kernel() >= 0)
       continue;
     BoundAllReduce reduce;
-    reduce.elements = static_cast<int64_t>(step.root_bytes() / sizeof(float));
+    reduce.elements = static_cast<int64_t>(step.partial_bytes() / sizeof(float));
     for (int d = 0; d < group.devices(); ++d) {
-      reduce.roots.push_back(reinterpret_cast<float *>(binders[d].root(step)));
+      reduce.partials.push_back(reinterpret_cast<float *>(binders[d].partial(step)));
       reduce.results.push_back(reinterpret_cast<float *>(memory.shared[d] + step.result_offset()));
     }
     result.bound.allReduces.push_back(std::move(reduce));

@@ -26,18 +26,18 @@ static uint64_t stagingOf(const Plan &plan, int devices) {
   for (const fb::Program *program : Each(plan.tables().programs()))
     for (const fb::Step *step : Each(program->steps()))
       if (step->kernel() < 0)
-        elements = std::max(elements, LocalCollectives::stagingElements(step->root_bytes() / sizeof(float), devices));
+        elements = std::max(elements, LocalCollectives::stagingElements(step->partial_bytes() / sizeof(float), devices));
   return elements * sizeof(float);
 }
 
-// Of the shared block, what is ever touched: a lone device keeps results of all-reduces where their roots are.
+// Of the shared block, what is ever touched: a lone device keeps results of all-reduces where their partial sums are.
 static uint64_t usedSharedBytes(const Plan &plan, int devices) {
   uint64_t used = 0;
   for (const fb::Program *program : Each(plan.tables().programs())) {
     uint64_t bytes = program->shared_bytes();
     for (const fb::Step *step : Each(program->steps()))
       if (devices == 1 && step->kernel() < 0)
-        bytes -= std::min(bytes, step->root_bytes());
+        bytes -= std::min(bytes, step->partial_bytes());
     used = std::max(used, bytes);
   }
   return used;

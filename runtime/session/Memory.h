@@ -20,7 +20,7 @@ struct MemoryMap {
   std::vector<float *> staging;
 };
 
-// Which shards each of the session's devices hosts, and how their roots are added.
+// Which shards each of the session's devices hosts, and how their partial sums are added.
 struct DeviceLayout {
   int first = 0; // device of this process
   std::vector<int> shards;

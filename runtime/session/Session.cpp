@@ -486,6 +486,6 @@ void Session::fillTemporaries(uint8_t byte) {
   }
 }
 
-void Session::corruptRoot(int collective, int device) { state_->group->corruptRoot(collective, device); }
+void Session::corruptPartial(int collective, int device) { state_->group->corruptPartial(collective, device); }
 
 } // namespace mtrun

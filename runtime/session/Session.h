@@ -96,9 +96,9 @@ public:
   uint64_t launches() const;
   // Sets every byte of arenas and shared blocks: nothing may depend on what they hold between programs.
   void fillTemporaries(uint8_t byte);
-  // With private variables: before each exchange of all-reduce `collective`, flips the lowest bit of the root's first
+  // With private variables: before each exchange of all-reduce `collective`, flips the lowest bit of the partial sum's first
   // element as the peers of `device` receive it. -1 ends it.
-  void corruptRoot(int collective, int device);
+  void corruptPartial(int collective, int device);
 
   struct State;
 

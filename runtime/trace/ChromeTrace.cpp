@@ -122,7 +122,7 @@ private:
         while (last + 1 < spans.size() && spans[last + 1].step == span.step)
           ++last;
         event(worker, "all-reduce " + std::to_string(step.collective()), "collective", span.begin, spans[last].end,
-              "\"bytes\": " + std::to_string(step.root_bytes()));
+              "\"bytes\": " + std::to_string(step.partial_bytes()));
         group = span.step;
       }
       shard(worker, run, span, step);

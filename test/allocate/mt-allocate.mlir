@@ -15,7 +15,7 @@
 // CHECK: plan.signature "input" "x" tensor<?x8xf32>
 // CHECK: %[[W:.*]] = plan.buffer "w" variable [] of "w"
 // Roots of a bucket are contiguous, the largest first, and the results in the same order.
-// CHECK: plan.all_reduce 0 bytes 196 roots(
+// CHECK: plan.all_reduce 0 bytes 196 partials(
 // CHECK: plan.launch @update wait none share reads({{.*}}%[[W]] {{.*}} writes({{.*}}%[[W]] {{.*}}counts [32]
 // Updates with one formula are segments of one launch.
 // CHECK: plan.launch @update_1 {{.*}} counts [4, 12]

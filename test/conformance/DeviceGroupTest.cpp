@@ -298,11 +298,11 @@ TEST_P(DeviceGroupTest, LaunchesInFlightKeepTheirTensorsApart) {
   }
 }
 
-TEST_P(DeviceGroupTest, AllReduceAddsRootsInTreeOrder) {
+TEST_P(DeviceGroupTest, AllReduceAddsPartialsInTreeOrder) {
   if (devices() == 1)
     return; // a lone device is given no all-reduce
   ReduceTree tree;
-  tree.sum = group->kernel(SumRoots);
+  tree.sum = group->kernel(SumPartials);
   tree.elementsPerTile = 4;
   tree.threads = gpuThreads;
   tree.sums = treeSums(std::vector<int>(static_cast<size_t>(devices()), 1));

@@ -36,7 +36,7 @@ def uses(program):
 
 def members(program, used, collective):
     """The roots of a bucket (arena) and the buffers of its results (shared)."""
-    begin, size = collective["root_offsets"], collective["bytes"]
+    begin, size = collective["partial_offsets"], collective["bytes"]
     roots, taken = [], []
     by_last_use = sorted((b for b in range(len(used)) if used[b]), key=lambda b: -used[b][0])
     for b in by_last_use:

@@ -228,7 +228,7 @@ bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t inde
     if (!group_.makeCurrent(d) || !linksAfterCompute(d))
       return false;
   bool inTree = !group_.addsByLinks();
-  if (inTree && (!stampLinks(true) || !good(group_.links().gatherRoots(chunks)) || !stampLinks(false)))
+  if (inTree && (!stampLinks(true) || !good(group_.links().gatherPartials(chunks)) || !stampLinks(false)))
     return false;
   for (int d = 0; d < devices; ++d)
     if (!sum(program, index, d))
@@ -243,7 +243,7 @@ bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t inde
     uint64_t own = chunks.bytes(program.firstDevice + d);
     collectiveBytes_ += own * static_cast<uint64_t>(chunks.devices() - 1) + (bytes - own);
     overlaps_[device].allReduce(
-        std::array{rangeOf(reduce.roots[device], bytes), rangeOf(reduce.results[device], bytes)});
+        std::array{rangeOf(reduce.partials[device], bytes), rangeOf(reduce.results[device], bytes)});
     if (!group_.makeCurrent(d) || !mark(d, overlaps_[device].links() - 1))
       return false;
   }

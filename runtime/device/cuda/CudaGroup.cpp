@@ -192,7 +192,7 @@ Status CudaGroup::loadCode(const Plan &plan, const char *target) {
   uint64_t most = 0; // bytes of an all-reduce
   for (const fb::Program *program : Each(plan.tables().programs()))
     for (const fb::Step *step : Each(program->steps()))
-      most = step->kernel() < 0 ? std::max(most, step->root_bytes()) : most;
+      most = step->kernel() < 0 ? std::max(most, step->partial_bytes()) : most;
   if (Status status = links_->warmUp(addsByLinks_, most); !status.ok())
     return status;
   return libraries_->choose(plan, cards_, options_);
@@ -486,7 +486,7 @@ void CudaGroup::settle() {
       wait(flight);
 }
 
-void CudaGroup::corruptRoot(int collective, int device) {
+void CudaGroup::corruptPartial(int collective, int device) {
   corruptCollective_ = collective;
   corruptDevice_ = device;
 }

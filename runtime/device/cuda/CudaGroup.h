@@ -74,7 +74,7 @@ public:
   Status tune(BoundProgram &program, const std::string &path, int repeats,
               const std::function<void(const std::string &)> &line) override;
   std::string tuning() const override { return libraries_->tuning(); }
-  void corruptRoot(int collective, int device) override;
+  void corruptPartial(int collective, int device) override;
 
   // For what prepares and captures programs.
   const Driver &driver() const { return driver_; }

@@ -182,9 +182,9 @@ void CapturedProgram::planSums(const BoundProgram &program, int device, std::vec
   size_t segments = 0;
   for (uint32_t r = 0; r < program.allReduces.size(); ++r) {
     Chunks chunks(program, r);
-    if (group_.addsByLinks()) { // a root without rows becomes zeros plus zeros, which its staging holds
+    if (group_.addsByLinks()) { // a partial sum without rows becomes zeros plus zeros, which its staging holds
       float *zeros = program.staging[static_cast<size_t>(device)];
-      for (float *each : {zeros, zeros, chunks.root(number)})
+      for (float *each : {zeros, zeros, chunks.partial(number)})
         pointers.push_back(each);
       side.sums.push_back({r, segments++, {{number, number}}, chunks.elements()});
       continue;

@@ -12,7 +12,7 @@ int64_t Chunks::begin(int device) const { return chunkBegin(reduce_.elements, de
 
 float *Chunks::node(int device, int peer) const {
   if (peer == device)
-    return root(device) + begin(device);
+    return partial(device) + begin(device);
   uint64_t room = LocalCollectives::stagingElements(static_cast<uint64_t>(reduce_.elements), devices_);
   return program_.staging[hosted(device)] + static_cast<int64_t>(room) / devices_ * peer;
 }
@@ -76,25 +76,25 @@ Status LocalLinks::warmUp(bool, uint64_t bytes) {
   return {};
 }
 
-Status LocalLinks::gatherRoots(const Chunks &chunks) {
+Status LocalLinks::gatherPartials(const Chunks &chunks) {
   for (int d = 0; d < static_cast<int>(onHost_.size()); ++d)
-    if (Status status = copy(d, onHost(d), chunks.root(d),
+    if (Status status = copy(d, onHost(d), chunks.partial(d),
                              static_cast<uint64_t>(chunks.elements()) * sizeof(float));
         !status.ok())
       return status;
-  if (Status status = meet(); !status.ok()) // roots are complete
+  if (Status status = meet(); !status.ok()) // partial sums are complete
     return status;
   for (int d = 0; d < chunks.devices(); ++d)
     for (int i = 1; i < chunks.devices(); ++i) {
       int peer = rotated(d, i, chunks.devices());
-      const float *root = onHost_.empty() ? chunks.root(peer) : onHost(peer);
-      if (Status status = copy(d, chunks.node(d, peer), root + chunks.begin(d), chunks.bytes(d)); !status.ok())
+      const float *partial = onHost_.empty() ? chunks.partial(peer) : onHost(peer);
+      if (Status status = copy(d, chunks.node(d, peer), partial + chunks.begin(d), chunks.bytes(d)); !status.ok())
         return status;
     }
   return {};
 }
 
-// On the host a device's sums take the place of its own chunk of its root, which no peer reads.
+// On the host a device's sums take the place of its own chunk of its partial sum, which no peer reads.
 Status LocalLinks::spreadResults(const Chunks &chunks) {
   for (int d = 0; d < static_cast<int>(onHost_.size()); ++d)
     if (Status status = copy(d, onHost(d) + chunks.begin(d), chunks.result(d) + chunks.begin(d), chunks.bytes(d));
@@ -111,7 +111,7 @@ Status LocalLinks::spreadResults(const Chunks &chunks) {
           !status.ok())
         return status;
     }
-  return meet(); // peers have read the roots and the results
+  return meet(); // peers have read the partial sums and the results
 }
 
 } // namespace mtrun::cuda

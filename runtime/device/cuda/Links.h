@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What moves data between the devices of a session, as part of a graph that is recorded. An all-reduce is: each device
-// owns a chunk and receives its peers' roots of it (gatherRoots), adds them in tree order (Capture.cpp), and its peers
+// owns a chunk and receives its peers' partial sums of it (gatherPartials), adds them in tree order (Capture.cpp), and its peers
 // receive the sums (spreadResults).
 #pragma once
 
@@ -21,9 +21,9 @@ public:
   int64_t begin(int device) const;
   int64_t size(int device) const { return begin(device + 1) - begin(device); }
   uint64_t bytes(int device) const { return static_cast<uint64_t>(size(device)) * sizeof(float); }
-  float *root(int device) const { return reduce_.roots[hosted(device)]; }
+  float *partial(int device) const { return reduce_.partials[hosted(device)]; }
   float *result(int device) const { return reduce_.results[hosted(device)]; }
-  // Where `device` has its chunk of the root of `peer`.
+  // Where `device` has its chunk of the partial sum of `peer`.
   float *node(int device, int peer) const;
 
 private:
@@ -38,12 +38,12 @@ class Links {
 public:
   virtual ~Links() = default;
 
-  // Recorded on the stream `links` of every hosted device, which has waited for the device's own root.
-  virtual Status gatherRoots(const Chunks &chunks) = 0;
-  // Behind it roots and results are the device's own again.
+  // Recorded on the stream `links` of every hosted device, which has waited for the device's own partial sum.
+  virtual Status gatherPartials(const Chunks &chunks) = 0;
+  // Behind it partial sums and results are the device's own again.
   virtual Status spreadResults(const Chunks &chunks) = 0;
 
-  // Instead of the three, for plans that ask for no order of additions: all roots' sum to all results, if they do that.
+  // Instead of the three, for plans that ask for no order of additions: all partial sums' sum to all results, if they do that.
   virtual bool adds() const { return false; }
   virtual Status allReduce(const Chunks &chunks) { return {MT_INVALID, "expected links that add, found others"}; }
 
@@ -62,7 +62,7 @@ public:
   explicit LocalLinks(CudaGroup &group) : group_(group), driver_(group.driver()) {}
   ~LocalLinks() override;
   Status warmUp(bool adding, uint64_t bytes) override;
-  Status gatherRoots(const Chunks &chunks) override;
+  Status gatherPartials(const Chunks &chunks) override;
   Status spreadResults(const Chunks &chunks) override;
   Status wait(Event event) override;
 

@@ -181,13 +181,13 @@ Status NcclLinks::failed(std::string message, mt_code code) {
   return {code, std::move(message)};
 }
 
-// Each device sends all others their chunks of its root. A device without valid rows too: its root is not added.
-Status NcclLinks::gatherRoots(const Chunks &chunks) {
+// Each device sends all others their chunks of its partial sum. A device without valid rows too: its partial sum is not added.
+Status NcclLinks::gatherPartials(const Chunks &chunks) {
   int own = chunks.hostedBegin();
   NcclResult result =
-      exchange([&](int peer) { return Floats{chunks.root(own) + chunks.begin(peer), chunks.size(peer)}; },
+      exchange([&](int peer) { return Floats{chunks.partial(own) + chunks.begin(peer), chunks.size(peer)}; },
                [&](int peer) { return Floats{chunks.node(own, peer), chunks.size(own)}; });
-  return result == ncclOk ? Status() : failed(result, "cannot record an exchange of roots");
+  return result == ncclOk ? Status() : failed(result, "cannot record an exchange of partial sums");
 }
 
 // Chunks differ in size by what alignment takes: an all-gather of NCCL's wants equal ones.
@@ -203,7 +203,7 @@ Status NcclLinks::allReduce(const Chunks &chunks) {
   int own = chunks.hostedBegin();
   if (chunks.elements() == 0)
     return {};
-  NcclResult result = nccl_.allReduce(chunks.root(own), chunks.result(own), static_cast<size_t>(chunks.elements()),
+  NcclResult result = nccl_.allReduce(chunks.partial(own), chunks.result(own), static_cast<size_t>(chunks.elements()),
                                       ncclF32, ncclAdd, comm_, group_.device(0).links);
   return result == ncclOk ? Status() : failed(result, "cannot record an all-reduce");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process a device: roots and results go by NCCL, as copies alone, so that the bits are those of one process. One
+// A process a device: partial sums and results go by NCCL, as copies alone, so that the bits are those of one process. One
 // communicator, used by one thread, in one order in all processes. docs/gpu.md section 6 says why it cannot hang.
 #pragma once
 
@@ -20,7 +20,7 @@ public:
   // After the graphs that have its calls.
   ~NcclLinks() override;
 
-  Status gatherRoots(const Chunks &chunks) override;
+  Status gatherPartials(const Chunks &chunks) override;
   Status spreadResults(const Chunks &chunks) override;
   bool adds() const override { return true; }
   Status allReduce(const Chunks &chunks) override;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which shards a device hosts, in which order roots are added, which code a CPU takes.
+// Which shards a device hosts, in which order partial sums are added, which code a CPU takes.
 #include "TestPlan.h"
 
 #include "runtime/device/CodeObject.h"
@@ -37,7 +37,7 @@ std::string formula(const std::vector<TreeSum> &sums, int devices) {
   return result;
 }
 
-TEST(Layout, RootsAreAddedAlongTheTree) {
+TEST(Layout, PartialSumsAreAddedAlongTheTree) {
   auto sums = treeSums(splitShards(8, 3)); // shards 0-1, 2-3, 4-7
   EXPECT_EQ(formula(sums[1], 3), "0");
   EXPECT_EQ(formula(sums[2], 3), "(0+1)");

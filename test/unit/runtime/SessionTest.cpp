@@ -109,24 +109,24 @@ TEST(Session, CollectivesMoveTheBytesOfARing) {
   Loaded loaded(shape);
   Samples samples(shape, 3);
   const void *tensors[] = {samples.x.data(), samples.y.data(), nullptr};
-  int64_t roots = static_cast<int64_t>(shape.features + 1 + 2) * 4;
+  int64_t partials = static_cast<int64_t>(shape.features + 1 + 2) * 4;
   for (int devices : {1, 2, 3, 5, 7}) { // 7 of 8 devices have samples of 21 in shards of 3
     std::unique_ptr<Session> session = makeSession(*loaded.plan, ("cpu:" + std::to_string(devices)).c_str(), true);
     ASSERT_TRUE(session->run("train_step", tensors, static_cast<int64_t>(shape.batch), nullptr).ok());
-    EXPECT_EQ(session->info().collective_bytes, 2 * (devices - 1) * roots) << devices;
+    EXPECT_EQ(session->info().collective_bytes, 2 * (devices - 1) * partials) << devices;
   }
   std::unique_ptr<Session> session = makeSession(*loaded.plan, "cpu:3", false);
   ASSERT_TRUE(session->run("train_step", tensors, 21, nullptr).ok());
   EXPECT_EQ(session->info().collective_bytes, 0);
 }
 
-TEST(Session, ACorruptedRootChangesTheResult) {
+TEST(Session, ACorruptedPartialSumChangesTheResult) {
   TestPlanShape shape;
   Loaded loaded(shape);
   Samples samples(shape, 3);
   std::unique_ptr<Session> good = makeSession(*loaded.plan, "cpu:2", true);
   std::unique_ptr<Session> bad = makeSession(*loaded.plan, "cpu:2", true);
-  bad->corruptRoot(0, 1);
+  bad->corruptPartial(0, 1);
   EXPECT_FALSE(trained(*good, shape, samples) == trained(*bad, shape, samples));
 }
 

@@ -16,7 +16,7 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-enum KernelIndex { InitVariables, PredictRows, DifferenceRows, GradientRoot, LossRoot, Finish, Update };
+enum KernelIndex { InitVariables, PredictRows, DifferenceRows, GradientPartial, LossPartial, Finish, Update };
 
 uint64_t align64(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -60,12 +60,12 @@ void addArguments(fb::PlanT &plan, uint64_t features) {
   setArguments(of(InitVariables), {constant}, {w, one, one, one});
   setArguments(of(PredictRows), {constant, x, w, one}, {row});
   setArguments(of(DifferenceRows), {constant, x, row, row, w, one}, {row});
-  setArguments(of(GradientRoot), {constant, x, row}, {fixedBytes((features + 1) * number)});
-  setArguments(of(LossRoot), {constant, row, row}, {fixedBytes(2 * number)});
+  setArguments(of(GradientPartial), {constant, x, row}, {fixedBytes((features + 1) * number)});
+  setArguments(of(LossPartial), {constant, row, row}, {fixedBytes(2 * number)});
   setArguments(of(Finish), {fixedBytes(2 * number)}, {one, one, one});
   setArguments(of(Update), {element, element, one}, {});
   of(Update).arguments[1]->written = true;
-  setArguments(of(SumRoots), {element, element}, {element});
+  setArguments(of(SumPartials), {element, element}, {element});
   setArguments(of(Probe), {}, {fixedBytes(0), fixedBytes(0)});
   setArguments(of(Rotate), {fixedBytes(64 * number)}, {fixedBytes(64 * number)});
   setArguments(of(DoubleRows), {row}, {row});
@@ -168,13 +168,13 @@ public:
     return *program_->steps.back();
   }
 
-  void allReduce(fb::Wait wait, int number, uint32_t root, uint32_t result) {
+  void allReduce(fb::Wait wait, int number, uint32_t partial, uint32_t result) {
     auto step = std::make_unique<fb::StepT>();
     step->wait = wait;
     step->collective = number;
-    step->root_offset = program_->buffers[root]->offset;
+    step->partial_offset = program_->buffers[partial]->offset;
     step->result_offset = program_->buffers[result]->offset[0];
-    step->root_bytes = program_->buffers[root]->fixed_bytes;
+    step->partial_bytes = program_->buffers[partial]->fixed_bytes;
     program_->steps.push_back(std::move(step));
   }
 
@@ -254,16 +254,16 @@ std::unique_ptr<fb::ProgramT> makeTrainStep(const fb::PlanT &plan, int64_t featu
            iteration = builder.variable(3);
   uint64_t weights = static_cast<uint64_t>(features) * sizeof(float);
   uint32_t difference = builder.arena(0, sizeof(float));
-  uint32_t root = builder.arena(weights + sizeof(float), 0), lossRoot = builder.arena(2 * sizeof(float), 0);
+  uint32_t partial = builder.arena(weights + sizeof(float), 0), lossPartial = builder.arena(2 * sizeof(float), 0);
   uint32_t gradient = builder.shared(weights + sizeof(float)), sums = builder.shared(2 * sizeof(float));
   uint32_t loss = builder.shared(sizeof(float)), weight = builder.shared(sizeof(float));
   uint32_t gradientOfB = builder.sharedAt(gradient, weights, sizeof(float));
 
   builder.launch(fb::Wait::None, DifferenceRows, false, {{0, {shape, 0, 1, 2, w, b, difference}}});
-  builder.launch(fb::Wait::Device, GradientRoot, false, {{0, {shape, 0, difference, root}}});
-  builder.launch(fb::Wait::None, LossRoot, false, {{0, {shape, difference, 2, lossRoot}}});
-  builder.allReduce(fb::Wait::All, 0, root, gradient);
-  builder.allReduce(fb::Wait::None, 1, lossRoot, sums);
+  builder.launch(fb::Wait::Device, GradientPartial, false, {{0, {shape, 0, difference, partial}}});
+  builder.launch(fb::Wait::None, LossPartial, false, {{0, {shape, difference, 2, lossPartial}}});
+  builder.allReduce(fb::Wait::All, 0, partial, gradient);
+  builder.allReduce(fb::Wait::None, 1, lossPartial, sums);
   builder.launch(fb::Wait::All, Finish, true, {{0, {sums, loss, weight, iteration}}});
   builder.launch(fb::Wait::None, Update, true,
                  {{static_cast<uint64_t>(features), {gradient, w, rate}}, {1, {gradientOfB, b, rate}}});
@@ -283,17 +283,17 @@ fb::PlanT makeTables(const TestPlanShape &shape) {
   plan.shard_rows = (shape.batch + shape.shards - 1) / shape.shards;
   plan.seed = 7;
   plan.constants = 1;
-  plan.sum_kernel = SumRoots;
+  plan.sum_kernel = SumPartials;
   plan.learning_rate = 2;
   plan.iteration = 3;
   addKernel(plan, "init_variables", fb::KernelKind::Whole, 0, 1, 0, false);
   addKernel(plan, "predict_rows", fb::KernelKind::Rows, 3, 1, 0, true);
   addKernel(plan, "difference_rows", fb::KernelKind::Rows, 3, 1, 0, true);
-  addKernel(plan, "gradient_root", fb::KernelKind::Reduce, 0, shape.features + 1, 0, true);
-  addKernel(plan, "loss_root", fb::KernelKind::Reduce, 0, 2, 0, true);
+  addKernel(plan, "gradient_partial", fb::KernelKind::Reduce, 0, shape.features + 1, 0, true);
+  addKernel(plan, "loss_partial", fb::KernelKind::Reduce, 0, 2, 0, true);
   addKernel(plan, "finish", fb::KernelKind::Whole, 0, 1, 0, false);
   addKernel(plan, "update", fb::KernelKind::Map, 0, 1, 5, false);
-  addKernel(plan, "sum_roots", fb::KernelKind::Map, 0, 1, 4, false);
+  addKernel(plan, "sum_partials", fb::KernelKind::Map, 0, 1, 4, false);
   addKernel(plan, "probe", fb::KernelKind::Rows, 3, 2, 0, true);
   addKernel(plan, "rotate", fb::KernelKind::Rows, 0, 64, 0, false);
   addKernel(plan, "double_rows", fb::KernelKind::Rows, 1, 1, 0, true);

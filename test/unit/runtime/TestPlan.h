@@ -24,7 +24,7 @@ struct TestPlanShape {
 inline constexpr uint32_t gpuThreads = 4;
 
 // Kernels that tests launch by themselves, as indices into the plan's.
-enum : uint32_t { SumRoots = 7, Probe = 8, Rotate = 9, DoubleRows = 10 };
+enum : uint32_t { SumPartials = 7, Probe = 8, Rotate = 9, DoubleRows = 10 };
 
 // The tables, before they are written. Programs: init, train_step (x, y, optional sample_weight), predict (x, out).
 // Variables: w (F32, features), b (F32, 1), rate (F32), iteration (I32). Targets "first", which no CPU can run, and

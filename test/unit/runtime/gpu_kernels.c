@@ -8,11 +8,11 @@
 #define init_variables cpu_init_variables
 #define predict_rows cpu_predict_rows
 #define difference_rows cpu_difference_rows
-#define gradient_root cpu_gradient_root
-#define loss_root cpu_loss_root
+#define gradient_partial cpu_gradient_partial
+#define loss_partial cpu_loss_partial
 #define finish cpu_finish
 #define update cpu_update
-#define sum_roots cpu_sum_roots
+#define sum_partials cpu_sum_partials
 #define probe cpu_probe
 #define rotate cpu_rotate
 #define double_rows cpu_double_rows
@@ -20,11 +20,11 @@
 #undef init_variables
 #undef predict_rows
 #undef difference_rows
-#undef gradient_root
-#undef loss_root
+#undef gradient_partial
+#undef loss_partial
 #undef finish
 #undef update
-#undef sum_roots
+#undef sum_partials
 #undef probe
 #undef rotate
 #undef double_rows
@@ -63,11 +63,11 @@
 GPU_KERNEL(init_variables, 1)
 GPU_KERNEL(predict_rows, ROWS(3))
 GPU_KERNEL(difference_rows, ROWS(3))
-GPU_KERNEL(gradient_root, params->rows ? ((const shape *)segments->buffers[0])->features + 1 : 0)
-GPU_KERNEL(loss_root, params->rows ? 2 : 0)
+GPU_KERNEL(gradient_partial, params->rows ? ((const shape *)segments->buffers[0])->features + 1 : 0)
+GPU_KERNEL(loss_partial, params->rows ? 2 : 0)
 GPU_KERNEL(finish, 1)
 GPU_KERNEL(update, ELEMENTS(5))
-GPU_KERNEL(sum_roots, ELEMENTS(4))
+GPU_KERNEL(sum_partials, ELEMENTS(4))
 /* As the conformance suite launches it: by elements where segments have any, by rows elsewhere. */
 GPU_KERNEL(probe, segments[0].count ? ELEMENTS(4) : ROWS(3) * 2)
 GPU_KERNEL(rotate, 64)

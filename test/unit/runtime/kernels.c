@@ -79,7 +79,7 @@ static int64_t shards_of(const shape *s, int64_t rows) {
 }
 
 /* (shape, x, difference, root): root = [gradient of w, gradient of b]. Reduce: one column a tile, the last one is b. */
-KERNEL gradient_root(ARGUMENTS) {
+KERNEL gradient_partial(ARGUMENTS) {
   const shape *s = buffers[0];
   for (int64_t tile = begin; tile < end; ++tile)
     ((float *)buffers[3])[tile] =
@@ -87,7 +87,7 @@ KERNEL gradient_root(ARGUMENTS) {
 }
 
 /* (shape, difference, weight, root): root = [sum of difference, sum of weights]. Reduce, 2 tiles. */
-KERNEL loss_root(ARGUMENTS) {
+KERNEL loss_partial(ARGUMENTS) {
   const shape *s = buffers[0];
   for (int64_t tile = begin; tile < end; ++tile)
     ((float *)buffers[3])[tile] = tree(s, 0, buffers[1 + tile], -1, 0, shards_of(s, params->rows), params->rows);
@@ -110,7 +110,7 @@ KERNEL update(ARGUMENTS) {
 }
 
 /* (a, b, out): Map, 4 elements a tile. */
-KERNEL sum_roots(ARGUMENTS) {
+KERNEL sum_partials(ARGUMENTS) {
   const float *a = buffers[0], *b = buffers[1];
   float *out = buffers[2];
   for (int64_t i = begin * 4; i < end * 4 && i < params->count; ++i)

@@ -32,17 +32,17 @@ TEST_F(OverlapTest, NothingWaitsWithoutAnAllReduce) {
 
 TEST_F(OverlapTest, TheBackwardPassGoesOnBesideAllReducesAndUpdates) {
   allReduce({{0, 10}, {50, 60}});            // root, result
-  EXPECT_EQ(pass({{10, 20}, {20, 30}}), -1); // next to the root, not in it
+  EXPECT_EQ(pass({{10, 20}, {20, 30}}), -1); // next to the partial sum, not in it
   EXPECT_TRUE(updateIsOnLinks({{50, 60}, {80, 90}}));
   EXPECT_EQ(pass({{10, 20}, {30, 40}}), -1);
   EXPECT_EQ(overlap.links(), 2);
 }
 
-TEST_F(OverlapTest, WhoeverReusesARootOrReadsAResultWaitsForTheLastThatTouchesIt) {
+TEST_F(OverlapTest, WhoeverReusesAPartialSumOrReadsAResultWaitsForTheLastThatTouchesIt) {
   allReduce({{0, 10}, {50, 60}});
   allReduce({{10, 20}, {60, 70}});
   EXPECT_TRUE(updateIsOnLinks({{50, 60}, {80, 90}}));
-  EXPECT_EQ(pass({{9, 11}}), 1);   // both roots: the second
+  EXPECT_EQ(pass({{9, 11}}), 1);   // both partial sums: the second
   EXPECT_EQ(pass({{0, 20}}), -1);  // known by now
   EXPECT_EQ(pass({{50, 51}}), 2);  // read by the update
   EXPECT_EQ(pass({{80, 90}}), -1); // known by now

@@ -58,24 +58,24 @@ TEST(CudaSession, PredictWritesValidRowsOnly) {
             "0");
 }
 
-TEST(CudaSession, CollectivesMoveTheBytesOfARingAndRootsTravel) {
+TEST(CudaSession, CollectivesMoveTheBytesOfARingAndPartialSumsTravel) {
   EXPECT_EQ(inChild({{"MTC_SIM_DEVICES", "7"}},
                     [] {
                       TestPlanShape shape = withGpu({});
                       Loaded loaded(shape);
                       Samples samples(shape, 3);
                       const void *tensors[] = {samples.x.data(), samples.y.data(), nullptr};
-                      int64_t roots = static_cast<int64_t>(shape.features + 1 + 2) * 4;
+                      int64_t partials = static_cast<int64_t>(shape.features + 1 + 2) * 4;
                       for (int devices : {1, 2, 3, 7}) {
                         std::string name = "cuda:0-" + std::to_string(devices - 1);
                         std::unique_ptr<Session> session = makeSession(*loaded.plan, name.c_str());
                         EXPECT_TRUE(
                             session->run("train_step", tensors, static_cast<int64_t>(shape.batch), nullptr).ok());
-                        EXPECT_EQ(session->info().collective_bytes, 2 * (devices - 1) * roots) << devices;
+                        EXPECT_EQ(session->info().collective_bytes, 2 * (devices - 1) * partials) << devices;
                       }
                       std::unique_ptr<Session> good = makeSession(*loaded.plan, "cuda:0-1");
                       std::unique_ptr<Session> bad = makeSession(*loaded.plan, "cuda:0-1");
-                      bad->corruptRoot(0, 1);
+                      bad->corruptPartial(0, 1);
                       EXPECT_FALSE(trained(*good, shape, samples) == trained(*bad, shape, samples));
                       return Status();
                     }),
