@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The passes of the road (Passes.td). A pass's file defines GEN_PASS_DEF_NAME and includes Passes.h.inc again.
+// The passes of the pipeline (Passes.td). A pass's file defines GEN_PASS_DEF_NAME and includes Passes.h.inc again.
 #ifndef COMPILER_PASSES_H
 #define COMPILER_PASSES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every pass, in the order of the road. Each has a source file and a lit test of its name.
+// Every pass, in the order of the pipeline. Each has a source file and a lit test of its name.
 #ifndef COMPILER_PASSES_TD
 #define COMPILER_PASSES_TD
 

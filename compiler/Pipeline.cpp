@@ -53,7 +53,7 @@ void buildAllocate(OpPassManager &passes, Compilation &compilation) {
 
 LogicalResult checkNothing(ModuleOp) { return success(); }
 
-// The road. Between two rows stands what holds from there on; `check` enforces it.
+// The pipeline. Between two rows stands what holds from there on; `check` enforces it.
 constexpr Stage table[] = {
     {"import", "read the file: one mt.model", buildNothing, checkImport},
     // One mt.model, as the user wrote it.

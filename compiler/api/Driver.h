@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes a text down the road.
+// Takes a text through the pipeline.
 #ifndef COMPILER_API_DRIVER_H
 #define COMPILER_API_DRIVER_H
 
@@ -23,7 +23,7 @@ struct ModelSource {
 mtrun::Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes);
 
 // What a device needs that hosts 1, 2, 4 ... R shards, in bytes: variables and the hungriest program's buffers. By the
-// road up to `allocate`, with recomputation where the options ask for it; a limit is no error here.
+// pipeline up to `allocate`, with recomputation where the options ask for it; a limit is no error here.
 mtrun::Status measureMemory(const ModelSource &source, const Options &options, std::vector<int64_t> &bytes);
 
 // The model as MLIR text with its layers as locations, and its weights as a .safetensors file; no bytes if it has none.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code generation for one target as a pass, for mt-opt; the road compiles for several at once (generateCode).
+// Code generation for one target as a pass, for mt-opt; the pipeline compiles for several at once (generateCode).
 #include "compiler/Passes.h"
 #include "compiler/codegen/Codegen.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"

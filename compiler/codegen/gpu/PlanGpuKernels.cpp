@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPU kernels as a pass, for mt-opt; the road makes code of them at once (generateGpuCode).
+// GPU kernels as a pass, for mt-opt; the pipeline makes code of them at once (generateGpuCode).
 #include "compiler/Passes.h"
 #include "compiler/codegen/Kernel.h"
 #include "compiler/codegen/gpu/Gpu.h"
