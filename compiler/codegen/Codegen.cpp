@@ -41,7 +41,7 @@ Grid mtc::gridOf(plan::KernelOp op) {
   }
   case mt::KernelKind::matmul_tree: {
     int64_t height = firstResult().getDimSize(0), columns = firstResult().getDimSize(1);
-    if (isTurned(height, columns))
+    if (isTransposed(height, columns))
       std::swap(height, columns);
     grid.innerTiles = ceilDiv(height, treeRows) * panels(columns);
     break;

@@ -13,8 +13,8 @@ namespace mtc {
 
 class ConvEmitter {
 public:
-  ConvEmitter(Kernel &kernel, mlir::Operation *op, Product product, bool turned)
-      : kernel(kernel), emit(kernel.emit), op(op), product(std::move(product)), turned(turned) {}
+  ConvEmitter(Kernel &kernel, mlir::Operation *op, Product product, bool transposed)
+      : kernel(kernel), emit(kernel.emit), op(op), product(std::move(product)), transposed(transposed) {}
   // The kernel of kind conv.
   mlir::LogicalResult run();
 
@@ -30,7 +30,7 @@ private:
   Emitter &emit;
   mlir::Operation *op;
   Product product;
-  bool turned; // the matrix of a tap is the kernel's transposed
+  bool transposed; // the matrix of a tap is the kernel's transposed
   Places places;
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> results; // wanted values, and where
   mlir::Value source, weights, patch, matrix, sums;               // the last two of a matrix that is packed at once
@@ -61,7 +61,7 @@ private:
   int64_t depth() const;
   int64_t packedRows() const;
   void pack(const Columns &columns);
-  void packTurned(const Columns &columns, const Plane &plane, mlir::Value to);
+  void packTransposed(const Columns &columns, const Plane &plane, mlir::Value to);
   llvm::SmallVector<int64_t> tapsOf(const Plane &plane, const Panel &panel);
   void emitTile(Panels panels, mlir::Value group, mlir::Value tile);
   void emitBlock(Panels panels, mlir::Value group, const Positions &at);

@@ -19,7 +19,7 @@ int64_t ConvEmitter::packedRows() const {
   int64_t along = 1;
   for (const Plane &plane : product.planes)
     along = std::max(along, plane.taps.empty() ? 1 : plane.tapColumns());
-  return depth() + (turned && !product.depthwise && product.tapDepth() % lanes ? lanes * along : 0);
+  return depth() + (transposed && !product.depthwise && product.tapDepth() % lanes ? lanes * along : 0);
 }
 
 // Rows of the matrix in the order of the chain.
@@ -29,8 +29,8 @@ void ConvEmitter::pack(const Columns &columns) {
   for (const Plane &plane : product.planes) {
     Value to = emit.address(columns.packed, f32, packedRow * width);
     packedRow += plane.taps.size() * product.tapDepth();
-    if (turned && !product.depthwise) {
-      packTurned(columns, plane, to);
+    if (transposed && !product.depthwise) {
+      packTransposed(columns, plane, to);
       continue;
     }
     SmallVector<int64_t> rows;
@@ -52,7 +52,7 @@ void ConvEmitter::pack(const Columns &columns) {
 
 // The transposed matrices of a plane's taps. What a tap writes past its depth lies in later rows of taps, or behind
 // all.
-void ConvEmitter::packTurned(const Columns &columns, const Plane &plane, Value to) {
+void ConvEmitter::packTransposed(const Columns &columns, const Plane &plane, Value to) {
   Type f32 = emit.getF32Type(), element = elementOf(op->getOperand(1));
   int64_t inner = product.source.groupChannels, outer = product.result.groupChannels, width = columns.panel.width();
   int64_t filters = product.source.channels, taps = plane.taps.size(), along = taps ? plane.tapColumns() : 1;
@@ -67,6 +67,6 @@ void ConvEmitter::packTurned(const Columns &columns, const Plane &plane, Value t
     Value from = emit.address(emit.address(weights, element, emit.mul(matrix, filters)), element,
                               emit.mul(columns.group, inner));
     Value place = emit.address(to, f32, emit.mul(loadTable(emit, rows, tap), width));
-    emitPackTurned(emit, columns.panel, from, filters, emit.integer(inner), place, along, element);
+    emitPackTransposed(emit, columns.panel, from, filters, emit.integer(inner), place, along, element);
   });
 }

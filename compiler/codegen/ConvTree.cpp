@@ -2,7 +2,7 @@
 //
 // Gradients of convolutions to their kernels: the product of (taps x channels, positions) and (positions, filters),
 // summed over the positions of each sample in order, samples of a shard in order, shards by the tree. Sums of a bundle
-// of rows wait in memory from block to block. Where filters are few, the product is turned: for each row of taps
+// of rows wait in memory from block to block. Where filters are few, the product is transposed: for each row of taps
 // (filters, positions) times (positions, taps of the row x channels). Where a unit has one tap, only the positions are
 // taken whose tap lies in the image, and no copy with a rim of zeros is made. In a kernel of rows there is no tree: the
 // gradient of each sample is a result.
@@ -39,7 +39,7 @@ private:
   Product product;
   const Plane &plane;
   Type element; // of the gradient
-  bool turned, direct;
+  bool transposed, direct;
   int64_t height; // rows of the result of one group
   std::vector<RowUnit> units;
   Value widenedGradient; // of a block
@@ -68,14 +68,14 @@ private:
                     TileOperands &operands);
   void emitUnits(const Part &part, Value a, const TileOperands &common, TileForm form, const Inside *inside = nullptr);
   void store(const Part &part, Value count);
-  void storeTurned(const Part &part, Value count);
+  void storeTransposed(const Part &part, Value count);
 };
 } // namespace
 
 KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Places &places)
     : kernel(kernel), emit(kernel.emit), product(kernelProduct(op)), plane(product.planes.front()),
-      element(elementOf(op.getGradient())), turned(isTurned(product)), direct(isDirect(product)),
-      height(turned ? plane.taps.size() / plane.tapColumns() * product.result.channels
+      element(elementOf(op.getGradient())), transposed(isTransposed(product)), direct(isDirect(product)),
+      height(transposed ? plane.taps.size() / plane.tapColumns() * product.result.channels
                     : plane.taps.size() * product.tapDepth()),
       units(unitsOf(product)), source(places.source), gradient(places.gradient), result(places.result) {
   SmallVector<int64_t> start, pattern, first, line, row, end, column;
@@ -141,7 +141,7 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
     emitWiden(emit, element, b, filters, widenedGradient, filters, depth, emit.integer(filters));
     b = widenedGradient;
   }
-  if (turned) {
+  if (transposed) {
     SmallVector<int64_t> places;
     for (size_t position = 0; position < offsets.size(); ++position)
       places.push_back(position * filters);
@@ -211,7 +211,7 @@ void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOpera
     Value start = emit.address(a, f32, loadTable(emit, starts, unit)), pattern = loadTable(emit, patterns, unit);
     Value sums = emit.address(part.sums, f32, emit.mul(emit.sub(loadTable(emit, firsts, unit), part.row), width));
     TileOperands common = inside ? insideOf(*inside, unit, given) : given;
-    Value b = turned ? emit.address(common.b, f32, loadTable(emit, tapLines, unit)) : common.b;
+    Value b = transposed ? emit.address(common.b, f32, loadTable(emit, tapLines, unit)) : common.b;
     for (auto [index, shape] : llvm::enumerate(shapes))
       emit.when(emit.equal(pattern, emit.integer(index)), [&] {
         for (auto [first, count] : cutEvenly(shape.size(), offsetTileRows(emit.machine, part.panel.vectors))) {
@@ -251,7 +251,7 @@ void KernelGradientEmitter::store(const Part &part, Value count) {
 }
 
 // Sums of (kh, filter) x (kw, c) to where the result has (kh, kw, c) x filter.
-void KernelGradientEmitter::storeTurned(const Part &part, Value count) {
+void KernelGradientEmitter::storeTransposed(const Part &part, Value count) {
   Type f32 = emit.getF32Type();
   int64_t filters = product.result.channels, floats = columnsOf(product);
   emit.loop(emit.integer(0), count, 1, [&](Value i) {
@@ -290,7 +290,7 @@ void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
     });
   };
   emitTreeInMemory(emit, shards, shard, combine, push);
-  turned ? storeTurned(part, count) : store(part, count);
+  transposed ? storeTransposed(part, count) : store(part, count);
 }
 
 // Bundles of the tiles [begin, end) of the grid: groups, then wide panels, then units.
@@ -311,7 +311,7 @@ void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_re
     forPanels(emit, columns, column, emit.add(column, panelColumns), [&](Value panelColumn, Panel panel) {
       Value sums = emit.array(f32, bundleUnits * unitRows * panel.width()), packed;
       // Positions far apart share sets of the first cache, and each is read for every unit.
-      if (!turned && !product.depthwise && product.result.channels > panel.width())
+      if (!transposed && !product.depthwise && product.result.channels > panel.width())
         packed = emit.array(f32, blockPositions * panel.width());
       emit.loop(from, to, bundleUnits, [&](Value unit) {
         Value last = emit.least(emit.add(unit, bundleUnits), to);
@@ -335,7 +335,7 @@ void KernelGradientEmitter::runSample() {
     part.start = none;
     emitSample(part, none);
     Value count = emit.sub(loadTable(emit, firsts, part.to), part.row);
-    turned ? storeTurned(part, count) : store(part, count);
+    transposed ? storeTransposed(part, count) : store(part, count);
   });
 }
 

@@ -11,7 +11,7 @@ static int64_t lineFloats(const Product &product) { return product.planes.front(
 
 // Whether vectors along a row of taps are used so much better than vectors along the filters. One vector alone shares
 // no element of the other operand.
-bool mtc::isTurned(const Product &product) {
+bool mtc::isTransposed(const Product &product) {
   const Plane &plane = product.planes.front();
   int64_t along = plane.tapColumns();
   if (product.groups > 1 || product.depthwise || plane.taps[along - 1].column - plane.taps[0].column != along - 1)
@@ -24,7 +24,7 @@ bool mtc::isTurned(const Product &product) {
 
 // Columns of the product.
 int64_t mtc::columnsOf(const Product &product) {
-  return isTurned(product) ? lineFloats(product) : product.result.groupChannels;
+  return isTransposed(product) ? lineFloats(product) : product.result.groupChannels;
 }
 
 // Positions whose reading at `tap` lies within `inputs`.
@@ -34,7 +34,7 @@ std::pair<int64_t, int64_t> mtc::insideRange(int64_t tap, int64_t step, int64_t 
 }
 
 bool mtc::isDirect(const Product &product) {
-  return !product.element && product.needsPatch(product.planes.front()) && !product.depthwise && !isTurned(product) &&
+  return !product.element && product.needsPatch(product.planes.front()) && !product.depthwise && !isTransposed(product) &&
          product.tapDepth() >= unitRows;
 }
 
@@ -56,7 +56,7 @@ static std::vector<RowUnit> directUnits(const Product &product) {
 }
 
 // Filters, for each row of taps.
-static std::vector<RowUnit> turnedUnits(const Product &product) {
+static std::vector<RowUnit> transposedUnits(const Product &product) {
   const Plane &plane = product.planes.front();
   int64_t filters = product.result.channels, count = plane.taps.size(), along = plane.tapColumns();
   std::vector<RowUnit> units;
@@ -70,8 +70,8 @@ static std::vector<RowUnit> turnedUnits(const Product &product) {
 
 // Rows of the result cut in units of neighbours: runs of equal steps are cut evenly, short ones put together.
 std::vector<RowUnit> mtc::unitsOf(const Product &product) {
-  if (isTurned(product))
-    return turnedUnits(product);
+  if (isTransposed(product))
+    return transposedUnits(product);
   if (isDirect(product))
     return directUnits(product);
   const Plane &plane = product.planes.front();

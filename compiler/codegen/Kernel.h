@@ -54,7 +54,7 @@ inline mlir::Type elementOf(mlir::Value value) { return tensorOf(value).getEleme
 constexpr int64_t matmulRows = 8, treeRows = 12, transposeRows = 16;
 
 // Whether a weight gradient is computed as its transpose.
-bool isTurned(int64_t height, int64_t columns);
+bool isTransposed(int64_t height, int64_t columns);
 
 Grid gridOf(mlir::plan::KernelOp op);
 Grid convGrid(mlir::plan::KernelOp op);

@@ -25,7 +25,7 @@ private:
   Emitter &emit;
   mt::MatmulOp product;
   int64_t depth = 0, columns = 0;
-  bool turned = false; // the right side lies transposed
+  bool transposed = false; // the right side lies transposed
   SmallVector<Value> arguments, results;
   LogicalResult status = success();
 
@@ -88,8 +88,8 @@ void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sum
 void MatmulEmitter::pack(Value column, Panel panel, Value k, Value part, Value packed) {
   Type element = elementOf(product.getRhs());
   Value b = arguments[cast<BlockArgument>(product.getRhs()).getArgNumber()];
-  if (turned)
-    return emitPackTurned(emit, panel, emit.address(emit.address(b, element, emit.mul(column, depth)), element, k),
+  if (transposed)
+    return emitPackTransposed(emit, panel, emit.address(emit.address(b, element, emit.mul(column, depth)), element, k),
                           depth, part, packed, /*apart=*/1, element);
   emitPack(emit, panel, emit.address(emit.address(b, element, emit.mul(k, columns)), element, column), columns, part,
            packed, element);
@@ -145,8 +145,8 @@ LogicalResult MatmulEmitter::run() {
     return kernel.op.emitError("expected one mt.matmul of two operands, without transpose_a, in a kernel of kind matmul");
   Value left = product.getLhs();
   depth = tensorOf(left).getShape().back();
-  turned = product.getTransposeB();
-  columns = tensorOf(product.getRhs()).getDimSize(turned ? 0 : 1);
+  transposed = product.getTransposeB();
+  columns = tensorOf(product.getRhs()).getDimSize(transposed ? 0 : 1);
   for (int64_t i = 0, e = kernel.body().getNumArguments(); i < e; ++i)
     arguments.push_back(kernel.argumentBuffer(i));
   for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)

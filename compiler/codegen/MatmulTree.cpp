@@ -2,7 +2,7 @@
 //
 // Weight gradients: (? x M)^T . (? x N), summed over the samples by the tree. A panel of N is packed for as many whole
 // shards as fit, and each tile of the result sums them in registers; its stack of left siblings waits in memory for the
-// next part. Where N is small the transposed result is computed, with vectors along M, and turned when it is stored: an
+// next part. Where N is small the transposed result is computed, with vectors along M, and transposed when it is stored: an
 // element's chain is the same. Samples of several rows each are that many samples here, in order.
 #include "compiler/codegen/Tile.h"
 #include "compiler/codegen/Tree.h"
@@ -24,10 +24,10 @@ public:
     Value buffer;
     Type element;
   };
-  TreeEmitter(Kernel &kernel, Side left, Side right, int64_t height, int64_t columns, int64_t lines, bool turned)
+  TreeEmitter(Kernel &kernel, Side left, Side right, int64_t height, int64_t columns, int64_t lines, bool transposed)
       : kernel(kernel), emit(kernel.emit), shards(shardsOf(kernel)), left(left.buffer), right(right.buffer),
         leftElement(left.element), rightElement(right.element), result(kernel.resultBuffer(0)),
-        shardRows(kernel.shardRows * lines), height(height), columns(columns), turned(turned) {
+        shardRows(kernel.shardRows * lines), height(height), columns(columns), transposed(transposed) {
     shards.rows = emit.mul(shards.rows, lines);
     shards.size = emit.mul(shards.size, lines);
   }
@@ -43,7 +43,7 @@ private:
   Value copied;              // a block of the left side
   int64_t shardRows;
   int64_t height, columns; // of what is computed
-  bool turned;             // the result is its transpose
+  bool transposed;             // the result is its transpose
 
   std::pair<Value, Value> leftBlock(Value sample, Value part, Value row, Value count);
   int64_t innerLevels() const;
@@ -63,7 +63,7 @@ void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value 
   Type f32 = emit.getF32Type();
   emit.loop(emit.integer(0), count, 1, [&](Value i) {
     Value from = emit.address(sums, f32, emit.mul(i, panel.width())), line = emit.add(row, i);
-    if (turned) {
+    if (transposed) {
       Value to = emit.address(emit.address(result, f32, emit.mul(column, height)), f32, line);
       emit.loop(emit.integer(0), emit.integer(panel.width() - lanes + panel.last), 1, [&](Value j) {
         emit.store(emit.load(f32, emit.address(from, f32, j)), emit.address(to, f32, emit.mul(j, height)));
@@ -252,7 +252,7 @@ void TreeEmitter::emitLongShards(Panel panel, Value column, Value row, Value cou
 void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
   Type f32 = emit.getF32Type();
   Value sums = emit.array(f32, blockRows * panel.width());
-  bool direct = panel.last == lanes && !turned;
+  bool direct = panel.last == lanes && !transposed;
   auto inRegisters = [&](Value target, Value step) {
     auto parts = [&] { emitParts(panel, column, row, count, target, step); };
     if (isSmall() && panel.vectors == emit.machine.tileVectors()) // narrow panels are not worth the code
@@ -307,7 +307,7 @@ void TreeEmitter::run() {
   });
 }
 
-bool mtc::isTurned(int64_t height, int64_t columns) { return columns <= lanes && height > columns; }
+bool mtc::isTransposed(int64_t height, int64_t columns) { return columns <= lanes && height > columns; }
 
 // The product whose sum over the batch a value is.
 static mt::MatmulOp productOf(Value sum) {
@@ -326,11 +326,11 @@ LogicalResult mtc::emitMatmulTree(Kernel &kernel) {
   };
   TreeEmitter::Side left = sideOf(product.getLhs()), right = sideOf(product.getRhs());
   int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
-  bool turned = isTurned(height, columns);
-  if (turned) {
+  bool transposed = isTransposed(height, columns);
+  if (transposed) {
     std::swap(left, right);
     std::swap(height, columns);
   }
-  TreeEmitter(kernel, left, right, height, columns, linesOf(product.getLhs()), turned).run();
+  TreeEmitter(kernel, left, right, height, columns, linesOf(product.getLhs()), transposed).run();
   return success();
 }

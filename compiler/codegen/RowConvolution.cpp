@@ -14,7 +14,7 @@ LogicalResult RowEmitter::prepare(ArrayRef<Operation *> operations) {
   for (Operation *op : operations)
     if (isa<mt::Conv2DOp>(op)) {
       auto &convolution = convolutions[op];
-      convolution = std::make_unique<ConvEmitter>(kernel, op, productOf(op), /*turned=*/false);
+      convolution = std::make_unique<ConvEmitter>(kernel, op, productOf(op), /*transposed=*/false);
       if (failed(convolution->prepare([&](Value value) { return placeOf(value); })))
         return failure();
     }

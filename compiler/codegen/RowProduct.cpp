@@ -13,11 +13,11 @@ using namespace mtc;
 static constexpr int64_t leastTiled = 4096;
 
 namespace {
-// C (height x columns) = A (height x depth) . B (depth x columns); `turnedA`, `turnedB`: they lie transposed.
+// C (height x columns) = A (height x depth) . B (depth x columns); `transposedA`, `transposedB`: they lie transposed.
 struct RowProduct {
   Emitter &emit;
   int64_t height, depth, columns;
-  bool turnedA, turnedB;
+  bool transposedA, transposedB;
 
   Value at(Value base, Value index, int64_t stride) {
     return emit.address(base, emit.getF32Type(), emit.mul(index, stride));
@@ -31,9 +31,9 @@ struct RowProduct {
 void RowProduct::emitLoops(Value a, Value b, Value c) {
   Type f32 = emit.getF32Type();
   emit.loop(emit.integer(0), emit.integer(height), 1, [&](Value i) {
-    Value aRow = at(a, i, turnedA ? 1 : depth), cRow = at(c, i, columns);
-    int64_t aStep = turnedA ? height : 1;
-    if (turnedB) {
+    Value aRow = at(a, i, transposedA ? 1 : depth), cRow = at(c, i, columns);
+    int64_t aStep = transposedA ? height : 1;
+    if (transposedB) {
       emit.loop(emit.integer(0), emit.integer(columns), 1, [&](Value j) {
         Value bRow = at(b, j, depth);
         Value sum = emit.loop(emit.integer(0), emit.integer(depth), 1, emit.zeros(f32), [&](Value k, ValueRange sum) {
@@ -61,18 +61,18 @@ void RowProduct::emitPanel(Value a, Value b, Value c, Value column, Panel panel)
   Type f32 = emit.getF32Type();
   int64_t most = std::min(panel.depth(), (depth + lanes - 1) / lanes * lanes), block = std::min(panel.depth(), height);
   Value packed = emit.array(f32, most * panel.width()), sums = emit.array(f32, block * panel.width());
-  Layout layout = turnedA ? Layout::columns : Layout::rows;
+  Layout layout = transposedA ? Layout::columns : Layout::rows;
   auto emitBlock = [&](Value row, Value count) {
     forVectors(emit, panel, count,
                [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
     emit.loop(emit.integer(0), emit.integer(depth), most, [&](Value k) {
       Value part = emit.least(emit.integer(most), emit.sub(emit.integer(depth), k));
-      if (turnedB)
-        emitPackTurned(emit, panel, emit.address(at(b, column, depth), f32, k), depth, part, packed);
+      if (transposedB)
+        emitPackTransposed(emit, panel, emit.address(at(b, column, depth), f32, k), depth, part, packed);
       else
         emitPack(emit, panel, emit.address(at(b, k, columns), f32, column), columns, part, packed);
-      Value start = turnedA ? emit.address(at(a, k, height), f32, row) : emit.address(at(a, row, depth), f32, k);
-      emitProduct(emit, layout, panel, start, emit.integer(turnedA ? height : depth), packed, part, sums, count);
+      Value start = transposedA ? emit.address(at(a, k, height), f32, row) : emit.address(at(a, row, depth), f32, k);
+      emitProduct(emit, layout, panel, start, emit.integer(transposedA ? height : depth), packed, part, sums, count);
     });
     emit.loop(emit.integer(0), count, 1, [&](Value i) {
       Value line = at(sums, i, panel.width()), to = emit.address(at(c, emit.add(row, i), columns), f32, column);
@@ -98,13 +98,13 @@ void RowProduct::emitTiles(Value a, Value b, Value c) {
 
 void RowEmitter::matmul(mt::MatmulOp op) {
   ArrayRef<int64_t> left = innerShape(op.getLhs()), right = innerShape(op.getRhs());
-  bool turnedA = op.getTransposeA(), turnedB = op.getTransposeB();
-  int64_t depth = turnedB ? right.back() : right[right.size() - 2];
-  int64_t columns = turnedB ? right[right.size() - 2] : right.back();
-  int64_t height = left.size() < 2 ? 1 : turnedA ? left.back() : left[left.size() - 2];
+  bool transposedA = op.getTransposeA(), transposedB = op.getTransposeB();
+  int64_t depth = transposedB ? right.back() : right[right.size() - 2];
+  int64_t columns = transposedB ? right[right.size() - 2] : right.back();
+  int64_t height = left.size() < 2 ? 1 : transposedA ? left.back() : left[left.size() - 2];
   int64_t matrices = innerCount(op.getLhs()) / (height * depth);
   bool shared = innerCount(op.getRhs()) == depth * columns;
-  RowProduct product{emit, height, depth, columns, turnedA, turnedB};
+  RowProduct product{emit, height, depth, columns, transposedA, transposedB};
   Value a = floatsOf(op.getLhs()), b = floatsOf(op.getRhs()), c = placeOf(op.getResult());
   emit.loop(emit.integer(0), emit.integer(matrices), 1, [&](Value matrix) {
     Value aMatrix = product.at(a, matrix, height * depth), cMatrix = product.at(c, matrix, height * columns);

@@ -223,8 +223,8 @@ bool RowEmitter::runSpatial(Operation *op) {
     slice(part, to);
   else if (auto whole = dyn_cast<mt::ConcatOp>(op))
     concat(whole, to);
-  else if (auto turn = dyn_cast<mt::ReverseOp>(op))
-    reverse(turn, to);
+  else if (auto reversed = dyn_cast<mt::ReverseOp>(op))
+    reverse(reversed, to);
   else if (auto slices = dyn_cast<mt::TakeOp>(op))
     take(slices, to);
   else if (auto sum = dyn_cast<mt::PutAddOp>(op))

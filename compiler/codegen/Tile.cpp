@@ -121,8 +121,8 @@ void mtc::emitPack(Emitter &emit, Panel panel, Value b, int64_t stride, Value de
 }
 
 // The function of one vector of columns: (b, stride, depth, packed), `step` floats from a packed row to the next.
-static LLVM::LLVMFuncOp packTurnedFunction(Emitter &emit, int64_t columns, int64_t step, Type element) {
-  std::string name = (Twine("pack_turned_") + Twine(columns) + "_" + Twine(step)).str();
+static LLVM::LLVMFuncOp packTransposedFunction(Emitter &emit, int64_t columns, int64_t step, Type element) {
+  std::string name = (Twine("pack_transposed_") + Twine(columns) + "_" + Twine(step)).str();
   if (Emitter::isHalf(element))
     name += element.isBF16() ? "_bf16" : "_f16";
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
@@ -137,7 +137,7 @@ static LLVM::LLVMFuncOp packTurnedFunction(Emitter &emit, int64_t columns, int64
         vectors.push_back(column < columns
                               ? emit.loadLanes(element, emit.address(from, element, emit.mul(stride, column)), mask)
                               : emit.zeros(emit.vectorOf(f32)));
-      turn(emit, vectors);
+      transposeInRegisters(emit, vectors);
       Value to = emit.address(packed, f32, emit.mul(k, step));
       for (auto [row, vector] : llvm::enumerate(vectors))
         emit.storeLanes(vector, emit.address(to, f32, row * step));
@@ -145,13 +145,13 @@ static LLVM::LLVMFuncOp packTurnedFunction(Emitter &emit, int64_t columns, int64
   });
 }
 
-void mtc::emitPackTurned(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed, int64_t apart,
+void mtc::emitPackTransposed(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed, int64_t apart,
                          Type element) {
   Type f32 = emit.getF32Type();
   element = element ? element : f32;
   for (int64_t vector = 0; vector < panel.vectors; ++vector) {
     int64_t columns = vector + 1 == panel.vectors ? panel.last : lanes;
-    emit.call(packTurnedFunction(emit, columns, apart * panel.width(), element),
+    emit.call(packTransposedFunction(emit, columns, apart * panel.width(), element),
               {emit.address(b, element, vector * lanes * stride), emit.integer(stride), depth,
                emit.address(packed, f32, vector * lanes)});
   }

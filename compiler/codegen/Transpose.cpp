@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transposition of a matrix, in blocks of 16 x 16 elements that are turned in registers.
+// The transposition of a matrix, in blocks of 16 x 16 elements that are transposed in registers.
 #include "compiler/codegen/Kernel.h"
 #include "compiler/codegen/Tile.h"
 
@@ -48,7 +48,7 @@ static LLVM::LLVMFuncOp blockFunction(Emitter &emit, Type element, bool whole) {
     for (int64_t row = 0; row < lanes; ++row)
       vectors.push_back(
           emit.loadLanes(held, emit.address(from, held, emit.mul(fromStep, row)), maskOf(row, rows, columns)));
-    turn(emit, vectors);
+    transposeInRegisters(emit, vectors);
     for (auto [column, vector] : llvm::enumerate(vectors))
       emit.storeLanes(vector, emit.address(to, held, emit.mul(toStep, column)), maskOf(column, columns, rows));
   });

@@ -14,14 +14,14 @@ Value widenedFrom(Value value) {
 }
 
 // The transpose that makes `matrix`, or null.
-static mt::TransposeOp turnedMatrix(Value matrix) {
+static mt::TransposeOp transposedMatrix(Value matrix) {
   auto transpose = matrix.getDefiningOp<mt::TransposeOp>();
   return transpose && transpose.getPermutation() == ArrayRef<int64_t>{1, 0} ? transpose : mt::TransposeOp();
 }
 
 // The transposed matrix, made once for all who need it.
 static Value transposed(OpBuilder &builder, Location location, Value matrix, llvm::DenseMap<Value, Value> &known) {
-  if (mt::TransposeOp transpose = turnedMatrix(matrix))
+  if (mt::TransposeOp transpose = transposedMatrix(matrix))
     return transpose.getOperand();
   Value &result = known[matrix];
   if (!result) {
@@ -37,7 +37,7 @@ static void removeTransposes(mt::MatmulOp op, llvm::DenseMap<Value, Value> &know
     return;
   OpBuilder builder(op);
   // Code for products turns the right side while it packs it, so only a transpose that is there already goes.
-  if (auto transpose = turnedMatrix(op.getRhs()); transpose && op.getTransposeB()) {
+  if (auto transpose = transposedMatrix(op.getRhs()); transpose && op.getTransposeB()) {
     op.getRhsMutable().assign(transpose.getOperand());
     op.setTransposeB(false);
   }

@@ -184,7 +184,7 @@ private:
       } else {
         left = sizes({call->lines(), call->depth()});
         right = call->kind() == fb::CallKind::ProductTree ? sizes({call->lines(), call->columns()})
-                : call->turned()                          ? sizes({call->columns(), call->depth()})
+                : call->transposed()                          ? sizes({call->columns(), call->depth()})
                                                           : sizes({call->depth(), call->columns()});
       }
       table.add({kernel->name()->str(), lower(EnumNameCallKind(call->kind())), left, right,

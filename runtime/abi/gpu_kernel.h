@@ -44,13 +44,13 @@ typedef struct mt_gpu_segment {
  *                      elements of all rows, 1024 a tile. No result
  *   MT_GPU_SUM_SHARDS  adds results of shards, which follow one another in the operand, along the reduction tree, those
  *                      without valid rows left out; count: elements of one, 256 a tile. No sizes
- *   MT_GPU_TURN        the operand [rows, columns] as [columns, rows]; sizes: rows, columns; count: tiles, 32 x 32
+ *   MT_GPU_TRANSPOSE        the operand [rows, columns] as [columns, rows]; sizes: rows, columns; count: tiles, 32 x 32
  *                      elements each
  *
  * Elements are F32; an absent buffer's pointer is not read. */
 #define MT_GPU_CLEAR_ROWS "mt_clear_rows"
 #define MT_GPU_SUM_SHARDS "mt_sum_shards"
-#define MT_GPU_TURN "mt_turn"
+#define MT_GPU_TRANSPOSE "mt_transpose"
 #define MT_GPU_CALL_THREADS 256
 
 /* One thread of a block of simulated code (target "cuda:simulated": an ELF shared object for the host). */

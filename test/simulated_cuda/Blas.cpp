@@ -27,7 +27,7 @@ struct BlasLayoutObject {
 };
 struct BlasProductObject {
   int compute = 0, scale = 0;
-  int32_t turnA = 0, turnB = 0;
+  int32_t transA = 0, transB = 0;
   uint32_t epilogue = blas::epilogueNone;
   const void *bias = nullptr;
 };
@@ -58,9 +58,9 @@ struct Problem {
 // Sizes that fit each other, or the end of the process.
 Problem problemOf(const BlasProductObject &product, const BlasLayoutObject &a, const BlasLayoutObject &b,
                   const BlasLayoutObject &c, const BlasLayoutObject &d) {
-  Problem sizes = {d.rows, d.columns, product.turnA ? a.rows : a.columns};
-  if ((product.turnA ? a.columns : a.rows) != sizes.m || (product.turnB ? b.columns : b.rows) != sizes.k ||
-      (product.turnB ? b.rows : b.columns) != sizes.n || c.rows != d.rows || c.columns != d.columns)
+  Problem sizes = {d.rows, d.columns, product.transA ? a.rows : a.columns};
+  if ((product.transA ? a.columns : a.rows) != sizes.m || (product.transB ? b.columns : b.rows) != sizes.k ||
+      (product.transB ? b.rows : b.columns) != sizes.n || c.rows != d.rows || c.columns != d.columns)
     fatal("a product of matrices whose sizes do not fit");
   for (const auto *layout : {&a, &b, &c, &d})
     if (layout->leading < static_cast<int64_t>(layout->rows) || layout->type != 0 || layout->batch != d.batch)
@@ -73,7 +73,7 @@ Problem problemOf(const BlasProductObject &product, const BlasLayoutObject &a, c
 // Of what an algorithm is chosen for, but for the batch.
 uint64_t hashOf(const BlasProductObject &product, const Problem &sizes) {
   uint64_t hash = 1469598103934665603u;
-  for (uint64_t word : {sizes.m, sizes.n, sizes.k, uint64_t(product.turnA), uint64_t(product.turnB),
+  for (uint64_t word : {sizes.m, sizes.n, sizes.k, uint64_t(product.transA), uint64_t(product.transB),
                         uint64_t(product.epilogue), uint64_t(product.compute)})
     hash = (hash ^ word) * 1099511628211u;
   return hash;
@@ -129,8 +129,8 @@ int cublasLtMatmulDescSetAttribute(BlasProduct product, int attribute, const voi
   BlasProductObject &set = products.get(product);
   if (simulator().fails("cublasLtMatmulDescSetAttribute"))
     return internalError;
-  void *place = attribute == blas::transposeA    ? static_cast<void *>(&set.turnA)
-                : attribute == blas::transposeB  ? static_cast<void *>(&set.turnB)
+  void *place = attribute == blas::transposeA    ? static_cast<void *>(&set.transA)
+                : attribute == blas::transposeB  ? static_cast<void *>(&set.transB)
                 : attribute == blas::epilogue    ? static_cast<void *>(&set.epilogue)
                 : attribute == blas::biasPointer ? static_cast<void *>(&set.bias)
                                                  : nullptr;
@@ -306,8 +306,8 @@ int cublasLtMatmul(BlasHandle handle, BlasProduct product, const void *alpha, co
                   from[batch * layout.stride + static_cast<int64_t>(j) * layout.leading + static_cast<int64_t>(i)];
               return tf32 ? toTf32(value) : value;
             };
-            sum.add(described.turnA ? element(as, left, k, row) : element(as, left, row, k),
-                    described.turnB ? element(bs, right, column, k) : element(bs, right, k, column));
+            sum.add(described.transA ? element(as, left, k, row) : element(as, left, row, k),
+                    described.transB ? element(bs, right, column, k) : element(bs, right, k, column));
           }
           float value = sum.get() + (bias ? bias[row] : 0.f);
           if (described.epilogue & blas::epilogueRelu)

@@ -36,8 +36,8 @@ void mtc::emitSumShards(BlockKernel &kernel) {
   });
 }
 
-// A matrix turned, a tile of it by way of workgroup memory; sizes: its rows and columns. The segment counts tiles.
-void mtc::emitTurn(BlockKernel &kernel) {
+// A matrix transposed, a tile of it by way of workgroup memory; sizes: its rows and columns. The segment counts tiles.
+void mtc::emitTransposeTiles(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   constexpr int64_t size = transposeSide;

@@ -10,7 +10,7 @@ namespace mtc {
 
 void emitClearRows(BlockKernel &kernel);
 void emitSumShards(BlockKernel &kernel);
-void emitTurn(BlockKernel &kernel);
+void emitTransposeTiles(BlockKernel &kernel);
 
 } // namespace mtc
 

@@ -119,7 +119,7 @@ static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const Codeg
   };
   return success(succeeded(make(MT_GPU_CLEAR_ROWS, mapTile, emitClearRows)) &&
                  succeeded(make(MT_GPU_SUM_SHARDS, mapThreads, emitSumShards)) &&
-                 succeeded(make(MT_GPU_TURN, 1, emitTurn)));
+                 succeeded(make(MT_GPU_TRANSPOSE, 1, emitTransposeTiles)));
 }
 
 FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const CodegenOptions &options, bool tensor) {

@@ -89,7 +89,7 @@ Call makeProduct(KernelOp op, ops::MatmulOp product) {
   call->lines = linesOf(left);
   call->depth = tensorOf(left).getShape().back();
   call->columns = tensorOf(product.getResult()).getShape().back();
-  call->turned = product.getTransposeB();
+  call->transposed = product.getTransposeB();
   setEpilogue(*call, epilogue);
   return call;
 }

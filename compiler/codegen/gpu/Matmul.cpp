@@ -35,8 +35,8 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
         "expected one mt.matmul of two operands, without transpose_a, in a kernel of kind matmul");
   Value left = product.getLhs(), right = product.getRhs();
   int64_t depth = tensorOf(left).getShape().back(), lines = linesOf(left);
-  bool turned = product.getTransposeB();
-  int64_t columns = tensorOf(right).getDimSize(turned ? 0 : 1);
+  bool transposed = product.getTransposeB();
+  int64_t columns = tensorOf(right).getDimSize(transposed ? 0 : 1);
   ProductTile tile = matmulTile(kernel.op);
   int64_t across = (columns + tile.columns - 1) / tile.columns, down = kernel.gpu.innerTiles / across;
   Value block = emit.div(kernel.tile, emit.integer(across)), rows = emit.integer(lines);
@@ -50,7 +50,7 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
   }
   ProductSide leftSide = matrixAlong(kernel, left, depth, {firstRow, rows});
   Lines columnsOf{firstColumn, emit.integer(columns)};
-  ProductSide rightSide = turned ? matrixAlong(kernel, right, depth, columnsOf)
+  ProductSide rightSide = transposed ? matrixAlong(kernel, right, depth, columnsOf)
                                  : matrixAcross(kernel, right, columns, columnsOf, emit.integer(depth));
   LogicalResult status = success();
   emit.when(emit.less(firstRow, rows), [&] {

@@ -36,7 +36,7 @@ Status open(int driverVersion, BlasFunctions &functions) {
   return {};
 }
 
-// One matrix of a product as the library counts, columns first: ours are theirs turned.
+// One matrix of a product as the library counts, columns first: ours are theirs transposed.
 struct Matrix {
   uint64_t rows, columns, stride; // stride: elements between columns
   uint64_t batch;                 // elements between shards; 0: the same for all
@@ -45,7 +45,7 @@ struct Matrix {
 // result^T = a . b, with a our right side and b our left one.
 struct Matrices {
   Matrix a, b, d;
-  bool turnA, turnB;
+  bool transA, transB;
 };
 
 Matrices matricesOf(const fb::LibraryCall &call, int64_t shardRows) {
@@ -56,9 +56,9 @@ Matrices matricesOf(const fb::LibraryCall &call, int64_t shardRows) {
             {columns, depth, columns, depth * columns},
             false,
             true};
-  Matrix right = call.turned() ? Matrix{depth, columns, depth, 0} : Matrix{columns, depth, columns, 0};
+  Matrix right = call.transposed() ? Matrix{depth, columns, depth, 0} : Matrix{columns, depth, columns, 0};
   return {
-      right, {depth, lines, depth, lines * depth}, {columns, lines, columns, lines * columns}, call.turned(), false};
+      right, {depth, lines, depth, lines * depth}, {columns, lines, columns, lines * columns}, call.transposed(), false};
 }
 
 // Of every shard's first element; bases are multiples of 64.
@@ -229,15 +229,15 @@ private:
       static constexpr uint32_t epilogues[] = {blas::epilogueNone, blas::epilogueRelu, blas::epilogueBias,
                                                blas::epilogueBiasRelu};
       uint32_t epilogue = epilogues[static_cast<size_t>(call.epilogue())];
-      int32_t turnA = matrices.turnA, turnB = matrices.turnB;
+      int32_t transA = matrices.transA, transB = matrices.transB;
       int compute = call.math() == fb::CallMath::TF32 ? blas::computeTf32 : blas::computeF32;
       int code = to.productCreate(&product, compute, blas::typeF32);
       auto set = [&](int attribute, const void *value) {
         if (code == blas::success)
           code = to.productSet(product, attribute, value, sizeof(int32_t));
       };
-      set(blas::transposeA, &turnA);
-      set(blas::transposeB, &turnB);
+      set(blas::transposeA, &transA);
+      set(blas::transposeB, &transB);
       set(blas::epilogue, &epilogue);
       for (auto [layout, matrix] : {std::pair{&a, &matrices.a}, {&b, &matrices.b}, {&d, &matrices.d}}) {
         auto count = static_cast<int32_t>(shards);

@@ -16,9 +16,9 @@ namespace fb = ::mt::plan;
 namespace {
 
 constexpr uint64_t alignment = 256;
-constexpr uint64_t clearTile = 1024, sumTile = MT_GPU_CALL_THREADS, turnSide = 32;
-// Of a call's helpers on the device: two segments that clear, one that sums, one that turns; their buffers; sizes.
-constexpr size_t segmentCount = 4, clearLeft = 0, clearRight = 1, summed = 2, turned = 3;
+constexpr uint64_t clearTile = 1024, sumTile = MT_GPU_CALL_THREADS, transposeSide = 32;
+// Of a call's helpers on the device: two segments that clear, one that sums, one that transposes; their buffers; sizes.
+constexpr size_t segmentCount = 4, clearLeft = 0, clearRight = 1, summed = 2, transposed = 3;
 struct Tables {
   mt_gpu_segment segments[segmentCount];
   void *buffers[4][3];
@@ -38,7 +38,7 @@ uint64_t kernelElements(const Choice &choice) {
   return isTree(*choice.call) ? choice.sizes.result : choice.sizes.right;
 }
 
-int64_t turnTiles(uint64_t rows, uint64_t columns) { return ceilDiv(rows, turnSide) * ceilDiv(columns, turnSide); }
+int64_t transposeTiles(uint64_t rows, uint64_t columns) { return ceilDiv(rows, transposeSide) * ceilDiv(columns, transposeSide); }
 
 void log(const GroupOptions &options, int level, const std::string &message) {
   if (options.log)
@@ -74,7 +74,7 @@ Status Libraries::openOn(const std::vector<Card> &cards, bool images, int driver
 }
 
 Status Libraries::findHelpers() {
-  const char *names[] = {MT_GPU_CLEAR_ROWS, MT_GPU_SUM_SHARDS, MT_GPU_TURN};
+  const char *names[] = {MT_GPU_CLEAR_ROWS, MT_GPU_SUM_SHARDS, MT_GPU_TRANSPOSE};
   for (OnCard &on : cards_)
     for (size_t i = 0; i < helpers; ++i)
       if (Result result = driver_.moduleGetFunction(&on.functions[i], on.card->module, names[i]); result != success)
@@ -281,8 +281,8 @@ Status Libraries::layOut(int device, const DeviceProgram &program, const Memory 
     }
     if (isConvolution(call)) {
       uint64_t rest = kernel / filters, rows = isTree(call) ? filters : rest, columns = isTree(call) ? rest : filters;
-      set(turned, isTree(call) ? static_cast<void *>(workspace) : buffers[call.right()],
-          isTree(call) ? buffers[call.result()] : static_cast<void *>(workspace), turnTiles(rows, columns), rows,
+      set(transposed, isTree(call) ? static_cast<void *>(workspace) : buffers[call.right()],
+          isTree(call) ? buffers[call.result()] : static_cast<void *>(workspace), transposeTiles(rows, columns), rows,
           columns);
     }
     placesOfTables[static_cast<size_t>(steps[i] - program.steps.data())] = at;
@@ -310,12 +310,12 @@ Status Libraries::enqueue(int device, const Card &card, const DeviceProgram &pro
   auto at = [&](size_t segment) { return table + segment * sizeof(mt_gpu_segment); };
   uint64_t kernel = kernelElements(choice), filters = call.filters();
   bool images = isConvolution(call), tree = isTree(call);
-  auto turnKernel = [&] {
-    return launch(here, turn, turnTiles(filters, kernel / filters), 1, params, at(turned), stream);
+  auto transposeKernel = [&] {
+    return launch(here, transpose, transposeTiles(filters, kernel / filters), 1, params, at(transposed), stream);
   };
   Status status;
   if (images && !tree)
-    status = turnKernel();
+    status = transposeKernel();
   if (tree) {
     uint64_t longest = std::max(choice.sizes.left, choice.sizes.right) * static_cast<uint64_t>(program.maxRows);
     status = launch(here, clearRows, ceilDiv(longest, clearTile), 2, params, at(clearLeft), stream);
@@ -328,7 +328,7 @@ Status Libraries::enqueue(int device, const Card &card, const DeviceProgram &pro
   if (tree)
     status = launch(here, sumShards, ceilDiv(choice.sizes.result, sumTile), 1, params, at(summed), stream);
   if (status.ok() && images && tree)
-    status = turnKernel();
+    status = transposeKernel();
   return status;
 }
 

@@ -74,7 +74,7 @@ public:
   bool readsConstant(const BoundStep &step, int64_t argument) const;
 
 private:
-  enum Helper { clearRows, sumShards, turn, helpers };
+  enum Helper { clearRows, sumShards, transpose, helpers };
   // A library's handle and the helpers' functions on one card.
   struct OnCard {
     const Card *card = nullptr;
@@ -83,7 +83,7 @@ private:
   };
   // How the workspace of a call of `shards` shards is cut.
   struct Cut {
-    uint64_t turned = 0, partials = 0, library = 0, end = 0; // places; turned is the first
+    uint64_t transposed = 0, partials = 0, library = 0, end = 0; // places; transposed is the first
   };
 
   Status openOn(const std::vector<Card> &cards, bool images, int driverVersion);

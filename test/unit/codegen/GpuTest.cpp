@@ -74,15 +74,15 @@ const std::string update =
   %1 = mt.sub %w, %0 : tensor<5000xf32>, tensor<5000xf32>
   mt.yield %1 : tensor<5000xf32>)");
 
-std::string dense(int64_t depth, int64_t columns, bool turned) {
+std::string dense(int64_t depth, int64_t columns, bool transposed) {
   auto type = [](int64_t a, int64_t b) {
     return "tensor<" + (a < 0 ? "?" : std::to_string(a)) + "x" + std::to_string(b) + "xf32>";
   };
-  std::string out = type(-1, columns), x = type(-1, depth), w = turned ? type(columns, depth) : type(depth, columns);
+  std::string out = type(-1, columns), x = type(-1, depth), w = transposed ? type(columns, depth) : type(depth, columns);
   std::string bias = "tensor<" + std::to_string(columns) + "xf32>";
-  return kernelText("dense_" + std::to_string(columns) + (turned ? "_turned" : ""), "matmul",
+  return kernelText("dense_" + std::to_string(columns) + (transposed ? "_turned" : ""), "matmul",
                     "^bb0(%x: " + x + ", %w: " + w + ", %b: " + bias + "):\n%0 = mt.matmul %x, %w " +
-                        (turned ? "transpose_b" : "") + " : " + x + ", " + w + "\n%1 = mt.add %0, %b : " + out + ", " +
+                        (transposed ? "transpose_b" : "") + " : " + x + ", " + w + "\n%1 = mt.add %0, %b : " + out + ", " +
                         bias + "\n%2 = mt.relu %1 : " + out + "\nmt.yield %2 : " + out);
 }
 

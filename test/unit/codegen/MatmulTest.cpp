@@ -36,16 +36,16 @@ struct Shape {
 // Also of a right side that lies transposed.
 TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
   std::vector<Shape> shapes = {{784, 256}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {300, 64}, {1, 33}};
-  auto nameOf = [](Shape s, bool turned) {
-    return "m" + std::to_string(s.depth) + "x" + std::to_string(s.columns) + (turned ? "t" : "");
+  auto nameOf = [](Shape s, bool transposed) {
+    return "m" + std::to_string(s.depth) + "x" + std::to_string(s.columns) + (transposed ? "t" : "");
   };
   std::string text;
   for (Shape s : shapes)
-    for (bool turned : {false, true}) {
+    for (bool transposed : {false, true}) {
       std::string x = tensor("?", s.depth), y = tensor("?", s.columns);
-      std::string w = turned ? tensor(std::to_string(s.columns), s.depth) : tensor(std::to_string(s.depth), s.columns);
-      text += kernelText(nameOf(s, turned), "matmul",
-                         "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.matmul %x, %w " + (turned ? "transpose_b" : "") +
+      std::string w = transposed ? tensor(std::to_string(s.columns), s.depth) : tensor(std::to_string(s.depth), s.columns);
+      text += kernelText(nameOf(s, transposed), "matmul",
+                         "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.matmul %x, %w " + (transposed ? "transpose_b" : "") +
                              " : " + x + ", " + w + "\nmt.yield %0 : " + y);
     }
   auto codes = compile(text);
@@ -60,11 +60,11 @@ TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
       std::vector<float> x = randoms(rows * s.depth, rows), expected = product(x, w, rows, s.depth, s.columns);
       Guarded input = guarded(x);
       for (auto &code : codes)
-        for (bool turned : {false, true})
+        for (bool transposed : {false, true})
           for (int64_t shares : {1, 2, 3, 7}) {
             Guarded output(rows * s.columns * 4);
-            std::string name = nameOf(s, turned);
-            Guarded &right = (shares % 2 ? weights : early)[turned];
+            std::string name = nameOf(s, transposed);
+            Guarded &right = (shares % 2 ? weights : early)[transposed];
             code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr}, {input.as<void>(), right.as<void>(), output.as<void>()}, shares);
             expectBits(output.as<float>(), expected, code->target + " " + name + " rows " + std::to_string(rows));
           }

@@ -209,14 +209,14 @@ TEST(Rows, MovesDataInsideARow) {
   std::vector<float> x = randoms(rows * 15, 1), w = randoms(20, 2), b = randoms(3, 3);
   Guarded gx = guarded(x), gw = guarded(w), gb = guarded(b);
   for (auto &code : codes) {
-    Guarded turned(rows * 60), sums(rows * 48), columns(rows * 20), products(rows * 80);
+    Guarded transposed(rows * 60), sums(rows * 48), columns(rows * 20), products(rows * 80);
     code->run("moves", {rows, 0, rows, 0, 0, nullptr},
-              {gx.as<void>(), gw.as<void>(), gb.as<void>(), turned.as<void>(), sums.as<void>(), columns.as<void>(), products.as<void>()}, 3);
+              {gx.as<void>(), gw.as<void>(), gb.as<void>(), transposed.as<void>(), sums.as<void>(), columns.as<void>(), products.as<void>()}, 3);
     for (int64_t r = 0; r < rows; ++r) {
       const float *in = &x[r * 15];
       for (int i = 0; i < 5; ++i) {
         for (int j = 0; j < 3; ++j)
-          ASSERT_EQ(turned.as<float>()[r * 15 + i * 3 + j], in[j * 5 + i]);
+          ASSERT_EQ(transposed.as<float>()[r * 15 + i * 3 + j], in[j * 5 + i]);
         ASSERT_EQ(columns.as<float>()[r * 5 + i], (in[i] + in[10 + i]) + in[5 + i]); // lanes 0 and 2 meet first
       }
       for (int i = 0; i < 3; ++i)

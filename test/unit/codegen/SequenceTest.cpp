@@ -22,8 +22,8 @@ std::string tensor(std::initializer_list<int64_t> shape, bool split) {
 struct Matrix {
   const float *data;
   int64_t rows, columns;
-  bool turned;
-  float at(int64_t i, int64_t j) const { return turned ? data[j * rows + i] : data[i * columns + j]; }
+  bool transposed;
+  float at(int64_t i, int64_t j) const { return transposed ? data[j * rows + i] : data[i * columns + j]; }
 };
 
 // One FMA chain an element.
@@ -45,32 +45,32 @@ const std::vector<Shape> shapes = {{1, 5, 3}, {3, 7, 70}, {6, 40, 1}, {8, 19, 33
 TEST(Sequence, ProductsEqualTheChain) {
   std::string text;
   for (const Shape &s : shapes)
-    for (bool turned : {false, true}) {
+    for (bool transposed : {false, true}) {
       std::string x = tensor({s.lines, s.depth}, true), y = tensor({s.lines, s.columns}, true),
-                  w = turned ? tensor({s.columns, s.depth}, false) : tensor({s.depth, s.columns}, false),
+                  w = transposed ? tensor({s.columns, s.depth}, false) : tensor({s.depth, s.columns}, false),
                   b = tensor({s.columns}, false);
-      text += kernelText(s.name(turned ? "t" : "p"), "matmul",
+      text += kernelText(s.name(transposed ? "t" : "p"), "matmul",
                          "^bb0(%x: " + x + ", %w: " + w + ", %b: " + b + ", %r: " + y + "):\n%0 = mt.matmul %x, %w " +
-                             (turned ? "transpose_b" : "") + " : " + x + ", " + w + "\n%1 = mt.add %0, %b : " + y +
+                             (transposed ? "transpose_b" : "") + " : " + x + ", " + w + "\n%1 = mt.add %0, %b : " + y +
                              ", " + b + "\n%2 = mt.mul %1, %r : " + y + ", " + y + "\nmt.yield %2 : " + y);
     }
   auto codes = compile(text);
   for (const Shape &s : shapes)
-    for (bool turned : {false, true})
+    for (bool transposed : {false, true})
       for (int64_t rows : {1, 2, 3, 17}) {
         std::vector<float> x = randoms(rows * s.lines * s.depth, 1), w = randoms(s.depth * s.columns, 2),
                            b = randoms(s.columns, 3), r = randoms(rows * s.lines * s.columns, 4), expected(r.size());
-        Matrix left{x.data(), rows * s.lines, s.depth, false}, right{w.data(), s.depth, s.columns, turned};
+        Matrix left{x.data(), rows * s.lines, s.depth, false}, right{w.data(), s.depth, s.columns, transposed};
         for (size_t i = 0; i < expected.size(); ++i)
           expected[i] = (chain(left, right, i / s.columns, i % s.columns) + b[i % s.columns]) * r[i];
         Guarded gx = guarded(x), gw = guarded(w), gb = guarded(b), gr = guarded(r);
         for (auto &code : codes)
           for (int64_t shares : {1, 2, 5}) {
             Guarded out(expected.size() * 4);
-            code->run(s.name(turned ? "t" : "p"), {rows, 0, rows, 0, 0},
+            code->run(s.name(transposed ? "t" : "p"), {rows, 0, rows, 0, 0},
                       {gx.as<void>(), gw.as<void>(), gb.as<void>(), gr.as<void>(), out.as<void>()}, shares);
             expectBits(out.as<float>(), expected,
-                       code->target + " " + s.name(turned ? "t" : "p") + " rows " + std::to_string(rows));
+                       code->target + " " + s.name(transposed ? "t" : "p") + " rows " + std::to_string(rows));
           }
       }
 }
@@ -124,12 +124,12 @@ TEST(Sequence, MatricesOfASampleEqualTheChain) {
   auto nameOf = [](const Shape &s, int form) { return s.name("m") + "_" + std::to_string(form); };
   for (const Shape &s : pairs)
     for (int form = 0; form < 4; ++form) {
-      bool turnedA = form & 1, turnedB = form & 2;
-      std::string x = turnedA ? tensor({2, s.depth, s.lines}, true) : tensor({2, s.lines, s.depth}, true),
-                  y = turnedB ? tensor({2, s.columns, s.depth}, true) : tensor({2, s.depth, s.columns}, true);
+      bool transposedA = form & 1, transposedB = form & 2;
+      std::string x = transposedA ? tensor({2, s.depth, s.lines}, true) : tensor({2, s.lines, s.depth}, true),
+                  y = transposedB ? tensor({2, s.columns, s.depth}, true) : tensor({2, s.depth, s.columns}, true);
       text += kernelText(nameOf(s, form), "rows",
                          "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.matmul %x, %y " +
-                             (turnedA ? "transpose_a " : "") + (turnedB ? "transpose_b " : "") + ": " + x + ", " + y +
+                             (transposedA ? "transpose_a " : "") + (transposedB ? "transpose_b " : "") + ": " + x + ", " + y +
                              "\nmt.yield %0 : " + tensor({2, s.lines, s.columns}, true));
     }
   auto codes = compile(text);

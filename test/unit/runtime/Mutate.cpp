@@ -133,7 +133,7 @@ private:
   void fields(fb::TargetT &t) { add(t.name, t.features, t.section, t.device, t.usage); }
   void fields(fb::CallAxis &) {}
   void fields(fb::LibraryCallT &t) {
-    add(t.kind, t.math, t.epilogue, t.left, t.right, t.result, t.bias, t.lines, t.depth, t.columns, t.turned,
+    add(t.kind, t.math, t.epilogue, t.left, t.right, t.result, t.bias, t.lines, t.depth, t.columns, t.transposed,
         t.channels, t.filters, t.groups);
   }
   void fields(fb::GpuGridT &t) {
