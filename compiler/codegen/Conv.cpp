@@ -107,12 +107,12 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
   int64_t down = plane.rowStep * product.rowStride(plane) * product.pixelStride(plane);
   int64_t along = plane.columnStep * product.pixelStride(plane);
   int64_t lineSteps = plane.tapColumns() * product.tapDepth() / taps;
-  bool rim = plane.lowRow < 0 || plane.lowRow + plane.reachRows(plane.rows) > product.source.rows;
+  bool halo = plane.lowRow < 0 || plane.lowRow + plane.reachRows(plane.rows) > product.source.rows;
   TileForm form{/*masked=*/false, product.depthwise, /*scattered=*/false, llvm::to_vector(steps.taps)};
   Value fresh = emit.equal(steps.first, emit.integer(0)), end = emit.add(steps.first, steps.count);
   auto cut = [&](Value i, int64_t rows) {
     Value first = steps.first, last = end;
-    if (rim) {
+    if (halo) {
       Value row = emit.add(at.row, i);
       first = emit.most(first, emit.mul(rowsBelow(plane, row, 0), lineSteps));
       last = emit.least(last, emit.mul(rowsBelow(plane, row, product.source.rows), lineSteps));
@@ -141,7 +141,7 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
     return emit.loop(emit.integer(0), at.rows, 1, one);
   // Rows that all taps read inside the image, as many of them as fill a tile.
   Value top = emit.integer(0), inner = at.rows;
-  if (rim) {
+  if (halo) {
     auto rowsUntil = [&](int64_t position) {
       return emit.least(emit.most(emit.sub(emit.integer(position), at.row), emit.integer(0)), at.rows);
     };
@@ -318,7 +318,7 @@ LogicalResult ConvEmitter::runSample(Places place, ArrayRef<Value> wanted) {
   return status;
 }
 
-Type mtc::widened(Value source) { return Emitter::isHalf(elementOf(source)) ? elementOf(source) : Type(); }
+Type mtc::extended(Value source) { return Emitter::isHalf(elementOf(source)) ? elementOf(source) : Type(); }
 
 static Operation *convolutionOf(plan::KernelOp op) {
   for (Operation &inner : op.getBody().front())
@@ -331,7 +331,7 @@ Product mtc::productOf(Operation *op) {
   auto forward = dyn_cast<mt::Conv2DOp>(op);
   Product product = forward ? forwardProduct(forward.getConvolution())
                             : gradientProduct(cast<mt::Conv2DInputGradientOp>(op).getConvolution());
-  product.element = widened(op->getOperand(0));
+  product.element = extended(op->getOperand(0));
   return product;
 }
 

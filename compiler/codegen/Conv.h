@@ -80,7 +80,7 @@ private:
 };
 
 // bf16 or f16, null for f32: Product::element of a source.
-mlir::Type widened(mlir::Value source);
+mlir::Type extended(mlir::Value source);
 // The convolution, or gradient to the images, as products.
 Product productOf(mlir::Operation *op);
 

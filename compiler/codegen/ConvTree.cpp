@@ -4,7 +4,7 @@
 // summed over the positions of each sample in order, samples of a shard in order, shards by the tree. Sums of a bundle
 // of rows wait in memory from block to block. Where filters are few, the product is transposed: for each row of taps
 // (filters, positions) times (positions, taps of the row x channels). Where a unit has one tap, only the positions are
-// taken whose tap lies in the image, and no copy with a rim of zeros is made. In a kernel of rows there is no tree: the
+// taken whose tap lies in the image, and no copy with a halo of zeros is made. In a kernel of rows there is no tree: the
 // gradient of each sample is a result.
 #include "compiler/codegen/Conv.h"
 #include "compiler/codegen/ConvUnits.h"
@@ -18,7 +18,7 @@ static constexpr int64_t bundleUnits = 48;
 
 static Product kernelProduct(mt::Conv2DKernelGradientOp op) {
   Product product = forwardProduct(op.getConvolution());
-  product.element = widened(op.getInput());
+  product.element = extended(op.getInput());
   return product;
 }
 
@@ -42,7 +42,7 @@ private:
   bool transposed, direct;
   int64_t height; // rows of the result of one group
   std::vector<RowUnit> units;
-  Value widenedGradient; // of a block
+  Value extendedGradient; // of a block
   Value source, gradient, result, patch, starts, patterns, firsts, tapLines, tapRows, tapEnds, tapColumns;
   SmallVector<SmallVector<int64_t>> shapes; // different offsets of units
 
@@ -138,8 +138,8 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   Type from = part.packed ? element : f32;
   if (!part.packed && Emitter::isHalf(element)) {
     // The positions of a block follow each other.
-    emitWiden(emit, element, b, filters, widenedGradient, filters, depth, emit.integer(filters));
-    b = widenedGradient;
+    emitExtend(emit, element, b, filters, extendedGradient, filters, depth, emit.integer(filters));
+    b = extendedGradient;
   }
   if (transposed) {
     SmallVector<int64_t> places;
@@ -301,7 +301,7 @@ void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_re
     patch =
         emit.array(f32, plane.reachRows(size.rows) * plane.reachColumns(size.columns) * product.source.groupChannels);
   if (Emitter::isHalf(element))
-    widenedGradient = emit.array(f32, blockPositions * product.result.channels);
+    extendedGradient = emit.array(f32, blockPositions * product.result.channels);
   int64_t columns = columnsOf(product), wides = llvm::divideCeil(columns, panelColumns), count = units.size();
   emit.loop(emit.div(begin, emit.integer(count)), emit.ceilDiv(end, count), 1, [&](Value wide) {
     Value offset = emit.mul(wide, count), group = emit.div(wide, emit.integer(wides));

@@ -49,7 +49,7 @@ static Value sixteen(Emitter &emit, Type i32) {
   return arith::ConstantOp::create(emit, number);
 }
 
-Value Emitter::widen(Type element, Value value) {
+Value Emitter::extend(Type element, Value value) {
   if (element.isInteger(1))
     return arith::CmpIOp::create(*this, arith::CmpIPredicate::ne, value, zeros(value.getType()));
   if (!isHalf(element))
@@ -63,7 +63,7 @@ Value Emitter::widen(Type element, Value value) {
 }
 
 // The value has been rounded: nothing is lost.
-Value Emitter::narrow(Type element, Value value) {
+Value Emitter::truncate(Type element, Value value) {
   if (element.isInteger(1))
     return arith::ExtUIOp::create(*this, withElement(value, getI8Type()), value);
   if (!isHalf(element) || getElementTypeOrSelf(value.getType()) == stored(element))
@@ -77,10 +77,10 @@ Value Emitter::narrow(Type element, Value value) {
 }
 
 Value Emitter::load(Type element, Value address) {
-  return widen(element, LLVM::LoadOp::create(*this, stored(element), address, bytes(element)));
+  return extend(element, LLVM::LoadOp::create(*this, stored(element), address, bytes(element)));
 }
 void Emitter::store(Type element, Value value, Value address) {
-  LLVM::StoreOp::create(*this, narrow(element, value), address, bytes(element));
+  LLVM::StoreOp::create(*this, truncate(element, value), address, bytes(element));
 }
 
 Value Emitter::loadLanes(Type element, Value address, Value mask) {
@@ -91,10 +91,10 @@ Value Emitter::loadLanes(Type element, Value address, Value mask) {
     value = LLVM::MaskedLoadOp::create(*this, type, address, mask, zeros(type), alignment);
   else
     value = LLVM::LoadOp::create(*this, type, address, alignment);
-  return widen(element, value);
+  return extend(element, value);
 }
 void Emitter::storeLanes(Type element, Value value, Value address, Value mask) {
-  value = narrow(element, value);
+  value = truncate(element, value);
   unsigned alignment = bytes(element);
   if (mask)
     LLVM::MaskedStoreOp::create(*this, value, address, mask, alignment);

@@ -123,11 +123,11 @@ public:
   void call(mlir::LLVM::LLVMFuncOp callee, ValueRange arguments) { mlir::LLVM::CallOp::create(*this, callee, arguments); }
 
   // From what memory holds to registers: bytes to i1, halves to f32.
-  Value widen(Type element, Value value);
+  Value extend(Type element, Value value);
 
 private:
   // The other way.
-  Value narrow(Type element, Value value);
+  Value truncate(Type element, Value value);
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;
   // The arrays of the function that is being written.

@@ -11,8 +11,8 @@ using namespace mtc;
 // Floats of a panel of the right side that is packed as a whole: 64 KiB of the second cache.
 static constexpr int64_t mostPackedFloats = 2 * panelFloats;
 
-// Rows of the left side that are widened at a time.
-static constexpr int64_t widenedRows = 64;
+// Rows of the left side that are extended at a time.
+static constexpr int64_t extendedRows = 64;
 
 namespace {
 class MatmulEmitter {
@@ -103,10 +103,10 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
   Value packed = emit.array(f32, (once ? padded : std::min(padded, panel.depth())) * panel.width());
   Value sums = emit.array(f32, panelFloats);
   Type element = elementOf(product.getLhs());
-  // Rows at a time; of a left side of 16 bits a block is widened.
-  int64_t most = Emitter::isHalf(element) ? std::min(panel.depth(), widenedRows) : panel.depth();
+  // Rows at a time; of a left side of 16 bits a block is extended.
+  int64_t most = Emitter::isHalf(element) ? std::min(panel.depth(), extendedRows) : panel.depth();
   int64_t apart = std::min(panel.depth(), padded);
-  Value widened = Emitter::isHalf(element) ? emit.array(f32, most * apart) : Value();
+  Value extended = Emitter::isHalf(element) ? emit.array(f32, most * apart) : Value();
   Value a = arguments[cast<BlockArgument>(product.getLhs()).getArgNumber()];
   auto forParts = [&](llvm::function_ref<void(Value k, Value part, Value place)> body) {
     emit.loop(emit.integer(0), emit.integer(depth), panel.depth(), [&](Value k) {
@@ -125,9 +125,9 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
         packPart(k, part, place);
       Value start = emit.address(emit.address(a, element, emit.mul(row, depth)), element, k),
             stride = emit.integer(depth);
-      if (widened) {
-        emitWiden(emit, element, start, depth, widened, apart, count, part);
-        start = widened;
+      if (extended) {
+        emitExtend(emit, element, start, depth, extended, apart, count, part);
+        start = extended;
         stride = emit.integer(apart);
       }
       emitProduct(emit, Layout::rows, panel, start, stride, place, part, sums, count);

@@ -142,7 +142,7 @@ Value RowEmitter::floatsOf(Value value) {
   int64_t count = innerCount(value);
   temporaries += count * 4;
   Value place = emit.array(emit.getF32Type(), temporaries > scratchLimit ? 1 : count);
-  emitWiden(emit, element, placeOf(value), count, place, count, emit.integer(1), emit.integer(count));
+  emitExtend(emit, element, placeOf(value), count, place, count, emit.integer(1), emit.integer(count));
   return place;
 }
 

@@ -59,10 +59,10 @@ struct Product {
   int64_t groups;
   llvm::SmallVector<Plane> planes;
   bool depthwise = false; // groups are the channels of one
-  mlir::Type element = {}; // bf16 or f16 of a source that a patch widens; null: f32
+  mlir::Type element = {}; // bf16 or f16 of a source that a patch extends; null: f32
   // Rows of the matrix that a tap has.
   int64_t tapDepth() const { return depthwise ? 1 : source.groupChannels; }
-  // Whether a plane reads outside of its source, so that blocks copy what they read into a patch with a rim of zeros;
+  // Whether a plane reads outside of its source, so that blocks copy what they read into a patch with a halo of zeros;
   // or reads a source of 16 bits.
   bool needsPatch(const Plane &plane) const;
   // Floats from a pixel to the next one of what a plane reads.

@@ -21,8 +21,8 @@ struct Philox {
   Value constant(uint32_t value) { return constant(emit.getI32IntegerAttr(static_cast<int32_t>(value))); }
   Value wide(uint64_t value) { return constant(emit.getI64IntegerAttr(static_cast<int64_t>(value))); }
   Value exclusiveOr(Value a, Value b) { return arith::XOrIOp::create(emit, a, b); }
-  Value narrow(Value wide) { return arith::TruncIOp::create(emit, words(), wide); }
-  Value high(Value wide) { return narrow(arith::ShRUIOp::create(emit, wide, this->wide(32))); }
+  Value truncate(Value wide) { return arith::TruncIOp::create(emit, words(), wide); }
+  Value high(Value wide) { return truncate(arith::ShRUIOp::create(emit, wide, this->wide(32))); }
   // The 64-bit product of a word and a constant.
   Value product(Value word, uint32_t factor) {
     Value wide = arith::ExtUIOp::create(emit, longs(), word);
@@ -39,9 +39,9 @@ struct Philox {
       Value next0 = exclusiveOr(exclusiveOr(high(second), counter[1]), keyLow);
       Value next2 = exclusiveOr(exclusiveOr(high(first), counter[3]), keyHigh);
       counter[0] = next0;
-      counter[1] = narrow(second);
+      counter[1] = truncate(second);
       counter[2] = next2;
-      counter[3] = narrow(first);
+      counter[3] = truncate(first);
     }
   }
 };
@@ -63,10 +63,10 @@ static Value uniformOf(Emitter &emit, bool scalar, Value seed, Value step, Value
     elements = emit.add(emit.splat(element), arith::ExtUIOp::create(emit, philox.longs(), emit.laneNumbers()));
   Value index = arith::ShRUIOp::create(emit, elements, philox.wide(2));
   seed = philox.splat(seed);
-  Value counter[4] = {philox.narrow(index), philox.high(index), step ? philox.splat(step) : philox.constant(0),
+  Value counter[4] = {philox.truncate(index), philox.high(index), step ? philox.splat(step) : philox.constant(0),
                       philox.splat(stream)};
-  philox.rounds(counter, philox.narrow(seed), philox.high(seed));
-  Value choice = arith::AndIOp::create(emit, philox.narrow(elements), philox.constant(3));
+  philox.rounds(counter, philox.truncate(seed), philox.high(seed));
+  Value choice = arith::AndIOp::create(emit, philox.truncate(elements), philox.constant(3));
   Value word = counter[0];
   for (uint32_t i = 1; i < 4; ++i)
     word = arith::SelectOp::create(

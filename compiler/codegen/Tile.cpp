@@ -157,7 +157,7 @@ void mtc::emitPackTransposed(Emitter &emit, Panel panel, Value b, int64_t stride
   }
 }
 
-void mtc::emitWiden(Emitter &emit, Type element, Value from, int64_t stride, Value to, int64_t apart, Value rows,
+void mtc::emitExtend(Emitter &emit, Type element, Value from, int64_t stride, Value to, int64_t apart, Value rows,
                     Value columns) {
   Type f32 = emit.getF32Type();
   emit.loop(emit.integer(0), rows, 1, [&](Value row) {

@@ -22,10 +22,10 @@ bool isGiven(Value value) {
 
 bool isKept(Operation *op) { return op->hasAttr("mt.precision"); }
 
-// A widening cast's operand.
-Value narrowOf(Value value) {
-  auto widened = value.getDefiningOp<mt::CastOp>();
-  return widened && mt::isHalf(tensorOf(widened.getOperand()).getElementType()) ? widened.getOperand() : Value();
+// A extending cast's operand.
+Value truncatedOf(Value value) {
+  auto extended = value.getDefiningOp<mt::CastOp>();
+  return extended && mt::isHalf(tensorOf(extended.getOperand()).getElementType()) ? extended.getOperand() : Value();
 }
 
 class Rounding {
@@ -111,20 +111,20 @@ void Rounding::round(Value value) {
   value.replaceAllUsesExcept(wide, narrow.getDefiningOp());
 }
 
-// Moves move the 16-bit values, and what widens as it reads reads them.
+// Moves move the 16-bit values, and what extends as it reads reads them.
 void Rounding::readNarrow(Operation *op) {
-  if (op->hasTrait<mt::Widens>()) {
+  if (op->hasTrait<mt::Extends>()) {
     for (OpOperand &operand : op->getOpOperands())
-      if (Value narrow = narrowOf(operand.get()))
+      if (Value narrow = truncatedOf(operand.get()))
         operand.set(narrow);
     return;
   }
   auto pad = dyn_cast<mt::PadOp>(op);
   if (!op->hasTrait<mt::Moves>() || (pad && !pad.getValue().isZero()) ||
-      !llvm::all_of(op->getOperands(), [](Value operand) { return bool(narrowOf(operand)); }))
+      !llvm::all_of(op->getOperands(), [](Value operand) { return bool(truncatedOf(operand)); }))
     return;
   for (OpOperand &operand : op->getOpOperands())
-    operand.set(narrowOf(operand.get()));
+    operand.set(truncatedOf(operand.get()));
   Value result = op->getResult(0);
   result.setType(tensorOf(result).clone(half));
   OpBuilder builder(op->getContext());

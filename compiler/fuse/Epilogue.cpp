@@ -93,7 +93,7 @@ void Groups::release(unsigned matmul) {
     for (Operation *op : llvm::reverse(ops)) {
       if (isProduct(op) || !mt::isSplit(op->getResult(0).getType()) ||
           !llvm::all_of(users(op), [&](Operation *user) { return outside(user) && inRows(user); }) ||
-          !(widenedFrom(op->getResult(0)) ||
+          !(extendedFrom(op->getResult(0)) ||
             llvm::all_of(op->getOperands(), [&](Value operand) { return storedAnyway(operand, op); })))
         continue;
       llvm::erase(units[matmul].ops, op);

@@ -210,11 +210,11 @@ static bool needsPlace(Value value, Operation *user) {
   return !isa<mt::ElementwiseOpInterface>(user) || !isa<mt::ElementwiseOpInterface>(value.getDefiningOp());
 }
 
-// Every reader widens for itself: two values are one where they are widened from one.
-static Value narrowed(Value value) { return widenedFrom(value) ? widenedFrom(value) : value; }
+// Every reader extends for itself: two values are one where they are extended from one.
+static Value truncated(Value value) { return extendedFrom(value) ? extendedFrom(value) : value; }
 
 bool sameComputation(Operation *a, Operation *b) {
-  auto same = [](Value x, Value y) { return narrowed(x) == narrowed(y) && x.getType() == y.getType(); };
+  auto same = [](Value x, Value y) { return truncated(x) == truncated(y) && x.getType() == y.getType(); };
   return a->getName() == b->getName() && a->getResultTypes() == b->getResultTypes() &&
          a->getAttrDictionary() == b->getAttrDictionary() && a->getNumOperands() == b->getNumOperands() &&
          llvm::all_of_zip(a->getOperands(), b->getOperands(), same);
@@ -226,19 +226,19 @@ static bool isRepeated(Operation *op) {
   if (!op->hasOneUse() || split == op->operand_end())
     return false;
   auto repeats = [&](Operation *other) { return other != op && sameComputation(op, other); };
-  return llvm::any_of(narrowed(*split).getUsers(), [&](Operation *reader) {
-    bool widens = reader->getNumResults() == 1 && widenedFrom(reader->getResult(0));
-    return repeats(reader) || (widens && llvm::any_of(reader->getUsers(), repeats));
+  return llvm::any_of(truncated(*split).getUsers(), [&](Operation *reader) {
+    bool extends = reader->getNumResults() == 1 && extendedFrom(reader->getResult(0));
+    return repeats(reader) || (extends && llvm::any_of(reader->getUsers(), repeats));
   });
 }
 
-// From the end, so that what widens an operand of a repeated op follows it.
+// From the end, so that what extends an operand of a repeated op follows it.
 void Groups::joinRepeated() {
   for (Operation &op : llvm::reverse(*body)) {
     std::optional<unsigned> unit = unitOf(&op);
     if (!unit || units[*unit].kind != KernelKind::rows || units[*unit].ops.size() != 1)
       continue;
-    if (!isRepeated(&op) && !(op.hasOneUse() && widenedFrom(op.getResult(0))))
+    if (!isRepeated(&op) && !(op.hasOneUse() && extendedFrom(op.getResult(0))))
       continue;
     std::optional<unsigned> user = unitOf(*op.user_begin());
     if (user && units[*user].kind == KernelKind::rows)

@@ -29,7 +29,7 @@ static mt::PoolOp poolOf(mt::PoolGradientOp gradient) {
   return dyn_cast<mt::PoolOp>(first);
 }
 
-static Value stored(Value value) { return widenedFrom(value) ? widenedFrom(value) : value; }
+static Value stored(Value value) { return extendedFrom(value) ? extendedFrom(value) : value; }
 
 // select(x > 0, pool_gradient(dy, x), 0) becomes pool_gradient(select(pool(x) > 0, dy, 0), x).
 static void maskBefore(mt::SelectOp op) {

@@ -8,7 +8,7 @@ using namespace mlir;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-Value widenedFrom(Value value) {
+Value extendedFrom(Value value) {
   auto wide = value.getDefiningOp<mt::CastOp>();
   return wide && mt::isHalf(typeOf(wide.getOperand()).getElementType()) ? wide.getOperand() : Value();
 }
@@ -85,7 +85,7 @@ static bool isRecomputed(Operation *op) {
   auto computes = [](Operation *user) { return isa<mt::ElementwiseOpInterface, mt::ReduceOp>(user); };
   if (!split)
     return false;
-  Value stored = widenedFrom(split) ? widenedFrom(split) : split;
+  Value stored = extendedFrom(split) ? extendedFrom(split) : split;
   return typeOf(split).getShape() == typeOf(op->getResult(0)).getShape() && mt::elementsPerRow(split.getType()) > 1 &&
          llvm::any_of(stored.getUsers(), isSum) && llvm::all_of(op->getUsers(), computes);
 }
@@ -155,7 +155,7 @@ void prepareForFusion(mt::ProgramOp program, bool images) {
     if (isRecomputed(&op))
       recompute(&op);
   for (auto op : llvm::make_early_inc_range(body.getOps<mt::CastOp>()))
-    if (widenedFrom(op.getResult()) && !op->hasOneUse())
+    if (extendedFrom(op.getResult()) && !op->hasOneUse())
       recompute(op);
   CheapValues cheap(body);
   llvm::DenseMap<Value, Value> placed;

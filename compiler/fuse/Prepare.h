@@ -7,7 +7,7 @@ namespace mtc {
 
 // Rewrites a program so that grouping sees few forms: matmuls by a matrix without transposes but that of the right
 // side (and of the left in sums over the batch), explicit transposes once each, no broadcast in front of an op that
-// broadcasts by itself, no conditional assignment, a widening cast for each reader. With `images` convolutions may
+// broadcasts by itself, no conditional assignment, a extending cast for each reader. With `images` convolutions may
 // become steps of rows.
 void prepareForFusion(mlir::mt::ProgramOp program, bool images);
 
@@ -21,10 +21,10 @@ void repeatThinConvolutions(mlir::mt::ProgramOp program);
 // Gradients of small kernels become sums of the gradients of each sample.
 void splitKernelGradients(mlir::mt::ProgramOp program);
 
-// The value of 16 bits that `value` is as f32 (docs/precision.md), or null. Every reader widens for itself.
-mlir::Value widenedFrom(mlir::Value value);
+// The value of 16 bits that `value` is as f32 (docs/precision.md), or null. Every reader extends for itself.
+mlir::Value extendedFrom(mlir::Value value);
 
-// Whether two ops compute the same: equal but for widening casts of their own.
+// Whether two ops compute the same: equal but for extending casts of their own.
 bool sameComputation(mlir::Operation *a, mlir::Operation *b);
 
 // A mask by the sign of a max pool's images, applied to its gradient, moves to the pool's result.

@@ -18,7 +18,7 @@ bool isSplit(Type type);
 int64_t elementsPerRow(Type type);
 
 // Traits of ops (MtBase.td).
-template <typename Op> struct Widens : OpTrait::TraitBase<Op, Widens> {};
+template <typename Op> struct Extends : OpTrait::TraitBase<Op, Extends> {};
 template <typename Op> struct Rounds : OpTrait::TraitBase<Op, Rounds> {};
 template <typename Op> struct Contraction : OpTrait::TraitBase<Op, Contraction> {};
 template <typename Op> struct Moves : OpTrait::TraitBase<Op, Moves> {};

@@ -16,7 +16,7 @@ def Mt_Dialect : Dialect {
   let cppNamespace = "::mlir::mt";
   let summary = "what a training step computes";
   let description = [{
-    Values are ranked tensors of f32, i32 and i1. In programs there are also bf16 and f16 (docs/precision.md), which `mt.cast` makes from f32 and widens again, moves
+    Values are ranked tensors of f32, i32 and i1. In programs there are also bf16 and f16 (docs/precision.md), which `mt.cast` makes from f32 and extends again, moves
     move and contractions, reductions and pools read; there is no arithmetic on them. A `?` is always the first axis and always the batch axis: the rows of the view. In a
     model and in the training graph that is the global batch of n samples, after `mt-partition` one shard's valid rows.
     A tensor whose first axis is `?` is *split*, any other is *replicated*.
@@ -38,11 +38,11 @@ def Mt_Predicate : Type<0DTensorOf<[I1]>.predicate, "tensor<i1>", "::mlir::Ranke
 def Mt_Step : Type<0DTensorOf<[I32]>.predicate, "tensor<i32>", "::mlir::RankedTensorType">,
               BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI32Type())">;
 
-// Operands of any float type each, which it widens as it reads them; an f32 result.
-def Mt_Widens : NativeOpTrait<"Widens"> { let cppNamespace = "::mlir::mt"; }
+// Operands of any float type each, which it extends as it reads them; an f32 result.
+def Mt_Extends : NativeOpTrait<"Extends"> { let cppNamespace = "::mlir::mt"; }
 // What it reads are values that a kernel stores, and that a precision of 16 bits rounds.
 def Mt_Rounds : NativeOpTrait<"Rounds"> { let cppNamespace = "::mlir::mt"; }
-// A product of matrices, a convolution or a gradient of one. It widens and rounds; with a discardable attribute mt.precision = "f32" it is left alone.
+// A product of matrices, a convolution or a gradient of one. It extends and rounds; with a discardable attribute mt.precision = "f32" it is left alone.
 def Mt_Contraction : NativeOpTrait<"Contraction"> { let cppNamespace = "::mlir::mt"; }
 // Elements of the result are elements of the operands at other places, or zeros (mt.pad with another value: that one).
 def Mt_Moves : NativeOpTrait<"Moves"> { let cppNamespace = "::mlir::mt"; }

@@ -68,7 +68,7 @@ def TransposeOp : Mt_PureOp<"transpose", [Mt_Moves, InferTypeOpAdaptor, DeclareO
 }
 
 // Reductions and products.
-def ReduceOp : Mt_PureOp<"reduce", [Mt_Widens, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def ReduceOp : Mt_PureOp<"reduce", [Mt_Extends, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "sum, max or min over axes, which disappear: mt.reduce sum, %x over [0] : tensor<?x10xf32>";
   let description = "Over the batch axis: sum only, and alone (`over [0]`). Gradient of max and min: shared equally among ties.";
   let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyFloat:$operand, DenseI64ArrayAttr:$dims);
@@ -81,7 +81,7 @@ def ArgmaxOp : Mt_PureOp<"argmax", [InferTypeOpAdaptor]> {
   let results = (outs Mt_Int:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
 }
-def MatmulOp : Mt_PureOp<"matmul", [Mt_Widens, Mt_Rounds, Mt_Contraction, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def MatmulOp : Mt_PureOp<"matmul", [Mt_Extends, Mt_Rounds, Mt_Contraction, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "matrix product of the last two axes; leading axes are equal, or missing on the right";
   let description = [{
     `transpose_a` / `transpose_b` swap the last two axes of an operand first. A contraction of two batch axes (`transpose_a`, both rank 2 and split) is a sum over the batch.

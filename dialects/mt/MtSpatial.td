@@ -19,7 +19,7 @@ defvar Mt_Strides = DefaultValuedAttr<DenseI64ArrayAttr, "{1, 1}">;
 defvar Mt_Padding = DefaultValuedAttr<DenseI64ArrayAttr, "{0, 0, 0, 0}">;
 
 class Mt_Convolution<string mnemonic, dag operands, string from, string to, list<Trait> traits = []> : Mt_PureOp<mnemonic, !listconcat([
-    Mt_Widens, Mt_Rounds, Mt_Contraction, DeclareOpInterfaceMethods<GradientOpInterface>], traits)> {
+    Mt_Extends, Mt_Rounds, Mt_Contraction, DeclareOpInterfaceMethods<GradientOpInterface>], traits)> {
   let arguments = !con(operands, (ins Mt_Strides:$strides, Mt_Padding:$padding, Mt_Strides:$dilation, DefaultValuedAttr<I64Attr, "1">:$groups));
   let results = (outs Mt_Float:$result);
   let assemblyFormat = from # [{ (`strides` `=` $strides^)? (`padding` `=` $padding^)? (`dilation` `=` $dilation^)? (`groups` `=` $groups^)?
@@ -65,7 +65,7 @@ def Conv2DKernelGradientOp : Mt_Convolution<"conv2d_kernel_gradient", (ins Mt_An
   let hasVerifier = 1;
 }
 
-def PoolOp : Mt_PureOp<"pool", [Mt_Widens, Mt_Rounds, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def PoolOp : Mt_PureOp<"pool", [Mt_Extends, Mt_Rounds, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "maximum or sum of each window, channel by channel: mt.pool max, %x window = [2, 2] strides = [2, 2] : tensor<?x28x28x32xf32>";
   let description = [{
     x [?, H, W, C] -> [?, OH, OW, C]: `y[n, oh, ow, c]` is the maximum or the sum of `x[n, ih, iw, c]` over the window's taps inside the image, in order of kh,
@@ -77,7 +77,7 @@ def PoolOp : Mt_PureOp<"pool", [Mt_Widens, Mt_Rounds, InferTypeOpAdaptor, Declar
   let assemblyFormat = [{$kind `,` $input `window` `=` $window (`strides` `=` $strides^)? (`padding` `=` $padding^)? attr-dict `:` type($input)}];
   let extraClassDeclaration = "::mlir::mt::Pooling getPooling();";
 }
-def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Widens, Mt_Rounds]> {
+def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Extends, Mt_Rounds]> {
   let summary = "the gradient of mt.pool to its images";
   let description = [{
     `mt.pool_gradient max, %dy at %x window = [2, 2] strides = [2, 2] : tensor<?x14x14x8xf32>, tensor<?x28x28x8xf32> to tensor<?x28x28x8xf32>`;

@@ -66,17 +66,17 @@ Emitter::Values mtc::coordinates(Emitter &emit, Value index, ArrayRef<int64_t> s
   }
   bool narrow = ShapedType::getNumElements(shape) <= std::numeric_limits<int32_t>::max();
   Type type = narrow ? emit.getI32Type() : emit.getI64Type();
-  auto widened = [&](Value place) {
+  auto extended = [&](Value place) {
     return narrow ? Value(arith::ExtUIOp::create(emit, emit.getI64Type(), place)) : place;
   };
   if (narrow)
     index = arith::TruncIOp::create(emit, type, index);
   for (size_t dim = shape.size(); dim-- > 1;) {
     Value size = arith::ConstantOp::create(emit, emit.getIntegerAttr(type, shape[dim]));
-    places[dim] = widened(emit.rem(index, size));
+    places[dim] = extended(emit.rem(index, size));
     index = emit.div(index, size);
   }
-  places[0] = widened(index);
+  places[0] = extended(index);
   return places;
 }
 

@@ -12,7 +12,7 @@ static int64_t listed(ArrayRef<int64_t> list, size_t i, int64_t otherwise) {
 }
 
 Value BlockElements::padded(mt::PadOp op, ValueRange at) {
-  Value rim = arith::ConstantOp::create(emit, emit.getF32FloatAttr(op.getValue().convertToFloat()));
+  Value halo = arith::ConstantOp::create(emit, emit.getF32FloatAttr(op.getValue().convertToFloat()));
   Emitter::Values source;
   Value inside = emit.equal(emit.integer(0), emit.integer(0));
   for (auto [i, place] : llvm::enumerate(at)) {
@@ -26,7 +26,7 @@ Value BlockElements::padded(mt::PadOp op, ValueRange at) {
     inside = both(emit, inside, emit.less(moved, emit.integer(innerShape(op.getOperand())[i])));
     source.push_back(moved);
   }
-  return choose(emit, inside, [&] { return atPlace(op.getOperand(), source); }, rim);
+  return choose(emit, inside, [&] { return atPlace(op.getOperand(), source); }, halo);
 }
 
 Value BlockElements::joined(mt::ConcatOp op, ValueRange at) {

@@ -9,7 +9,7 @@ constexpr int64_t mostStagedBytes = 32 << 10, stepsAtOnce = 2;
 
 Value mtc::loadChunk(Emitter &emit, Type element, Value address, int64_t count) {
   Type stored = emit.stored(element), type = count == 1 ? stored : Type(VectorType::get({count}, stored));
-  return emit.widen(element, LLVM::LoadOp::create(emit, type, address, emit.bytes(element) * count));
+  return emit.extend(element, LLVM::LoadOp::create(emit, type, address, emit.bytes(element) * count));
 }
 
 void mtc::storeChunk(Emitter &emit, ValueRange values, Value address) {
