@@ -22,7 +22,7 @@ bool isGiven(Value value) {
 
 bool isKept(Operation *op) { return op->hasAttr("mt.precision"); }
 
-// A extending cast's operand.
+// An extending cast's operand.
 Value truncatedOf(Value value) {
   auto extended = value.getDefiningOp<mt::CastOp>();
   return extended && mt::isHalf(tensorOf(extended.getOperand()).getElementType()) ? extended.getOperand() : Value();

@@ -7,7 +7,7 @@ namespace mtc {
 
 // Rewrites a program so that grouping sees few forms: matmuls by a matrix without transposes but that of the right
 // side (and of the left in sums over the batch), explicit transposes once each, no broadcast in front of an op that
-// broadcasts by itself, no conditional assignment, a extending cast for each reader. With `images` convolutions may
+// broadcasts by itself, no conditional assignment, an extending cast for each reader. With `images` convolutions may
 // become steps of rows.
 void prepareForFusion(mlir::mt::ProgramOp program, bool images);
 

@@ -80,7 +80,7 @@ std::string dense(int64_t depth, int64_t columns, bool transposed) {
   };
   std::string out = type(-1, columns), x = type(-1, depth), w = transposed ? type(columns, depth) : type(depth, columns);
   std::string bias = "tensor<" + std::to_string(columns) + "xf32>";
-  return kernelText("dense_" + std::to_string(columns) + (transposed ? "_turned" : ""), "matmul",
+  return kernelText("dense_" + std::to_string(columns) + (transposed ? "_transposed" : ""), "matmul",
                     "^bb0(%x: " + x + ", %w: " + w + ", %b: " + bias + "):\n%0 = mt.matmul %x, %w " +
                         (transposed ? "transpose_b" : "") + " : " + x + ", " + w + "\n%1 = mt.add %0, %b : " + out + ", " +
                         bias + "\n%2 = mt.relu %1 : " + out + "\nmt.yield %2 : " + out);
