@@ -6,7 +6,7 @@
 #include "compiler/allocate/Budget.h"
 #include "compiler/allocate/Kernels.h"
 #include "compiler/allocate/Pack.h"
-#include "compiler/allocate/Places.h"
+#include "compiler/allocate/BufferAssignment.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 
@@ -38,7 +38,7 @@ private:
 class ProgramWriter {
 public:
   ProgramWriter(mt::ProgramOp source, KernelTable &kernels, ConstantTable &constants,
-                const std::vector<PlanStep> &steps, Places &places, OpBuilder builder)
+                const std::vector<PlanStep> &steps, BufferAssignment &places, OpBuilder builder)
       : source(source), kernels(kernels), constants(constants), steps(steps), places(places), builder(builder) {}
 
   void write() {
@@ -96,7 +96,7 @@ private:
   }
 
   Value buffer(Value value) {
-    const ValuePlace &place = places.places.find(value)->second;
+    const ValueBuffer &place = places.places.find(value)->second;
     // One buffer a variable or signature entry; elsewhere one a value.
     Value &result =
         place.ref.empty() ? byValue[value] : byName[(place.space == Space::variable ? "v" : "s") + place.ref];
@@ -157,7 +157,7 @@ private:
   KernelTable &kernels;
   ConstantTable &constants;
   const std::vector<PlanStep> &steps;
-  Places &places;
+  BufferAssignment &places;
   OpBuilder builder;
   llvm::DenseMap<Value, Value> byValue;
   llvm::StringMap<Value> byName;
@@ -198,7 +198,7 @@ struct Allocate : impl::AllocateBase<Allocate> {
     auto builder = OpBuilder::atBlockEnd(module.getBody());
     for (mt::ProgramOp program : sources) {
       std::vector<PlanStep> steps = stepsOf(program);
-      Places places(program, steps);
+      BufferAssignment buffers(program, steps);
       if (failed(places.assignOffsets(program.getLoc(), shards.getInt(), shardRows.getInt())))
         return signalPassFailure();
       if (deviceMemory > 0)

@@ -8,7 +8,7 @@ namespace mtc {
 using namespace mlir;
 
 // The largest ranges alive in the phase where the arena is fullest.
-static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const Places &places, int64_t rows) {
+static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const BufferAssignment &places, int64_t rows) {
   auto size = [&](const Range &range) { return alignPlace(range.fixedBytes + range.rowBytes * rows); };
   int64_t peakPhase = 0, peak = -1;
   for (const Range &candidate : places.ranges) {
@@ -29,7 +29,7 @@ static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const Places &
   return largest;
 }
 
-MemoryUse memoryUse(StringRef program, const Places &places, int64_t shardRows) {
+MemoryUse memoryUse(StringRef program, const BufferAssignment &places, int64_t shardRows) {
   MemoryUse use;
   use.program = program.str();
   for (size_t variant = 0; variant < places.arenaBytes.size(); ++variant) {

@@ -20,7 +20,7 @@ struct Range {
   std::vector<int64_t> offsets; // arena: one a variant; shared: one
 };
 
-struct ValuePlace {
+struct ValueBuffer {
   mlir::plan::Space space = mlir::plan::Space::arena;
   std::string name;
   std::string ref;    // variable, signature: its name
@@ -28,16 +28,16 @@ struct ValuePlace {
   int64_t offset = 0; // bytes from the range's start
 };
 
-class Places {
+class BufferAssignment {
 public:
-  Places(mlir::mt::ProgramOp program, const std::vector<PlanStep> &steps);
+  BufferAssignment(mlir::mt::ProgramOp program, const std::vector<PlanStep> &steps);
 
   // Gives every range its offsets, for devices of 1, 2, 4 ... `allShards` shards of `shardRows` rows. An error at
   // `location` where a range or the arena would pass 2^46 bytes.
   llvm::LogicalResult assignOffsets(mlir::Location location, int64_t allShards, int64_t shardRows);
 
   std::vector<Range> ranges;
-  llvm::MapVector<mlir::Value, ValuePlace> places;
+  llvm::MapVector<mlir::Value, ValueBuffer> places;
   std::vector<int64_t> bucketBytes;            // one a step; 0 for launches
   std::vector<int64_t> arenaBytes, boundBytes; // one a variant
   int64_t sharedBytes = 0;

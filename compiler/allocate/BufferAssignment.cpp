@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/allocate/Places.h"
+#include "compiler/allocate/BufferAssignment.h"
 #include "compiler/allocate/Pack.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -19,7 +19,7 @@ static bool isPartial(Value value) {
   return llvm::any_of(value.getUsers(), [](Operation *user) { return isa<shard::AllReduceOp>(user); });
 }
 
-Places::Places(mt::ProgramOp program, const std::vector<PlanStep> &steps)
+BufferAssignment::BufferAssignment(mt::ProgramOp program, const std::vector<PlanStep> &steps)
     : body(&program.getBody().front()), steps(steps) {
   if (!steps.empty()) {
     lastPhase = steps.back().phase;
@@ -36,7 +36,7 @@ Places::Places(mt::ProgramOp program, const std::vector<PlanStep> &steps)
       placeResults(step, kernel);
 }
 
-void Places::computeLives() {
+void BufferAssignment::computeLives() {
   auto read = [&](Value value, const PlanStep &step) {
     Life &life = lives[value];
     if (life.phase != step.phase)
@@ -68,9 +68,9 @@ void Places::computeLives() {
 }
 
 // Values whose place the program's own ops name.
-void Places::placeGiven() {
+void BufferAssignment::placeGiven() {
   for (Operation &op : *body) {
-    ValuePlace place;
+    ValueBuffer place;
     if (isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp>(op)) {
       place.space = isa<mt::ReadOp>(op) ? Space::variable : Space::signature;
       place.ref = place.name = op.getAttrOfType<StringAttr>("name").str();
@@ -89,7 +89,7 @@ void Places::placeGiven() {
 
 // Roots side by side in the arena, the largest first; results in the same order in the shared block. With one device
 // the results are the partial sums, so these live until the last reader of a result.
-void Places::placeBucket(size_t index) {
+void BufferAssignment::placeBucket(size_t index) {
   const PlanStep &step = steps[index];
   Range partials, results;
   std::string bucket = "all-reduce " + std::to_string(bucketCount++);
@@ -134,7 +134,7 @@ static bool mayOverwrite(mt::KernelOp kernel, unsigned operand) {
          llvm::all_of(argument.getUsers(), [](Operation *user) { return isa<mt::ElementwiseOpInterface>(user); });
 }
 
-bool Places::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResult result) {
+bool BufferAssignment::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResult result) {
   for (OpOperand &operand : kernel->getOpOperands()) {
     auto found = places.find(operand.get());
     const Life &life = lives[operand.get()];
@@ -146,7 +146,7 @@ bool Places::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResul
     Range &range = ranges[found->second.range];
     if (range.shared != step.share || (step.share && lives[operand.get()].rendezvous != step.rendezvous))
       continue;
-    ValuePlace place = found->second;
+    ValueBuffer place = found->second;
     range.last = std::max(range.last, range.shared ? lives[result].rendezvous : lives[result].phase);
     place.name = kernel.getName().str();
     places[result] = place;
@@ -155,7 +155,7 @@ bool Places::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResul
   return false;
 }
 
-void Places::placeResults(const PlanStep &step, mt::KernelOp kernel) {
+void BufferAssignment::placeResults(const PlanStep &step, mt::KernelOp kernel) {
   for (OpResult result : kernel->getResults()) {
     if (places.contains(result) || placeOverOperand(step, kernel, result))
       continue;
@@ -173,7 +173,7 @@ void Places::placeResults(const PlanStep &step, mt::KernelOp kernel) {
   }
 }
 
-void Places::packShared() {
+void BufferAssignment::packShared() {
   std::vector<Tenant> tenants;
   std::vector<Range *> packed;
   for (Range &range : ranges)
@@ -187,7 +187,7 @@ void Places::packShared() {
   sharedBytes = bucketEnd + packing.bytes;
 }
 
-void Places::packArena(int64_t rows) {
+void BufferAssignment::packArena(int64_t rows) {
   std::vector<Tenant> tenants;
   std::vector<Range *> packed;
   for (Range &range : ranges)
@@ -203,7 +203,7 @@ void Places::packArena(int64_t rows) {
 }
 
 // The sum of all ranges bounds every packing, so no later sum can overflow.
-LogicalResult Places::checkSizes(Location location, int64_t rows) {
+LogicalResult BufferAssignment::checkSizes(Location location, int64_t rows) {
   constexpr int64_t limit = int64_t(1) << 46;
   int64_t total = 0;
   for (const Range &range : ranges) {
@@ -216,7 +216,7 @@ LogicalResult Places::checkSizes(Location location, int64_t rows) {
   return success();
 }
 
-LogicalResult Places::assignOffsets(Location location, int64_t allShards, int64_t shardRows) {
+LogicalResult BufferAssignment::assignOffsets(Location location, int64_t allShards, int64_t shardRows) {
   if (failed(checkSizes(location, allShards * shardRows)))
     return failure();
   packShared();
