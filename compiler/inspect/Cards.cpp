@@ -31,7 +31,7 @@ constexpr Card cards[] = {
 };
 // Seconds: a node of a CUDA graph; an all-reduce beyond its bytes, of which each device waits for all others three
 // times.
-constexpr double launchTime = 1.5e-6, meetingTime = 15e-6;
+constexpr double launchTime = 1.5e-6, rendezvousTime = 15e-6;
 
 struct Model {
   const fb::Plan &plan;
@@ -49,7 +49,7 @@ struct Model {
   }
   double allReduce(const fb::Step &step) const {
     double share = static_cast<double>(devices - 1) / devices, bytes = static_cast<double>(step.partial_bytes());
-    return meetingTime + 2 * share * bytes / card.link;
+    return rendezvousTime + 2 * share * bytes / card.link;
   }
 
   // An address for every byte that a program names: blocks far apart.
@@ -85,8 +85,8 @@ struct Model {
       for (const fb::Segment *segment : each(step->segments()))
         for (uint32_t buffer : each(segment->buffers()))
           touched.push_back(rangeOf(*program.buffers()->Get(buffer)));
-      auto [onLinks, after] = overlap.launch(touched, step->share());
-      if (onLinks) {
+      auto [onCommunication, after] = overlap.launch(touched, step->share());
+      if (onCommunication) {
         links = std::max(links, compute) + launch(*step);
         ends.push_back(links);
       } else {
@@ -120,7 +120,7 @@ std::string inspectCards(const mtrun::PlanFileView &view, const std::string &nam
       "a training step of {0} samples on {1}, modelled: {2:f1} TFLOP/s, {3:f2} TB/s, links of {4:f0} GB/s, "
       "{5:f1} us a launch, {6:f0} us an all-reduce beside its bytes\n",
       plan.batch(), card->name, card->flops / 1e12, card->bytes / 1e12, card->link / 1e9, launchTime * 1e6,
-      meetingTime * 1e6);
+      rendezvousTime * 1e6);
   out << "  devices  step ms  all-reduces  their ms  exposed ms  exposed\n";
   for (uint32_t devices = 1; devices <= plan.shards(); devices *= 2) {
     Model model{plan, **training, *card, devices};

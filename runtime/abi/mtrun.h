@@ -105,7 +105,7 @@ typedef struct mtrun_options {
   int32_t process;       /* the number of this one, from 0 */
   int32_t local_process; /* its number on this host, from 0: which of the GPUs in `devices`, which lists those of the
                             host, is its own */
-  const char *meeting;   /* where process 0 waits for the others: "unix:NAME" (on one host), "tcp:HOST:PORT", or in
+  const char *rendezvous;   /* where process 0 waits for the others: "unix:NAME" (on one host), "tcp:HOST:PORT", or in
                             process 0 "fd:N", a socket that listens already */
   const char *secret;    /* what the processes of a session know and nobody else, 16 bytes or more: process 0 listens to
                             nobody who does not prove that he knows it. Needed for "tcp:"; NULL: none, which is enough

@@ -20,7 +20,7 @@ struct Range {
 class Overlap {
 public:
   struct Place {
-    bool onLinks;
+    bool onCommunication;
     int after; // compute must wait for this operation of `links`; -1: for none
   };
 

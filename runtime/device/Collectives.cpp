@@ -62,16 +62,16 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
                                      TrackedStep tracked) {
   const ReduceTree &tree = *program.tree;
   const BoundAllReduce &reduce = program.allReduces[index];
-  int devices = team_.devices();
+  int devices = pool_.devices();
   uint64_t received = 0;
-  team_.waitForAll(); // partial sums are complete
+  pool_.waitForAll(); // partial sums are complete
   tracked.mark(SpanKind::Wait);
 
   // This worker's part of the device's chunk.
   int64_t chunk = chunkBegin(reduce.elements, worker.device, devices);
   int64_t chunkSize = chunkBegin(reduce.elements, worker.device + 1, devices) - chunk;
-  int64_t first = chunkBegin(chunkSize, worker.thread, team_.threads());
-  int64_t size = chunkBegin(chunkSize, worker.thread + 1, team_.threads()) - first;
+  int64_t first = chunkBegin(chunkSize, worker.thread, pool_.threads());
+  int64_t size = chunkBegin(chunkSize, worker.thread + 1, pool_.threads()) - first;
   if (size > 0) {
     size_t bytes = static_cast<size_t>(size) * sizeof(float);
     int64_t stride = static_cast<int64_t>(stagingElements(static_cast<uint64_t>(reduce.elements), devices)) / devices;
@@ -85,7 +85,7 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
       std::memcpy(node(peer), reduce.partials[peer] + chunk + first, bytes);
       received += bytes;
       if (static_cast<int>(index) == corruptCollective_ && peer == corruptDevice_ &&
-          worker.thread == team_.threads() - 1)
+          worker.thread == pool_.threads() - 1)
         reinterpret_cast<unsigned char *>(node(peer))[3] ^= 0x40; // the exponent's highest bit: no rounding hides it
     }
     tracked.mark(SpanKind::Transfer);
@@ -98,7 +98,7 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
       std::memcpy(result, node(0), bytes);
     tracked.mark(SpanKind::Sum);
   }
-  team_.waitForAll(); // every chunk of the result is complete where it was summed
+  pool_.waitForAll(); // every chunk of the result is complete where it was summed
   tracked.mark(SpanKind::Wait);
 
   for (int peer = 0; peer < devices; ++peer) {
@@ -106,14 +106,14 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
       continue;
     int64_t begin = chunkBegin(reduce.elements, peer, devices);
     int64_t length = chunkBegin(reduce.elements, peer + 1, devices) - begin;
-    int64_t part = begin + chunkBegin(length, worker.thread, team_.threads());
-    int64_t partEnd = begin + chunkBegin(length, worker.thread + 1, team_.threads());
+    int64_t part = begin + chunkBegin(length, worker.thread, pool_.threads());
+    int64_t partEnd = begin + chunkBegin(length, worker.thread + 1, pool_.threads());
     size_t bytes = static_cast<size_t>(partEnd - part) * sizeof(float);
     std::memcpy(reduce.results[worker.device] + part, reduce.results[peer] + part, bytes);
     received += bytes;
   }
   tracked.mark(SpanKind::Transfer);
-  team_.waitForAll(); // peers have read the partial sums and the results
+  pool_.waitForAll(); // peers have read the partial sums and the results
   tracked.mark(SpanKind::Wait);
   return received;
 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/device/BoundProgram.h"
-#include "runtime/device/Team.h"
+#include "runtime/device/ThreadPool.h"
 
 namespace mtrun {
 
@@ -19,7 +19,7 @@ int64_t chunkBegin(int64_t elements, int index, int chunks);
 // peers' partial sums of it, adds, then receives the other chunks of the result.
 class LocalCollectives {
 public:
-  explicit LocalCollectives(Team &team) : team_(team) {}
+  explicit LocalCollectives(ThreadPool &pool) : pool_(pool) {}
 
   // Called by all workers, after their partial sums are complete. Returns the bytes that this worker received. The result is
   // complete and the partial sums are free on return. Waits, transfers and sums go to the worker's track.
@@ -36,7 +36,7 @@ public:
   }
 
 private:
-  Team &team_;
+  ThreadPool &pool_;
   int corruptCollective_ = -1;
   int corruptDevice_ = -1;
 };

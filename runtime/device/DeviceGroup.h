@@ -20,7 +20,7 @@
 
 namespace mtrun {
 
-class Peers;
+class ProcessGroup;
 
 // Whether kernels run as calls of a vendor's libraries (docs/libraries.md): Auto where these are and are likely faster,
 // or a tuning file says so; Require wherever there is a call; Tune the same, where one is there, with room for any
@@ -32,7 +32,7 @@ struct GroupOptions {
   int threads = 1;                         // a device's team
   std::vector<int> cards;                  // cuda: the number of each device's GPU
   LibraryUse libraries = LibraryUse::Auto; // cuda
-  Peers *peers = nullptr; // cuda: processes with a device each, this one's among them; null: all are in this process
+  ProcessGroup *processGroup = nullptr; // cuda: processes with a device each, this one's among them; null: all are in this process
   std::string tuning;     // cuda: path of a tuning file, "" for none
   bool pin = true;        // worker threads, where CPUs suffice
   bool spin = true;       // before blocking, where CPUs suffice

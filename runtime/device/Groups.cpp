@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kinds of device there are: each a TeamGroup with its own idea of code.
+// The kinds of device there are: each a CpuDeviceGroup with its own idea of code.
 #include "runtime/device/CodeObject.h"
 #include "runtime/device/CpuFeatures.h"
 #include "runtime/device/Library.h"
-#include "runtime/device/TeamGroup.h"
+#include "runtime/device/CpuDeviceGroup.h"
 #include "runtime/device/cuda/PlugIn.h"
 #include "runtime/plan/Check.h"
 
@@ -16,7 +16,7 @@ namespace mtrun {
 namespace {
 
 // Runs the plan's machine code.
-class CpuGroup : public TeamGroup {
+class CpuGroup : public CpuDeviceGroup {
 public:
   const char *kind() const override { return "cpu"; }
 
@@ -49,7 +49,7 @@ private:
 };
 
 // Runs nothing: launches are counted, waits and copies happen. What is left is the runtime's own work.
-class NullGroup : public TeamGroup {
+class NullGroup : public CpuDeviceGroup {
 public:
   const char *kind() const override { return "null"; }
   Status loadCode(const Plan &plan, const char *target) override {

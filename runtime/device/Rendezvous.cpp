@@ -4,7 +4,7 @@
 // its device, what must be the same in all), and hears process 0's name when all are there. Process 0 listens to all who
 // connect at once: one that says nothing, or the wrong thing, costs a descriptor until its time is up, and no process of
 // the run waits for it. What it says is neither obeyed nor shown.
-#include "runtime/device/Peers.h"
+#include "runtime/device/ProcessGroup.h"
 
 #include "runtime/device/Secret.h"
 #include "runtime/device/Socket.h"
@@ -46,14 +46,14 @@ bool receiveGreeting(int socket, Greeting &greeting) {
 
 } // namespace
 
-std::string Peers::agreement() const {
+std::string ProcessGroup::agreement() const {
   return "processes: " + std::to_string(options_.processes) + "\n" + options_.agreement;
 }
 
-Status Peers::meet() {
-  if (options_.secret.empty() ? options_.meeting.starts_with("tcp:") : options_.secret.size() < leastSecretBytes)
+Status ProcessGroup::meet() {
+  if (options_.secret.empty() ? options_.rendezvous.starts_with("tcp:") : options_.secret.size() < leastSecretBytes)
     return {MT_INVALID, "expected a secret of at least " + std::to_string(leastSecretBytes) +
-                            " bytes, the same in all processes, for those that meet at " + options_.meeting +
+                            " bytes, the same in all processes, for those that meet at " + options_.rendezvous +
                             " (MTC_SECRET in the environment; openssl rand -hex 16 makes one), found " +
                             (options_.secret.empty() ? "none" : std::to_string(options_.secret.size()) + " bytes")};
   auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -72,22 +72,22 @@ Status Peers::meet() {
   return status;
 }
 
-Status Peers::listen(int &socket) {
-  if (!options_.meeting.starts_with("fd:")) {
-    Status status = listenAt(options_.meeting, socket);
+Status ProcessGroup::listen(int &socket) {
+  if (!options_.rendezvous.starts_with("fd:")) {
+    Status status = listenAt(options_.rendezvous, socket);
     if (status.ok())
       neverWait(socket);
     return status;
   }
-  const char *end = options_.meeting.data() + options_.meeting.size();
-  auto [stop, error] = std::from_chars(options_.meeting.data() + 3, end, socket);
+  const char *end = options_.rendezvous.data() + options_.rendezvous.size();
+  auto [stop, error] = std::from_chars(options_.rendezvous.data() + 3, end, socket);
   if (error != std::errc() || stop != end || socket < 0)
-    return {MT_INVALID, "expected the number of a socket as fd:N, found " + options_.meeting};
+    return {MT_INVALID, "expected the number of a socket as fd:N, found " + options_.rendezvous};
   neverWait(socket);
   return {};
 }
 
-Status Peers::missing() const {
+Status ProcessGroup::missing() const {
   std::string names;
   for (int process = 1; process < options_.processes; ++process)
     if (std::none_of(connections_.begin(), connections_.end(),
@@ -96,12 +96,12 @@ Status Peers::missing() const {
   std::string others = refused_ == 0   ? ""
                        : refused_ == 1 ? "; 1 connection did not know the secret"
                                        : "; " + std::to_string(refused_) + " connections did not know the secret";
-  return {MT_LOST, "expected " + std::to_string(options_.processes) + " processes at " + options_.meeting + " within " +
+  return {MT_LOST, "expected " + std::to_string(options_.processes) + " processes at " + options_.rendezvous + " within " +
                        patience() + ", found " + std::to_string(connections_.size() + 1) +
                        "; those that are missing: " + names + others};
 }
 
-Status Peers::accept(int listening, Clock::time_point deadline) {
+Status ProcessGroup::accept(int listening, Clock::time_point deadline) {
   while (static_cast<int>(connections_.size()) + 1 < options_.processes) {
     std::vector<pollfd> waits = {{listening, POLLIN, 0}};
     for (const Stranger &stranger : strangers_)
@@ -132,7 +132,7 @@ Status Peers::accept(int listening, Clock::time_point deadline) {
 }
 
 // Who has connected now.
-Status Peers::welcome(int listening) {
+Status ProcessGroup::welcome(int listening) {
   for (size_t turn = 0; turn < mostStrangers; ++turn) {
     int socket = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0)
@@ -166,7 +166,7 @@ Status Peers::welcome(int listening) {
 }
 
 // An error: somebody who knows the secret is not one of us, or not as we are.
-Status Peers::hear(Stranger &stranger) {
+Status ProcessGroup::hear(Stranger &stranger) {
   bool known = stranger.greeting.state() == Greeting::State::Known, good = true;
   std::vector<Message> messages;
   if (!known) {
@@ -194,7 +194,7 @@ Status Peers::hear(Stranger &stranger) {
   return status;
 }
 
-Status Peers::admit(Connection &made, const Message &message) {
+Status ProcessGroup::admit(Connection &made, const Message &message) {
   Hello hello;
   bool understood = message.kind == 'h' && parseHello(message.bytes, hello);
   made.process = hello.process;
@@ -206,7 +206,7 @@ Status Peers::admit(Connection &made, const Message &message) {
           connections_.begin(), connections_.end(), [&](const Connection &c) { return c.process == made.process; });
   connections_.push_back(std::move(made)); // so that it is told too
   if (!understood)
-    return {MT_INVALID, "expected that a process at " + options_.meeting + " says who it is, found something else"};
+    return {MT_INVALID, "expected that a process at " + options_.rendezvous + " says who it is, found something else"};
   std::string differs = difference(agreement(), hello.agreement);
   if (twice && differs.empty())
     differs = "expected each of processes 1 to " + std::to_string(options_.processes - 1) + " once, found it " +
@@ -215,13 +215,13 @@ Status Peers::admit(Connection &made, const Message &message) {
 }
 
 // One connection on which both have proved that they know the secret; -1: nobody is there yet.
-Status Peers::greet(Clock::time_point deadline, int &socket) {
-  if (Status status = connectTo(options_.meeting, millisecondsTo(deadline), socket); !status.ok() || socket < 0)
+Status ProcessGroup::greet(Clock::time_point deadline, int &socket) {
+  if (Status status = connectTo(options_.rendezvous, millisecondsTo(deadline), socket); !status.ok() || socket < 0)
     return status;
   std::string nonce;
   Status status = isOfThisUser(socket)
                       ? randomBytes(nonceBytes, nonce)
-                      : Status(MT_INVALID, "expected process 0 at " + options_.meeting + ", found another user's");
+                      : Status(MT_INVALID, "expected process 0 at " + options_.rendezvous + ", found another user's");
   Greeting greeting(false, options_.secret, nonce);
   bool open = true;
   while (status.ok() && open && greeting.state() == Greeting::State::Waits && Clock::now() < deadline) {
@@ -232,7 +232,7 @@ Status Peers::greet(Clock::time_point deadline, int &socket) {
   if (status.ok() && greeting.state() == Greeting::State::Known)
     return {};
   if (status.ok() && greeting.state() == Greeting::State::Refused)
-    status = {MT_INVALID, "expected process 0 at " + options_.meeting + ", found somebody who does not know the secret"};
+    status = {MT_INVALID, "expected process 0 at " + options_.rendezvous + ", found somebody who does not know the secret"};
   else if (status.ok() && !open && !greeting.challenged())
     status = {MT_LOST, "process 0 was lost"};
   else if (status.ok() && !open)
@@ -242,7 +242,7 @@ Status Peers::greet(Clock::time_point deadline, int &socket) {
   return status;
 }
 
-Status Peers::connect(Clock::time_point deadline) {
+Status ProcessGroup::connect(Clock::time_point deadline) {
   Connection made;
   Clock::time_point limit = deadline + 1s; // what process 0 says is better than what we know
   Clock::time_point refusedFirst = Clock::time_point::max();
@@ -252,11 +252,11 @@ Status Peers::connect(Clock::time_point deadline) {
     if (made.socket < 0 && refused_ == 1)
       refusedFirst = std::min(refusedFirst, Clock::now());
     if (made.socket < 0 && refused_ > 0 && Clock::now() - refusedFirst >= shortly)
-      return {MT_INVALID, "expected process 0 at " + options_.meeting +
+      return {MT_INVALID, "expected process 0 at " + options_.rendezvous +
                               " to know this process by its secret (MTC_SECRET), found that it closes the connection"};
     if (made.socket < 0 && Clock::now() >= deadline)
       return {MT_LOST,
-              "expected process 0 at " + options_.meeting + " within " + patience() + ", found nobody"};
+              "expected process 0 at " + options_.rendezvous + " within " + patience() + ", found nobody"};
     if (made.socket < 0)
       std::this_thread::sleep_for(between);
   }

@@ -14,7 +14,7 @@ static Status evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_
   stream.allowNan = options.allow_nan != 0;
   if (Status s = numberLabels(*data, session->classNames); !s.ok())
     return s;
-  Pass pass;
+  EpochLoop pass;
   if (Status s = pass.open(session, data, "eval_step", stream); !s.ok())
     return s;
   std::vector<const char *> names;

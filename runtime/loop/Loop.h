@@ -24,12 +24,12 @@ inline Status adopt(mt_status *status) {
 
 // One program on one dataset: its batches, its steps and its means. On GPUs steps begin before those before them are
 // finished.
-class Pass {
+class EpochLoop {
 public:
-  Pass() = default;
-  Pass(const Pass &) = delete;
-  Pass &operator=(const Pass &) = delete;
-  ~Pass() { drop(); }
+  EpochLoop() = default;
+  EpochLoop(const EpochLoop &) = delete;
+  EpochLoop &operator=(const EpochLoop &) = delete;
+  ~EpochLoop() { drop(); }
   // `program`: "train_step" or "eval_step". Checks that the data fits the session's plan. MT_INVALID.
   Status open(mtrun_session *session, const mtrun_dataset *data, const char *program, StreamOptions options);
 

@@ -3,7 +3,7 @@
 
 #include "runtime/abi/hash_text.h"
 #include "runtime/device/Collectives.h"
-#include "runtime/device/Peers.h"
+#include "runtime/device/ProcessGroup.h"
 #include "runtime/plan/Check.h"
 #include "runtime/session/Bind.h"
 #include "runtime/session/DeviceSpec.h"
@@ -28,7 +28,7 @@ struct Session::State {
   const Plan *plan = nullptr;
   mtrun_options options = {};
   DeviceSpec spec;
-  std::unique_ptr<Peers> peers; // null: one process
+  std::unique_ptr<ProcessGroup> processGroup; // null: one process
   std::unique_ptr<DeviceGroup> group;
   DeviceLayout layout;
   Memory memory;
@@ -51,7 +51,7 @@ struct Session::State {
   int devices() const { return static_cast<int>(layout.shards.size()); }
 
   Status chooseDevices();
-  Status choosePeers();
+  Status chooseProcesses();
   Executable *find(std::string_view program);
   void report(const Executable &executable, const mtrun_results &results);
   // Resolves step `index` of a launch to what the group takes.
@@ -88,9 +88,9 @@ static Status ownCard(const mtrun_options &options, DeviceSpec &spec) {
   if (spec.kind != "cuda")
     return {MT_INVALID, "expected GPUs for a session of " + std::to_string(options.processes) +
                             " processes, found devices of kind " + spec.kind};
-  if (options.process < 0 || options.process >= options.processes || !options.meeting)
-    return {MT_INVALID, "expected a process below " + std::to_string(options.processes) + " and a meeting, found " +
-                            std::to_string(options.process) + " and " + (options.meeting ? options.meeting : "NULL")};
+  if (options.process < 0 || options.process >= options.processes || !options.rendezvous)
+    return {MT_INVALID, "expected a process below " + std::to_string(options.processes) + " and a rendezvous address, found " +
+                            std::to_string(options.process) + " and " + (options.rendezvous ? options.rendezvous : "NULL")};
   std::set<int> cards(spec.cards.begin(), spec.cards.end());
   if (cards.size() < spec.cards.size())
     return {MT_INVALID, "expected a GPU of its own for each process, found one twice; several devices on a GPU are one "
@@ -104,17 +104,17 @@ static Status ownCard(const mtrun_options &options, DeviceSpec &spec) {
   return {};
 }
 
-Status Session::State::choosePeers() {
+Status Session::State::chooseProcesses() {
   if (options.processes <= 1)
     return {};
-  PeersOptions found;
+  ProcessGroupOptions found;
   found.process = options.process;
   found.processes = options.processes;
-  found.meeting = options.meeting;
+  found.rendezvous = options.rendezvous;
   found.secret = options.secret ? options.secret : "";
   found.name = "cuda:" + std::to_string(spec.cards[0]);
   char host[256] = "";
-  if (!found.meeting.starts_with("unix:") && !found.meeting.starts_with("fd:") &&
+  if (!found.rendezvous.starts_with("unix:") && !found.rendezvous.starts_with("fd:") &&
       gethostname(host, sizeof host - 1) == 0)
     found.name += std::string(" of ") + host;
   if (options.timeout > 0)
@@ -123,7 +123,7 @@ Status Session::State::choosePeers() {
                     "\nversion: " + std::to_string(MT_VERSION_MAJOR) + "." + std::to_string(MT_VERSION_MINOR) + "." +
                     std::to_string(MT_VERSION_PATCH);
   layout.first = options.process;
-  return Peers::open(found, peers);
+  return ProcessGroup::open(found, processGroup);
 }
 
 static Status parseLibraries(const char *text, LibraryUse &use) {
@@ -171,10 +171,10 @@ Status Session::State::chooseDevices() {
   for (int shards : layout.shards)
     layout.variants.push_back(std::countr_zero(static_cast<unsigned>(shards)));
 
-  if (Status status = choosePeers(); !status.ok())
+  if (Status status = chooseProcesses(); !status.ok())
     return status;
   GroupOptions groupOptions;
-  groupOptions.peers = peers.get();
+  groupOptions.processGroup = processGroup.get();
   groupOptions.devices = together ? 1 : spec.devices;
   groupOptions.threads = together ? spec.devices * spec.threads : spec.threads;
   groupOptions.cards = spec.cards;
@@ -264,7 +264,7 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   state->launches.reserve(static_cast<size_t>(state->group->mostInFlight()));
   // The caller's strings may go.
   mtrun_options &kept = state->options;
-  kept.devices = kept.cpu = kept.libraries = kept.tuning = kept.meeting = kept.secret = nullptr;
+  kept.devices = kept.cpu = kept.libraries = kept.tuning = kept.rendezvous = kept.secret = nullptr;
   std::unique_ptr<Session> created(new Session(std::move(state)));
   if (Status status = created->init(0); !status.ok())
     return status;
@@ -442,14 +442,14 @@ bool Session::namesTracks() const { return !state_->group->hostMemory(); }
 
 int Session::groupDevices() const { return state_->devices(); }
 
-int Session::process() const { return state_->peers ? state_->peers->process() : 0; }
+int Session::process() const { return state_->peers ? state_->processGroup->process() : 0; }
 
-int Session::processes() const { return state_->peers ? state_->peers->processes() : 1; }
+int Session::processes() const { return state_->peers ? state_->processGroup->processes() : 1; }
 
 Status Session::share(std::string &bytes) {
-  if (!health().ok() || !state_->peers)
+  if (!health().ok() || !state_->processGroup)
     return health();
-  return state_->peers->share(bytes);
+  return state_->processGroup->share(bytes);
 }
 
 mtrun_session_info Session::info() const {

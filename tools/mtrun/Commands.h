@@ -43,7 +43,7 @@ struct Arguments {
   double seconds = 5;
   int64_t processes = 0; // 0: one a GPU
   int32_t process = 0, localProcess = 0;
-  std::string meeting, secret;
+  std::string rendezvous, secret;
   double timeout = 600;
 };
 

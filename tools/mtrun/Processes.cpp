@@ -66,7 +66,7 @@ std::string startOf() {
   return std::to_string(getppid());
 }
 
-std::string meetingOf(const Launcher &launcher, int size) {
+std::string rendezvousOf(const Launcher &launcher, int size) {
   if (const char *own = variable("MTRUN_MEETING"))
     return own;
   const char *host = variable("MASTER_ADDR");
@@ -132,7 +132,7 @@ std::optional<int> distribute(Arguments &arguments, char **argv) {
       throw Failure{MT_INVALID, "expected process " + std::to_string(arguments.process) + " of " +
                                     std::to_string(arguments.processes ? arguments.processes : size) + ", found " +
                                     std::to_string(size) + " that " + by->name + " started"};
-    arguments.meeting = meetingOf(*by, size);
+    arguments.rendezvous = rendezvousOf(*by, size);
     if (const char *secret = variable(kSecretVariable))
       arguments.secret = secret;
     arguments.processes = size;

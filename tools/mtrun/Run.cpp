@@ -64,7 +64,7 @@ void bind(Run &run, const Arguments &arguments) {
   options.processes = static_cast<int32_t>(arguments.processes);
   options.process = arguments.process;
   options.local_process = arguments.localProcess;
-  options.meeting = arguments.meeting.c_str();
+  options.rendezvous = arguments.rendezvous.c_str();
   options.secret = arguments.secret.empty() ? nullptr : arguments.secret.c_str();
   options.timeout = arguments.timeout;
   options.steps_per_launch = arguments.stepsPerLaunch;

@@ -4,7 +4,7 @@
 #include "runtime/device/cuda/Capture.h"
 
 #include "runtime/abi/gpu_kernel.h"
-#include "runtime/device/cuda/Links.h"
+#include "runtime/device/cuda/Communicator.h"
 #include "runtime/device/cuda/Stamps.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ bool CapturedProgram::record(BoundProgram &program, Stamps *stamps) {
   if (stamps_)
     stamps_->enterCopies();
   for (int d = 0; d < devices; ++d)
-    if (!group_.makeCurrent(d) || !computeAfterLinks(d, overlaps_[static_cast<size_t>(d)].links() - 1) ||
+    if (!group_.makeCurrent(d) || !computeAfterCommunication(d, overlaps_[static_cast<size_t>(d)].communicator() - 1) ||
         !recordOutputs(program, d))
       return false;
   return true;
@@ -99,7 +99,7 @@ bool CapturedProgram::copy(int device, Stream stream, void *to, const void *from
          (!stamps_ || good(stamps_->after(device), device, what));
 }
 
-bool CapturedProgram::linksAfterCompute(int device) {
+bool CapturedProgram::communicationAfterCompute(int device) {
   const CudaDevice &on = group_.device(device);
   return good(driver_.eventRecord(on.event, on.stream), device, "cannot record a wait") &&
          good(driver_.streamWaitEvent(on.links, on.event, 0), device, "cannot record a wait");
@@ -110,7 +110,7 @@ bool CapturedProgram::mark(int device, int index) {
   return good(driver_.eventRecord(on.reached[static_cast<size_t>(index)], on.links), device, "cannot record a wait");
 }
 
-bool CapturedProgram::computeAfterLinks(int device, int index) {
+bool CapturedProgram::computeAfterCommunication(int device, int index) {
   const CudaDevice &on = group_.device(device);
   return index < 0 || good(driver_.streamWaitEvent(on.stream, on.reached[static_cast<size_t>(index)], 0), device,
                            "cannot record a wait");
@@ -178,18 +178,18 @@ bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, const B
   const CudaDevice &on = group_.device(device);
   Overlap::Place place = overlap.launch(touched_, step.isUpdate);
   // Calls share a workspace, so they stay on one stream; an update is none.
-  if (!place.onLinks)
-    return computeAfterLinks(device, place.after) &&
+  if (!place.onCommunication)
+    return computeAfterCommunication(device, place.after) &&
            perform(bound, device, step, index, on.stream, !group_.libraries().has(step));
-  return linksAfterCompute(device) && perform(bound, device, step, index, on.links, true) &&
-         mark(device, overlap.links() - 1);
+  return communicationAfterCompute(device) && perform(bound, device, step, index, on.links, true) &&
+         mark(device, overlap.communicator() - 1);
 }
 
 // A launch a level of the tree, over the left operands; then the sum is where peers take it from.
 bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int device) {
   Chunks chunks(program, index);
   int number = program.firstDevice + device;
-  bool inTree = !group_.addsByLinks();
+  bool inTree = !group_.addsByCommunicator();
   if (inTree && chunks.size(number) == 0)
     return true;
   if (!group_.makeCurrent(device))
@@ -213,7 +213,7 @@ bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int devic
 }
 
 // What follows, or came, on the `links` of all devices is one operation each, its waits for others included.
-bool CapturedProgram::stampLinks(bool begins) {
+bool CapturedProgram::stampCommunication(bool begins) {
   for (int d = 0; stamps_ && d < static_cast<int>(sides_.size()); ++d)
     if (!group_.makeCurrent(d) ||
         !good(begins ? stamps_->before(d, true, true) : stamps_->after(d), d, "cannot record an all-reduce"))
@@ -225,16 +225,16 @@ bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t inde
   Chunks chunks(program, index);
   int devices = static_cast<int>(program.devices.size());
   for (int d = 0; d < devices; ++d)
-    if (!group_.makeCurrent(d) || !linksAfterCompute(d))
+    if (!group_.makeCurrent(d) || !communicationAfterCompute(d))
       return false;
-  bool inTree = !group_.addsByLinks();
-  if (inTree && (!stampLinks(true) || !good(group_.links().gatherPartials(chunks)) || !stampLinks(false)))
+  bool inTree = !group_.addsByCommunicator();
+  if (inTree && (!stampCommunication(true) || !good(group_.communicator().gatherPartials(chunks)) || !stampCommunication(false)))
     return false;
   for (int d = 0; d < devices; ++d)
     if (!sum(program, index, d))
       return false;
-  if (!stampLinks(true) || !good(inTree ? group_.links().spreadResults(chunks) : group_.links().allReduce(chunks)) ||
-      !stampLinks(false))
+  if (!stampCommunication(true) || !good(inTree ? group_.communicator().spreadResults(chunks) : group_.communicator().allReduce(chunks)) ||
+      !stampCommunication(false))
     return false;
   const BoundAllReduce &reduce = program.allReduces[index];
   uint64_t bytes = static_cast<uint64_t>(reduce.elements) * sizeof(float);
@@ -244,7 +244,7 @@ bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t inde
     collectiveBytes_ += own * static_cast<uint64_t>(chunks.devices() - 1) + (bytes - own);
     overlaps_[device].allReduce(
         std::array{rangeOf(reduce.partials[device], bytes), rangeOf(reduce.results[device], bytes)});
-    if (!group_.makeCurrent(d) || !mark(d, overlaps_[device].links() - 1))
+    if (!group_.makeCurrent(d) || !mark(d, overlaps_[device].communicator() - 1))
       return false;
   }
   return true;

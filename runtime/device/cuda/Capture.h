@@ -91,16 +91,16 @@ private:
 
   // While the graph is recorded. False: the driver refused, error_ is set.
   bool recordStep(const DeviceProgram &bound, int device, const BoundStep &step, size_t index);
-  bool stampLinks(bool begins);
+  bool stampCommunication(bool begins);
   bool recordAllReduce(const BoundProgram &program, uint32_t index);
   bool recordOutputs(const BoundProgram &program, int device);
   bool launch(int device, Stream stream, KernelHandle kernel, int64_t tiles, size_t segments, uint32_t threads,
               std::byte *table);
   bool copy(int device, Stream stream, void *to, const void *from, uint64_t bytes);
   // `links` goes on where `stream` is, and then the other way round for the operation `index` of `links`.
-  bool linksAfterCompute(int device);
+  bool communicationAfterCompute(int device);
   bool mark(int device, int index);
-  bool computeAfterLinks(int device, int index);
+  bool computeAfterCommunication(int device, int index);
   bool sum(const BoundProgram &program, uint32_t allReduce, int device);
   bool good(Result result, int device, const char *what);
   bool good(Status status);

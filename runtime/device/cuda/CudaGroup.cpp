@@ -2,7 +2,7 @@
 #include "runtime/device/cuda/CudaGroup.h"
 
 #include "runtime/device/cuda/Launches.h"
-#include "runtime/device/cuda/NcclLinks.h"
+#include "runtime/device/cuda/NcclCommunicator.h"
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ Address address(const void *memory) { return reinterpret_cast<Address>(memory); 
 } // namespace
 
 CudaGroup::CudaGroup(const Driver &driver)
-    : driver_(driver), libraries_(std::make_unique<Libraries>(driver)), links_(std::make_unique<LocalLinks>(*this)) {}
+    : driver_(driver), libraries_(std::make_unique<Libraries>(driver)), communicator_(std::make_unique<LocalCommunicator>(*this)) {}
 
 Status CudaGroup::start(const GroupOptions &options) {
   options_ = options;
@@ -64,15 +64,15 @@ Status CudaGroup::start(const GroupOptions &options) {
     for (Event *event : {&device.event, &device.arrived})
       if (result == success)
         result = driver_.eventCreate(event, eventDisableTiming);
-    for (Flight &flight : flights_)
+    for (Launch &launch : inFlightLaunches_)
       if (result == success && devices_.size() == 1)
-        result = driver_.eventCreate(&flight.done, eventDisableTiming);
+        result = driver_.eventCreate(&launch.done, eventDisableTiming);
     if (result != success)
       return failure(driver_, result, device.card->title() + ": cannot make a stream");
   }
   if (options.peers) {
     sessionDevices_ = options.peers->processes();
-    return NcclLinks::open(*this, *options.peers, links_);
+    return NcclCommunicator::open(*this, *options.peers, communicator_);
   }
   sessionDevices_ = devices();
   return enablePeers();
@@ -98,12 +98,12 @@ Status CudaGroup::enablePeers() {
 
 // What fails here is freed with the process.
 CudaGroup::~CudaGroup() {
-  links_.reset();
+  communicator_.reset();
   if (!devices_.empty())
     (void)driver_.ctxSetCurrent(devices_[0].card->context);
-  for (Flight &flight : flights_)
-    if (flight.done)
-      (void)driver_.eventDestroy(flight.done);
+  for (Launch &launch : inFlightLaunches_)
+    if (launch.done)
+      (void)driver_.eventDestroy(launch.done);
   libraries_.reset();
   for (CudaDevice &device : devices_) {
     (void)driver_.ctxSetCurrent(device.card->context);
@@ -187,13 +187,13 @@ Status CudaGroup::loadCode(const Plan &plan, const char *target) {
   for (const fb::Program *program : Each(plan.tables().programs()))
     tensors_.push_back({placesOf(*program), tensorRowBytes(*program)});
   partialRoom_ = partialRoom(plan.tables());
-  addsByLinks_ = plan.tables().fast() && links_->adds() && sessionDevices_ > 1;
+  addsByCommunicator_ = plan.tables().fast() && communicator_->adds() && sessionDevices_ > 1;
   measureDriver(plan);
   uint64_t most = 0; // bytes of an all-reduce
   for (const fb::Program *program : Each(plan.tables().programs()))
     for (const fb::Step *step : Each(program->steps()))
       most = step->kernel() < 0 ? std::max(most, step->partial_bytes()) : most;
-  if (Status status = links_->warmUp(addsByLinks_, most); !status.ok())
+  if (Status status = communicator_->warmUp(addsByCommunicator_, most); !status.ok())
     return status;
   return libraries_->choose(plan, cards_, options_);
 }
@@ -360,7 +360,7 @@ Status CudaGroup::makeEvents(size_t count) {
 
 void CudaGroup::fill(int device, void *memory, uint8_t byte, uint64_t bytes) {
   Stream stream = devices_[static_cast<size_t>(device)].stream;
-  settle();
+  drain();
   if (bytes == 0 || !health_.ok() || !makeCurrent(device))
     return;
   if (check(driver_.memsetD8Async(address(memory), byte, bytes, stream), device, "cannot fill its memory"))
@@ -369,7 +369,7 @@ void CudaGroup::fill(int device, void *memory, uint8_t byte, uint64_t bytes) {
 
 void CudaGroup::copyIn(int device, void *to, const void *from, uint64_t bytes) {
   Stream stream = devices_[static_cast<size_t>(device)].stream;
-  settle();
+  drain();
   if (bytes == 0 || !health_.ok() || !makeCurrent(device))
     return;
   if (check(driver_.memcpyAsync(address(to), address(from), bytes, stream), device, "cannot write its memory"))
@@ -397,7 +397,7 @@ void CudaGroup::begin(BoundProgram &program, std::span<const StepArguments> runs
     return;
   auto &launches = static_cast<Launches &>(*program.prepared);
   if (!launches.isCurrent()) {
-    settle();
+    drain();
     if (Status status = launches.capture(program); !status.ok()) {
       health_ = std::move(status);
       return;
@@ -405,37 +405,37 @@ void CudaGroup::begin(BoundProgram &program, std::span<const StepArguments> runs
   }
   if (std::exchange(last_, &program) != &program)
     launches.forget();
-  Flight &flight = flights_[static_cast<size_t>(oldest_ + flying_) % flights_.size()];
-  flight = {&program, launches.nextSet(), static_cast<int>(runs.size()), 0, flight.done, false};
+  Launch &launch = inFlightLaunches_[static_cast<size_t>(oldest_ + flying_) % inFlightLaunches_.size()];
+  launch = {&program, launches.nextSet(), static_cast<int>(runs.size()), 0, launch.done, false};
   if (program.tracer && program.tracer->recordsNext()) {
-    flying_ += runTraced(program, flight, runs[0]);
+    flying_ += runTraced(program, launch, runs[0]);
     return;
   }
   if (program.tracer)
     program.tracer->beginRun(runs[0].n); // which counts it
-  links_->begin(runs.size());
-  if (launches.begin(program, flight.set, runs, false) &&
-      check(driver_.eventRecord(flight.done, devices_[0].stream), 0, "the GPU failed in a step"))
+  communicator_->begin(runs.size());
+  if (launches.begin(program, launch.set, runs, false) &&
+      check(driver_.eventRecord(launch.done, devices_[0].stream), 0, "the GPU failed in a step"))
     ++flying_;
 }
 
-bool CudaGroup::runTraced(BoundProgram &program, Flight &flight, const StepArguments &run) {
+bool CudaGroup::runTraced(BoundProgram &program, Launch &launch, const StepArguments &run) {
   Tracer &tracer = *program.tracer;
   auto &launches = static_cast<Launches &>(*program.prepared);
-  settle();
+  drain();
   tracer.beginRun(run.n);
   int64_t end = 0;
-  links_->begin(1);
-  bool good = launches.begin(program, flight.set, {&run, 1}, true) &&
-              check(driver_.eventRecord(flight.done, devices_[0].stream), 0, "the GPU failed in a step") &&
-              wait(flight) && launches.takeTimes(tracer, flight.set, end);
+  communicator_->begin(1);
+  bool good = launches.begin(program, launch.set, {&run, 1}, true) &&
+              check(driver_.eventRecord(launch.done, devices_[0].stream), 0, "the GPU failed in a step") &&
+              wait(launch) && launches.takeTimes(tracer, launch.set, end);
   if (good)
     tracer.endRun(end);
   return good;
 }
 
 Status CudaGroup::prepareTrace(BoundProgram &program) {
-  settle();
+  drain();
   if (!health_.ok())
     return health_;
   return static_cast<Launches &>(*program.prepared).captureTraced(program);
@@ -458,32 +458,32 @@ uint64_t CudaGroup::takenMemory() const {
 void CudaGroup::finish() {
   if (!health_.ok() || flying_ == 0 || !makeCurrent(0))
     return;
-  Flight &flight = flights_[static_cast<size_t>(oldest_)];
-  if (!flight.over && !wait(flight))
+  Launch &launch = inFlightLaunches_[static_cast<size_t>(oldest_)];
+  if (!launch.over && !wait(launch))
     return;
-  auto &launches = static_cast<Launches &>(*flight.program->prepared);
-  const CapturedProgram &run = launches.finish(*flight.program, flight.set, flight.finished);
-  launches_ += run.launches(*flight.program);
+  auto &launches = static_cast<Launches &>(*launch.program->prepared);
+  const CapturedProgram &run = launches.finish(*launch.program, launch.set, launch.finished);
+  launches_ += run.launches(*launch.program);
   collectiveBytes_ = run.collectiveBytes();
-  if (++flight.finished < flight.runs)
+  if (++launch.finished < launch.runs)
     return;
-  oldest_ = (oldest_ + 1) % static_cast<int>(flights_.size());
+  oldest_ = (oldest_ + 1) % static_cast<int>(inFlightLaunches_.size());
   --flying_;
 }
 
-bool CudaGroup::wait(Flight &flight) {
-  if (Status status = links_->wait(flight.done); !status.ok()) {
+bool CudaGroup::wait(Launch &launch) {
+  if (Status status = communicator_->wait(launch.done); !status.ok()) {
     health_ = std::move(status);
     return false;
   }
-  links_->end(static_cast<size_t>(flight.runs));
-  return flight.over = true;
+  communicator_->end(static_cast<size_t>(launch.runs));
+  return launch.over = true;
 }
 
-void CudaGroup::settle() {
+void CudaGroup::drain() {
   for (int i = 0; i < flying_ && health_.ok(); ++i)
-    if (Flight &flight = flights_[static_cast<size_t>(oldest_ + i) % flights_.size()]; !flight.over && makeCurrent(0))
-      wait(flight);
+    if (Launch &launch = inFlightLaunches_[static_cast<size_t>(oldest_ + i) % inFlightLaunches_.size()]; !launch.over && makeCurrent(0))
+      wait(launch);
 }
 
 void CudaGroup::corruptPartial(int collective, int device) {

@@ -24,7 +24,7 @@ struct CudaDevice {
   std::byte *block = nullptr;
   uint64_t blockBytes = 0, used = 0;
   std::vector<std::byte *> blocks; // all that was allocated, to be freed
-  // The caller's tensors of all runs in flight, of the program that runs: on the device, and pinned.
+  // The caller's tensors of all runs in launch, of the program that runs: on the device, and pinned.
   std::byte *scratch = nullptr;
   std::vector<std::byte *> hostScratch; // the last one is as large as `scratch`
   uint64_t scratchBytes = 0;
@@ -37,7 +37,7 @@ struct PartialRoom {
   uint64_t bytes() const { return counterBytes + sumBytes; }
 };
 
-class Links;
+class Communicator;
 class Launches;
 
 class CudaGroup : public DeviceGroup {
@@ -65,7 +65,7 @@ public:
   Status prepareTrace(BoundProgram &program) override;
   Rates rates() const override;
   uint64_t takenMemory() const override;
-  int mostInFlight() const override { return static_cast<int>(flights_.size()); }
+  int mostInFlight() const override { return static_cast<int>(inFlightLaunches_.size()); }
   int runsPerLaunch(const BoundProgram &program) const override;
   void begin(BoundProgram &program, std::span<const StepArguments> runs) override;
   void finish() override;
@@ -78,18 +78,18 @@ public:
 
   // For what prepares and captures programs.
   const Driver &driver() const { return driver_; }
-  Links &links() { return *links_; }
+  Communicator &communicator() { return *communicator_; }
   bool peersReach() const { return peersReach_; }
   // Whether all-reduces are the links' own, in an order of theirs.
-  bool addsByLinks() const { return addsByLinks_; }
+  bool addsByCommunicator() const { return addsByCommunicator_; }
   Libraries &libraries() { return *libraries_; }
   CudaDevice &device(int index) { return devices_[static_cast<size_t>(index)]; }
   Function function(int device, KernelHandle kernel) const;
   bool makeCurrent(int device);
   // Keeps the failure, if it is one and the first.
   bool check(Result result, int device, const char *what);
-  // Waits for all that is in flight, whose results stay to be taken by finish().
-  void settle();
+  // Waits for all that is in launch, whose results stay to be taken by finish().
+  void drain();
   // Room for the caller's tensors of any program; the same for all of them.
   Status scratch(int device, uint64_t bytes, int64_t maxRows, std::byte **onDevice, std::byte **onHost);
   // Room for the partial sums of any program's kernels, in CudaDevice::partials; the same for all of them.
@@ -107,15 +107,15 @@ private:
   Status checkShard(const DeviceProgram &program, int device, const BoundStep &step);
   Status enablePeers();
   // A launch that began.
-  struct Flight {
+  struct Launch {
     BoundProgram *program = nullptr;
     int set = 0, runs = 0, finished = 0;
     Event done = nullptr;
     bool over = false; // the host has waited for it
   };
-  bool wait(Flight &flight);
+  bool wait(Launch &launch);
   // Runs the traced launch that begins, to its end.
-  bool runTraced(BoundProgram &program, Flight &flight, const StepArguments &run);
+  bool runTraced(BoundProgram &program, Launch &launch, const StepArguments &run);
   // Runs of a program that a launch may hold, and sets of places for them.
   int runsOf(bool hasMetrics) const { return hasMetrics ? options_.stepsPerLaunch : 1; }
   static int setsOf(bool hasTensors) { return hasTensors ? 2 : 1; }
@@ -128,8 +128,8 @@ private:
   std::vector<Card> cards_;              // those that devices are on; addresses are taken
   std::vector<CudaDevice> devices_;
   int sessionDevices_ = 1; // those of other processes too
-  std::unique_ptr<Links> links_;
-  bool addsByLinks_ = false;
+  std::unique_ptr<Communicator> communicator_;
+  bool addsByCommunicator_ = false;
   const char *target_ = "";
   std::string precision_; // of the plan
   uint64_t stackBytes_ = 0;  // of a thread, of the kernel that has the most
@@ -142,8 +142,8 @@ private:
   uint64_t scratchBytes(int64_t maxRows) const; // of the program with the most
 
   std::vector<Tensors> tensors_;
-  std::array<Flight, 2> flights_;
-  int oldest_ = 0, flying_ = 0;        // of flights_
+  std::array<Launch, 2> inFlightLaunches_;
+  int oldest_ = 0, flying_ = 0;        // of inFlightLaunches_
   const BoundProgram *last_ = nullptr; // that had the scratch memory
   uint64_t freeBefore_ = 0;            // on all cards, before any memory was taken
   PartialRoom partialRoom_;            // of the launches that need the most

@@ -6,7 +6,7 @@
 namespace mtrun::cuda {
 
 Launches::~Launches() {
-  group_.settle();
+  group_.drain();
   freeGraphs();
 }
 

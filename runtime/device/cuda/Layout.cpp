@@ -3,7 +3,7 @@
 // Where a program's tensors and tables lie, on each device and on the host's side.
 #include "runtime/abi/gpu_kernel.h"
 #include "runtime/device/cuda/Capture.h"
-#include "runtime/device/cuda/Links.h"
+#include "runtime/device/cuda/Communicator.h"
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
@@ -182,7 +182,7 @@ void CapturedProgram::planSums(const BoundProgram &program, int device, std::vec
   size_t segments = 0;
   for (uint32_t r = 0; r < program.allReduces.size(); ++r) {
     Chunks chunks(program, r);
-    if (group_.addsByLinks()) { // a partial sum without rows becomes zeros plus zeros, which its staging holds
+    if (group_.addsByCommunicator()) { // a partial sum without rows becomes zeros plus zeros, which its staging holds
       float *zeros = program.staging[static_cast<size_t>(device)];
       for (float *each : {zeros, zeros, chunks.partial(number)})
         pointers.push_back(each);
@@ -306,7 +306,7 @@ void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments
     auto *segments = reinterpret_cast<mt_gpu_segment *>(side.step + paramsBytes);
     for (const SumLaunch &sum : side.sums)
       for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added, or becomes zeros
-        segments[sum.segment + i].count = (sum.pairs[i].right < active) != group_.addsByLinks() ? sum.elements : 0;
+        segments[sum.segment + i].count = (sum.pairs[i].right < active) != group_.addsByCommunicator() ? sum.elements : 0;
     side.tensorsChanged = !same;
     for (size_t i = 0; i < side.staged.size() && params->rows > 0 && !same; ++i)
       if (side.staged[i] && !program.signature[i].output)

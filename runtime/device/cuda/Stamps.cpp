@@ -36,18 +36,18 @@ Result Stamps::record(int device, size_t event, Stream stream, bool inGraph) {
   return group_.driver().eventRecordWithFlags(side.events[event], stream, inGraph ? eventRecordExternal : 0);
 }
 
-Result Stamps::before(int device, bool onLinks, bool isCopy) {
+Result Stamps::before(int device, bool onCommunication, bool isCopy) {
   Side &side = sides_[static_cast<size_t>(device)];
   SpanKind kind = isCopy ? SpanKind::Transfer : allReduce_ ? SpanKind::Sum : SpanKind::Kernel;
-  side.stamps.push_back({onLinks, kind, step_, 2 + 2 * side.stamps.size()});
+  side.stamps.push_back({onCommunication, kind, step_, 2 + 2 * side.stamps.size()});
   const CudaDevice &on = group_.device(device);
-  return record(device, side.stamps.back().events, onLinks ? on.links : on.stream, true);
+  return record(device, side.stamps.back().events, onCommunication ? on.links : on.stream, true);
 }
 
 Result Stamps::after(int device) {
   const Stamp &stamp = sides_[static_cast<size_t>(device)].stamps.back();
   const CudaDevice &on = group_.device(device);
-  return record(device, stamp.events + 1, stamp.onLinks ? on.links : on.stream, true);
+  return record(device, stamp.events + 1, stamp.onCommunication ? on.links : on.stream, true);
 }
 
 Result Stamps::beforeInputs(int device, int64_t now) {
@@ -89,7 +89,7 @@ Result Stamps::take(Tracer &tracer, int64_t &end) {
         if (Result result = add(SpanKind::Transfer, copies_, 0); result != success)
           return result;
       for (const Stamp &stamp : side.stamps)
-        if (stamp.onLinks == (t == 1) || tracks == 1)
+        if (stamp.onCommunication == (t == 1) || tracks == 1)
           if (Result result = add(stamp.kind, stamp.step, stamp.events); result != success)
             return result;
       end = std::max(end, last);

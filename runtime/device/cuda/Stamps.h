@@ -24,7 +24,7 @@ public:
   }
   void enterCopies() { enter(copies_, false); }
   // Around an operation on the device's `compute` or `links`.
-  Result before(int device, bool onLinks, bool isCopy);
+  Result before(int device, bool onCommunication, bool isCopy);
   Result after(int device);
   // Around the copies of a device's inputs, on idle devices; all other times are told from the first.
   Result beforeInputs(int device, int64_t now);
@@ -35,7 +35,7 @@ public:
 
 private:
   struct Stamp {
-    bool onLinks;
+    bool onCommunication;
     SpanKind kind;
     uint32_t step;
     size_t events; // of the first of two

@@ -167,7 +167,7 @@ TEST(Session, ShardsFollowTheSplit) {
   EXPECT_EQ(session->shards(2), 4);
   EXPECT_EQ(session->shards(3), 0);
   EXPECT_EQ(session->shards(-1), 0);
-  session = makeSession(*loaded.plan, "cpu:3"); // one team
+  session = makeSession(*loaded.plan, "cpu:3"); // one pool
   for (int device : {0, 1, 2})
     EXPECT_EQ(session->shards(device), 8);
   EXPECT_EQ(session->shards(3), 0);

@@ -128,7 +128,7 @@ TEST(CudaCode, StacksOfThreadsArePromised) {
             "0");
 }
 
-TEST(CudaPeers, WithoutAccessCopiesGoThroughTheHost) {
+TEST(CudaProcesses, WithoutAccessCopiesGoThroughTheHost) {
   EXPECT_EQ(inChild({{"MTC_SIM_DEVICES", "8"}, {"MTC_SIM_PEERS", "0"}},
                     [] {
                       TestPlanShape shape;
@@ -145,7 +145,7 @@ TEST(CudaPeers, WithoutAccessCopiesGoThroughTheHost) {
 }
 
 // All devices once read device 0 first, then device 1.
-TEST(CudaPeers, NoTwoReadFromOneAtATime) {
+TEST(CudaProcesses, NoTwoReadFromOneAtATime) {
   std::string log;
   EXPECT_EQ(inChild({{"MTC_SIM_DEVICES", "4"}, {"MTC_SIM_COPIES", "1"}},
                     [] {

@@ -17,8 +17,8 @@ const TestPlanShape shape = {21, 8, 37, true};
 class Together {
 public:
   explicit Together(int n, double timeout = 30) : n_(n), timeout_(timeout) {
-    static int meetings = 0;
-    meeting_ = "unix:mtc-test-" + std::to_string(getpid()) + "-" + std::to_string(++meetings);
+    static int rendezvous = 0;
+    rendezvous_ = "unix:mtc-test-" + std::to_string(getpid()) + "-" + std::to_string(++rendezvous);
   }
 
   // Of process `of`, or of all.
@@ -65,7 +65,7 @@ private:
     options.devices = devices.c_str();
     options.processes = n_;
     options.process = options.local_process = process;
-    options.meeting = meeting_.c_str();
+    options.rendezvous = rendezvous_.c_str();
     options.timeout = timeout_;
     std::unique_ptr<Session> session;
     if (Status status = Session::create(*loaded.plan, &options, session); !status.ok())
@@ -77,7 +77,7 @@ private:
   uint64_t shards_ = 0;
   bool fast_ = false;
   double timeout_;
-  std::string meeting_;
+  std::string rendezvous_;
   std::vector<std::pair<int, Settings::value_type>> settings_;
 };
 

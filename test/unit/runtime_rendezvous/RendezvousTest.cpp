@@ -3,7 +3,7 @@
 // Strangers who connect to process 0 ended runs with six bytes, with a text for the terminal and an exit code of their
 // choice, kept it busy or filled its memory. Now each has to prove first that it knows the run's secret.
 #include "runtime/abi/text.h"
-#include "runtime/device/Peers.h"
+#include "runtime/device/ProcessGroup.h"
 #include "runtime/device/Secret.h"
 
 #include <arpa/inet.h>
@@ -72,13 +72,13 @@ class First {
 public:
   explicit First(double timeout = 20) {
     options.processes = 2;
-    options.meeting = "tcp:127.0.0.1:" + std::to_string(port);
+    options.rendezvous = "tcp:127.0.0.1:" + std::to_string(port);
     options.agreement = "plan: a\nseed: 1";
     options.name = "cuda:0";
     options.secret = secret;
     options.timeout = timeout;
     thread_ = std::thread([this] {
-      result = Peers::open(options, peers);
+      result = ProcessGroup::open(options, peers);
       ended = true;
     });
     stranger(""); // it listens
@@ -101,20 +101,20 @@ public:
     return made;
   }
   // Process 1 as it should be.
-  Status second(std::unique_ptr<Peers> &made, const std::function<void(PeersOptions &)> &change = {}) const {
-    PeersOptions own = options;
+  Status second(std::unique_ptr<ProcessGroup> &made, const std::function<void(ProcessGroupOptions &)> &change = {}) const {
+    ProcessGroupOptions own = options;
     own.process = 1;
     own.name = "cuda:1";
     if (change)
       change(own);
-    return Peers::open(own, made);
+    return ProcessGroup::open(own, made);
   }
 
   int port = freePort();
-  PeersOptions options;
+  ProcessGroupOptions options;
   Status result;
   std::atomic<bool> ended = false;
-  std::unique_ptr<Peers> peers;
+  std::unique_ptr<ProcessGroup> peers;
 
 private:
   std::thread thread_;
@@ -147,7 +147,7 @@ int greetByHand(const First &first, std::string *response = nullptr) {
 // After whatever strangers did: both processes meet at once.
 void expectMeets(First &first) {
   EXPECT_FALSE(first.ended) << text(first.result);
-  std::unique_ptr<Peers> second;
+  std::unique_ptr<ProcessGroup> second;
   auto begin = Clock::now();
   EXPECT_EQ(text(first.second(second)), "0");
   EXPECT_LT(Clock::now() - begin, 2s);
@@ -229,7 +229,7 @@ TEST(Rendezvous, AProofCannotBeUsedAgain) {
   send(again, response.data(), response.size(), MSG_NOSIGNAL);
   EXPECT_EQ(receiveAll(again), "");
   first.wait();
-  EXPECT_EQ(text(first.result), "9: expected 2 processes at " + first.options.meeting +
+  EXPECT_EQ(text(first.result), "9: expected 2 processes at " + first.options.rendezvous +
                                     " within 2 seconds, found 1; those that are missing: 1; 1 connection did not know "
                                     "the secret");
   close(known);
@@ -269,9 +269,9 @@ TEST(Rendezvous, WhatAKnownProcessSaysIsLimitedAndShownSafely) {
 
 TEST(Rendezvous, AnotherSecretIsToldSo) {
   First first(5);
-  std::unique_ptr<Peers> second;
-  EXPECT_EQ(text(first.second(second, [](PeersOptions &options) { options.secret = "another secret of 32 bytes"; })),
-            "1: expected process 0 at " + first.options.meeting +
+  std::unique_ptr<ProcessGroup> second;
+  EXPECT_EQ(text(first.second(second, [](ProcessGroupOptions &options) { options.secret = "another secret of 32 bytes"; })),
+            "1: expected process 0 at " + first.options.rendezvous +
                 " to know this process by its secret (MTC_SECRET), found that it closes the connection");
   first.wait();
   EXPECT_NE(text(first.result).find("connections did not know the secret"), std::string::npos);
@@ -279,12 +279,12 @@ TEST(Rendezvous, AnotherSecretIsToldSo) {
 
 TEST(Rendezvous, TcpNeedsASecret) {
   for (auto [given, found] : {std::pair("", "none"), std::pair("short", "5 bytes")}) {
-    PeersOptions options;
+    ProcessGroupOptions options;
     options.processes = 2;
-    options.meeting = "tcp:127.0.0.1:1";
+    options.rendezvous = "tcp:127.0.0.1:1";
     options.secret = given;
-    std::unique_ptr<Peers> peers;
-    EXPECT_EQ(text(Peers::open(options, peers)),
+    std::unique_ptr<ProcessGroup> peers;
+    EXPECT_EQ(text(ProcessGroup::open(options, peers)),
               std::string("1: expected a secret of at least 16 bytes, the same in all processes, for those that meet "
                           "at tcp:127.0.0.1:1 (MTC_SECRET in the environment; openssl rand -hex 16 makes one), found ") +
                   found);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/device/cuda/Links.h"
+#include "runtime/device/cuda/Communicator.h"
 
 #include "runtime/device/Collectives.h"
 
@@ -17,12 +17,12 @@ float *Chunks::node(int device, int peer) const {
   return program_.staging[hosted(device)] + static_cast<int64_t>(room) / devices_ * peer;
 }
 
-Status LocalLinks::good(Result result, int device, const char *what, mt_code code) const {
+Status LocalCommunicator::good(Result result, int device, const char *what, mt_code code) const {
   return result == success ? Status()
                            : failure(driver_, result, group_.device(device).card->title() + ": " + what, code);
 }
 
-Status LocalLinks::copy(int device, void *to, const void *from, uint64_t bytes) {
+Status LocalCommunicator::copy(int device, void *to, const void *from, uint64_t bytes) {
   if (bytes == 0)
     return {};
   if (!group_.makeCurrent(device))
@@ -32,7 +32,7 @@ Status LocalLinks::copy(int device, void *to, const void *from, uint64_t bytes) 
               device, "cannot record a copy");
 }
 
-Status LocalLinks::meet() {
+Status LocalCommunicator::meet() {
   const char *what = "cannot record a wait";
   for (int d = 0; d < group_.devices(); ++d) {
     if (!group_.makeCurrent(d))
@@ -54,16 +54,16 @@ Status LocalLinks::meet() {
   return {};
 }
 
-Status LocalLinks::wait(Event event) {
+Status LocalCommunicator::wait(Event event) {
   return good(driver_.eventSynchronize(event), 0, "the GPU failed in a step", MT_LOST);
 }
 
-LocalLinks::~LocalLinks() {
+LocalCommunicator::~LocalCommunicator() {
   for (std::byte *memory : onHost_)
     (void)driver_.memFreeHost(memory);
 }
 
-Status LocalLinks::warmUp(bool, uint64_t bytes) {
+Status LocalCommunicator::warmUp(bool, uint64_t bytes) {
   for (int d = 0; d < group_.devices() && group_.devices() > 1 && !group_.peersReach() && bytes > 0; ++d) {
     void *memory = nullptr;
     if (!group_.makeCurrent(d))
@@ -76,7 +76,7 @@ Status LocalLinks::warmUp(bool, uint64_t bytes) {
   return {};
 }
 
-Status LocalLinks::gatherPartials(const Chunks &chunks) {
+Status LocalCommunicator::gatherPartials(const Chunks &chunks) {
   for (int d = 0; d < static_cast<int>(onHost_.size()); ++d)
     if (Status status = copy(d, onHost(d), chunks.partial(d),
                              static_cast<uint64_t>(chunks.elements()) * sizeof(float));
@@ -95,7 +95,7 @@ Status LocalLinks::gatherPartials(const Chunks &chunks) {
 }
 
 // On the host a device's sums take the place of its own chunk of its partial sum, which no peer reads.
-Status LocalLinks::spreadResults(const Chunks &chunks) {
+Status LocalCommunicator::spreadResults(const Chunks &chunks) {
   for (int d = 0; d < static_cast<int>(onHost_.size()); ++d)
     if (Status status = copy(d, onHost(d) + chunks.begin(d), chunks.result(d) + chunks.begin(d), chunks.bytes(d));
         !status.ok())

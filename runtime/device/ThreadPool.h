@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The threads of a group of CPU devices: T for each of N devices. Worker 0 is whoever calls run(); the others live as
-// long as the team.
+// long as the pool.
 #pragma once
 
 #include "runtime/abi/status.h"
@@ -17,18 +17,18 @@ namespace mtrun {
 
 struct Worker {
   int device;
-  int thread; // of the device's team
+  int thread; // of the device's pool
   int index;  // device * T + thread
 };
 
-class Team {
+class ThreadPool {
 public:
   using Job = void (*)(void *context, const Worker &worker);
 
   // Starts N * T - 1 threads. They are pinned, each to a CPU of its own, and spin before they sleep, if asked to and if
   // the calling thread may run on as many CPUs as there are workers. MT_DEVICE.
   Status start(int devices, int threads, bool pin, bool spin, const std::function<void(int, const std::string &)> &log);
-  ~Team();
+  ~ThreadPool();
 
   int devices() const { return devices_; }
   int threads() const { return threads_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/device/Team.h"
+#include "runtime/device/ThreadPool.h"
 #include "runtime/abi/blocked_signals.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::vector<int> allowedCpus() {
 
 } // namespace
 
-Status Team::start(int devices, int threads, bool pin, bool spin,
+Status ThreadPool::start(int devices, int threads, bool pin, bool spin,
                    const std::function<void(int, const std::string &)> &log) {
   devices_ = devices;
   threads_ = threads;
@@ -77,21 +77,21 @@ Status Team::start(int devices, int threads, bool pin, bool spin,
   return {};
 }
 
-int Team::startWorker(int index) {
+int ThreadPool::startWorker(int index) {
   // Of the same size whatever `ulimit -s` says: kernels take at most MT_KERNEL_STACK_BYTES, the runtime's own frames
   // less, the thread's static variables (of a host with many libraries) the rest.
   constexpr size_t stackBytes = size_t{1} << 20;
   struct Start {
-    Team *team;
+    ThreadPool *pool;
     Worker worker;
   };
   auto start = std::make_unique<Start>(Start{this, worker(index)});
   auto run = [](void *argument) -> void * {
     std::unique_ptr<Start> start(static_cast<Start *>(argument));
-    Team *team = start->team;
+    ThreadPool *pool = start->pool;
     Worker worker = start->worker;
     start.reset();
-    team->work(worker);
+    pool->work(worker);
     return nullptr;
   };
   pthread_attr_t attributes;
@@ -109,7 +109,7 @@ int Team::startWorker(int index) {
   return 0;
 }
 
-void Team::pinThreads(const std::vector<int> &cpus, const std::function<void(int, const std::string &)> &log) {
+void ThreadPool::pinThreads(const std::vector<int> &cpus, const std::function<void(int, const std::string &)> &log) {
   for (size_t i = 0; i < workers_.size(); ++i) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -121,7 +121,7 @@ void Team::pinThreads(const std::vector<int> &cpus, const std::function<void(int
   }
 }
 
-Team::~Team() {
+ThreadPool::~ThreadPool() {
   if (workers_.empty())
     return;
   job_ = nullptr;
@@ -130,7 +130,7 @@ Team::~Team() {
     pthread_join(thread, nullptr);
 }
 
-void Team::work(Worker worker) {
+void ThreadPool::work(Worker worker) {
   setFloatControl(defaultControl);
   for (;;) {
     start_.wait();
@@ -141,7 +141,7 @@ void Team::work(Worker worker) {
   }
 }
 
-void Team::run(Job job, void *context) {
+void ThreadPool::run(Job job, void *context) {
   auto control = floatControl();
   setFloatControl(defaultControl);
   job_ = job;

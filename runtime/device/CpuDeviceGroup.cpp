@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/device/TeamGroup.h"
+#include "runtime/device/CpuDeviceGroup.h"
 #include "runtime/device/AvailableMemory.h"
 
 #include <algorithm>
@@ -38,17 +38,17 @@ void runSegments(const BoundStep &step, mt_kernel_params &params, Share tiles) {
 
 } // namespace
 
-TeamGroup::~TeamGroup() {
+CpuDeviceGroup::~CpuDeviceGroup() {
   for (auto [memory, bytes] : mappings_)
     munmap(memory, bytes);
 }
 
-Status TeamGroup::start(const GroupOptions &options) {
+Status CpuDeviceGroup::start(const GroupOptions &options) {
   counts_.resize(static_cast<size_t>(options.devices) * static_cast<size_t>(options.threads));
-  return team_.start(options.devices, options.threads, options.pin, options.spin, options.log);
+  return pool_.start(options.devices, options.threads, options.pin, options.spin, options.log);
 }
 
-uint64_t TeamGroup::availableMemory() const { return mtrun::availableMemory(); }
+uint64_t CpuDeviceGroup::availableMemory() const { return mtrun::availableMemory(); }
 
 static std::string gibibytes(uint64_t bytes) {
   char text[40];
@@ -56,7 +56,7 @@ static std::string gibibytes(uint64_t bytes) {
   return text;
 }
 
-Status TeamGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) {
+Status CpuDeviceGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) {
   // No sum wraps: at most 2^10 devices with blocks of at most 2^46 bytes.
   uint64_t needed = std::accumulate(bytes.begin(), bytes.end(), hostBytes);
   if (uint64_t available = availableMemory(); needed > available)
@@ -65,7 +65,7 @@ Status TeamGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes
   return {};
 }
 
-Status TeamGroup::allocate(int device, uint64_t bytes, void **memory) {
+Status CpuDeviceGroup::allocate(int device, uint64_t bytes, void **memory) {
   // Large pages, for as much as they fill: kernels stream through images, and each small page costs a walk of tables.
   constexpr size_t page = size_t{1} << 21;
   bool large = bytes >= page;
@@ -83,34 +83,34 @@ Status TeamGroup::allocate(int device, uint64_t bytes, void **memory) {
   return {};
 }
 
-uint64_t TeamGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
-  return static_cast<uint64_t>(team_.threads()) * scratchBytes_;
+uint64_t CpuDeviceGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
+  return static_cast<uint64_t>(pool_.threads()) * scratchBytes_;
 }
 
 // Programs take turns in the same scratch. Each thread touches its own first.
-Status TeamGroup::prepare(BoundProgram &program) {
+Status CpuDeviceGroup::prepare(BoundProgram &program) {
   if (scratchBytes_ == 0 || !scratch_.empty())
     return {};
-  uint64_t bytes = static_cast<uint64_t>(team_.threads()) * scratchBytes_;
-  for (int device = 0; device < team_.devices(); ++device) {
+  uint64_t bytes = static_cast<uint64_t>(pool_.threads()) * scratchBytes_;
+  for (int device = 0; device < pool_.devices(); ++device) {
     void *memory = nullptr;
     if (Status status = allocate(device, bytes, &memory); !status.ok())
       return status;
     fill(device, memory, 0, bytes);
-    for (int thread = 0; thread < team_.threads(); ++thread)
+    for (int thread = 0; thread < pool_.threads(); ++thread)
       scratch_.push_back(static_cast<std::byte *>(memory) + static_cast<uint64_t>(thread) * scratchBytes_);
   }
   return {};
 }
 
-void TeamGroup::fill(int device, void *memory, uint8_t byte, uint64_t bytes) {
+void CpuDeviceGroup::fill(int device, void *memory, uint8_t byte, uint64_t bytes) {
   struct Fill {
     int device, threads;
     char *memory;
     uint8_t byte;
     int64_t bytes;
-  } fill{device, team_.threads(), static_cast<char *>(memory), byte, static_cast<int64_t>(bytes)};
-  team_.run(
+  } fill{device, pool_.threads(), static_cast<char *>(memory), byte, static_cast<int64_t>(bytes)};
+  pool_.run(
       [](void *context, const Worker &worker) {
         auto &fill = *static_cast<Fill *>(context);
         if (worker.device != fill.device)
@@ -121,11 +121,11 @@ void TeamGroup::fill(int device, void *memory, uint8_t byte, uint64_t bytes) {
       &fill);
 }
 
-void TeamGroup::copyIn(int device, void *to, const void *from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+void CpuDeviceGroup::copyIn(int device, void *to, const void *from, uint64_t bytes) { std::memcpy(to, from, bytes); }
 
-void TeamGroup::copyOut(int device, void *to, const void *from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+void CpuDeviceGroup::copyOut(int device, void *to, const void *from, uint64_t bytes) { std::memcpy(to, from, bytes); }
 
-void TeamGroup::begin(BoundProgram &program, std::span<const StepArguments> runs) {
+void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments> runs) {
   const StepArguments &arguments = runs[0];
   for (DeviceProgram &device : program.devices) {
     device.params.rows = std::clamp<int64_t>(arguments.n - device.firstRow, 0, device.maxRows);
@@ -139,13 +139,13 @@ void TeamGroup::begin(BoundProgram &program, std::span<const StepArguments> runs
                                              static_cast<uint64_t>(device.firstRow) * patch.rowBytes);
   }
   struct Walk {
-    TeamGroup *group;
+    CpuDeviceGroup *group;
     BoundProgram *program;
     int64_t n;
     Tracer *tracer;
   } walk{this, &program, arguments.n, program.tracer};
   if (program.tracer && program.tracer->beginRun(arguments.n)) {
-    team_.run(
+    pool_.run(
         [](void *context, const Worker &worker) {
           auto &walk = *static_cast<Walk *>(context);
           walk.group->walk<true>(*walk.program, walk.n, worker, walk.tracer);
@@ -154,7 +154,7 @@ void TeamGroup::begin(BoundProgram &program, std::span<const StepArguments> runs
     program.tracer->endRun();
     return;
   }
-  team_.run(
+  pool_.run(
       [](void *context, const Worker &worker) {
         auto &walk = *static_cast<Walk *>(context);
         walk.group->walk<false>(*walk.program, walk.n, worker, nullptr);
@@ -162,12 +162,12 @@ void TeamGroup::begin(BoundProgram &program, std::span<const StepArguments> runs
       &walk);
 }
 
-void TeamGroup::launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker) {
+void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker) {
   counts_[worker.index].launches += worker.thread == 0;
   int64_t tiles =
       step.map ? step.mapTiles
                : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) * step.innerTiles;
-  Share share = shareOf(tiles, worker.thread, team_.threads());
+  Share share = shareOf(tiles, worker.thread, pool_.threads());
   if (share.begin == share.end)
     return;
   if (step.map) {
@@ -178,7 +178,7 @@ void TeamGroup::launch(const BoundStep &step, mt_kernel_params &params, const Wo
   }
 }
 
-template <bool kTraced> void TeamGroup::walk(BoundProgram &program, int64_t n, const Worker &worker, Tracer *tracer) {
+template <bool kTraced> void CpuDeviceGroup::walk(BoundProgram &program, int64_t n, const Worker &worker, Tracer *tracer) {
   DeviceProgram &device = program.devices[worker.device];
   mt_kernel_params params = device.params; // `count` and `scratch` are this worker's own
   params.scratch = scratch_.empty() ? nullptr : scratch_[static_cast<size_t>(worker.index)];
@@ -191,7 +191,7 @@ template <bool kTraced> void TeamGroup::walk(BoundProgram &program, int64_t n, c
     track->begin();
   for (const BoundStep &step : device.steps) {
     if (step.waits) {
-      team_.waitForDevice(worker.device);
+      pool_.waitForDevice(worker.device);
       if constexpr (kTraced)
         track->mark(SpanKind::Wait, step.index);
     }
@@ -206,20 +206,20 @@ template <bool kTraced> void TeamGroup::walk(BoundProgram &program, int64_t n, c
   }
 }
 
-uint64_t TeamGroup::launches() const {
+uint64_t CpuDeviceGroup::launches() const {
   uint64_t sum = 0;
   for (const Counts &counts : counts_)
     sum += counts.launches;
   return sum;
 }
 
-uint64_t TeamGroup::collectiveBytes() const {
+uint64_t CpuDeviceGroup::collectiveBytes() const {
   uint64_t sum = 0;
   for (const Counts &counts : counts_)
     sum += counts.received;
   return sum;
 }
 
-void TeamGroup::corruptPartial(int collective, int device) { collectives_.corruptPartial(collective, device); }
+void CpuDeviceGroup::corruptPartial(int collective, int device) { collectives_.corruptPartial(collective, device); }
 
 } // namespace mtrun

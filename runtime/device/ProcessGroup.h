@@ -17,21 +17,21 @@
 
 namespace mtrun {
 
-struct PeersOptions {
+struct ProcessGroupOptions {
   int process = 0, processes = 1;
-  std::string meeting;   // "unix:NAME" on one host, "tcp:HOST:PORT", or of process 0 "fd:N", a socket that listens
+  std::string rendezvous;   // "unix:NAME" on one host, "tcp:HOST:PORT", or of process 0 "fd:N", a socket that listens
   std::string secret;    // that all of them know, and nobody else; "tcp:" is nothing without one
   std::string agreement; // what must be the same in all: lines "WHAT: VALUE"
   std::string name;      // of this process' device, for messages
   double timeout = 600;  // seconds
 };
 
-class Peers {
+class ProcessGroup {
 public:
   // Waits until all are there, whoever else connects meanwhile. MT_INVALID: a place that is none, one for all to reach
   // without a secret, or processes that do not agree, told in all of them. MT_LOST: one is not there in time. MT_IO.
-  static Status open(const PeersOptions &options, std::unique_ptr<Peers> &peers);
-  ~Peers(); // tells the others that this process ends in order
+  static Status open(const ProcessGroupOptions &options, std::unique_ptr<ProcessGroup> &processGroup);
+  ~ProcessGroup(); // tells the others that this process ends in order
 
   int process() const { return options_.process; }
   int processes() const { return options_.processes; }
@@ -67,7 +67,7 @@ private:
     Connection connection;
     Clock::time_point until;
   };
-  explicit Peers(const PeersOptions &options) : options_(options) {}
+  explicit ProcessGroup(const ProcessGroupOptions &options) : options_(options) {}
 
   Status meet();
   Status listen(int &socket);
@@ -86,7 +86,7 @@ private:
   Status missing() const;
   std::string patience() const; // "600 seconds"
 
-  PeersOptions options_;
+  ProcessGroupOptions options_;
   std::vector<Connection> connections_; // of process 0: to all others; of these: to 0
   std::vector<Stranger> strangers_;     // oldest first
   uint64_t refused_ = 0;                // of them: did not know the secret

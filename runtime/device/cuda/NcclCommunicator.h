@@ -4,8 +4,8 @@
 // communicator, used by one thread, in one order in all processes. docs/gpu.md section 6 says why it cannot hang.
 #pragma once
 
-#include "runtime/device/Peers.h"
-#include "runtime/device/cuda/Links.h"
+#include "runtime/device/ProcessGroup.h"
+#include "runtime/device/cuda/Communicator.h"
 #include "runtime/device/cuda/Nccl.h"
 
 #include <atomic>
@@ -13,12 +13,12 @@
 
 namespace mtrun::cuda {
 
-class NcclLinks : public Links {
+class NcclCommunicator : public Communicator {
 public:
   // Opens NCCL and connects this process' device with all others, which do the same. MT_NO_DEVICE, MT_DEVICE, MT_LOST.
-  static Status open(CudaGroup &group, Peers &peers, std::unique_ptr<Links> &links);
+  static Status open(CudaGroup &group, ProcessGroup &peers, std::unique_ptr<Communicator> &links);
   // After the graphs that have its calls.
-  ~NcclLinks() override;
+  ~NcclCommunicator() override;
 
   Status gatherPartials(const Chunks &chunks) override;
   Status spreadResults(const Chunks &chunks) override;
@@ -30,7 +30,7 @@ public:
   Status wait(Event event) override;
 
 private:
-  NcclLinks(CudaGroup &group, Peers &peers, const Nccl &nccl) : group_(group), peers_(peers), nccl_(nccl) {}
+  NcclCommunicator(CudaGroup &group, ProcessGroup &peers, const Nccl &nccl) : group_(group), peers_(peers), nccl_(nccl) {}
   Status connect();
   // Runs `calls` on a thread of its own, which may stay behind in NCCL when a process is lost meanwhile.
   Status within(const char *what, std::function<NcclResult()> calls);
@@ -47,7 +47,7 @@ private:
   Status lose(Status why);
 
   CudaGroup &group_;
-  Peers &peers_;
+  ProcessGroup &peers_;
   const Nccl &nccl_;
   NcclComm comm_ = nullptr;
   Address first_ = 0; // memory of the first exchange

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the CPU device and the null device share: memory of this process and a team of threads that walks bound
+// What the CPU device and the null device share: memory of this process and a pool of threads that walks bound
 // programs.
 #pragma once
 
 #include "runtime/device/Collectives.h"
 #include "runtime/device/DeviceGroup.h"
-#include "runtime/device/Team.h"
+#include "runtime/device/ThreadPool.h"
 
 #include <utility>
 #include <vector>
 
 namespace mtrun {
 
-class TeamGroup : public DeviceGroup {
+class CpuDeviceGroup : public DeviceGroup {
 public:
-  ~TeamGroup() override;
+  ~CpuDeviceGroup() override;
   Status start(const GroupOptions &options);
 
-  int devices() const override { return team_.devices(); }
-  int threads() const override { return team_.threads(); }
+  int devices() const override { return pool_.devices(); }
+  int threads() const override { return pool_.threads(); }
   bool hostMemory() const override { return true; }
   bool blocks() const override { return false; }
   uint64_t availableMemory() const override;
@@ -50,8 +50,8 @@ private:
   template <bool kTraced> void walk(BoundProgram &program, int64_t n, const Worker &worker, Tracer *tracer);
   void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
 
-  Team team_;
-  LocalCollectives collectives_{team_};
+  ThreadPool pool_;
+  LocalCollectives collectives_{pool_};
   std::vector<Counts> counts_;       // a worker
   std::vector<std::byte *> scratch_; // a worker; empty: none
   std::vector<std::pair<void *, size_t>> mappings_;

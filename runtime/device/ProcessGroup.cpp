@@ -2,7 +2,7 @@
 //
 // How processes that have met stay together: 's' shared bytes; 'e' the end in order, after so much work; 'x' the end of
 // all: a digit, the error's code, and its text. How they meet is in Rendezvous.cpp.
-#include "runtime/device/Peers.h"
+#include "runtime/device/ProcessGroup.h"
 
 #include "runtime/abi/text.h"
 #include "runtime/device/Socket.h"
@@ -16,15 +16,15 @@
 #include <unistd.h>
 
 namespace mtrun {
-Status Peers::open(const PeersOptions &options, std::unique_ptr<Peers> &peers) {
-  std::unique_ptr<Peers> made(new Peers(options));
+Status ProcessGroup::open(const ProcessGroupOptions &options, std::unique_ptr<ProcessGroup> &processGroup) {
+  std::unique_ptr<ProcessGroup> made(new ProcessGroup(options));
   if (Status status = made->meet(); !status.ok())
     return status;
-  peers = std::move(made);
+  processGroup = std::move(made);
   return {};
 }
 
-Peers::~Peers() {
+ProcessGroup::~ProcessGroup() {
   for (Connection &connection : connections_) {
     if (lost_.ok())
       (void)send(connection, 'e', std::to_string(done_));
@@ -33,20 +33,20 @@ Peers::~Peers() {
   }
 }
 
-std::string Peers::patience() const {
+std::string ProcessGroup::patience() const {
   char text[40];
   std::snprintf(text, sizeof text, "%g seconds", options_.timeout);
   return text;
 }
 
-std::string Peers::title(int process) const {
+std::string ProcessGroup::title(int process) const {
   for (const Connection &connection : connections_)
     if (connection.process == process && !connection.name.empty())
       return "process " + std::to_string(process) + " (" + connection.name + ")";
   return "process " + std::to_string(process);
 }
 
-Status Peers::send(Connection &to, char kind, std::string_view bytes) {
+Status ProcessGroup::send(Connection &to, char kind, std::string_view bytes) {
   std::string message = messageBytes(kind, bytes);
   auto deadline = Clock::now() + std::chrono::seconds(10); // messages are few and small: the system takes each at once
   for (size_t sent = 0; sent < message.size();) {
@@ -65,7 +65,7 @@ Status Peers::send(Connection &to, char kind, std::string_view bytes) {
   return {};
 }
 
-void Peers::take(Connection &from, const Message &message) {
+void ProcessGroup::take(Connection &from, const Message &message) {
   const std::string &bytes = message.bytes;
   switch (message.kind) {
   case 'h': // of process 0: all are there
@@ -89,7 +89,7 @@ void Peers::take(Connection &from, const Message &message) {
   }
 }
 
-void Peers::receive(Connection &from, int milliseconds) {
+void ProcessGroup::receive(Connection &from, int milliseconds) {
   pollfd waits = {from.socket, POLLIN, 0};
   char room[4096];
   constexpr int most = 64; // then others have their turn, and deadlines are looked at
@@ -110,7 +110,7 @@ void Peers::receive(Connection &from, int milliseconds) {
 }
 
 // Process 0 tells all others.
-Status Peers::lose(std::string message, mt_code code) {
+Status ProcessGroup::lose(std::string message, mt_code code) {
   if (!lost_.ok())
     return lost_;
   lost_ = {code, std::move(message)};
@@ -120,7 +120,7 @@ Status Peers::lose(std::string message, mt_code code) {
   return lost_;
 }
 
-Status Peers::check() {
+Status ProcessGroup::check() {
   for (Connection &connection : connections_) {
     if (!lost_.ok())
       return lost_;
@@ -133,7 +133,7 @@ Status Peers::check() {
   return lost_;
 }
 
-Status Peers::share(std::string &bytes) {
+Status ProcessGroup::share(std::string &bytes) {
   begin();
   if (Status status = check(); !status.ok())
     return status;

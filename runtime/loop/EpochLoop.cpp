@@ -31,7 +31,7 @@ static std::vector<MetricColumn> columnsOf(const fb::Program &program) {
   return columns;
 }
 
-Status Pass::open(mtrun_session *session, const mtrun_dataset *data, const char *program, StreamOptions options) {
+Status EpochLoop::open(mtrun_session *session, const mtrun_dataset *data, const char *program, StreamOptions options) {
   const mtrun_plan *plan = mtrun_session_plan(session);
   session_ = session;
   train_ = strcmp(program, "train_step") == 0;
@@ -70,7 +70,7 @@ Status Pass::open(mtrun_session *session, const mtrun_dataset *data, const char 
 
 // Begins launches while there may be more of them: of as many steps as they hold where there are so many, else of one.
 // Waits for data only while nothing is in flight.
-Status Pass::begin(int64_t most) {
+Status EpochLoop::begin(int64_t most) {
   Session &devices = *session_->session;
   auto good = [](const Batch &batch) { return batch.status.ok() && batch.rows > 0; };
   while (launches_.size() < launches_.capacity()) {
@@ -99,7 +99,7 @@ Status Pass::begin(int64_t most) {
   return {};
 }
 
-Status Pass::step(int64_t most) {
+Status EpochLoop::step(int64_t most) {
   if (Status status = begin(std::max(most, inFlight_)); !status.ok())
     return status;
   batch_ = taken_.front();
@@ -115,7 +115,7 @@ Status Pass::step(int64_t most) {
   return {};
 }
 
-void Pass::drop() {
+void EpochLoop::drop() {
   while (inFlight_ > 0) {
     (void)session_->session->finish(nullptr);
     --inFlight_;
@@ -174,7 +174,7 @@ static std::string culprit(mtrun_session *session, const char *program, const Ba
          (count == 1 ? " variable is not: " : " variables are not, the first is ") + first;
 }
 
-Status Pass::checkVariables() const {
+Status EpochLoop::checkVariables() const {
   std::string first;
   int64_t count = variablesNotFinite(session_, first);
   if (count == 0)
@@ -184,7 +184,7 @@ Status Pass::checkVariables() const {
                           first};
 }
 
-Status Pass::checkFinite() const {
+Status EpochLoop::checkFinite() const {
   for (size_t i = 0; i < columns_.size() && columns_[i].loss; ++i)
     if (double value = means_->values()[i]; means_->weights()[i] != 0 && !std::isfinite(value))
       return {MT_INVALID, "\"" + columns_[i].name + "\" is " +

@@ -34,9 +34,9 @@ private:
   int devices_;
 };
 
-class Links {
+class Communicator {
 public:
-  virtual ~Links() = default;
+  virtual ~Communicator() = default;
 
   // Recorded on the stream `links` of every hosted device, which has waited for the device's own partial sum.
   virtual Status gatherPartials(const Chunks &chunks) = 0;
@@ -57,10 +57,10 @@ public:
 };
 
 // All devices are in this process: they copy from one another, on one card as on several, and meet by events.
-class LocalLinks : public Links {
+class LocalCommunicator : public Communicator {
 public:
-  explicit LocalLinks(CudaGroup &group) : group_(group), driver_(group.driver()) {}
-  ~LocalLinks() override;
+  explicit LocalCommunicator(CudaGroup &group) : group_(group), driver_(group.driver()) {}
+  ~LocalCommunicator() override;
   Status warmUp(bool adding, uint64_t bytes) override;
   Status gatherPartials(const Chunks &chunks) override;
   Status spreadResults(const Chunks &chunks) override;

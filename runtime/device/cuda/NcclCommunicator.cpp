@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/device/cuda/NcclLinks.h"
+#include "runtime/device/cuda/NcclCommunicator.h"
 
 #include <atomic>
 #include <cstdio>
@@ -24,11 +24,11 @@ Clock::time_point after(double seconds) {
 
 } // namespace
 
-Status NcclLinks::open(CudaGroup &group, Peers &peers, std::unique_ptr<Links> &links) {
+Status NcclCommunicator::open(CudaGroup &group, ProcessGroup &peers, std::unique_ptr<Communicator> &links) {
   const Nccl *nccl = nullptr;
   if (Status status = openNccl(nccl); !status.ok())
     return status;
-  std::unique_ptr<NcclLinks> made(new NcclLinks(group, peers, *nccl));
+  std::unique_ptr<NcclCommunicator> made(new NcclCommunicator(group, peers, *nccl));
   if (Status status = made->connect(); !status.ok())
     return status;
   links = std::move(made);
@@ -36,7 +36,7 @@ Status NcclLinks::open(CudaGroup &group, Peers &peers, std::unique_ptr<Links> &l
 }
 
 // What has not ended after a while stays behind, and ends with the process.
-NcclLinks::~NcclLinks() {
+NcclCommunicator::~NcclCommunicator() {
   if (comm_ && !aborted_) {
     aborted_ = std::make_shared<std::atomic<bool>>(false);
     std::thread([ended = aborted_, nccl = &nccl_, comm = comm_, &driver = group_.driver(),
@@ -53,7 +53,7 @@ NcclLinks::~NcclLinks() {
     (void)group_.driver().memFree(first_);
 }
 
-Status NcclLinks::within(const char *what, std::function<NcclResult()> calls) {
+Status NcclCommunicator::within(const char *what, std::function<NcclResult()> calls) {
   struct State {
     std::atomic<bool> ended = false;
     NcclResult result = ncclOk;
@@ -91,7 +91,7 @@ static std::string hostName() {
   return name;
 }
 
-Status NcclLinks::connect() {
+Status NcclCommunicator::connect() {
   std::string host = hostName();
   if (Status status = peers_.share(host); !status.ok())
     return status;
@@ -118,7 +118,7 @@ Status NcclLinks::connect() {
 }
 
 // NCCL connects two devices at their first exchange: that must not be in a recording.
-Status NcclLinks::warmUp(bool adding, uint64_t) {
+Status NcclCommunicator::warmUp(bool adding, uint64_t) {
   const Driver &driver = group_.driver();
   auto devices = static_cast<size_t>(peers_.processes());
   Stream links = group_.device(0).links;
@@ -150,7 +150,7 @@ Status NcclLinks::warmUp(bool adding, uint64_t) {
 }
 
 // Calls that NCCL takes as one.
-NcclResult NcclLinks::exchange(const std::function<Floats(int peer)> &sent,
+NcclResult NcclCommunicator::exchange(const std::function<Floats(int peer)> &sent,
                                const std::function<Floats(int peer)> &received) {
   NcclResult result = nccl_.groupStart();
   if (result != ncclOk)
@@ -168,11 +168,11 @@ NcclResult NcclLinks::exchange(const std::function<Floats(int peer)> &sent,
   return result == ncclOk ? ended : result;
 }
 
-Status NcclLinks::failed(NcclResult result, const char *what, mt_code code) {
+Status NcclCommunicator::failed(NcclResult result, const char *what, mt_code code) {
   return failed(group_.device(0).card->title() + ": " + what + ": " + nccl_.describe(result, comm_), code);
 }
 
-Status NcclLinks::failed(std::string message, mt_code code) {
+Status NcclCommunicator::failed(std::string message, mt_code code) {
   for (auto limit = Clock::now() + aftermath; Clock::now() < limit;) {
     if (Status status = peers_.check(); !status.ok())
       return {status.code(), status.message() + "; " + message};
@@ -182,7 +182,7 @@ Status NcclLinks::failed(std::string message, mt_code code) {
 }
 
 // Each device sends all others their chunks of its partial sum. A device without valid rows too: its partial sum is not added.
-Status NcclLinks::gatherPartials(const Chunks &chunks) {
+Status NcclCommunicator::gatherPartials(const Chunks &chunks) {
   int own = chunks.hostedBegin();
   NcclResult result =
       exchange([&](int peer) { return Floats{chunks.partial(own) + chunks.begin(peer), chunks.size(peer)}; },
@@ -191,7 +191,7 @@ Status NcclLinks::gatherPartials(const Chunks &chunks) {
 }
 
 // Chunks differ in size by what alignment takes: an all-gather of NCCL's wants equal ones.
-Status NcclLinks::spreadResults(const Chunks &chunks) {
+Status NcclCommunicator::spreadResults(const Chunks &chunks) {
   int own = chunks.hostedBegin();
   NcclResult result =
       exchange([&](int) { return Floats{chunks.result(own) + chunks.begin(own), chunks.size(own)}; },
@@ -199,7 +199,7 @@ Status NcclLinks::spreadResults(const Chunks &chunks) {
   return result == ncclOk ? Status() : failed(result, "cannot record an exchange of results");
 }
 
-Status NcclLinks::allReduce(const Chunks &chunks) {
+Status NcclCommunicator::allReduce(const Chunks &chunks) {
   int own = chunks.hostedBegin();
   if (chunks.elements() == 0)
     return {};
@@ -208,7 +208,7 @@ Status NcclLinks::allReduce(const Chunks &chunks) {
   return result == ncclOk ? Status() : failed(result, "cannot record an all-reduce");
 }
 
-Status NcclLinks::lose(Status why) {
+Status NcclCommunicator::lose(Status why) {
   if (!lost_.ok())
     return lost_;
   lost_ = std::move(why);
@@ -224,7 +224,7 @@ Status NcclLinks::lose(Status why) {
 }
 
 // Never longer than the processes' timeout. A short step is waited for without a pause.
-Status NcclLinks::wait(Event event) {
+Status NcclCommunicator::wait(Event event) {
   const Driver &driver = group_.driver();
   if (!lost_.ok())
     return lost_;
