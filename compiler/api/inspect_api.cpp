@@ -40,17 +40,17 @@ mt_status *mtc_inspect_html(const void *plan, size_t size, mtc_result **result) 
   return mtc::guarded([&] { return inspect({static_cast<const uint8_t *>(plan), size}, mtc::inspectHtml, result); });
 }
 
-mt_status *mtc_inspect_cards(const void *plan, size_t size, const char *card, mtc_result **result) {
+mt_status *mtc_inspect_gpus(const void *plan, size_t size, const char *gpu, mtc_result **result) {
   *result = nullptr;
   return mtc::guarded([&]() -> Status {
     Status status = inspect(
         {static_cast<const uint8_t *>(plan), size},
-        [&](const mtrun::PlanFileView &view) { return mtc::inspectCards(view, card); }, result);
+        [&](const mtrun::PlanFileView &view) { return mtc::inspectGpus(view, gpu); }, result);
     if (!status.ok() || !(*result)->bytes.empty())
       return status;
     mtc_result_free(*result);
     *result = nullptr;
-    return {MT_INVALID, "expected a plan that trains and one of the cards " + mtc::knownCards() + ", found " + card};
+    return {MT_INVALID, "expected a plan that trains and one of the GPUs " + mtc::knownGpus() + ", found " + gpu};
   });
 }
 

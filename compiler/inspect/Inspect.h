@@ -16,10 +16,10 @@ std::string inspectText(const mtrun::PlanFileView &view);
 std::string inspectJson(const mtrun::PlanFileView &view);
 // One page that needs nothing beside it: kernels, graph, schedule, memory over time.
 std::string inspectHtml(const mtrun::PlanFileView &view);
-// A modelled training step on 1, 2, 4 ... R cards of this name, one of `knownCards()`; empty: the name is unknown, or the
+// A modelled training step on 1, 2, 4 ... R GPUs of this name, one of `knownGpus()`; empty: the name is unknown, or the
 // plan does not train.
-std::string inspectCards(const mtrun::PlanFileView &view, const std::string &card);
-std::string knownCards();
+std::string inspectGpus(const mtrun::PlanFileView &view, const std::string &gpu);
+std::string knownGpus();
 // Which of `devices` devices, 1 to R, works on which rows of a batch and holds which variables: drawn as text, and as a
 // page that needs nothing beside it.
 std::string inspectDevices(const mtrun::PlanFileView &view, uint32_t devices);

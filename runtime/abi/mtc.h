@@ -75,9 +75,9 @@ MT_API const char *mtc_stage_help(int32_t index);
 MT_API mt_status *mtc_inspect(const void *plan, size_t size, int json, mtc_result **result);
 /* The same as one page of HTML that needs nothing beside it: graph, memory map, schedule, kernels. */
 MT_API mt_status *mtc_inspect_html(const void *plan, size_t size, mtc_result **result);
-/* A modelled training step on 1, 2, 4 ... R GPUs: its time, that of its all-reduces, and what of that no kernel hides. `card`: "h100", say; MT_INVALID
+/* A modelled training step on 1, 2, 4 ... R GPUs: its time, that of its all-reduces, and what of that no kernel hides. `GPU`: "h100", say; MT_INVALID
  * lists those that are known. */
-MT_API mt_status *mtc_inspect_cards(const void *plan, size_t size, const char *card, mtc_result **result);
+MT_API mt_status *mtc_inspect_gpus(const void *plan, size_t size, const char *gpu, mtc_result **result);
 /* Which of `devices` devices works on which rows of a batch and holds which variables, drawn as text, or with `html` as a
  * page. MT_INVALID: the plan does not run on so many. */
 MT_API mt_status *mtc_inspect_devices(const void *plan, size_t size, int32_t devices, int html, mtc_result **result);

@@ -117,7 +117,7 @@ typedef struct mtrun_options {
                             likely faster, or the tuning file says so; "off": never; "require": wherever there is a
                             call, and without the libraries MT_DEVICE; "tune": as "require" where a
                             library is there, for mtrun_tune. docs/libraries.md */
-  const char *tuning;    /* GPUs: path of a file that mtrun_tune wrote for this plan and card; NULL: none */
+  const char *tuning;    /* GPUs: path of a file that mtrun_tune wrote for this plan and GPU; NULL: none */
   int unchecked_ids;     /* 1: the step calls do not look whether integers are below their entry's limit: a wrong one
                             then counts as the nearest that is right. 0: MT_INVALID names the row and the value, and
                             nothing is computed. What datasets give is looked at by mtrun_dataset_open */

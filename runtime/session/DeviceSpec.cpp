@@ -16,7 +16,7 @@ bool parseWhole(std::string_view text, int least, int &value) {
 }
 
 // A, A-B, A*K or A-B*K.
-bool parseCards(std::string_view text, std::vector<int> &cards) {
+bool parseGpus(std::string_view text, std::vector<int> &gpus) {
   size_t times = text.find('*');
   int copies = 1, first = 0, last = 0;
   if (times != std::string_view::npos && !parseWhole(text.substr(times + 1), 1, copies))
@@ -28,10 +28,10 @@ bool parseCards(std::string_view text, std::vector<int> &cards) {
   last = first;
   if (dash != std::string_view::npos && !parseWhole(range.substr(dash + 1), first, last))
     return false;
-  if (last - first >= maxThreads || copies > maxThreads || cards.size() > maxThreads)
+  if (last - first >= maxThreads || copies > maxThreads || gpus.size() > maxThreads)
     return false;
-  for (int card = first; card <= last; ++card)
-    cards.insert(cards.end(), static_cast<size_t>(copies), card);
+  for (int gpu = first; gpu <= last; ++gpu)
+    gpus.insert(gpus.end(), static_cast<size_t>(copies), gpu);
   return true;
 }
 
@@ -43,13 +43,13 @@ Status parseCudaSpec(std::string_view text, DeviceSpec &spec) {
   for (bool more = true; more;) {
     size_t comma = list.find(',');
     more = comma != std::string_view::npos;
-    if (!parseCards(list.substr(0, comma), spec.cards))
+    if (!parseGpus(list.substr(0, comma), spec.gpus))
       return {MT_INVALID, "expected GPUs as cuda:0, cuda:0-3, cuda:0,2 or cuda:0*4, found " + std::string(text)};
     list = more ? list.substr(comma + 1) : list;
   }
-  if (spec.cards.size() > maxThreads)
+  if (spec.gpus.size() > maxThreads)
     return {MT_INVALID, "expected at most " + std::to_string(maxThreads) + " devices, found " + std::string(text)};
-  spec.devices = static_cast<int>(spec.cards.size());
+  spec.devices = static_cast<int>(spec.gpus.size());
   return {};
 }
 

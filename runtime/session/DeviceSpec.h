@@ -15,7 +15,7 @@ struct DeviceSpec {
   std::string kind = "cpu";
   int devices = 1;
   int threads = 1;        // a device
-  std::vector<int> cards; // of kind cuda: each device's GPU
+  std::vector<int> gpus; // of kind cuda: each device's GPU
 };
 
 // KIND, KIND:N or KIND:NxT with KIND cpu or null, N and T from 1, N * T at most 1024; or cuda:LIST, a list of GPUs by

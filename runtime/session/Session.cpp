@@ -84,22 +84,22 @@ void Session::State::report(const Executable &executable, const mtrun_results &r
 }
 
 // One device a process: the GPU of the list that the process' number on its host says.
-static Status ownCard(const mtrun_options &options, DeviceSpec &spec) {
+static Status ownGpu(const mtrun_options &options, DeviceSpec &spec) {
   if (spec.kind != "cuda")
     return {MT_INVALID, "expected GPUs for a session of " + std::to_string(options.processes) +
                             " processes, found devices of kind " + spec.kind};
   if (options.process < 0 || options.process >= options.processes || !options.rendezvous)
     return {MT_INVALID, "expected a process below " + std::to_string(options.processes) + " and a rendezvous address, found " +
                             std::to_string(options.process) + " and " + (options.rendezvous ? options.rendezvous : "NULL")};
-  std::set<int> cards(spec.cards.begin(), spec.cards.end());
-  if (cards.size() < spec.cards.size())
+  std::set<int> gpus(spec.gpus.begin(), spec.gpus.end());
+  if (gpus.size() < spec.gpus.size())
     return {MT_INVALID, "expected a GPU of its own for each process, found one twice; several devices on a GPU are one "
                         "process"};
   auto own = static_cast<size_t>(std::max(options.local_process, 0));
-  if (own >= spec.cards.size())
+  if (own >= spec.gpus.size())
     return {MT_NO_DEVICE, "expected a GPU for process " + std::to_string(own) + " of this host, found " +
-                              std::to_string(spec.cards.size())};
-  spec.cards = {spec.cards[own]};
+                              std::to_string(spec.gpus.size())};
+  spec.gpus = {spec.gpus[own]};
   spec.devices = options.processes;
   return {};
 }
@@ -112,7 +112,7 @@ Status Session::State::chooseProcesses() {
   found.processes = options.processes;
   found.rendezvous = options.rendezvous;
   found.secret = options.secret ? options.secret : "";
-  found.name = "cuda:" + std::to_string(spec.cards[0]);
+  found.name = "cuda:" + std::to_string(spec.gpus[0]);
   char host[256] = "";
   if (!found.rendezvous.starts_with("unix:") && !found.rendezvous.starts_with("fd:") &&
       gethostname(host, sizeof host - 1) == 0)
@@ -148,7 +148,7 @@ Status Session::State::chooseDevices() {
   if (Status status = parseDeviceSpec(options.devices ? options.devices : "cpu:1", spec); !status.ok())
     return status;
   if (options.processes > 1)
-    if (Status status = ownCard(options, spec); !status.ok())
+    if (Status status = ownGpu(options, spec); !status.ok())
       return status;
   uint32_t devices = static_cast<uint32_t>(spec.devices);
   if (uint32_t most = plan->shards(); devices > most) {
@@ -177,7 +177,7 @@ Status Session::State::chooseDevices() {
   groupOptions.processGroup = processGroup.get();
   groupOptions.devices = together ? 1 : spec.devices;
   groupOptions.threads = together ? spec.devices * spec.threads : spec.threads;
-  groupOptions.cards = spec.cards;
+  groupOptions.gpus = spec.gpus;
   if (Status status = parseLibraries(options.libraries, groupOptions.libraries); !status.ok())
     return status;
   if (options.tuning && spec.kind != "cuda")

@@ -17,13 +17,13 @@ struct Kind {
   const char *name;
   int devices, threads;
   bool executes; // the null device launches nothing
-  int cards = 0; // GPUs that the devices are on, evenly
+  int gpus = 0; // GPUs that the devices are on, evenly
 };
 
 std::string kindName(const testing::TestParamInfo<Kind> &info) {
   const Kind &kind = info.param;
   return std::string(kind.name) + std::to_string(kind.devices) + "x" + std::to_string(kind.threads) +
-         (kind.cards > 1 ? "on" + std::to_string(kind.cards) : "");
+         (kind.gpus > 1 ? "on" + std::to_string(kind.gpus) : "");
 }
 
 // GPUs are simulated, libcuda-simulated.so stands for the driver, unless MTC_TEST_GPU says to take those there are.
@@ -84,12 +84,12 @@ protected:
     GroupOptions options;
     options.devices = GetParam().devices;
     options.threads = GetParam().threads;
-    for (int d = 0; d < GetParam().devices && GetParam().cards; ++d)
-      options.cards.push_back(d * GetParam().cards / GetParam().devices);
-    std::vector<std::string> cards;
-    if (!simulated && GetParam().cards > 1 && listDevices(cards).ok() &&
-        cards.size() < static_cast<size_t>(GetParam().cards))
-      GTEST_SKIP() << "needs " << GetParam().cards << " GPUs, found " << cards.size();
+    for (int d = 0; d < GetParam().devices && GetParam().gpus; ++d)
+      options.gpus.push_back(d * GetParam().gpus / GetParam().devices);
+    std::vector<std::string> gpus;
+    if (!simulated && GetParam().gpus > 1 && listDevices(gpus).ok() &&
+        gpus.size() < static_cast<size_t>(GetParam().gpus))
+      GTEST_SKIP() << "needs " << GetParam().gpus << " GPUs, found " << gpus.size();
     Status status = makeDeviceGroup(GetParam().name, options, group);
     ASSERT_TRUE(status.ok()) << status.message();
     status = group->loadCode(*plan, nullptr);

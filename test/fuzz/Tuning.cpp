@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as a tuning file, as they are and with a right hash at their end: the reader says no, or gives what is then
-// compared with this card.
+// compared with this GPU.
 #include "runtime/device/cuda/Tuning.h"
 
 #include "runtime/abi/hash_text.h"

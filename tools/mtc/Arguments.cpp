@@ -209,10 +209,10 @@ static void addInspect(CLI::App &app, Arguments &arguments) {
   inspect->add_flag("--json", arguments.json, "print JSON; docs/inspect.md is the schema");
   inspect->add_flag("--html", arguments.html, "print one page for a browser, which needs nothing beside it: graph, memory map over time, schedule, kernels")
       ->excludes("--json");
-  inspect->add_option("--card", arguments.card, "model a training step on 1, 2, 4 ... GPUs of this name (h100, say): its time, and all-reduces that no kernel hides")
+  inspect->add_option("--gpu", arguments.gpu, "model a training step on 1, 2, 4 ... GPUs of this name (h100, say): its time, and all-reduces that no kernel hides")
       ->type_name("NAME")->excludes("--json")->excludes("--html");
   inspect->add_option("--devices", arguments.inspectDevices, "draw which of N devices works on which rows of a batch and holds which variables; with --html as a page")
-      ->type_name("N")->excludes("--json")->excludes("--card");
+      ->type_name("N")->excludes("--json")->excludes("--gpu");
   inspect->add_option("-o,--output", arguments.output, "the file to write; - writes to standard output (default)")->type_name("FILE");
   inspect->footer("\nExamples:\n  mtc inspect mnist.mtp --json\n  mtc inspect mnist.mtp --html -o mnist.html");
 }

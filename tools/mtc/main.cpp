@@ -177,7 +177,7 @@ int inspect(const Arguments &arguments) {
   if (int code = readAll(arguments.input, plan))
     return code;
   mtc_result *made = nullptr;
-  Status status = wrap(!arguments.card.empty() ? mtc_inspect_cards(plan.data(), plan.size(), arguments.card.c_str(), &made)
+  Status status = wrap(!arguments.gpu.empty() ? mtc_inspect_gpus(plan.data(), plan.size(), arguments.gpu.c_str(), &made)
                        : arguments.inspectDevices
                            ? mtc_inspect_devices(plan.data(), plan.size(), *arguments.inspectDevices, arguments.html, &made)
                        : arguments.html      ? mtc_inspect_html(plan.data(), plan.size(), &made)

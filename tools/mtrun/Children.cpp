@@ -41,7 +41,7 @@ void onSignal(int number) {
 void onChild(int) {}
 
 struct Child {
-  int card = 0;
+  int gpu = 0;
   pid_t process = -1;
   int errors = -1; // what it writes to standard error; -1: that goes where ours does
   std::string said;
@@ -86,10 +86,10 @@ std::string makeSecret() {
 
 class Children {
 public:
-  Children(const std::vector<int> &cards, char **argv) : argv_(argv), secret_(makeSecret()) {
-    children_.resize(cards.size());
-    for (size_t i = 0; i < cards.size(); ++i)
-      children_[i].card = cards[i];
+  Children(const std::vector<int> &gpus, char **argv) : argv_(argv), secret_(makeSecret()) {
+    children_.resize(gpus.size());
+    for (size_t i = 0; i < gpus.size(); ++i)
+      children_[i].gpu = gpus[i];
   }
   int run();
 
@@ -101,7 +101,7 @@ private:
   void kill(int number);
   int verdict();
   std::string title(const Child &child) const {
-    return "process " + std::to_string(&child - children_.data()) + " (cuda:" + std::to_string(child.card) + ")";
+    return "process " + std::to_string(&child - children_.data()) + " (cuda:" + std::to_string(child.gpu) + ")";
   }
 
   char **argv_;
@@ -262,6 +262,6 @@ int Children::run() {
 
 } // namespace
 
-int runProcesses(const std::vector<int> &cards, char **argv) { return Children(cards, argv).run(); }
+int runProcesses(const std::vector<int> &gpus, char **argv) { return Children(gpus, argv).run(); }
 
 } // namespace mtrun_tool

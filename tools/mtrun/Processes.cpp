@@ -98,10 +98,10 @@ void stayWithParent() {
 
 } // namespace
 
-std::vector<int> distinctCards(const std::string &devices) {
-  std::vector<int> cards;
+std::vector<int> distinctGpus(const std::string &devices) {
+  std::vector<int> gpus;
   if (!devices.starts_with("cuda:"))
-    return cards;
+    return gpus;
   for (size_t at = 5, end; at <= devices.size(); at = end + 1) {
     end = std::min(devices.find(',', at), devices.size());
     int first = 0, last = 0;
@@ -112,12 +112,12 @@ std::vector<int> distinctCards(const std::string &devices) {
       read = std::from_chars(read.ptr + 1, stop, last);
     if (read.ec != std::errc() || read.ptr != stop || last < first || last - first >= 1024)
       return {}; // several devices on one, or an error that the session tells
-    for (int card = first; card <= last; ++card)
-      cards.push_back(card);
+    for (int gpu = first; gpu <= last; ++gpu)
+      gpus.push_back(gpu);
   }
-  std::vector<int> sorted = cards;
+  std::vector<int> sorted = gpus;
   std::sort(sorted.begin(), sorted.end());
-  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? cards : std::vector<int>();
+  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? gpus : std::vector<int>();
 }
 
 std::optional<int> distribute(Arguments &arguments, char **argv) {
@@ -137,12 +137,12 @@ std::optional<int> distribute(Arguments &arguments, char **argv) {
       arguments.secret = secret;
     arguments.processes = size;
     // A GPU that a launcher gave to this process alone is its first.
-    if (distinctCards(arguments.devices).size() == 1)
+    if (distinctGpus(arguments.devices).size() == 1)
       arguments.localProcess = 0;
     return std::nullopt;
   }
-  std::vector<int> cards = distinctCards(arguments.devices);
-  auto count = static_cast<int64_t>(cards.size());
+  std::vector<int> gpus = distinctGpus(arguments.devices);
+  auto count = static_cast<int64_t>(gpus.size());
   if (arguments.processes > 1 && arguments.processes != count)
     throw Failure{MT_INVALID, "expected --processes 1, or " + std::to_string(std::max<int64_t>(count, 1)) +
                                   " of a GPU each with --devices " + arguments.devices + ", found " +
@@ -151,7 +151,7 @@ std::optional<int> distribute(Arguments &arguments, char **argv) {
     arguments.processes = 1;
     return std::nullopt;
   }
-  return runProcesses(cards, argv);
+  return runProcesses(gpus, argv);
 }
 
 } // namespace mtrun_tool

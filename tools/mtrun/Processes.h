@@ -21,11 +21,11 @@ inline constexpr const char *kSecretVariable = "MTC_SECRET";
 std::optional<int> distribute(Arguments &arguments, char **argv);
 
 // The GPUs that --devices lists; empty where they are none, or several devices on one.
-std::vector<int> distinctCards(const std::string &devices);
+std::vector<int> distinctGpus(const std::string &devices);
 
 // Starts `processes` copies of this program with the arguments `argv`, a session together, and waits for them. A signal
 // goes to the first, which ends all after a step; a second one ends all at once. One that fails ends all. Returns the
 // exit code of what failed first.
-int runProcesses(const std::vector<int> &cards, char **argv);
+int runProcesses(const std::vector<int> &gpus, char **argv);
 
 } // namespace mtrun_tool

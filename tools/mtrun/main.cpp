@@ -91,7 +91,7 @@ static void addPlan(CLI::App *app, Arguments &a) {
       ->capture_default_str()
       ->check(oneOf({"auto", "off", "require"}));
   app->add_option("--tuning", a.tuning,
-                  "GPUs: what runs each kernel, a file that mtrun tune wrote for this plan and card")
+                  "GPUs: what runs each kernel, a file that mtrun tune wrote for this plan and GPU")
       ->type_name("FILE");
   app->add_option("--seed", a.seed, "of initial values, random numbers and the order of samples; 0: the plan's")
       ->type_name("N")

@@ -16,7 +16,7 @@ struct GpuGrid {
   int64_t partialBytes = 0; // of partial sums in device memory, of a segment
 };
 
-// Bytes of workgroup memory that a block has on every card.
+// Bytes of workgroup memory that a block has on every GPU.
 constexpr int64_t mostSharedBytes = 48 << 10;
 
 // What a thread stores once it has loaded all that it reads, so that neighbours become one access.

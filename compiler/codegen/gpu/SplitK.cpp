@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace mtc;
 
-// Tiles that fill a card by themselves, the shards of the most shards whose partial sums are worth their memory, the
+// Tiles that fill a GPU by themselves, the shards of the most shards whose partial sums are worth their memory, the
 // fewest positions that are worth a block, and those of a sum that is worth several.
 constexpr int64_t enoughTiles = 160, maxShards = 32, fewestPositions = 256, longSum = 1024;
 static_assert(enoughTiles * (maxShards + 1) <= MT_GPU_COUNTERS);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles of contractions: the largest that make enough blocks for a card. Grids are the same on all devices, so they are
+// Tiles of contractions: the largest that make enough blocks for a GPU. Grids are the same on all devices, so they are
 // chosen for one that has a shard's share of the batch.
 #include "compiler/codegen/gpu/Image.h"
 
@@ -32,7 +32,7 @@ ProductTile mtc::matmulTile(plan::KernelOp op) {
   return tileFor(rows, tensorOf(result).getShape().back());
 }
 
-// A card should have some blocks of long sums at once; where tiles of 64 x 64 are too few, shards are cut (SplitK).
+// A GPU should have some blocks of long sums at once; where tiles of 64 x 64 are too few, shards are cut (SplitK).
 ProductTile mtc::treeTile(int64_t rows, int64_t columns, int64_t count, bool isLong) {
   if (!isLong)
     return tileFor(rows, columns, count);

@@ -17,7 +17,7 @@ void emitBlockTree(BlockKernel &kernel, int64_t sums, const Shards &shards,
                    llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> shard,
                    llvm::function_ref<void(mlir::ValueRange root)> finish);
 
-// A product summed over the batch whose tiles are too few to fill a card: a block sums a slice of one shard, `positions`
+// A product summed over the batch whose tiles are too few to fill a GPU: a block sums a slice of one shard, `positions`
 // of its k. The last block of a shard to be done adds its slices in order, the last shard to be done adds the shards by
 // the tree; partial sums lie in device memory. A shard's cut does not depend on the device. No slices: a block sums all
 // shards.

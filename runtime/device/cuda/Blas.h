@@ -78,7 +78,7 @@ struct BlasFunctions {
 #undef MTRUN_BLAS_MEMBER
 };
 
-// Opens libcublasLt.so.13 or .12, or what $MTRUN_CUDA_CUBLASLT names, once a process, and starts it on the card whose
+// Opens libcublasLt.so.13 or .12, or what $MTRUN_CUDA_CUBLASLT names, once a process, and starts it on the GPU whose
 // context is current. MT_DEVICE.
 Status openBlas(int driverVersion, std::unique_ptr<CallLibrary> &library);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One of NVIDIA's libraries on one card, as kernels call it: cuBLASLt (Blas.h) or cuDNN (Dnn.h). A call computes shard
+// One of NVIDIA's libraries on one GPU, as kernels call it: cuBLASLt (Blas.h) or cuDNN (Dnn.h). A call computes shard
 // after shard by an algorithm that is fixed, so no bit depends on how many shards a device has. docs/libraries.md.
 #pragma once
 
@@ -37,7 +37,7 @@ struct Wanted {
 
 class CallLibrary {
 public:
-  virtual ~CallLibrary() = default; // the card's context is current
+  virtual ~CallLibrary() = default; // the GPU's context is current
 
   // "cuBLASLt 13.0.2".
   virtual std::string version() const = 0;

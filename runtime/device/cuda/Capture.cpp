@@ -28,7 +28,7 @@ Range rangeOf(const void *memory, uint64_t bytes) {
 
 bool CapturedProgram::good(Result result, int device, const char *what) {
   if (result != success && error_.ok())
-    error_ = failure(driver_, result, group_.device(device).card->title() + ": " + what);
+    error_ = failure(driver_, result, group_.device(device).gpu->title() + ": " + what);
   return result == success;
 }
 
@@ -156,7 +156,7 @@ bool CapturedProgram::perform(const DeviceProgram &bound, int device, const Boun
   if (!ownCode) {
     const char *what = "cannot record a library call";
     return (!stamps_ || good(stamps_->before(device, false, false), device, what)) &&
-           good(group_.libraries().enqueue(device, *group_.device(device).card, bound, step, side.tables,
+           good(group_.libraries().enqueue(device, *group_.device(device).gpu, bound, step, side.tables,
                                            side.calls[index], stream)) &&
            (!stamps_ || good(stamps_->after(device), device, what));
   }

@@ -19,7 +19,7 @@ float *Chunks::node(int device, int peer) const {
 
 Status LocalCommunicator::good(Result result, int device, const char *what, mt_code code) const {
   return result == success ? Status()
-                           : failure(driver_, result, group_.device(device).card->title() + ": " + what, code);
+                           : failure(driver_, result, group_.device(device).gpu->title() + ": " + what, code);
 }
 
 Status LocalCommunicator::copy(int device, void *to, const void *from, uint64_t bytes) {

@@ -56,7 +56,7 @@ public:
   virtual Status wait(Event event) = 0;
 };
 
-// All devices are in this process: they copy from one another, on one card as on several, and meet by events.
+// All devices are in this process: they copy from one another, on one GPU as on several, and meet by events.
 class LocalCommunicator : public Communicator {
 public:
   explicit LocalCommunicator(CudaGroup &group) : group_(group), driver_(group.driver()) {}

@@ -27,30 +27,30 @@ CudaGroup::CudaGroup(const Driver &driver)
 
 Status CudaGroup::start(const GroupOptions &options) {
   options_ = options;
-  std::vector<Card> all;
-  if (Status status = listCards(driver_, all); !status.ok())
+  std::vector<Gpu> all;
+  if (Status status = listGpus(driver_, all); !status.ok())
     return status;
-  for (int ordinal : options.cards) {
+  for (int ordinal : options.gpus) {
     if (static_cast<size_t>(ordinal) >= all.size())
       return {MT_NO_DEVICE, "expected a GPU cuda:" + std::to_string(ordinal) + ", found " + std::to_string(all.size()) +
                                 (all.size() == 1 ? " GPU: cuda:0" : " GPUs")};
-    Card &card = all[static_cast<size_t>(ordinal)];
-    if (std::none_of(cards_.begin(), cards_.end(), [&](const Card &c) { return c.ordinal == ordinal; }))
-      cards_.push_back(card);
-    if (card.major != cards_[0].major || card.minor != cards_[0].minor)
-      return {MT_DEVICE, "expected cards of one compute capability, found " + cards_[0].title() + " of " +
-                             std::to_string(cards_[0].major) + "." + std::to_string(cards_[0].minor) + " and " +
-                             card.title() + " of " + std::to_string(card.major) + "." + std::to_string(card.minor)};
+    Gpu &gpu = all[static_cast<size_t>(ordinal)];
+    if (std::none_of(gpus_.begin(), gpus_.end(), [&](const Gpu &c) { return c.ordinal == ordinal; }))
+      gpus_.push_back(gpu);
+    if (gpu.major != gpus_[0].major || gpu.minor != gpus_[0].minor)
+      return {MT_DEVICE, "expected GPUs of one compute capability, found " + gpus_[0].title() + " of " +
+                             std::to_string(gpus_[0].major) + "." + std::to_string(gpus_[0].minor) + " and " +
+                             gpu.title() + " of " + std::to_string(gpu.major) + "." + std::to_string(gpu.minor)};
   }
-  for (Card &card : cards_)
-    if (Result result = driver_.primaryCtxRetain(&card.context, card.device); result != success) {
-      card.context = nullptr;
-      return failure(driver_, result, card.title() + ": cannot start it");
+  for (Gpu &gpu : gpus_)
+    if (Result result = driver_.primaryCtxRetain(&gpu.context, gpu.device); result != success) {
+      gpu.context = nullptr;
+      return failure(driver_, result, gpu.title() + ": cannot start it");
     }
-  for (int ordinal : options.cards) {
+  for (int ordinal : options.gpus) {
     CudaDevice &device = devices_.emplace_back();
-    device.card = &*std::find_if(cards_.begin(), cards_.end(), [&](const Card &c) { return c.ordinal == ordinal; });
-    Result result = driver_.ctxSetCurrent(device.card->context);
+    device.gpu = &*std::find_if(gpus_.begin(), gpus_.end(), [&](const Gpu &c) { return c.ordinal == ordinal; });
+    Result result = driver_.ctxSetCurrent(device.gpu->context);
     if (result == success)
       result = driver_.streamCreate(&device.stream, streamNonBlocking);
     if (result == success)
@@ -68,7 +68,7 @@ Status CudaGroup::start(const GroupOptions &options) {
       if (result == success && devices_.size() == 1)
         result = driver_.eventCreate(&launch.done, eventDisableTiming);
     if (result != success)
-      return failure(driver_, result, device.card->title() + ": cannot make a stream");
+      return failure(driver_, result, device.gpu->title() + ": cannot make a stream");
   }
   if (options.peers) {
     sessionDevices_ = options.peers->processes();
@@ -78,17 +78,17 @@ Status CudaGroup::start(const GroupOptions &options) {
   return enablePeers();
 }
 
-// Without it what goes between cards goes through the host's memory: slower, and the same.
+// Without it what goes between GPUs goes through the host's memory: slower, and the same.
 Status CudaGroup::enablePeers() {
-  for (Card &card : cards_)
-    for (Card &peer : cards_) {
+  for (Gpu &gpu : gpus_)
+    for (Gpu &peer : gpus_) {
       int can = 0;
-      if (&card == &peer)
+      if (&gpu == &peer)
         continue;
       constexpr Result alreadyEnabled = 704;
-      if (Result result = driver_.ctxSetCurrent(card.context); result != success)
-        return failure(driver_, result, card.title() + ": cannot use it");
-      Result result = driver_.deviceCanAccessPeer(&can, card.device, peer.device);
+      if (Result result = driver_.ctxSetCurrent(gpu.context); result != success)
+        return failure(driver_, result, gpu.title() + ": cannot use it");
+      Result result = driver_.deviceCanAccessPeer(&can, gpu.device, peer.device);
       if (result == success && can)
         result = driver_.ctxEnablePeerAccess(peer.context, 0);
       peersReach_ &= can && (result == success || result == alreadyEnabled);
@@ -100,13 +100,13 @@ Status CudaGroup::enablePeers() {
 CudaGroup::~CudaGroup() {
   communicator_.reset();
   if (!devices_.empty())
-    (void)driver_.ctxSetCurrent(devices_[0].card->context);
+    (void)driver_.ctxSetCurrent(devices_[0].gpu->context);
   for (Launch &launch : inFlightLaunches_)
     if (launch.done)
       (void)driver_.eventDestroy(launch.done);
   libraries_.reset();
   for (CudaDevice &device : devices_) {
-    (void)driver_.ctxSetCurrent(device.card->context);
+    (void)driver_.ctxSetCurrent(device.gpu->context);
     for (Event event : device.reached)
       (void)driver_.eventDestroy(event);
     for (Event event : {device.event, device.arrived})
@@ -120,32 +120,32 @@ CudaGroup::~CudaGroup() {
     for (std::byte *block : device.blocks)
       (void)driver_.memFree(address(block));
   }
-  for (Card &card : cards_) {
-    if (!card.context)
+  for (Gpu &gpu : gpus_) {
+    if (!gpu.context)
       continue;
-    (void)driver_.ctxSetCurrent(card.context);
-    if (card.module)
-      (void)driver_.moduleUnload(card.module);
+    (void)driver_.ctxSetCurrent(gpu.context);
+    if (gpu.module)
+      (void)driver_.moduleUnload(gpu.module);
     (void)driver_.ctxSetCurrent(nullptr);
-    (void)driver_.primaryCtxRelease(card.device);
+    (void)driver_.primaryCtxRelease(gpu.device);
   }
 }
 
 bool CudaGroup::check(Result result, int device, const char *what) {
   if (result != success && health_.ok())
-    health_ = failure(driver_, result, devices_[static_cast<size_t>(device)].card->title() + ": " + what, MT_LOST);
+    health_ = failure(driver_, result, devices_[static_cast<size_t>(device)].gpu->title() + ": " + what, MT_LOST);
   return result == success;
 }
 
 bool CudaGroup::makeCurrent(int device) {
-  return check(driver_.ctxSetCurrent(devices_[static_cast<size_t>(device)].card->context), device, "cannot use it");
+  return check(driver_.ctxSetCurrent(devices_[static_cast<size_t>(device)].gpu->context), device, "cannot use it");
 }
 
 uint64_t CudaGroup::availableMemory() const {
   uint64_t sum = 0;
-  for (const Card &card : cards_) {
+  for (const Gpu &gpu : gpus_) {
     size_t free = 0, total = 0;
-    if (driver_.ctxSetCurrent(card.context) == success && driver_.memGetInfo(&free, &total) == success)
+    if (driver_.ctxSetCurrent(gpu.context) == success && driver_.memGetInfo(&free, &total) == success)
       sum += free;
   }
   return sum;
@@ -154,17 +154,17 @@ uint64_t CudaGroup::availableMemory() const {
 // Code that the driver is too old for gives way to the next target's: PTX text, which it compiles.
 Status CudaGroup::loadTarget(const Plan &plan, const char *forced) {
   std::vector<uint32_t> indices;
-  if (Status status = chooseTargets(plan, forced, cards_[0].major, cards_[0].minor, indices); !status.ok())
+  if (Status status = chooseTargets(plan, forced, gpus_[0].major, gpus_[0].minor, indices); !status.ok())
     return status;
   Status first;
   for (uint32_t index : indices) {
     bool refused = false;
     Status status;
-    for (Card &card : cards_) {
-      if (Result result = driver_.ctxSetCurrent(card.context); result != success)
-        return failure(driver_, result, card.title() + ": cannot use it");
+    for (Gpu &gpu : gpus_) {
+      if (Result result = driver_.ctxSetCurrent(gpu.context); result != success)
+        return failure(driver_, result, gpu.title() + ": cannot use it");
       if (status.ok())
-        status = loadModule(driver_, plan, index, card, refused);
+        status = loadModule(driver_, plan, index, gpu, refused);
     }
     target_ = plan.tables().targets()->Get(index)->name()->c_str();
     if (status.ok() && !first.ok() && options_.log)
@@ -173,8 +173,8 @@ Status CudaGroup::loadTarget(const Plan &plan, const char *forced) {
     if (status.ok() || !refused)
       return status;
     first = first.ok() ? status : first;
-    for (Card &card : cards_)
-      unloadModule(driver_, card);
+    for (Gpu &gpu : gpus_)
+      unloadModule(driver_, gpu);
   }
   return {first.code(), first.message() + "; install a newer driver, or recompile the plan on a machine with an older "
                                           "toolkit or without ptxas, for PTX"};
@@ -195,14 +195,14 @@ Status CudaGroup::loadCode(const Plan &plan, const char *target) {
       most = step->kernel() < 0 ? std::max(most, step->partial_bytes()) : most;
   if (Status status = communicator_->warmUp(addsByCommunicator_, most); !status.ok())
     return status;
-  return libraries_->choose(plan, cards_, options_);
+  return libraries_->choose(plan, gpus_, options_);
 }
 
-// Handles are indices, from 1: a kernel has one function a card.
+// Handles are indices, from 1: a kernel has one function a GPU.
 KernelHandle CudaGroup::kernel(uint32_t index) const { return reinterpret_cast<KernelHandle>(uintptr_t{index} + 1); }
 
 Function CudaGroup::function(int device, KernelHandle kernel) const {
-  return devices_[static_cast<size_t>(device)].card->kernels[reinterpret_cast<uintptr_t>(kernel) - 1];
+  return devices_[static_cast<size_t>(device)].gpu->kernels[reinterpret_cast<uintptr_t>(kernel) - 1];
 }
 
 uint64_t CudaGroup::placesOf(const fb::Program &program) const {
@@ -210,7 +210,7 @@ uint64_t CudaGroup::placesOf(const fb::Program &program) const {
   return static_cast<uint64_t>(runsOf(reads) * setsOf(count(program.signature()) > 0));
 }
 
-// A thread's stack is there for all threads that a card can hold at once. Graphs take memory in pages of 2 MiB.
+// A thread's stack is there for all threads that a GPU can hold at once. Graphs take memory in pages of 2 MiB.
 void CudaGroup::measureDriver(const Plan &plan) {
   constexpr uint64_t graphBytes = 2 << 20, stackAlignment = 16;
   uint64_t stack = 0, graphs = 0;
@@ -222,7 +222,7 @@ void CudaGroup::measureDriver(const Plan &plan) {
   for (const fb::Program *program : Each(plan.tables().programs()))
     graphs += static_cast<uint64_t>(setsOf(count(program->signature()) > 0)) *
               (runsOf(count(program->metrics()) > 0) > 1 ? 2 : 1);
-  driverBytes_ = aligned(stackBytes_ * cards_[0].residentThreads + graphs * graphBytes);
+  driverBytes_ = aligned(stackBytes_ * gpus_[0].residentThreads + graphs * graphBytes);
 }
 
 uint64_t CudaGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
@@ -236,32 +236,32 @@ uint64_t CudaGroup::preparedBytes(const Plan &plan, int64_t maxRows) const {
 
 Status CudaGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes) {
   freeBefore_ = availableMemory();
-  for (Card &card : cards_) {
+  for (Gpu &gpu : gpus_) {
     uint64_t needed = 0, sharing = 0;
     for (size_t d = 0; d < devices_.size(); ++d)
-      if (devices_[d].card == &card) {
+      if (devices_[d].gpu == &gpu) {
         needed += bytes[d];
         ++sharing;
       }
     size_t free = 0, total = 0;
-    Result result = driver_.ctxSetCurrent(card.context);
+    Result result = driver_.ctxSetCurrent(gpu.context);
     if (result == success)
       result = driver_.memGetInfo(&free, &total);
     if (result != success)
-      return failure(driver_, result, card.title() + ": cannot ask for its free memory");
+      return failure(driver_, result, gpu.title() + ": cannot ask for its free memory");
     if (needed > free)
-      return {MT_NO_MEMORY, card.title() + ": expected " + std::to_string(needed) + " bytes of free memory for " +
+      return {MT_NO_MEMORY, gpu.title() + ": expected " + std::to_string(needed) + " bytes of free memory for " +
                                 std::to_string(sharing) + (sharing == 1 ? " device" : " devices") + ", found " +
                                 std::to_string(free) + " of " + std::to_string(total) + "; " +
                                 std::to_string(needed - free) + " are missing"};
   }
   // The stacks now, or the driver takes them at a launch.
-  for (Card &card : cards_) {
-    Result result = driver_.ctxSetCurrent(card.context);
+  for (Gpu &gpu : gpus_) {
+    Result result = driver_.ctxSetCurrent(gpu.context);
     if (result == success && stackBytes_)
       result = driver_.ctxSetLimit(stackLimit, stackBytes_);
     if (result != success)
-      return failure(driver_, result, card.title() + ": cannot take " + std::to_string(stackBytes_) +
+      return failure(driver_, result, gpu.title() + ": cannot take " + std::to_string(stackBytes_) +
                                           " bytes of its memory for the stack of each thread");
   }
   for (size_t d = 0; d < devices_.size(); ++d) {
@@ -277,9 +277,9 @@ Status CudaGroup::reserve(const std::vector<uint64_t> &bytes, uint64_t hostBytes
 
 Status CudaGroup::newBlock(int index, uint64_t bytes, std::byte **memory) {
   CudaDevice &device = devices_[static_cast<size_t>(index)];
-  std::string what = device.card->title() + ": cannot take " + std::to_string(aligned(bytes)) + " bytes of its memory";
+  std::string what = device.gpu->title() + ": cannot take " + std::to_string(aligned(bytes)) + " bytes of its memory";
   Address place = 0;
-  Result result = driver_.ctxSetCurrent(device.card->context);
+  Result result = driver_.ctxSetCurrent(device.gpu->context);
   if (result == success)
     result = driver_.memAlloc(&place, aligned(bytes));
   if (result != success)
@@ -348,11 +348,11 @@ Status CudaGroup::makeEvents(size_t count) {
   for (CudaDevice &device : devices_)
     while (device.reached.size() < count) {
       Event event = nullptr;
-      Result result = driver_.ctxSetCurrent(device.card->context);
+      Result result = driver_.ctxSetCurrent(device.gpu->context);
       if (result == success)
         result = driver_.eventCreate(&event, eventDisableTiming);
       if (result != success)
-        return failure(driver_, result, device.card->title() + ": cannot make an event");
+        return failure(driver_, result, device.gpu->title() + ": cannot make an event");
       device.reached.push_back(event);
     }
   return {};
@@ -443,9 +443,9 @@ Status CudaGroup::prepareTrace(BoundProgram &program) {
 
 DeviceGroup::Rates CudaGroup::rates() const {
   Rates sum;
-  for (const Card &card : cards_) {
-    sum.flops += precision_ == "f32" ? card.flopRate : precision_ == "tf32" ? card.tf32Rate : card.halfRate;
-    sum.bytes += card.byteRate;
+  for (const Gpu &gpu : gpus_) {
+    sum.flops += precision_ == "f32" ? gpu.flopRate : precision_ == "tf32" ? gpu.tf32Rate : gpu.halfRate;
+    sum.bytes += gpu.byteRate;
   }
   return sum;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devices on GPUs of this machine, one or more a card, in one process. Each has one block of memory, taken when the
+// Devices on GPUs of this machine, one or more a GPU, in one process. Each has one block of memory, taken when the
 // session asks for it, and two streams; a program is one CUDA graph over all devices (Capture.h). docs/gpu.md.
 #pragma once
 
 #include "runtime/device/DeviceGroup.h"
-#include "runtime/device/cuda/Cards.h"
+#include "runtime/device/cuda/Gpus.h"
 #include "runtime/device/cuda/Libraries.h"
 
 #include <array>
@@ -14,7 +14,7 @@ namespace mtrun::cuda {
 
 // One device of the group.
 struct CudaDevice {
-  Card *card = nullptr;
+  Gpu *gpu = nullptr;
   Stream stream = nullptr;    // copies and launches
   Stream links = nullptr;     // all-reduces, and what runs behind them
   Stream inputs = nullptr;    // copies of the caller's tensors, beside the launches before
@@ -125,7 +125,7 @@ private:
   const Driver &driver_;
   GroupOptions options_;
   std::unique_ptr<Libraries> libraries_; // of the plan whose code is loaded
-  std::vector<Card> cards_;              // those that devices are on; addresses are taken
+  std::vector<Gpu> gpus_;              // those that devices are on; addresses are taken
   std::vector<CudaDevice> devices_;
   int sessionDevices_ = 1; // those of other processes too
   std::unique_ptr<Communicator> communicator_;
@@ -134,7 +134,7 @@ private:
   std::string precision_; // of the plan
   uint64_t stackBytes_ = 0;  // of a thread, of the kernel that has the most
   uint64_t driverBytes_ = 0; // that the driver takes of a device beside its block
-  bool peersReach_ = true;   // all cards one another's memory
+  bool peersReach_ = true;   // all GPUs one another's memory
   // Of a program's tensors, so many places for runs.
   struct Tensors {
     uint64_t places, rowBytes;
@@ -145,7 +145,7 @@ private:
   std::array<Launch, 2> inFlightLaunches_;
   int oldest_ = 0, flying_ = 0;        // of inFlightLaunches_
   const BoundProgram *last_ = nullptr; // that had the scratch memory
-  uint64_t freeBefore_ = 0;            // on all cards, before any memory was taken
+  uint64_t freeBefore_ = 0;            // on all GPUs, before any memory was taken
   PartialRoom partialRoom_;            // of the launches that need the most
   uint64_t launches_ = 0, collectiveBytes_ = 0;
   int corruptCollective_ = -1, corruptDevice_ = -1;

@@ -14,7 +14,7 @@ inline constexpr int success = 0;
 // cudnnBackendDescriptorType_t
 inline constexpr int pointwise = 0, convolution = 1, engine = 2, configuration = 3, heuristics = 4, plan = 5,
                      knobChoice = 7, forward = 10, backwardFilter = 11, backwardData = 12, pointwiseOperation = 13,
-                     graph = 15, variantPack = 16, tensor = 17, cardDescription = 38;
+                     graph = 15, variantPack = 16, tensor = 17, gpuDescription = 38;
 // cudnnBackendAttributeType_t
 inline constexpr int handleType = 0, dataType = 1, booleanType = 2, int64Type = 3, floatType = 4, doubleType = 5,
                      pointerType = 6, convolutionModeType = 7, heuristicsModeType = 8, knobType = 9, noteType = 11,
@@ -23,9 +23,9 @@ inline constexpr int handleType = 0, dataType = 1, booleanType = 2, int64Type = 
 inline constexpr int pointwiseMode = 0, pointwiseMath = 1;
 inline constexpr int computeType = 100, convolutionMode = 101, dilations = 102, filterStrides = 103, postPaddings = 104,
                      prePaddings = 105, spatialDimensions = 106;
-inline constexpr int heuristicsMode = 200, heuristicsGraph = 201, heuristicsResults = 202, heuristicsCard = 204;
+inline constexpr int heuristicsMode = 200, heuristicsGraph = 201, heuristicsResults = 202, heuristicsGpu = 204;
 inline constexpr int configurationEngine = 300, configurationKnobs = 302;
-inline constexpr int planHandle = 400, planConfiguration = 401, planWorkspace = 402, planCard = 407;
+inline constexpr int planHandle = 400, planConfiguration = 401, planWorkspace = 402, planGpu = 407;
 inline constexpr int knobChoiceType = 600, knobChoiceValue = 601;
 // Of the three convolutions, which follow one another: alpha, beta, descriptor, then tensors.
 inline constexpr int forwardAlpha = 700, forwardW = 703, forwardX = 704, forwardY = 705;
@@ -36,8 +36,8 @@ inline constexpr int graphHandle = 800, graphOperations = 801;
 inline constexpr int tensorAlignment = 900, tensorType = 901, tensorDimensions = 902, tensorStrides = 903,
                      tensorId = 906, tensorVirtual = 907;
 inline constexpr int packIds = 1000, packPointers = 1001, packWorkspace = 1003;
-inline constexpr int engineGraph = 1300, engineIndex = 1301, engineNotes = 1303, engineCard = 1307;
-inline constexpr int cardJson = 2702;
+inline constexpr int engineGraph = 1300, engineIndex = 1301, engineNotes = 1303, engineGpu = 1307;
+inline constexpr int gpuJson = 2702;
 // cudnnPointwiseMode_t, cudnnConvolutionMode_t, cudnnDataType_t, cudnnBackendHeurMode_t, cudnnBackendNumericalNote_t
 inline constexpr int add = 0, relu = 100, crossCorrelation = 1, f32 = 0, bf16 = 9, bestMode = 3, fallbackMode = 2;
 inline constexpr int noteTensorCore = 0, noteNondeterministic = 4, noteStrictNan = 9;
@@ -69,7 +69,7 @@ struct DnnFunctions {
 #undef MTRUN_DNN_MEMBER
 };
 
-// Opens libcudnn.so.9, or what $MTRUN_CUDA_CUDNN names, once a process, and starts it on the card whose context is
+// Opens libcudnn.so.9, or what $MTRUN_CUDA_CUDNN names, once a process, and starts it on the GPU whose context is
 // current. MT_DEVICE.
 Status openDnn(std::unique_ptr<CallLibrary> &library);
 

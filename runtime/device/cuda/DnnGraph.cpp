@@ -134,14 +134,14 @@ DnnDescriptor makePointwise(DnnDescriptors &made, int mode, DnnDescriptor x, Dnn
 
 } // namespace
 
-DnnDescriptor makeCard(DnnDescriptors &made, const std::string &json) {
-  DnnDescriptor card = made.make(dnn::cardDescription);
-  made.set(card, dnn::cardJson, dnn::characterType, static_cast<int64_t>(json.size()), json.data());
-  made.finalize(card);
-  return made.code() == dnn::success ? card : nullptr;
+DnnDescriptor makeGpu(DnnDescriptors &made, const std::string &json) {
+  DnnDescriptor gpu = made.make(dnn::gpuDescription);
+  made.set(gpu, dnn::gpuJson, dnn::characterType, static_cast<int64_t>(json.size()), json.data());
+  made.finalize(gpu);
+  return made.code() == dnn::success ? gpu : nullptr;
 }
 
-DnnDescriptor makeGraph(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem) {
+DnnDescriptor makeGraph(DnnDescriptors &made, const DnnGpu &gpu, const DnnProblem &problem) {
   const fb::LibraryCall &call = problem.call;
   const fb::CallAxis &down = *call.down(), &across = *call.across();
   std::array<int64_t, 4> images = {problem.shardRows, call.channels(), down.inputs(), across.inputs()};
@@ -180,8 +180,8 @@ DnnDescriptor makeGraph(DnnDescriptors &made, const DnnCard &card, const DnnProb
       operations.push_back(makePointwise(made, dnn::relu, value, nullptr, next(true)));
   }
   DnnDescriptor graph = made.make(dnn::graph);
-  if (!card.description)
-    made.set(graph, dnn::graphHandle, dnn::handleType, card.handle);
+  if (!gpu.description)
+    made.set(graph, dnn::graphHandle, dnn::handleType, gpu.handle);
   made.set(graph, dnn::graphOperations, dnn::descriptorType, static_cast<int64_t>(operations.size()),
            operations.data());
   made.finalize(graph);
@@ -198,13 +198,13 @@ bool isExact(DnnDescriptors &made, DnnDescriptor engine, bool tensorCores) {
          });
 }
 
-DnnDescriptor makePlan(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem, DnnDescriptor graph,
+DnnDescriptor makePlan(DnnDescriptors &made, const DnnGpu &gpu, const DnnProblem &problem, DnnDescriptor graph,
                        const DnnAlgorithm &algorithm, uint64_t &workspace) {
   DnnDescriptor engine = made.make(dnn::engine);
   made.set(engine, dnn::engineGraph, dnn::descriptorType, graph);
   made.set(engine, dnn::engineIndex, dnn::int64Type, algorithm.engine);
-  if (card.description)
-    made.set(engine, dnn::engineCard, dnn::descriptorType, card.description);
+  if (gpu.description)
+    made.set(engine, dnn::engineGpu, dnn::descriptorType, gpu.description);
   made.finalize(engine);
   if (!isExact(made, engine, problem.tensorCores()))
     return nullptr;
@@ -222,10 +222,10 @@ DnnDescriptor makePlan(DnnDescriptors &made, const DnnCard &card, const DnnProbl
              knobs.data());
   made.finalize(configuration);
   DnnDescriptor plan = made.make(dnn::plan);
-  if (card.description)
-    made.set(plan, dnn::planCard, dnn::descriptorType, card.description);
+  if (gpu.description)
+    made.set(plan, dnn::planGpu, dnn::descriptorType, gpu.description);
   else
-    made.set(plan, dnn::planHandle, dnn::handleType, card.handle);
+    made.set(plan, dnn::planHandle, dnn::handleType, gpu.handle);
   made.set(plan, dnn::planConfiguration, dnn::descriptorType, configuration);
   made.finalize(plan);
   int64_t bytes = 0;
@@ -234,14 +234,14 @@ DnnDescriptor makePlan(DnnDescriptors &made, const DnnCard &card, const DnnProbl
   return made.code() == dnn::success ? plan : nullptr;
 }
 
-std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem,
+std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const DnnGpu &gpu, const DnnProblem &problem,
                                   DnnDescriptor graph, int mode) {
   constexpr int64_t most = 16, mostKnobs = 64; // cuDNN 9.19 has 44 types of knobs
   DnnDescriptor heuristics = made.make(dnn::heuristics);
   made.set(heuristics, dnn::heuristicsGraph, dnn::descriptorType, graph);
   made.set(heuristics, dnn::heuristicsMode, dnn::heuristicsModeType, mode);
-  if (card.description)
-    made.set(heuristics, dnn::heuristicsCard, dnn::descriptorType, card.description);
+  if (gpu.description)
+    made.set(heuristics, dnn::heuristicsGpu, dnn::descriptorType, gpu.description);
   made.finalize(heuristics);
   // Lists of descriptors are read into descriptors that are there. How many will be is not asked before: of a
   // configuration's knobs the library then says none.

@@ -52,13 +52,13 @@ struct DnnAlgorithm {
 // Tensors' names in a variant pack.
 enum DnnTensor : int64_t { dnnLeft = 1, dnnRight = 2, dnnResult = 3, dnnBias = 4 };
 
-// Which card plans are for: that of a handle, or one that is described and need not be there (makeCard).
-struct DnnCard {
+// Which GPU plans are for: that of a handle, or one that is described and need not be there (makeGpu).
+struct DnnGpu {
   DnnHandle handle = nullptr;
-  DnnDescriptor description = nullptr; // null: the handle's card
+  DnnDescriptor description = nullptr; // null: the handle's GPU
 };
-// A card described by JSON, as cuDNN 9.8 and newer take it; null: the library does not.
-DnnDescriptor makeCard(DnnDescriptors &made, const std::string &json);
+// A GPU described by JSON, as cuDNN 9.8 and newer take it; null: the library does not.
+DnnDescriptor makeGpu(DnnDescriptors &made, const std::string &json);
 
 // A convolution of one shard.
 struct DnnProblem {
@@ -71,14 +71,14 @@ struct DnnProblem {
 };
 
 // The operation graph of a shard.
-DnnDescriptor makeGraph(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem);
+DnnDescriptor makeGraph(DnnDescriptors &made, const DnnGpu &gpu, const DnnProblem &problem);
 // Whether an engine gives the same bits every time, in the arithmetic that is asked for.
 bool isExact(DnnDescriptors &made, DnnDescriptor engine, bool tensorCores);
 // The plan of a graph and an algorithm, ready to be executed; null: the library has none, or it is not exact.
-DnnDescriptor makePlan(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem, DnnDescriptor graph,
+DnnDescriptor makePlan(DnnDescriptors &made, const DnnGpu &gpu, const DnnProblem &problem, DnnDescriptor graph,
                        const DnnAlgorithm &algorithm, uint64_t &workspace);
 // What the library proposes that is exact, its favourite first.
-std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const DnnCard &card, const DnnProblem &problem,
+std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const DnnGpu &gpu, const DnnProblem &problem,
                                   DnnDescriptor graph, int mode);
 
 } // namespace mtrun::cuda

@@ -92,7 +92,7 @@ Status Launches::record(BoundProgram &program, Places places, Stamps *stamps, Gr
     return group_.health();
   Stream origin = group_.device(0).stream;
   auto refused = [&](Result result, const char *what) {
-    return failure(driver, result, group_.device(0).card->title() + ": " + what);
+    return failure(driver, result, group_.device(0).gpu->title() + ": " + what);
   };
   if (Result result = driver.streamBeginCapture(origin, captureThreadLocal); result != success)
     return refused(result, "cannot record a program");
@@ -118,7 +118,7 @@ bool Launches::recordAll(BoundProgram &program, Places places, Stamps *stamps, S
   int devices = static_cast<int>(program.devices.size());
   auto good = [&](Result result, int device) {
     if (result != success && error.ok())
-      error = failure(driver, result, group_.device(device).card->title() + ": cannot record a program");
+      error = failure(driver, result, group_.device(device).gpu->title() + ": cannot record a program");
     return result == success;
   };
   CudaDevice &first = group_.device(0);

@@ -53,37 +53,37 @@ Libraries::~Libraries() {
 }
 
 void Libraries::close(bool images) {
-  for (OnCard &on : cards_) {
+  for (OnGpu &on : gpus_) {
     std::unique_ptr<CallLibrary> &library = images ? on.dnn : on.blas;
     if (library)
-      (void)driver_.ctxSetCurrent(on.card->context);
+      (void)driver_.ctxSetCurrent(on.gpu->context);
     library.reset();
   }
 }
 
-// One library, for every card.
-Status Libraries::openOn(const std::vector<Card> &cards, bool images, int driverVersion) {
-  for (size_t i = 0; i < cards.size(); ++i) {
-    if (Result result = driver_.ctxSetCurrent(cards[i].context); result != success)
-      return failure(driver_, result, cards[i].title() + ": cannot use it");
-    Status status = images ? openDnn(cards_[i].dnn) : openBlas(driverVersion, cards_[i].blas);
+// One library, for every GPU.
+Status Libraries::openOn(const std::vector<Gpu> &gpus, bool images, int driverVersion) {
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    if (Result result = driver_.ctxSetCurrent(gpus[i].context); result != success)
+      return failure(driver_, result, gpus[i].title() + ": cannot use it");
+    Status status = images ? openDnn(gpus_[i].dnn) : openBlas(driverVersion, gpus_[i].blas);
     if (!status.ok())
-      return std::move(status).in(cards[i].title() + ": ");
+      return std::move(status).in(gpus[i].title() + ": ");
   }
   return {};
 }
 
 Status Libraries::findHelpers() {
   const char *names[] = {MT_GPU_CLEAR_ROWS, MT_GPU_SUM_SHARDS, MT_GPU_TRANSPOSE};
-  for (OnCard &on : cards_)
+  for (OnGpu &on : gpus_)
     for (size_t i = 0; i < helpers; ++i)
-      if (Result result = driver_.moduleGetFunction(&on.functions[i], on.card->module, names[i]); result != success)
-        return failure(driver_, result, on.card->title() + ": expected a function " + names[i] + " in its code",
+      if (Result result = driver_.moduleGetFunction(&on.functions[i], on.gpu->module, names[i]); result != success)
+        return failure(driver_, result, on.gpu->title() + ": expected a function " + names[i] + " in its code",
                        result == functionNotFound ? MT_CORRUPT : MT_DEVICE);
   return {};
 }
 
-Status Libraries::choose(const Plan &plan, const std::vector<Card> &cards, const GroupOptions &options) {
+Status Libraries::choose(const Plan &plan, const std::vector<Gpu> &gpus, const GroupOptions &options) {
   const fb::Plan &tables = plan.tables();
   if (options.libraries == LibraryUse::Off || tables.call_workspace() == 0) {
     if (options.tuning.empty())
@@ -113,14 +113,14 @@ Status Libraries::choose(const Plan &plan, const std::vector<Card> &cards, const
   int driverVersion = 0;
   if (Result result = driver_.driverGetVersion(&driverVersion); result != success)
     return failure(driver_, result, "cannot ask for the driver's version");
-  for (const Card &card : cards)
-    cards_.push_back({&card, nullptr, nullptr, {}});
+  for (const Gpu &gpu : gpus)
+    gpus_.push_back({&gpu, nullptr, nullptr, {}});
   for (bool images : {false, true}) {
-    // A card that is made up has no libraries but those that the environment names.
-    bool made = cards[0].major == 0 && !std::getenv(images ? "MTRUN_CUDA_CUDNN" : "MTRUN_CUDA_CUBLASLT");
+    // A GPU that is made up has no libraries but those that the environment names.
+    bool made = gpus[0].major == 0 && !std::getenv(images ? "MTRUN_CUDA_CUDNN" : "MTRUN_CUDA_CUBLASLT");
     if (!wanted[images] || (made && !required))
       continue;
-    Status status = openOn(cards, images, driverVersion);
+    Status status = openOn(gpus, images, driverVersion);
     if (!status.ok() && (required || !options.tuning.empty()))
       return status;
     if (!status.ok()) {
@@ -131,10 +131,10 @@ Status Libraries::choose(const Plan &plan, const std::vector<Card> &cards, const
   setPlace(plan, driverVersion);
   if (options.tuning.empty())
     return chooseAll(tables, options);
-  for (const Card &card : cards)
-    if (card.name != cards[0].name)
+  for (const Gpu &gpu : gpus)
+    if (gpu.name != gpus[0].name)
       return {MT_INVALID,
-              options.tuning + ": expected cards of one model, found " + cards[0].title() + " and " + card.title()};
+              options.tuning + ": expected GPUs of one model, found " + gpus[0].title() + " and " + gpu.title()};
   if (Status status = checkTuning(options.tuning, tuned.place, place_); !status.ok())
     return status;
   return readChoices(options.tuning, tuned);
@@ -142,7 +142,7 @@ Status Libraries::choose(const Plan &plan, const std::vector<Card> &cards, const
 
 Status Libraries::chooseAll(const fb::Plan &tables, const GroupOptions &options) {
   std::string versions;
-  for (const std::unique_ptr<CallLibrary> *library : {&cards_[0].blas, &cards_[0].dnn})
+  for (const std::unique_ptr<CallLibrary> *library : {&gpus_[0].blas, &gpus_[0].dnn})
     if (*library)
       versions += (versions.empty() ? "" : " and ") + (*library)->version();
   if (versions.empty())
@@ -176,7 +176,7 @@ bool Libraries::isLikely(const fb::Kernel &kernel) const {
 // The same on any number of devices: by what all shards together need.
 Status Libraries::choose(const fb::Kernel &kernel, bool required, Choice &choice) {
   const fb::LibraryCall &call = *kernel.gpu()->call();
-  CallLibrary *library = libraryOf(cards_[0], call);
+  CallLibrary *library = libraryOf(gpus_[0], call);
   if (!library || (!required && !isLikely(kernel)))
     return {};
   choice.call = &call;
@@ -185,8 +185,8 @@ Status Libraries::choose(const fb::Kernel &kernel, bool required, Choice &choice
   uint64_t taken = cut(choice, shards_).library;
   std::vector<Algorithm> found;
   if (taken <= most_) {
-    if (Result result = driver_.ctxSetCurrent(cards_[0].card->context); result != success)
-      return failure(driver_, result, cards_[0].card->title() + ": cannot use it");
+    if (Result result = driver_.ctxSetCurrent(gpus_[0].gpu->context); result != success)
+      return failure(driver_, result, gpus_[0].gpu->title() + ": cannot use it");
     Wanted wanted = {most_ - taken, 1, shards_, required};
     if (Status status = library->algorithms(call, shardRows_, wanted, found); !status.ok())
       return status;
@@ -215,8 +215,8 @@ const Choice &Libraries::choiceOf(const BoundStep &step) const {
   return found == choices_.end() ? own : found->second;
 }
 
-Libraries::OnCard &Libraries::on(const Card &card) {
-  return *std::find_if(cards_.begin(), cards_.end(), [&](const OnCard &on) { return on.card == &card; });
+Libraries::OnGpu &Libraries::on(const Gpu &gpu) {
+  return *std::find_if(gpus_.begin(), gpus_.end(), [&](const OnGpu &on) { return on.gpu == &gpu; });
 }
 
 uint64_t Libraries::workspaceBytes(int64_t maxRows) const {
@@ -291,19 +291,19 @@ Status Libraries::layOut(int device, const DeviceProgram &program, const Memory 
   return {};
 }
 
-Status Libraries::launch(OnCard &on, Helper helper, int64_t tiles, unsigned count, const std::byte *params,
+Status Libraries::launch(OnGpu &on, Helper helper, int64_t tiles, unsigned count, const std::byte *params,
                          const std::byte *table, Stream stream) const {
   if (tiles > INT32_MAX)
     return {MT_DEVICE, "expected a grid of at most 2147483647 blocks, found " + std::to_string(tiles)};
   void *arguments[] = {&params, &table};
   Result result = driver_.launchKernel(on.functions[helper], static_cast<unsigned>(tiles), count, 1,
                                        MT_GPU_CALL_THREADS, 1, 1, 0, stream, arguments, nullptr);
-  return result == success ? Status() : failure(driver_, result, on.card->title() + ": cannot record a kernel");
+  return result == success ? Status() : failure(driver_, result, on.gpu->title() + ": cannot record a kernel");
 }
 
-Status Libraries::enqueue(int device, const Card &card, const DeviceProgram &program, const BoundStep &step,
+Status Libraries::enqueue(int device, const Gpu &gpu, const DeviceProgram &program, const BoundStep &step,
                           const std::byte *params, const std::byte *table, Stream stream) {
-  OnCard &here = on(card);
+  OnGpu &here = on(gpu);
   const Choice &choice = choiceOf(step);
   const fb::LibraryCall &call = *choice.call;
   int64_t shards = program.maxRows / shardRows_;
@@ -324,7 +324,7 @@ Status Libraries::enqueue(int device, const Card &card, const DeviceProgram &pro
   if (status.ok())
     status = libraryOf(here, call)->enqueue(call, shardRows_, choice.algorithm, places, shards, stream);
   if (!status.ok())
-    return std::move(status).in(card.title() + ": ");
+    return std::move(status).in(gpu.title() + ": ");
   if (tree)
     status = launch(here, sumShards, ceilDiv(choice.sizes.result, sumTile), 1, params, at(summed), stream);
   if (status.ok() && images && tree)

@@ -5,7 +5,7 @@
 
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/device/cuda/CallLibrary.h"
-#include "runtime/device/cuda/Cards.h"
+#include "runtime/device/cuda/Gpus.h"
 #include "runtime/device/cuda/Tuning.h"
 
 #include <array>
@@ -29,11 +29,11 @@ std::vector<float> tryNumbers(uint64_t count, uint64_t seed);
 class Libraries {
 public:
   explicit Libraries(const Driver &driver) : driver_(driver) {}
-  ~Libraries(); // before the cards' contexts go
+  ~Libraries(); // before the GPUs' contexts go
 
-  // Opens what the plan's calls need on every card, and decides for each kernel. Modules are loaded; `cards` stay where
+  // Opens what the plan's calls need on every GPU, and decides for each kernel. Modules are loaded; `GPUs` stay where
   // they are. MT_INVALID, MT_DEVICE.
-  Status choose(const Plan &plan, const std::vector<Card> &cards, const GroupOptions &options);
+  Status choose(const Plan &plan, const std::vector<Gpu> &gpus, const GroupOptions &options);
 
   // Bytes that the calls share on a device of at most `maxRows` rows, and those of a run's tables of them.
   uint64_t workspaceBytes(int64_t maxRows) const;
@@ -50,7 +50,7 @@ public:
   // Whether the step's kernel is a call.
   bool has(const BoundStep &step) const { return choiceOf(step).call; }
   // Enqueues it. `params`: the device's mt_kernel_params; `table`: of the step, by layOut.
-  Status enqueue(int device, const Card &card, const DeviceProgram &program, const BoundStep &step,
+  Status enqueue(int device, const Gpu &gpu, const DeviceProgram &program, const BoundStep &step,
                  const std::byte *params, const std::byte *table, Stream stream);
 
   // The hash of the tuning file, in hexadecimal digits; "" without one.
@@ -65,7 +65,7 @@ public:
   const mt::plan::LibraryCall *callOf(const BoundStep &step) const;
   int64_t shards(const DeviceProgram &program) const { return program.maxRows / shardRows_; }
   // The library's part of a call, of some shards alone, and where the result of one lies.
-  Status enqueueShards(int device, const Card &card, const DeviceProgram &program, const BoundStep &step, int64_t first,
+  Status enqueueShards(int device, const Gpu &gpu, const DeviceProgram &program, const BoundStep &step, int64_t first,
                        int64_t shards, Stream stream);
   std::span<std::byte> shardResults(int device, const DeviceProgram &program, const BoundStep &step, int64_t shard);
   // Whether calls are checked before the first step: tuning does that for each algorithm.
@@ -75,9 +75,9 @@ public:
 
 private:
   enum Helper { clearRows, sumShards, transpose, helpers };
-  // A library's handle and the helpers' functions on one card.
-  struct OnCard {
-    const Card *card = nullptr;
+  // A library's handle and the helpers' functions on one GPU.
+  struct OnGpu {
+    const Gpu *gpu = nullptr;
     std::unique_ptr<CallLibrary> blas, dnn; // null: no call of the plan needs it, or it is missing
     std::array<Function, helpers> functions = {};
   };
@@ -86,8 +86,8 @@ private:
     uint64_t transposed = 0, partials = 0, library = 0, end = 0; // places; transposed is the first
   };
 
-  Status openOn(const std::vector<Card> &cards, bool images, int driverVersion);
-  CallLibrary *libraryOf(OnCard &on, const mt::plan::LibraryCall &call) const {
+  Status openOn(const std::vector<Gpu> &gpus, bool images, int driverVersion);
+  CallLibrary *libraryOf(OnGpu &on, const mt::plan::LibraryCall &call) const {
     return (isConvolution(call) ? on.dnn : on.blas).get();
   }
   void close(bool images);
@@ -103,8 +103,8 @@ private:
     return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(step.kernel)) - 1; // as CudaGroup::kernel numbers them
   }
   const Choice &choiceOf(const BoundStep &step) const;
-  OnCard &on(const Card &card);
-  Status launch(OnCard &on, Helper helper, int64_t tiles, unsigned segments, const std::byte *params,
+  OnGpu &on(const Gpu &gpu);
+  Status launch(OnGpu &on, Helper helper, int64_t tiles, unsigned segments, const std::byte *params,
                 const std::byte *table, Stream stream) const;
 
   const Driver &driver_;
@@ -112,7 +112,7 @@ private:
   TuningPlace place_;
   std::string tuning_;
   bool tunes_ = false;
-  std::vector<OnCard> cards_;
+  std::vector<OnGpu> gpus_;
   std::map<uint32_t, Choice> choices_; // by kernel
   int64_t shardRows_ = 1;
   int64_t shards_ = 1;

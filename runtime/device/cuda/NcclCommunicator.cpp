@@ -40,7 +40,7 @@ NcclCommunicator::~NcclCommunicator() {
   if (comm_ && !aborted_) {
     aborted_ = std::make_shared<std::atomic<bool>>(false);
     std::thread([ended = aborted_, nccl = &nccl_, comm = comm_, &driver = group_.driver(),
-                 context = group_.device(0).card->context, good = lost_.ok()] {
+                 context = group_.device(0).gpu->context, good = lost_.ok()] {
       (void)driver.ctxSetCurrent(context);
       (void)(good ? nccl->commDestroy(comm) : nccl->commAbort(comm));
       *ended = true;
@@ -59,7 +59,7 @@ Status NcclCommunicator::within(const char *what, std::function<NcclResult()> ca
     NcclResult result = ncclOk;
   };
   auto state = std::make_shared<State>();
-  std::thread([state, calls = std::move(calls), &driver = group_.driver(), context = group_.device(0).card->context] {
+  std::thread([state, calls = std::move(calls), &driver = group_.driver(), context = group_.device(0).gpu->context] {
     state->result = driver.ctxSetCurrent(context) == success ? calls() : ncclCudaError;
     state->ended = true;
   }).detach();
@@ -122,7 +122,7 @@ Status NcclCommunicator::warmUp(bool adding, uint64_t) {
   const Driver &driver = group_.driver();
   auto devices = static_cast<size_t>(peers_.processes());
   Stream links = group_.device(0).links;
-  std::string title = group_.device(0).card->title();
+  std::string title = group_.device(0).gpu->title();
   if (!group_.makeCurrent(0))
     return group_.health();
   if (Result result = driver.memAlloc(&first_, devices * sizeof(float)); result != success)
@@ -169,7 +169,7 @@ NcclResult NcclCommunicator::exchange(const std::function<Floats(int peer)> &sen
 }
 
 Status NcclCommunicator::failed(NcclResult result, const char *what, mt_code code) {
-  return failed(group_.device(0).card->title() + ": " + what + ": " + nccl_.describe(result, comm_), code);
+  return failed(group_.device(0).gpu->title() + ": " + what + ": " + nccl_.describe(result, comm_), code);
 }
 
 Status NcclCommunicator::failed(std::string message, mt_code code) {
@@ -215,7 +215,7 @@ Status NcclCommunicator::lose(Status why) {
   // Ends what waits for peers on the GPU. NCCL's call may itself wait until the graphs are gone, so it has a thread.
   aborted_ = std::make_shared<std::atomic<bool>>(false);
   std::thread([ended = aborted_, nccl = &nccl_, comm = comm_, &driver = group_.driver(),
-               context = group_.device(0).card->context] {
+               context = group_.device(0).gpu->context] {
     (void)driver.ctxSetCurrent(context);
     (void)nccl->commAbort(comm);
     *ended = true;
@@ -233,7 +233,7 @@ Status NcclCommunicator::wait(Event event) {
     Result result = driver.eventQuery(event);
     if (result == success)
       return {};
-    std::string title = group_.device(0).card->title();
+    std::string title = group_.device(0).gpu->title();
     if (result != notReady)
       return lose(failed(title + ": the GPU failed in a step: " + driver.describe(result), MT_LOST));
     auto now = Clock::now();

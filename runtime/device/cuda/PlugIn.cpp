@@ -23,13 +23,13 @@ Status list(std::vector<std::string> &lines) {
   const Driver *driver = nullptr;
   if (Status status = openDriver(driver); !status.ok())
     return status;
-  std::vector<Card> cards;
-  if (Status status = listCards(*driver, cards); !status.ok())
+  std::vector<Gpu> gpus;
+  if (Status status = listGpus(*driver, gpus); !status.ok())
     return status;
-  for (const Card &card : cards) {
+  for (const Gpu &gpu : gpus) {
     char text[400];
-    std::snprintf(text, sizeof text, "cuda:%d             %s, compute capability %d.%d, %.1f GiB", card.ordinal,
-                  card.name.c_str(), card.major, card.minor, static_cast<double>(card.bytes) / 0x1p30);
+    std::snprintf(text, sizeof text, "cuda:%d             %s, compute capability %d.%d, %.1f GiB", gpu.ordinal,
+                  gpu.name.c_str(), gpu.major, gpu.minor, static_cast<double>(gpu.bytes) / 0x1p30);
     lines.push_back(text);
   }
   return {};

@@ -65,7 +65,7 @@ Status CudaGroup::checkShard(const DeviceProgram &program, int device, const Bou
   std::span<std::byte> place = libraries_->shardResults(device, program, step, last);
   std::vector<std::byte> found[2];
   for (int alone : {0, 1}) {
-    Status status = makeCurrent(device) ? libraries_->enqueueShards(device, *on.card, program, step, alone ? last : 0,
+    Status status = makeCurrent(device) ? libraries_->enqueueShards(device, *on.gpu, program, step, alone ? last : 0,
                                                                     alone ? 1 : shards, on.stream)
                                         : health_;
     if (!status.ok())
@@ -77,7 +77,7 @@ Status CudaGroup::checkShard(const DeviceProgram &program, int device, const Bou
   }
   if (found[0] == found[1])
     return {};
-  return {MT_DEVICE, on.card->title() + ": kernel " + libraries_->kernelName(step) +
+  return {MT_DEVICE, on.gpu->title() + ": kernel " + libraries_->kernelName(step) +
                          ": expected the same bits of cuBLASLt for a shard alone and among " + std::to_string(shards) +
                          ", found others; tune the plan (mtrun tune), or use --libraries off"};
 }

@@ -24,7 +24,7 @@ Status Stamps::make(size_t operations) {
       Event event = nullptr;
       if (Result result = group_.driver().eventCreate(&event, 0); result != success)
         return failure(group_.driver(), result,
-                       group_.device(static_cast<int>(d)).card->title() + ": cannot make an event");
+                       group_.device(static_cast<int>(d)).gpu->title() + ": cannot make an event");
       sides_[d].events.push_back(event);
     }
   }

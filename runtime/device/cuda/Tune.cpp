@@ -73,7 +73,7 @@ public:
 private:
   Status good(Result result, const char *what) const {
     return result == success ? Status()
-                             : failure(driver_, result, group_.device(0).card->title() + ": " + what, MT_LOST);
+                             : failure(driver_, result, group_.device(0).gpu->title() + ": " + what, MT_LOST);
   }
 
   Status synchronize() {
@@ -173,7 +173,7 @@ private:
       found[i] = results(step);
       shard[i] = read(libraries.shardResults(0, program_, step, last));
     }
-    if (Status status = libraries.enqueueShards(0, *device.card, program_, step, last, 1, device.stream); !status.ok())
+    if (Status status = libraries.enqueueShards(0, *device.gpu, program_, step, last, 1, device.stream); !status.ok())
       return status;
     shard[2] = read(libraries.shardResults(0, program_, step, last));
     auto same = [](const std::vector<float> &a, const std::vector<float> &b) {
@@ -251,7 +251,7 @@ const fb::LibraryCall *Libraries::callOf(const BoundStep &step) const { return c
 Status Libraries::algorithms(const BoundStep &step, std::vector<Algorithm> &found) {
   constexpr size_t most = 16;
   const Choice &choice = choiceOf(step);
-  return libraryOf(cards_[0], *choice.call)
+  return libraryOf(gpus_[0], *choice.call)
       ->algorithms(*choice.call, shardRows_, {most_ - cut(choice, shards_).library, most, shards_, true}, found);
 }
 
@@ -259,10 +259,10 @@ void Libraries::setAlgorithm(const BoundStep &step, const Algorithm &algorithm) 
   choices_[kernelOf(step)].algorithm = algorithm;
 }
 
-Status Libraries::enqueueShards(int device, const Card &card, const DeviceProgram &program, const BoundStep &step,
+Status Libraries::enqueueShards(int device, const Gpu &gpu, const DeviceProgram &program, const BoundStep &step,
                                 int64_t first, int64_t shards, Stream stream) {
   const Choice &choice = choiceOf(step);
-  return libraryOf(on(card), *choice.call)
+  return libraryOf(on(gpu), *choice.call)
       ->enqueue(*choice.call, shardRows_, choice.algorithm, placesOf(device, program, step, first), shards, stream);
 }
 
@@ -274,11 +274,11 @@ std::span<std::byte> Libraries::shardResults(int device, const DeviceProgram &pr
 }
 
 void Libraries::setPlace(const Plan &plan, int driverVersion) {
-  place_.gpu = cards_[0].card->name;
-  place_.capability = std::to_string(cards_[0].card->major) + "." + std::to_string(cards_[0].card->minor);
+  place_.gpu = gpus_[0].gpu->name;
+  place_.capability = std::to_string(gpus_[0].gpu->major) + "." + std::to_string(gpus_[0].gpu->minor);
   place_.driver = driverVersion;
   place_.plan = plan.hash();
-  for (const std::unique_ptr<CallLibrary> *library : {&cards_[0].blas, &cards_[0].dnn})
+  for (const std::unique_ptr<CallLibrary> *library : {&gpus_[0].blas, &gpus_[0].dnn})
     if (*library)
       place_.libraries.push_back((*library)->version());
 }
@@ -295,14 +295,14 @@ Status Libraries::readChoices(const std::string &path, const Tuning &tuned) {
     choice.call = kernel.gpu()->call();
     choice.algorithm.name = found->algorithm;
     std::string place = path + ": kernel " + found->name;
-    CallLibrary *library = libraryOf(cards_[0], *choice.call);
+    CallLibrary *library = libraryOf(gpus_[0], *choice.call);
     if (!library)
       return {MT_INVALID,
               place + ": expected the library of its algorithm among those the file was made with, found none"};
     if (Status status = callSizes(*choice.call, place, choice.sizes); !status.ok())
       return status;
-    if (Result result = driver_.ctxSetCurrent(cards_[0].card->context); result != success)
-      return failure(driver_, result, cards_[0].card->title() + ": cannot use it");
+    if (Result result = driver_.ctxSetCurrent(gpus_[0].gpu->context); result != success)
+      return failure(driver_, result, gpus_[0].gpu->title() + ": cannot use it");
     if (Status status = library->find(*choice.call, shardRows_, shards_, choice.algorithm); !status.ok())
       return std::move(status).in(place + ": ");
     if (uint64_t bytes = cut(choice, shards_).end; bytes > most_)

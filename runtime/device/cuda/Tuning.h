@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tuning files: which implementation of each kernel was fastest on a card. JSON, ending with the hash of all before it;
+// Tuning files: which implementation of each kernel was fastest on a GPU. JSON, ending with the hash of all before it;
 // docs/libraries.md.
 #pragma once
 
@@ -38,7 +38,7 @@ Status parseTuning(const std::string &bytes, const std::string &where, Tuning &t
 Status writeTuning(const std::string &path, Tuning &tuning);
 // MT_IO, MT_CORRUPT.
 Status readTuning(const std::string &path, Tuning &tuning);
-// MT_INVALID: the file is of another plan, card, driver or library; what was expected and found.
+// MT_INVALID: the file is of another plan, GPU, driver or library; what was expected and found.
 Status checkTuning(const std::string &path, const TuningPlace &made, const TuningPlace &here);
 
 } // namespace mtrun::cuda

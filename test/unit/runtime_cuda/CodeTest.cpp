@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A driver that is older than the toolkit which made a plan's cubins: such plans were called damaged, although their
-// PTX text runs there. What the driver takes of a card's memory beside the session's own, and cards' rates by precision.
+// PTX text runs there. What the driver takes of a GPU's memory beside the session's own, and GPUs' rates by precision.
 #include "../runtime/Training.h"
 #include "runtime/abi/plan_file.h"
-#include "runtime/device/cuda/Cards.h"
+#include "runtime/device/cuda/Gpus.h"
 
 #include "Child.h"
 
@@ -53,7 +53,7 @@ TEST(CudaCode, WhereTheDriverRefusesACubinItsPtxRuns) {
                       std::unique_ptr<Session> session = makeSession(*plan, "cuda:0-1");
                       EXPECT_STREQ(session->info().target, "cuda:ptx");
                       EXPECT_EQ(trained(*session, shape, samples), expected(shape, samples));
-                      // Two cards of 4 multiprocessors at 1 GHz, tensor cores of Hopper in BF16.
+                      // Two GPUs of 4 multiprocessors at 1 GHz, tensor cores of Hopper in BF16.
                       EXPECT_EQ(session->info().peak_flops, 2 * 2.0 * 2048 * 4 * 1e9);
                       return Status();
                     }),
@@ -84,14 +84,14 @@ TEST(CudaCode, RatesAreOfThePrecision) {
     EXPECT_EQ(inChild({{"MTC_SIM_CAPABILITY", capability}},
                       [&] {
                         const cuda::Driver *driver = nullptr;
-                        std::vector<cuda::Card> cards;
+                        std::vector<cuda::Gpu> gpus;
                         Status status = cuda::openDriver(driver);
                         if (status.ok())
-                          status = cuda::listCards(*driver, cards);
+                          status = cuda::listGpus(*driver, gpus);
                         if (status.ok()) {
-                          EXPECT_EQ(cards[0].flopRate, flops * 8e9) << capability; // 4 multiprocessors, 1 GHz
-                          EXPECT_EQ(cards[0].tf32Rate, tf32 * 8e9) << capability;
-                          EXPECT_EQ(cards[0].halfRate, half * 8e9) << capability;
+                          EXPECT_EQ(gpus[0].flopRate, flops * 8e9) << capability; // 4 multiprocessors, 1 GHz
+                          EXPECT_EQ(gpus[0].tf32Rate, tf32 * 8e9) << capability;
+                          EXPECT_EQ(gpus[0].halfRate, half * 8e9) << capability;
                         }
                         return status;
                       }),
@@ -105,7 +105,7 @@ TEST(CudaCode, RatesAreOfThePrecision) {
   rates("12.0", 128, 256, 512);
 }
 
-// Stacks of a kernel's threads are taken for all threads that a card can hold, 2,048 of each of 4 multiprocessors.
+// Stacks of a kernel's threads are taken for all threads that a GPU can hold, 2,048 of each of 4 multiprocessors.
 TEST(CudaCode, StacksOfThreadsArePromised) {
   EXPECT_EQ(inChild({},
                     [] {

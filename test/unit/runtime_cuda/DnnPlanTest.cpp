@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the real cuDNN plans for convolutions on cards that are described, not there: it says the knobs of a
+// What the real cuDNN plans for convolutions on GPUs that are described, not there: it says the knobs of a
 // configuration only to who asks with room for them, so that once each of its proposals became the same plan of default
 // knobs. Runs where the library is; needs neither a GPU nor a driver.
 #include "runtime/device/cuda/DnnGraph.h"
@@ -34,7 +34,7 @@ const DnnFunctions *library() {
   return found;
 }
 
-struct DescribedCard {
+struct DescribedGpu {
   const char *name;
   int capability, processors, sharedBytes, threads, blocks, kilohertz, memoryKilohertz;
   int64_t cacheBytes, bytes;
@@ -55,7 +55,7 @@ struct DescribedCard {
            entry("l2CacheSize", cacheBytes) + entry("totalGlobalMem", bytes) + "}";
   }
 };
-constexpr DescribedCard cards[] = {
+constexpr DescribedGpu gpus[] = {
     {"NVIDIA H100 80GB HBM3", 900, 132, 232448, 2048, 32, 1980000, 2619000, 52428800, 85029158912},
     {"NVIDIA A100-SXM4-80GB", 800, 108, 166912, 2048, 32, 1410000, 1593000, 41943040, 85051572224},
     {"NVIDIA GeForce RTX 4090", 890, 128, 101376, 1536, 24, 2520000, 10501000, 75497472, 25393692672}};
@@ -98,9 +98,9 @@ void planAll(const DnnFunctions &functions, const std::string &json, const DnnPr
   bool chosen = false;
   for (int mode : {dnn::bestMode, dnn::fallbackMode}) {
     DnnDescriptors made(functions);
-    DnnCard card = {nullptr, makeCard(made, json)};
-    DnnDescriptor graph = makeGraph(made, card, problem);
-    std::vector<DnnAlgorithm> proposals = propose(made, card, problem, graph, mode);
+    DnnGpu gpu = {nullptr, makeGpu(made, json)};
+    DnnDescriptor graph = makeGraph(made, gpu, problem);
+    std::vector<DnnAlgorithm> proposals = propose(made, gpu, problem, graph, mode);
     ASSERT_EQ(made.code(), dnn::success) << functions.errorString(made.code());
     std::set<std::string> names;
     for (const DnnAlgorithm &proposal : proposals) {
@@ -112,9 +112,9 @@ void planAll(const DnnFunctions &functions, const std::string &json, const DnnPr
       figures.withKnobs += !read.knobs.empty();
       figures.favourites += mode == dnn::bestMode;
       DnnDescriptors own(functions);
-      DnnCard sameCard = {nullptr, makeCard(own, json)};
+      DnnGpu sameGpu = {nullptr, makeGpu(own, json)};
       uint64_t workspace = 0;
-      DnnDescriptor plan = makePlan(own, sameCard, problem, makeGraph(own, sameCard, problem), read, workspace);
+      DnnDescriptor plan = makePlan(own, sameGpu, problem, makeGraph(own, sameGpu, problem), read, workspace);
       figures.finalized += plan != nullptr;
       EXPECT_TRUE(plan) << "of the library's own proposal " << read.name() << ": " << functions.errorString(own.code());
       chosen |= plan != nullptr;
@@ -131,9 +131,9 @@ TEST(DnnPlan, EveryProposalForResNet50Finalizes) {
   if (!functions)
     GTEST_SKIP() << "no libcudnn.so.9 here";
   if (functions->getVersion() < 90800)
-    GTEST_SKIP() << "cuDNN 9.8 and newer take cards that are described, here is " << functions->getVersion();
+    GTEST_SKIP() << "cuDNN 9.8 and newer take GPUs that are described, here is " << functions->getVersion();
   constexpr int64_t shardRows = 32; // a batch of 256, 8 shards
-  for (const DescribedCard &card : cards)
+  for (const DescribedGpu &gpu : gpus)
     for (auto [name, type, math] : {std::tuple("f32", dnn::f32, fb::CallMath::F32),
                                     std::tuple("tf32", dnn::f32, fb::CallMath::TF32),
                                     std::tuple("bf16", dnn::bf16, fb::CallMath::F32)}) {
@@ -143,18 +143,18 @@ TEST(DnnPlan, EveryProposalForResNet50Finalizes) {
              {fb::CallKind::Convolution, fb::CallKind::ConvolutionInput, fb::CallKind::ConvolutionTree}) {
           if (kind == fb::CallKind::ConvolutionInput && shape.channels == 3)
             continue; // nobody asks for the gradient of the images
-          SCOPED_TRACE(std::string(card.name) + ", " + name + ", " + fb::EnumNameCallKind(kind) + " of " +
+          SCOPED_TRACE(std::string(gpu.name) + ", " + name + ", " + fb::EnumNameCallKind(kind) + " of " +
                        std::to_string(shape.side) + " x " + std::to_string(shape.channels) + " to " +
                        std::to_string(shape.filters) + ", " + std::to_string(shape.taps) + " taps, stride " +
                        std::to_string(shape.stride));
           flatbuffers::DetachedBuffer call = makeCall(shape, kind, math);
-          planAll(*functions, card.json(), {*flatbuffers::GetRoot<fb::LibraryCall>(call.data()), shardRows, type},
+          planAll(*functions, gpu.json(), {*flatbuffers::GetRoot<fb::LibraryCall>(call.data()), shardRows, type},
                   figures);
         }
       EXPECT_GT(figures.withKnobs, 0u);
       std::printf("%s, %s: %zu convolutions, %zu configurations proposed (%zu of them favourites, %zu with knobs), %zu "
                   "finalized\n",
-                  card.name, name, figures.problems, figures.proposed, figures.favourites, figures.withKnobs,
+                  gpu.name, name, figures.problems, figures.proposed, figures.favourites, figures.withKnobs,
                   figures.finalized);
     }
 }

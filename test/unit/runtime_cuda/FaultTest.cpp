@@ -104,9 +104,9 @@ TEST(CudaFaults, NoSuchDevice) {
   expectOutcome(outcome("cuda:0*9", {}), "1: expected at most 8 devices for a plan of 8 shards, found 9", "");
 }
 
-TEST(CudaFaults, NoCodeForTheCard) {
+TEST(CudaFaults, NoCodeForTheGpu) {
   expectOutcome(outcome("cuda:0", {{"MTC_SIM_CAPABILITY", "9.0"}}),
-                "5: expected code for a card of compute capability 9.0 in the plan, found cuda:simulated", "sm_90");
+                "5: expected code for a GPU of compute capability 9.0 in the plan, found cuda:simulated", "sm_90");
   expectOutcome(outcome("cuda:0", {}, false), "5: expected code for GPUs in the plan, found none", "--target cuda");
 }
 

@@ -3,7 +3,7 @@
 // Which algorithms are chosen of what libraries propose, on the simulated ones: with their knobs, without fallbacks
 // unless these are asked for, and only such as compute any number of a device's shards.
 #include "runtime/device/cuda/Blas.h"
-#include "runtime/device/cuda/Cards.h"
+#include "runtime/device/cuda/Gpus.h"
 #include "runtime/device/cuda/Dnn.h"
 
 #include "Child.h"
@@ -15,22 +15,22 @@ namespace {
 
 namespace fb = ::mt::plan;
 
-// Runs `body` with the first simulated card's context.
-std::string onCard(const std::function<Status()> &body) {
+// Runs `body` with the first simulated GPU's context.
+std::string onGpu(const std::function<Status()> &body) {
   return test::inChild({{"MTRUN_CUDA_CUDNN", MTC_BINARY_DIR "/lib/libcudnn-simulated.so"},
                         {"MTRUN_CUDA_CUBLASLT", MTC_BINARY_DIR "/lib/libcublasLt-simulated.so"}},
                        [&] {
                          const Driver *driver = nullptr;
-                         std::vector<Card> cards;
+                         std::vector<Gpu> gpus;
                          Status status = openDriver(driver);
                          if (status.ok())
-                           status = listCards(*driver, cards);
+                           status = listGpus(*driver, gpus);
                          if (!status.ok())
                            return status;
-                         EXPECT_EQ(driver->primaryCtxRetain(&cards[0].context, cards[0].device), success);
-                         EXPECT_EQ(driver->ctxSetCurrent(cards[0].context), success);
+                         EXPECT_EQ(driver->primaryCtxRetain(&gpus[0].context, gpus[0].device), success);
+                         EXPECT_EQ(driver->ctxSetCurrent(gpus[0].context), success);
                          status = body();
-                         EXPECT_EQ(driver->primaryCtxRelease(cards[0].device), success);
+                         EXPECT_EQ(driver->primaryCtxRelease(gpus[0].device), success);
                          return status;
                        });
 }
@@ -73,7 +73,7 @@ using Names = std::vector<std::string>;
 constexpr uint64_t much = 1 << 20;
 
 TEST(LibraryChoice, KnobsOfAConfigurationAreThoseThatWereProposed) {
-  EXPECT_EQ(onCard([] {
+  EXPECT_EQ(onGpu([] {
               std::unique_ptr<CallLibrary> library;
               if (Status status = openDnn(library); !status.ok())
                 return status;
@@ -90,7 +90,7 @@ TEST(LibraryChoice, KnobsOfAConfigurationAreThoseThatWereProposed) {
 
 // In float32 the favourites of cuDNN for gradients of images are tensor cores: what is left are generic kernels.
 TEST(LibraryChoice, FallbacksAreTakenOnlyWhereTheyAreAskedFor) {
-  EXPECT_EQ(onCard([] {
+  EXPECT_EQ(onGpu([] {
               std::unique_ptr<CallLibrary> library;
               if (Status status = openDnn(library); !status.ok())
                 return status;
@@ -103,7 +103,7 @@ TEST(LibraryChoice, FallbacksAreTakenOnlyWhereTheyAreAskedFor) {
 }
 
 TEST(LibraryChoice, AnAlgorithmOfAProductComputesAnyNumberOfShards) {
-  EXPECT_EQ(onCard([] {
+  EXPECT_EQ(onGpu([] {
               std::unique_ptr<CallLibrary> library;
               if (Status status = openBlas(13000, library); !status.ok())
                 return status;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions on simulated GPUs: the same bits on any number of them, and as many of them on one card.
+// Sessions on simulated GPUs: the same bits on any number of them, and as many of them on one GPU.
 #include "../runtime/Training.h"
 
 #include "Child.h"

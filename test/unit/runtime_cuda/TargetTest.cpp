@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of a plan's targets a card takes.
+// Which of a plan's targets a GPU takes.
 #include "TestPlan.h"
 
-#include "runtime/device/cuda/Cards.h"
+#include "runtime/device/cuda/Gpus.h"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ std::string chosen(const Plan &plan, int major, int minor, const char *forced = 
                      : std::to_string(status.code()) + ": " + status.message();
 }
 
-TEST(CudaTarget, CodeOfTheCardsMajorNumberAndTheHighestMinorNumberThatItHas) {
+TEST(CudaTarget, CodeOfTheGpusMajorNumberAndTheHighestMinorNumberThatItHas) {
   std::unique_ptr<Plan> plan = planFor({{"cuda:sm_75", "sm_75"},
                                         {"cuda:sm_80", "sm_80"},
                                         {"cuda:sm_86", "sm_86"},
@@ -52,10 +52,10 @@ TEST(CudaTarget, CodeOfTheCardsMajorNumberAndTheHighestMinorNumberThatItHas) {
   EXPECT_EQ(chosen(*plan, 12, 0), "cuda:ptx");
   EXPECT_EQ(chosen(*plan, 9, 0, "cuda:ptx"), "cuda:ptx");
   EXPECT_EQ(chosen(*plan, 7, 0),
-            "5: expected code for a card of compute capability 7.0 in the plan, found cuda:sm_75, cuda:sm_80, "
+            "5: expected code for a GPU of compute capability 7.0 in the plan, found cuda:sm_75, cuda:sm_80, "
             "cuda:sm_86, cuda:sm_90, cuda:ptx; recompile the plan with: mtc compile MODEL --target cuda:sm_70");
   EXPECT_EQ(chosen(*plan, 9, 0, "cuda:sm_80"),
-            "5: expected code for a card of compute capability 9.0 in the plan, found cuda:sm_80; recompile the plan "
+            "5: expected code for a GPU of compute capability 9.0 in the plan, found cuda:sm_80; recompile the plan "
             "with: mtc compile MODEL --target cuda:sm_90");
   EXPECT_EQ(chosen(*plan, 9, 0, "cuda:sm_91"), "1: expected one of the plan's targets (cuda:sm_75, cuda:sm_80, "
                                                "cuda:sm_86, cuda:sm_90, cuda:ptx), found cuda:sm_91");
@@ -73,7 +73,7 @@ TEST(CudaTarget, TheOthersThatFitFollow) {
   EXPECT_EQ(names, "cuda:sm_86 cuda:sm_80 cuda:ptx ");
 }
 
-TEST(CudaTarget, SimulatedCodeIsForTheSimulatedCardAlone) {
+TEST(CudaTarget, SimulatedCodeIsForTheSimulatedGpuAlone) {
   std::unique_ptr<Plan> plan = planFor({{"cuda:sm_90", "sm_90"}, {"cuda:simulated", "simulated"}});
   EXPECT_EQ(chosen(*plan, 0, 0), "cuda:simulated");
   EXPECT_EQ(chosen(*plan, 9, 0), "cuda:sm_90");

@@ -18,12 +18,12 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-// Rates of a card, from its maker's data sheet: so kernels take the least time they can, and hide the least.
-struct Card {
+// Rates of a GPU, from its maker's data sheet: so kernels take the least time they can, and hide the least.
+struct Gpu {
   const char *name;
   double flops, bytes, link; // float32 FLOP, bytes of memory, bytes of a link in one direction; a second
 };
-constexpr Card cards[] = {
+constexpr Gpu gpus[] = {
     {"h200", 67e12, 4.8e12, 450e9},    // SXM, NVLink 4
     {"h100", 67e12, 3.35e12, 450e9},   // SXM, NVLink 4
     {"a100", 19.5e12, 2.04e12, 300e9}, // SXM 80 GB, NVLink 3
@@ -36,7 +36,7 @@ constexpr double launchTime = 1.5e-6, rendezvousTime = 15e-6;
 struct Model {
   const fb::Plan &plan;
   const fb::Program &program;
-  const Card &card;
+  const Gpu &gpu;
   uint32_t devices;
 
   uint64_t shards() const { return plan.shards() / devices; }
@@ -45,11 +45,11 @@ struct Model {
   double launch(const fb::Step &step) const {
     LaunchCost cost = costOf(plan, step, rows());
     return launchTime +
-           std::max(static_cast<double>(cost.flops) / card.flops, static_cast<double>(cost.bytes) / card.bytes);
+           std::max(static_cast<double>(cost.flops) / gpu.flops, static_cast<double>(cost.bytes) / gpu.bytes);
   }
   double allReduce(const fb::Step &step) const {
     double share = static_cast<double>(devices - 1) / devices, bytes = static_cast<double>(step.partial_bytes());
-    return rendezvousTime + 2 * share * bytes / card.link;
+    return rendezvousTime + 2 * share * bytes / gpu.link;
   }
 
   // An address for every byte that a program names: blocks far apart.
@@ -99,31 +99,31 @@ struct Model {
 
 } // namespace
 
-std::string knownCards() {
+std::string knownGpus() {
   std::string names;
-  for (const Card &card : cards)
-    names += (names.empty() ? "" : ", ") + std::string(card.name);
+  for (const Gpu &gpu : gpus)
+    names += (names.empty() ? "" : ", ") + std::string(gpu.name);
   return names;
 }
 
-std::string inspectCards(const mtrun::PlanFileView &view, const std::string &name) {
+std::string inspectGpus(const mtrun::PlanFileView &view, const std::string &name) {
   const fb::Plan &plan = *view.tables;
-  const Card *card = llvm::find_if(cards, [&](const Card &c) { return c.name == name; });
+  const Gpu *gpu = llvm::find_if(gpus, [&](const Gpu &c) { return c.name == name; });
   auto programs = each(plan.programs());
   auto training =
       llvm::find_if(programs, [](const fb::Program *p) { return p->name()->string_view() == "train_step"; });
-  if (card == std::end(cards) || training == programs.end())
+  if (gpu == std::end(gpus) || training == programs.end())
     return "";
   std::string text;
   llvm::raw_string_ostream out(text);
   out << llvm::formatv(
       "a training step of {0} samples on {1}, modelled: {2:f1} TFLOP/s, {3:f2} TB/s, links of {4:f0} GB/s, "
       "{5:f1} us a launch, {6:f0} us an all-reduce beside its bytes\n",
-      plan.batch(), card->name, card->flops / 1e12, card->bytes / 1e12, card->link / 1e9, launchTime * 1e6,
+      plan.batch(), gpu->name, gpu->flops / 1e12, gpu->bytes / 1e12, gpu->link / 1e9, launchTime * 1e6,
       rendezvousTime * 1e6);
   out << "  devices  step ms  all-reduces  their ms  exposed ms  exposed\n";
   for (uint32_t devices = 1; devices <= plan.shards(); devices *= 2) {
-    Model model{plan, **training, *card, devices};
+    Model model{plan, **training, *gpu, devices};
     double whole = model.time(devices == 1), alone = model.time(true), reduces = 0;
     uint32_t count = 0;
     for (const fb::Step *step : each((*training)->steps()))

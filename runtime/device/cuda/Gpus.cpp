@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/device/cuda/Cards.h"
+#include "runtime/device/cuda/Gpus.h"
 
 #include "runtime/plan/Check.h"
 
@@ -23,7 +23,7 @@ int capabilityOf(std::string_view feature, std::string_view kind) {
   return error == std::errc() && stop == end ? number : -1;
 }
 
-// How well a card of capability `has` (10 * major + minor) runs the target: 0 not at all, 1 through its PTX text, above
+// How well a GPU of capability `has` (10 * major + minor) runs the target: 0 not at all, 1 through its PTX text, above
 // that by machine code.
 int fitness(const fb::Target &target, int has) {
   if (target.name()->string_view() == "cuda:simulated")
@@ -49,54 +49,54 @@ Status failure(const Driver &driver, Result error, const std::string &what, mt_c
 
 // CUDA C++ Programming Guide, arithmetic instructions: fused multiply-adds of float32 a clock and multiprocessor.
 // Memory moves data at both edges of its clock.
-static void rate(const Driver &driver, Card &card) {
+static void rate(const Driver &driver, Gpu &gpu) {
   int clock = 0, processors = 0, threads = 0, memoryClock = 0, width = 0;
   auto ask = [&](int attribute, int &value) {
-    return driver.deviceGetAttribute(&value, attribute, card.device) == success && value > 0;
+    return driver.deviceGetAttribute(&value, attribute, gpu.device) == success && value > 0;
   };
-  int lanes = card.major == 7 || (card.major == 8 && card.minor == 0) ? 64 : 128;
+  int lanes = gpu.major == 7 || (gpu.major == 8 && gpu.minor == 0) ? 64 : 128;
   // Of tensor cores, dense, in TF32; in BF16 and F16 they are twice as many. NVIDIA's data sheets of A100, H100 and
   // B200, and of A6000, L40S and RTX PRO 6000, whose sums in F32 are not halved as a GeForce's are.
-  int tensor = card.major < 8                         ? 0
-               : card.major == 8 && card.minor == 0   ? 512
-               : card.major == 9                      ? 1024
-               : card.major == 10 || card.major == 11 ? 2048
+  int tensor = gpu.major < 8                         ? 0
+               : gpu.major == 8 && gpu.minor == 0   ? 512
+               : gpu.major == 9                      ? 1024
+               : gpu.major == 10 || gpu.major == 11 ? 2048
                                                       : 256;
   if (ask(multiprocessors, processors) && ask(threadsPerMultiprocessor, threads))
-    card.residentThreads = static_cast<uint64_t>(processors) * static_cast<uint64_t>(threads);
+    gpu.residentThreads = static_cast<uint64_t>(processors) * static_cast<uint64_t>(threads);
   if (ask(clockRate, clock) && processors > 0) {
     double perLane = 2.0 * processors * clock * 1e3;
-    card.flopRate = perLane * lanes;
-    card.tf32Rate = std::max(card.flopRate, perLane * tensor);
-    card.halfRate = std::max(card.flopRate, perLane * 2 * tensor);
+    gpu.flopRate = perLane * lanes;
+    gpu.tf32Rate = std::max(gpu.flopRate, perLane * tensor);
+    gpu.halfRate = std::max(gpu.flopRate, perLane * 2 * tensor);
   }
   if (ask(memoryClockRate, memoryClock) && ask(memoryBusWidth, width))
-    card.byteRate = 2.0 * memoryClock * 1e3 * width / 8;
+    gpu.byteRate = 2.0 * memoryClock * 1e3 * width / 8;
 }
 
-Status listCards(const Driver &driver, std::vector<Card> &cards) {
+Status listGpus(const Driver &driver, std::vector<Gpu> &gpus) {
   int count = 0;
   Result result = driver.deviceGetCount(&count);
   if (result != success)
     return failure(driver, result, "cannot count the GPUs", MT_NO_DEVICE);
   for (int i = 0; i < count && result == success; ++i) {
-    Card card;
-    card.ordinal = i;
+    Gpu gpu;
+    gpu.ordinal = i;
     char name[256] = "";
     size_t bytes = 0;
-    if ((result = driver.deviceGet(&card.device, i)) == success &&
-        (result = driver.deviceGetName(name, sizeof name, card.device)) == success &&
-        (result = driver.deviceGetAttribute(&card.major, capabilityMajor, card.device)) == success &&
-        (result = driver.deviceGetAttribute(&card.minor, capabilityMinor, card.device)) == success)
-      result = driver.deviceTotalMem(&bytes, card.device);
-    card.name = name;
-    card.bytes = bytes;
+    if ((result = driver.deviceGet(&gpu.device, i)) == success &&
+        (result = driver.deviceGetName(name, sizeof name, gpu.device)) == success &&
+        (result = driver.deviceGetAttribute(&gpu.major, capabilityMajor, gpu.device)) == success &&
+        (result = driver.deviceGetAttribute(&gpu.minor, capabilityMinor, gpu.device)) == success)
+      result = driver.deviceTotalMem(&bytes, gpu.device);
+    gpu.name = name;
+    gpu.bytes = bytes;
     if (result == success)
-      rate(driver, card);
-    cards.push_back(std::move(card));
+      rate(driver, gpu);
+    gpus.push_back(std::move(gpu));
   }
   if (result != success)
-    return failure(driver, result, "cannot ask what GPU cuda:" + std::to_string(cards.back().ordinal) + " is",
+    return failure(driver, result, "cannot ask what GPU cuda:" + std::to_string(gpus.back().ordinal) + " is",
                    MT_NO_DEVICE);
   return {};
 }
@@ -123,14 +123,14 @@ Status chooseTargets(const Plan &plan, const char *forced, int major, int minor,
     indices.push_back(index);
   if (!indices.empty())
     return {};
-  std::string card = "a card of compute capability " + std::to_string(major) + "." + std::to_string(minor);
+  std::string gpu = "a GPU of compute capability " + std::to_string(major) + "." + std::to_string(minor);
   std::string recompile =
       "; recompile the plan with: mtc compile MODEL --target cuda:sm_" + std::to_string(major) + std::to_string(minor);
   if (names.empty())
     return {MT_DEVICE, "expected code for GPUs in the plan, found none" + recompile};
   if (!named)
     return {MT_INVALID, "expected one of the plan's targets (" + names + "), found " + forced};
-  return {MT_DEVICE, "expected code for " + card + " in the plan, found " + (forced ? forced : names) + recompile};
+  return {MT_DEVICE, "expected code for " + gpu + " in the plan, found " + (forced ? forced : names) + recompile};
 }
 
 namespace {
@@ -155,7 +155,7 @@ std::string kindOfCode(const std::string &image) {
 
 } // namespace
 
-Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Card &card, bool &refused) {
+Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Gpu &gpu, bool &refused) {
   const fb::Target &target = *plan.tables().targets()->Get(index);
   std::span<const uint8_t> code = plan.section(target.section());
   // PTX text ends with a zero byte; for machine code one more does no harm.
@@ -163,13 +163,13 @@ Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Card &
   char log[1024] = "";
   int options[] = {jitErrorLog, jitErrorLogBytes};
   void *values[] = {log, reinterpret_cast<void *>(sizeof log)};
-  Result result = driver.moduleLoadDataEx(&card.module, image.c_str(), 2, options, values);
+  Result result = driver.moduleLoadDataEx(&gpu.module, image.c_str(), 2, options, values);
   // The plan's hashes hold, so that code which a driver calls invalid is newer than the driver.
   refused = result == invalidImage || result == noBinaryForGpu || result == invalidPtx || result == unsupportedPtx;
   if (result != success) {
-    card.module = nullptr;
+    gpu.module = nullptr;
     int version = 0;
-    std::string what = card.title() + ": target " + target.name()->str() + ", " + kindOfCode(image) +
+    std::string what = gpu.title() + ": target " + target.name()->str() + ", " + kindOfCode(image) +
                        ": its code does not load with a driver for CUDA ";
     what += driver.driverGetVersion(&version) == success ? versionText(version) : "of an unknown version";
     log[sizeof log - 1] = 0;
@@ -177,21 +177,21 @@ Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Card &
   }
   for (uint32_t i = 0; i < count(plan.tables().kernels()); ++i) {
     const char *name = plan.tables().kernels()->Get(i)->name()->c_str();
-    card.kernels.push_back(nullptr);
-    if (Result found = driver.moduleGetFunction(&card.kernels.back(), card.module, name); found != success)
+    gpu.kernels.push_back(nullptr);
+    if (Result found = driver.moduleGetFunction(&gpu.kernels.back(), gpu.module, name); found != success)
       return failure(driver, found,
-                     card.title() + ": target " + target.name()->str() + ": expected a function " + name +
+                     gpu.title() + ": target " + target.name()->str() + ": expected a function " + name +
                          " in its code",
                      found == functionNotFound ? MT_CORRUPT : MT_DEVICE);
   }
   return {};
 }
 
-void unloadModule(const Driver &driver, Card &card) {
-  card.kernels.clear();
-  if (card.module && driver.ctxSetCurrent(card.context) == success)
-    (void)driver.moduleUnload(card.module);
-  card.module = nullptr;
+void unloadModule(const Driver &driver, Gpu &gpu) {
+  gpu.kernels.clear();
+  if (gpu.module && driver.ctxSetCurrent(gpu.context) == success)
+    (void)driver.moduleUnload(gpu.module);
+  gpu.module = nullptr;
 }
 
 } // namespace mtrun::cuda
