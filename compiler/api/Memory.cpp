@@ -78,7 +78,7 @@ std::string onDevices(int64_t devices) {
 }
 
 // The fewest devices that fit, 0: none do.
-int64_t fewestDevices(const ModelSource &source, const Options &options) {
+int64_t minDevices(const ModelSource &source, const Options &options) {
   std::vector<int64_t> needed;
   if (!measureMemory(source, options, needed).ok())
     return 0;
@@ -112,7 +112,7 @@ std::string memoryAdvice(const ModelSource &source, const Options &given) {
   auto add = [&](const std::string &line) { text += (text.empty() ? "what would help: " : "; ") + line; };
   if (!options.recompute) {
     options.recompute = true;
-    if (int64_t devices = fewestDevices(source, options))
+    if (int64_t devices = minDevices(source, options))
       add("--recompute auto" + onDevices(devices));
     options.recompute = false;
   }
@@ -121,7 +121,7 @@ std::string memoryAdvice(const ModelSource &source, const Options &given) {
     if ((all || options.shards > 1) && Search(source, options, all).run(rows, needed).ok() && rows > 0)
       add("--batch " + std::to_string(rows * options.shards) + onDevices(all ? 1 : options.shards));
   for (options.shards *= 2; options.shards <= options.batch; options.shards *= 2)
-    if (int64_t devices = fewestDevices(source, options)) {
+    if (int64_t devices = minDevices(source, options)) {
       add("--shards " + std::to_string(options.shards) + onDevices(devices));
       break;
     }

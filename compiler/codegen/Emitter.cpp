@@ -103,14 +103,14 @@ void Emitter::storeLanes(Type element, Value value, Value address, Value mask) {
 }
 
 // Half of what a kernel may take of the stack: the rest is for registers that do not suffice.
-constexpr int64_t mostOnStack = MT_KERNEL_STACK_BYTES / 2;
+constexpr int64_t maxOnStack = MT_KERNEL_STACK_BYTES / 2;
 
 Value Emitter::array(Type element, int64_t count) {
   assert(arrays.allowed && "an internal function's arrays are its caller's");
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(entry);
   int64_t padded = (count + lanes - 1) / lanes * lanes, size = llvm::alignTo(padded * bytes(element), 64);
-  if (arrays.onStack + size <= mostOnStack) {
+  if (arrays.onStack + size <= maxOnStack) {
     arrays.onStack += size;
     return LLVM::AllocaOp::create(*this, pointer(), stored(element), integer(padded), 64);
   }

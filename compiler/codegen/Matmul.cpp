@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace mtc;
 
 // Floats of a panel of the right side that is packed as a whole: 64 KiB of the second cache.
-static constexpr int64_t mostPackedFloats = 2 * panelFloats;
+static constexpr int64_t maxPackedFloats = 2 * panelFloats;
 
 // Rows of the left side that are extended at a time.
 static constexpr int64_t extendedRows = 64;
@@ -99,7 +99,7 @@ void MatmulEmitter::pack(Value column, Panel panel, Value k, Value part, Value p
 void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
   Type f32 = emit.getF32Type();
   int64_t padded = (depth + lanes - 1) / lanes * lanes;
-  bool once = padded * panel.width() <= mostPackedFloats;
+  bool once = padded * panel.width() <= maxPackedFloats;
   Value packed = emit.array(f32, (once ? padded : std::min(padded, panel.depth())) * panel.width());
   Value sums = emit.array(f32, panelFloats);
   Type element = elementOf(product.getLhs());

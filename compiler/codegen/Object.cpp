@@ -126,7 +126,7 @@ static llvm::Error checkStack(const llvm::Module &code, const llvm::DenseMap<con
 }
 
 llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, const TargetCpu &target,
-                                                               uint64_t mostStack) {
+                                                               uint64_t maxStack) {
   llvm::LLVMContext context;
   auto translated = translateToLlvm(module, context);
   if (!translated)
@@ -155,7 +155,7 @@ llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, c
   llvm::DenseMap<const llvm::Function *, uint64_t> frames;
   context.setDiagnosticHandler(std::make_unique<FrameSizes>(frames));
   passes.run(*code);
-  if (llvm::Error error = checkStack(*code, frames, mostStack))
+  if (llvm::Error error = checkStack(*code, frames, maxStack))
     return std::move(error);
   return object;
 }

@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace mtc;
 
 // Chunks of a period that are written one after the other; more are a loop.
-static constexpr int64_t mostUnrolled = 4;
+static constexpr int64_t maxUnrolled = 4;
 
 static int64_t padded(int64_t period) { return (period + lanes - 1) / lanes * lanes; }
 
@@ -24,7 +24,7 @@ LogicalResult RowEmitter::runPeriods(const RowStep &step, SmallVectorImpl<Value>
       if (failed(runChunk(step, {emit.add(first, inner), mask, inner, pixel, false}, next)))
         result = failure();
     };
-    if (whole > mostUnrolled * lanes)
+    if (whole > maxUnrolled * lanes)
       next = emit.loop(emit.integer(0), emit.integer(whole), lanes, next, [&](Value inner, ValueRange values) {
         next.assign(values.begin(), values.end());
         chunk(inner, Value());

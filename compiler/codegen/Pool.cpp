@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace mtc;
 
-static constexpr int64_t mostUnrolledTaps = 16;
+static constexpr int64_t maxUnrolledTaps = 16;
 
 namespace {
 class PoolEmitter {
@@ -61,7 +61,7 @@ void PoolEmitter::forWindows(llvm::function_ref<void(const Place &)> each) {
 Emitter::Values PoolEmitter::overAxis(const mt::Window &window, Value output, ValueRange carried,
                                       llvm::function_ref<Emitter::Values(Value, ValueRange)> body) {
   Emitter::Values values(carried);
-  if (inside(window) && pool.rows.taps * pool.columns.taps <= mostUnrolledTaps) {
+  if (inside(window) && pool.rows.taps * pool.columns.taps <= maxUnrolledTaps) {
     for (int64_t tap = 0; tap < window.taps; ++tap)
       values = body(emit.integer(tap), values);
     return values;

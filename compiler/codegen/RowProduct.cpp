@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mtc;
 
 // Multiply-adds from which on packing pays.
-static constexpr int64_t leastTiled = 4096;
+static constexpr int64_t minTiled = 4096;
 
 namespace {
 // C (height x columns) = A (height x depth) . B (depth x columns); `transposedA`, `transposedB`: they lie transposed.
@@ -109,7 +109,7 @@ void RowEmitter::matmul(mt::MatmulOp op) {
   emit.loop(emit.integer(0), emit.integer(matrices), 1, [&](Value matrix) {
     Value aMatrix = product.at(a, matrix, height * depth), cMatrix = product.at(c, matrix, height * columns);
     Value bMatrix = shared ? b : product.at(b, matrix, depth * columns);
-    if (height * depth * columns < leastTiled)
+    if (height * depth * columns < minTiled)
       product.emitLoops(aMatrix, bMatrix, cMatrix);
     else
       product.emitTiles(aMatrix, bMatrix, cMatrix);

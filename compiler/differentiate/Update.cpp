@@ -10,7 +10,7 @@ namespace mtc {
 
 // Of the loss in f16: Keras' LossScaleOptimizer, but for the bounds, so that a scale never becomes 0 or infinite.
 static constexpr llvm::StringLiteral scaleName = "loss_scale", stepsName = "finite_steps";
-static constexpr double firstScale = 1 << 15, leastScale = 1, mostScale = double(1ll << 40), growthSteps = 2000;
+static constexpr double firstScale = 1 << 15, minScale = 1, maxScale = double(1ll << 40), growthSteps = 2000;
 
 Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterface>().begin()) {
   prefix = op.getOptimizerName().str() + "/";
@@ -84,8 +84,8 @@ void Optimizer::unscale(OpBuilder &builder, SmallVectorImpl<Value> &gradients) {
   Expr steps =
       e(read(builder, getLoc(), prefix + stepsName.str(), RankedTensorType::get({}, builder.getI32Type()))) + 1.0;
   Expr grows = steps == growthSteps;
-  Expr grown = select(grows, minimum(e(scale) * 2.0, mostScale), e(scale));
-  Expr next = select(finite, grown, maximum(e(scale) * 0.5, leastScale));
+  Expr grown = select(grows, minimum(e(scale) * 2.0, maxScale), e(scale));
+  Expr next = select(finite, grown, maximum(e(scale) * 0.5, minScale));
   Expr counted = select(finite, select(grows, 0.0, steps), 0.0);
   assign(builder, getLoc(), prefix + scaleName.str(), next.value());
   assign(builder, getLoc(), prefix + stepsName.str(), counted.value());

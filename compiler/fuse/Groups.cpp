@@ -124,8 +124,8 @@ bool Groups::hasIndirectPath(unsigned from, unsigned to) const {
 
 // The size of kernels is bounded, and with it the stack that one takes and the time to make and to compile it.
 bool Groups::canMerge(unsigned a, unsigned b) const {
-  constexpr size_t mostOps = 200;
-  return a != b && units[a].ops.size() + units[b].ops.size() <= mostOps && !hasIndirectPath(a, b) &&
+  constexpr size_t maxOps = 200;
+  return a != b && units[a].ops.size() + units[b].ops.size() <= maxOps && !hasIndirectPath(a, b) &&
          !hasIndirectPath(b, a);
 }
 

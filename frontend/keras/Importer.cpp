@@ -80,8 +80,8 @@ SmallVector<int64_t> Importer::readSizes(const Layer &layer, Config &config) con
   }
   if (!(*shape)[0].is_null())
     config.error("expected a batch axis of any size (null), found " + describe((*shape)[0]) + ": use keras.Input(shape=...)");
-  constexpr size_t mostAxes = 8;
-  if (shape->size() > mostAxes)
+  constexpr size_t maxAxes = 8;
+  if (shape->size() > maxAxes)
     config.error("expected at most 8 axes, found " + std::to_string(shape->size()));
   else if (has && given->second.size() + 1 != shape->size())
     config.error("expected an input shape of " + std::to_string(shape->size() - 1) + " sizes, found " +

@@ -292,15 +292,15 @@ bool LayerBuilder::isArray(const Operand &operand) {
 
 // Nested lists of equal lengths, flat.
 static bool readElements(const Json &value, size_t depth, SmallVectorImpl<int64_t> &shape, std::vector<float> &elements) {
-  constexpr size_t mostAxes = 8, mostElements = size_t{1} << 24;
+  constexpr size_t maxAxes = 8, maxElements = size_t{1} << 24;
   if (!value.is_array()) {
-    if (depth != shape.size() || elements.size() == mostElements || !(value.is_number() || value.is_boolean()))
+    if (depth != shape.size() || elements.size() == maxElements || !(value.is_number() || value.is_boolean()))
       return false;
     elements.push_back(value.is_boolean() ? static_cast<float>(value.get<bool>()) : value.get<float>());
     return true;
   }
   auto size = static_cast<int64_t>(value.size());
-  if (depth == shape.size() && depth < mostAxes && elements.empty() && size > 0)
+  if (depth == shape.size() && depth < maxAxes && elements.empty() && size > 0)
     shape.push_back(size);
   return depth < shape.size() && shape[depth] == size &&
          llvm::all_of(value, [&](const Json &item) { return readElements(item, depth + 1, shape, elements); });

@@ -36,7 +36,7 @@ inline size_t editDistance(std::string_view a, std::string_view b) {
 
 // The nearest of `known` that differs from `word` in at most a third of its letters, or else begins with it; empty: none.
 inline std::string nearestWord(std::string_view word, const std::vector<std::string> &known) {
-  constexpr size_t kLongest = 64, kLeastPrefix = 3;
+  constexpr size_t kLongest = 64, kMinPrefix = 3;
   if (word.empty() || word.size() > kLongest)
     return {};
   size_t best = std::max<size_t>(word.size() / 3, word.size() > 2 ? 1 : 0) + 1;
@@ -50,7 +50,7 @@ inline std::string nearestWord(std::string_view word, const std::vector<std::str
     }
   }
   for (const std::string &candidate : known)
-    if (nearest.empty() && word.size() >= kLeastPrefix && candidate.starts_with(word))
+    if (nearest.empty() && word.size() >= kMinPrefix && candidate.starts_with(word))
       nearest = candidate;
   return nearest;
 }

@@ -11,7 +11,7 @@ namespace mtrun {
 using Json = nlohmann::json; // objects keep their members in the order of names: the same manifest is the same bytes
 
 constexpr int64_t kVersion = 1;
-constexpr int64_t kMostSteps = int64_t{1} << 53; // no run comes so far, and the sum of two fits
+constexpr int64_t kMaxSteps = int64_t{1} << 53; // no run comes so far, and the sum of two fits
 
 // Hexadecimal floats: every bit, and NaN and infinity too, which JSON does not have.
 static std::string exact(double value) {
@@ -120,9 +120,9 @@ static void checkState(const LoopState &state) {
 static LoopState stateOf(const Json &json) {
   LoopState state;
   state.seed = integer(json.at("seed"), "seed");
-  state.epoch = count(json, "epoch", kMostSteps);
-  state.position = count(json, "position", kMostSteps);
-  state.step = count(json, "step", kMostSteps);
+  state.epoch = count(json, "epoch", kMaxSteps);
+  state.position = count(json, "position", kMaxSteps);
+  state.step = count(json, "step", kMaxSteps);
   const Json &data = json.at("data");
   state.samples = count(data, "samples");
   state.batch = count(data, "batch");

@@ -11,7 +11,7 @@ namespace mtrun {
 
 // At least one in use, one ready and one being filled. Of small batches more: threads of the devices that spin keep the
 // CPUs, and one that has slept gets one after milliseconds, in which several steps may pass.
-constexpr uint64_t kFewestSlots = 3, kMostSlots = 16, kQueueBytes = 4 << 20;
+constexpr uint64_t kFewestSlots = 3, kMaxSlots = 16, kQueueBytes = 4 << 20;
 
 static uint64_t alignUp(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
 
@@ -55,7 +55,7 @@ void BatchStream::allocate(uint64_t rows) {
   // Those who hold several take them by the half.
   auto held = static_cast<uint64_t>(options_.held), more = held > 1 ? held - 1 + held / 2 - 1 : 0;
   slots_ =
-      std::vector<Slot>(more + std::clamp(kQueueBytes / std::max<uint64_t>(slotBytes, 1), kFewestSlots, kMostSlots));
+      std::vector<Slot>(more + std::clamp(kQueueBytes / std::max<uint64_t>(slotBytes, 1), kFewestSlots, kMaxSlots));
   storage_ = std::make_unique<std::byte[]>(slotBytes * slots_.size() + 64);
   auto *place = reinterpret_cast<std::byte *>(alignUp(reinterpret_cast<uintptr_t>(storage_.get())));
   for (Slot &slot : slots_) {

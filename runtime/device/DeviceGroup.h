@@ -93,7 +93,7 @@ public:
   virtual uint64_t takenMemory() const { return 0; }
 
   // Launches that may have begun before the first of them is finished. 1: begin() runs everything.
-  virtual int mostInFlight() const { return 1; }
+  virtual int maxInFlight() const { return 1; }
   // Runs of `program` that a launch may hold besides 1.
   virtual int runsPerLaunch(const BoundProgram &program) const { return 1; }
   // Begins a launch: one run of all steps of `program` on all devices, or runsPerLaunch() that follow one another. Has

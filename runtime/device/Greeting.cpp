@@ -12,7 +12,7 @@
 namespace mtrun {
 
 constexpr std::string_view mark = "mtrun processes\n";
-constexpr size_t headBytes = 5, mostShown = 200;
+constexpr size_t headBytes = 5, maxShown = 200;
 static_assert(mark.size() + nonceBytes == challengeBytes);
 
 Greeting::Greeting(bool listens, std::string_view secret, std::string_view nonce)
@@ -70,7 +70,7 @@ bool MessageReader::take(std::string_view bytes, std::vector<Message> &messages)
     if (received_.size() < headBytes)
       return true;
     std::memcpy(&size, received_.data() + 1, sizeof size);
-    if (size > mostMessageBytes)
+    if (size > maxMessageBytes)
       return false;
     if (received_.size() == headBytes + size) {
       messages.push_back({received_[0], received_.substr(headBytes)});
@@ -98,7 +98,7 @@ static std::string_view line(std::string_view &text) {
   return first;
 }
 
-static std::string shown(std::string_view text) { return printable(text.substr(0, mostShown)); }
+static std::string shown(std::string_view text) { return printable(text.substr(0, maxShown)); }
 
 bool parseHello(std::string_view bytes, Hello &hello) {
   std::string_view number = line(bytes);

@@ -25,7 +25,7 @@
 namespace mtrun {
 
 constexpr size_t nonceBytes = 16, proofBytes = 32, challengeBytes = 16 + nonceBytes,
-                 responseBytes = nonceBytes + proofBytes, mostMessageBytes = size_t{1} << 16;
+                 responseBytes = nonceBytes + proofBytes, maxMessageBytes = size_t{1} << 16;
 
 class Greeting {
 public:

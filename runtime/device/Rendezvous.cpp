@@ -26,8 +26,8 @@ using namespace std::chrono_literals;
 
 constexpr auto between = 20ms;        // two tries to connect
 constexpr auto shortly = 3s;         // what a stranger has, and a process 0 that refuses us
-constexpr size_t mostStrangers = 128; // of more the oldest leaves
-constexpr size_t leastSecretBytes = 16;
+constexpr size_t maxStrangers = 128; // of more the oldest leaves
+constexpr size_t minSecretBytes = 16;
 
 bool sendNow(int socket, const std::string &bytes) {
   return bytes.empty() ||
@@ -51,8 +51,8 @@ std::string ProcessGroup::agreement() const {
 }
 
 Status ProcessGroup::meet() {
-  if (options_.secret.empty() ? options_.rendezvous.starts_with("tcp:") : options_.secret.size() < leastSecretBytes)
-    return {MT_INVALID, "expected a secret of at least " + std::to_string(leastSecretBytes) +
+  if (options_.secret.empty() ? options_.rendezvous.starts_with("tcp:") : options_.secret.size() < minSecretBytes)
+    return {MT_INVALID, "expected a secret of at least " + std::to_string(minSecretBytes) +
                             " bytes, the same in all processes, for those that meet at " + options_.rendezvous +
                             " (MTC_SECRET in the environment; openssl rand -hex 16 makes one), found " +
                             (options_.secret.empty() ? "none" : std::to_string(options_.secret.size()) + " bytes")};
@@ -133,7 +133,7 @@ Status ProcessGroup::accept(int listening, Clock::time_point deadline) {
 
 // Who has connected now.
 Status ProcessGroup::welcome(int listening) {
-  for (size_t turn = 0; turn < mostStrangers; ++turn) {
+  for (size_t turn = 0; turn < maxStrangers; ++turn) {
     int socket = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0)
       return {};
@@ -146,7 +146,7 @@ Status ProcessGroup::welcome(int listening) {
       ::close(socket);
       return status;
     }
-    if (strangers_.size() >= mostStrangers) {
+    if (strangers_.size() >= maxStrangers) {
       auto oldest = std::find_if(strangers_.begin(), strangers_.end(), [](const Stranger &each) {
         return each.greeting.state() != Greeting::State::Known;
       });

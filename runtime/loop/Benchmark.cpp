@@ -77,7 +77,7 @@ static Status timeQueued(Session &session, Session::Step step, std::vector<doubl
   Stopwatch watch;
   Status status;
   for (size_t i = 0; i < launches && status.ok(); ++i) {
-    for (; begun < launches && begun < i + static_cast<size_t>(session.mostInFlight()) && status.ok(); ++begun)
+    for (; begun < launches && begun < i + static_cast<size_t>(session.maxInFlight()) && status.ok(); ++begun)
       status = session.begin("train_step", launch);
     for (size_t k = 0; k < launch.size() && status.ok(); ++k)
       status = session.finish(nullptr);
@@ -98,10 +98,10 @@ static Status timeDevices(Session &session, Session::Step step, size_t steps, mt
     return s;
   timing.queued_us = median(times);
   step.unchanged = true;
-  times.resize(steps + static_cast<size_t>(session.mostInFlight())); // the first ones bring the inputs
+  times.resize(steps + static_cast<size_t>(session.maxInFlight())); // the first ones bring the inputs
   if (Status s = timeSteps(session, step, times); !s.ok())
     return s;
-  times.erase(times.begin(), times.begin() + session.mostInFlight());
+  times.erase(times.begin(), times.begin() + session.maxInFlight());
   timing.resident_us = median(times);
   times.resize(steps);
   if (Status s = timeQueued(session, step, times); !s.ok())
@@ -161,7 +161,7 @@ static Status benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64
   timing.median_us = median(times);
   timing.min_us = times.front();
   timing.floor_us = floorOf(devices, n);
-  if (devices.mostInFlight() == 1 || devices.tracer()) // which takes each step alone
+  if (devices.maxInFlight() == 1 || devices.tracer()) // which takes each step alone
     return {};
   return timeDevices(devices, step, static_cast<size_t>(steps), timing);
 }

@@ -46,7 +46,7 @@ Status EpochLoop::open(mtrun_session *session, const mtrun_dataset *data, const 
   options.batch = mtrun_plan_batch(plan);
   options.augment = train_;
   const Session &devices = *session->session;
-  auto launches = static_cast<size_t>(devices.mostInFlight());
+  auto launches = static_cast<size_t>(devices.maxInFlight());
   auto together = static_cast<size_t>(devices.stepsPerLaunch(program_));
   options.held = static_cast<int>(launches * together);
   taken_.reserve(launches * together);

@@ -122,7 +122,7 @@ class Prediction {
 public:
   Prediction(mtrun_session *session, const std::vector<Output> &all, const std::vector<const Output *> &chosen,
              Predictions &file)
-      : session_(session), all_(all), chosen_(chosen), file_(file), inFlight_(session->session->mostInFlight()),
+      : session_(session), all_(all), chosen_(chosen), file_(file), inFlight_(session->session->maxInFlight()),
         rows_(static_cast<size_t>(inFlight_)), damaged_(static_cast<size_t>(inFlight_)) {}
   Status run(BatchStream &batches);
 
@@ -190,7 +190,7 @@ static Status predictFile(mtrun_session *session, mtrun_dataset *data, int32_t i
     return s;
   StreamOptions stream;
   stream.batch = mtrun_plan_batch(plan);
-  stream.held = session->session->mostInFlight();
+  stream.held = session->session->maxInFlight();
   std::vector<Output> outputs;
   std::vector<const Output *> chosen;
   if (Status s = openOutputs(plan, stream.batch, stream.held, outputs); !s.ok())

@@ -11,13 +11,13 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-constexpr uint64_t mostSize = uint64_t{1} << 31; // of an axis, as libraries count
+constexpr uint64_t maxSize = uint64_t{1} << 31; // of an axis, as libraries count
 
 // False: one is 0 or too large, or their product is.
 bool product(std::initializer_list<uint64_t> sizes, uint64_t &result) {
   result = 1;
   for (uint64_t size : sizes)
-    if (size == 0 || size >= mostSize || !multiplyAdd(result, size, 0, result) || result > maxCount)
+    if (size == 0 || size >= maxSize || !multiplyAdd(result, size, 0, result) || result > maxCount)
       return false;
   return true;
 }
@@ -28,7 +28,7 @@ bool fits(const fb::CallAxis *axis) {
     return false;
   for (uint64_t size :
        {axis->inputs(), axis->outputs(), axis->taps(), axis->stride(), axis->dilation(), axis->low(), axis->high()})
-    if (size >= mostSize)
+    if (size >= maxSize)
       return false;
   uint64_t reach = (uint64_t{axis->taps()} - 1) * axis->dilation() + 1;
   uint64_t padded = uint64_t{axis->inputs()} + axis->low() + axis->high();

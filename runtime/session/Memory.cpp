@@ -54,8 +54,8 @@ std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group
   std::vector<uint64_t> needed;
   for (int d = layout.first; d < layout.first + group.devices(); ++d) {
     arenaBytes.push_back(arenaOf(plan, layout.variants[static_cast<size_t>(d)]));
-    int64_t mostRows = layout.shards[static_cast<size_t>(d)] * static_cast<int64_t>(plan.shardRows());
-    needed.push_back(same + arenaBytes.back() + group.preparedBytes(plan, mostRows));
+    int64_t maxRows = layout.shards[static_cast<size_t>(d)] * static_cast<int64_t>(plan.shardRows());
+    needed.push_back(same + arenaBytes.back() + group.preparedBytes(plan, maxRows));
     if (!group.hostMemory()) // as their drivers give it
       needed.back() = (needed.back() + 255) / 256 * 256;
     peakBytes += needed.back();

@@ -141,9 +141,9 @@ static Status parseLibraries(const char *text, LibraryUse &use) {
 }
 
 Status Session::State::chooseDevices() {
-  constexpr int64_t mostSteps = 1024;
-  if (options.steps_per_launch < 0 || options.steps_per_launch > mostSteps)
-    return {MT_INVALID, "expected 1 to " + std::to_string(mostSteps) + " steps per launch, found " +
+  constexpr int64_t maxSteps = 1024;
+  if (options.steps_per_launch < 0 || options.steps_per_launch > maxSteps)
+    return {MT_INVALID, "expected 1 to " + std::to_string(maxSteps) + " steps per launch, found " +
                             std::to_string(options.steps_per_launch)};
   if (Status status = parseDeviceSpec(options.devices ? options.devices : "cpu:1", spec); !status.ok())
     return status;
@@ -261,7 +261,7 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   }
   laps.lap("programs");
   state->ones.make(plan);
-  state->launches.reserve(static_cast<size_t>(state->group->mostInFlight()));
+  state->launches.reserve(static_cast<size_t>(state->group->maxInFlight()));
   // The caller's strings may go.
   mtrun_options &kept = state->options;
   kept.devices = kept.cpu = kept.libraries = kept.tuning = kept.rendezvous = kept.secret = nullptr;
@@ -328,8 +328,8 @@ Status Session::begin(std::string_view program, std::span<const Step> steps) {
     return {MT_INVALID, "the plan has no program " + std::string(program)};
   if (state_->inFlight > 0 && state_->flying != executable)
     return {MT_INVALID, "expected " + std::string(program) + " after all steps of another program are finished"};
-  if (state_->launches.size() == static_cast<size_t>(mostInFlight()))
-    return {MT_INVALID, "expected at most " + std::to_string(mostInFlight()) + " launches in flight, found one more"};
+  if (state_->launches.size() == static_cast<size_t>(maxInFlight()))
+    return {MT_INVALID, "expected at most " + std::to_string(maxInFlight()) + " launches in flight, found one more"};
   if (steps.size() != 1 && steps.size() != executable->runs.size())
     return {MT_INVALID, "expected 1 step or " + std::to_string(executable->runs.size()) + " in a launch, found " +
                             std::to_string(steps.size())};
@@ -364,7 +364,7 @@ Status Session::run(std::string_view program, const void *const *tensors, int64_
   return finish(results);
 }
 
-int Session::mostInFlight() const { return state_->group->mostInFlight(); }
+int Session::maxInFlight() const { return state_->group->maxInFlight(); }
 
 int Session::stepsPerLaunch(std::string_view program) const {
   const Executable *executable = state_->find(program);

@@ -41,7 +41,7 @@ public:
     bool unchanged = false; // the tensors hold what they held in all steps before that named them
   };
   // Launches that may have begun before the first of them is finished; 1: begin() runs the step.
-  int mostInFlight() const;
+  int maxInFlight() const;
   // Steps that a launch of `program` may hold besides 1.
   int stepsPerLaunch(std::string_view program) const;
   size_t inFlight() const; // steps

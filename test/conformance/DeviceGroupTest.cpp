@@ -284,7 +284,7 @@ TEST_P(DeviceGroupTest, LaunchesInFlightKeepTheirTensorsApart) {
   std::vector<std::vector<float>> out(launches, std::vector<float>(n, -1));
   int begun = 0;
   for (int done = 0; done < launches; ++done) {
-    for (; begun < launches && begun < done + group->mostInFlight(); ++begun) {
+    for (; begun < launches && begun < done + group->maxInFlight(); ++begun) {
       std::fill(in.begin(), in.end(), static_cast<float>(begun));
       const void *tensors[] = {in.data(), out[static_cast<size_t>(begun)].data()};
       StepArguments arguments = {tensors, static_cast<int64_t>(n) - begun, 99};

@@ -64,7 +64,7 @@ void messages(std::string_view bytes, size_t size) {
     total += 5 + message.bytes.size();
     Hello hello;
     expectText(printable(message.bytes));
-    if (message.bytes.size() > mostMessageBytes)
+    if (message.bytes.size() > maxMessageBytes)
       __builtin_trap();
     if (parseHello(message.bytes, hello)) {
       expectText(hello.name);

@@ -182,7 +182,7 @@ int cublasLtMatmulPreferenceSetAttribute(BlasPreference preference, int attribut
   BlasPreferenceObject &set = preferences.get(preference);
   if (simulator().fails("cublasLtMatmulPreferenceSetAttribute"))
     return internalError;
-  if (attribute == blas::mostWorkspace && bytes == sizeof set.workspace)
+  if (attribute == blas::maxWorkspace && bytes == sizeof set.workspace)
     std::memcpy(&set.workspace, value, bytes);
   else if (attribute == blas::reductionMask && bytes == sizeof set.reductions)
     std::memcpy(&set.reductions, value, bytes);

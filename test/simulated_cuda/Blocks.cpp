@@ -15,7 +15,7 @@
 namespace simulated {
 namespace {
 
-constexpr unsigned mostThreads = 1024, warpThreads = 32;
+constexpr unsigned maxThreads = 1024, warpThreads = 32;
 constexpr size_t stackBytes = 128 << 10, sharedBytes = 48 << 10;
 
 enum class State { Ready, AtBarrier, AtShuffle, Done };
@@ -85,18 +85,18 @@ struct Block {
   unsigned threads = 0, x = 0, y = 0;
   bool backwards = false;
   decltype(mt_sim_thread::multiply) multiply = nullptr;
-  std::vector<Fiber> fibers = std::vector<Fiber>(mostThreads);
+  std::vector<Fiber> fibers = std::vector<Fiber>(maxThreads);
   std::byte *stacks = nullptr;
   alignas(64) std::byte shared[sharedBytes];
 
   Block() {
-    void *memory = mmap(nullptr, mostThreads * stackBytes, PROT_READ | PROT_WRITE,
+    void *memory = mmap(nullptr, maxThreads * stackBytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
       fatal("no memory for the threads of a block");
     stacks = static_cast<std::byte *>(memory);
   }
-  ~Block() { munmap(stacks, mostThreads * stackBytes); }
+  ~Block() { munmap(stacks, maxThreads * stackBytes); }
 
   void stop(Fiber &fiber, State state) {
     fiber.state = state;

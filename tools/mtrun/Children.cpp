@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 // What the others have to end by themselves once one has failed: they say why, and save nothing.
 constexpr auto grace = std::chrono::seconds(5);
-constexpr size_t mostKept = 65536; // bytes of what a process says
+constexpr size_t maxKept = 65536; // bytes of what a process says
 
 volatile sig_atomic_t signalsSeen = 0, lastSignal = 0;
 
@@ -162,7 +162,7 @@ void Children::startOne(size_t index, int listening, const std::string &name) {
 void Children::read(Child &child) {
   char room[4096];
   ssize_t count = ::read(child.errors, room, sizeof room);
-  if (count > 0 && child.said.size() < mostKept)
+  if (count > 0 && child.said.size() < maxKept)
     child.said.append(room, static_cast<size_t>(count));
   if (count == 0 || (count < 0 && errno != EINTR)) {
     close(child.errors);

@@ -15,7 +15,7 @@ namespace mtrun_tool {
 constexpr int kRepeats = 5;
 constexpr int64_t kRounds = 400'000;
 constexpr int64_t kCopied = int64_t{64} << 20; // bytes a thread moves in a run, at least
-constexpr int64_t kLeastBlock = int64_t{1} << 16, kLargestBlock = int64_t{256} << 20;
+constexpr int64_t kMinBlock = int64_t{1} << 16, kLargestBlock = int64_t{256} << 20;
 
 // Work a second of all threads together, each doing `work`, which says how much it did.
 static double rate(int threads, const std::function<double(int)> &work) {
@@ -48,7 +48,7 @@ static double rate(int threads, const std::function<double(int)> &work) {
 }
 
 Peak measurePeak(int threads, int64_t block) {
-  int64_t half = std::clamp(block, kLeastBlock, kLargestBlock) / threads / 2 / 64 * 64 + 64;
+  int64_t half = std::clamp(block, kMinBlock, kLargestBlock) / threads / 2 / 64 * 64 + 64;
   std::vector<std::vector<char>> blocks(static_cast<size_t>(threads), std::vector<char>(static_cast<size_t>(2 * half)));
   auto copy = [&](int thread) {
     char *from = blocks[static_cast<size_t>(thread)].data();

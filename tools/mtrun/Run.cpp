@@ -91,7 +91,7 @@ static std::string joined(const std::vector<int64_t> &numbers) {
 
 // Rows of the fullest of `devices`, each with a subtree: the largest is split, the first of equals, until there are so
 // many.
-static int64_t mostRows(int64_t batch, int64_t allShards, int64_t devices) {
+static int64_t maxRows(int64_t batch, int64_t allShards, int64_t devices) {
   std::vector<int64_t> shards = {allShards};
   while (static_cast<int64_t>(shards.size()) < devices) {
     auto largest = std::max_element(shards.begin(), shards.end());
@@ -107,7 +107,7 @@ static int64_t mostRows(int64_t batch, int64_t allShards, int64_t devices) {
 }
 
 static double share(int64_t batch, int64_t allShards, int64_t devices) {
-  return static_cast<double>(mostRows(batch, allShards, devices)) * static_cast<double>(devices) /
+  return static_cast<double>(maxRows(batch, allShards, devices)) * static_cast<double>(devices) /
          static_cast<double>(batch);
 }
 

@@ -17,7 +17,7 @@ struct GpuGrid {
 };
 
 // Bytes of workgroup memory that a block has on every GPU.
-constexpr int64_t mostSharedBytes = 48 << 10;
+constexpr int64_t maxSharedBytes = 48 << 10;
 
 // What a thread stores once it has loaded all that it reads, so that neighbours become one access.
 struct BlockStore {

@@ -93,9 +93,9 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
   });
   gpu::ReturnOp::create(emit);
   entry.getArgument(2).setType(memoryOf(kernel.gpu.sharedBytes));
-  if (succeeded(status) && kernel.gpu.sharedBytes > mostSharedBytes)
+  if (succeeded(status) && kernel.gpu.sharedBytes > maxSharedBytes)
     return kernel.op.emitError("expected a kernel of at most ")
-           << mostSharedBytes << " bytes of workgroup memory for a GPU, found @" << name << " with "
+           << maxSharedBytes << " bytes of workgroup memory for a GPU, found @" << name << " with "
            << kernel.gpu.sharedBytes;
   return status;
 }

@@ -22,7 +22,7 @@ static llvm::Expected<Codes> simulate(ModuleOp kernels) {
   auto target = findTarget("x86-64-v3");
   if (!target)
     return target.takeError();
-  auto object = compileObject(kernels, *target, /*mostStack=*/UINT64_MAX);
+  auto object = compileObject(kernels, *target, /*maxStack=*/UINT64_MAX);
   if (!object)
     return object.takeError();
   auto elf = linkShared(*object);

@@ -18,7 +18,7 @@ static int64_t rowThreads(plan::KernelOp op) {
   int64_t longest = 1;
   for (const RowStep &step : planSteps(operations))
     longest = std::max(longest, step.loop ? step.count : innerCount(step.operations.front()->getResult(0)));
-  return std::clamp<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(longest)), leastRowThreads, mostRowThreads);
+  return std::clamp<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(longest)), minRowThreads, maxRowThreads);
 }
 
 int64_t mtc::columnsOf(plan::KernelOp op) {
@@ -57,8 +57,8 @@ static GpuGrid columnGrid(plan::KernelOp op, int64_t columns) {
   for (Operation &inner : op.getBody().front())
     if (auto reduce = dyn_cast<mt::ReduceOp>(inner))
       lines = innerCount(reduce.getOperand()) / columns;
-  auto groups = static_cast<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(ceilDiv(lines, leastColumnLines))));
-  int64_t threads = std::clamp(groups * columnWidth, leastColumnThreads, mostColumnThreads);
+  auto groups = static_cast<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(ceilDiv(lines, minColumnLines))));
+  int64_t threads = std::clamp(groups * columnWidth, minColumnThreads, maxColumnThreads);
   return {threads, 1, columns / columnWidth, 0, 0};
 }
 

@@ -143,7 +143,7 @@ uint64_t callWorkspaceBytes(const tables::PlanT &plan, bool limited) {
   uint64_t arena = 0;
   for (const auto &program : plan.programs)
     arena = std::max(arena, program->variants.front()->arena_bytes);
-  return limited ? leastCallWorkspace : std::max(leastCallWorkspace, arena / part / unit * unit);
+  return limited ? minCallWorkspace : std::max(minCallWorkspace, arena / part / unit * unit);
 }
 
 Call libraryCallOf(KernelOp op) {

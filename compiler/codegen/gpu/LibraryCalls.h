@@ -12,7 +12,7 @@ namespace mtc {
 // Bytes of a device's memory that the calls of a plan may use, at most: an eighth of the largest arena of a device with
 // one shard, so that devices of any number of shards have it, and never less than these. Where the memory of a
 // device is limited, these.
-constexpr uint64_t leastCallWorkspace = 32 << 20;
+constexpr uint64_t minCallWorkspace = 32 << 20;
 uint64_t callWorkspaceBytes(const ::mt::plan::PlanT &plan, bool limited);
 
 // The call that computes what a plan.kernel does, null if there is none: its body is one contraction of arguments and

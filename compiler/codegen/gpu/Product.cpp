@@ -5,7 +5,7 @@ using namespace mlir;
 using namespace mtc;
 
 // Bytes of a tile's sums that pass through workgroup memory at once, and steps of k in the body of the inner loop.
-constexpr int64_t mostStagedBytes = 32 << 10, stepsAtOnce = 2;
+constexpr int64_t maxStagedBytes = 32 << 10, stepsAtOnce = 2;
 
 Value mtc::loadChunk(Emitter &emit, Type element, Value address, int64_t count) {
   Type stored = emit.stored(element), type = count == 1 ? stored : Type(VectorType::get({count}, stored));
@@ -26,7 +26,7 @@ void mtc::storeChunk(Emitter &emit, ValueRange values, Value address) {
 
 ProductBlock::ProductBlock(BlockKernel &kernel, const ProductTile &tile)
     : kernel(kernel), emit(kernel.emit), tile(tile) {
-  int64_t staged = std::min(4 * tile.rows * tile.columns, mostStagedBytes) / 4;
+  int64_t staged = std::min(4 * tile.rows * tile.columns, maxStagedBytes) / 4;
   memory = kernel.share(emit.getF32Type(), std::max(2 * panel(), staged));
   if (isTensor()) {
     placeInWarps();
@@ -168,7 +168,7 @@ void ProductBlock::stage(ValueRange sums, int64_t firstRow, int64_t rows) {
 
 void ProductBlock::finish(ValueRange sums, llvm::function_ref<void(Value, Value, Value)> each) {
   Type f32 = emit.getF32Type();
-  int64_t passes = ceilDiv(4 * tile.rows * tile.columns, mostStagedBytes), rows = tile.rows / passes;
+  int64_t passes = ceilDiv(4 * tile.rows * tile.columns, maxStagedBytes), rows = tile.rows / passes;
   for (int64_t pass = 0; pass < passes; ++pass) {
     int64_t firstRow = pass * rows;
     if (pass)

@@ -33,7 +33,7 @@ void BlockRows::chooseComputed(ArrayRef<RowStep> steps) {
     });
     return sum;
   };
-  for (auto [most, products] : {std::pair(mostKeptBytes, false), std::pair(mostSharedBytes - mostFoldedBytes, true)}) {
+  for (auto [most, products] : {std::pair(maxKeptBytes, false), std::pair(maxSharedBytes - maxFoldedBytes, true)}) {
     if (bytes() <= most)
       return;
     computed.clear();

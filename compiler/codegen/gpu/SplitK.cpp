@@ -9,8 +9,8 @@ using namespace mtc;
 
 // Tiles that fill a GPU by themselves, the shards of the most shards whose partial sums are worth their memory, the
 // fewest positions that are worth a block, and those of a sum that is worth several.
-constexpr int64_t enoughTiles = 160, maxShards = 32, fewestPositions = 256, longSum = 1024;
-static_assert(enoughTiles * (maxShards + 1) <= MT_GPU_COUNTERS);
+constexpr int64_t minTilesToFill = 160, maxShards = 32, minPositions = 256, longSum = 1024;
+static_assert(minTilesToFill * (maxShards + 1) <= MT_GPU_COUNTERS);
 
 static int64_t shardsOfAll(plan::KernelOp op) {
   auto shards = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("mt.shards");
@@ -26,10 +26,10 @@ ProductTree mtc::productTree(plan::KernelOp op, int64_t rows, int64_t columns, i
   ProductTree tree{tile, tiles, lines, {}};
   if (!isLong)
     return tree;
-  int64_t slices = std::min(ceilDiv(enoughTiles, tiles), ceilDiv(all, fewestPositions));
+  int64_t slices = std::min(ceilDiv(minTilesToFill, tiles), ceilDiv(all, minPositions));
   int64_t positions = ceilDiv(ceilDiv(all, slices), tile.depth) * tile.depth;
   slices = ceilDiv(all, positions);
-  if (tiles < enoughTiles && shardsOfAll(op) <= maxShards && shardsOfAll(op) * slices > 1)
+  if (tiles < minTilesToFill && shardsOfAll(op) <= maxShards && shardsOfAll(op) * slices > 1)
     tree.cut = {slices, positions};
   return tree;
 }

@@ -25,11 +25,11 @@ struct SiblingStack {
 
 // In workgroup memory where there is room, else in the thread's own.
 static SiblingStack stackOf(BlockKernel &kernel, int64_t sums, int64_t levels) {
-  constexpr int64_t mostBytes = 16 << 10;
+  constexpr int64_t maxBytes = 16 << 10;
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   int64_t threads = kernel.gpu.threads;
-  if (4 * levels * sums * threads <= mostBytes)
+  if (4 * levels * sums * threads <= maxBytes)
     return {emit.address(kernel.share(f32, levels * sums * threads), f32, kernel.thread), sums * threads, threads};
   OpBuilder::InsertionGuard guard(emit);
   auto function = emit.getInsertionBlock()->getParentOp()->getParentOfType<gpu::GPUFuncOp>();

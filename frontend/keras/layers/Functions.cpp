@@ -109,13 +109,13 @@ Value buildPower(LayerBuilder &layer) {
     return layer.fail("expected a tensor and an exponent");
   Value x = layer.toFloat(layer.arguments()[0].tensor);
   const Operand &exponent = layer.arguments()[1];
-  constexpr double mostProducts = 16;
+  constexpr double maxProducts = 16;
   if (exponent.tensor || !exponent.constant || !exponent.constant->is_number())
     return layer.fail("expected an exponent that is a number, found a tensor");
   double p = exponent.constant->get<double>();
   if (p == 0.5)
     return sqrt(layer.expr(x)).value();
-  if (p != std::floor(p) || std::fabs(p) > mostProducts || p == 0)
+  if (p != std::floor(p) || std::fabs(p) > maxProducts || p == 0)
     return layer.fail("expected an exponent of 0.5 or a whole number from -16 to 16 but 0, found " + std::to_string(p));
   Expr base = layer.expr(x), result = base;
   for (int i = 1; i < std::fabs(p); ++i)

@@ -262,7 +262,7 @@ private:
         if (code == blas::success)
           code = to.preferenceSet(preference, attribute, value, bytes);
       };
-      set(blas::mostWorkspace, &workspace, sizeof workspace);
+      set(blas::maxWorkspace, &workspace, sizeof workspace);
       set(blas::reductionMask, &noReduction, sizeof noReduction);
       for (int i = 0; i < 4; ++i)
         set(blas::alignmentA + i, &alignments[i], sizeof(uint32_t));

@@ -14,7 +14,7 @@ inline constexpr int success = 0;
 inline constexpr int computeF32 = 68, computeTf32 = 77, typeF32 = 0;                // cublasComputeType_t, cudaDataType
 inline constexpr int transposeA = 3, transposeB = 4, epilogue = 7, biasPointer = 8; // cublasLtMatmulDescAttributes_t
 inline constexpr int batchCount = 5, batchStride = 6;                               // cublasLtMatrixLayoutAttribute_t
-inline constexpr int mostWorkspace = 1, reductionMask = 3, alignmentA = 5, alignmentB = 6, alignmentC = 7,
+inline constexpr int maxWorkspace = 1, reductionMask = 3, alignmentA = 5, alignmentB = 6, alignmentC = 7,
                      alignmentD = 8;                              // ...PreferenceAttributes_t
 inline constexpr int algorithmSplits = 2, algorithmReduction = 3; // ...AlgoConfigAttributes_t
 inline constexpr uint32_t epilogueNone = 1, epilogueRelu = 2, epilogueBias = 4, epilogueBiasRelu = 6;

@@ -16,8 +16,8 @@ namespace mtrun::cuda {
 namespace {
 
 constexpr uint64_t firstSum = 64; // place of the first sum's segment in the tables: behind the parameters
-constexpr int64_t mostBlocksX = INT32_MAX;
-constexpr size_t mostBlocksY = 65535;
+constexpr int64_t maxBlocksX = INT32_MAX;
+constexpr size_t maxBlocksY = 65535;
 
 Range rangeOf(const void *memory, uint64_t bytes) {
   auto begin = reinterpret_cast<uint64_t>(memory);
@@ -39,7 +39,7 @@ bool CapturedProgram::good(Status status) {
   return fine;
 }
 
-size_t CapturedProgram::mostOperations(const BoundProgram &program) {
+size_t CapturedProgram::maxOperations(const BoundProgram &program) {
   // Of an all-reduce: what goes over the links before and after, a sum a peer at most, and a copy.
   size_t most = program.readBacks.size() + program.signature.size();
   for (const BoundStep &step : program.devices[0].steps)
@@ -83,7 +83,7 @@ bool CapturedProgram::record(BoundProgram &program, Stamps *stamps) {
   if (stamps_)
     stamps_->enterCopies();
   for (int d = 0; d < devices; ++d)
-    if (!group_.makeCurrent(d) || !computeAfterCommunication(d, overlaps_[static_cast<size_t>(d)].communicator() - 1) ||
+    if (!group_.makeCurrent(d) || !computeAfterCommunication(d, overlaps_[static_cast<size_t>(d)].links() - 1) ||
         !recordOutputs(program, d))
       return false;
   return true;
@@ -134,9 +134,9 @@ bool CapturedProgram::launch(int device, Stream stream, KernelHandle kernel, int
                              uint32_t threads, std::byte *table) {
   if (tiles == 0 || segments == 0)
     return true;
-  if (tiles > mostBlocksX || segments > mostBlocksY) {
-    error_ = {MT_DEVICE, "expected a grid of at most " + std::to_string(mostBlocksX) + " x " +
-                             std::to_string(mostBlocksY) + " blocks, found " + std::to_string(tiles) + " x " +
+  if (tiles > maxBlocksX || segments > maxBlocksY) {
+    error_ = {MT_DEVICE, "expected a grid of at most " + std::to_string(maxBlocksX) + " x " +
+                             std::to_string(maxBlocksY) + " blocks, found " + std::to_string(tiles) + " x " +
                              std::to_string(segments)};
     return false;
   }
@@ -182,7 +182,7 @@ bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, const B
     return computeAfterCommunication(device, place.after) &&
            perform(bound, device, step, index, on.stream, !group_.libraries().has(step));
   return communicationAfterCompute(device) && perform(bound, device, step, index, on.links, true) &&
-         mark(device, overlap.communicator() - 1);
+         mark(device, overlap.links() - 1);
 }
 
 // A launch a level of the tree, over the left operands; then the sum is where peers take it from.
@@ -244,7 +244,7 @@ bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t inde
     collectiveBytes_ += own * static_cast<uint64_t>(chunks.devices() - 1) + (bytes - own);
     overlaps_[device].allReduce(
         std::array{rangeOf(reduce.partials[device], bytes), rangeOf(reduce.results[device], bytes)});
-    if (!group_.makeCurrent(d) || !mark(d, overlaps_[device].communicator() - 1))
+    if (!group_.makeCurrent(d) || !mark(d, overlaps_[device].links() - 1))
       return false;
   }
   return true;

@@ -36,7 +36,7 @@ public:
   // around each operation. False: the driver refused, error() says why.
   bool record(BoundProgram &program, Stamps *stamps);
   // Operations on a device, at most.
-  static size_t mostOperations(const BoundProgram &program);
+  static size_t maxOperations(const BoundProgram &program);
   const Status &error() const { return error_; }
 
   // Before the graph is launched: the parameters and the caller's rows, into the host's side.

@@ -70,9 +70,9 @@ Status CudaGroup::start(const GroupOptions &options) {
     if (result != success)
       return failure(driver_, result, device.gpu->title() + ": cannot make a stream");
   }
-  if (options.peers) {
-    sessionDevices_ = options.peers->processes();
-    return NcclCommunicator::open(*this, *options.peers, communicator_);
+  if (options.processGroup) {
+    sessionDevices_ = options.processGroup->processes();
+    return NcclCommunicator::open(*this, *options.processGroup, communicator_);
   }
   sessionDevices_ = devices();
   return enablePeers();

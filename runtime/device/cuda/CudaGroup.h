@@ -24,7 +24,7 @@ struct CudaDevice {
   std::byte *block = nullptr;
   uint64_t blockBytes = 0, used = 0;
   std::vector<std::byte *> blocks; // all that was allocated, to be freed
-  // The caller's tensors of all runs in launch, of the program that runs: on the device, and pinned.
+  // The caller's tensors of all runs in flight, of the program that runs: on the device, and pinned.
   std::byte *scratch = nullptr;
   std::vector<std::byte *> hostScratch; // the last one is as large as `scratch`
   uint64_t scratchBytes = 0;
@@ -65,7 +65,7 @@ public:
   Status prepareTrace(BoundProgram &program) override;
   Rates rates() const override;
   uint64_t takenMemory() const override;
-  int mostInFlight() const override { return static_cast<int>(inFlightLaunches_.size()); }
+  int maxInFlight() const override { return static_cast<int>(inFlightLaunches_.size()); }
   int runsPerLaunch(const BoundProgram &program) const override;
   void begin(BoundProgram &program, std::span<const StepArguments> runs) override;
   void finish() override;
@@ -88,7 +88,7 @@ public:
   bool makeCurrent(int device);
   // Keeps the failure, if it is one and the first.
   bool check(Result result, int device, const char *what);
-  // Waits for all that is in launch, whose results stay to be taken by finish().
+  // Waits for all that is in flight, whose results stay to be taken by finish().
   void drain();
   // Room for the caller's tensors of any program; the same for all of them.
   Status scratch(int device, uint64_t bytes, int64_t maxRows, std::byte **onDevice, std::byte **onHost);

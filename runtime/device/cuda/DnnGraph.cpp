@@ -236,7 +236,7 @@ DnnDescriptor makePlan(DnnDescriptors &made, const DnnGpu &gpu, const DnnProblem
 
 std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const DnnGpu &gpu, const DnnProblem &problem,
                                   DnnDescriptor graph, int mode) {
-  constexpr int64_t most = 16, mostKnobs = 64; // cuDNN 9.19 has 44 types of knobs
+  constexpr int64_t most = 16, maxKnobs = 64; // cuDNN 9.19 has 44 types of knobs
   DnnDescriptor heuristics = made.make(dnn::heuristics);
   made.set(heuristics, dnn::heuristicsGraph, dnn::descriptorType, graph);
   made.set(heuristics, dnn::heuristicsMode, dnn::heuristicsModeType, mode);
@@ -260,7 +260,7 @@ std::vector<DnnAlgorithm> propose(DnnDescriptors &made, const DnnGpu &gpu, const
     made.get(engine, dnn::engineIndex, dnn::int64Type, 1, &algorithm.engine);
     if (!isExact(made, engine, problem.tensorCores()))
       continue;
-    for (DnnDescriptor knob : list(configuration, dnn::configurationKnobs, dnn::knobChoice, mostKnobs)) {
+    for (DnnDescriptor knob : list(configuration, dnn::configurationKnobs, dnn::knobChoice, maxKnobs)) {
       int type = 0;
       int64_t value = 0;
       made.get(knob, dnn::knobChoiceType, dnn::knobType, 1, &type);

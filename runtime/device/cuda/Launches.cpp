@@ -74,7 +74,7 @@ Status Launches::captureTraced(BoundProgram &program) {
     if (traced_[s])
       (void)group_.driver().graphExecDestroy(std::exchange(traced_[s], nullptr));
     stamps_[s] = std::make_unique<Stamps>(group_, static_cast<uint32_t>(program.tracer->steps() - 1));
-    if (Status status = stamps_[s]->make(CapturedProgram::mostOperations(program)); !status.ok())
+    if (Status status = stamps_[s]->make(CapturedProgram::maxOperations(program)); !status.ok())
       return status;
     if (Status status = record(program, places(set).first(1), stamps_[s].get(), &traced_[s]); !status.ok())
       return status;

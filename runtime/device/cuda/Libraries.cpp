@@ -26,8 +26,8 @@ struct Tables {
 };
 
 // Below them the launches beside a call are likely to take longer than it saves.
-constexpr double leastFlops = 0x1p28;
-constexpr int64_t leastLines = 16;
+constexpr double minFlops = 0x1p28;
+constexpr int64_t minLines = 16;
 
 uint64_t aligned(uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
@@ -168,9 +168,9 @@ Status Libraries::chooseAll(const fb::Plan &tables, const GroupOptions &options)
 // Where a library is likely to win before anything was measured: the work of a batch outweighs the launches beside it.
 bool Libraries::isLikely(const fb::Kernel &kernel) const {
   const fb::LibraryCall &call = *kernel.gpu()->call();
-  int64_t lines = isConvolution(call) ? leastLines : static_cast<int64_t>(call.lines()) * shardRows_;
+  int64_t lines = isConvolution(call) ? minLines : static_cast<int64_t>(call.lines()) * shardRows_;
   double flops = static_cast<double>(kernel.flops_per_row()) * static_cast<double>(shardRows_ * shards_);
-  return flops >= leastFlops && lines >= leastLines;
+  return flops >= minFlops && lines >= minLines;
 }
 
 // The same on any number of devices: by what all shards together need.

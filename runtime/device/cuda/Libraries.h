@@ -31,7 +31,7 @@ public:
   explicit Libraries(const Driver &driver) : driver_(driver) {}
   ~Libraries(); // before the GPUs' contexts go
 
-  // Opens what the plan's calls need on every GPU, and decides for each kernel. Modules are loaded; `GPUs` stay where
+  // Opens what the plan's calls need on every GPU, and decides for each kernel. Modules are loaded; `gpus` stay where
   // they are. MT_INVALID, MT_DEVICE.
   Status choose(const Plan &plan, const std::vector<Gpu> &gpus, const GroupOptions &options);
 

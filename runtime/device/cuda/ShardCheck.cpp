@@ -50,7 +50,7 @@ static void fillWithNumbers(CudaGroup &group, int device, void *buffer, uint64_t
 }
 
 Status CudaGroup::checkShard(const DeviceProgram &program, int device, const BoundStep &step) {
-  constexpr uint64_t mostCompared = 16 << 20;
+  constexpr uint64_t maxCompared = 16 << 20;
   const fb::LibraryCall &call = *libraries_->callOf(step);
   const CudaDevice &on = devices_[static_cast<size_t>(device)];
   for (int64_t argument :
@@ -70,7 +70,7 @@ Status CudaGroup::checkShard(const DeviceProgram &program, int device, const Bou
                                         : health_;
     if (!status.ok())
       return status;
-    found[alone].resize(std::min(place.size(), mostCompared));
+    found[alone].resize(std::min(place.size(), maxCompared));
     copyOut(device, found[alone].data(), place.data(), found[alone].size());
     if (!health_.ok())
       return health_;

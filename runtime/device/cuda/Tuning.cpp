@@ -15,7 +15,7 @@ using Json = nlohmann::json; // members in the order of names
 namespace {
 
 constexpr int64_t version = 1;
-constexpr size_t mostBytes = size_t{1} << 26;
+constexpr size_t maxBytes = size_t{1} << 26;
 
 Status readAll(const std::string &path, std::string &bytes) {
   FILE *file = std::fopen(path.c_str(), "rb");
@@ -23,13 +23,13 @@ Status readAll(const std::string &path, std::string &bytes) {
     return ioError("cannot open", path, errno);
   char block[4096];
   size_t count = 0;
-  while (bytes.size() <= mostBytes && (count = std::fread(block, 1, sizeof block, file)) > 0)
+  while (bytes.size() <= maxBytes && (count = std::fread(block, 1, sizeof block, file)) > 0)
     bytes.append(block, count);
   int error = std::ferror(file) ? errno : 0;
   std::fclose(file);
   if (error)
     return ioError("cannot read", path, error);
-  if (bytes.size() > mostBytes)
+  if (bytes.size() > maxBytes)
     return {MT_CORRUPT, path + ": expected a tuning file of at most 64 MiB, found a larger one"};
   return {};
 }

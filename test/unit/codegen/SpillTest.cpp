@@ -43,7 +43,7 @@ bool has(const std::string &text, const char *part) { return text.find(part) != 
 
 struct Loops {
   int products = 0, spilled = 0;
-  double mostLocals = 0; // vectors on the stack, an FMA
+  double maxLocals = 0; // vectors on the stack, an FMA
   std::string example;
 };
 
@@ -79,7 +79,7 @@ Loops inspect(const std::vector<Instruction> &code) {
     if (!inner || products < 8)
       continue;
     ++loops.products;
-    loops.mostLocals = std::max(loops.mostLocals, double(locals) / products);
+    loops.maxLocals = std::max(loops.maxLocals, double(locals) / products);
     if (!spill.empty()) {
       ++loops.spilled;
       loops.example = spill;
@@ -115,7 +115,7 @@ TEST(Spills, NoInnerLoopOfAProductTouchesTheStack) {
 // stores and 3 loads of a vector for 32 FMAs.
 TEST(Spills, TilesOfWholeTreesKeepNodesOfShardsOnTheStackAndNothingElse) {
   for (auto &code : compile(products(), {4, 8, false}))
-    EXPECT_LE(inspect(disassemble(code->image)).mostLocals, 6.0 / 32) << code->target;
+    EXPECT_LE(inspect(disassemble(code->image)).maxLocals, 6.0 / 32) << code->target;
 }
 
 // Few channels: tiles that share what neighbouring positions read, and kernel gradients with vectors along the taps.

@@ -31,7 +31,7 @@ struct Steps {
   Status run(LinearModel &model) {
     size_t together = static_cast<size_t>(session.stepsPerLaunch("train_step")), begun = 0;
     for (size_t done = 0; done < 4; ++done) {
-      while (begun < 4 && begun + together <= done + together * static_cast<size_t>(session.mostInFlight())) {
+      while (begun < 4 && begun + together <= done + together * static_cast<size_t>(session.maxInFlight())) {
         if (Status status = begin(begun, std::min(together, 4 - begun)); !status.ok())
           return status;
         begun += together;

@@ -27,7 +27,7 @@ protected:
 TEST_F(OverlapTest, NothingWaitsWithoutAnAllReduce) {
   EXPECT_EQ(pass({{0, 10}}), -1);
   EXPECT_FALSE(updateIsOnCommunicator({{0, 10}}));
-  EXPECT_EQ(overlap.communicator(), 0);
+  EXPECT_EQ(overlap.links(), 0);
 }
 
 TEST_F(OverlapTest, TheBackwardPassGoesOnBesideAllReducesAndUpdates) {
@@ -35,7 +35,7 @@ TEST_F(OverlapTest, TheBackwardPassGoesOnBesideAllReducesAndUpdates) {
   EXPECT_EQ(pass({{10, 20}, {20, 30}}), -1); // next to the partial sum, not in it
   EXPECT_TRUE(updateIsOnCommunicator({{50, 60}, {80, 90}}));
   EXPECT_EQ(pass({{10, 20}, {30, 40}}), -1);
-  EXPECT_EQ(overlap.communicator(), 2);
+  EXPECT_EQ(overlap.links(), 2);
 }
 
 TEST_F(OverlapTest, WhoeverReusesAPartialSumOrReadsAResultWaitsForTheLastThatTouchesIt) {
