@@ -17,7 +17,7 @@ mt.model @characters {
   // Block 1: attention, then two dense layers, each added to what it read.
   %a1_g = mt.variable "block1/norm1/gamma" init(ones) : tensor<64xf32>
   %a1_b = mt.variable "block1/norm1/beta" init(zeros) : tensor<64xf32>
-  %a1_n = mt.standardize %x0 over [2] : tensor<?x64x64xf32>
+  %a1_n = mt.normalize %x0 over [2] : tensor<?x64x64xf32>
   %a1_s = mt.mul %a1_n, %a1_g : tensor<?x64x64xf32>, tensor<64xf32>
   %a1 = mt.add %a1_s, %a1_b : tensor<?x64x64xf32>, tensor<64xf32>
   %q1_w = mt.variable "block1/query/kernel" init(glorot_uniform) : tensor<1x1x64x64xf32>
@@ -60,7 +60,7 @@ mt.model @characters {
   %y1 = mt.add %x0, %o1 : tensor<?x64x64xf32>, tensor<?x64x64xf32>
   %f1_g = mt.variable "block1/norm2/gamma" init(ones) : tensor<64xf32>
   %f1_b = mt.variable "block1/norm2/beta" init(zeros) : tensor<64xf32>
-  %f1_n = mt.standardize %y1 over [2] : tensor<?x64x64xf32>
+  %f1_n = mt.normalize %y1 over [2] : tensor<?x64x64xf32>
   %f1_s = mt.mul %f1_n, %f1_g : tensor<?x64x64xf32>, tensor<64xf32>
   %f1 = mt.add %f1_s, %f1_b : tensor<?x64x64xf32>, tensor<64xf32>
   %u1_w = mt.variable "block1/up/kernel" init(glorot_uniform) : tensor<1x1x64x256xf32>
@@ -80,7 +80,7 @@ mt.model @characters {
   // Block 2: attention, then two dense layers, each added to what it read.
   %a2_g = mt.variable "block2/norm1/gamma" init(ones) : tensor<64xf32>
   %a2_b = mt.variable "block2/norm1/beta" init(zeros) : tensor<64xf32>
-  %a2_n = mt.standardize %x1 over [2] : tensor<?x64x64xf32>
+  %a2_n = mt.normalize %x1 over [2] : tensor<?x64x64xf32>
   %a2_s = mt.mul %a2_n, %a2_g : tensor<?x64x64xf32>, tensor<64xf32>
   %a2 = mt.add %a2_s, %a2_b : tensor<?x64x64xf32>, tensor<64xf32>
   %q2_w = mt.variable "block2/query/kernel" init(glorot_uniform) : tensor<1x1x64x64xf32>
@@ -123,7 +123,7 @@ mt.model @characters {
   %y2 = mt.add %x1, %o2 : tensor<?x64x64xf32>, tensor<?x64x64xf32>
   %f2_g = mt.variable "block2/norm2/gamma" init(ones) : tensor<64xf32>
   %f2_b = mt.variable "block2/norm2/beta" init(zeros) : tensor<64xf32>
-  %f2_n = mt.standardize %y2 over [2] : tensor<?x64x64xf32>
+  %f2_n = mt.normalize %y2 over [2] : tensor<?x64x64xf32>
   %f2_s = mt.mul %f2_n, %f2_g : tensor<?x64x64xf32>, tensor<64xf32>
   %f2 = mt.add %f2_s, %f2_b : tensor<?x64x64xf32>, tensor<64xf32>
   %u2_w = mt.variable "block2/up/kernel" init(glorot_uniform) : tensor<1x1x64x256xf32>
@@ -142,7 +142,7 @@ mt.model @characters {
   %x2 = mt.add %y2, %d2 : tensor<?x64x64xf32>, tensor<?x64x64xf32>
   %z_g = mt.variable "norm/gamma" init(ones) : tensor<64xf32>
   %z_b = mt.variable "norm/beta" init(zeros) : tensor<64xf32>
-  %z_n = mt.standardize %x2 over [2] : tensor<?x64x64xf32>
+  %z_n = mt.normalize %x2 over [2] : tensor<?x64x64xf32>
   %z_s = mt.mul %z_n, %z_g : tensor<?x64x64xf32>, tensor<64xf32>
   %z = mt.add %z_s, %z_b : tensor<?x64x64xf32>, tensor<64xf32>
   %logits_w = mt.variable "logits/kernel" init(glorot_uniform) : tensor<1x1x64x128xf32>

@@ -89,7 +89,7 @@ void freezeUnused(mt::ModelOp model, std::vector<std::string> &names) {
   llvm::DenseSet<Operation *> seen;
   SmallVector<Operation *> left;
   for (Operation &op : model.getBody().front())
-    if (isa<mt::LossOp, mt::PenaltyOp>(op) && seen.insert(&op).second)
+    if (isa<mt::LossOp, mt::RegularizerOp>(op) && seen.insert(&op).second)
       left.push_back(&op);
   while (!left.empty())
     for (Value operand : left.pop_back_val()->getOperands())

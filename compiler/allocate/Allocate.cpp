@@ -58,7 +58,7 @@ public:
     for (auto result : source.getBody().front().getOps<mt::ResultOp>()) {
       Value value = buffer(result.getValue()), weight = buffer(result.getWeight());
       plan::ResultOp::create(builder, result.getLoc(), result.getName(), value, weight, result.getLoss(),
-                             plan::Formula(uint32_t(result.getFormula())),
+                             plan::Finalizer(uint32_t(result.getFinalizer())),
                              cast<RankedTensorType>(result.getValue().getType()).getShape(),
                              plan::Better(uint32_t(result.getBetter())));
     }

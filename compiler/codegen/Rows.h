@@ -112,7 +112,7 @@ private:
   void concat(mlir::mt::ConcatOp op, mlir::Value to);
   void reverse(mlir::mt::ReverseOp op, mlir::Value to);
   void take(mlir::mt::TakeOp op, mlir::Value to);
-  void putAdd(mlir::mt::PutAddOp op, mlir::Value to);
+  void indexAdd(mlir::mt::IndexAddOp op, mlir::Value to);
   void copyLine(mlir::Value value, mlir::Value to);
 };
 

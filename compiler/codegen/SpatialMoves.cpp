@@ -134,7 +134,7 @@ void RowEmitter::take(mt::TakeOp op, Value to) {
            });
 }
 
-void RowEmitter::putAdd(mt::PutAddOp op, Value to) {
+void RowEmitter::indexAdd(mt::IndexAddOp op, Value to) {
   Type f32 = emit.getF32Type();
   Value from = placeOf(op.getUpdates());
   emitFill(emit, arith::ConstantOp::create(emit, emit.getF32FloatAttr(0)), to, innerCount(op.getResult()));
@@ -206,7 +206,7 @@ void RowEmitter::reverse(mt::ReverseOp op, Value to) {
 bool RowEmitter::runSpatial(Operation *op) {
   Value result = op->getResult(0);
   if (!isa<mt::Conv2DKernelGradientOp, mt::PoolOp, mt::PoolGradientOp, mt::PadOp, mt::SliceOp, mt::ConcatOp,
-           mt::ReverseOp, mt::GatherOp, mt::ScatterAddOp, mt::TakeOp, mt::PutAddOp>(op))
+           mt::ReverseOp, mt::GatherOp, mt::ScatterAddOp, mt::TakeOp, mt::IndexAddOp>(op))
     return false;
   bool single = innerCount(result) == 1;
   Value to = single ? emit.array(elementOf(result), 1) : placeOf(result);
@@ -227,8 +227,8 @@ bool RowEmitter::runSpatial(Operation *op) {
     reverse(reversed, to);
   else if (auto slices = dyn_cast<mt::TakeOp>(op))
     take(slices, to);
-  else if (auto sum = dyn_cast<mt::PutAddOp>(op))
-    putAdd(sum, to);
+  else if (auto sum = dyn_cast<mt::IndexAddOp>(op))
+    indexAdd(sum, to);
   else if (auto gather = dyn_cast<mt::GatherOp>(op))
     emitGather(emit, gather, placeOf(gather.getTable()), placeOf(gather.getIds()), to);
   else if (auto scatter = dyn_cast<mt::ScatterAddOp>(op))

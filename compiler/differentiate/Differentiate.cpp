@@ -55,9 +55,9 @@ private:
   void assign(Location location, StringRef name, Value value) {
     mt::AssignOp::create(builder, location, name, value, Value());
   }
-  void report(Location location, StringRef name, Mean mean, bool loss, mt::Formula formula = mt::Formula::mean,
+  void report(Location location, StringRef name, Mean mean, bool loss, mt::Finalizer finalizer = mt::Finalizer::mean,
               mt::Better better = mt::Better::lower) {
-    mt::ResultOp::create(builder, location, name, mean.value, mean.weight, loss, formula, better);
+    mt::ResultOp::create(builder, location, name, mean.value, mean.weight, loss, finalizer, better);
   }
 
   mt::ModelOp model;
@@ -104,7 +104,7 @@ LogicalResult Programs::copyForward(bool training) {
       values.map(variable.getResult(), read(op.getLoc(), variable.getName(), variable.getType()));
     } else if (auto iteration = dyn_cast<mt::IterationOp>(op)) {
       values.map(iteration.getResult(), optimizer.readIteration(builder));
-    } else if (!isa<mt::LossOp, mt::PenaltyOp, mt::MetricOp, mt::OutputOp, mt::OptimizerOpInterface>(op)) {
+    } else if (!isa<mt::LossOp, mt::RegularizerOp, mt::MetricOp, mt::OutputOp, mt::OptimizerOpInterface>(op)) {
       Operation *copy = builder.clone(op, values);
       if (auto layer = dyn_cast<mt::TrainingOpInterface>(copy); layer && training && failed(beginTraining(op, layer)))
         return failure();
@@ -151,14 +151,14 @@ Value Programs::buildResults() {
     if (losses.size() > 1)
       report(loss.getLoc(), loss.getName(), mean, /*loss=*/true);
   }
-  for (mt::PenaltyOp penalty : model.getOps<mt::PenaltyOp>())
-    if (Value added = buildPenalty(builder, penalty, values.lookup(penalty.getValue())))
-      total.value = mt::AddOp::create(builder, penalty.getLoc(), total.value, added);
+  for (mt::RegularizerOp regularizer : model.getOps<mt::RegularizerOp>())
+    if (Value added = buildRegularizer(builder, regularizer, values.lookup(regularizer.getValue())))
+      total.value = mt::AddOp::create(builder, regularizer.getLoc(), total.value, added);
   report(losses[0].getLoc(), "loss", total, /*loss=*/true);
   for (mt::MetricOp metric : model.getOps<mt::MetricOp>())
     report(metric.getLoc(), metric.getName(),
            buildMetric(builder, metric, values.lookup(metric.getValues()), values.lookupOrNull(metric.getWeights())),
-           false, metric.getFormula(), *metric.findBetter());
+           false, metric.getFinalizer(), *metric.findBetter());
   return total.value;
 }
 

@@ -42,9 +42,9 @@ Value scaleLoss(OpBuilder &builder, mt::LossOp loss, Value value) {
   return times(Expr(builder, loss.getLoc(), value), loss.getScale().convertToFloat()).value();
 }
 
-Value buildPenalty(OpBuilder &builder, mt::PenaltyOp penalty, Value value) {
-  Expr v(builder, penalty.getLoc(), value);
-  double l1 = penalty.getL1().convertToFloat(), l2 = penalty.getL2().convertToFloat();
+Value buildRegularizer(OpBuilder &builder, mt::RegularizerOp regularizer, Value value) {
+  Expr v(builder, regularizer.getLoc(), value);
+  double l1 = regularizer.getL1().convertToFloat(), l2 = regularizer.getL2().convertToFloat();
   std::optional<Expr> total;
   if (l1 != 0)
     total = sumAll(abs(v)) * l1;
@@ -54,13 +54,13 @@ Value buildPenalty(OpBuilder &builder, mt::PenaltyOp penalty, Value value) {
   }
   if (!total)
     return {};
-  return (mt::isSplit(value.getType()) ? *total / batchSize(builder, penalty.getLoc()) : *total).value();
+  return (mt::isSplit(value.getType()) ? *total / batchSize(builder, regularizer.getLoc()) : *total).value();
 }
 
 Mean buildMetric(OpBuilder &builder, mt::MetricOp metric, Value values, Value weights) {
   Location location = metric.getLoc();
   Expr v(builder, location, values);
-  if (mt::isOfSums(metric.getFormula())) {
+  if (mt::isOfSums(metric.getFinalizer())) {
     auto type = RankedTensorType::get(v.type().getShape().drop_front(), v.type().getElementType());
     auto sums = mt::ReduceOp::create(builder, location, type, mt::Reduction::sum, values, ArrayRef<int64_t>{0});
     return {sums, batchSize(builder, location).value()};

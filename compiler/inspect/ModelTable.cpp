@@ -80,7 +80,7 @@ private:
           forward.insert(maker);
   }
   bool counts(Operation &op) const {
-    if (isa<mt::TargetOp, mt::SampleWeightOp, mt::LossOp, mt::MetricOp, mt::PenaltyOp, mt::OutputOp,
+    if (isa<mt::TargetOp, mt::SampleWeightOp, mt::LossOp, mt::MetricOp, mt::RegularizerOp, mt::OutputOp,
             mt::OptimizerOpInterface>(op))
       return false;
     return forward.empty() || forward.contains(&op);

@@ -129,7 +129,7 @@ void ProgramTables::addResult(mlir::plan::ResultOp op) {
   metric->is_loss = op.getLoss();
   metric->value = buffers.lookup(op.getValue());
   metric->weight = buffers.lookup(op.getWeight());
-  metric->formula = tables::Formula(op.getFormula());
+  metric->finalizer = tables::Finalizer(op.getFinalizer());
   metric->better = tables::Better(op.getBetter());
   metric->shape.assign(op.getShape().begin(), op.getShape().end());
   program->metrics.push_back(std::move(metric));

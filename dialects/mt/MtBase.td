@@ -97,10 +97,10 @@ def Mt_Divisor : Mt_I32Enum<"Divisor", "what a loss is divided by", [
   I32EnumAttrCase<"samples", 0>, I32EnumAttrCase<"elements", 1>, I32EnumAttrCase<"weights", 2>]>;
 def Mt_DivisorAttr : Mt_EnumAttr<Mt_Divisor, "divisor">;
 
-def Mt_Formula : Mt_I32Enum<"Formula", "what a metric is of its sums over all samples; numbers as in plan.fbs", [
+def Mt_Finalizer : Mt_I32Enum<"Finalizer", "what a metric is of its sums over all samples; numbers as in plan.fbs", [
   I32EnumAttrCase<"mean", 0>, I32EnumAttrCase<"root_mean", 1>, I32EnumAttrCase<"roc", 2>, I32EnumAttrCase<"precision_recall", 3>,
   I32EnumAttrCase<"f1_macro", 4>, I32EnumAttrCase<"f1_weighted", 5>]>;
-def Mt_FormulaAttr : Mt_EnumAttr<Mt_Formula, "formula">;
+def Mt_FinalizerAttr : Mt_EnumAttr<Mt_Finalizer, "finalizer">;
 
 def Mt_Better : Mt_I32Enum<"Better", "which of two values of a metric is the better one; numbers as in plan.fbs", [
   I32EnumAttrCase<"lower", 0>, I32EnumAttrCase<"higher", 1>]>;

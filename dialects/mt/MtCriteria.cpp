@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Composites: gradients and decompositions. Their meaning stands in MtCriteriaMeaning.cpp, written independently.
+// Composites: gradients and decompositions. Their meaning stands in MtCriteriaEvaluate.cpp, written independently.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 

@@ -20,7 +20,7 @@ using shard::ReductionKind; // ShardingInterface's declarations name it so
 
 namespace mlir::mt {
 // Its sums are tensors over the samples, not a mean.
-inline bool isOfSums(Formula formula) { return formula != Formula::mean && formula != Formula::root_mean; }
+inline bool isOfSums(Finalizer finalizer) { return finalizer != Finalizer::mean && finalizer != Finalizer::root_mean; }
 // What a plan file can hold (docs/plan-format.md section 4).
 inline constexpr size_t maxNameBytes = 1024;
 // Its bytes are UTF-8 and none is a control character.

@@ -232,7 +232,7 @@ SmallVector<AffineMap> BatchNormalizationOp::getIndexingMaps() {
 
 // ---- standardisation inside a sample
 
-LogicalResult StandardizeOp::verify() {
+LogicalResult NormalizeOp::verify() {
   RankedTensorType type = tensorOf(getOperand());
   int64_t first = isSplit(type);
   if (getDims().empty())
@@ -251,13 +251,13 @@ static Expr meanOver(const Expr &x, ArrayRef<int64_t> dims) {
     size *= x.type().getDimSize(dim);
   return sumOver(x, dims) / size;
 }
-Value StandardizeOp::decompose(OpBuilder &builder) {
+Value NormalizeOp::decompose(OpBuilder &builder) {
   Expr x(builder, getLoc(), getOperand());
   Expr centred = x - meanOver(x, getDims());
   return (centred * rsqrt(meanOver(square(centred), getDims()) + number(getEpsilon()))).value();
 }
 // dx = (dy - mean dy - y mean(dy y)) / deviation
-void StandardizeOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+void NormalizeOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
                                   SmallVectorImpl<Value> &operandGradients) {
   if (!resultGradients[0])
     return operandGradients.push_back({});
@@ -267,7 +267,7 @@ void StandardizeOp::buildGradient(OpBuilder &builder, ValueRange resultGradients
   Expr factor = rsqrt(meanOver(square(centred), getDims()) + number(getEpsilon()));
   operandGradients.push_back(((dy - meanOver(dy, getDims()) - y * meanOver(dy * y, getDims())) * factor).value());
 }
-LogicalResult StandardizeOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
+LogicalResult NormalizeOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
                                        SmallVectorImpl<Tensor> &results) {
   Tensor result = operands[0];
   SmallVector<int64_t> kept(result.shape);
@@ -287,14 +287,14 @@ LogicalResult StandardizeOp::interpret(const EvalContext &, ArrayRef<Tensor> ope
   results.push_back(std::move(result));
   return success();
 }
-int64_t StandardizeOp::getFlops() { return 6 * elementsPerRow(getType()); }
-SmallVector<utils::IteratorType> StandardizeOp::getLoopIteratorTypes() {
+int64_t NormalizeOp::getFlops() { return 6 * elementsPerRow(getType()); }
+SmallVector<utils::IteratorType> NormalizeOp::getLoopIteratorTypes() {
   SmallVector<utils::IteratorType> loops = elementwiseLoops(getOperation());
   for (int64_t dim : getDims())
     loops[dim] = utils::IteratorType::reduction;
   return loops;
 }
-SmallVector<shard::ReductionKind> StandardizeOp::getReductionLoopIteratorKinds() {
+SmallVector<shard::ReductionKind> NormalizeOp::getReductionLoopIteratorKinds() {
   return SmallVector<shard::ReductionKind>(getDims().size(), shard::ReductionKind::Generic);
 }
-SmallVector<AffineMap> StandardizeOp::getIndexingMaps() { return elementwiseMaps(getOperation()); }
+SmallVector<AffineMap> NormalizeOp::getIndexingMaps() { return elementwiseMaps(getOperation()); }

@@ -24,7 +24,7 @@ def BatchNormalizationOp : Mt_Composite<"batch_normalization", [DeclareOpInterfa
   let hasVerifier = 1;
 }
 
-def StandardizeOp : Mt_Composite<"standardize", [SameOperandsAndResultType, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def NormalizeOp : Mt_Composite<"normalize", [SameOperandsAndResultType, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "(x - mean) / sqrt(variance + epsilon) over axes of a sample: layer and group normalisation without scale and centre";
   let arguments = (ins Mt_Float:$operand, DenseI64ArrayAttr:$dims, DefaultValuedAttr<F32Attr, "1e-3f">:$epsilon);
   let results = (outs Mt_Float:$result);

@@ -162,8 +162,8 @@ def TakeOp : Mt_PureOp<"take", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<In
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "$operand `,` $ids `dim` `=` $dim attr-dict `:` type($operand) `,` type($ids)";
 }
-def PutAddOp : Mt_PureOp<"put_add", [DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "the gradient of mt.take: mt.put_add %ids, %dy dim = 1 : tensor<?x14xi32>, tensor<?x14x28x3xf32> to tensor<?x28x28x3xf32>";
+def IndexAddOp : Mt_PureOp<"index_add", [DeclareOpInterfaceMethods<GradientOpInterface>]> {
+  let summary = "the gradient of mt.take: mt.index_add %ids, %dy dim = 1 : tensor<?x14xi32>, tensor<?x14x28x3xf32> to tensor<?x28x28x3xf32>";
   let description = [{
     ids [?, Q] or [Q], dy [?, A..., Q, D...] -> [?, A..., V, D...]: `dx[n, a..., v, d...] = sum of dy[n, a..., q, d...]` over the q with clamped ids[n, q] = v: a chain that
     starts at +0, in order of q.

@@ -61,21 +61,21 @@ LogicalResult LossOp::verify() {
   return verifyWeighted(*this, getValues(), getWeights());
 }
 // Of the sums over samples: [..., 2, T] or [3, C].
-static LogicalResult verifySums(Operation *op, Formula formula, ArrayRef<int64_t> shape, Type found) {
-  bool curve = formula == Formula::roc || formula == Formula::precision_recall;
+static LogicalResult verifySums(Operation *op, Finalizer finalizer, ArrayRef<int64_t> shape, Type found) {
+  bool curve = finalizer == Finalizer::roc || finalizer == Finalizer::precision_recall;
   if (curve && (shape.size() < 2 || shape[shape.size() - 2] != 2 || shape.back() < 2))
     return op->emitOpError("expected sums of shape [..., 2, thresholds] for ")
-           << stringifyFormula(formula) << ", found " << found;
+           << stringifyFinalizer(finalizer) << ", found " << found;
   if (!curve && (shape.size() != 2 || shape[0] != 3))
     return op->emitOpError("expected sums of shape [3, classes] for ")
-           << stringifyFormula(formula) << ", found " << found;
+           << stringifyFinalizer(finalizer) << ", found " << found;
   return success();
 }
 
 std::optional<Better> MetricOp::findBetter() {
   if (getBetter())
     return *getBetter();
-  if (isOfSums(getFormula()))
+  if (isOfSums(getFinalizer()))
     return Better::higher;
   Operation *op = getValues().getDefiningOp();
   if (op && op->hasTrait<HigherIsBetter>())
@@ -89,17 +89,17 @@ LogicalResult MetricOp::verify() {
   if (!findBetter())
     return emitOpError("expected \"better higher\" or \"better lower\" for the mean of values that do not say it, found "
                        "neither");
-  if (!isOfSums(getFormula()))
+  if (!isOfSums(getFinalizer()))
     return success();
   if (getWeights())
-    return emitOpError("expected weights in the values for ") << stringifyFormula(getFormula()) << ", found others";
-  return verifySums(*this, getFormula(), tensorOf(getValues()).getShape().drop_front(), getValues().getType());
+    return emitOpError("expected weights in the values for ") << stringifyFinalizer(getFinalizer()) << ", found others";
+  return verifySums(*this, getFinalizer(), tensorOf(getValues()).getShape().drop_front(), getValues().getType());
 }
 
 LogicalResult ResultOp::verify() {
   RankedTensorType type = tensorOf(getValue());
-  if (isOfSums(getFormula()))
-    return verifySums(*this, getFormula(), type.getShape(), type);
+  if (isOfSums(getFinalizer()))
+    return verifySums(*this, getFinalizer(), type.getShape(), type);
   if (type.getRank() != 0)
     return emitOpError("expected one mean, found ") << type;
   return success();

@@ -88,11 +88,11 @@ def LossOp : Mt_Op<"loss"> {
   let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? (`by` $divisor^)? (`scale` `=` $scale^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
 }
-def PenaltyOp : Mt_Op<"penalty"> {
+def RegularizerOp : Mt_Op<"regularizer"> {
   let summary = "in a model: adds l1 sum |v| + l2 sum v^2 to what is minimised, reported in the total of the losses";
   let description = [{
     Of a variable: Keras' kernel and bias regularisers. Of a value with a batch axis: its activity regulariser, the sum divided by n.
-    `mt.penalty %w l2 = 1.0e-4 : tensor<784x10xf32>`.
+    `mt.regularizer %w l2 = 1.0e-4 : tensor<784x10xf32>`.
   }];
   let arguments = (ins Mt_Float:$value, DefaultValuedAttr<F32Attr, "0.0f">:$l1, DefaultValuedAttr<F32Attr, "0.0f">:$l2);
   let assemblyFormat = "$value (`l1` `=` $l1^)? (`l2` `=` $l2^)? attr-dict `:` type($value)";
@@ -106,14 +106,14 @@ def MetricOp : Mt_Op<"metric"> {
                                false. The area under the curve: trapezoids; or Davis and Goadrich's interpolation. The mean over what stands before the 2
       f1_macro, f1_weighted    [?, 3, C]: what is predicted and true, predicted, true, of each class. The mean of 2 tp / (predicted + true) over classes, plain or weighted by
                                what is true
-    A quotient by 0 is 0, as in Keras. `mt.metric "auc", %counts formula roc : tensor<?x2x200xf32>`.
+    A quotient by 0 is 0, as in Keras. `mt.metric "auc", %counts finalizer roc : tensor<?x2x200xf32>`.
 
     `better` says which of two values is the better one: `mt.metric "precision", %t weights(%p : tensor<?xf32>) better higher : tensor<?xf32>`. It may be left out where the
     op that made the values says it (losses and errors: lower; accuracies: higher), and of areas and F1 (higher).
   }];
-  let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights, DefaultValuedAttr<Mt_FormulaAttr, "::mlir::mt::Formula::mean">:$formula,
+  let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights, DefaultValuedAttr<Mt_FinalizerAttr, "::mlir::mt::Finalizer::mean">:$finalizer,
                        OptionalAttr<Mt_BetterAttr>:$better);
-  let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? (`formula` $formula^)? (`better` $better^)? attr-dict `:` type($values)";
+  let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? (`finalizer` $finalizer^)? (`better` $better^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     // What is written, or what the formula or the op of the values says; none where nothing does.
@@ -122,10 +122,10 @@ def MetricOp : Mt_Op<"metric"> {
 }
 def ResultOp : Mt_Op<"result", [Mt_Reports]> {
   let summary = "in a program: a loss or metric; the mean of this step and its weight in a mean over steps, or this step's sums";
-  let description = "`mt.result \"auc\", %sums, %n formula roc better higher : tensor<2x200xf32>`: sums add up over steps as they are. The type of one mean is not written.";
-  let arguments = (ins StrAttr:$name, Mt_Float:$value, Mt_Scalar:$weight, UnitAttr:$loss, DefaultValuedAttr<Mt_FormulaAttr, "::mlir::mt::Formula::mean">:$formula,
+  let description = "`mt.result \"auc\", %sums, %n finalizer roc better higher : tensor<2x200xf32>`: sums add up over steps as they are. The type of one mean is not written.";
+  let arguments = (ins StrAttr:$name, Mt_Float:$value, Mt_Scalar:$weight, UnitAttr:$loss, DefaultValuedAttr<Mt_FinalizerAttr, "::mlir::mt::Finalizer::mean">:$finalizer,
                        DefaultValuedAttr<Mt_BetterAttr, "::mlir::mt::Better::lower">:$better);
-  let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? (`formula` $formula^)? (`better` $better^)? attr-dict custom<SumsType>(type($value))";
+  let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? (`finalizer` $finalizer^)? (`better` $better^)? attr-dict custom<SumsType>(type($value))";
   let hasVerifier = 1;
 }
 def RateOp : Mt_Op<"rate", [Mt_Reports]> {

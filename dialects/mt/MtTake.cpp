@@ -80,12 +80,12 @@ void TakeOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, Small
   Value dy = resultGradients[0];
   bool differentiable = dy && getType().getElementType().isF32();
   operandGradients.push_back(
-      differentiable ? PutAddOp::create(builder, getLoc(), getOperand().getType(), getIds(), dy, getDim()).getResult()
+      differentiable ? IndexAddOp::create(builder, getLoc(), getOperand().getType(), getIds(), dy, getDim()).getResult()
                      : Value());
   operandGradients.push_back({});
 }
 
-LogicalResult PutAddOp::verify() {
+LogicalResult IndexAddOp::verify() {
   FailureOr<RankedTensorType> type = takenType(getLoc(), getType(), tensorOf(getIds()), getDim());
   if (failed(type))
     return failure();
@@ -94,18 +94,18 @@ LogicalResult PutAddOp::verify() {
            << *type << " of " << getIds().getType() << " and " << getType() << ", found " << getUpdates().getType();
   return success();
 }
-int64_t PutAddOp::getFlops() { return elementsPerRow(getUpdates().getType()); }
-SmallVector<IteratorType> PutAddOp::getLoopIteratorTypes() {
+int64_t IndexAddOp::getFlops() { return elementsPerRow(getUpdates().getType()); }
+SmallVector<IteratorType> IndexAddOp::getLoopIteratorTypes() {
   SmallVector<IteratorType> loops(getType().getRank(), IteratorType::parallel);
   loops[getDim()] = IteratorType::reduction;
   return loops;
 }
-SmallVector<shard::ReductionKind> PutAddOp::getReductionLoopIteratorKinds() { return {shard::ReductionKind::Sum}; }
-SmallVector<AffineMap> PutAddOp::getIndexingMaps() {
+SmallVector<shard::ReductionKind> IndexAddOp::getReductionLoopIteratorKinds() { return {shard::ReductionKind::Sum}; }
+SmallVector<AffineMap> IndexAddOp::getIndexingMaps() {
   SmallVector<AffineMap> all = maps(tensorOf(getUpdates()), tensorOf(getIds()), getDim());
   return {all[1], all[2], all[0]};
 }
-LogicalResult PutAddOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+LogicalResult IndexAddOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
                                   SmallVectorImpl<Tensor> &results) {
   Tensor result(concreteShape(getType(), context.rows));
   forEach(operands[0], operands[1].shape, result.shape, getDim(),
@@ -113,7 +113,7 @@ LogicalResult PutAddOp::interpret(const EvalContext &context, ArrayRef<Tensor> o
   results.push_back(std::move(result));
   return success();
 }
-void PutAddOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
+void IndexAddOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
   Value ddx = resultGradients[0];
   operandGradients.push_back({});
   operandGradients.push_back(ddx ? TakeOp::create(builder, getLoc(), ddx, getIds(), getDim()).getResult() : Value());

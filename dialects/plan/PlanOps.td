@@ -34,10 +34,10 @@ def Plan_Space : Plan_I32Enum<"Space", "where a buffer lives", [
 def Plan_SpaceAttr : EnumAttr<Plan_Dialect, Plan_Space, "space"> { let assemblyFormat = "$value"; }
 def Plan_Wait : Plan_I32Enum<"Wait", "what must have finished before a step starts", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"device", 1>, I32EnumAttrCase<"all", 2>]>;
-def Plan_Formula : Plan_I32Enum<"Formula", "what a metric is of its sums over steps", [
+def Plan_Finalizer : Plan_I32Enum<"Finalizer", "what a metric is of its sums over steps", [
   I32EnumAttrCase<"mean", 0>, I32EnumAttrCase<"root_mean", 1>, I32EnumAttrCase<"roc", 2>, I32EnumAttrCase<"precision_recall", 3>,
   I32EnumAttrCase<"f1_macro", 4>, I32EnumAttrCase<"f1_weighted", 5>]>;
-def Plan_FormulaAttr : EnumAttr<Plan_Dialect, Plan_Formula, "formula"> { let assemblyFormat = "$value"; }
+def Plan_FinalizerAttr : EnumAttr<Plan_Dialect, Plan_Finalizer, "finalizer"> { let assemblyFormat = "$value"; }
 def Plan_Better : Plan_I32Enum<"Better", "which of two values of a metric is the better one", [
   I32EnumAttrCase<"lower", 0>, I32EnumAttrCase<"higher", 1>]>;
 def Plan_BetterAttr : EnumAttr<Plan_Dialect, Plan_Better, "better"> { let assemblyFormat = "$value"; }
@@ -102,9 +102,9 @@ def AllReduceOp : Plan_Op<"all_reduce", [AttrSizedOperandSegments]> {
 def ResultOp : Plan_Op<"result"> {
   let summary = "a loss or metric: buffers of its value, or of its sums, and weight";
   let arguments = (ins StrAttr:$name, BufferType:$value, BufferType:$weight, UnitAttr:$loss,
-                       DefaultValuedAttr<Plan_FormulaAttr, "::mlir::plan::Formula::mean">:$formula, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$shape,
+                       DefaultValuedAttr<Plan_FinalizerAttr, "::mlir::plan::Finalizer::mean">:$finalizer, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$shape,
                        DefaultValuedAttr<Plan_BetterAttr, "::mlir::plan::Better::lower">:$better);
-  let assemblyFormat = [{$name `,` $value `,` $weight (`loss` $loss^)? (`formula` $formula^)? (`shape` $shape^)? (`better` $better^)? attr-dict
+  let assemblyFormat = [{$name `,` $value `,` $weight (`loss` $loss^)? (`finalizer` $finalizer^)? (`shape` $shape^)? (`better` $better^)? attr-dict
                          `:` type($value) `,` type($weight)}];
 }
 def RateOp : Plan_Op<"rate"> {

@@ -47,12 +47,12 @@ SmallVector<Measure> buildRate(Criterion &c, bool precision) {
     return {};
   Expr y = actual(c);
   Value hits = precision ? y.value() : p->value(), of = precision ? p->value() : y.value();
-  return {{hits, of, mt::Formula::mean, ""}};
+  return {{hits, of, mt::Finalizer::mean, ""}};
 }
 
 // 2 tp / (predicted + actual) of a class, or of all together: a mean with these weights.
 Measure f1Of(const Expr &p, const Expr &y, std::string part = "") {
-  return {(p * y).value(), (p + y).value(), mt::Formula::mean, std::move(part)};
+  return {(p * y).value(), (p + y).value(), mt::Finalizer::mean, std::move(part)};
 }
 
 SmallVector<Measure> buildF1(Criterion &c) {
@@ -89,7 +89,7 @@ SmallVector<Measure> buildF1(Criterion &c) {
     parts.push_back(reshape(part, {rows, 1, classes}).value());
   auto type = RankedTensorType::get({rows, 3, classes}, c.builder.getF32Type());
   Value counts = mt::ConcatOp::create(c.builder, c.location, type, parts, 1);
-  return {{counts, Value(), average == "macro" ? mt::Formula::f1_macro : mt::Formula::f1_weighted, ""}};
+  return {{counts, Value(), average == "macro" ? mt::Finalizer::f1_macro : mt::Finalizer::f1_weighted, ""}};
 }
 
 // The thresholds between the first, below all predictions, and the last, above all.
@@ -159,7 +159,7 @@ SmallVector<Measure> buildArea(Criterion &c) {
   Expr counts = reshape(kinds, {rows, each, 2, 1}) * reshape(over, {rows, each, 1, thresholds});
   if (!labels)
     counts = reshape(sumOver(counts, {1}), {rows, 2, thresholds});
-  return {{counts.value(), Value(), curve == "PR" ? mt::Formula::precision_recall : mt::Formula::roc, ""}};
+  return {{counts.value(), Value(), curve == "PR" ? mt::Finalizer::precision_recall : mt::Finalizer::roc, ""}};
 }
 
 } // namespace

@@ -48,7 +48,7 @@ std::string namesOf(llvm::ArrayRef<CriterionEntry> entries);
 // where nothing is counted.
 struct Measure {
   mlir::Value values, weights; // [?, ...]
-  mlir::mt::Formula formula = mlir::mt::Formula::mean;
+  mlir::mt::Finalizer finalizer = mlir::mt::Finalizer::mean;
   std::string part; // behind the metric's name
   mlir::mt::Better better = mlir::mt::Better::higher;
 };

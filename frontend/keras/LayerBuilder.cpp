@@ -151,7 +151,7 @@ Value LayerBuilder::variable(llvm::StringRef name, ArrayRef<int64_t> shape, llvm
   llvm::StringRef stem = initializer;
   if (stem.consume_back("_initializer")) {
     std::string key = (stem + "_regularizer").str();
-    // One penalty a variable, however often its layer is called; none where it does not train.
+    // One regularizer a variable, however often its layer is called; none where it does not train.
     if (first && result && !layer.frozen)
       penalize(result, key);
     else
@@ -210,7 +210,7 @@ void LayerBuilder::penalize(Value value, llvm::StringRef key) {
   Config amounts(*options, [&](const std::string &message) { config.error(key.str() + ": " + message); });
   NamedAttribute attributes[] = {number("l1", amounts.real("l1", 0)), number("l2", amounts.real("l2", 0))};
   amounts.finish();
-  mt::PenaltyOp::create(builder, location, TypeRange(), ValueRange(value), attributes);
+  mt::RegularizerOp::create(builder, location, TypeRange(), ValueRange(value), attributes);
 }
 
 Value LayerBuilder::activate(Value value) {

@@ -23,7 +23,7 @@ Value weighSamples(OpBuilder &builder, Location location, Value weights, Value s
 }
 
 void weighMeasure(OpBuilder &builder, Location location, Measure &measure, Value samples) {
-  if (mt::isOfSums(measure.formula))
+  if (mt::isOfSums(measure.finalizer))
     measure.values = weighSamples(builder, location, measure.values, samples);
   else if (measure.weights)
     measure.weights = weighSamples(builder, location, measure.weights, samples);
@@ -31,7 +31,7 @@ void weighMeasure(OpBuilder &builder, Location location, Measure &measure, Value
     measure.weights = samples;
 }
 
-Measure buildMean(const CriterionEntry &entry, Criterion &c, mt::Formula formula) {
+Measure buildMean(const CriterionEntry &entry, Criterion &c, mt::Finalizer finalizer) {
   c.config.expect("threshold", 0.5);
   c.config.expect("axis", -1);
   c.config.expect("label_smoothing", 0);
@@ -45,7 +45,7 @@ Measure buildMean(const CriterionEntry &entry, Criterion &c, mt::Formula formula
     values = (-Expr(c.builder, c.location, values)).value();
     higher = true;
   }
-  return {values, Value(), formula, "", higher ? mt::Better::higher : mt::Better::lower};
+  return {values, Value(), finalizer, "", higher ? mt::Better::higher : mt::Better::lower};
 }
 
 } // namespace
@@ -108,7 +108,7 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   if (counts)
     measures = buildCounted(name, criterion);
   else
-    measures.push_back(buildMean(*entry, criterion, root ? mt::Formula::root_mean : mt::Formula::mean));
+    measures.push_back(buildMean(*entry, criterion, root ? mt::Finalizer::root_mean : mt::Finalizer::mean));
   config.finish();
   if (config.failed())
     return failure();
@@ -118,7 +118,7 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   for (Measure &measure : measures) {
     if (weighted && goal.sampleWeights)
       weighMeasure(builder, place, measure, goal.sampleWeights);
-    mt::MetricOp::create(builder, place, title + measure.part, measure.values, measure.weights, measure.formula,
+    mt::MetricOp::create(builder, place, title + measure.part, measure.values, measure.weights, measure.finalizer,
                          mt::BetterAttr::get(builder.getContext(), measure.better));
   }
   return success();

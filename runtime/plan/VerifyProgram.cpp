@@ -213,16 +213,16 @@ private:
     return {};
   }
 
-  // The shape is what the formula needs, and the buffer holds it.
+  // The shape is what the finalizer needs, and the buffer holds it.
   Status sums(const Metric &metric, const std::string &place) const {
-    if (metric.formula() < Formula::MIN || metric.formula() > Formula::MAX)
-      return differs(place, "a formula", static_cast<uint64_t>(static_cast<uint8_t>(metric.formula())));
+    if (metric.finalizer() < Finalizer::MIN || metric.finalizer() > Finalizer::MAX)
+      return differs(place, "a finalizer", static_cast<uint64_t>(static_cast<uint8_t>(metric.finalizer())));
     uint32_t rank = count(metric.shape());
     auto size = [&](uint32_t fromEnd) { return rank < fromEnd ? 0 : metric.shape()->Get(rank - fromEnd); };
-    bool curve = metric.formula() == Formula::Roc || metric.formula() == Formula::PrecisionRecall;
-    bool f1 = metric.formula() == Formula::F1Macro || metric.formula() == Formula::F1Weighted;
+    bool curve = metric.finalizer() == Finalizer::Roc || metric.finalizer() == Finalizer::PrecisionRecall;
+    bool f1 = metric.finalizer() == Finalizer::F1Macro || metric.finalizer() == Finalizer::F1Weighted;
     if (curve ? rank < 2 || size(2) != 2 || size(1) < 2 : f1 ? rank != 2 || size(2) != 3 : rank != 0)
-      return differs(place, "sums that fit the formula " + std::string(EnumNameFormula(metric.formula())), rank);
+      return differs(place, "sums that fit the finalizer " + std::string(EnumNameFinalizer(metric.finalizer())), rank);
     constexpr uint64_t kMost = 1u << 24;
     uint64_t elements = 1;
     for (uint32_t d = 0; d < rank; ++d) {

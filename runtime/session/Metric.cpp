@@ -82,16 +82,16 @@ double metricValue(const fb::Metric &metric, const double *sums, double weight) 
   if (weight == 0)
     return 0;
   size_t last = count(metric.shape()) ? static_cast<size_t>(metric.shape()->Get(count(metric.shape()) - 1)) : 1;
-  switch (metric.formula()) {
-  case fb::Formula::RootMean:
+  switch (metric.finalizer()) {
+  case fb::Finalizer::RootMean:
     return std::sqrt(sums[0] / weight);
-  case fb::Formula::Roc:
+  case fb::Finalizer::Roc:
     return meanArea(sums, sumsOf(metric) / (2 * last), last, areaUnderRoc);
-  case fb::Formula::PrecisionRecall:
+  case fb::Finalizer::PrecisionRecall:
     return meanArea(sums, sumsOf(metric) / (2 * last), last, areaUnderPrecisionRecall);
-  case fb::Formula::F1Macro:
+  case fb::Finalizer::F1Macro:
     return meanF1(sums, last, false);
-  case fb::Formula::F1Weighted:
+  case fb::Finalizer::F1Weighted:
     return meanF1(sums, last, true);
   default:
     return sums[0] / weight;

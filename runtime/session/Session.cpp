@@ -66,7 +66,7 @@ void Session::State::report(const Executable &executable, const mtrun_results &r
     const float *value = executable.metricValue(i);
     size_t size = executable.metricSums[i];
     double weight = executable.metricWeight(i);
-    bool mean = metric.formula() == fb::Formula::Mean || metric.formula() == fb::Formula::RootMean;
+    bool mean = metric.finalizer() == fb::Finalizer::Mean || metric.finalizer() == fb::Finalizer::RootMean;
     sums.resize(size);
     for (size_t k = 0; k < size; ++k)
       sums[k] = weight == 0 ? 0 : mean ? value[k] * weight : value[k];
@@ -75,7 +75,7 @@ void Session::State::report(const Executable &executable, const mtrun_results &r
     if (results.weights)
       results.weights[i] = weight;
     if (results.values)
-      results.values[i] = metric.formula() == fb::Formula::Mean ? *value : metricValue(metric, sums.data(), weight);
+      results.values[i] = metric.finalizer() == fb::Finalizer::Mean ? *value : metricValue(metric, sums.data(), weight);
     place += size;
   }
   if (results.learning_rate)

@@ -291,6 +291,6 @@ func.func @take_ids(%x: tensor<?x4xf32>, %ids: tensor<2x3xi32>) {
 
 func.func @put(%ids: tensor<?x3xi32>, %dy: tensor<?x4xf32>) {
   // expected-error@+1 {{expected updates 'tensor<?x3xf32>' of 'tensor<?x3xi32>' and 'tensor<?x6xf32>', found 'tensor<?x4xf32>'}}
-  %0 = mt.put_add %ids, %dy dim = 1 : tensor<?x3xi32>, tensor<?x4xf32> to tensor<?x6xf32>
+  %0 = mt.index_add %ids, %dy dim = 1 : tensor<?x3xi32>, tensor<?x4xf32> to tensor<?x6xf32>
   return
 }

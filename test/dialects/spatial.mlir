@@ -69,8 +69,8 @@ func.func @take(%x: tensor<?x10x4xf32>, %ids: tensor<?x3xi32>, %all: tensor<7xi3
   %0 = mt.take %x, %ids dim = 1 : tensor<?x10x4xf32>, tensor<?x3xi32>
   // CHECK: mt.take %{{.*}}, %{{.*}} dim = 2 : tensor<?x3x4xf32>, tensor<7xi32>
   %1 = mt.take %0, %all dim = 2 : tensor<?x3x4xf32>, tensor<7xi32>
-  // CHECK: mt.put_add %{{.*}}, %{{.*}} dim = 2 : tensor<7xi32>, tensor<?x3x7xf32> to tensor<?x3x4xf32>
-  %2 = mt.put_add %all, %1 dim = 2 : tensor<7xi32>, tensor<?x3x7xf32> to tensor<?x3x4xf32>
+  // CHECK: mt.index_add %{{.*}}, %{{.*}} dim = 2 : tensor<7xi32>, tensor<?x3x7xf32> to tensor<?x3x4xf32>
+  %2 = mt.index_add %all, %1 dim = 2 : tensor<7xi32>, tensor<?x3x7xf32> to tensor<?x3x4xf32>
   // CHECK: mt.while_training %{{.*}} else %{{.*}} : tensor<?x3x4xf32>
   %3 = mt.while_training %2 else %0 : tensor<?x3x4xf32>
   return

@@ -21,7 +21,7 @@ mt.model @no_batch {
 mt.model @batch_axis {
   %x = mt.input "x" : tensor<?x3xf32>
   // expected-error@+1 {{expected axes from 1 to 1, found 0}}
-  %y = mt.standardize %x over [0] : tensor<?x3xf32>
+  %y = mt.normalize %x over [0] : tensor<?x3xf32>
 }
 
 // -----

@@ -26,13 +26,13 @@ mt.model @normalised {
        : tensor<?x4x16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
   %3 = mt.gelu %2 : tensor<?x4x16xf32>
   %4 = mt.dropout %3 "drop" rate = 0.25 : tensor<?x4x16xf32>
-  %5 = mt.standardize %4 over [1, 2] : tensor<?x4x16xf32>
+  %5 = mt.normalize %4 over [1, 2] : tensor<?x4x16xf32>
   %6 = mt.reshape %5 : tensor<?x4x16xf32> to tensor<?x64xf32>
   %logits = mt.matmul %6, %w2 : tensor<?x64xf32>, tensor<64x10xf32>
   %loss = mt.sparse_categorical_crossentropy %logits, %label from_logits : tensor<?x10xf32>, tensor<?xi32>
   mt.loss "loss", %loss : tensor<?xf32>
-  mt.penalty %w1 l2 = 0.001 : tensor<784x64xf32>
-  mt.penalty %3 l1 = 0.001 : tensor<?x4x16xf32>
+  mt.regularizer %w1 l2 = 0.001 : tensor<784x64xf32>
+  mt.regularizer %3 l1 = 0.001 : tensor<?x4x16xf32>
   %hit = mt.sparse_top_k_categorical_accuracy %logits, %label k = 2 : tensor<?x10xf32>, tensor<?xi32>
   mt.metric "top_2", %hit : tensor<?xf32>
   mt.output "logits", %logits : tensor<?x10xf32>

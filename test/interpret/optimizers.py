@@ -206,9 +206,9 @@ for schedule, rate in SCHEDULES.items():
         raise SystemExit("expected no variable of the learning rate with a schedule, found one")
 
 # Penalties: of a variable; of a value with a batch axis, divided by the samples.
-for penalty, value, slope in [("mt.penalty %w l1 = 0.1 l2 = 0.3 : tensor<2xf32>", lambda w: 0.1 * abs(w) + 0.3 * w * w,
+for penalty, value, slope in [("mt.regularizer %w l1 = 0.1 l2 = 0.3 : tensor<2xf32>", lambda w: 0.1 * abs(w) + 0.3 * w * w,
                                lambda w: 0.1 * math.copysign(1, w) + 0.6 * w),
-                              ("mt.penalty %p l2 = 0.3 : tensor<?x2xf32>", None, None)]:
+                              ("mt.regularizer %p l2 = 0.3 : tensor<?x2xf32>", None, None)]:
     found, results = run(model(f"mt.sgd <{{{LR}}}>", penalty), ["train_step"], {("INPUT", "x"): X, ("INPUT", "t"): T, ("SET", "w"): START})
     if value is None:
         value, slopes = None, [0.6 * x * x * w for x, w in zip(X, START)]

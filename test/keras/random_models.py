@@ -4,7 +4,7 @@
 
     pip install jax keras safetensors torch
     test/keras/random_models.py FOLDER [--count 200] [--first 0]
-    MTC_KERAS_DATA=FOLDER build/release/test/unit/kerasMeaningTests     what models mean, in double precision
+    MTC_KERAS_DATA=FOLDER build/release/test/unit/kerasEvaluateTests     what models mean, in double precision
     MTC_KERAS_DATA=FOLDER build/release/test/unit/kerasTests            what their plans compute, in float32
 
 A model is made and saved in float32. What it computes is Keras' result in float64 from the same weights, so that a difference is one of meaning, or

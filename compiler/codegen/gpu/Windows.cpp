@@ -114,7 +114,7 @@ Value BlockElements::lookedUp(Operation *op, Value index, ValueRange at) {
     source[axis] = clampedId(take.getIds(), at[axis], innerShape(take.getOperand())[axis]);
     return atPlace(take.getOperand(), source);
   }
-  auto put = dyn_cast<mt::PutAddOp>(op);
+  auto put = dyn_cast<mt::IndexAddOp>(op);
   if (!put)
     return {};
   int64_t axis = put.getDim() - 1;

@@ -113,14 +113,14 @@ Value buildSoftmax(LayerBuilder &layer) {
 
 Value buildIdentity(LayerBuilder &layer) { return layer.input(); }
 
-// Shards its input as it is, and adds a penalty to the loss.
+// Leaves its input as it is, and adds a regularizer to the loss.
 Value buildActivityRegularization(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
   NamedAttribute amounts[] = {layer.number("l1", layer.config.real("l1", 0)),
                               layer.number("l2", layer.config.real("l2", 0))};
   layer.config.ignore({"activity_regularizer"}); // the same again
   if (x)
-    mt::PenaltyOp::create(layer.builder, layer.location, TypeRange(), ValueRange(x), amounts);
+    mt::RegularizerOp::create(layer.builder, layer.location, TypeRange(), ValueRange(x), amounts);
   return x;
 }
 

@@ -70,8 +70,8 @@ Value buildBatchNormalization(LayerBuilder &layer, Value x) {
   return layer.made<mt::BatchNormalizationOp>({x, gamma, beta, mean, variance}, attributes, x.getType());
 }
 
-Value standardize(LayerBuilder &layer, Value x, ArrayRef<int64_t> dims) {
-  return layer.made<mt::StandardizeOp>({x}, {layer.integers("dims", dims), layer.number("epsilon", layer.config.real("epsilon", 1e-3))},
+Value normalize(LayerBuilder &layer, Value x, ArrayRef<int64_t> dims) {
+  return layer.made<mt::NormalizeOp>({x}, {layer.integers("dims", dims), layer.number("epsilon", layer.config.real("epsilon", 1e-3))},
                                        x.getType());
 }
 
@@ -112,7 +112,7 @@ Value buildLayerNormalization(LayerBuilder &layer) {
                         ": move them there with keras.layers.Permute");
     shape.push_back(layer.shapeOf(x)[dim]);
   }
-  return scaled(layer, standardize(layer, x, dims), shape);
+  return scaled(layer, normalize(layer, x, dims), shape);
 }
 
 Value buildGroupNormalization(LayerBuilder &layer, Value x) {
@@ -126,7 +126,7 @@ Value buildGroupNormalization(LayerBuilder &layer, Value x) {
     dims.push_back(axis);
   shape.append({groups, channels / groups});
   dims.push_back(static_cast<int64_t>(shape.size()) - 1);
-  Value y = standardize(layer, layer.reshape(x, shape), dims);
+  Value y = normalize(layer, layer.reshape(x, shape), dims);
   return scaled(layer, layer.reshape(y, layer.shapeOf(x)), {channels});
 }
 

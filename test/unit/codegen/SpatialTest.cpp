@@ -147,8 +147,8 @@ TEST(Take, EqualsTheInterpreter) {
     %1 = mt.take %0, %all dim = 3 : tensor<?x5x6x35xf32>, tensor<20xi32>
     mt.yield %0, %1 : tensor<?x5x6x35xf32>, tensor<?x5x6x20xf32>)");
   expectMeaning("rows", R"(^bb0(%y: tensor<?x5x6x35xf32>, %i: tensor<?x6xi32>, %all: tensor<6xi32>):
-    %0 = mt.put_add %i, %y dim = 2 : tensor<?x6xi32>, tensor<?x5x6x35xf32> to tensor<?x5x4x35xf32>
-    %1 = mt.put_add %all, %y dim = 2 : tensor<6xi32>, tensor<?x5x6x35xf32> to tensor<?x5x3x35xf32>
+    %0 = mt.index_add %i, %y dim = 2 : tensor<?x6xi32>, tensor<?x5x6x35xf32> to tensor<?x5x4x35xf32>
+    %1 = mt.index_add %all, %y dim = 2 : tensor<6xi32>, tensor<?x5x6x35xf32> to tensor<?x5x3x35xf32>
     mt.yield %0, %1 : tensor<?x5x4x35xf32>, tensor<?x5x3x35xf32>)", 1e-5);
 }
 

@@ -58,7 +58,7 @@ Expr Generator::normalizationStep(const Expr &x) {
     SmallVector<int64_t> dims{x.type().getRank() - 1};
     if (x.type().getRank() > 2 && chance(50))
       dims.insert(dims.begin(), x.type().getRank() - 2);
-    return mix(x, make<StandardizeOp>(x.value(), dims, epsilon) * 0.5);
+    return mix(x, make<NormalizeOp>(x.value(), dims, epsilon) * 0.5);
   }
   auto statistic = [&](InitKind kind) {
     std::string name = "layer_" + std::to_string(variables++) + "/moving";

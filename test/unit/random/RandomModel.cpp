@@ -140,7 +140,7 @@ void Generator::buildLoss(const Expr &x, const std::string &name) {
   LossOp::create(builder, at, name, values, weights, divisor, llvm::APFloat(float(oneOf({1.0, 0.5, 2.0}))));
   BetterAttr better =
       seed % 3 ? BetterAttr::get(builder.getContext(), seed % 3 == 1 ? Better::lower : Better::higher) : BetterAttr();
-  MetricOp::create(builder, at, name + "_metric", hits, weights, Formula::mean, better);
+  MetricOp::create(builder, at, name + "_metric", hits, weights, Finalizer::mean, better);
 }
 
 RandomModel Generator::make() {
@@ -167,7 +167,7 @@ RandomModel Generator::make() {
   // A variable that learns, whatever the others are.
   x = x + make<VariableOp>(f32({width(x)}), "bias", InitKind::zeros, FloatAttr(), false);
   if (chance(30))
-    PenaltyOp::create(builder, at, x.value(), llvm::APFloat(float(between(0.01, 0.1))),
+    RegularizerOp::create(builder, at, x.value(), llvm::APFloat(float(between(0.01, 0.1))),
                       llvm::APFloat(float(between(0.01, 0.1))));
   bool two = chance(25);
   buildLoss(x, two ? "first" : "loss");

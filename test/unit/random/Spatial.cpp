@@ -147,5 +147,5 @@ Expr Generator::takeStep(const Expr &x) {
   Expr taken = make<TakeOp>(images.value(), ids.value(), dim);
   if (chance(50))
     return flattened(taken, x);
-  return flattened(make<PutAddOp>(images.type(), ids.value(), taken.value(), dim) * 0.3, x);
+  return flattened(make<IndexAddOp>(images.type(), ids.value(), taken.value(), dim) * 0.3, x);
 }

@@ -148,7 +148,7 @@ private:
   void fields(fb::ArchivePieceT &t) { add(t.kind, t.size, t.begin, t.variable); }
   void fields(fb::ArchiveT &t) { add(t.suffix, t.section, t.pieces); }
   void fields(fb::SignatureEntryT &t) { add(t.name, t.role, t.dtype, t.shape, t.row_bytes, t.optional, t.limit); }
-  void fields(fb::MetricT &t) { add(t.name, t.is_loss, t.value, t.weight, t.formula, t.shape, t.better); }
+  void fields(fb::MetricT &t) { add(t.name, t.is_loss, t.value, t.weight, t.finalizer, t.shape, t.better); }
   void fields(fb::BufferT &t) { add(t.name, t.space, t.dtype, t.fixed_bytes, t.row_bytes, t.offset, t.index); }
   void fields(fb::SegmentT &t) { add(t.buffers, t.count); }
   void fields(fb::StepT &t) {

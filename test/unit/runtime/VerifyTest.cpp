@@ -175,20 +175,20 @@ const Case cases[] = {
     {"expected a space, found 9", [](fb::PlanT &p) { bufferIn(p, fb::Space::Shared).space = fb::Space(9); }},
     {"inside one all-reduce's result or outside all",
      [](fb::PlanT &p) { bufferIn(p, fb::Space::Shared).fixed_bytes = 200; }},
-    {"metric 0: expected sums that fit the formula Roc, found 0",
-     [](fb::PlanT &p) { train(p).metrics[0]->formula = fb::Formula::Roc; }},
-    {"metric 0: expected sums that fit the formula Mean, found 1",
+    {"metric 0: expected sums that fit the finalizer Roc, found 0",
+     [](fb::PlanT &p) { train(p).metrics[0]->finalizer = fb::Finalizer::Roc; }},
+    {"metric 0: expected sums that fit the finalizer Mean, found 1",
      [](fb::PlanT &p) { train(p).metrics[0]->shape = {1}; }},
-    {"metric 0: expected a formula, found 255",
-     [](fb::PlanT &p) { train(p).metrics[0]->formula = static_cast<fb::Formula>(-1); }},
+    {"metric 0: expected a finalizer, found 255",
+     [](fb::PlanT &p) { train(p).metrics[0]->finalizer = static_cast<fb::Finalizer>(-1); }},
     {"metric 0: expected 1 to 2^24 sums, found 4611686018427387904 in axis 0",
      [](fb::PlanT &p) {
-       train(p).metrics[0]->formula = fb::Formula::Roc;
+       train(p).metrics[0]->finalizer = fb::Finalizer::Roc;
        train(p).metrics[0]->shape = {int64_t{1} << 62, 2, 200};
      }},
     {"metric 0: expected a buffer of 400 F32",
      [](fb::PlanT &p) {
-       train(p).metrics[0]->formula = fb::Formula::Roc;
+       train(p).metrics[0]->finalizer = fb::Finalizer::Roc;
        train(p).metrics[0]->shape = {2, 200};
      }},
     {"metric 0: expected a direction that is better, found 2",
