@@ -76,8 +76,8 @@ LogicalResult checkFuse(ModuleOp module) {
   for (auto program : module.getOps<mt::ProgramOp>())
     for (auto assign : program.getBody().front().getOps<mt::AssignOp>())
       if (auto kernel = assign.getValue().getDefiningOp<mt::KernelOp>();
-          !kernel || kernel.getKind() != mt::KernelKind::map)
-        return assign.emitOpError("expected a map kernel's result after fuse, found another value");
+          !kernel || kernel.getKind() != mt::KernelKind::elementwise)
+        return assign.emitOpError("expected a elementwise kernel's result after fuse, found another value");
   return success();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-allocate: gives every value a place and turns programs into plans: kernels outlined, equal ones once; map launches
+// mt-allocate: gives every value a place and turns programs into plans: kernels outlined, equal ones once; elementwise launches
 // of one kernel merged; one arena layout for each number of shards that a device can hold.
 #include "compiler/Passes.h"
 #include "compiler/allocate/Budget.h"
@@ -126,7 +126,7 @@ private:
         reads.push_back(buffer(operand));
       for (Value result : kernel->getResults())
         writes.push_back(buffer(result));
-      bool map = kernel.getKind() == mt::KernelKind::map;
+      bool map = kernel.getKind() == mt::KernelKind::elementwise;
       counts.push_back(map ? mt::elementsPerRow(kernel->getResult(0).getType()) : 0);
     }
     mt::KernelOp first = step.segments.front();

@@ -127,7 +127,7 @@ void BufferAssignment::placeBucket(size_t index) {
 static bool mayOverwrite(mt::KernelOp kernel, unsigned operand) {
   if (kernel->getNumResults() != 1 || kernel->getOperand(operand).getType() != kernel->getResult(0).getType())
     return false;
-  if (kernel.getKind() == KernelKind::map)
+  if (kernel.getKind() == KernelKind::elementwise)
     return true;
   Value argument = kernel->getRegion(0).getArgument(operand);
   return (kernel.getKind() == KernelKind::matmul || kernel.getKind() == KernelKind::conv) &&

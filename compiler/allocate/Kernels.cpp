@@ -11,14 +11,14 @@ using mt::KernelKind;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-// The one shape that a map kernel walks.
+// The one shape that a elementwise kernel walks.
 static ArrayRef<int64_t> mapShape(Block &body) { return typeOf(body.getTerminator()->getOperand(0)).getShape(); }
 
 std::string kernelKey(mt::KernelOp kernel) {
   std::string key;
   llvm::raw_string_ostream out(key);
   Block &body = kernel->getRegion(0).front();
-  bool map = kernel.getKind() == KernelKind::map;
+  bool map = kernel.getKind() == KernelKind::elementwise;
   llvm::DenseMap<Value, unsigned> numbers;
   auto printType = [&](Value value) {
     if (!map)
@@ -67,7 +67,7 @@ static int64_t bytesOf(Value value) {
   return mt::elementsPerRow(value.getType()) * (bits == 1 ? 1 : bits / 8);
 }
 
-// A map kernel's costs are per element.
+// A elementwise kernel's costs are per element.
 static Costs mapCosts(Block &body) {
   Costs costs;
   auto each = [&](Value value) { return typeOf(value).getShape() == mapShape(body); };
@@ -82,7 +82,7 @@ static Costs mapCosts(Block &body) {
 }
 
 static Costs costsOf(Block &body, KernelKind kind) {
-  if (kind == KernelKind::map)
+  if (kind == KernelKind::elementwise)
     return mapCosts(body);
   Costs costs;
   for (Operation &op : body)

@@ -13,7 +13,7 @@
 
 namespace mtc {
 
-// What a kernel computes, as text: equal for kernels that can share code. Of map kernels' types only "scalar or
+// What a kernel computes, as text: equal for kernels that can share code. Of elementwise kernels' types only "scalar or
 // element" counts.
 std::string kernelKey(mlir::mt::KernelOp kernel);
 

@@ -35,7 +35,7 @@ static bool readsInPlace(plan::KernelOp kernel, unsigned read, unsigned written)
   Value result = body.getTerminator()->getOperand(written - body.getNumArguments());
   if (argument.getType() != result.getType())
     return false;
-  if (kind == mt::KernelKind::map)
+  if (kind == mt::KernelKind::elementwise)
     return true;
   return (kind == mt::KernelKind::matmul || kind == mt::KernelKind::conv) &&
          body.getTerminator()->getNumOperands() == 1 &&

@@ -46,7 +46,7 @@ struct StepList {
     step.phase = phase;
     step.rendezvous = rendezvous;
     step.segments.push_back(kernel);
-    if (step.wait == plan::Wait::none && kernel.getKind() == mt::KernelKind::map)
+    if (step.wait == plan::Wait::none && kernel.getKind() == mt::KernelKind::elementwise)
       for (PlanStep &other : llvm::reverse(steps)) {
         if (other.phase != phase)
           break;

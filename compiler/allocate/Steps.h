@@ -24,7 +24,7 @@ struct PlanStep {
   int64_t phase = 0, rendezvous = 0;
 };
 
-// Steps in order; map launches of equal kernels in one phase are segments of one step.
+// Steps in order; elementwise launches of equal kernels in one phase are segments of one step.
 std::vector<PlanStep> stepsOf(mlir::mt::ProgramOp program);
 
 } // namespace mtc

@@ -25,9 +25,9 @@ Grid mtc::gridOf(plan::KernelOp op) {
   case mt::KernelKind::rows:
     grid.rowsPerTile = isLine(op) ? 4 * lanes : hasConvolution(body) ? 1 : 4;
     break;
-  case mt::KernelKind::whole:
+  case mt::KernelKind::single:
     break;
-  case mt::KernelKind::map:
+  case mt::KernelKind::elementwise:
     grid.elementsPerTile = mapElementsPerTile;
     break;
   case mt::KernelKind::matmul: {
@@ -39,7 +39,7 @@ Grid mtc::gridOf(plan::KernelOp op) {
       grid.innerTiles *= ceilDiv(linesOf(result), matmulRows);
     break;
   }
-  case mt::KernelKind::matmul_tree: {
+  case mt::KernelKind::matmul_wgrad: {
     int64_t height = firstResult().getDimSize(0), columns = firstResult().getDimSize(1);
     if (isTransposed(height, columns))
       std::swap(height, columns);
@@ -56,9 +56,9 @@ Grid mtc::gridOf(plan::KernelOp op) {
     break;
   case mt::KernelKind::conv:
     return convGrid(op);
-  case mt::KernelKind::conv_tree:
+  case mt::KernelKind::conv_wgrad:
     return convTreeGrid(op);
-  case mt::KernelKind::scatter_tree:
+  case mt::KernelKind::scatter_add:
     return scatterTreeGrid(op);
   }
   return grid;
@@ -82,24 +82,24 @@ static LogicalResult emitBody(Kernel &kernel) {
   switch (kernel.kind) {
   case mt::KernelKind::rows:
     return emitRows(kernel);
-  case mt::KernelKind::whole:
+  case mt::KernelKind::single:
     return emitWhole(kernel);
-  case mt::KernelKind::map:
+  case mt::KernelKind::elementwise:
     return emitMap(kernel);
   case mt::KernelKind::matmul:
     return emitMatmul(kernel);
-  case mt::KernelKind::matmul_tree:
-    return emitMatmulTree(kernel);
+  case mt::KernelKind::matmul_wgrad:
+    return emitMatmulWgrad(kernel);
   case mt::KernelKind::reduce:
     return emitReduce(kernel);
   case mt::KernelKind::transpose:
     return emitTranspose(kernel);
   case mt::KernelKind::conv:
     return emitConv(kernel);
-  case mt::KernelKind::conv_tree:
-    return emitConvTree(kernel);
-  case mt::KernelKind::scatter_tree:
-    return emitScatterTree(kernel);
+  case mt::KernelKind::conv_wgrad:
+    return emitConvWgrad(kernel);
+  case mt::KernelKind::scatter_add:
+    return emitScatterAdd(kernel);
   }
   llvm_unreachable("all kinds are listed");
 }
@@ -129,7 +129,7 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
       return failure();
     scratch.push_back(emit.scratchBytes());
   }
-  Kernel sum{emit, {}, mt::KernelKind::map, Grid{0, 1, mapElementsPerTile}, 1, false, {}, {}, {}, {}};
+  Kernel sum{emit, {}, mt::KernelKind::elementwise, Grid{0, 1, mapElementsPerTile}, 1, false, {}, {}, {}, {}};
   emit.function(sumKernelName, arguments, /*internal=*/false, [&](ValueRange values) {
     bind(sum, values);
     emitSum(sum);

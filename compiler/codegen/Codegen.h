@@ -12,9 +12,9 @@
 
 namespace mtc {
 
-// The symbol of the map kernel that adds two partial sums: buffers a, b, out; out may be a.
+// The symbol of the elementwise kernel that adds two partial sums: buffers a, b, out; out may be a.
 inline constexpr llvm::StringLiteral sumKernelName = "mt_sum";
-// Elements of a tile of every map kernel, of `mt_sum` too.
+// Elements of a tile of every elementwise kernel, of `mt_sum` too.
 inline constexpr int64_t mapElementsPerTile = 2048;
 
 struct CodegenOptions {

@@ -63,7 +63,7 @@ static void reduceLastAxes(mt::ReduceOp op) {
 
 void mtc::normalise(plan::KernelOp op) {
   mt::KernelKind kind = kindOf(op);
-  if (kind != mt::KernelKind::rows && kind != mt::KernelKind::whole)
+  if (kind != mt::KernelKind::rows && kind != mt::KernelKind::single)
     return;
   for (Operation &inner : llvm::make_early_inc_range(op.getBody().front().without_terminator())) {
     if (isa<mt::ElementwiseOpInterface>(inner))

@@ -96,12 +96,12 @@ mlir::LogicalResult emitRows(Kernel &kernel);
 mlir::LogicalResult emitWhole(Kernel &kernel);
 mlir::LogicalResult emitMap(Kernel &kernel);
 mlir::LogicalResult emitMatmul(Kernel &kernel);
-mlir::LogicalResult emitMatmulTree(Kernel &kernel);
+mlir::LogicalResult emitMatmulWgrad(Kernel &kernel);
 mlir::LogicalResult emitReduce(Kernel &kernel);
 mlir::LogicalResult emitTranspose(Kernel &kernel);
 mlir::LogicalResult emitConv(Kernel &kernel);
-mlir::LogicalResult emitConvTree(Kernel &kernel);
-mlir::LogicalResult emitScatterTree(Kernel &kernel);
+mlir::LogicalResult emitConvWgrad(Kernel &kernel);
+mlir::LogicalResult emitScatterAdd(Kernel &kernel);
 // out = a + b.
 void emitSum(Kernel &kernel);
 

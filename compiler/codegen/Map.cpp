@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Map kernels, and kernels of rows whose every value is one element a row: sixteen elements at a time, a masked chunk at the end.
+// Elementwise kernels, and kernels of rows whose every value is one element a row: sixteen elements at a time, a masked chunk at the end.
 #include "compiler/codegen/Lines.h"
 
 using namespace mlir;

@@ -75,15 +75,15 @@ FailureOr<std::optional<KernelKind>> Groups::kindOf(Operation *op) const {
   // Rows of the left side may have several axes.
   if (auto matmul = dyn_cast<mt::MatmulOp>(op); matmul && rank2(1) && (rank2(0) || !matmul.getTransposeA())) {
     if (matmul.getTransposeA() && splitOperand)
-      return std::optional(KernelKind::matmul_tree);
+      return std::optional(KernelKind::matmul_wgrad);
     return std::optional(KernelKind::matmul);
   }
   if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(op))
     return std::optional(KernelKind::conv);
   if (isa<mt::Conv2DKernelGradientOp>(op) && !split)
-    return std::optional(KernelKind::conv_tree);
+    return std::optional(KernelKind::conv_wgrad);
   if (isa<mt::ScatterAddOp>(op) && splitOperand)
-    return std::optional(KernelKind::scatter_tree);
+    return std::optional(KernelKind::scatter_add);
   if (split)
     return std::optional(KernelKind::rows);
   if (isa<mt::ReduceOp>(op) && splitOperand)
@@ -93,7 +93,7 @@ FailureOr<std::optional<KernelKind>> Groups::kindOf(Operation *op) const {
            << op->getResult(0).getType();
   if (isa<mt::TransposeOp>(op) && rank2(0))
     return std::optional(KernelKind::transpose);
-  return std::optional(isMap(op) ? KernelKind::map : KernelKind::whole);
+  return std::optional(isMap(op) ? KernelKind::elementwise : KernelKind::single);
 }
 
 // The product of each sample that this sum over the batch is of, where nothing else reads it: the gradient of a matrix
@@ -145,7 +145,7 @@ FailureOr<Groups> Groups::classify(Block &body) {
 // The sum is the kernel's only result: the products of single samples are never stored.
 void Groups::joinProduct(mt::ReduceOp sum, mt::MatmulOp product) {
   unsigned unit = *unitOf(sum);
-  units[unit].kind = KernelKind::matmul_tree;
+  units[unit].kind = KernelKind::matmul_wgrad;
   for (Operation *op = sum; op != product;) {
     op = op->getOperand(0).getDefiningOp();
     merge(unit, *unitOf(op));

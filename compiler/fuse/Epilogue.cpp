@@ -43,8 +43,8 @@ void Groups::absorb(unsigned matmul) {
     if (!unit || feedsProduct(op) || *unit == matmul || units[*unit].ops.size() != 1 || !isEpilogueOp(*this, op, tile) ||
         !canMerge(matmul, *unit))
       return std::nullopt;
-    return units[*unit].kind == KernelKind::rows || units[*unit].kind == KernelKind::map ||
-                   units[*unit].kind == KernelKind::whole
+    return units[*unit].kind == KernelKind::rows || units[*unit].kind == KernelKind::elementwise ||
+                   units[*unit].kind == KernelKind::single
                ? unit
                : std::nullopt;
   };

@@ -260,7 +260,7 @@ void Groups::fuseRows(bool images) {
 }
 
 void Groups::fuseMaps() {
-  mergeNeighbours(KernelKind::map, [&](unsigned a, unsigned b) {
+  mergeNeighbours(KernelKind::elementwise, [&](unsigned a, unsigned b) {
     auto shape = [&](unsigned unit) {
       return cast<RankedTensorType>(units[unit].ops.front()->getResult(0).getType()).getShape();
     };
@@ -297,8 +297,8 @@ void Groups::fuseReductions() {
 void Groups::fuseWhole() {
   auto isScalar = [](Operation *op) { return mt::elementsPerRow(op->getResult(0).getType()) == 1; };
   auto sameDepth = [&](unsigned a, unsigned b) { return units[a].reductionDepth == units[b].reductionDepth; };
-  mergeNeighbours(KernelKind::whole, sameDepth);
-  std::vector<unsigned> scalars = unitsOf(KernelKind::whole);
+  mergeNeighbours(KernelKind::single, sameDepth);
+  std::vector<unsigned> scalars = unitsOf(KernelKind::single);
   llvm::erase_if(scalars, [&](unsigned unit) { return !llvm::all_of(units[unit].ops, isScalar); });
   for (auto [i, a] : llvm::enumerate(scalars))
     for (unsigned b : ArrayRef(scalars).drop_front(i + 1))

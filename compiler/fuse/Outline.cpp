@@ -100,13 +100,13 @@ static std::string nameOf(const Unit &unit) {
     if (auto transpose = value.getDefiningOp<mt::TransposeOp>())
       value = transpose.getOperand();
     if (auto kernel = value.getDefiningOp<mt::KernelOp>();
-        kernel && (kernel.getKind() == KernelKind::transpose || kernel.getKind() == KernelKind::map))
+        kernel && (kernel.getKind() == KernelKind::transpose || kernel.getKind() == KernelKind::elementwise))
       value = kernel.getOperand(0); // turned, or rounded
     auto read = value.getDefiningOp<mt::ReadOp>();
     return read ? "_" + read.getName().str() : "";
   };
   auto isPlain = [](Value value) {
-    if (auto kernel = value.getDefiningOp<mt::KernelOp>(); kernel && kernel.getKind() == KernelKind::map)
+    if (auto kernel = value.getDefiningOp<mt::KernelOp>(); kernel && kernel.getKind() == KernelKind::elementwise)
       value = kernel.getOperand(0);
     return bool(value.getDefiningOp<mt::ReadOp>());
   };
@@ -123,16 +123,16 @@ static std::string nameOf(const Unit &unit) {
       if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(op))
         name = (isa<mt::Conv2DOp>(op) ? "conv" : "conv_t") + variable(op->getOperand(1));
     break;
-  case KernelKind::matmul_tree:
-  case KernelKind::conv_tree:
-  case KernelKind::scatter_tree:
+  case KernelKind::matmul_wgrad:
+  case KernelKind::conv_wgrad:
+  case KernelKind::scatter_add:
     name = "gradient" + gradientOf(unit.ops.back()->getResult(0));
     break;
   case KernelKind::transpose:
     name = "transpose" + variable(unit.ops.front()->getOperand(0));
     break;
-  case KernelKind::map:
-    name = "map";
+  case KernelKind::elementwise:
+    name = "elementwise";
     for (Operation *op : unit.ops)
       if (llvm::any_of(op->getUsers(), [](Operation *user) { return isa<mt::AssignOp>(user); }))
         name = "update";
@@ -197,8 +197,8 @@ static void addCopies(const Groups &groups, Block &body) {
   llvm::DenseSet<Value> taken;
   for (Operation &op : llvm::make_early_inc_range(body)) {
     if (auto assign = dyn_cast<mt::AssignOp>(op)) {
-      if (!isKernelResult(assign.getValue(), KernelKind::map) || !taken.insert(assign.getValue()).second)
-        assign.getValueMutable().assign(copyOf(groups, assign, assign.getValue(), KernelKind::map));
+      if (!isKernelResult(assign.getValue(), KernelKind::elementwise) || !taken.insert(assign.getValue()).second)
+        assign.getValueMutable().assign(copyOf(groups, assign, assign.getValue(), KernelKind::elementwise));
       taken.insert(assign.getValue());
     } else if (auto output = dyn_cast<mt::OutputOp>(op)) {
       if (!isKernelResult(output.getValue()) || !taken.insert(output.getValue()).second)
@@ -214,7 +214,7 @@ static void addCopies(const Groups &groups, Block &body) {
       Value value = operand.get();
       bool placed = isKernelResult(value) || value.getDefiningOp<shard::AllReduceOp>();
       if (!placed || taken.contains(value))
-        operand.set(copyOf(groups, &op, value, KernelKind::whole));
+        operand.set(copyOf(groups, &op, value, KernelKind::single));
     }
   }
 }

@@ -140,7 +140,7 @@ LaunchCost costOf(const fb::Plan &plan, const fb::Step &step, uint64_t rows) {
     return cost;
   const fb::Kernel &kernel = *plan.kernels()->Get(step.kernel());
   for (const fb::Segment *segment : each(step.segments())) {
-    uint64_t units = kernel.kind() == fb::KernelKind::Map ? segment->count() : rows;
+    uint64_t units = kernel.kind() == fb::KernelKind::Elementwise ? segment->count() : rows;
     cost.flops += kernel.flops_per_row() * units + kernel.flops_fixed();
     cost.bytes += kernel.bytes_per_row() * units + kernel.bytes_fixed();
   }

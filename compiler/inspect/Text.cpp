@@ -118,7 +118,7 @@ private:
   }
 
   void kernels() {
-    title("kernels (a unit is a row, for map kernels an element)");
+    title("kernels (a unit is a row, for elementwise kernels an element)");
     Table table({"name", "kind", "grid", "FLOP/unit", "FLOP fixed", "bytes/unit", "bytes fixed"});
     for (const fb::Kernel *kernel : each(plan.kernels())) {
       table.add({kernel->name()->str(), lower(EnumNameKernelKind(kernel->kind())), gridText(*kernel),

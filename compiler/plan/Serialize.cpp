@@ -64,7 +64,7 @@ static std::unique_ptr<tables::TargetT> makeTarget(const TargetCode &target, uin
 static void addSumKernel(tables::PlanT &plan, bool gpu) {
   auto sum = std::make_unique<tables::KernelT>();
   sum->name = sumKernelName.str();
-  sum->kind = tables::KernelKind::Map;
+  sum->kind = tables::KernelKind::Elementwise;
   sum->elements_per_tile = mapElementsPerTile;
   sum->flops_per_row = 1;
   sum->bytes_per_row = 12;

@@ -40,7 +40,7 @@ std::unique_ptr<tables::GpuGridT> makeGpuGrid(llvm::ArrayRef<int64_t> grid) {
 // them share, a learning rate say, has rank 0 where results have not.
 static void addArguments(mlir::plan::KernelOp op, tables::KernelT &kernel) {
   mlir::Block &body = op.getBody().front();
-  bool map = kernel.kind == tables::KernelKind::Map;
+  bool map = kernel.kind == tables::KernelKind::Elementwise;
   mlir::ValueRange results = body.getTerminator()->getOperands();
   bool shares = map && mlir::cast<mlir::RankedTensorType>(results.front().getType()).getRank() > 0;
   auto add = [&](mlir::Value value, bool written) {

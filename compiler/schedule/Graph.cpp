@@ -81,7 +81,7 @@ static mt::KernelOp createCopy(mt::AssignOp assign) {
   OperationState state(assign.getLoc(), mt::KernelOp::getOperationName());
   state.addOperands(assign.getValue());
   state.addTypes(assign.getValue().getType());
-  state.addAttribute("kind", mt::KernelKindAttr::get(builder.getContext(), mt::KernelKind::map));
+  state.addAttribute("kind", mt::KernelKindAttr::get(builder.getContext(), mt::KernelKind::elementwise));
   state.addAttribute("name", builder.getStringAttr("copy"));
   state.addRegion();
   auto kernel = cast<mt::KernelOp>(builder.create(state));

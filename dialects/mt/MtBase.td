@@ -76,7 +76,7 @@ class Mt_I32Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32
   let genSpecializedAttr = 0;
 }
 class Mt_EnumAttr<EnumInfo info, string mnemonic> : EnumAttr<Mt_Dialect, info, mnemonic> {
-  let assemblyFormat = "$value"; // its space keeps `#mt<kernel_kind map>` readable for the parser
+  let assemblyFormat = "$value"; // its space keeps `#mt<kernel_kind elementwise>` readable for the parser
 }
 
 def Mt_InitKind : Mt_I32Enum<"InitKind", "how a variable starts", [
@@ -116,8 +116,8 @@ def Mt_Reduction : Mt_I32Enum<"Reduction", "reduction", [
 def Mt_ReductionAttr : Mt_EnumAttr<Mt_Reduction, "reduction">;
 
 def Mt_KernelKind : Mt_I32Enum<"KernelKind", "how a kernel's code walks its data; numbers as in plan.fbs", [
-  I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"whole", 1>, I32EnumAttrCase<"map", 2>, I32EnumAttrCase<"matmul", 3>,
-  I32EnumAttrCase<"matmul_tree", 4>, I32EnumAttrCase<"reduce", 5>, I32EnumAttrCase<"transpose", 6>,
-  I32EnumAttrCase<"conv", 7>, I32EnumAttrCase<"conv_tree", 8>, I32EnumAttrCase<"scatter_tree", 9>]>;
+  I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"single", 1>, I32EnumAttrCase<"elementwise", 2>, I32EnumAttrCase<"matmul", 3>,
+  I32EnumAttrCase<"matmul_wgrad", 4>, I32EnumAttrCase<"reduce", 5>, I32EnumAttrCase<"transpose", 6>,
+  I32EnumAttrCase<"conv", 7>, I32EnumAttrCase<"conv_wgrad", 8>, I32EnumAttrCase<"scatter_add", 9>]>;
 def Mt_KernelKindAttr : Mt_EnumAttr<Mt_KernelKind, "kernel_kind">;
 #endif

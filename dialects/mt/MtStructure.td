@@ -140,17 +140,17 @@ def KernelOp : Mt_Op<"kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator
   let description = [{
     Arguments of the block are the operands. Contract by kind:
       rows         operands split or replicated, results split; any ops of a sample, rows independent
-      whole        nothing split; any ops, one tile
-      map          operands rank 0 or all of one replicated shape, results of that shape; element-wise ops only
+      single       nothing split; any ops, one tile
+      elementwise  operands rank 0 or all of one replicated shape, results of that shape; element-wise ops only
       matmul       one mt.matmul without transpose_a, (rows x K) . (K x N) or (N x K)^T, then element-wise ops on rows x N; results rows x N.
                    rows split or static, of one axis or several
-      matmul_tree  one mt.matmul with transpose_a, (? x M)^T . (? x N), or (? x T x M)^T . (? x T x N) and sums over T and ?: each shard in order, shards in tree order
+      matmul_wgrad one mt.matmul with transpose_a, (? x M)^T . (? x N), or (? x T x M)^T . (? x T x N) and sums over T and ?: each shard in order, shards in tree order
       reduce       mt.reduce sum over dims [0] only, of split operands; shard sums, then tree
       transpose    one mt.transpose of a replicated rank 2 tensor
       conv         one mt.conv2d or mt.conv2d_input_gradient of two operands, then element-wise ops on its result, whose other operands are of its type, [F]
                    or one element
-      conv_tree    one mt.conv2d_kernel_gradient of two operands: each shard in order, shards in tree order; nothing after it
-      scatter_tree one mt.scatter_add of split operands, by the same tree; nothing after it
+      conv_wgrad   one mt.conv2d_kernel_gradient of two operands: each shard in order, shards in tree order; nothing after it
+      scatter_add  one mt.scatter_add of split operands, by the same tree; nothing after it
   }];
   let arguments = (ins Variadic<Mt_Tensor>:$operands, Mt_KernelKindAttr:$kind, StrAttr:$name);
   let results = (outs Variadic<Mt_Tensor>:$results);

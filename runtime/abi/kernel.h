@@ -18,7 +18,7 @@ typedef struct mt_kernel_params {
   int64_t rows;        /* valid rows of this device: clamp(n - first_row, 0, shards * shard_rows) */
   int64_t first_row;   /* global index of the device's first row; random numbers are indexed by first_row + row */
   int64_t global_rows; /* n, the valid rows of the whole batch */
-  int64_t count;       /* elements of the current segment (map kernels; 0 elsewhere) */
+  int64_t count;       /* elements of the current segment (elementwise kernels; 0 elsewhere) */
   uint64_t seed;       /* the run's seed */
   void *partials;      /* GPUs: device memory for partial sums (gpu_kernel.h); CPUs: null */
   void *scratch;       /* CPUs: the plan's scratch_bytes of the kernel, 64-byte aligned, of the calling thread alone, of any

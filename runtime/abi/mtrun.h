@@ -249,7 +249,7 @@ typedef struct mtrun_profile {
 /* One launch or all-reduce; times are a step's, all threads together. */
 typedef struct mtrun_profile_entry {
   const char *name;  /* the kernel's, or "all-reduce" */
-  const char *kind;  /* the kernel's: "matmul", "map"; or "all_reduce" */
+  const char *kind;  /* the kernel's: "matmul", "elementwise"; or "all_reduce" */
   const char *layer; /* the layer whose work it does mostly, "" where the model names none; lives as long as the plan */
   double compute_us, transfer_us, wait_us;
   double flops, bytes; /* what it computes and moves at least in a step */

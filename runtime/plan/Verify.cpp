@@ -192,14 +192,14 @@ Status verifyGpuGrid(const fb::Kernel &kernel, const fb::Plan &plan, const std::
   if (grid.call())
     if (Status status = callSizes(*grid.call(), place + ": library call", sizes); !status.ok())
       return status;
-  return verifyGrid(grid, plan, kernel.kind() == fb::KernelKind::Map, place + " on a GPU");
+  return verifyGrid(grid, plan, kernel.kind() == fb::KernelKind::Elementwise, place + " on a GPU");
 }
 
 // What a thread has for itself; far more than any kernel of the compiler's asks for.
 constexpr uint64_t maxScratchBytes = uint64_t{1} << 30;
 
 Status verifyArguments(const fb::Kernel &kernel, const std::string &place) {
-  bool map = kernel.kind() == fb::KernelKind::Map;
+  bool map = kernel.kind() == fb::KernelKind::Elementwise;
   for (uint32_t i = 0; i < count(kernel.arguments()); ++i) {
     const fb::KernelArgument &argument = *kernel.arguments()->Get(i);
     std::string which = place + " argument " + std::to_string(i);
@@ -223,7 +223,7 @@ Status verifyKernels(const fb::Plan &plan) {
       return status;
     if (kernel.kind() < fb::KernelKind::MIN || kernel.kind() > fb::KernelKind::MAX)
       return differs(place, "a kind of kernel", static_cast<uint64_t>(static_cast<uint8_t>(kernel.kind())));
-    if (Status status = verifyGrid(kernel, plan, kernel.kind() == fb::KernelKind::Map, place); !status.ok())
+    if (Status status = verifyGrid(kernel, plan, kernel.kind() == fb::KernelKind::Elementwise, place); !status.ok())
       return status;
     if (Status status = verifyArguments(kernel, place); !status.ok())
       return status;

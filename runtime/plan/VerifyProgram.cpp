@@ -285,7 +285,7 @@ private:
     uint64_t segments = count(step.segments()), tiles = grid.inner_tiles(), rows = plan_.shards() * plan_.shard_rows();
     if (grid.rows_per_tile())
       tiles *= (rows + grid.rows_per_tile() - 1) / grid.rows_per_tile(); // verified to stay below 2^40
-    for (uint32_t s = 0; kernel.kind() == KernelKind::Map && s < segments; ++s)
+    for (uint32_t s = 0; kernel.kind() == KernelKind::Elementwise && s < segments; ++s)
       tiles = std::max(s ? tiles : 0, (step.segments()->Get(s)->count() + grid.elements_per_tile() - 1) /
                                           grid.elements_per_tile());
     if (tiles > maxGpuTiles || segments > maxGpuSegments)
@@ -303,7 +303,7 @@ private:
     const Kernel &kernel = *plan_.kernels()->Get(uint32_t(step.kernel()));
     if (step.collective() != -1)
       return differs(place, "a launch without a collective", std::to_string(step.collective()));
-    bool map = kernel.kind() == KernelKind::Map;
+    bool map = kernel.kind() == KernelKind::Elementwise;
     if (count(step.segments()) == 0 || (!map && count(step.segments()) != 1))
       return differs(place, map ? "1 segment or more" : "1 segment", count(step.segments()));
     uint64_t tiles = 0;
@@ -328,7 +328,7 @@ private:
   // What adds two partial sums: out[i] = a[i] + b[i], run by whoever has the partial sums, with no memory besides.
   Status sumKernel(const Step &step, const std::string &place) const {
     if (plan_.sum_kernel() >= count(plan_.kernels()) ||
-        plan_.kernels()->Get(plan_.sum_kernel())->kind() != KernelKind::Map)
+        plan_.kernels()->Get(plan_.sum_kernel())->kind() != KernelKind::Elementwise)
       return differs(place, "a Map kernel as the plan's sum_kernel", plan_.sum_kernel());
     const Kernel &kernel = *plan_.kernels()->Get(plan_.sum_kernel());
     bool good = count(kernel.arguments()) == 3 && kernel.scratch_bytes() == 0;

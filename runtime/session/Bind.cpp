@@ -112,7 +112,7 @@ private:
     const fb::Kernel &kernel = *plan_.tables().kernels()->Get(static_cast<uint32_t>(step.kernel()));
     BoundStep bound = {};
     bound.kernel = group_.kernel(static_cast<uint32_t>(step.kernel()));
-    bound.map = kernel.kind() == fb::KernelKind::Map;
+    bound.map = kernel.kind() == fb::KernelKind::Elementwise;
     bound.waits = afterAllReduce || step.wait() != fb::Wait::None;
     bound.usesRows = kernel.uses_rows();
     bound.isUpdate = step.share();

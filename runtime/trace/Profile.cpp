@@ -8,8 +8,8 @@ namespace mtrun {
 namespace fb = ::mt::plan;
 
 static const char *kindName(fb::KernelKind kind) {
-  static constexpr const char *names[] = {"rows",   "whole",     "map",  "matmul",    "matmul_tree",
-                                          "reduce", "transpose", "conv", "conv_tree", "scatter_tree"};
+  static constexpr const char *names[] = {"rows",   "single",    "elementwise",  "matmul",    "matmul_wgrad",
+                                          "reduce", "transpose", "conv", "conv_wgrad", "scatter_add"};
   static_assert(std::size(names) == static_cast<size_t>(fb::KernelKind::MAX) + 1);
   return names[static_cast<size_t>(kind)];
 }
@@ -21,8 +21,8 @@ StepFacts factsOf(const Plan &plan, const fb::Step &step) {
   const char *layer = step.layer() < 0 ? "" : plan.tables().layers()->Get(static_cast<uint32_t>(step.layer()))->c_str();
   StepFacts facts = {kernel.name()->c_str(), kindName(kernel.kind()), layer};
   for (uint32_t s = 0; s < count(step.segments()); ++s) {
-    // A map kernel's units are a segment's elements, any other's are rows.
-    bool map = kernel.kind() == fb::KernelKind::Map;
+    // A elementwise kernel's units are a segment's elements, any other's are rows.
+    bool map = kernel.kind() == fb::KernelKind::Elementwise;
     uint64_t elements = map ? step.segments()->Get(s)->count() : 0;
     facts.flopsFixed += kernel.flops_fixed() + kernel.flops_per_row() * elements;
     facts.bytesFixed += kernel.bytes_fixed() + kernel.bytes_per_row() * elements;

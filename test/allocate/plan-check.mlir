@@ -42,7 +42,7 @@ module attributes {mt.shard_rows = 4 : i64} {
 
 // Writing a variable is for launches that devices share.
 module attributes {mt.shard_rows = 4 : i64} {
-  plan.kernel @negate attributes {bytes_fixed = 0 : i64, bytes_per_row = 8 : i64, flops_fixed = 0 : i64, flops_per_row = 1 : i64, kind = #mt<kernel_kind map>} {
+  plan.kernel @negate attributes {bytes_fixed = 0 : i64, bytes_per_row = 8 : i64, flops_fixed = 0 : i64, flops_per_row = 1 : i64, kind = #mt<kernel_kind elementwise>} {
   ^bb0(%arg0: tensor<16xf32>):
     %0 = mt.neg %arg0 : tensor<16xf32>
     mt.yield %0 : tensor<16xf32>
@@ -58,7 +58,7 @@ module attributes {mt.shard_rows = 4 : i64} {
 
 // A shared read after a shared write needs all devices.
 module attributes {mt.shard_rows = 4 : i64} {
-  plan.kernel @negate attributes {bytes_fixed = 0 : i64, bytes_per_row = 8 : i64, flops_fixed = 0 : i64, flops_per_row = 1 : i64, kind = #mt<kernel_kind map>} {
+  plan.kernel @negate attributes {bytes_fixed = 0 : i64, bytes_per_row = 8 : i64, flops_fixed = 0 : i64, flops_per_row = 1 : i64, kind = #mt<kernel_kind elementwise>} {
   ^bb0(%arg0: tensor<16xf32>):
     %0 = mt.neg %arg0 : tensor<16xf32>
     mt.yield %0 : tensor<16xf32>

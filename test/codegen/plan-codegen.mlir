@@ -28,7 +28,7 @@ module attributes {mt.shard_rows = 4 : i64, mt.shards = 8 : i64} {
   // CHECK: plan.kernel @dense_gradient attributes
   // CHECK-SAME: inner_tiles = 264 : i64
   // CHECK-SAME: rows_per_tile = 0 : i64
-  plan.kernel @dense_gradient attributes {kind = #mt<kernel_kind matmul_tree>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
+  plan.kernel @dense_gradient attributes {kind = #mt<kernel_kind matmul_wgrad>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%x: tensor<?x784xf32>, %g: tensor<?x256xf32>):
     %0 = mt.matmul %x, %g transpose_a : tensor<?x784xf32>, tensor<?x256xf32>
     mt.yield %0 : tensor<784x256xf32>
@@ -44,7 +44,7 @@ module attributes {mt.shard_rows = 4 : i64, mt.shards = 8 : i64} {
   }
   // CHECK: plan.kernel @sgd attributes
   // CHECK-SAME: elements_per_tile = 2048 : i64
-  plan.kernel @sgd attributes {kind = #mt<kernel_kind map>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
+  plan.kernel @sgd attributes {kind = #mt<kernel_kind elementwise>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%v: tensor<256xf32>, %g: tensor<256xf32>, %r: tensor<f32>):
     %0 = mt.mul %g, %r : tensor<256xf32>, tensor<f32>
     %1 = mt.sub %v, %0 : tensor<256xf32>, tensor<256xf32>

@@ -17,7 +17,7 @@ module attributes {mt.batch = 32 : i64, mt.shard_rows = 4 : i64, mt.shards = 8 :
   }
   // CHECK: plan.kernel @dense_gradient attributes
   // CHECK-SAME: gpu_grid = array<i64: 64, 0, 200, 0, {{[0-9]+}}, 0>
-  plan.kernel @dense_gradient attributes {kind = #mt<kernel_kind matmul_tree>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
+  plan.kernel @dense_gradient attributes {kind = #mt<kernel_kind matmul_wgrad>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%x: tensor<?x784xf32>, %g: tensor<?x256xf32>):
     %0 = mt.matmul %x, %g transpose_a : tensor<?x784xf32>, tensor<?x256xf32>
     mt.yield %0 : tensor<784x256xf32>
@@ -32,7 +32,7 @@ module attributes {mt.batch = 32 : i64, mt.shard_rows = 4 : i64, mt.shards = 8 :
   }
   // CHECK: plan.kernel @sgd attributes
   // CHECK-SAME: gpu_grid = array<i64: 256, 0, 1, 1024, 0, 0>
-  plan.kernel @sgd attributes {kind = #mt<kernel_kind map>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
+  plan.kernel @sgd attributes {kind = #mt<kernel_kind elementwise>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%w: tensor<300xf32>, %g: tensor<300xf32>):
     %0 = mt.add %w, %g : tensor<300xf32>, tensor<300xf32>
     mt.yield %0 : tensor<300xf32>

@@ -9,7 +9,7 @@ module attributes {mt.batch = 32 : i64, mt.shard_rows = 4 : i64, mt.shards = 8 :
   // PTX-LABEL: .visible .entry difference(
   // PTX-COUNT-2: ld.global.v4.b32
   // PTX: st.global.v4.b32
-  plan.kernel @difference attributes {kind = #mt<kernel_kind map>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
+  plan.kernel @difference attributes {kind = #mt<kernel_kind elementwise>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%w: tensor<300xf32>, %g: tensor<300xf32>):
     %0 = mt.sub %w, %g : tensor<300xf32>, tensor<300xf32>
     mt.yield %0 : tensor<300xf32>

@@ -15,21 +15,21 @@
 // CHECK: mt.kernel "matmul_w2" matmul
 
 // Sums over the batch: the tree matmuls, and one kernel for all others of the bucket.
-// CHECK: mt.kernel "gradient_w2" matmul_tree
+// CHECK: mt.kernel "gradient_w2" matmul_wgrad
 // CHECK: mt.kernel "matmul_t_w2" matmul
 // CHECK-NEXT: mt.matmul {{.*}} transpose_b
 // CHECK: mt.compare gt
 // CHECK: mt.select
 // CHECK: mt.kernel "reduce" reduce ({{.*}}) -> (tensor<f32>, tensor<4xf32>)
-// CHECK: mt.kernel "whole" whole
+// CHECK: mt.kernel "single" single
 
 // The scalars that no all-reduce feeds are one kernel, the batch size reported as a weight among them.
-// CHECK: mt.kernel "whole" whole
+// CHECK: mt.kernel "single" single
 // CHECK: mt.batch_size
 // CHECK: mt.yield {{.*}} : tensor<f32>, tensor<f32>
 
 // The update of a variable and its slot is one map kernel.
-// CHECK: mt.kernel "update" map {{.*}} -> (tensor<8x4xf32>, tensor<8x4xf32>)
+// CHECK: mt.kernel "update" elementwise {{.*}} -> (tensor<8x4xf32>, tensor<8x4xf32>)
 
 // MORE-LABEL: @rows
 mt.program @rows {
@@ -54,10 +54,10 @@ mt.program @copies {
   %a = mt.read "a" : tensor<4xf32>
   // MORE-DAG: %[[X:.*]] = mt.kernel "copy" rows
   mt.output "y", %x : tensor<?x4xf32>
-  // MORE-DAG: %[[B:.*]] = mt.kernel "copy" map
+  // MORE-DAG: %[[B:.*]] = mt.kernel "copy" elementwise
   mt.assign "b", %a : tensor<4xf32>
   %zero = mt.constant dense<0.0> : tensor<4xf32>
-  // MORE-DAG: mt.kernel "copy" map () -> (tensor<4xf32>)
+  // MORE-DAG: mt.kernel "copy" elementwise () -> (tensor<4xf32>)
   mt.assign "c", %zero : tensor<4xf32>
 }
 
@@ -67,7 +67,7 @@ mt.program @conditional {
   %a = mt.read "a" : tensor<4xf32>
   %g = mt.read "go" : tensor<i1>
   %b = mt.square %a : tensor<4xf32>
-  // MORE: mt.kernel "update" map
+  // MORE: mt.kernel "update" elementwise
   // MORE: mt.square
   // MORE: mt.select
   mt.assign "a", %b if %g : tensor<4xf32>

@@ -11,13 +11,13 @@
 // CHECK-NEXT: mt.yield
 // CHECK: mt.kernel "rows" rows
 // CHECK: mt.matmul {{.*}} transpose_b : tensor<?x64x48xf32>, tensor<?x64x48xf32>
-// CHECK: mt.kernel "gradient" matmul_tree (%{{.*}} : tensor<?x64x32xf32>, %{{.*}} : tensor<?x64x48xf32>) -> (tensor<32x48xf32>)
+// CHECK: mt.kernel "gradient" matmul_wgrad (%{{.*}} : tensor<?x64x32xf32>, %{{.*}} : tensor<?x64x48xf32>) -> (tensor<32x48xf32>)
 // CHECK-NEXT: mt.matmul {{.*}} transpose_a
 // CHECK-NEXT: mt.reduce sum, {{.*}} over [0]
 // CHECK-NEXT: mt.yield
 // CHECK: mt.kernel "matmul_t_dense_kernel" matmul
 // CHECK-NEXT: mt.matmul {{.*}} transpose_b
-// CHECK: mt.kernel "gradient{{.*}}" matmul_tree
+// CHECK: mt.kernel "gradient{{.*}}" matmul_wgrad
 // CHECK-NEXT: mt.matmul {{.*}} transpose_a : tensor<?x3x5x8xf32>, tensor<?x3x5x4xf32>
 // CHECK-NEXT: mt.reduce sum, {{.*}} over [1]
 // CHECK-NEXT: mt.reduce sum, {{.*}} over [0]

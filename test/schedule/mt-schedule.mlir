@@ -11,7 +11,7 @@
 // CHECK: mt.kernel "reduce" {{.*}}mt.wait = "device"
 // CHECK: mt.kernel "gradient_w" {{.*}}mt.wait = "none"
 // Scalars stand just before their reader.
-// CHECK: mt.kernel "whole" {{.*}}mt.share, mt.wait = "none"
+// CHECK: mt.kernel "single" {{.*}}mt.share, mt.wait = "none"
 // CHECK-COUNT-4: shard.all_reduce
 // The all-reduce orders every update after all readers of the variables; the step counter changes with them.
 // CHECK-COUNT-5: mt.share, mt.wait = "none"
@@ -23,16 +23,16 @@ mt.program @swap {
   %a = mt.read "a" : tensor<4xf32>
   %b = mt.read "b" : tensor<4xf32>
   // MORE: %[[NEW:.*]] = mt.kernel "to_b"
-  %x = mt.kernel "to_a" map (%i = %b : tensor<4xf32>) -> (tensor<4xf32>) {
+  %x = mt.kernel "to_a" elementwise (%i = %b : tensor<4xf32>) -> (tensor<4xf32>) {
     %0 = mt.neg %i : tensor<4xf32>
     mt.yield %0 : tensor<4xf32>
   }
   // MORE: mt.kernel "to_a" {{.*}}mt.share, mt.wait = "all"
-  %y = mt.kernel "to_b" map (%i = %a : tensor<4xf32>) -> (tensor<4xf32>) {
+  %y = mt.kernel "to_b" elementwise (%i = %a : tensor<4xf32>) -> (tensor<4xf32>) {
     %0 = mt.square %i : tensor<4xf32>
     mt.yield %0 : tensor<4xf32>
   }
-  // MORE: mt.kernel "copy" map (%{{.*}} = %[[NEW]] {{.*}}mt.share, mt.wait = "all"
+  // MORE: mt.kernel "copy" elementwise (%{{.*}} = %[[NEW]] {{.*}}mt.share, mt.wait = "all"
   mt.assign "a", %x : tensor<4xf32>
   mt.assign "b", %y : tensor<4xf32>
 }
@@ -72,7 +72,7 @@ mt.program @beside {
   }
   %g2 = shard.all_reduce %g on @shards grid_axes = [0] {mt.bucket = 1 : i64} : tensor<4xf32> -> tensor<4xf32>
   %l2 = shard.all_reduce %l on @shards grid_axes = [0] {mt.bucket = 1 : i64} : tensor<4xf32> -> tensor<4xf32>
-  %y = mt.kernel "update" map (%i = %g2 : tensor<4xf32>, %j = %l2 : tensor<4xf32>, %k = %w : tensor<4xf32>) -> (tensor<4xf32>) {
+  %y = mt.kernel "update" elementwise (%i = %g2 : tensor<4xf32>, %j = %l2 : tensor<4xf32>, %k = %w : tensor<4xf32>) -> (tensor<4xf32>) {
     %0 = mt.add %i, %j : tensor<4xf32>, tensor<4xf32>
     %1 = mt.add %0, %k : tensor<4xf32>, tensor<4xf32>
     mt.yield %1 : tensor<4xf32>

@@ -102,12 +102,12 @@ mlir::LogicalResult emitBlockElements(BlockKernel &kernel); // rows, elements of
 mlir::LogicalResult emitBlockRows(BlockKernel &kernel);
 mlir::LogicalResult emitBlockWhole(BlockKernel &kernel);
 mlir::LogicalResult emitBlockMatmul(BlockKernel &kernel);
-mlir::LogicalResult emitBlockMatmulTree(BlockKernel &kernel);
+mlir::LogicalResult emitBlockMatmulWgrad(BlockKernel &kernel);
 mlir::LogicalResult emitBlockReduce(BlockKernel &kernel);
 mlir::LogicalResult emitBlockTranspose(BlockKernel &kernel);
 mlir::LogicalResult emitBlockConv(BlockKernel &kernel);
-mlir::LogicalResult emitBlockConvTree(BlockKernel &kernel);
-mlir::LogicalResult emitBlockScatterTree(BlockKernel &kernel);
+mlir::LogicalResult emitBlockConvWgrad(BlockKernel &kernel);
+mlir::LogicalResult emitBlockScatterAdd(BlockKernel &kernel);
 void emitBlockSum(BlockKernel &kernel);
 
 } // namespace mtc

@@ -92,15 +92,15 @@ GpuGrid mtc::convTreeGridOf(plan::KernelOp op, int64_t shardRows) {
   return treeGrid(op, kernelTree(op, gradient.getConvolution(), shardRows), shardRows);
 }
 
-LogicalResult mtc::emitBlockConvTree(BlockKernel &kernel) {
+LogicalResult mtc::emitBlockConvWgrad(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   auto op = kernelGradientOf(kernel.op);
   if (!op || !areArguments(op->getOperands()))
-    return kernel.op.emitError("expected one mt.conv2d_kernel_gradient of two operands in a kernel of kind conv_tree");
+    return kernel.op.emitError("expected one mt.conv2d_kernel_gradient of two operands in a kernel of kind conv_wgrad");
   mt::Convolution conv = op.getConvolution();
   if (!isKernelProduct(conv))
-    return emitDirectConvTree(kernel);
+    return emitDirectConvWgrad(kernel);
   ProductTree tree = kernelTree(kernel.op, conv, kernel.shardRows);
   const ProductTile &tile = tree.tile;
   int64_t height = conv.rows.taps * conv.columns.taps * conv.groupChannels(), columns = conv.groupFilters();

@@ -162,12 +162,12 @@ LogicalResult mtc::emitDirectConv(BlockKernel &kernel) {
   return status;
 }
 
-LogicalResult mtc::emitDirectConvTree(BlockKernel &kernel) {
+LogicalResult mtc::emitDirectConvWgrad(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   auto op = kernel.yields()[0].getDefiningOp<mt::Conv2DKernelGradientOp>();
   if (!op || argumentOf(op.getInput()) < 0 || argumentOf(op.getGradient()) < 0)
-    return kernel.op.emitError("expected one mt.conv2d_kernel_gradient of two operands in a kernel of kind conv_tree");
+    return kernel.op.emitError("expected one mt.conv2d_kernel_gradient of two operands in a kernel of kind conv_wgrad");
   int64_t count = innerCount(op.getResult());
   Value index = emit.add(emit.mul(kernel.tile, convThreads), kernel.thread);
   emit.when(emit.less(index, emit.integer(count)), [&] {
@@ -198,12 +198,12 @@ Value BlockElements::kernelGradient(mt::Conv2DKernelGradientOp op, ValueRange at
   return direct.toKernel(at[0], at[1], at[2], at[3], emit.zeros(emit.getF32Type()));
 }
 
-LogicalResult mtc::emitBlockScatterTree(BlockKernel &kernel) {
+LogicalResult mtc::emitBlockScatterAdd(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
   auto op = kernel.yields()[0].getDefiningOp<mt::ScatterAddOp>();
   if (!op || argumentOf(op.getIds()) < 0 || argumentOf(op.getUpdates()) < 0 || !isSplit(op.getIds()))
-    return kernel.op.emitError("expected one mt.scatter_add of two split operands in a kernel of kind scatter_tree");
+    return kernel.op.emitError("expected one mt.scatter_add of two split operands in a kernel of kind scatter_add");
   int64_t entries = op.getType().getDimSize(0), count = innerCount(op.getResult()), width = count / entries;
   Value ids = kernel.argument(argumentOf(op.getIds())), updates = kernel.argument(argumentOf(op.getUpdates()));
   Value index = emit.add(emit.mul(kernel.tile, convThreads), kernel.thread);

@@ -14,24 +14,24 @@ static LogicalResult emitBody(BlockKernel &kernel) {
   switch (kernel.kind) {
   case mt::KernelKind::rows:
     return isElements(kernel.op) ? emitBlockElements(kernel) : emitBlockRows(kernel);
-  case mt::KernelKind::whole:
+  case mt::KernelKind::single:
     return emitBlockWhole(kernel);
-  case mt::KernelKind::map:
+  case mt::KernelKind::elementwise:
     return emitBlockMap(kernel);
   case mt::KernelKind::matmul:
     return emitBlockMatmul(kernel);
-  case mt::KernelKind::matmul_tree:
-    return emitBlockMatmulTree(kernel);
+  case mt::KernelKind::matmul_wgrad:
+    return emitBlockMatmulWgrad(kernel);
   case mt::KernelKind::reduce:
     return emitBlockReduce(kernel);
   case mt::KernelKind::transpose:
     return emitBlockTranspose(kernel);
   case mt::KernelKind::conv:
     return emitBlockConv(kernel);
-  case mt::KernelKind::conv_tree:
-    return emitBlockConvTree(kernel);
-  case mt::KernelKind::scatter_tree:
-    return emitBlockScatterTree(kernel);
+  case mt::KernelKind::conv_wgrad:
+    return emitBlockConvWgrad(kernel);
+  case mt::KernelKind::scatter_add:
+    return emitBlockScatterAdd(kernel);
   }
   llvm_unreachable("all kinds are listed");
 }
@@ -107,13 +107,13 @@ static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const Codeg
   plan::KernelOp any;
   for (auto op : normal.getOps<plan::KernelOp>())
     if (llvm::is_contained(
-            {mt::KernelKind::matmul, mt::KernelKind::matmul_tree, mt::KernelKind::conv, mt::KernelKind::conv_tree},
+            {mt::KernelKind::matmul, mt::KernelKind::matmul_wgrad, mt::KernelKind::conv, mt::KernelKind::conv_wgrad},
             kindOf(op)))
       any = op;
   if (!any)
     return success();
   auto make = [&](StringRef name, int64_t perTile, void (*body)(BlockKernel &)) {
-    BlockKernel kernel({emit, any, mt::KernelKind::map, {}, options.shardRows, /*fast=*/false, {}, {}, {}, {}},
+    BlockKernel kernel({emit, any, mt::KernelKind::elementwise, {}, options.shardRows, /*fast=*/false, {}, {}, {}, {}},
                        {mapThreads, 0, 1, perTile, 0});
     return emitKernel(kernel, name, body);
   };
@@ -143,7 +143,7 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const Code
     op.setGpuGridAttr(emit.getDenseI64ArrayAttr(
         {grid.threads, grid.rowsPerTile, grid.innerTiles, grid.elementsPerTile, grid.sharedBytes, grid.partialBytes}));
   }
-  BlockKernel sum({emit, {}, mt::KernelKind::map, {}, 1, false, {}, {}, {}, {}}, {mapThreads, 0, 1, mapTile, 0});
+  BlockKernel sum({emit, {}, mt::KernelKind::elementwise, {}, 1, false, {}, {}, {}, {}}, {mapThreads, 0, 1, mapTile, 0});
   if (failed(emitKernel(sum, sumKernelName, emitBlockSum)) || failed(emitCallKernels(emit, normal, options)))
     return failure();
   return code;

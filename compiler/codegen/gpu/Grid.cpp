@@ -89,13 +89,13 @@ GpuGrid mtc::gpuGridOf(plan::KernelOp op, int64_t shardRows) {
     if (int64_t columns = columnsOf(op))
       return columnGrid(op, columns);
     return {rowThreads(op), 1, 1, 0, 0};
-  case mt::KernelKind::whole:
+  case mt::KernelKind::single:
     return {rowThreads(op), 0, 1, 0, 0};
-  case mt::KernelKind::map:
+  case mt::KernelKind::elementwise:
     return {mapThreads, 0, 1, mapTile, 0};
   case mt::KernelKind::matmul:
     return productGrid(matmulTile(op), yields[0]);
-  case mt::KernelKind::matmul_tree:
+  case mt::KernelKind::matmul_wgrad:
     return matmulTreeGridOf(op, shardRows);
   case mt::KernelKind::reduce: {
     int64_t tiles = 0;
@@ -110,9 +110,9 @@ GpuGrid mtc::gpuGridOf(plan::KernelOp op, int64_t shardRows) {
   }
   case mt::KernelKind::conv:
     return convGridOf(op);
-  case mt::KernelKind::conv_tree:
+  case mt::KernelKind::conv_wgrad:
     return convTreeGridOf(op, shardRows);
-  case mt::KernelKind::scatter_tree:
+  case mt::KernelKind::scatter_add:
     return {convThreads, 0, ceilDiv(innerCount(yields[0]), convThreads), 0, 0};
   }
   llvm_unreachable("all kinds are listed");

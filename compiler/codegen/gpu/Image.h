@@ -63,7 +63,7 @@ ProductSide windowSide(BlockKernel &kernel, const mlir::mt::Convolution &conv, m
 
 // What is no such product: a thread has one element of the result.
 mlir::LogicalResult emitDirectConv(BlockKernel &kernel);
-mlir::LogicalResult emitDirectConvTree(BlockKernel &kernel);
+mlir::LogicalResult emitDirectConvWgrad(BlockKernel &kernel);
 
 } // namespace mtc
 

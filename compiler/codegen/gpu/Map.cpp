@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Map kernels and the sum of two partial sums: four elements next to each other are one thread's, so that it loads and stores
+// Elementwise kernels and the sum of two partial sums: four elements next to each other are one thread's, so that it loads and stores
 // 16 bytes at once.
 #include "compiler/codegen/gpu/Block.h"
 #include "compiler/codegen/gpu/Sizes.h"

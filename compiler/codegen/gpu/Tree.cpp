@@ -84,13 +84,13 @@ GpuGrid mtc::matmulTreeGridOf(plan::KernelOp op, int64_t shardRows) {
   return treeGrid(op, matmulTree(op, shardRows), shardRows);
 }
 
-LogicalResult mtc::emitBlockMatmulTree(BlockKernel &kernel) {
+LogicalResult mtc::emitBlockMatmulWgrad(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   mt::MatmulOp product = productOf(kernel.yields()[0]);
   if (!product || !product.getTransposeA() || product.getTransposeB() || kernel.yields().size() != 1 ||
       !isa<BlockArgument>(product.getLhs()) || !isa<BlockArgument>(product.getRhs()))
-    return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_tree");
+    return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_wgrad");
   int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
   ProductTree tree = matmulTree(kernel.op, kernel.shardRows);
   const ProductTile &tile = tree.tile;

@@ -143,7 +143,7 @@ TEST_P(Conv, InputGradientEqualsTheChain) {
 
 TEST_P(Conv, KernelGradientEqualsTheTree) {
   const Shape &s = shapes[GetParam()];
-  std::string text = kernelText("tree", "conv_tree",
+  std::string text = kernelText("tree", "conv_wgrad",
                                 "^bb0(%x: " + images(s) + ", %y: " + outputs(s) +
                                     "):\n%0 = mt.conv2d_kernel_gradient %x, %y" + attributes(s) + images(s) + ", " +
                                     outputs(s) + " to " + kernel(s) + "\nmt.yield %0 : " + kernel(s));

@@ -11,7 +11,7 @@ using namespace codegentest;
 namespace {
 
 TEST(Map, UpdatesInPlaceForAnyCount) {
-  auto codes = compile(kernelText("update", "map", R"(
+  auto codes = compile(kernelText("update", "elementwise", R"(
     ^bb0(%lr: tensor<f32>, %v: tensor<784x256xf32>, %g: tensor<784x256xf32>):
     %0 = mt.mul %g, %lr : tensor<784x256xf32>, tensor<f32>
     %1 = mt.sub %v, %0 : tensor<784x256xf32>, tensor<784x256xf32>
@@ -29,7 +29,7 @@ TEST(Map, UpdatesInPlaceForAnyCount) {
 }
 
 TEST(Map, WritesScalars) {
-  auto codes = compile(kernelText("step", "map", R"(
+  auto codes = compile(kernelText("step", "elementwise", R"(
     ^bb0(%i: tensor<i32>):
     %one = mt.constant dense<1> : tensor<i32>
     %0 = mt.add %i, %one : tensor<i32>, tensor<i32>

@@ -63,13 +63,13 @@ const std::string line = kernelText("line", "rows", R"(^bb0(%x: tensor<?xf32>, %
   %0 = mt.mul %x, %y : tensor<?xf32>, tensor<?xf32>
   %1 = mt.log %0 : tensor<?xf32>
   mt.yield %1 : tensor<?xf32>)");
-const std::string whole = kernelText("whole", "whole", R"(^bb0(%x: tensor<50x3xf32>, %s: tensor<f32>):
+const std::string whole = kernelText("whole", "single", R"(^bb0(%x: tensor<50x3xf32>, %s: tensor<f32>):
   %0 = mt.reduce sum, %x over [0, 1] : tensor<50x3xf32>
   %1 = mt.mul %0, %s : tensor<f32>, tensor<f32>
   %2 = mt.transpose %x by [1, 0] : tensor<50x3xf32>
   mt.yield %1, %2 : tensor<f32>, tensor<3x50xf32>)");
 const std::string update =
-    kernelText("update", "map", R"(^bb0(%w: tensor<5000xf32>, %g: tensor<5000xf32>, %r: tensor<f32>):
+    kernelText("update", "elementwise", R"(^bb0(%w: tensor<5000xf32>, %g: tensor<5000xf32>, %r: tensor<f32>):
   %0 = mt.mul %g, %r : tensor<5000xf32>, tensor<f32>
   %1 = mt.sub %w, %0 : tensor<5000xf32>, tensor<5000xf32>
   mt.yield %1 : tensor<5000xf32>)");
@@ -88,7 +88,7 @@ std::string dense(int64_t depth, int64_t columns, bool transposed) {
 
 std::string gradient(int64_t height, int64_t columns) {
   std::string x = "tensor<?x" + std::to_string(height) + "xf32>", g = "tensor<?x" + std::to_string(columns) + "xf32>";
-  return kernelText("gradient_" + std::to_string(columns), "matmul_tree",
+  return kernelText("gradient_" + std::to_string(columns), "matmul_wgrad",
                     "^bb0(%x: " + x + ", %g: " + g + "):\n%0 = mt.matmul %x, %g transpose_a : " + x + ", " + g +
                         "\nmt.yield %0 : tensor<" + std::to_string(height) + "x" + std::to_string(columns) + "xf32>");
 }
@@ -119,10 +119,10 @@ TEST_F(Gpu, Images) {
               kernelText("back", "conv", R"(^bb0(%g: tensor<?x5x8x6xf32>, %w: tensor<3x2x2x6xf32>):
   %0 = mt.conv2d_input_gradient %g, %w strides = [2, 1] padding = [1, 1, 0, 1] groups = 2 : tensor<?x5x8x6xf32>, tensor<3x2x2x6xf32> to tensor<?x9x8x4xf32>
   mt.yield %0 : tensor<?x9x8x4xf32>)") +
-              kernelText("kernel", "conv_tree", R"(^bb0(%x: tensor<?x9x8x4xf32>, %g: tensor<?x5x8x6xf32>):
+              kernelText("kernel", "conv_wgrad", R"(^bb0(%x: tensor<?x9x8x4xf32>, %g: tensor<?x5x8x6xf32>):
   %0 = mt.conv2d_kernel_gradient %x, %g strides = [2, 1] padding = [1, 1, 0, 1] groups = 2 : tensor<?x9x8x4xf32>, tensor<?x5x8x6xf32> to tensor<3x2x2x6xf32>
   mt.yield %0 : tensor<3x2x2x6xf32>)") +
-              kernelText("scatter", "scatter_tree", R"(^bb0(%i: tensor<?x5xi32>, %u: tensor<?x5x6xf32>):
+              kernelText("scatter", "scatter_add", R"(^bb0(%i: tensor<?x5xi32>, %u: tensor<?x5x6xf32>):
   %0 = mt.scatter_add %i, %u : tensor<?x5xi32>, tensor<?x5x6xf32> to tensor<9x6xf32>
   mt.yield %0 : tensor<9x6xf32>)") +
               kernelText("pool", "rows", R"(^bb0(%x: tensor<?x6x7x3xf32>, %g: tensor<?x3x4x3xf32>):
@@ -157,7 +157,7 @@ std::string convolution(const std::string &name, const Shape &shape) {
          kernelText(name + "_images", "conv",
                     "^bb0(%g: " + y + ", %w: " + w + "):\n%0 = mt.conv2d_input_gradient %g, %w" + how + y + ", " + w +
                         " to " + x + "\nmt.yield %0 : " + x) +
-         kernelText(name + "_kernel", "conv_tree",
+         kernelText(name + "_kernel", "conv_wgrad",
                     "^bb0(%x: " + x + ", %g: " + y + "):\n%0 = mt.conv2d_kernel_gradient %x, %g" + how + x + ", " + y +
                         " to " + w + "\nmt.yield %0 : " + w);
 }
@@ -256,7 +256,7 @@ const std::string columns = kernelText("columns", "rows", R"(^bb0(%x: tensor<?x1
 const std::string neighbours = kernelText("spread", "rows", R"(^bb0(%x: tensor<?x9x9x20xf32>, %m: tensor<20xf32>):
   %0 = mt.sub %x, %m : tensor<?x9x9x20xf32>, tensor<20xf32>
   mt.yield %0 : tensor<?x9x9x20xf32>)") +
-                               kernelText("odd", "map", R"(^bb0(%w: tensor<5003xf32>, %g: tensor<5003xf32>):
+                               kernelText("odd", "elementwise", R"(^bb0(%w: tensor<5003xf32>, %g: tensor<5003xf32>):
   %0 = mt.compare gt, %w, %g : tensor<5003xf32>, tensor<5003xf32>
   %1 = mt.select %0, %w, %g : tensor<5003xi1>, tensor<5003xf32>, tensor<5003xf32>
   %2 = mt.add %1, %g : tensor<5003xf32>, tensor<5003xf32>
@@ -273,7 +273,7 @@ TEST_F(Gpu, Sequences) {
                    "^bb0(%x: " + x + ", %w: tensor<7x20xf32>, %b: tensor<20xf32>, %r: " + y +
                        "):\n%0 = mt.matmul %x, %w : " + x + ", tensor<7x20xf32>\n%1 = mt.add %0, %b : " + y +
                        ", tensor<20xf32>\n%2 = mt.mul %1, %r : " + y + ", " + y + "\nmt.yield %2 : " + y) +
-        kernelText("gradient", "matmul_tree",
+        kernelText("gradient", "matmul_wgrad",
                    "^bb0(%x: " + x + ", %g: " + y + "):\n%0 = mt.matmul %x, %g transpose_a : " + x + ", " + y +
                        "\n%1 = mt.reduce sum, %0 over [0] : tensor<?x7x20xf32>\nmt.yield %1 : tensor<7x20xf32>"));
   }

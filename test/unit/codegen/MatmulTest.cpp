@@ -123,11 +123,11 @@ TEST(Matmul, TakesStaticRows) {
   }
 }
 
-TEST(MatmulTree, EqualsTheTreeForAnyRowsAndShards) {
+TEST(MatmulWgrad, EqualsTheTreeForAnyRowsAndShards) {
   std::vector<Shape> shapes = {{200, 128}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {1, 33}, {33, 64}}; // M, N
   std::string text;
   for (Shape s : shapes)
-    text += kernelText("t" + std::to_string(s.depth) + "x" + std::to_string(s.columns), "matmul_tree",
+    text += kernelText("t" + std::to_string(s.depth) + "x" + std::to_string(s.columns), "matmul_wgrad",
                        "^bb0(%x: " + tensor("?", s.depth) + ", %y: " + tensor("?", s.columns) +
                            "):\n%0 = mt.matmul %x, %y transpose_a : " + tensor("?", s.depth) + ", " +
                            tensor("?", s.columns) + "\nmt.yield %0 : " + tensor(std::to_string(s.depth), s.columns));

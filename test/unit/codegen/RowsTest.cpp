@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels of kind rows and whole.
+// Kernels of kind rows and single.
 #include "test/unit/codegen/Harness.h"
 #include <cmath>
 #include <cstring>
@@ -238,7 +238,7 @@ TEST(Rows, MovesDataInsideARow) {
 }
 
 TEST(Whole, UpdatesInPlaceAfterAllReads) {
-  auto codes = compile(kernelText("norm", "whole", R"(
+  auto codes = compile(kernelText("norm", "single", R"(
     ^bb0(%v: tensor<40xf32>):
     %0 = mt.reduce sum, %v over [0] : tensor<40xf32>
     %1 = mt.sub %v, %0 : tensor<40xf32>, tensor<f32>
@@ -280,7 +280,7 @@ TEST(Random, DependsOnTheGlobalRow) {
   auto codes = compile(kernelText("dropout", "rows", R"(
     ^bb0(%x: tensor<?x21xf32>, %i: tensor<i32>):
     %0 = mt.random_uniform "drop" step(%i) : tensor<?x21xf32>
-    mt.yield %0 : tensor<?x21xf32>)") + kernelText("init", "whole", R"(
+    mt.yield %0 : tensor<?x21xf32>)") + kernelText("init", "single", R"(
     ^bb0:
     %0 = mt.random_uniform "dense/kernel" : tensor<7x9xf32>
     mt.yield %0 : tensor<7x9xf32>)"));

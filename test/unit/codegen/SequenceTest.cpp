@@ -82,7 +82,7 @@ TEST(Sequence, GradientsEqualTheTree) {
     std::string x = tensor({2, s.lines, s.depth}, true), y = tensor({2, s.lines, s.columns}, true),
                 each = tensor({2, s.depth, s.columns}, true), sum = tensor({s.depth, s.columns}, true);
     text +=
-        kernelText(s.name("g"), "matmul_tree",
+        kernelText(s.name("g"), "matmul_wgrad",
                    "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.matmul %x, %y transpose_a : " + x + ", " + y +
                        "\n%1 = mt.reduce sum, %0 over [1] : " + each + "\n%2 = mt.reduce sum, %1 over [0] : " + sum +
                        "\nmt.yield %2 : " + tensor({s.depth, s.columns}, false));

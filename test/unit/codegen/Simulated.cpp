@@ -161,11 +161,11 @@ struct Loaded {
 // Kernels whose chains are those of the CPU; convolutions have channels innermost, and zeros of the padding among them.
 static bool isExact(mlir::plan::KernelOp op) {
   mlir::mt::KernelKind kind = mtc::kindOf(op);
-  bool product = kind == mlir::mt::KernelKind::matmul || kind == mlir::mt::KernelKind::matmul_tree;
+  bool product = kind == mlir::mt::KernelKind::matmul || kind == mlir::mt::KernelKind::matmul_wgrad;
   if (product && op->getParentOfType<mlir::ModuleOp>()->getAttr("mt.precision"))
     return false;
   using Kind = mlir::mt::KernelKind;
-  return kind != Kind::rows && kind != Kind::whole && kind != Kind::conv && kind != Kind::conv_tree;
+  return kind != Kind::rows && kind != Kind::single && kind != Kind::conv && kind != Kind::conv_wgrad;
 }
 
 static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, const Loaded &gpu, int64_t rows,
@@ -183,7 +183,7 @@ static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, con
     gpuBuffers.push_back(operand.gpu.as<void>());
   }
   mlir::mt::KernelKind kind = mtc::kindOf(op);
-  int64_t count = kind == mlir::mt::KernelKind::map ? operands.back().count : 0;
+  int64_t count = kind == mlir::mt::KernelKind::elementwise ? operands.back().count : 0;
   auto cut = *op.getGpuGrid();
   std::vector<char> partials(4 * MT_GPU_COUNTERS + cut[5]);
   mt_kernel_params params{rows, 3, rows + 5, count, 11, partials.data() + 4 * MT_GPU_COUNTERS, scratch};

@@ -130,13 +130,13 @@ TEST(Lookup, EqualsTheInterpreter) {
   expectMeaning("rows", R"(^bb0(%t: tensor<9x35xf32>, %i: tensor<?x6xi32>):
     %0 = mt.gather %t, %i : tensor<9x35xf32>, tensor<?x6xi32>
     mt.yield %0 : tensor<?x6x35xf32>)");
-  expectMeaning("scatter_tree", R"(^bb0(%i: tensor<?x6xi32>, %u: tensor<?x6x35xf32>):
+  expectMeaning("scatter_add", R"(^bb0(%i: tensor<?x6xi32>, %u: tensor<?x6x35xf32>):
     %0 = mt.scatter_add %i, %u : tensor<?x6xi32>, tensor<?x6x35xf32> to tensor<9x35xf32>
     mt.yield %0 : tensor<9x35xf32>)", 1e-5, {2, 8, false});
-  expectMeaning("scatter_tree", R"(^bb0(%i: tensor<?xi32>, %u: tensor<?x1500xf32>):
+  expectMeaning("scatter_add", R"(^bb0(%i: tensor<?xi32>, %u: tensor<?x1500xf32>):
     %0 = mt.scatter_add %i, %u : tensor<?xi32>, tensor<?x1500xf32> to tensor<11x1500xf32>
     mt.yield %0 : tensor<11x1500xf32>)", 1e-5, {3, 4, false});
-  expectMeaning("whole", R"(^bb0(%i: tensor<6xi32>, %u: tensor<6x35xf32>):
+  expectMeaning("single", R"(^bb0(%i: tensor<6xi32>, %u: tensor<6x35xf32>):
     %0 = mt.scatter_add %i, %u : tensor<6xi32>, tensor<6x35xf32> to tensor<9x35xf32>
     mt.yield %0 : tensor<9x35xf32>)", 1e-5);
 }

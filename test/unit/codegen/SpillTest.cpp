@@ -96,7 +96,7 @@ std::string products() {
     text += kernelText("f" + n, "matmul",
                        "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.matmul %x, %w : " + x + ", " + w +
                            "\nmt.yield %0 : " + y);
-    text += kernelText("g" + n, "matmul_tree",
+    text += kernelText("g" + n, "matmul_wgrad",
                        "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.matmul %x, %y transpose_a : " + x + ", " + y +
                            "\nmt.yield %0 : " + w);
   }
@@ -145,7 +145,7 @@ TEST(Spills, NoInnerLoopOfAConvolutionTouchesTheStack) {
     text += kernelText("i" + name, "conv",
                        "^bb0(%y: " + y + ", %w: " + w + "):\n%0 = mt.conv2d_input_gradient %y, %w" + window + y + ", " +
                            w + " to " + x + "\nmt.yield %0 : " + x);
-    text += kernelText("k" + name, "conv_tree",
+    text += kernelText("k" + name, "conv_wgrad",
                        "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.conv2d_kernel_gradient %x, %y" + window + x +
                            ", " + y + " to " + w + "\nmt.yield %0 : " + w);
   }

@@ -72,7 +72,7 @@ std::string forward(const std::string &name, int64_t depth, int64_t columns) {
 }
 std::string gradient(const std::string &name, int64_t height, int64_t columns) {
   std::string x = shape("?", height), y = shape("?", columns);
-  return kernelText(name, "matmul_tree", "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.matmul %x, %y transpose_a : " + x + ", " + y +
+  return kernelText(name, "matmul_wgrad", "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.matmul %x, %y transpose_a : " + x + ", " + y +
                                              "\nmt.yield %0 : " + shape(std::to_string(height), columns));
 }
 

@@ -31,7 +31,7 @@ std::string kernels(const Case &c) {
   return kernelText(name + "_f", "conv", "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.conv2d %x, %w" + how + x + ", " + w + "\n%1 = mt.relu %0 : " + y + "\nmt.yield %1 : " + y) +
          kernelText(name + "_i", "conv", "^bb0(%y: " + y + ", %w: " + w + "):\n%0 = mt.conv2d_input_gradient %y, %w" + how + y + ", " + w +
                                              " to " + x + "\nmt.yield %0 : " + x) +
-         kernelText(name + "_k", "conv_tree", "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.conv2d_kernel_gradient %x, %y" + how + x + ", " + y +
+         kernelText(name + "_k", "conv_wgrad", "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.conv2d_kernel_gradient %x, %y" + how + x + ", " + y +
                                                   " to " + w + "\nmt.yield %0 : " + w);
 }
 

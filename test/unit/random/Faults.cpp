@@ -156,7 +156,7 @@ const Fault table[] = {
        bool found = false;
        m.lookupSymbol("train_step")->walk([&](plan::LaunchOp op) {
          auto kind = dyn_cast<mt::KernelKindAttr>(m.lookupSymbol<plan::KernelOp>(op.getKernel()).getKind());
-         if (!kind || kind.getValue() != mt::KernelKind::map)
+         if (!kind || kind.getValue() != mt::KernelKind::elementwise)
            return;
          SmallVector<int64_t> counts(op.getCounts());
          for (int64_t &count : counts)

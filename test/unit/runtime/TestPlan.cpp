@@ -286,14 +286,14 @@ fb::PlanT makeTables(const TestPlanShape &shape) {
   plan.sum_kernel = SumPartials;
   plan.learning_rate = 2;
   plan.iteration = 3;
-  addKernel(plan, "init_variables", fb::KernelKind::Whole, 0, 1, 0, false);
+  addKernel(plan, "init_variables", fb::KernelKind::Single, 0, 1, 0, false);
   addKernel(plan, "predict_rows", fb::KernelKind::Rows, 3, 1, 0, true);
   addKernel(plan, "difference_rows", fb::KernelKind::Rows, 3, 1, 0, true);
   addKernel(plan, "gradient_partial", fb::KernelKind::Reduce, 0, shape.features + 1, 0, true);
   addKernel(plan, "loss_partial", fb::KernelKind::Reduce, 0, 2, 0, true);
-  addKernel(plan, "finish", fb::KernelKind::Whole, 0, 1, 0, false);
-  addKernel(plan, "update", fb::KernelKind::Map, 0, 1, 5, false);
-  addKernel(plan, "sum_partials", fb::KernelKind::Map, 0, 1, 4, false);
+  addKernel(plan, "finish", fb::KernelKind::Single, 0, 1, 0, false);
+  addKernel(plan, "update", fb::KernelKind::Elementwise, 0, 1, 5, false);
+  addKernel(plan, "sum_partials", fb::KernelKind::Elementwise, 0, 1, 4, false);
   addKernel(plan, "probe", fb::KernelKind::Rows, 3, 2, 0, true);
   addKernel(plan, "rotate", fb::KernelKind::Rows, 0, 64, 0, false);
   addKernel(plan, "double_rows", fb::KernelKind::Rows, 1, 1, 0, true);

@@ -129,7 +129,7 @@ Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled, bool metrics, int64_t
   addVariable(plan, "steps", DType::I64, {}, 8);
   auto sum = std::make_unique<KernelT>();
   sum->name = "sum";
-  sum->kind = KernelKind::Map;
+  sum->kind = KernelKind::Elementwise;
   sum->elements_per_tile = 1024;
   plan.kernels.push_back(std::move(sum));
   plan.programs.push_back(program("init", 2));

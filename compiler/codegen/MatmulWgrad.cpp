@@ -316,11 +316,11 @@ static mt::MatmulOp productOf(Value sum) {
   return sum.getDefiningOp<mt::MatmulOp>();
 }
 
-LogicalResult mtc::emitMatmulTree(Kernel &kernel) {
+LogicalResult mtc::emitMatmulWgrad(Kernel &kernel) {
   mt::MatmulOp product = productOf(kernel.yields()[0]);
   if (!product || !product.getTransposeA() || product.getTransposeB() || !isa<BlockArgument>(product.getLhs()) ||
       !isa<BlockArgument>(product.getRhs()))
-    return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_tree");
+    return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_wgrad");
   auto sideOf = [&](Value value) {
     return TreeEmitter::Side{kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()), elementOf(value)};
   };

@@ -37,10 +37,10 @@ Grid mtc::scatterTreeGrid(plan::KernelOp op) {
   return {0, shape.blocks() * shape.lines(), 0};
 }
 
-LogicalResult mtc::emitScatterTree(Kernel &kernel) {
+LogicalResult mtc::emitScatterAdd(Kernel &kernel) {
   mt::ScatterAddOp op = scatterOf(kernel.op);
   if (!op || !isa<BlockArgument>(op.getIds()) || !isa<BlockArgument>(op.getUpdates()) || !isSplit(op.getIds()))
-    return kernel.op.emitError("expected one mt.scatter_add of two split operands in a kernel of kind scatter_tree");
+    return kernel.op.emitError("expected one mt.scatter_add of two split operands in a kernel of kind scatter_add");
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
   ScatterShape shape(op);

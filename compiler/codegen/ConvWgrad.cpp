@@ -352,10 +352,10 @@ Grid mtc::convTreeGrid(plan::KernelOp op) {
   return {0, product.groups * wides * units, 0};
 }
 
-LogicalResult mtc::emitConvTree(Kernel &kernel) {
+LogicalResult mtc::emitConvWgrad(Kernel &kernel) {
   mt::Conv2DKernelGradientOp op = gradientOf(kernel.op);
   if (!op || !isa<BlockArgument>(op.getInput()) || !isa<BlockArgument>(op.getGradient()))
-    return kernel.op.emitError("expected one mt.conv2d_kernel_gradient of two operands in a kernel of kind conv_tree");
+    return kernel.op.emitError("expected one mt.conv2d_kernel_gradient of two operands in a kernel of kind conv_wgrad");
   auto bufferOf = [&](Value value) { return kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()); };
   KernelGradientEmitter(kernel, op, {bufferOf(op.getInput()), bufferOf(op.getGradient()), kernel.resultBuffer(0)})
       .run();
