@@ -77,7 +77,7 @@ LogicalResult checkFuse(ModuleOp module) {
     for (auto assign : program.getBody().front().getOps<mt::AssignOp>())
       if (auto kernel = assign.getValue().getDefiningOp<mt::KernelOp>();
           !kernel || kernel.getKind() != mt::KernelKind::elementwise)
-        return assign.emitOpError("expected a elementwise kernel's result after fuse, found another value");
+        return assign.emitOpError("expected an elementwise kernel's result after fuse, found another value");
   return success();
 }
 

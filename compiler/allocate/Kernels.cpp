@@ -11,7 +11,7 @@ using mt::KernelKind;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-// The one shape that a elementwise kernel walks.
+// The one shape that an elementwise kernel walks.
 static ArrayRef<int64_t> mapShape(Block &body) { return typeOf(body.getTerminator()->getOperand(0)).getShape(); }
 
 std::string kernelKey(mt::KernelOp kernel) {
@@ -67,7 +67,7 @@ static int64_t bytesOf(Value value) {
   return mt::elementsPerRow(value.getType()) * (bits == 1 ? 1 : bits / 8);
 }
 
-// A elementwise kernel's costs are per element.
+// An elementwise kernel's costs are per element.
 static Costs mapCosts(Block &body) {
   Costs costs;
   auto each = [&](Value value) { return typeOf(value).getShape() == mapShape(body); };

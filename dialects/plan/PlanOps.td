@@ -53,7 +53,7 @@ def BufferType : TypeDef<Plan_Dialect, "Buffer"> {
 def KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
   let summary = "a kernel's meaning, as mt ops (the body of the mt.kernel it was outlined from, ending in mt.yield), its kind and grid";
   let description = [{
-    `kind` is an mt.kernel_kind. A elementwise kernel's body is written for one of its launches' shapes; its code takes the count at run time. The grid attributes
+    `kind` is an mt.kernel_kind. An elementwise kernel's body is written for one of its launches' shapes; its code takes the count at run time. The grid attributes
     (`rows_per_tile`, `inner_tiles`, `elements_per_tile`) and `vectors_spilled` are set by codegen; costs by mt-allocate. `gpu_grid`, there if a GPU is a target: threads of a block, rows per tile, inner
     tiles, elements per tile, bytes of workgroup memory.
   }];

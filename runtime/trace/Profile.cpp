@@ -21,7 +21,7 @@ StepFacts factsOf(const Plan &plan, const fb::Step &step) {
   const char *layer = step.layer() < 0 ? "" : plan.tables().layers()->Get(static_cast<uint32_t>(step.layer()))->c_str();
   StepFacts facts = {kernel.name()->c_str(), kindName(kernel.kind()), layer};
   for (uint32_t s = 0; s < count(step.segments()); ++s) {
-    // A elementwise kernel's units are a segment's elements, any other's are rows.
+    // An elementwise kernel's units are a segment's elements, any other's are rows.
     bool map = kernel.kind() == fb::KernelKind::Elementwise;
     uint64_t elements = map ? step.segments()->Get(s)->count() : 0;
     facts.flopsFixed += kernel.flops_fixed() + kernel.flops_per_row() * elements;
