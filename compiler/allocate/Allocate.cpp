@@ -38,13 +38,13 @@ private:
 class ProgramWriter {
 public:
   ProgramWriter(mt::ProgramOp source, KernelTable &kernels, ConstantTable &constants,
-                const std::vector<PlanStep> &steps, BufferAssignment &places, OpBuilder builder)
-      : source(source), kernels(kernels), constants(constants), steps(steps), places(places), builder(builder) {}
+                const std::vector<PlanStep> &steps, BufferAssignment &assignment, OpBuilder builder)
+      : source(source), kernels(kernels), constants(constants), steps(steps), assignment(assignment), builder(builder) {}
 
   void write() {
     Location location = source.getLoc();
-    auto program = plan::ProgramOp::create(builder, location, source.getSymName(), places.arenaBytes, places.boundBytes,
-                                           places.sharedBytes);
+    auto program = plan::ProgramOp::create(builder, location, source.getSymName(), assignment.arenaBytes, assignment.boundBytes,
+                                           assignment.sharedBytes);
     Block *body = builder.createBlock(&program.getBody());
     builder.setInsertionPointToEnd(body);
     writeSignature();
@@ -53,7 +53,7 @@ public:
       if (steps[step].reduces.empty())
         writeLaunch(steps[step]);
       else
-        writeReduce(steps[step], order++, places.bucketBytes[step]);
+        writeReduce(steps[step], order++, assignment.bucketBytes[step]);
     }
     for (auto result : source.getBody().front().getOps<mt::ResultOp>()) {
       Value value = buffer(result.getValue()), weight = buffer(result.getWeight());
@@ -96,7 +96,7 @@ private:
   }
 
   Value buffer(Value value) {
-    const ValueBuffer &place = places.places.find(value)->second;
+    const ValueBuffer &place = assignment.buffers.find(value)->second;
     // One buffer a variable or signature entry; elsewhere one a value.
     Value &result =
         place.ref.empty() ? byValue[value] : byName[(place.space == Space::variable ? "v" : "s") + place.ref];
@@ -105,7 +105,7 @@ private:
     SmallVector<int64_t> offsets;
     ElementsAttr constant;
     if (place.range >= 0)
-      for (int64_t offset : places.ranges[place.range].offsets)
+      for (int64_t offset : assignment.ranges[place.range].offsets)
         offsets.push_back(offset + place.offset);
     if (place.space == Space::constant) {
       constant = value.getDefiningOp<mt::ConstantOp>().getValue();
@@ -142,7 +142,7 @@ private:
   void writeReduce(const PlanStep &step, int64_t order, int64_t bytes) {
     std::vector<shard::AllReduceOp> reduces = step.reduces;
     llvm::stable_sort(reduces, [&](shard::AllReduceOp a, shard::AllReduceOp b) {
-      return places.places.find(a.getInput())->second.offset < places.places.find(b.getInput())->second.offset;
+      return assignment.buffers.find(a.getInput())->second.offset < assignment.buffers.find(b.getInput())->second.offset;
     });
     SmallVector<Value> partials, results;
     for (shard::AllReduceOp reduce : reduces) {
@@ -157,7 +157,7 @@ private:
   KernelTable &kernels;
   ConstantTable &constants;
   const std::vector<PlanStep> &steps;
-  BufferAssignment &places;
+  BufferAssignment &assignment;
   OpBuilder builder;
   llvm::DenseMap<Value, Value> byValue;
   llvm::StringMap<Value> byName;
@@ -198,12 +198,12 @@ struct Allocate : impl::AllocateBase<Allocate> {
     auto builder = OpBuilder::atBlockEnd(module.getBody());
     for (mt::ProgramOp program : sources) {
       std::vector<PlanStep> steps = stepsOf(program);
-      BufferAssignment buffers(program, steps);
-      if (failed(places.assignOffsets(program.getLoc(), shards.getInt(), shardRows.getInt())))
+      BufferAssignment assignment(program, steps);
+      if (failed(assignment.assignOffsets(program.getLoc(), shards.getInt(), shardRows.getInt())))
         return signalPassFailure();
       if (deviceMemory > 0)
-        uses.push_back(memoryUse(program.getSymName(), places, shardRows.getInt()));
-      ProgramWriter(program, kernels, constants, steps, places, builder).write();
+        uses.push_back(memoryUse(program.getSymName(), assignment, shardRows.getInt()));
+      ProgramWriter(program, kernels, constants, steps, assignment, builder).write();
     }
     for (mt::ProgramOp program : sources)
       program.erase();

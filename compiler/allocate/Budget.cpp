@@ -8,12 +8,12 @@ namespace mtc {
 using namespace mlir;
 
 // The largest ranges alive in the phase where the arena is fullest.
-static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const BufferAssignment &places, int64_t rows) {
+static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const BufferAssignment &assignment, int64_t rows) {
   auto size = [&](const Range &range) { return alignPlace(range.fixedBytes + range.rowBytes * rows); };
   int64_t peakPhase = 0, peak = -1;
-  for (const Range &candidate : places.ranges) {
+  for (const Range &candidate : assignment.ranges) {
     int64_t alive = 0;
-    for (const Range &range : places.ranges)
+    for (const Range &range : assignment.ranges)
       if (!range.shared && range.first <= candidate.first && candidate.first <= range.last)
         alive += size(range);
     if (!candidate.shared && alive > peak) {
@@ -22,19 +22,19 @@ static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const BufferAs
     }
   }
   std::vector<std::pair<int64_t, std::string>> largest;
-  for (const Range &range : places.ranges)
+  for (const Range &range : assignment.ranges)
     if (range.shared || (range.first <= peakPhase && peakPhase <= range.last))
       largest.emplace_back(size(range), range.name);
   llvm::stable_sort(largest, [](const auto &a, const auto &b) { return a.first > b.first; });
   return largest;
 }
 
-MemoryUse memoryUse(StringRef program, const BufferAssignment &places, int64_t shardRows) {
+MemoryUse memoryUse(StringRef program, const BufferAssignment &assignment, int64_t shardRows) {
   MemoryUse use;
   use.program = program.str();
-  for (size_t variant = 0; variant < places.arenaBytes.size(); ++variant) {
-    use.bytes.push_back(places.arenaBytes[variant] + places.sharedBytes);
-    use.largest.push_back(largestAtPeak(places, (int64_t(1) << variant) * shardRows));
+  for (size_t variant = 0; variant < assignment.arenaBytes.size(); ++variant) {
+    use.bytes.push_back(assignment.arenaBytes[variant] + assignment.sharedBytes);
+    use.largest.push_back(largestAtPeak(assignment, (int64_t(1) << variant) * shardRows));
   }
   return use;
 }

@@ -14,7 +14,7 @@ struct MemoryUse {
   std::vector<std::vector<std::pair<int64_t, std::string>>> largest; // at the peak: bytes and name, the largest first
 };
 
-MemoryUse memoryUse(llvm::StringRef program, const BufferAssignment &places, int64_t shardRows);
+MemoryUse memoryUse(llvm::StringRef program, const BufferAssignment &assignment, int64_t shardRows);
 
 // Sets `mt.min_devices` on the module to the smallest number of devices that fits in `limit` bytes a device. More than
 // one: a warning with the largest tensors. An error where even R devices do not fit.

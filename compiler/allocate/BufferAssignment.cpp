@@ -27,7 +27,7 @@ BufferAssignment::BufferAssignment(mt::ProgramOp program, const std::vector<Plan
   }
   bucketBytes.resize(steps.size());
   computeLives();
-  placeGiven();
+  assignOutside();
   for (size_t step = 0; step < steps.size(); ++step)
     if (!steps[step].reduces.empty())
       placeBucket(step);
@@ -68,21 +68,21 @@ void BufferAssignment::computeLives() {
 }
 
 // Values whose place the program's own ops name.
-void BufferAssignment::placeGiven() {
+void BufferAssignment::assignOutside() {
   for (Operation &op : *body) {
     ValueBuffer place;
     if (isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp>(op)) {
       place.space = isa<mt::ReadOp>(op) ? Space::variable : Space::signature;
       place.ref = place.name = op.getAttrOfType<StringAttr>("name").str();
-      places[op.getResult(0)] = place;
+      buffers[op.getResult(0)] = place;
     } else if (isa<mt::AssignOp, mt::OutputOp>(op)) {
       place.space = isa<mt::AssignOp>(op) ? Space::variable : Space::signature;
       place.ref = place.name = op.getAttrOfType<StringAttr>("name").str();
-      places[op.getOperand(0)] = place;
+      buffers[op.getOperand(0)] = place;
     } else if (isa<mt::ConstantOp>(op)) {
       place.space = Space::constant;
       place.name = "constant";
-      places[op.getResult(0)] = place;
+      buffers[op.getResult(0)] = place;
     }
   }
 }
@@ -109,8 +109,8 @@ void BufferAssignment::placeBucket(size_t index) {
     end = bytes >= placeAlignment ? alignPlace(end) : llvm::alignTo(end, bytes > 4 ? 16 : 4);
     auto kernel = reduce.getInput().getDefiningOp<mt::KernelOp>();
     std::string name = (kernel.getName() + "." + Twine(cast<OpResult>(reduce.getInput()).getResultNumber())).str();
-    places[reduce.getInput()] = {Space::arena, "partial sum " + name, "", static_cast<int64_t>(ranges.size()), end};
-    places[reduce.getResult()] = {Space::shared, "sum " + name, "", static_cast<int64_t>(ranges.size()) + 1, end};
+    buffers[reduce.getInput()] = {Space::arena, "partial sum " + name, "", static_cast<int64_t>(ranges.size()), end};
+    buffers[reduce.getResult()] = {Space::shared, "sum " + name, "", static_cast<int64_t>(ranges.size()) + 1, end};
     partials.last = std::max(partials.last, lives[reduce.getResult()].phase);
     end += bytes;
     for (const PlanStep &writer : steps)
@@ -136,9 +136,9 @@ static bool mayOverwrite(mt::KernelOp kernel, unsigned operand) {
 
 bool BufferAssignment::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResult result) {
   for (OpOperand &operand : kernel->getOpOperands()) {
-    auto found = places.find(operand.get());
+    auto found = buffers.find(operand.get());
     const Life &life = lives[operand.get()];
-    if (found == places.end() || found->second.range < 0 || isPartial(operand.get()) ||
+    if (found == buffers.end() || found->second.range < 0 || isPartial(operand.get()) ||
         operand.get().getDefiningOp<shard::AllReduceOp>() || life.phase != step.phase || life.lastStep != &step ||
         life.readByMore || !mayOverwrite(kernel, operand.getOperandNumber()) ||
         llvm::count(kernel->getOperands(), operand.get()) != 1 || step.segments.size() != 1)
@@ -149,7 +149,7 @@ bool BufferAssignment::placeOverOperand(const PlanStep &step, mt::KernelOp kerne
     ValueBuffer place = found->second;
     range.last = std::max(range.last, range.shared ? lives[result].rendezvous : lives[result].phase);
     place.name = kernel.getName().str();
-    places[result] = place;
+    buffers[result] = place;
     return true;
   }
   return false;
@@ -157,7 +157,7 @@ bool BufferAssignment::placeOverOperand(const PlanStep &step, mt::KernelOp kerne
 
 void BufferAssignment::placeResults(const PlanStep &step, mt::KernelOp kernel) {
   for (OpResult result : kernel->getResults()) {
-    if (places.contains(result) || placeOverOperand(step, kernel, result))
+    if (buffers.contains(result) || placeOverOperand(step, kernel, result))
       continue;
     Range range;
     range.name = kernel.getName().str();
@@ -167,7 +167,7 @@ void BufferAssignment::placeResults(const PlanStep &step, mt::KernelOp kernel) {
     (mt::isSplit(result.getType()) ? range.rowBytes : range.fixedBytes) = bytesOfType(result.getType());
     range.first = step.share ? step.rendezvous : step.phase;
     range.last = step.share ? lives[result].rendezvous : lives[result].phase;
-    places[result] = {step.share ? Space::shared : Space::arena, range.name, "", static_cast<int64_t>(ranges.size()),
+    buffers[result] = {step.share ? Space::shared : Space::arena, range.name, "", static_cast<int64_t>(ranges.size()),
                       0};
     ranges.push_back(std::move(range));
   }

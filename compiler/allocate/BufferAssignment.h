@@ -37,7 +37,7 @@ public:
   llvm::LogicalResult assignOffsets(mlir::Location location, int64_t allShards, int64_t shardRows);
 
   std::vector<Range> ranges;
-  llvm::MapVector<mlir::Value, ValueBuffer> places;
+  llvm::MapVector<mlir::Value, ValueBuffer> buffers;
   std::vector<int64_t> bucketBytes;            // one a step; 0 for launches
   std::vector<int64_t> arenaBytes, boundBytes; // one a variant
   int64_t sharedBytes = 0;
@@ -49,7 +49,7 @@ private:
     bool readByMore = false;            // there are others
   };
   void computeLives();
-  void placeGiven();
+  void assignOutside();
   void placeBucket(size_t step);
   void placeResults(const PlanStep &step, mlir::mt::KernelOp kernel);
   bool placeOverOperand(const PlanStep &step, mlir::mt::KernelOp kernel, mlir::OpResult result);

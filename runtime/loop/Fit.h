@@ -70,7 +70,7 @@ private:
   Saver saver_;
   std::unique_ptr<mtrun_dataset> kept_, held_; // of a split, or null
   std::unique_ptr<mtrun_dataset, FreeDataset> validationData_; // of options with a number of validation steps
-  Pass train_, validation_;
+  EpochLoop train_, validation_;
   bool validates_ = false, wantsStop_ = false, stop_ = false, notFinite_ = false;
   int64_t asked_ = 0, nextWord_ = 1; // of several processes: calls of asked() since the first spoke, and when it will
   Stopwatch sinceWord_;

@@ -442,9 +442,9 @@ bool Session::namesTracks() const { return !state_->group->hostMemory(); }
 
 int Session::groupDevices() const { return state_->devices(); }
 
-int Session::process() const { return state_->peers ? state_->processGroup->process() : 0; }
+int Session::process() const { return state_->processGroup ? state_->processGroup->process() : 0; }
 
-int Session::processes() const { return state_->peers ? state_->processGroup->processes() : 1; }
+int Session::processes() const { return state_->processGroup ? state_->processGroup->processes() : 1; }
 
 Status Session::share(std::string &bytes) {
   if (!health().ok() || !state_->processGroup)
