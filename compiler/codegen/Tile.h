@@ -65,7 +65,7 @@ void emitExtend(Emitter &emit, mlir::Type element, mlir::Value from, int64_t str
                mlir::Value rows, mlir::Value columns);
 
 // Transposes 16 vectors of 16 lanes in registers.
-void turn(Emitter &emit, Emitter::Values &vectors);
+void transposeInRegisters(Emitter &emit, Emitter::Values &vectors);
 
 // For each of `count` vectors of a panel: to = each(index in floats).
 void forVectors(Emitter &emit, Panel panel, mlir::Value rows, llvm::function_ref<void(mlir::Value index)> each);

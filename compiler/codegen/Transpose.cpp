@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace mtc;
 
 // Exchanges, for each power of two, the halves of pairs of vectors that lie on the wrong side of the diagonal.
-void mtc::turn(Emitter &emit, Emitter::Values &vectors) {
+void mtc::transposeInRegisters(Emitter &emit, Emitter::Values &vectors) {
   for (int64_t half = lanes / 2; half >= 1; half /= 2) {
     SmallVector<int32_t> first, second;
     for (int32_t lane = 0; lane < lanes; ++lane) {

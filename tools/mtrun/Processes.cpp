@@ -121,8 +121,8 @@ std::vector<int> distinctGpus(const std::string &devices) {
 }
 
 std::optional<int> distribute(Arguments &arguments, char **argv) {
-  bool gpus = arguments.devices.starts_with("cuda");
-  const Launcher *by = gpus && arguments.processes != 1 ? launcher() : nullptr;
+  bool onGpus = arguments.devices.starts_with("cuda");
+  const Launcher *by = onGpus && arguments.processes != 1 ? launcher() : nullptr;
   if (by) {
     stayWithParent();
     int size = number(by->size);
