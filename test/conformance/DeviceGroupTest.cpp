@@ -314,7 +314,7 @@ TEST_P(DeviceGroupTest, AllReduceAddsPartialsInTreeOrder) {
     program.staging.clear();
     std::vector<std::vector<float>> roots;
     for (int d = 0; d < devices(); ++d) {
-      reduce.roots.push_back(allocate<float>(d, count));
+      reduce.partials.push_back(allocate<float>(d, count));
       reduce.results.push_back(allocate<float>(d, count));
       program.staging.push_back(allocate<float>(d, LocalCollectives::stagingElements(count, devices())));
       roots.emplace_back(count);
@@ -327,7 +327,7 @@ TEST_P(DeviceGroupTest, AllReduceAddsPartialsInTreeOrder) {
     for (int active = devices(); active > 0; --active) {
       std::vector<std::vector<float>> nodes = roots;
       for (int d = 0; d < devices(); ++d)
-        group->copyIn(d, reduce.roots[d], roots[d].data(), bytes);
+        group->copyIn(d, reduce.partials[d], roots[d].data(), bytes);
       nodes.resize(static_cast<size_t>(active));
       while (nodes.size() > 1) {
         std::vector<std::vector<float>> parents;
