@@ -21,6 +21,6 @@
 // CHECK: plan.launch @update_1 {{.*}} counts [4, 12]
 // CHECK: plan.result "loss"
 
-// NOTHING: error: expected a plan that fits in 100 B a device, found none up to 8 devices; @train_step needs {{[0-9.]+ K?i?B}} with 1 shard on a device: variables {{[0-9.]+ K?i?B}}; largest at the peak: "roots of all-reduce 0" 256 B
+// NOTHING: error: expected a plan that fits in 100 B a device, found none up to 8 devices; @train_step needs {{[0-9.]+ K?i?B}} with 1 shard on a device: variables {{[0-9.]+ K?i?B}}; largest at the peak: "partial sums of all-reduce 0" 256 B
 // SOME: warning: the model does not fit on one device of 2.44 KiB; it takes {{[248]}} devices
 // SOME: mt.min_devices = {{[248]}} : i64

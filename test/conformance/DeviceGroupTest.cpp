@@ -312,22 +312,22 @@ TEST_P(DeviceGroupTest, AllReduceAddsPartialsInTreeOrder) {
     BoundAllReduce reduce = {elements, {}, {}};
     size_t count = static_cast<size_t>(elements), bytes = count * sizeof(float);
     program.staging.clear();
-    std::vector<std::vector<float>> roots;
+    std::vector<std::vector<float>> partials;
     for (int d = 0; d < devices(); ++d) {
       reduce.partials.push_back(allocate<float>(d, count));
       reduce.results.push_back(allocate<float>(d, count));
       program.staging.push_back(allocate<float>(d, LocalCollectives::stagingElements(count, devices())));
-      roots.emplace_back(count);
+      partials.emplace_back(count);
       for (size_t i = 0; i < count; ++i)
-        roots[d][i] = 1.0f / static_cast<float>(i + 3 * static_cast<size_t>(d) + 1);
+        partials[d][i] = 1.0f / static_cast<float>(i + 3 * static_cast<size_t>(d) + 1);
       program.devices[d].steps.clear();
       recorders[d].allReduce(0);
     }
     program.allReduces = {reduce};
     for (int active = devices(); active > 0; --active) {
-      std::vector<std::vector<float>> nodes = roots;
+      std::vector<std::vector<float>> nodes = partials;
       for (int d = 0; d < devices(); ++d)
-        group->copyIn(d, reduce.partials[d], roots[d].data(), bytes);
+        group->copyIn(d, reduce.partials[d], partials[d].data(), bytes);
       nodes.resize(static_cast<size_t>(active));
       while (nodes.size() > 1) {
         std::vector<std::vector<float>> parents;

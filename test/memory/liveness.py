@@ -2,8 +2,8 @@
 """The liveness bound of each arena, computed anew from the steps that `mtc inspect --json` prints: liveness.py PLAN.json
 
 No place for temporaries can be smaller than what is alive at once. Steps between two waits may run at the same time, so they are
-one phase; a buffer is alive from the phase that first names it to the one that last does. A bucket's roots lie side by side and are
-the results where there is one device, so they are alive from the first root's phase to the last reader of a result. A result that
+one phase; a buffer is alive from the phase that first names it to the one that last does. A bucket's partials lie side by side and are
+the results where there is one device, so they are alive from the first partial sum's phase to the last reader of a result. A result that
 was written over its operand is one place with it. Places are multiples of 64 bytes.
 """
 import json
@@ -35,9 +35,9 @@ def uses(program):
 
 
 def members(program, used, collective):
-    """The roots of a bucket (arena) and the buffers of its results (shared)."""
+    """The partials of a bucket (arena) and the buffers of its results (shared)."""
     begin, size = collective["partial_offsets"], collective["bytes"]
-    roots, taken = [], []
+    partials, taken = [], []
     by_last_use = sorted((b for b in range(len(used)) if used[b]), key=lambda b: -used[b][0])
     for b in by_last_use:
         buffer = program["buffers"][b]
@@ -46,11 +46,11 @@ def members(program, used, collective):
         place = buffer["offsets"][0] - begin[0]
         inside = all(o - r == place for o, r in zip(buffer["offsets"], begin)) and 0 <= place <= size - buffer["fixed_bytes"]
         if inside and all(place >= end or place + buffer["fixed_bytes"] <= start for start, end in taken):
-            roots.append(b)
+            partials.append(b)
             taken.append((place, place + buffer["fixed_bytes"]))
     results = [b for b, buffer in enumerate(program["buffers"]) if buffer["space"] == "shared"
                and 0 <= buffer["offsets"][0] - collective["result_offset"] <= size - buffer["fixed_bytes"]]
-    return roots, results
+    return partials, results
 
 
 def tenants(program, variant, rows):
@@ -58,9 +58,9 @@ def tenants(program, variant, rows):
     phase, used, found, in_bucket = phases(program["steps"]), uses(program), [], set()
     metrics = {m[k] for m in program["metrics"] for k in ("value", "weight")}
     for collective in program["collectives"]:
-        roots, results = members(program, used, collective)
-        in_bucket.update(roots)
-        alive = [phase[s] for b in roots + results for s in used[b]] + [phase[collective["step"]]]
+        partials, results = members(program, used, collective)
+        in_bucket.update(partials)
+        alive = [phase[s] for b in partials + results for s in used[b]] + [phase[collective["step"]]]
         if metrics & set(results):
             alive.append(phase[-1])
         found.append([collective["bytes"], min(alive), max(alive), None])

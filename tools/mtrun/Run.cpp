@@ -128,7 +128,7 @@ static std::string evenShares(int64_t batch, int64_t allShards, int64_t devices)
   text += text.empty() ? "" : text == "1" ? " device" : " devices";
   if (!other.empty())
     text +=
-        (text.empty() ? "" : ", or ") + std::string("a plan of ") + other + (other == "1" ? " shard" : " allShards");
+        (text.empty() ? "" : ", or ") + std::string("a plan of ") + other + (other == "1" ? " shard" : " shards");
   return text.empty() ? "" : "; even with " + text;
 }
 
@@ -156,8 +156,8 @@ std::string describe(const Run &run, const Arguments &arguments) {
            info.threads_per_device, info.threads_per_device == 1 ? "" : "s",
            static_cast<double>(info.peak_bytes) / 0x1p20);
   return "plan " + arguments.plan + ": " + mtrun_plan_model(run.plan.get()) + ", batch " + std::to_string(batch) +
-         ", " + std::to_string(allShards) + (allShards == 1 ? " shard\n" : " allShards\n") + "devices " +
-         arguments.devices + text + joined(shards) + (allShards == 1 ? " shard, " : " allShards, ") + joined(rows) +
+         ", " + std::to_string(allShards) + (allShards == 1 ? " shard\n" : " shards\n") + "devices " +
+         arguments.devices + text + joined(shards) + (allShards == 1 ? " shard, " : " shards, ") + joined(rows) +
          " rows a step" + balance + "\n";
 }
 

@@ -78,7 +78,7 @@ static int64_t shards_of(const shape *s, int64_t rows) {
   return shards;
 }
 
-/* (shape, x, difference, root): root = [gradient of w, gradient of b]. Reduce: one column a tile, the last one is b. */
+/* (shape, x, difference, partial): partial = [gradient of w, gradient of b]. Reduce: one column a tile, the last one is b. */
 KERNEL gradient_partial(ARGUMENTS) {
   const shape *s = buffers[0];
   for (int64_t tile = begin; tile < end; ++tile)
@@ -86,7 +86,7 @@ KERNEL gradient_partial(ARGUMENTS) {
         tree(s, buffers[1], buffers[2], tile < s->features ? tile : -1, 0, shards_of(s, params->rows), params->rows);
 }
 
-/* (shape, difference, weight, root): root = [sum of difference, sum of weights]. Reduce, 2 tiles. */
+/* (shape, difference, weight, partial): partial = [sum of difference, sum of weights]. Reduce, 2 tiles. */
 KERNEL loss_partial(ARGUMENTS) {
   const shape *s = buffers[0];
   for (int64_t tile = begin; tile < end; ++tile)

@@ -31,7 +31,7 @@ TEST_F(OverlapTest, NothingWaitsWithoutAnAllReduce) {
 }
 
 TEST_F(OverlapTest, TheBackwardPassGoesOnBesideAllReducesAndUpdates) {
-  allReduce({{0, 10}, {50, 60}});            // root, result
+  allReduce({{0, 10}, {50, 60}});            // partial, result
   EXPECT_EQ(pass({{10, 20}, {20, 30}}), -1); // next to the partial sum, not in it
   EXPECT_TRUE(updateIsOnCommunicator({{50, 60}, {80, 90}}));
   EXPECT_EQ(pass({{10, 20}, {30, 40}}), -1);
