@@ -53,6 +53,8 @@ static const Hint hints[] = {
     {"build", "did you mean compile?"},
     {"convert", "did you mean import?"},
     {"show", "did you mean inspect?"},
+    {"--replicas", "it is called --shards now"},
+    {"--card", "it is called --gpu now"},
     {"--epochs", ofTheRun},
     {"--data", ofTheRun},
     {"--devices", ofTheRun},

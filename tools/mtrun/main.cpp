@@ -41,6 +41,7 @@ static const Hint hints[] = {
     {"import", "mtc import does, of a Keras model"},
     {"inspect", "mtc inspect shows what is in a plan"},
     {"summary", "mtc summary shows the layers of a model"},
+    {"--replicas", "it is called --shards now, and is an option of mtc compile: compile the plan with it"},
     {"--shards", ofTheCompiler},
     {"--target", ofTheCompiler},
     {"--mode", ofTheCompiler},
