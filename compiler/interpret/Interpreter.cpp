@@ -11,10 +11,10 @@ namespace {
 class Interpreter {
 public:
   Interpreter(const Step &step, Tensors &variables) : step(step), before(variables), variables(variables) {
-    int64_t batch = std::max(step.batch, step.samples), shard = (batch + step.shards - 1) / step.shards;
+    int64_t batch = std::max(step.batch, step.samples), rows = (batch + step.shards - 1) / step.shards;
     for (int64_t shard = 0; shard < step.shards; ++shard) {
-      int64_t first = std::min(shard * shard, step.samples);
-      contexts.push_back({std::min(shard, step.samples - first), first, step.samples, step.seed});
+      int64_t first = std::min(shard * rows, step.samples);
+      contexts.push_back({std::min(rows, step.samples - first), first, step.samples, step.seed});
     }
   }
 
