@@ -108,8 +108,8 @@ private:
     for (uint32_t shards = 1; shards <= plan.shards(); shards *= 2, ++variant) {
       out << "<tr>";
       number(shards);
-      word(bytesText(deviceBytes(plan, variant, false)));
-      word(bytesText(deviceBytes(plan, variant, true)));
+      word(bytesText(mtrun::deviceMemory(plan, variant).bytes()));
+      word(bytesText(boundBytes(plan, variant)));
       out << "</tr>\n";
     }
     out << "</table>\n";
