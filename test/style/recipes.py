@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# RUN: %python %s
+"""The recipes of docs/contributing.md are true: the files that a row names hold what it says, and no file is left out.
+
+A recipe is a section `### NAME` below `## Recipes`. A row of its tables is | `file` | what to add | `text in it` |. A comment
+<!-- recipe: trace REGEX --> says that every source file with a match is in a row; ` : except PREFIX` leaves a folder out.
+"""
+import re
+
+from tree import ROOT, code, name, text, verdict
+
+PAGE = "docs/contributing.md"
+RECIPES = ["Element-wise op", "Structured op", "Kernel kind", "Pass", "Keras layer", "Data source", "Flag of `mtc`",
+           "Flag of `mtrun`", "Device back end", "CPU architecture"]
+ROW = re.compile(r"\| `([^`]+)` \| (.+) \| `([^`]+)` \|")
+TRACE = re.compile(r"<!-- recipe: trace (.+?)(?: : except (\S+))? -->")
+
+problems = []
+sources = {name(p): text(p) for p in code("compiler", "dialects", "frontend", "runtime", "tools")}
+sections = re.split(r"^### ", text(ROOT / PAGE).split("\n## Recipes\n")[1], flags=re.M)[1:]
+found = [section.splitlines()[0] for section in sections]
+problems += [f"{PAGE}: expected a recipe '{recipe}', found none" for recipe in RECIPES if recipe not in found]
+
+for title, section in zip(found, sections):
+    where = f"{PAGE}, {title}"
+    listed = set()
+    for line in section.splitlines():
+        if not line.startswith("| ") or line == "| file | add | as in |":
+            continue
+        row = ROW.fullmatch(line)
+        if not row:
+            problems.append(f"{where}: expected | `file` | what to add | `text in it` |, found {line}")
+            continue
+        path, _, example = row.groups()
+        listed.add(path)
+        if not (ROOT / path).is_file():
+            problems.append(f"{where}: expected a file {path}, found none")
+        elif example not in text(ROOT / path):
+            problems.append(f"{where}: expected `{example}` in {path}, found none")
+    trace = TRACE.search(section)
+    if not trace:
+        problems.append(f"{where}: expected <!-- recipe: trace REGEX -->, found none")
+        continue
+    for path, content in sources.items():
+        match = re.search(trace[1], content)
+        if match and path not in listed and not (trace[2] and path.startswith(trace[2])):
+            problems.append(f"{where}: expected a row for {path}, which has `{match[0]}`, found none")
+verdict(problems, f"{len(found)} recipes")
