@@ -37,12 +37,12 @@ for title, section in zip(found, sections):
             problems.append(f"{where}: expected a file {path}, found none")
         elif example not in text(ROOT / path):
             problems.append(f"{where}: expected `{example}` in {path}, found none")
-    trace = TRACE.search(section)
-    if not trace:
+    traces = TRACE.findall(section)
+    if not traces:
         problems.append(f"{where}: expected <!-- recipe: trace REGEX -->, found none")
-        continue
-    for path, content in sources.items():
-        match = re.search(trace[1], content)
-        if match and path not in listed and not (trace[2] and path.startswith(trace[2])):
-            problems.append(f"{where}: expected a row for {path}, which has `{match[0]}`, found none")
+    for regex, left_out in traces:
+        for path, content in sources.items():
+            match = re.search(regex, content)
+            if match and path not in listed and not (left_out and path.startswith(left_out)):
+                problems.append(f"{where}: expected a row for {path}, which has `{match[0]}`, found none")
 verdict(problems, f"{len(found)} recipes")
