@@ -2,8 +2,8 @@
 //
 // Which ops of a program go into one kernel. A unit is a group of computations (a kernel to be) or one op that stays
 // between kernels. The graph of units never gets a cycle: a merge is refused if a path leaves the merged unit and comes
-// back. All-reduces of a bucket finish together and buckets in order, so what reads one of them comes after what all of
-// its bucket and of earlier ones wait for.
+// back. All-reduces of one bucket complete together, and buckets complete in order. So a reader of bucket b depends on
+// every producer of the buckets up to b.
 #pragma once
 
 #include "dialects/mt/MtDialect.h"

@@ -5,9 +5,9 @@
 //
 // In rounds: schedule and allocate a copy, which says what the step needs and which phase is the fullest; take the
 // kernels whose results wait there that save the most bytes per FLOP; look again. The second run of a kernel reads the
-// second run of its operands where there is one. Such chains have a greatest length: what begins them stays in memory,
-// and without a limit everything would be computed again from the inputs, and be there at once. Length 1 comes first,
-// and greater ones only where the step does not fit. Nothing computes anything else than before, so every bit stays.
+// second run of its operands where there is one. The length of such chains is bounded: what begins a chain stays in
+// memory. Unbounded chains would compute everything again from the inputs at once, and raise the peak. Length 1 comes
+// first, and longer chains only where the step does not fit. A second run computes the same, so every bit stays.
 #include "compiler/Passes.h"
 #include "compiler/allocate/Budget.h"
 #include "compiler/codegen/Codegen.h"

@@ -158,8 +158,7 @@ Status Fit::endEpoch() {
     state_.history.push_back(rate_.now());
   report(true);
   updateCallbacks();
-  // Of a fit that ends with the best variables, every best epoch has a checkpoint, which stays until there is a better
-  // one.
+  // With restore_best, keep the checkpoint of the best epoch: the fit ends with its variables.
   bool best = options_.restore_best && callbacks_.improved();
   std::optional<double> monitored = callbacks_.checkpoints().of(watched());
   ++state_.epoch;

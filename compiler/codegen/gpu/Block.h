@@ -24,10 +24,12 @@ struct BlockStore {
   mlir::Type element; // in memory
   mlir::Value value, place;
 };
-// How products are computed: by FMAs; the same where the module has a lower precision but the architecture no tensor
-// cores for it; by tensor cores, with operands rounded to TF32, of which bf16 and f16 are subsets, and sums in f32.
-// Grids and workgroup memory of the last two are the same.
-enum class Precision { f32, reduced, tensor };
+// How products are computed. `reduced` and `tensor` have the same grid and workgroup memory: one plan fits both.
+enum class Precision {
+  f32,     // FMAs
+  reduced, // FMAs, although the module has a lower precision: the architecture has no tensor cores
+  tensor,  // tensor cores: operands rounded to TF32 (bf16 and f16 are subsets of it), sums in f32
+};
 
 struct BlockKernel : Kernel {
   BlockKernel(const Kernel &kernel, const GpuGrid &grid) : Kernel(kernel), gpu(grid) {}

@@ -17,8 +17,9 @@ enum class Reach {
 };
 Reach reachOf(mlir::Operation *op);
 
-// Whether `value` needs no memory: it comes from arguments by operations of which at most one on each way is a window,
-// none a line; where `kept` is given, values that it holds lie in memory. With `products` a product is as a window.
+// True if an element of `value` can be computed again wherever it is read: every path from the arguments contains at
+// most one op of Reach::window and none of Reach::line. A path begins at an argument, or at a value for which `kept`
+// holds: that one is in memory. If `products`, a matrix product counts as a window op.
 bool isComputable(mlir::Value value, llvm::function_ref<bool(mlir::Value)> kept = nullptr, bool products = false);
 
 class BlockElements {
