@@ -1,29 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The convolutional models that `benchmarks/run` times, for Keras (also the file that mtc compiles), JAX and PyTorch.
+"""The models of images and of text that `benchmarks/run` and `benchmarks/gpu` time, for Keras (also the file that mtc compiles), JAX and PyTorch.
 
-    images.py MODEL FILE.keras      writes the compiled, untrained model
+    images.py MODEL FILE            writes the compiled, untrained model: FILE.keras, or FILE.json without its variables
 
     convnet    three convolutions with batch normalisation, global average, dropout; Adam      28 x 28 x 1
     cnn        two convolutions with max pools, two dense layers; Adam                         28 x 28 x 1
     resnet20   three stages of three blocks, 16 to 64 channels; SGD with momentum              32 x 32 x 3
     resnet50   four stages of bottleneck blocks; Adam                                         224 x 224 x 3, 5 classes
+    transformer  embeddings, two blocks of causal attention in 4 heads and a GELU; Adam       256 tokens, of 512, 256 channels
 
 Images are float32, rows x columns x channels; PyTorch gets them as channels last.
 """
+import json
 import os
 import sys
 
 import numpy as np
 
-SHAPES = {"convnet": (28, 28, 1), "cnn": (28, 28, 1), "resnet20": (32, 32, 3), "resnet50": (224, 224, 3)}
-CLASSES = {"convnet": 10, "cnn": 10, "resnet20": 10, "resnet50": 5}
-RATES = {"convnet": 1e-3, "cnn": 1e-3, "resnet20": 0.1, "resnet50": 1e-4}
+SHAPES = {"convnet": (28, 28, 1), "cnn": (28, 28, 1), "resnet20": (32, 32, 3), "resnet50": (224, 224, 3), "transformer": (256,)}
+CLASSES = {"convnet": 10, "cnn": 10, "resnet20": 10, "resnet50": 5, "transformer": 512}
+RATES = {"convnet": 1e-3, "cnn": 1e-3, "resnet20": 0.1, "resnet50": 1e-4, "transformer": 3e-4}
 # Of the convnet: filters, taps, stride, padding.
 CONVNET = ((12, 3, 1, "same"), (24, 6, 2, "valid"), (32, 6, 2, "same"))
+# Of the transformer: channels, heads, blocks.
+CHANNELS, HEADS, BLOCKS = 256, 4, 2
 
 
 def inputs(name, batch):
     random = np.random.default_rng(0)
+    if name == "transformer":
+        return tuple(random.integers(0, CLASSES[name], (batch, *SHAPES[name])).astype(np.int32) for _ in range(2))
     images = random.random((batch, *SHAPES[name]), dtype=np.float32)
     return images * (255 if name == "convnet" else 1), random.integers(0, CLASSES[name], batch).astype(np.int32)
 
@@ -41,6 +47,8 @@ def keras_model(name):
         y = normalised(y, filters, 3, 1)
         return layers.ReLU()(layers.add([y, normalised(x, filters, 1, stride) if stride > 1 else x]))
 
+    if name == "transformer":
+        return keras_transformer()
     if name == "resnet50":
         return keras.applications.ResNet50(weights=None, input_shape=SHAPES[name], classes=CLASSES[name], classifier_activation=None)
     first = x = keras.Input(SHAPES[name])
@@ -62,6 +70,24 @@ def keras_model(name):
                 x = block(x, filters, 2 if index == 0 and filters > 16 else 1)
         x = layers.GlobalAveragePooling2D()(x)
     return keras.Model(first, layers.Dense(CLASSES[name])(x), name=name)
+
+
+def keras_transformer():
+    import keras
+    from keras import layers, ops
+    (length,), tokens = SHAPES["transformer"], CLASSES["transformer"]
+    text = keras.Input((length,), dtype="int32")
+
+    def embedded(ids, count):
+        return layers.Embedding(count, CHANNELS, embeddings_initializer="glorot_normal")(ids)
+
+    x = embedded(text, tokens) + embedded(ops.zeros_like(text) + ops.arange(length, dtype="int32"), length)
+    for _ in range(BLOCKS):
+        y = layers.LayerNormalization()(x)
+        x = x + layers.MultiHeadAttention(HEADS, CHANNELS // HEADS)(y, y, use_causal_mask=True)
+        y = layers.LayerNormalization()(x)
+        x = x + layers.Dense(CHANNELS)(layers.Dense(4 * CHANNELS, activation="gelu")(y))
+    return keras.Model(text, layers.Dense(tokens)(layers.LayerNormalization()(x)), name="transformer")
 
 
 def keras_parts(name):
@@ -144,6 +170,39 @@ def torch_model(name):
                   [(256, 3, 64), (512, 4, 128), (1024, 6, 256), (2048, 3, 512)])
 
 
+def torch_transformer():
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.before, self.between = nn.LayerNorm(CHANNELS), nn.LayerNorm(CHANNELS)
+            self.heads, self.join = nn.Linear(CHANNELS, 3 * CHANNELS), nn.Linear(CHANNELS, CHANNELS)
+            self.dense = nn.Sequential(nn.Linear(CHANNELS, 4 * CHANNELS), nn.GELU(), nn.Linear(4 * CHANNELS, CHANNELS))
+
+        def forward(self, x):
+            batch, length, _ = x.shape
+            parts = self.heads(self.before(x)).view(batch, length, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
+            seen = nn.functional.scaled_dot_product_attention(*parts, is_causal=True)
+            x = x + self.join(seen.transpose(1, 2).reshape(batch, length, CHANNELS))
+            return x + self.dense(self.between(x))
+
+    class Transformer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            (length,), tokens = SHAPES["transformer"], CLASSES["transformer"]
+            self.tokens, self.places = nn.Embedding(tokens, CHANNELS), nn.Embedding(length, CHANNELS)
+            self.blocks = nn.Sequential(*(Block() for _ in range(BLOCKS)))
+            self.head = nn.Sequential(nn.LayerNorm(CHANNELS), nn.Linear(CHANNELS, tokens))
+
+        def forward(self, text):
+            x = self.tokens(text) + self.places(torch.arange(text.shape[1], device=text.device))
+            return self.head(self.blocks(x)).flatten(0, 1)  # a token is a sample of the loss
+
+    return Transformer()
+
+
 def torch_run(model, optimizer, features, y, compiled):
     """A step with loss and accuracy, on what features() returns."""
     import torch
@@ -191,7 +250,12 @@ def main():
     os.environ.setdefault("KERAS_BACKEND", "jax")
     model, optimizer, criterion = keras_parts(name)
     model.compile(optimizer, criterion, metrics=["accuracy"])
-    model.save(path)
+    if path.endswith(".json"):
+        import keras
+        with open(path, "w") as file:
+            json.dump(keras.saving.serialize_keras_object(model), file)
+    else:
+        model.save(path)
 
 
 if __name__ == "__main__":

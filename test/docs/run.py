@@ -13,7 +13,7 @@ import sys
 
 PROGRAMS = {"mtc", "mtrun", "mt-opt", "mt-interpret", "cmp", "head", "cp", "cmake", "ninja", "python3", "python", "make-pictures",
             "gcc", "cc", "mpirun", "srun", "torchrun", "tools/setup", "tools/check", "tools/quickstart", "benchmarks/run",
-            "benchmarks/gpu", "benchmarks/input", ".ci/run", "lit", "pip"}
+            "benchmarks/gpu/kit", "KIT/run", "benchmarks/input", ".ci/run", "lit", "pip"}
 MARK = re.compile(r"<!-- test: (skip|long)\b *(.*?) *-->")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times one training step of a model on one GPU as a user of another system runs it, with the settings that make it fastest.
 
-    gpu_peers.py torch-compile|torch-graph|jax mlp|cnn|resnet20|resnet50 BATCH f32|tf32|bf16 [STEPS]
+    gpu_peers.py torch-compile|torch-graph|jax mlp|cnn|resnet20|resnet50|transformer BATCH f32|tf32|bf16 [STEPS]
 
     torch-compile   forward, backward and the optimizer by torch.compile(mode="max-autotune"), which uses CUDA graphs itself
     torch-graph     the same compiled without graphs, then the whole step recorded as one CUDA graph
@@ -12,10 +12,12 @@ same batch each step. f32 forbids TF32; bf16 computes in 16 bit with variables i
 """
 import json
 import os
+import pathlib
 import sys
 import time
 
 START = time.perf_counter()
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import images  # noqa: E402
 import peers  # noqa: E402
 
@@ -26,6 +28,8 @@ def torch_parts(name, batch):
     x, y = (torch.from_numpy(a).cuda() for a in (peers.inputs(batch) if name == "mlp" else images.inputs(name, batch)))
     if name == "mlp":
         model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)).cuda()
+    elif name == "transformer":
+        model, x, y = images.torch_transformer().cuda(), x.long(), y.flatten()
     else:
         model = images.torch_model(name).cuda().to(memory_format=torch.channels_last)
         x = x.permute(0, 3, 1, 2)
