@@ -39,7 +39,10 @@ class Machine:
         self.path = kit / "results.json"
         self.results = json.loads(self.path.read_text()) if self.path.exists() else {"kit": self.facts, "units": {}}
         self.environment = self.make_environment()
-        self.gpus = sum(line.startswith("cuda:") for line in self.run("mtrun", "devices").splitlines())
+        lines = self.run("mtrun", "devices").splitlines()
+        self.gpus = sum(line.startswith("cuda:") for line in lines)
+        if not self.gpus:
+            sys.exit("expected a GPU, found none: " + "; ".join(line for line in lines if line.startswith("cuda")))
         self.known = {}
 
     def make_environment(self):
