@@ -103,6 +103,10 @@ elif kind == "tuning":
     for name, listed in (("two", kernels), ("none", [])):
         seeds[name] = json.dumps({"format": "mtrun tuning", "version": 1, "gpu": "g", "capability": "9.0", "driver": 12040,
                                   "libraries": ["l 1"], "plan": "0" * 32, "kernels": listed}, indent=1).encode()[:-2]
+    # Numbers that are whole and fit no integer were undefined behaviour.
+    for number in ("2e60", "-2e60", "4294967297", "18446744073709551615"):
+        for key in (b'"version": 1', b'"driver": 12040'):
+            seeds[f"{key[1]}{number}"] = seeds["two"].replace(key, key.split(b":")[0] + b": " + number.encode())
 elif kind == "rendezvous":
     # The first two bytes are the harness's: to whom, and in pieces of what size.
     def message(letter, text):

@@ -5,6 +5,7 @@
 #include "runtime/abi/hash_text.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -74,6 +75,15 @@ Status readTuning(const std::string &path, Tuning &tuning) {
   return parseTuning(bytes, path, tuning);
 }
 
+// The library would round a float, also one that no integer can hold, and wrap what is too large.
+static int integer(const Json &json) {
+  bool fits = json.is_number_unsigned() ? json.get<uint64_t>() <= INT_MAX
+                                        : json.is_number_integer() && json.get<int64_t>() >= INT_MIN;
+  if (!fits)
+    throw std::runtime_error("expected a whole number of 32 bits, found " + json.dump());
+  return static_cast<int>(json.get<int64_t>());
+}
+
 Status parseTuning(const std::string &bytes, const std::string &path, Tuning &tuning) {
   tuning = {};
   if (!isSealed(bytes, tuning.hash))
@@ -81,12 +91,12 @@ Status parseTuning(const std::string &bytes, const std::string &path, Tuning &tu
                             std::to_string(bytes.size()) + " bytes that do not"};
   try {
     Json json = Json::parse(bytes);
-    if (json.at("format") != "mtrun tuning" || json.at("version").get<int64_t>() != version)
+    if (int found = integer(json.at("version")); json.at("format") != "mtrun tuning" || found != version)
       return {MT_CORRUPT, path + ": expected a tuning file of version " + std::to_string(version) + ", found version " +
-                              std::to_string(json.at("version").get<int64_t>())};
+                              std::to_string(found)};
     tuning.place.gpu = json.at("gpu").get<std::string>();
     tuning.place.capability = json.at("capability").get<std::string>();
-    tuning.place.driver = json.at("driver").get<int>();
+    tuning.place.driver = integer(json.at("driver"));
     tuning.place.libraries = json.at("libraries").get<std::vector<std::string>>();
     tuning.place.plan = hashOfText(json.at("plan").get<std::string>());
     for (const Json &kernel : json.at("kernels"))
