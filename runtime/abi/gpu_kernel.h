@@ -64,6 +64,9 @@ typedef struct mt_sim_thread {
   /* What a warp of 32 makes of its tensor cores' operands, as PTX's mma.m16n8k8 of TF32 has them: words 0 to 3 of the
    * left side, 4 and 5 of the right one, 6 to 9 sums, to which the product is added. All threads of the block come. */
   void (*multiply)(const struct mt_sim_thread *, uint32_t *words);
+  /* Told before an access of 8 or 16 bytes at an address that is no multiple of them, at which a GPU would trap, and of
+   * a buffer that does not begin at a multiple of 16 bytes, as code for GPUs takes for granted. */
+  void (*misaligned)(const struct mt_sim_thread *, uint64_t address, uint32_t bytes);
 } mt_sim_thread;
 
 /* The function NAME of simulated code, called once for each thread of each block. */

@@ -133,6 +133,11 @@ uint32_t shuffle(const mt_sim_thread *thread, uint32_t value, uint32_t mask) {
   return fiber.value;
 }
 
+void misaligned(const mt_sim_thread *thread, uint64_t address, uint32_t bytes) {
+  fatal(block().name(block().fibers[thread->thread]) + " expects a multiple of " + std::to_string(bytes) +
+        " bytes, found " + std::to_string(address % bytes) + " beyond one");
+}
+
 // Lets every thread run that can. False: none could.
 bool Block::pass() {
   bool any = false;
@@ -174,7 +179,7 @@ void Block::begin(const Operation &kernel, size_t tile) {
   std::memset(shared, 0xff, sizeof shared); // NaNs: nothing may depend on what it holds
   for (unsigned t = 0; t < threads; ++t) {
     fibers[t].state = State::Ready;
-    fibers[t].thread = {t, x, y, threads, shared, barrier, shuffle, multiply};
+    fibers[t].thread = {t, x, y, threads, shared, barrier, shuffle, multiply, misaligned};
     fibers[t].place.begin(stacks + t * stackBytes);
   }
 }

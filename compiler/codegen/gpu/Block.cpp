@@ -6,18 +6,20 @@
 using namespace mlir;
 using namespace mtc;
 
-// Buffers are in device memory, which the two casts tell, at multiples of 64 bytes or more: neighbours that a thread
-// reads or writes are one access.
-static Value inDevice(Emitter &emit, Value pointer) {
+// Buffers are in device memory, which the two casts tell, at multiples of 16 bytes or more, but for a single number:
+// neighbours that a thread reads or writes are one access.
+static Value inDevice(Emitter &emit, Value pointer, bool isNumber = false) {
   Value global =
       LLVM::AddrSpaceCastOp::create(emit, LLVM::LLVMPointerType::get(emit.getContext(), 1), pointer).getResult();
-  Value holds = arith::ConstantOp::create(emit, emit.getBoolAttr(true));
-  LLVM::AssumeOp::create(emit, holds, LLVM::AssumeAlignTag(), global, emit.integer(16));
+  if (!isNumber) {
+    Value holds = arith::ConstantOp::create(emit, emit.getBoolAttr(true));
+    LLVM::AssumeOp::create(emit, holds, LLVM::AssumeAlignTag(), global, emit.integer(16));
+  }
   return LLVM::AddrSpaceCastOp::create(emit, emit.pointer(), global);
 }
 
-Value BlockKernel::place(Value index) {
-  return inDevice(emit, emit.loadPointer(emit.address(buffers, emit.pointer(), index), 0));
+Value BlockKernel::place(Value index, bool isNumber) {
+  return inDevice(emit, emit.loadPointer(emit.address(buffers, emit.pointer(), index), 0), isNumber);
 }
 
 Value BlockKernel::partials() {

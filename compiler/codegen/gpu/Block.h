@@ -39,8 +39,9 @@ struct BlockKernel : Kernel {
   mlir::Value memory;                    // workgroup memory, a pointer
   mlir::SmallVector<mlir::Value> places; // pointers to device memory: operands, then results
 
-  // Pointer number `index` of the segment's buffers.
-  mlir::Value place(mlir::Value index);
+  // Pointer number `index` of the segment's buffers; `isNumber`: it may be of one number, which lies at a multiple of
+  // its own size alone.
+  mlir::Value place(mlir::Value index, bool isNumber);
   mlir::Value argument(int64_t index) { return places[index]; }
   mlir::Value result(int64_t index) { return places[body().getNumArguments() + index]; }
 

@@ -84,8 +84,11 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
   int64_t buffers = own ? 3 : kernel.body().getNumArguments() + kernel.yields().size();
   LogicalResult status = success();
   emit.when(isThere(kernel), [&] {
-    for (int64_t i = 0; i < buffers; ++i)
-      kernel.places.push_back(kernel.place(emit.integer(i)));
+    for (int64_t i = 0; i < buffers; ++i) {
+      int64_t arguments = own ? buffers : kernel.body().getNumArguments();
+      Value of = own ? Value() : i < arguments ? Value(kernel.body().getArgument(i)) : kernel.yields()[i - arguments];
+      kernel.places.push_back(kernel.place(emit.integer(i), of && !isSplit(of) && innerCount(of) == 1));
+    }
     if (own)
       own(kernel);
     else

@@ -5,7 +5,9 @@
 #include "compiler/codegen/gpu/Gpu.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -25,6 +27,7 @@ public:
   virtual void barrier(ImplicitLocOpBuilder &builder) = 0;
   virtual void cast(LLVM::AddrSpaceCastOp op) {}
   virtual void assume(LLVM::AssumeOp op) {}
+  virtual void access(Operation *op, Value address, Type type, std::optional<uint64_t> alignment) {}
   virtual void multiply(NVVM::MmaOp op) {}
   virtual void round(NVVM::ConvertFloatToTF32Op op) {}
 };
@@ -85,8 +88,26 @@ public:
     if (auto inner = op.getArg().getDefiningOp<LLVM::AddrSpaceCastOp>())
       op.replaceAllUsesWith(inner.getArg());
   }
-  // The host's memory in tests is aligned as it comes.
-  void assume(LLVM::AssumeOp op) override { op.erase(); }
+  // What NVPTX builds on: neighbours of a buffer that begins there become one access.
+  void assume(LLVM::AssumeOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    APInt alignment;
+    OperandRange bundle = op.getOpBundleOperands().front();
+    if (matchPattern(bundle[1], m_ConstantInt(&alignment)))
+      checkAddress(builder, bundle[0], alignment.getZExtValue());
+    op.erase();
+  }
+  // The host has no trap of its own for most of these.
+  void access(Operation *op, Value address, Type type, std::optional<uint64_t> alignment) override {
+    ImplicitLocOpBuilder builder(op->getLoc(), op);
+    uint64_t bytes = 8;
+    if (auto vector = dyn_cast<VectorType>(type))
+      bytes = vector.getNumElements() * vector.getElementTypeBitWidth() / 8;
+    else if (type.isIntOrFloat())
+      bytes = type.getIntOrFloatBitWidth() / 8;
+    if (bytes >= 8 && alignment.value_or(bytes) >= bytes)
+      checkAddress(builder, address, bytes);
+  }
 
   // Ten words in memory: four of the left side, two of the right one, four sums, in whose place the results come.
   void multiply(NVVM::MmaOp op) override {
@@ -130,6 +151,22 @@ public:
 
 private:
   Value thread;
+  void checkAddress(ImplicitLocOpBuilder &builder, Value address, uint64_t bytes) {
+    Type i64 = builder.getI64Type();
+    auto number = [&](uint64_t value) -> Value {
+      return LLVM::ConstantOp::create(builder, builder.getI64IntegerAttr(static_cast<int64_t>(value)));
+    };
+    Value place = LLVM::PtrToIntOp::create(builder, i64, address);
+    Value rest = LLVM::AndOp::create(builder, place, number(bytes - 1));
+    auto branch = scf::IfOp::create(
+        builder, LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, rest, number(0)), /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value size = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(static_cast<int32_t>(bytes)));
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
+                                            {thread.getType(), i64, size.getType()});
+    LLVM::CallOp::create(builder, type, ValueRange{field(builder, thread.getType(), 48), thread, place, size});
+  }
   Value field(ImplicitLocOpBuilder &builder, Type type, int32_t byte) {
     Value place =
         LLVM::GEPOp::create(builder, thread.getType(), builder.getI8Type(), thread, ArrayRef<LLVM::GEPArg>{byte});
@@ -160,6 +197,10 @@ static void lowerOp(Operation *op, Lowering &lowering) {
     return lowering.cast(cast);
   if (auto assume = dyn_cast<LLVM::AssumeOp>(op))
     return lowering.assume(assume);
+  if (auto load = dyn_cast<LLVM::LoadOp>(op))
+    return lowering.access(op, load.getAddr(), load.getType(), load.getAlignment());
+  if (auto store = dyn_cast<LLVM::StoreOp>(op))
+    return lowering.access(op, store.getAddr(), store.getValue().getType(), store.getAlignment());
   if (auto multiply = dyn_cast<NVVM::MmaOp>(op))
     return lowering.multiply(multiply);
   if (auto round = dyn_cast<NVVM::ConvertFloatToTF32Op>(op))

@@ -145,8 +145,8 @@ LogicalResult mtc::emitBlockReduce(BlockKernel &kernel) {
   }
   Value column = emit.add(emit.mul(emit.sub(kernel.tile, firstTile), threads), kernel.thread);
   emit.when(emit.less(column, count), [&] {
-    Value from = kernel.place(operand);
-    Value to = emit.address(kernel.place(result), f32, column);
+    Value from = kernel.place(operand, /*isNumber=*/false);
+    Value to = emit.address(kernel.place(result, /*isNumber=*/true), f32, column);
     auto leaf = [&](Value begin, Value end) {
       return emit.loop(begin, end, 1, emit.zeros(f32), [&](Value row, ValueRange sum) {
         Value index = emit.add(emit.mul(row, count), column), taken = emit.zeros(f32);

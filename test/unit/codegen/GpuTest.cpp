@@ -103,6 +103,22 @@ const std::string transpose = kernelText("turn", "transpose", R"(^bb0(%x: tensor
 
 TEST_F(Gpu, RowsAndMaps) { expectEqual(rowsOf10 + longRows + line + whole + update + transpose); }
 
+// Accesses of 16 bytes at places that are no multiples of them trap on a GPU, and nowhere else.
+TEST_F(Gpu, MisalignedAccess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto module = parse(dense(32, 64, false) + gradient(64, 32) + update + sums);
+  ASSERT_TRUE(module);
+  EXPECT_EQ(compareKernels(*module, 3, false, 21, 1, /*beyond=*/0).problems, "");
+  EXPECT_EXIT(compareKernels(*module, 3, false, 21, 1, /*beyond=*/8), testing::ExitedWithCode(7),
+              "expected a multiple of 16 bytes, found 8 beyond one");
+  // Numbers lie at multiples of their own size.
+  auto numbers = parse(kernelText("numbers", "whole", R"(^bb0(%a: tensor<f32>, %b: tensor<f32>):
+  %0 = mt.mul %a, %b : tensor<f32>, tensor<f32>
+  mt.yield %0 : tensor<f32>)"));
+  ASSERT_TRUE(numbers);
+  EXPECT_EQ(compareKernels(*numbers, 3, false, 21, 1, /*beyond=*/4).problems, "");
+}
+
 TEST_F(Gpu, Products) { expectEqual(dense(37, 10, false) + dense(50, 100, true) + dense(3, 65, false)); }
 
 TEST_F(Gpu, SumsOverTheBatch) {

@@ -6,6 +6,7 @@
 #include "test/unit/codegen/Harness.h"
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <dlfcn.h>
 #include <random>
@@ -22,6 +23,7 @@ int64_t codegentest::GpuGrid::tiles(const mt_kernel_params &params, int64_t coun
 }
 
 namespace {
+bool checksAlignment = false;
 constexpr size_t stackBytes = 64 << 10;
 
 struct Fiber {
@@ -35,7 +37,7 @@ public:
   Block(mt_sim_kernel_fn kernel, const mt_kernel_params &params, const mt_gpu_segment &segment, int64_t threads,
         int64_t sharedBytes)
       : kernel(kernel), params(params), segment(segment), fibers(threads), stacks(threads * stackBytes),
-        shared(sharedBytes) {}
+        memory(sharedBytes / sizeof(std::max_align_t) + 1), sharedBytes(sharedBytes) {}
   void run(uint32_t tile);
 
 private:
@@ -43,12 +45,22 @@ private:
   const mt_kernel_params &params;
   const mt_gpu_segment &segment;
   std::vector<Fiber> fibers;
-  std::vector<char> stacks, shared;
+  std::vector<char> stacks;
+  std::vector<std::max_align_t> memory; // of 16 bytes
+  char *shared = reinterpret_cast<char *>(memory.data());
+  size_t sharedBytes;
   ucontext_t scheduler = {};
   Fiber *current = nullptr;
 
   static Block *running;
   static void enter();
+  static void misaligned(const mt_sim_thread *, uint64_t address, uint32_t bytes) {
+    if (!checksAlignment)
+      return; // operands end at an unreadable page, wherever they then begin
+    std::fprintf(stderr, "expected a multiple of %u bytes, found %u beyond one\n", bytes,
+                 static_cast<unsigned>(address % bytes));
+    _exit(7);
+  }
   static void barrier(const mt_sim_thread *) { swapcontext(&running->current->context, &running->scheduler); }
 };
 Block *Block::running = nullptr;
@@ -62,13 +74,13 @@ void Block::enter() {
 
 void Block::run(uint32_t tile) {
   running = this;
-  std::fill(shared.begin(), shared.end(), char(0xff)); // NaNs
+  std::fill(shared, shared + sharedBytes, char(0xff)); // NaNs
   for (size_t i = 0; i < fibers.size(); ++i) {
     Fiber &fiber = fibers[i];
     fiber.alive = true;
     fiber.thread = {
-        static_cast<uint32_t>(i), tile, 0, static_cast<uint32_t>(fibers.size()), shared.data(), barrier, nullptr,
-        simulated::multiplyPieces<>};
+        static_cast<uint32_t>(i), tile, 0, static_cast<uint32_t>(fibers.size()), shared, barrier, nullptr,
+        simulated::multiplyPieces<>, misaligned};
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = &stacks[i * stackBytes];
     fiber.context.uc_stack.ss_size = stackBytes;
@@ -104,12 +116,14 @@ namespace {
 struct Operand {
   mlir::Type element;
   int64_t count;
-  Guarded cpu, gpu;
+  Guarded cpu, memory;
+  char *gpu;
 
   // Of as many bits as the tensor cores' formats have.
-  Operand(mlir::Value value, int64_t rows, std::mt19937 *random, int shift = 8)
+  Operand(mlir::Value value, int64_t rows, std::mt19937 *random, int64_t beyond, int shift = 8)
       : element(mtc::elementOf(value)), count(mtc::innerCount(value) * (mtc::isSplit(value) ? rows : 1)), cpu(bytes()),
-        gpu(bytes()) {
+        memory(bytes() + std::max<int64_t>(0, beyond), /*atEnd=*/beyond < 0),
+        gpu(memory.as<char>() + std::max<int64_t>(0, beyond)) {
     for (int64_t i = 0; random && i < count; ++i) {
       uint32_t bits = (*random)();
       if (element.isF32())
@@ -119,16 +133,16 @@ struct Operand {
       else
         cpu.as<int32_t>()[i] = static_cast<int32_t>(bits % 13) - 1;
     }
-    std::memcpy(gpu.as<char>(), cpu.as<char>(), bytes());
+    std::memcpy(gpu, cpu.as<char>(), bytes());
   }
   size_t bytes() const { return count * (element.isInteger(1) ? 1 : 4); }
-  bool equal() const { return std::memcmp(cpu.as<char>(), gpu.as<char>(), bytes()) == 0; }
+  bool equal() const { return std::memcmp(cpu.as<char>(), gpu, bytes()) == 0; }
   // Empty if near: some are sums of thousands of terms of about 1, in another order.
   std::string difference() const {
     if (!element.isF32())
       return equal() ? "" : "integers that differ";
     for (int64_t i = 0; i < count; ++i) {
-      float a = cpu.as<float>()[i], b = gpu.as<float>()[i];
+      float a = cpu.as<float>()[i], b = reinterpret_cast<float *>(gpu)[i];
       bool near =
           a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= 5e-5f * std::max(1.0f, std::fabs(a));
       if (!near)
@@ -169,24 +183,28 @@ static bool isExact(mlir::plan::KernelOp op) {
 }
 
 static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, const Loaded &gpu, int64_t rows,
-                                 void *scratch, std::mt19937 &random) {
+                                 void *scratch, std::mt19937 &random, int64_t beyond) {
   mlir::Block &body = op.getBody().front();
   bool rounded = static_cast<bool>(op->getParentOfType<mlir::ModuleOp>()->getAttr("mt.precision"));
   std::vector<Operand> operands;
   for (mlir::Value argument : body.getArguments())
-    operands.emplace_back(argument, rows, &random, rounded ? 24 : 8);
+    operands.emplace_back(argument, rows, &random, beyond, rounded ? 24 : 8);
   for (mlir::Value yield : body.getTerminator()->getOperands())
-    operands.emplace_back(yield, rows, nullptr);
+    operands.emplace_back(yield, rows, nullptr, beyond);
   std::vector<void *> cpuBuffers, gpuBuffers;
   for (Operand &operand : operands) {
     cpuBuffers.push_back(operand.cpu.as<void>());
-    gpuBuffers.push_back(operand.gpu.as<void>());
+    gpuBuffers.push_back(operand.gpu);
   }
   mlir::mt::KernelKind kind = mtc::kindOf(op);
   int64_t count = kind == mlir::mt::KernelKind::map ? operands.back().count : 0;
   auto cut = *op.getGpuGrid();
-  std::vector<char> partials(4 * MT_GPU_COUNTERS + cut[5]);
-  mt_kernel_params params{rows, 3, rows + 5, count, 11, partials.data() + 4 * MT_GPU_COUNTERS, scratch};
+  struct alignas(64) Line {
+    char bytes[64] = {};
+  };
+  std::vector<Line> lines((4 * MT_GPU_COUNTERS + cut[5]) / sizeof(Line) + 1);
+  char *partials = lines.front().bytes;
+  mt_kernel_params params{rows, 3, rows + 5, count, 11, partials + 4 * MT_GPU_COUNTERS, scratch};
   Grid grid{static_cast<int64_t>(op.getRowsPerTile().value_or(0)), static_cast<int64_t>(op.getInnerTiles().value_or(1)),
             static_cast<int64_t>(op.getElementsPerTile().value_or(0))};
   cpu.find<mt_kernel_fn>(op.getSymName())(&params, cpuBuffers.data(), 0, grid.tiles(params));
@@ -194,7 +212,7 @@ static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, con
   params.scratch = nullptr;
   runSimulated(gpu.find<mt_sim_kernel_fn>(op.getSymName()), {cut[0], cut[1], cut[2], cut[3], cut[4]}, params,
                gpuBuffers, count);
-  if (std::any_of(partials.begin(), partials.begin() + 4 * MT_GPU_COUNTERS, [](char byte) { return byte != 0; }))
+  if (std::any_of(partials, partials + 4 * MT_GPU_COUNTERS, [](char byte) { return byte != 0; }))
     return "kernel " + op.getSymName().str() + ": counters are not 0 after it\n";
   for (size_t i = body.getNumArguments(); i < operands.size(); ++i) {
     std::string problem = operands[i].difference();
@@ -208,7 +226,7 @@ static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, con
 }
 
 KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t leafRows, bool fast, int64_t rows,
-                                             unsigned seed) {
+                                             unsigned seed, int64_t beyond) {
   mtc::CodegenOptions options;
   options.targets = {"x86-64-v3"};
   options.gpus = {"simulated"};
@@ -227,8 +245,9 @@ KernelComparison codegentest::compareKernels(mlir::ModuleOp module, int64_t leaf
   for (int64_t bytes : cpu->front().scratch)
     most = std::max(most, bytes);
   Guarded scratch = scratchOf(most);
+  checksAlignment = beyond >= 0;
   for (auto op : module.getOps<mlir::plan::KernelOp>()) {
-    result.problems += compareKernel(op, cpuCode, gpuCode, rows, scratch.as<void>(), random);
+    result.problems += compareKernel(op, cpuCode, gpuCode, rows, scratch.as<void>(), random, beyond);
     ++result.kernels;
     result.exact += isExact(op);
   }
