@@ -18,20 +18,34 @@ namespace fb = ::mt::plan;
 
 namespace {
 
-// Rates of a card, from its maker's data sheet: so kernels take the least time they can, and hide the least.
+// Rates of a card, from its maker's data sheet, a second: so kernels take the least time they can, and hide the least.
+// Tensor cores' are dense (NVIDIA prints some with sparsity, twice as much).
 struct Card {
   const char *name;
-  double flops, bytes, link; // float32 FLOP, bytes of memory, bytes of a link in one direction; a second
+  uint32_t processors;           // multiprocessors
+  double f32, tf32, half;        // FLOP: float32 FMAs; tensor cores in TF32; in BF16 and F16
+  double bytes;                  // of memory
+  double link, network;          // bytes of a GPU in one direction: to those of its host; to other hosts
+  double exchange;               // seconds of an exchange of a few bytes between GPUs of a host: an estimate
 };
+// The networks are those of NVIDIA's DGX machines, a port a GPU, of 400 (Hopper) and 200 Gbit/s (Ampere).
 constexpr Card cards[] = {
-    {"h200", 67e12, 4.8e12, 450e9},    // SXM, NVLink 4
-    {"h100", 67e12, 3.35e12, 450e9},   // SXM, NVLink 4
-    {"a100", 19.5e12, 2.04e12, 300e9}, // SXM 80 GB, NVLink 3
-    {"l40s", 91.6e12, 0.864e12, 25e9}, // PCIe 4 x16
+    // NVIDIA H200 and H100 Tensor Core GPU data sheets, SXM; NVLink 4
+    {"h200", 132, 67e12, 494.5e12, 989.5e12, 4.8e12, 450e9, 50e9, 12e-6},
+    {"h100", 132, 67e12, 494.5e12, 989.5e12, 3.35e12, 450e9, 50e9, 12e-6},
+    // NVIDIA A100 data sheet, SXM 80 GB; NVLink 3
+    {"a100", 108, 19.5e12, 156e12, 312e12, 2.039e12, 300e9, 25e9, 12e-6},
+    // NVIDIA L40S data sheet; PCIe 4 x16, of whose 32 GB/s some 25 arrive, and which network cards share
+    {"l40s", 142, 91.6e12, 183e12, 362e12, 0.864e12, 25e9, 25e9, 20e-6},
 };
-// Seconds: a node of a CUDA graph; an all-reduce beyond its bytes, of which each device waits for all others three
-// times.
-constexpr double launchTime = 1.5e-6, meetingTime = 15e-6;
+// Seconds: a node of a CUDA graph; what an exchange takes longer between hosts. GPUs of a host.
+constexpr double launchTime = 1.5e-6, hostsTime = 10e-6;
+constexpr uint32_t hostDevices = 8;
+
+bool isProduct(fb::KernelKind kind) {
+  return kind == fb::KernelKind::Matmul || kind == fb::KernelKind::MatmulTree || kind == fb::KernelKind::Conv ||
+         kind == fb::KernelKind::ConvTree;
+}
 
 struct Model {
   const fb::Plan &plan;
@@ -42,14 +56,42 @@ struct Model {
   uint64_t leaves() const { return plan.replicas() / devices; }
   uint64_t rows() const { return std::min<uint64_t>(plan.batch(), leaves() * plan.leaf_rows()); }
 
+  // Of products in the plan's precision.
+  double peak() const {
+    std::string_view precision = plan.precision() ? plan.precision()->string_view() : "f32";
+    return precision == "f32" ? card.f32 : std::max(card.f32, precision == "tf32" ? card.tf32 : card.half);
+  }
+  // The share of the card that a launch has if each of its blocks has a multiprocessor; plans without code for GPUs do
+  // not tell.
+  double share(const fb::Step &step) const {
+    const fb::Kernel &kernel = *plan.kernels()->Get(static_cast<uint32_t>(step.kernel()));
+    const fb::GpuGrid *grid = kernel.gpu();
+    if (!grid)
+      return 1;
+    uint64_t blocks = 0;
+    for (const fb::Segment *segment : each(step.segments())) {
+      if (grid->elements_per_tile())
+        blocks += llvm::divideCeil(segment->count(), grid->elements_per_tile());
+      else
+        blocks += (grid->rows_per_tile() ? llvm::divideCeil(rows(), grid->rows_per_tile()) : 1) * grid->inner_tiles();
+    }
+    return std::min(1.0, static_cast<double>(std::max<uint64_t>(blocks, 1)) / card.processors);
+  }
   double launch(const fb::Step &step) const {
     LaunchCost cost = costOf(plan, step, rows());
-    return launchTime +
-           std::max(static_cast<double>(cost.flops) / card.flops, static_cast<double>(cost.bytes) / card.bytes);
+    double rate = isProduct(plan.kernels()->Get(static_cast<uint32_t>(step.kernel()))->kind()) ? peak() : card.f32;
+    return launchTime + std::max(static_cast<double>(cost.flops) / (rate * share(step)),
+                                 static_cast<double>(cost.bytes) / card.bytes);
   }
+  // Beside the bytes: two exchanges, a sum a level of the tree, a copy (docs/gpu.md).
+  double latency() const {
+    return 2 * (card.exchange + (devices > hostDevices ? hostsTime : 0)) + (1 + llvm::Log2_32(devices)) * launchTime;
+  }
+  // Chunks go straight to where they are added: those for other hosts through the network.
   double allReduce(const fb::Step &step) const {
-    double share = static_cast<double>(devices - 1) / devices, bytes = static_cast<double>(step.root_bytes());
-    return meetingTime + 2 * share * bytes / card.link;
+    double bytes = 2 * static_cast<double>(step.root_bytes()) / devices;
+    uint32_t near = std::min(devices, hostDevices);
+    return latency() + std::max((near - 1) * bytes / card.link, (devices - near) * bytes / card.network);
   }
 
   // An address for every byte that a program names: blocks far apart.
@@ -116,11 +158,14 @@ std::string inspectCards(const mtrun::PlanFileView &view, const std::string &nam
     return "";
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << llvm::formatv(
-      "a training step of {0} samples on {1}, modelled: {2:f1} TFLOP/s, {3:f2} TB/s, links of {4:f0} GB/s, "
-      "{5:f1} us a launch, {6:f0} us an all-reduce beside its bytes\n",
-      plan.batch(), card->name, card->flops / 1e12, card->bytes / 1e12, card->link / 1e9, launchTime * 1e6,
-      meetingTime * 1e6);
+  Model first{plan, **training, *card, 1};
+  out << llvm::formatv("a training step of {0} samples on {1}, modelled: products {2:f1} TFLOP/s ({3}), else {4:f1}, "
+                       "{5} multiprocessors, {6:f2} TB/s, links of {7:f0} GB/s, between hosts of {8} GPUs {9:f0} GB/s, "
+                       "{10:f1} us a launch, {11:f0} us an exchange\n",
+                       plan.batch(), card->name, first.peak() / 1e12,
+                       plan.precision() ? plan.precision()->string_view() : "f32", card->f32 / 1e12, card->processors,
+                       card->bytes / 1e12, card->link / 1e9, hostDevices, card->network / 1e9, launchTime * 1e6,
+                       card->exchange * 1e6);
   out << "  devices  step ms  all-reduces  their ms  exposed ms  exposed\n";
   for (uint32_t devices = 1; devices <= plan.replicas(); devices *= 2) {
     Model model{plan, **training, *card, devices};
