@@ -11,7 +11,8 @@ template <typename Op> static void lower(Op op, int64_t limit) {
   op.setLimit(std::min<uint64_t>(limit, op.getLimit().value_or(limit)));
 }
 
-// What moves and casts bring here from the caller's data.
+// What moves and casts bring here from the caller's data. A slice says nothing of the rest: the columns of an input may be
+// ids of different things.
 static void limitSources(Value index, int64_t limit) {
   llvm::SetVector<Value> seen;
   seen.insert(index);
@@ -21,7 +22,7 @@ static void limitSources(Value index, int64_t limit) {
       lower(input, limit);
     else if (auto target = dyn_cast<mt::TargetOp>(op))
       lower(target, limit);
-    else if (op->hasTrait<mt::Moves>() || isa<mt::CastOp>(op))
+    else if ((op->hasTrait<mt::Moves>() && !isa<mt::SliceOp>(op)) || isa<mt::CastOp>(op))
       seen.insert(op->operand_begin(), op->operand_end());
   }
 }

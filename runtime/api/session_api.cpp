@@ -6,6 +6,8 @@
 #include "runtime/plan/Check.h"
 
 #include <cstring>
+#include <sstream>
+#include <type_traits>
 
 using mtrun::guarded;
 using mtrun::Session;
@@ -27,16 +29,35 @@ Status findVariable(const Session &session, const char *name, size_t size, uint3
   return {};
 }
 
-// Rows of one entry's integers.
-template <typename T>
-Status checkIntegers(const mtrun::fb::SignatureEntry &entry, const void *tensor, int64_t rows) {
+// Rows of one entry's ids: integers, or floats that the model makes integers of by leaving out what is behind the point.
+template <typename T> Status checkIds(const mtrun::fb::SignatureEntry &entry, const void *tensor, int64_t rows) {
   const T *values = static_cast<const T *>(tensor);
   auto each = static_cast<int64_t>(entry.row_bytes() / sizeof(T));
-  for (int64_t i = 0; i < rows * each; ++i)
-    if (values[i] < 0 || values[i] >= entry.limit())
-      return {MT_INVALID, "\"" + entry.name()->str() + "\": row " + std::to_string(i / each) + " has " +
-                              std::to_string(values[i]) + ", expected 0 to " + std::to_string(entry.limit() - 1)};
+  for (int64_t i = 0; i < rows * each; ++i) {
+    bool fits = std::is_floating_point_v<T> ? values[i] > T(-1) : values[i] >= 0; // no NaN does
+    if (fits && static_cast<double>(values[i]) < static_cast<double>(entry.limit()))
+      continue;
+    std::ostringstream found;
+    found << values[i];
+    return {MT_INVALID, "\"" + entry.name()->str() + "\": row " + std::to_string(i / each) + " has " + found.str() +
+                            ", expected 0 to " + std::to_string(entry.limit() - 1)};
+  }
   return {};
+}
+
+Status checkIds(const mtrun::fb::SignatureEntry &entry, const void *tensor, int64_t rows) {
+  switch (entry.dtype()) {
+  case mtrun::fb::DType::I32:
+    return checkIds<int32_t>(entry, tensor, rows);
+  case mtrun::fb::DType::I64:
+    return checkIds<int64_t>(entry, tensor, rows);
+  case mtrun::fb::DType::F32:
+    return checkIds<float>(entry, tensor, rows);
+  case mtrun::fb::DType::F64:
+    return checkIds<double>(entry, tensor, rows);
+  default:
+    return {};
+  }
 }
 
 // A step of the caller's own tensors, which nobody has looked at before.
@@ -48,10 +69,7 @@ Status run(mtrun_session *session, const char *name, const void *const *tensors,
     const void *tensor = tensors[i++];
     if (session->uncheckedIds || !good || !tensor || entry->limit() < 0 || entry->role() == mtrun::fb::Role::Output)
       continue;
-    Status status = entry->dtype() == mtrun::fb::DType::I32   ? checkIntegers<int32_t>(*entry, tensor, n)
-                    : entry->dtype() == mtrun::fb::DType::I64 ? checkIntegers<int64_t>(*entry, tensor, n)
-                                                              : Status();
-    if (!status.ok())
+    if (Status status = checkIds(*entry, tensor, n); !status.ok())
       return std::move(status).in(std::string(name) + ": ");
   }
   return session->session->run(name, tensors, n, results);

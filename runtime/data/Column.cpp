@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Column.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -279,25 +280,33 @@ static std::pair<int64_t, int64_t> rangeOf(Stored type) {
 
 void Column::limitTo(std::optional<int64_t> limit) {
   bool whole = dtype == MT_I32 || dtype == MT_I64 || oneHot_;
+  bool cast = limit && !whole && !scales_; // ids that the model takes as floats and makes integers
   least_ = limit ? 0 : dtype == MT_I32 ? INT32_MIN : INT64_MIN;
   most_ = limit ? *limit - 1 : dtype == MT_I32 ? INT32_MAX : INT64_MAX;
   auto [least, most] = rangeOf(field.type);
-  limited_ = whole && !made() && !isFloat(field.type) && (least < least_ || most > most_);
+  limited_ = !made() && (isFloat(field.type) ? cast : (whole || cast) && (least < least_ || most > most_));
+}
+
+template <typename T> static std::string numberText(T value) {
+  char text[32];
+  auto [end, error] = std::to_chars(text, text + sizeof text, value);
+  return {text, end};
 }
 
 Status Column::checkIntegers(const uint8_t *from, int64_t sample) const {
-  bool good = true;
-  int64_t wrong = 0;
+  std::string wrong; // the first
   forEach(field.type, from, field.elements(), [&](uint64_t, auto value) {
-    auto number = static_cast<int64_t>(value);
-    bool fits = number >= least_ && number <= most_;
-    wrong = good && !fits ? number : wrong;
-    good &= fits;
+    bool fits;
+    if constexpr (std::is_floating_point_v<decltype(value)>)
+      fits = value > static_cast<double>(least_) - 1 && value < static_cast<double>(most_) + 1; // no NaN does
+    else
+      fits = static_cast<int64_t>(value) >= least_ && static_cast<int64_t>(value) <= most_;
+    if (!fits && wrong.empty())
+      wrong = numberText(value);
   });
-  if (good)
+  if (wrong.empty())
     return {};
-  std::string what = hasLabels() ? " has label " + std::to_string(wrong)
-                                 : " has " + std::to_string(wrong) + " for input \"" + name + "\"";
+  std::string what = hasLabels() ? " has label " + wrong : " has " + wrong + " for input \"" + name + "\"";
   return {MT_INVALID, field.where + ": sample " + std::to_string(sample) + what + ", expected " +
                           std::to_string(least_) + " to " + std::to_string(most_)};
 }

@@ -116,7 +116,7 @@ static void addVariable(PlanT &plan, const char *name, DType dtype, std::vector<
   plan.variables.push_back(std::move(variable));
 }
 
-Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled, bool metrics, int64_t limit) {
+Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled, bool metrics, int64_t limit, int64_t inputLimit) {
   PlanT plan;
   plan.producer = "test";
   plan.model = "empty";
@@ -137,6 +137,7 @@ Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled, bool metrics, int64_t
     plan.programs.push_back(program(name, 2));
     ProgramT &p = *plan.programs.back();
     p.signature.push_back(entry("image", Role::Input, DType::F32, {-1, 2, 3}));
+    p.signature.back()->limit = inputLimit;
     if (std::string(name) == "predict") {
       p.signature.push_back(entry("probabilities", Role::Output, DType::F32, {-1, 4}));
       continue;

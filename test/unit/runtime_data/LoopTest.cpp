@@ -192,6 +192,21 @@ TEST_F(Loop, StepsLookAtIntegers) {
             "1: " + folder.path("train-labels-idx1-ubyte") + ": sample 3 has label 3, expected 0 to 2");
 }
 
+// Ids that a model takes as floats, as Keras' inputs are without a dtype, were not looked at.
+TEST_F(Loop, StepsLookAtIdsOfFloats) {
+  plan = emptyPlan(4, false, true, -1, 5);
+  session = nullSession(plan.get());
+  float ids[4 * 6] = {0, 4.5f, -0.5f};
+  int32_t label[4] = {};
+  const void *tensors[] = {ids, label};
+  EXPECT_EQ(text(mtrun_train_step(session.get(), tensors, 4, nullptr)), "0");
+  for (auto [wrong, shown] : {std::pair(5.0f, "5"), {-1.0f, "-1"}, {2.5e9f, "2.5e+09"}, {NAN, "nan"}}) {
+    ids[13] = wrong;
+    EXPECT_EQ(text(mtrun_train_step(session.get(), tensors, 4, nullptr)),
+              "1: train_step: \"image\": row 2 has " + std::string(shown) + ", expected 0 to 4");
+  }
+}
+
 TEST_F(Loop, Evaluate) {
   double values[2] = {-1, -1};
   ASSERT_EQ(text(mtrun_evaluate(session.get(), data.get(), &options, values)), "0");
