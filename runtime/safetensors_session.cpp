@@ -165,8 +165,6 @@ Status mtrun::setVariables(mtrun_session *session, const std::string &path, cons
   return assign(session, path, found, MTRUN_MATCH_ALL, nullptr);
 }
 
-constexpr const char *kClassNames = "class_names"; // in a file's metadata: a list in JSON
-
 // The plan's own go before those of a file. A part of a file's variables is the beginning of another model.
 static void takeClassNames(mtrun_session *session, std::vector<std::string> names) {
   const auto *own = session->plan->plan->tables().class_names();
@@ -205,6 +203,8 @@ static Status parse(const Plan &plan, std::span<const std::byte> file, const std
                     std::vector<SafeTensor> &found, Metadata &metadata) {
   if (!isZip(file) && !isHdf5(file))
     return parseSafetensors(file, path, found, &metadata);
+  if (std::string names = isZip(file) ? classNamesOf(file) : std::string(); !names.empty())
+    metadata[kClassNames] = names;
   if (plan.tables().archive())
     if (Status s = Archive(plan).read(file, path, found); !s.ok())
       return s;
@@ -256,7 +256,7 @@ mt_status *mtrun_save(mtrun_session *session, const char *path) {
     if (Status s = checkSave(session->session->plan(), path); !s.ok())
       return s;
     if (!std::string_view(path).ends_with(kTensorsSuffix))
-      return writeArchive(*session->session, path);
+      return writeArchive(*session->session, session->classNames, path);
     std::vector<SafeTensor> tensors;
     std::vector<std::vector<std::byte>> bytes;
     if (Status s = snapshot(session, tensors, bytes); !s.ok())

@@ -106,7 +106,8 @@ private:
         return damaged();
       if (header.kind == RecordKind::Error)
         return content.empty() ? damaged() : content;
-      (tensor.name == "config.json" ? archive.config : archive.metadata) = std::move(content);
+      (tensor.name == "config.json" ? archive.config : tensor.name == "metadata.json" ? archive.metadata : archive.comment) =
+          std::move(content);
       return {};
     }
     if (header.kind != RecordKind::Floats && header.kind != RecordKind::Integers)

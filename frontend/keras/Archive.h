@@ -16,6 +16,7 @@ namespace mtc::keras {
 
 struct Archive {
   std::string metadata, config;               // JSON
+  std::string comment;                        // of the zip archive: mtrun's, JSON too, or another program's
   std::map<std::string, NamedTensor> weights; // by path in the HDF5 file: "layers/dense/vars/0"; f32 or i64
 };
 

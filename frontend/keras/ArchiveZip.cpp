@@ -133,6 +133,9 @@ void readZip(const std::string &path, RecordWriter &writer) {
     std::vector<uint8_t> text = readMember(archive.get(), name, maxConfigBytes);
     writer.write(RecordKind::Text, name, {}, text.data(), text.size());
   }
+  int size = 0;
+  if (const char *comment = zip_get_archive_comment(archive.get(), &size, ZIP_FL_ENC_RAW); comment && size > 0)
+    writer.write(RecordKind::Text, "comment", {}, comment, static_cast<uint64_t>(size));
   if (hasMember(archive.get(), "model.weights.h5"))
     return readWeights(readMember(archive.get(), "model.weights.h5", maxWeightBytes), writer);
   for (const char *other : {"model.weights.npz", "model.weights.json"})

@@ -19,10 +19,10 @@ using namespace keras;
 bool isKerasArchive(llvm::StringRef start) { return start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06"); }
 bool isKerasJson(llvm::StringRef start) { return start.ltrim().starts_with("{") && !start.ltrim().starts_with("{-#"); }
 
-// What a file that was written here keeps beside Keras' own metadata; none where it is something else.
-static std::vector<std::string> classNamesOf(const std::string &metadata) {
+// What a file that was written here keeps in its comment, or beside Keras' own metadata; none where it is something else.
+static std::vector<std::string> classNamesOf(const std::string &text) {
   Json json;
-  const Json *list = parseJson(metadata, json).empty() ? member(json, "class_names") : nullptr;
+  const Json *list = parseJson(text, json).empty() ? member(json, "class_names") : nullptr;
   std::vector<std::string> names;
   if (!list || !list->is_array() || !llvm::all_of(*list, [](const Json &name) { return name.is_string(); }))
     return {};
@@ -76,6 +76,8 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   if (archive && failed(matchWeights(*archive, variables, location, keeps, weights)))
     return {};
   std::vector<std::string> names = options.classNames;
+  if (names.empty() && archive)
+    names = classNamesOf(archive->comment);
   if (names.empty() && archive)
     names = classNamesOf(archive->metadata);
   if (!names.empty() && (!options.classNames.empty() || fitsClasses(model, names.size())))

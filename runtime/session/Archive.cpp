@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <zlib.h>
 
 namespace mtrun {
@@ -61,6 +62,31 @@ bool beginsWith(Bytes file, std::string_view text) {
 }
 
 } // namespace
+
+// The text behind the record that ends the archive.
+static std::string_view commentOf(Bytes zip) {
+  constexpr size_t kRecord = 22, kLongest = 0xffff;
+  for (size_t size = 0; size <= kLongest && kRecord + size <= zip.size(); ++size) {
+    Bytes end = zip.last(kRecord + size);
+    if (number(end, 0, 4) == 0x06054b50 && number(end, 20, 2) == size)
+      return {reinterpret_cast<const char *>(end.data()) + kRecord, size};
+  }
+  return {};
+}
+
+std::string classNamesOf(Bytes zip) {
+  auto read = [&](uint64_t at, std::span<std::byte> bytes) { memcpy(bytes.data(), zip.data() + at, bytes.size()); };
+  std::string_view metadata;
+  if (std::optional<Member> member = storedMember("metadata.json", zip.size(), read))
+    metadata = {reinterpret_cast<const char *>(zip.data()) + member->range.begin, member->range.size};
+  for (std::string_view text : {commentOf(zip), metadata}) {
+    nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    nlohmann::json names = json.is_object() ? json.value(kClassNames, nlohmann::json()) : nlohmann::json();
+    if (names.is_array() && std::ranges::all_of(names, [](const auto &name) { return name.is_string(); }))
+      return names.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); // which goes no deeper
+  }
+  return {};
+}
 
 bool isZip(Bytes file) { return beginsWith(file, "PK\3\4"); }
 bool isHdf5(Bytes file) { return beginsWith(file, "\x89HDF\r\n\x1a\n"); }

@@ -46,6 +46,11 @@ private:
   const mt::plan::Archive &archive_;
 };
 
+// The key of a file's metadata that has a list of names of classes, in JSON.
+inline constexpr const char *kClassNames = "class_names";
+// That list, of a .keras file that was written here: of its comment, or its metadata.json; empty: it has none.
+std::string classNamesOf(std::span<const std::byte> zip);
+
 // Whether these are the first bytes of a zip archive, of an HDF5 file.
 bool isZip(std::span<const std::byte> file);
 bool isHdf5(std::span<const std::byte> file);

@@ -5,6 +5,7 @@
 #include "runtime/session/Archive.h"
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <zlib.h>
 
 namespace mtrun {
@@ -19,10 +20,14 @@ class ArchiveWriter {
 public:
   explicit ArchiveWriter(const Session &session) : session_(session), archive_(session.plan()) {}
 
-  // The part of the archive that is a file.
-  Status write(const std::string &path, FileRange part) {
+  // The part of the archive that is a file; with a comment, which replaces the empty one that is the end of a zip archive.
+  Status write(const std::string &path, FileRange part, const std::string &comment) {
     AtomicFile file;
     Status status = file.open(path);
+    size_t length = comment.size();
+    std::byte last[2] = {static_cast<std::byte>(length), static_cast<std::byte>(length >> 8)};
+    if (length)
+      part.size -= sizeof last;
     archive_.forEach([&](const fb::ArchivePiece &piece, uint64_t at, Bytes bytes) {
       std::byte checksum[4];
       if (piece.kind() == fb::PieceKind::Crc32) {
@@ -35,6 +40,10 @@ public:
       if (status.ok() && first < last)
         status = file.write(bytes.data() + (first - at), last - first);
     });
+    if (status.ok() && length)
+      status = file.write(last, sizeof last);
+    if (status.ok() && length)
+      status = file.write(comment.data(), length);
     if (status.ok())
       status = session_.health();
     return status.ok() ? file.commit() : std::move(status);
@@ -106,7 +115,17 @@ Status checkSave(const Plan &plan, const std::string &path) {
                           kTensorsSuffix + " (the variables), found " + path};
 }
 
-Status writeArchive(const Session &session, const std::string &path) {
+// Of a .keras file, whose other members are laid out before the names are known.
+static std::string commentOf(const Plan &plan, const std::vector<std::string> &classNames) {
+  constexpr size_t kLongest = 0xffff; // of a zip archive's
+  bool own = count(plan.tables().class_names()) > 0; // these are in the archive
+  if (classNames.empty() || own || plan.tables().archive()->suffix()->string_view() != kKerasSuffix)
+    return {};
+  std::string comment = nlohmann::json({{kClassNames, classNames}}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return comment.size() <= kLongest ? comment : std::string();
+}
+
+Status writeArchive(const Session &session, const std::vector<std::string> &classNames, const std::string &path) {
   const Plan &plan = session.plan();
   if (Status s = checkSave(plan, path); !s.ok())
     return s;
@@ -114,7 +133,8 @@ Status writeArchive(const Session &session, const std::string &path) {
     return {MT_INVALID, "expected the name of a model's file, found " + path};
   Archive archive(plan);
   bool weights = !path.ends_with(plan.tables().archive()->suffix()->string_view());
-  return ArchiveWriter(session).write(path, weights ? *archive.weights() : archive.whole());
+  return ArchiveWriter(session).write(path, weights ? *archive.weights() : archive.whole(),
+                                      weights ? "" : commentOf(plan, classNames));
 }
 
 } // namespace mtrun
