@@ -134,7 +134,10 @@ Status limitIntegers(const DataSpec &spec, const std::vector<const mtrun_tensor_
       limit = std::min(limit.value_or(INT64_MAX), entries[i]->limit);
     column.limitTo(limit);
     if (Status s = checkAll(column, data); !s.ok())
-      return s;
+      return spec.kind == "text" && spec.vocabulary.empty()
+                 ? Status(s.code(), s.message() + "; its tokens are bytes, since the plan has no vocabulary: with "
+                                                  "--vocabulary FILE they are characters")
+                 : s;
   }
   return {};
 }

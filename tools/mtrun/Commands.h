@@ -16,7 +16,7 @@ inline constexpr int kInterrupted = 75;
 // Of mtc, where a command is given a model in place of a plan.
 struct CompileArguments {
   int64_t batch = 0;
-  std::string optimizer, loss, metrics, precision;
+  std::string optimizer, loss, metrics, precision, vocabulary;
   std::vector<std::string> inputShapes;
   bool sampleWeights = false;
 };

@@ -135,6 +135,7 @@ std::vector<std::string> flagsOf(const Arguments &arguments) {
   add("--precision", c.precision);
   for (const std::string &shape : c.inputShapes)
     add("--input-shape", shape);
+  add("--vocabulary", c.vocabulary);
   if (c.sampleWeights)
     flags.push_back("--sample-weights");
   return flags;
@@ -228,6 +229,8 @@ std::string planOf(const Arguments &arguments) {
                     "\n" + stampOf(folderOf(folderOf(mtc)) + "/lib/libmtc.so");
   for (const std::string &flag : flags)
     key += "\n" + flag;
+  if (!arguments.compile.vocabulary.empty())
+    key += "\n" + mtrun::hashText(hashOfFile(arguments.compile.vocabulary));
   std::string folder = cacheFolder();
   commandline::OutputFolders folders;
   if (std::string problem = folders.prepareFolder(folder); !problem.empty())

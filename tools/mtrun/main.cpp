@@ -114,6 +114,9 @@ static void addCompiler(CLI::App *app, Arguments &a) {
   app->add_option("--input-shape", a.compile.inputShapes, "of a sample, for models without sizes, as 224,224,3")
       ->type_name("[NAME=]SIZES")
       ->allow_extra_args(false);
+  app->add_option("--vocabulary", a.compile.vocabulary,
+                  "a text whose distinct characters are the tokens of text:FILE; without it these are bytes")
+      ->type_name("FILE");
   app->add_flag("--sample-weights", a.compile.sampleWeights, "losses take weights of samples");
   group(app, "Options");
 }
