@@ -22,10 +22,32 @@ struct Columns {
   bool named = false; // the target's cells are names of classes
 };
 
+// What a message shows of a cell.
+std::string oneLine(std::string_view text) {
+  std::string line;
+  for (char c : text)
+    if (c == '\n')
+      line += "\\n";
+    else if (c != '\r')
+      line += c;
+  return line;
+}
+
+// A name that a spreadsheet has broken into lines is written in one.
+std::string columnName(std::string_view text) {
+  std::string name;
+  for (char c : text)
+    if (c == '\n' || c == '\r')
+      name += name.ends_with(' ') ? "" : " ";
+    else
+      name += c;
+  return name;
+}
+
 std::string listOf(const std::vector<std::string> &names) {
   std::string text;
   for (size_t i = 0; i < std::min(names.size(), kListed); ++i)
-    text += (i ? ", " : "") + names[i];
+    text += (i ? ", " : "") + oneLine(names[i]);
   return names.size() > kListed ? text + ", ... (" + std::to_string(names.size()) + ")" : text;
 }
 
@@ -165,9 +187,9 @@ Status Values::add(const CsvRecords &records, const Cells &cells) {
       }
       if (!records.number(cells[i], value))
         return {MT_INVALID, records.at() + "expected a " + (target && columns_.named ? "name" : "number") + " for " +
-                                (names[i].empty() ? "column " + std::to_string(i + 1) : names[i]) + ", found \"" +
-                                std::string(cells[i].substr(0, 100)) + "\"" +
-                                (target || cells[i].empty() ? "" : "; skip=" + names[i] + " leaves the column out")};
+                                (names[i].empty() ? "column " + std::to_string(i + 1) : names[i]) + ", found " +
+                                (cells[i].empty() ? "an empty cell" : "\"" + oneLine(cells[i].substr(0, 100)) + "\"") +
+                                (target || names[i].empty() ? "" : "; skip=" + names[i] + " leaves the column out")};
       (target ? targets_ : inputs_).push_back(value);
     }
   return {};
@@ -211,7 +233,8 @@ Status openCsv(const DataSpec &spec, Table &table) {
   if (Status s = records.next(cells); !s.ok())
     return s;
   Columns columns;
-  columns.names.assign(cells.begin(), cells.end());
+  for (std::string_view cell : cells)
+    columns.names.push_back(columnName(cell));
   CsvRecords second = records;
   Cells following;
   if (Status s = second.next(following); !s.ok())

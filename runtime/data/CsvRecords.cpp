@@ -23,6 +23,10 @@ CsvRecords::CsvRecords(std::string_view text, std::string where) : rest_(text), 
   if (rest_.starts_with("\xEF\xBB\xBF"))
     rest_.remove_prefix(3);
   separator_ = separatorOf(rest_);
+  if (rest_.starts_with("sep=") && rest_.size() > 5 && (rest_[5] == '\n' || rest_[5] == '\r')) {
+    separator_ = rest_[4];
+    rest_.remove_prefix(5);
+  }
 }
 
 // Behind the opening quote; the rest then begins behind the closing one.
@@ -60,6 +64,17 @@ std::string_view CsvRecords::plain() {
 }
 
 Status CsvRecords::next(std::vector<std::string_view> &cells) {
+  if (nextLine_ == 1 && (rest_.starts_with("\xFF\xFE") || rest_.starts_with("\xFE\xFF")))
+    return {MT_INVALID, where_ + ": expected a text in UTF-8, found UTF-16; spreadsheets write \"CSV UTF-8\" too"};
+  auto isEmpty = [](std::string_view cell) { return cell.empty(); };
+  do {
+    if (Status s = record(cells); !s.ok())
+      return s;
+  } while (cells.size() > 1 && std::all_of(cells.begin(), cells.end(), isEmpty));
+  return {};
+}
+
+Status CsvRecords::record(std::vector<std::string_view> &cells) {
   cells.clear();
   unquoted_.clear();
   while (!rest_.empty() && (rest_[0] == '\n' || rest_[0] == '\r')) { // empty lines

@@ -13,14 +13,15 @@
 namespace mtrun {
 
 // Reads one record after the other. A cell in double quotes may hold separators, line ends and doubled quotes; spaces
-// around a cell do not count; empty lines are passed over. The separator is a semicolon or a tab if the first line has
-// one outside of quotes, else a comma.
+// around a cell do not count; empty lines are passed over, and those of separators alone. The separator is a semicolon or
+// a tab if the first line has one outside of quotes, else a comma; or what a first line "sep=;" says.
 class CsvRecords {
 public:
   // `text` must outlive the records; a byte order mark is passed over. `where` is for messages.
   CsvRecords(std::string_view text, std::string where);
 
-  // The cells of the next record, valid until the next call; none at the end. MT_INVALID: a quote that does not end.
+  // The cells of the next record, valid until the next call; none at the end. MT_INVALID: a quote that does not end, or
+  // UTF-16.
   Status next(std::vector<std::string_view> &cells);
   size_t line() const { return line_; } // on which the record that next() gave begins, from 1
   // "d.csv, line 3: "
@@ -29,6 +30,7 @@ public:
   bool number(std::string_view cell, double &value) const;
 
 private:
+  Status record(std::vector<std::string_view> &cells);
   Status quoted(std::string_view &cell);
   std::string_view plain();
 

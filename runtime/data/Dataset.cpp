@@ -4,8 +4,11 @@
 #include "runtime/api/Handles.h"
 #include "runtime/data/Labels.h"
 #include "runtime/data/Order.h"
+#include "runtime/plan/Check.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -86,11 +89,40 @@ static Status selectRange(const DataSpec &spec, mtrun_dataset &data) {
   return {};
 }
 
-// Whether the model rescales an input itself.
-static bool isRescaled(const mtrun_plan *plan, const std::string &input) {
-  const auto *rescaled = plan->plan->tables().input_scaling();
-  return rescaled && std::any_of(rescaled->begin(), rescaled->end(),
-                                 [&](const auto *scaling) { return scaling->input()->string_view() == input; });
+// How the model rescales an input itself; NULL: it does not.
+static const mt::plan::InputScaling *scalingOf(const mtrun_plan *plan, std::string_view input) {
+  for (const mt::plan::InputScaling *scaling : Each(plan->plan->tables().input_scaling()))
+    if (scaling->input()->string_view() == input)
+      return scaling;
+  return nullptr;
+}
+
+// Whether the model brings values of 0 to 255 to a range of about 1, as Rescaling(1/255) does.
+static bool takesBytes(const mtrun_plan *plan, std::string_view input) {
+  const mt::plan::InputScaling *scaling = scalingOf(plan, input);
+  return scaling && !scaling->per_channel() && std::fabs(scaling->scale()) <= 1.0 / 64;
+}
+
+// Numbers of a table whose columns lie far from each other, for a model that takes them as they are: it hardly learns.
+static void checkRange(const DataSpec &spec, mtrun_dataset &data) {
+  constexpr double wide = 255;
+  for (const Column &column : data.columns) {
+    if (spec.kind != "csv" || spec.scaled || column.role != MTRUN_INPUT || column.field.type != Stored::F64 ||
+        (column.dtype != MT_F32 && column.dtype != MT_F64) || column.limited() || scalingOf(data.plan, column.name))
+      continue;
+    double least = 0, most = 0, value;
+    for (uint64_t i = 0, count = column.field.samples * column.field.elements(); i < count; ++i) {
+      memcpy(&value, column.field.bytes.get() + 8 * i, 8);
+      least = std::fmin(least, value);
+      most = std::fmax(most, value);
+    }
+    char range[80];
+    snprintf(range, sizeof range, "%.6g to %.6g", least, most);
+    if (std::fmax(-least, most) > wide)
+      data.notes.push_back("input \"" + column.name + "\": values of " + range +
+                           ", and the model does not normalise them; Keras' Normalization does, adapted to the data, or "
+                           "mean= and std=; scale=1 says that they are meant");
+  }
 }
 
 // Values that are scaled twice, or by nobody: both train, to a worse model.
@@ -101,12 +133,12 @@ static void checkScaling(const DataSpec &spec, mtrun_dataset &data) {
     if (column.role != MTRUN_INPUT || !bytes || (column.dtype != MT_F32 && column.dtype != MT_F64))
       continue;
     std::string input = "input \"" + column.name + "\": ";
-    bool model = isRescaled(data.plan, column.name);
+    bool model = scalingOf(data.plan, column.name) != nullptr;
     if (!model && column.elements > 1 && factor == 1 && !spec.scaled)
       data.notes.push_back(input +
                            "values of 0 to 255, and the model does not rescale them; scale=1/255 divides them, "
                            "scale=1 says that they are meant");
-    if (model && (spec.scaled || factor != 1) && (factor != 1 || !spec.mean.empty()))
+    if (model && !(spec.byDefault && takesBytes(data.plan, column.name)) && (spec.scaled || factor != 1) && (factor != 1 || !spec.mean.empty()))
       data.notes.push_back(input +
                            (spec.scaled ? "the data is scaled, and the model scales it once more"
                                         : spec.kind + ": divides by 255, and the model scales once more") +
@@ -146,7 +178,13 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
       return s;
     data.columns.emplace_back();
     bound.push_back(entry);
-    if (Status s = data.columns.back().open(std::move(field), *entry, spec); !s.ok())
+    std::optional<DataSpec> undivided;
+    if (spec.byDefault && takesBytes(data.plan, entry->name)) {
+      undivided = spec;
+      undivided->scale.reset();
+      undivided->divisor = 1;
+    }
+    if (Status s = data.columns.back().open(std::move(field), *entry, undivided ? *undivided : spec); !s.ok())
       return s;
   }
   if (data.columns.empty())
@@ -158,6 +196,7 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
     return s;
   if (Status s = limitIntegers(spec, bound, data); !s.ok())
     return s;
+  checkRange(spec, data);
   return spec.classWeights.empty() ? Status() : addClassWeights(entries, data);
 }
 

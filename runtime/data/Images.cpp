@@ -16,14 +16,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool isPicture(std::string_view name) {
+// What stands behind the last point of a file's name.
+bool endsWithOne(std::string_view name, std::initializer_list<std::string_view> ends) {
   size_t dot = name.rfind('.');
   if (dot == std::string_view::npos)
     return false;
   std::string end(name.substr(dot + 1));
   for (char &c : end)
     c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return end == "jpg" || end == "jpeg" || end == "png";
+  return std::find(ends.begin(), ends.end(), end) != ends.end();
+}
+
+bool isPicture(std::string_view name) { return endsWithOne(name, {"jpg", "jpeg", "jfif", "jpe", "png"}); }
+
+// Formats that telephones, browsers and scanners write, and that are not read.
+bool isOtherPicture(std::string_view name) {
+  return endsWithOne(name, {"heic", "heif", "avif", "webp", "gif", "bmp", "tif", "tiff", "jp2", "jxl"});
 }
 
 // What a source is made of before the pictures are looked at.
@@ -32,21 +40,30 @@ struct Listing {
   std::vector<int64_t> labels; // of the files; empty: there are none
   std::vector<std::string> classes;
   uint64_t others = 0; // files of other kinds
+  uint64_t unread = 0; // of them pictures
+  std::string firstUnread;
 };
 
 } // namespace
 
 // The pictures in `folder` and below, sorted by path.
-static Status listFolder(const fs::path &folder, bool deep, std::vector<std::string> &files, uint64_t &others) {
+static Status listFolder(const fs::path &folder, bool deep, Listing &listing) {
+  std::vector<std::string> &files = listing.files;
   size_t before = files.size();
   std::error_code error;
   auto add = [&](const fs::directory_entry &entry) {
     if (entry.is_directory(error))
       return;
-    if (isPicture(entry.path().native()))
-      files.push_back(entry.path());
-    else
-      ++others;
+    const std::string &path = entry.path().native();
+    if (isPicture(path)) {
+      files.push_back(path);
+      return;
+    }
+    ++listing.others;
+    if (!isOtherPicture(path))
+      return;
+    if (listing.unread++ == 0 || path < listing.firstUnread)
+      listing.firstUnread = path;
   };
   auto options = fs::directory_options::follow_directory_symlink;
   if (deep) {
@@ -75,9 +92,9 @@ static Status listClasses(const DataSpec &spec, Listing &listing, std::vector<st
     return ioError("cannot read", path, error.value());
   std::sort(listing.classes.begin(), listing.classes.end());
   if (listing.classes.empty())
-    return listFolder(path, false, listing.files, listing.others);
+    return listFolder(path, false, listing);
   for (size_t label = 0; label < listing.classes.size(); ++label) {
-    if (Status s = listFolder(fs::path(path) / listing.classes[label], true, listing.files, listing.others); !s.ok())
+    if (Status s = listFolder(fs::path(path) / listing.classes[label], true, listing); !s.ok())
       return s;
     listing.labels.resize(listing.files.size(), static_cast<int64_t>(label));
   }
@@ -164,6 +181,13 @@ Status openImages(const DataSpec &spec, Table &table) {
     return {MT_INVALID, path + ": expected .jpg, .jpeg or .png files" +
                             (folder ? ", in a folder for each class" : ", one a line with a label") + ", found none" +
                             (listing.others ? " among " + std::to_string(listing.others) + " files" : "")};
+  if (listing.unread) {
+    std::string text = path + ": expected JPEG and PNG files, found " + std::to_string(listing.unread) +
+                       " pictures of other formats; the first: " + listing.firstUnread;
+    if (spec.strict)
+      return {MT_INVALID, text};
+    table.notes.push_back(text + "; they are left out");
+  }
   auto pictures = std::make_shared<Pictures>();
   if (Status s = pictures->open(spec); !s.ok())
     return s;

@@ -349,6 +349,7 @@ Status parseDataSpec(const std::string &text, DataSpec &spec) {
   if (spec.kind == "mnist" && !spec.scale) {
     spec.scale = 1;
     spec.divisor = 255;
+    spec.byDefault = !spec.scaled;
   }
   return {};
 }

@@ -56,6 +56,7 @@ struct DataSpec {
   double divisor = 1;
   std::vector<double> mean, deviation;
   bool reversed = false; // channels in the opposite order: preprocess=caffe
+  bool byDefault = false; // divided because such data usually is: not for a model that takes 0 to 255
   bool scaled = false;   // the user said so, with scale=, mean=, std= or preprocess=
 
   // Pictures.

@@ -24,7 +24,7 @@ TEST_F(Tables, Csv) {
   writeFile(folder.path("d.csv"), "");
   EXPECT_EQ(open("csv", "d.csv"), "1: d.csv: expected lines of at least 2 values, found none");
   writeFile(folder.path("d.csv"), "a,b\n1,\n");
-  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected a number for b, found \"\"");
+  EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected a number for b, found an empty cell");
   EXPECT_EQ(open("csv", "none.csv"), "7: cannot open none.csv or none.csv.gz: No such file or directory");
 }
 
