@@ -138,7 +138,8 @@ static void checkScaling(const DataSpec &spec, mtrun_dataset &data) {
       data.notes.push_back(input +
                            "values of 0 to 255, and the model does not rescale them; scale=1/255 divides them, "
                            "scale=1 says that they are meant");
-    if (model && !(spec.byDefault && takesBytes(data.plan, column.name)) && (spec.scaled || factor != 1) && (factor != 1 || !spec.mean.empty()))
+    bool undivided = spec.byDefault && takesBytes(data.plan, column.name);
+    if (model && !undivided && (spec.scaled || factor != 1) && (factor != 1 || !spec.mean.empty()))
       data.notes.push_back(input +
                            (spec.scaled ? "the data is scaled, and the model scales it once more"
                                         : spec.kind + ": divides by 255, and the model scales once more") +

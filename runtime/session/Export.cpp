@@ -20,7 +20,7 @@ class ArchiveWriter {
 public:
   explicit ArchiveWriter(const Session &session) : session_(session), archive_(session.plan()) {}
 
-  // The part of the archive that is a file; with a comment, which replaces the empty one that is the end of a zip archive.
+  // The part of the archive that is a file; with a comment, in place of the empty one at the end of a zip archive.
   Status write(const std::string &path, FileRange part, const std::string &comment) {
     AtomicFile file;
     Status status = file.open(path);
@@ -121,7 +121,8 @@ static std::string commentOf(const Plan &plan, const std::vector<std::string> &c
   bool own = count(plan.tables().class_names()) > 0; // these are in the archive
   if (classNames.empty() || own || plan.tables().archive()->suffix()->string_view() != kKerasSuffix)
     return {};
-  std::string comment = nlohmann::json({{kClassNames, classNames}}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  nlohmann::json json = {{kClassNames, classNames}};
+  std::string comment = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return comment.size() <= kLongest ? comment : std::string();
 }
 
