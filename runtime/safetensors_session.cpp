@@ -256,7 +256,7 @@ mt_status *mtrun_save(mtrun_session *session, const char *path) {
     if (Status s = checkSave(session->session->plan(), path); !s.ok())
       return s;
     if (!std::string_view(path).ends_with(kTensorsSuffix))
-      return writeArchive(*session->session, session->classNames, path);
+      return writeArchive(*session->session, path, session->classNames);
     std::vector<SafeTensor> tensors;
     std::vector<std::vector<std::byte>> bytes;
     if (Status s = snapshot(session, tensors, bytes); !s.ok())

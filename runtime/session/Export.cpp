@@ -126,7 +126,7 @@ static std::string commentOf(const Plan &plan, const std::vector<std::string> &c
   return comment.size() <= kLongest ? comment : std::string();
 }
 
-Status writeArchive(const Session &session, const std::vector<std::string> &classNames, const std::string &path) {
+Status writeArchive(const Session &session, const std::string &path, const std::vector<std::string> &classNames) {
   const Plan &plan = session.plan();
   if (Status s = checkSave(plan, path); !s.ok())
     return s;

@@ -23,6 +23,6 @@ Status checkSave(const Plan &plan, const std::string &path);
 // Writes the plan's archive with the finished values, or what of it is the file of weights, as a whole or not at all.
 // Names of classes that the plan does not have itself go into a .keras file's comment, if these are at most 64 KiB.
 // MT_INVALID, MT_IO.
-Status writeArchive(const Session &session, const std::vector<std::string> &classNames, const std::string &path);
+Status writeArchive(const Session &session, const std::string &path, const std::vector<std::string> &classNames = {});
 
 } // namespace mtrun
