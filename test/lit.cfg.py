@@ -42,6 +42,9 @@ if not config.sanitize:
 # Where a user may mount a small file system for a moment.
 if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0:
     config.available_features.add("mount")
+# A test of minutes, which tools/check --long asks for.
+if not lit_config.params.get("long"):
+    config.excludes.append("long.test")
 # Golden runs as Keras left them, too large to be here.
 if os.environ.get("MTC_GOLDEN_RUNS"):
     config.environment["MTC_GOLDEN_RUNS"] = os.path.abspath(os.environ["MTC_GOLDEN_RUNS"])
