@@ -49,8 +49,10 @@ def Fuse : Pass<"mt-fuse", "::mlir::ModuleOp"> {
 // recompute
 def Recompute : Pass<"mt-recompute", "::mlir::ModuleOp"> {
   let summary = "Run cheap kernels again before late readers, until the step fits in a device's memory";
-  let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect"];
-  let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0", "bytes a device may use; 0: no limit">];
+  let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::cf::ControlFlowDialect", "::mlir::LLVM::LLVMDialect"];
+  let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0", "bytes a device may use; 0: no limit">,
+                 ListOption<"cpus", "cpus", "std::string", "CPU targets, the scratch of whose kernels counts">];
 }
 
 // schedule
@@ -62,8 +64,10 @@ def Schedule : Pass<"mt-schedule", "::mlir::ModuleOp"> {
 // allocate
 def Allocate : Pass<"mt-allocate", "::mlir::ModuleOp"> {
   let summary = "Give every value a place, and turn programs into plan programs";
-  let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect"];
-  let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0", "bytes a device may use; 0: no limit">];
+  let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::cf::ControlFlowDialect", "::mlir::LLVM::LLVMDialect"];
+  let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0", "bytes a device may use; 0: no limit">,
+                 ListOption<"cpus", "cpus", "std::string", "CPU targets, the scratch of whose kernels counts">];
 }
 def PlanCheck : Pass<"plan-check", "::mlir::ModuleOp"> {
   let summary = "Prove that any two conflicting accesses to a byte are ordered, in every layout";

@@ -10,6 +10,13 @@
 using namespace mlir;
 
 namespace mtc {
+
+std::vector<std::string> Compilation::cpuTargets() const {
+  if (!forCpus)
+    return {};
+  return cpu.empty() ? std::vector<std::string>{"x86-64-v4", "x86-64-v3"} : std::vector{cpu};
+}
+
 namespace {
 
 void buildNothing(OpPassManager &, Compilation &) {}
@@ -39,6 +46,7 @@ void buildRecompute(OpPassManager &passes, Compilation &compilation) {
     return;
   RecomputeOptions options;
   options.deviceMemory = compilation.deviceMemory;
+  llvm::append_range(options.cpus, compilation.cpuTargets());
   passes.addPass(createRecompute(options));
 }
 
@@ -47,6 +55,7 @@ void buildSchedule(OpPassManager &passes, Compilation &) { passes.addPass(create
 void buildAllocate(OpPassManager &passes, Compilation &compilation) {
   AllocateOptions options;
   options.deviceMemory = compilation.deviceMemory;
+  llvm::append_range(options.cpus, compilation.cpuTargets());
   passes.addPass(createAllocate(options));
   passes.addPass(createPlanCheck());
 }

@@ -25,6 +25,7 @@ namespace mtc {
 struct Compilation {
   std::string cpu;          // "native", "x86-64-v3", "x86-64-v4"; empty: v3 and v4 both
   bool forCpus = true;
+  std::vector<std::string> cpuTargets() const; // best first
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"
   int64_t deviceMemory = 0; // bytes a device may use; 0: no limit
   bool recompute = false;   // compute again what would not fit

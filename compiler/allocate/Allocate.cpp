@@ -7,7 +7,11 @@
 #include "compiler/allocate/Kernels.h"
 #include "compiler/allocate/Pack.h"
 #include "compiler/allocate/Places.h"
+#include "compiler/codegen/Codegen.h"
 
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
 namespace mtc {
@@ -163,8 +167,8 @@ private:
   llvm::StringMap<Value> byName;
 };
 
-// The variables block, in order of declaration. Its size in bytes.
-int64_t writeVariables(ModuleOp module) {
+// The variables block, in order of declaration.
+void writeVariables(ModuleOp module) {
   int64_t end = 0;
   for (auto declare : llvm::make_early_inc_range(module.getOps<mt::DeclareOp>())) {
     OpBuilder builder(declare);
@@ -176,7 +180,6 @@ int64_t writeVariables(ModuleOp module) {
     end += alignPlace(bytes);
     declare.erase();
   }
-  return end;
 }
 
 struct Allocate : impl::AllocateBase<Allocate> {
@@ -190,7 +193,7 @@ struct Allocate : impl::AllocateBase<Allocate> {
       module.emitError("expected `mt.replicas` and `mt.leaf_rows` on the module, found none");
       return signalPassFailure();
     }
-    int64_t variableBytes = writeVariables(module);
+    writeVariables(module);
     KernelTable kernels(module);
     ConstantTable constants;
     std::vector<MemoryUse> uses;
@@ -209,7 +212,10 @@ struct Allocate : impl::AllocateBase<Allocate> {
       program.erase();
     for (auto grid : llvm::make_early_inc_range(module.getOps<shard::GridOp>()))
       grid.erase();
-    if (deviceMemory > 0 && failed(checkBudget(module, uses, variableBytes, deviceMemory)))
+    if (deviceMemory <= 0)
+      return;
+    FailureOr<int64_t> scratch = mostScratch(module, codegenOptions(module, {cpus.begin(), cpus.end()}));
+    if (failed(scratch) || failed(checkBudget(module, uses, mtc::deviceMemory(module, *scratch), deviceMemory)))
       signalPassFailure();
   }
 };

@@ -51,7 +51,33 @@ static std::string ranking(const MemoryUse &use, size_t variant) {
   return text;
 }
 
-LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, int64_t variableBytes, int64_t limit) {
+// In order of variants; no program: none.
+std::vector<mtrun::DeviceMemory> deviceMemory(ModuleOp module, int64_t scratch) {
+  mtrun::DeviceMemory every;
+  every.scratch = static_cast<uint64_t>(scratch);
+  for (auto variable : module.getOps<plan::VariableOp>())
+    every.variables = static_cast<uint64_t>(variable.getOffset() + alignPlace(variable.getBytes()));
+  for (auto program : module.getOps<plan::ProgramOp>())
+    for (auto buffer : program.getOps<plan::BufferOp>())
+      if (buffer.getSpace() == plan::Space::constant)
+        every.constants = std::max<uint64_t>(
+            every.constants, buffer.getOffsets()[0] + alignPlace(bytesOfType(buffer.getValue()->getType())));
+  std::vector<mtrun::DeviceMemory> needs;
+  for (auto program : module.getOps<plan::ProgramOp>()) {
+    size_t variants = program.getVariantArena().size();
+    needs.resize(variants, every);
+    int64_t roots = 0;
+    for (auto reduce : program.getOps<plan::AllReduceOp>())
+      roots = std::max<int64_t>(roots, reduce.getBytes());
+    for (auto [variant, arena] : llvm::enumerate(program.getVariantArena()))
+      needs[variant].addProgram(program.getSharedBytes(), arena,
+                                roots ? mtrun::mostStagingBytes(roots, uint64_t{1} << (variants - 1), variant) : 0);
+  }
+  return needs;
+}
+
+LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, ArrayRef<mtrun::DeviceMemory> needs,
+                          int64_t limit) {
   if (uses.empty())
     return success();
   size_t variants = uses.front().bytes.size();
@@ -59,13 +85,13 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, int64_t var
     return *std::max_element(uses.begin(), uses.end(),
                              [&](auto &a, auto &b) { return a.bytes[variant] < b.bytes[variant]; });
   };
-  auto needed = [&](size_t variant) { return variableBytes + hungriest(variant).bytes[variant]; };
+  auto needed = [&](size_t variant) { return static_cast<int64_t>(needs[variant].bytes()); };
   size_t variant = variants;
   while (variant > 0 && needed(variant - 1) > limit)
     --variant;
   auto describe = [&](InFlightDiagnostic diagnostic, size_t of) {
     diagnostic << "; @" << hungriest(of).program << " needs " << readable(needed(of)) << " with " << (int64_t(1) << of)
-               << (of ? " replicas" : " replica") << " on a device: variables " << readable(variableBytes)
+               << (of ? " replicas" : " replica") << " on a device: variables " << readable(needs[of].variables)
                << "; largest at the peak: " << ranking(hungriest(of), of);
   };
   if (variant == 0) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/allocate/Places.h"
+#include "runtime/abi/device_memory.h"
 
 namespace mtc {
 
@@ -16,9 +17,12 @@ struct MemoryUse {
 
 MemoryUse memoryUse(llvm::StringRef program, const Places &places, int64_t leafRows);
 
+// What a device needs of a module of plan programs, for each variant. `scratch`: of a CPU's thread.
+std::vector<mtrun::DeviceMemory> deviceMemory(mlir::ModuleOp module, int64_t scratch);
+
 // Sets `mt.min_devices` on the module to the smallest number of devices that fits in `limit` bytes a device. More than
 // one: a warning with the largest tensors. An error where even R devices do not fit.
-llvm::LogicalResult checkBudget(mlir::ModuleOp module, llvm::ArrayRef<MemoryUse> uses, int64_t variableBytes,
-                                int64_t limit);
+llvm::LogicalResult checkBudget(mlir::ModuleOp module, llvm::ArrayRef<MemoryUse> uses,
+                                llvm::ArrayRef<mtrun::DeviceMemory> needs, int64_t limit);
 
 } // namespace mtc

@@ -2,6 +2,7 @@
 #include "compiler/api/Driver.h"
 
 #include "compiler/Pipeline.h"
+#include "compiler/allocate/Budget.h"
 #include "compiler/api/Memory.h"
 #include "compiler/api/Names.h"
 #include "compiler/inspect/Inspect.h"
@@ -109,14 +110,11 @@ public:
       if (last)
         break;
     }
-    int64_t variables = 0;
-    for (auto variable : module->getOps<::mlir::plan::VariableOp>())
-      variables = variable.getOffset() + variable.getBytes();
-    for (auto program : module->getOps<::mlir::plan::ProgramOp>()) {
-      bytes.resize(program.getVariantArena().size());
-      for (auto [most, arena] : llvm::zip(bytes, program.getVariantArena()))
-        most = std::max<int64_t>(most, variables + arena + static_cast<int64_t>(program.getSharedBytes()));
-    }
+    FailureOr<int64_t> scratch = mostScratch(*module, codegenOptions(*module, compilation.cpuTargets()));
+    if (mlir::failed(scratch))
+      return failed("codegen");
+    for (const mtrun::DeviceMemory &memory : deviceMemory(*module, *scratch))
+      bytes.push_back(static_cast<int64_t>(memory.bytes()));
     return {};
   }
 

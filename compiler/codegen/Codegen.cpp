@@ -137,17 +137,46 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
   return code;
 }
 
+CodegenOptions mtc::codegenOptions(ModuleOp module, std::vector<std::string> targets) {
+  CodegenOptions options;
+  options.targets = std::move(targets);
+  if (auto rows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows"))
+    options.leafRows = rows.getInt();
+  options.fast = module->hasAttr("mt.fast");
+  return options;
+}
+
+static OwningOpRef<ModuleOp> normalised(ModuleOp module) {
+  module.getContext()->loadDialect<arith::ArithDialect, scf::SCFDialect, cf::ControlFlowDialect, LLVM::LLVMDialect>();
+  OwningOpRef<ModuleOp> normal(module.clone());
+  for (auto op : normal->getOps<plan::KernelOp>())
+    normalise(op);
+  return normal;
+}
+
+FailureOr<int64_t> mtc::mostScratch(ModuleOp module, const CodegenOptions &options) {
+  OwningOpRef<ModuleOp> normal = normalised(module);
+  int64_t most = 0;
+  for (const std::string &name : options.targets) {
+    auto target = findTarget(name);
+    if (!target)
+      return module.emitError(llvm::toString(target.takeError()));
+    std::vector<int64_t> scratch;
+    if (failed(emitKernels(*normal, options, Machine{target->avx512}, scratch)))
+      return failure();
+    for (int64_t bytes : scratch)
+      most = std::max(most, bytes);
+  }
+  return most;
+}
+
 FailureOr<std::vector<CodeTask>> mtc::prepareCode(ModuleOp module, const CodegenOptions &options) {
   std::vector<CodeTask> tasks;
   if (options.targets.empty())
     return tasks;
-  MLIRContext *context = module.getContext();
-  context->loadDialect<arith::ArithDialect, scf::SCFDialect, cf::ControlFlowDialect, LLVM::LLVMDialect>();
-  registerBuiltinDialectTranslation(*context);
-  registerLLVMDialectTranslation(*context);
-  OwningOpRef<ModuleOp> normal(module.clone());
-  for (auto op : normal->getOps<plan::KernelOp>())
-    normalise(op);
+  OwningOpRef<ModuleOp> normal = normalised(module);
+  registerBuiltinDialectTranslation(*module.getContext());
+  registerLLVMDialectTranslation(*module.getContext());
   for (const std::string &name : options.targets) {
     auto target = findTarget(name);
     if (!target)

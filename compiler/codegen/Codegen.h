@@ -24,6 +24,9 @@ struct CodegenOptions {
   std::vector<std::string> gpus;    // "sm_90" ..., "simulated"
 };
 
+// With rows of a leaf and mode of the module.
+CodegenOptions codegenOptions(mlir::ModuleOp module, std::vector<std::string> targets);
+
 // What a kernel takes of a GPU: of a thread, workgroup memory of a block.
 struct KernelUsage {
   int64_t registers = 0, sharedBytes = 0, stackBytes = 0, spillBytes = 0;
@@ -51,6 +54,9 @@ mlir::FailureOr<std::vector<CodeTask>> prepareCode(mlir::ModuleOp module, const 
 // The same for GPUs (docs/gpu.md): a cubin for each architecture where ptxas is found, PTX, code for the simulated driver. Sets `gpu_grid` of
 // every plan.kernel. Notes and errors go to the module's diagnostics.
 mlir::FailureOr<std::vector<CodeTask>> prepareGpuCode(mlir::ModuleOp module, const CodegenOptions &options);
+// Bytes of scratch of the kernel that takes most on the CPU targets of the options, as the plan will have them. Kernels
+// are written for it, not compiled.
+mlir::FailureOr<int64_t> mostScratch(mlir::ModuleOp module, const CodegenOptions &options);
 // Runs the tasks, each in a thread, the last first; their code, in order. Nothing else may use the module's context meanwhile.
 mlir::FailureOr<std::vector<TargetCode>> runTasks(mlir::ModuleOp module, llvm::ArrayRef<CodeTask> tasks);
 

@@ -21,11 +21,7 @@ struct PlanCodegen : mtc::impl::PlanCodegenBase<PlanCodegen> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    CodegenOptions options;
-    options.targets = {cpu};
-    if (auto rows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows"))
-      options.leafRows = rows.getInt();
-    options.fast = module->hasAttr("mt.fast");
+    CodegenOptions options = codegenOptions(module, {cpu});
     if (failed(setGrids(module)))
       return signalPassFailure();
     FailureOr<std::vector<TargetCode>> code = generateCode(module, options);

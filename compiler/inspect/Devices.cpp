@@ -29,7 +29,7 @@ std::vector<Part> partsOf(const fb::Plan &plan, uint32_t devices) {
     uint64_t begin = std::min(first * plan.leaf_rows(), plan.batch());
     uint64_t end = std::min((first + shards) * plan.leaf_rows(), plan.batch());
     auto variant = static_cast<uint32_t>(llvm::countr_zero(shards));
-    parts.push_back({first, shards, begin, end - begin, deviceBytes(plan, variant, false)});
+    parts.push_back({first, shards, begin, end - begin, mtrun::deviceMemory(plan, variant).bytes()});
     first += shards;
   }
   return parts;

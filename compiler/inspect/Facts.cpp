@@ -189,22 +189,12 @@ std::vector<uint32_t> reportedDevices(uint32_t replicas) {
   return devices;
 }
 
-uint64_t scratchBytes(const fb::Plan &plan) {
-  uint64_t most = 0;
-  for (const fb::Kernel *kernel : each(plan.kernels()))
-    most = std::max(most, kernel->scratch_bytes());
-  return most;
-}
-
-uint64_t deviceBytes(const fb::Plan &plan, uint32_t variant, bool bound) {
-  uint64_t shared = 0, arena = 0;
-  for (const fb::Program *program : each(plan.programs())) {
-    const fb::Variant &sizes = *program->variants()->Get(variant);
-    shared = std::max(shared, program->shared_bytes());
-    arena = std::max(arena, bound ? sizes.bound_bytes() : sizes.arena_bytes());
-  }
-  uint64_t constants = plan.constants() < 0 ? 0 : plan.sections()->Get(plan.constants())->size();
-  return plan.variables_bytes() + constants + shared + arena + scratchBytes(plan);
+uint64_t boundBytes(const fb::Plan &plan, uint32_t variant) {
+  mtrun::DeviceMemory memory = mtrun::deviceMemory(plan, variant);
+  memory.arena = 0;
+  for (const fb::Program *program : each(plan.programs()))
+    memory.arena = std::max<uint64_t>(memory.arena, program->variants()->Get(variant)->bound_bytes());
+  return memory.bytes();
 }
 
 static std::string scaled(double value, double step, std::initializer_list<const char *> units) {

@@ -4,7 +4,7 @@
 #ifndef COMPILER_INSPECT_FACTS_H
 #define COMPILER_INSPECT_FACTS_H
 
-#include "runtime/abi/plan_generated.h"
+#include "runtime/abi/plan_memory.h"
 
 #include <cstdint>
 #include <string>
@@ -63,13 +63,8 @@ std::vector<uint64_t> splitShards(uint64_t shards, uint32_t devices);
 // The numbers of devices that reports show: 2, 3 ... R, above 64 powers of two alone.
 std::vector<uint32_t> reportedDevices(uint32_t replicas);
 
-// Bytes of scratch that a thread of a CPU device has: of the kernel that asks for most.
-uint64_t scratchBytes(const mt::plan::Plan &plan);
-
-// Bytes of a device that holds the variant's leaves: variables, constants, the largest shared block and arena of all programs, and one
-// thread's scratch.
-// With `bound`, the arenas' liveness bounds in place of the arenas.
-uint64_t deviceBytes(const mt::plan::Plan &plan, uint32_t variant, bool bound);
+// mtrun::deviceMemory of the variant, if arenas were as small as what is alive at once.
+uint64_t boundBytes(const mt::plan::Plan &plan, uint32_t variant);
 
 // "3.2 MiB", "1.5 GFLOP": three digits and a unit.
 std::string bytesText(uint64_t bytes);

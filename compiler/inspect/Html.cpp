@@ -108,8 +108,8 @@ private:
     for (uint32_t leaves = 1; leaves <= plan.replicas(); leaves *= 2, ++variant) {
       out << "<tr>";
       number(leaves);
-      word(bytesText(deviceBytes(plan, variant, false)));
-      word(bytesText(deviceBytes(plan, variant, true)));
+      word(bytesText(mtrun::deviceMemory(plan, variant).bytes()));
+      word(bytesText(boundBytes(plan, variant)));
       out << "</tr>\n";
     }
     out << "</table>\n";

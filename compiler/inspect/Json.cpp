@@ -39,7 +39,7 @@ public:
       strings("class_names", plan.class_names());
       strings("vocabulary", plan.vocabulary());
       json.attributeArray("input_scaling", [&] { inputScaling(); });
-      json.attribute("scratch_bytes", scratchBytes(plan));
+      json.attribute("scratch_bytes", mtrun::deviceMemory(plan, 0).scratch);
       json.attributeArray("devices", [&] { devices(); });
       json.attributeArray("targets", [&] { targets(); });
       json.attributeArray("variables", [&] { variables(); });
@@ -84,8 +84,8 @@ private:
     for (uint32_t leaves = 1; leaves <= plan.replicas(); leaves *= 2, ++variant)
       json.object([&] {
         json.attribute("leaves", leaves);
-        json.attribute("peak_bytes", deviceBytes(plan, variant, false));
-        json.attribute("bound_bytes", deviceBytes(plan, variant, true));
+        json.attribute("peak_bytes", mtrun::deviceMemory(plan, variant).bytes());
+        json.attribute("bound_bytes", boundBytes(plan, variant));
       });
   }
 

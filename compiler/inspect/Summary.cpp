@@ -27,7 +27,7 @@ std::string summarize(const mtrun::PlanFileView &view) {
   text += "; memory of a device with ";
   uint32_t variant = 0;
   for (uint32_t leaves = 1; leaves <= plan.replicas(); leaves *= 2, ++variant)
-    text += (variant ? ", " : "") + std::to_string(leaves) + ": " + bytesText(deviceBytes(plan, variant, false));
+    text += (variant ? ", " : "") + std::to_string(leaves) + ": " + bytesText(mtrun::deviceMemory(plan, variant).bytes());
   return text;
 }
 

@@ -91,16 +91,16 @@ private:
 
   void memory() {
     title("memory of a device, bytes: variables " + std::to_string(plan.variables_bytes()) +
-          ", and the largest shared block and arena of all programs");
+          ", constants, the largest shared block and arena of all programs, staging of all-reduces, a CPU thread's scratch");
     Table table({"leaves", "peak", "bound", "peak/bound"});
     uint32_t variant = 0;
     for (uint32_t leaves = 1; leaves <= plan.replicas(); leaves *= 2, ++variant) {
-      uint64_t peak = deviceBytes(plan, variant, false), bound = deviceBytes(plan, variant, true);
+      uint64_t peak = mtrun::deviceMemory(plan, variant).bytes(), bound = boundBytes(plan, variant);
       table.add({std::to_string(leaves), std::to_string(peak), std::to_string(bound),
                  bound ? llvm::formatv("{0:f4}", static_cast<double>(peak) / static_cast<double>(bound)).str() : "-"});
     }
     table.print(out);
-    if (uint64_t scratch = scratchBytes(plan))
+    if (uint64_t scratch = mtrun::deviceMemory(plan, 0).scratch)
       out << "  with " << scratch << " bytes of scratch of a CPU's thread, and as much for each further one\n";
     if (plan.min_devices() > 1)
       out << "  made for " << plan.min_devices() << " devices or more\n";

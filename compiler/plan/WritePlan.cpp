@@ -19,14 +19,8 @@ struct GenerateCode : PassWrapper<GenerateCode, OperationPass<ModuleOp>> {
   StringRef getName() const override { return "codegen"; }
 
   void runOnOperation() override {
-    CodegenOptions options;
-    if (compilation->forCpus)
-      options.targets =
-          compilation->cpu.empty() ? std::vector<std::string>{"x86-64-v4", "x86-64-v3"} : std::vector{compilation->cpu};
+    CodegenOptions options = codegenOptions(getOperation(), compilation->cpuTargets());
     options.gpus = compilation->gpus;
-    if (auto rows = getOperation()->getAttrOfType<IntegerAttr>("mt.leaf_rows"))
-      options.leafRows = rows.getInt();
-    options.fast = getOperation()->hasAttr("mt.fast");
     if (failed(setGrids(getOperation())))
       return signalPassFailure();
     FailureOr<std::vector<CodeTask>> tasks = prepareCode(getOperation(), options), forGpus = std::vector<CodeTask>();

@@ -9,8 +9,13 @@
 // and without a limit everything would be computed again from the inputs, and be there at once. Length 1 comes first,
 // and greater ones only where the step does not fit. Nothing computes anything else than before, so every bit stays.
 #include "compiler/Passes.h"
+#include "compiler/allocate/Budget.h"
+#include "compiler/codegen/Codegen.h"
 #include "compiler/recompute/Candidates.h"
 
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/PassManager.h"
@@ -28,14 +33,14 @@ constexpr int maxIdleRounds = 8;
 
 // A program as the next stages would make it.
 struct Trial {
-  int64_t bytes = 0; // with all replicas on one device: arena, shared block and variables
+  int64_t bytes = 0; // of a device that has all replicas
   Phases phases;     // of the program's own kernels
 };
 
 class ProgramRecompute {
 public:
-  ProgramRecompute(ModuleOp module, mt::ProgramOp program, int64_t limit, int64_t rows)
-      : module(module), program(program), limit(limit), rows(rows) {}
+  ProgramRecompute(ModuleOp module, mt::ProgramOp program, std::vector<std::string> cpus, int64_t limit, int64_t rows)
+      : module(module), program(program), cpus(std::move(cpus)), limit(limit), rows(rows) {}
 
   LogicalResult run() {
     Trial trial;
@@ -105,10 +110,13 @@ private:
       trial.phases[&op] = phases.lookup(mapping.lookup(&op));
     if (failed(pass(*scratch, createAllocate())))
       return failure();
-    auto made = *scratch->getOps<plan::ProgramOp>().begin();
-    trial.bytes = made.getVariantArena().back() + made.getSharedBytes();
-    for (auto variable : scratch->getOps<plan::VariableOp>())
-      trial.bytes += variable.getBytes();
+    if (!kernelScratch) { // second runs are the same kernels
+      FailureOr<int64_t> most = mostScratch(*scratch, codegenOptions(*scratch, cpus));
+      if (failed(most))
+        return failure();
+      kernelScratch = *most;
+    }
+    trial.bytes = static_cast<int64_t>(deviceMemory(*scratch, *kernelScratch).back().bytes());
     return success();
   }
 
@@ -172,7 +180,9 @@ private:
 
   ModuleOp module;
   mt::ProgramOp program;
+  std::vector<std::string> cpus;
   int64_t limit, rows;
+  std::optional<int64_t> kernelScratch;
   llvm::DenseSet<Operation *> chosen; // of the first runs
   SecondRuns second;                  // result of the first run, of the second
 };
@@ -190,8 +200,10 @@ struct Recompute : impl::RecomputeBase<Recompute> {
     }
     if (deviceMemory <= 0)
       return;
+    const std::vector<std::string> targets(cpus.begin(), cpus.end());
+    int64_t rows = replicas.getInt() * leafRows.getInt();
     for (auto program : module.getOps<mt::ProgramOp>())
-      if (failed(ProgramRecompute(module, program, deviceMemory, replicas.getInt() * leafRows.getInt()).run()))
+      if (failed(ProgramRecompute(module, program, targets, deviceMemory, rows).run()))
         return signalPassFailure();
   }
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/Collectives.h"
+#include "runtime/abi/device_memory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +9,7 @@ namespace mtrun {
 namespace {
 
 // Chunks begin at whole cache lines.
-constexpr int64_t chunkElements = 16;
+constexpr int64_t chunkElements = partAlignment;
 
 // Appends the sums of the subtree that starts at leaf `first`; returns its leftmost device.
 int appendSums(const std::vector<int> &leaves, const std::vector<int> &firstLeaf, int active, int first, int size,
@@ -53,11 +54,6 @@ std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &leaves) {
   return result;
 }
 
-uint64_t LocalCollectives::stagingElements(uint64_t elements, int devices) {
-  uint64_t chunk = (elements / static_cast<uint64_t>(devices) / chunkElements + 2) * chunkElements;
-  return chunk * static_cast<uint64_t>(devices);
-}
-
 uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index, int active, const Worker &worker,
                                      TrackedStep tracked) {
   const ReduceTree &tree = *program.tree;
@@ -74,7 +70,8 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
   int64_t size = chunkBegin(chunkSize, worker.thread + 1, team_.threads()) - first;
   if (size > 0) {
     size_t bytes = static_cast<size_t>(size) * sizeof(float);
-    int64_t stride = static_cast<int64_t>(stagingElements(static_cast<uint64_t>(reduce.elements), devices)) / devices;
+    auto staged = stagingElements(static_cast<uint64_t>(reduce.elements), static_cast<uint64_t>(devices));
+    int64_t stride = static_cast<int64_t>(staged) / devices;
     auto node = [&](int device) {
       return device == worker.device ? reduce.roots[device] + chunk + first
                                      : program.staging[worker.device] + stride * device + first;

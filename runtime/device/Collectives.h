@@ -26,9 +26,6 @@ public:
   uint64_t allReduce(const BoundProgram &program, uint32_t allReduce, int active, const Worker &worker,
                      TrackedStep tracked);
 
-  // Floats of staging that a device needs for an all-reduce of `elements`.
-  static uint64_t stagingElements(uint64_t elements, int devices);
-
   // Peers of `device` receive its roots of all-reduce `collective` with one bit flipped in each chunk. -1: none.
   void corruptRoot(int collective, int device) {
     corruptCollective_ = collective;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Memory.h"
 
-#include "runtime/device/Collectives.h"
+#include "runtime/abi/plan_memory.h"
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
@@ -10,28 +10,8 @@ namespace mtrun {
 
 namespace fb = ::mt::plan;
 
-// Bytes of a device's arena: programs take turns in it.
-static uint64_t arenaOf(const Plan &plan, int variant) {
-  uint64_t bytes = 0;
-  for (const fb::Program *program : Each(plan.tables().programs()))
-    bytes = std::max(bytes, program->variants()->Get(static_cast<uint32_t>(variant))->arena_bytes());
-  return bytes;
-}
-
-// Of a device's staging of all-reduces; none of a lone one.
-static uint64_t stagingOf(const Plan &plan, int devices) {
-  uint64_t elements = 0;
-  if (devices == 1)
-    return 0;
-  for (const fb::Program *program : Each(plan.tables().programs()))
-    for (const fb::Step *step : Each(program->steps()))
-      if (step->kernel() < 0)
-        elements = std::max(elements, LocalCollectives::stagingElements(step->root_bytes() / sizeof(float), devices));
-  return elements * sizeof(float);
-}
-
 // Of the shared block, what is ever touched: a lone device keeps results of all-reduces where their roots are.
-static uint64_t usedSharedBytes(const Plan &plan, int devices) {
+static uint64_t touchedSharedBytes(const Plan &plan, uint64_t devices) {
   uint64_t used = 0;
   for (const fb::Program *program : Each(plan.tables().programs())) {
     uint64_t bytes = program->shared_bytes();
@@ -44,18 +24,21 @@ static uint64_t usedSharedBytes(const Plan &plan, int devices) {
 }
 
 std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group, const DeviceLayout &layout) {
-  int devices = static_cast<int>(layout.leaves.size());
-  for (const fb::Program *program : Each(plan.tables().programs()))
-    sharedBytes = std::max(sharedBytes, program->shared_bytes());
-  stagingBytes = stagingOf(plan, devices);
-  // No sum below wraps: at most 2^10 devices with blocks of at most 2^46 bytes.
-  uint64_t same = plan.tables().variables_bytes() + usedSharedBytes(plan, devices) + stagingBytes +
-                  (group.hostMemory() ? 0 : plan.constants().size());
+  uint64_t devices = layout.leaves.size();
   std::vector<uint64_t> needed;
   for (int d = layout.first; d < layout.first + group.devices(); ++d) {
-    arenaBytes.push_back(arenaOf(plan, layout.variants[static_cast<size_t>(d)]));
+    auto variant = static_cast<uint32_t>(layout.variants[static_cast<size_t>(d)]);
+    DeviceMemory memory = deviceMemory(plan.tables(), variant, devices);
+    sharedBytes = memory.shared;
+    stagingBytes = memory.staging;
+    arenaBytes.push_back(memory.arena);
+    memory.scratch = 0; // of all threads: the group's
+    if (group.hostMemory()) { // pages that nobody touches are none
+      memory.shared = touchedSharedBytes(plan, devices);
+      memory.constants = 0;
+    }
     int64_t mostRows = layout.leaves[static_cast<size_t>(d)] * static_cast<int64_t>(plan.leafRows());
-    needed.push_back(same + arenaBytes.back() + group.preparedBytes(plan, mostRows));
+    needed.push_back(memory.bytes() + group.preparedBytes(plan, mostRows));
     if (!group.hostMemory()) // as their drivers give it
       needed.back() = (needed.back() + 255) / 256 * 256;
     peakBytes += needed.back();

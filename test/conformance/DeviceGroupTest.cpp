@@ -3,6 +3,7 @@
 // What every kind of device must do: the contracts of runtime/device/DeviceGroup.h, one test each, for every kind.
 #include "TestPlan.h"
 
+#include "runtime/abi/device_memory.h"
 #include "runtime/device/Collectives.h"
 #include "runtime/device/DeviceGroup.h"
 
@@ -316,7 +317,7 @@ TEST_P(DeviceGroupTest, AllReduceAddsRootsInTreeOrder) {
     for (int d = 0; d < devices(); ++d) {
       reduce.roots.push_back(allocate<float>(d, count));
       reduce.results.push_back(allocate<float>(d, count));
-      program.staging.push_back(allocate<float>(d, LocalCollectives::stagingElements(count, devices())));
+      program.staging.push_back(allocate<float>(d, mtrun::stagingElements(count, static_cast<uint64_t>(devices()))));
       roots.emplace_back(count);
       for (size_t i = 0; i < count; ++i)
         roots[d][i] = 1.0f / static_cast<float>(i + 3 * static_cast<size_t>(d) + 1);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Of two activations that wait for the backward pass, the one that costs less for its bytes runs again: the sine, not the product.
-// RUN: mt-opt %s --mt-recompute=device-memory=150000 | FileCheck %s
-// RUN: mt-opt %s --mt-recompute=device-memory=150000 --mt-schedule | FileCheck %s --check-prefix=ORDER
+// RUN: mt-opt %s --mt-recompute=device-memory=9587184 | FileCheck %s
+// RUN: mt-opt %s --mt-recompute=device-memory=9587184 --mt-schedule | FileCheck %s --check-prefix=ORDER
 // Where that is not enough, the product runs again too, and the second sine reads the second product.
-// RUN: mt-opt %s --mt-recompute=device-memory=135000 | FileCheck %s --check-prefix=BOTH
+// RUN: mt-opt %s --mt-recompute=device-memory=9572184 | FileCheck %s --check-prefix=BOTH
 // BOTH: %[[AGAIN:.*]] = mt.kernel "product" {{.*}} attributes {mt.recompute}
 // BOTH: mt.kernel "sine" rows (%{{.*}} = %[[AGAIN]] {{.*}} attributes {mt.recompute}
 // Without a limit, or with one that holds, nothing happens.
 // RUN: mt-opt %s --mt-recompute | FileCheck %s --check-prefix=NONE
-// RUN: mt-opt %s --mt-recompute=device-memory=1500000 | FileCheck %s --check-prefix=NONE
+// RUN: mt-opt %s --mt-recompute=device-memory=10937184 | FileCheck %s --check-prefix=NONE
 // NONE-NOT: mt.recompute
 // RUN: not mt-opt %source/test/fuse/recompute.mlir --mt-fuse --mt-recompute=device-memory=100 2>&1 | FileCheck %s --check-prefix=NO-ROWS
 // NO-ROWS: error: expected `mt.replicas` and `mt.leaf_rows` on the module, found none

@@ -34,10 +34,7 @@ struct PlanGpuKernels : mtc::impl::PlanGpuKernelsBase<PlanGpuKernels> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    CodegenOptions options;
-    if (auto rows = module->getAttrOfType<IntegerAttr>("mt.leaf_rows"))
-      options.leafRows = rows.getInt();
-    options.fast = module->hasAttr("mt.fast");
+    CodegenOptions options = codegenOptions(module, {});
     OwningOpRef<ModuleOp> normal(module.clone());
     for (auto op : normal->getOps<plan::KernelOp>())
       normalise(op);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/Links.h"
 
+#include "runtime/abi/device_memory.h"
 #include "runtime/device/Collectives.h"
 
 namespace mtrun::cuda {
@@ -13,7 +14,7 @@ int64_t Chunks::begin(int device) const { return chunkBegin(reduce_.elements, de
 float *Chunks::node(int device, int peer) const {
   if (peer == device)
     return root(device) + begin(device);
-  uint64_t room = LocalCollectives::stagingElements(static_cast<uint64_t>(reduce_.elements), devices_);
+  uint64_t room = stagingElements(static_cast<uint64_t>(reduce_.elements), static_cast<uint64_t>(devices_));
   return program_.staging[hosted(device)] + static_cast<int64_t>(room) / devices_ * peer;
 }
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/abi/plan_memory.h"
+
+#include <algorithm>
+
+namespace mtrun {
+
+void DeviceMemory::addProgram(uint64_t sharedBytes, uint64_t arenaBytes, uint64_t stagingBytes) {
+  shared = std::max(shared, sharedBytes);
+  arena = std::max(arena, arenaBytes);
+  staging = std::max(staging, stagingBytes);
+}
+
+uint64_t stagingElements(uint64_t elements, uint64_t devices) {
+  return devices == 1 ? 0 : (elements / devices / partAlignment + 2) * partAlignment * devices;
+}
+
+uint64_t mostStagingBytes(uint64_t rootBytes, uint64_t replicas, uint32_t variant) {
+  uint64_t fewest = std::max<uint64_t>(replicas >> variant, 1), most = 0;
+  for (uint64_t devices = fewest; devices < 2 * fewest && devices <= replicas; ++devices)
+    most = std::max(most, stagingElements(rootBytes / sizeof(float), devices) * sizeof(float));
+  return most;
+}
+
+DeviceMemory deviceMemory(const mt::plan::Plan &plan, uint32_t variant, uint64_t devices) {
+  DeviceMemory memory;
+  memory.variables = plan.variables_bytes();
+  if (plan.constants() >= 0)
+    memory.constants = plan.sections()->Get(static_cast<uint32_t>(plan.constants()))->size();
+  for (const mt::plan::Program *program : *plan.programs()) {
+    uint64_t rootBytes = 0;
+    if (program->steps())
+      for (const mt::plan::Step *step : *program->steps())
+        if (step->kernel() < 0)
+          rootBytes = std::max(rootBytes, step->root_bytes());
+    uint64_t staging = rootBytes == 0 ? 0
+                       : devices == 0 ? mostStagingBytes(rootBytes, plan.replicas(), variant)
+                                      : stagingElements(rootBytes / sizeof(float), devices) * sizeof(float);
+    memory.addProgram(program->shared_bytes(), program->variants()->Get(variant)->arena_bytes(), staging);
+  }
+  if (plan.kernels())
+    for (const mt::plan::Kernel *kernel : *plan.kernels())
+      memory.scratch = std::max(memory.scratch, kernel->scratch_bytes());
+  return memory;
+}
+
+} // namespace mtrun

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a device needs of memory. mtc's line, its limit (--device-memory, --max-batch) and `mtc inspect`, and what the
+// runtime checks before it takes any, count by this alone (docs/memory.md).
+#ifndef MT_DEVICE_MEMORY_H
+#define MT_DEVICE_MEMORY_H
+
+#include <cstdint>
+
+namespace mtrun {
+
+struct DeviceMemory {
+  uint64_t variables = 0;
+  uint64_t constants = 0; // a GPU's copy; CPU devices read the plan's own, which the host holds once
+  uint64_t shared = 0;    // the largest shared block of all programs
+  uint64_t arena = 0;     // the largest arena
+  uint64_t staging = 0;   // other devices' partial sums, while this one adds its part of them
+  uint64_t scratch = 0;   // of each thread of a CPU device
+
+  // Programs take turns in a device's memory.
+  void addProgram(uint64_t sharedBytes, uint64_t arenaBytes, uint64_t stagingBytes);
+  // None wraps in a verified plan: at most six blocks of at most 2^46 bytes, 2^10 threads of at most 2^30.
+  uint64_t bytes(uint64_t threads = 1) const {
+    return variables + constants + shared + arena + staging + threads * scratch;
+  }
+};
+
+// Parts of an all-reduce begin at multiples of so many floats: cache lines.
+inline constexpr uint64_t partAlignment = 16;
+
+// Floats of staging of one of `devices`, for an all-reduce of `elements`: as many for each of them. None of a lone one.
+uint64_t stagingElements(uint64_t elements, uint64_t devices);
+
+// The same in bytes, the most of all numbers of devices whose fullest holds 2^`variant` of the replicas.
+uint64_t mostStagingBytes(uint64_t rootBytes, uint64_t replicas, uint32_t variant);
+
+} // namespace mtrun
+
+#endif

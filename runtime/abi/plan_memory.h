@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a device needs of memory, by a plan's tables.
+#ifndef MT_PLAN_MEMORY_H
+#define MT_PLAN_MEMORY_H
+
+#include "runtime/abi/device_memory.h"
+#include "runtime/abi/plan_generated.h"
+
+namespace mtrun {
+
+// Of a device with 2^`variant` replicas. `devices`: of the run; 0: as many as take most.
+DeviceMemory deviceMemory(const mt::plan::Plan &plan, uint32_t variant, uint64_t devices = 0);
+
+} // namespace mtrun
+
+#endif
