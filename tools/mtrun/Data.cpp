@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mtrun data, and what the other commands do with a data specification.
+#include "runtime/abi/text.h"
 #include "tools/mtrun/Commands.h"
 #include "tools/mtrun/Run.h"
 
@@ -19,7 +20,7 @@ static std::string withFlags(const Arguments &arguments, const std::string &spec
 static void warnOnce(void *process, const char *note) {
   static std::set<std::string> said;
   if (*static_cast<const int32_t *>(process) == 0 && said.insert(note).second)
-    fprintf(stderr, "mtrun: warning: %s\n", note);
+    fprintf(stderr, "mtrun: warning: %s\n", mtrun::printable(note).c_str());
 }
 
 DatasetPtr openData(const Run &run, const Arguments &arguments, const std::string &spec) {
@@ -32,7 +33,7 @@ DatasetPtr openData(const Run &run, const Arguments &arguments, const std::strin
 }
 
 int data(const Arguments &arguments) {
-  auto line = [](void *, const char *text) { print(std::string(text) + "\n"); };
+  auto line = [](void *, const char *text) { print(mtrun::printable(text) + "\n"); };
   std::string spec = withFlags(arguments, arguments.data);
   if (arguments.speed)
     check(mtrun_data_benchmark(spec.c_str(), arguments.rows ? arguments.rows : 64, arguments.seconds, line, nullptr));
