@@ -3,6 +3,7 @@
 // mtrun_data_describe: a source in words.
 #include "runtime/api/Handles.h"
 #include "runtime/data/Column.h"
+#include "runtime/data/Labels.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,41 +16,6 @@ namespace {
 
 constexpr uint64_t kShown = 8;        // values of a sample
 constexpr uint64_t kMaxClasses = 100; // counted and listed
-
-double valueAt(const Field &field, uint64_t sample, uint64_t element) {
-  const uint8_t *at = field.bytes.get() + sample * field.stride + element * storedSize(field.type);
-  auto load = [&]<typename T>(T value) {
-    memcpy(&value, at, sizeof value);
-    return static_cast<double>(value);
-  };
-  switch (field.type) {
-  case Stored::U8:
-  case Stored::Bool:
-    return load(uint8_t());
-  case Stored::I8:
-    return load(int8_t());
-  case Stored::U16:
-    return load(uint16_t());
-  case Stored::I16:
-    return load(int16_t());
-  case Stored::I32:
-    return load(int32_t());
-  case Stored::U32:
-    return load(uint32_t());
-  case Stored::I64:
-    return load(int64_t());
-  case Stored::F16: {
-    uint16_t bits;
-    memcpy(&bits, at, sizeof bits);
-    return static_cast<double>(halfValue(bits));
-  }
-  case Stored::F32:
-    return load(float());
-  case Stored::F64:
-    return load(double());
-  }
-  return 0;
-}
 
 std::string text(double value) {
   char buffer[32];

@@ -9,7 +9,7 @@
 
 namespace mtrun {
 
-static double valueAt(const Field &field, uint64_t sample, uint64_t element) {
+double valueAt(const Field &field, uint64_t sample, uint64_t element) {
   const uint8_t *from = field.bytes.get() + sample * field.stride + element * storedSize(field.type);
   auto load = [&]<typename T>(T value) {
     memcpy(&value, from, sizeof value);

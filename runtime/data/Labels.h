@@ -7,6 +7,9 @@
 
 namespace mtrun {
 
+// The number at an element of a sample of a field in memory.
+double valueAt(const Field &field, uint64_t sample, uint64_t element);
+
 // A field in memory as an entry of integers takes it: whole numbers of floats become integers, and one-hot rows for a
 // target of one label the places of their ones. Others stay. MT_INVALID: they are neither, and what to do.
 Status makeIntegers(Field &field, const mtrun_tensor_info &entry);

@@ -2,9 +2,9 @@
 //
 // Any bytes as a checkpoint's manifest, as they are and with a right hash at their end: the reader says no, or gives a
 // state that a run can go on from.
-#include "runtime/abi/hash_text.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/loop/Callbacks.h"
+#include "test/fuzz/Sealed.h"
 
 using namespace mtrun;
 
@@ -49,14 +49,6 @@ static void parse(const std::string &text) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  std::string text(reinterpret_cast<const char *>(data), size);
-  // A text with its hash is one mutation away from one with a wrong hash: most inputs are given theirs.
-  if (size % 16 == 0)
-    parse(text);
-  if (size > sealBytes && text.ends_with("\"\n}\n"))
-    text.resize(size - sealBytes);
-  text += "\n}";
-  seal(text);
-  parse(text);
+  parseSealed(data, size, parse);
   return 0;
 }

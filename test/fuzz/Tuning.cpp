@@ -3,8 +3,7 @@
 // Any bytes as a tuning file, as they are and with a right hash at their end: the reader says no, or gives what is then
 // compared with this card.
 #include "runtime/device/cuda/Tuning.h"
-
-#include "runtime/abi/hash_text.h"
+#include "test/fuzz/Sealed.h"
 
 using namespace mtrun;
 
@@ -22,13 +21,6 @@ static void parse(const std::string &text) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  std::string text(reinterpret_cast<const char *>(data), size);
-  if (size % 16 == 0)
-    parse(text);
-  if (size > sealBytes && text.ends_with("\"\n}\n"))
-    text.resize(size - sealBytes);
-  text += "\n}";
-  seal(text);
-  parse(text);
+  parseSealed(data, size, parse);
   return 0;
 }
