@@ -36,7 +36,8 @@ def Partition : Pass<"mt-partition", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::shard::ShardDialect"];
 }
 def Bucket : Pass<"mt-bucket", "::mlir::ModuleOp"> {
-  let summary = "group the all-reduces into as few buckets as their dependencies allow, in one total order";
+  let summary = "group the all-reduces into as few buckets as their dependencies and a limit allow, in one total order";
+  let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", /*default=*/"25 << 20", "the most bytes of a bucket that nothing waits for (gradients), but for a larger gradient alone">];
 }
 
 // fuse

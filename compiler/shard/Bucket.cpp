@@ -5,7 +5,9 @@
 // An all-reduce that others wait for (a divisor, a statistic) goes as early as its waiters demand and no earlier; one
 // that nothing waits for (gradients, losses, metrics) goes into the last bucket. So there are as many buckets as the
 // longest chain of all-reduces has links, which is the fewest possible; members of one bucket never depend on each
-// other.
+// other. A last bucket of more bytes than the limit is cut into several, in the order in which the backward pass
+// finishes its members: all but the last can run beside what follows. Each element is added along its own tree, so the
+// bits are those of one bucket.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
 #include "dialects/mt/MtDialect.h"
@@ -47,8 +49,20 @@ private:
         longest = std::max(longest, chain);
     }
     Builder builder(&getContext());
-    for (auto op : program.getBody().front().getOps<shard::AllReduceOp>())
-      op->setAttr("mt.bucket", builder.getI64IntegerAttr(longest - waiters.lookup(op)));
+    int64_t bytes = 0, cuts = 0;
+    for (auto op : program.getBody().front().getOps<shard::AllReduceOp>()) {
+      int64_t chain = waiters.lookup(op);
+      if (chain == 0) {
+        auto type = cast<RankedTensorType>(op.getInput().getType());
+        int64_t more = llvm::divideCeil(type.getNumElements() * type.getElementTypeBitWidth(), 8);
+        if (bytes > 0 && bytes + more > bucketBytes) {
+          ++cuts;
+          bytes = 0;
+        }
+        bytes += more;
+      }
+      op->setAttr("mt.bucket", builder.getI64IntegerAttr(longest - chain + (chain == 0 ? cuts : 0)));
+    }
   }
 };
 
