@@ -2,12 +2,13 @@
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/Lane.h"
+#include "dialects/mt/Syntax.h"
 
 using namespace mlir;
 using namespace mlir::mt;
 
 // `init(zeros)`, `init(constant = 0.5)`.
-static ParseResult parseStart(OpAsmParser &parser, InitKindAttr &init, FloatAttr &value) {
+ParseResult mlir::mt::parseStart(OpAsmParser &parser, InitKindAttr &init, FloatAttr &value) {
   StringRef kind;
   SMLoc place;
   if (parser.parseKeyword("init") || parser.parseLParen() || parser.getCurrentLocation(&place) ||
@@ -21,7 +22,7 @@ static ParseResult parseStart(OpAsmParser &parser, InitKindAttr &init, FloatAttr
     return failure();
   return parser.parseRParen();
 }
-static void printStart(OpAsmPrinter &printer, Operation *, InitKindAttr init, FloatAttr value) {
+void mlir::mt::printStart(OpAsmPrinter &printer, Operation *, InitKindAttr init, FloatAttr value) {
   printer << "init(" << stringifyInitKind(init.getValue());
   if (value) {
     printer << " = ";
@@ -31,13 +32,13 @@ static void printStart(OpAsmPrinter &printer, Operation *, InitKindAttr init, Fl
 }
 
 // ` : tensor<2x200xf32>`; nothing for one number.
-static ParseResult parseSumsType(OpAsmParser &parser, Type &type) {
+ParseResult mlir::mt::parseSumsType(OpAsmParser &parser, Type &type) {
   if (succeeded(parser.parseOptionalColon()))
     return parser.parseType(type);
   type = RankedTensorType::get({}, parser.getBuilder().getF32Type());
   return success();
 }
-static void printSumsType(OpAsmPrinter &printer, Operation *, Type type) {
+void mlir::mt::printSumsType(OpAsmPrinter &printer, Operation *, Type type) {
   if (cast<RankedTensorType>(type).getRank() != 0)
     printer << " : " << type;
 }
@@ -47,16 +48,10 @@ static void printSumsType(OpAsmPrinter &printer, Operation *, Type type) {
 #include "dialects/mt/MtInterfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/mt/MtAttributes.cpp.inc"
-#define GET_OP_CLASSES
-#include "dialects/mt/MtOps.cpp.inc"
-
 void MtDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "dialects/mt/MtAttributes.cpp.inc"
       >();
-  addOperations<
-#define GET_OP_LIST
-#include "dialects/mt/MtOps.cpp.inc"
-      >();
+  registerMtDialectOperations(this);
 }

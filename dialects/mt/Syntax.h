@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Parts of operations' syntax that `custom<...>` in MtOps.td names.
+#ifndef DIALECTS_MT_SYNTAX_H
+#define DIALECTS_MT_SYNTAX_H
+
+#include "dialects/mt/MtDialect.h"
+
+namespace mlir::mt {
+
+ParseResult parseStart(OpAsmParser &parser, InitKindAttr &init, FloatAttr &value);
+void printStart(OpAsmPrinter &printer, Operation *, InitKindAttr init, FloatAttr value);
+ParseResult parseSumsType(OpAsmParser &parser, Type &type);
+void printSumsType(OpAsmPrinter &printer, Operation *, Type type);
+
+} // namespace mlir::mt
+
+#endif
