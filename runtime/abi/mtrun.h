@@ -627,8 +627,7 @@ typedef struct mtrun_checkpoint_options {
   /** NULL: begin, in a folder without checkpoints. "auto": the newest in `folder` that verifies, or begin if there is
    * none. Else the path of a checkpoint. */
   const char *resume;
-  /** 1: resumes another plan whose variables fit, or with other data, or before newer checkpoints, which are removed.
-   * */
+  /** 1: resumes another plan whose variables fit, or with other data, or before newer checkpoints, which go. */
   int force;
 } mtrun_checkpoint_options;
 
@@ -670,7 +669,8 @@ typedef struct mtrun_loop_options {
   double plateau_min_rate;  /**< The learning rate stays at or above this. */
   /** 1: goes on after a loss, or with data, that is not finite. 0: that is MT_INVALID, at its step. */
   int allow_nan;
-  int (*stop)(void *user);                       /**< Called after each step; not 0: saves and ends the fit. Or NULL. */
+  /** Called after each step, of validation too; a result other than 0 saves and ends the fit. Or NULL. */
+  int (*stop)(void *user);
   void *stop_user;                               /**< Passed to `stop`. */
   void (*note)(void *user, const char *message); /**< Receives what was resumed, changed or stopped. Or NULL. */
   void *note_user;                               /**< Passed to `note`. */
@@ -702,8 +702,7 @@ typedef struct mtrun_loop_options {
   int64_t validation_steps; /**< Batches of a validation; 0: all. MT_INVALID where the length is unknown. */
   /** Epochs that count as done where no checkpoint says so: in `epochs`, names of files and the order of samples. */
   int64_t initial_epoch;
-  /** Without `validation`: the part of the data to hold out, as mtrun_dataset_split() does by the run's seed; 0: none.
-   * */
+  /** Without `validation`: the part of the data to hold out, as mtrun_dataset_split() does by the seed; 0: none. */
   double validation_split;
   int validation_last; /**< 1: holds out the last samples of the data in place of drawn ones. */
 } mtrun_loop_options;
