@@ -36,8 +36,8 @@ typedef struct mtc_options {
   /** Bytes that a device may use; 0: no limit. If the plan fits on no number of devices, the call fails with
    * MT_NO_MEMORY. */
   int64_t device_memory;
-  /** Name of a stage after which to stop (mtc_stage_name()). The result is then MLIR text and not a plan. NULL: none.
-   * */
+  /** Name of a stage after which to stop (mtc_stage_name()). The result is then MLIR text and not a plan. NULL:
+   * none. */
   const char *stop_after;
   /** Folder that receives the MLIR text after each stage, as files like 03-shard.mlir; or NULL. */
   const char *dump_stages;

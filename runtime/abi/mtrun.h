@@ -147,8 +147,8 @@ MT_API mt_status *mtrun_plan_graph(const mtrun_plan *plan, const char *program,
 /** A plan bound to devices. */
 typedef struct mtrun_session mtrun_session;
 
-/** How a session is created. Set everything to zero, then set what differs. Strings need to live only during the call.
- * */
+/** How a session is created. Set everything to zero, then set what differs. Strings need to live only during the
+ * call. */
 typedef struct mtrun_options {
   /** The devices. NULL: "cpu:1".
    *
@@ -325,8 +325,8 @@ MT_API void mtrun_session_get_info(const mtrun_session *session, mtrun_session_i
 /** The plan that the session was created with. */
 MT_API const mtrun_plan *mtrun_session_plan(const mtrun_session *session);
 
-/** Number of shards that a device computes; all of them where the devices share variables. 0: there is no such device.
- * */
+/** Number of shards that a device computes; all of them where the devices share variables. 0: there is no such
+ * device. */
 MT_API int32_t mtrun_session_shards(const mtrun_session *session, int32_t device);
 
 /**
@@ -376,8 +376,8 @@ typedef enum mtrun_match {
  */
 MT_API mt_status *mtrun_load(mtrun_session *session, const char *path);
 
-/** The same by the rule `match`. `line`, which may be NULL, is told what was loaded and what was not, a line at a time.
- * */
+/** The same by the rule `match`. `line`, which may be NULL, is told what was loaded and what was not, a line at a
+ * time. */
 MT_API mt_status *mtrun_load_matching(mtrun_session *session, const char *path, mtrun_match match,
                                       void (*line)(void *user, const char *text), void *user);
 
