@@ -95,8 +95,8 @@ typedef struct mt_sim_thread {
   /** What a warp of 32 threads computes on tensor cores, as PTX's mma.m16n8k8 of TF32: words 0 to 3 are the left side,
    * 4 and 5 the right side, 6 to 9 the sums to which the product is added. All threads of the block call it. */
   void (*multiply)(const struct mt_sim_thread *, uint32_t *words);
-  /* Told before an access of 8 or 16 bytes at an address that is no multiple of them, at which a GPU would trap, and of
-   * a buffer that does not begin at a multiple of 16 bytes, as code for GPUs takes for granted. */
+  /** Called before an access of 8 or 16 bytes at an address that is not a multiple of its size, where a GPU would trap,
+   * and for a buffer that does not begin at a multiple of 16 bytes, which GPU code relies on. */
   void (*misaligned)(const struct mt_sim_thread *, uint64_t address, uint32_t bytes);
 } mt_sim_thread;
 
