@@ -38,10 +38,10 @@ int main(int argc, char **argv) {
   for (int repeat = 0; repeat < 5; ++repeat) {
     std::atomic<int> ready = 0;
     std::vector<double> flops(threads), begin(threads), end(threads);
-    std::vector<std::thread> team;
+    std::vector<std::thread> workers;
     auto now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
     for (int t = 0; t < threads; ++t)
-      team.emplace_back([&, t] {
+      workers.emplace_back([&, t] {
         pin(t);
         for (++ready; ready < threads;) {
         }
@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
       });
     double total = 0;
     for (int t = 0; t < threads; ++t) {
-      team[t].join();
+      workers[t].join();
       total += flops[t];
     }
     best = std::max(best, total / (*std::max_element(end.begin(), end.end()) - *std::min_element(begin.begin(), begin.end())));

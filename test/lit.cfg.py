@@ -6,6 +6,7 @@
 #   %build      the build folder   %s %t %T  as everywhere in lit
 import glob
 import os
+import shutil
 import subprocess
 
 import lit.formats
@@ -39,6 +40,8 @@ for sanitizer in filter(None, config.sanitize.split(",")):
     config.available_features.add(sanitizer)
 if not config.sanitize:
     config.available_features.add("no-sanitizer")  # tests that measure time
+if shutil.which("doxygen"):
+    config.available_features.add("doxygen")
 # Where a user may mount a small file system for a moment.
 if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0:
     config.available_features.add("mount")

@@ -87,8 +87,8 @@ void BufferAssignment::assignOutside() {
   }
 }
 
-// Roots side by side in the arena, the largest first; results in the same order in the shared block. With one device
-// the results are the partial sums, so these live until the last reader of a result.
+// Partial sums side by side in the arena, the largest first; results in the same order in the shared block. With one
+// device the results are the partial sums, so these live until the last reader of a result.
 void BufferAssignment::placeBucket(size_t index) {
   const PlanStep &step = steps[index];
   Range partials, results;

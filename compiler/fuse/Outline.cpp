@@ -101,7 +101,7 @@ static std::string nameOf(const Unit &unit) {
       value = transpose.getOperand();
     if (auto kernel = value.getDefiningOp<mt::KernelOp>();
         kernel && (kernel.getKind() == KernelKind::transpose || kernel.getKind() == KernelKind::elementwise))
-      value = kernel.getOperand(0); // turned, or rounded
+      value = kernel.getOperand(0); // transposed, or rounded
     auto read = value.getDefiningOp<mt::ReadOp>();
     return read ? "_" + read.getName().str() : "";
   };

@@ -1,7 +1,26 @@
-/* SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file gpu_kernel.h
+ * The calling convention of a plan's GPU kernels, and of the same kernels lowered to the host for tests.
  *
- * The calling convention between a plan's GPU kernels (made by `compiler/`) and the runtime that launches them, and the
- * one of the same kernels lowered to the host, which tests run on a simulated driver.
+ * A kernel of a target "cuda:sm_NN" or "cuda:ptx" is
+ *
+ *     extern "C" kernel NAME(const mt_kernel_params *params, const mt_gpu_segment *segments)
+ *
+ * | launch                | value                                                                                |
+ * |-----------------------|--------------------------------------------------------------------------------------|
+ * | grid, x               | tiles of the largest segment, for the most rows of a device: shards * shard_rows     |
+ * | grid, y               | number of segments                                                                   |
+ * | block                 | `gpu.threads` x 1 x 1                                                                |
+ * | dynamic shared memory | 0; shared memory is static                                                           |
+ *
+ * Block (x, y) computes tile x of segments[y]. It returns at once where x is not below the number of tiles that the
+ * segment has for `params->rows` (elementwise kernels: for its `count`). A kernel with `uses_rows` returns at once
+ * where `params->rows` is 0.
+ *
+ * `params` and `segments` are in device memory. A copy rewrites `params` before each step. The copy is part of the
+ * captured graph, so one graph serves any number of samples and any seed. `params->count` is 0, since each segment has
+ * a count of its own.
  */
 #ifndef MT_ABI_GPU_KERNEL_H
 #define MT_ABI_GPU_KERNEL_H
@@ -14,62 +33,74 @@
 extern "C" {
 #endif
 
-/* One segment of a launch, in device memory. */
+/** One segment of a launch, in device memory. */
 typedef struct mt_gpu_segment {
-  void *const *buffers; /* device memory: one pointer an argument, operands first, then results */
-  int64_t count;        /* elements of the segment (Map kernels; 0 elsewhere) */
+  /** In device memory: one pointer for each argument, operands first, then results. */
+  void *const *buffers;
+  /** Elements of the segment, for elementwise kernels; 0 for all others. */
+  int64_t count;
 } mt_gpu_segment;
 
-/* A kernel of a target "cuda:sm_NN" or "cuda:ptx" is
+/**
+ * Counters for each segment of a kernel whose blocks add to one result.
  *
- *   extern "C" kernel NAME(const mt_kernel_params *params, const mt_gpu_segment *segments)
- *
- * grid:  x = tiles of the largest segment for the device's maximal rows (shards * shard_rows), y = segments
- * block: gpu.threads x 1 x 1; dynamic shared memory: 0 (static only)
- *
- * Block (x, y) computes tile x of segments[y]; it returns at once where x >= that segment's tiles for params->rows (Map:
- * for its count), and a kernel with uses_rows where params->rows == 0. params and segments are in device memory: params
- * is rewritten before each step by a copy that is part of the captured graph, so that the graph is replayed unchanged
- * for any n and seed. params->count is 0: a segment has its own. */
-
-/* Kernels whose blocks add to one result have partial sums in device memory that no other work of the device uses
- * meanwhile: params->partials points to gpu.partial_bytes for each segment. Below it, MT_GPU_COUNTERS integers for each
- * segment count blocks that are done: 0 before and after every launch. */
+ * Such a kernel has memory for partial sums that no other work of the device uses at the same time: `params->partials`
+ * points to `gpu.partial_bytes` for each segment. Below that address lie this many 32-bit integers for each segment,
+ * which count the blocks that are done. They are 0 before and after every launch.
+ */
 #define MT_GPU_COUNTERS 8192
 
-/* Kernels that library calls need beside them (docs/libraries.md), in the code of every GPU target of a plan that has
- * calls: 256 threads, buffers { operand, result, sizes }, sizes i64 numbers in device memory.
+/**
+ * A kernel that sets the operand's rows from `params->rows` on to +0.
  *
- *   MT_GPU_CLEAR_ROWS  sets elements of the operand's rows from params->rows on to +0; sizes: elements of a row; count:
- *                      elements of all rows, 1024 a tile. No result
- *   MT_GPU_SUM_SHARDS  adds results of shards, which follow one another in the operand, along the reduction tree, those
- *                      without valid rows left out; count: elements of one, 256 a tile. No sizes
- *   MT_GPU_TRANSPOSE        the operand [rows, columns] as [columns, rows]; sizes: rows, columns; count: tiles, 32 x 32
- *                      elements each
+ * This one, MT_GPU_SUM_SHARDS and MT_GPU_TRANSPOSE are kernels that library calls need (docs/libraries.md). They are in
+ * the code of every GPU target of a plan that has such calls. Each has MT_GPU_CALL_THREADS threads per block and the
+ * buffers { operand, result, sizes }; `sizes` are 64-bit integers in device memory. Elements are 32-bit floats. The
+ * pointer of a buffer that a kernel does not use is not read.
  *
- * Elements are F32; an absent buffer's pointer is not read. */
+ * sizes: elements of a row. count: elements of all rows, 1024 per tile. There is no result.
+ */
 #define MT_GPU_CLEAR_ROWS "mt_clear_rows"
+
+/**
+ * A kernel that adds the results of shards along the reduction tree. They lie one behind the other in the operand.
+ * Shards without valid rows are left out.
+ *
+ * count: elements of one result, 256 per tile. There are no sizes.
+ */
 #define MT_GPU_SUM_SHARDS "mt_sum_shards"
+
+/**
+ * A kernel that transposes a matrix: the operand [rows, columns] becomes [columns, rows].
+ *
+ * sizes: rows, columns. count: the number of tiles, of 32 x 32 elements each.
+ */
 #define MT_GPU_TRANSPOSE "mt_transpose"
+
+/** Threads per block of the three kernels above. */
 #define MT_GPU_CALL_THREADS 256
 
-/* One thread of a block of simulated code (target "cuda:simulated": an ELF shared object for the host). */
+/** One thread of a block of simulated code. Its target is "cuda:simulated", an ELF shared object for the host. */
 typedef struct mt_sim_thread {
-  uint32_t thread, block_x, block_y, threads; /* block_x: the tile; threads: of the block */
-  void *shared;                               /* gpu.shared_bytes bytes, one a block */
-  /* Returns when all threads of the block came. */
+  uint32_t thread, /**< The thread's number in its block. */
+      block_x,     /**< The tile. */
+      block_y,     /**< The segment. */
+      threads;     /**< Number of threads of the block. */
+  /** The block's shared memory: `gpu.shared_bytes` bytes. */
+  void *shared;
+  /** Returns when all threads of the block have called it. */
   void (*barrier)(const struct mt_sim_thread *);
-  /* What thread `thread ^ mask` of the same warp of 32 gave. */
+  /** Returns what thread `thread ^ mask` of the same warp of 32 threads passed as `value`. */
   uint32_t (*shuffle_xor)(const struct mt_sim_thread *, uint32_t value, uint32_t mask);
-  /* What a warp of 32 makes of its tensor cores' operands, as PTX's mma.m16n8k8 of TF32 has them: words 0 to 3 of the
-   * left side, 4 and 5 of the right one, 6 to 9 sums, to which the product is added. All threads of the block come. */
+  /** What a warp of 32 threads computes on tensor cores, as PTX's mma.m16n8k8 of TF32: words 0 to 3 are the left side,
+   * 4 and 5 the right side, 6 to 9 the sums to which the product is added. All threads of the block call it. */
   void (*multiply)(const struct mt_sim_thread *, uint32_t *words);
-  /* Told before an access of 8 or 16 bytes at an address that is no multiple of them, at which a GPU would trap, and of
-   * a buffer that does not begin at a multiple of 16 bytes, as code for GPUs takes for granted. */
+  /** Called before an access of 8 or 16 bytes at an address that is not a multiple of its size, where a GPU would trap,
+   * and for a buffer that does not begin at a multiple of 16 bytes, which GPU code relies on. */
   void (*misaligned)(const struct mt_sim_thread *, uint64_t address, uint32_t bytes);
 } mt_sim_thread;
 
-/* The function NAME of simulated code, called once for each thread of each block. */
+/** The function NAME of simulated code. It is called once for each thread of each block. */
 typedef void (*mt_sim_kernel_fn)(const mt_kernel_params *params, const mt_gpu_segment *segments,
                                  const mt_sim_thread *thread);
 

@@ -1,7 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file kernel.h
+ * The calling convention of a plan's CPU kernels.
  *
- * The calling convention between a plan's CPU kernels (made by `compiler/`) and the runtime that launches them.
- * One C function a kernel, found by its symbol in the plan's code section. docs/plan-format.md section 5 is the prose.
+ * The compiler makes one C function for each kernel, and the runtime calls it by its symbol in the plan's code section.
+ * docs/plan-format.md, section 5, describes how programs use kernels.
  */
 #ifndef MT_ABI_KERNEL_H
 #define MT_ABI_KERNEL_H
@@ -12,25 +15,44 @@
 extern "C" {
 #endif
 
-/* What one launch tells a kernel beyond its buffers. Row counts are in samples.
- * Fields are only ever appended; the field order is the ABI that generated code relies on. */
+/**
+ * What one launch tells a kernel besides its buffers. Rows are samples.
+ *
+ * Generated code relies on the order of the fields. New fields are added at the end only.
+ */
 typedef struct mt_kernel_params {
-  int64_t rows;        /* valid rows of this device: clamp(n - first_row, 0, shards * shard_rows) */
-  int64_t first_row;   /* global index of the device's first row; random numbers are indexed by first_row + row */
-  int64_t global_rows; /* n, the valid rows of the whole batch */
-  int64_t count;       /* elements of the current segment (elementwise kernels; 0 elsewhere) */
-  uint64_t seed;       /* the run's seed */
-  void *partials;      /* GPUs: device memory for partial sums (gpu_kernel.h); CPUs: null */
-  void *scratch;       /* CPUs: the plan's scratch_bytes of the kernel, 64-byte aligned, of the calling thread alone, of any
-                          content; GPUs: null */
+  /** Valid rows of this device in this step: clamp(n - first_row, 0, shards * shard_rows). */
+  int64_t rows;
+  /** Index of the device's first row in the global batch. Random numbers of row i are indexed by first_row + i. */
+  int64_t first_row;
+  /** Valid rows of the whole batch, n. */
+  int64_t global_rows;
+  /** Elements of the current segment, for elementwise kernels; 0 for all others. */
+  int64_t count;
+  /** The run's seed. */
+  uint64_t seed;
+  /** GPUs: device memory for partial sums inside a launch (gpu_kernel.h). CPUs: null. */
+  void *partials;
+  /** CPUs: memory that the kernel may use while it computes a tile: the plan's `scratch_bytes` of the kernel, aligned
+   * to 64 bytes, for the calling thread alone, with any content. GPUs: null. */
+  void *scratch;
 } mt_kernel_params;
 
+/** The most bytes of stack that a kernel takes. */
 #define MT_KERNEL_STACK_BYTES 16384
 
-/* Computes tiles [tile_begin, tile_end) of the kernel's grid. Tiles are independent: any thread may run any of them, in any
- * order. `buffers` holds one pointer an argument, operands first, then results. Split buffers point at the
- * device's first row. A kernel reads and writes valid rows only, never past a buffer's end, calls nothing, keeps no state, and
- * takes at most MT_KERNEL_STACK_BYTES of the calling thread's stack. */
+/**
+ * A kernel: computes tiles [tile_begin, tile_end) of its grid.
+ *
+ * Tiles are independent: any thread may compute any of them, in any order. A kernel reads and writes valid rows only,
+ * and never past the end of a buffer. It calls nothing and keeps no state.
+ *
+ * @param params      the launch; not changed
+ * @param buffers     one pointer for each argument: operands first, then results. A buffer of rows begins with the
+ *                    device's first row. Tensors are dense and row major; a boolean is one byte
+ * @param tile_begin  the first tile
+ * @param tile_end    behind the last tile
+ */
 typedef void (*mt_kernel_fn)(const mt_kernel_params *params, void *const *buffers, int64_t tile_begin,
                              int64_t tile_end);
 

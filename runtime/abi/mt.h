@@ -1,10 +1,20 @@
-/* SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file mt.h
+ * What libmtc and libmtrun share: status, element types, version. C99.
  *
- * mt.h: what libmtc and libmtrun share: status, data types, version. C99.
+ * These conventions hold for mt.h, mtc.h and mtrun.h:
  *
- * Conventions of all mt*.h headers. Handles are opaque. A fallible call returns `mt_status *`: NULL is success,
- * anything else is owned by the caller and freed with mt_status_free. `const char *` results belong to the handle they
- * came from. Libraries never print, exit, install signal handlers or change the caller's threads.
+ * - **Handles** (`mtrun_plan`, `mtrun_session`, `mtc_result` ...) are opaque. Each has one function that frees it,
+ *   which takes NULL too.
+ * - **Errors.** A call that can fail returns `mt_status *`. NULL is success. Anything else is owned by the caller, who
+ *   frees it with mt_status_free(). After a failure, output arguments are NULL or unchanged.
+ * - **Strings** are UTF-8 and end with a zero byte. A `const char *` that a call returns belongs to the handle that it
+ *   was asked of, and lives as long as that. Strings that a caller passes are copied, unless the text says otherwise.
+ * - **Option structs** are set to zero first (`= {0}`); then the fields that should differ are set. Zero is the
+ *   default.
+ * - **Callbacks** get the `user` pointer that was passed with them.
+ * - The libraries never print, never end the process, install no signal handlers and leave the caller's threads alone.
  */
 #ifndef MT_H
 #define MT_H
@@ -16,40 +26,62 @@
 extern "C" {
 #endif
 
+/** Marks what the libraries export. */
 #if defined(__GNUC__)
 #define MT_API __attribute__((visibility("default")))
 #else
 #define MT_API
 #endif
 
+/** Version of the headers, MAJOR.MINOR.PATCH. */
 #define MT_VERSION_MAJOR 0
-#define MT_VERSION_MINOR 1
-#define MT_VERSION_PATCH 0
+#define MT_VERSION_MINOR 1 /**< See MT_VERSION_MAJOR. */
+#define MT_VERSION_PATCH 0 /**< See MT_VERSION_MAJOR. */
 
-/* The error classes; the tools exit with these numbers. */
+/** The class of an error. The tools exit with the same numbers. */
 typedef enum mt_code {
-  MT_OK = 0,
-  MT_INVALID = 1,   /* the model, the data or an argument is wrong */
-  MT_USAGE = 2,     /* the command line is wrong (tools only) */
-  MT_CORRUPT = 3,   /* a plan or a data file is damaged or of another version */
-  MT_NO_MEMORY = 4, /* more memory than there is */
-  MT_DEVICE = 5,    /* a device does not start, or the plan has no code for it */
-  MT_PEER = 6,      /* another process of the run was lost */
-  MT_IO = 7,        /* a file could not be read or written; the message has the path and the system's reason */
-  MT_NO_DEVICE = 8, /* there is no such device: no driver, one too old, or no device of that number */
-  MT_LOST = 9       /* a device failed while it ran: what was not saved is lost, the same run elsewhere may succeed */
+  MT_OK = 0,        /**< Success. */
+  MT_INVALID = 1,   /**< The model, the data or an argument is wrong. */
+  MT_USAGE = 2,     /**< The command line is wrong (tools only). */
+  MT_CORRUPT = 3,   /**< A plan or a data file is damaged, or of another version. */
+  MT_NO_MEMORY = 4, /**< More memory is needed than there is. */
+  MT_DEVICE = 5,    /**< A device does not start, or the plan has no code for it. */
+  MT_PEER = 6,      /**< Not used: a lost process is MT_LOST. */
+  MT_IO = 7,        /**< A file could not be read or written. The message has the path and the system's reason. */
+  MT_NO_DEVICE = 8, /**< There is no such device: no driver, one that is too old, or no device of that number. */
+  MT_LOST = 9       /**< A device failed while it ran, or another process of the run was lost. What was not saved is
+                         lost; the same run may succeed elsewhere. */
 } mt_code;
 
+/** An error: a code and a message. Immutable, so that any thread may read it. */
 typedef struct mt_status mt_status;
-MT_API mt_code mt_status_code(const mt_status *status); /* MT_OK for NULL */
-MT_API const char *
-mt_status_message(const mt_status *status);    /* "" for NULL; one line a problem, no newline at the end */
-MT_API void mt_status_free(mt_status *status); /* NULL is fine */
 
-/* Element types; the numbers are those of plan.fbs. Bool is one byte, 0 or 1. */
-typedef enum mt_dtype { MT_F32 = 0, MT_I32 = 1, MT_BOOL = 2, MT_I64 = 3, MT_F64 = 4, MT_U8 = 5, MT_BF16 = 6, MT_F16 = 7 } mt_dtype;
+/** The class of the error; MT_OK for NULL. */
+MT_API mt_code mt_status_code(const mt_status *status);
+
+/** The message: one line for each problem, without a newline at the end; "" for NULL. Lives as long as the status. */
+MT_API const char *mt_status_message(const mt_status *status);
+
+/** Frees the status; NULL is fine. */
+MT_API void mt_status_free(mt_status *status);
+
+/** Types of the elements of a tensor. The numbers are those of `plan.fbs`. */
+typedef enum mt_dtype {
+  MT_F32 = 0,  /**< 32-bit float, IEEE 754. */
+  MT_I32 = 1,  /**< 32-bit signed integer. */
+  MT_BOOL = 2, /**< One byte, 0 or 1. */
+  MT_I64 = 3,  /**< 64-bit signed integer. */
+  MT_F64 = 4,  /**< 64-bit float, IEEE 754. */
+  MT_U8 = 5,   /**< 8-bit unsigned integer. */
+  MT_BF16 = 6, /**< bfloat16; inside plans only. */
+  MT_F16 = 7   /**< 16-bit float, IEEE 754. */
+} mt_dtype;
+
+/** Bytes of an element. */
 MT_API size_t mt_dtype_size(mt_dtype dtype);
-MT_API const char *mt_dtype_name(mt_dtype dtype); /* "f32", ... */
+
+/** The type's name: "f32", "i64" and so on. The string is static. */
+MT_API const char *mt_dtype_name(mt_dtype dtype);
 
 #ifdef __cplusplus
 }

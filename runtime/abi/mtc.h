@@ -1,6 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file mtc.h
+ * Compiles a model into a plan, and describes plans. C99; mt.h has the conventions.
  *
- * mtc.h: compile a model into a plan. C99; see mt.h for conventions. Any call may be made from any thread.
+ * Threads: every call may be made from any thread, several at a time. A result is immutable.
  */
 #ifndef MTC_H
 #define MTC_H
@@ -11,75 +14,187 @@
 extern "C" {
 #endif
 
-/* Zero-initialise, then set what differs: all-zero is the default. */
+/**
+ * How a model is compiled. Set everything to zero, then set what differs. Strings need to live only during the call.
+ *
+ * The options correspond to those of `mtc compile`, which `mtc help compile` explains.
+ */
 typedef struct mtc_options {
-  int64_t batch;           /* B; 0: 32 */
-  int32_t shards;        /* R, a power of two; 0: 8, or the largest power of two <= B */
-  int fast;                /* 1: --mode fast */
-  const char *target;      /* "cpu" (NULL), "cpu,cuda", "cpu,cuda:sm_80,sm_90": docs/gpu.md */
-  const char *cpu;         /* "native", "x86-64-v3", "x86-64-v4"; NULL: v3 and v4 both */
-  int64_t seed;            /* of the initial values; 0: 1 */
-  int64_t device_memory;   /* bytes a device may use; 0: no limit. MT_NO_MEMORY where no number of devices fits */
-  const char *stop_after;  /* a stage's name: the result is MLIR text, not a plan */
-  const char *dump_stages; /* directory that receives one .mlir a stage, or NULL */
-  int timing;              /* report the time of each stage through `log` */
-  void (*log)(void *user, int level, const char *message); /* 0 info, 1 warning, 2 error location text; NULL: silent */
+  /** The global batch, B: samples of a training step on all devices together. 0: 32. */
+  int64_t batch;
+  /** Number of shards, R: a power of two, and the largest number of devices that can run the plan. 0: 8, or the largest
+   * power of two that is at most B. */
+  int32_t shards;
+  /** 1: `--mode fast`, without the promise of equal bits on any number of devices. */
+  int fast;
+  /** For which devices: "cpu" (NULL), "cpu,cuda", "cpu,cuda:sm_80,sm_90". See docs/gpu.md. */
+  const char *target;
+  /** For which CPU alone: "native", "x86-64-v3" or "x86-64-v4". NULL: v3 and v4, chosen when the plan is loaded. */
+  const char *cpu;
+  /** Seed of the initial values. 0: 1. */
+  int64_t seed;
+  /** Bytes that a device may use; 0: no limit. If the plan fits on no number of devices, the call fails with
+   * MT_NO_MEMORY. */
+  int64_t device_memory;
+  /** Name of a stage after which to stop (mtc_stage_name()). The result is then MLIR text and not a plan. NULL:
+   * none. */
+  const char *stop_after;
+  /** Folder that receives the MLIR text after each stage, as files like 03-shard.mlir; or NULL. */
+  const char *dump_stages;
+  /** 1: reports the time of each stage through `log`. */
+  int timing;
+  /** Receives messages, from the thread that compiles. Level 0 is information, 1 a warning. NULL: silent. */
+  void (*log)(void *user, int level, const char *message);
+  /** Passed to `log`. */
   void *log_user;
-  /* Keras models: replace what the file says, or give what it lacks. NULL: as the file says. */
-  const char *loss;        /* "NAME[,key=value...]": "sparse_categorical_crossentropy,from_logits=true" */
-  const char *optimizer;   /* "adam", "sgd,learning_rate=0.1,momentum=0.9" */
-  const char *metrics;     /* "accuracy,mae"; "none" */
+
+  /** Keras models: the loss, as "NAME[,key=value...]", for instance "sparse_categorical_crossentropy,from_logits=true".
+   * NULL: as the file says. */
+  const char *loss;
+  /** Keras models: the optimizer, as "adam" or "sgd,learning_rate=0.1,momentum=0.9". NULL: as the file says. */
+  const char *optimizer;
+  /** Keras models: the metrics, as "accuracy,mae", or "none". NULL: as the file says. */
+  const char *metrics;
+  /** Keras models. 1: leaves out metrics that are not known; 0: they are errors. */
   int drop_unsupported_metrics;
-  int sample_weights;      /* 1: losses and weighted metrics take weights of samples, "sample_weight" ("OUTPUT_sample_weight"), ones where absent */
-  const char *weights;     /* a .safetensors file of values that variables start with: one that mtc_import_file made */
-  const char *recompute;   /* "auto": with device_memory, compute cheap results of the forward pass again where they would not fit, to the
-                              same bits; "none" (NULL) */
-  int max_batch;           /* 1: with device_memory, the largest batch that fits on one device, in place of `batch` */
-  const char *freeze;      /* "PATTERN[,PATTERN...]" of names of layers or variables, with *, ? and [abc]: they stay as they are, without gradients and
-                              slots; batch normalisation computes as in prediction. NULL: none. Of any model */
-  const char *trainable;   /* the same: all but these are frozen */
-  const char *batch_norm;  /* "global" (NULL): batch normalisation takes the statistics of the whole batch; "local": of each shard, its own */
-  const char *precision;   /* "f32", "tf32", "bf16", "f16", or Keras' names ("mixed_float16"): what products of matrices and convolutions take and big values are stored as
-                              (docs/precision.md). NULL: as the model's dtype policies say, else f32 */
-  const char *class_names; /* names of the labels 0, 1, ..., which the plan keeps: "cat,dog", or the path of a file with one a line. NULL: those that the
-                              model's file has, if it has some */
-  const char *vocabulary;  /* path of a text in UTF-8 whose distinct characters, in order, are the tokens 0, 1, ...: the plan keeps them. NULL: none */
-  const char *input_shape; /* Keras models whose inputs have axes of any size: "224,224,3", or "NAME=224,224,3[;NAME=...]", without the batch axis */
+  /** Keras models. 1: losses and weighted metrics take weights of samples, in an input called "sample_weight", or
+   * "OUTPUT_sample_weight" for each of several outputs. A weight that is not passed to a step is 1. */
+  int sample_weights;
+  /** A .safetensors file of values that variables start with, such as mtc_import_file() makes. NULL: none. */
+  const char *weights;
+  /** "auto": with `device_memory`, computes cheap results of the forward pass again where they would not fit. The bits
+   * stay the same. "none" (NULL): never. */
+  const char *recompute;
+  /** 1: with `device_memory`, uses the largest batch that fits on one device, in place of `batch`. */
+  int max_batch;
+  /** Layers or variables that stay as they are: "PATTERN[,PATTERN...]" with `*`, `?` and `[abc]`. They have no
+   * gradients and no slots, and batch normalisation computes as in prediction. For models of any format. NULL: none. */
+  const char *freeze;
+  /** Layers or variables that are trained; all others are frozen. Written as `freeze`. NULL: all. */
+  const char *trainable;
+  /** Batch normalisation takes the statistics of the whole batch ("global", NULL) or of each shard ("local"). */
+  const char *batch_norm;
+  /** Number format of products and convolutions, and of large stored values: "f32", "tf32", "bf16", "f16", or one of
+   * Keras' names ("mixed_float16"). NULL: as the model's dtype policies say, else f32. See docs/precision.md. */
+  const char *precision;
+  /** Names of the labels 0, 1, ..., which the plan keeps: "cat,dog", or the path of a file with one name per line.
+   * NULL: the names in the model's file, if there are any. */
+  const char *class_names;
+  /** Path of a text in UTF-8. Its distinct characters, in order, are the tokens 0, 1, ..., which the plan keeps. NULL:
+   * none. */
+  const char *vocabulary;
+  /** Keras models whose inputs have axes of any size: the sizes, without the batch axis, as "224,224,3"; for several
+   * inputs "NAME=224,224,3;NAME=...". NULL: none. */
+  const char *input_shape;
 } mtc_options;
 
-/* A compiled plan, or text, in memory. */
+/** A plan or a text in memory. */
 typedef struct mtc_result mtc_result;
 
-/* Compiles MLIR text or a Keras config.json; `name` appears in messages. Errors: MT_INVALID with "file:line:column: error: ..." lines.
- * A file may be a .keras archive as well, whose plan starts with the archive's weights. */
-MT_API mt_status *mtc_compile_text(const char *text, size_t size, const char *name, const mtc_options *options, mtc_result **result);
+/**
+ * Compiles MLIR text, or the JSON of a Keras model (config.json).
+ *
+ * @param text     the text; it need not end with a zero byte
+ * @param size     bytes of the text
+ * @param name     what messages call the text, such as a file's name
+ * @param options  or NULL for the defaults
+ * @param result   receives the plan, to be freed with mtc_result_free()
+ * @return NULL, or an error. The message of MT_INVALID has lines of the form "file:line:column: error: ...".
+ */
+MT_API mt_status *mtc_compile_text(const char *text, size_t size, const char *name, const mtc_options *options,
+                                   mtc_result **result);
+
+/**
+ * Compiles a file: what mtc_compile_text() takes, or a .keras archive. A plan of an archive starts with its weights.
+ *
+ * @param path     the file
+ * @param options  or NULL
+ * @param result   receives the plan
+ * @return NULL, or an error as of mtc_compile_text(). MT_IO: the file cannot be read.
+ */
 MT_API mt_status *mtc_compile_file(const char *path, const mtc_options *options, mtc_result **result);
-/* A model as MLIR text, with its layers' names as locations, and its weights as the bytes of a .safetensors file; *weights is NULL if the
- * file has none. mtc_options.weights takes them back. */
-MT_API mt_status *mtc_import_file(const char *path, const mtc_options *options, mtc_result **text, mtc_result **weights);
-/* The model's layers as a table, as Keras' summary has them: output shape, parameters; FLOPs and bytes of a sample's forward pass; totals. */
-MT_API mt_status *mtc_summary_text(const char *text, size_t size, const char *name, const mtc_options *options, mtc_result **result);
+
+/**
+ * Converts a model to MLIR text, with its layers' names as locations, and its weights to a .safetensors file.
+ *
+ * @param path     the model
+ * @param options  or NULL
+ * @param text     receives the text
+ * @param weights  receives the bytes of a .safetensors file, which mtc_options.weights takes; NULL if the model has
+ * none
+ * @return NULL, or an error as of mtc_compile_file()
+ */
+MT_API mt_status *mtc_import_file(const char *path, const mtc_options *options, mtc_result **text,
+                                  mtc_result **weights);
+
+/**
+ * Describes a model as a table of its layers, as Keras' summary does: output shapes and parameters, with FLOPs and
+ * bytes of the forward pass of one sample, and totals. The arguments are those of mtc_compile_text().
+ */
+MT_API mt_status *mtc_summary_text(const char *text, size_t size, const char *name, const mtc_options *options,
+                                   mtc_result **result);
+
+/** The same of a file. The arguments are those of mtc_compile_file(). */
 MT_API mt_status *mtc_summary_file(const char *path, const mtc_options *options, mtc_result **result);
+
+/** The bytes of a result; they live as long as the result. */
 MT_API const void *mtc_result_data(const mtc_result *result);
+
+/** How many bytes a result has. */
 MT_API size_t mtc_result_size(const mtc_result *result);
-/* Temporary file, fsync, rename. MT_IO. */
+
+/**
+ * Writes a result to a file, which appears under its name only when it is complete (temporary file, fsync, rename).
+ *
+ * @return NULL, or MT_IO
+ */
 MT_API mt_status *mtc_result_save(const mtc_result *result, const char *path);
+
+/** Frees a result; NULL is fine. */
 MT_API void mtc_result_free(mtc_result *result);
 
-/* The names of the stages, in order; NULL after the last. One line of help for each. */
+/** Name of stage `index` of the pipeline, counted from 0; NULL after the last. The string is static. */
 MT_API const char *mtc_stage_name(int32_t index);
+
+/** One line of help about stage `index`; NULL after the last. The string is static. */
 MT_API const char *mtc_stage_help(int32_t index);
 
-/* What a plan holds, as text for people or as JSON: programs, variables, kernels with FLOPs and bytes, collectives in order,
- * memory map. The plan is verified first. */
+/**
+ * Describes a plan: programs, variables, kernels with FLOPs and bytes, collectives in order, the memory map.
+ *
+ * @param plan    the bytes of a plan file, which are verified first
+ * @param size    how many
+ * @param json    1: JSON; 0: text for people
+ * @param result  receives the text
+ * @return NULL, or MT_CORRUPT
+ */
 MT_API mt_status *mtc_inspect(const void *plan, size_t size, int json, mtc_result **result);
-/* The same as one page of HTML that needs nothing beside it: graph, memory map, schedule, kernels. */
+
+/** The same as one page of HTML, which needs no other file: graph, memory map, schedule, kernels. */
 MT_API mt_status *mtc_inspect_html(const void *plan, size_t size, mtc_result **result);
-/* A modelled training step on 1, 2, 4 ... R GPUs: its time, that of its all-reduces, and what of that no kernel hides. `GPU`: "h100", say; MT_INVALID
- * lists those that are known. */
+
+/**
+ * Models a training step on 1, 2, 4 ... R GPUs: its time, the time of its all-reduces, and how much of that no kernel
+ * hides.
+ *
+ * @param plan    the bytes of a plan file
+ * @param size    how many
+ * @param gpu     a GPU model, such as "h100"
+ * @param result  receives the text
+ * @return NULL, MT_CORRUPT, or MT_INVALID, which lists the GPUs that are known
+ */
 MT_API mt_status *mtc_inspect_gpus(const void *plan, size_t size, const char *gpu, mtc_result **result);
-/* Which of `devices` devices works on which rows of a batch and holds which variables, drawn as text, or with `html` as a
- * page. MT_INVALID: the plan does not run on so many. */
+
+/**
+ * Draws which device works on which rows of a batch and holds which variables.
+ *
+ * @param plan     the bytes of a plan file
+ * @param size     how many
+ * @param devices  number of devices, at most R
+ * @param html     1: a page of HTML; 0: text
+ * @param result   receives the drawing
+ * @return NULL, MT_CORRUPT, or MT_INVALID where the plan does not run on so many devices
+ */
 MT_API mt_status *mtc_inspect_devices(const void *plan, size_t size, int32_t devices, int html, mtc_result **result);
 
 #ifdef __cplusplus

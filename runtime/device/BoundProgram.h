@@ -32,7 +32,7 @@ struct BoundStep {
   int64_t rowsPerTile;
   int64_t innerTiles;
   int64_t mapTiles; // of all segments
-  bool waits;       // for all of the device's team; an all-reduce brings its own barriers
+  bool waits;       // for all threads of the device; an all-reduce brings its own barriers
   bool map;
   bool usesRows;
   bool isUpdate;    // touches state that devices share, and no arena

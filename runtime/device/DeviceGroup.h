@@ -29,7 +29,7 @@ enum class LibraryUse { Auto, Off, Require, Tune };
 
 struct GroupOptions {
   int devices = 1;
-  int threads = 1;                         // a device's team
+  int threads = 1;                         // per device
   std::vector<int> gpus;                  // cuda: the number of each device's GPU
   LibraryUse libraries = LibraryUse::Auto; // cuda
   ProcessGroup *processGroup = nullptr; // cuda: processes with a device each, this one's among them; null: all are in this process

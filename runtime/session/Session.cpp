@@ -163,7 +163,7 @@ Status Session::State::chooseDevices() {
     return {MT_NO_MEMORY, "expected at least " + std::to_string(plan->tables().min_devices()) +
                               " devices, the fewest on which the plan fits the memory it was compiled for, found " +
                               std::to_string(devices)};
-  // Devices that share memory work as one team on all shards: each weight is then read, and each gradient written,
+  // Devices that share memory are one thread pool for all shards: each weight is then read, and each gradient written,
   // by one thread and once, and shares are even for any number of devices. Only devices that own their variables split
   // the tree.
   bool together = options.private_variables == 0 && spec.kind != "cuda";

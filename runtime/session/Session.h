@@ -67,7 +67,7 @@ public:
   Status startTrace(const TracerOptions &options);
   // Null before.
   const Tracer *tracer() const;
-  // While there is a tracer: tracks of one of the devices that the caller named, which may be part of a larger team;
+  // While there is a tracer: tracks of one of the devices that the caller named, which may be part of a larger pool;
   // whether they are streams of a GPU, "compute" and "links", and not threads.
   int tracksOfDevice() const;
   bool namesTracks() const;

@@ -66,7 +66,7 @@ public:
   }
 
 private:
-  // Where devices share variables, one team's workers are those of several devices.
+  // Where devices share variables, the workers of one pool are those of several devices.
   std::string place(size_t worker) const {
     auto threads = static_cast<size_t>(session_.tracksOfDevice());
     return "\"pid\": " + std::to_string(worker / threads) + ", \"tid\": " + std::to_string(worker % threads);

@@ -2,9 +2,9 @@
 """run.py PAGE.md [--long]: runs the commands of a page, one after the other, and prints them with what they print.
 
 A block of code, indented or fenced, holds commands if each of its lines begins with a program that a reader has, or if
-some begin with "$ "; in the latter what follows a command is what it prints, but for times and the CPU's name. Each
-must succeed. A comment before a block says what is done with it: <!-- test: skip REASON --> leaves it out,
-<!-- test: long --> too, unless --long asks for these blocks alone.
+some begin with "$ "; in the latter what follows a command is what it prints, but for times and the CPU's name. A line
+that ends with a backslash goes on in the next one. Each command must succeed. A comment before a block says what is done
+with it: <!-- test: skip REASON --> leaves it out, <!-- test: long --> too, unless --long asks for these blocks alone.
 """
 import pathlib
 import re
@@ -48,6 +48,7 @@ def is_command(line):
 
 def commands(lines):
     """Of a block: [command, [line of output...] or None]; nothing if it holds no commands."""
+    lines = re.sub(r"\\\n\s*", "", "\n".join(lines)).split("\n")
     if any(line.startswith("$ ") for line in lines):
         found = []
         for line in lines:

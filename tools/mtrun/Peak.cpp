@@ -25,9 +25,9 @@ static double rate(int threads, const std::function<double(int)> &work) {
     std::atomic<int> ready = 0;
     std::vector<double> done(static_cast<size_t>(threads));
     std::vector<Clock::time_point> begin(done.size()), end(done.size());
-    std::vector<std::thread> team;
+    std::vector<std::thread> workers;
     for (int t = 0; t < threads; ++t)
-      team.emplace_back([&, t] {
+      workers.emplace_back([&, t] {
         auto i = static_cast<size_t>(t);
         for (++ready; ready < threads;)
           std::this_thread::yield();
@@ -36,8 +36,8 @@ static double rate(int threads, const std::function<double(int)> &work) {
         end[i] = Clock::now();
       });
     double total = 0;
-    for (size_t t = 0; t < team.size(); ++t) {
-      team[t].join();
+    for (size_t t = 0; t < workers.size(); ++t) {
+      workers[t].join();
       total += done[t];
     }
     std::chrono::duration<double> seconds =

@@ -137,7 +137,7 @@ std::string describe(const Run &run, const Arguments &arguments) {
   mtrun_session_get_info(run.session.get(), &info);
   int64_t batch = mtrun_plan_batch(run.plan.get()), allShards = mtrun_plan_shards(run.plan.get());
   int64_t shardRows = (batch + allShards - 1) / allShards, first = 0;
-  // Devices that share variables are one team.
+  // Devices that share variables are one thread pool.
   bool together = info.devices == 1 || mtrun_session_shards(run.session.get(), 0) == allShards;
   std::vector<int64_t> shards, rows;
   for (int32_t d = 0; d < (together ? 1 : info.devices); ++d) {
