@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mtrun_save and mtrun_load: a session's variables in files.
-#include "runtime/abi/safetensors.h"
 #include "runtime/api/Handles.h"
 #include "runtime/checkpoint/Resume.h"
 #include "runtime/loop/Loop.h"
 #include "runtime/session/Archive.h"
 #include "runtime/session/Export.h"
+#include "runtime/support/safetensors.h"
 
 #include <algorithm>
 #include <filesystem>

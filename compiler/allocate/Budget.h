@@ -4,7 +4,7 @@
 #pragma once
 
 #include "compiler/allocate/BufferAssignment.h"
-#include "runtime/abi/device_memory.h"
+#include "runtime/support/device_memory.h"
 
 namespace mtc {
 

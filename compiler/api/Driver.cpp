@@ -12,9 +12,9 @@
 #include "frontend/ClassNames.h"
 #include "frontend/keras/ReadKeras.h"
 #include "frontend/mlir/ReadModel.h"
-#include "runtime/abi/atomic_file.h"
 #include "runtime/abi/plan_verify.h"
-#include "runtime/abi/safetensors.h"
+#include "runtime/support/atomic_file.h"
+#include "runtime/support/safetensors.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"

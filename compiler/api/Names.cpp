@@ -2,7 +2,7 @@
 #include "compiler/api/Names.h"
 
 #include "frontend/ClassNames.h"
-#include "runtime/abi/safetensors.h"
+#include "runtime/support/safetensors.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"

@@ -4,7 +4,7 @@
 #ifndef COMPILER_API_NAMES_H
 #define COMPILER_API_NAMES_H
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

@@ -4,7 +4,7 @@
 #include "compiler/Pipeline.h"
 #include "compiler/api/Names.h"
 #include "compiler/codegen/gpu/Gpu.h"
-#include "runtime/abi/suggest.h"
+#include "runtime/support/suggest.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <bit>

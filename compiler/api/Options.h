@@ -6,7 +6,7 @@
 
 #include "frontend/keras/ReadKeras.h"
 #include "runtime/abi/mtc.h"
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <string>

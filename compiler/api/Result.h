@@ -3,7 +3,7 @@
 #define COMPILER_API_RESULT_H
 
 #include "runtime/abi/mtc.h"
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <new>

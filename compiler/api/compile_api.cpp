@@ -5,7 +5,7 @@
 #include "frontend/Formats.h"
 #include "frontend/keras/ReadKeras.h"
 #include "frontend/mlir/Prescan.h"
-#include "runtime/abi/atomic_file.h"
+#include "runtime/support/atomic_file.h"
 
 #include <cerrno>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #ifndef COMPILER_INSPECT_FACTS_H
 #define COMPILER_INSPECT_FACTS_H
 
-#include "runtime/abi/plan_memory.h"
+#include "runtime/support/plan_memory.h"
 
 #include <cstdint>
 #include <string>

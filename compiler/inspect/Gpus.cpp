@@ -3,7 +3,7 @@
 // A model of a training step on GPUs: what the all-reduces cost that no kernel hides.
 #include "compiler/inspect/Facts.h"
 #include "compiler/inspect/Inspect.h"
-#include "runtime/abi/overlap.h"
+#include "runtime/support/overlap.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Config.h"
 
-#include "runtime/abi/suggest.h"
+#include "runtime/support/suggest.h"
 
 #include <cmath>
 

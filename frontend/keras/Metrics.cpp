@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Criteria.h"
 #include "frontend/keras/Training.h"
-#include "runtime/abi/suggest.h"
+#include "runtime/support/suggest.h"
 
 #include "llvm/ADT/StringExtras.h"
 

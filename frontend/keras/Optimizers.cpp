@@ -2,7 +2,7 @@
 //
 // Keras' optimizers by name. Their modules differ by back end, so only the class counts.
 #include "frontend/keras/Training.h"
-#include "runtime/abi/suggest.h"
+#include "runtime/support/suggest.h"
 
 #include "llvm/ADT/StringExtras.h"
 

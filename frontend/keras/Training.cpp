@@ -2,7 +2,7 @@
 #include "frontend/keras/Training.h"
 
 #include "dialects/mt/Numbers.h"
-#include "runtime/abi/suggest.h"
+#include "runtime/support/suggest.h"
 
 #include "llvm/ADT/StringExtras.h"
 

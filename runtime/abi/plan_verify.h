@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/abi/plan_file.h"
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 namespace mtrun {
 

@@ -3,9 +3,9 @@
 // Writing one checkpoint, and reading it back with every byte verified.
 #pragma once
 
-#include "runtime/abi/safetensors.h"
 #include "runtime/checkpoint/Disk.h"
 #include "runtime/checkpoint/Manifest.h"
+#include "runtime/support/safetensors.h"
 
 #include <string>
 #include <vector>

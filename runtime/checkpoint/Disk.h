@@ -6,7 +6,7 @@
 // of it is touched.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstddef>
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/Folder.h"
 
-#include "runtime/abi/atomic_file.h"
+#include "runtime/support/atomic_file.h"
 
 #include <algorithm>
 #include <cerrno>

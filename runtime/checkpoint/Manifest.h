@@ -4,9 +4,9 @@
 // where the run stood and what every byte must hash to. docs/checkpoints.md is the prose.
 #pragma once
 
-#include "runtime/abi/hash_text.h"
 #include "runtime/abi/mt.h"
-#include "runtime/abi/status.h"
+#include "runtime/support/hash_text.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/Writer.h"
 
-#include "runtime/abi/blocked_signals.h"
+#include "runtime/support/blocked_signals.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/BatchStream.h"
-#include "runtime/abi/blocked_signals.h"
 #include "runtime/data/Order.h"
+#include "runtime/support/blocked_signals.h"
 
 #include <algorithm>
 #include <chrono>

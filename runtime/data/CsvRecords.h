@@ -3,7 +3,7 @@
 // The records of a CSV file as RFC 4180 describes them, and as spreadsheets of other languages write them.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <deque>
 #include <string>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Dataset.h"
-#include "runtime/abi/text.h"
 #include "runtime/api/Handles.h"
 #include "runtime/data/Labels.h"
 #include "runtime/data/Order.h"
 #include "runtime/plan/Check.h"
+#include "runtime/support/text.h"
 
 #include <algorithm>
 #include <cmath>

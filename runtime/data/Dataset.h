@@ -4,9 +4,9 @@
 #pragma once
 
 #include "runtime/abi/mtrun.h"
-#include "runtime/abi/status.h"
 #include "runtime/data/Column.h"
 #include "runtime/data/Source.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <string>

@@ -4,7 +4,7 @@
 // .gz.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <memory>

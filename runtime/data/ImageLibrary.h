@@ -3,8 +3,8 @@
 // libmtrun-images.so, opened when a source of pictures asks for it.
 #pragma once
 
-#include "runtime/abi/status.h"
 #include "runtime/data/images/Decode.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/NpzWriter.h"
-#include "runtime/abi/text.h"
 #include "runtime/data/Npy.h"
+#include "runtime/support/text.h"
 
 #include <algorithm>
 #include <zlib.h>

@@ -4,8 +4,8 @@
 // sizes tell beforehand.
 #pragma once
 
-#include "runtime/abi/atomic_file.h"
 #include "runtime/abi/mt.h"
+#include "runtime/support/atomic_file.h"
 
 #include <cstdint>
 #include <span>

@@ -4,7 +4,7 @@
 // of bytes. Nothing of the file is ever run: a class other than NumPy's array and dtype is an error.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <deque>

@@ -4,7 +4,7 @@
 // yet), the samples. A sample counts if its hash fits, so whatever a lost machine left in the file is harmless.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <atomic>
 #include <cstdint>

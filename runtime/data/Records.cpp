@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Records.h"
-#include "runtime/abi/crc32c.h"
 #include "runtime/data/Table.h"
+#include "runtime/support/crc32c.h"
 
 #include <algorithm>
 #include <cerrno>

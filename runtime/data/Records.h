@@ -4,7 +4,7 @@
 // bytes are fine: what is wrong is said, nothing is allocated that a file could not fill.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <functional>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "runtime/abi/mtrun.h"
-#include "runtime/abi/status.h"
 #include "runtime/data/Table.h"
+#include "runtime/support/status.h"
 
 namespace mtrun {
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "runtime/abi/mtrun.h"
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <optional>

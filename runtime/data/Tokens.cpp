@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tokens:FILE and text:FILE: windows of tokens, each predicting the one behind it.
-#include "runtime/abi/text.h"
 #include "runtime/data/Table.h"
+#include "runtime/support/text.h"
 
 #include <unordered_map>
 

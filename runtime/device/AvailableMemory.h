@@ -4,7 +4,7 @@
 // megabytes must not take all of it.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/Collectives.h"
-#include "runtime/abi/device_memory.h"
+#include "runtime/support/device_memory.h"
 
 #include <algorithm>
 #include <cstring>

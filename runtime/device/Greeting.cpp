@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/Greeting.h"
 
-#include "runtime/abi/text.h"
 #include "runtime/device/Secret.h"
+#include "runtime/support/text.h"
 
 #include <algorithm>
 #include <charconv>

@@ -4,8 +4,8 @@
 // all: a digit, the error's code, and its text. How they meet is in Rendezvous.cpp.
 #include "runtime/device/ProcessGroup.h"
 
-#include "runtime/abi/text.h"
 #include "runtime/device/Socket.h"
+#include "runtime/support/text.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -4,8 +4,8 @@
 // is gone. Each has a connection to process 0, by which only a few bytes go: tensors go between devices.
 #pragma once
 
-#include "runtime/abi/status.h"
 #include "runtime/device/Greeting.h"
+#include "runtime/support/status.h"
 
 #include <chrono>
 #include <cstddef>

@@ -4,7 +4,7 @@
 // nobody can guess.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <array>
 #include <cstdint>

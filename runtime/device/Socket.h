@@ -3,7 +3,7 @@
 // Sockets by the names that a session's processes know them by. They close on exec.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <algorithm>
 #include <chrono>

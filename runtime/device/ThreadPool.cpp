@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/ThreadPool.h"
-#include "runtime/abi/blocked_signals.h"
+#include "runtime/support/blocked_signals.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -4,8 +4,8 @@
 // long as the pool.
 #pragma once
 
-#include "runtime/abi/status.h"
 #include "runtime/device/Barrier.h"
+#include "runtime/support/status.h"
 
 #include <functional>
 #include <memory>

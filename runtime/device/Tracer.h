@@ -4,7 +4,7 @@
 // spans of chosen runs. All memory is allocated before; recording takes no locks, and each thread writes its own track.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <algorithm>
 #include <chrono>

@@ -4,8 +4,8 @@
 // are.
 #pragma once
 
-#include "runtime/abi/status.h"
 #include "runtime/session/Session.h"
+#include "runtime/support/status.h"
 
 #include <string>
 #include <vector>

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "runtime/abi/mtrun.h"
-#include "runtime/abi/status.h"
 #include "runtime/checkpoint/Manifest.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop/EpochFile.h"
-#include "runtime/abi/safetensors.h"
 #include "runtime/api/Handles.h"
 #include "runtime/loop/Best.h"
 #include "runtime/loop/Loop.h"
 #include "runtime/session/Export.h"
+#include "runtime/support/safetensors.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop/History.h"
-#include "runtime/abi/atomic_file.h"
+#include "runtime/support/atomic_file.h"
 
 #include <cmath>
 #include <cstdio>

@@ -4,7 +4,7 @@
 // has it. Epochs count from 1.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <span>

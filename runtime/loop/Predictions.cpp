@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop/Predictions.h"
-#include "runtime/abi/atomic_file.h"
 #include "runtime/data/Npy.h"
 #include "runtime/data/NpzWriter.h"
+#include "runtime/support/atomic_file.h"
 
 #include <algorithm>
 #include <charconv>

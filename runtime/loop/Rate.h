@@ -4,9 +4,9 @@
 #pragma once
 
 #include "runtime/abi/mtrun.h"
-#include "runtime/abi/status.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/session/Session.h"
+#include "runtime/support/status.h"
 
 #include <functional>
 #include <limits>

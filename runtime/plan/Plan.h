@@ -5,7 +5,7 @@
 
 #include "runtime/abi/plan_file.h"
 #include "runtime/abi/plan_verify.h"
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstddef>
 #include <memory>

@@ -2,9 +2,9 @@
 //
 // What must hold of a plan's tables before anything trusts them: everything that is not a program.
 #include "runtime/abi/plan_verify.h"
-#include "runtime/abi/text.h"
 #include "runtime/plan/Calls.h"
 #include "runtime/plan/Check.h"
+#include "runtime/support/text.h"
 
 #include <algorithm>
 #include <bit>

@@ -4,9 +4,9 @@
 // variables' bytes lie in it.
 #pragma once
 
-#include "runtime/abi/safetensors.h"
 #include "runtime/plan/Check.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/support/safetensors.h"
 
 #include <optional>
 

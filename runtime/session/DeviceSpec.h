@@ -3,7 +3,7 @@
 // "cpu:2x4", "cuda:0-3": which devices a session runs on.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <string>
 #include <string_view>

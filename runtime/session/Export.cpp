@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Export.h"
 
-#include "runtime/abi/atomic_file.h"
 #include "runtime/session/Archive.h"
+#include "runtime/support/atomic_file.h"
 
 #include <cstring>
 #include <nlohmann/json.hpp>

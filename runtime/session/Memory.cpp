@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Memory.h"
 
-#include "runtime/abi/plan_memory.h"
 #include "runtime/plan/Check.h"
+#include "runtime/support/plan_memory.h"
 
 #include <algorithm>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Session.h"
 
-#include "runtime/abi/hash_text.h"
 #include "runtime/device/Collectives.h"
 #include "runtime/device/ProcessGroup.h"
 #include "runtime/plan/Check.h"
@@ -12,6 +11,7 @@
 #include "runtime/session/Ones.h"
 #include "runtime/session/StartTracer.h"
 #include "runtime/session/Subtrees.h"
+#include "runtime/support/hash_text.h"
 
 #include <algorithm>
 #include <bit>

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "runtime/abi/mtrun.h"
-#include "runtime/abi/status.h"
 #include "runtime/device/Tracer.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/support/status.h"
 
 #include <cstddef>
 #include <functional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/trace/ChromeTrace.h"
 
-#include "runtime/abi/atomic_file.h"
 #include "runtime/plan/Check.h"
+#include "runtime/support/atomic_file.h"
 #include "runtime/trace/Profile.h"
 
 #include <algorithm>

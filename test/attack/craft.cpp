@@ -3,8 +3,8 @@
 // Files whose hashes are right and whose contents are wrong, as somebody who knows the formats would make them:
 //   craft plan IN OUT CHANGE [TEXT]    a plan with one change of its tables
 //   craft seal FILE                    a manifest or tuning file, with the hash of what stands before its last member
-#include "runtime/abi/hash_text.h"
 #include "runtime/abi/plan_file.h"
+#include "runtime/support/hash_text.h"
 
 #include <cstdio>
 #include <cstring>

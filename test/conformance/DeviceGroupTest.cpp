@@ -3,9 +3,9 @@
 // What every kind of device must do: the contracts of runtime/device/DeviceGroup.h, one test each, for every kind.
 #include "TestPlan.h"
 
-#include "runtime/abi/device_memory.h"
 #include "runtime/device/Collectives.h"
 #include "runtime/device/DeviceGroup.h"
+#include "runtime/support/device_memory.h"
 
 #include <cstdlib>
 #include <gtest/gtest.h>

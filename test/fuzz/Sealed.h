@@ -3,7 +3,7 @@
 // Inputs for readers of texts that end with their own hash.
 #pragma once
 
-#include "runtime/abi/hash_text.h"
+#include "runtime/support/hash_text.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -5,7 +5,7 @@
 #ifndef TEST_KERAS_EXPECTED_H
 #define TEST_KERAS_EXPECTED_H
 
-#include "runtime/abi/safetensors.h"
+#include "runtime/support/safetensors.h"
 
 #include <gtest/gtest.h>
 

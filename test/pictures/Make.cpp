@@ -4,7 +4,7 @@
 // apart by the direction and colour of stripes; sides of 72 to 400 pixels; every 10th grey, every 17th CMYK, every 7th
 // rotated by EXIF. SHARDS: the same in FOLDER/train-0000I-of-0000N.tfrecord, features "image" and "label". The same
 // files every time.
-#include "runtime/abi/crc32c.h"
+#include "runtime/support/crc32c.h"
 
 #include <cmath>
 #include <cstdio>

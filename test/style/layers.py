@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # RUN: %python %s
-"""Folders include only what they may know of. The two sides meet in runtime/abi alone."""
+"""Folders include only what they may know of. The two sides meet in runtime/abi and runtime/support alone."""
 import re
 
 from tree import files, name, text, verdict
@@ -14,7 +14,8 @@ FORBIDDEN = {  # folder: prefixes that it must not include
     "tools/mtrun": ("mlir/", "llvm/", "compiler/", "dialects/", "frontend/"),
     "examples": ("mlir/", "llvm/", "compiler/", "dialects/", "frontend/"),
 }
-ABI_ONLY = ("compiler", "dialects", "frontend", "tools/mtc", "tools/mtrun")  # of runtime/, they see runtime/abi
+MEET = ("compiler", "dialects", "frontend", "tools/mtc", "tools/mtrun")  # of runtime/, they see abi and support
+C_HEADERS = ("mt.h", "mtc.h", "mtrun.h", "kernel.h", "gpu_kernel.h")  # in runtime/abi: they include one another only
 problems = []
 for folder, prefixes in FORBIDDEN.items():
     for p in files(folder):
@@ -24,9 +25,14 @@ for folder, prefixes in FORBIDDEN.items():
             # The declaration of what a file itself defines for the C interface of a stage stays in its own folder.
             if header.startswith(prefixes):
                 problems.append(f"{name(p)}: {folder}/ must not include {header}")
-for folder in ABI_ONLY:
+for folder in MEET:
     for p in files(folder):
         if p.suffix in {".h", ".cpp", ".c"}:
-            problems += [f"{name(p)}: expected nothing of runtime/ but runtime/abi/, found {h}"
-                         for h in INCLUDE.findall(text(p)) if h.startswith("runtime/") and not h.startswith("runtime/abi/")]
+            problems += [f"{name(p)}: expected nothing of runtime/ but abi/ and support/, found {h}"
+                         for h in INCLUDE.findall(text(p))
+                         if h.startswith("runtime/") and not h.startswith(("runtime/abi/", "runtime/support/"))]
+for p in files("runtime/abi"):
+    if p.name in C_HEADERS:
+        problems += [f"{name(p)}: expected only C headers of runtime/abi/, found {h}"
+                     for h in INCLUDE.findall(text(p)) if not h.startswith("std") and h not in C_HEADERS]
 verdict(problems, "layers")

@@ -2,7 +2,7 @@
 #include "tools/commandline/CommandLine.h"
 
 #include "runtime/abi/mt.h"
-#include "runtime/abi/suggest.h"
+#include "runtime/support/suggest.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/Compiler.h"
 
-#include "runtime/abi/hash_text.h"
 #include "runtime/abi/plan_header.h"
+#include "runtime/support/hash_text.h"
 #include "tools/commandline/OutputFolders.h"
 #include "tools/mtrun/Run.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mtrun data, and what the other commands do with a data specification.
-#include "runtime/abi/text.h"
+#include "runtime/support/text.h"
 #include "tools/mtrun/Commands.h"
 #include "tools/mtrun/Run.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/EventRecords.h"
-#include "runtime/abi/crc32c.h"
+#include "runtime/support/crc32c.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,8 +5,8 @@
 // samples: what differs between runs is in device memory. Launches.h makes graphs of places, and copies inputs to them.
 #pragma once
 
-#include "runtime/abi/overlap.h"
 #include "runtime/device/cuda/CudaGroup.h"
+#include "runtime/support/overlap.h"
 
 namespace mtrun::cuda {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/Communicator.h"
 
-#include "runtime/abi/device_memory.h"
 #include "runtime/device/Collectives.h"
+#include "runtime/support/device_memory.h"
 
 namespace mtrun::cuda {
 

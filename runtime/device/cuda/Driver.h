@@ -5,7 +5,7 @@
 // test/unit/runtime_cuda compares them with cuda.h where that is there.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstddef>
 #include <string>

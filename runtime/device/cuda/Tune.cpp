@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measuring what may run each kernel that a library has a call for, and what a tuning file then says.
-#include "runtime/abi/hash_text.h"
 #include "runtime/device/cuda/Launches.h"
 #include "runtime/plan/Check.h"
+#include "runtime/support/hash_text.h"
 
 #include <algorithm>
 #include <cmath>

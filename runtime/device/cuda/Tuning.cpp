@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/Tuning.h"
 
-#include "runtime/abi/atomic_file.h"
-#include "runtime/abi/hash_text.h"
+#include "runtime/support/atomic_file.h"
+#include "runtime/support/hash_text.h"
 
 #include <cerrno>
 #include <climits>

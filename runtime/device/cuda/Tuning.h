@@ -5,7 +5,7 @@
 #pragma once
 
 #include "runtime/abi/plan_file.h"
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <string>
 #include <vector>

@@ -3,7 +3,7 @@
 // A process of its own for each use of the driver, which reads its settings once a process.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstdio>
 #include <functional>

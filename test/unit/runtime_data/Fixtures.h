@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/abi/mtrun.h"
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "Records.h"
-#include "runtime/abi/crc32c.h"
+#include "runtime/support/crc32c.h"
 
 #include <zlib.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/abi/safetensors.h"
+#include "runtime/support/safetensors.h"
 #include "Fixtures.h"
 
 #include <cstring>

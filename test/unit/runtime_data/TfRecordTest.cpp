@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "Fixtures.h"
 #include "Records.h"
-#include "runtime/abi/crc32c.h"
 #include "runtime/data/Pictures.h"
 #include "runtime/data/Records.h"
 #include "runtime/data/Table.h"
+#include "runtime/support/crc32c.h"
 
 #include <gtest/gtest.h>
 

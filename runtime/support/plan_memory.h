@@ -4,8 +4,8 @@
 #ifndef MT_PLAN_MEMORY_H
 #define MT_PLAN_MEMORY_H
 
-#include "runtime/abi/device_memory.h"
 #include "runtime/abi/plan_generated.h"
+#include "runtime/support/device_memory.h"
 
 namespace mtrun {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/abi/mt.h"
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/abi/overlap.h"
+#include "runtime/support/overlap.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/abi/hash_text.h"
+#include "runtime/support/hash_text.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/abi/status.h"
-
-#include <system_error>
+//
+// What mt.h declares, and a Status as it leaves the C API.
+#include "runtime/abi/mt.h"
+#include "runtime/support/status.h"
 
 struct mt_status {
   mt_code code;
@@ -11,10 +12,6 @@ struct mt_status {
 namespace mtrun {
 
 mt_status *Status::release() && { return ok() ? nullptr : new mt_status{code_, std::move(message_)}; }
-
-Status ioError(const std::string &what, const std::string &path, int errorNumber) {
-  return {MT_IO, what + " " + path + ": " + std::system_category().message(errorNumber)};
-}
 
 } // namespace mtrun
 

@@ -6,7 +6,7 @@
 // of a run that was killed, and the next writer of the path removes it.
 #pragma once
 
-#include "runtime/abi/status.h"
+#include "runtime/support/status.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/abi/atomic_file.h"
-#include "runtime/abi/safetensors.h"
+#include "runtime/support/atomic_file.h"
+#include "runtime/support/safetensors.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The reader of .safetensors headers: a parser of just the JSON that the format allows, then the format's own rules.
-#include "runtime/abi/safetensors.h"
+#include "runtime/support/safetensors.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/abi/plan_memory.h"
+#include "runtime/support/plan_memory.h"
 
 #include <algorithm>
 

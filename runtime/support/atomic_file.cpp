@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/abi/atomic_file.h"
+#include "runtime/support/atomic_file.h"
 
 #include <cerrno>
 #include <fcntl.h>
