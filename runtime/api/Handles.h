@@ -10,8 +10,6 @@
 #include <memory>
 #include <new>
 #include <system_error>
-#include <string>
-#include <vector>
 
 struct mtrun_plan {
   std::unique_ptr<mtrun::Plan> plan;
@@ -21,8 +19,6 @@ struct mtrun_session {
   const mtrun_plan *plan; // as given to mtrun_session_create
   std::unique_ptr<mtrun::Session> session;
   bool uncheckedIds = false;
-  std::vector<std::string> classNames; // of the labels 0, 1, ...: the plan's, those of a file that was loaded, or the
-                                       // training data's; empty: not known
 };
 
 namespace mtrun {

@@ -3,12 +3,14 @@
 // The calls of mtrun.h about plans.
 #include "runtime/api/Handles.h"
 #include "runtime/plan/Check.h"
+#include "runtime/plan/Signature.h"
 #include "runtime/session/Metric.h"
 
 namespace fb = ::mt::plan;
 
 using mtrun::count;
 using mtrun::guarded;
+using mtrun::infoOf;
 using mtrun::Plan;
 using mtrun::Status;
 
@@ -81,14 +83,7 @@ mt_status *mtrun_plan_signature(const mtrun_plan *plan, const char *program, int
     if (index < 0 || index >= entries)
       return outOfRange("a signature entry", entries, index);
     const fb::SignatureEntry &entry = *find(plan, program)->signature()->Get(static_cast<uint32_t>(index));
-    *info = {};
-    info->name = entry.name()->c_str();
-    info->dtype = static_cast<mt_dtype>(entry.dtype());
-    info->rank = static_cast<int32_t>(entry.shape()->size());
-    info->shape = entry.shape()->data();
-    info->role = static_cast<mtrun_role>(entry.role());
-    info->optional = entry.optional();
-    info->limit = entry.limit();
+    *info = infoOf(entry);
     return {};
   });
 }
@@ -111,20 +106,15 @@ int mtrun_plan_metric_higher_is_better(const mtrun_plan *plan, const char *progr
 }
 
 int64_t mtrun_plan_sum_count(const mtrun_plan *plan, const char *program) {
-  int64_t sums = 0;
-  for (int32_t i = 0; i < mtrun_plan_metric_count(plan, program); ++i)
-    sums += static_cast<int64_t>(mtrun::sumsOf(*find(plan, program)->metrics()->Get(static_cast<uint32_t>(i))));
-  return sums;
+  const fb::Program *found = find(plan, program);
+  return found ? static_cast<int64_t>(mtrun::sumsOf(*found)) : 0;
 }
 
 double mtrun_plan_metric_value(const mtrun_plan *plan, const char *program, int32_t index, const double *sums,
                                const double *weights) {
   if (index < 0 || index >= mtrun_plan_metric_count(plan, program))
     return 0;
-  const auto *metrics = find(plan, program)->metrics();
-  for (uint32_t i = 0; i < static_cast<uint32_t>(index); ++i)
-    sums += mtrun::sumsOf(*metrics->Get(i));
-  return mtrun::metricValue(*metrics->Get(static_cast<uint32_t>(index)), sums, weights[index]);
+  return mtrun::metricValue(*find(plan, program), static_cast<size_t>(index), sums, weights);
 }
 
 int32_t mtrun_plan_variable_count(const mtrun_plan *plan) {
@@ -137,13 +127,7 @@ mt_status *mtrun_plan_variable(const mtrun_plan *plan, int32_t index, mtrun_tens
     if (index < 0 || index >= variables)
       return outOfRange("a variable", variables, index);
     const fb::Variable &variable = *plan->plan->tables().variables()->Get(static_cast<uint32_t>(index));
-    *info = {};
-    info->name = variable.name()->c_str();
-    info->dtype = static_cast<mt_dtype>(variable.dtype());
-    info->rank = static_cast<int32_t>(count(variable.shape()));
-    info->shape = variable.shape() ? variable.shape()->data() : nullptr;
-    info->kind = static_cast<int>(variable.kind());
-    info->limit = -1;
+    *info = infoOf(variable);
     return {};
   });
 }

@@ -83,10 +83,7 @@ mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *opt
     std::unique_ptr<Session> created;
     if (Status status = Session::create(*plan->plan, options, created); !status.ok())
       return status;
-    auto made = std::make_unique<mtrun_session>(mtrun_session{plan, std::move(created), options && options->unchecked_ids, {}});
-    for (const auto *name : mtrun::Each(plan->plan->tables().class_names()))
-      made->classNames.push_back(name->str());
-    *session = made.release();
+    *session = new mtrun_session{plan, std::move(created), options && options->unchecked_ids};
     return {};
   });
 }
@@ -98,8 +95,8 @@ mt_status *mtrun_session_init(mtrun_session *session, int64_t seed) {
 }
 
 const char *mtrun_session_class_name(const mtrun_session *session, int64_t label) {
-  bool known = label >= 0 && label < static_cast<int64_t>(session->classNames.size());
-  return known ? session->classNames[static_cast<size_t>(label)].c_str() : nullptr;
+  const std::vector<std::string> &names = session->session->classNames();
+  return label >= 0 && label < static_cast<int64_t>(names.size()) ? names[static_cast<size_t>(label)].c_str() : nullptr;
 }
 
 mt_status *mtrun_train_step(mtrun_session *session, const void *const *tensors, int64_t n, mtrun_results *results) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/Resume.h"
-#include "runtime/api/Handles.h"
+#include "runtime/checkpoint/Variables.h"
+#include "runtime/support/hash_text.h"
 
 namespace mtrun {
 
-Status restore(mtrun_session *session, const Checkpoint &checkpoint, bool force, bool &samePlan) {
-  const Plan &plan = session->session->plan();
+Status restore(Session &session, const Checkpoint &checkpoint, bool force, bool &samePlan) {
+  const Plan &plan = session.plan();
   samePlan = plan.hash() == checkpoint.manifest.plan;
   if (!samePlan && !force) {
     const std::string model = plan.tables().model() ? plan.tables().model()->str() : "";
@@ -14,19 +15,19 @@ Status restore(mtrun_session *session, const Checkpoint &checkpoint, bool force,
                             " with hash " + hashText(plan.hash()) +
                             "; if its variables fit, --force goes on with them, to other bits"};
   }
-  if (const std::string now = session->session->tuning(); now != checkpoint.manifest.tuning && !force) {
+  if (const std::string now = session.tuning(); now != checkpoint.manifest.tuning && !force) {
     auto named = [](const std::string &hash) { return hash.empty() ? std::string("none") : hash; };
     return {MT_INVALID, checkpoint.path + ": made with another tuning file: expected " +
                             named(checkpoint.manifest.tuning) + ", found " + named(now) +
                             "; --force goes on with what there is now, to other bits"};
   }
-  int64_t before = session->session->info().seed;
+  int64_t before = session.info().seed;
   // The seed of random numbers comes with init; the variables that it computes are then replaced.
-  if (Status s = session->session->init(checkpoint.manifest.state.seed); !s.ok())
+  if (Status s = session.init(checkpoint.manifest.state.seed); !s.ok())
     return s;
   Status status = setVariables(session, checkpoint.path + "/" + kVariablesFile, checkpoint.tensors);
   if (!status.ok())
-    (void)session->session->init(before);
+    (void)session.init(before);
   return status;
 }
 

@@ -3,18 +3,14 @@
 // From a checkpoint back to a session.
 #pragma once
 
-#include "runtime/abi/mtrun.h"
 #include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/session/Session.h"
 
 namespace mtrun {
 
-// Sets every variable; missing, extra or misshapen ones are errors that list them, and nothing is set. `where` begins
-// messages.
-Status setVariables(mtrun_session *session, const std::string &where, const std::vector<SafeTensor> &tensors);
-
 // Puts the session where the checkpoint was made: seed and variables. `samePlan` says whether the plan is the one that
 // made it; without `force` another plan is MT_INVALID, even if its variables fit.
-Status restore(mtrun_session *session, const Checkpoint &checkpoint, bool force, bool &samePlan);
+Status restore(Session &session, const Checkpoint &checkpoint, bool force, bool &samePlan);
 
 // MT_INVALID: `now`, of the run that resumes, has other samples, batches or order than the checkpoint's run had.
 Status compareData(const LoopState &then, const LoopState &now, const std::string &where);

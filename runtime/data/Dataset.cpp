@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Dataset.h"
-#include "runtime/api/Handles.h"
 #include "runtime/data/Labels.h"
-#include "runtime/data/Order.h"
 #include "runtime/plan/Check.h"
+#include "runtime/plan/Signature.h"
 #include "runtime/support/text.h"
 
 #include <algorithm>
@@ -16,22 +15,11 @@
 using namespace mtrun;
 
 // The program whose signature a data source has to fill.
-static const char *dataProgram(const mtrun_plan *plan) {
+static const char *dataProgram(const Plan &plan) {
   for (const char *program : {"train_step", "eval_step"})
-    if (mtrun_plan_has_program(plan, program))
+    if (plan.program(program))
       return program;
   return "predict";
-}
-
-static Status entriesOf(const mtrun_plan *plan, const char *program, std::vector<mtrun_tensor_info> &entries) {
-  entries.resize(static_cast<size_t>(mtrun_plan_signature_count(plan, program)));
-  for (size_t i = 0; i < entries.size(); ++i)
-    if (mt_status *s = mtrun_plan_signature(plan, program, static_cast<int32_t>(i), &entries[i])) {
-      Status status(mt_status_code(s), mt_status_message(s));
-      mt_status_free(s);
-      return status;
-    }
-  return {};
 }
 
 static std::string namesOf(const std::vector<mtrun_tensor_info> &entries) {
@@ -90,15 +78,15 @@ static Status selectRange(const DataSpec &spec, mtrun_dataset &data) {
 }
 
 // How the model rescales an input itself; NULL: it does not.
-static const mt::plan::InputScaling *scalingOf(const mtrun_plan *plan, std::string_view input) {
-  for (const mt::plan::InputScaling *scaling : Each(plan->plan->tables().input_scaling()))
+static const mt::plan::InputScaling *scalingOf(const Plan &plan, std::string_view input) {
+  for (const mt::plan::InputScaling *scaling : Each(plan.tables().input_scaling()))
     if (scaling->input()->string_view() == input)
       return scaling;
   return nullptr;
 }
 
 // Whether the model brings values of 0 to 255 to a range of about 1, as Rescaling(1/255) does.
-static bool takesBytes(const mtrun_plan *plan, std::string_view input) {
+static bool takesBytes(const Plan &plan, std::string_view input) {
   const mt::plan::InputScaling *scaling = scalingOf(plan, input);
   return scaling && !scaling->per_channel() && std::fabs(scaling->scale()) <= 1.0 / 64;
 }
@@ -108,7 +96,7 @@ static void checkRange(const DataSpec &spec, mtrun_dataset &data) {
   constexpr double wide = 255;
   for (const Column &column : data.columns) {
     if (spec.kind != "csv" || spec.scaled || column.role != MTRUN_INPUT || column.field.type != Stored::F64 ||
-        (column.dtype != MT_F32 && column.dtype != MT_F64) || column.limited() || scalingOf(data.plan, column.name))
+        (column.dtype != MT_F32 && column.dtype != MT_F64) || column.limited() || scalingOf(*data.plan, column.name))
       continue;
     double least = 0, most = 0, value;
     for (uint64_t i = 0, count = column.field.samples * column.field.elements(); i < count; ++i) {
@@ -133,12 +121,12 @@ static void checkScaling(const DataSpec &spec, mtrun_dataset &data) {
     if (column.role != MTRUN_INPUT || !bytes || (column.dtype != MT_F32 && column.dtype != MT_F64))
       continue;
     std::string input = "input \"" + column.name + "\": ";
-    bool model = scalingOf(data.plan, column.name) != nullptr;
+    bool model = scalingOf(*data.plan, column.name) != nullptr;
     if (!model && column.elements > 1 && factor == 1 && !spec.scaled)
       data.notes.push_back(input +
                            "values of 0 to 255, and the model does not rescale them; scale=1/255 divides them, "
                            "scale=1 says that they are meant");
-    bool undivided = spec.byDefault && takesBytes(data.plan, column.name);
+    bool undivided = spec.byDefault && takesBytes(*data.plan, column.name);
     if (model && !undivided && (spec.scaled || factor != 1) && (factor != 1 || !spec.mean.empty()))
       data.notes.push_back(input +
                            (spec.scaled ? "the data is scaled, and the model scales it once more"
@@ -148,9 +136,7 @@ static void checkScaling(const DataSpec &spec, mtrun_dataset &data) {
 }
 
 static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data) {
-  std::vector<mtrun_tensor_info> entries;
-  if (Status s = entriesOf(data.plan, dataProgram(data.plan), entries); !s.ok())
-    return s;
+  std::vector<mtrun_tensor_info> entries = signatureOf(*data.plan, dataProgram(*data.plan));
   data.notes = std::move(table.notes);
   data.classNames = std::move(table.classes);
   for (const std::string &name : data.classNames) // files that keep them are
@@ -180,7 +166,7 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
     data.columns.emplace_back();
     bound.push_back(entry);
     std::optional<DataSpec> undivided;
-    if (spec.byDefault && takesBytes(data.plan, entry->name)) {
+    if (spec.byDefault && takesBytes(*data.plan, entry->name)) {
       undivided = spec;
       undivided->scale.reset();
       undivided->divisor = 1;
@@ -202,13 +188,10 @@ static Status bindTable(const DataSpec &spec, Table &&table, mtrun_dataset &data
 }
 
 // What the specification leaves to the model: its names, the tokens of a sample, and what characters they are.
-static Status completeSpec(const mtrun_plan *plan, DataSpec &spec) {
-  std::vector<mtrun_tensor_info> entries;
-  if (Status s = entriesOf(plan, dataProgram(plan), entries); !s.ok())
-    return s;
+static void completeSpec(const Plan &plan, DataSpec &spec) {
   int inputs = 0;
   int64_t length = 0;
-  for (const mtrun_tensor_info &entry : entries) {
+  for (const mtrun_tensor_info &entry : signatureOf(plan, dataProgram(plan))) {
     if (entry.role == MTRUN_INPUT && ++inputs)
       length = entry.rank == 2 ? entry.shape[1] : 0;
     if (entry.role != MTRUN_OUTPUT)
@@ -216,32 +199,27 @@ static Status completeSpec(const mtrun_plan *plan, DataSpec &spec) {
   }
   if (spec.length == 0 && inputs == 1)
     spec.length = length;
-  if (spec.kind == "text" && plan->plan->tables().vocabulary())
-    for (const auto *character : *plan->plan->tables().vocabulary())
+  if (spec.kind == "text" && plan.tables().vocabulary())
+    for (const auto *character : *plan.tables().vocabulary())
       spec.vocabulary.push_back(character->str());
-  return {};
 }
 
-static Status openDataset(const mtrun_plan *plan, const char *text, std::unique_ptr<mtrun_dataset> &data) {
-  if (!plan || !text)
-    return {MT_INVALID, "data: expected a plan and a specification, found NULL"};
+Status mtrun::openDataset(const Plan &plan, const char *text, std::unique_ptr<mtrun_dataset> &data) {
   DataSpec spec;
   Table table;
   if (Status s = parseDataSpec(text, spec); !s.ok())
     return s;
-  if (Status s = completeSpec(plan, spec); !s.ok())
-    return s;
+  completeSpec(plan, spec);
   if (Status s = openTable(spec, table); !s.ok())
     return s;
   data = std::make_unique<mtrun_dataset>();
-  data->plan = plan;
+  data->plan = &plan;
   data->readers = readerThreads(spec);
   return bindTable(spec, std::move(table), *data);
 }
 
-// The caller's own: arrays, or with `source` a callback.
-static Status openOwn(const mtrun_plan *plan, const mtrun_field *fields, int32_t count, int64_t samples,
-                      const mtrun_source *source, const char *keys, std::unique_ptr<mtrun_dataset> &data) {
+Status mtrun::openOwnDataset(const Plan &plan, const mtrun_field *fields, int32_t count, int64_t samples,
+                             const mtrun_source *source, const char *keys, std::unique_ptr<mtrun_dataset> &data) {
   DataSpec spec;
   Table table;
   spec.kind = source ? "source" : "array";
@@ -253,7 +231,7 @@ static Status openOwn(const mtrun_plan *plan, const mtrun_field *fields, int32_t
   if (Status s = openFields(fields, count, samples, !source, table); !s.ok())
     return s;
   data = std::make_unique<mtrun_dataset>();
-  data->plan = plan;
+  data->plan = &plan;
   if (source) {
     data->source = std::make_shared<Source>(*source, table);
     data->readers = data->source->threads();
@@ -262,13 +240,10 @@ static Status openOwn(const mtrun_plan *plan, const mtrun_field *fields, int32_t
 }
 
 Status mtrun_dataset::bind(const char *program, Binding &binding) const {
-  if (!mtrun_plan_has_program(plan, program))
+  if (!plan->program(program))
     return {MT_INVALID, std::string("the plan has no program \"") + program + "\""};
-  std::vector<mtrun_tensor_info> entries;
-  if (Status s = entriesOf(plan, program, entries); !s.ok())
-    return s;
   binding.columns.clear();
-  for (const mtrun_tensor_info &entry : entries) {
+  for (const mtrun_tensor_info &entry : signatureOf(*plan, program)) {
     int found = entry.role == MTRUN_OUTPUT ? Binding::kOutput : Binding::kAbsent;
     for (size_t c = 0; c < columns.size(); ++c)
       if (columns[c].role == entry.role && columns[c].name == entry.name)
@@ -281,67 +256,9 @@ Status mtrun_dataset::bind(const char *program, Binding &binding) const {
   return {};
 }
 
-mt_status *mtrun_dataset_open(const mtrun_plan *plan, const char *spec, mtrun_dataset **dataset) {
-  return guarded([&]() -> Status {
-    std::unique_ptr<mtrun_dataset> data;
-    Status status = openDataset(plan, spec, data);
-    if (status.ok())
-      *dataset = data.release();
-    return status;
-  });
-}
-
-mt_status *mtrun_dataset_open_arrays(const mtrun_plan *plan, const mtrun_field *fields, int32_t count, int64_t samples,
-                                     const char *keys, mtrun_dataset **dataset) {
-  return guarded([&]() -> Status {
-    if (!plan || !dataset)
-      return {MT_INVALID, "arrays: expected a plan and room for the dataset, found NULL"};
-    std::unique_ptr<mtrun_dataset> data;
-    Status status = openOwn(plan, fields, count, samples, nullptr, keys, data);
-    if (status.ok())
-      *dataset = data.release();
-    return std::move(status).in("arrays: ");
-  });
-}
-
-mt_status *mtrun_dataset_open_source(const mtrun_plan *plan, const mtrun_source *source, const char *keys,
-                                     mtrun_dataset **dataset) {
-  return guarded([&]() -> Status {
-    if (!plan || !source || !source->read || !dataset)
-      return {MT_INVALID, "source: expected a plan, a source with a callback and room for the dataset, found NULL"};
-    std::unique_ptr<mtrun_dataset> data;
-    Status status = openOwn(plan, source->fields, source->field_count, source->samples, source, keys, data);
-    if (status.ok())
-      *dataset = data.release();
-    return std::move(status).in("source: ");
-  });
-}
-
-mt_status *mtrun_dataset_slice(const mtrun_dataset *dataset, int64_t begin, int64_t end, mtrun_dataset **slice) {
-  return guarded([&]() -> Status {
-    if (dataset && dataset->size < 0)
-      return {MT_INVALID, "slice: expected samples BEGIN:END within data of known length"};
-    if (!dataset || !slice || begin < 0 || end <= begin || end > dataset->size)
-      return {MT_INVALID, "slice: expected samples BEGIN:END within " + std::to_string(dataset ? dataset->size : 0) +
-                              " with BEGIN < END, found " + std::to_string(begin) + ":" + std::to_string(end)};
-    auto part = std::make_unique<mtrun_dataset>(*dataset);
-    part->begin += begin;
-    part->size = end - begin;
-    *slice = part.release();
-    return {};
-  });
-}
-
-void mtrun_dataset_notes(const mtrun_dataset *dataset, void (*line)(void *user, const char *text), void *user) {
-  for (const std::string &note : dataset->notes)
-    line(user, note.c_str());
-}
-
-int64_t mtrun_dataset_size(const mtrun_dataset *dataset) { return dataset->size; }
-
-void mtrun_dataset_free(mtrun_dataset *dataset) { delete dataset; }
-
-void mtrun_dataset_order(const mtrun_dataset *dataset, int64_t seed, int64_t epoch, int64_t *order) {
-  if (dataset->size > 0)
-    epochOrder(seed, epoch, dataset->size, order);
+std::unique_ptr<mtrun_dataset> mtrun::sliceOf(const mtrun_dataset &data, int64_t begin, int64_t end) {
+  auto part = std::make_unique<mtrun_dataset>(data);
+  part->begin += begin;
+  part->size = end - begin;
+  return part;
 }

@@ -6,6 +6,7 @@
 #include "runtime/abi/mtrun.h"
 #include "runtime/data/Column.h"
 #include "runtime/data/Source.h"
+#include "runtime/plan/Plan.h"
 #include "runtime/support/status.h"
 
 #include <cstdint>
@@ -22,9 +23,9 @@ struct Binding {
 
 } // namespace mtrun
 
-// The opaque handle of mtrun.h.
+// What stands behind the opaque handle of mtrun.h, and the same thing inside.
 struct mtrun_dataset {
-  const mtrun_plan *plan = nullptr;
+  const mtrun::Plan *plan = nullptr;
   std::vector<mtrun::Column> columns;
   int64_t begin = 0, size = 0; // places [begin, begin + size) of `chosen`, or without it of the columns; -1: unknown
   std::shared_ptr<const std::vector<int64_t>> chosen; // samples of the columns
@@ -44,3 +45,17 @@ struct mtrun_dataset {
   // Finds a column for each input, target and required sample weight of `program`. MT_INVALID names the entry.
   mtrun::Status bind(const char *program, mtrun::Binding &binding) const;
 };
+
+namespace mtrun {
+
+// What a specification names. MT_INVALID.
+Status openDataset(const Plan &plan, const char *spec, std::unique_ptr<mtrun_dataset> &data);
+
+// The caller's own: arrays, or with `source` a callback. `keys`: of a specification, or null.
+Status openOwnDataset(const Plan &plan, const mtrun_field *fields, int32_t count, int64_t samples,
+                      const mtrun_source *source, const char *keys, std::unique_ptr<mtrun_dataset> &data);
+
+// Samples [begin, end), which lie within the data.
+std::unique_ptr<mtrun_dataset> sliceOf(const mtrun_dataset &data, int64_t begin, int64_t end);
+
+} // namespace mtrun

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// mtrun_data_describe: a source in words.
-#include "runtime/api/Handles.h"
+#include "runtime/data/Describe.h"
 #include "runtime/data/Column.h"
 #include "runtime/data/Labels.h"
 
@@ -101,7 +99,7 @@ static std::string describeSample(const Table &table, uint64_t sample) {
   return line;
 }
 
-static Status describe(const char *specification, int64_t samples, void (*line)(void *, const char *), void *user) {
+Status describeData(const char *specification, int64_t samples, void (*line)(void *, const char *), void *user) {
   DataSpec spec;
   Table table;
   if (Status s = parseDataSpec(specification, spec); !s.ok())
@@ -130,15 +128,3 @@ static Status describe(const char *specification, int64_t samples, void (*line)(
 }
 
 } // namespace mtrun
-
-using namespace mtrun;
-
-mt_status *mtrun_data_describe(const char *spec, int64_t samples, void (*line)(void *user, const char *text),
-                               void *user) {
-  return guarded([&]() -> Status {
-    if (!spec || !line || samples < 0)
-      return {MT_INVALID, "data: expected a specification, room for lines and a number of samples, found NULL or " +
-                              std::to_string(samples)};
-    return describe(spec, samples, line, user);
-  });
-}

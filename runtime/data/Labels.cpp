@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Labels.h"
-#include "runtime/loop/Loop.h"
+#include "runtime/plan/Signature.h"
 
 #include <algorithm>
 #include <cmath>
@@ -99,13 +99,12 @@ Status makeIntegers(Field &field, const mtrun_tensor_info &entry) {
   return {};
 }
 
-std::optional<int64_t> outputClasses(const mtrun_plan *plan, int32_t targetRank) {
+std::optional<int64_t> outputClasses(const Plan &plan, int32_t targetRank) {
   for (const char *program : {"predict", "eval_step", "train_step"}) {
     int outputs = 0;
     std::optional<int64_t> classes;
-    mtrun_tensor_info entry;
-    for (int32_t i = 0; i < mtrun_plan_signature_count(plan, program); ++i) {
-      if (!adopt(mtrun_plan_signature(plan, program, i, &entry)).ok() || entry.role != MTRUN_OUTPUT)
+    for (const mtrun_tensor_info &entry : signatureOf(plan, program)) {
+      if (entry.role != MTRUN_OUTPUT)
         continue;
       ++outputs;
       int64_t last = entry.shape[entry.rank - 1];
@@ -129,7 +128,7 @@ Status limitIntegers(const DataSpec &spec, const std::vector<const mtrun_tensor_
     Column &column = data.columns[i];
     std::optional<int64_t> limit = column.classes();
     if (!limit && column.hasLabels())
-      limit = spec.classes ? spec.classes : outputClasses(data.plan, entries[i]->rank);
+      limit = spec.classes ? spec.classes : outputClasses(*data.plan, entries[i]->rank);
     if (entries[i]->limit >= 0 && !spec.uncheckedIds)
       limit = std::min(limit.value_or(INT64_MAX), entries[i]->limit);
     column.limitTo(limit);

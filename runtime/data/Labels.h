@@ -27,6 +27,6 @@ Status numberLabels(mtrun_dataset &data, const std::vector<std::string> &names);
 
 // What an entry's labels must be below as the model's only output tells it: its last axis, where it has one axis more
 // than the entry.
-std::optional<int64_t> outputClasses(const mtrun_plan *plan, int32_t targetRank);
+std::optional<int64_t> outputClasses(const Plan &plan, int32_t targetRank);
 
 } // namespace mtrun

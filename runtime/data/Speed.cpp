@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtrun_data_benchmark: how fast batches come from a source when nobody computes, and the decoding library alone.
-#include "runtime/api/Handles.h"
+// How fast batches come from a source when nobody computes, and the decoding library alone.
 #include "runtime/data/BatchStream.h"
+#include "runtime/data/Describe.h"
 #include "runtime/data/Resize.h"
 
 #include <algorithm>
@@ -111,7 +111,7 @@ static Status openForSpeed(const DataSpec &spec, Table &table, Model &model, mtr
   return {};
 }
 
-static Status benchmark(const char *text, int64_t batch, double seconds, void (*line)(void *, const char *),
+Status benchmarkData(const char *text, int64_t batch, double seconds, void (*line)(void *, const char *),
                         void *user) {
   DataSpec spec;
   Table table;
@@ -154,17 +154,3 @@ static Status benchmark(const char *text, int64_t batch, double seconds, void (*
 }
 
 } // namespace mtrun
-
-using namespace mtrun;
-
-mt_status *mtrun_data_benchmark(const char *spec, int64_t batch, double seconds,
-                                void (*line)(void *user, const char *text), void *user) {
-  return guarded([&]() -> Status {
-    if (!spec || !line || batch < 1 || !(seconds > 0))
-      return {MT_INVALID,
-              "data: expected a specification, room for lines, a batch of at least 1 and some seconds, found "
-              "NULL, " +
-                  std::to_string(batch) + " or " + std::to_string(seconds)};
-    return benchmark(spec, batch, seconds, line, user);
-  });
-}

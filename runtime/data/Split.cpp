@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Split.h"
-#include "runtime/api/Handles.h"
 #include "runtime/data/Order.h"
 
 #include <algorithm>
@@ -151,19 +150,3 @@ int64_t choiceHash(const mtrun_dataset &data) {
 }
 
 } // namespace mtrun
-
-using namespace mtrun;
-
-mt_status *mtrun_dataset_split(const mtrun_dataset *dataset, double share, int64_t seed, mtrun_dataset **training,
-                               mtrun_dataset **validation) {
-  return guarded([&]() -> Status {
-    if (!dataset || !training || !validation)
-      return {MT_INVALID, "validation split: expected a dataset and room for two, found NULL"};
-    std::unique_ptr<mtrun_dataset> kept, held;
-    if (Status s = splitDataset(*dataset, {share, false, seed}, kept, held); !s.ok())
-      return s;
-    *training = kept.release();
-    *validation = held.release();
-    return {};
-  });
-}

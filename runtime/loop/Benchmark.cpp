@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/api/Handles.h"
 #include "runtime/data/Order.h"
 #include "runtime/loop/Loop.h"
+#include "runtime/loop/Run.h"
 #include "runtime/plan/Check.h"
+#include "runtime/plan/Signature.h"
 #include "runtime/trace/Profile.h"
 
 #include <algorithm>
@@ -130,29 +131,24 @@ static double floorOf(const Session &session, int64_t n) {
   return seconds * 1e6;
 }
 
-static Status benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64_t steps, mtrun_timing &timing) {
-  const mtrun_plan *plan = mtrun_session_plan(session);
+Status mtrun::benchmark(Session &session, int64_t n, int64_t warmup, int64_t steps, mtrun_timing &timing) {
+  const auto batch = static_cast<int64_t>(session.plan().batch());
   if (steps < 1 || warmup < 0)
     return {MT_INVALID, "benchmark: expected at least 1 step and 0 steps of warm-up, found " + std::to_string(steps) +
                             " and " + std::to_string(warmup)};
-  if (n < 1 || n > mtrun_plan_batch(plan))
-    return {MT_INVALID,
-            "benchmark: expected 1 to " + std::to_string(mtrun_plan_batch(plan)) + " rows, found " + std::to_string(n)};
+  if (n < 1 || n > batch)
+    return {MT_INVALID, "benchmark: expected 1 to " + std::to_string(batch) + " rows, found " + std::to_string(n)};
   std::vector<std::vector<std::byte>> rows;
   std::vector<const void *> tensors;
-  for (int32_t i = 0; i < mtrun_plan_signature_count(plan, "train_step"); ++i) {
-    mtrun_tensor_info info;
-    if (Status s = adopt(mtrun_plan_signature(plan, "train_step", i, &info)); !s.ok())
-      return s;
+  for (const mtrun_tensor_info &info : signatureOf(session.plan(), "train_step")) {
     bool absent = info.role == MTRUN_SAMPLE_WEIGHT && info.optional;
-    rows.push_back(absent ? std::vector<std::byte>() : randomRows(info, n, static_cast<uint64_t>(i)));
+    rows.push_back(absent ? std::vector<std::byte>() : randomRows(info, n, rows.size()));
     tensors.push_back(absent ? nullptr : rows.back().data());
   }
   timing = {};
-  Session &devices = *session->session;
   Session::Step step = {tensors.data(), n};
   std::vector<double> times(static_cast<size_t>(warmup + steps));
-  if (Status s = timeSteps(devices, step, times); !s.ok())
+  if (Status s = timeSteps(session, step, times); !s.ok())
     return s;
   timing.first_step_us = times.front();
   times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(warmup));
@@ -160,32 +156,17 @@ static Status benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64
   timing.mean_us = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(steps);
   timing.median_us = median(times);
   timing.min_us = times.front();
-  timing.floor_us = floorOf(devices, n);
-  if (devices.maxInFlight() == 1 || devices.tracer()) // which takes each step alone
+  timing.floor_us = floorOf(session, n);
+  if (session.maxInFlight() == 1 || session.tracer()) // which takes each step alone
     return {};
-  return timeDevices(devices, step, static_cast<size_t>(steps), timing);
-}
-
-mt_status *mtrun_benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64_t steps, mtrun_timing *timing) {
-  return guarded([&]() -> Status {
-    if (!session || !timing)
-      return {MT_INVALID, "benchmark: expected a session and room for the timing, found NULL"};
-    return benchmark(session, n, warmup, steps, *timing);
-  });
+  return timeDevices(session, step, static_cast<size_t>(steps), timing);
 }
 
 // One step first: after it the devices know how many rows there are.
-mt_status *mtrun_tune(mtrun_session *session, const char *path, int32_t repeats,
-                      void (*line)(void *user, const char *text), void *user) {
-  return guarded([&]() -> Status {
-    if (!session || !path || repeats < 0)
-      return {MT_INVALID, "tune: expected a session, a path and repeats of at least 0, found others"};
-    mtrun_timing timing;
-    if (Status s = benchmark(session, mtrun_plan_batch(mtrun_session_plan(session)), 0, 1, timing); !s.ok())
-      return s;
-    return session->session->tune(path, repeats ? repeats : 20, [&](const std::string &text) {
-      if (line)
-        line(user, text.c_str());
-    });
-  });
+Status mtrun::tune(Session &session, const char *path, int32_t repeats,
+                   const std::function<void(const std::string &)> &line) {
+  mtrun_timing timing;
+  if (Status s = benchmark(session, static_cast<int64_t>(session.plan().batch()), 0, 1, timing); !s.ok())
+    return s;
+  return session.tune(path, repeats ? repeats : 20, line);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop/EpochFile.h"
-#include "runtime/api/Handles.h"
+#include "runtime/checkpoint/Variables.h"
 #include "runtime/loop/Best.h"
 #include "runtime/loop/Loop.h"
 #include "runtime/session/Export.h"
@@ -49,9 +49,9 @@ static std::string number(double value, int digits) {
   return std::string(text, end.ptr);
 }
 
-Status EpochFile::open(mtrun_session *session, const std::string &pattern, const std::vector<const char *> &names,
+Status EpochFile::open(Session &session, const std::string &pattern, const std::vector<const char *> &names,
                        bool weightsOnly) {
-  session_ = session;
+  session_ = &session;
   pattern_ = pattern;
   weightsOnly_ = weightsOnly;
   names_.assign(names.begin(), names.end());
@@ -74,7 +74,7 @@ Status EpochFile::open(mtrun_session *session, const std::string &pattern, const
     return {MT_INVALID, "weights alone are written as .safetensors or .weights.h5, a model with all that training needs "
                         "as .keras: expected a name that ends with one of the first two, found " +
                             pattern};
-  return checkSave(session->session->plan(), pattern);
+  return checkSave(session.plan(), pattern);
 }
 
 std::string EpochFile::path(int64_t epoch, std::span<const double> values) const {
@@ -116,8 +116,8 @@ static Status writeWeights(const Session &session, const std::string &path) {
 Status EpochFile::write(int64_t epoch, std::span<const double> values) const {
   std::string name = path(epoch, values);
   if (weightsOnly_ && name.ends_with(".safetensors"))
-    return writeWeights(*session_->session, name);
-  return adopt(mtrun_save(session_, name.c_str()));
+    return writeWeights(*session_, name);
+  return saveVariables(*session_, name);
 }
 
 } // namespace mtrun

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/api/Handles.h"
 #include "runtime/loop/Loop.h"
 #include "runtime/plan/Check.h"
+#include "runtime/plan/Signature.h"
+#include "runtime/session/Metric.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,21 +32,21 @@ static std::vector<MetricColumn> columnsOf(const fb::Program &program) {
   return columns;
 }
 
-Status EpochLoop::open(mtrun_session *session, const mtrun_dataset *data, const char *program, StreamOptions options) {
-  const mtrun_plan *plan = mtrun_session_plan(session);
-  session_ = session;
+Status EpochLoop::open(Session &session, const mtrun_dataset *data, const char *program, StreamOptions options) {
+  const Plan &plan = session.plan();
+  session_ = &session;
   train_ = strcmp(program, "train_step") == 0;
   program_ = train_ ? "train_step" : "eval_step";
-  if (data->plan != plan)
+  if (data->plan != &plan)
     return {MT_INVALID, "the dataset was opened for another plan than the session's"};
   if (data->keepDamaged)
     return {MT_INVALID, "damaged=keep is for predictions: expected data without damaged pictures"};
   Binding binding;
   if (Status s = data->bind(program, binding); !s.ok())
     return s;
-  options.batch = mtrun_plan_batch(plan);
+  options.batch = static_cast<int64_t>(plan.batch());
   options.augment = train_;
-  const Session &devices = *session->session;
+  const Session &devices = session;
   auto launches = static_cast<size_t>(devices.maxInFlight());
   auto together = static_cast<size_t>(devices.stepsPerLaunch(program_));
   options.held = static_cast<int>(launches * together);
@@ -58,12 +59,12 @@ Status EpochLoop::open(mtrun_session *session, const mtrun_dataset *data, const 
   if (options.dropRemainder && data->size >= 0 && data->size < options.batch)
     return {MT_INVALID, "dropping the remainder leaves no step: expected at least " + std::to_string(options.batch) +
                             " samples, found " + std::to_string(data->size)};
-  columns_ = columnsOf(*session->session->plan().program(program));
-  means_ = std::make_unique<Means>(
-      columns_.size(), static_cast<size_t>(mtrun_plan_sum_count(plan, program)),
-      [plan, program = std::string(program)](size_t metric, const double *sums, const double *weights) {
-        return mtrun_plan_metric_value(plan, program.c_str(), static_cast<int32_t>(metric), sums, weights);
-      });
+  const fb::Program &tables = *plan.program(program);
+  columns_ = columnsOf(tables);
+  means_ = std::make_unique<Means>(columns_.size(), sumsOf(tables),
+                                   [&tables](size_t metric, const double *sums, const double *weights) {
+                                     return metricValue(tables, metric, sums, weights);
+                                   });
   stream_ = std::make_unique<BatchStream>(*data, binding, options);
   return {};
 }
@@ -71,7 +72,7 @@ Status EpochLoop::open(mtrun_session *session, const mtrun_dataset *data, const 
 // Begins launches while there may be more of them: of as many steps as they hold where there are so many, else of one.
 // Waits for data only while nothing is in flight.
 Status EpochLoop::begin(int64_t most) {
-  Session &devices = *session_->session;
+  Session &devices = *session_;
   auto good = [](const Batch &batch) { return batch.status.ok() && batch.rows > 0; };
   while (launches_.size() < launches_.capacity()) {
     auto room = static_cast<size_t>(std::min<int64_t>(most - inFlight_, static_cast<int64_t>(together_.capacity())));
@@ -109,7 +110,7 @@ Status EpochLoop::step(int64_t most) {
   --inFlight_;
   if (--launches_.front() == 0)
     launches_.erase(launches_.begin());
-  if (Status status = session_->session->finish(means_->results()); !status.ok())
+  if (Status status = session_->finish(means_->results()); !status.ok())
     return status;
   means_->add();
   return {};
@@ -117,7 +118,7 @@ Status EpochLoop::step(int64_t most) {
 
 void EpochLoop::drop() {
   while (inFlight_ > 0) {
-    (void)session_->session->finish(nullptr);
+    (void)session_->finish(nullptr);
     --inFlight_;
   }
   launches_.clear();
@@ -134,14 +135,11 @@ static int64_t firstNotFinite(mt_dtype dtype, const void *data, uint64_t element
 }
 
 // Variables with a value that is not finite, and the name of the first.
-static int64_t variablesNotFinite(mtrun_session *session, std::string &first) {
-  const mtrun_plan *plan = mtrun_session_plan(session);
-  mtrun_tensor_info info;
+static int64_t variablesNotFinite(const Session &session, std::string &first) {
   int64_t count = 0;
-  for (int32_t i = 0; i < mtrun_plan_variable_count(plan); ++i) {
-    if (!adopt(mtrun_plan_variable(plan, i, &info)).ok())
-      continue;
-    std::span<const std::byte> bytes = session->session->variable(static_cast<uint32_t>(i));
+  uint32_t index = 0;
+  for (const mtrun_tensor_info &info : variablesOf(session.plan())) {
+    std::span<const std::byte> bytes = session.variable(index++);
     if (firstNotFinite(info.dtype, bytes.data(), bytes.size() / mt_dtype_size(info.dtype)) < 0)
       continue;
     if (count++ == 0)
@@ -151,12 +149,11 @@ static int64_t variablesNotFinite(mtrun_session *session, std::string &first) {
 }
 
 // Where the trouble shows: the batch if it came with the data, else the variables.
-static std::string culprit(mtrun_session *session, const char *program, const Batch &batch) {
-  const mtrun_plan *plan = mtrun_session_plan(session);
-  mtrun_tensor_info info;
-  for (int32_t i = 0; i < mtrun_plan_signature_count(plan, program); ++i) {
-    const void *tensor = batch.tensors[static_cast<size_t>(i)];
-    if (!tensor || !adopt(mtrun_plan_signature(plan, program, i, &info)).ok())
+static std::string culprit(const Session &session, const char *program, const Batch &batch) {
+  size_t index = 0;
+  for (const mtrun_tensor_info &info : signatureOf(session.plan(), program)) {
+    const void *tensor = batch.tensors[index++];
+    if (!tensor)
       continue;
     uint64_t elements = 1;
     for (int32_t d = 1; d < info.rank; ++d)
@@ -176,7 +173,7 @@ static std::string culprit(mtrun_session *session, const char *program, const Ba
 
 Status EpochLoop::checkVariables() const {
   std::string first;
-  int64_t count = variablesNotFinite(session_, first);
+  int64_t count = variablesNotFinite(*session_, first);
   if (count == 0)
     return {};
   return {MT_INVALID, std::to_string(count) +
@@ -191,7 +188,7 @@ Status EpochLoop::checkFinite() const {
                               (std::isnan(value) ? "not a number"
                                : value > 0       ? "infinite"
                                                  : "minus infinity") +
-                              "; " + culprit(session_, train_ ? "train_step" : "eval_step", *batch_)};
+                              "; " + culprit(*session_, train_ ? "train_step" : "eval_step", *batch_)};
   return {};
 }
 

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/api/Handles.h"
 #include "runtime/data/Labels.h"
 #include "runtime/loop/Loop.h"
+#include "runtime/loop/Run.h"
 
 #include <algorithm>
 
 using namespace mtrun;
 
-static Status evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options &options,
-                       double *values) {
+Status mtrun::evaluate(Session &session, mtrun_dataset &data, const mtrun_loop_options &options, double *values) {
   StreamOptions stream; // one epoch, in order
   stream.dropRemainder = options.drop_remainder;
   stream.allowNan = options.allow_nan != 0;
-  if (Status s = numberLabels(*data, session->classNames); !s.ok())
+  if (Status s = numberLabels(data, session.classNames()); !s.ok())
     return s;
   EpochLoop pass;
-  if (Status s = pass.open(session, data, "eval_step", stream); !s.ok())
+  if (Status s = pass.open(session, &data, "eval_step", stream); !s.ok())
     return s;
   std::vector<const char *> names;
   for (const MetricColumn &column : pass.columns())
@@ -39,13 +38,4 @@ static Status evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_
   if (values)
     std::copy(pass.means().begin(), pass.means().end(), values);
   return {};
-}
-
-mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options,
-                          double *values) {
-  return guarded([&]() -> Status {
-    if (!session || !data)
-      return {MT_INVALID, "evaluate: expected a session and a dataset, found NULL"};
-    return evaluate(session, data, options ? *options : mtrun_loop_options{}, values);
-  });
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop/Fit.h"
-#include "runtime/api/Handles.h"
 #include "runtime/loop/History.h"
 #include "runtime/session/Export.h"
 
@@ -62,9 +61,9 @@ Status Fit::finish() {
   if (status.ok())
     status = fileError_;
   if (!stop_) { // checkpoints hold what training goes on from
-    if (Status set = takeAverages(*session_->session); status.ok())
+    if (Status set = takeAverages(*session_); status.ok())
       status = set;
-    if (options_.restore_best && best_.restore(*session_->session)) {
+    if (options_.restore_best && best_.restore(*session_)) {
       char text[120];
       snprintf(text, sizeof text, " %g", callbacks_.early()->best());
       note("restored the variables of the best epoch, with " + callbacks_.early()->monitor().name + text);
@@ -164,7 +163,7 @@ Status Fit::endEpoch() {
   ++state_.epoch;
   state_.position = 0;
   if (best)
-    best_.keep(*session_->session);
+    best_.keep(*session_);
   if (due || (best && saver_.writes()))
     save(monitored, !options_.allow_nan);
   writeHistory();
@@ -248,16 +247,3 @@ void Fit::report(bool epochEnd) {
 }
 
 } // namespace mtrun
-
-using namespace mtrun;
-
-mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options) {
-  return guarded([&]() -> Status {
-    if (!session || !data)
-      return {MT_INVALID, "fit: expected a session and a dataset, found NULL"};
-    Fit fit;
-    if (Status s = fit.open(session, data, options ? *options : mtrun_loop_options{}); !s.ok())
-      return s;
-    return fit.run();
-  });
-}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of one mtrun_fit call.
+// A training run, from its options to its last checkpoint.
 #pragma once
 
 #include "runtime/loop/Best.h"
@@ -16,14 +16,10 @@
 
 namespace mtrun {
 
-struct FreeDataset {
-  void operator()(mtrun_dataset *dataset) const { mtrun_dataset_free(dataset); }
-};
-
 // Everything is allocated before the first step.
 class Fit {
 public:
-  Status open(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options &options);
+  Status open(Session &session, mtrun_dataset *data, const mtrun_loop_options &options);
   Status run();
 
 private:
@@ -64,12 +60,12 @@ private:
   // Steps that may be under way together: whoever looks at variables between two steps finds them as they are there.
   int64_t together() const;
 
-  mtrun_session *session_ = nullptr;
+  Session *session_ = nullptr;
   mtrun_loop_options options_ = {};
   LoopState state_;
   Saver saver_;
-  std::unique_ptr<mtrun_dataset> kept_, held_; // of a split, or null
-  std::unique_ptr<mtrun_dataset, FreeDataset> validationData_; // of options with a number of validation steps
+  std::unique_ptr<mtrun_dataset> kept_, held_;    // of a split, or null
+  std::unique_ptr<mtrun_dataset> validationData_; // of options with a number of validation steps
   EpochLoop train_, validation_;
   bool validates_ = false, wantsStop_ = false, stop_ = false, notFinite_ = false;
   int64_t asked_ = 0, nextWord_ = 1; // of several processes: calls of asked() since the first spoke, and when it will

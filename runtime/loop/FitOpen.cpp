@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The beginning of a fit: options are checked, data, validation and callbacks opened where a checkpoint left them.
-#include "runtime/api/Handles.h"
 #include "runtime/data/Split.h"
 #include "runtime/loop/Fit.h"
 
@@ -17,8 +16,8 @@ void Fit::note(const std::string &line) const {
 }
 
 void Fit::warn(const std::string &line) const {
-  if (session_->session->process() == 0)
-    session_->session->log(1, line);
+  if (session_->process() == 0)
+    session_->log(1, line);
 }
 
 static Status checkCounts(const mtrun_loop_options &options) {
@@ -67,8 +66,8 @@ static Status checkNumbers(const mtrun_loop_options &options) {
   return {};
 }
 
-Status Fit::open(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options &options) {
-  session_ = session;
+Status Fit::open(Session &session, mtrun_dataset *data, const mtrun_loop_options &options) {
+  session_ = &session;
   options_ = options;
   if (Status s = checkCounts(options_); !s.ok())
     return s;
@@ -105,8 +104,7 @@ Status Fit::open(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_o
 
 // Opens the stream where the checkpoint left it.
 Status Fit::openTraining(const mtrun_dataset *data) {
-  mtrun_session_info info;
-  mtrun_session_get_info(session_, &info);
+  const mtrun_session_info info = session_->info();
   StreamOptions stream;
   stream.shuffle = !options_.no_shuffle && data->size >= 0;
   stream.dropRemainder = options_.drop_remainder;
@@ -116,7 +114,7 @@ Status Fit::openTraining(const mtrun_dataset *data) {
   stream.allowNan = options_.allow_nan != 0;
   LoopState now;
   now.samples = std::max<int64_t>(data->size, 0); // 0: unknown
-  now.batch = mtrun_plan_batch(mtrun_session_plan(session_));
+  now.batch = static_cast<int64_t>(session_->plan().batch());
   now.stepsPerEpoch = epochSteps(*data, now.batch, stream);
   now.choice = choiceHash(*data);
   now.shuffle = stream.shuffle;
@@ -135,7 +133,7 @@ Status Fit::openTraining(const mtrun_dataset *data) {
   stream.epochs = options_.epochs;
   stream.epoch = state_.epoch;
   stream.position = state_.position;
-  if (Status s = train_.open(session_, data, "train_step", stream); !s.ok())
+  if (Status s = train_.open(*session_, data, "train_step", stream); !s.ok())
     return s;
   columns_ = train_.columns();
   if (state_.position > 0 && (state_.totals.size() != train_.metrics() || state_.sums.size() != train_.sums()))
@@ -161,22 +159,19 @@ Status Fit::openValidation() {
     return {};
   const mtrun_dataset *data = options_.validation;
   if (int64_t steps = options_.validation_steps) {
-    int64_t batch = mtrun_plan_batch(mtrun_session_plan(session_)), end = data->size;
+    int64_t batch = static_cast<int64_t>(session_->plan().batch()), end = data->size;
     if (data->size < 0)
       return {MT_INVALID, "a number of steps needs data of known length"};
     if (steps < end / batch)
       end = steps * batch;
-    mtrun_dataset *first = nullptr;
-    if (Status s = adopt(mtrun_dataset_slice(data, 0, end, &first)); !s.ok())
-      return s;
-    validationData_.reset(first);
-    data = first;
+    validationData_ = sliceOf(*data, 0, end);
+    data = validationData_.get();
   }
   StreamOptions stream; // in order, as often as there are epochs to come that end with it
   stream.epochs =
       std::max<int64_t>(1, options_.epochs / options_.validation_freq - state_.epoch / options_.validation_freq);
   stream.allowNan = options_.allow_nan != 0;
-  if (Status s = validation_.open(session_, data, "eval_step", stream); !s.ok())
+  if (Status s = validation_.open(*session_, data, "eval_step", stream); !s.ok())
     return s;
   for (MetricColumn column : validation_.columns()) {
     column.name = "val_" + column.name;
@@ -194,13 +189,13 @@ Status Fit::openCallbacks() {
   state_.stoppedEarly = state_.stoppedEarly && callbacks_.early() && !options_.more_epochs;
   if (options_.restore_best && callbacks_.early()->seen()) {
     std::string folder = saver_.resumedFrom().substr(0, saver_.resumedFrom().rfind('/'));
-    if (!best_.load(*session_->session, folder + "/" + checkpointName(callbacks_.bestStep())))
+    if (!best_.load(*session_, folder + "/" + checkpointName(callbacks_.bestStep())))
       note("no checkpoint in " + folder + " holds the best variables; only those of a better epoch could be restored");
   }
   if (options_.epoch_file)
-    if (Status s = epochFile_.open(session_, options_.epoch_file, names_, options_.epoch_weights_only); !s.ok())
+    if (Status s = epochFile_.open(*session_, options_.epoch_file, names_, options_.epoch_weights_only); !s.ok())
       return s;
-  if (Status s = rate_.open(*session_->session, options_, saver_.resumed(), state_,
+  if (Status s = rate_.open(*session_, options_, saver_.resumed(), state_,
                             [this](const std::string &line) { note(line); });
       !s.ok())
     return s;

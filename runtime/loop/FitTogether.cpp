@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What several processes of a fit, with a device each, have to do alike: begin, read the same data, and end.
-#include "runtime/api/Handles.h"
 #include "runtime/loop/Fit.h"
 
 #include <algorithm>
@@ -11,12 +10,12 @@ namespace mtrun {
 
 // Of several processes the first one reads the folder, and alone writes; the others read the checkpoint that it found.
 Status Fit::openSaver() {
-  Session &session = *session_->session;
+  Session &session = *session_;
   bool first = session.process() == 0;
   mtrun_checkpoint_options checkpoint = options_.checkpoint ? *options_.checkpoint : mtrun_checkpoint_options{};
   auto tell = [this](const std::string &line) { note(line); };
   if (options_.checkpoint && first)
-    if (Status s = saver_.open(session_, checkpoint, tell, state_); !s.ok())
+    if (Status s = saver_.open(*session_, checkpoint, tell, state_); !s.ok())
       return s;
   if (session.processes() == 1)
     return {};
@@ -26,7 +25,7 @@ Status Fit::openSaver() {
   options_.history_json = options_.history_csv = options_.epoch_file = nullptr;
   checkpoint.folder = nullptr;
   checkpoint.resume = from.c_str();
-  return from.empty() ? Status() : saver_.open(session_, checkpoint, tell, state_);
+  return from.empty() ? Status() : saver_.open(*session_, checkpoint, tell, state_);
 }
 
 Status Fit::agree(const LoopState &data, int64_t seed) const {
@@ -34,7 +33,7 @@ Status Fit::agree(const LoopState &data, int64_t seed) const {
                     " steps an epoch, seed " + std::to_string(seed) + ", shuffled " + std::to_string(data.shuffle) +
                     ", window " + std::to_string(data.window),
               firsts = own;
-  if (Status s = session_->session->share(firsts); !s.ok())
+  if (Status s = session_->share(firsts); !s.ok())
     return s;
   if (firsts != own)
     return {MT_INVALID, "expected the data of process 0: " + firsts + "; found " + own};
@@ -42,12 +41,12 @@ Status Fit::agree(const LoopState &data, int64_t seed) const {
 }
 
 // Of several processes none begins a step before the first has said that all do.
-int64_t Fit::granted() const { return session_->session->processes() > 1 ? nextWord_ - asked_ : INT64_MAX; }
+int64_t Fit::granted() const { return session_->processes() > 1 ? nextWord_ - asked_ : INT64_MAX; }
 
 // Several processes must end after the same step: now and then the first says whether all do, and after how many calls
 // it says so again, a tenth of a second later or so.
 bool Fit::asked() {
-  Session &session = *session_->session;
+  Session &session = *session_;
   bool first = session.process() == 0;
   if (first && options_.stop && options_.stop(options_.stop_user) != 0)
     wantsStop_ = true;

@@ -15,13 +15,6 @@
 
 namespace mtrun {
 
-// Takes over a status of the C API.
-inline Status adopt(mt_status *status) {
-  Status result(mt_status_code(status), mt_status_message(status));
-  mt_status_free(status);
-  return result;
-}
-
 // One program on one dataset: its batches, its steps and its means. On GPUs steps begin before those before them are
 // finished.
 class EpochLoop {
@@ -31,7 +24,7 @@ public:
   EpochLoop &operator=(const EpochLoop &) = delete;
   ~EpochLoop() { drop(); }
   // `program`: "train_step" or "eval_step". Checks that the data fits the session's plan. MT_INVALID.
-  Status open(mtrun_session *session, const mtrun_dataset *data, const char *program, StreamOptions options);
+  Status open(Session &session, const mtrun_dataset *data, const char *program, StreamOptions options);
 
   int64_t steps() const { return stream_->stepsPerEpoch(); } // 0: until the data ends
   double waited() const { return stream_->waited(); }
@@ -62,7 +55,7 @@ public:
 private:
   Status begin(int64_t most);
 
-  mtrun_session *session_ = nullptr;
+  Session *session_ = nullptr;
   bool train_ = false;
   const char *program_ = "";
   const Batch *batch_ = nullptr;        // of the last step

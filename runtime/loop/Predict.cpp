@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/api/Handles.h"
 #include "runtime/loop/Loop.h"
 #include "runtime/loop/Predictions.h"
+#include "runtime/loop/Run.h"
+#include "runtime/plan/Signature.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,15 +24,14 @@ struct Output {
 
 } // namespace
 
-static Status openOutputs(const mtrun_plan *plan, int64_t batch, int inFlight, std::vector<Output> &outputs) {
-  for (int32_t i = 0; i < mtrun_plan_signature_count(plan, "predict"); ++i) {
-    mtrun_tensor_info info;
-    if (Status s = adopt(mtrun_plan_signature(plan, "predict", i, &info)); !s.ok())
-      return s;
+static void openOutputs(const Plan &plan, int64_t batch, int inFlight, std::vector<Output> &outputs) {
+  const std::vector<mtrun_tensor_info> entries = signatureOf(plan, "predict");
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const mtrun_tensor_info &info = entries[i];
     if (info.role != MTRUN_OUTPUT)
       continue;
     Output output;
-    output.entry = static_cast<size_t>(i);
+    output.entry = i;
     output.name = info.name;
     output.dtype = info.dtype;
     output.shape.assign(info.shape, info.shape + info.rank);
@@ -42,7 +42,6 @@ static Status openOutputs(const mtrun_plan *plan, int64_t batch, int inFlight, s
       output.rows.push_back(std::make_unique<std::byte[]>(output.rowBytes * static_cast<uint64_t>(batch)));
     outputs.push_back(std::move(output));
   }
-  return {};
 }
 
 // Begins the step that fills place `place` of the outputs.
@@ -59,15 +58,14 @@ static Status beginStep(Session &devices, const Batch &batch, const std::vector<
 }
 
 // The classes that an output's values are scores of: those with names, or those that a target of labels picks from.
-static std::vector<std::string> classesOf(const mtrun_session &session, const Output &output) {
+static std::vector<std::string> classesOf(const Session &session, const Output &output) {
   if (output.shape.size() != 2 || output.shape[1] < 2)
     return {};
-  if (session.classNames.size() == static_cast<size_t>(output.shape[1]))
-    return session.classNames;
+  if (session.classNames().size() == static_cast<size_t>(output.shape[1]))
+    return session.classNames();
   bool labels = false;
-  mtrun_tensor_info info;
-  for (int32_t i = 0; i < mtrun_plan_signature_count(session.plan, "eval_step"); ++i)
-    if (adopt(mtrun_plan_signature(session.plan, "eval_step", i, &info)).ok() && info.role == MTRUN_TARGET)
+  for (const mtrun_tensor_info &info : signatureOf(session.plan(), "eval_step"))
+    if (info.role == MTRUN_TARGET)
       labels |= (info.dtype == MT_I32 || info.dtype == MT_I64) && info.rank == 1;
   std::vector<std::string> numbers;
   for (int64_t i = 0; labels && i < output.shape[1]; ++i)
@@ -76,8 +74,8 @@ static std::vector<std::string> classesOf(const mtrun_session &session, const Ou
 }
 
 // Pictures have files, other samples numbers.
-static PredictedSamples samplesOf(const mtrun_session &session, const mtrun_dataset &data) {
-  PredictedSamples samples = {data.size, nullptr, [&data](int64_t i) { return data.sample(i); }, session.classNames};
+static PredictedSamples samplesOf(const Session &session, const mtrun_dataset &data) {
+  PredictedSamples samples = {data.size, nullptr, [&data](int64_t i) { return data.sample(i); }, session.classNames()};
   for (const Column &column : data.columns)
     if (column.made())
       samples.file = [&data, pictures = column.field.pictures](int64_t i) {
@@ -120,9 +118,9 @@ namespace {
 // Steps of predict, as many under way as the devices take.
 class Prediction {
 public:
-  Prediction(mtrun_session *session, const std::vector<Output> &all, const std::vector<const Output *> &chosen,
+  Prediction(Session &session, const std::vector<Output> &all, const std::vector<const Output *> &chosen,
              Predictions &file)
-      : session_(session), all_(all), chosen_(chosen), file_(file), inFlight_(session->session->maxInFlight()),
+      : session_(session), all_(all), chosen_(chosen), file_(file), inFlight_(session.maxInFlight()),
         rows_(static_cast<size_t>(inFlight_)), damaged_(static_cast<size_t>(inFlight_)) {}
   Status run(BatchStream &batches);
 
@@ -130,7 +128,7 @@ private:
   size_t place(int64_t step) const { return static_cast<size_t>(step % inFlight_); }
   Status finish(int64_t step);
 
-  mtrun_session *session_;
+  Session &session_;
   const std::vector<Output> &all_;
   const std::vector<const Output *> &chosen_;
   Predictions &file_;
@@ -143,7 +141,7 @@ private:
 } // namespace
 
 Status Prediction::finish(int64_t step) {
-  if (Status s = session_->session->finish(nullptr); !s.ok())
+  if (Status s = session_.finish(nullptr); !s.ok())
     return s;
   std::vector<const std::byte *> rows;
   const std::vector<uint8_t> &damaged = damaged_[place(step)];
@@ -161,59 +159,50 @@ Status Prediction::run(BatchStream &batches) {
   for (int64_t step = 0; step < steps + inFlight_ - 1 && status.ok(); ++step) {
     if (step < steps) {
       const Batch &batch = batches.next();
-      status = beginStep(*session_->session, batch, all_, place(step), rows_[place(step)]);
+      status = beginStep(session_, batch, all_, place(step), rows_[place(step)]);
       damaged_[place(step)].assign(batch.damaged.begin(), batch.damaged.end());
       damaged_[place(step)].resize(batch.damaged.empty() ? 0 : static_cast<size_t>(batch.rows));
     }
     if (int64_t oldest = step - inFlight_ + 1; status.ok() && oldest >= 0 && oldest < steps)
       status = finish(oldest);
   }
-  while (session_->session->inFlight() > 0) // of a predict that failed
-    (void)session_->session->finish(nullptr);
+  while (session_.inFlight() > 0) // of a predict that failed
+    (void)session_.finish(nullptr);
   if (status.ok() && voided_ > 0)
-    session_->session->log(1, std::to_string(voided_) + (voided_ == 1 ? " picture" : " pictures") +
-                                  " could not be read and " + (voided_ == 1 ? "has a row" : "have rows") + " of NaN");
+    session_.log(1, std::to_string(voided_) + (voided_ == 1 ? " picture" : " pictures") + " could not be read and " +
+                        (voided_ == 1 ? "has a row" : "have rows") + " of NaN");
   return status;
 }
 
-static Status predictFile(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path) {
-  const mtrun_plan *plan = mtrun_session_plan(session);
+Status mtrun::predictFile(Session &session, mtrun_dataset &data, int32_t index, const char *path) {
+  const Plan &plan = session.plan();
   std::unique_ptr<Predictions> file;
   if (Status s = makePredictions(path, file); !s.ok())
     return s;
-  if (data->plan != plan)
+  if (data.plan != &plan)
     return {MT_INVALID, "the dataset was opened for another plan than the session's"};
-  if (data->size < 0)
+  if (data.size < 0)
     return {MT_INVALID, "predict: expected data of known length, which a file says at its beginning"};
   Binding binding;
-  if (Status s = data->bind("predict", binding); !s.ok())
+  if (Status s = data.bind("predict", binding); !s.ok())
     return s;
   StreamOptions stream;
-  stream.batch = mtrun_plan_batch(plan);
-  stream.held = session->session->maxInFlight();
+  stream.batch = static_cast<int64_t>(plan.batch());
+  stream.held = session.maxInFlight();
   std::vector<Output> outputs;
   std::vector<const Output *> chosen;
-  if (Status s = openOutputs(plan, stream.batch, stream.held, outputs); !s.ok())
-    return s;
+  openOutputs(plan, stream.batch, stream.held, outputs);
   if (Status s = choose(path, index, outputs, chosen); !s.ok())
     return s;
   std::vector<Predicted> predicted;
   for (const Output *output : chosen) {
-    predicted.push_back({output->name, output->dtype, output->shape, output->rowBytes, classesOf(*session, *output)});
-    predicted.back().shape[0] = data->size;
+    predicted.push_back({output->name, output->dtype, output->shape, output->rowBytes, classesOf(session, *output)});
+    predicted.back().shape[0] = data.size;
   }
-  if (Status s = file->open(path, predicted, samplesOf(*session, *data)); !s.ok())
+  if (Status s = file->open(path, predicted, samplesOf(session, data)); !s.ok())
     return s;
-  BatchStream batches(*data, binding, stream);
+  BatchStream batches(data, binding, stream);
   if (Status s = Prediction(session, outputs, chosen, *file).run(batches); !s.ok())
     return s;
   return file->commit();
-}
-
-mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path) {
-  return guarded([&]() -> Status {
-    if (!session || !data || !path)
-      return {MT_INVALID, "predict: expected a session, a dataset and a path, found NULL"};
-    return predictFile(session, data, index, path);
-  });
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop/Saver.h"
-#include "runtime/api/Handles.h"
 
 #include <cmath>
 
 namespace mtrun {
 
-Status Saver::open(mtrun_session *session, const mtrun_checkpoint_options &options,
+Status Saver::open(Session &session, const mtrun_checkpoint_options &options,
                    const std::function<void(const std::string &)> &note, LoopState &state) {
-  session_ = session;
+  session_ = &session;
   options_ = options;
   if (options.keep < 0 || options.every_steps < 0 || options.every_epochs < 0 || !(options.every_seconds >= 0) ||
       std::isinf(options.every_seconds))
@@ -73,7 +72,7 @@ Status Saver::resume(const std::string &what, const std::function<void(const std
                               "; expected another folder to save in, or --force, which removes them"};
     folder_.removeAfter(step);
   }
-  if (Status s = restore(session_, checkpoint, options_.force != 0, samePlan_); !s.ok())
+  if (Status s = restore(*session_, checkpoint, options_.force != 0, samePlan_); !s.ok())
     return s;
   state = checkpoint.manifest.state;
   from_ = checkpoint.path;
@@ -102,7 +101,7 @@ Status Saver::start(const Monitor &monitor, bool allowNan) {
   if (!opened_)
     return {};
   writer_ = std::make_unique<CheckpointWriter>(
-      folder_, *session_->session, CheckpointWriter::Keep{options_.keep, monitor.higher, allowNan});
+      folder_, *session_, CheckpointWriter::Keep{options_.keep, monitor.higher, allowNan});
   sinceSave_ = Stopwatch();
   return folder_.checkRoom(writer_->bytes());
 }
@@ -123,17 +122,17 @@ void Saver::save(const LoopState &state, std::optional<double> monitored, bool f
   if (has(state))
     return;
   Manifest manifest;
-  const Plan &plan = session_->session->plan();
+  const Plan &plan = session_->plan();
   manifest.model = plan.tables().model() ? plan.tables().model()->str() : "";
   manifest.plan = plan.hash();
-  manifest.tuning = session_->session->tuning();
+  manifest.tuning = session_->tuning();
   manifest.state = state;
   manifest.monitor = monitor_;
   manifest.monitored = monitored;
   // The error of the save before; this one's is for the next, or for the end.
   writer_->wait();
   if (Status s = writer_->takeError(); !s.ok())
-    session_->session->log(1, "a checkpoint was not saved: " + s.message());
+    session_->log(1, "a checkpoint was not saved: " + s.message());
   writer_->save(std::move(manifest), finite, keptStep);
   savedStep_ = state.step;
   savedEpochEnd_ = state.position == 0;

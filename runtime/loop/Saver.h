@@ -19,7 +19,7 @@ class Saver {
 public:
   // Opens the folder and resumes what `options` say: the session's variables and seed, and `state`, which otherwise
   // stays. A line to `note` for whatever was skipped and resumed.
-  Status open(mtrun_session *session, const mtrun_checkpoint_options &options,
+  Status open(Session &session, const mtrun_checkpoint_options &options,
               const std::function<void(const std::string &)> &note, LoopState &state);
   bool resumed() const { return resumed_; }
   const std::string &resumedFrom() const { return from_; }
@@ -47,7 +47,7 @@ private:
   void setAside(const std::vector<std::string> &skipped, int64_t found,
                 const std::function<void(const std::string &)> &note) const;
 
-  mtrun_session *session_ = nullptr;
+  Session *session_ = nullptr;
   mtrun_checkpoint_options options_ = {};
   Disk disk_;
   CheckpointFolder folder_;

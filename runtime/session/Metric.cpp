@@ -98,4 +98,18 @@ double metricValue(const fb::Metric &metric, const double *sums, double weight) 
   }
 }
 
+size_t sumsOf(const fb::Program &program) {
+  size_t sums = 0;
+  for (const fb::Metric *metric : Each(program.metrics()))
+    sums += sumsOf(*metric);
+  return sums;
+}
+
+double metricValue(const fb::Program &program, size_t metric, const double *sums, const double *weights) {
+  const auto &metrics = *program.metrics();
+  for (uint32_t i = 0; i < metric; ++i)
+    sums += sumsOf(*metrics.Get(i));
+  return metricValue(*metrics.Get(static_cast<uint32_t>(metric)), sums, weights[metric]);
+}
+
 } // namespace mtrun

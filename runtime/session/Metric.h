@@ -17,4 +17,8 @@ size_t sumsOf(const ::mt::plan::Metric &metric);
 // a divisor is.
 double metricValue(const ::mt::plan::Metric &metric, const double *sums, double weight);
 
+// The same of a program, whose sums lie one metric after the other, with a weight for each metric.
+size_t sumsOf(const ::mt::plan::Program &program);
+double metricValue(const ::mt::plan::Program &program, size_t metric, const double *sums, const double *weights);
+
 } // namespace mtrun

@@ -41,6 +41,7 @@ struct Session::State {
   std::vector<size_t> launches;   // in flight: steps of each that are not finished
   size_t inFlight = 0;            // steps of all
   uint64_t changes = 0;           // of variables, by others than steps
+  std::vector<std::string> classNames;
 
   void log(int level, const std::string &message) const {
     if (options.log)
@@ -235,6 +236,8 @@ Session::~Session() = default;
 Status Session::create(const Plan &plan, const mtrun_options *options, std::unique_ptr<Session> &session) {
   auto state = std::make_unique<State>();
   state->plan = &plan;
+  for (const auto *name : Each(plan.tables().class_names()))
+    state->classNames.push_back(name->str());
   if (options)
     state->options = *options;
   Laps laps;
@@ -281,6 +284,10 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
 }
 
 const Plan &Session::plan() const { return *state_->plan; }
+
+const std::vector<std::string> &Session::classNames() const { return state_->classNames; }
+
+void Session::nameClasses(std::vector<std::string> names) { state_->classNames = std::move(names); }
 
 const Status &Session::health() const { return state_->group->health(); }
 

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mtrun {
 
@@ -88,6 +89,10 @@ public:
   Status tune(const std::string &path, int repeats, const std::function<void(const std::string &)> &line);
   // The hash of the tuning file that the devices' choices come from, in hexadecimal digits; "" without one.
   std::string tuning() const;
+
+  // Of the labels 0, 1, ...: the plan's, those of a file that was loaded, or the training data's; empty: not known.
+  const std::vector<std::string> &classNames() const;
+  void nameClasses(std::vector<std::string> names);
 
   // Sends a line to the log sink of the options, if there is one. 0 info, 1 warning.
   void log(int level, const std::string &message) const;

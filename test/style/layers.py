@@ -3,7 +3,7 @@
 """Folders include only what they may know of. The two sides meet in runtime/abi and runtime/support alone."""
 import re
 
-from tree import files, name, text, verdict
+from tree import ROOT, files, name, text, verdict
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
 FORBIDDEN = {  # folder: prefixes that it must not include
@@ -16,6 +16,12 @@ FORBIDDEN = {  # folder: prefixes that it must not include
 }
 MEET = ("compiler", "dialects", "frontend", "tools/mtc", "tools/mtrun")  # of runtime/, they see abi and support
 C_HEADERS = ("mt.h", "mtc.h", "mtrun.h", "kernel.h", "gpu_kernel.h")  # in runtime/abi: they include one another only
+ORDER = [("abi", "support"), ("plan",), ("device",), ("session",), ("data", "trace"), ("checkpoint",), ("loop",),
+         ("api",)]  # of runtime/: each includes of itself and of what is before it
+LEVEL = {folder: level for level, folders in enumerate(ORDER) for folder in folders}
+BACKWARD = {}  # file: (header, why it may)
+CALL = re.compile(r"\b(mtrun_[a-z_]+)\(")
+PLUG_INS = ("mtrun_images_", "mtrun_cuda_")  # the C interfaces of libraries that the runtime opens itself
 problems = []
 for folder, prefixes in FORBIDDEN.items():
     for p in files(folder):
@@ -35,4 +41,20 @@ for p in files("runtime/abi"):
     if p.name in C_HEADERS:
         problems += [f"{name(p)}: expected only C headers of runtime/abi/, found {h}"
                      for h in INCLUDE.findall(text(p)) if not h.startswith("std") and h not in C_HEADERS]
+for p in files("runtime"):
+    if p.suffix not in {".h", ".cpp"} or p.parent == ROOT / "runtime":
+        continue
+    folder = p.relative_to(ROOT / "runtime").parts[0]
+    for header in INCLUDE.findall(text(p)):
+        parts = header.split("/")
+        level = LEVEL.get(parts[1], 0) if parts[0] == "runtime" else 0
+        allowed = level < LEVEL[folder] or parts[:2] == ["runtime", folder] or level == LEVEL[folder] == 0
+        if not allowed and BACKWARD.get(name(p), ("",))[0] != header:
+            problems.append(f"{name(p)}: expected nothing of a later folder than runtime/{folder}/, found {header}")
+    # The C API is the last layer: nobody inside calls it.
+    if folder not in ("abi", "api"):
+        problems += [f"{name(p)}: expected C++ behind the C API, found a call or a definition of {call}"
+                     for call in CALL.findall(text(p)) if not call.startswith(PLUG_INS)]
+problems += [f"{name(p)}: expected a folder of runtime/, found a file beside them"
+             for p in files("runtime") if p.parent == ROOT / "runtime" and p.name != "CMakeLists.txt"]
 verdict(problems, "layers")

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// mtrun_save and mtrun_load: a session's variables in files.
-#include "runtime/api/Handles.h"
-#include "runtime/checkpoint/Resume.h"
-#include "runtime/loop/Loop.h"
+#include "runtime/checkpoint/Variables.h"
+#include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/plan/Signature.h"
 #include "runtime/session/Archive.h"
 #include "runtime/session/Export.h"
-#include "runtime/support/safetensors.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -18,22 +14,15 @@
 using namespace mtrun;
 
 // Copies of all variables, in the plan's order.
-static Status snapshot(mtrun_session *session, std::vector<SafeTensor> &tensors,
+static Status snapshot(const Session &session, std::vector<SafeTensor> &tensors,
                        std::vector<std::vector<std::byte>> &bytes) {
-  const mtrun_plan *plan = mtrun_session_plan(session);
-  for (int32_t i = 0; i < mtrun_plan_variable_count(plan); ++i) {
-    mtrun_tensor_info info;
-    if (Status s = adopt(mtrun_plan_variable(plan, i, &info)); !s.ok())
-      return s;
-    size_t size = mt_dtype_size(info.dtype);
-    for (int32_t d = 0; d < info.rank; ++d)
-      size *= static_cast<size_t>(info.shape[d]);
-    bytes.emplace_back(size);
-    if (Status s = adopt(mtrun_get_variable(session, info.name, bytes.back().data(), size)); !s.ok())
-      return s;
+  uint32_t index = 0;
+  for (const mtrun_tensor_info &info : variablesOf(session.plan())) {
+    std::span<const std::byte> value = session.variable(index++); // a device's copy lives until the next one is read
+    bytes.emplace_back(value.begin(), value.end());
     tensors.push_back({info.name, info.dtype, std::vector<int64_t>(info.shape, info.shape + info.rank), bytes.back()});
   }
-  return {};
+  return session.health();
 }
 
 static std::string describe(const SafeTensor &tensor) {
@@ -89,18 +78,16 @@ static bool isOptimizers(const Plan &plan, const mtrun_tensor_info &info) {
   return false;
 }
 
-static Comparison compare(const mtrun_plan *plan, const std::string &path, const std::vector<SafeTensor> &found,
+static Comparison compare(const Plan &plan, const std::string &path, const std::vector<SafeTensor> &found,
                           mtrun_match match) {
   Comparison result = {{}, Lines("\n" + path + ": "), Lines(", "), Lines(", "), Lines(", "), 0};
   std::set<std::string> wanted;
   std::map<std::string, const SafeTensor *> byName;
   for (const SafeTensor &tensor : found)
     byName.emplace(tensor.name, &tensor);
-  for (int32_t i = 0; i < mtrun_plan_variable_count(plan); ++i) {
-    mtrun_tensor_info info;
-    mt_status_free(mtrun_plan_variable(plan, i, &info)); // the index is one of the plan's
+  for (const mtrun_tensor_info &info : variablesOf(plan)) {
     SafeTensor want = {info.name, info.dtype, std::vector<int64_t>(info.shape, info.shape + info.rank), {}};
-    bool slot = isOptimizers(*plan->plan, info);
+    bool slot = isOptimizers(plan, info);
     bool needed = match == MTRUN_MATCH_ALL || (match == MTRUN_MATCH_MODEL && !slot);
     wanted.insert(want.name);
     auto have = byName.find(want.name);
@@ -113,7 +100,8 @@ static Comparison compare(const mtrun_plan *plan, const std::string &path, const
       if (needed)
         result.problems.add("variable \"" + want.name + "\": expected " + describe(want) + ", found " +
                             describe(*have->second));
-      result.other.add(want.name + " (" + describe(want) + " in the plan, " + describe(*have->second) + " in the file)");
+      result.other.add(want.name + " (" + describe(want) + " in the plan, " + describe(*have->second) +
+                       " in the file)");
     } else {
       result.fitting.push_back(*have->second);
     }
@@ -128,10 +116,11 @@ static Comparison compare(const mtrun_plan *plan, const std::string &path, const
 }
 
 // What a load that need not be complete did.
-static void tell(const Comparison &result, int32_t variables, const std::string &path, mtrun_match match,
+static void tell(const Comparison &result, size_t variables, const std::string &path, mtrun_match match,
                  const std::function<void(const std::string &)> &line) {
   if (match == MTRUN_MATCH_ANY) {
-    line(path + ": loaded " + std::to_string(result.fitting.size()) + " of " + std::to_string(variables) + " variables");
+    line(path + ": loaded " + std::to_string(result.fitting.size()) + " of " + std::to_string(variables) +
+         " variables");
     if (!result.absent.empty())
       line(path + ": not in the file: " + result.absent.text());
   } else if (result.absentSlots > 0) {
@@ -143,9 +132,9 @@ static void tell(const Comparison &result, int32_t variables, const std::string 
     line(path + ": not in the plan: " + result.unused.text());
 }
 
-static Status assign(mtrun_session *session, const std::string &path, const std::vector<SafeTensor> &found,
-                     mtrun_match match, const std::function<void(const std::string &)> &line) {
-  const mtrun_plan *plan = mtrun_session_plan(session);
+static Status assign(Session &session, const std::string &path, const std::vector<SafeTensor> &found, mtrun_match match,
+                     const std::function<void(const std::string &)> &line) {
+  const Plan &plan = session.plan();
   Comparison result = compare(plan, path, found, match);
   if (!result.problems.empty())
     return {MT_INVALID, path + ": " + result.problems.text()};
@@ -153,23 +142,24 @@ static Status assign(mtrun_session *session, const std::string &path, const std:
     return {MT_INVALID, path + ": no tensor has the name and the shape of a variable of the plan, it has " +
                             (result.other.empty() ? result.unused : result.other).text()};
   for (const SafeTensor &tensor : result.fitting)
-    if (Status s = adopt(mtrun_set_variable(session, tensor.name.c_str(), tensor.bytes.data(), tensor.bytes.size()));
-        !s.ok())
+    if (Status s = session.setVariable(static_cast<uint32_t>(plan.variable(tensor.name)), tensor.bytes); !s.ok())
       return s;
+  if (!session.health().ok())
+    return session.health();
   if (line)
-    tell(result, mtrun_plan_variable_count(plan), path, match, line);
+    tell(result, plan.tables().variables()->size(), path, match, line);
   return {};
 }
 
-Status mtrun::setVariables(mtrun_session *session, const std::string &path, const std::vector<SafeTensor> &found) {
+Status mtrun::setVariables(Session &session, const std::string &path, const std::vector<SafeTensor> &found) {
   return assign(session, path, found, MTRUN_MATCH_ALL, nullptr);
 }
 
 // The plan's own go before those of a file. A part of a file's variables is the beginning of another model.
-static void takeClassNames(mtrun_session *session, std::vector<std::string> names) {
-  const auto *own = session->plan->plan->tables().class_names();
+static void takeClassNames(Session &session, std::vector<std::string> names) {
+  const auto *own = session.plan().tables().class_names();
   if (!names.empty() && (!own || own->size() == 0))
-    session->classNames = std::move(names);
+    session.nameClasses(std::move(names));
 }
 
 static std::vector<std::string> classNames(const Metadata &metadata) {
@@ -177,7 +167,8 @@ static std::vector<std::string> classNames(const Metadata &metadata) {
   if (found == metadata.end())
     return {};
   nlohmann::json list = nlohmann::json::parse(found->second, nullptr, false);
-  bool texts = list.is_array() && std::all_of(list.begin(), list.end(), [](const auto &name) { return name.is_string(); });
+  bool texts =
+      list.is_array() && std::all_of(list.begin(), list.end(), [](const auto &name) { return name.is_string(); });
   return texts ? list.get<std::vector<std::string>>() : std::vector<std::string>(); // another program's
 }
 
@@ -208,14 +199,15 @@ static Status parse(const Plan &plan, std::span<const std::byte> file, const std
   if (plan.tables().archive())
     if (Status s = Archive(plan).read(file, path, found); !s.ok())
       return s;
-  return found.empty() ? Status(MT_INVALID, path + ": expected a Keras file that mtrun wrote for a plan of this model, "
-                                                   "found another: mtc import " +
+  return found.empty() ? Status(MT_INVALID, path +
+                                                ": expected a Keras file that mtrun wrote for a plan of this model, "
+                                                "found another: mtc import " +
                                                 path + " -o NAME.mlir writes its variables to NAME.safetensors")
                        : Status();
 }
 
-static Status load(mtrun_session *session, const std::string &given, mtrun_match match,
-                   const std::function<void(const std::string &)> &line) {
+Status mtrun::loadVariables(Session &session, const std::string &given, mtrun_match match,
+                            const std::function<void(const std::string &)> &line) {
   std::error_code error;
   std::string path = given;
   if (std::filesystem::is_directory(given, error)) {
@@ -232,7 +224,7 @@ static Status load(mtrun_session *session, const std::string &given, mtrun_match
   if (Status s = readWholeFile(path, file); !s.ok())
     return s;
   Metadata metadata;
-  if (Status s = parse(session->session->plan(), file, path, found, metadata); !s.ok())
+  if (Status s = parse(session.plan(), file, path, found, metadata); !s.ok())
     return s;
   bool keras = isZip(file) || isHdf5(file);
   Status status = assign(session, path, found, keras && match == MTRUN_MATCH_ALL ? MTRUN_MATCH_MODEL : match, line);
@@ -241,47 +233,18 @@ static Status load(mtrun_session *session, const std::string &given, mtrun_match
   return status;
 }
 
-mt_status *mtrun_check_save(const mtrun_plan *plan, const char *path) {
-  return guarded([&]() -> Status {
-    if (!plan || !path)
-      return {MT_INVALID, "save: expected a plan and a path, found NULL"};
-    return checkSave(*plan->plan, path);
-  });
-}
-
-mt_status *mtrun_save(mtrun_session *session, const char *path) {
-  return guarded([&]() -> Status {
-    if (!session || !path)
-      return {MT_INVALID, "save: expected a session and a path, found NULL"};
-    if (Status s = checkSave(session->session->plan(), path); !s.ok())
-      return s;
-    if (!std::string_view(path).ends_with(kTensorsSuffix))
-      return writeArchive(*session->session, path, session->classNames);
-    std::vector<SafeTensor> tensors;
-    std::vector<std::vector<std::byte>> bytes;
-    if (Status s = snapshot(session, tensors, bytes); !s.ok())
-      return s;
-    Metadata metadata;
-    if (!session->classNames.empty())
-      metadata[kClassNames] = nlohmann::json(session->classNames).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    return writeSafetensors(path, std::move(tensors), metadata);
-  });
-}
-
-mt_status *mtrun_load(mtrun_session *session, const char *path) {
-  return mtrun_load_matching(session, path, MTRUN_MATCH_ALL, nullptr, nullptr);
-}
-
-mt_status *mtrun_load_matching(mtrun_session *session, const char *path, mtrun_match match,
-                               void (*line)(void *user, const char *text), void *user) {
-  return guarded([&]() -> Status {
-    if (!session || !path)
-      return {MT_INVALID, "load: expected a session and a path, found NULL"};
-    if (match < MTRUN_MATCH_ALL || match > MTRUN_MATCH_ANY)
-      return {MT_INVALID, "load: expected a match of 0 to 2, found " + std::to_string(match)};
-    std::function<void(const std::string &)> tell;
-    if (line)
-      tell = [&](const std::string &text) { line(user, text.c_str()); };
-    return load(session, path, match, tell);
-  });
+Status mtrun::saveVariables(Session &session, const std::string &path) {
+  if (Status s = checkSave(session.plan(), path); !s.ok())
+    return s;
+  if (!path.ends_with(kTensorsSuffix))
+    return writeArchive(session, path, session.classNames());
+  std::vector<SafeTensor> tensors;
+  std::vector<std::vector<std::byte>> bytes;
+  if (Status s = snapshot(session, tensors, bytes); !s.ok())
+    return s;
+  Metadata metadata;
+  if (!session.classNames().empty())
+    metadata[kClassNames] =
+        nlohmann::json(session.classNames()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return writeSafetensors(path, std::move(tensors), metadata);
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls of mtrun.h that run a session on data.
+#include "runtime/api/Handles.h"
+#include "runtime/loop/Fit.h"
+#include "runtime/loop/Run.h"
+
+using namespace mtrun;
+
+mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options) {
+  return guarded([&]() -> Status {
+    if (!session || !data)
+      return {MT_INVALID, "fit: expected a session and a dataset, found NULL"};
+    Fit fit;
+    if (Status s = fit.open(*session->session, data, options ? *options : mtrun_loop_options{}); !s.ok())
+      return s;
+    return fit.run();
+  });
+}
+
+mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options,
+                          double *values) {
+  return guarded([&]() -> Status {
+    if (!session || !data)
+      return {MT_INVALID, "evaluate: expected a session and a dataset, found NULL"};
+    return evaluate(*session->session, *data, options ? *options : mtrun_loop_options{}, values);
+  });
+}
+
+mt_status *mtrun_predict_file(mtrun_session *session, mtrun_dataset *data, int32_t index, const char *path) {
+  return guarded([&]() -> Status {
+    if (!session || !data || !path)
+      return {MT_INVALID, "predict: expected a session, a dataset and a path, found NULL"};
+    return predictFile(*session->session, *data, index, path);
+  });
+}
+
+mt_status *mtrun_benchmark(mtrun_session *session, int64_t n, int64_t warmup, int64_t steps, mtrun_timing *timing) {
+  return guarded([&]() -> Status {
+    if (!session || !timing)
+      return {MT_INVALID, "benchmark: expected a session and room for the timing, found NULL"};
+    return benchmark(*session->session, n, warmup, steps, *timing);
+  });
+}
+
+mt_status *mtrun_tune(mtrun_session *session, const char *path, int32_t repeats,
+                      void (*line)(void *user, const char *text), void *user) {
+  return guarded([&]() -> Status {
+    if (!session || !path || repeats < 0)
+      return {MT_INVALID, "tune: expected a session, a path and repeats of at least 0, found others"};
+    return tune(*session->session, path, repeats, [&](const std::string &text) {
+      if (line)
+        line(user, text.c_str());
+    });
+  });
+}
