@@ -27,6 +27,8 @@ DeviceMemory deviceMemory(const mt::plan::Plan &plan, uint32_t variant, uint64_t
   memory.variables = plan.variables_bytes();
   if (plan.constants() >= 0)
     memory.constants = plan.sections()->Get(static_cast<uint32_t>(plan.constants()))->size();
+  if (!plan.programs()) // a plan may hold none
+    return memory;
   for (const mt::plan::Program *program : *plan.programs()) {
     uint64_t partialBytes = 0;
     if (program->steps())
