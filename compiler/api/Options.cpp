@@ -54,33 +54,34 @@ static Status checkSizes(const mtc_options &given, Options &options) {
   return {};
 }
 
-// "cpu,cuda:sm_80,sm_90": what follows cuda is its architectures.
+// "cpu,cuda:sm_80,sm_90": what follows the GPUs' name is their architectures.
 static Status checkTarget(const mtc_options &given, Options &options) {
   llvm::StringRef text = given.target ? given.target : "cpu";
   llvm::SmallVector<llvm::StringRef> items;
   text.split(items, ',');
   options.forCpus = false;
-  bool cuda = false, good = true;
+  const std::string named = (gpuDevice + ":").str();
+  bool gpu = false, good = true;
   for (llvm::StringRef item : items) {
     if (item == "cpu") {
       options.forCpus = true;
-      cuda = false;
+      gpu = false;
       continue;
     }
-    bool named = item.consume_front("cuda:");
-    if (item == "cuda" && !named) {
+    if (item == gpuDevice) {
       llvm::append_range(options.gpus, gpuArchitectures());
-      cuda = true;
+      gpu = true;
       continue;
     }
-    cuda |= named;
-    good &= cuda && (item == simulatedName || llvm::is_contained(gpuArchitectures(), item));
+    gpu |= item.consume_front(named);
+    good &= gpu && (item == simulatedName || llvm::is_contained(gpuArchitectures(), item));
     options.gpus.push_back(item.str());
   }
   if (good)
     return {};
   return differs("target",
-                 "to be a list of cpu, cuda and cuda:ARCHITECTURE (" + llvm::join(gpuArchitectures(), ", ") + ")",
+                 "to be a list of cpu, " + gpuDevice.str() + " and " + named + "ARCHITECTURE (" +
+                     llvm::join(gpuArchitectures(), ", ") + ")",
                  "'" + text.str() + "'");
 }
 

@@ -37,7 +37,7 @@ struct TargetCode {
   std::string name;                  // as in CodegenOptions; for "native" the CPU's name; "cuda:sm_90", "cuda:ptx", "cuda:simulated"
   std::vector<std::string> features; // CPU features that must be there, LLVM's names; a GPU's architecture
   std::vector<char> elf;             // a shared object that needs none, a cubin, or PTX; kernels by their symbols
-  std::string device = "cpu";        // or "cuda"
+  std::string device = "cpu";        // or gpuDevice
   std::vector<KernelUsage> usage;    // of the kernels and mt_sum, where it is known
   std::vector<int64_t> scratch;      // of the kernels, bytes: of CPUs alone
 };

@@ -52,7 +52,7 @@ MT_API int64_t mtrun_plan_batch(const mtrun_plan *plan);
 MT_API int32_t mtrun_plan_shards(const mtrun_plan *plan);
 /** 1 if the plan has the program: "init", "train_step", "eval_step" or "predict"; else 0. */
 MT_API int mtrun_plan_has_program(const mtrun_plan *plan, const char *program);
-/** 1 if the plan has machine code for devices of this kind ("cpu", "cuda"); else 0. */
+/** 1 if the plan has machine code for devices of this kind (cpu, cuda); else 0. */
 MT_API int mtrun_plan_has_code(const mtrun_plan *plan, const char *kind);
 /** 1: variables start with values of a file (a Keras model's, or mtc_options.weights); 0: with random ones. */
 MT_API int mtrun_plan_has_weights(const mtrun_plan *plan);

@@ -2,15 +2,17 @@
 //
 // The kinds of device there are: each a CpuDeviceGroup with its own idea of code.
 #include "runtime/device/CodeObject.h"
+#include "runtime/device/CpuDeviceGroup.h"
 #include "runtime/device/CpuFeatures.h"
 #include "runtime/device/Library.h"
-#include "runtime/device/CpuDeviceGroup.h"
 #include "runtime/device/cuda/PlugIn.h"
 #include "runtime/plan/Check.h"
+#include "runtime/support/device_spec.h"
 
 #include <algorithm>
 #include <cstring>
 #include <dlfcn.h>
+#include <iterator>
 
 namespace mtrun {
 namespace {
@@ -88,27 +90,42 @@ Status openCuda(const cuda::PlugIn *&plugIn) {
   return {};
 }
 
-} // namespace
+Status makeCuda(const GroupOptions &options, std::unique_ptr<DeviceGroup> &group) {
+  const cuda::PlugIn *plugIn = nullptr;
+  if (Status status = openCuda(plugIn); !status.ok())
+    return status;
+  return plugIn->make(options, group);
+}
 
-Status listDevices(std::vector<std::string> &lines) {
+Status listCuda(std::vector<std::string> &lines) {
   const cuda::PlugIn *plugIn = nullptr;
   if (Status status = openCuda(plugIn); !status.ok())
     return status;
   return plugIn->list(lines);
 }
 
+// How the kinds of device_spec.h are opened, in their order, and listed.
+struct Opener {
+  Status (*make)(const GroupOptions &options, std::unique_ptr<DeviceGroup> &group);
+  Status (*list)(std::vector<std::string> &lines); // null: there are as many as one asks for
+};
+constexpr Opener openers[] = {{start<CpuGroup>, nullptr}, {start<NullGroup>, nullptr}, {makeCuda, listCuda}};
+static_assert(std::size(openers) == std::size(deviceKinds));
+
+} // namespace
+
+Status listDevices(std::vector<std::string> &lines) {
+  for (const Opener &opener : openers)
+    if (opener.list)
+      if (Status status = opener.list(lines); !status.ok())
+        return status;
+  return {};
+}
+
 Status makeDeviceGroup(const std::string &kind, const GroupOptions &options, std::unique_ptr<DeviceGroup> &group) {
-  if (kind == "cpu")
-    return start<CpuGroup>(options, group);
-  if (kind == "null")
-    return start<NullGroup>(options, group);
-  if (kind == "cuda") {
-    const cuda::PlugIn *plugIn = nullptr;
-    if (Status status = openCuda(plugIn); !status.ok())
-      return status;
-    return plugIn->make(options, group);
-  }
-  return {MT_INVALID, "expected devices of kind cpu, null or cuda, found " + kind};
+  if (const DeviceKind *known = deviceKind(kind))
+    return openers[known - deviceKinds].make(options, group);
+  return {MT_INVALID, "expected devices of kind " + deviceKindNames(/*withCode=*/false) + ", found " + kind};
 }
 
 } // namespace mtrun

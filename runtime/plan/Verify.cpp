@@ -4,6 +4,7 @@
 #include "runtime/abi/plan_verify.h"
 #include "runtime/plan/Calls.h"
 #include "runtime/plan/Check.h"
+#include "runtime/support/device_spec.h"
 #include "runtime/support/text.h"
 
 #include <algorithm>
@@ -236,11 +237,12 @@ Status verifyKernels(const fb::Plan &plan) {
 
 Status verifyDevice(const fb::Plan &plan, const fb::Target &target, const std::string &place) {
   std::string_view device = target.device() ? target.device()->string_view() : "cpu";
-  if (device != "cpu" && device != "cuda")
-    return differs(place, "a device cpu or cuda", std::string(device));
+  const DeviceKind *kind = deviceKind(device);
+  if (!kind || !kind->hasCode)
+    return differs(place, "a device " + deviceKindNames(/*withCode=*/true), std::string(device));
   if (count(target.usage()) != 0 && count(target.usage()) != count(plan.kernels()))
     return differs(place, "the usage of " + std::to_string(count(plan.kernels())) + " kernels", count(target.usage()));
-  for (uint32_t i = 0; device == "cuda" && i < count(plan.kernels()); ++i)
+  for (uint32_t i = 0; kind->gpu && i < count(plan.kernels()); ++i)
     if (!plan.kernels()->Get(i)->gpu())
       return differs(place, "a GPU grid of each kernel", "kernel " + std::to_string(i) + " without one");
   return {};

@@ -5,12 +5,12 @@
 #include "runtime/device/ProcessGroup.h"
 #include "runtime/plan/Check.h"
 #include "runtime/session/Bind.h"
-#include "runtime/session/DeviceSpec.h"
 #include "runtime/session/Memory.h"
 #include "runtime/session/Metric.h"
 #include "runtime/session/Ones.h"
 #include "runtime/session/StartTracer.h"
 #include "runtime/session/Subtrees.h"
+#include "runtime/support/device_spec.h"
 #include "runtime/support/hash_text.h"
 
 #include <algorithm>
@@ -86,7 +86,7 @@ void Session::State::report(const Executable &executable, const mtrun_results &r
 
 // One device a process: the GPU of the list that the process' number on its host says.
 static Status ownGpu(const mtrun_options &options, DeviceSpec &spec) {
-  if (spec.kind != "cuda")
+  if (!spec.onGpus())
     return {MT_INVALID, "expected GPUs for a session of " + std::to_string(options.processes) +
                             " processes, found devices of kind " + spec.kind};
   if (options.process < 0 || options.process >= options.processes || !options.rendezvous)
@@ -113,7 +113,7 @@ Status Session::State::chooseProcesses() {
   found.processes = options.processes;
   found.rendezvous = options.rendezvous;
   found.secret = options.secret ? options.secret : "";
-  found.name = "cuda:" + std::to_string(spec.gpus[0]);
+  found.name = spec.kind + ":" + std::to_string(spec.gpus[0]);
   char host[256] = "";
   if (!found.rendezvous.starts_with("unix:") && !found.rendezvous.starts_with("fd:") &&
       gethostname(host, sizeof host - 1) == 0)
@@ -167,7 +167,7 @@ Status Session::State::chooseDevices() {
   // Devices that share memory are one thread pool for all shards: each weight is then read, and each gradient written,
   // by one thread and once, and shares are even for any number of devices. Only devices that own their variables split
   // the tree.
-  bool together = options.private_variables == 0 && spec.kind != "cuda";
+  bool together = options.private_variables == 0 && !spec.onGpus();
   layout.shards = splitShards(static_cast<int>(plan->shards()), together ? 1 : spec.devices);
   for (int shards : layout.shards)
     layout.variants.push_back(std::countr_zero(static_cast<unsigned>(shards)));
@@ -181,7 +181,7 @@ Status Session::State::chooseDevices() {
   groupOptions.gpus = spec.gpus;
   if (Status status = parseLibraries(options.libraries, groupOptions.libraries); !status.ok())
     return status;
-  if (options.tuning && spec.kind != "cuda")
+  if (options.tuning && !spec.onGpus())
     return {MT_INVALID,
             std::string(options.tuning) + ": expected GPUs for a tuning file, found devices of kind " + spec.kind};
   groupOptions.tuning = options.tuning ? options.tuning : "";

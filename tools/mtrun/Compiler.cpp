@@ -2,6 +2,7 @@
 #include "tools/mtrun/Compiler.h"
 
 #include "runtime/abi/plan_header.h"
+#include "runtime/support/device_spec.h"
 #include "runtime/support/hash_text.h"
 #include "tools/commandline/OutputFolders.h"
 #include "tools/mtrun/Run.h"
@@ -202,6 +203,15 @@ std::string findCompiler() {
   return "";
 }
 
+// CPUs, and GPUs of the kind that was asked for, or of all kinds.
+static std::string targetsOf(const mtrun::DeviceKind *asked) {
+  std::string targets = "cpu";
+  for (const mtrun::DeviceKind &kind : mtrun::deviceKinds)
+    if (kind.gpu && (!asked || asked == &kind))
+      targets.append(",").append(kind.name);
+  return targets;
+}
+
 std::string planOf(const Arguments &arguments) {
   const std::string &model = arguments.plan;
   if (model.empty())
@@ -215,8 +225,9 @@ std::string planOf(const Arguments &arguments) {
   auto count = [](void *user, const char *) { ++*static_cast<int64_t *>(user); };
   if (arguments.devices.empty())
     mt_status_free(mtrun_list_devices(count, &gpus));
-  if (gpus > 0 || arguments.devices.starts_with("cuda"))
-    flags.insert(flags.end(), {"--target", "cpu,cuda"});
+  const mtrun::DeviceKind *kind = mtrun::kindOfDevices(arguments.devices);
+  if (gpus > 0 || (kind && kind->gpu))
+    flags.insert(flags.end(), {"--target", targetsOf(kind)});
   std::string mtc = findCompiler();
   std::string command = "mtc compile " + model;
   for (const std::string &flag : flags)

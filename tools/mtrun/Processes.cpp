@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/Processes.h"
 
+#include "runtime/support/device_spec.h"
 #include "tools/mtrun/Run.h"
 
 #include <algorithm>
@@ -99,29 +100,17 @@ void stayWithParent() {
 } // namespace
 
 std::vector<int> distinctGpus(const std::string &devices) {
-  std::vector<int> gpus;
-  if (!devices.starts_with("cuda:"))
-    return gpus;
-  for (size_t at = 5, end; at <= devices.size(); at = end + 1) {
-    end = std::min(devices.find(',', at), devices.size());
-    int first = 0, last = 0;
-    const char *begin = devices.data() + at, *stop = devices.data() + end;
-    auto read = std::from_chars(begin, stop, first);
-    last = first;
-    if (read.ec == std::errc() && read.ptr != stop && *read.ptr == '-')
-      read = std::from_chars(read.ptr + 1, stop, last);
-    if (read.ec != std::errc() || read.ptr != stop || last < first || last - first >= 1024)
-      return {}; // several devices on one, or an error that the session tells
-    for (int gpu = first; gpu <= last; ++gpu)
-      gpus.push_back(gpu);
-  }
-  std::vector<int> sorted = gpus;
+  mtrun::DeviceSpec spec;
+  if (devices.find(':') == std::string::npos || !mtrun::parseDeviceSpec(devices, spec).ok())
+    return {}; // an error that the session tells
+  std::vector<int> sorted = spec.gpus;
   std::sort(sorted.begin(), sorted.end());
-  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? gpus : std::vector<int>();
+  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? spec.gpus : std::vector<int>();
 }
 
 std::optional<int> distribute(Arguments &arguments, char **argv) {
-  bool onGpus = arguments.devices.starts_with("cuda");
+  const mtrun::DeviceKind *kind = mtrun::kindOfDevices(arguments.devices);
+  bool onGpus = kind && kind->gpu;
   const Launcher *by = onGpus && arguments.processes != 1 ? launcher() : nullptr;
   if (by) {
     stayWithParent();

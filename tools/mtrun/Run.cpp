@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/Run.h"
 
+#include "runtime/support/device_spec.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -35,10 +37,10 @@ std::string defaultDevices(const std::string &path) {
   bool damaged = status != nullptr; // open() says how
   mt_status_free(status);
   PlanPtr plan(loaded);
-  if (damaged || !mtrun_plan_has_code(loaded, "cuda"))
-    return "cpu:1";
-  gpus = std::min<int64_t>(gpus, mtrun_plan_shards(loaded));
-  return gpus == 1 ? "cuda:0" : "cuda:0-" + std::to_string(gpus - 1);
+  for (const mtrun::DeviceKind &kind : mtrun::deviceKinds)
+    if (!damaged && kind.gpu && mtrun_plan_has_code(loaded, std::string(kind.name).c_str()))
+      return mtrun::firstGpus(kind, std::min<int64_t>(gpus, mtrun_plan_shards(loaded)));
+  return "cpu:1";
 }
 
 Run loadPlan(const Arguments &arguments) {

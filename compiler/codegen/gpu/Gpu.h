@@ -10,6 +10,9 @@
 
 namespace mtc {
 
+// The device of its targets, in --target and in plans.
+inline constexpr llvm::StringLiteral gpuDevice = "cuda";
+
 inline constexpr llvm::StringLiteral simulatedName = "simulated";
 // Compute capabilities that code can be made for, lowest first: "sm_75" ... "sm_120".
 llvm::ArrayRef<llvm::StringRef> gpuArchitectures();

@@ -18,6 +18,9 @@ using namespace mtc;
 using Codes = std::vector<TargetCode>;
 using Kernels = std::shared_ptr<OwningOpRef<ModuleOp>>;
 
+// As plans have it: "cuda:sm_90".
+static std::string targetName(StringRef code) { return (gpuDevice + ":" + code).str(); }
+
 static llvm::Expected<Codes> simulate(ModuleOp kernels) {
   auto target = findTarget("x86-64-v3");
   if (!target)
@@ -28,7 +31,7 @@ static llvm::Expected<Codes> simulate(ModuleOp kernels) {
   auto elf = linkShared(*object);
   if (!elf)
     return elf.takeError();
-  return Codes{TargetCode{("cuda:" + simulatedName).str(), {simulatedName.str()}, std::move(*elf), "cuda", {}, {}}};
+  return Codes{TargetCode{targetName(simulatedName), {simulatedName.str()}, std::move(*elf), gpuDevice.str(), {}, {}}};
 }
 
 // A cubin for each architecture if there is an assembler, then PTX if it is asked for.
@@ -43,11 +46,12 @@ static llvm::Expected<Codes> makeCode(ModuleOp kernels, const std::string &ptxas
     if (!cubins)
       return cubins.takeError();
     for (auto [architecture, cubin] : llvm::zip_equal(architectures, *cubins))
-      codes.push_back({"cuda:" + architecture, {architecture}, std::move(cubin.bytes), "cuda", std::move(cubin.usage)});
+      codes.push_back({targetName(architecture), {architecture}, std::move(cubin.bytes), gpuDevice.str(),
+                       std::move(cubin.usage)});
   }
   std::string lowest = "compute_" + architectures.front().substr(3);
   if (text)
-    codes.push_back({"cuda:ptx", {lowest}, {ptx->begin(), ptx->end()}, "cuda", {}});
+    codes.push_back({targetName("ptx"), {lowest}, {ptx->begin(), ptx->end()}, gpuDevice.str(), {}});
   return codes;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/session/DeviceSpec.h"
+#include "runtime/support/device_spec.h"
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 namespace mtrun {
 namespace {
@@ -35,16 +36,14 @@ bool parseGpus(std::string_view text, std::vector<int> &gpus) {
   return true;
 }
 
-Status parseCudaSpec(std::string_view text, DeviceSpec &spec) {
-  spec.kind = "cuda";
-  std::string_view list = text.substr(std::min(text.size(), std::string_view("cuda:").size()));
-  if (text == "cuda")
-    list = "0";
+// `list`: what follows the colon; without one the first GPU.
+Status parseGpuList(std::string_view text, std::string_view list, DeviceSpec &spec) {
   for (bool more = true; more;) {
     size_t comma = list.find(',');
     more = comma != std::string_view::npos;
     if (!parseGpus(list.substr(0, comma), spec.gpus))
-      return {MT_INVALID, "expected GPUs as cuda:0, cuda:0-3, cuda:0,2 or cuda:0*4, found " + std::string(text)};
+      return {MT_INVALID, "expected GPUs as " + spec.kind + ":0, " + spec.kind + ":0-3, " + spec.kind + ":0,2 or " +
+                              spec.kind + ":0*4, found " + std::string(text)};
     list = more ? list.substr(comma + 1) : list;
   }
   if (spec.gpus.size() > maxThreads)
@@ -68,14 +67,45 @@ std::string meant(std::string_view text) {
 
 } // namespace
 
+const DeviceKind *deviceKind(std::string_view name) {
+  auto found = std::find_if(std::begin(deviceKinds), std::end(deviceKinds),
+                            [&](const DeviceKind &kind) { return kind.name == name; });
+  return found == std::end(deviceKinds) ? nullptr : found;
+}
+
+const DeviceKind *kindOfDevices(std::string_view devices) { return deviceKind(devices.substr(0, devices.find(':'))); }
+
+std::string deviceKindNames(bool withCode) {
+  std::vector<std::string_view> names;
+  for (const DeviceKind &kind : deviceKinds)
+    if (kind.hasCode || !withCode)
+      names.push_back(kind.name);
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i)
+    text.append(i == 0 ? "" : i + 1 < names.size() ? ", " : " or ").append(names[i]);
+  return text;
+}
+
+std::string firstGpus(const DeviceKind &kind, int64_t count) {
+  return std::string(kind.name) + (count == 1 ? ":0" : ":0-" + std::to_string(count - 1));
+}
+
+bool DeviceSpec::onGpus() const {
+  const DeviceKind *known = deviceKind(kind);
+  return known && known->gpu;
+}
+
 Status parseDeviceSpec(std::string_view text, DeviceSpec &spec) {
   spec = {};
-  if (text == "cuda" || text.starts_with("cuda:"))
-    return parseCudaSpec(text, spec);
-  size_t colon = text.find(':');
-  std::string_view kind = text.substr(0, colon);
-  bool good = kind == "cpu" || kind == "null";
-  if (good && colon != std::string_view::npos) {
+  const DeviceKind *kind = kindOfDevices(text);
+  const size_t colon = text.find(':');
+  const bool named = colon != std::string_view::npos;
+  if (kind)
+    spec.kind = kind->name;
+  if (kind && kind->gpu)
+    return parseGpuList(text, named ? text.substr(colon + 1) : "0", spec);
+  bool good = kind != nullptr;
+  if (good && named) {
     std::string_view counts = text.substr(colon + 1);
     size_t times = counts.find('x');
     good = parseWhole(counts.substr(0, times), 1, spec.devices) &&
@@ -88,7 +118,6 @@ Status parseDeviceSpec(std::string_view text, DeviceSpec &spec) {
   if (spec.devices > maxThreads || spec.threads > maxThreads / spec.devices)
     return {MT_INVALID,
             "expected at most " + std::to_string(maxThreads) + " threads in all, found " + std::string(text)};
-  spec.kind = kind;
   return {};
 }
 
