@@ -63,8 +63,10 @@ def sealed(trial):
         if where.get(path[-1]) == value and type(where.get(path[-1])) is type(value):
             continue
         where[path[-1]] = value
-        manifest.write_text(json.dumps(text, indent=1) + "\n")
+        text.pop("hash")
+        manifest.write_text(json.dumps(text, indent=1)[:-len("\n}")] + f',\n"hash": "{"0" * 32}"\n}}\n')  # as the runtime lays it out
         trial.craft("seal", manifest)
+        json.loads(manifest.read_text())  # the reader is to judge numbers, not what this script broke
         for more in ([], ["--more-epochs", 1]) if path == ("epoch",) else ([],):
             trial.expect((0, 1, 3), "mtrun", "train", plan, "--data", DATA, "--resume", middle, "--save", "w.safetensors", *more, within=20)
     manifest.write_text(original)
