@@ -138,7 +138,8 @@ static int64_t firstNotFinite(mt_dtype dtype, const void *data, uint64_t element
 static int64_t variablesNotFinite(const Session &session, std::string &first) {
   int64_t count = 0;
   uint32_t index = 0;
-  for (const mtrun_tensor_info &info : variablesOf(session.plan())) {
+  for (const fb::Variable *variable : Each(session.plan().tables().variables())) { // no list of them: every epoch asks
+    mtrun_tensor_info info = infoOf(*variable);
     std::span<const std::byte> bytes = session.variable(index++);
     if (firstNotFinite(info.dtype, bytes.data(), bytes.size() / mt_dtype_size(info.dtype)) < 0)
       continue;
