@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/Variables.h"
 #include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/plan/Check.h"
 #include "runtime/plan/Signature.h"
 #include "runtime/session/Archive.h"
 #include "runtime/session/Export.h"
@@ -147,7 +148,7 @@ static Status assign(Session &session, const std::string &path, const std::vecto
   if (!session.health().ok())
     return session.health();
   if (line)
-    tell(result, plan.tables().variables()->size(), path, match, line);
+    tell(result, count(plan.tables().variables()), path, match, line);
   return {};
 }
 

@@ -116,6 +116,13 @@ static void addVariable(PlanT &plan, const char *name, DType dtype, std::vector<
   plan.variables.push_back(std::move(variable));
 }
 
+static Owned<mtrun_plan> load(PlanT &plan) {
+  std::vector<uint8_t> file = mtrun::writePlanFile(plan, {});
+  mtrun_plan *loaded = nullptr;
+  EXPECT_EQ(text(mtrun_plan_load_memory(file.data(), file.size(), &loaded)), "0");
+  return Owned<mtrun_plan>(loaded);
+}
+
 Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled, bool metrics, int64_t limit, int64_t inputLimit) {
   PlanT plan;
   plan.producer = "test";
@@ -151,10 +158,20 @@ Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled, bool metrics, int64_t
     if (scheduled && std::string(name) == "train_step")
       p.learning_rate = static_cast<int32_t>(p.metrics[1]->value);
   }
-  std::vector<uint8_t> file = mtrun::writePlanFile(plan, {});
-  mtrun_plan *loaded = nullptr;
-  EXPECT_EQ(text(mtrun_plan_load_memory(file.data(), file.size(), &loaded)), "0");
-  return Owned<mtrun_plan>(loaded);
+  return load(plan);
+}
+
+Owned<mtrun_plan> planWithoutVariables() {
+  PlanT plan;
+  plan.producer = "test";
+  plan.model = "sum";
+  plan.batch = 4;
+  plan.shards = 1;
+  plan.shard_rows = 4;
+  plan.programs.push_back(program("predict", 1));
+  plan.programs[0]->signature.push_back(entry("image", Role::Input, DType::F32, {-1, 2, 3}));
+  plan.programs[0]->signature.push_back(entry("sums", Role::Output, DType::F32, {-1}));
+  return load(plan);
 }
 
 Owned<mtrun_session> nullSession(const mtrun_plan *plan, const char *devices) {

@@ -49,6 +49,8 @@ template <typename T> using Owned = std::unique_ptr<T, Free>;
 // what the images; -1: the plan does not say.
 Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled = false, bool metrics = true, int64_t limit = -1,
                             int64_t inputLimit = -1);
+// A plan that predicts and has no variable at all.
+Owned<mtrun_plan> planWithoutVariables();
 Owned<mtrun_session> nullSession(const mtrun_plan *plan, const char *devices = "null:1");
 Owned<mtrun_dataset> openData(const mtrun_plan *plan, const std::string &spec);
 

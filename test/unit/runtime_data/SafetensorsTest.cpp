@@ -170,3 +170,14 @@ TEST(Safetensors, LoadsWhatFits) {
   ASSERT_EQ(text(mtrun_get_variable(session.get(), "w", back, sizeof back)), "0");
   EXPECT_EQ(back[5], 0);
 }
+
+TEST(Safetensors, LoadsNothingIntoAPlanWithoutVariables) {
+  TempFolder folder;
+  std::string path = folder.path("v.safetensors"), lines;
+  ASSERT_EQ(text(writeSafetensors(path, {})), "0");
+  Owned<mtrun_plan> plan = planWithoutVariables();
+  Owned<mtrun_session> session = nullSession(plan.get());
+  auto line = [](void *user, const char *text) { *static_cast<std::string *>(user) += std::string(text) + "\n"; };
+  ASSERT_EQ(text(mtrun_load_matching(session.get(), path.c_str(), MTRUN_MATCH_ANY, line, &lines)), "0");
+  EXPECT_EQ(lines, path + ": loaded 0 of 0 variables\n");
+}
