@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define MT_PLAN_MAGIC "MTPLAN\r\n" /* 8 bytes, no terminator; \r\n shows transfers that rewrite line ends */
-#define MT_PLAN_VERSION 7u
+#define MT_PLAN_VERSION 8u
 #define MT_PLAN_ALIGNMENT 4096u /* of every section's offset, in bytes */
 
 typedef struct mt_plan_header {

@@ -82,10 +82,10 @@ TEST(PlanFile, FindsMisalignedVectors) {
 
 TEST(PlanFile, NamesBothVersions) {
   std::vector<uint8_t> bytes = makePlan();
-  bytes[8] = 6;
+  bytes[8] = 7;
   Status status = load(bytes);
   EXPECT_EQ(status.code(), MT_CORRUPT);
-  EXPECT_EQ(status.message(), "expected plan format version 7, found version 6");
+  EXPECT_EQ(status.message(), "expected plan format version 8, found version 7");
 }
 
 TEST(PlanFile, ReadsFromAFile) {
