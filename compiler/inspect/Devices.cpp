@@ -4,6 +4,7 @@
 #include "compiler/inspect/Facts.h"
 #include "compiler/inspect/HtmlText.h"
 #include "compiler/inspect/Inspect.h"
+#include "runtime/support/subtrees.h"
 
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -25,7 +26,7 @@ struct Part {
 std::vector<Part> partsOf(const fb::Plan &plan, uint32_t devices) {
   std::vector<Part> parts;
   uint64_t first = 0;
-  for (uint64_t shards : splitShards(plan.shards(), devices)) {
+  for (uint64_t shards : mtrun::splitShards(plan.shards(), devices)) {
     uint64_t begin = std::min(first * plan.shard_rows(), plan.batch());
     uint64_t end = std::min((first + shards) * plan.shard_rows(), plan.batch());
     auto variant = static_cast<uint32_t>(llvm::countr_zero(shards));

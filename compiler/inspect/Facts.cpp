@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/inspect/Facts.h"
+#include "runtime/support/subtrees.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -147,18 +148,6 @@ LaunchCost costOf(const fb::Plan &plan, const fb::Step &step, uint64_t rows) {
   return cost;
 }
 
-std::vector<uint64_t> splitShards(uint64_t shards, uint32_t devices) {
-  if (std::has_single_bit(devices))
-    return std::vector<uint64_t>(devices, shards / devices);
-  std::vector<uint64_t> parts = {shards};
-  while (parts.size() < devices) {
-    auto largest = std::max_element(parts.begin(), parts.end());
-    *largest /= 2;
-    parts.insert(largest, *largest);
-  }
-  return parts;
-}
-
 BytesMoved bytesMoved(const fb::Plan &plan, uint32_t devices, uint64_t partialBytes, uint64_t rows) {
   // Chunks begin at whole cache lines.
   constexpr uint64_t line = 16;
@@ -167,7 +156,7 @@ BytesMoved bytesMoved(const fb::Plan &plan, uint32_t devices, uint64_t partialBy
     return device == devices ? elements : elements * device / devices / line * line;
   };
   uint64_t first = 0, active = 0;
-  for (uint64_t shards : splitShards(plan.shards(), devices)) {
+  for (uint64_t shards : mtrun::splitShards(plan.shards(), devices)) {
     active += first * plan.shard_rows() < rows;
     first += shards;
   }

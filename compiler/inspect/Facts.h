@@ -56,10 +56,6 @@ LaunchCost costOf(const mt::plan::Plan &plan, const mt::plan::Step &step, uint64
 // variables (docs/plan-format.md section 5).
 BytesMoved bytesMoved(const mt::plan::Plan &plan, uint32_t devices, uint64_t partialBytes, uint64_t rows);
 
-// Shards of each device, in order: of all shards the largest subtree is split, the first of equals, until there are
-// enough. 1 <= devices <= shards.
-std::vector<uint64_t> splitShards(uint64_t shards, uint32_t devices);
-
 // The numbers of devices that reports show: 2, 3 ... R, above 64 powers of two alone.
 std::vector<uint32_t> reportedDevices(uint32_t shards);
 

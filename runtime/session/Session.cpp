@@ -9,9 +9,9 @@
 #include "runtime/session/Metric.h"
 #include "runtime/session/Ones.h"
 #include "runtime/session/StartTracer.h"
-#include "runtime/session/Subtrees.h"
 #include "runtime/support/device_spec.h"
 #include "runtime/support/hash_text.h"
+#include "runtime/support/subtrees.h"
 
 #include <algorithm>
 #include <bit>

@@ -6,8 +6,8 @@
 #include "runtime/device/CodeObject.h"
 #include "runtime/device/Collectives.h"
 #include "runtime/device/CpuFeatures.h"
-#include "runtime/session/Subtrees.h"
 #include "runtime/support/device_spec.h"
+#include "runtime/support/subtrees.h"
 
 #include <gtest/gtest.h>
 #include <numeric>

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/session/Subtrees.h"
+#include "runtime/support/subtrees.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace mtrun {
 
 std::vector<int> splitShards(int allShards, int devices) {
+  if (std::has_single_bit(static_cast<unsigned>(devices))) // at once, where there may be thousands
+    return std::vector<int>(devices, allShards / devices);
   std::vector<int> shards = {allShards};
   while (static_cast<int>(shards.size()) < devices) {
     auto largest = std::max_element(shards.begin(), shards.end()); // the first of equals

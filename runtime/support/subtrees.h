@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which allShards each device hosts: whole subtrees of the reduction tree.
+// Which shards each device hosts: whole subtrees of the reduction tree. The compiler reports what the runtime does.
 #pragma once
 
 #include <vector>
