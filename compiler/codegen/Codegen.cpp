@@ -104,6 +104,28 @@ static LogicalResult emitBody(Kernel &kernel) {
   llvm_unreachable("all kinds are listed");
 }
 
+// Tables of offsets within an image have 32 bits.
+static LogicalResult checkOffsets(const Kernel &kernel) {
+  if (kernel.kind != mt::KernelKind::conv && kernel.kind != mt::KernelKind::conv_wgrad)
+    return success();
+  Block &body = kernel.op->getRegion(0).front();
+  auto check = [&](Value value) -> LogicalResult {
+    int64_t elements = mt::elementsPerRow(value.getType());
+    if (llvm::isInt<32>(elements))
+      return success();
+    return kernel.op->emitError("expected at most ")
+           << std::numeric_limits<int32_t>::max() << " elements of a sample in a convolution, found " << elements
+           << " in " << value.getType();
+  };
+  for (Value argument : body.getArguments())
+    if (failed(check(argument)))
+      return failure();
+  for (Value result : body.getTerminator()->getOperands())
+    if (failed(check(result)))
+      return failure();
+  return success();
+}
+
 // The functions of all kernels for one machine, and the bytes of scratch that each takes.
 static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const CodegenOptions &options,
                                                     const Machine &machine, std::vector<int64_t> &scratch) {
@@ -119,6 +141,8 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
   LogicalResult result = success();
   for (auto op : module.getOps<plan::KernelOp>()) {
     Kernel kernel{emit, op, kindOf(op), gridOf(op), options.shardRows, options.fast, {}, {}, {}, {}};
+    if (failed(checkOffsets(kernel)))
+      return failure();
     emit.setLoc(op.getLoc());
     emit.function(op.getSymName(), arguments, /*internal=*/false, [&](ValueRange values) {
       bind(kernel, values);

@@ -19,6 +19,13 @@ Value Emitter::laneNumbers() {
   return arith::ConstantOp::create(*this, DenseElementsAttr::get(cast<VectorType>(vectorOf(getI32Type())), ArrayRef(numbers)));
 }
 
+// An address holds small constant indices itself; one that needs more bits is a value.
+static LLVM::GEPArg argumentOf(Emitter &emit, int64_t index) {
+  if (llvm::isInt<LLVM::kGEPConstantBitWidth>(index))
+    return static_cast<int32_t>(index);
+  return emit.integer(index);
+}
+
 Value Emitter::address(Value base, Type element, Value index, int64_t constant) {
   Value moved = LLVM::GEPOp::create(*this, pointer(), stored(element), base, ArrayRef<LLVM::GEPArg>{index});
   return address(moved, element, constant);
@@ -26,11 +33,11 @@ Value Emitter::address(Value base, Type element, Value index, int64_t constant) 
 Value Emitter::address(Value base, Type element, int64_t constant) {
   if (constant == 0)
     return base;
-  return LLVM::GEPOp::create(*this, pointer(), stored(element), base, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant)});
+  return LLVM::GEPOp::create(*this, pointer(), stored(element), base, ArrayRef<LLVM::GEPArg>{argumentOf(*this, constant)});
 }
 
 Value Emitter::loadPointer(Value base, int64_t index) {
-  Value place = LLVM::GEPOp::create(*this, pointer(), pointer(), base, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+  Value place = LLVM::GEPOp::create(*this, pointer(), pointer(), base, ArrayRef<LLVM::GEPArg>{argumentOf(*this, index)});
   return LLVM::LoadOp::create(*this, pointer(), place, 8);
 }
 Value Emitter::loadInteger(Value base, int64_t index) {

@@ -24,6 +24,7 @@ SmallVector<std::pair<int64_t, int64_t>> mtc::cutEvenly(int64_t count, int64_t m
 }
 
 Value mtc::emitTable(Emitter &emit, ArrayRef<int64_t> values) {
+  assert(llvm::all_of(values, llvm::isInt<32>) && "checked by `checkOffsets` (Codegen.cpp)");
   SmallVector<int32_t> narrow(values.begin(), values.end());
   // One entry more, different from the others: equal entries would make a splat.
   narrow.push_back(narrow.empty() ? 0 : narrow.back() - 1);
