@@ -160,7 +160,7 @@ LogicalResult Interpreter::report(mt::ResultOp op) {
   FailureOr<Tensor> value = agreed(op, op.getValue()), weight = agreed(op, op.getWeight());
   if (failed(value) || failed(weight))
     return failure();
-  results.means[op.getName().str()] = {value->data[0], weight->data[0]};
+  results.metrics[op.getName().str()] = {*value, weight->data[0]};
   return success();
 }
 

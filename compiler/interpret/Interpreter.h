@@ -24,13 +24,15 @@ struct Step {
   std::function<double(double)> round;
 };
 
-struct StepMean {
-  double value, weight;
+// A loss or metric of a step: the mean, or the sums of which a finalizer makes one number (docs/ir.md).
+struct StepMetric {
+  mlir::mt::Tensor value;
+  double weight;
 };
 
 struct StepResults {
   Tensors outputs;
-  std::map<std::string, StepMean> means; // losses and metrics
+  std::map<std::string, StepMetric> metrics; // and losses
 };
 
 // Runs a program of the module and updates `variables`. Values of rank 0 are rounded to float32, as in Keras and in

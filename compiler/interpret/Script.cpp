@@ -40,13 +40,25 @@ llvm::Expected<Script> parseScript(StringRef text) {
   return script;
 }
 
-static void print(llvm::raw_ostream &out, StringRef name, const Tensor &tensor) {
+static void printElements(llvm::raw_ostream &out, StringRef name, const Tensor &tensor) {
   out << name << " [";
   llvm::interleaveComma(tensor.shape, out);
   out << "] =";
   for (double x : tensor.data)
     out << ' ' << llvm::format("%.6g", x);
+}
+
+static void print(llvm::raw_ostream &out, StringRef name, const Tensor &tensor) {
+  printElements(out, name, tensor);
   out << '\n';
+}
+
+static void print(llvm::raw_ostream &out, StringRef name, const StepMetric &metric) {
+  if (metric.value.rank() == 0)
+    out << name << " = " << llvm::format("%.6g", metric.value.data[0]);
+  else
+    printElements(out, name, metric.value);
+  out << " weight " << llvm::format("%.6g", metric.weight) << '\n';
 }
 
 // Samples of the first input that the program has and the script gives.
@@ -87,9 +99,8 @@ LogicalResult runScript(ModuleOp module, const Script &script, ArrayRef<std::str
     if (failed(results))
       return failure();
     out << name << '\n';
-    for (const auto &[key, mean] : results->means)
-      out << key << " = " << llvm::format("%.6g", mean.value) << " weight " << llvm::format("%.6g", mean.weight)
-          << '\n';
+    for (const auto &[key, metric] : results->metrics)
+      print(out, key, metric);
     for (const auto &[key, tensor] : results->outputs)
       print(out, key, tensor);
   }

@@ -75,7 +75,7 @@ TEST_P(Meaning, IsKeras) {
     expected.compare("output/" + name, tensor.data, nearness);
   auto trained = mtc::interpretProgram(*module, "train_step", step, variables);
   ASSERT_TRUE(mlir::succeeded(trained));
-  expected.compare("loss", std::vector<double>{trained->means.at("loss").value}, nearness);
+  expected.compare("loss", std::vector<double>{trained->metrics.at("loss").value.data[0]}, nearness);
   for (const auto &[name, tensor] : variables)
     if (const mtrun::SafeTensor &after = expected.find("after/" + name); after.dtype == MT_I32)
       EXPECT_EQ(Expected::values<int32_t>(after), std::vector<int32_t>(tensor.data.begin(), tensor.data.end())) << name;

@@ -194,9 +194,9 @@ Outcome interpret(ModuleOp module, const Step &step) {
       outcome.problem = std::string(program) + " could not be interpreted";
       return;
     }
-    for (const auto &[name, mean] : results->means) {
-      outcome.values[key + name] = Tensor::scalar(mean.value);
-      outcome.values[key + name + " weight"] = Tensor::scalar(mean.weight);
+    for (const auto &[name, metric] : results->metrics) {
+      outcome.values[key + name] = metric.value;
+      outcome.values[key + name + " weight"] = Tensor::scalar(metric.weight);
     }
     for (const auto &[name, tensor] : results->outputs)
       outcome.values[key + name] = tensor;
