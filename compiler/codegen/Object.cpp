@@ -67,7 +67,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> mtc::translateToLlvm(ModuleOp modu
   return code;
 }
 
-static std::unique_ptr<llvm::TargetMachine> createMachine(const TargetCpu &target) {
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const TargetCpu &target) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
@@ -77,7 +77,7 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(const TargetCpu &targe
   llvm::Triple parsed(triple);
   const llvm::Target *llvmTarget = llvm::TargetRegistry::lookupTarget(parsed, error);
   if (!llvmTarget)
-    llvm::report_fatal_error(llvm::StringRef(error));
+    return llvm::createStringError(error);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(llvmTarget->createTargetMachine(
@@ -132,7 +132,10 @@ llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, c
   if (!translated)
     return translated.takeError();
   std::unique_ptr<llvm::Module> code = std::move(*translated);
-  std::unique_ptr<llvm::TargetMachine> machine = createMachine(target);
+  auto created = createMachine(target);
+  if (!created)
+    return created.takeError();
+  std::unique_ptr<llvm::TargetMachine> machine = std::move(*created);
   code->setTargetTriple(llvm::Triple(triple));
   code->setDataLayout(machine->createDataLayout());
   for (llvm::Function &function : *code) {
