@@ -8,6 +8,7 @@
 #include "compiler/allocate/Pack.h"
 #include "compiler/allocate/BufferAssignment.h"
 #include "compiler/codegen/Codegen.h"
+#include "dialects/mt/Compilation.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -187,9 +188,8 @@ struct Allocate : impl::AllocateBase<Allocate> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto shards = module->getAttrOfType<IntegerAttr>("mt.shards"),
-         shardRows = module->getAttrOfType<IntegerAttr>("mt.shard_rows");
-    if (!shards || !shardRows) {
+    mt::Compilation compilation(module);
+    if (!compilation.isSplit()) {
       module.emitError("expected `mt.shards` and `mt.shard_rows` on the module, found none");
       return signalPassFailure();
     }
@@ -202,10 +202,10 @@ struct Allocate : impl::AllocateBase<Allocate> {
     for (mt::ProgramOp program : sources) {
       std::vector<PlanStep> steps = stepsOf(program);
       BufferAssignment assignment(program, steps);
-      if (failed(assignment.assignOffsets(program.getLoc(), shards.getInt(), shardRows.getInt())))
+      if (failed(assignment.assignOffsets(program.getLoc(), compilation.getShards(), compilation.getShardRows())))
         return signalPassFailure();
       if (deviceMemory > 0)
-        uses.push_back(memoryUse(program.getSymName(), assignment, shardRows.getInt()));
+        uses.push_back(memoryUse(program.getSymName(), assignment, compilation.getShardRows()));
       ProgramWriter(program, kernels, constants, steps, assignment, builder).write();
     }
     for (mt::ProgramOp program : sources)

@@ -2,6 +2,7 @@
 #include "compiler/allocate/Budget.h"
 #include "compiler/allocate/Pack.h"
 #include "compiler/inspect/Facts.h"
+#include "dialects/mt/Compilation.h"
 
 namespace mtc {
 
@@ -95,7 +96,7 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, ArrayRef<mt
                << "; largest at the peak: " << ranking(hungriest(of), of);
   };
   if (variant == 0) {
-    module->setAttr("mt.min_devices", IntegerAttr::get(IntegerType::get(module.getContext(), 64), 0)); // none
+    mlir::mt::Compilation(module).setMinDevices(0); // none
     describe(module.emitError("expected a plan that fits in ")
                  << readable(limit) << " a device, found none up to " << (int64_t(1) << (variants - 1)) << " devices",
              0);
@@ -103,7 +104,7 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, ArrayRef<mt
   }
   // With N devices the fullest holds R / 2^floor(log2 N) shards.
   int64_t devices = int64_t(1) << (variants - variant);
-  module->setAttr("mt.min_devices", IntegerAttr::get(IntegerType::get(module.getContext(), 64), devices));
+  mlir::mt::Compilation(module).setMinDevices(devices);
   if (devices > 1)
     describe(module.emitWarning("the model does not fit on one device of ")
                  << readable(limit) << "; it takes " << devices << " devices",

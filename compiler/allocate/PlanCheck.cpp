@@ -4,6 +4,7 @@
 // can hold. It shares no code with the passes that it checks; PlanCheck.h states the model.
 #include "compiler/allocate/PlanCheck.h"
 #include "compiler/Passes.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 
 #include <map>
@@ -181,11 +182,11 @@ namespace {
 struct PlanCheck : impl::PlanCheckBase<PlanCheck> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    auto shardRows = getOperation()->getAttrOfType<IntegerAttr>("mt.shard_rows");
+    int64_t shardRows = mt::Compilation(getOperation()).getShardRows();
     for (auto program : getOperation().getOps<plan::ProgramOp>()) {
       size_t variants = program.getVariantArena().size();
       for (size_t variant = 0; variant < variants; ++variant) {
-        int64_t rows = (int64_t(1) << variant) * (shardRows ? shardRows.getInt() : 1);
+        int64_t rows = (int64_t(1) << variant) * shardRows;
         // A device with all shards is alone; any other has company.
         if (failed(check(program, symbols, variant, rows, variant + 1 == variants)))
           return signalPassFailure();

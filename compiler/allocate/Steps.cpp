@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/allocate/Steps.h"
 #include "compiler/allocate/Kernels.h"
+#include "dialects/mt/Compilation.h"
 
 namespace mtc {
 
@@ -13,7 +14,7 @@ static plan::Wait waitOf(mt::KernelOp kernel) {
 }
 
 static bool sameBucket(Operation *a, Operation *b) {
-  return a->getAttr("mt.bucket") && a->getAttr("mt.bucket") == b->getAttr("mt.bucket");
+  return mt::bucketOf(a) && mt::bucketOf(a) == mt::bucketOf(b);
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include "compiler/api/Names.h"
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/ModelTable.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/plan/PlanDialect.h"
 #include "frontend/ClassNames.h"
@@ -250,24 +251,20 @@ private:
   }
 
   void setAttributes(ModuleOp module) {
-    Builder builder(&context);
-    module->setAttr("mt.batch", builder.getI64IntegerAttr(options.batch));
-    module->setAttr("mt.shards", builder.getI64IntegerAttr(options.shards));
-    module->setAttr("mt.shard_rows", builder.getI64IntegerAttr(options.shardRows()));
-    module->setAttr("mt.seed", builder.getI64IntegerAttr(options.seed));
+    mlir::mt::Compilation parameters(module);
+    parameters.setBatch(options.batch);
+    parameters.setShards(options.shards, options.shardRows());
+    parameters.setSeed(options.seed);
     if (options.localStatistics)
-      module->setAttr("mt.local_statistics", builder.getUnitAttr());
-    // A model may have brought one; f32 is the absence of the attribute.
-    if (options.precision == "f32")
-      module->removeAttr("mt.precision");
-    else if (!options.precision.empty())
-      module->setAttr("mt.precision", builder.getStringAttr(options.precision));
+      parameters.setLocalStatistics();
+    if (!options.precision.empty()) // a model may have brought one
+      parameters.setPrecision(options.precision);
     if (options.fast)
-      module->setAttr("mt.fast", builder.getUnitAttr());
+      parameters.setFast();
     if (options.deviceMemory)
-      module->setAttr("mt.device_memory", builder.getI64IntegerAttr(options.deviceMemory));
+      parameters.setDeviceMemory(options.deviceMemory);
     for (auto model : module.getOps<mlir::mt::ModelOp>())
-      module->setAttr("mt.name", builder.getStringAttr(model.getSymName()));
+      parameters.setName(model.getSymName());
   }
 
   void say(const char *stage, Clock::duration time) {
@@ -283,8 +280,7 @@ private:
   Status runOne(size_t index, ModuleOp module, Clock::time_point start) {
     const Stage &stage = stages()[index];
     if (mlir::failed(runStage(stage, module, compilation))) {
-      auto devices = module->getAttrOfType<IntegerAttr>("mt.min_devices");
-      if (!devices || devices.getInt() > 0)
+      if (mlir::mt::Compilation(module).getMinDevices() > 0)
         return failed(stage.name);
       return {MT_NO_MEMORY, diagnostics.errors() + "\n" + memoryAdvice(source, options)};
     }

@@ -3,6 +3,7 @@
 #include "compiler/codegen/Kernel.h"
 #include "compiler/codegen/Object.h"
 #include "compiler/codegen/Tile.h"
+#include "dialects/mt/Compilation.h"
 #include "runtime/abi/kernel.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -164,9 +165,8 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
 CodegenOptions mtc::codegenOptions(ModuleOp module, std::vector<std::string> targets) {
   CodegenOptions options;
   options.targets = std::move(targets);
-  if (auto rows = module->getAttrOfType<IntegerAttr>("mt.shard_rows"))
-    options.shardRows = rows.getInt();
-  options.fast = module->hasAttr("mt.fast");
+  options.shardRows = mt::Compilation(module).getShardRows();
+  options.fast = mt::Compilation(module).isFast();
   return options;
 }
 

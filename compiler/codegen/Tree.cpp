@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/Tree.h"
+#include "dialects/mt/Compilation.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -9,10 +10,7 @@ Shards mtc::shardsOf(Kernel &kernel) {
   Value rows = kernel.rows();
   if (kernel.fast)
     return {rows, emit.most(rows, emit.integer(1)), emit.least(rows, emit.integer(1)), 1};
-  int64_t shards = 1 << 12;
-  if (auto attribute = kernel.op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("mt.shards"))
-    shards = attribute.getInt();
-  int64_t levels = llvm::Log2_64_Ceil(std::max<int64_t>(shards, 1)) + 1;
+  int64_t levels = llvm::Log2_64_Ceil(mt::Compilation(kernel.op).getShards()) + 1;
   return {rows, emit.integer(kernel.shardRows), emit.ceilDiv(rows, kernel.shardRows), levels};
 }
 

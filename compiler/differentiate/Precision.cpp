@@ -3,6 +3,7 @@
 // mt-precision: which values are rounded to 16 bits (docs/precision.md section 1).
 #include "compiler/Passes.h"
 #include "compiler/differentiate/Simplify.h"
+#include "dialects/mt/Compilation.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -20,7 +21,7 @@ bool isGiven(Value value) {
   return isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp, mt::ConstantOp>(value.getDefiningOp());
 }
 
-bool isKept(Operation *op) { return op->hasAttr("mt.precision"); }
+bool isKept(Operation *op) { return bool(mt::precisionOf(op)); }
 
 // An extending cast's operand.
 Value truncatedOf(Value value) {
@@ -137,8 +138,8 @@ struct Precision : impl::PrecisionBase<Precision> {
   using PrecisionBase::PrecisionBase;
 
   void runOnOperation() override {
-    auto precision = getOperation()->getAttrOfType<StringAttr>("mt.precision");
-    if (!precision || (precision != "bf16" && precision != "f16"))
+    StringRef precision = mt::Compilation(getOperation()).getPrecision();
+    if (precision != "bf16" && precision != "f16")
       return;
     Type half = precision == "bf16" ? Type(BFloat16Type::get(&getContext())) : Float16Type::get(&getContext());
     for (auto program : getOperation().getOps<mt::ProgramOp>())

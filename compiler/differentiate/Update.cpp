@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/differentiate/Update.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/Numbers.h"
 
@@ -15,8 +16,7 @@ static constexpr double firstScale = 1 << 15, minScale = 1, maxScale = double(1l
 Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterface>().begin()) {
   prefix = op.getOptimizerName().str() + "/";
   Builder builder(model.getContext());
-  auto precision = model->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>("mt.precision");
-  scaled = precision && precision == "f16";
+  scaled = mt::Compilation(model).getPrecision() == "f16";
   auto add = [&](std::string name, Type type, mt::VariableKind kind, double start,
                  std::optional<mt::VariableRole> role = std::nullopt) {
     owned.push_back({std::move(name), cast<RankedTensorType>(type), kind, start, role});

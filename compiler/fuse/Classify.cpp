@@ -2,6 +2,7 @@
 //
 // What kind of kernel an op alone would be.
 #include "compiler/fuse/Groups.h"
+#include "dialects/mt/Compilation.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
@@ -135,8 +136,8 @@ FailureOr<Groups> Groups::classify(Block &body) {
     if (auto reduce = dyn_cast<mt::ReduceOp>(op); reduce && kind == KernelKind::reduce)
       if (mt::MatmulOp product = summedProduct(reduce))
         groups.joinProduct(reduce, product);
-    if (auto bucket = op.getAttrOfType<IntegerAttr>("mt.bucket"))
-      groups.allReduces.push_back({bucket.getInt(), &op});
+    if (std::optional<int64_t> bucket = mt::bucketOf(&op))
+      groups.allReduces.push_back({*bucket, &op});
   }
   groups.computeDepths();
   return groups;

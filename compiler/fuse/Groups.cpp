@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/Groups.h"
 #include "compiler/fuse/Prepare.h"
+#include "dialects/mt/Compilation.h"
 
 #include <queue>
 
@@ -34,9 +35,9 @@ Groups::Edges Groups::findSuccessors(unsigned unit) const {
   };
   for (Operation *op : units[unit].ops) {
     addUsers(op);
-    if (auto bucket = op->getAttrOfType<IntegerAttr>("mt.bucket"))
+    if (std::optional<int64_t> bucket = mt::bucketOf(op))
       for (auto [other, allReduce] : allReduces)
-        if (other >= bucket.getInt())
+        if (other >= *bucket)
           addUsers(allReduce);
   }
   return result;
@@ -271,8 +272,8 @@ void Groups::fuseMaps() {
 static std::optional<int64_t> bucketOf(const Unit &unit) {
   for (Operation *op : unit.ops)
     for (Operation *user : op->getUsers())
-      if (auto bucket = user->getAttrOfType<IntegerAttr>("mt.bucket"))
-        return bucket.getInt();
+      if (std::optional<int64_t> bucket = mt::bucketOf(user))
+        return bucket;
   return std::nullopt;
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/plan/Tables.h"
 
 #include "compiler/codegen/gpu/LibraryCalls.h"
+#include "dialects/mt/Compilation.h"
 
 namespace mtc {
 
@@ -96,27 +97,21 @@ static std::unique_ptr<tables::VariableT> makeVariable(mlir::plan::VariableOp op
   return variable;
 }
 
-static int64_t attributeOf(mlir::ModuleOp module, llvm::StringRef name, int64_t missing) {
-  auto attribute = module->getAttrOfType<mlir::IntegerAttr>(name);
-  return attribute ? attribute.getInt() : missing;
-}
-
 static void addModuleFacts(mlir::ModuleOp module, tables::PlanT &plan) {
   plan.producer = "mtc 0.1.0";
-  if (auto name = module->getAttrOfType<mlir::StringAttr>("mt.name"))
-    plan.model = name.str();
-  plan.batch = attributeOf(module, "mt.batch", 1);
-  plan.shards = attributeOf(module, "mt.shards", 1);
-  plan.shard_rows = attributeOf(module, "mt.shard_rows", 1);
-  plan.seed = attributeOf(module, "mt.seed", 1);
-  plan.fast = module->hasAttr("mt.fast");
-  auto precision = module->getAttrOfType<mlir::StringAttr>("mt.precision");
-  plan.precision = precision ? precision.str() : "f32";
+  mlir::mt::Compilation compilation(module);
+  plan.model = compilation.getName().str();
+  plan.batch = compilation.getBatch();
+  plan.shards = compilation.getShards();
+  plan.shard_rows = compilation.getShardRows();
+  plan.seed = compilation.getSeed();
+  plan.fast = compilation.isFast();
+  plan.precision = compilation.getPrecision().str();
   for (auto [attribute, strings] : {std::pair("mt.class_names", &plan.class_names), {"mt.vocabulary", &plan.vocabulary}})
     if (auto list = module->getAttrOfType<mlir::ArrayAttr>(attribute))
       for (auto text : list.getAsRange<mlir::StringAttr>())
         strings->push_back(text.str());
-  plan.min_devices = attributeOf(module, "mt.min_devices", 1);
+  plan.min_devices = compilation.getMinDevices();
 }
 
 mlir::FailureOr<tables::PlanT> makeTables(mlir::ModuleOp module) {
@@ -145,7 +140,7 @@ mlir::FailureOr<tables::PlanT> makeTables(mlir::ModuleOp module) {
     plan.programs.push_back(std::move(*program));
   }
   if (calls)
-    plan.call_workspace = callWorkspaceBytes(plan, module->hasAttr("mt.device_memory"));
+    plan.call_workspace = callWorkspaceBytes(plan, mlir::mt::Compilation(module).limitsMemory());
   return plan;
 }
 

@@ -12,6 +12,7 @@
 #include "compiler/allocate/Budget.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/recompute/Candidates.h"
+#include "dialects/mt/Compilation.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -192,16 +193,15 @@ struct Recompute : impl::RecomputeBase<Recompute> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto shards = module->getAttrOfType<IntegerAttr>("mt.shards"),
-         shardRows = module->getAttrOfType<IntegerAttr>("mt.shard_rows");
-    if (!shards || !shardRows) {
+    mt::Compilation compilation(module);
+    if (!compilation.isSplit()) {
       module.emitError("expected `mt.shards` and `mt.shard_rows` on the module, found none");
       return signalPassFailure();
     }
     if (deviceMemory <= 0)
       return;
     const std::vector<std::string> targets(cpus.begin(), cpus.end());
-    int64_t rows = shards.getInt() * shardRows.getInt();
+    int64_t rows = compilation.getShards() * compilation.getShardRows();
     for (auto program : module.getOps<mt::ProgramOp>())
       if (failed(ProgramRecompute(module, program, targets, deviceMemory, rows).run()))
         return signalPassFailure();

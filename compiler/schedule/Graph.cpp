@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/schedule/Graph.h"
+#include "dialects/mt/Compilation.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
@@ -22,9 +23,8 @@ void Graph::addNodes() {
       add(&op);
     if (!isa<shard::AllReduceOp>(op))
       continue;
-    auto attribute = op.getAttrOfType<IntegerAttr>("mt.bucket");
     // Without buckets, in program order, one each.
-    int64_t bucket = attribute ? attribute.getInt() : static_cast<int64_t>(buckets.size());
+    int64_t bucket = mt::bucketOf(&op).value_or(static_cast<int64_t>(buckets.size()));
     auto [entry, fresh] = buckets.try_emplace(bucket, nodes.size());
     if (fresh) {
       add(&op);
@@ -46,10 +46,8 @@ void Graph::addValueEdges() {
 void Graph::addBucketEdges() {
   std::map<int64_t, unsigned> inOrder;
   for (unsigned node = 0; node < nodes.size(); ++node)
-    if (nodes[node].isCollective()) {
-      auto attribute = nodes[node].ops.front()->getAttrOfType<IntegerAttr>("mt.bucket");
-      inOrder[attribute ? attribute.getInt() : node] = node;
-    }
+    if (nodes[node].isCollective())
+      inOrder[mt::bucketOf(nodes[node].ops.front()).value_or(node)] = node;
   for (auto previous = inOrder.begin(), next = previous; previous != inOrder.end() && ++next != inOrder.end();
        ++previous)
     nodes[next->second].before.insert(previous->second);

@@ -4,6 +4,7 @@
 // replicated.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 
 #include "mlir/IR/Builders.h"
@@ -39,10 +40,10 @@ private:
   FailureOr<int64_t> shardCount() {
     int64_t count = shards;
     if (count == 0) {
-      auto attribute = getOperation()->getAttrOfType<IntegerAttr>("mt.shards");
-      if (!attribute)
+      std::optional<int64_t> found = mt::Compilation(getOperation()).findShards();
+      if (!found)
         return getOperation().emitError("expected the number of shards in `mt.shards`, found no such attribute");
-      count = attribute.getInt();
+      count = *found;
     }
     if (count < 1 || !llvm::isPowerOf2_64(count))
       return getOperation().emitError("expected the number of shards to be a power of two, found ") << count;

@@ -10,6 +10,7 @@
 // bits are those of one bucket.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 
 #include "mlir/IR/Builders.h"
@@ -48,7 +49,6 @@ private:
       if (isa<shard::AllReduceOp>(op))
         longest = std::max(longest, chain);
     }
-    Builder builder(&getContext());
     int64_t bytes = 0, cuts = 0;
     for (auto op : program.getBody().front().getOps<shard::AllReduceOp>()) {
       int64_t chain = waiters.lookup(op);
@@ -61,7 +61,7 @@ private:
         }
         bytes += more;
       }
-      op->setAttr("mt.bucket", builder.getI64IntegerAttr(longest - chain + (chain == 0 ? cuts : 0)));
+      mt::setBucket(op, longest - chain + (chain == 0 ? cuts : 0));
     }
   }
 };

@@ -2,6 +2,7 @@
 //
 // What the shard stage promises, checked without trusting its passes.
 #include "compiler/shard/Splits.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -52,17 +53,17 @@ LogicalResult verifyProgramBuckets(mt::ProgramOp program) {
     ready[&op] = needed;
     if (!isa<shard::AllReduceOp>(op))
       continue;
-    auto bucket = op.getAttrOfType<IntegerAttr>("mt.bucket");
+    std::optional<int64_t> bucket = mt::bucketOf(&op);
     if (!bucket)
       return op.emitOpError("expected an integer mt.bucket, found none");
-    if (bucket.getInt() < 0 || bucket.getInt() >= maxBuckets)
-      return op.emitOpError("expected mt.bucket to be from 0 to ") << maxBuckets - 1 << ", found " << bucket.getInt();
-    if (bucket.getInt() < needed)
+    if (*bucket < 0 || *bucket >= maxBuckets)
+      return op.emitOpError("expected mt.bucket to be from 0 to ") << maxBuckets - 1 << ", found " << *bucket;
+    if (*bucket < needed)
       return op.emitOpError("expected a bucket of ") << needed << " or more, since it depends on a result of bucket "
-                                                     << needed - 1 << ", found bucket " << bucket.getInt();
-    ready[&op] = bucket.getInt() + 1;
-    used.resize(std::max<size_t>(used.size(), bucket.getInt() + 1), false);
-    used[bucket.getInt()] = true;
+                                                     << needed - 1 << ", found bucket " << *bucket;
+    ready[&op] = *bucket + 1;
+    used.resize(std::max<size_t>(used.size(), *bucket + 1), false);
+    used[*bucket] = true;
   }
   for (auto [bucket, isUsed] : llvm::enumerate(used))
     if (!isUsed)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Gradient.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 
 using namespace mlir;
@@ -17,12 +18,12 @@ void mlir::mt::addDependents(ArrayRef<Operation *> ops, DenseSet<Value> &active)
 
 // A contraction that stays in f32 has gradients that do.
 static void keepPrecision(Operation *op, Operation *last, Block *block) {
-  Attribute precision = op->getDiscardableAttr("mt.precision");
+  StringAttr precision = precisionOf(op);
   if (!precision)
     return;
   for (Operation &made : llvm::make_range(last ? std::next(Block::iterator(last)) : block->begin(), block->end()))
     if (made.hasTrait<Contraction>())
-      made.setDiscardableAttr("mt.precision", precision);
+      setPrecision(&made, precision);
 }
 
 LogicalResult mlir::mt::backpropagate(OpBuilder &builder, ArrayRef<Operation *> ops, const DenseSet<Value> &active,
@@ -43,6 +44,9 @@ LogicalResult mlir::mt::backpropagate(OpBuilder &builder, ArrayRef<Operation *> 
     Block *block = builder.getInsertionBlock();
     Operation *last = block->empty() ? nullptr : &block->back();
     differentiable.buildGradient(builder, results, operandGradients);
+    if (operandGradients.size() != op->getNumOperands())
+      return op->emitOpError("expected a gradient of each of ")
+             << op->getNumOperands() << " operands, found " << operandGradients.size();
     keepPrecision(op, last, block);
     for (auto [operand, gradient] : llvm::zip_equal(op->getOperands(), operandGradients)) {
       if (!gradient || !active.contains(operand))
@@ -71,8 +75,9 @@ void mlir::mt::buildDecomposedGradient(OpBuilder &builder, Operation *composite,
   addDependents(ops, active);
   DenseMap<Value, Value> gradients;
   gradients[result] = resultGradients[0];
+  // What failed has been said. Without gradients of its operands, the composite fails too.
   if (failed(backpropagate(builder, ops, active, gradients)))
-    llvm::report_fatal_error("a decomposition has no gradient");
+    return;
   // An operand that stands twice has one gradient.
   DenseSet<Value> seen;
   for (Value operand : composite->getOperands())

@@ -2,6 +2,7 @@
 //
 // Normalisation, and the layers that only act while training.
 #include "dialects/mt/Expr.h"
+#include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Numbers.h"
 
@@ -46,11 +47,11 @@ namespace {
 class Groups {
 public:
   explicit Groups(BatchNormalizationOp op, const Expr &x) : x(x) {
-    auto module = op->getParentOfType<ModuleOp>();
-    if (!module || !module->hasAttr("mt.local_statistics"))
+    Compilation compilation(op);
+    if (!compilation.hasLocalStatistics())
       return;
-    shards = module->getAttrOfType<IntegerAttr>("mt.shards").getInt();
-    shardRows = module->getAttrOfType<IntegerAttr>("mt.shard_rows").getInt();
+    shards = compilation.getShards();
+    shardRows = compilation.getShardRows();
   }
 
   // Of each channel, each sample's own sum first: [C], or [R, C].

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Precision.h"
+#include "dialects/mt/Compilation.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 
 namespace mtc::keras {
-
-static constexpr llvm::StringLiteral attribute = "mt.precision";
 
 llvm::StringRef precisionOf(llvm::StringRef policy) {
   return llvm::StringSwitch<llvm::StringRef>(policy)
@@ -20,31 +19,30 @@ llvm::StringRef precisionOf(llvm::StringRef policy) {
 void markPrecision(Block &block, Operation *last, llvm::StringRef precision) {
   for (Operation &op : llvm::make_range(last ? std::next(Block::iterator(last)) : block.begin(), block.end()))
     if (op.hasTrait<mt::Contraction>())
-      op.setAttr(attribute, StringAttr::get(op.getContext(), precision));
+      mt::setPrecision(&op, StringAttr::get(op.getContext(), precision));
 }
 
 LogicalResult settlePrecision(ModuleOp module) {
   Operation *first = nullptr; // of 16 bits
-  auto precisionOf = [](Operation *op) { return op->getAttrOfType<StringAttr>(attribute); };
   LogicalResult result = success();
   module.walk([&](Operation *op) {
-    StringAttr precision = precisionOf(op);
+    StringAttr precision = mt::precisionOf(op);
     if (!precision || precision == "f32")
       return;
     if (!first)
       first = op;
-    else if (precision != precisionOf(first))
+    else if (precision != mt::precisionOf(first))
       result = op->emitError("expected layers of one policy of 16 bits, found mixed_bfloat16 and mixed_float16");
   });
   if (failed(result))
     return failure();
-  StringAttr chosen = first ? precisionOf(first) : StringAttr();
+  StringAttr chosen = first ? mt::precisionOf(first) : StringAttr();
   module.walk([&](Operation *op) {
-    if (!chosen || precisionOf(op) == chosen)
-      op->removeAttr(attribute);
+    if (!chosen || mt::precisionOf(op) == chosen)
+      mt::setPrecision(op, {});
   });
   if (chosen)
-    module->setAttr(attribute, chosen);
+    mt::setPrecision(module, chosen);
   return success();
 }
 

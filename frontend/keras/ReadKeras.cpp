@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/ReadKeras.h"
 
+#include "dialects/mt/Compilation.h"
 #include "frontend/ClassNames.h"
 #include "frontend/keras/Export.h"
 #include "frontend/keras/Importer.h"
@@ -71,8 +72,7 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
     return {};
   variables.dropSlots(frozen);
   // Keras wraps the optimizer of a float16 model, so its variables are others: it starts anew.
-  auto precision = (*module)->getAttrOfType<StringAttr>("mt.precision");
-  bool keeps = training.keepsOptimizer() && !(precision && precision == "f16");
+  bool keeps = training.keepsOptimizer() && mt::Compilation(*module).getPrecision() != "f16";
   if (archive && failed(matchWeights(*archive, variables, location, keeps, weights)))
     return {};
   std::vector<std::string> names = options.classNames;

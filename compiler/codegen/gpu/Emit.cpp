@@ -5,6 +5,7 @@
 #include "compiler/codegen/gpu/CallKernels.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "compiler/codegen/gpu/Sizes.h"
+#include "dialects/mt/Compilation.h"
 #include "runtime/abi/gpu_kernel.h"
 
 using namespace mlir;
@@ -126,7 +127,7 @@ static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const Codeg
 }
 
 FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const CodegenOptions &options, bool tensor) {
-  bool reduced = static_cast<bool>(normal->getAttr("mt.precision"));
+  bool reduced = mt::Compilation(normal).getPrecision() != "f32";
   OwningOpRef<ModuleOp> code(ModuleOp::create(normal.getLoc()));
   Emitter emit(*code, Machine{});
   emit.setInsertionPointToEnd(code->getBody());

@@ -4,6 +4,7 @@
 #include "compiler/codegen/Kernel.h"
 #include "compiler/codegen/Object.h"
 #include "compiler/codegen/gpu/Gpu.h"
+#include "dialects/mt/Compilation.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -86,7 +87,7 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
           << "PTX only for GPUs: expected ptxas on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin, found none";
     // Without tensor cores there is other code for products of a lower precision.
     auto newer = llvm::find_if(architectures, [](const std::string &name) { return name != "sm_75"; });
-    if (!module->getAttr("mt.precision"))
+    if (mt::Compilation(module).getPrecision() == "f32")
       newer = architectures.begin();
     std::vector<std::string> older(architectures.begin(), newer);
     architectures.erase(architectures.begin(), newer);

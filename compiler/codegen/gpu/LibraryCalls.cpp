@@ -2,6 +2,7 @@
 #include "compiler/codegen/gpu/LibraryCalls.h"
 
 #include "compiler/codegen/Kernel.h"
+#include "dialects/mt/Compilation.h"
 
 namespace mtc {
 
@@ -63,8 +64,7 @@ Call makeCall(tables::CallKind kind, KernelOp op, Value left, Value right) {
     return {};
   auto call = std::make_unique<tables::LibraryCallT>();
   call->kind = kind;
-  auto precision = op->getParentOfType<mlir::ModuleOp>()->getAttrOfType<mlir::StringAttr>("mt.precision");
-  if (precision && precision.getValue() == "tf32")
+  if (mlir::mt::Compilation(op).getPrecision() == "tf32")
     call->math = tables::CallMath::TF32;
   call->left = argumentOf(left);
   call->right = argumentOf(right);

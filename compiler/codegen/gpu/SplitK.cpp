@@ -2,6 +2,7 @@
 //
 // Products summed over the batch by blocks that share a tile of the result.
 #include "compiler/codegen/gpu/Tree.h"
+#include "dialects/mt/Compilation.h"
 #include "runtime/abi/gpu_kernel.h"
 
 using namespace mlir;
@@ -12,10 +13,7 @@ using namespace mtc;
 constexpr int64_t minTilesToFill = 160, maxShards = 32, minPositions = 256, longSum = 1024;
 static_assert(minTilesToFill * (maxShards + 1) <= MT_GPU_COUNTERS);
 
-static int64_t shardsOfAll(plan::KernelOp op) {
-  auto shards = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("mt.shards");
-  return shards ? std::max<int64_t>(1, shards.getInt()) : 1 << 12;
-}
+static int64_t shardsOfAll(plan::KernelOp op) { return mt::Compilation(op).getShards(); }
 
 ProductTree mtc::productTree(plan::KernelOp op, int64_t rows, int64_t columns, int64_t count, int64_t lines,
                              int64_t shardRows) {

@@ -3,6 +3,7 @@
 // Tiles of contractions: the largest that make enough blocks for a GPU. Grids are the same on all devices, so they are
 // chosen for one that has a shard's share of the batch.
 #include "compiler/codegen/gpu/Image.h"
+#include "dialects/mt/Compilation.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -20,10 +21,9 @@ static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int
 
 static int64_t shardRows(plan::KernelOp op) {
   constexpr int64_t usualRows = 32;
-  auto module = op->getParentOfType<ModuleOp>();
-  auto batch = module->getAttrOfType<IntegerAttr>("mt.batch"),
-       shards = module->getAttrOfType<IntegerAttr>("mt.shards");
-  return batch && shards ? ceilDiv(batch.getInt(), std::max<int64_t>(1, shards.getInt())) : usualRows;
+  mt::Compilation compilation(op);
+  std::optional<int64_t> batch = compilation.findBatch();
+  return batch && compilation.findShards() ? ceilDiv(*batch, compilation.getShards()) : usualRows;
 }
 
 ProductTile mtc::matmulTile(plan::KernelOp op) {

@@ -3,6 +3,7 @@
 // Sums over the samples: weight gradients, sums of operands over the rows.
 #include "compiler/codegen/gpu/Tree.h"
 #include "compiler/codegen/gpu/Product.h"
+#include "dialects/mt/Compilation.h"
 #include "llvm/ADT/bit.h"
 
 using namespace mlir;
@@ -11,8 +12,7 @@ using namespace mtc;
 int64_t mtc::siblingLevels(plan::KernelOp op, bool fast) {
   if (fast)
     return 1;
-  auto shards = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("mt.shards");
-  return std::max<int64_t>(1, llvm::Log2_64_Ceil(std::max<int64_t>(shards ? shards.getInt() : 1 << 12, 1)));
+  return std::max<int64_t>(1, llvm::Log2_64_Ceil(mt::Compilation(op).getShards()));
 }
 
 namespace {
