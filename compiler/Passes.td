@@ -77,17 +77,14 @@ def PlanCheck : Pass<"plan-check", "::mlir::ModuleOp"> {
 
 // codegen
 def PlanCodegen : Pass<"plan-codegen", "::mlir::ModuleOp"> {
-  let summary = "Set the kernels' grids and compile them to machine code";
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::cf::ControlFlowDialect",
-                           "::mlir::LLVM::LLVMDialect"];
-  let options = [Option<"cpu", "cpu", "std::string", /*default=*/"\"x86-64-v3\"", "x86-64-v3, x86-64-v4 or native">,
-                 Option<"object", "object", "std::string", /*default=*/"\"\"", "file for the shared object; empty: none">];
-}
-def PlanGpuKernels : Pass<"plan-gpu-kernels", "::mlir::ModuleOp"> {
-  let summary = "Add the kernels as gpu.funcs, and set their grids on a GPU";
+  let summary = "Set the kernels' grids, and compile them to machine code for every target";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::cf::ControlFlowDialect",
                            "::mlir::LLVM::LLVMDialect", "::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect"];
-  let options = [Option<"gpu", "gpu", "std::string", /*default=*/"\"sm_75\"", "architecture of the PTX">,
-                 Option<"ptx", "ptx", "std::string", /*default=*/"\"\"", "file for PTX; empty: none">];
+  let options = [ListOption<"cpus", "cpus", "std::string", "CPU targets: x86-64-v3, x86-64-v4 or native">,
+                 ListOption<"gpus", "gpus", "std::string", "GPU targets: sm_75 and newer, or simulated">,
+                 Option<"object", "object", "std::string", /*default=*/"\"\"",
+                        "file for the shared object of the first CPU target; empty: none">,
+                 Option<"ptx", "ptx", "std::string", /*default=*/"\"\"", "file for PTX; empty: none">,
+                 Option<"keepGpuKernels", "keep-gpu-kernels", "bool", "false", "leave the kernels in the module as gpu.funcs">];
 }
 #endif

@@ -60,6 +60,10 @@ void buildAllocate(OpPassManager &passes, Compilation &compilation) {
   passes.addPass(createPlanCheck());
 }
 
+void buildCodegen(OpPassManager &passes, Compilation &compilation) {
+  passes.addPass(createCodegenPass(compilation.cpuTargets(), compilation.gpus, compilation.code));
+}
+
 LogicalResult checkNothing(ModuleOp) { return success(); }
 
 // The pipeline. Between two rows stands what holds from there on; `check` enforces it.

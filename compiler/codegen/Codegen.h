@@ -5,6 +5,7 @@
 #define COMPILER_CODEGEN_CODEGEN_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
 #include "llvm/Support/Error.h"
 #include <functional>
 #include <string>
@@ -22,6 +23,7 @@ struct CodegenOptions {
   int64_t shardRows = 1;             // samples of a shard, the module's mt.shard_rows
   bool fast = false;                // a device is one shard
   std::vector<std::string> gpus;    // "sm_90" ..., "simulated"
+  bool keepGpuKernels = false;      // the gpu.funcs stay in the module
 };
 
 // With rows of a shard and mode of the module.
@@ -59,6 +61,10 @@ mlir::FailureOr<std::vector<CodeTask>> prepareGpuCode(mlir::ModuleOp module, con
 mlir::FailureOr<int64_t> maxScratch(mlir::ModuleOp module, const CodegenOptions &options);
 // Runs the tasks, each in a thread, the last first; their code, in order. Nothing else may use the module's context meanwhile.
 mlir::FailureOr<std::vector<TargetCode>> runTasks(mlir::ModuleOp module, llvm::ArrayRef<CodeTask> tasks);
+
+// The stage as a pass (`plan-codegen`): sets the grids, and fills `result`, which outlives it, best targets first.
+std::unique_ptr<mlir::Pass> createCodegenPass(llvm::ArrayRef<std::string> cpus, llvm::ArrayRef<std::string> gpus,
+                                              std::vector<TargetCode> &result);
 
 // Both steps for CPUs, and for GPUs.
 mlir::FailureOr<std::vector<TargetCode>> generateCode(mlir::ModuleOp module, const CodegenOptions &options);

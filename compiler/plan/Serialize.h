@@ -4,7 +4,9 @@
 #ifndef COMPILER_PLAN_SERIALIZE_H
 #define COMPILER_PLAN_SERIALIZE_H
 
-#include "compiler/Pipeline.h"
+#include "compiler/Compilation.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
 
 namespace mtc {
 
@@ -12,8 +14,7 @@ namespace mtc {
 // archive. The same module and compilation give the same bytes. An error at the op that a plan cannot hold.
 mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const Compilation &compilation);
 
-// The passes of the stages codegen and plan: they fill `compilation.code` and `compilation.plan`.
-void buildCodegen(mlir::OpPassManager &passes, Compilation &compilation);
+// The pass of the stage plan: it fills `compilation.plan`.
 void buildPlan(mlir::OpPassManager &passes, Compilation &compilation);
 
 } // namespace mtc

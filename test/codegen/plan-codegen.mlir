@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grids are set by kind; the object exports the kernels and mt_sum, needs nothing, and is the same each time.
-// RUN: mt-opt %s --plan-codegen="object=%t.v3.so" | FileCheck %s
-// RUN: mt-opt %s --plan-codegen="cpu=x86-64-v4 object=%t.v4.so" | FileCheck %s
-// RUN: mt-opt %s --plan-codegen="object=%t.again.so" -o /dev/null && cmp %t.v3.so %t.again.so
+// RUN: mt-opt %s --plan-codegen="cpus=x86-64-v3 object=%t.v3.so" | FileCheck %s
+// RUN: mt-opt %s --plan-codegen="cpus=x86-64-v4 object=%t.v4.so" | FileCheck %s
+// RUN: mt-opt %s --plan-codegen="cpus=x86-64-v3 object=%t.again.so" -o /dev/null && cmp %t.v3.so %t.again.so
 // RUN: llvm-nm -D --defined-only %t.v3.so | FileCheck %s --check-prefix=SYMBOLS
 // RUN: llvm-nm -D --defined-only %t.v4.so | FileCheck %s --check-prefix=SYMBOLS
 // RUN: llvm-nm -D --undefined-only %t.v3.so %t.v4.so | FileCheck %s --check-prefix=UNDEFINED --allow-empty
-// RUN: not mt-opt %s --plan-codegen="cpu=pentium" -o /dev/null 2>&1 | FileCheck %s --check-prefix=CPU
+// RUN: not mt-opt %s --plan-codegen="cpus=pentium" -o /dev/null 2>&1 | FileCheck %s --check-prefix=CPU
 // SYMBOLS: T dense
 // SYMBOLS: T dense_gradient
 // SYMBOLS: T loss

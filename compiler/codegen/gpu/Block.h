@@ -5,7 +5,7 @@
 #ifndef COMPILER_CODEGEN_GPU_BLOCK_H
 #define COMPILER_CODEGEN_GPU_BLOCK_H
 
-#include "compiler/codegen/Kernel.h"
+#include "compiler/codegen/common/Kernel.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 namespace mtc {

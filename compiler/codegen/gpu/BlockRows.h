@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of one row (compiler/codegen/Rows.h), or of a kernel without rows, by the threads of a block.
+// The steps of one row (compiler/codegen/common/Steps.h), or of a kernel without rows, by the threads of a block.
 #ifndef COMPILER_CODEGEN_GPU_BLOCKROWS_H
 #define COMPILER_CODEGEN_GPU_BLOCKROWS_H
 
-#include "compiler/codegen/Rows.h"
+#include "compiler/codegen/common/Steps.h"
 #include "compiler/codegen/gpu/Elements.h"
 
 namespace mtc {

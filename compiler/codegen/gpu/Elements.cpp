@@ -3,7 +3,7 @@
 // Elements where they are wanted; and kernels of rows whose results are nothing but that: their tiles are of elements,
 // not of rows.
 #include "compiler/codegen/gpu/Elements.h"
-#include "compiler/codegen/Rows.h"
+#include "compiler/codegen/common/Steps.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include <map>
 

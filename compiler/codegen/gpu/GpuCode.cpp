@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The plan's GPU targets.
-#include "compiler/codegen/Kernel.h"
-#include "compiler/codegen/Object.h"
+#include "compiler/codegen/common/Kernel.h"
+#include "compiler/codegen/common/Object.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "dialects/mt/Compilation.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -75,6 +75,10 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
     names.push_back(op.getSymName().str());
   }
   names.push_back(sumKernelName.str());
+  if (options.keepGpuKernels) {
+    module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), UnitAttr::get(context));
+    module.push_back((*kernels)->getBody()->front().clone());
+  }
   // Lowest first, each once.
   for (StringRef architecture : gpuArchitectures())
     if (llvm::is_contained(options.gpus, architecture))

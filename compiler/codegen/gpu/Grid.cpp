@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the kernels of each kind are cut on a GPU.
-#include "compiler/codegen/Rows.h"
+#include "compiler/codegen/common/Steps.h"
 #include "compiler/codegen/gpu/Image.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"

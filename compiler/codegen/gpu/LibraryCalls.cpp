@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/gpu/LibraryCalls.h"
 
-#include "compiler/codegen/Kernel.h"
+#include "compiler/codegen/common/Kernel.h"
 #include "dialects/mt/Compilation.h"
 
 namespace mtc {

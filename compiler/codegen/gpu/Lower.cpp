@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The two lowerings of kernels: gpu ops as nvvm ops, or as fields and calls of mt_sim_thread.
-#include "compiler/codegen/Emitter.h"
+#include "compiler/codegen/common/Emitter.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

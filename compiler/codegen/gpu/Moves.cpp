@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An element of the operations of a row that are not element-wise.
-#include "compiler/codegen/Lines.h"
+#include "compiler/codegen/common/Reduction.h"
 #include "compiler/codegen/gpu/Elements.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From llvm.funcs with nvvm ops to PTX. Nothing may be contracted or approximated: docs/gpu.md section 3.
-#include "compiler/codegen/Object.h"
+#include "compiler/codegen/common/Object.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"

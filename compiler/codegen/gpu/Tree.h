@@ -2,12 +2,12 @@
 #ifndef COMPILER_CODEGEN_GPU_TREE_H
 #define COMPILER_CODEGEN_GPU_TREE_H
 
-#include "compiler/codegen/Tree.h"
+#include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/gpu/Product.h"
 
 namespace mtc {
 
-// Sums over samples by the tree (compiler/codegen/Tree.h), each thread its own `sums` of them: `shard(from, to)` gives a
+// Sums over samples by the tree (compiler/codegen/common/Tree.h), each thread its own `sums` of them: `shard(from, to)` gives a
 // shard's. Finished left siblings wait in workgroup memory. All threads together.
 void emitBlockTree(BlockKernel &kernel, int64_t sums,
                    llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> shard,

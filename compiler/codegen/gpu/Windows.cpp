@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An element of a pool, its gradient, a lookup or its gradient: terms in the order of the op.
-#include "compiler/codegen/Lines.h"
+#include "compiler/codegen/common/Reduction.h"
 #include "compiler/codegen/gpu/Elements.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/unit/codegen/Simulated.h"
 #include "compiler/codegen/Codegen.h"
-#include "compiler/codegen/Kernel.h"
+#include "compiler/codegen/common/Kernel.h"
 #include "test/simulated_cuda/TensorCores.h"
 #include "test/unit/codegen/Harness.h"
 #include <algorithm>

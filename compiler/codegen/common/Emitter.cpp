@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/common/Emitter.h"
+#include "runtime/abi/kernel.h"
+#include <cstddef>
+#include <utility>
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mtc;
+
+Value Emitter::splatConstant(TypedAttr scalar) {
+  auto type = cast<VectorType>(vectorOf(scalar.getType()));
+  return arith::ConstantOp::create(*this, DenseElementsAttr::get(type, Attribute(scalar)));
+}
+
+Value Emitter::laneNumbers() {
+  SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, lanes));
+  return arith::ConstantOp::create(*this, DenseElementsAttr::get(cast<VectorType>(vectorOf(getI32Type())), ArrayRef(numbers)));
+}
+
+// An address holds small constant indices itself; one that needs more bits is a value.
+static LLVM::GEPArg argumentOf(Emitter &emit, int64_t index) {
+  if (llvm::isInt<LLVM::kGEPConstantBitWidth>(index))
+    return static_cast<int32_t>(index);
+  return emit.integer(index);
+}
+
+Value Emitter::address(Value base, Type element, Value index, int64_t constant) {
+  Value moved = LLVM::GEPOp::create(*this, pointer(), stored(element), base, ArrayRef<LLVM::GEPArg>{index});
+  return address(moved, element, constant);
+}
+Value Emitter::address(Value base, Type element, int64_t constant) {
+  if (constant == 0)
+    return base;
+  return LLVM::GEPOp::create(*this, pointer(), stored(element), base, ArrayRef<LLVM::GEPArg>{argumentOf(*this, constant)});
+}
+
+Value Emitter::loadPointer(Value base, int64_t index) {
+  Value place = LLVM::GEPOp::create(*this, pointer(), pointer(), base, ArrayRef<LLVM::GEPArg>{argumentOf(*this, index)});
+  return LLVM::LoadOp::create(*this, pointer(), place, 8);
+}
+Value Emitter::loadInteger(Value base, int64_t index) {
+  return LLVM::LoadOp::create(*this, getI64Type(), address(base, getI64Type(), index), 8);
+}
+
+static Type withElement(Value value, Type element) {
+  auto vector = dyn_cast<VectorType>(value.getType());
+  return vector ? Type(vector.clone(element)) : element;
+}
+
+static Value sixteen(Emitter &emit, Type i32) {
+  TypedAttr number = emit.getI32IntegerAttr(16);
+  if (auto vector = dyn_cast<VectorType>(i32))
+    number = DenseElementsAttr::get(vector, Attribute(number));
+  return arith::ConstantOp::create(emit, number);
+}
+
+Value Emitter::extend(Type element, Value value) {
+  if (element.isInteger(1))
+    return arith::CmpIOp::create(*this, arith::CmpIPredicate::ne, value, zeros(value.getType()));
+  if (!isHalf(element))
+    return value;
+  Type f32 = withElement(value, getF32Type()), i32 = withElement(value, getI32Type());
+  if (element.isF16())
+    return arith::ExtFOp::create(*this, f32,
+                                 arith::BitcastOp::create(*this, withElement(value, element), value).getResult());
+  Value bits = arith::ShLIOp::create(*this, arith::ExtUIOp::create(*this, i32, value), sixteen(*this, i32));
+  return arith::BitcastOp::create(*this, f32, bits);
+}
+
+// The value has been rounded: nothing is lost.
+Value Emitter::truncate(Type element, Value value) {
+  if (element.isInteger(1))
+    return arith::ExtUIOp::create(*this, withElement(value, getI8Type()), value);
+  if (!isHalf(element) || getElementTypeOrSelf(value.getType()) == stored(element))
+    return value;
+  Type i16 = withElement(value, getI16Type()), i32 = withElement(value, getI32Type());
+  if (element.isF16())
+    return arith::BitcastOp::create(*this, i16,
+                                    arith::TruncFOp::create(*this, withElement(value, element), value).getResult());
+  Value bits = arith::BitcastOp::create(*this, i32, value);
+  return arith::TruncIOp::create(*this, i16, arith::ShRUIOp::create(*this, bits, sixteen(*this, i32)));
+}
+
+Value Emitter::load(Type element, Value address) {
+  return extend(element, LLVM::LoadOp::create(*this, stored(element), address, bytes(element)));
+}
+void Emitter::store(Type element, Value value, Value address) {
+  LLVM::StoreOp::create(*this, truncate(element, value), address, bytes(element));
+}
+
+Value Emitter::loadLanes(Type element, Value address, Value mask) {
+  Type type = vectorOf(stored(element));
+  unsigned alignment = bytes(element);
+  Value value;
+  if (mask)
+    value = LLVM::MaskedLoadOp::create(*this, type, address, mask, zeros(type), alignment);
+  else
+    value = LLVM::LoadOp::create(*this, type, address, alignment);
+  return extend(element, value);
+}
+void Emitter::storeLanes(Type element, Value value, Value address, Value mask) {
+  value = truncate(element, value);
+  unsigned alignment = bytes(element);
+  if (mask)
+    LLVM::MaskedStoreOp::create(*this, value, address, mask, alignment);
+  else
+    LLVM::StoreOp::create(*this, value, address, alignment);
+}
+
+// Half of what a kernel may take of the stack: the rest is for registers that do not suffice.
+constexpr int64_t maxOnStack = MT_KERNEL_STACK_BYTES / 2;
+
+Value Emitter::array(Type element, int64_t count) {
+  assert(arrays.allowed && "an internal function's arrays are its caller's");
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(entry);
+  int64_t padded = (count + lanes - 1) / lanes * lanes, size = llvm::alignTo(padded * bytes(element), 64);
+  if (arrays.onStack + size <= maxOnStack) {
+    arrays.onStack += size;
+    return LLVM::AllocaOp::create(*this, pointer(), stored(element), integer(padded), 64);
+  }
+  if (!arrays.scratch)
+    arrays.scratch = loadPointer(entry->getArgument(0), offsetof(mt_kernel_params, scratch) / sizeof(void *));
+  setInsertionPointAfterValue(arrays.scratch);
+  int64_t offset = arrays.inScratch;
+  arrays.inScratch += size;
+  return address(arrays.scratch, getF32Type(), offset / 4);
+}
+
+Value Emitter::global(DenseElementsAttr values) {
+  Type element = values.getElementType();
+  LLVM::GlobalOp &known = globals[values];
+  if (!known) {
+    OpBuilder::InsertionGuard guard(*this);
+    setInsertionPointToStart(home);
+    Attribute data = values;
+    if (element.isInteger(1)) {
+      SmallVector<int8_t> flags;
+      for (bool flag : values.getValues<bool>())
+        flags.push_back(flag);
+      data = DenseElementsAttr::get(VectorType::get({values.getNumElements()}, getI8Type()), ArrayRef(flags));
+    } else {
+      data = values.reshape(RankedTensorType::get({values.getNumElements()}, element));
+    }
+    Type type = LLVM::LLVMArrayType::get(stored(element), values.getNumElements());
+    known = LLVM::GlobalOp::create(*this, type, /*isConstant=*/true, LLVM::Linkage::Internal,
+                                   "constant_" + std::to_string(globals.size()), data, /*alignment=*/64);
+  }
+  return LLVM::AddressOfOp::create(*this, known);
+}
+
+Value Emitter::splat(Value scalar) {
+  Type type = vectorOf(scalar.getType());
+  Value undefined = LLVM::PoisonOp::create(*this, type);
+  Value zero = arith::ConstantOp::create(*this, getI32IntegerAttr(0));
+  Value one = LLVM::InsertElementOp::create(*this, undefined, scalar, zero);
+  return LLVM::ShuffleVectorOp::create(*this, one, undefined, SmallVector<int32_t>(lanes, 0));
+}
+
+Value Emitter::extract(Value vector, int64_t lane) {
+  Value index = arith::ConstantOp::create(*this, getI32IntegerAttr(lane));
+  return LLVM::ExtractElementOp::create(*this, vector, index);
+}
+
+Value Emitter::maskBelow(Value count) {
+  Value narrow = arith::TruncIOp::create(*this, getI32Type(), least(count, integer(lanes)));
+  return arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, laneNumbers(), splat(narrow));
+}
+Value Emitter::maskBelow(int64_t count) {
+  SmallVector<bool> bits;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    bits.push_back(lane < count);
+  return arith::ConstantOp::create(*this, DenseElementsAttr::get(cast<VectorType>(vectorOf(getI1Type())), ArrayRef<bool>(bits)));
+}
+
+Value Emitter::fold(Value vector, llvm::function_ref<Value(Value, Value)> combine) {
+  for (int64_t width = lanes / 2; width >= 1; width /= 2) {
+    SmallVector<int32_t> low, high;
+    for (int64_t lane = 0; lane < width; ++lane) {
+      low.push_back(lane);
+      high.push_back(width + lane);
+    }
+    vector = combine(LLVM::ShuffleVectorOp::create(*this, vector, vector, low),
+                     LLVM::ShuffleVectorOp::create(*this, vector, vector, high));
+  }
+  return extract(vector, 0);
+}
+
+Emitter::Values Emitter::loop(Value from, Value to, int64_t step, ValueRange carried, Body body) {
+  auto loop = scf::ForOp::create(*this, from, to, integer(step), carried);
+  OpBuilder::InsertionGuard guard(*this);
+  Block *block = loop.getBody();
+  if (carried.empty())
+    setInsertionPoint(block->getTerminator());
+  else
+    setInsertionPointToEnd(block);
+  Values next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!carried.empty())
+    scf::YieldOp::create(*this, next);
+  return Values(loop.getResults());
+}
+void Emitter::loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body) {
+  loop(from, to, step, ValueRange(), [&](Value index, ValueRange) {
+    body(index);
+    return Values();
+  });
+}
+
+void Emitter::when(Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise) {
+  auto branch = scf::IfOp::create(*this, condition, /*withElseRegion=*/static_cast<bool>(otherwise));
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPoint(branch.thenBlock()->getTerminator());
+  body();
+  if (!otherwise)
+    return;
+  setInsertionPoint(branch.elseBlock()->getTerminator());
+  otherwise();
+}
+
+LLVM::LLVMFuncOp Emitter::function(StringRef name, ArrayRef<Type> arguments, bool internal,
+                                   llvm::function_ref<void(ValueRange)> body) {
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToEnd(home);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(getContext()), arguments);
+  auto function = LLVM::LLVMFuncOp::create(*this, name, type, internal ? LLVM::Linkage::Internal : LLVM::Linkage::External);
+  Block *outer = entry;
+  Arrays outerArrays = std::exchange(arrays, Arrays());
+  arrays.allowed = !internal;
+  entry = function.addEntryBlock(*this);
+  setInsertionPointToStart(entry);
+  body(entry->getArguments());
+  LLVM::ReturnOp::create(*this, ValueRange());
+  if (!internal)
+    scratchTaken = arrays.inScratch;
+  arrays = outerArrays;
+  entry = outer;
+  return function;
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes kernel code: arith and scf ops on i64 indices and 16-lane vectors, memory by LLVM pointers. Sixteen lanes whatever
+// the CPU: the code generator splits them.
+#ifndef COMPILER_CODEGEN_COMMON_EMITTER_H
+#define COMPILER_CODEGEN_COMMON_EMITTER_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mtc {
+
+constexpr int64_t lanes = 16;
+
+// What a kernel's code may count on.
+struct Machine {
+  bool avx512 = false;
+  // The tile of a matmul: vectors of 16 columns, rows for each number of vectors.
+  int64_t tileVectors() const { return avx512 ? 4 : 1; }
+  int64_t tileRows(int64_t vectors) const {
+    constexpr int64_t rows[] = {0, 8, 12, 8, 6};
+    return avx512 ? rows[vectors] : 6;
+  }
+  // The same where `sets` partial sums of each element are in registers at once.
+  int64_t tileRows(int64_t vectors, int64_t sets) const { return std::min(tileRows(vectors), 26 / (vectors * sets)); }
+};
+
+class Emitter : public mlir::ImplicitLocOpBuilder {
+public:
+  using Value = mlir::Value;
+  using Type = mlir::Type;
+  using ValueRange = mlir::ValueRange;
+  using Values = mlir::SmallVector<mlir::Value>;
+  using Body = llvm::function_ref<Values(Value index, ValueRange carried)>;
+
+  Emitter(mlir::ModuleOp module, const Machine &machine)
+      : ImplicitLocOpBuilder(module.getLoc(), module.getBodyRegion()), module(module), home(module.getBody()), machine(machine) {}
+
+  mlir::ModuleOp module;
+  mlir::Block *home; // where globals go
+  Machine machine;
+
+  // Types.
+  Type pointer() { return mlir::LLVM::LLVMPointerType::get(getContext()); }
+  Type vectorOf(Type element) { return mlir::VectorType::get({lanes}, element); }
+  // How an element lies in memory: i1 is a byte, bf16 and f16 are two. In registers they are f32.
+  static bool isHalf(Type element) { return element.isBF16() || element.isF16(); }
+  Type stored(Type element) {
+    return element.isInteger(1) ? Type(getI8Type()) : isHalf(element) ? Type(getI16Type()) : element;
+  }
+  int64_t bytes(Type element) { return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8; }
+
+  // Constants.
+  Value integer(int64_t value) { return mlir::arith::ConstantOp::create(*this, getI64IntegerAttr(value)); }
+  Value zeros(Type type) {
+    return mlir::arith::ConstantOp::create(*this, getZeroAttr(isHalf(type) ? Type(getF32Type()) : type));
+  }
+  Value splatConstant(mlir::TypedAttr scalar);
+  // 0, 1, ... 15 as i32.
+  Value laneNumbers();
+
+  // i64 arithmetic.
+  Value add(Value a, Value b) { return mlir::arith::AddIOp::create(*this, a, b); }
+  Value sub(Value a, Value b) { return mlir::arith::SubIOp::create(*this, a, b); }
+  Value mul(Value a, Value b) { return mlir::arith::MulIOp::create(*this, a, b); }
+  Value div(Value a, Value b) { return mlir::arith::DivUIOp::create(*this, a, b); }
+  Value rem(Value a, Value b) { return mlir::arith::RemUIOp::create(*this, a, b); }
+  Value least(Value a, Value b) { return mlir::arith::MinSIOp::create(*this, a, b); }
+  Value most(Value a, Value b) { return mlir::arith::MaxSIOp::create(*this, a, b); }
+  Value add(Value a, int64_t b) { return b ? add(a, integer(b)) : a; }
+  Value mul(Value a, int64_t b) { return b == 1 ? a : mul(a, integer(b)); }
+  Value ceilDiv(Value a, int64_t b) { return div(add(a, b - 1), integer(b)); }
+  Value less(Value a, Value b) { return mlir::arith::CmpIOp::create(*this, mlir::arith::CmpIPredicate::slt, a, b); }
+  Value equal(Value a, Value b) { return mlir::arith::CmpIOp::create(*this, mlir::arith::CmpIPredicate::eq, a, b); }
+
+  // Memory. `index` and `constant` count elements of `element`.
+  Value address(Value base, Type element, Value index, int64_t constant = 0);
+  Value address(Value base, Type element, int64_t constant);
+  Value loadPointer(Value base, int64_t index);
+  Value loadInteger(Value base, int64_t index);
+  // One element; i1 for booleans. What is stored as bf16 or f16 has been rounded to it.
+  Value load(Type element, Value address);
+  void store(Type element, Value value, Value address);
+  void store(Value value, Value address) { store(value.getType(), value, address); }
+  // Sixteen elements, or those that `mask` (vector<16xi1>, may be null) names.
+  Value loadLanes(Type element, Value address, Value mask = {});
+  void storeLanes(Type element, Value value, Value address, Value mask = {});
+  void storeLanes(Value value, Value address, Value mask = {}) {
+    storeLanes(getElementTypeOrSelf(value.getType()), value, address, mask);
+  }
+  // Memory of the calling thread's own, 64-byte aligned, room for whole vectors: of a kernel's stack while that is small, else of its
+  // scratch. Not for internal functions.
+  Value array(Type element, int64_t count);
+  // Bytes of scratch that the last kernel's arrays take.
+  int64_t scratchBytes() const { return scratchTaken; }
+  // A constant in the object, or the same one again.
+  Value global(mlir::DenseElementsAttr values);
+
+  // Vectors.
+  Value splat(Value scalar);
+  Value fma(Value a, Value b, Value c) { return mlir::LLVM::FMAOp::create(*this, a, b, c); }
+  Value extract(Value vector, int64_t lane);
+  // Lanes below `count`, an i64 or a constant.
+  Value maskBelow(Value count);
+  Value maskBelow(int64_t count);
+  // Lanes folded 8, 4, 2, 1 by `combine(low, high)`.
+  Value fold(Value vector, llvm::function_ref<Value(Value low, Value high)> combine);
+
+  // Control. A loop carries values; its body gives the next ones.
+  Values loop(Value from, Value to, int64_t step, ValueRange carried, Body body);
+  void loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value index)> body);
+  void when(Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise = nullptr);
+
+  // A function of the module; `body` is written into it. Internal ones are found by name again (`lookup`).
+  mlir::LLVM::LLVMFuncOp function(llvm::StringRef name, llvm::ArrayRef<Type> arguments, bool internal,
+                                  llvm::function_ref<void(ValueRange arguments)> body);
+  mlir::LLVM::LLVMFuncOp lookup(llvm::StringRef name) {
+    return mlir::dyn_cast_or_null<mlir::LLVM::LLVMFuncOp>(mlir::SymbolTable::lookupSymbolIn(home->getParentOp(), name));
+  }
+  void call(mlir::LLVM::LLVMFuncOp callee, ValueRange arguments) { mlir::LLVM::CallOp::create(*this, callee, arguments); }
+
+  // From what memory holds to registers: bytes to i1, halves to f32.
+  Value extend(Type element, Value value);
+
+private:
+  // The other way.
+  Value truncate(Type element, Value value);
+  mlir::Block *entry = nullptr;
+  llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;
+  // The arrays of the function that is being written.
+  struct Arrays {
+    int64_t onStack = 0, inScratch = 0; // bytes
+    Value scratch;                      // mt_kernel_params.scratch; null: not read so far
+    bool allowed = false;
+  };
+  Arrays arrays;
+  int64_t scratchTaken = 0;
+};
+
+} // namespace mtc
+
+#endif

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/common/Object.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/InstrTypes.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
+#include <mutex>
+
+using namespace mlir;
+using namespace mtc;
+
+static constexpr const char *triple = "x86_64-unknown-linux-gnu";
+
+static const std::vector<std::string> v3Features = {"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"};
+static const std::vector<std::string> v4Extra = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
+
+static llvm::Expected<TargetCpu> findNative() {
+  auto host = llvm::sys::getHostCPUFeatures();
+  auto has = [&](const std::string &feature) { return host.lookup(feature); };
+  std::string cpu = llvm::sys::getHostCPUName().str();
+  if (!llvm::all_of(v3Features, has))
+    return llvm::createStringError("expected a CPU with at least x86-64-v3 (AVX2, FMA), found %s", cpu.c_str());
+  auto target = findTarget(llvm::all_of(v4Extra, has) ? "x86-64-v4" : "x86-64-v3");
+  if (!target)
+    return target.takeError();
+  target->name = target->tune = cpu;
+  return target;
+}
+
+llvm::Expected<TargetCpu> mtc::findTarget(StringRef name) {
+  if (name == "native")
+    return findNative();
+  bool avx512 = name == "x86-64-v4";
+  if (!avx512 && name != "x86-64-v3")
+    return llvm::createStringError("expected a CPU x86-64-v3, x86-64-v4 or native, found '%s'", name.str().c_str());
+  TargetCpu target{name.str(), name.str(), "", v3Features, avx512};
+  if (avx512)
+    target.features.insert(target.features.end(), v4Extra.begin(), v4Extra.end());
+  return target;
+}
+
+llvm::Expected<std::unique_ptr<llvm::Module>> mtc::translateToLlvm(ModuleOp module, llvm::LLVMContext &context) {
+  // Both steps change the MLIR context, which may be one without locks.
+  static std::mutex one;
+  std::lock_guard<std::mutex> guard(one);
+  PassManager passes(module.getContext());
+  passes.enableVerifier(false);
+  passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createConvertControlFlowToLLVMPass());
+  if (failed(passes.run(module)))
+    return llvm::createStringError("cannot lower kernels to the llvm dialect");
+  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context, "kernels");
+  if (!code)
+    return llvm::createStringError("cannot translate kernels to LLVM IR");
+  return code;
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const TargetCpu &target) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  std::string error;
+  llvm::Triple parsed(triple);
+  const llvm::Target *llvmTarget = llvm::TargetRegistry::lookupTarget(parsed, error);
+  if (!llvmTarget)
+    return llvm::createStringError(error);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return std::unique_ptr<llvm::TargetMachine>(llvmTarget->createTargetMachine(
+      parsed, target.cpu, "", options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+namespace {
+
+// Asks the code generator for each function's frame, which it tells as a warning.
+class FrameSizes : public llvm::DiagnosticHandler {
+public:
+  explicit FrameSizes(llvm::DenseMap<const llvm::Function *, uint64_t> &sizes) : sizes(sizes) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    auto *size = llvm::dyn_cast<llvm::DiagnosticInfoStackSize>(&info);
+    if (size)
+      sizes[&size->getFunction()] = size->getStackSize();
+    return size != nullptr;
+  }
+  static void ask(llvm::Function &function) { function.addFnAttr("warn-stack-size", "0"); }
+
+private:
+  llvm::DenseMap<const llvm::Function *, uint64_t> &sizes;
+};
+
+} // namespace
+
+// Bytes of stack that a call of `function` takes, with whatever it calls. Kernels do not recurse.
+static uint64_t stackOf(const llvm::Function &function, const llvm::DenseMap<const llvm::Function *, uint64_t> &frames) {
+  constexpr uint64_t returnAddress = 8;
+  uint64_t deepest = 0;
+  for (const llvm::Instruction &instruction : llvm::instructions(function))
+    if (auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction))
+      if (const llvm::Function *callee = call->getCalledFunction(); callee && !callee->isDeclaration())
+        deepest = std::max(deepest, stackOf(*callee, frames));
+  return frames.lookup(&function) + returnAddress + deepest;
+}
+
+static llvm::Error checkStack(const llvm::Module &code, const llvm::DenseMap<const llvm::Function *, uint64_t> &frames,
+                              uint64_t most) {
+  for (const llvm::Function &function : code)
+    if (uint64_t stack = function.isDeclaration() || function.hasLocalLinkage() ? 0 : stackOf(function, frames);
+        stack > most)
+      return llvm::createStringError("kernel " + function.getName() + ": expected at most " + llvm::Twine(most) +
+                                     " bytes of stack, found " + llvm::Twine(stack));
+  return llvm::Error::success();
+}
+
+llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, const TargetCpu &target,
+                                                               uint64_t maxStack) {
+  llvm::LLVMContext context;
+  auto translated = translateToLlvm(module, context);
+  if (!translated)
+    return translated.takeError();
+  std::unique_ptr<llvm::Module> code = std::move(*translated);
+  auto created = createMachine(target);
+  if (!created)
+    return created.takeError();
+  std::unique_ptr<llvm::TargetMachine> machine = std::move(*created);
+  code->setTargetTriple(llvm::Triple(triple));
+  code->setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : *code) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", target.cpu);
+    if (!target.tune.empty())
+      function.addFnAttr("tune-cpu", target.tune);
+    if (target.avx512)
+      function.addFnAttr("prefer-vector-width", "512");
+    FrameSizes::ask(function);
+    function.addFnAttr("no-builtins");
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile, /*DisableVerify=*/true))
+    return llvm::createStringError("cannot emit objects for %s", target.cpu.c_str());
+  llvm::DenseMap<const llvm::Function *, uint64_t> frames;
+  context.setDiagnosticHandler(std::make_unique<FrameSizes>(frames));
+  passes.run(*code);
+  if (llvm::Error error = checkStack(*code, frames, maxStack))
+    return std::move(error);
+  return object;
+}

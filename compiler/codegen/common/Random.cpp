@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Philox 4x32-10 in lanes. mt.random_uniform says which bits an element gets.
+#include "compiler/codegen/common/Kernel.h"
+
+using namespace mlir;
+using namespace mtc;
+
+namespace {
+struct Philox {
+  Emitter &emit;
+  bool scalar;
+
+  Type shaped(Type element) { return scalar ? element : emit.vectorOf(element); }
+  Type words() { return shaped(emit.getI32Type()); }
+  Type longs() { return shaped(emit.getI64Type()); }
+  Value splat(Value value) { return scalar ? value : emit.splat(value); }
+  Value constant(TypedAttr value) {
+    return scalar ? Value(arith::ConstantOp::create(emit, value)) : emit.splatConstant(value);
+  }
+  Value constant(uint32_t value) { return constant(emit.getI32IntegerAttr(static_cast<int32_t>(value))); }
+  Value wide(uint64_t value) { return constant(emit.getI64IntegerAttr(static_cast<int64_t>(value))); }
+  Value exclusiveOr(Value a, Value b) { return arith::XOrIOp::create(emit, a, b); }
+  Value truncate(Value wide) { return arith::TruncIOp::create(emit, words(), wide); }
+  Value high(Value wide) { return truncate(arith::ShRUIOp::create(emit, wide, this->wide(32))); }
+  // The 64-bit product of a word and a constant.
+  Value product(Value word, uint32_t factor) {
+    Value wide = arith::ExtUIOp::create(emit, longs(), word);
+    return emit.mul(wide, this->wide(factor));
+  }
+
+  void rounds(Value (&counter)[4], Value keyLow, Value keyHigh) {
+    for (int round = 0; round < 10; ++round) {
+      if (round > 0) {
+        keyLow = emit.add(keyLow, constant(0x9E3779B9));
+        keyHigh = emit.add(keyHigh, constant(0xBB67AE85));
+      }
+      Value first = product(counter[0], 0xD2511F53), second = product(counter[2], 0xCD9E8D57);
+      Value next0 = exclusiveOr(exclusiveOr(high(second), counter[1]), keyLow);
+      Value next2 = exclusiveOr(exclusiveOr(high(first), counter[3]), keyHigh);
+      counter[0] = next0;
+      counter[1] = truncate(second);
+      counter[2] = next2;
+      counter[3] = truncate(first);
+    }
+  }
+};
+} // namespace
+
+static uint32_t fnv1a(StringRef text) {
+  uint32_t hash = 2166136261u;
+  for (unsigned char byte : text)
+    hash = (hash ^ byte) * 16777619u;
+  return hash;
+}
+
+// The word of `stream` and `step` at each element, as a number from 0 to 1. `element` is i64, the others i32; seed is
+// i64.
+static Value uniformOf(Emitter &emit, bool scalar, Value seed, Value step, Value stream, Value element) {
+  Philox philox{emit, scalar};
+  Value elements = element;
+  if (!scalar)
+    elements = emit.add(emit.splat(element), arith::ExtUIOp::create(emit, philox.longs(), emit.laneNumbers()));
+  Value index = arith::ShRUIOp::create(emit, elements, philox.wide(2));
+  seed = philox.splat(seed);
+  Value counter[4] = {philox.truncate(index), philox.high(index), step ? philox.splat(step) : philox.constant(0),
+                      philox.splat(stream)};
+  philox.rounds(counter, philox.truncate(seed), philox.high(seed));
+  Value choice = arith::AndIOp::create(emit, philox.truncate(elements), philox.constant(3));
+  Value word = counter[0];
+  for (uint32_t i = 1; i < 4; ++i)
+    word = arith::SelectOp::create(
+        emit, arith::CmpIOp::create(emit, arith::CmpIPredicate::eq, choice, philox.constant(i)), counter[i], word);
+  Value top = arith::ShRUIOp::create(emit, word, philox.constant(8));
+  Value number = arith::SIToFPOp::create(emit, philox.shaped(emit.getF32Type()), top);
+  return arith::MulFOp::create(emit, number, philox.constant(emit.getF32FloatAttr(0x1p-24f)));
+}
+
+// A function for all initial values, (seed, stream, element): they are many, and run once.
+static LLVM::LLVMFuncOp uniformFunction(Emitter &emit, bool scalar) {
+  constexpr StringLiteral name = "mt_uniform";
+  if (LLVM::LLVMFuncOp known = emit.lookup(name))
+    return known;
+  OpBuilder::InsertionGuard guard(emit);
+  emit.setInsertionPointToEnd(emit.home);
+  Type i64 = emit.getI64Type(), number = Philox{emit, scalar}.shaped(emit.getF32Type());
+  auto type = LLVM::LLVMFunctionType::get(number, {i64, emit.getI32Type(), i64});
+  auto function = LLVM::LLVMFuncOp::create(emit, name, type, LLVM::Linkage::Internal);
+  function.setNoInline(true);
+  Block *entry = function.addEntryBlock(emit);
+  emit.setInsertionPointToStart(entry);
+  Value computed =
+      uniformOf(emit, scalar, entry->getArgument(0), Value(), entry->getArgument(1), entry->getArgument(2));
+  LLVM::ReturnOp::create(emit, computed);
+  return function;
+}
+
+Value mtc::emitUniform(Kernel &kernel, mt::RandomUniformOp op, Value element, Value step, bool scalar) {
+  Emitter &emit = kernel.emit;
+  auto hash = static_cast<int32_t>(fnv1a(op.getStream()));
+  Value stream = arith::ConstantOp::create(emit, emit.getI32IntegerAttr(hash));
+  if (step)
+    return uniformOf(emit, scalar, kernel.seed(), step, stream, element);
+  LLVM::LLVMFuncOp function = uniformFunction(emit, scalar);
+  return LLVM::CallOp::create(emit, function, ValueRange{kernel.seed(), stream, element}).getResult();
+}

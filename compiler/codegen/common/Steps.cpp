@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/common/Steps.h"
+
+using namespace mlir;
+using namespace mtc;
+
+Value mtc::resolve(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    bool moves =
+        !isa<mt::ReshapeOp>(op) && !(isa<mt::BroadcastOp>(op) && innerCount(op->getOperand(0)) == innerCount(value));
+    if (moves)
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+static bool isAlias(Operation *op) { return resolve(op->getResult(0)) != op->getResult(0); }
+
+static bool isPointwise(Operation *op) {
+  if (isa<mt::BroadcastOp>(op))
+    return innerCount(op->getOperand(0)) == 1;
+  return isa<mt::ElementwiseOpInterface, mt::IotaOp, mt::RandomUniformOp, mt::BatchSizeOp>(op);
+}
+static bool isFullReduce(Operation *op) { return isa<mt::ReduceOp>(op) && innerCount(op->getResult(0)) == 1; }
+
+int64_t mtc::leadingPeriod(Operation *op) {
+  auto reduce = dyn_cast<mt::ReduceOp>(op);
+  if (!reduce || isFullReduce(op))
+    return 0;
+  SmallVector<int64_t> dims(reduce.getDims());
+  llvm::sort(dims);
+  int64_t first = isSplit(reduce.getOperand());
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (dim != first + static_cast<int64_t>(i))
+      return 0;
+  return innerCount(reduce.getResult());
+}
+
+// Repeats its operand as a whole.
+static int64_t repeats(Operation *op) {
+  auto broadcast = dyn_cast_or_null<mt::BroadcastOp>(op);
+  if (!broadcast)
+    return 0;
+  int64_t count = innerCount(broadcast.getOperand());
+  ArrayRef<int64_t> from = innerShape(broadcast.getOperand()), to = innerShape(broadcast.getResult());
+  while (!from.empty() && from.front() == 1)
+    from = from.drop_front();
+  return count > 1 && to.size() >= from.size() && to.take_back(from.size()) == from ? count : 0;
+}
+
+// Read by loops of this period alone: every user is part of one, and no user has operands or a result of another.
+int64_t mtc::periodOf(Value value) {
+  int64_t period = repeats(value.getDefiningOp());
+  if (!period)
+    return 0;
+  SmallVector<Value> values{value};
+  for (size_t i = 0; i < values.size(); ++i)
+    for (Operation *user : values[i].getUsers()) {
+      if (user->getNumResults() == 1 && isAlias(user)) {
+        values.push_back(user->getResult(0));
+        continue;
+      }
+      bool loops = isPointwise(user) || (isFullReduce(user) && period % lanes == 0) || leadingPeriod(user) == period;
+      if (!loops)
+        return 0;
+      for (Value operand : user->getOperands())
+        if (int64_t other = repeats(resolve(operand).getDefiningOp()); other && other != period)
+          return 0;
+    }
+  return period;
+}
+
+// The period that a fused operation needs; 0: any.
+static int64_t neededPeriod(Operation *op) {
+  if (int64_t period = leadingPeriod(op))
+    return period;
+  for (Value operand : op->getOperands())
+    if (int64_t period = periodOf(resolve(operand)))
+      return period;
+  return 0;
+}
+
+static bool joins(const RowStep &step, Operation *op, int64_t count, int64_t period) {
+  if (!step.loop || step.count != count || (period && step.period && period != step.period))
+    return false;
+  // A sum of all elements takes them sixteen at a time.
+  if (std::max(period, step.period) % lanes == 0)
+    return true;
+  return !isFullReduce(op) && llvm::none_of(step.operations, isFullReduce);
+}
+
+// What a convolution's step computes of its result beside it: element-wise operations whose other operands are one
+// number, or one for each channel.
+static bool isEpilogue(const RowStep &step, Operation *op) {
+  if (step.loop || !isa<mt::Conv2DOp>(step.operations.front()) || !isa<mt::ElementwiseOpInterface>(op))
+    return false;
+  Value image = step.operations.front()->getResult(0);
+  if (innerShape(op->getResult(0)) != innerShape(image))
+    return false;
+  bool inside = false;
+  for (Value operand : op->getOperands()) {
+    if (Operation *from = operand.getDefiningOp(); from && llvm::is_contained(step.operations, from)) {
+      inside = true;
+      continue;
+    }
+    while (isa_and_nonnull<mt::BroadcastOp, mt::ReshapeOp>(operand.getDefiningOp()))
+      operand = operand.getDefiningOp()->getOperand(0);
+    int64_t count = innerCount(operand);
+    bool channels = count > 1 && count == innerShape(image).back() && innerShape(operand).back() == count;
+    bool known = isa<BlockArgument>(operand) || isa<mt::ConstantOp>(operand.getDefiningOp());
+    if (!known || isSplit(operand) || !(count == 1 || channels))
+      return false;
+  }
+  return inside;
+}
+
+std::vector<RowStep> mtc::planSteps(ArrayRef<Operation *> operations) {
+  std::vector<RowStep> steps;
+  // The step a value comes from, and whether it is there only after the step.
+  DenseMap<Value, std::pair<size_t, bool>> made;
+  for (Operation *op : operations) {
+    if (isa<mt::ConstantOp>(op) || isAlias(op))
+      continue;
+    if (periodOf(op->getResult(0))) {
+      if (auto it = made.find(resolve(op->getOperand(0))); it != made.end())
+        made[op->getResult(0)] = {it->second.first, true};
+      continue;
+    }
+    if (auto step = llvm::find_if(steps, [&](const RowStep &step) { return isEpilogue(step, op); });
+        step != steps.end()) {
+      step->operations.push_back(op);
+      made[op->getResult(0)] = {step - steps.begin(), true};
+      continue;
+    }
+    bool fused = isPointwise(op) || isFullReduce(op) || leadingPeriod(op);
+    int64_t count = innerCount(isa<mt::ReduceOp>(op) ? op->getOperand(0) : op->getResult(0));
+    int64_t period = fused ? neededPeriod(op) : 0;
+    size_t first = 0;
+    for (Value operand : op->getOperands()) {
+      auto it = made.find(resolve(operand));
+      if (it == made.end())
+        continue;
+      auto [step, after] = it->second;
+      bool together = fused && !after && joins(steps[step], op, count, period);
+      first = std::max(first, together ? step : step + 1);
+    }
+    size_t at = first;
+    while (at < steps.size() && !(fused && joins(steps[at], op, count, period)))
+      ++at;
+    if (at == steps.size())
+      steps.push_back({fused, count, 0, {}});
+    steps[at].period = std::max(steps[at].period, period);
+    steps[at].operations.push_back(op);
+    made[op->getResult(0)] = {at, !isPointwise(op)};
+  }
+  return steps;
+}
+
+bool mtc::isReadOutside(const RowStep &step, Value value) {
+  SmallVector<Value> uses{value};
+  for (size_t i = 0; i < uses.size(); ++i)
+    for (Operation *user : uses[i].getUsers()) {
+      if (user->getNumResults() && resolve(user->getResult(0)) == value)
+        uses.push_back(user->getResult(0));
+      else if (!llvm::is_contained(step.operations, user))
+        return true;
+    }
+  return false;
+}
+
+llvm::DenseMap<Value, int64_t> mtc::directResults(Kernel &kernel, ArrayRef<RowStep> steps) {
+  size_t last = 0;
+  for (auto [at, step] : llvm::enumerate(steps))
+    for (Operation *op : step.operations)
+      for (Value operand : op->getOperands())
+        if (kernel.kind != mt::KernelKind::rows && isa<BlockArgument>(resolve(operand)))
+          last = step.loop ? at : at + 1;
+  llvm::DenseMap<Value, int64_t> direct;
+  for (size_t at = last; at < steps.size(); ++at)
+    for (Operation *op : steps[at].operations)
+      for (auto [i, yield] : llvm::enumerate(kernel.yields()))
+        if (resolve(yield) == op->getResult(0))
+          direct.try_emplace(op->getResult(0), i);
+  return direct;
+}
+
+SmallVector<Operation *> mtc::operationsOf(Kernel &kernel, bool split) {
+  SmallVector<Operation *> operations;
+  for (Operation &op : kernel.body().without_terminator())
+    if (isSplit(op.getResult(0)) == split)
+      operations.push_back(&op);
+  return operations;
+}
+
+Value mtc::constantPlace(Emitter &emit, mt::ConstantOp constant) {
+  auto values = cast<DenseElementsAttr>(constant.getValue());
+  if (values.isSplat())
+    values = DenseElementsAttr::get(values.getType(),
+                                    SmallVector<Attribute>(values.getNumElements(), values.getSplatValue<Attribute>()));
+  return emit.global(values);
+}
+
+Value mtc::constantScalar(Emitter &emit, mt::ConstantOp constant) {
+  auto values = cast<DenseElementsAttr>(constant.getValue());
+  return arith::ConstantOp::create(emit, cast<TypedAttr>(*values.getValues<Attribute>().begin()));
+}

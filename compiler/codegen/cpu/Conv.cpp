@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions and their gradients to the images, then element-wise operations on the result. A tile of the grid is a
+// block of rows of one sample. A thread packs a small matrix at once and passes each block with all its panels, so that
+// memory is read and written in one go; of a large one it packs a panel and walks all its tiles with it.
+#include "compiler/codegen/cpu/Conv.h"
+#include "compiler/codegen/cpu/Kernels.h"
+
+using namespace mlir;
+using namespace mtc;
+
+// Floats of a packed panel of the whole matrix, on the stack, and of a matrix that stays in the second cache.
+static constexpr int64_t packedFloats = 1 << 19, residentFloats = 160 << 10;
+
+// Sixteen elements of an operand of the epilogue: of the result's shape, one for each channel, or one.
+Value ConvEmitter::loadElements(Value value, Value base, Value pixel, Value channel, Value mask) {
+  Type element = elementOf(value);
+  if (innerCount(value) == 1 && !isSplit(value))
+    return emit.splat(emit.load(element, base));
+  if (isSplit(value))
+    base = emit.address(base, element, emit.mul(pixel, product.result.channels));
+  return emit.loadLanes(element, emit.address(base, element, channel), mask);
+}
+
+// One vector of a result's pixel (counted over all samples), whose sums are at `line`.
+void ConvEmitter::emitVector(const Columns &columns, Value line, Value pixel, int64_t vector) {
+  Type f32 = emit.getF32Type();
+  bool masked = vector + 1 == columns.panel.vectors && columns.panel.last < lanes;
+  Value mask = masked ? emit.maskBelow(columns.panel.last) : Value();
+  Value channel =
+      emit.add(emit.add(emit.mul(columns.group, product.result.groupChannels), columns.first), vector * lanes);
+  LaneBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
+    if (value == op->getResult(0))
+      return emit.loadLanes(f32, emit.address(line, f32, vector * lanes));
+    if (isa<BlockArgument>(value))
+      return loadElements(value, places(value), pixel, channel, mask);
+    if (auto constant = value.getDefiningOp<mt::ConstantOp>())
+      if (auto values = cast<DenseElementsAttr>(constant.getValue()); !values.isSplat())
+        return loadElements(value, emit.global(values), pixel, channel, mask);
+    return Value();
+  });
+  SmallVector<Value> computed;
+  for (auto [value, place] : results) {
+    computed.push_back(body.get(value));
+    if (!computed.back()) {
+      status = kernel.op.emitError("expected element-wise operations only after a kernel's convolution");
+      return;
+    }
+  }
+  for (auto [value, wanted] : llvm::zip_equal(computed, results)) {
+    auto [yield, result] = wanted;
+    Type element = elementOf(yield);
+    Value place =
+        emit.address(emit.address(result, element, emit.mul(pixel, product.result.channels)), element, channel);
+    emit.storeLanes(element, value, place, mask);
+  }
+}
+
+void ConvEmitter::emitEpilogue(const Columns &columns, const Positions &at) {
+  Type f32 = emit.getF32Type();
+  const Plane &plane = at.plane;
+  const Image &image = product.result;
+  int64_t width = columns.panel.width();
+  emit.loop(emit.integer(0), at.rows, 1, [&](Value i) {
+    Value row = emit.add(emit.mul(emit.add(at.row, i), plane.rowStride), plane.firstRow);
+    Value start = emit.add(emit.mul(emit.add(emit.mul(at.sample, image.rows), row), image.columns),
+                           emit.add(emit.mul(at.column.value, plane.columnStride), plane.firstColumn));
+    Value line = emit.address(columns.sums, f32, emit.mul(i, at.columns * width));
+    emit.loop(emit.integer(0), emit.integer(at.columns), 1, [&](Value j) {
+      Value pixel = emit.add(start, emit.mul(j, plane.columnStride)),
+            sums = emit.address(line, f32, emit.mul(j, width));
+      for (int64_t vector = 0; vector < columns.panel.vectors && succeeded(status); ++vector)
+        emitVector(columns, sums, pixel, vector);
+    });
+  });
+}
+
+// Distances of the taps that a step of the tile takes: those of a row of taps where positions share what they read and
+// vectors are too few to share an element of the source, else one.
+SmallVector<int64_t> ConvEmitter::tapsOf(const Plane &plane, const Panel &panel) {
+  int64_t count = plane.tapColumns(), pixel = product.pixelStride(plane);
+  if (!emit.machine.avx512 || product.depthwise || panel.vectors > 2 || count == 1 || count * panel.vectors > 14)
+    return {0};
+  SmallVector<int64_t> taps;
+  bool shared = false;
+  for (const Tap &tap : ArrayRef(plane.taps).take_front(count)) {
+    int64_t distance = tap.column - plane.taps.front().column;
+    taps.push_back(distance * pixel);
+    shared |= distance > 0 && distance % plane.columnStep == 0;
+  }
+  return shared ? taps : SmallVector<int64_t>{0};
+}
+
+// Rows of taps that lie above row `bound` of the source for positions of a plane's row.
+Value ConvEmitter::rowsBelow(const Plane &plane, Value row, int64_t bound) {
+  int64_t count = plane.tapRows(), apart = plane.tapRowStep();
+  Value distance = emit.sub(emit.integer(bound - plane.lowRow), emit.mul(row, plane.rowStep));
+  return emit.least(emit.ceilDiv(emit.most(distance, emit.integer(0)), apart), emit.integer(count));
+}
+
+// The tiles of a block, for some steps of the plane's matrix: of each row of positions those whose row of taps lies in
+// the image.
+void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a, const Steps &steps) {
+  Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
+  const Plane &plane = at.plane;
+  int64_t taps = steps.taps.size(), width = columns.panel.width(),
+          most = offsetTileRows(emit.machine, columns.panel.vectors, taps);
+  int64_t down = plane.rowStep * product.rowStride(plane) * product.pixelStride(plane);
+  int64_t along = plane.columnStep * product.pixelStride(plane);
+  int64_t lineSteps = plane.tapColumns() * product.tapDepth() / taps;
+  bool halo = plane.lowRow < 0 || plane.lowRow + plane.reachRows(plane.rows) > product.source.rows;
+  TileForm form{/*masked=*/false, product.depthwise, /*scattered=*/false, llvm::to_vector(steps.taps)};
+  Value fresh = emit.equal(steps.first, emit.integer(0)), end = emit.add(steps.first, steps.count);
+  auto cut = [&](Value i, int64_t rows) {
+    Value first = steps.first, last = end;
+    if (halo) {
+      Value row = emit.add(at.row, i);
+      first = emit.most(first, emit.mul(rowsBelow(plane, row, 0), lineSteps));
+      last = emit.least(last, emit.mul(rowsBelow(plane, row, product.source.rows), lineSteps));
+    }
+    Value depth = emit.most(emit.sub(last, first), emit.integer(0)), table = emit.address(steps.table, i32, first);
+    Value b = emit.address(columns.packed, f32, emit.mul(emit.add(emit.mul(first, taps), at.packedRow), width));
+    auto tile = [&](Value j, int64_t count) {
+      SmallVector<int64_t> offsets;
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t column = 0; column < count; ++column)
+          offsets.push_back(row * down + column * along);
+      Value start = emit.address(a, f32, emit.add(emit.mul(i, down), emit.mul(j, along)));
+      Value sums = emit.address(columns.sums, f32, emit.mul(emit.add(emit.mul(i, at.columns), j), width));
+      emitOffsetTile(emit, offsets, columns.panel, form,
+                     {start, table, b, emit.integer(taps * width), depth, sums, fresh});
+    };
+    int64_t tiles = (at.columns + most - 1) / most, height = at.columns / tiles,
+            higher = at.columns % tiles * (height + 1);
+    if (higher > 0)
+      emit.loop(emit.integer(0), emit.integer(higher), height + 1, [&](Value j) { tile(j, height + 1); });
+    emit.loop(emit.integer(higher), emit.integer(at.columns), height, [&](Value j) { tile(j, height); });
+  };
+  int64_t together = std::min(at.columns * 2 <= most ? most / at.columns : 1, product.blockOf(plane).rows);
+  auto one = [&](Value i) { cut(i, 1); };
+  if (together == 1)
+    return emit.loop(emit.integer(0), at.rows, 1, one);
+  // Rows that all taps read inside the image, as many of them as fill a tile.
+  Value top = emit.integer(0), inner = at.rows;
+  if (halo) {
+    auto rowsUntil = [&](int64_t position) {
+      return emit.least(emit.most(emit.sub(emit.integer(position), at.row), emit.integer(0)), at.rows);
+    };
+    top = rowsUntil(llvm::divideCeil(std::max<int64_t>(-plane.lowRow, 0), plane.rowStep));
+    int64_t inside = std::max<int64_t>(product.source.rows - plane.highRow, 0);
+    inner = emit.most(emit.sub(rowsUntil(llvm::divideCeil(inside, plane.rowStep)), top), emit.integer(0));
+  }
+  Value whole = emit.add(top, emit.mul(emit.div(inner, emit.integer(together)), together));
+  emit.loop(emit.integer(0), top, 1, one);
+  emit.loop(top, whole, together, [&](Value i) { cut(i, together); });
+  emit.loop(whole, at.rows, 1, one);
+}
+
+// What a block's positions read: the source, or a copy with zeros around it.
+Value ConvEmitter::positionsOf(Value group, const Positions &at) {
+  Type f32 = emit.getF32Type();
+  const Plane &plane = at.plane;
+  const Image &image = product.source;
+  Value a = emit.address(source, product.element ? product.element : f32, emit.mul(at.sample, image.size())),
+        channel = emit.mul(group, image.groupChannels);
+  if (product.needsPatch(plane)) {
+    emitPatch(emit, product, plane, a, channel, at.row, at.column.known, at.rows, at.columns, patch);
+    return patch;
+  }
+  Value row = emit.add(emit.mul(at.row, plane.rowStep), plane.lowRow);
+  return emit.address(emit.address(a, f32, emit.mul(row, image.columns * image.channels)), f32,
+                      emit.add(channel, emit.mul(at.column.value, plane.columnStep * image.channels)),
+                      plane.lowColumn * image.channels);
+}
+
+void ConvEmitter::emitPanel(const Columns &columns, const Positions &at, Value a) {
+  Type f32 = emit.getF32Type();
+  const Plane &plane = at.plane;
+  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
+  SmallVector<int64_t> taps = tapsOf(plane, columns.panel), offsets;
+  SmallVector<std::pair<Tap, int64_t>> chain = product.chain(plane);
+  for (size_t k = 0; k < chain.size(); k += taps.size()) {
+    auto [tap, c] = chain[k];
+    offsets.push_back(((tap.row - plane.lowRow) * line + tap.column - plane.lowColumn) * pixel + c);
+  }
+  if (product.depthwise)
+    a = emit.address(a, f32, columns.first);
+  Value table = emitTable(emit, offsets);
+  int64_t count = offsets.size(), step = columns.panel.depth() / taps.size();
+  emit.loop(emit.integer(0), emit.integer(count), step, [&](Value k) {
+    emitTiles(columns, at, a, {table, k, emit.least(emit.integer(step), emit.sub(emit.integer(count), k)), taps});
+  });
+}
+
+void ConvEmitter::emitBlock(Panels panels, Value group, const Positions &at) {
+  Value a = at.plane.taps.empty() ? Value() : positionsOf(group, at);
+  panels([&](const Columns &columns) {
+    if (a)
+      emitPanel(columns, at, a);
+    else
+      forVectors(emit, columns.panel, emit.mul(at.rows, at.columns), [&](Value index) {
+        Type f32 = emit.getF32Type();
+        emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(columns.sums, f32, index));
+      });
+    emitEpilogue(columns, at);
+  });
+}
+
+void ConvEmitter::emitTile(Panels panels, Value group, Value tile) {
+  Value blocks = emit.integer(product.rowBlocks()), sample = emit.div(tile, blocks), block = emit.rem(tile, blocks);
+  int64_t packedRow = 0;
+  for (const Plane &plane : product.planes) {
+    PixelBlock size = product.blockOf(plane);
+    Value row = emit.mul(block, size.rows), end = emit.integer(plane.rows);
+    emit.when(emit.less(row, end), [&] {
+      Value rows = emit.least(emit.integer(size.rows), emit.sub(end, row));
+      forColumnBlocks(emit, product, plane, [&](BlockColumn column, int64_t count) {
+        emitBlock(panels, group, {plane, packedRow, sample, row, rows, column, count});
+      });
+    });
+    packedRow += plane.taps.size() * product.tapDepth();
+  }
+}
+
+// Vectors of a panel: fewer where the matrix is deep.
+int64_t ConvEmitter::vectors() const {
+  int64_t vectors = emit.machine.tileVectors();
+  while (vectors > 1 && depth() * vectors * lanes > packedFloats)
+    --vectors;
+  return vectors;
+}
+
+// Floats of all packed panels.
+int64_t ConvEmitter::matrixFloats() const {
+  int64_t width = vectors() * lanes;
+  return packedRows() * llvm::divideCeil(product.result.groupChannels, width) * width;
+}
+
+LogicalResult ConvEmitter::begin() {
+  int64_t patchSize = 0;
+  for (const Plane &plane : product.planes)
+    if (PixelBlock size = product.blockOf(plane); product.needsPatch(plane))
+      patchSize = std::max(patchSize, plane.reachRows(size.rows) * plane.reachColumns(size.columns) *
+                                          product.source.groupChannels);
+  if (depth() * lanes > packedFloats || patchSize > packedFloats)
+    return kernel.op.emitError("expected a convolution of at most ")
+           << packedFloats / lanes << " taps times channels over at most " << packedFloats
+           << " elements of a block, found " << depth() << " and " << patchSize;
+  patch = patchSize ? emit.array(emit.getF32Type(), patchSize) : Value();
+  return success();
+}
+
+void ConvEmitter::packAtOnce() {
+  Type f32 = emit.getF32Type();
+  matrix = emit.array(f32, matrixFloats());
+  sums = emit.array(f32, blockPositions * vectors() * lanes);
+  forPanelsAtOnce([&](const Columns &columns) { pack(columns); });
+}
+
+void ConvEmitter::forPanelsAtOnce(llvm::function_ref<void(const Columns &)> body) {
+  Type f32 = emit.getF32Type();
+  forColumnPanels(emit, product.result.groupChannels, vectors(), [&](Value first, Panel panel) {
+    body({emit.integer(0), first, panel, emit.address(matrix, f32, emit.mul(first, packedRows())), sums});
+  });
+}
+
+LogicalResult ConvEmitter::run() {
+  llvm::DenseMap<Value, Value> buffers;
+  for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))
+    buffers[argument] = kernel.argumentBuffer(i);
+  places = [buffers](Value value) { return buffers.lookup(value); };
+  for (auto [i, yield] : llvm::enumerate(kernel.yields()))
+    results.push_back({yield, kernel.resultBuffer(i)});
+  source = places(op->getOperand(0));
+  weights = places(op->getOperand(1));
+  if (failed(begin()))
+    return failure();
+  auto walk = [&](Panels panels, Value group) {
+    emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) { emitTile(panels, group, tile); });
+  };
+  Type f32 = emit.getF32Type();
+  int64_t channels = product.result.groupChannels, width = vectors() * lanes;
+  if (product.groups == 1 && channels > width && matrixFloats() <= residentFloats) {
+    packAtOnce();
+    walk([&](auto body) { forPanelsAtOnce(body); }, emit.integer(0));
+    return status;
+  }
+  emit.loop(emit.integer(0), emit.integer(product.groups), 1, [&](Value group) {
+    forColumnPanels(emit, channels, vectors(), [&](Value first, Panel panel) {
+      Columns columns{group, first, panel, emit.array(f32, packedRows() * panel.width()),
+                      emit.array(f32, blockPositions * panel.width())};
+      pack(columns);
+      walk([&](auto body) { body(columns); }, group);
+    });
+  });
+  return status;
+}
+
+LogicalResult ConvEmitter::prepare(Places place) {
+  if (product.groups > 1 || matrixFloats() > residentFloats)
+    return kernel.op.emitError("expected a convolution of one group and at most ")
+           << residentFloats << " packed weights in a kernel of kind rows, found " << product.groups << " and "
+           << matrixFloats();
+  weights = place(op->getOperand(1));
+  if (failed(begin()))
+    return failure();
+  packAtOnce();
+  return success();
+}
+
+LogicalResult ConvEmitter::runSample(Places place, ArrayRef<Value> wanted) {
+  places = std::move(place);
+  source = places(op->getOperand(0));
+  results.clear();
+  for (Value value : wanted)
+    results.push_back({value, places(value)});
+  emit.loop(emit.integer(0), emit.integer(product.rowBlocks()), 1,
+            [&](Value block) { emitTile([&](auto body) { forPanelsAtOnce(body); }, emit.integer(0), block); });
+  return status;
+}
+
+Type mtc::extended(Value source) { return Emitter::isHalf(elementOf(source)) ? elementOf(source) : Type(); }
+
+static Operation *convolutionOf(plan::KernelOp op) {
+  for (Operation &inner : op.getBody().front())
+    if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(inner))
+      return &inner;
+  return nullptr;
+}
+
+Product mtc::productOf(Operation *op) {
+  auto forward = dyn_cast<mt::Conv2DOp>(op);
+  Product product = forward ? forwardProduct(forward.getConvolution())
+                            : gradientProduct(cast<mt::Conv2DInputGradientOp>(op).getConvolution());
+  product.element = extended(op->getOperand(0));
+  return product;
+}
+
+Grid mtc::convGrid(plan::KernelOp op) {
+  Operation *convolution = convolutionOf(op);
+  return {1, convolution ? productOf(convolution).rowBlocks() : 1, 0};
+}
+
+LogicalResult mtc::emitConv(Kernel &kernel) {
+  Operation *op = convolutionOf(kernel.op);
+  if (!op || !isa<BlockArgument>(op->getOperand(0)) || !isa<BlockArgument>(op->getOperand(1)))
+    return kernel.op.emitError("expected one convolution of two operands in a kernel of kind conv");
+  return ConvEmitter(kernel, op, productOf(op), isa<mt::Conv2DInputGradientOp>(op)).run();
+}

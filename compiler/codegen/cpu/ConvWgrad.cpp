@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gradients of convolutions to their kernels: the product of (taps x channels, positions) and (positions, filters),
+// summed over the positions of each sample in order, samples of a shard in order, shards by the tree. Sums of a bundle
+// of rows wait in memory from block to block. Where filters are few, the product is transposed: for each row of taps
+// (filters, positions) times (positions, taps of the row x channels). Where a unit has one tap, only the positions are
+// taken whose tap lies in the image, and no copy with a halo of zeros is made. In a kernel of rows there is no tree: the
+// gradient of each sample is a result.
+#include "compiler/codegen/common/Tree.h"
+#include "compiler/codegen/cpu/Conv.h"
+#include "compiler/codegen/cpu/ConvUnits.h"
+#include "compiler/codegen/cpu/Kernels.h"
+#include "compiler/codegen/cpu/Tile.h"
+
+using namespace mlir;
+using namespace mtc;
+
+static constexpr int64_t bundleUnits = 48;
+
+static Product kernelProduct(mt::Conv2DKernelGradientOp op) {
+  Product product = forwardProduct(op.getConvolution());
+  product.element = extended(op.getInput());
+  return product;
+}
+
+namespace {
+class KernelGradientEmitter {
+public:
+  // Where the operands and the result lie: of all samples, or of one.
+  struct Places {
+    Value source, gradient, result;
+  };
+  KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Places &places);
+  void run();
+  void runSample();
+
+private:
+  Kernel &kernel;
+  Emitter &emit;
+  Product product;
+  const Plane &plane;
+  Type element; // of the gradient
+  bool transposed, direct;
+  int64_t height; // rows of the result of one group
+  std::vector<RowUnit> units;
+  Value extendedGradient; // of a block
+  Value source, gradient, result, patch, starts, patterns, firsts, tapLines, tapRows, tapEnds, tapColumns;
+  SmallVector<SmallVector<int64_t>> shapes; // different offsets of units
+
+  struct Part {
+    Value group, column;
+    Panel panel;
+    Value from, to; // units
+    Value row;      // first
+    Value sums;
+    Value packed; // the gradient at the positions of a block; null: read where it lies
+    Value start;  // first sample of the shard
+  };
+  void forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body);
+  void emitBundle(const Part &part, const Shards &shards);
+  void emitSample(const Part &part, Value sample);
+  void emitBlock(const Part &part, Value sample, Value row, Value rows, BlockColumn column, int64_t columns);
+  // Of a block whose units have one tap each: positions of one sample, and tables over the columns of the taps.
+  struct Inside {
+    Value row, rows, starts, lengths;
+  };
+  TileOperands insideOf(const Inside &inside, Value unit, TileOperands operands);
+  Inside emitInside(const Part &part, Value row, Value rows, BlockColumn column, int64_t columns,
+                    TileOperands &operands);
+  void emitUnits(const Part &part, Value a, const TileOperands &common, TileForm form, const Inside *inside = nullptr);
+  void store(const Part &part, Value count);
+  void storeTransposed(const Part &part, Value count);
+};
+} // namespace
+
+KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Places &places)
+    : kernel(kernel), emit(kernel.emit), product(kernelProduct(op)), plane(product.planes.front()),
+      element(elementOf(op.getGradient())), transposed(isTransposed(product)), direct(isDirect(product)),
+      height(transposed ? plane.taps.size() / plane.tapColumns() * product.result.channels
+                    : plane.taps.size() * product.tapDepth()),
+      units(unitsOf(product)), source(places.source), gradient(places.gradient), result(places.result) {
+  SmallVector<int64_t> start, pattern, first, line, row, end, column;
+  for (const RowUnit &unit : units) {
+    line.push_back(unit.line);
+    row.push_back(unit.rows.first);
+    end.push_back(unit.rows.second);
+    column.push_back(unit.tapColumn);
+    auto known = llvm::find(shapes, unit.offsets);
+    pattern.push_back(known - shapes.begin());
+    if (known == shapes.end())
+      shapes.push_back(unit.offsets);
+    start.push_back(unit.start);
+    first.push_back(unit.first);
+  }
+  first.push_back(height);
+  starts = emitTable(emit, start);
+  patterns = emitTable(emit, pattern);
+  firsts = emitTable(emit, first);
+  tapLines = emitTable(emit, line);
+  tapRows = emitTable(emit, row);
+  tapEnds = emitTable(emit, end);
+  tapColumns = emitTable(emit, column);
+}
+
+// Adds the block's positions to the sums of all units of the part.
+void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row, Value rows, BlockColumn column,
+                                      int64_t columns) {
+  Type f32 = emit.getF32Type();
+  const Image &image = product.source;
+  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
+  Value a = emit.address(source, product.element ? product.element : f32, emit.mul(sample, image.size())),
+        channel = emit.mul(part.group, image.groupChannels);
+  if (direct) {
+    a = emit.address(emit.address(a, f32, emit.mul(row, plane.rowStep * image.columns * image.channels)), f32, channel,
+                     column.known * plane.columnStep * image.channels);
+  } else if (product.needsPatch(plane)) {
+    emitPatch(emit, product, plane, a, channel, row, column.known, rows, columns, patch);
+    a = patch;
+  } else {
+    Value top = emit.add(emit.mul(row, plane.rowStep), plane.lowRow);
+    a = emit.address(emit.address(a, f32, emit.mul(top, image.columns * image.channels)), f32,
+                     emit.add(channel, emit.mul(column.value, plane.columnStep * image.channels)),
+                     plane.lowColumn * image.channels);
+  }
+  if (product.depthwise)
+    a = emit.address(a, f32, part.column);
+  SmallVector<int64_t> offsets;
+  for (int64_t i = 0; i < product.blockOf(plane).rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      offsets.push_back((i * plane.rowStep * line + j * plane.columnStep) * pixel);
+  Value table = emitTable(emit, offsets), depth = emit.mul(rows, columns);
+  int64_t filters = product.result.channels;
+  // A shard's sums start at its first position.
+  Value before = emit.add(emit.add(emit.sub(sample, part.start), row), column.value),
+        fresh = emit.equal(before, emit.integer(0));
+  Value pixels =
+      emit.add(emit.mul(emit.add(emit.mul(sample, product.result.rows), row), product.result.columns), column.value);
+  Value b = emit.address(gradient, element, emit.mul(pixels, filters));
+  Type from = part.packed ? element : f32;
+  if (!part.packed && Emitter::isHalf(element)) {
+    // The positions of a block follow each other.
+    emitExtend(emit, element, b, filters, extendedGradient, filters, depth, emit.integer(filters));
+    b = extendedGradient;
+  }
+  if (transposed) {
+    SmallVector<int64_t> places;
+    for (size_t position = 0; position < offsets.size(); ++position)
+      places.push_back(position * filters);
+    TileForm form{/*masked=*/true, /*lanewise=*/false, /*scattered=*/true};
+    return emitUnits(part, b, {b, emitTable(emit, places), emit.address(a, f32, part.column), table, depth, {}, fresh},
+                     form);
+  }
+  b = emit.address(b, from, emit.add(emit.mul(part.group, product.result.groupChannels), part.column));
+  if (part.packed)
+    emitPack(emit, part.panel, b, filters, depth, part.packed, element);
+  if (direct) {
+    TileOperands operands{a, {}, part.packed ? part.packed : b, {}, {}, {}, fresh};
+    Inside inside = emitInside(part, row, rows, column, columns, operands);
+    return emitUnits(part, a, operands, {/*masked=*/!part.packed, /*lanewise=*/false, /*scattered=*/true}, &inside);
+  }
+  if (part.packed)
+    return emitUnits(part, a, {a, table, part.packed, emit.integer(part.panel.width()), depth, {}, fresh},
+                     {/*masked=*/false, /*lanewise=*/false});
+  emitUnits(part, a, {a, table, b, emit.integer(filters), depth, {}, fresh}, {/*masked=*/true, product.depthwise});
+}
+
+// Tables over the block's positions, for each column of taps those that it reads inside the image.
+KernelGradientEmitter::Inside KernelGradientEmitter::emitInside(const Part &part, Value row, Value rows,
+                                                                BlockColumn column, int64_t columns,
+                                                                TileOperands &operands) {
+  const Image &image = product.source;
+  int64_t apart = part.packed ? part.panel.width() : product.result.channels;
+  SmallVector<int64_t> offsets, places, starts, lengths;
+  for (const Tap &tap : ArrayRef(plane.taps).take_front(plane.tapColumns())) {
+    auto [first, end] = insideRange(tap.column, plane.columnStep, image.columns, plane.columns);
+    first = std::max(first - column.known, int64_t(0));
+    end = std::max(std::min(end - column.known, columns), first);
+    starts.push_back(offsets.size());
+    lengths.push_back(end - first);
+    for (int64_t i = 0; i < product.blockOf(plane).rows; ++i)
+      for (int64_t j = first; j < end; ++j) {
+        offsets.push_back((i * plane.rowStep * image.columns + j * plane.columnStep) * image.channels);
+        places.push_back((i * columns + j) * apart);
+      }
+  }
+  operands.table = emitTable(emit, offsets);
+  operands.stride = emitTable(emit, places);
+  return {row, rows, emitTable(emit, starts), emitTable(emit, lengths)};
+}
+
+// The operands of one unit: rows of positions that its tap reads inside the image.
+TileOperands KernelGradientEmitter::insideOf(const Inside &inside, Value unit, TileOperands operands) {
+  Value column = loadTable(emit, tapColumns, unit), length = loadTable(emit, inside.lengths, column);
+  auto within = [&](Value table) {
+    Value row = emit.sub(loadTable(emit, table, unit), inside.row);
+    return emit.least(emit.most(row, emit.integer(0)), inside.rows);
+  };
+  Value first = within(tapRows), count = emit.most(emit.sub(within(tapEnds), first), emit.integer(0));
+  Value from = emit.add(loadTable(emit, inside.starts, column), emit.mul(first, length));
+  operands.table = emit.address(operands.table, emit.getI32Type(), from);
+  operands.stride = emit.address(operands.stride, emit.getI32Type(), from);
+  operands.depth = emit.mul(count, length);
+  return operands;
+}
+
+// The tiles of all units of the part, each at its place of `a`.
+void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOperands &given, TileForm form,
+                                      const Inside *inside) {
+  Type f32 = emit.getF32Type();
+  int64_t width = part.panel.width();
+  emit.loop(part.from, part.to, 1, [&](Value unit) {
+    Value start = emit.address(a, f32, loadTable(emit, starts, unit)), pattern = loadTable(emit, patterns, unit);
+    Value sums = emit.address(part.sums, f32, emit.mul(emit.sub(loadTable(emit, firsts, unit), part.row), width));
+    TileOperands common = inside ? insideOf(*inside, unit, given) : given;
+    Value b = transposed ? emit.address(common.b, f32, loadTable(emit, tapLines, unit)) : common.b;
+    for (auto [index, shape] : llvm::enumerate(shapes))
+      emit.when(emit.equal(pattern, emit.integer(index)), [&] {
+        for (auto [first, count] : cutEvenly(shape.size(), offsetTileRows(emit.machine, part.panel.vectors))) {
+          SmallVector<int64_t> relative;
+          for (int64_t offset : ArrayRef(shape).slice(first, count))
+            relative.push_back(offset - shape[first]);
+          emitOffsetTile(emit, relative, part.panel, form,
+                         {emit.address(start, f32, shape[first]), common.table, b, common.stride, common.depth,
+                          emit.address(sums, f32, first * width), common.fresh});
+        }
+      });
+  });
+}
+
+void KernelGradientEmitter::emitSample(const Part &part, Value sample) {
+  PixelBlock size = product.blockOf(plane);
+  emit.loop(emit.integer(0), emit.integer(plane.rows), size.rows, [&](Value row) {
+    Value rows = emit.least(emit.integer(size.rows), emit.sub(emit.integer(plane.rows), row));
+    forColumnBlocks(emit, product, plane,
+                    [&](BlockColumn column, int64_t columns) { emitBlock(part, sample, row, rows, column, columns); });
+  });
+}
+
+void KernelGradientEmitter::store(const Part &part, Value count) {
+  Type f32 = emit.getF32Type();
+  Value channel = emit.add(emit.mul(part.group, product.result.groupChannels), part.column);
+  emit.loop(emit.integer(0), count, 1, [&](Value i) {
+    Value from = emit.address(part.sums, f32, emit.mul(i, part.panel.width()));
+    Value to =
+        emit.address(emit.address(result, f32, emit.mul(emit.add(part.row, i), product.result.channels)), f32, channel);
+    for (int64_t vector = 0; vector < part.panel.vectors; ++vector) {
+      bool masked = vector + 1 == part.panel.vectors && part.panel.last < lanes;
+      emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, vector * lanes)),
+                      emit.address(to, f32, vector * lanes), masked ? emit.maskBelow(part.panel.last) : Value());
+    }
+  });
+}
+
+// Sums of (kh, filter) x (kw, c) to where the result has (kh, kw, c) x filter.
+void KernelGradientEmitter::storeTransposed(const Part &part, Value count) {
+  Type f32 = emit.getF32Type();
+  int64_t filters = product.result.channels, floats = columnsOf(product);
+  emit.loop(emit.integer(0), count, 1, [&](Value i) {
+    Value row = emit.add(part.row, i), from = emit.address(part.sums, f32, emit.mul(i, part.panel.width()));
+    Value line = emit.add(emit.mul(emit.div(row, emit.integer(filters)), floats), part.column);
+    Value to =
+        emit.address(emit.address(result, f32, emit.mul(line, filters)), f32, emit.rem(row, emit.integer(filters)));
+    emit.loop(emit.integer(0), emit.integer(part.panel.width() - lanes + part.panel.last), 1, [&](Value n) {
+      emit.store(emit.load(f32, emit.address(from, f32, n)), emit.address(to, f32, emit.mul(n, filters)));
+    });
+  });
+}
+
+void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
+  Type f32 = emit.getF32Type();
+  int64_t floats = bundleUnits * unitRows * part.panel.width();
+  Value stack = emit.array(f32, floats * shards.levels), count = emit.sub(loadTable(emit, firsts, part.to), part.row);
+  auto at = [&](Value level, Value index) {
+    return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
+  };
+  auto shard = [&](Value first, Value end) {
+    Part samples = part;
+    samples.start = first;
+    emit.loop(first, end, 1, [&](Value sample) { emitSample(samples, sample); });
+  };
+  auto combine = [&](Value level) {
+    forVectors(emit, part.panel, count, [&](Value index) {
+      Value place = emit.address(part.sums, f32, index);
+      emit.storeLanes(arith::AddFOp::create(emit, emit.loadLanes(f32, at(level, index)), emit.loadLanes(f32, place)),
+                      place);
+    });
+  };
+  auto push = [&](Value level) {
+    forVectors(emit, part.panel, count, [&](Value index) {
+      emit.storeLanes(emit.loadLanes(f32, emit.address(part.sums, f32, index)), at(level, index));
+    });
+  };
+  emitTreeInMemory(emit, shards, shard, combine, push);
+  transposed ? storeTransposed(part, count) : store(part, count);
+}
+
+// Bundles of the tiles [begin, end) of the grid: groups, then wide panels, then units.
+void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body) {
+  Type f32 = emit.getF32Type();
+  PixelBlock size = product.blockOf(plane);
+  if (product.needsPatch(plane) && !direct)
+    patch =
+        emit.array(f32, plane.reachRows(size.rows) * plane.reachColumns(size.columns) * product.source.groupChannels);
+  if (Emitter::isHalf(element))
+    extendedGradient = emit.array(f32, blockPositions * product.result.channels);
+  int64_t columns = columnsOf(product), wides = llvm::divideCeil(columns, panelColumns), count = units.size();
+  emit.loop(emit.div(begin, emit.integer(count)), emit.ceilDiv(end, count), 1, [&](Value wide) {
+    Value offset = emit.mul(wide, count), group = emit.div(wide, emit.integer(wides));
+    Value from = emit.most(emit.sub(begin, offset), emit.integer(0));
+    Value to = emit.least(emit.sub(end, offset), emit.integer(count));
+    Value column = emit.mul(emit.rem(wide, emit.integer(wides)), panelColumns);
+    forPanels(emit, columns, column, emit.add(column, panelColumns), [&](Value panelColumn, Panel panel) {
+      Value sums = emit.array(f32, bundleUnits * unitRows * panel.width()), packed;
+      // Positions far apart share sets of the first cache, and each is read for every unit.
+      if (!transposed && !product.depthwise && product.result.channels > panel.width())
+        packed = emit.array(f32, blockPositions * panel.width());
+      emit.loop(from, to, bundleUnits, [&](Value unit) {
+        Value last = emit.least(emit.add(unit, bundleUnits), to);
+        body({group, panelColumn, panel, unit, last, loadTable(emit, firsts, unit), sums, packed, {}});
+      });
+    });
+  });
+}
+
+void KernelGradientEmitter::run() {
+  Shards shards = shardsOf(kernel);
+  forBundles(kernel.tileBegin, kernel.tileEnd, [&](const Part &part) { emitBundle(part, shards); });
+}
+
+// The sums of one sample, all tiles.
+void KernelGradientEmitter::runSample() {
+  int64_t wides = llvm::divideCeil(columnsOf(product), panelColumns);
+  Value none = emit.integer(0), all = emit.integer(product.groups * wides * static_cast<int64_t>(units.size()));
+  forBundles(none, all, [&](const Part &given) {
+    Part part = given;
+    part.start = none;
+    emitSample(part, none);
+    Value count = emit.sub(loadTable(emit, firsts, part.to), part.row);
+    transposed ? storeTransposed(part, count) : store(part, count);
+  });
+}
+
+static mt::Conv2DKernelGradientOp gradientOf(plan::KernelOp op) {
+  return op.getBody().front().getTerminator()->getOperand(0).getDefiningOp<mt::Conv2DKernelGradientOp>();
+}
+
+Grid mtc::convTreeGrid(plan::KernelOp op) {
+  mt::Conv2DKernelGradientOp gradient = gradientOf(op);
+  if (!gradient)
+    return {};
+  Product product = kernelProduct(gradient);
+  int64_t wides = llvm::divideCeil(columnsOf(product), panelColumns), units = unitsOf(product).size();
+  return {0, product.groups * wides * units, 0};
+}
+
+LogicalResult mtc::emitConvWgrad(Kernel &kernel) {
+  mt::Conv2DKernelGradientOp op = gradientOf(kernel.op);
+  if (!op || !isa<BlockArgument>(op.getInput()) || !isa<BlockArgument>(op.getGradient()))
+    return kernel.op.emitError("expected one mt.conv2d_kernel_gradient of two operands in a kernel of kind conv_wgrad");
+  auto bufferOf = [&](Value value) { return kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()); };
+  KernelGradientEmitter(kernel, op, {bufferOf(op.getInput()), bufferOf(op.getGradient()), kernel.resultBuffer(0)})
+      .run();
+  return success();
+}
+
+void mtc::emitKernelGradient(Kernel &kernel, mt::Conv2DKernelGradientOp op, Value source, Value gradient,
+                             Value result) {
+  KernelGradientEmitter(kernel, op, {source, gradient, result}).runSample();
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Code for CPUs: every plan.kernel as a function, compiled for each target.
+#include "compiler/codegen/Codegen.h"
+#include "compiler/codegen/common/Object.h"
+#include "compiler/codegen/cpu/Kernels.h"
+#include "compiler/codegen/cpu/Tile.h"
+#include "runtime/abi/kernel.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include <memory>
+
+using namespace mlir;
+using namespace mtc;
+
+static bool hasConvolution(Block &body) {
+  return llvm::any_of(body, [](Operation &op) { return isa<mt::Conv2DOp, mt::Conv2DKernelGradientOp>(op); });
+}
+
+Grid mtc::gridOf(plan::KernelOp op) {
+  Block &body = op.getBody().front();
+  auto panels = [](int64_t columns) { return ceilDiv(columns, panelColumns); };
+  auto firstResult = [&] { return tensorOf(body.getTerminator()->getOperand(0)); };
+  Grid grid;
+  switch (kindOf(op)) {
+  case mt::KernelKind::rows:
+    grid.rowsPerTile = isLine(op) ? 4 * lanes : hasConvolution(body) ? 1 : 4;
+    break;
+  case mt::KernelKind::single:
+    break;
+  case mt::KernelKind::elementwise:
+    grid.elementsPerTile = mapElementsPerTile;
+    break;
+  case mt::KernelKind::matmul: {
+    Value result = body.getTerminator()->getOperand(0);
+    grid.innerTiles = panels(tensorOf(result).getShape().back());
+    if (isSplit(result))
+      grid.rowsPerTile = ceilDiv(matmulRows, linesOf(result));
+    else
+      grid.innerTiles *= ceilDiv(linesOf(result), matmulRows);
+    break;
+  }
+  case mt::KernelKind::matmul_wgrad: {
+    int64_t height = firstResult().getDimSize(0), columns = firstResult().getDimSize(1);
+    if (isTransposed(height, columns))
+      std::swap(height, columns);
+    grid.innerTiles = ceilDiv(height, treeRows) * panels(columns);
+    break;
+  }
+  case mt::KernelKind::reduce:
+    grid.innerTiles = 0;
+    for (Value yield : body.getTerminator()->getOperands())
+      grid.innerTiles += panels(innerCount(yield));
+    break;
+  case mt::KernelKind::transpose:
+    grid.innerTiles = ceilDiv(tensorOf(body.getArgument(0)).getDimSize(0), transposeRows);
+    break;
+  case mt::KernelKind::conv:
+    return convGrid(op);
+  case mt::KernelKind::conv_wgrad:
+    return convTreeGrid(op);
+  case mt::KernelKind::scatter_add:
+    return scatterTreeGrid(op);
+  }
+  return grid;
+}
+
+static LogicalResult emitBody(Kernel &kernel) {
+  switch (kernel.kind) {
+  case mt::KernelKind::rows:
+    return emitRows(kernel);
+  case mt::KernelKind::single:
+    return emitWhole(kernel);
+  case mt::KernelKind::elementwise:
+    return emitMap(kernel);
+  case mt::KernelKind::matmul:
+    return emitMatmul(kernel);
+  case mt::KernelKind::matmul_wgrad:
+    return emitMatmulWgrad(kernel);
+  case mt::KernelKind::reduce:
+    return emitReduce(kernel);
+  case mt::KernelKind::transpose:
+    return emitTranspose(kernel);
+  case mt::KernelKind::conv:
+    return emitConv(kernel);
+  case mt::KernelKind::conv_wgrad:
+    return emitConvWgrad(kernel);
+  case mt::KernelKind::scatter_add:
+    return emitScatterAdd(kernel);
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+// Tables of offsets within an image have 32 bits.
+static LogicalResult checkOffsets(const Kernel &kernel) {
+  if (kernel.kind != mt::KernelKind::conv && kernel.kind != mt::KernelKind::conv_wgrad)
+    return success();
+  Block &body = kernel.op->getRegion(0).front();
+  auto check = [&](Value value) -> LogicalResult {
+    int64_t elements = mt::elementsPerRow(value.getType());
+    if (llvm::isInt<32>(elements))
+      return success();
+    return kernel.op->emitError("expected at most ")
+           << std::numeric_limits<int32_t>::max() << " elements of a sample in a convolution, found " << elements
+           << " in " << value.getType();
+  };
+  for (Value argument : body.getArguments())
+    if (failed(check(argument)))
+      return failure();
+  for (Value result : body.getTerminator()->getOperands())
+    if (failed(check(result)))
+      return failure();
+  return success();
+}
+
+// The functions of all kernels for one machine, and the bytes of scratch that each takes.
+static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const CodegenOptions &options,
+                                                    const Machine &machine, std::vector<int64_t> &scratch) {
+  OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
+  Emitter emit(*code, machine);
+  SmallVector<Type> arguments{emit.pointer(), emit.pointer(), emit.getI64Type(), emit.getI64Type()};
+  auto bind = [](Kernel &kernel, ValueRange values) {
+    kernel.params = values[0];
+    kernel.buffers = values[1];
+    kernel.tileBegin = values[2];
+    kernel.tileEnd = values[3];
+  };
+  LogicalResult result = success();
+  for (auto op : module.getOps<plan::KernelOp>()) {
+    Kernel kernel{emit, op, kindOf(op), gridOf(op), options.shardRows, options.fast, {}, {}, {}, {}};
+    if (failed(checkOffsets(kernel)))
+      return failure();
+    emit.setLoc(op.getLoc());
+    emit.function(op.getSymName(), arguments, /*internal=*/false, [&](ValueRange values) {
+      bind(kernel, values);
+      if (failed(emitBody(kernel)))
+        result = failure();
+    });
+    if (failed(result))
+      return failure();
+    scratch.push_back(emit.scratchBytes());
+  }
+  Kernel sum{emit, {}, mt::KernelKind::elementwise, Grid{0, 1, mapElementsPerTile}, 1, false, {}, {}, {}, {}};
+  emit.function(sumKernelName, arguments, /*internal=*/false, [&](ValueRange values) {
+    bind(sum, values);
+    emitSum(sum);
+  });
+  return code;
+}
+
+static OwningOpRef<ModuleOp> normalised(ModuleOp module) {
+  module.getContext()->loadDialect<arith::ArithDialect, scf::SCFDialect, cf::ControlFlowDialect, LLVM::LLVMDialect>();
+  OwningOpRef<ModuleOp> normal(module.clone());
+  for (auto op : normal->getOps<plan::KernelOp>())
+    normalise(op);
+  return normal;
+}
+
+FailureOr<int64_t> mtc::maxScratch(ModuleOp module, const CodegenOptions &options) {
+  OwningOpRef<ModuleOp> normal = normalised(module);
+  int64_t most = 0;
+  for (const std::string &name : options.targets) {
+    auto target = findTarget(name);
+    if (!target)
+      return module.emitError(llvm::toString(target.takeError()));
+    std::vector<int64_t> scratch;
+    if (failed(emitKernels(*normal, options, Machine{target->avx512}, scratch)))
+      return failure();
+    for (int64_t bytes : scratch)
+      most = std::max(most, bytes);
+  }
+  return most;
+}
+
+FailureOr<std::vector<CodeTask>> mtc::prepareCode(ModuleOp module, const CodegenOptions &options) {
+  std::vector<CodeTask> tasks;
+  if (options.targets.empty())
+    return tasks;
+  OwningOpRef<ModuleOp> normal = normalised(module);
+  registerBuiltinDialectTranslation(*module.getContext());
+  registerLLVMDialectTranslation(*module.getContext());
+  for (const std::string &name : options.targets) {
+    auto target = findTarget(name);
+    if (!target)
+      return module.emitError(llvm::toString(target.takeError()));
+    std::vector<int64_t> scratch;
+    auto code = emitKernels(*normal, options, Machine{target->avx512}, scratch);
+    if (failed(code))
+      return failure();
+    auto kernels = std::make_shared<OwningOpRef<ModuleOp>>(std::move(*code));
+    tasks.push_back([kernels, target = *target, scratch]() -> llvm::Expected<std::vector<TargetCode>> {
+      auto object = compileObject(**kernels, target, MT_KERNEL_STACK_BYTES);
+      if (!object)
+        return object.takeError();
+      auto elf = linkShared(*object);
+      if (!elf)
+        return elf.takeError();
+      return std::vector{TargetCode{target.name, target.features, std::move(*elf), "cpu", {}, scratch}};
+    });
+  }
+  return tasks;
+}
+
+FailureOr<std::vector<TargetCode>> mtc::generateCode(ModuleOp module, const CodegenOptions &options) {
+  auto tasks = prepareCode(module, options);
+  if (failed(tasks))
+    return failure();
+  return runTasks(module, *tasks);
+}

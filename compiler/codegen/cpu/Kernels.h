@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels on CPUs: the grid and the emitter of each kind. A file for each kind (Map.cpp, Matmul.cpp ...) writes its
+// function's body.
+#ifndef COMPILER_CODEGEN_CPU_KERNELS_H
+#define COMPILER_CODEGEN_CPU_KERNELS_H
+
+#include "compiler/codegen/common/Kernel.h"
+
+namespace mtc {
+
+// Rows of a tile of the grid: of a matmul's and of a weight gradient's result, of a transposition's operand.
+constexpr int64_t matmulRows = 8, treeRows = 12, transposeRows = 16;
+
+// Whether a weight gradient is computed as its transpose.
+bool isTransposed(int64_t height, int64_t columns);
+// Every value that depends on the row is one element: rows lie in lanes.
+bool isLine(mlir::plan::KernelOp op);
+
+Grid gridOf(mlir::plan::KernelOp op);
+Grid convGrid(mlir::plan::KernelOp op);
+Grid convTreeGrid(mlir::plan::KernelOp op);
+Grid scatterTreeGrid(mlir::plan::KernelOp op);
+
+// The body of each kind's function.
+mlir::LogicalResult emitRows(Kernel &kernel);
+mlir::LogicalResult emitWhole(Kernel &kernel);
+mlir::LogicalResult emitMap(Kernel &kernel);
+mlir::LogicalResult emitMatmul(Kernel &kernel);
+mlir::LogicalResult emitMatmulWgrad(Kernel &kernel);
+mlir::LogicalResult emitReduce(Kernel &kernel);
+mlir::LogicalResult emitTranspose(Kernel &kernel);
+mlir::LogicalResult emitConv(Kernel &kernel);
+mlir::LogicalResult emitConvWgrad(Kernel &kernel);
+mlir::LogicalResult emitScatterAdd(Kernel &kernel);
+// out = a + b.
+void emitSum(Kernel &kernel);
+
+} // namespace mtc
+
+#endif

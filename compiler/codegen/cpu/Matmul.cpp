@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// (rows x K) . (K x N), then element-wise operations on the result; a sample may have several rows. Tiles of the grid are numbered down the columns: a thread's share is
+// few panels of many rows, so that each panel of the right side is packed once, and shares are even for any number of rows.
+#include "compiler/codegen/common/Kernel.h"
+#include "compiler/codegen/cpu/Kernels.h"
+#include "compiler/codegen/cpu/Tile.h"
+
+using namespace mlir;
+using namespace mtc;
+
+// Floats of a panel of the right side that is packed as a whole: 64 KiB of the second cache.
+static constexpr int64_t maxPackedFloats = 2 * panelFloats;
+
+// Rows of the left side that are extended at a time.
+static constexpr int64_t extendedRows = 64;
+
+namespace {
+class MatmulEmitter {
+public:
+  explicit MatmulEmitter(Kernel &kernel) : kernel(kernel), emit(kernel.emit) {}
+  LogicalResult run();
+
+private:
+  Kernel &kernel;
+  Emitter &emit;
+  mt::MatmulOp product;
+  int64_t depth = 0, columns = 0;
+  bool transposed = false; // the right side lies transposed
+  SmallVector<Value> arguments, results;
+  LogicalResult status = success();
+
+  void pack(Value column, Panel panel, Value k, Value part, Value packed);
+  void emitPanel(Value column, Panel panel, Value from, Value to);
+  void emitEpilogue(Value column, Panel panel, Value row, Value sums, Value count);
+  Value loadElements(Value value, Value base, Value row, Value column, Value mask);
+};
+} // namespace
+
+// Sixteen elements of an operand at (row, column), broadcast as the operand's shape says.
+Value MatmulEmitter::loadElements(Value value, Value base, Value row, Value column, Value mask) {
+  RankedTensorType type = tensorOf(value);
+  Type element = type.getElementType();
+  int64_t rank = type.getRank(), width = rank ? type.getDimSize(rank - 1) : 1;
+  Value place = base;
+  if (rank >= 2 && (isSplit(value) || linesOf(value) != 1))
+    place = emit.address(place, element, emit.mul(row, width));
+  if (width == 1)
+    return emit.splat(emit.load(element, place));
+  return emit.loadLanes(element, emit.address(place, element, column), mask);
+}
+
+void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sums, Value count) {
+  Type f32 = emit.getF32Type();
+  emit.loop(emit.integer(0), count, 1, [&](Value i) {
+    Value line = emit.address(sums, f32, emit.mul(i, panel.width())), here = emit.add(row, i);
+    for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+      bool masked = vector + 1 == panel.vectors && panel.last < lanes;
+      Value mask = masked ? emit.maskBelow(panel.last) : Value();
+      Value at = emit.add(column, vector * lanes);
+      LaneBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
+        if (value == product.getResult())
+          return emit.loadLanes(f32, emit.address(line, f32, vector * lanes));
+        if (auto argument = dyn_cast<BlockArgument>(value))
+          return loadElements(value, arguments[argument.getArgNumber()], here, at, mask);
+        if (auto constant = value.getDefiningOp<mt::ConstantOp>())
+          if (auto values = cast<DenseElementsAttr>(constant.getValue()); !values.isSplat())
+            return loadElements(value, emit.global(values), here, at, mask);
+        return Value();
+      });
+      SmallVector<Value> computed;
+      for (Value yield : kernel.yields()) {
+        computed.push_back(body.get(yield));
+        if (!computed.back()) {
+          status = kernel.op.emitError("expected element-wise operations only after a kernel's matmul");
+          return;
+        }
+      }
+      for (auto [value, result, yield] : llvm::zip_equal(computed, results, kernel.yields())) {
+        Type element = elementOf(yield);
+        Value place = emit.address(emit.address(result, element, emit.mul(here, columns)), element, at);
+        emit.storeLanes(element, value, place, mask);
+      }
+    }
+  });
+}
+
+// Rows [k, k + part) of a panel of the right side.
+void MatmulEmitter::pack(Value column, Panel panel, Value k, Value part, Value packed) {
+  Type element = elementOf(product.getRhs());
+  Value b = arguments[cast<BlockArgument>(product.getRhs()).getArgNumber()];
+  if (transposed)
+    return emitPackTransposed(emit, panel, emit.address(emit.address(b, element, emit.mul(column, depth)), element, k),
+                          depth, part, packed, /*apart=*/1, element);
+  emitPack(emit, panel, emit.address(emit.address(b, element, emit.mul(k, columns)), element, column), columns, part,
+           packed, element);
+}
+
+// Rows [from, to) of one panel of columns. The panel is packed once where it is small, else again for each block of rows.
+void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
+  Type f32 = emit.getF32Type();
+  int64_t padded = (depth + lanes - 1) / lanes * lanes;
+  bool once = padded * panel.width() <= maxPackedFloats;
+  Value packed = emit.array(f32, (once ? padded : std::min(padded, panel.depth())) * panel.width());
+  Value sums = emit.array(f32, panelFloats);
+  Type element = elementOf(product.getLhs());
+  // Rows at a time; of a left side of 16 bits a block is extended.
+  int64_t most = Emitter::isHalf(element) ? std::min(panel.depth(), extendedRows) : panel.depth();
+  int64_t apart = std::min(panel.depth(), padded);
+  Value extended = Emitter::isHalf(element) ? emit.array(f32, most * apart) : Value();
+  Value a = arguments[cast<BlockArgument>(product.getLhs()).getArgNumber()];
+  auto forParts = [&](llvm::function_ref<void(Value k, Value part, Value place)> body) {
+    emit.loop(emit.integer(0), emit.integer(depth), panel.depth(), [&](Value k) {
+      Value part = emit.least(emit.integer(panel.depth()), emit.sub(emit.integer(depth), k));
+      body(k, part, once ? emit.address(packed, f32, emit.mul(k, panel.width())) : packed);
+    });
+  };
+  auto packPart = [&](Value k, Value part, Value place) { pack(column, panel, k, part, place); };
+  if (once)
+    forParts(packPart);
+  emit.loop(from, to, most, [&](Value row) {
+    Value count = emit.least(emit.integer(most), emit.sub(to, row));
+    forVectors(emit, panel, count, [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
+    forParts([&](Value k, Value part, Value place) {
+      if (!once)
+        packPart(k, part, place);
+      Value start = emit.address(emit.address(a, element, emit.mul(row, depth)), element, k),
+            stride = emit.integer(depth);
+      if (extended) {
+        emitExtend(emit, element, start, depth, extended, apart, count, part);
+        start = extended;
+        stride = emit.integer(apart);
+      }
+      emitProduct(emit, Layout::rows, panel, start, stride, place, part, sums, count);
+    });
+    emitEpilogue(column, panel, row, sums, count);
+  });
+}
+
+LogicalResult MatmulEmitter::run() {
+  for (Operation &op : kernel.body().without_terminator())
+    if (auto found = dyn_cast<mt::MatmulOp>(op))
+      product = found;
+  if (!product || product.getTransposeA() || !isa<BlockArgument>(product.getLhs()) ||
+      !isa<BlockArgument>(product.getRhs()))
+    return kernel.op.emitError("expected one mt.matmul of two operands, without transpose_a, in a kernel of kind matmul");
+  Value left = product.getLhs();
+  depth = tensorOf(left).getShape().back();
+  transposed = product.getTransposeB();
+  columns = tensorOf(product.getRhs()).getDimSize(transposed ? 0 : 1);
+  for (int64_t i = 0, e = kernel.body().getNumArguments(); i < e; ++i)
+    arguments.push_back(kernel.argumentBuffer(i));
+  for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
+    results.push_back(kernel.resultBuffer(i));
+
+  Value rows = isSplit(left) ? emit.mul(kernel.rows(), linesOf(left)) : emit.integer(linesOf(left));
+  int64_t blockRows = isSplit(left) ? kernel.grid.rowsPerTile * linesOf(left) : matmulRows;
+  Value blocks = emit.most(emit.ceilDiv(rows, blockRows), emit.integer(1));
+  Value first = emit.div(kernel.tileBegin, blocks);
+  Value last = emit.div(emit.add(kernel.tileEnd, emit.add(blocks, -1)), blocks);
+  emit.loop(first, last, 1, [&](Value wide) {
+    Value offset = emit.mul(wide, blocks);
+    Value fromBlock = emit.most(emit.sub(kernel.tileBegin, offset), emit.integer(0));
+    Value toBlock = emit.least(emit.sub(kernel.tileEnd, offset), blocks);
+    Value from = emit.mul(fromBlock, blockRows), to = emit.least(emit.mul(toBlock, blockRows), rows);
+    Value column = emit.mul(wide, panelColumns);
+    forPanels(emit, columns, column, emit.add(column, panelColumns),
+              [&](Value panelColumn, Panel panel) { emitPanel(panelColumn, panel, from, to); });
+  });
+  return status;
+}
+
+LogicalResult mtc::emitMatmul(Kernel &kernel) { return MatmulEmitter(kernel).run(); }

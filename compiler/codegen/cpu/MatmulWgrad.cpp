@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Weight gradients: (? x M)^T . (? x N), summed over the samples by the tree. A panel of N is packed for as many whole
+// shards as fit, and each tile of the result sums them in registers; its stack of left siblings waits in memory for the
+// next part. Where N is small the transposed result is computed, with vectors along M, and transposed when it is stored: an
+// element's chain is the same. Samples of several rows each are that many samples here, in order.
+#include "compiler/codegen/common/Tree.h"
+#include "compiler/codegen/cpu/Kernels.h"
+#include "compiler/codegen/cpu/Tile.h"
+#include "compiler/codegen/cpu/WholeTree.h"
+
+using namespace mlir;
+using namespace mtc;
+
+// Samples of a packed panel (16 KiB: with 32 KiB the first cache loses it to the lines of the left side), and rows of
+// the result that share it.
+static constexpr int64_t packedSamples = 64, blockRows = 96;
+// Samples of a shard from which on a higher tile gains more than two shards in registers.
+static constexpr int64_t longShard = 16;
+
+namespace {
+class TreeEmitter {
+public:
+  // A side of the product: its buffer and what lies in it.
+  struct Side {
+    Value buffer;
+    Type element;
+  };
+  TreeEmitter(Kernel &kernel, Side left, Side right, int64_t height, int64_t columns, int64_t lines, bool transposed)
+      : kernel(kernel), emit(kernel.emit), shards(shardsOf(kernel)), left(left.buffer), right(right.buffer),
+        leftElement(left.element), rightElement(right.element), result(kernel.resultBuffer(0)),
+        shardRows(kernel.shardRows * lines), height(height), columns(columns), transposed(transposed) {
+    shards.rows = emit.mul(shards.rows, lines);
+    shards.size = emit.mul(shards.size, lines);
+  }
+  void run();
+
+private:
+  Kernel &kernel;
+  Emitter &emit;
+  Shards shards;
+  Value left, right; // buffers
+  Type leftElement, rightElement;
+  Value result;
+  Value copied;              // a block of the left side
+  int64_t shardRows;
+  int64_t height, columns; // of what is computed
+  bool transposed;             // the result is its transpose
+
+  std::pair<Value, Value> leftBlock(Value sample, Value part, Value row, Value count);
+  int64_t innerLevels() const;
+  int64_t allSamples() const { return shardRows << (shards.levels - 1); }
+  bool isSmall() const;
+  void emitPanel(Value column, Panel panel, Value row, Value count);
+  void emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step);
+  void emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step);
+  void emitLongShards(Panel panel, Value column, Value row, Value count, Value sums);
+  void pack(Panel panel, Value column, Value sample, Value part, Value packed);
+  void store(Value column, Panel panel, Value row, Value sums, Value count);
+};
+} // namespace
+
+// Rows [row, row + count) of the result from sums.
+void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value count) {
+  Type f32 = emit.getF32Type();
+  emit.loop(emit.integer(0), count, 1, [&](Value i) {
+    Value from = emit.address(sums, f32, emit.mul(i, panel.width())), line = emit.add(row, i);
+    if (transposed) {
+      Value to = emit.address(emit.address(result, f32, emit.mul(column, height)), f32, line);
+      emit.loop(emit.integer(0), emit.integer(panel.width() - lanes + panel.last), 1, [&](Value j) {
+        emit.store(emit.load(f32, emit.address(from, f32, j)), emit.address(to, f32, emit.mul(j, height)));
+      });
+      return;
+    }
+    Value to = emit.address(emit.address(result, f32, emit.mul(line, columns)), f32, column);
+    for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+      bool masked = vector + 1 == panel.vectors && panel.last < lanes;
+      emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, vector * lanes)),
+                      emit.address(to, f32, vector * lanes), masked ? emit.maskBelow(panel.last) : Value());
+    }
+  });
+}
+
+// The sums of a node in registers: a shard's chain, or two nodes half as high and their sum. `size` samples a shard; a
+// right child without samples adds nothing.
+static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value from, Value end,
+                                llvm::function_ref<Emitter::Values(Value from, Value end)> shard) {
+  if (height == 0)
+    return shard(from, end);
+  Value middle = emit.add(from, emit.mul(size, int64_t(1) << (height - 1)));
+  Emitter::Values left = emitNode(emit, height - 1, size, from, emit.least(middle, end), shard);
+  auto choice = scf::IfOp::create(emit, TypeRange(ValueRange(left)), emit.less(middle, end), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(emit);
+  emit.setInsertionPointToEnd(choice.thenBlock());
+  Emitter::Values sums = emitNode(emit, height - 1, size, middle, end, shard);
+  for (auto [sum, sibling] : llvm::zip_equal(sums, left))
+    sum = arith::AddFOp::create(emit, sibling, sum);
+  scf::YieldOp::create(emit, sums);
+  emit.setInsertionPointToEnd(choice.elseBlock());
+  scf::YieldOp::create(emit, left);
+  return Emitter::Values(choice.getResults());
+}
+
+// The function of tiles of `rows` rows, one below the other: (a, stride, packed, samples, size, count, first, all,
+// stack, to, step, tiles). Sums shards [first, first + count) of `all`, each of `size` samples, the last one perhaps
+// shorter; `stride` and `step` are floats between rows of a and of the result. Nodes up to `inner` levels above the
+// shards stay in registers; `first` is a multiple of their shards.
+static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t levels, int64_t inner) {
+  std::string name = (Twine("tree_") + Twine(rows) + "x" + Twine(vectors) + "_" + Twine(inner)).str();
+  if (LLVM::LLVMFuncOp known = emit.lookup(name))
+    return known;
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  SmallVector<Type> types{pointer, i64, pointer, i64, i64, i64, i64, i64, pointer, pointer, i64, i64};
+  return emit.function(name, types, /*internal=*/true, [&](ValueRange arguments) {
+    Value stride = arguments[1], packed = arguments[2], size = arguments[4], step = arguments[10];
+    int64_t unit = int64_t(1) << inner;
+    auto units = [&](Value count) { return emit.ceilDiv(count, unit); };
+    Shards nodes{arguments[3], emit.mul(size, unit), units(arguments[5]), levels};
+    Value first = units(arguments[6]), all = units(arguments[7]);
+    emit.loop(emit.integer(0), arguments[11], 1, [&](Value tile) {
+      Value row = emit.mul(tile, rows);
+      Value a = emit.address(arguments[0], f32, row), to = emit.address(arguments[9], f32, emit.mul(row, step));
+      Value stack = emit.address(arguments[8], f32, emit.mul(row, vectors * lanes * levels));
+      Emitter::Values zeros(rows * vectors, emit.zeros(emit.vectorOf(f32)));
+      auto add = [&](Value sample, ValueRange sums) {
+        Value left = emit.address(a, f32, emit.mul(sample, stride));
+        return emitOuterProduct(emit, left, emit.address(packed, f32, emit.mul(sample, vectors * lanes)), rows, vectors,
+                                sums);
+      };
+      auto shard = [&](Value from, Value end) { return emit.loop(from, end, 1, zeros, add); };
+      auto node = [&](Value from, Value end) { return emitNode(emit, inner, size, from, end, shard); };
+      emitTree(emit, nodes, first, all, stack, rows * vectors, node,
+               [&](ValueRange root) { storeTile(emit, root, to, step, vectors); });
+    });
+  });
+}
+
+void TreeEmitter::pack(Panel panel, Value column, Value sample, Value part, Value packed) {
+  Value b = emit.address(emit.address(right, rightElement, emit.mul(sample, columns)), rightElement, column);
+  emitPack(emit, panel, b, columns, part, packed, rightElement);
+}
+
+// Where `count` rows from `row` on of the left side lie, of `part` samples, and the floats between samples. Samples
+// that share few sets of the first cache would throw each other out of it: those are copied, as are those of 16 bits.
+std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value row, Value count) {
+  Type f32 = emit.getF32Type();
+  Type element = leftElement;
+  Value a = emit.address(emit.address(left, element, emit.mul(sample, height)), element, row);
+  constexpr int64_t setFloats = 256; // samples this far apart, or a multiple, share sets with every fourth other
+  if (height % setFloats != 0 && !Emitter::isHalf(element))
+    return {a, emit.integer(height)};
+  if (!copied)
+    copied = emit.array(f32, packedSamples * blockRows);
+  Value whole = emit.mul(emit.div(count, emit.integer(lanes)), lanes), rest = emit.maskBelow(emit.sub(count, whole));
+  emit.loop(emit.integer(0), part, 1, [&](Value i) {
+    Value from = emit.address(a, element, emit.mul(i, height)), to = emit.address(copied, f32, emit.mul(i, blockRows));
+    emit.loop(emit.integer(0), whole, lanes, [&](Value k) {
+      emit.storeLanes(emit.loadLanes(element, emit.address(from, element, k)), emit.address(to, f32, k));
+    });
+    emit.when(emit.less(whole, count), [&] {
+      emit.storeLanes(emit.loadLanes(element, emit.address(from, element, whole), rest), emit.address(to, f32, whole),
+                      rest);
+    });
+  });
+  return {copied, emit.integer(blockRows)};
+}
+
+// Levels of the tree whose sums wait in registers: a pair of shards where two fit in a packed panel. Two levels would
+// halve the tile's rows.
+int64_t TreeEmitter::innerLevels() const { return !kernel.fast && emit.machine.avx512 && shardRows < longShard ? 1 : 0; }
+
+// Whether all samples of the tree fit in a packed panel: their products are written one after the other.
+bool TreeEmitter::isSmall() const {
+  return !kernel.fast && emit.machine.avx512 && shards.levels > 1 && allSamples() <= packedSamples;
+}
+
+// As emitParts, for a batch without missing samples whose tree isSmall().
+void TreeEmitter::emitWhole(Panel panel, Value column, Value row, Value count, Value target, Value step) {
+  Type f32 = emit.getF32Type();
+  Value packed = emit.array(f32, packedSamples * panel.width());
+  pack(panel, column, emit.integer(0), shards.rows, packed);
+  auto [a, stride] = leftBlock(emit.integer(0), shards.rows, row, count);
+  int64_t height = shards.levels - 1, most = emit.machine.tileRows(panel.vectors, 2);
+  Value slots = emit.array(f32, height * most * panel.width());
+  forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
+    emit.call(wholeTreeFunction(emit, rows, panel.vectors, height, shardRows),
+              {emit.address(a, f32, tile), stride, packed, emit.address(target, f32, emit.mul(tile, step)), step, tiles,
+               slots});
+  });
+}
+
+// `count` rows from `row` on, shards that fit in a packed panel, to `target`, `step` floats between rows.
+void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, Value target, Value step) {
+  Type f32 = emit.getF32Type();
+  Value packed = emit.array(f32, packedSamples * panel.width());
+  Value stack = emit.array(f32, blockRows * panel.width() * shards.levels);
+  int64_t inner = innerLevels(), unit = int64_t(1) << inner;
+  // In fast mode the one shard fits whole.
+  int64_t group = kernel.fast ? 1 : packedSamples / shardRows / unit * unit;
+  int64_t most = emit.machine.tileRows(panel.vectors, inner + 1);
+  emit.loop(emit.integer(0), shards.count, group, [&](Value first) {
+    Value sample = emit.mul(first, shards.size);
+    Value part = emit.least(emit.mul(shards.size, group), emit.sub(shards.rows, sample));
+    Value mine = emit.least(emit.integer(group), emit.sub(shards.count, first));
+    pack(panel, column, sample, part, packed);
+    auto [a, stride] = leftBlock(sample, part, row, count);
+    forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
+      emit.call(treeFunction(emit, rows, panel.vectors, shards.levels, inner),
+                {emit.address(a, f32, tile), stride, packed, part, shards.size, mine, first, shards.count,
+                 emit.address(stack, f32, emit.mul(tile, panel.width() * shards.levels)),
+                 emit.address(target, f32, emit.mul(tile, step)), step, tiles});
+    });
+  });
+}
+
+// Shards that are longer than a packed panel: their sums grow in memory.
+void TreeEmitter::emitLongShards(Panel panel, Value column, Value row, Value count, Value sums) {
+  Type f32 = emit.getF32Type();
+  int64_t floats = blockRows * panel.width();
+  Value packed = emit.array(f32, packedSamples * panel.width()), stack = emit.array(f32, floats * shards.levels);
+  auto at = [&](Value level, Value index) {
+    return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
+  };
+  auto shard = [&](Value first, Value end) {
+    forVectors(emit, panel, count,
+               [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
+    emit.loop(first, end, packedSamples, [&](Value sample) {
+      Value part = emit.least(emit.integer(packedSamples), emit.sub(end, sample));
+      pack(panel, column, sample, part, packed);
+      Value a, stride = emit.integer(height);
+      if (Emitter::isHalf(leftElement))
+        std::tie(a, stride) = leftBlock(sample, part, row, count);
+      else
+        a = emit.address(emit.address(left, f32, emit.mul(sample, height)), f32, row);
+      emitProduct(emit, Layout::columns, panel, a, stride, packed, part, sums, count);
+    });
+  };
+  auto combine = [&](Value level) {
+    forVectors(emit, panel, count, [&](Value index) {
+      Value place = emit.address(sums, f32, index);
+      Value sum = arith::AddFOp::create(emit, emit.loadLanes(f32, at(level, index)), emit.loadLanes(f32, place));
+      emit.storeLanes(sum, place);
+    });
+  };
+  auto push = [&](Value level) {
+    forVectors(emit, panel, count, [&](Value index) {
+      emit.storeLanes(emit.loadLanes(f32, emit.address(sums, f32, index)), at(level, index));
+    });
+  };
+  emitTreeInMemory(emit, shards, shard, combine, push);
+}
+
+// `count` rows of what is computed, one panel of its columns.
+void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
+  Type f32 = emit.getF32Type();
+  Value sums = emit.array(f32, blockRows * panel.width());
+  bool direct = panel.last == lanes && !transposed;
+  auto inRegisters = [&](Value target, Value step) {
+    auto parts = [&] { emitParts(panel, column, row, count, target, step); };
+    if (isSmall() && panel.vectors == emit.machine.tileVectors()) // narrow panels are not worth the code
+      emit.when(
+          emit.equal(shards.rows, emit.integer(allSamples())),
+          [&] { emitWhole(panel, column, row, count, target, step); }, parts);
+    else
+      parts();
+  };
+  auto parts = [&] {
+    if (direct) {
+      Value target = emit.address(emit.address(result, f32, emit.mul(row, columns)), f32, column);
+      return inRegisters(target, emit.integer(columns));
+    }
+    inRegisters(sums, emit.integer(panel.width()));
+    store(column, panel, row, sums, count);
+  };
+  auto longShards = [&] {
+    emitLongShards(panel, column, row, count, sums);
+    store(column, panel, row, sums, count);
+  };
+  if (!kernel.fast)
+    return shardRows <= packedSamples ? parts() : longShards();
+  emit.when(emit.less(shards.rows, emit.integer(packedSamples + 1)), parts, longShards);
+}
+
+// Tiles of the grid are numbered along the rows of the result. A share is the rest of a row of tiles, whole ones, and
+// the start of one. Of whole rows, a block goes through all panels while its part of the left side is near; and a
+// thread's share is one piece of the result, of which the same thread updates the most part.
+void TreeEmitter::run() {
+  Value rows = emit.integer(height), none = emit.integer(0);
+  int64_t panels = (columns + panelColumns - 1) / panelColumns;
+  Value all = emit.integer(panels);
+  Value firstRow = emit.div(kernel.tileBegin, all), firstPanel = emit.rem(kernel.tileBegin, all);
+  Value lastRow = emit.div(kernel.tileEnd, all), lastPanel = emit.rem(kernel.tileEnd, all);
+  Value whole = emit.ceilDiv(kernel.tileBegin, panels);
+  auto choose = [&](Value part, Value rest, Value middle, Value start) -> Value {
+    Value later = arith::SelectOp::create(emit, emit.equal(part, emit.integer(1)), middle, start);
+    return arith::SelectOp::create(emit, emit.equal(part, none), rest, later);
+  };
+  Value restEnd = arith::SelectOp::create(emit, emit.equal(firstRow, lastRow), lastPanel, all);
+  emit.loop(none, emit.integer(3), 1, [&](Value part) {
+    Value from = emit.mul(choose(part, firstRow, whole, emit.most(lastRow, whole)), treeRows);
+    Value to = emit.least(emit.mul(choose(part, whole, lastRow, emit.add(lastRow, 1)), treeRows), rows);
+    Value fromColumn = emit.mul(choose(part, firstPanel, none, none), panelColumns);
+    Value toColumn = emit.mul(choose(part, restEnd, all, lastPanel), panelColumns);
+    emit.loop(from, to, blockRows, [&](Value row) {
+      Value count = emit.least(emit.integer(blockRows), emit.sub(to, row));
+      forPanels(emit, columns, fromColumn, toColumn,
+                [&](Value column, Panel panel) { emitPanel(column, panel, row, count); });
+    });
+  });
+}
+
+bool mtc::isTransposed(int64_t height, int64_t columns) { return columns <= lanes && height > columns; }
+
+// The product whose sum over the batch a value is.
+static mt::MatmulOp productOf(Value sum) {
+  while (auto reduce = sum.getDefiningOp<mt::ReduceOp>())
+    sum = reduce.getOperand();
+  return sum.getDefiningOp<mt::MatmulOp>();
+}
+
+LogicalResult mtc::emitMatmulWgrad(Kernel &kernel) {
+  mt::MatmulOp product = productOf(kernel.yields()[0]);
+  if (!product || !product.getTransposeA() || product.getTransposeB() || !isa<BlockArgument>(product.getLhs()) ||
+      !isa<BlockArgument>(product.getRhs()))
+    return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_wgrad");
+  auto sideOf = [&](Value value) {
+    return TreeEmitter::Side{kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()), elementOf(value)};
+  };
+  TreeEmitter::Side left = sideOf(product.getLhs()), right = sideOf(product.getRhs());
+  int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
+  bool transposed = isTransposed(height, columns);
+  if (transposed) {
+    std::swap(left, right);
+    std::swap(height, columns);
+  }
+  TreeEmitter(kernel, left, right, height, columns, linesOf(product.getLhs()), transposed).run();
+  return success();
+}

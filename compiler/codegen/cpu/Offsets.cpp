@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/cpu/Offsets.h"
+#include <map>
+
+using namespace mlir;
+using namespace mtc;
+
+int64_t mtc::offsetTileRows(const Machine &machine, int64_t vectors, int64_t taps) {
+  constexpr int64_t rows[] = {0, 14, 12, 8, 6};
+  if (taps == 1)
+    return machine.avx512 ? rows[vectors] : 6;
+  // Of 32 registers, one holds an element of a and `taps * vectors` rows of b.
+  return std::min<int64_t>(20, (31 - taps * vectors) / vectors);
+}
+
+SmallVector<std::pair<int64_t, int64_t>> mtc::cutEvenly(int64_t count, int64_t most) {
+  SmallVector<std::pair<int64_t, int64_t>> parts;
+  int64_t tiles = (count + most - 1) / most;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    int64_t from = count * tile / tiles;
+    parts.push_back({from, count * (tile + 1) / tiles - from});
+  }
+  return parts;
+}
+
+Value mtc::emitTable(Emitter &emit, ArrayRef<int64_t> values) {
+  assert(llvm::all_of(values, llvm::isInt<32>) && "checked by `checkOffsets` (Codegen.cpp)");
+  SmallVector<int32_t> narrow(values.begin(), values.end());
+  // One entry more, different from the others: equal entries would make a splat.
+  narrow.push_back(narrow.empty() ? 0 : narrow.back() - 1);
+  auto type = RankedTensorType::get({static_cast<int64_t>(narrow.size())}, emit.getI32Type());
+  return emit.global(DenseElementsAttr::get(type, ArrayRef<int32_t>(narrow)));
+}
+
+Value mtc::loadTable(Emitter &emit, Value table, Value index) {
+  Type i32 = emit.getI32Type();
+  return arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, emit.address(table, i32, index)));
+}
+
+static std::string nameOf(ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form) {
+  std::string name = (Twine("offsets_") + (form.lanewise ? "lanes_" : "") + Twine(panel.vectors)).str();
+  if (form.masked && panel.last < lanes)
+    name += "_last" + std::to_string(panel.last);
+  else if (form.lanewise && panel.last < lanes)
+    name += "_of" + std::to_string(panel.last);
+  if (form.scattered)
+    name += "_scattered";
+  for (int64_t offset : rowOffsets)
+    name += "_" + std::to_string(offset);
+  for (int64_t tap : ArrayRef(form.taps).drop_front())
+    name += "_tap" + std::to_string(tap);
+  return name;
+}
+
+namespace {
+// Rows and taps that read one element of a.
+using Readers = SmallVector<std::pair<int64_t, int64_t>>;
+} // namespace
+
+// By the element's offset. Taps ascend, so the taps of a row come in order.
+static std::map<int64_t, Readers> readersOf(ArrayRef<int64_t> rowOffsets, ArrayRef<int64_t> taps) {
+  std::map<int64_t, Readers> readers;
+  for (auto [row, offset] : llvm::enumerate(rowOffsets))
+    for (auto [index, tap] : llvm::enumerate(taps))
+      readers[offset + tap].push_back({row, index});
+  return readers;
+}
+
+// Zeros, or the vectors at `places`.
+static Emitter::Values startsOf(Emitter &emit, Value fresh, ArrayRef<Value> places) {
+  Type f32 = emit.getF32Type(), vector = emit.vectorOf(f32);
+  auto choice = scf::IfOp::create(emit, SmallVector<Type>(places.size(), vector), fresh, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(emit);
+  emit.setInsertionPointToEnd(choice.thenBlock());
+  scf::YieldOp::create(emit, Emitter::Values(places.size(), emit.zeros(vector)));
+  emit.setInsertionPointToEnd(choice.elseBlock());
+  Emitter::Values loaded;
+  for (Value place : places)
+    loaded.push_back(emit.loadLanes(f32, place));
+  scf::YieldOp::create(emit, loaded);
+  return choice.getResults();
+}
+
+static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form) {
+  std::string name = nameOf(rowOffsets, panel, form);
+  if (LLVM::LLVMFuncOp known = emit.lookup(name))
+    return known;
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  Type step = form.scattered ? pointer : i64;
+  return emit.function(
+      name, {pointer, pointer, pointer, step, i64, pointer, emit.getI1Type()}, /*internal=*/true,
+      [&](ValueRange arguments) {
+        Value a = arguments[0], table = arguments[1], b = arguments[2], stride = arguments[3], sums = arguments[5];
+        SmallVector<Value> places;
+        for (size_t row = 0; row < rowOffsets.size(); ++row)
+          for (int64_t vector = 0; vector < panel.vectors; ++vector)
+            places.push_back(emit.address(sums, f32, row * panel.width() + vector * lanes));
+        Emitter::Values starts = startsOf(emit, arguments[6], places);
+        Value last = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
+        auto maskOf = [&](int64_t vector, bool wanted) {
+          return wanted && vector + 1 == panel.vectors ? last : Value();
+        };
+        std::map<int64_t, Readers> readers = readersOf(rowOffsets, form.taps);
+        Emitter::Values ends = emit.loop(emit.integer(0), arguments[4], 1, starts, [&](Value k, ValueRange carried) {
+          Value line = emit.address(b, f32, form.scattered ? loadTable(emit, stride, k) : emit.mul(k, stride));
+          Value column = emit.address(a, f32, loadTable(emit, table, k));
+          Emitter::Values next(carried), right;
+          for (size_t tap = 0; tap < form.taps.size(); ++tap)
+            for (int64_t vector = 0; vector < panel.vectors; ++vector)
+              right.push_back(emit.loadLanes(f32, emit.address(line, f32, tap * panel.width() + vector * lanes),
+                                             maskOf(vector, form.masked)));
+          for (const auto &[offset, pairs] : readers) {
+            Value left = form.lanewise ? Value() : emit.splat(emit.load(f32, emit.address(column, f32, offset)));
+            for (auto [row, tap] : pairs)
+              for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+                if (form.lanewise)
+                  left = emit.loadLanes(f32, emit.address(column, f32, offset + vector * lanes), maskOf(vector, true));
+                Value &sum = next[row * panel.vectors + vector];
+                sum = emit.fma(left, right[tap * panel.vectors + vector], sum);
+              }
+          }
+          return next;
+        });
+        for (auto [place, end] : llvm::zip_equal(places, ends))
+          emit.storeLanes(end, place);
+      });
+}
+
+void mtc::emitOffsetTile(Emitter &emit, ArrayRef<int64_t> rowOffsets, Panel panel, TileForm form,
+                         const TileOperands &operands) {
+  emit.call(tileFunction(emit, rowOffsets, panel, form),
+            {operands.a, operands.table, operands.b, operands.stride, operands.depth, operands.sums, operands.fresh});
+}
+
+void mtc::forColumnPanels(Emitter &emit, int64_t columns, int64_t vectors,
+                          llvm::function_ref<void(Value, Panel)> body) {
+  int64_t width = vectors * lanes, whole = columns / width * width, rest = columns - whole;
+  if (whole > 0)
+    emit.loop(emit.integer(0), emit.integer(whole), width, [&](Value column) { body(column, Panel{vectors, lanes}); });
+  if (rest > 0)
+    body(emit.integer(whole), Panel{(rest + lanes - 1) / lanes, (rest - 1) % lanes + 1});
+}

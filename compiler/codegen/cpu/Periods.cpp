@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loops over the pixels of a row, and inside over its last axes: operands of those axes alone are read again for each pixel, and sums over the
+// pixels have sixteen lines in memory, pixel i adding to line i mod 16, folded 8, 4, 2, 1 at the end.
+#include "compiler/codegen/common/Reduction.h"
+#include "compiler/codegen/cpu/Lines.h"
+#include "compiler/codegen/cpu/Rows.h"
+
+using namespace mlir;
+using namespace mtc;
+
+// Chunks of a period that are written one after the other; more are a loop.
+static constexpr int64_t maxUnrolled = 4;
+
+static int64_t padded(int64_t period) { return (period + lanes - 1) / lanes * lanes; }
+
+LogicalResult RowEmitter::runPeriods(const RowStep &step, SmallVectorImpl<Value> &sums) {
+  int64_t period = step.period, whole = period / lanes * lanes;
+  LogicalResult result = success();
+  beginLines(step);
+  Emitter::Values ends = emit.loop(emit.integer(0), emit.integer(step.count / period), 1, sums, [&](Value pixel, ValueRange carried) {
+    Emitter::Values next(carried);
+    Value first = emit.mul(pixel, period);
+    auto chunk = [&](Value inner, Value mask) {
+      if (failed(runChunk(step, {emit.add(first, inner), mask, inner, pixel, false}, next)))
+        result = failure();
+    };
+    if (whole > maxUnrolled * lanes)
+      next = emit.loop(emit.integer(0), emit.integer(whole), lanes, next, [&](Value inner, ValueRange values) {
+        next.assign(values.begin(), values.end());
+        chunk(inner, Value());
+        return next;
+      });
+    else
+      for (int64_t inner = 0; inner < whole; inner += lanes)
+        chunk(emit.integer(inner), Value());
+    if (whole < period)
+      chunk(emit.integer(whole), emit.maskBelow(period - whole));
+    return next;
+  });
+  sums.assign(ends.begin(), ends.end());
+  endLines(step);
+  return result;
+}
+
+void RowEmitter::beginLines(const RowStep &step) {
+  Type f32 = emit.getF32Type();
+  for (Operation *op : step.operations)
+    if (leadingPeriod(op)) {
+      Value &place = lines[op];
+      place = emit.array(f32, lanes * padded(step.period));
+      Value start = emit.splat(identityOf(emit, cast<mt::ReduceOp>(op).getKind()));
+      emit.loop(emit.integer(0), emit.integer(lanes * padded(step.period)), lanes,
+                [&](Value index) { emit.storeLanes(start, emit.address(lines[op], f32, index)); });
+    }
+}
+
+void RowEmitter::addToLines(mt::ReduceOp op, const Chunk &chunk, Value value) {
+  Type f32 = emit.getF32Type();
+  int64_t width = padded(innerCount(op.getResult()));
+  Value line = emit.mul(arith::AndIOp::create(emit, chunk.pixel, emit.integer(lanes - 1)), width);
+  Value place = emit.address(emit.address(lines[op], f32, line), f32, chunk.inner);
+  emit.storeLanes(combine(emit, op.getKind(), emit.loadLanes(f32, place), value), place);
+}
+
+void RowEmitter::endLines(const RowStep &step) {
+  Type f32 = emit.getF32Type();
+  int64_t width = padded(step.period), whole = step.period / lanes * lanes;
+  for (Operation *op : step.operations) {
+    if (!leadingPeriod(op))
+      continue;
+    auto reduce = cast<mt::ReduceOp>(op);
+    Value from = lines[op], to = placeOf(reduce.getResult());
+    auto fold = [&](Value inner, Value mask) {
+      SmallVector<Value> values;
+      for (int64_t line = 0; line < lanes; ++line)
+        values.push_back(emit.loadLanes(f32, emit.address(emit.address(from, f32, line * width), f32, inner)));
+      for (int64_t half = lanes / 2; half >= 1; half /= 2)
+        for (int64_t line = 0; line < half; ++line)
+          values[line] = combine(emit, reduce.getKind(), values[line], values[line + half]);
+      emit.storeLanes(values[0], emit.address(to, f32, inner), mask);
+    };
+    if (whole > 0)
+      emit.loop(emit.integer(0), emit.integer(whole), lanes, [&](Value inner) { fold(inner, Value()); });
+    if (whole < step.period)
+      fold(emit.integer(whole), emit.maskBelow(step.period - whole));
+  }
+}

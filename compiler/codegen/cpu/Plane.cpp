@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/cpu/Plane.h"
+
+using namespace mlir;
+using namespace mtc;
+
+
+bool Product::needsPatch(const Plane &plane) const {
+  if (plane.taps.empty())
+    return false;
+  if (element)
+    return true;
+  return plane.lowRow < 0 || plane.lowColumn < 0 || plane.lowRow + plane.reachRows(plane.rows) > source.rows ||
+         plane.lowColumn + plane.reachColumns(plane.columns) > source.columns;
+}
+
+PixelBlock Product::blockOf(const Plane &plane) const {
+  auto fits = [&](int64_t rows, int64_t columns) {
+    return !needsPatch(plane) ||
+           plane.reachRows(rows) * plane.reachColumns(columns) * source.groupChannels <= patchFloats;
+  };
+  int64_t parts = ceilDiv(plane.columns, blockPositions), columns = ceilDiv(plane.columns, parts);
+  // A row is cut only where it must be; the patch of a single position may be larger.
+  while (columns > 16 && !fits(1, columns))
+    columns = ceilDiv(plane.columns, ++parts);
+  if (parts > 1)
+    return {1, columns};
+  int64_t rows = std::max<int64_t>(1, std::min(plane.rows, blockPositions / plane.columns));
+  while (rows > 1 && !fits(rows, columns))
+    --rows;
+  return {rows, columns};
+}
+
+SmallVector<std::pair<Tap, int64_t>> Product::chain(const Plane &plane) const {
+  SmallVector<std::pair<Tap, int64_t>> order;
+  int64_t columns = plane.tapColumns(), count = plane.taps.size();
+  for (int64_t row = 0; row < count; row += columns)
+    for (int64_t c = 0; c < tapDepth(); ++c)
+      for (const Tap &tap : ArrayRef(plane.taps).slice(row, columns))
+        order.push_back({tap, c});
+  return order;
+}
+
+int64_t Product::rowBlocks() const {
+  int64_t most = 1;
+  for (const Plane &plane : planes)
+    most = std::max(most, ceilDiv(plane.rows, blockOf(plane).rows));
+  return most;
+}
+
+static void setBounds(Plane &plane) {
+  for (auto [i, tap] : llvm::enumerate(plane.taps)) {
+    plane.lowRow = i ? std::min(plane.lowRow, tap.row) : tap.row;
+    plane.highRow = i ? std::max(plane.highRow, tap.row) : tap.row;
+    plane.lowColumn = i ? std::min(plane.lowColumn, tap.column) : tap.column;
+    plane.highColumn = i ? std::max(plane.highColumn, tap.column) : tap.column;
+  }
+}
+
+// Channels of all groups at once where each is alone.
+static Product together(Product product) {
+  if (product.groups == 1 || product.source.groupChannels != 1 || product.result.groupChannels != 1)
+    return product;
+  product.groups = 1;
+  product.source.groupChannels = product.source.channels;
+  product.result.groupChannels = product.result.channels;
+  product.depthwise = true;
+  return product;
+}
+
+mt::Convolution mtc::flattened(const mt::Convolution &convolution) {
+  auto plain = [](const mt::Window &window) {
+    return window.taps == 1 && window.stride == 1 && window.low == 0 && window.high == 0;
+  };
+  mt::Convolution flat = convolution;
+  if (!plain(flat.rows) || !plain(flat.columns))
+    return flat;
+  flat.columns.inputs *= flat.rows.inputs;
+  flat.columns.outputs *= flat.rows.outputs;
+  flat.rows.inputs = flat.rows.outputs = 1;
+  return flat;
+}
+
+Product mtc::forwardProduct(const mt::Convolution &given) {
+  mt::Convolution convolution = flattened(given);
+  const mt::Window &rows = convolution.rows, &columns = convolution.columns;
+  Plane plane{rows.outputs, columns.outputs, rows.stride, columns.stride, 0, 0, 1, 1, {}};
+  for (int64_t kh = 0; kh < rows.taps; ++kh)
+    for (int64_t kw = 0; kw < columns.taps; ++kw)
+      plane.taps.push_back({rows.at(0, kh), columns.at(0, kw), kh * columns.taps + kw});
+  setBounds(plane);
+  return together({{rows.inputs, columns.inputs, convolution.channels, convolution.groupChannels()},
+                   {rows.outputs, columns.outputs, convolution.filters, convolution.groupFilters()},
+                   convolution.groups,
+                   {plane}});
+}
+
+namespace {
+// Inputs phase, phase + stride ... of a window: what they are read at. Outputs ascend, so taps descend.
+struct Phase {
+  int64_t first, count;
+  SmallVector<std::pair<int64_t, int64_t>> taps; // output of the first input, tap
+};
+} // namespace
+
+static SmallVector<Phase> phasesOf(const mt::Window &window) {
+  SmallVector<Phase> phases;
+  for (int64_t first = 0; first < std::min(window.stride, window.inputs); ++first) {
+    Phase phase{first, ceilDiv(window.inputs - first, window.stride), {}};
+    for (int64_t tap = window.taps - 1; tap >= 0; --tap)
+      if (int64_t distance = first + window.low - tap * window.dilation; distance % window.stride == 0)
+        phase.taps.push_back({distance / window.stride, tap});
+    phases.push_back(phase);
+  }
+  return phases;
+}
+
+Product mtc::gradientProduct(const mt::Convolution &given) {
+  mt::Convolution convolution = flattened(given);
+  const mt::Window &rows = convolution.rows, &columns = convolution.columns;
+  Product product{{rows.outputs, columns.outputs, convolution.filters, convolution.groupFilters()},
+                  {rows.inputs, columns.inputs, convolution.channels, convolution.groupChannels()},
+                  convolution.groups,
+                  {}};
+  for (const Phase &down : phasesOf(rows))
+    for (const Phase &along : phasesOf(columns)) {
+      Plane plane{down.count, along.count, 1, 1, down.first, along.first, rows.stride, columns.stride, {}};
+      for (auto [row, kh] : down.taps)
+        for (auto [column, kw] : along.taps)
+          plane.taps.push_back({row, column, kh * columns.taps + kw});
+      setBounds(plane);
+      product.planes.push_back(plane);
+    }
+  return together(std::move(product));
+}
+
+void mtc::forColumnBlocks(Emitter &emit, const Product &product, const Plane &plane,
+                          llvm::function_ref<void(BlockColumn, int64_t)> body) {
+  int64_t size = product.blockOf(plane).columns, looped = 0;
+  if (!product.needsPatch(plane) && plane.columns >= 2 * size) {
+    looped = plane.columns / size * size;
+    emit.loop(emit.integer(0), emit.integer(looped), size, [&](Value column) { body({column, 0}, size); });
+  }
+  for (int64_t column = looped; column < plane.columns; column += size)
+    body({emit.integer(column), column}, std::min(size, plane.columns - column));
+}
+
+// Floats [0, count) at `to`: copies of those at `from`, or zeros (null).
+static void emitFloats(Emitter &emit, Type element, Value from, Value to, int64_t count) {
+  Type f32 = emit.getF32Type();
+  int64_t whole = count / lanes * lanes;
+  auto one = [&](Value index, Value mask) {
+    Value taken =
+        from ? emit.loadLanes(element, emit.address(from, element, index), mask) : emit.zeros(emit.vectorOf(f32));
+    emit.storeLanes(taken, emit.address(to, f32, index), mask);
+  };
+  if (whole > 0)
+    emit.loop(emit.integer(0), emit.integer(whole), lanes, [&](Value index) { one(index, Value()); });
+  if (whole < count)
+    one(emit.integer(whole), emit.maskBelow(count - whole));
+}
+
+void mtc::emitPatch(Emitter &emit, const Product &product, const Plane &plane, Value source, Value firstChannel,
+                    Value row, int64_t column, Value rows, int64_t columns, Value patch) {
+  Type f32 = emit.getF32Type(), element = product.element ? product.element : f32;
+  const Image &image = product.source;
+  int64_t width = plane.reachColumns(columns), stride = product.rowStride(plane), channels = image.groupChannels;
+  int64_t first = column * plane.columnStep + plane.lowColumn;
+  int64_t left = std::clamp<int64_t>(-first, 0, width), right = std::clamp<int64_t>(image.columns - first, left, width);
+  Value top = emit.add(emit.mul(row, plane.rowStep), plane.lowRow);
+  Value height = emit.add(emit.mul(rows, plane.rowStep), plane.highRow - plane.lowRow + 1 - plane.rowStep);
+  emit.loop(emit.integer(0), height, 1, [&](Value i) {
+    Value line = emit.add(top, i), to = emit.address(patch, f32, emit.mul(i, stride * channels));
+    Value inside =
+        arith::AndIOp::create(emit, emit.less(emit.integer(-1), line), emit.less(line, emit.integer(image.rows)));
+    auto copy = [&] {
+      emitFloats(emit, f32, Value(), to, left * channels);
+      Value from = emit.address(emit.address(source, element, emit.mul(line, image.columns * image.channels)), element,
+                                firstChannel, (first + left) * image.channels);
+      Value middle = emit.address(to, f32, left * channels);
+      if (channels == image.channels)
+        emitFloats(emit, element, from, middle, (right - left) * channels);
+      else
+        emit.loop(emit.integer(0), emit.integer(right - left), 1, [&](Value j) {
+          emitFloats(emit, element, emit.address(from, element, emit.mul(j, image.channels)),
+                     emit.address(middle, f32, emit.mul(j, channels)), channels);
+        });
+      emitFloats(emit, f32, Value(), emit.address(to, f32, right * channels), (width - right) * channels);
+    };
+    emit.when(inside, copy, [&] { emitFloats(emit, f32, Value(), to, width * channels); });
+  });
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A convolution, or its gradient to the images, as products of static shape:
+//
+//     result[position, n] = sum over k of source[offset(position) + offset(k)] * matrix[k, n]        k = (row of taps,
+//     channel, tap of the row)
+//
+// or, where each group has one channel and one filter (depthwise), of lanes: source[offset(position) + offset(k) + n] *
+// matrix[k, n] with k = tap and all groups together. The positions of a result are cut in planes (one for each phase of
+// a stride), a plane in blocks, a block in the tiles of Offsets.h.
+#ifndef COMPILER_CODEGEN_CPU_PLANE_H
+#define COMPILER_CODEGEN_CPU_PLANE_H
+
+#include "compiler/codegen/common/Kernel.h"
+#include "dialects/mt/Window.h"
+
+namespace mtc {
+
+// A position (i, j) of a plane reads the source at row i * rowStep + row, column j * columnStep + column; outside it
+// there are zeros.
+struct Tap {
+  int64_t row, column;
+  int64_t matrix; // kh * KW + kw
+};
+
+struct Plane {
+  int64_t rows, columns;                                  // positions
+  int64_t rowStep, columnStep;                            // source pixels between neighbouring positions
+  int64_t firstRow, firstColumn, rowStride, columnStride; // where the positions lie in the result
+  llvm::SmallVector<Tap> taps; // row by row, of each row the same columns, ascending; may be none
+  int64_t lowRow = 0, highRow = 0, lowColumn = 0, highColumn = 0; // least and largest of the taps
+
+  // Taps of a row.
+  int64_t tapColumns() const {
+    return llvm::count_if(taps, [&](const Tap &tap) { return tap.row == taps.front().row; });
+  }
+  int64_t tapRows() const { return taps.size() / tapColumns(); }
+  // Source rows from a row of taps to the next one.
+  int64_t tapRowStep() const { return tapRows() > 1 ? (highRow - lowRow) / (tapRows() - 1) : 1; }
+  // Source pixels that `rows` x `columns` positions reach over.
+  int64_t reachRows(int64_t rows) const { return (rows - 1) * rowStep + highRow - lowRow + 1; }
+  int64_t reachColumns(int64_t columns) const { return (columns - 1) * columnStep + highColumn - lowColumn + 1; }
+};
+
+// Pixels of a source or a result; channels of all groups, and of one.
+struct Image {
+  int64_t rows, columns, channels, groupChannels;
+  int64_t pixels() const { return rows * columns; }
+  int64_t size() const { return pixels() * channels; }
+};
+
+// Positions of a block: whole rows of a plane, or a part of one row.
+struct PixelBlock {
+  int64_t rows, columns;
+};
+
+struct Product {
+  Image source, result;
+  int64_t groups;
+  llvm::SmallVector<Plane> planes;
+  bool depthwise = false; // groups are the channels of one
+  mlir::Type element = {}; // bf16 or f16 of a source that a patch extends; null: f32
+  // Rows of the matrix that a tap has.
+  int64_t tapDepth() const { return depthwise ? 1 : source.groupChannels; }
+  // Whether a plane reads outside of its source, so that blocks copy what they read into a patch with a halo of zeros;
+  // or reads a source of 16 bits.
+  bool needsPatch(const Plane &plane) const;
+  // Floats from a pixel to the next one of what a plane reads.
+  int64_t pixelStride(const Plane &plane) const { return needsPatch(plane) ? source.groupChannels : source.channels; }
+  // Pixels from a row to the next one of what a plane reads.
+  int64_t rowStride(const Plane &plane) const {
+    return needsPatch(plane) ? plane.reachColumns(blockOf(plane).columns) : source.columns;
+  }
+  PixelBlock blockOf(const Plane &plane) const;
+  // Every k in order of the chain: a tap and a channel.
+  llvm::SmallVector<std::pair<Tap, int64_t>> chain(const Plane &plane) const;
+  // Blocks of rows of the plane that has most of them.
+  int64_t rowBlocks() const;
+};
+
+// Largest number of positions in a block, and the floats of a patch that more than one row may take.
+constexpr int64_t blockPositions = 128, patchFloats = 1 << 16;
+
+// Where no tap is left or right of another, an image is one long row.
+mlir::mt::Convolution flattened(const mlir::mt::Convolution &convolution);
+Product forwardProduct(const mlir::mt::Convolution &convolution);
+Product gradientProduct(const mlir::mt::Convolution &convolution);
+
+// Where a block starts in its row: a value of the code, and where the plane needs patches also a constant.
+struct BlockColumn {
+  mlir::Value value;
+  int64_t known;
+};
+// Calls `body` for the blocks of a row of positions. Without patches equal blocks are a loop.
+void forColumnBlocks(Emitter &emit, const Product &product, const Plane &plane,
+                     llvm::function_ref<void(BlockColumn column, int64_t columns)> body);
+
+// Copies what `rows` x `columns` positions of a plane read, one group's channels, from a sample's `source` to `patch`.
+// `row` (i64) and `column` are the first position.
+void emitPatch(Emitter &emit, const Product &product, const Plane &plane, mlir::Value source, mlir::Value firstChannel,
+               mlir::Value row, int64_t column, mlir::Value rows, int64_t columns, mlir::Value patch);
+
+} // namespace mtc
+
+#endif

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pools: vectors along the channels, one window after the other, its taps in order.
+#include "compiler/codegen/cpu/Pool.h"
+#include "compiler/codegen/common/Reduction.h"
+#include "compiler/codegen/cpu/Lines.h"
+
+using namespace mlir;
+using namespace mtc;
+
+static constexpr int64_t maxUnrolledTaps = 16;
+
+namespace {
+class PoolEmitter {
+public:
+  PoolEmitter(Emitter &emit, const mt::Pooling &pool) : emit(emit), pool(pool) {}
+
+  // Where a window lies: its element in y, and that of its first tap in x, which may be in the padding.
+  struct Place {
+    Value oh, ow, channel, mask, output, input;
+  };
+  void forWindows(llvm::function_ref<void(const Place &)> each);
+  // The taps inside the image, in order: body(offset from the first tap's element, number of the tap, carried).
+  using Body = llvm::function_ref<Emitter::Values(Value offset, Value tap, ValueRange carried)>;
+  Emitter::Values overTaps(const Place &place, ValueRange carried, Body body);
+  // Every input lies in exactly one window.
+  bool partitions() const {
+    auto once = [](const mt::Window &w) { return w.stride == w.taps && w.low == 0 && w.outputs * w.stride == w.inputs; };
+    return once(pool.rows) && once(pool.columns);
+  }
+
+private:
+  Emitter &emit;
+  const mt::Pooling &pool;
+
+  static bool inside(const mt::Window &w) { return w.low == 0 && (w.outputs - 1) * w.stride + w.taps <= w.inputs; }
+  Emitter::Values overAxis(const mt::Window &window, Value output, ValueRange carried,
+                           llvm::function_ref<Emitter::Values(Value tap, ValueRange carried)> body);
+};
+} // namespace
+
+void PoolEmitter::forWindows(llvm::function_ref<void(const Place &)> each) {
+  auto along = [&](int64_t count, llvm::function_ref<void(Value)> body) { emit.loop(emit.integer(0), emit.integer(count), 1, body); };
+  int64_t channels = pool.channels, whole = channels / lanes * lanes;
+  along(pool.rows.outputs, [&](Value oh) {
+    along(pool.columns.outputs, [&](Value ow) {
+      Value pixel = emit.add(emit.mul(oh, pool.columns.outputs), ow);
+      Value row = emit.add(emit.mul(oh, pool.rows.stride), -pool.rows.low);
+      Value column = emit.add(emit.mul(ow, pool.columns.stride), -pool.columns.low);
+      Value first = emit.add(emit.mul(row, pool.columns.inputs), column);
+      auto one = [&](Value channel, Value mask) {
+        each({oh, ow, channel, mask, emit.add(emit.mul(pixel, channels), channel), emit.add(emit.mul(first, channels), channel)});
+      };
+      if (whole > 0)
+        emit.loop(emit.integer(0), emit.integer(whole), lanes, [&](Value channel) { one(channel, Value()); });
+      if (whole < channels)
+        one(emit.integer(whole), emit.maskBelow(channels - whole));
+    });
+  });
+}
+
+Emitter::Values PoolEmitter::overAxis(const mt::Window &window, Value output, ValueRange carried,
+                                      llvm::function_ref<Emitter::Values(Value, ValueRange)> body) {
+  Emitter::Values values(carried);
+  if (inside(window) && pool.rows.taps * pool.columns.taps <= maxUnrolledTaps) {
+    for (int64_t tap = 0; tap < window.taps; ++tap)
+      values = body(emit.integer(tap), values);
+    return values;
+  }
+  Value start = emit.add(emit.mul(output, window.stride), -window.low);
+  Value first = emit.most(emit.integer(0), emit.sub(emit.integer(0), start));
+  Value end = emit.least(emit.integer(window.taps), emit.sub(emit.integer(window.inputs), start));
+  if (carried.empty()) {
+    emit.loop(first, end, 1, [&](Value tap) { body(tap, {}); });
+    return values;
+  }
+  return emit.loop(first, end, 1, values, [&](Value tap, ValueRange inner) { return body(tap, inner); });
+}
+
+Emitter::Values PoolEmitter::overTaps(const Place &place, ValueRange carried, Body body) {
+  return overAxis(pool.rows, place.oh, carried, [&](Value kh, ValueRange outer) {
+    return overAxis(pool.columns, place.ow, outer, [&](Value kw, ValueRange inner) {
+      Value pixel = emit.add(emit.mul(kh, pool.columns.inputs), kw);
+      return body(emit.mul(pixel, pool.channels), emit.add(emit.mul(kh, pool.columns.taps), kw), inner);
+    });
+  });
+}
+
+void mtc::emitPool(Emitter &emit, const mt::Pooling &pool, mt::Reduction kind, Type element, Value x, Value y) {
+  Type f32 = emit.getF32Type();
+  PoolEmitter windows(emit, pool);
+  windows.forWindows([&](const PoolEmitter::Place &place) {
+    Value first = emit.address(x, element, place.input), start = emit.splat(identityOf(emit, kind));
+    Value result = windows.overTaps(place, start, [&](Value offset, Value, ValueRange carried) {
+      Value taken = emit.loadLanes(element, emit.address(first, element, offset), place.mask);
+      return Emitter::Values{combine(emit, kind, carried[0], taken)};
+    })[0];
+    emit.storeLanes(result, emit.address(y, f32, place.output), place.mask);
+  });
+}
+
+void mtc::emitPoolGradient(Emitter &emit, mt::PoolGradientOp op, Value dy, Value x, Value dx) {
+  Type f32 = emit.getF32Type(), i32 = emit.getI32Type(), given = elementOf(op.getGradient());
+  Type element = x ? elementOf(op.getInput()) : f32;
+  mt::Pooling pool = op.getPooling();
+  mt::Reduction kind = op.getKind();
+  PoolEmitter windows(emit, pool);
+  bool once = windows.partitions();
+  Value zero = arith::ConstantOp::create(emit, emit.getF32FloatAttr(0));
+  if (!once)
+    emitFill(emit, zero, dx, pool.rows.inputs * pool.columns.inputs * pool.channels);
+  auto splatTap = [&](Value tap) { return emit.splat(arith::TruncIOp::create(emit, i32, tap)); };
+  windows.forWindows([&](const PoolEmitter::Place &place) {
+    Value gradient = emit.loadLanes(given, emit.address(dy, given, place.output), place.mask), winner;
+    if (kind == mt::Reduction::max) {
+      // The first of the largest.
+      Value first = emit.address(x, element, place.input);
+      Emitter::Values start{emit.splat(identityOf(emit, kind)), emit.splat(arith::ConstantOp::create(emit, emit.getI32IntegerAttr(-1)))};
+      winner = windows.overTaps(place, start, [&](Value offset, Value tap, ValueRange best) {
+        Value taken = emit.loadLanes(element, emit.address(first, element, offset), place.mask);
+        Value none = arith::CmpIOp::create(emit, arith::CmpIPredicate::slt, best[1], emit.zeros(best[1].getType()));
+        Value larger = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGT, taken, best[0]);
+        Value better = arith::OrIOp::create(emit, larger, none);
+        return Emitter::Values{arith::SelectOp::create(emit, better, taken, best[0]),
+                               arith::SelectOp::create(emit, better, splatTap(tap), best[1])};
+      })[1];
+    }
+    Value target = emit.address(dx, f32, place.input), zeros = emit.zeros(emit.vectorOf(f32));
+    windows.overTaps(place, {}, [&](Value offset, Value tap, ValueRange) {
+      Value to = emit.address(target, f32, offset), share = gradient;
+      if (winner) {
+        Value mine = arith::CmpIOp::create(emit, arith::CmpIPredicate::eq, winner, splatTap(tap));
+        share = arith::SelectOp::create(emit, mine, gradient, zeros);
+      }
+      Value sum = once ? zeros : emit.loadLanes(f32, to, place.mask);
+      emit.storeLanes(arith::AddFOp::create(emit, sum, share), to, place.mask);
+      return Emitter::Values();
+    });
+  });
+}

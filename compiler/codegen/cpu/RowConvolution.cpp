@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions inside a sample, whose images stay in the second cache.
+#include "compiler/codegen/cpu/Conv.h"
+#include "compiler/codegen/cpu/Rows.h"
+
+using namespace mlir;
+using namespace mtc;
+
+RowEmitter::RowEmitter(Kernel &kernel) : kernel(kernel), emit(kernel.emit) {}
+RowEmitter::~RowEmitter() = default;
+
+LogicalResult RowEmitter::prepare(ArrayRef<Operation *> operations) {
+  for (Operation *op : operations)
+    if (isa<mt::Conv2DOp>(op)) {
+      auto &convolution = convolutions[op];
+      convolution = std::make_unique<ConvEmitter>(kernel, op, productOf(op), /*transposed=*/false);
+      if (failed(convolution->prepare([&](Value value) { return placeOf(value); })))
+        return failure();
+    }
+  return success();
+}
+
+LogicalResult RowEmitter::runConvolution(const RowStep &step) {
+  SmallVector<Value> wanted;
+  for (Operation *op : step.operations)
+    if (places.lookup(op->getResult(0)))
+      wanted.push_back(op->getResult(0));
+  return convolutions[step.operations.front()]->runSample([&](Value value) { return placeOf(value); }, wanted);
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/cpu/Rows.h"
+#include "compiler/codegen/common/Reduction.h"
+#include "compiler/codegen/cpu/Kernels.h"
+#include "compiler/codegen/cpu/Lines.h"
+
+using namespace mlir;
+using namespace mtc;
+
+Value RowEmitter::placeOf(Value value) {
+  value = resolve(value);
+  if (Value place = places.lookup(value))
+    return place;
+  if (auto constant = value.getDefiningOp<mt::ConstantOp>())
+    return constantPlace(emit, constant);
+  Value place = emit.array(elementOf(value), 1);
+  emit.store(elementOf(value), scalars.lookup(value), place);
+  return places[value] = place;
+}
+
+Value RowEmitter::scalarOf(Value value) {
+  value = resolve(value);
+  if (Value scalar = scalars.lookup(value))
+    return scalar;
+  if (auto constant = value.getDefiningOp<mt::ConstantOp>())
+    return constantScalar(emit, constant);
+  return emit.load(elementOf(value), placeOf(value));
+}
+
+void RowEmitter::define(Value value, Value scalar) {
+  scalars[value] = scalar;
+  if (Value place = places.lookup(value))
+    emit.store(elementOf(value), scalar, place);
+}
+
+// Places for the values of step `at` that are read after it.
+void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
+  for (Operation *op : steps[at].operations) {
+    Value value = op->getResult(0);
+    if (places.lookup(value))
+      continue;
+    if (auto it = direct.find(value); it != direct.end()) {
+      places[value] = results[it->second];
+      continue;
+    }
+    int64_t count = innerCount(value);
+    // A loop leaves one element in a register, an operation that moves data in memory.
+    if (count == 1 && steps[at].loop)
+      continue;
+    bool alone = !steps[at].loop && steps[at].operations.size() == 1;
+    if (!alone && !isReadOutside(steps[at], value))
+      continue;
+    temporaries += count * emit.bytes(elementOf(value));
+    places[value] = temporaries > scratchLimit ? Value() : emit.array(elementOf(value), count);
+  }
+}
+
+LogicalResult RowEmitter::tooLarge() {
+  return kernel.op.emitError("expected at most ")
+         << scratchLimit << " bytes of temporaries in a kernel of kind rows or whole, found " << temporaries;
+}
+
+LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
+  std::vector<RowStep> steps = planSteps(operations);
+  if (store)
+    direct = directResults(kernel, steps);
+  for (auto [at, step] : llvm::enumerate(steps)) {
+    allocate(steps, at);
+    if (temporaries > scratchLimit)
+      return tooLarge();
+    Operation *first = step.operations.front();
+    if (failed(step.loop ? runLoop(step) : isa<mt::Conv2DOp>(first) ? runConvolution(step) : runMove(first)))
+      return failure();
+    if (temporaries > scratchLimit)
+      return tooLarge();
+  }
+  if (!store)
+    return success();
+  for (auto [i, yield] : llvm::enumerate(kernel.yields())) {
+    auto it = direct.find(resolve(yield));
+    if (it == direct.end() || it->second != static_cast<int64_t>(i))
+      copyLine(yield, results[i]);
+  }
+  return success();
+}
+
+Value RowEmitter::lanesOf(mt::IotaOp iota, const Chunk &chunk) {
+  Value root = iota.getResult();
+  if (isSplit(root)) { // the sample's place in the global batch
+    Value number = arith::TruncIOp::create(emit, emit.getI32Type(), row);
+    if (elementOf(root).isF32())
+      number = arith::SIToFPOp::create(emit, emit.getF32Type(), number);
+    return chunk.scalar ? number : emit.splat(number);
+  }
+  int64_t inner = 1, size = tensorOf(root).getDimSize(iota.getDim());
+  for (int64_t dim : tensorOf(root).getShape().drop_front(iota.getDim() + 1))
+    inner *= dim;
+  Value position = emit.rem(emit.div(chunk.index, emit.integer(inner)), emit.integer(size));
+  Value number = arith::TruncIOp::create(emit, emit.getI32Type(), position);
+  if (!chunk.scalar) {
+    Value flat = emit.splat(arith::TruncIOp::create(emit, emit.getI32Type(), chunk.index));
+    number = arith::AddIOp::create(emit, flat, emit.laneNumbers());
+    number = arith::DivUIOp::create(emit, number, emit.splatConstant(emit.getI32IntegerAttr(inner)));
+    number = arith::RemUIOp::create(emit, number, emit.splatConstant(emit.getI32IntegerAttr(size)));
+  }
+  if (elementOf(root).isF32())
+    number = arith::SIToFPOp::create(emit, chunk.scalar ? Type(emit.getF32Type()) : emit.vectorOf(emit.getF32Type()), number);
+  return number;
+}
+
+// The lanes of a value that a loop does not compute from its operands' lanes; null for any other.
+Value RowEmitter::sourceOf(const RowStep &step, const Chunk &chunk, Value value) {
+  Value root = resolve(value);
+  Operation *op = root.getDefiningOp();
+  bool inside = op && llvm::is_contained(step.operations, op);
+  if (auto iota = dyn_cast_or_null<mt::IotaOp>(op); iota && inside)
+    return lanesOf(iota, chunk);
+  if (auto random = dyn_cast_or_null<mt::RandomUniformOp>(op); random && inside) {
+    Value element = chunk.index;
+    if (isSplit(root))
+      element = emit.add(emit.mul(row, step.count), chunk.index);
+    Value numbers = emitUniform(kernel, random, element, random.getStep() ? scalarOf(random.getStep()) : Value());
+    return chunk.scalar ? emit.extract(numbers, 0) : numbers;
+  }
+  if (inside)
+    return Value();
+  if (innerCount(root) == 1)
+    return chunk.scalar ? scalarOf(root) : splats.lookup(root);
+  if (auto constant = dyn_cast_or_null<mt::ConstantOp>(op); constant && cast<DenseElementsAttr>(constant.getValue()).isSplat())
+    return Value();
+  if (step.period && periodOf(root) == step.period && !places.lookup(root)) {
+    Value repeated = op->getOperand(0);
+    return emit.loadLanes(elementOf(root), emit.address(placeOf(repeated), elementOf(root), chunk.inner), chunk.mask);
+  }
+  return emit.loadLanes(elementOf(root), emit.address(placeOf(root), elementOf(root), chunk.index), chunk.mask);
+}
+
+// Sixteen elements (or the scalar) of every operation of a loop. `sums` holds the accumulators of its reductions to one element.
+LogicalResult RowEmitter::runChunk(const RowStep &step, const Chunk &chunk, SmallVectorImpl<Value> &sums) {
+  LaneBody body(kernel, chunk.scalar, [&](Value value) { return sourceOf(step, chunk, value); });
+  size_t sum = 0;
+  SmallVector<std::tuple<Type, Value, Value>> stores;
+  for (Operation *op : step.operations) {
+    if (auto reduce = dyn_cast<mt::ReduceOp>(op)) {
+      Value lanesOf = body.get(reduce.getOperand());
+      if (leadingPeriod(op)) {
+        addToLines(reduce, chunk, lanesOf);
+        continue;
+      }
+      Value &running = sums[sum++];
+      Value next = combine(emit, reduce.getKind(), running, lanesOf);
+      running = chunk.mask ? Value(arith::SelectOp::create(emit, chunk.mask, next, running)) : next;
+      continue;
+    }
+    Value value = op->getResult(0), computed = body.get(value);
+    if (!computed)
+      return op->emitError("expected an operation that kernels of rows can compute");
+    if (chunk.scalar)
+      scalars[value] = computed;
+    if (Value place = places.lookup(value))
+      stores.push_back({elementOf(value), computed, emit.address(place, elementOf(value), chunk.index)});
+  }
+  for (auto [element, value, place] : stores)
+    chunk.scalar ? emit.store(element, value, place) : emit.storeLanes(element, value, place, chunk.mask);
+  return success();
+}
+
+LogicalResult RowEmitter::runLoop(const RowStep &step) {
+  SmallVector<mt::ReduceOp> reductions;
+  for (Operation *op : step.operations)
+    if (auto reduce = dyn_cast<mt::ReduceOp>(op); reduce && !leadingPeriod(op))
+      reductions.push_back(reduce);
+  bool scalar = step.count == 1;
+  Emitter::Values sums;
+  for (mt::ReduceOp reduce : reductions)
+    sums.push_back(scalar ? identityOf(emit, reduce.getKind()) : emit.splat(identityOf(emit, reduce.getKind())));
+  LogicalResult result = success();
+  splats.clear();
+  if (!scalar)
+    for (Operation *op : step.operations)
+      for (Value operand : op->getOperands()) {
+        Value root = resolve(operand);
+        bool inside = root.getDefiningOp() && llvm::is_contained(step.operations, root.getDefiningOp());
+        if (!inside && innerCount(root) == 1 && !splats.lookup(root))
+          splats[root] = emit.splat(scalarOf(root));
+      }
+  if (scalar) {
+    result = runChunk(step, {emit.integer(0), {}, {}, {}, true}, sums);
+  } else if (step.period) {
+    result = runPeriods(step, sums);
+  } else {
+    int64_t whole = step.count / lanes * lanes;
+    if (whole > 0)
+      sums = emit.loop(emit.integer(0), emit.integer(whole), lanes, sums, [&](Value index, ValueRange carried) {
+        Emitter::Values next(carried);
+        if (failed(runChunk(step, {index, {}, {}, {}, false}, next)))
+          result = failure();
+        return next;
+      });
+    if (whole < step.count && succeeded(result))
+      result = runChunk(step, {emit.integer(whole), emit.maskBelow(step.count - whole), {}, {}, false}, sums);
+  }
+  for (auto [reduce, sum] : llvm::zip_equal(reductions, sums)) {
+    if (!scalar)
+      sum = emit.fold(sum, [&](Value low, Value high) { return combine(emit, reduce.getKind(), low, high); });
+    define(reduce.getResult(), sum);
+  }
+  return result;
+}
+
+bool mtc::isLine(plan::KernelOp kernel) {
+  Block &body = kernel.getBody().front();
+  for (Value yield : body.getTerminator()->getOperands())
+    if (!isSplit(yield))
+      return false;
+  for (Operation &op : body.without_terminator()) {
+    bool known = isa<mt::ElementwiseOpInterface, mt::ConstantOp, mt::BatchSizeOp, mt::BroadcastOp, mt::ReshapeOp>(op) ||
+                 (isa<mt::RandomUniformOp>(op) && op.getNumOperands() == 0 && isSplit(op.getResult(0)));
+    if (!known || innerCount(op.getResult(0)) != 1)
+      return false;
+  }
+  return llvm::all_of(body.getArguments(), [](Value argument) { return innerCount(argument) == 1; });
+}
+
+LogicalResult mtc::emitRows(Kernel &kernel) {
+  Emitter &emit = kernel.emit;
+  int64_t tile = kernel.grid.rowsPerTile;
+  Value from = emit.mul(kernel.tileBegin, tile), to = emit.least(emit.mul(kernel.tileEnd, tile), kernel.rows());
+  if (isLine(kernel.op))
+    return emitLine(kernel, from, to, [](Value value) { return !isSplit(value); });
+  RowEmitter rows(kernel);
+  SmallVector<Value> arguments, results;
+  for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments())) {
+    arguments.push_back(kernel.argumentBuffer(i));
+    rows.bind(argument, arguments.back());
+  }
+  for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
+    results.push_back(kernel.resultBuffer(i));
+  Value first = kernel.firstRow();
+  if (failed(rows.run(operationsOf(kernel, /*split=*/false), /*store=*/false)))
+    return failure();
+  SmallVector<Operation *> steps = operationsOf(kernel, /*split=*/true);
+  LogicalResult result = rows.prepare(steps);
+  if (failed(result))
+    return failure();
+  emit.loop(from, to, 1, [&](Value row) {
+    auto at = [&](Value base, Value value) {
+      return emit.address(base, elementOf(value), emit.mul(row, innerCount(value)));
+    };
+    for (auto [argument, base] : llvm::zip_equal(kernel.body().getArguments(), arguments))
+      if (isSplit(argument))
+        rows.bind(argument, at(base, argument));
+    SmallVector<Value> places;
+    for (auto [yield, base] : llvm::zip_equal(kernel.yields(), results))
+      places.push_back(at(base, yield));
+    rows.bindResults(places);
+    rows.setRow(emit.add(first, row));
+    result = rows.run(steps, /*store=*/true);
+  });
+  return result;
+}
+
+LogicalResult mtc::emitWhole(Kernel &kernel) {
+  Emitter &emit = kernel.emit;
+  LogicalResult result = success();
+  emit.when(emit.less(kernel.tileBegin, kernel.tileEnd), [&] {
+    RowEmitter whole(kernel);
+    SmallVector<Value> places;
+    for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))
+      whole.bind(argument, kernel.argumentBuffer(i));
+    for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
+      places.push_back(kernel.resultBuffer(i));
+    whole.bindResults(places);
+    result = whole.run(operationsOf(kernel, /*split=*/false), /*store=*/true);
+  });
+  return result;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes the steps of one row (common/Steps.h), of kernels of kind rows and single.
+#ifndef COMPILER_CODEGEN_CPU_ROWS_H
+#define COMPILER_CODEGEN_CPU_ROWS_H
+
+#include "compiler/codegen/common/Steps.h"
+#include <memory>
+
+namespace mtc {
+
+class ConvEmitter;
+
+class RowEmitter {
+public:
+  explicit RowEmitter(Kernel &kernel);
+  ~RowEmitter();
+
+  // Elements of a body value lie at `pointer`, row major.
+  void bind(mlir::Value value, mlir::Value pointer) { places[value] = pointer; }
+  // Results are wanted at these places, one a yield.
+  void bindResults(llvm::ArrayRef<mlir::Value> pointers) { results.assign(pointers.begin(), pointers.end()); }
+  // The row's index in the batch, i64; null outside rows.
+  void setRow(mlir::Value globalRow) { row = globalRow; }
+  // Writes what comes before the first row for those of the operations that need it.
+  mlir::LogicalResult prepare(llvm::ArrayRef<mlir::Operation *> operations);
+  // Writes code for the operations; with `store` also for the yields that no operation stored.
+  mlir::LogicalResult run(llvm::ArrayRef<mlir::Operation *> operations, bool store);
+
+private:
+  Kernel &kernel;
+  Emitter &emit;
+  mlir::Value row;
+  llvm::SmallVector<mlir::Value> results;
+  llvm::DenseMap<mlir::Value, mlir::Value> places;  // values in memory
+  llvm::DenseMap<mlir::Value, mlir::Value> scalars; // values of one element that are known
+  llvm::DenseMap<mlir::Value, mlir::Value> splats;  // values of one element, in the lanes of the loop being written
+
+  static constexpr int64_t scratchLimit = 1 << 22;
+  int64_t temporaries = 0; // bytes
+  mlir::LogicalResult tooLarge();
+
+  // Values that steps write to a result directly.
+  llvm::DenseMap<mlir::Value, int64_t> direct;
+  void allocate(llvm::ArrayRef<RowStep> steps, size_t at);
+
+  mlir::Value scalarOf(mlir::Value value);
+  mlir::Value placeOf(mlir::Value value);
+  void define(mlir::Value value, mlir::Value scalar);
+
+  // Sixteen elements of a loop, the last ones perhaps masked; in a step with a period `inner` is the place in it and `pixel` its number.
+  struct Chunk {
+    mlir::Value index, mask, inner, pixel;
+    bool scalar;
+  };
+  mlir::LogicalResult runLoop(const RowStep &step);
+  mlir::LogicalResult runChunk(const RowStep &step, const Chunk &chunk, llvm::SmallVectorImpl<mlir::Value> &sums);
+  mlir::Value sourceOf(const RowStep &step, const Chunk &chunk, mlir::Value value);
+  mlir::Value lanesOf(mlir::mt::IotaOp iota, const Chunk &chunk);
+  mlir::LogicalResult runPeriods(const RowStep &step, llvm::SmallVectorImpl<mlir::Value> &sums);
+  // Sums over the first axes: sixteen lines of partial ones in memory (Periods.cpp).
+  llvm::DenseMap<mlir::Operation *, mlir::Value> lines;
+  void beginLines(const RowStep &step);
+  void addToLines(mlir::mt::ReduceOp op, const Chunk &chunk, mlir::Value value);
+  void endLines(const RowStep &step);
+  mlir::LogicalResult runMove(mlir::Operation *op);
+  // Convolutions (RowProduct.cpp).
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<ConvEmitter>> convolutions;
+  mlir::LogicalResult runConvolution(const RowStep &step);
+  mlir::Value reduceLine(mlir::mt::Reduction kind, mlir::Type element, mlir::Value place, int64_t count);
+  // Where a value lies as f32: a copy of one of bf16 or f16.
+  mlir::Value floatsOf(mlir::Value value);
+  void move(mlir::Value value, mlir::Value from, llvm::ArrayRef<int64_t> strides);
+  void reduce(mlir::mt::ReduceOp op);
+  void argmax(mlir::mt::ArgmaxOp op);
+  void matmul(mlir::mt::MatmulOp op);
+  // Operations of SpatialMoves.cpp; false for any other.
+  bool runSpatial(mlir::Operation *op);
+  void pad(mlir::mt::PadOp op, mlir::Value to);
+  void slice(mlir::mt::SliceOp op, mlir::Value to);
+  void concat(mlir::mt::ConcatOp op, mlir::Value to);
+  void reverse(mlir::mt::ReverseOp op, mlir::Value to);
+  void take(mlir::mt::TakeOp op, mlir::Value to);
+  void indexAdd(mlir::mt::IndexAddOp op, mlir::Value to);
+  void copyLine(mlir::Value value, mlir::Value to);
+};
+
+} // namespace mtc
+
+#endif

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/cpu/Tile.h"
+#include "compiler/codegen/cpu/Lines.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mtc;
+
+void mtc::forPanels(Emitter &emit, int64_t columns, Value from, Value to, llvm::function_ref<void(Value, Panel)> body) {
+  int64_t width = emit.machine.tileVectors() * lanes;
+  int64_t whole = columns / width * width, rest = columns - whole;
+  Panel wide{emit.machine.tileVectors(), lanes};
+  Panel last{(rest + lanes - 1) / lanes, (rest - 1) % lanes + 1};
+  if (whole > 0)
+    emit.loop(from, emit.least(to, emit.integer(whole)), width, [&](Value column) { body(column, wide); });
+  if (rest > 0)
+    emit.when(emit.less(emit.integer(whole), to), [&] { body(emit.integer(whole), last); });
+}
+
+Emitter::Values mtc::emitOuterProduct(Emitter &emit, ArrayRef<Value> a, Value b, int64_t vectors, ValueRange sums) {
+  Type f32 = emit.getF32Type();
+  Emitter::Values next(sums), right;
+  for (int64_t vector = 0; vector < vectors; ++vector)
+    right.push_back(emit.loadLanes(f32, emit.address(b, f32, vector * lanes)));
+  for (auto [row, place] : llvm::enumerate(a)) {
+    Value repeated = emit.splat(emit.load(f32, place));
+    for (int64_t vector = 0; vector < vectors; ++vector) {
+      Value &sum = next[row * vectors + vector];
+      sum = emit.fma(repeated, right[vector], sum);
+    }
+  }
+  return next;
+}
+Emitter::Values mtc::emitOuterProduct(Emitter &emit, Value a, Value b, int64_t rows, int64_t vectors, ValueRange sums) {
+  SmallVector<Value> places;
+  for (int64_t row = 0; row < rows; ++row)
+    places.push_back(emit.address(a, emit.getF32Type(), row));
+  return emitOuterProduct(emit, places, b, vectors, sums);
+}
+
+// The function of tiles of `rows` rows, one below the other: (a, stride, packed, depth, sums, tiles).
+static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows, int64_t vectors) {
+  std::string name =
+      (Twine(layout == Layout::rows ? "tile_rows_" : "tile_columns_") + Twine(rows) + "x" + Twine(vectors)).str();
+  if (LLVM::LLVMFuncOp known = emit.lookup(name))
+    return known;
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  int64_t width = vectors * lanes;
+  return emit.function(name, {pointer, i64, pointer, i64, pointer, i64}, /*internal=*/true, [&](ValueRange arguments) {
+    Value stride = arguments[1], packed = arguments[2], depth = arguments[3];
+    emit.loop(emit.integer(0), arguments[5], 1, [&](Value tile) {
+      Value row = emit.mul(tile, rows);
+      Value a = emit.address(arguments[0], f32, layout == Layout::rows ? emit.mul(row, stride) : row);
+      Value sums = emit.address(arguments[4], f32, emit.mul(row, width));
+      SmallVector<Value> places, starts, rowBases;
+      for (int64_t row = 0; row < rows; ++row) {
+        if (layout == Layout::rows)
+          rowBases.push_back(emit.address(a, f32, emit.mul(stride, row)));
+        for (int64_t vector = 0; vector < vectors; ++vector) {
+          places.push_back(emit.address(sums, f32, row * width + vector * lanes));
+          starts.push_back(emit.loadLanes(f32, places.back()));
+        }
+      }
+      Emitter::Values ends = emit.loop(emit.integer(0), depth, 1, starts, [&](Value k, ValueRange carried) {
+        Value b = emit.address(packed, f32, emit.mul(k, width));
+        if (layout == Layout::columns)
+          return emitOuterProduct(emit, emit.address(a, f32, emit.mul(k, stride)), b, rows, vectors, carried);
+        Emitter::Values elements;
+        for (Value base : rowBases)
+          elements.push_back(emit.address(base, f32, k));
+        return emitOuterProduct(emit, elements, b, vectors, carried);
+      });
+      for (auto [place, end] : llvm::zip_equal(places, ends))
+        emit.storeLanes(end, place);
+    });
+  });
+}
+
+void mtc::forTiles(Emitter &emit, int64_t most, Value rows, llvm::function_ref<void(Value, Value, int64_t)> tiles) {
+  if (IntegerAttr known; matchPattern(rows, m_Constant(&known))) {
+    int64_t all = known.getInt(), number = (all + most - 1) / most, height = all / number, higher = all % number;
+    if (higher > 0)
+      tiles(emit.integer(0), emit.integer(higher), height + 1);
+    return tiles(emit.integer(higher * (height + 1)), emit.integer(number - higher), height);
+  }
+  Value count = emit.ceilDiv(rows, most);
+  Value height = emit.div(rows, count), higher = emit.rem(rows, count);
+  for (int64_t rows = most; rows >= 1; --rows) {
+    // The higher tiles, if any, come first.
+    if (rows > 1)
+      emit.when(emit.equal(height, emit.integer(rows - 1)),
+                [&] { emit.when(emit.less(emit.integer(0), higher), [&] { tiles(emit.integer(0), higher, rows); }); });
+    emit.when(emit.equal(height, emit.integer(rows)),
+              [&] { tiles(emit.mul(higher, rows + 1), emit.sub(count, higher), rows); });
+  }
+}
+
+void mtc::emitProduct(Emitter &emit, Layout layout, Panel panel, Value a, Value stride, Value packed, Value depth,
+                      Value sums, Value rows) {
+  Type f32 = emit.getF32Type();
+  forTiles(emit, emit.machine.tileRows(panel.vectors), rows, [&](Value row, Value count, int64_t height) {
+    Value from = emit.address(a, f32, layout == Layout::rows ? emit.mul(row, stride) : row);
+    Value to = emit.address(sums, f32, emit.mul(row, panel.width()));
+    emit.call(tileFunction(emit, layout, height, panel.vectors), {from, stride, packed, depth, to, count});
+  });
+}
+
+void mtc::emitPack(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed, Type element) {
+  Type f32 = emit.getF32Type();
+  element = element ? element : f32;
+  Value mask = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
+  emit.loop(emit.integer(0), depth, 1, [&](Value k) {
+    Value from = emit.address(b, element, emit.mul(k, stride));
+    Value to = emit.address(packed, f32, emit.mul(k, panel.width()));
+    for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+      Value taken = emit.loadLanes(element, emit.address(from, element, vector * lanes),
+                                   vector + 1 == panel.vectors ? mask : Value());
+      emit.storeLanes(taken, emit.address(to, f32, vector * lanes));
+    }
+  });
+}
+
+// The function of one vector of columns: (b, stride, depth, packed), `step` floats from a packed row to the next.
+static LLVM::LLVMFuncOp packTransposedFunction(Emitter &emit, int64_t columns, int64_t step, Type element) {
+  std::string name = (Twine("pack_transposed_") + Twine(columns) + "_" + Twine(step)).str();
+  if (Emitter::isHalf(element))
+    name += element.isBF16() ? "_bf16" : "_f16";
+  if (LLVM::LLVMFuncOp known = emit.lookup(name))
+    return known;
+  Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
+  return emit.function(name, {pointer, i64, i64, pointer}, /*internal=*/true, [&](ValueRange arguments) {
+    Value b = arguments[0], stride = arguments[1], depth = arguments[2], packed = arguments[3];
+    emit.loop(emit.integer(0), depth, lanes, [&](Value k) {
+      Value mask = emit.maskBelow(emit.sub(depth, k)), from = emit.address(b, element, k);
+      Emitter::Values vectors;
+      for (int64_t column = 0; column < lanes; ++column)
+        vectors.push_back(column < columns
+                              ? emit.loadLanes(element, emit.address(from, element, emit.mul(stride, column)), mask)
+                              : emit.zeros(emit.vectorOf(f32)));
+      transposeInRegisters(emit, vectors);
+      Value to = emit.address(packed, f32, emit.mul(k, step));
+      for (auto [row, vector] : llvm::enumerate(vectors))
+        emit.storeLanes(vector, emit.address(to, f32, row * step));
+    });
+  });
+}
+
+void mtc::emitPackTransposed(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed, int64_t apart,
+                         Type element) {
+  Type f32 = emit.getF32Type();
+  element = element ? element : f32;
+  for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+    int64_t columns = vector + 1 == panel.vectors ? panel.last : lanes;
+    emit.call(packTransposedFunction(emit, columns, apart * panel.width(), element),
+              {emit.address(b, element, vector * lanes * stride), emit.integer(stride), depth,
+               emit.address(packed, f32, vector * lanes)});
+  }
+}
+
+void mtc::emitExtend(Emitter &emit, Type element, Value from, int64_t stride, Value to, int64_t apart, Value rows,
+                    Value columns) {
+  Type f32 = emit.getF32Type();
+  emit.loop(emit.integer(0), rows, 1, [&](Value row) {
+    Value source = emit.address(from, element, emit.mul(row, stride)),
+          target = emit.address(to, f32, emit.mul(row, apart));
+    forChunks(emit, emit.integer(0), columns, [&](Value index, Value mask) {
+      emit.storeLanes(emit.loadLanes(element, emit.address(source, element, index), mask),
+                      emit.address(target, f32, index), mask);
+    });
+  });
+}
+
+void mtc::forVectors(Emitter &emit, Panel panel, Value rows, llvm::function_ref<void(Value)> each) {
+  emit.loop(emit.integer(0), emit.mul(rows, panel.width()), lanes, each);
+}

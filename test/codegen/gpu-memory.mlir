@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How kernels reach memory on a GPU: neighbours in one access, columns of a row by several blocks; a kernel of
+// too much workgroup memory is refused by name.
+// RUN: mt-opt %s --split-input-file --plan-codegen="gpus=simulated keep-gpu-kernels" -verify-diagnostics | FileCheck %s
+// RUN: sed '/^\/\/ -----/,$d' %s > %t.first.mlir
+// RUN: mt-opt %t.first.mlir --plan-codegen="gpus=sm_75 keep-gpu-kernels ptx=%t.ptx" -o /dev/null
+// RUN: FileCheck %s --check-prefix=PTX --input-file=%t.ptx
+module attributes {mt.batch = 32 : i64, mt.shard_rows = 4 : i64, mt.shards = 8 : i64} {
+  // PTX-LABEL: .visible .entry difference(
+  // PTX-COUNT-2: ld.global.v4.b32
+  // PTX: st.global.v4.b32
+  plan.kernel @difference attributes {kind = #mt<kernel_kind elementwise>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
+  ^bb0(%w: tensor<300xf32>, %g: tensor<300xf32>):
+    %0 = mt.sub %w, %g : tensor<300xf32>, tensor<300xf32>
+    mt.yield %0 : tensor<300xf32>
+  }
+  // CHECK: plan.kernel @centred attributes
+  // CHECK-SAME: gpu_grid = array<i64: 256, 1, 4, 0, 0, 0>
+  // PTX-LABEL: .visible .entry centred(
+  // PTX: ld.global.v4.b32
+  // PTX: ld.global.v4.b32
+  // PTX: st.global.v4.b32
+  plan.kernel @centred attributes {kind = #mt<kernel_kind rows>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
+  ^bb0(%x: tensor<?x8x8x64xf32>, %m: tensor<64xf32>):
+    %0 = mt.sub %x, %m : tensor<?x8x8x64xf32>, tensor<64xf32>
+    mt.yield %0 : tensor<?x8x8x64xf32>
+  }
+  // A block for 32 columns, a thread for each 32nd line of them.
+  // CHECK: plan.kernel @columns attributes
+  // CHECK-SAME: gpu_grid = array<i64: 1024, 1, 2, 0, 4096, 0>
+  // PTX-LABEL: .visible .entry columns(
+  plan.kernel @columns attributes {kind = #mt<kernel_kind rows>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
+  ^bb0(%x: tensor<?x28x28x64xf32>):
+    %0 = mt.reduce sum, %x over [1, 2] : tensor<?x28x28x64xf32>
+    mt.yield %0 : tensor<?x64xf32>
+  }
+}
+// -----
+module attributes {mt.batch = 32 : i64, mt.shard_rows = 4 : i64, mt.shards = 8 : i64} {
+  // The sums of pairs are read by a search, so that they must lie somewhere.
+  // expected-error @below {{expected a kernel of at most 49152 bytes of workgroup memory for a GPU, found @pairs with}}
+  plan.kernel @pairs attributes {kind = #mt<kernel_kind rows>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
+  ^bb0(%x: tensor<?x16384x2xf32>):
+    %0 = mt.reduce sum, %x over [2] : tensor<?x16384x2xf32>
+    %1 = mt.argmax %0 : tensor<?x16384xf32>
+    mt.yield %1 : tensor<?xi32>
+  }
+}
