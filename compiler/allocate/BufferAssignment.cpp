@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/allocate/BufferAssignment.h"
+#include "dialects/mt/KernelKinds.h"
 #include "compiler/allocate/Pack.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -7,7 +8,6 @@
 namespace mtc {
 
 using namespace mlir;
-using mt::KernelKind;
 using plan::Space;
 
 int64_t bytesOfType(Type type) {
@@ -125,13 +125,7 @@ void BufferAssignment::placeBucket(size_t index) {
 
 // Kernels that read an operand's element only to write the result's element at the same place.
 static bool mayOverwrite(mt::KernelOp kernel, unsigned operand) {
-  if (kernel->getNumResults() != 1 || kernel->getOperand(operand).getType() != kernel->getResult(0).getType())
-    return false;
-  if (kernel.getKind() == KernelKind::elementwise)
-    return true;
-  Value argument = kernel->getRegion(0).getArgument(operand);
-  return (kernel.getKind() == KernelKind::matmul || kernel.getKind() == KernelKind::conv) &&
-         llvm::all_of(argument.getUsers(), [](Operation *user) { return isa<mt::ElementwiseOpInterface>(user); });
+  return kernel->getNumResults() == 1 && mt::mayOverwrite(kernel.getKind(), kernel.getBody().front(), operand, 0);
 }
 
 bool BufferAssignment::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResult result) {

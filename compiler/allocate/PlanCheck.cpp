@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // plan-check: proves that any two conflicting accesses to a byte are ordered, for every number of shards that a device
-// can hold. It shares no code with the passes that it checks; PlanCheck.h states the model.
+// can hold. It shares no code with the passes that it checks; PlanCheck.h states the model. Which kernels may write over an
+// operand is a fact of their kind (dialects/mt/KernelKinds.h).
 #include "compiler/allocate/PlanCheck.h"
 #include "compiler/Passes.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/MtDialect.h"
 
 #include <map>
@@ -32,15 +34,7 @@ static std::string describe(const Bytes &bytes) {
 static bool readsInPlace(plan::KernelOp kernel, unsigned read, unsigned written) {
   Block &body = kernel.getBody().front();
   auto kind = cast<mt::KernelKindAttr>(kernel.getKind()).getValue();
-  Value argument = body.getArgument(read);
-  Value result = body.getTerminator()->getOperand(written - body.getNumArguments());
-  if (argument.getType() != result.getType())
-    return false;
-  if (kind == mt::KernelKind::elementwise)
-    return true;
-  return (kind == mt::KernelKind::matmul || kind == mt::KernelKind::conv) &&
-         body.getTerminator()->getNumOperands() == 1 &&
-         llvm::all_of(argument.getUsers(), [](Operation *user) { return isa<mt::ElementwiseOpInterface>(user); });
+  return mt::mayOverwrite(kind, body, read, written - body.getNumArguments());
 }
 
 static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTable &symbols, bool alone) {

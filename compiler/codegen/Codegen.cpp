@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/Codegen.h"
-#include "compiler/codegen/cpu/Kernels.h"
+#include "compiler/codegen/KernelKinds.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/KernelKinds.h"
 #include <thread>
 
 using namespace mlir;
@@ -10,7 +11,10 @@ using namespace mtc;
 LogicalResult mtc::setGrids(ModuleOp module) {
   Builder builder(module.getContext());
   for (auto op : module.getOps<plan::KernelOp>()) {
-    Grid grid = gridOf(op);
+    // Emitters rely on the contract. Bodies of mt.kernels keep it, others come from text.
+    if (failed(mt::infoOf(kindOf(op)).verify(op.getBody().front(), [&] { return op.emitOpError(); })))
+      return failure();
+    Grid grid = codeOf(op).cpuGrid(op);
     if (grid.elementsPerTile) {
       op.setElementsPerTileAttr(builder.getI64IntegerAttr(grid.elementsPerTile));
       continue;

@@ -44,7 +44,8 @@ struct TargetCode {
   std::vector<int64_t> scratch;      // of the kernels, bytes: of CPUs alone
 };
 
-// Sets the grid attributes of every plan.kernel (rows_per_tile, inner_tiles or elements_per_tile).
+// Sets the grid attributes of every plan.kernel (rows_per_tile, inner_tiles or elements_per_tile). An error at a kernel that
+// does not keep the contract of its kind.
 mlir::LogicalResult setGrids(mlir::ModuleOp module);
 
 // What is left to do for one piece of code, or several, once the kernels are written: may run in a thread of its own, once.

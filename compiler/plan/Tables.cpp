@@ -61,10 +61,29 @@ static void addArguments(mlir::plan::KernelOp op, tables::KernelT &kernel) {
     add(result, true);
 }
 
+// The plan's kinds have the numbers of the IR's.
+static tables::KernelKind kindOf(mlir::mt::KernelKind kind) {
+  using Ir = mlir::mt::KernelKind;
+  using File = tables::KernelKind;
+  auto same = [](Ir ir, File file) consteval { return static_cast<int>(ir) == static_cast<int>(file); };
+  static_assert(same(Ir::rows, File::Rows));
+  static_assert(same(Ir::single, File::Single));
+  static_assert(same(Ir::elementwise, File::Elementwise));
+  static_assert(same(Ir::matmul, File::Matmul));
+  static_assert(same(Ir::matmul_wgrad, File::MatmulWgrad));
+  static_assert(same(Ir::reduce, File::Reduce));
+  static_assert(same(Ir::transpose, File::Transpose));
+  static_assert(same(Ir::conv, File::Conv));
+  static_assert(same(Ir::conv_wgrad, File::ConvWgrad));
+  static_assert(same(Ir::scatter_add, File::ScatterAdd));
+  static_assert(mlir::mt::getMaxEnumValForKernelKind() == static_cast<unsigned>(File::MAX));
+  return static_cast<File>(kind);
+}
+
 static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
   auto kernel = std::make_unique<tables::KernelT>();
   kernel->name = op.getSymName().str();
-  kernel->kind = static_cast<tables::KernelKind>(mlir::cast<mlir::mt::KernelKindAttr>(op.getKind()).getValue());
+  kernel->kind = kindOf(mlir::cast<mlir::mt::KernelKindAttr>(op.getKind()).getValue());
   kernel->rows_per_tile = op.getRowsPerTile().value_or(0);
   kernel->inner_tiles = op.getInnerTiles().value_or(1);
   kernel->elements_per_tile = op.getElementsPerTile().value_or(0);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/recompute/Candidates.h"
+#include "dialects/mt/KernelKinds.h"
 
 #include <map>
 
 namespace mtc {
 
 using namespace mlir;
-using mt::KernelKind;
 
 namespace {
 
@@ -55,12 +55,8 @@ private:
   int64_t rows;
 };
 
-// Rows are independent in these, so a second run is the first one's bits.
 bool canRunAgain(mt::KernelOp kernel) {
-  if (kernel->hasAttr(recomputeAttribute))
-    return false;
-  KernelKind kind = kernel.getKind();
-  return (kind == KernelKind::rows || kind == KernelKind::matmul || kind == KernelKind::conv) &&
+  return !kernel->hasAttr(recomputeAttribute) && mt::infoOf(kernel.getKind()).runsAgain &&
          llvm::all_of(kernel->getResultTypes(), mt::isSplit);
 }
 

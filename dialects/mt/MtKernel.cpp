@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mt.kernel: syntax, and what each kind may hold.
-#include "dialects/mt/MtDialect.h"
+#include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mlir::mt;
@@ -62,5 +62,5 @@ LogicalResult KernelOp::verify() {
   if (yield.getOperandTypes() != getResultTypes())
     return emitOpError("expected ") << getNumResults() << " yielded values of the results' types, found "
                                     << yield.getNumOperands();
-  return success();
+  return infoOf(getKind()).verify(getBody().front(), [&] { return emitOpError(); });
 }

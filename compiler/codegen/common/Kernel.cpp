@@ -22,15 +22,6 @@ int64_t mtc::linesOf(Value value) {
 
 mt::KernelKind mtc::kindOf(plan::KernelOp op) { return cast<mt::KernelKindAttr>(op.getKind()).getValue(); }
 
-RankedTensorType mtc::transposedType(Kernel &kernel) {
-  auto transpose = kernel.yields()[0].getDefiningOp<mt::TransposeOp>();
-  if (transpose && isa<BlockArgument>(transpose.getOperand()) && tensorOf(transpose.getOperand()).getRank() == 2 &&
-      !isSplit(transpose.getOperand()) && transpose.getPermutation() == ArrayRef<int64_t>{1, 0})
-    return tensorOf(transpose.getOperand());
-  kernel.op.emitError("expected one mt.transpose by [1, 0] of a replicated matrix in a kernel of kind transpose");
-  return {};
-}
-
 Value Kernel::batchSize() { return arith::SIToFPOp::create(emit, emit.getF32Type(), globalRows()); }
 
 static void expandOperands(Operation *op) {

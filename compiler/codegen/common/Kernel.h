@@ -75,9 +75,6 @@ private:
 // The lanes of mt.random_uniform whose first is element `element` (i64) of the global tensor, or that element alone; `step` is an i32 or null.
 mlir::Value emitUniform(Kernel &kernel, mlir::mt::RandomUniformOp op, mlir::Value element, mlir::Value step, bool scalar = false);
 
-// The operand's type of a kernel of kind transpose; null and an error for any other body.
-mlir::RankedTensorType transposedType(Kernel &kernel);
-
 } // namespace mtc
 
 #endif

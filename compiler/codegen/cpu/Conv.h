@@ -34,7 +34,6 @@ private:
   Places places;
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> results; // wanted values, and where
   mlir::Value source, weights, patch, matrix, sums;               // the last two of a matrix that is packed at once
-  mlir::LogicalResult status = mlir::success();
 
   // A panel of columns of one group, and its packed matrix.
   struct Columns {

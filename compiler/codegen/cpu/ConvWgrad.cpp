@@ -344,19 +344,14 @@ static mt::Conv2DKernelGradientOp gradientOf(plan::KernelOp op) {
   return op.getBody().front().getTerminator()->getOperand(0).getDefiningOp<mt::Conv2DKernelGradientOp>();
 }
 
-Grid mtc::convTreeGrid(plan::KernelOp op) {
-  mt::Conv2DKernelGradientOp gradient = gradientOf(op);
-  if (!gradient)
-    return {};
-  Product product = kernelProduct(gradient);
+Grid mtc::convWgradGrid(plan::KernelOp op) {
+  Product product = kernelProduct(gradientOf(op));
   int64_t wides = llvm::divideCeil(columnsOf(product), panelColumns), units = unitsOf(product).size();
   return {0, product.groups * wides * units, 0};
 }
 
 LogicalResult mtc::emitConvWgrad(Kernel &kernel) {
   mt::Conv2DKernelGradientOp op = gradientOf(kernel.op);
-  if (!op || !isa<BlockArgument>(op.getInput()) || !isa<BlockArgument>(op.getGradient()))
-    return kernel.op.emitError("expected one mt.conv2d_kernel_gradient of two operands in a kernel of kind conv_wgrad");
   auto bufferOf = [&](Value value) { return kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()); };
   KernelGradientEmitter(kernel, op, {bufferOf(op.getInput()), bufferOf(op.getGradient()), kernel.resultBuffer(0)})
       .run();

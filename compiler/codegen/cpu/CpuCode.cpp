@@ -2,9 +2,9 @@
 //
 // Code for CPUs: every plan.kernel as a function, compiled for each target.
 #include "compiler/codegen/Codegen.h"
+#include "compiler/codegen/KernelKinds.h"
 #include "compiler/codegen/common/Object.h"
 #include "compiler/codegen/cpu/Kernels.h"
-#include "compiler/codegen/cpu/Tile.h"
 #include "runtime/abi/kernel.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -13,84 +13,6 @@
 
 using namespace mlir;
 using namespace mtc;
-
-static bool hasConvolution(Block &body) {
-  return llvm::any_of(body, [](Operation &op) { return isa<mt::Conv2DOp, mt::Conv2DKernelGradientOp>(op); });
-}
-
-Grid mtc::gridOf(plan::KernelOp op) {
-  Block &body = op.getBody().front();
-  auto panels = [](int64_t columns) { return ceilDiv(columns, panelColumns); };
-  auto firstResult = [&] { return tensorOf(body.getTerminator()->getOperand(0)); };
-  Grid grid;
-  switch (kindOf(op)) {
-  case mt::KernelKind::rows:
-    grid.rowsPerTile = isLine(op) ? 4 * lanes : hasConvolution(body) ? 1 : 4;
-    break;
-  case mt::KernelKind::single:
-    break;
-  case mt::KernelKind::elementwise:
-    grid.elementsPerTile = mapElementsPerTile;
-    break;
-  case mt::KernelKind::matmul: {
-    Value result = body.getTerminator()->getOperand(0);
-    grid.innerTiles = panels(tensorOf(result).getShape().back());
-    if (isSplit(result))
-      grid.rowsPerTile = ceilDiv(matmulRows, linesOf(result));
-    else
-      grid.innerTiles *= ceilDiv(linesOf(result), matmulRows);
-    break;
-  }
-  case mt::KernelKind::matmul_wgrad: {
-    int64_t height = firstResult().getDimSize(0), columns = firstResult().getDimSize(1);
-    if (isTransposed(height, columns))
-      std::swap(height, columns);
-    grid.innerTiles = ceilDiv(height, treeRows) * panels(columns);
-    break;
-  }
-  case mt::KernelKind::reduce:
-    grid.innerTiles = 0;
-    for (Value yield : body.getTerminator()->getOperands())
-      grid.innerTiles += panels(innerCount(yield));
-    break;
-  case mt::KernelKind::transpose:
-    grid.innerTiles = ceilDiv(tensorOf(body.getArgument(0)).getDimSize(0), transposeRows);
-    break;
-  case mt::KernelKind::conv:
-    return convGrid(op);
-  case mt::KernelKind::conv_wgrad:
-    return convTreeGrid(op);
-  case mt::KernelKind::scatter_add:
-    return scatterTreeGrid(op);
-  }
-  return grid;
-}
-
-static LogicalResult emitBody(Kernel &kernel) {
-  switch (kernel.kind) {
-  case mt::KernelKind::rows:
-    return emitRows(kernel);
-  case mt::KernelKind::single:
-    return emitWhole(kernel);
-  case mt::KernelKind::elementwise:
-    return emitMap(kernel);
-  case mt::KernelKind::matmul:
-    return emitMatmul(kernel);
-  case mt::KernelKind::matmul_wgrad:
-    return emitMatmulWgrad(kernel);
-  case mt::KernelKind::reduce:
-    return emitReduce(kernel);
-  case mt::KernelKind::transpose:
-    return emitTranspose(kernel);
-  case mt::KernelKind::conv:
-    return emitConv(kernel);
-  case mt::KernelKind::conv_wgrad:
-    return emitConvWgrad(kernel);
-  case mt::KernelKind::scatter_add:
-    return emitScatterAdd(kernel);
-  }
-  llvm_unreachable("all kinds are listed");
-}
 
 // Tables of offsets within an image have 32 bits.
 static LogicalResult checkOffsets(const Kernel &kernel) {
@@ -117,8 +39,8 @@ static LogicalResult checkOffsets(const Kernel &kernel) {
 // The functions of all kernels for one machine, and the bytes of scratch that each takes.
 static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const CodegenOptions &options,
                                                     const Machine &machine, std::vector<int64_t> &scratch) {
-  OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
-  Emitter emit(*code, machine);
+  OwningOpRef<ModuleOp> functions(ModuleOp::create(module.getLoc()));
+  Emitter emit(*functions, machine);
   SmallVector<Type> arguments{emit.pointer(), emit.pointer(), emit.getI64Type(), emit.getI64Type()};
   auto bind = [](Kernel &kernel, ValueRange values) {
     kernel.params = values[0];
@@ -128,13 +50,14 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
   };
   LogicalResult result = success();
   for (auto op : module.getOps<plan::KernelOp>()) {
-    Kernel kernel{emit, op, kindOf(op), gridOf(op), options.shardRows, options.fast, {}, {}, {}, {}};
+    const KernelCode &code = codeOf(op);
+    Kernel kernel{emit, op, kindOf(op), code.cpuGrid(op), options.shardRows, options.fast, {}, {}, {}, {}};
     if (failed(checkOffsets(kernel)))
       return failure();
     emit.setLoc(op.getLoc());
     emit.function(op.getSymName(), arguments, /*internal=*/false, [&](ValueRange values) {
       bind(kernel, values);
-      if (failed(emitBody(kernel)))
+      if (failed(code.emitCpu(kernel)))
         result = failure();
     });
     if (failed(result))
@@ -146,7 +69,7 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
     bind(sum, values);
     emitSum(sum);
   });
-  return code;
+  return functions;
 }
 
 static OwningOpRef<ModuleOp> normalised(ModuleOp module) {

@@ -17,15 +17,22 @@ bool isTransposed(int64_t height, int64_t columns);
 // Every value that depends on the row is one element: rows lie in lanes.
 bool isLine(mlir::plan::KernelOp op);
 
-Grid gridOf(mlir::plan::KernelOp op);
+// How the tiles of each kind are counted: on all CPUs alike.
+Grid rowsGrid(mlir::plan::KernelOp op);
+Grid singleGrid(mlir::plan::KernelOp op);
+Grid elementwiseGrid(mlir::plan::KernelOp op);
+Grid matmulGrid(mlir::plan::KernelOp op);
+Grid matmulWgradGrid(mlir::plan::KernelOp op);
+Grid reduceGrid(mlir::plan::KernelOp op);
+Grid transposeGrid(mlir::plan::KernelOp op);
 Grid convGrid(mlir::plan::KernelOp op);
-Grid convTreeGrid(mlir::plan::KernelOp op);
-Grid scatterTreeGrid(mlir::plan::KernelOp op);
+Grid convWgradGrid(mlir::plan::KernelOp op);
+Grid scatterAddGrid(mlir::plan::KernelOp op);
 
 // The body of each kind's function.
 mlir::LogicalResult emitRows(Kernel &kernel);
-mlir::LogicalResult emitWhole(Kernel &kernel);
-mlir::LogicalResult emitMap(Kernel &kernel);
+mlir::LogicalResult emitSingle(Kernel &kernel);
+mlir::LogicalResult emitElementwise(Kernel &kernel);
 mlir::LogicalResult emitMatmul(Kernel &kernel);
 mlir::LogicalResult emitMatmulWgrad(Kernel &kernel);
 mlir::LogicalResult emitReduce(Kernel &kernel);

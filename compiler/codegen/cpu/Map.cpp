@@ -23,7 +23,6 @@ LogicalResult mtc::emitLine(Kernel &kernel, Value from, Value to, llvm::function
   }
   for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
     results.push_back(kernel.resultBuffer(i));
-  bool complete = true;
   forChunks(emit, from, to, [&](Value index, Value mask) {
     LaneBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
       if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -36,23 +35,17 @@ LogicalResult mtc::emitLine(Kernel &kernel, Value from, Value to, llvm::function
       return Value();
     });
     SmallVector<Value> computed;
-    for (Value value : kernel.yields()) {
+    for (Value value : kernel.yields())
       computed.push_back(body.get(value));
-      complete &= static_cast<bool>(computed.back());
-    }
-    if (!complete)
-      return;
     for (auto [value, result, yield] : llvm::zip_equal(computed, results, kernel.yields())) {
       Type element = elementOf(yield);
       emit.storeLanes(element, value, emit.address(result, element, index), mask);
     }
   });
-  if (!complete)
-    return kernel.op.emitError("expected element-wise operations only in a kernel of kind map");
   return success();
 }
 
-LogicalResult mtc::emitMap(Kernel &kernel) {
+LogicalResult mtc::emitElementwise(Kernel &kernel) {
   Emitter &emit = kernel.emit;
   int64_t tile = kernel.grid.elementsPerTile;
   Value from = emit.mul(kernel.tileBegin, tile);

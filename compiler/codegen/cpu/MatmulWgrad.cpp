@@ -320,9 +320,6 @@ static mt::MatmulOp productOf(Value sum) {
 
 LogicalResult mtc::emitMatmulWgrad(Kernel &kernel) {
   mt::MatmulOp product = productOf(kernel.yields()[0]);
-  if (!product || !product.getTransposeA() || product.getTransposeB() || !isa<BlockArgument>(product.getLhs()) ||
-      !isa<BlockArgument>(product.getRhs()))
-    return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_wgrad");
   auto sideOf = [&](Value value) {
     return TreeEmitter::Side{kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()), elementOf(value)};
   };

@@ -39,12 +39,6 @@ static void emitColumns(Kernel &kernel, const Shards &shards, Type element, Valu
 LogicalResult mtc::emitReduce(Kernel &kernel) {
   Emitter &emit = kernel.emit;
   Shards shards = shardsOf(kernel);
-  for (Value yield : kernel.yields()) {
-    auto reduce = yield.getDefiningOp<mt::ReduceOp>();
-    if (!reduce || reduce.getKind() != mt::Reduction::sum || !isa<BlockArgument>(reduce.getOperand()) ||
-        !isSplit(reduce.getOperand()) || reduce.getDims() != ArrayRef<int64_t>{0})
-      return kernel.op.emitError("expected sums over the rows of operands only in a kernel of kind reduce");
-  }
   emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) {
     int64_t tiles = 0;
     for (auto [i, yield] : llvm::enumerate(kernel.yields())) {

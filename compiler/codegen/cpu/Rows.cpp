@@ -57,7 +57,7 @@ void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
 
 LogicalResult RowEmitter::tooLarge() {
   return kernel.op.emitError("expected at most ")
-         << scratchLimit << " bytes of temporaries in a kernel of kind rows or whole, found " << temporaries;
+         << scratchLimit << " bytes of temporaries in a kernel of kind rows or single, found " << temporaries;
 }
 
 LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
@@ -260,7 +260,7 @@ LogicalResult mtc::emitRows(Kernel &kernel) {
   return result;
 }
 
-LogicalResult mtc::emitWhole(Kernel &kernel) {
+LogicalResult mtc::emitSingle(Kernel &kernel) {
   Emitter &emit = kernel.emit;
   LogicalResult result = success();
   emit.when(emit.less(kernel.tileBegin, kernel.tileEnd), [&] {

@@ -30,18 +30,13 @@ static mt::ScatterAddOp scatterOf(plan::KernelOp op) {
   return op.getBody().front().getTerminator()->getOperand(0).getDefiningOp<mt::ScatterAddOp>();
 }
 
-Grid mtc::scatterTreeGrid(plan::KernelOp op) {
-  mt::ScatterAddOp scatter = scatterOf(op);
-  if (!scatter)
-    return {};
-  ScatterShape shape(scatter);
+Grid mtc::scatterAddGrid(plan::KernelOp op) {
+  ScatterShape shape(scatterOf(op));
   return {0, shape.blocks() * shape.lines(), 0};
 }
 
 LogicalResult mtc::emitScatterAdd(Kernel &kernel) {
   mt::ScatterAddOp op = scatterOf(kernel.op);
-  if (!op || !isa<BlockArgument>(op.getIds()) || !isa<BlockArgument>(op.getUpdates()) || !isSplit(op.getIds()))
-    return kernel.op.emitError("expected one mt.scatter_add of two split operands in a kernel of kind scatter_add");
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
   ScatterShape shape(op);

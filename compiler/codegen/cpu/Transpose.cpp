@@ -57,9 +57,7 @@ static LLVM::LLVMFuncOp blockFunction(Emitter &emit, Type element, bool whole) {
 
 LogicalResult mtc::emitTranspose(Kernel &kernel) {
   Emitter &emit = kernel.emit;
-  RankedTensorType type = transposedType(kernel);
-  if (!type)
-    return failure();
+  RankedTensorType type = tensorOf(kernel.body().getArgument(0));
   Type element = type.getElementType();
   int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
   int64_t wholeRows = rows / lanes, wholeColumns = columns / lanes * lanes;

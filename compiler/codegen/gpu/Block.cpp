@@ -114,20 +114,16 @@ Value mtc::epilogueOperand(BlockKernel &kernel, Value value, ValueRange place) {
   return emit.load(type.getElementType(), emit.address(base, type.getElementType(), index));
 }
 
-LogicalResult mtc::storeEpilogue(BlockKernel &kernel, Value product, Value number, ValueRange place, Value index) {
+void mtc::storeEpilogue(BlockKernel &kernel, Value product, Value number, ValueRange place, Value index) {
   Emitter &emit = kernel.emit;
   LaneBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
     return value == product ? number : epilogueOperand(kernel, value, place);
   });
   SmallVector<Value> computed;
-  for (Value yield : kernel.yields()) {
+  for (Value yield : kernel.yields())
     computed.push_back(body.get(yield));
-    if (!computed.back())
-      return kernel.op.emitError("expected element-wise operations only after a kernel's product");
-  }
   for (auto [i, value] : llvm::enumerate(computed)) {
     Type element = elementOf(kernel.yields()[i]);
     emit.store(element, value, emit.address(kernel.result(i), element, index));
   }
-  return success();
 }

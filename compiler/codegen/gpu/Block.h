@@ -61,9 +61,6 @@ struct BlockKernel : Kernel {
   void firstThread(llvm::function_ref<void()> body);
 };
 
-// Grid of a kernel, normalised; without its workgroup memory.
-GpuGrid gpuGridOf(mlir::plan::KernelOp op, int64_t shardRows);
-
 // Whether a kernel of rows is computed element by element.
 bool isElements(mlir::plan::KernelOp op);
 // Columns of a kernel of rows, normalised, that is one loop over lines of so many elements with sums of columns: a
@@ -96,22 +93,8 @@ mlir::Value flatten(Emitter &emit, mlir::ValueRange coordinates, llvm::ArrayRef<
 // neither an argument nor a constant of different numbers. The `source` of a LaneBody.
 mlir::Value epilogueOperand(BlockKernel &kernel, mlir::Value value, mlir::ValueRange place);
 // Computes and stores the yields at one element, given the product's.
-mlir::LogicalResult storeEpilogue(BlockKernel &kernel, mlir::Value product, mlir::Value number, mlir::ValueRange place,
-                                  mlir::Value index);
-
-// The body of each kind's gpu.func, for a tile that is there.
-mlir::LogicalResult emitBlockMap(BlockKernel &kernel);
-mlir::LogicalResult emitBlockElements(BlockKernel &kernel); // rows, elements of which need no others
-mlir::LogicalResult emitBlockRows(BlockKernel &kernel);
-mlir::LogicalResult emitBlockWhole(BlockKernel &kernel);
-mlir::LogicalResult emitBlockMatmul(BlockKernel &kernel);
-mlir::LogicalResult emitBlockMatmulWgrad(BlockKernel &kernel);
-mlir::LogicalResult emitBlockReduce(BlockKernel &kernel);
-mlir::LogicalResult emitBlockTranspose(BlockKernel &kernel);
-mlir::LogicalResult emitBlockConv(BlockKernel &kernel);
-mlir::LogicalResult emitBlockConvWgrad(BlockKernel &kernel);
-mlir::LogicalResult emitBlockScatterAdd(BlockKernel &kernel);
-void emitBlockSum(BlockKernel &kernel);
+void storeEpilogue(BlockKernel &kernel, mlir::Value product, mlir::Value number, mlir::ValueRange place,
+                   mlir::Value index);
 
 } // namespace mtc
 

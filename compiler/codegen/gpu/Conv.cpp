@@ -2,17 +2,14 @@
 //
 // Convolutions and their gradients as products.
 #include "compiler/codegen/gpu/Image.h"
+#include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
 
 using namespace mlir;
 using namespace mtc;
 
-static bool areArguments(ValueRange operands) {
-  return llvm::all_of(operands, [](Value operand) { return isa<BlockArgument>(operand); });
-}
-
-GpuGrid mtc::convGridOf(plan::KernelOp op) {
+GpuGrid mtc::convGpuGrid(plan::KernelOp op, int64_t) {
   std::optional<ImageProduct> product = imageProductOf(convolutionOf(op));
   if (!product)
     return {convThreads, 1, ceilDiv(innerCount(op.getBody().front().getTerminator()->getOperand(0)), convThreads), 0,
@@ -44,15 +41,12 @@ static ImageBlock blockOf(BlockKernel &kernel, const ImageProduct &product, cons
 LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Operation *op = convolutionOf(kernel.op);
-  if (!op || !areArguments(op->getOperands()))
-    return kernel.op.emitError("expected one convolution of two operands in a kernel of kind conv");
   std::optional<ImageProduct> product = imageProductOf(op);
   if (!product)
     return emitDirectConv(kernel);
   ProductTile tile = imageTile(kernel.op, *product);
   ImageBlock block = blockOf(kernel, *product, tile);
   ArrayRef<int64_t> shape = innerShape(op->getResult(0));
-  LogicalResult status = success();
   Value firstSample = emit.add(block.sample, emit.div(block.pixel, emit.integer(product->pixels())));
   emit.when(emit.less(firstSample, block.end), [&] {
     ProductBlock panels(kernel, tile);
@@ -66,13 +60,11 @@ LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
         Value channel = emit.add(emit.mul(block.group, product->columns), inGroup);
         Value index = flatten(emit, {place.row, place.column, channel}, shape);
         index = emit.add(emit.mul(place.sample, innerCount(op->getResult(0))), index);
-        if (succeeded(status))
-          status =
-              storeEpilogue(kernel, op->getResult(0), number, {place.sample, place.row, place.column, channel}, index);
+        storeEpilogue(kernel, op->getResult(0), number, {place.sample, place.row, place.column, channel}, index);
       });
     });
   });
-  return status;
+  return success();
 }
 
 static mt::Conv2DKernelGradientOp kernelGradientOf(plan::KernelOp op) {
@@ -84,9 +76,9 @@ static ProductTree kernelTree(plan::KernelOp op, const mt::Convolution &conv, in
   return productTree(op, rows, conv.groupFilters(), conv.groups, conv.rows.outputs * conv.columns.outputs, shardRows);
 }
 
-GpuGrid mtc::convTreeGridOf(plan::KernelOp op, int64_t shardRows) {
+GpuGrid mtc::convWgradGpuGrid(plan::KernelOp op, int64_t shardRows) {
   auto gradient = kernelGradientOf(op);
-  if (!gradient || !isKernelProduct(gradient.getConvolution()))
+  if (!isKernelProduct(gradient.getConvolution()))
     return {convThreads, 0, ceilDiv(innerCount(op.getBody().front().getTerminator()->getOperand(0)), convThreads), 0,
             0};
   return treeGrid(op, kernelTree(op, gradient.getConvolution(), shardRows), shardRows);
@@ -96,8 +88,6 @@ LogicalResult mtc::emitBlockConvWgrad(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   auto op = kernelGradientOf(kernel.op);
-  if (!op || !areArguments(op->getOperands()))
-    return kernel.op.emitError("expected one mt.conv2d_kernel_gradient of two operands in a kernel of kind conv_wgrad");
   mt::Convolution conv = op.getConvolution();
   if (!isKernelProduct(conv))
     return emitDirectConvWgrad(kernel);

@@ -4,6 +4,7 @@
 // not of rows.
 #include "compiler/codegen/gpu/Elements.h"
 #include "compiler/codegen/common/Steps.h"
+#include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include <map>
 

@@ -1,41 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // plan.kernels as gpu.funcs.
-#include "compiler/codegen/gpu/Block.h"
+#include "compiler/codegen/KernelKinds.h"
 #include "compiler/codegen/gpu/CallKernels.h"
 #include "compiler/codegen/gpu/Gpu.h"
+#include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/mt/KernelKinds.h"
 #include "runtime/abi/gpu_kernel.h"
 
 using namespace mlir;
 using namespace mtc;
-
-static LogicalResult emitBody(BlockKernel &kernel) {
-  switch (kernel.kind) {
-  case mt::KernelKind::rows:
-    return isElements(kernel.op) ? emitBlockElements(kernel) : emitBlockRows(kernel);
-  case mt::KernelKind::single:
-    return emitBlockWhole(kernel);
-  case mt::KernelKind::elementwise:
-    return emitBlockMap(kernel);
-  case mt::KernelKind::matmul:
-    return emitBlockMatmul(kernel);
-  case mt::KernelKind::matmul_wgrad:
-    return emitBlockMatmulWgrad(kernel);
-  case mt::KernelKind::reduce:
-    return emitBlockReduce(kernel);
-  case mt::KernelKind::transpose:
-    return emitBlockTranspose(kernel);
-  case mt::KernelKind::conv:
-    return emitBlockConv(kernel);
-  case mt::KernelKind::conv_wgrad:
-    return emitBlockConvWgrad(kernel);
-  case mt::KernelKind::scatter_add:
-    return emitBlockScatterAdd(kernel);
-  }
-  llvm_unreachable("all kinds are listed");
-}
 
 static bool usesRows(plan::KernelOp op) {
   bool split = false;
@@ -93,7 +69,7 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
     if (own)
       own(kernel);
     else
-      status = emitBody(kernel);
+      status = codeOf(kernel.op).emitGpu(kernel);
   });
   gpu::ReturnOp::create(emit);
   entry.getArgument(2).setType(memoryOf(kernel.gpu.sharedBytes));
@@ -110,9 +86,7 @@ std::vector<int64_t> mtc::sumGpuGrid() { return {mapThreads, 0, 1, mapTile, 0, 0
 static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const CodegenOptions &options) {
   plan::KernelOp any;
   for (auto op : normal.getOps<plan::KernelOp>())
-    if (llvm::is_contained(
-            {mt::KernelKind::matmul, mt::KernelKind::matmul_wgrad, mt::KernelKind::conv, mt::KernelKind::conv_wgrad},
-            kindOf(op)))
+    if (mt::infoOf(kindOf(op)).isProduct)
       any = op;
   if (!any)
     return success();
@@ -138,7 +112,7 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const Code
     if (!llvm::all_of(op.getSymName(), [](char c) { return llvm::isAlnum(c) || c == '_'; }))
       return op.emitError("expected a kernel's name of letters, digits and _ for a GPU, found ") << op.getSymName();
     emit.setLoc(op.getLoc());
-    GpuGrid grid = gpuGridOf(op, options.shardRows);
+    GpuGrid grid = codeOf(op).gpuGrid(op, options.shardRows);
     BlockKernel kernel({emit, op, kindOf(op), {}, options.shardRows, options.fast, {}, {}, {}, {}}, grid);
     kernel.precision = !reduced ? Precision::f32 : tensor ? Precision::tensor : Precision::reduced;
     if (failed(emitKernel(kernel, op.getSymName())))

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the kernels of each kind are cut on a GPU.
+// How the kernels of each kind are cut on a GPU; of sums of products: Tree.cpp and Conv.cpp.
 #include "compiler/codegen/common/Steps.h"
 #include "compiler/codegen/gpu/Image.h"
+#include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
 #include "llvm/ADT/bit.h"
@@ -79,41 +80,35 @@ static GpuGrid elementGrid(ValueRange yields) {
   return {mapThreads, std::max<int64_t>(1, elementTile / longest), ceilDiv(longest, elementTile), 0, 0};
 }
 
-GpuGrid mtc::gpuGridOf(plan::KernelOp op, int64_t shardRows) {
-  Block &body = op.getBody().front();
-  OperandRange yields = body.getTerminator()->getOperands();
-  switch (kindOf(op)) {
-  case mt::KernelKind::rows:
-    if (isElements(op))
-      return elementGrid(yields);
-    if (int64_t columns = columnsOf(op))
-      return columnGrid(op, columns);
-    return {rowThreads(op), 1, 1, 0, 0};
-  case mt::KernelKind::single:
-    return {rowThreads(op), 0, 1, 0, 0};
-  case mt::KernelKind::elementwise:
-    return {mapThreads, 0, 1, mapTile, 0};
-  case mt::KernelKind::matmul:
-    return productGrid(matmulTile(op), yields[0]);
-  case mt::KernelKind::matmul_wgrad:
-    return matmulTreeGridOf(op, shardRows);
-  case mt::KernelKind::reduce: {
-    int64_t tiles = 0;
-    for (Value yield : yields)
-      tiles += ceilDiv(innerCount(yield), reduceThreads);
-    return {reduceThreads, 0, tiles, 0, 0};
-  }
-  case mt::KernelKind::transpose: {
-    RankedTensorType type = tensorOf(yields[0]);
-    return {transposeThreads, 0,
-            ceilDiv(type.getDimSize(0), transposeSide) * ceilDiv(type.getDimSize(1), transposeSide), 0, 0};
-  }
-  case mt::KernelKind::conv:
-    return convGridOf(op);
-  case mt::KernelKind::conv_wgrad:
-    return convTreeGridOf(op, shardRows);
-  case mt::KernelKind::scatter_add:
-    return {convThreads, 0, ceilDiv(innerCount(yields[0]), convThreads), 0, 0};
-  }
-  llvm_unreachable("all kinds are listed");
+static OperandRange yieldsOf(plan::KernelOp op) { return op.getBody().front().getTerminator()->getOperands(); }
+
+GpuGrid mtc::rowsGpuGrid(plan::KernelOp op, int64_t) {
+  if (isElements(op))
+    return elementGrid(yieldsOf(op));
+  if (int64_t columns = columnsOf(op))
+    return columnGrid(op, columns);
+  return {rowThreads(op), 1, 1, 0, 0};
+}
+
+GpuGrid mtc::singleGpuGrid(plan::KernelOp op, int64_t) { return {rowThreads(op), 0, 1, 0, 0}; }
+
+GpuGrid mtc::elementwiseGpuGrid(plan::KernelOp, int64_t) { return {mapThreads, 0, 1, mapTile, 0}; }
+
+GpuGrid mtc::matmulGpuGrid(plan::KernelOp op, int64_t) { return productGrid(matmulTile(op), yieldsOf(op)[0]); }
+
+GpuGrid mtc::reduceGpuGrid(plan::KernelOp op, int64_t) {
+  int64_t tiles = 0;
+  for (Value yield : yieldsOf(op))
+    tiles += ceilDiv(innerCount(yield), reduceThreads);
+  return {reduceThreads, 0, tiles, 0, 0};
+}
+
+GpuGrid mtc::transposeGpuGrid(plan::KernelOp op, int64_t) {
+  RankedTensorType type = tensorOf(yieldsOf(op)[0]);
+  return {transposeThreads, 0,
+          ceilDiv(type.getDimSize(0), transposeSide) * ceilDiv(type.getDimSize(1), transposeSide), 0, 0};
+}
+
+GpuGrid mtc::scatterAddGpuGrid(plan::KernelOp op, int64_t) {
+  return {convThreads, 0, ceilDiv(innerCount(yieldsOf(op)[0]), convThreads), 0, 0};
 }

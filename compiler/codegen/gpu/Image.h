@@ -35,8 +35,6 @@ ProductTile imageTile(mlir::plan::KernelOp op, const ImageProduct &product);
 // Samples whose pixels are cut into tiles together.
 int64_t imageSamples(const ProductTile &tile, int64_t pixels);
 
-GpuGrid convGridOf(mlir::plan::KernelOp op);
-GpuGrid convTreeGridOf(mlir::plan::KernelOp op, int64_t shardRows);
 
 // What a block has of an ImageProduct; i64 where nothing else is said.
 struct ImageBlock {

@@ -2,7 +2,7 @@
 //
 // Elementwise kernels and the sum of two partial sums: four elements next to each other are one thread's, so that it loads and stores
 // 16 bytes at once.
-#include "compiler/codegen/gpu/Block.h"
+#include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 
 using namespace mlir;
@@ -21,7 +21,7 @@ static void forElements(BlockKernel &kernel, llvm::function_ref<void(ArrayRef<Va
       [&] { emit.loop(first, kernel.elements, 1, [&](Value index) { each(index); }); });
 }
 
-LogicalResult mtc::emitBlockMap(BlockKernel &kernel) {
+LogicalResult mtc::emitBlockElementwise(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   // A body whose results have rank 0 is for one element.
   int64_t resultRank = tensorOf(kernel.yields()[0]).getRank();
@@ -30,7 +30,6 @@ LogicalResult mtc::emitBlockMap(BlockKernel &kernel) {
     bool isScalar = resultRank > 0 && tensorOf(argument).getRank() == 0;
     scalars.push_back(isScalar ? emit.load(elementOf(argument), kernel.argument(i)) : Value());
   }
-  LogicalResult status = success();
   auto compute = [&](Value index, SmallVectorImpl<BlockStore> &stores) {
     LaneBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
       if (auto random = value.getDefiningOp<mt::RandomUniformOp>(); random && !random.getStep())
@@ -45,10 +44,6 @@ LogicalResult mtc::emitBlockMap(BlockKernel &kernel) {
     });
     for (auto [i, value] : llvm::enumerate(kernel.yields())) {
       Value computed = body.get(value);
-      if (!computed) {
-        status = kernel.op.emitError("expected element-wise operations only in a kernel of kind map");
-        return;
-      }
       Type element = elementOf(value);
       stores.push_back({element, computed, emit.address(kernel.result(i), element, index)});
     }
@@ -56,12 +51,11 @@ LogicalResult mtc::emitBlockMap(BlockKernel &kernel) {
   forElements(kernel, [&](ArrayRef<Value> indices) {
     SmallVector<BlockStore> stores; // all loads come first: results may lie where operands do
     for (Value index : indices)
-      if (succeeded(status))
-        compute(index, stores);
+      compute(index, stores);
     for (auto [element, value, place] : stores)
       emit.store(element, value, place);
   });
-  return status;
+  return success();
 }
 
 void mtc::emitBlockSum(BlockKernel &kernel) {

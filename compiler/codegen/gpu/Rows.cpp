@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/common/Reduction.h"
 #include "compiler/codegen/gpu/BlockRows.h"
+#include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "llvm/ADT/bit.h"
 
@@ -282,6 +283,8 @@ void BlockRows::runMove(Operation *op) {
 }
 
 LogicalResult mtc::emitBlockRows(BlockKernel &kernel) {
+  if (isElements(kernel.op))
+    return emitBlockElements(kernel);
   Emitter &emit = kernel.emit;
   BlockRows rows(kernel);
   Value row = kernel.tile;
@@ -300,7 +303,7 @@ LogicalResult mtc::emitBlockRows(BlockKernel &kernel) {
   return rows.run(operationsOf(kernel, /*split=*/true), /*store=*/true);
 }
 
-LogicalResult mtc::emitBlockWhole(BlockKernel &kernel) {
+LogicalResult mtc::emitBlockSingle(BlockKernel &kernel) {
   BlockRows whole(kernel);
   SmallVector<Value> results;
   for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The transposition of a matrix, 32 x 32 elements through workgroup memory, so that reads and writes are of neighbours.
-#include "compiler/codegen/gpu/Block.h"
+#include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 
 using namespace mlir;
@@ -9,9 +9,7 @@ using namespace mtc;
 
 LogicalResult mtc::emitBlockTranspose(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  RankedTensorType type = transposedType(kernel);
-  if (!type)
-    return failure();
+  RankedTensorType type = tensorOf(kernel.body().getArgument(0));
   Type element = emit.stored(type.getElementType());
   int64_t rows = type.getDimSize(0), columns = type.getDimSize(1), size = transposeSide;
   int64_t across = (columns + size - 1) / size;

@@ -2,6 +2,7 @@
 //
 // Sums over the samples: weight gradients, sums of operands over the rows.
 #include "compiler/codegen/gpu/Tree.h"
+#include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Product.h"
 #include "dialects/mt/Compilation.h"
 #include "llvm/ADT/bit.h"
@@ -80,7 +81,7 @@ static ProductTree matmulTree(plan::KernelOp op, int64_t shardRows) {
   return productTree(op, rows, columns, /*count=*/1, product ? linesOf(product.getLhs()) : 1, shardRows);
 }
 
-GpuGrid mtc::matmulTreeGridOf(plan::KernelOp op, int64_t shardRows) {
+GpuGrid mtc::matmulWgradGpuGrid(plan::KernelOp op, int64_t shardRows) {
   return treeGrid(op, matmulTree(op, shardRows), shardRows);
 }
 
@@ -88,9 +89,6 @@ LogicalResult mtc::emitBlockMatmulWgrad(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   mt::MatmulOp product = productOf(kernel.yields()[0]);
-  if (!product || !product.getTransposeA() || product.getTransposeB() || kernel.yields().size() != 1 ||
-      !isa<BlockArgument>(product.getLhs()) || !isa<BlockArgument>(product.getRhs()))
-    return kernel.op.emitError("expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_wgrad");
   int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
   ProductTree tree = matmulTree(kernel.op, kernel.shardRows);
   const ProductTile &tile = tree.tile;
@@ -125,9 +123,6 @@ LogicalResult mtc::emitBlockReduce(BlockKernel &kernel) {
   SmallVector<Type> types;
   for (auto [i, yield] : llvm::enumerate(kernel.yields())) {
     auto reduce = yield.getDefiningOp<mt::ReduceOp>();
-    if (!reduce || reduce.getKind() != mt::Reduction::sum || !isa<BlockArgument>(reduce.getOperand()) ||
-        !isSplit(reduce.getOperand()) || reduce.getDims() != ArrayRef<int64_t>{0})
-      return kernel.op.emitError("expected sums over the rows of operands only in a kernel of kind reduce");
     Value here = emit.less(emit.integer(tiles - 1), kernel.tile);
     auto choose = [&](Value &chosen, int64_t number) {
       Value mine = emit.integer(number);

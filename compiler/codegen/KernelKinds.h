@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How code is made for each kind of kernel, one row per kind. What a kernel of a kind may hold is its row in
+// dialects/mt/KernelKinds.cpp.
+#ifndef COMPILER_CODEGEN_KERNELKINDS_H
+#define COMPILER_CODEGEN_KERNELKINDS_H
+
+#include "compiler/codegen/common/Kernel.h"
+
+namespace mtc {
+
+struct BlockKernel;
+struct GpuGrid;
+
+struct KernelCode {
+  mlir::mt::KernelKind kind;
+  Grid (*cpuGrid)(mlir::plan::KernelOp op);
+  mlir::LogicalResult (*emitCpu)(Kernel &kernel); // the body of the function
+  GpuGrid (*gpuGrid)(mlir::plan::KernelOp op, int64_t shardRows); // of a normalised kernel, without its workgroup memory
+  mlir::LogicalResult (*emitGpu)(BlockKernel &kernel); // the body of the gpu.func, for a tile that is there
+};
+const KernelCode &codeOf(mlir::plan::KernelOp op);
+
+} // namespace mtc
+
+#endif

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the kernels of each kind are cut on CPUs, but for those whose code decides it (Conv.cpp, ConvWgrad.cpp,
+// ScatterAdd.cpp).
+#include "compiler/codegen/Codegen.h"
+#include "compiler/codegen/cpu/Kernels.h"
+#include "compiler/codegen/cpu/Tile.h"
+
+using namespace mlir;
+using namespace mtc;
+
+static Block &bodyOf(plan::KernelOp op) { return op.getBody().front(); }
+static OperandRange yieldsOf(plan::KernelOp op) { return bodyOf(op).getTerminator()->getOperands(); }
+static int64_t panels(int64_t columns) { return ceilDiv(columns, panelColumns); }
+
+static bool hasConvolution(Block &body) {
+  return llvm::any_of(body, [](Operation &op) { return isa<mt::Conv2DOp, mt::Conv2DKernelGradientOp>(op); });
+}
+
+Grid mtc::rowsGrid(plan::KernelOp op) {
+  return {isLine(op) ? 4 * lanes : hasConvolution(bodyOf(op)) ? 1 : 4, 1, 0};
+}
+
+Grid mtc::singleGrid(plan::KernelOp) { return {}; }
+
+Grid mtc::elementwiseGrid(plan::KernelOp) { return {0, 1, mapElementsPerTile}; }
+
+Grid mtc::matmulGrid(plan::KernelOp op) {
+  Value result = yieldsOf(op).front();
+  int64_t across = panels(tensorOf(result).getShape().back());
+  if (isSplit(result))
+    return {ceilDiv(matmulRows, linesOf(result)), across, 0};
+  return {0, across * ceilDiv(linesOf(result), matmulRows), 0};
+}
+
+Grid mtc::matmulWgradGrid(plan::KernelOp op) {
+  RankedTensorType type = tensorOf(yieldsOf(op).front());
+  int64_t height = type.getDimSize(0), columns = type.getDimSize(1);
+  if (isTransposed(height, columns))
+    std::swap(height, columns);
+  return {0, ceilDiv(height, treeRows) * panels(columns), 0};
+}
+
+Grid mtc::reduceGrid(plan::KernelOp op) {
+  Grid grid{0, 0, 0};
+  for (Value yield : yieldsOf(op))
+    grid.innerTiles += panels(innerCount(yield));
+  return grid;
+}
+
+Grid mtc::transposeGrid(plan::KernelOp op) {
+  return {0, ceilDiv(tensorOf(bodyOf(op).getArgument(0)).getDimSize(0), transposeRows), 0};
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/mt/KernelKinds.h"
+
+namespace mlir::mt {
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+static OperandRange yieldsOf(Block &body) { return body.getTerminator()->getOperands(); }
+static bool areArguments(ValueRange values) { return llvm::all_of(values, llvm::IsaPred<BlockArgument>); }
+
+// What a loop over elements computes at the index of its result, and numbers that are the same at each.
+static bool isPointwise(Operation &op) {
+  return isa<ElementwiseOpInterface, ConstantOp, BatchSizeOp, BroadcastOp, ReshapeOp>(op);
+}
+
+static LogicalResult verifyRows(Block &body, KernelError error) {
+  for (Value yield : yieldsOf(body))
+    if (!isSplit(yield.getType()))
+      return error() << "expected results with a batch axis in a kernel of kind rows, found " << yield.getType();
+  for (Operation &op : body.without_terminator())
+    if (!isSplit(op.getResult(0).getType()) && llvm::any_of(op.getOperandTypes(), isSplit))
+      return error() << "expected rows that are independent in a kernel of kind rows, found '" << op.getName()
+                     << "' of several";
+  return success();
+}
+
+static LogicalResult verifySingle(Block &body, KernelError error) {
+  auto verify = [&](Value value) -> LogicalResult {
+    if (isSplit(value.getType()))
+      return error() << "expected no batch axis in a kernel of kind single, found " << value.getType();
+    return success();
+  };
+  for (Value argument : body.getArguments())
+    if (failed(verify(argument)))
+      return failure();
+  for (Operation &op : body.without_terminator())
+    for (Value result : op.getResults())
+      if (failed(verify(result)))
+        return failure();
+  return success();
+}
+
+static LogicalResult verifyElementwise(Block &body, KernelError error) {
+  if (yieldsOf(body).empty())
+    return error() << "expected a result in a kernel of kind elementwise, found none";
+  RankedTensorType shape = typeOf(yieldsOf(body).front());
+  auto fits = [&](Value value) { return typeOf(value).getShape() == shape.getShape(); };
+  for (Value yield : yieldsOf(body))
+    if (!fits(yield) || isSplit(yield.getType()))
+      return error() << "expected results of one shape without a batch axis in a kernel of kind elementwise, found "
+                     << yield.getType();
+  for (Value argument : body.getArguments())
+    if (!fits(argument) && typeOf(argument).getRank() != 0)
+      return error() << "expected operands of rank 0 or of the results' shape in a kernel of kind elementwise, found "
+                     << argument.getType();
+  for (Operation &op : body.without_terminator()) {
+    auto constant = dyn_cast<ConstantOp>(op);
+    bool varies = constant && !cast<DenseElementsAttr>(constant.getValue()).isSplat();
+    bool random = isa<RandomUniformOp>(op) && op.getNumOperands() == 0;
+    if (varies || !(random || isPointwise(op)))
+      return error() << "expected element-wise operations only in a kernel of kind elementwise, found '" << op.getName()
+                     << "'";
+  }
+  return success();
+}
+
+// One op that `isProduct` accepts, of two operands; then element-wise ops on its result.
+static LogicalResult verifyProduct(Block &body, KernelError error, StringRef expected,
+                                   llvm::function_ref<bool(Operation &)> isProduct) {
+  auto products = llvm::make_filter_range(body.without_terminator(), [&](Operation &op) { return isProduct(op); });
+  if (!llvm::hasSingleElement(products) || !areArguments((*products.begin()).getOperands()))
+    return error() << "expected one " << expected;
+  Operation &product = *products.begin();
+  ArrayRef<int64_t> shape = typeOf(product.getResult(0)).getShape();
+  auto fits = [&](Value value) {
+    RankedTensorType type = typeOf(value);
+    return type.getShape() == shape || (!isSplit(type) && elementsPerRow(type) == 1) ||
+           (type.getRank() == 1 && type.getDimSize(0) == shape.back());
+  };
+  for (Operation &op : body.without_terminator()) {
+    if (&op == &product)
+      continue;
+    if (!isPointwise(op))
+      return error() << "expected element-wise operations only after a kernel's product, found '" << op.getName() << "'";
+    if (isa<ElementwiseOpInterface>(op) && !llvm::all_of(op.getOperands(), fits))
+      return error() << "expected operands of a result's shape, of its last axis or of one element after a kernel's "
+                        "product, found another of '"
+                     << op.getName() << "'";
+  }
+  for (Value yield : yieldsOf(body))
+    if (typeOf(yield).getShape() != shape)
+      return error() << "expected results of the product's shape, found " << yield.getType();
+  return success();
+}
+
+static LogicalResult verifyMatmul(Block &body, KernelError error) {
+  return verifyProduct(body, error, "mt.matmul of two operands, without transpose_a, in a kernel of kind matmul",
+                       [](Operation &op) {
+                         auto matmul = dyn_cast<MatmulOp>(op);
+                         return matmul && !matmul.getTransposeA() && typeOf(matmul.getRhs()).getRank() == 2;
+                       });
+}
+
+static LogicalResult verifyConv(Block &body, KernelError error) {
+  return verifyProduct(body, error, "convolution of two operands in a kernel of kind conv",
+                       [](Operation &op) { return isa<Conv2DOp, Conv2DInputGradientOp>(op); });
+}
+
+// The op of a type that makes the only result; null for any other body.
+template <typename Op> static Op onlyResult(Block &body) {
+  return yieldsOf(body).size() == 1 ? yieldsOf(body).front().getDefiningOp<Op>() : Op();
+}
+
+static LogicalResult verifyMatmulWgrad(Block &body, KernelError error) {
+  Value sum = yieldsOf(body).size() == 1 ? yieldsOf(body).front() : Value();
+  while (auto reduce = sum ? sum.getDefiningOp<ReduceOp>() : ReduceOp())
+    sum = reduce.getKind() == Reduction::sum ? reduce.getOperand() : Value();
+  auto product = sum ? sum.getDefiningOp<MatmulOp>() : MatmulOp();
+  if (!product || !product.getTransposeA() || product.getTransposeB() || !areArguments(product->getOperands()))
+    return error() << "expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_wgrad";
+  return success();
+}
+
+static LogicalResult verifyReduce(Block &body, KernelError error) {
+  for (Value yield : yieldsOf(body)) {
+    auto reduce = yield.getDefiningOp<ReduceOp>();
+    if (!reduce || reduce.getKind() != Reduction::sum || !areArguments(reduce.getOperand()) ||
+        !isSplit(reduce.getOperand().getType()) || reduce.getDims() != ArrayRef<int64_t>{0})
+      return error() << "expected sums over the rows of operands only in a kernel of kind reduce";
+  }
+  return success();
+}
+
+static LogicalResult verifyTranspose(Block &body, KernelError error) {
+  auto transpose = onlyResult<TransposeOp>(body);
+  if (!transpose || !areArguments(transpose.getOperand()) || typeOf(transpose.getOperand()).getRank() != 2 ||
+      isSplit(transpose.getOperand().getType()) || transpose.getPermutation() != ArrayRef<int64_t>{1, 0})
+    return error() << "expected one mt.transpose by [1, 0] of a replicated matrix in a kernel of kind transpose";
+  return success();
+}
+
+static LogicalResult verifyConvWgrad(Block &body, KernelError error) {
+  auto gradient = onlyResult<Conv2DKernelGradientOp>(body);
+  if (!gradient || !areArguments(gradient->getOperands()))
+    return error() << "expected one mt.conv2d_kernel_gradient of two operands in a kernel of kind conv_wgrad";
+  return success();
+}
+
+static LogicalResult verifyScatterAdd(Block &body, KernelError error) {
+  auto scatter = onlyResult<ScatterAddOp>(body);
+  if (!scatter || !areArguments(scatter->getOperands()) || !isSplit(scatter.getIds().getType()))
+    return error() << "expected one mt.scatter_add of two split operands in a kernel of kind scatter_add";
+  return success();
+}
+
+// One row per kind, in the order of the enumerators.
+static constexpr KernelKindInfo kinds[] = {
+    {KernelKind::rows, verifyRows, InPlace::never, /*runsAgain=*/true, /*isProduct=*/false},
+    {KernelKind::single, verifySingle, InPlace::never, false, false},
+    {KernelKind::elementwise, verifyElementwise, InPlace::always, false, false},
+    {KernelKind::matmul, verifyMatmul, InPlace::epilogue, true, true},
+    {KernelKind::matmul_wgrad, verifyMatmulWgrad, InPlace::never, false, true},
+    {KernelKind::reduce, verifyReduce, InPlace::never, false, false},
+    {KernelKind::transpose, verifyTranspose, InPlace::never, false, false},
+    {KernelKind::conv, verifyConv, InPlace::epilogue, true, true},
+    {KernelKind::conv_wgrad, verifyConvWgrad, InPlace::never, false, true},
+    {KernelKind::scatter_add, verifyScatterAdd, InPlace::never, false, false},
+};
+static_assert(std::size(kinds) == getMaxEnumValForKernelKind() + 1);
+static_assert([] {
+  for (size_t i = 0; i < std::size(kinds); ++i)
+    if (kinds[i].kind != static_cast<KernelKind>(i))
+      return false;
+  return true;
+}());
+
+const KernelKindInfo &infoOf(KernelKind kind) { return kinds[static_cast<size_t>(kind)]; }
+
+bool mayOverwrite(KernelKind kind, Block &body, unsigned argument, unsigned result) {
+  Value operand = body.getArgument(argument);
+  if (operand.getType() != yieldsOf(body)[result].getType())
+    return false;
+  switch (infoOf(kind).inPlace) {
+  case InPlace::never:
+    return false;
+  case InPlace::always:
+    return true;
+  case InPlace::epilogue:
+    return yieldsOf(body).size() == 1 && llvm::all_of(operand.getUsers(), llvm::IsaPred<ElementwiseOpInterface>);
+  }
+  llvm_unreachable("all rules are listed");
+}
+
+} // namespace mlir::mt

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kinds of kernels, one row per kind: what a body may hold, and what passes may do with such a kernel. How code is
+// made for a kind is its row in compiler/codegen/KernelKinds.cpp.
+#ifndef MT_KERNELKINDS_H
+#define MT_KERNELKINDS_H
+
+#include "dialects/mt/MtDialect.h"
+
+namespace mlir::mt {
+
+// Which operands of its result's type a kernel may write its result over.
+enum class InPlace {
+  never,
+  always,  // each element is read just before it is written
+  epilogue // those that only element-wise ops read, of a kernel with one result
+};
+
+// An error at the kernel.
+using KernelError = llvm::function_ref<InFlightDiagnostic()>;
+
+struct KernelKindInfo {
+  KernelKind kind;
+  LogicalResult (*verify)(Block &body, KernelError error); // the contract: docs of mt.kernel
+  InPlace inPlace;
+  bool runsAgain; // rows are independent: a second run gives the first one's bits
+  bool isProduct; // a library may compute it
+};
+const KernelKindInfo &infoOf(KernelKind kind);
+
+// Whether a kernel of this body may write result number `result` over the operand of argument number `argument`.
+bool mayOverwrite(KernelKind kind, Block &body, unsigned argument, unsigned result);
+
+} // namespace mlir::mt
+
+#endif
