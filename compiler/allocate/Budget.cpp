@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/allocate/Budget.h"
+#include "compiler/SizeText.h"
 #include "compiler/allocate/Pack.h"
-#include "compiler/inspect/Facts.h"
 #include "dialects/mt/Compilation.h"
 
 namespace mtc {

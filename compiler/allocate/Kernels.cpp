@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/allocate/Kernels.h"
+#include "compiler/codegen/Codegen.h"
+#include "runtime/abi/gpu_kernel.h"
+#include "runtime/abi/kernel_symbol.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
@@ -50,10 +53,34 @@ std::string kernelKey(mt::KernelOp kernel) {
   return key;
 }
 
+// What the names of kernels that share code have in common: the first parts, and the last one.
+static std::string commonName(StringRef a, StringRef b) {
+  auto [layersA, what] = a.contains('/') ? a.rsplit('/') : std::pair<StringRef, StringRef>("", a);
+  StringRef layersB = b.contains('/') ? b.rsplit('/').first : "";
+  SmallVector<StringRef> partsA, partsB, common;
+  layersA.split(partsA, '/', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  layersB.split(partsB, '/', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (auto [partA, partB] : llvm::zip(partsA, partsB)) {
+    if (partA != partB)
+      break;
+    common.push_back(partA);
+  }
+  common.push_back(what);
+  return llvm::join(common, "/");
+}
+
 KernelTable::KernelTable(ModuleOp module) : module(module), builder(OpBuilder::atBlockEnd(module.getBody())) {
+  for (StringRef name : {StringRef(sumKernelName), StringRef(MT_GPU_CLEAR_ROWS), StringRef(MT_GPU_SUM_SHARDS),
+                         StringRef(MT_GPU_TRANSPOSE)})
+    symbols.insert(name);
   for (Operation &op : *module.getBody())
     if (auto symbol = dyn_cast<SymbolOpInterface>(op))
-      names.insert(symbol.getName());
+      symbols.insert(mtrun::kernelSymbol(symbol.getName()));
+  module.walk([&](mt::KernelOp kernel) {
+    auto [known, isNew] = nameByKey.try_emplace(kernelKey(kernel), kernel.getName());
+    if (!isNew && known->second != kernel.getName())
+      known->second = commonName(known->second, kernel.getName());
+  });
 }
 
 namespace {
@@ -100,7 +127,7 @@ static Costs costsOf(Block &body, KernelKind kind) {
 
 plan::KernelOp KernelTable::create(Location location, StringRef name, KernelKind kind, Region &body) {
   std::string unique = name.str();
-  for (unsigned &i = taken[name]; !names.insert(unique).second;)
+  for (unsigned &i = taken[name]; !symbols.insert(mtrun::kernelSymbol(unique)).second;)
     unique = (name + "_" + Twine(++i)).str();
   Costs costs = costsOf(body.front(), kind);
   // Kernels stand before the programs.
@@ -123,7 +150,7 @@ plan::KernelOp KernelTable::create(Location location, StringRef name, KernelKind
 FlatSymbolRefAttr KernelTable::outline(mt::KernelOp kernel, StringRef key) {
   FlatSymbolRefAttr &symbol = byKey[key];
   if (!symbol) {
-    auto outlined = create(kernel.getLoc(), kernel.getName(), kernel.getKind(), kernel->getRegion(0));
+    auto outlined = create(kernel.getLoc(), nameByKey.lookup(key), kernel.getKind(), kernel->getRegion(0));
     symbol = FlatSymbolRefAttr::get(outlined.getSymNameAttr());
   }
   return symbol;

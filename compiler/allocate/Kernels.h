@@ -31,7 +31,8 @@ private:
   mlir::ModuleOp module;
   mlir::OpBuilder builder;
   llvm::StringMap<mlir::FlatSymbolRefAttr> byKey;
-  llvm::StringSet<> names;
+  llvm::StringMap<std::string> nameByKey; // of kernels that share code: what their names have in common
+  llvm::StringSet<> symbols;              // of functions, taken
   llvm::StringMap<unsigned> taken; // by a name, the last number that it was given
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/Outline.h"
+#include "compiler/fuse/KernelName.h"
 #include "compiler/fuse/Prepare.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace mtc {
 
@@ -67,102 +67,7 @@ static mt::KernelOp createKernel(OpBuilder &builder, const Groups &groups, Locat
   return kernel;
 }
 
-// The list of uses has an order of its own.
-static SmallVector<Operation *> usersInOrder(Operation *op) {
-  SmallVector<Operation *> users(op->getUsers());
-  llvm::sort(users, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  return users;
-}
-
-// The trainable variable whose gradient this sum over the batch is, as a suffix.
-static std::string gradientOf(Value sum) {
-  auto module = sum.getDefiningOp()->getParentOfType<ModuleOp>();
-  llvm::StringSet<> trainable;
-  for (auto declare : module.getOps<mt::DeclareOp>())
-    if (declare.getKind() == mt::VariableKind::trainable)
-      trainable.insert(declare.getName());
-  llvm::SetVector<Operation *> reached;
-  reached.insert_range(usersInOrder(sum.getDefiningOp()));
-  for (size_t i = 0; i < reached.size(); ++i) {
-    if (auto assign = dyn_cast<mt::AssignOp>(reached[i])) {
-      if (assign.getValue().getType() == sum.getType() && trainable.contains(assign.getName()))
-        return "_" + assign.getName().str();
-      continue;
-    }
-    reached.insert_range(usersInOrder(reached[i]));
-  }
-  return "";
-}
-
-// A readable name: what the kernel does, and to which variable.
-static std::string nameOf(const Unit &unit) {
-  auto variable = [](Value value) -> std::string {
-    if (auto transpose = value.getDefiningOp<mt::TransposeOp>())
-      value = transpose.getOperand();
-    if (auto kernel = value.getDefiningOp<mt::KernelOp>();
-        kernel && (kernel.getKind() == KernelKind::transpose || kernel.getKind() == KernelKind::elementwise))
-      value = kernel.getOperand(0); // transposed, or rounded
-    auto read = value.getDefiningOp<mt::ReadOp>();
-    return read ? "_" + read.getName().str() : "";
-  };
-  auto isPlain = [](Value value) {
-    if (auto kernel = value.getDefiningOp<mt::KernelOp>(); kernel && kernel.getKind() == KernelKind::elementwise)
-      value = kernel.getOperand(0);
-    return bool(value.getDefiningOp<mt::ReadOp>());
-  };
-  std::string name;
-  switch (*unit.kind) {
-  case KernelKind::matmul:
-    for (Operation *op : unit.ops)
-      if (auto matmul = dyn_cast<mt::MatmulOp>(op))
-        name =
-            (isPlain(matmul.getRhs()) && !matmul.getTransposeB() ? "matmul" : "matmul_t") + variable(matmul.getRhs());
-    break;
-  case KernelKind::conv:
-    for (Operation *op : unit.ops)
-      if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(op))
-        name = (isa<mt::Conv2DOp>(op) ? "conv" : "conv_t") + variable(op->getOperand(1));
-    break;
-  case KernelKind::matmul_wgrad:
-  case KernelKind::conv_wgrad:
-  case KernelKind::scatter_add:
-    name = "gradient" + gradientOf(unit.ops.back()->getResult(0));
-    break;
-  case KernelKind::transpose:
-    name = "transpose" + variable(unit.ops.front()->getOperand(0));
-    break;
-  case KernelKind::elementwise:
-    name = "elementwise";
-    for (Operation *op : unit.ops)
-      if (llvm::any_of(op->getUsers(), [](Operation *user) { return isa<mt::AssignOp>(user); }))
-        name = "update";
-    break;
-  default:
-    for (Operation *op : unit.ops)
-      if (isa<mt::Conv2DOp>(op))
-        name = "conv" + variable(op->getOperand(1)) + "_";
-    name += mt::stringifyKernelKind(*unit.kind).str();
-  }
-  for (char &c : name)
-    if (!llvm::isAlnum(c))
-      c = '_';
-  constexpr size_t longest = 200; // a model's own names may be five times as long; numbers tell equal ones apart
-  return name.substr(0, longest);
-}
-
-// Where most of the work comes from: reports give a kernel's time to that layer.
-static Location locationOf(const Unit &unit) {
-  Operation *heaviest = unit.ops.front();
-  int64_t most = -1;
-  for (Operation *op : unit.ops)
-    if (auto cost = dyn_cast<mt::CostOpInterface>(op); cost && cost.getFlops() > most) {
-      heaviest = op;
-      most = cost.getFlops();
-    }
-  return heaviest->getLoc();
-}
-
-static void outlineUnit(OpBuilder &builder, const Groups &groups, const Unit &unit) {
+static void outlineUnit(OpBuilder &builder, const Groups &groups, const KernelNames &names, const Unit &unit) {
   llvm::SmallPtrSet<Operation *, 16> inside(unit.ops.begin(), unit.ops.end());
   auto readOutside = [&](OpOperand &use) { return !inside.contains(use.getOwner()); };
   SmallVector<Value> yielded;
@@ -176,7 +81,7 @@ static void outlineUnit(OpBuilder &builder, const Groups &groups, const Unit &un
     else
       op->getResult(0).replaceUsesWithIf(*first, readOutside);
   }
-  auto kernel = createKernel(builder, groups, locationOf(unit), *unit.kind, nameOf(unit), unit.ops, yielded);
+  auto kernel = createKernel(builder, groups, locationOf(unit), *unit.kind, names.of(unit), unit.ops, yielded);
   for (auto [value, result] : llvm::zip(yielded, kernel.getResults()))
     value.replaceUsesWithIf(result, readOutside);
 }
@@ -221,6 +126,7 @@ static void addCopies(const Groups &groups, Block &body) {
 
 void outlineKernels(mt::ProgramOp program, const Groups &groups) {
   Block &body = program.getBody().front();
+  KernelNames names(program->getParentOfType<ModuleOp>());
   auto builder = OpBuilder::atBlockEnd(&body);
   for (const Unit *unit : groups.ordered()) {
     if (!unit->kind) {
@@ -228,7 +134,7 @@ void outlineKernels(mt::ProgramOp program, const Groups &groups) {
       continue;
     }
     builder.setInsertionPointToEnd(&body);
-    outlineUnit(builder, groups, *unit);
+    outlineUnit(builder, groups, names, *unit);
   }
   addCopies(groups, body);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))

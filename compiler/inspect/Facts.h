@@ -4,6 +4,7 @@
 #ifndef COMPILER_INSPECT_FACTS_H
 #define COMPILER_INSPECT_FACTS_H
 
+#include "compiler/SizeText.h"
 #include "runtime/support/plan_memory.h"
 
 #include <cstdint>
@@ -61,10 +62,6 @@ std::vector<uint32_t> reportedDevices(uint32_t shards);
 
 // mtrun::deviceMemory of the variant, if arenas were as small as what is alive at once.
 uint64_t boundBytes(const mt::plan::Plan &plan, uint32_t variant);
-
-// "3.2 MiB", "1.5 GFLOP": three digits and a unit.
-std::string bytesText(uint64_t bytes);
-std::string flopsText(uint64_t flops);
 
 } // namespace mtc
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The kinds of device there are: each a CpuDeviceGroup with its own idea of code.
+#include "runtime/abi/kernel_symbol.h"
 #include "runtime/device/CodeObject.h"
 #include "runtime/device/CpuDeviceGroup.h"
 #include "runtime/device/CpuFeatures.h"
@@ -32,7 +33,7 @@ public:
       return status;
     for (uint32_t i = 0; i < count(plan.tables().kernels()); ++i) {
       const mt::plan::Kernel &kernel = *plan.tables().kernels()->Get(i);
-      kernels_.push_back(code_.find(kernel.name()->c_str()));
+      kernels_.push_back(code_.find(kernelSymbol(kernel.name()->string_view()).c_str()));
       scratchBytes_ = std::max(scratchBytes_, kernel.scratch_bytes());
       if (!kernels_.back())
         return {MT_CORRUPT, std::string("target ") + target_ + ": expected a function " + kernel.name()->str() +

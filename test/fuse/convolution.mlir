@@ -3,12 +3,12 @@
 // A convolution takes bias, activation and the sum with another image; its gradients are kernels of their own; pools join the rows around them.
 
 // CHECK-LABEL: mt.program @predict
-// CHECK: %[[Y:.*]] = mt.kernel "conv_conv_kernel" conv (%{{.*}} = %{{.*}} : tensor<?x8x8x3xf32>, %{{.*}} = %{{.*}} : tensor<3x3x3x16xf32>
+// CHECK: %[[Y:.*]] = mt.kernel "conv/conv2d+add+relu" conv (%{{.*}} = %{{.*}} : tensor<?x8x8x3xf32>, %{{.*}} = %{{.*}} : tensor<3x3x3x16xf32>
 // CHECK-NEXT: mt.conv2d
 // CHECK-NEXT: mt.add {{.*}}tensor<16xf32>
 // CHECK-NEXT: mt.relu
 // CHECK-NEXT: mt.yield
-// CHECK: mt.kernel "rows" rows (%{{.*}} = %[[Y]]
+// CHECK: mt.kernel "pool+neg" rows (%{{.*}} = %[[Y]]
 // CHECK: mt.pool max
 // CHECK-NEXT: mt.neg
 mt.program @predict {

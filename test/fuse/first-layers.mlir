@@ -6,13 +6,13 @@
 // stored, the sums are the same.
 
 // CHECK-LABEL: mt.program @train_step
-// CHECK: mt.kernel "conv_conv_kernel_rows" rows
+// CHECK: mt.kernel "conv/{{.*}}" rows
 // CHECK-NEXT: mt.conv2d
 // CHECK-NEXT: mt.add
 // CHECK-NEXT: mt.relu
 // CHECK-NEXT: mt.pool max
 // CHECK-NEXT: mt.yield %{{.*}} : tensor<?x12x12x16xf32>
-// CHECK: mt.kernel "conv_conv_kernel_rows" rows
+// CHECK: mt.kernel "conv/{{.*}}" rows
 // CHECK-NEXT: mt.conv2d
 // CHECK: mt.pool_gradient
 // CHECK: mt.conv2d_kernel_gradient {{.*}} to tensor<?x3x3x3x16xf32>
@@ -21,7 +21,7 @@
 // CHECK: mt.reduce sum, %{{.*}} over [0] : tensor<?x3x3x3x16xf32>
 
 // STORED-LABEL: mt.program @train_step
-// STORED: mt.kernel "conv_conv_kernel" conv
+// STORED: mt.kernel "conv/conv2d+add+relu" conv
 // STORED: mt.conv2d_kernel_gradient {{.*}} to tensor<?x3x3x3x16xf32>
 // STORED: mt.reduce sum, %{{.*}} over [0] : tensor<?x3x3x3x16xf32>
 shard.grid @shards(shape = 8)

@@ -4,25 +4,25 @@
 // matrix, whose products of single samples are never stored. Products of two matrices of a sample stay with its rows.
 
 // CHECK-LABEL: mt.program @train_step
-// CHECK: mt.kernel "matmul_dense_kernel" matmul (%{{.*}} : tensor<?x64x32xf32>, %{{.*}} : tensor<32x48xf32>
+// CHECK: mt.kernel "dense/matmul+add+relu" matmul (%{{.*}} : tensor<?x64x32xf32>, %{{.*}} : tensor<32x48xf32>
 // CHECK-NEXT: mt.matmul
 // CHECK-NEXT: mt.add {{.*}}tensor<48xf32>
 // CHECK-NEXT: mt.relu
 // CHECK-NEXT: mt.yield
-// CHECK: mt.kernel "rows" rows
+// CHECK: mt.kernel {{.*}} rows
 // CHECK: mt.matmul {{.*}} transpose_b : tensor<?x64x48xf32>, tensor<?x64x48xf32>
-// CHECK: mt.kernel "gradient" matmul_wgrad (%{{.*}} : tensor<?x64x32xf32>, %{{.*}} : tensor<?x64x48xf32>) -> (tensor<32x48xf32>)
+// CHECK: mt.kernel "kernel_gradient" matmul_wgrad (%{{.*}} : tensor<?x64x32xf32>, %{{.*}} : tensor<?x64x48xf32>) -> (tensor<32x48xf32>)
 // CHECK-NEXT: mt.matmul {{.*}} transpose_a
 // CHECK-NEXT: mt.reduce sum, {{.*}} over [0]
 // CHECK-NEXT: mt.yield
-// CHECK: mt.kernel "matmul_t_dense_kernel" matmul
+// CHECK: mt.kernel "dense/input_gradient" matmul
 // CHECK-NEXT: mt.matmul {{.*}} transpose_b
-// CHECK: mt.kernel "gradient{{.*}}" matmul_wgrad
+// CHECK: mt.kernel "kernel_gradient" matmul_wgrad
 // CHECK-NEXT: mt.matmul {{.*}} transpose_a : tensor<?x3x5x8xf32>, tensor<?x3x5x4xf32>
 // CHECK-NEXT: mt.reduce sum, {{.*}} over [1]
 // CHECK-NEXT: mt.reduce sum, {{.*}} over [0]
 // A sum that something else needs for each sample is none.
-// CHECK: mt.kernel "rows" rows
+// CHECK: mt.kernel {{.*}} rows
 // CHECK: mt.matmul {{.*}} transpose_a : tensor<?x6x2xf32>
 // CHECK: mt.kernel "reduce" reduce
 shard.grid @shards(shape = 8)

@@ -6,6 +6,7 @@
 #include "compiler/codegen/common/Object.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "runtime/abi/kernel.h"
+#include "runtime/abi/kernel_symbol.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -55,7 +56,7 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
     if (failed(checkOffsets(kernel)))
       return failure();
     emit.setLoc(op.getLoc());
-    emit.function(op.getSymName(), arguments, /*internal=*/false, [&](ValueRange values) {
+    emit.function(mtrun::kernelSymbol(op.getSymName()), arguments, /*internal=*/false, [&](ValueRange values) {
       bind(kernel, values);
       if (failed(code.emitCpu(kernel)))
         result = failure();

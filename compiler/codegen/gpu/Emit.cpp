@@ -9,6 +9,7 @@
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/KernelKinds.h"
 #include "runtime/abi/gpu_kernel.h"
+#include "runtime/abi/kernel_symbol.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -109,13 +110,11 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const Code
   auto module = gpu::GPUModuleOp::create(emit, "kernels");
   emit.home = module.getBody();
   for (auto op : normal.getOps<plan::KernelOp>()) {
-    if (!llvm::all_of(op.getSymName(), [](char c) { return llvm::isAlnum(c) || c == '_'; }))
-      return op.emitError("expected a kernel's name of letters, digits and _ for a GPU, found ") << op.getSymName();
     emit.setLoc(op.getLoc());
     GpuGrid grid = codeOf(op).gpuGrid(op, options.shardRows);
     BlockKernel kernel({emit, op, kindOf(op), {}, options.shardRows, options.fast, {}, {}, {}, {}}, grid);
     kernel.precision = !reduced ? Precision::f32 : tensor ? Precision::tensor : Precision::reduced;
-    if (failed(emitKernel(kernel, op.getSymName())))
+    if (failed(emitKernel(kernel, mtrun::kernelSymbol(op.getSymName()))))
       return failure();
     grid = kernel.gpu;
     op.setGpuGridAttr(emit.getDenseI64ArrayAttr(

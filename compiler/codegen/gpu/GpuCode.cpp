@@ -5,6 +5,7 @@
 #include "compiler/codegen/common/Object.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "dialects/mt/Compilation.h"
+#include "runtime/abi/kernel_symbol.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -72,7 +73,7 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
   std::vector<std::string> names, architectures;
   for (auto [op, with] : llvm::zip_equal(module.getOps<plan::KernelOp>(), normal->getOps<plan::KernelOp>())) {
     op.setGpuGridAttr(with.getGpuGridAttr());
-    names.push_back(op.getSymName().str());
+    names.push_back(mtrun::kernelSymbol(op.getSymName()));
   }
   names.push_back(sumKernelName.str());
   if (options.keepGpuKernels) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/cuda/Gpus.h"
+#include "runtime/abi/kernel_symbol.h"
 
 #include "runtime/plan/Check.h"
 
@@ -176,9 +177,9 @@ Status loadModule(const Driver &driver, const Plan &plan, uint32_t index, Gpu &g
     return failure(driver, result, what + (log[0] ? ": " + std::string(log) : ""));
   }
   for (uint32_t i = 0; i < count(plan.tables().kernels()); ++i) {
-    const char *name = plan.tables().kernels()->Get(i)->name()->c_str();
+    std::string name = kernelSymbol(plan.tables().kernels()->Get(i)->name()->string_view());
     gpu.kernels.push_back(nullptr);
-    if (Result found = driver.moduleGetFunction(&gpu.kernels.back(), gpu.module, name); found != success)
+    if (Result found = driver.moduleGetFunction(&gpu.kernels.back(), gpu.module, name.c_str()); found != success)
       return failure(driver, found,
                      gpu.title() + ": target " + target.name()->str() + ": expected a function " + name +
                          " in its code",

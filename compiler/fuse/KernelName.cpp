@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/fuse/KernelName.h"
+
+namespace mtc {
+
+using namespace mlir;
+using mt::KernelKind;
+
+static Operation *heaviest(const Unit &unit) {
+  Operation *found = unit.ops.front();
+  int64_t most = -1;
+  for (Operation *op : unit.ops)
+    if (auto cost = dyn_cast<mt::CostOpInterface>(op); cost && cost.getFlops() > most) {
+      found = op;
+      most = cost.getFlops();
+    }
+  return found;
+}
+
+Location locationOf(const Unit &unit) { return heaviest(unit)->getLoc(); }
+
+// The one name that a location holds; empty for none or several.
+static StringRef layerOf(Location location) {
+  llvm::SmallSetVector<StringRef, 2> names;
+  location->walk([&](Location inner) {
+    auto name = dyn_cast<NameLoc>(inner);
+    if (!name)
+      return WalkResult::advance();
+    names.insert(name.getName().getValue());
+    return WalkResult::skip();
+  });
+  return names.size() == 1 && mt::isText(names[0]) ? names[0] : "";
+}
+
+// The variable that a value is, transposed or rounded perhaps.
+static mt::ReadOp variableOf(Value value) {
+  if (auto transpose = value.getDefiningOp<mt::TransposeOp>())
+    value = transpose.getOperand();
+  if (auto kernel = value.getDefiningOp<mt::KernelOp>();
+      kernel && (kernel.getKind() == KernelKind::transpose || kernel.getKind() == KernelKind::elementwise))
+    value = kernel.getOperand(0);
+  return value.getDefiningOp<mt::ReadOp>();
+}
+
+// The layer of the op with most of the work; where its location says none, that of the variable that it multiplies by.
+static StringRef layerOf(const Unit &unit) {
+  Operation *op = heaviest(unit);
+  if (StringRef layer = layerOf(op->getLoc()); !layer.empty() || op->getNumOperands() < 2)
+    return layer;
+  mt::ReadOp variable = variableOf(op->getOperand(1));
+  return variable && variable.getName().contains('/') ? variable.getName().rsplit('/').first : "";
+}
+
+// At most so many bytes, no character cut in two.
+static StringRef shortened(StringRef text, size_t bytes) {
+  if (text.size() <= bytes)
+    return text;
+  auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+  while (bytes > 0 && continues(text[bytes]))
+    --bytes;
+  return text.take_front(bytes);
+}
+
+static std::string joined(StringRef layer, const Twine &what) {
+  constexpr size_t longest = 48;
+  return layer.empty() ? what.str() : (shortened(layer, longest) + "/" + what).str();
+}
+
+static std::string wordOf(Operation *op) {
+  if (auto reduce = dyn_cast<mt::ReduceOp>(op))
+    return mt::stringifyReduction(reduce.getKind()).str();
+  if (isa<mt::Conv2DInputGradientOp>(op))
+    return "input_gradient";
+  if (isa<mt::Conv2DKernelGradientOp>(op))
+    return "kernel_gradient";
+  return op->getName().stripDialect().str();
+}
+
+static bool isTransposed(Value value) {
+  auto kernel = value.getDefiningOp<mt::KernelOp>();
+  return value.getDefiningOp<mt::TransposeOp>() || (kernel && kernel.getKind() == KernelKind::transpose);
+}
+
+static std::string productWord(Operation *op) {
+  auto matmul = dyn_cast<mt::MatmulOp>(op);
+  if (!matmul)
+    return wordOf(op);
+  bool transposed = matmul.getTransposeB() != isTransposed(matmul.getRhs());
+  return transposed && variableOf(matmul.getRhs()) ? "input_gradient" : "matmul";
+}
+
+// The operations of a kernel in words, each once: the first few, or the one with most of the work.
+static std::string wordsOf(const Unit &unit) {
+  constexpr size_t longest = 26;
+  std::string text, main;
+  SmallVector<std::string> words;
+  bool more = false;
+  for (Operation *op : unit.ops) {
+    if (isa<mt::ConstantOp, mt::BroadcastOp, mt::ReshapeOp, mt::BatchSizeOp, mt::IotaOp>(op))
+      continue;
+    std::string word = productWord(op);
+    if (op == heaviest(unit))
+      main = word;
+    if (llvm::is_contained(words, word))
+      continue;
+    more |= text.size() + 1 + word.size() > longest;
+    if (more)
+      continue;
+    words.push_back(word);
+    text += (text.empty() ? "" : "+") + word;
+  }
+  if (more && !llvm::is_contained(words, main))
+    text = main;
+  return text.empty() ? "copy" : text + (more ? "+more" : "");
+}
+
+KernelNames::KernelNames(ModuleOp module) {
+  for (auto declare : module.getOps<mt::DeclareOp>())
+    if (declare.getKind() == mt::VariableKind::trainable)
+      trainable.insert(declare.getName());
+}
+
+// The list of uses has an order of its own.
+static SmallVector<Operation *> usersInOrder(Operation *op) {
+  SmallVector<Operation *> users(op->getUsers());
+  llvm::sort(users, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return users;
+}
+
+// The trainable variable whose gradient this sum over the batch is; empty for any other.
+std::string KernelNames::gradientOf(Value sum) const {
+  llvm::SetVector<Operation *> reached;
+  reached.insert_range(usersInOrder(sum.getDefiningOp()));
+  for (size_t i = 0; i < reached.size(); ++i) {
+    if (auto assign = dyn_cast<mt::AssignOp>(reached[i])) {
+      if (assign.getValue().getType() == sum.getType() && trainable.contains(assign.getName()))
+        return assign.getName().str();
+      continue;
+    }
+    reached.insert_range(usersInOrder(reached[i]));
+  }
+  return "";
+}
+
+// The variable that a kernel changes, the user's before those of the optimizer; empty for none.
+std::string KernelNames::updateOf(const Unit &unit) const {
+  StringRef name;
+  for (Operation *op : unit.ops)
+    for (Operation *user : usersInOrder(op))
+      if (auto assign = dyn_cast<mt::AssignOp>(user); assign && (name.empty() || trainable.contains(assign.getName()))) {
+        name = assign.getName();
+        if (trainable.contains(name))
+          return name.str();
+      }
+  return name.str();
+}
+
+std::string KernelNames::of(const Unit &unit) const {
+  constexpr size_t longest = 66; // of a variable's name; what follows has at most 14 bytes
+  StringRef layer = layerOf(unit);
+  switch (*unit.kind) {
+  case KernelKind::matmul_wgrad:
+  case KernelKind::conv_wgrad:
+  case KernelKind::scatter_add:
+    if (std::string name = gradientOf(unit.ops.back()->getResult(0)); !name.empty())
+      return (shortened(name, longest) + "_gradient").str();
+    return joined(layer, "kernel_gradient");
+  case KernelKind::reduce:
+    if (unit.ops.size() == 1)
+      if (std::string name = gradientOf(unit.ops.front()->getResult(0)); !name.empty())
+        return (shortened(name, longest) + "_gradient").str();
+    return joined(unit.ops.size() == 1 ? layer : "", unit.ops.size() == 1 ? "sum" : "sums");
+  case KernelKind::transpose:
+    if (mt::ReadOp variable = variableOf(unit.ops.front()->getOperand(0)))
+      return (shortened(variable.getName(), longest) + "_transposed").str();
+    return joined(layer, "transpose");
+  case KernelKind::elementwise:
+    if (std::string name = updateOf(unit); !name.empty())
+      return (shortened(name, longest) + "/update").str();
+    return joined(layer, wordsOf(unit));
+  case KernelKind::matmul:
+  case KernelKind::conv:
+  case KernelKind::rows:
+  case KernelKind::single:
+    return joined(layer, wordsOf(unit));
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+} // namespace mtc

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a kernel's name to the symbol of its function.
+#ifndef MT_KERNEL_SYMBOL_H
+#define MT_KERNEL_SYMBOL_H
+
+#include <string>
+#include <string_view>
+
+namespace mtrun {
+
+// The symbol of a kernel's function in the code of every target: its name with an underscore in place of every byte that
+// an identifier of C cannot have. No two kernels of a plan have the same.
+inline std::string kernelSymbol(std::string_view name) {
+  auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string symbol = name.empty() || isDigit(name.front()) ? "_" : "";
+  for (char c : name) {
+    bool kept = isDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    symbol += kept ? c : '_';
+  }
+  return symbol;
+}
+
+} // namespace mtrun
+
+#endif

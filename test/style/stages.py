@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+# RUN: %python %s
+"""A stage of the compiler includes headers of its own and of earlier stages; no two files include each other in a circle."""
+import re
+
+from tree import code, name, text, verdict
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+STAGES = ["frontend", "compiler/differentiate", "compiler/shard", "compiler/fuse", "compiler/recompute",
+          "compiler/schedule", "compiler/allocate", "compiler/codegen", "compiler/plan", "compiler/inspect",
+          "compiler/api"]
+# Inside of code generation: neither of CPUs and GPUs knows of the other.
+FORBIDDEN = {"compiler/codegen/common": ("compiler/codegen/cpu", "compiler/codegen/gpu"),
+             "compiler/codegen/cpu": ("compiler/codegen/gpu",), "compiler/codegen/gpu": ("compiler/codegen/cpu",)}
+ARROWS = {  # (file, header): why it may
+    ("compiler/allocate/Allocate.cpp", "compiler/codegen/Codegen.h"): "scratch of kernels counts in a device's memory",
+    ("compiler/allocate/Kernels.cpp", "compiler/codegen/Codegen.h"): "names of functions that code generation adds",
+    ("compiler/recompute/Recompute.cpp", "compiler/allocate/Budget.h"): "it runs the later stages on a copy, to see what fits",
+    ("compiler/recompute/Recompute.cpp", "compiler/codegen/Codegen.h"): "the same: scratch of kernels",
+}
+CIRCLES = {  # files in one folder, without suffix: why they may
+    "compiler/api: Driver Memory": "Memory's checks are a part of the driver, in a file of their own",
+    "compiler/fuse: Groups Prepare": "both ask what is cheap to compute twice",
+    "dialects/mt: Elementwise Expr Gradient MtDialect Syntax Window": "MLIR generates one header of all the dialect's ops",
+    "frontend/keras: Criteria Export ReadKeras Training": "the options are declared with the reader",
+    "frontend/keras: LayerBuilder LayerTable": "a layer's row is a function of the builder",
+    "runtime/abi: device_memory plan_memory": "a reader's and a writer's view of one number",
+    "runtime/device/cuda: Capture Communicator CudaGroup Launches NcclCommunicator Stamps":
+        "CudaGroup.h declares what all parts of a group share",
+    "runtime/device/cuda: Dnn DnnGraph": "DnnGraph.h is used in the source of Dnn alone",
+    "tools/mtrun: Commands Outputs Run Trace": "options of all commands are declared together",
+    ": runtime/data/BatchStream runtime/data/Dataset runtime/data/Labels runtime/loop/Loop":
+        "a column of predictions is read and written by the same code",
+}
+
+
+def stage(path):
+    return next((i for i, s in enumerate(STAGES) if path.startswith(s + "/")), None)
+
+
+sources = {name(p): INCLUDE.findall(text(p)) for p in code("compiler", "dialects", "frontend", "runtime", "tools")}
+problems, used = [], set()
+for path, headers in sources.items():
+    for header in headers:
+        here, there = stage(path), stage(header)
+        backwards = here is not None and there is not None and there > here
+        backwards |= any(path.startswith(f + "/") and header.startswith(tuple(t + "/" for t in to))
+                         for f, to in FORBIDDEN.items())
+        if not backwards:
+            continue
+        used.add((path, header))
+        if (path, header) not in ARROWS:
+            problems.append(f"{path}: expected headers of its own or of earlier stages, found {header}")
+problems += [f"expected {path} to include {header}, which is an exception, found that it does not"
+             for path, header in ARROWS if (path, header) not in used]
+
+# A unit is a header and the source of the same name.
+unit = lambda path: re.sub(r"\.(h|cpp|c)$", "", path)
+edges = {}
+for path, headers in sources.items():
+    edges.setdefault(unit(path), set()).update(unit(h) for h in headers if h in sources and unit(h) != unit(path))
+
+
+def components(edges):
+    """Tarjan's, without recursion."""
+    number, low, stack, on, found = {}, {}, [], set(), []
+    for start in edges:
+        if start in number:
+            continue
+        work = [(start, iter(sorted(edges.get(start, ()))))]
+        number[start] = low[start] = len(number)
+        stack.append(start)
+        on.add(start)
+        while work:
+            node, rest = work[-1]
+            for other in rest:
+                if other not in number:
+                    number[other] = low[other] = len(number)
+                    stack.append(other)
+                    on.add(other)
+                    work.append((other, iter(sorted(edges.get(other, ())))))
+                    break
+                if other in on:
+                    low[node] = min(low[node], number[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == number[node]:
+                    members = set()
+                    while node not in members:
+                        members.add(stack.pop())
+                    on -= members
+                    if len(members) > 1:
+                        found.append(frozenset(members))
+    return found
+
+
+def title(members):
+    folders = {m.rsplit("/", 1)[0] for m in members}
+    if len(folders) > 1:
+        return ": " + " ".join(sorted(members))
+    return folders.pop() + ": " + " ".join(sorted(m.rsplit("/", 1)[1] for m in members))
+
+
+circles = {title(c) for c in components(edges)}
+problems += [f"expected no files that include each other, found {c}" for c in sorted(circles - set(CIRCLES))]
+problems += [f"expected the circle {c}, which is an exception, found none" for c in sorted(set(CIRCLES) - circles)]
+verdict(problems, f"{len(STAGES)} stages, {len(edges)} units")
