@@ -24,13 +24,13 @@ CIRCLES = {  # files in one folder, without suffix: why they may
     "dialects/mt: Elementwise Expr Gradient MtDialect Syntax Window": "MLIR generates one header of all the dialect's ops",
     "frontend/keras: Criteria Export ReadKeras Training": "the options are declared with the reader",
     "frontend/keras: LayerBuilder LayerTable": "a layer's row is a function of the builder",
-    "runtime/abi: device_memory plan_memory": "a reader's and a writer's view of one number",
+    "runtime/data: Dataset Labels": "a column of labels is read by the parts of the data that it belongs to",
+    "runtime/support: device_memory plan_memory": "a reader's and a writer's view of one number",
     "runtime/device/cuda: Capture Communicator CudaGroup Launches NcclCommunicator Stamps":
         "CudaGroup.h declares what all parts of a group share",
     "runtime/device/cuda: Dnn DnnGraph": "DnnGraph.h is used in the source of Dnn alone",
     "tools/mtrun: Commands Outputs Run Trace": "options of all commands are declared together",
-    ": runtime/data/BatchStream runtime/data/Dataset runtime/data/Labels runtime/loop/Loop":
-        "a column of predictions is read and written by the same code",
+    ": runtime/abi/mt runtime/support/status": "mt.cpp defines the C functions of a status, which is declared with them",
 }
 
 
