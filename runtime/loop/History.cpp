@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop/History.h"
 #include "runtime/support/atomic_file.h"
+#include "runtime/support/json_text.h"
 
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 namespace mtrun {
 
@@ -19,10 +19,6 @@ static std::string number(double value, const char *notFinite) {
       return shorter;
   }
   return std::isfinite(value) ? text : notFinite ? notFinite : std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
-static std::string quoted(const std::string &name) {
-  return nlohmann::json(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 static Status replace(const std::string &path, const std::string &text) {
@@ -41,7 +37,7 @@ Status writeHistoryJson(const std::string &path, const History &history) {
     text += (e ? ", " : "") + std::to_string(history.firstEpoch + static_cast<int64_t>(e));
   text += "]";
   for (size_t i = 0; i < columns; ++i) {
-    text += ",\n " + quoted(history.names[i]) + ": [";
+    text += ",\n " + jsonString(history.names[i]) + ": [";
     for (size_t e = 0; e < epochs; ++e)
       text += (e ? ", " : "") + number(history.rows[e * columns + i], "null");
     text += "]";

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of .safetensors headers: a parser of just the JSON that the format allows, then the format's own rules.
+// The reader of .safetensors headers: the JSON that the format allows, then the format's own rules.
 #include "runtime/support/safetensors.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <fcntl.h>
-#include <new>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
+#include <utility>
 
 namespace mtrun {
 namespace {
@@ -29,219 +28,181 @@ struct Entry {
   bool hasDtype = false, hasShape = false, hasOffsets = false;
 };
 
-// Recursive descent over {"name": {"dtype": "...", "shape": [...], "data_offsets": [b, e]}, "__metadata__": {"k":
-// "v"}}.
-class HeaderParser {
+// Takes {"name": {"dtype": "...", "shape": [...], "data_offsets": [b, e]}, "__metadata__": {"k": "v"}} as the JSON
+// library finds it, value by value. What does not belong there ends the parse before anything is kept of it.
+class HeaderReader {
 public:
-  explicit HeaderParser(std::string_view text) : text_(text) {}
+  HeaderReader(std::vector<Entry> &entries, Metadata &metadata) : entries_(entries), metadata_(metadata) {}
 
-  // False: error() says what was expected at which byte of the header.
-  bool parse(std::vector<Entry> &entries, Metadata &metadata);
   const std::string &error() const { return error_; }
 
+  // What nlohmann::json::sax_parse calls; false ends it.
+  bool null() { return unexpected("null"); }
+  bool boolean(bool value) { return unexpected(value ? "true" : "false"); }
+  bool number_integer(int64_t value) { return unexpected(std::to_string(value)); } // below 0
+  bool number_unsigned(uint64_t value);
+  bool number_float(double, const std::string &text) { return unexpected(text.substr(0, 40)); }
+  bool string(std::string &value);
+  bool binary(nlohmann::json::binary_t &) { return unexpected("bytes"); }
+  bool start_object(size_t);
+  bool key(std::string &key);
+  bool end_object();
+  bool start_array(size_t);
+  bool end_array();
+  bool parse_error(size_t position, const std::string &, const nlohmann::json::exception &) {
+    error_ = "header byte " + std::to_string(position) + ": expected JSON";
+    return false;
+  }
+
 private:
-  bool entry(Entry &entry);
-  bool field(const std::string &key, Entry &entry);
-  bool metadata(Metadata &metadata);
-  bool string(std::string &out);
-  bool escape(std::string &out);
-  bool hex4(uint32_t &code);
-  bool number(uint64_t &out);
-  bool numbers(std::vector<uint64_t> &out, size_t limit);
-  bool token(char c);
-  bool peek(char c);
-  // Members of an object: `member` parses one "key": value.
-  template <typename Member> bool object(Member &&member);
-  void space();
+  enum class Place { Begin, Header, Tensor, Metadata, Shape, Offsets };
+
+  bool isMetadata() const { return key_ == "__metadata__"; }
+  bool unexpected(const std::string &found);
   bool fail(const std::string &expected);
 
-  std::string_view text_;
-  size_t at_ = 0;
+  std::vector<Entry> &entries_;
+  Metadata &metadata_;
+  Place place_ = Place::Begin;
+  std::string key_; // of the value that comes
+  std::vector<uint64_t> numbers_;
+  bool hasMetadata_ = false;
   std::string error_;
 };
 
 } // namespace
 
-bool HeaderParser::fail(const std::string &expected) {
-  if (error_.empty())
-    error_ = "header byte " + std::to_string(at_) + ": expected " + expected;
+bool HeaderReader::fail(const std::string &expected) {
+  bool inTensor = place_ == Place::Tensor || place_ == Place::Shape || place_ == Place::Offsets;
+  error_ = (inTensor ? "tensor \"" + entries_.back().tensor.name + "\": expected " : "header: expected ") + expected;
   return false;
 }
 
-void HeaderParser::space() {
-  while (at_ < text_.size() && strchr(" \t\r\n", text_[at_]) && text_[at_])
-    ++at_;
-}
-
-bool HeaderParser::peek(char c) {
-  space();
-  return at_ < text_.size() && text_[at_] == c;
-}
-
-bool HeaderParser::token(char c) {
-  if (!peek(c))
-    return fail(std::string("'") + c + "'");
-  ++at_;
-  return true;
-}
-
-template <typename Member> bool HeaderParser::object(Member &&member) {
-  if (!token('{'))
-    return false;
-  if (peek('}'))
-    return token('}');
-  do {
-    std::string key;
-    space();
-    if (!string(key) || !token(':') || !member(key))
-      return false;
-  } while (peek(',') && token(','));
-  return token('}');
-}
-
-bool HeaderParser::hex4(uint32_t &code) {
-  code = 0;
-  for (int i = 0; i < 4; ++i, ++at_) {
-    char c = at_ < text_.size() ? text_[at_] : 0;
-    int digit = c >= '0' && c <= '9'   ? c - '0'
-                : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                       : -1;
-    if (digit < 0)
-      return fail("four hexadecimal digits");
-    code = code << 4 | static_cast<uint32_t>(digit);
+bool HeaderReader::unexpected(const std::string &found) {
+  std::string wanted;
+  switch (place_) {
+  case Place::Begin:
+    wanted = "an object";
+    break;
+  case Place::Header:
+    wanted = "an object as \"" + key_ + "\"";
+    break;
+  case Place::Tensor:
+    wanted = (key_ == "dtype" ? "a string as " : "an array as ") + key_;
+    break;
+  case Place::Metadata:
+    wanted = "a string as \"" + key_ + "\" of __metadata__";
+    break;
+  case Place::Shape:
+  case Place::Offsets:
+    wanted = "whole numbers below 2^64 in " + key_;
+    break;
   }
+  return fail(wanted + ", found " + found);
+}
+
+bool HeaderReader::number_unsigned(uint64_t value) {
+  if (place_ != Place::Shape && place_ != Place::Offsets)
+    return unexpected(std::to_string(value));
+  size_t limit = place_ == Place::Shape ? kMaxRank : 2;
+  if (numbers_.size() == limit)
+    return fail("at most " + std::to_string(limit) + " numbers in " + key_);
+  if (place_ == Place::Shape && value > INT64_MAX)
+    return fail("dimensions below 2^63, found " + std::to_string(value));
+  numbers_.push_back(value);
   return true;
 }
 
-bool HeaderParser::escape(std::string &out) {
-  static constexpr std::string_view kFrom = "\"\\/bfnrt", kTo = "\"\\/\b\f\n\r\t";
-  char c = at_ < text_.size() ? text_[at_++] : 0;
-  if (size_t i = kFrom.find(c); c && i != std::string_view::npos) {
-    out += kTo[i];
+bool HeaderReader::string(std::string &value) {
+  if (place_ == Place::Metadata) {
+    metadata_.emplace(key_, std::move(value));
     return true;
   }
-  uint32_t code, low;
-  if (c != 'u' || !hex4(code))
-    return fail("an escape sequence");
-  if (code >= 0xD800 && code < 0xDC00) { // first half of a surrogate pair
-    if (text_.substr(at_, 2) != "\\u")
-      return fail("the second half of a surrogate pair");
-    at_ += 2;
-    if (!hex4(low) || low < 0xDC00 || low > 0xDFFF)
-      return fail("the second half of a surrogate pair");
-    code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+  if (place_ != Place::Tensor || key_ != "dtype")
+    return unexpected("a string");
+  entries_.back().dtype = std::move(value);
+  return true;
+}
+
+bool HeaderReader::start_object(size_t) {
+  if (place_ == Place::Begin) {
+    place_ = Place::Header;
+    return true;
   }
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
-  } else if (code < 0x10000) {
-    out += {static_cast<char>(0xE0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3F)),
-            static_cast<char>(0x80 | (code & 0x3F))};
+  if (place_ != Place::Header)
+    return unexpected("an object");
+  if (isMetadata()) {
+    if (std::exchange(hasMetadata_, true))
+      return fail("one __metadata__, found two");
+    place_ = Place::Metadata;
+    return true;
+  }
+  entries_.emplace_back();
+  entries_.back().tensor.name = key_;
+  place_ = Place::Tensor;
+  return true;
+}
+
+bool HeaderReader::key(std::string &key) {
+  key_ = std::move(key);
+  if (place_ == Place::Metadata && metadata_.contains(key_))
+    return fail("different keys in __metadata__, found a second \"" + key_ + "\"");
+  if (place_ != Place::Tensor)
+    return true;
+  Entry &entry = entries_.back();
+  bool *has = key_ == "dtype"          ? &entry.hasDtype
+              : key_ == "shape"        ? &entry.hasShape
+              : key_ == "data_offsets" ? &entry.hasOffsets
+                                       : nullptr;
+  if (!has || std::exchange(*has, true))
+    return fail("dtype, shape and data_offsets, once each, found \"" + key_ + "\"");
+  return true;
+}
+
+bool HeaderReader::end_object() {
+  if (place_ == Place::Tensor) {
+    const Entry &entry = entries_.back();
+    if (!entry.hasDtype || !entry.hasShape || !entry.hasOffsets)
+      return fail("dtype, shape and data_offsets");
+  }
+  place_ = Place::Header;
+  return true;
+}
+
+bool HeaderReader::start_array(size_t) {
+  if (place_ != Place::Tensor || key_ == "dtype")
+    return unexpected("an array");
+  place_ = key_ == "shape" ? Place::Shape : Place::Offsets;
+  numbers_.clear();
+  return true;
+}
+
+bool HeaderReader::end_array() {
+  Entry &entry = entries_.back();
+  if (place_ == Place::Shape) {
+    entry.tensor.shape.assign(numbers_.begin(), numbers_.end());
+  } else if (numbers_.size() == 2) {
+    entry.begin = numbers_[0];
+    entry.end = numbers_[1];
   } else {
-    out += {static_cast<char>(0xF0 | code >> 18), static_cast<char>(0x80 | (code >> 12 & 0x3F)),
-            static_cast<char>(0x80 | (code >> 6 & 0x3F)), static_cast<char>(0x80 | (code & 0x3F))};
+    return fail("two data_offsets, found " + std::to_string(numbers_.size()));
   }
+  place_ = Place::Tensor;
   return true;
 }
 
-bool HeaderParser::string(std::string &out) {
-  if (!token('"'))
-    return false;
-  while (at_ < text_.size()) {
-    char c = text_[at_++];
-    if (c == '"')
-      return true;
-    if (static_cast<unsigned char>(c) < 0x20)
-      return fail("a string without control characters");
-    if (c != '\\')
-      out += c;
-    else if (!escape(out))
-      return false;
-  }
-  return fail("the end of a string");
-}
-
-bool HeaderParser::number(uint64_t &out) {
-  space();
-  size_t start = at_;
-  out = 0;
-  for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_)
-    if (__builtin_mul_overflow(out, 10, &out) || __builtin_add_overflow(out, uint64_t(text_[at_] - '0'), &out))
-      return fail("a number below 2^64");
-  if (at_ == start || (text_[start] == '0' && at_ - start > 1))
-    return fail("a whole number");
-  return true;
-}
-
-bool HeaderParser::numbers(std::vector<uint64_t> &out, size_t limit) {
-  if (!token('['))
-    return false;
-  if (peek(']'))
-    return token(']');
-  do {
-    if (out.size() == limit)
-      return fail("at most " + std::to_string(limit) + " numbers");
-    out.emplace_back();
-    if (!number(out.back()))
-      return false;
-  } while (peek(',') && token(','));
-  return token(']');
-}
-
-bool HeaderParser::field(const std::string &key, Entry &entry) {
-  std::vector<uint64_t> list;
-  if (key == "dtype" && !entry.hasDtype)
-    return entry.hasDtype = true, space(), string(entry.dtype);
-  if (key == "shape" && !entry.hasShape) {
-    entry.hasShape = true;
-    if (!numbers(list, kMaxRank))
-      return false;
-    for (uint64_t dim : list) {
-      if (dim > INT64_MAX)
-        return fail("dimensions below 2^63");
-      entry.tensor.shape.push_back(static_cast<int64_t>(dim));
-    }
-    return true;
-  }
-  if (key == "data_offsets" && !entry.hasOffsets) {
-    entry.hasOffsets = true;
-    if (!numbers(list, 2))
-      return false;
-    if (list.size() != 2)
-      return fail("two data_offsets");
-    entry.begin = list[0];
-    entry.end = list[1];
-    return true;
-  }
-  return fail("dtype, shape and data_offsets, once each, found \"" + key + "\"");
-}
-
-bool HeaderParser::entry(Entry &entry) {
-  if (!object([&](const std::string &key) { return field(key, entry); }))
-    return false;
-  if (!entry.hasDtype || !entry.hasShape || !entry.hasOffsets)
-    return fail("dtype, shape and data_offsets of \"" + entry.tensor.name + "\"");
-  return true;
-}
-
-bool HeaderParser::metadata(Metadata &metadata) {
-  return object([&](const std::string &key) { return space(), string(metadata[key]); });
-}
-
-bool HeaderParser::parse(std::vector<Entry> &entries, Metadata &metadata) {
-  bool good = object([&](const std::string &key) {
-    if (key == "__metadata__")
-      return this->metadata(metadata);
-    entries.emplace_back();
-    entries.back().tensor.name = key;
-    return entry(entries.back());
-  });
-  if (!good)
-    return false;
-  space();
-  return at_ == text_.size() || fail("the end of the header");
+// Nothing of the header is kept beside its tensors' names, shapes and places, and its metadata: an object inside of a
+// tensor's is refused at its first byte.
+static Status parseHeader(std::string_view header, const std::string &where, std::vector<Entry> &entries,
+                          Metadata &metadata) {
+  if (!header.starts_with('{'))
+    return {MT_CORRUPT, where + ": expected a header that starts with '{'"};
+  if (size_t zero = header.find('\0'); zero != std::string_view::npos) // for the library the end of the text
+    return {MT_CORRUPT, where + ": header byte " + std::to_string(zero) + ": expected text, found a zero"};
+  HeaderReader reader(entries, metadata);
+  if (!nlohmann::json::sax_parse(header, &reader))
+    return {MT_CORRUPT, where + ": " + reader.error()};
+  return {};
 }
 
 static std::optional<mt_dtype> typeOf(const std::string &name) {
@@ -313,13 +274,10 @@ Status parseSafetensors(std::span<const std::byte> file, const std::string &wher
                             std::to_string(std::min<uint64_t>(kMaxHeader, file.size() - 8)) +
                             " bytes, found a length of " + std::to_string(length)};
   std::string_view header(reinterpret_cast<const char *>(file.data()) + 8, length);
-  if (!header.starts_with('{'))
-    return {MT_CORRUPT, where + ": expected a header that starts with '{'"};
   std::vector<Entry> entries;
-  HeaderParser parser(header);
   Metadata own;
-  if (!parser.parse(entries, metadata ? *metadata : own))
-    return {MT_CORRUPT, where + ": " + parser.error()};
+  if (Status s = parseHeader(header, where, entries, metadata ? *metadata : own); !s.ok())
+    return s;
   if (Status s = checkNames(entries, where); !s.ok())
     return s;
   std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {

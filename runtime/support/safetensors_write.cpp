@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/support/atomic_file.h"
+#include "runtime/support/json_text.h"
 #include "runtime/support/safetensors.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace mtrun {
 
@@ -25,23 +25,6 @@ static const char *typeName(mt_dtype dtype) {
   return "";
 }
 
-static std::string quoted(const std::string &text) {
-  std::string json = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      json += '\\';
-      json += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      snprintf(escape, sizeof escape, "\\u%04x", c);
-      json += escape;
-    } else {
-      json += c;
-    }
-  }
-  return json + "\"";
-}
-
 std::string safetensorsHeader(std::vector<SafeTensor> &tensors, const Metadata &metadata) {
   std::sort(tensors.begin(), tensors.end(), [](const SafeTensor &a, const SafeTensor &b) {
     size_t sizeA = mt_dtype_size(a.dtype), sizeB = mt_dtype_size(b.dtype);
@@ -49,11 +32,11 @@ std::string safetensorsHeader(std::vector<SafeTensor> &tensors, const Metadata &
   });
   std::string json = "{";
   for (const auto &[key, value] : metadata)
-    json += (json.size() > 1 ? "," : "\"__metadata__\":{") + quoted(key) + ":" + quoted(value);
+    json += (json.size() > 1 ? "," : "\"__metadata__\":{") + jsonString(key) + ":" + jsonString(value);
   json += metadata.empty() ? "" : "}";
   uint64_t offset = 0;
   for (const SafeTensor &tensor : tensors) {
-    json += (json.size() > 1 ? "," : "") + quoted(tensor.name) + ":{\"dtype\":\"" + typeName(tensor.dtype) +
+    json += (json.size() > 1 ? "," : "") + jsonString(tensor.name) + ":{\"dtype\":\"" + typeName(tensor.dtype) +
             "\",\"shape\":[";
     for (size_t i = 0; i < tensor.shape.size(); ++i)
       json += (i ? "," : "") + std::to_string(tensor.shape[i]);

@@ -3,44 +3,14 @@
 
 #include "runtime/plan/Check.h"
 #include "runtime/support/atomic_file.h"
+#include "runtime/support/json_text.h"
 #include "runtime/trace/Profile.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <cstring>
 
 namespace mtrun {
 
 namespace fb = ::mt::plan;
-
-// Bytes of the UTF-8 character at `text`, 0 if it is none.
-static size_t characterBytes(const char *text) {
-  auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  size_t bytes = at(0) < 0x80                    ? 1
-                 : at(0) >= 0xc2 && at(0) < 0xe0 ? 2
-                 : (at(0) & 0xf0) == 0xe0        ? 3
-                 : at(0) >= 0xf0 && at(0) < 0xf5 ? 4
-                                                 : 0;
-  for (size_t i = 1; i < bytes; ++i)
-    if ((at(i) & 0xc0) != 0x80)
-      return 0;
-  bool overlong = (at(0) == 0xe0 && at(1) < 0xa0) || (at(0) == 0xf0 && at(1) < 0x90);
-  bool outside = (at(0) == 0xed && at(1) >= 0xa0) || (at(0) == 0xf4 && at(1) >= 0x90);
-  return overlong || outside ? 0 : bytes;
-}
-
-// Names are whatever bytes a plan holds; what is no UTF-8 becomes U+FFFD.
-static std::string quoted(const char *text) {
-  std::string json = "\"";
-  while (*text) {
-    size_t bytes = characterBytes(text);
-    if (*text == '"' || *text == '\\')
-      json += '\\';
-    json += bytes == 0 || static_cast<unsigned char>(*text) < 0x20 ? "\\ufffd" : std::string(text, bytes);
-    text += std::max<size_t>(bytes, 1);
-  }
-  return json + "\"";
-}
 
 namespace {
 
@@ -54,8 +24,8 @@ public:
     if (Status status = file_.open(path); !status.ok())
       return status;
     text_ = "{\"displayTimeUnit\": \"ns\", \"otherData\": {\"model\": " +
-            quoted(session_.plan().tables().model() ? session_.plan().tables().model()->c_str() : "") +
-            ", \"target\": " + quoted(session_.info().target) + "},\n\"traceEvents\": [\n";
+            jsonString(session_.plan().tables().model() ? session_.plan().tables().model()->c_str() : "") +
+            ", \"target\": " + jsonString(session_.info().target) + "},\n\"traceEvents\": [\n";
     for (size_t worker = 0; worker < tracer_.tracks().size(); ++worker)
       nameTrack(worker);
     for (size_t worker = 0; worker < tracer_.tracks().size() && status_.ok(); ++worker)
@@ -138,7 +108,7 @@ private:
                    span.end, "");
     StepFacts facts = factsOf(session_.plan(), step);
     auto samples = static_cast<uint64_t>(run.samples);
-    std::string arguments = std::string("\"kind\": \"") + facts.kind + "\", \"layer\": " + quoted(facts.layer) +
+    std::string arguments = std::string("\"kind\": \"") + facts.kind + "\", \"layer\": " + jsonString(facts.layer) +
                             ", \"flops\": " + std::to_string(facts.flopsPerSample * samples + facts.flopsFixed) +
                             ", \"bytes\": " + std::to_string(facts.bytesPerSample * samples + facts.bytesFixed);
     event(worker, facts.name, "kernel", span.begin, span.end, arguments);
@@ -155,7 +125,7 @@ private:
   void event(size_t worker, const std::string &name, const char *category, int64_t begin, int64_t end,
              const std::string &arguments) {
     this->begin();
-    text_ += "{\"ph\": \"X\", \"name\": " + quoted(name.c_str()) + ", \"cat\": \"" + category + "\", " + place(worker) +
+    text_ += "{\"ph\": \"X\", \"name\": " + jsonString(name) + ", \"cat\": \"" + category + "\", " + place(worker) +
              ", \"ts\": " + time(begin - origin_) + ", \"dur\": " + time(end - begin) +
              (arguments.empty() ? "" : ", \"args\": {" + arguments + "}") + "}";
     if (text_.size() > size_t{1} << 20)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/Commands.h"
+#include "runtime/support/json_text.h"
 #include "tools/mtrun/Outputs.h"
 #include "tools/mtrun/Progress.h"
 #include "tools/mtrun/Run.h"
@@ -14,6 +15,9 @@
 #include <unistd.h>
 
 namespace mtrun_tool {
+
+using mtrun::jsonNumber;
+using mtrun::jsonString;
 
 int reportError(int code, const std::string &message) {
   size_t start = 0;

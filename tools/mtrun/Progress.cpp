@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/Progress.h"
 
+#include "runtime/support/json_text.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdarg>
@@ -55,17 +57,8 @@ std::string formatMetrics(const mtrun_progress &progress) {
   return text;
 }
 
-std::string jsonNumber(double value) { return std::isfinite(value) ? format("%.17g", value) : "null"; }
-
-std::string jsonString(const std::string &text) {
-  std::string json = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\')
-      json += '\\';
-    json += static_cast<unsigned char>(c) < 0x20 ? format("\\u%04x", c) : std::string(1, c);
-  }
-  return json + "\"";
-}
+using mtrun::jsonNumber;
+using mtrun::jsonString;
 
 std::string formatJson(const mtrun_progress &progress) {
   std::string text = format(

@@ -18,10 +18,6 @@ std::string formatMetrics(const mtrun_progress &progress);
 // this step's values and its learning rate.
 std::string formatJson(const mtrun_progress &progress);
 std::string formatJsonStep(const mtrun_progress &progress);
-// A double as JSON: null where it is not finite.
-std::string jsonNumber(double value);
-// With quotes.
-std::string jsonString(const std::string &text);
 
 enum class ProgressStyle { Bar, Line, Json };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/support/json_text.h"
 #include "tools/mtrun/Progress.h"
 
 #include <cmath>
@@ -86,8 +87,9 @@ TEST(ProgressLine, Json) {
   EXPECT_EQ(progress.update(at(1, 2, 0.25)), "");
   EXPECT_EQ(progress.update(at(2, 2, 0.5)), "{\"epoch\": 1, \"epochs\": 2, \"steps\": 2, \"seconds\": 0.5, "
                                             "\"accuracy\": 0.55000000000000004, \"loss\": 1.22949}\n");
-  EXPECT_EQ(jsonNumber(INFINITY), "null");
-  EXPECT_EQ(jsonString("a\"b\n"), "\"a\\\"b\\u000a\"");
+  EXPECT_EQ(mtrun::jsonNumber(INFINITY), "null");
+  EXPECT_EQ(mtrun::jsonString("a\"b\n"), "\"a\\\"b\\n\"");
+  EXPECT_EQ(mtrun::jsonString("\x01\xc3\xa9\xff"), "\"\\u0001\xc3\xa9\xef\xbf\xbd\"");
 }
 
 TEST(ProgressLine, JsonSteps) {

@@ -76,11 +76,11 @@ TEST(Safetensors, Messages) {
   EXPECT_EQ(problem(std::string(8, '\xff')),
             "3: f: expected a header of at most 0 bytes, found a length of 18446744073709551615");
   EXPECT_EQ(headerProblem(" {}"), "3: f: expected a header that starts with '{'");
-  EXPECT_EQ(headerProblem("{\"a\":1}"), "3: f: header byte 5: expected '{'");
-  EXPECT_EQ(headerProblem("{} x"), "3: f: header byte 3: expected the end of the header");
+  EXPECT_EQ(headerProblem("{\"a\":1}"), "3: f: header: expected an object as \"a\", found 1");
+  EXPECT_EQ(headerProblem("{} x"), "3: f: header byte 4: expected JSON");
   EXPECT_EQ(headerProblem("{}", 1), "3: f: expected 0 bytes of data, found 1");
   EXPECT_EQ(headerProblem("{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}"),
-            "3: f: header byte 32: expected dtype, shape and data_offsets of \"a\"");
+            "3: f: tensor \"a\": expected dtype, shape and data_offsets");
   auto one = [](const std::string &fields) { return headerProblem("{\"a\":{" + fields + "}}", 4); };
   EXPECT_EQ(one("\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]"),
             "3: f: tensor \"a\": expected dtype F32, I32, I64, F64, U8 or BOOL, found \"F16\"");
@@ -96,6 +96,44 @@ TEST(Safetensors, Messages) {
                           "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
                           2),
             "3: f: tensor \"a\" is there twice");
+}
+
+// Headers from strangers: JSON that a library takes and the format has no room for.
+TEST(Safetensors, HostileHeaders) {
+  auto shape = [](const std::string &text) {
+    return headerProblem("{\"a\":{\"dtype\":\"U8\",\"shape\":[" + text + "],\"data_offsets\":[0,1]}}", 1);
+  };
+  EXPECT_EQ(shape("1"), "0");
+  std::string numbers = "3: f: tensor \"a\": expected whole numbers below 2^64 in shape, found ";
+  EXPECT_EQ(shape("1.0"), numbers + "1.0");
+  EXPECT_EQ(shape("1e0"), numbers + "1e0");
+  EXPECT_EQ(shape("-1"), numbers + "-1");
+  EXPECT_EQ(shape("18446744073709551616"), numbers + "18446744073709551616");
+  EXPECT_EQ(shape("true"), numbers + "true");
+  EXPECT_EQ(shape("null"), numbers + "null");
+  EXPECT_EQ(shape("\"1\""), numbers + "a string");
+  EXPECT_EQ(shape("9223372036854775808"),
+            "3: f: tensor \"a\": expected dimensions below 2^63, found 9223372036854775808");
+  EXPECT_EQ(shape(std::string(1 << 20, '[')), numbers + "an array"); // no depth of nesting costs memory or stack
+  EXPECT_EQ(shape("{\"b\":1}"), numbers + "an object");
+  std::string many = "1";
+  for (int i = 0; i < 64; ++i)
+    many += ",1";
+  EXPECT_EQ(shape(many), "3: f: tensor \"a\": expected at most 64 numbers in shape");
+  EXPECT_EQ(shape("01").substr(0, 18), "3: f: header byte ");
+  EXPECT_EQ(headerProblem("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1),
+            "3: f: tensor \"a\": expected two data_offsets, found 1");
+  EXPECT_EQ(headerProblem("{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\"}}", 1),
+            "3: f: tensor \"a\": expected dtype, shape and data_offsets, once each, found \"dtype\"");
+  EXPECT_EQ(headerProblem("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}"),
+            "3: f: header: expected different keys in __metadata__, found a second \"a\"");
+  EXPECT_EQ(headerProblem("{\"__metadata__\":{},\"__metadata__\":{}}"),
+            "3: f: header: expected one __metadata__, found two");
+  EXPECT_EQ(headerProblem("{\"__metadata__\":{\"a\":1}}"),
+            "3: f: header: expected a string as \"a\" of __metadata__, found 1");
+  EXPECT_EQ(headerProblem(std::string("{}\0{}", 5)), "3: f: header byte 2: expected text, found a zero");
+  EXPECT_EQ(headerProblem("{\"\xff\":{}}"), "3: f: header byte 3: expected JSON"); // no UTF-8
+  EXPECT_EQ(headerProblem("{\"\\udc00\":{}}").substr(0, 18), "3: f: header byte "); // half of a pair
 }
 
 // Any truncation of a good file is refused, and no bytes whatever are a crash.
