@@ -4,6 +4,7 @@
 #include "compiler/Pipeline.h"
 #include "compiler/api/Names.h"
 #include "compiler/codegen/gpu/Gpu.h"
+#include "runtime/support/option_struct.h"
 #include "runtime/support/suggest.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -158,10 +159,11 @@ static Status checkFiles(const mtc_options &given, Options &options) {
   return given.input_shape ? readShapes(given.input_shape, options.training.inputShapes) : Status();
 }
 
-Status checkOptions(const mtc_options *given, Options &options) {
-  static constexpr mtc_options defaults = {};
-  if (!given)
-    given = &defaults;
+Status checkOptions(const mtc_options *caller, Options &options) {
+  mtc_options read;
+  if (Status status = MTRUN_READ_OPTIONS(mtc_options, input_shape, caller, read); !status.ok())
+    return status;
+  const mtc_options *given = &read;
   options.fast = given->fast != 0;
   options.seed = given->seed ? given->seed : 1;
   options.dumpStages = given->dump_stages ? given->dump_stages : "";

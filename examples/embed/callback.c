@@ -47,8 +47,8 @@ int main(void) {
   static const int64_t pair[] = {2}, one[] = {1};
   mtrun_field fields[2] = {{0}};
   mtrun_source source = {0};
-  mtc_options compile = {0};
-  mtrun_loop_options loop = {0};
+  mtc_options compile = mtc_options_init();
+  mtrun_loop_options loop = mtrun_loop_options_init();
   mtrun_fit_result result = {0};
   mtc_result *compiled;
   mtrun_plan *plan;

@@ -38,8 +38,8 @@ int main(void) {
   static float x[SAMPLES][2], y[SAMPLES][1];
   float kernel[2], bias[1], prediction[1];
   double loss = 0;
-  mtc_options compile = {0};
-  mtrun_options run = {0};
+  mtc_options compile = mtc_options_init();
+  mtrun_options run = mtrun_options_init();
   mtrun_results results = {0};
   mtc_result *compiled;
   mtrun_plan *plan;

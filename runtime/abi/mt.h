@@ -11,8 +11,11 @@
  *   frees it with mt_status_free(). After a failure, output arguments are NULL or unchanged.
  * - **Strings** are UTF-8 and end with a zero byte. A `const char *` that a call returns belongs to the handle that it
  *   was asked of, and lives as long as that. Strings that a caller passes are copied, unless the text says otherwise.
- * - **Option structs** are set to zero first (`= {0}`); then the fields that should differ are set. Zero is the
- *   default.
+ * - **Option structs** begin with `struct_size`, their size in the header that the caller was compiled with. So a
+ *   library of another version knows which fields there are. TYPE_init() returns a struct that has this size and is zero
+ *   otherwise, as in `mtrun_options options = mtrun_options_init()`; then the fields that should differ are set. Zero is
+ *   the default. Fields that only the library knows are zero; fields that only the caller knows have to be zero. Else, and
+ *   without a size, a call returns MT_INVALID. New fields go to the end of a struct.
  * - **Callbacks** get the `user` pointer that was passed with them.
  * - The libraries never print, never end the process, install no signal handlers and leave the caller's threads alone.
  */
@@ -32,6 +35,20 @@ extern "C" {
 #else
 #define MT_API
 #endif
+
+/** @cond internal */
+#ifdef __cplusplus
+#define MT_ZERO {}
+#else
+#define MT_ZERO {0}
+#endif
+#define MT_DEFINE_INIT(type)                                                                                           \
+  static inline type type##_init(void) {                                                                               \
+    type options = MT_ZERO;                                                                                            \
+    options.struct_size = sizeof options;                                                                              \
+    return options;                                                                                                    \
+  }
+/** @endcond */
 
 /** Version of the headers, MAJOR.MINOR.PATCH. */
 #define MT_VERSION_MAJOR 0

@@ -15,11 +15,12 @@ extern "C" {
 #endif
 
 /**
- * How a model is compiled. Set everything to zero, then set what differs. Strings need to live only during the call.
+ * How a model is compiled. Begin with mtc_options_init(), then set what differs. Strings need to live only during the call.
  *
  * The options correspond to those of `mtc compile`, which `mtc help compile` explains.
  */
 typedef struct mtc_options {
+  size_t struct_size; /**< mtc_options_init() sets it. */
   /** The global batch, B: samples of a training step on all devices together. 0: 32. */
   int64_t batch;
   /** Number of shards, R: a power of two, and the largest number of devices that can run the plan. 0: 8, or the largest
@@ -87,6 +88,8 @@ typedef struct mtc_options {
    * inputs "NAME=224,224,3;NAME=...". NULL: none. */
   const char *input_shape;
 } mtc_options;
+/** Options that are zero but for their size. */
+MT_DEFINE_INIT(mtc_options)
 
 /** A plan or a text in memory. */
 typedef struct mtc_result mtc_result;

@@ -147,9 +147,10 @@ MT_API mt_status *mtrun_plan_graph(const mtrun_plan *plan, const char *program,
 /** A plan bound to devices. */
 typedef struct mtrun_session mtrun_session;
 
-/** How a session is created. Set everything to zero, then set what differs. Strings need to live only during the
+/** How a session is created. Begin with mtrun_options_init(), then set what differs. Strings need to live only during the
  * call. */
 typedef struct mtrun_options {
+  size_t struct_size; /**< mtrun_options_init() sets it. */
   /** The devices. NULL: "cpu:1".
    *
    * - "cpu", "cpu:N", "cpu:NxT": N devices of T threads each;
@@ -202,6 +203,8 @@ typedef struct mtrun_options {
    * dataset is checked by mtrun_dataset_open(). */
   int unchecked_ids;
 } mtrun_options;
+/** Options that are zero but for their size. */
+MT_DEFINE_INIT(mtrun_options)
 
 /**
  * Binds a plan to devices, allocates all memory that steps will need, starts the threads and runs `init`.
@@ -406,10 +409,13 @@ MT_API mt_status *mtrun_tune(mtrun_session *session, const char *path, int32_t r
 
 /** What a trace records. */
 typedef struct mtrun_trace_options {
+  size_t struct_size; /**< mtrun_trace_options_init() sets it. */
   int64_t first, /**< The first training step whose spans are kept, counted from mtrun_trace_start() on, from 1. */
       last;      /**< The last one. 0 and 0: no spans are kept. */
   int profile; /**< 1: the profile is of all steps; 0: of steps `first` to `last` alone. */
 } mtrun_trace_options;
+/** Options that are zero but for their size. */
+MT_DEFINE_INIT(mtrun_trace_options)
 
 /**
  * Records from now on what every thread of every device does in training steps. An earlier record is dropped.
@@ -619,6 +625,7 @@ typedef struct mtrun_progress {
 /** When checkpoints are written, and from which a run resumes. A checkpoint is a folder, step-000000000100 for
  * instance, which is there as a whole or not at all. See docs/checkpoints.md. */
 typedef struct mtrun_checkpoint_options {
+  size_t struct_size; /**< mtrun_checkpoint_options_init() sets it. */
   const char *folder;   /**< Made if it is not there; for one run at a time. NULL: only resume. */
   int64_t every_steps;  /**< After each so many steps; 0: not. If all three are 0: after each epoch. */
   int64_t every_epochs; /**< After each so many epochs; 0: not. */
@@ -630,6 +637,8 @@ typedef struct mtrun_checkpoint_options {
   /** 1: resumes another plan whose variables fit, or with other data, or before newer checkpoints, which go. */
   int force;
 } mtrun_checkpoint_options;
+/** Options that are zero but for their size. */
+MT_DEFINE_INIT(mtrun_checkpoint_options)
 
 /** How a fit ended. */
 typedef struct mtrun_fit_result {
@@ -643,9 +652,10 @@ typedef struct mtrun_fit_result {
   int not_finite;     /**< 1: a loss of validation was not finite in an epoch of this call. */
 } mtrun_fit_result;
 
-/** How a loop runs. Set everything to zero, then set what differs. Strings and structs that it points to must live
+/** How a loop runs. Begin with mtrun_loop_options_init(), then set what differs. Strings and structs that it points to must live
  * during the call. mtrun_evaluate() uses the fields that concern it. */
 typedef struct mtrun_loop_options {
+  size_t struct_size; /**< mtrun_loop_options_init() sets it. */
   int64_t epochs;            /**< In total, those before a resume included; 0: 1. */
   int no_shuffle;            /**< 1: samples in the order of the data. */
   int drop_remainder;        /**< 1: leaves out the short last batch of an epoch. */
@@ -706,6 +716,8 @@ typedef struct mtrun_loop_options {
   double validation_split;
   int validation_last; /**< 1: holds out the last samples of the data in place of drawn ones. */
 } mtrun_loop_options;
+/** Options that are zero but for their size. */
+MT_DEFINE_INIT(mtrun_loop_options)
 
 /**
  * Trains for whole epochs. The last batch of an epoch may be short. Data is read ahead by other threads.

@@ -4,15 +4,23 @@
 #include "runtime/api/Handles.h"
 #include "runtime/loop/Fit.h"
 #include "runtime/loop/Run.h"
+#include "runtime/support/option_struct.h"
 
 using namespace mtrun;
+
+static Status readOptions(const mtrun_loop_options *given, mtrun_loop_options &options) {
+  return MTRUN_READ_OPTIONS(mtrun_loop_options, validation_last, given, options);
+}
 
 mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options) {
   return guarded([&]() -> Status {
     if (!session || !data)
       return {MT_INVALID, "fit: expected a session and a dataset, found NULL"};
+    mtrun_loop_options read;
+    if (Status s = readOptions(options, read); !s.ok())
+      return s;
     Fit fit;
-    if (Status s = fit.open(*session->session, data, options ? *options : mtrun_loop_options{}); !s.ok())
+    if (Status s = fit.open(*session->session, data, read); !s.ok())
       return s;
     return fit.run();
   });
@@ -23,7 +31,10 @@ mt_status *mtrun_evaluate(mtrun_session *session, mtrun_dataset *data, const mtr
   return guarded([&]() -> Status {
     if (!session || !data)
       return {MT_INVALID, "evaluate: expected a session and a dataset, found NULL"};
-    return evaluate(*session->session, *data, options ? *options : mtrun_loop_options{}, values);
+    mtrun_loop_options read;
+    if (Status s = readOptions(options, read); !s.ok())
+      return s;
+    return evaluate(*session->session, *data, read, values);
   });
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/api/Handles.h"
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/plan/Check.h"
+#include "runtime/support/option_struct.h"
 
 #include <cstring>
 #include <sstream>
@@ -80,10 +81,13 @@ Status run(mtrun_session *session, const char *name, const void *const *tensors,
 mt_status *mtrun_session_create(const mtrun_plan *plan, const mtrun_options *options, mtrun_session **session) {
   return guarded([&]() -> Status {
     *session = nullptr;
-    std::unique_ptr<Session> created;
-    if (Status status = Session::create(*plan->plan, options, created); !status.ok())
+    mtrun_options read;
+    if (Status status = MTRUN_READ_OPTIONS(mtrun_options, unchecked_ids, options, read); !status.ok())
       return status;
-    *session = new mtrun_session{plan, std::move(created), options && options->unchecked_ids};
+    std::unique_ptr<Session> created;
+    if (Status status = Session::create(*plan->plan, &read, created); !status.ok())
+      return status;
+    *session = new mtrun_session{plan, std::move(created), read.unchecked_ids != 0};
     return {};
   });
 }

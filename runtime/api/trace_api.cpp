@@ -2,6 +2,7 @@
 //
 // The calls of mtrun.h about traces and profiles.
 #include "runtime/api/Handles.h"
+#include "runtime/support/option_struct.h"
 #include "runtime/trace/ChromeTrace.h"
 #include "runtime/trace/Profile.h"
 
@@ -9,7 +10,12 @@ using mtrun::guarded;
 using mtrun::Status;
 
 mt_status *mtrun_trace_start(mtrun_session *session, const mtrun_trace_options *options) {
-  return guarded([&] { return session->session->startTrace({options->first, options->last, options->profile != 0}); });
+  return guarded([&]() -> Status {
+    mtrun_trace_options read;
+    if (Status status = MTRUN_READ_OPTIONS(mtrun_trace_options, profile, options, read); !status.ok())
+      return status;
+    return session->session->startTrace({read.first, read.last, read.profile != 0});
+  });
 }
 
 mt_status *mtrun_trace_write(mtrun_session *session, const char *path) {

@@ -2,6 +2,7 @@
 //
 // What several processes of a fit, with a device each, have to do alike: begin, read the same data, and end.
 #include "runtime/loop/Fit.h"
+#include "runtime/support/option_struct.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,7 +13,9 @@ namespace mtrun {
 Status Fit::openSaver() {
   Session &session = *session_;
   bool first = session.process() == 0;
-  mtrun_checkpoint_options checkpoint = options_.checkpoint ? *options_.checkpoint : mtrun_checkpoint_options{};
+  mtrun_checkpoint_options checkpoint;
+  if (Status s = MTRUN_READ_OPTIONS(mtrun_checkpoint_options, force, options_.checkpoint, checkpoint); !s.ok())
+    return s;
   auto tell = [this](const std::string &line) { note(line); };
   if (options_.checkpoint && first)
     if (Status s = saver_.open(*session_, checkpoint, tell, state_); !s.ok())

@@ -16,7 +16,7 @@ static void check(const LoopState &state) {
       state.sums.size() < state.totals.size() ||
       (state.names.empty() ? !state.history.empty() : state.history.size() % state.names.size() != 0))
     __builtin_trap();
-  mtrun_loop_options options = {};
+  mtrun_loop_options options = mtrun_loop_options_init();
   options.early_patience = options.plateau_patience = 3;
   options.epoch_best_only = 1;
   const std::vector<MetricColumn> columns = {{"loss", false, true}};

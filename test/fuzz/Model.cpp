@@ -8,7 +8,7 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  mtc_options options = {};
+  mtc_options options = mtc_options_init();
   options.batch = 10;
   options.shards = 4;
   options.cpu = "x86-64-v3";

@@ -52,7 +52,7 @@ protected:
     std::string model = GetParam().model;
     expected = golden::readFile(dataFolder() + "/" + model + ".golden");
     start = golden::readFile(dataFolder() + "/" + GetParam().start + ".golden");
-    mtc_options options = {};
+    mtc_options options = mtc_options_init();
     options.batch = kBatch;
     mtc_result *result = nullptr;
     check(mtc_compile_file((MTC_SOURCE_DIR "/test/golden/models/" + model + ".mlir").c_str(), &options, &result));
@@ -64,7 +64,7 @@ protected:
 
   /// A session that stands where Keras' model stood before its first step.
   Owned<mtrun_session> makeSession() {
-    mtrun_options options = {};
+    mtrun_options options = mtrun_options_init();
     options.devices = GetParam().devices;
     mtrun_session *created = nullptr;
     check(mtrun_session_create(plan.get(), &options, &created));

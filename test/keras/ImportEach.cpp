@@ -10,7 +10,7 @@
 
 int main() {
   for (std::string path; std::getline(std::cin, path);) {
-    mtc_options options = {};
+    mtc_options options = mtc_options_init();
     mtc_result *text = nullptr, *weights = nullptr;
     mt_status *status = mtc_import_file(path.c_str(), &options, &text, &weights);
     std::string message = mt_status_message(status);

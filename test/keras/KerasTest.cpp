@@ -40,7 +40,7 @@ mtrun_plan *planOf(const std::string &stem, bool sampleWeights) {
   Owned<mtrun_plan> &plan = known[stem];
   if (plan)
     return plan.get();
-  mtc_options options = {};
+  mtc_options options = mtc_options_init();
   options.batch = kBatch;
   options.cpu = "native"; // half the time of a plan for all CPUs
   options.sample_weights = sampleWeights;
@@ -60,7 +60,7 @@ protected:
     mtrun::Status status = expected.load(stem);
     ASSERT_TRUE(status.ok()) << status.message();
     plan = planOf(stem, expected.has("weight/sample_weight"));
-    mtrun_options run = {};
+    mtrun_options run = mtrun_options_init();
     run.devices = "cpu:2";
     mtrun_session *created = nullptr;
     check(mtrun_session_create(plan, &run, &created));

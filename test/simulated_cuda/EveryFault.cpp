@@ -19,7 +19,7 @@ mt_status *train(const char *plan, const char *devices) {
   mtrun_plan *loaded = nullptr;
   if (mt_status *status = mtrun_plan_load(plan, &loaded))
     return status;
-  mtrun_options options = {};
+  mtrun_options options = mtrun_options_init();
   options.devices = devices;
   options.libraries = "require";
   mtrun_session *session = nullptr;

@@ -114,7 +114,7 @@ int fromModel(const Arguments &arguments, const mtc_options &options, decltype(&
 
 int compile(const Arguments &arguments) {
   auto start = std::chrono::steady_clock::now();
-  mtc_options options = {};
+  mtc_options options = mtc_options_init();
   options.batch = arguments.batch;
   options.shards = arguments.shards;
   options.fast = arguments.mode == "fast";
@@ -151,7 +151,7 @@ int compile(const Arguments &arguments) {
 }
 
 int importModel(const Arguments &arguments) {
-  mtc_options options = {};
+  mtc_options options = mtc_options_init();
   setTraining(arguments, options);
   std::string output = arguments.output.empty() ? withEnding(arguments.input, ".mlir") : arguments.output;
   std::string beside = output == "-" ? "" : withEnding(output, ".safetensors");
@@ -189,7 +189,7 @@ int inspect(const Arguments &arguments) {
 }
 
 int summarize(const Arguments &arguments) {
-  mtc_options options = {};
+  mtc_options options = mtc_options_init();
   setTraining(arguments, options);
   Result result(nullptr, mtc_result_free);
   if (int code = fromModel(arguments, options, mtc_summary_text, mtc_summary_file, result))

@@ -72,7 +72,7 @@ int evaluate(const Arguments &arguments) {
   tellUntrained(run, arguments);
   DatasetPtr data = openData(run, arguments, arguments.data);
   Progress progress = makeProgress(arguments);
-  mtrun_loop_options options = {};
+  mtrun_loop_options options = mtrun_loop_options_init();
   options.progress = progressOf(arguments);
   options.progress_user = &progress;
   options.in_flight = 1;

@@ -52,7 +52,7 @@ Run loadPlan(const Arguments &arguments) {
 }
 
 void bind(Run &run, const Arguments &arguments) {
-  mtrun_options options = {};
+  mtrun_options options = mtrun_options_init();
   options.devices = arguments.devices.c_str();
   options.private_variables = arguments.privateVariables;
   options.no_pin = arguments.noPin;

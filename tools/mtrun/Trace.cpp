@@ -35,7 +35,7 @@ void startTrace(const Run &run, const Arguments &arguments, int64_t skipped, int
   if (!range.path.empty() && steps > 0 && range.first > steps)
     throw Failure{MT_INVALID, "--trace: expected steps among the " + std::to_string(steps) + " of this run, found " +
                                   std::to_string(range.first) + " to " + std::to_string(range.last)};
-  mtrun_trace_options options = {range.first, range.last, arguments.profile};
+  mtrun_trace_options options = {sizeof(mtrun_trace_options), range.first, range.last, arguments.profile};
   check(mtrun_trace_start(run.session.get(), &options));
 }
 

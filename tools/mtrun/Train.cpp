@@ -191,7 +191,7 @@ int train(const Arguments &arguments) {
   Logs logs = {makeProgress(arguments), nullptr};
   if (!arguments.tensorboard.empty() && first)
     logs.events = makeEvents(run, arguments);
-  mtrun_checkpoint_options checkpoint = {};
+  mtrun_checkpoint_options checkpoint = mtrun_checkpoint_options_init();
   checkpoint.folder = pointer(outputs.checkpoints);
   checkpoint.every_steps = arguments.everySteps;
   checkpoint.every_epochs = arguments.everyEpochs;
@@ -199,7 +199,7 @@ int train(const Arguments &arguments) {
   checkpoint.keep = arguments.keep;
   checkpoint.resume = pointer(arguments.resume);
   checkpoint.force = arguments.force;
-  mtrun_loop_options options = {};
+  mtrun_loop_options options = mtrun_loop_options_init();
   options.epochs = arguments.epochs;
   options.more_epochs = arguments.moreEpochs;
   options.steps_per_epoch = arguments.stepsPerEpoch;

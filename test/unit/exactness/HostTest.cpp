@@ -43,7 +43,7 @@ void check(mt_status *status) {
 class Host : public testing::Test {
 protected:
   void SetUp() override {
-    mtc_options options = {};
+    mtc_options options = mtc_options_init();
     options.batch = kBatch;
     options.shards = 8;
     mtc_result *result = nullptr;
@@ -66,7 +66,7 @@ protected:
 
   // Trains four epochs and returns the bytes of the variables.
   std::vector<float> train(const char *devices, const Step &step) {
-    mtrun_options options = {};
+    mtrun_options options = mtrun_options_init();
     options.devices = devices;
     mtrun_session *session = nullptr;
     check(mtrun_session_create(plan, &options, &session));

@@ -48,7 +48,7 @@ TEST(Compile, ErrorsOfThreadsDoNotMix) {
 }
 
 TEST(Compile, ChoosesShardsThatTheBatchAllows) {
-  mtc_options options = {};
+  mtc_options options = mtc_options_init();
   options.stop_after = "import";
   for (auto [batch, shards] : {std::pair(1, 1), {3, 2}, {7, 4}, {8, 8}, {1000, 8}}) {
     options.batch = batch;
@@ -60,11 +60,13 @@ TEST(Compile, ChoosesShardsThatTheBatchAllows) {
 
 TEST(Compile, OptionsSayWhatWasExpected) {
   auto message = [](auto set) {
-    mtc_options options = {};
+    mtc_options options = mtc_options_init();
     set(options);
     Outcome outcome = compile(model, options);
     return outcome.code == MT_INVALID ? outcome.message : "compiled";
   };
+  EXPECT_NE(message([](mtc_options &o) { o.struct_size = 0; }).find(", as mtc_options_init() sets it, found 0"),
+            std::string::npos);
   EXPECT_EQ(message([](mtc_options &o) { o.batch = -1; }), "expected batch to be 1 to 1073741824, found -1");
   EXPECT_EQ(message([](mtc_options &o) { o.shards = 6; }), "expected shards to be a power of two, found 6");
   EXPECT_EQ(message([](mtc_options &o) { o.shards = -8; }), "expected shards to be 1 to 65536, found -8");
@@ -77,7 +79,7 @@ TEST(Compile, OptionsSayWhatWasExpected) {
 
 TEST(Compile, LogsTimesAndASummary) {
   std::vector<std::string> lines;
-  mtc_options options = {};
+  mtc_options options = mtc_options_init();
   options.timing = 1;
   options.log = [](void *user, int, const char *message) { static_cast<std::vector<std::string> *>(user)->push_back(message); };
   options.log_user = &lines;

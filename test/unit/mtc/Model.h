@@ -39,7 +39,7 @@ inline Outcome take(mt_status *status, mtc_result *result) {
   return outcome;
 }
 
-inline Outcome compile(const std::string &text, const mtc_options &options = {}) {
+inline Outcome compile(const std::string &text, const mtc_options &options = mtc_options_init()) {
   mtc_result *result = nullptr;
   mt_status *status = mtc_compile_text(text.data(), text.size(), "model.mlir", &options, &result);
   return take(status, result);
@@ -47,7 +47,7 @@ inline Outcome compile(const std::string &text, const mtc_options &options = {})
 
 // The message of a text that must fail before any stage.
 inline std::string importError(const std::string &text) {
-  mtc_options options = {};
+  mtc_options options = mtc_options_init();
   options.stop_after = "import";
   Outcome outcome = compile(text, options);
   return outcome.code == MT_INVALID && !outcome.result ? outcome.message : "compiled";

@@ -24,7 +24,7 @@ TEST(ReadModel, BoundsNesting) {
 
 TEST(ReadModel, DoesNotCountBracketsInStringsCommentsAndArrows) {
   std::string text = "// " + repeat("[", 1000) + "\n// " + repeat("->", 1000) + "\n" + model;
-  mtc_options options = {};
+  mtc_options options = mtc_options_init();
   options.stop_after = "import";
   Outcome outcome = compile(text, options);
   EXPECT_EQ(outcome.code, MT_OK) << outcome.message;

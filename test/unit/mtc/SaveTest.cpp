@@ -16,7 +16,7 @@ struct SaveTest : testing::Test {
   void SetUp() override {
     fs::remove_all(folder);
     fs::create_directories(folder);
-    mtc_options options = {};
+    mtc_options options = mtc_options_init();
     options.stop_after = "import";
     made = compile(model, options);
     ASSERT_EQ(made.code, MT_OK) << made.message;

@@ -131,7 +131,7 @@ void Journey::runPlan(const Compilation &compilation) {
     return "cpu:" + std::to_string(1 + choice % model.step.shards) + (choice / 8 % 3 ? "" : "x2");
   };
   std::string devices = spec(seed), others = spec(seed / 3 + 1);
-  mtrun_options first{}, second{};
+  mtrun_options first = mtrun_options_init(), second = mtrun_options_init();
   first.no_pin = second.no_pin = 1;
   first.devices = devices.c_str();
   second.devices = others.c_str();

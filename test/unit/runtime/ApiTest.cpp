@@ -5,6 +5,7 @@
 #include "TestPlan.h"
 
 #include "runtime/abi/mtrun.h"
+#include "runtime/support/option_struct.h"
 
 #include <gtest/gtest.h>
 #include <string>
@@ -31,7 +32,9 @@ protected:
     mtrun_session_free(session);
     mtrun_plan_free(plan);
   }
-  void create(mtrun_options options = {}) { ASSERT_EQ(take(mtrun_session_create(plan, &options, &session)), success); }
+  void create(mtrun_options options = mtrun_options_init()) {
+    ASSERT_EQ(take(mtrun_session_create(plan, &options, &session)), success);
+  }
 
   TestPlanShape shape;
   mtrun_plan *plan = nullptr;
@@ -108,7 +111,7 @@ TEST_F(Api, TrainsAndReadsVariables) {
 
 TEST_F(Api, ReportsTheSession) {
   std::string log;
-  mtrun_options options = {};
+  mtrun_options options = mtrun_options_init();
   options.devices = "cpu:3x2";
   options.log_user = &log;
   options.log = [](void *user, int, const char *message) { *static_cast<std::string *>(user) += message; };
@@ -124,6 +127,60 @@ TEST_F(Api, ReportsTheSession) {
   EXPECT_EQ(mtrun_session_plan(session), plan);
   EXPECT_EQ(mtrun_session_shards(session, 2), 4);
   EXPECT_NE(log.find("running on cpu:3x2, target any"), std::string::npos) << log;
+}
+
+// A host that was compiled with another version of the header than the library: its options are taken, or it is told.
+TEST_F(Api, TakesOptionsOfOtherVersions) {
+  struct Newer {
+    mtrun_options options = mtrun_options_init();
+    const char *added = nullptr;
+  } newer;
+  newer.options.struct_size = sizeof newer;
+  newer.options.devices = "cpu:3";
+  ASSERT_EQ(take(mtrun_session_create(plan, &newer.options, &session)), success);
+  EXPECT_EQ(mtrun_session_shards(session, 3), 0);
+  mtrun_session_free(session);
+  newer.added = "something";
+  std::string size = std::to_string(sizeof(mtrun_options));
+  std::string message = take(mtrun_session_create(plan, &newer.options, &session));
+  EXPECT_EQ(message.rfind("1: mtrun_options: expected the options of this version, " + size + " bytes, found one set at byte " +
+                              size.substr(0, 1), 0), 0u) << message;
+  EXPECT_NE(message.find(": the caller was made for a newer version"), std::string::npos) << message;
+  mtrun_options unset = {};
+  message = take(mtrun_session_create(plan, &unset, &session));
+  EXPECT_EQ(message.rfind("1: mtrun_options.struct_size: expected ", 0), 0u) << message;
+  EXPECT_NE(message.find(", as mtrun_options_init() sets it, found 0"), std::string::npos) << message;
+  unset.struct_size = SIZE_MAX; // nothing is read that far
+  EXPECT_NE(take(mtrun_session_create(plan, &unset, &session)).find("found " + std::to_string(SIZE_MAX)), std::string::npos);
+  EXPECT_EQ(session, nullptr);
+  ASSERT_EQ(take(mtrun_session_create(plan, nullptr, &session)), success);
+  mtrun_trace_options trace = {};
+  EXPECT_NE(take(mtrun_trace_start(session, &trace)).find("mtrun_trace_options_init()"), std::string::npos);
+}
+
+TEST(Options, OfAnOlderCallerLackTheLastFields) {
+  struct Grown { // twice: it began with `first` alone
+    size_t struct_size;
+    int64_t first, second;
+    const char *third;
+  };
+  auto read = [](const Grown *given, Grown &options) {
+    return MTRUN_READ_OPTIONS(Grown, first, given, options).message();
+  };
+  Grown given = {offsetof(Grown, second), 1, 2, "3"}, options = {};
+  EXPECT_EQ(read(&given, options), "");
+  EXPECT_EQ(options.struct_size, sizeof(Grown));
+  EXPECT_EQ(options.first, 1);
+  EXPECT_EQ(options.second, 0);
+  EXPECT_EQ(options.third, nullptr);
+  given.struct_size = offsetof(Grown, third);
+  EXPECT_EQ(read(&given, options), "");
+  EXPECT_EQ(options.second, 2);
+  EXPECT_EQ(options.third, nullptr);
+  given.struct_size = offsetof(Grown, first);
+  EXPECT_EQ(read(&given, options), "Grown.struct_size: expected 16 to 4096, as Grown_init() sets it, found 8");
+  EXPECT_EQ(read(nullptr, options), "");
+  EXPECT_EQ(options.first, 0);
 }
 
 TEST(Statuses, NullIsSuccess) {

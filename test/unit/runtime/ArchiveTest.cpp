@@ -88,7 +88,7 @@ protected:
   void open(const std::function<void(fb::PlanT &)> &change) {
     std::vector<uint8_t> bytes = makePlan({}, change);
     ASSERT_TRUE(Plan::loadMemory(bytes.data(), bytes.size(), plan).ok());
-    mtrun_options options = {};
+    mtrun_options options = mtrun_options_init();
     options.devices = "null:1";
     ASSERT_TRUE(Session::create(*plan, &options, session).ok());
     for (size_t i = 0; i < sizeof w; ++i)

@@ -92,7 +92,7 @@ void fit(const mtrun_plan *plan, mtrun_session *session) {
   Owned<mtrun_dataset> data = zeros(plan, memory);
   if (!data)
     return;
-  mtrun_loop_options options = {};
+  mtrun_loop_options options = mtrun_loop_options_init();
   options.epochs = 2;
   options.steps_per_epoch = 1;
   options.rate_scale = 2;
@@ -131,7 +131,7 @@ Exercised exercise(const void *bytes, size_t size, int devices, bool privateVari
   const fb::Plan &tables = plan->plan->tables();
   if (!isSmall(tables))
     return Exercised::Loaded;
-  mtrun_options options = {};
+  mtrun_options options = mtrun_options_init();
   std::string spec = "null:" + std::to_string(devices);
   options.devices = spec.c_str();
   options.private_variables = privateVariables;

@@ -48,7 +48,7 @@ TEST(Overhead, AStepOnTheNullDevice) {
   Samples samples(shape, 3);
   const void *tensors[] = {samples.x.data(), samples.y.data(), nullptr};
   for (const char *devices : {"null:1", "null:2", "null:8"}) {
-    mtrun_options options = {};
+    mtrun_options options = mtrun_options_init();
     options.devices = devices;
     std::unique_ptr<Session> session;
     ASSERT_TRUE(Session::create(*plan, &options, session).ok());

@@ -200,7 +200,7 @@ TEST(Session, SaysWhatIsWrong) {
   Loaded loaded;
   std::unique_ptr<Session> session;
   auto create = [&](const char *devices, const char *cpu) {
-    mtrun_options options = {};
+    mtrun_options options = mtrun_options_init();
     options.devices = devices;
     options.cpu = cpu;
     return Session::create(*loaded.plan, &options, session);

@@ -27,7 +27,7 @@ void *host(void *argument) {
   auto &host = *static_cast<Host *>(argument);
   std::unique_ptr<Plan> plan;
   std::unique_ptr<Session> session;
-  mtrun_options options = {};
+  mtrun_options options = mtrun_options_init();
   options.devices = "cpu:2x2";
   Samples samples({}, 3);
   Status status = Plan::load(*host.path, plan);

@@ -24,7 +24,7 @@ struct Loaded {
 };
 
 inline std::unique_ptr<Session> makeSession(const Plan &plan, const char *devices, bool privateVariables = false) {
-  mtrun_options options = {};
+  mtrun_options options = mtrun_options_init();
   options.devices = devices;
   options.private_variables = privateVariables;
   std::unique_ptr<Session> session;

@@ -15,7 +15,7 @@ const std::vector<MetricColumn> columns = {
     {"loss", false, true}, {"recall", true, false}, {"val_loss", false, true}, {"val_recall", true, false}};
 
 struct CallbacksTest : testing::Test {
-  mtrun_loop_options options = {};
+  mtrun_loop_options options = mtrun_loop_options_init();
   Callbacks callbacks;
   int64_t epoch = 0;
 

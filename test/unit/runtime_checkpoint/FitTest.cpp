@@ -53,8 +53,8 @@ protected:
   Owned<mtrun_plan> plan = emptyPlan(2);
   Owned<mtrun_dataset> data;
   Owned<mtrun_session> session;
-  mtrun_checkpoint_options checkpoint = {};
-  mtrun_loop_options options = {};
+  mtrun_checkpoint_options checkpoint = mtrun_checkpoint_options_init();
+  mtrun_loop_options options = mtrun_loop_options_init();
   mtrun_fit_result result = {};
   Steps steps;
   std::vector<std::string> notes;
@@ -377,6 +377,13 @@ TEST_F(FitTest, TheRateOfASchedule) {
   checkpoint.resume = "auto";
   options.learning_rate = 0.1;
   EXPECT_EQ(fit(), "1: the plan computes its learning rate by a schedule: expected a variable, which alone can be set");
+}
+
+TEST_F(FitTest, OptionsWithoutTheirSize) {
+  checkpoint.struct_size = 0;
+  EXPECT_NE(fit().find("1: mtrun_checkpoint_options.struct_size: expected "), std::string::npos);
+  options.struct_size = 0;
+  EXPECT_NE(fit().find("1: mtrun_loop_options.struct_size: expected "), std::string::npos);
 }
 
 TEST_F(FitTest, NumbersThatMeanNothing) {

@@ -64,7 +64,7 @@ TEST(CudaCode, WhatNoTargetRunsIsNamedWithTheToolkitAndTheDriver) {
   auto outcome = [](const char *target) {
     return inChild({{"MTC_SIM_CAPABILITY", "9.0"}}, [&] {
       std::unique_ptr<Plan> plan = planWithCubin({});
-      mtrun_options options = {};
+      mtrun_options options = mtrun_options_init();
       options.devices = "cuda:0";
       options.cpu = target;
       std::unique_ptr<Session> session;

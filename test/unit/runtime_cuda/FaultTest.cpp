@@ -65,7 +65,7 @@ namespace {
 
 Status create(const char *devices, bool gpu, std::unique_ptr<Session> &session) {
   static Loaded loaded({21, 8, 37, gpu}); // outlives the session
-  mtrun_options options = {};
+  mtrun_options options = mtrun_options_init();
   options.devices = devices;
   return Session::create(*loaded.plan, &options, session);
 }

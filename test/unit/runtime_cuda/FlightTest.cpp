@@ -15,7 +15,7 @@ TestPlanShape gpuShape() {
 }
 
 std::unique_ptr<Session> sessionOf(const Loaded &loaded, const char *devices, int64_t stepsPerLaunch = 1) {
-  mtrun_options options = {};
+  mtrun_options options = mtrun_options_init();
   options.devices = devices;
   options.steps_per_launch = stepsPerLaunch;
   std::unique_ptr<Session> session;
@@ -142,7 +142,7 @@ TEST(CudaFlight, OneProgramAtATime) {
                       EXPECT_EQ(steps.begin(3, 1).code(), MT_INVALID);
                       EXPECT_TRUE(session->finish(nullptr).ok());
                       EXPECT_TRUE(steps.begin(3, 1).ok());
-                      mtrun_options options = {};
+                      mtrun_options options = mtrun_options_init();
                       options.steps_per_launch = -1;
                       std::unique_ptr<Session> refused;
                       EXPECT_EQ(Session::create(*loaded.plan, &options, refused).code(), MT_INVALID);
@@ -212,7 +212,7 @@ std::string faultAt(long call, const std::function<Status(Session &)> &body, std
       {{"MTC_SIM_FAIL", std::to_string(call)}},
       [&] {
         static Loaded loaded(gpuShape());
-        mtrun_options options = {};
+        mtrun_options options = mtrun_options_init();
         options.devices = "cuda:0";
         std::unique_ptr<Session> session;
         if (Status status = Session::create(*loaded.plan, &options, session); !status.ok())

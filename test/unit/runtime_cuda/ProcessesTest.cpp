@@ -61,7 +61,7 @@ private:
       own.shards = shards_;
     Loaded loaded(own, [this](mt::plan::PlanT &plan) { plan.fast = fast_; });
     std::string devices = "cuda:0-" + std::to_string(n_ - 1);
-    mtrun_options options = {};
+    mtrun_options options = mtrun_options_init();
     options.devices = devices.c_str();
     options.processes = n_;
     options.process = options.local_process = process;

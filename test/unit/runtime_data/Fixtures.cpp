@@ -175,7 +175,7 @@ Owned<mtrun_plan> planWithoutVariables() {
 }
 
 Owned<mtrun_session> nullSession(const mtrun_plan *plan, const char *devices) {
-  mtrun_options options = {};
+  mtrun_options options = mtrun_options_init();
   options.devices = devices;
   mtrun_session *session = nullptr;
   EXPECT_EQ(text(mtrun_session_create(plan, &options, &session)), "0");

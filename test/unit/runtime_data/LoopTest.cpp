@@ -37,7 +37,7 @@ protected:
   Owned<mtrun_plan> plan = emptyPlan(4);
   Owned<mtrun_dataset> data;
   Owned<mtrun_session> session;
-  mtrun_loop_options options = {};
+  mtrun_loop_options options = mtrun_loop_options_init();
   std::vector<Call> calls;
   std::vector<std::string> names;
   int64_t stopAfter = -1;
@@ -180,7 +180,7 @@ TEST_F(Loop, StepsLookAtIntegers) {
   EXPECT_EQ(text(mtrun_eval_step(session.get(), tensors, 4, nullptr)),
             "1: eval_step: \"label\": row 3 has -1, expected 0 to 2");
   EXPECT_EQ(text(mtrun_eval_step(session.get(), tensors, 5, nullptr)).substr(0, 2), "1:"); // of the rows
-  mtrun_options unchecked = {};
+  mtrun_options unchecked = mtrun_options_init();
   unchecked.devices = "null:1";
   unchecked.unchecked_ids = 1;
   mtrun_session *other = nullptr;

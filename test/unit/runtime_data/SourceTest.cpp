@@ -198,7 +198,7 @@ TEST_F(SourceData, Loops) {
   Owned<mtrun_session> session = nullSession(plan.get());
   Owned<mtrun_dataset> data = open(-1), validation = open(-1);
   std::vector<std::array<int64_t, 4>> calls;
-  mtrun_loop_options options = {};
+  mtrun_loop_options options = mtrun_loop_options_init();
   options.epochs = 2;
   options.validation = validation.get();
   options.progress_user = &calls;
@@ -241,11 +241,11 @@ TEST_F(SourceData, Resumes) {
   };
   auto fit = [&](const std::string &folder, const char *resume, Run run) {
     Owned<mtrun_session> session = nullSession(plan.get());
-    mtrun_checkpoint_options checkpoint = {};
+    mtrun_checkpoint_options checkpoint = mtrun_checkpoint_options_init();
     checkpoint.folder = folder.c_str();
     checkpoint.resume = resume;
     mtrun_fit_result result = {};
-    mtrun_loop_options options = {};
+    mtrun_loop_options options = mtrun_loop_options_init();
     options.epochs = 3;
     options.validation = validation.get();
     options.checkpoint = &checkpoint;
