@@ -472,6 +472,11 @@ MT_API mt_status *mtrun_profile_get_entry(mtrun_session *session, int32_t index,
 /** Samples for a plan's inputs, targets and sample weights. It keeps a pointer to the plan. */
 typedef struct mtrun_dataset mtrun_dataset;
 
+/** The kinds of data sources, as users write them: "mnist:DIR" and so on. NULL after the last one. */
+MT_API const char *mtrun_data_form(int32_t index);
+/** What a kind reads, a line; NULL after the last one. */
+MT_API const char *mtrun_data_help(int32_t index);
+
 /**
  * Opens a data source. docs/data.md describes all sources and keys.
  *
@@ -480,9 +485,7 @@ typedef struct mtrun_dataset mtrun_dataset;
  * labels that have none weigh 1.
  *
  * @param plan     the plan
- * @param spec     "KIND:PATH[,key=value]...", of the kinds mnist, cifar10, cifar100, npy, npz, tokens, text, csv,
- * images
- *                 and tfrecord
+ * @param spec     "KIND:PATH[,key=value]...", of a kind that mtrun_data_form() names
  * @param dataset  receives the dataset, to be freed with mtrun_dataset_free()
  * @return NULL, MT_INVALID, MT_CORRUPT, MT_IO or MT_NO_MEMORY
  */

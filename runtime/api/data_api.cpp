@@ -4,6 +4,7 @@
 #include "runtime/api/Handles.h"
 #include "runtime/data/Describe.h"
 #include "runtime/data/Order.h"
+#include "runtime/data/SourceKind.h"
 #include "runtime/data/Split.h"
 
 using namespace mtrun;
@@ -107,4 +108,20 @@ mt_status *mtrun_data_benchmark(const char *spec, int64_t batch, double seconds,
                   std::to_string(batch) + " or " + std::to_string(seconds)};
     return benchmarkData(spec, batch, seconds, line, user);
   });
+}
+
+// NULL: there are not so many.
+static const SourceKind *kindAt(int32_t index) {
+  std::span<const SourceKind *const> kinds = sourceKinds();
+  return index >= 0 && static_cast<size_t>(index) < kinds.size() ? kinds[static_cast<size_t>(index)] : nullptr;
+}
+
+const char *mtrun_data_form(int32_t index) {
+  const SourceKind *kind = kindAt(index);
+  return kind ? kind->form : nullptr;
+}
+
+const char *mtrun_data_help(int32_t index) {
+  const SourceKind *kind = kindAt(index);
+  return kind ? kind->help : nullptr;
 }

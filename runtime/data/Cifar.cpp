@@ -2,6 +2,7 @@
 //
 // cifar10:DIR and cifar100:DIR: the binary version, or the pickles of the Python version, which Keras downloads.
 #include "runtime/data/Pickle.h"
+#include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"
 
 #include <array>
@@ -91,7 +92,7 @@ static void addNames(const std::string &folder, bool pickled, bool hundred, Tabl
   }
 }
 
-Status openCifar(const DataSpec &spec, Table &table) {
+static Status openCifar(const DataSpec &spec, Table &table) {
   bool hundred = spec.kind == "cifar100";
   std::string path = spec.paths[0];
   for (const char *inside : hundred ? std::array{"/cifar-100-python", "/cifar-100-binary"}
@@ -134,5 +135,21 @@ Status openCifar(const DataSpec &spec, Table &table) {
   table.fields = {std::move(image), std::move(label)};
   return {};
 }
+
+extern const SourceKind cifar10Source = {
+    .name = "cifar10",
+    .form = "cifar10:DIR",
+    .help = "the files of CIFAR-10, binary or pickled",
+    .keys = "split=",
+    .open = openCifar,
+};
+
+extern const SourceKind cifar100Source = {
+    .name = "cifar100",
+    .form = "cifar100:DIR",
+    .help = "those of CIFAR-100, with the fine labels",
+    .keys = "split=",
+    .open = openCifar,
+};
 
 } // namespace mtrun

@@ -2,6 +2,7 @@
 //
 // csv:FILE. Columns of numbers are the input, one of numbers or of names the target; the first line may name them.
 #include "runtime/data/CsvRecords.h"
+#include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"
 
 #include <algorithm>
@@ -222,7 +223,7 @@ void Values::fill(const std::string &where, Table &table) {
     field.where = where;
 }
 
-Status openCsv(const DataSpec &spec, Table &table) {
+static Status openCsv(const DataSpec &spec, Table &table) {
   std::vector<uint8_t> bytes;
   std::string found;
   if (Status s = readData(spec.paths[0], bytes, found); !s.ok())
@@ -269,5 +270,14 @@ Status openCsv(const DataSpec &spec, Table &table) {
   values.fill(found, table);
   return {};
 }
+
+extern const SourceKind csvSource = {
+    .name = "csv",
+    .form = "csv:FILE",
+    .help = "columns of numbers, and a target",
+    .keys = "x=, y=, label=, skip=, header=",
+    .open = openCsv,
+    .anyScale = true,
+};
 
 } // namespace mtrun

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Dataset.h"
 #include "runtime/data/Labels.h"
+#include "runtime/data/SourceKind.h"
 #include "runtime/plan/Check.h"
 #include "runtime/plan/Signature.h"
 #include "runtime/support/text.h"
@@ -95,7 +96,8 @@ static bool takesBytes(const Plan &plan, std::string_view input) {
 static void checkRange(const DataSpec &spec, mtrun_dataset &data) {
   constexpr double wide = 255;
   for (const Column &column : data.columns) {
-    if (spec.kind != "csv" || spec.scaled || column.role != MTRUN_INPUT || column.field.type != Stored::F64 ||
+    bool unknown = spec.source && spec.source->anyScale && !spec.scaled;
+    if (!unknown || column.role != MTRUN_INPUT || column.field.type != Stored::F64 ||
         (column.dtype != MT_F32 && column.dtype != MT_F64) || column.limited() || scalingOf(*data.plan, column.name))
       continue;
     double least = 0, most = 0, value;
@@ -199,7 +201,7 @@ static void completeSpec(const Plan &plan, DataSpec &spec) {
   }
   if (spec.length == 0 && inputs == 1)
     spec.length = length;
-  if (spec.kind == "text" && plan.tables().vocabulary())
+  if (spec.source && spec.source->vocabulary && plan.tables().vocabulary())
     for (const auto *character : *plan.tables().vocabulary())
       spec.vocabulary.push_back(character->str());
 }

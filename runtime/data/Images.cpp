@@ -2,6 +2,7 @@
 //
 // images:DIR, a folder a class, and images:FILE.csv, lines of a file and a label.
 #include "runtime/data/Pictures.h"
+#include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"
 
 #include <algorithm>
@@ -170,7 +171,7 @@ static Status checkClasses(const DataSpec &spec, const Listing &listing, const s
   return {};
 }
 
-Status openImages(const DataSpec &spec, Table &table) {
+static Status openImages(const DataSpec &spec, Table &table) {
   Listing listing;
   std::error_code error;
   const std::string &path = spec.paths[0];
@@ -225,5 +226,13 @@ Status openImages(const DataSpec &spec, Table &table) {
   table.classes = std::move(listing.classes);
   return {};
 }
+
+extern const SourceKind imagesSource = {
+    .name = "images",
+    .form = "images:DIR",
+    .help = "JPEG and PNG files in a folder for each class; or images:LIST.csv, of files and labels",
+    .keys = "size=, flip=, crop=, cache=, check=, strict=, upright=, threads=",
+    .open = openImages,
+};
 
 } // namespace mtrun

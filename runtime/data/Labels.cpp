@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Labels.h"
+#include "runtime/data/SourceKind.h"
 #include "runtime/plan/Signature.h"
 
 #include <algorithm>
@@ -133,7 +134,7 @@ Status limitIntegers(const DataSpec &spec, const std::vector<const mtrun_tensor_
       limit = std::min(limit.value_or(INT64_MAX), entries[i]->limit);
     column.limitTo(limit);
     if (Status s = checkAll(column, data); !s.ok())
-      return spec.kind == "text" && spec.vocabulary.empty()
+      return spec.source && spec.source->vocabulary && spec.vocabulary.empty()
                  ? Status(s.code(), s.message() + "; its tokens are bytes, since the plan has no vocabulary: with "
                                                   "--vocabulary FILE they are characters")
                  : s;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Npy.h"
+#include "runtime/data/SourceKind.h"
 
 #include <charconv>
 #include <string_view>
@@ -138,7 +139,7 @@ Status parseNpy(std::span<const uint8_t> file, std::shared_ptr<const uint8_t> ow
 }
 
 // One file of inputs, then one of targets.
-Status openNpy(const DataSpec &spec, Table &table) {
+static Status openNpy(const DataSpec &spec, Table &table) {
   for (const std::string &path : spec.paths) {
     std::vector<uint8_t> bytes;
     std::string found;
@@ -155,5 +156,14 @@ Status openNpy(const DataSpec &spec, Table &table) {
   }
   return {};
 }
+
+extern const SourceKind npySource = {
+    .name = "npy",
+    .form = "npy:X.npy,Y.npy",
+    .help = "an array of inputs and one of targets",
+    .keys = "",
+    .open = openNpy,
+    .paths = 2,
+};
 
 } // namespace mtrun

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// .npz files: a zip archive of .npy files, stored or deflated. The directory at the end of the archive is what counts.
-// Of what a model does not take only names are read.
+// .npz files: a zip archive of .npy files, stored or deflated. Of what a model does not take only names are read.
+#include "runtime/data/Npy.h"
+#include "runtime/data/SourceKind.h"
 #include "runtime/data/Npy.h"
 #include "runtime/device/AvailableMemory.h"
+#include "runtime/support/zip_read.h"
 
 #include <algorithm>
 #include <optional>
@@ -222,7 +224,7 @@ static Status readChosen(std::span<const uint8_t> file, const std::string &found
   return {};
 }
 
-Status openNpz(const DataSpec &spec, Table &table) {
+static Status openNpz(const DataSpec &spec, Table &table) {
   std::vector<uint8_t> file;
   std::string found, names;
   if (Status s = readData(spec.paths[0], file, found); !s.ok())
@@ -254,5 +256,13 @@ Status openNpz(const DataSpec &spec, Table &table) {
   return {MT_INVALID, found + ": expected arrays of the model's names (" + wanted +
                           "), or x and y, or x=NAME and y=NAME, found " + (names.empty() ? "none" : names)};
 }
+
+extern const SourceKind npzSource = {
+    .name = "npz",
+    .form = "npz:FILE",
+    .help = "arrays of the model's names, or x and y",
+    .keys = "x=, y=, split=",
+    .open = openNpz,
+};
 
 } // namespace mtrun

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Spec.h"
+#include "runtime/data/SourceKind.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,9 +8,6 @@
 #include <string_view>
 
 namespace mtrun {
-
-constexpr std::string_view kKinds[] = {"mnist",  "cifar10", "cifar100", "npy",    "npz",
-                                       "tokens", "text",    "csv",      "images", "tfrecord"};
 
 static bool parseNumber(std::string_view text, int64_t &number) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -198,15 +196,33 @@ static Status parseRaw(std::string_view value, DataSpec &spec, const std::string
   return {MT_INVALID, "expected raw= one of u8, i8, u16, i16, i32, u32, i64, f32 and f64, " + found};
 }
 
+// Keys that only some kinds take: their rows have them.
+static Status parseOwnKey(std::string_view key, std::string_view value, DataSpec &spec, const std::string &found) {
+  bool known = false;
+  if (Status s = parsePictures(key, value, spec, found, known); !s.ok() || known)
+    return s;
+  if (key == "raw")
+    return parseRaw(value, spec, found);
+  if (key == "split") {
+    spec.test = value == "test";
+    return spec.test || value == "train" ? Status()
+                                         : Status(MT_INVALID, "expected split=train or split=test, " + found);
+  }
+  if (key == "length")
+    return parseNumber(value, spec.length) && spec.length > 0
+               ? Status()
+               : Status(MT_INVALID, "expected length=T with T >= 1, " + found);
+  if (key == "header")
+    return parseFlag(key, value, spec.header.emplace(), found);
+  (key == "x" ? spec.input : key == "skip" ? spec.skip : spec.target) = value; // y, label
+  return {};
+}
+
 static Status parseKey(std::string_view key, std::string_view value, DataSpec &spec) {
   std::string found = "found \"" + std::string(key) + "=" + std::string(value) + "\"";
   bool known = false;
   if (Status s = parseScaling(key, value, spec, found, known); !s.ok() || known)
     return s;
-  bool decoded = spec.kind == "images" || spec.kind == "tfrecord";
-  if (decoded)
-    if (Status s = parsePictures(key, value, spec, found, known); !s.ok() || known)
-      return s;
   if (key == "strict") // of any source, so that a command can ask for it
     return parseFlag(key, value, spec.strict, found);
   if (key == "nan" || key == "ids" || key == "damaged") {
@@ -219,8 +235,6 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
                : Status(MT_INVALID, "expected " + name + "=" + std::string(words[0]) + " or " + name + "=" +
                                         std::string(words[1]) + ", " + found);
   }
-  if (key == "raw" && spec.kind == "tfrecord")
-    return parseRaw(value, spec, found);
   if (key == "range")
     return parseRange(value, spec);
   if (key == "classes") {
@@ -234,38 +248,11 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
     return parseClassWeights(value, spec.classWeights)
                ? Status()
                : Status(MT_INVALID, "expected class-weight=CLASS:WEIGHT[+CLASS:WEIGHT...], " + found);
-  bool pictures = spec.kind == "mnist" || spec.kind.starts_with("cifar");
-  if (key == "split" && (pictures || spec.kind == "npz")) {
-    if (value != "train" && value != "test")
-      return {MT_INVALID, "expected split=train or split=test, " + found};
-    spec.test = value == "test";
-    return {};
-  }
-  bool tokens = spec.kind == "tokens" || spec.kind == "text";
-  if (key == "length" && tokens)
-    return parseNumber(value, spec.length) && spec.length > 0
-               ? Status()
-               : Status(MT_INVALID, "expected length=T with T >= 1, " + found);
-  if (key == "header" && spec.kind == "csv")
-    return parseFlag(key, value, spec.header.emplace(), found);
-  if (key == "skip" && spec.kind == "csv")
-    return spec.skip = value, Status();
-  if (key == "label" && spec.kind == "csv")
-    return spec.target = value, Status();
-  bool named = spec.kind == "npz" || spec.kind == "tfrecord" || spec.kind == "csv";
-  if (key == "x" && named)
-    return spec.input = value, Status();
-  if (key == "y" && named)
-    return spec.target = value, Status();
-  std::string own = pictures                ? "split=, "
-                    : tokens                ? "length=, "
-                    : spec.kind == "csv"    ? "x=, y=, skip=, header=, "
-                    : spec.kind == "npz"    ? "x=, y=, split=, "
-                    : decoded               ? std::string(named ? "x=, y=, raw=, " : "") +
-                                                  "size=, flip=, crop=, cache=, check=, strict=, upright=, threads=, "
-                                            : "";
-  return {MT_INVALID,
-          "expected " + own + "range=, classes=, class-weight=, scale=, mean=, std= or preprocess=, " + found};
+  if (spec.source && spec.source->takes(key))
+    return parseOwnKey(key, value, spec, found);
+  std::string own(spec.source ? spec.source->keys : "");
+  return {MT_INVALID, "expected " + own + (own.empty() ? "" : ", ") +
+                          "range=, classes=, class-weight=, scale=, mean=, std= or preprocess=, " + found};
 }
 
 namespace {
@@ -322,10 +309,11 @@ Status parseDataSpec(const std::string &text, DataSpec &spec) {
   spec.text = text;
   size_t colon = text.find(':');
   spec.kind = text.substr(0, colon);
-  if (colon == std::string::npos || std::find(std::begin(kKinds), std::end(kKinds), spec.kind) == std::end(kKinds)) {
+  spec.source = findSourceKind(spec.kind);
+  if (colon == std::string::npos || !spec.source) {
     std::string kinds;
-    for (std::string_view kind : kKinds)
-      kinds += (kinds.empty() ? "" : kind == kKinds[std::size(kKinds) - 1] ? " or " : ", ") + std::string(kind) + ":";
+    for (const SourceKind *kind : sourceKinds())
+      kinds += (kinds.empty() ? "" : kind == sourceKinds().back() ? " or " : ", ") + std::string(kind->name) + ":";
     return {MT_INVALID, "data: expected " + kinds + " and a path, found \"" + text + "\""};
   }
   std::string_view rest = std::string_view(text).substr(colon + 1);
@@ -333,11 +321,10 @@ Status parseDataSpec(const std::string &text, DataSpec &spec) {
     Part part;
     if (Status s = takePart(rest, !spec.paths.empty(), part, more); !s.ok())
       return std::move(s).in("data: ");
-    size_t paths = spec.kind == "npy" ? 2 : 1; // a file of inputs and one of targets
     if (!part.key.empty()) {
       if (Status s = parseKey(part.key, part.value, spec); !s.ok())
         return std::move(s).in("data: ");
-    } else if (spec.paths.size() == paths) {
+    } else if (spec.paths.size() == spec.source->paths) {
       return {MT_INVALID, "data: expected key=value, found \"" + part.value + "\" in \"" + text +
                               "\"; a path that has a comma is written in double quotes"};
     } else if (part.value.empty()) {
@@ -346,7 +333,7 @@ Status parseDataSpec(const std::string &text, DataSpec &spec) {
       spec.paths.push_back(std::move(part.value));
     }
   }
-  if (spec.kind == "mnist" && !spec.scale) {
+  if (spec.source->divides && !spec.scale) {
     spec.scale = 1;
     spec.divisor = 255;
     spec.byDefault = !spec.scaled;

@@ -15,6 +15,8 @@
 
 namespace mtrun {
 
+struct SourceKind;
+
 // Element types of files, little endian in memory.
 enum class Stored { U8, Bool, I8, U16, I16, I32, U32, I64, F32, F64, F16 };
 size_t storedSize(Stored type);
@@ -31,7 +33,8 @@ struct DataSpec {
   std::string text; // all of it
   // What the model takes, where it is known: sources of many arrays read these alone.
   std::vector<Wanted> wanted;
-  std::string kind;
+  std::string kind;                   // before the colon; of the caller's own data "array" or "source"
+  const SourceKind *source = nullptr; // of the kind; NULL: the caller's own
   std::vector<std::string> paths;
   bool test = false;           // split=test
   bool allowNan = false;       // nan=yes: values that are not finite may pass

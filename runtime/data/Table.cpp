@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Table.h"
-#include "runtime/data/Idx.h"
+#include "runtime/data/SourceKind.h"
 #include "runtime/device/AvailableMemory.h"
 
 #include <algorithm>
@@ -152,40 +152,10 @@ Status readData(const std::string &path, std::vector<uint8_t> &bytes, std::strin
   return ioError("cannot open", path + " or " + path + ".gz", ENOENT);
 }
 
-static Status addIdx(const std::string &path, int rank, const char *name, mtrun_role role, Table &table) {
-  IdxArray array;
-  if (Status s = readIdx(path, rank, array); !s.ok())
-    return s;
-  Field field;
-  field.name = name;
-  field.where = array.path;
-  field.role = role;
-  field.shape.assign(array.dims.begin() + 1, array.dims.end());
-  field.samples = array.dims[0];
-  field.stride = field.elements();
-  field.bytes = std::shared_ptr<const uint8_t>(array.bytes.release(), std::default_delete<uint8_t[]>());
-  table.fields.push_back(std::move(field));
-  return {};
-}
-
-Status openMnist(const DataSpec &spec, Table &table) {
-  std::string base = spec.paths[0] + (spec.test ? "/t10k" : "/train");
-  if (Status s = addIdx(base + "-images-idx3-ubyte", 3, "image", MTRUN_INPUT, table); !s.ok())
-    return s;
-  return addIdx(base + "-labels-idx1-ubyte", 1, "label", MTRUN_TARGET, table);
-}
-
 Status openTable(const DataSpec &spec, Table &table) {
-  struct {
-    const char *kind;
-    Status (*open)(const DataSpec &, Table &);
-  } sources[] = {{"mnist", openMnist}, {"cifar10", openCifar}, {"cifar100", openCifar},
-                 {"npy", openNpy},       {"npz", openNpz},       {"tokens", openTokens},
-                 {"text", openText},   {"csv", openCsv},       {"images", openImages}, {"tfrecord", openTfrecord}};
-  for (const auto &source : sources)
-    if (spec.kind == source.kind)
-      if (Status s = source.open(spec, table); !s.ok())
-        return s;
+  if (spec.source)
+    if (Status s = spec.source->open(spec, table); !s.ok())
+      return s;
   for (const Field &field : table.fields)
     if (field.samples != table.fields[0].samples)
       return {MT_INVALID, table.fields[0].where + " has " + std::to_string(table.fields[0].samples) + " samples, " +

@@ -43,17 +43,6 @@ struct Table {
 // Reads what the specification names. MT_INVALID, MT_CORRUPT, MT_IO, MT_NO_MEMORY.
 Status openTable(const DataSpec &spec, Table &table);
 
-// The sources, for openTable.
-Status openMnist(const DataSpec &spec, Table &table);
-Status openCifar(const DataSpec &spec, Table &table);
-Status openNpy(const DataSpec &spec, Table &table);
-Status openNpz(const DataSpec &spec, Table &table);
-Status openTokens(const DataSpec &spec, Table &table);
-Status openText(const DataSpec &spec, Table &table);
-Status openCsv(const DataSpec &spec, Table &table);
-Status openImages(const DataSpec &spec, Table &table);
-Status openTfrecord(const DataSpec &spec, Table &table);
-
 // The bytes of a file, inflated if they are gzip data, as readGzip does; `path`.gz where there is no `path`. `found` is
 // the path that was read.
 Status readData(const std::string &path, std::vector<uint8_t> &bytes, std::string &found);

@@ -3,6 +3,7 @@
 // tfrecord:GLOB: files of tf.train.Example. Encoded pictures are read when they are asked for, everything else is kept.
 #include "runtime/data/Pictures.h"
 #include "runtime/data/Records.h"
+#include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"
 
 #include <algorithm>
@@ -227,7 +228,7 @@ Status Reader::finish(Table &table) {
   return setRoles(table);
 }
 
-Status openTfrecord(const DataSpec &spec, Table &table) {
+static Status openTfrecord(const DataSpec &spec, Table &table) {
   std::vector<std::string> paths;
   glob_t found = {};
   int code = glob(spec.paths[0].c_str(), GLOB_ERR, nullptr, &found);
@@ -243,5 +244,13 @@ Status openTfrecord(const DataSpec &spec, Table &table) {
     return s;
   return reader.finish(table);
 }
+
+extern const SourceKind tfrecordSource = {
+    .name = "tfrecord",
+    .form = "tfrecord:GLOB",
+    .help = "features of tf.train.Example records",
+    .keys = "x=, y=, raw=, size=, flip=, crop=, cache=, check=, strict=, upright=, threads=",
+    .open = openTfrecord,
+};
 
 } // namespace mtrun

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tokens:FILE and text:FILE: windows of tokens, each predicting the one behind it.
+#include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"
 #include "runtime/support/text.h"
 
@@ -43,7 +44,7 @@ static bool looksLikeText(const std::vector<uint8_t> &bytes) {
 
 // nanoGPT's files are u16 tokens and nothing else; llm.c's begin with 256 i32, of which the first three say what
 // follows.
-Status openTokens(const DataSpec &spec, Table &table) {
+static Status openTokens(const DataSpec &spec, Table &table) {
   constexpr size_t kHeader = 256 * 4;
   std::vector<uint8_t> bytes;
   std::string found;
@@ -95,7 +96,7 @@ static Status encode(const DataSpec &spec, const std::string &found, std::vector
   return {};
 }
 
-Status openText(const DataSpec &spec, Table &table) {
+static Status openText(const DataSpec &spec, Table &table) {
   std::vector<uint8_t> bytes;
   std::string found;
   if (Status s = readData(spec.paths[0], bytes, found); !s.ok())
@@ -106,5 +107,22 @@ Status openText(const DataSpec &spec, Table &table) {
       return s;
   return makeWindows(spec, std::move(bytes), 0, type, found, table);
 }
+
+extern const SourceKind tokensSource = {
+    .name = "tokens",
+    .form = "tokens:FILE,length=T",
+    .help = "windows of T tokens, and the tokens that follow",
+    .keys = "length=",
+    .open = openTokens,
+};
+
+extern const SourceKind textSource = {
+    .name = "text",
+    .form = "text:FILE,length=T",
+    .help = "the same of a text: its bytes, or the characters of the plan's vocabulary",
+    .keys = "length=",
+    .open = openText,
+    .vocabulary = true,
+};
 
 } // namespace mtrun

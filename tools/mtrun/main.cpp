@@ -134,10 +134,12 @@ static void addChecks(CLI::App *app, Arguments &a) {
 }
 
 static void addData(CLI::App *app, Arguments &a) {
+  std::string forms;
+  for (int32_t i = 0; mtrun_data_form(i); ++i)
+    forms += (i == 0 ? "" : mtrun_data_form(i + 1) ? ", " : " or ") + std::string(mtrun_data_form(i));
   app->add_option(
          "--data", a.data,
-         "mnist:DIR, cifar10:DIR, cifar100:DIR, npy:X.npy,Y.npy, npz:FILE, tokens:FILE,length=T, text:FILE, csv:FILE, images:DIR "
-         "or tfrecord:GLOB, then "
+         forms + ", then "
          "[,split=train|test][,range=BEGIN:END][,scale=A/B][,mean=M][,std=S][,preprocess=caffe|torch|tf]"
          "[,class-weight=CLASS:WEIGHT+...]")
       ->type_name("SPEC")
@@ -390,7 +392,10 @@ static CLI::App *addDataCommand(CLI::App &app, Arguments &a) {
       "instead, measure how many samples a second batches have, and of pictures (with size=HxW) the decoder alone");
   addCount(sub, "--batch", a.rows, 1, "of --benchmark: samples of a batch; 64 without it");
   sub->add_option("--seconds", a.seconds, "of --benchmark")->type_name("S")->capture_default_str();
-  sub->footer("Example:\n  mtrun data mnist:DIR,split=test");
+  std::string kinds = "Sources:\n";
+  for (int32_t i = 0; mtrun_data_form(i); ++i)
+    kinds += std::string("  ") + mtrun_data_form(i) + ": " + mtrun_data_help(i) + "\n";
+  sub->footer(kinds + "Example:\n  mtrun data mnist:DIR,split=test");
   return sub;
 }
 

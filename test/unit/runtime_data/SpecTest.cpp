@@ -56,6 +56,20 @@ TEST(Spec, ClassWeights) {
               "1: data: expected class-weight=CLASS:WEIGHT[+CLASS:WEIGHT...], found \"class-weight=" + bad + "\"");
 }
 
+// The help lists what the library reads, no more and no less.
+TEST(Spec, EveryKindHasItsFormAndHelp) {
+  int32_t count = 0;
+  for (; mtrun_data_form(count); ++count) {
+    DataSpec spec;
+    std::string form = mtrun_data_form(count);
+    EXPECT_TRUE(parseDataSpec(form.substr(0, form.find("=T")) + (form.ends_with("=T") ? "=2" : ""), spec).ok()) << form;
+    EXPECT_STRNE(mtrun_data_help(count), "");
+  }
+  EXPECT_EQ(count, 10);
+  EXPECT_EQ(mtrun_data_help(count), nullptr);
+  EXPECT_EQ(mtrun_data_form(-1), nullptr);
+}
+
 TEST(Spec, Messages) {
   EXPECT_EQ(problem("cifar:d"),
             "1: data: expected mnist:, cifar10:, cifar100:, npy:, npz:, tokens:, text:, csv:, images: or "
