@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Archive.h"
+#include "runtime/support/zip_read.h"
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <zlib.h>
 
@@ -14,47 +14,27 @@ namespace fb = ::mt::plan;
 namespace {
 
 constexpr std::string_view weightsMember = "model.weights.h5";
-constexpr uint64_t narrowLimit = 0xffffffff;
 
 using Bytes = std::span<const std::byte>;
-using Read = std::function<void(uint64_t at, std::span<std::byte> bytes)>;
-
-uint64_t number(Bytes bytes, size_t at, size_t count) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < count; ++i)
-    value |= static_cast<uint64_t>(bytes[at + i]) << 8 * i;
-  return value;
-}
 
 struct Member {
   FileRange range;
   uint32_t checksum;
 };
 
-// A member of a zip archive that is stored as it is, by the headers before the members; they say their sizes.
-std::optional<Member> storedMember(std::string_view name, uint64_t total, const Read &read) {
-  std::array<std::byte, 30> head;
-  for (uint64_t at = 0; inside(at, head.size(), total);) {
-    read(at, head);
-    uint64_t size = number(head, 22, 4), nameBytes = number(head, 26, 2), extraBytes = number(head, 28, 2);
-    bool stored = number(head, 8, 2) == 0 && (number(head, 6, 2) & 8) == 0;
-    if (number(head, 0, 4) != 0x04034b50 || !stored || !inside(at + head.size(), nameBytes + extraBytes, total))
-      return {};
-    std::vector<std::byte> names(nameBytes + extraBytes);
-    read(at + head.size(), names);
-    if (size == narrowLimit) { // the extra field has it
-      if (extraBytes < 12 || number(names, nameBytes, 2) != 1)
-        return {};
-      size = number(names, nameBytes + 4, 8);
-    }
-    at += head.size() + names.size();
-    if (!inside(at, size, total))
-      return {};
-    if (std::string_view(reinterpret_cast<const char *>(names.data()), nameBytes) == name)
-      return Member{{at, size}, static_cast<uint32_t>(number(head, 14, 4))};
-    at += size;
-  }
-  return {};
+// A member that is stored as it is; none: there is no such archive, or no such member.
+std::optional<Member> storedMember(std::string_view name, const ZipReader &zip) {
+  const ZipMember *member = zip.find(name);
+  uint64_t begin = 0;
+  if (!member || member->method != 0 || member->packed != member->size || !zip.locate(*member, begin).ok())
+    return {};
+  return Member{{begin, member->size}, member->checksum};
+}
+
+ZipReader readerOf(Bytes file) {
+  return {file.size(), [file](uint64_t at, std::span<std::byte> bytes) {
+            std::copy_n(file.begin() + static_cast<ptrdiff_t>(at), bytes.size(), bytes.begin());
+          }};
 }
 
 bool beginsWith(Bytes file, std::string_view text) {
@@ -63,23 +43,14 @@ bool beginsWith(Bytes file, std::string_view text) {
 
 } // namespace
 
-// The text behind the record that ends the archive.
-static std::string_view commentOf(Bytes zip) {
-  constexpr size_t kRecord = 22, kLongest = 0xffff;
-  for (size_t size = 0; size <= kLongest && kRecord + size <= zip.size(); ++size) {
-    Bytes end = zip.last(kRecord + size);
-    if (number(end, 0, 4) == 0x06054b50 && number(end, 20, 2) == size)
-      return {reinterpret_cast<const char *>(end.data()) + kRecord, size};
-  }
-  return {};
-}
-
-std::string classNamesOf(Bytes zip) {
-  auto read = [&](uint64_t at, std::span<std::byte> bytes) { memcpy(bytes.data(), zip.data() + at, bytes.size()); };
+std::string classNamesOf(Bytes file) {
+  ZipReader zip = readerOf(file);
+  if (!zip.open().ok())
+    return {};
   std::string_view metadata;
-  if (std::optional<Member> member = storedMember("metadata.json", zip.size(), read))
-    metadata = {reinterpret_cast<const char *>(zip.data()) + member->range.begin, member->range.size};
-  for (std::string_view text : {commentOf(zip), metadata}) {
+  if (std::optional<Member> member = storedMember("metadata.json", zip))
+    metadata = {reinterpret_cast<const char *>(file.data()) + member->range.begin, member->range.size};
+  for (std::string_view text : {std::string_view(zip.comment()), metadata}) {
     nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
     nlohmann::json names = json.is_object() ? json.value(kClassNames, nlohmann::json()) : nlohmann::json();
     if (names.is_array() && std::ranges::all_of(names, [](const auto &name) { return name.is_string(); }))
@@ -108,7 +79,8 @@ std::optional<FileRange> Archive::weights() const {
         memcpy(bytes.data() + (first - begin), fixed.data() + (first - at), last - first);
     });
   };
-  std::optional<Member> member = storedMember(weightsMember, whole().size, read);
+  ZipReader zip(whole().size, read);
+  std::optional<Member> member = zip.open().ok() ? storedMember(weightsMember, zip) : std::nullopt;
   return member ? std::optional(member->range) : std::nullopt;
 }
 
@@ -116,8 +88,8 @@ Status Archive::read(Bytes file, const std::string &where, std::vector<SafeTenso
   tensors.clear();
   std::optional<FileRange> mine = weights();
   if (isZip(file)) {
-    auto read = [&](uint64_t at, std::span<std::byte> bytes) { memcpy(bytes.data(), file.data() + at, bytes.size()); };
-    std::optional<Member> member = storedMember(weightsMember, file.size(), read);
+    ZipReader zip = readerOf(file);
+    std::optional<Member> member = zip.open().ok() ? storedMember(weightsMember, zip) : std::nullopt;
     if (!member)
       return {};
     file = file.subspan(member->range.begin, member->range.size);

@@ -49,7 +49,7 @@ private:
 // The key of a file's metadata that has a list of names of classes, in JSON.
 inline constexpr const char *kClassNames = "class_names";
 // That list, of a .keras file that was written here: of its comment, or its metadata.json; empty: it has none.
-std::string classNamesOf(std::span<const std::byte> zip);
+std::string classNamesOf(std::span<const std::byte> file);
 
 // Whether these are the first bytes of a zip archive, of an HDF5 file.
 bool isZip(std::span<const std::byte> file);
