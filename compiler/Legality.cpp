@@ -86,8 +86,8 @@ LogicalResult checkSchedule(ModuleOp module) {
     return failure();
   for (auto program : module.getOps<mt::ProgramOp>())
     for (auto kernel : program.getBody().front().getOps<mt::KernelOp>())
-      if (!kernel->getAttrOfType<StringAttr>("mt.wait"))
-        return kernel.emitOpError("expected `mt.wait` after schedule, found none");
+      if (!kernel.getWait())
+        return kernel.emitOpError("expected `wait` after schedule, found none");
   return success();
 }
 

@@ -83,7 +83,7 @@ constexpr Stage table[] = {
      buildRecompute, checkFuse},
     // The same kernels, some of them twice.
     {"schedule", "order kernels and all-reduces, and what each waits for", buildSchedule, checkSchedule},
-    // Program order is the order of execution; `mt.wait` and all-reduces order every pair of kernels that must be.
+    // Program order is the order of execution; `wait` and all-reduces order every pair of kernels that must be.
     {"allocate", "give every value a place: in-place updates, one arena layout for each number of shards",
      buildAllocate, checkAllocate},
     // Only the plan dialect is left. Any two conflicting accesses to a byte are ordered, in every layout (plan-check).

@@ -87,16 +87,15 @@ public:
 private:
   void writeSignature() {
     for (Operation &op : source.getBody().front()) {
-      StringRef role = isa<mt::InputOp>(op)          ? "input"
-                       : isa<mt::TargetOp>(op)       ? "target"
-                       : isa<mt::SampleWeightOp>(op) ? "sample_weight"
-                       : isa<mt::OutputOp>(op)       ? "output"
-                                                     : "";
-      if (role.empty())
+      if (!isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::OutputOp>(op))
         continue;
+      plan::Role role = isa<mt::InputOp>(op)          ? plan::Role::input
+                        : isa<mt::TargetOp>(op)       ? plan::Role::target
+                        : isa<mt::SampleWeightOp>(op) ? plan::Role::sample_weight
+                                                      : plan::Role::output;
       Type type = isa<mt::OutputOp>(op) ? op.getOperand(0).getType() : op.getResult(0).getType();
-      plan::SignatureOp::create(builder, op.getLoc(), op.getAttrOfType<StringAttr>("name"), builder.getStringAttr(role),
-                                TypeAttr::get(type), op.getAttrOfType<IntegerAttr>("limit"));
+      plan::SignatureOp::create(builder, op.getLoc(), op.getAttrOfType<StringAttr>("name"),
+                                plan::RoleAttr::get(builder.getContext(), role), TypeAttr::get(type), op.getAttrOfType<IntegerAttr>("limit"));
     }
   }
 
@@ -177,7 +176,8 @@ void writeVariables(ModuleOp module) {
     int64_t bytes = bytesOfType(type);
     auto kind = mt::VariableKindAttr::get(module.getContext(), declare.getKind());
     plan::VariableOp::create(builder, declare.getLoc(), declare.getNameAttr(), kind, TypeAttr::get(type),
-                             builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(bytes), declare.getRoleAttr());
+                             builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(bytes), declare.getRoleAttr(),
+                             declare.getOfAttr());
     end += alignPlace(bytes);
     declare.erase();
   }
@@ -190,7 +190,7 @@ struct Allocate : impl::AllocateBase<Allocate> {
     ModuleOp module = getOperation();
     mt::Compilation compilation(module);
     if (!compilation.isSplit()) {
-      module.emitError("expected `mt.shards` and `mt.shard_rows` on the module, found none");
+      module.emitError("expected `shards` and `shard_rows` in the module's `mt.compilation`, found none");
       return signalPassFailure();
     }
     writeVariables(module);

@@ -33,8 +33,7 @@ static std::string describe(const Bytes &bytes) {
 // The first kernel argument may be read while the second is written in place: each element just before it is written.
 static bool readsInPlace(plan::KernelOp kernel, unsigned read, unsigned written) {
   Block &body = kernel.getBody().front();
-  auto kind = cast<mt::KernelKindAttr>(kernel.getKind()).getValue();
-  return mt::mayOverwrite(kind, body, read, written - body.getNumArguments());
+  return mt::mayOverwrite(kernel.getKind(), body, read, written - body.getNumArguments());
 }
 
 static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTable &symbols, bool alone) {

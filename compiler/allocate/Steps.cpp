@@ -8,9 +8,7 @@ namespace mtc {
 using namespace mlir;
 
 static plan::Wait waitOf(mt::KernelOp kernel) {
-  auto attribute = kernel->getAttrOfType<StringAttr>("mt.wait");
-  std::optional<plan::Wait> wait = attribute ? plan::symbolizeWait(attribute.getValue()) : std::nullopt;
-  return wait.value_or(plan::Wait::all);
+  return static_cast<plan::Wait>(kernel.getWait().value_or(mt::Wait::all));
 }
 
 static bool sameBucket(Operation *a, Operation *b) {
@@ -42,7 +40,7 @@ struct StepList {
     phase += step.wait != plan::Wait::none || afterReduce;
     rendezvous += step.wait == plan::Wait::all || afterReduce;
     afterReduce = false;
-    step.share = kernel->hasAttr("mt.share");
+    step.share = kernel.getShare();
     step.key = kernelKey(kernel);
     step.phase = phase;
     step.rendezvous = rendezvous;

@@ -73,15 +73,18 @@ LogicalResult Programs::declare() {
     names.insert(variable.getName());
     auto kind = variable.getFrozen() ? mt::VariableKind::non_trainable : mt::VariableKind::trainable;
     mt::DeclareOp::create(builder, variable.getLoc(), variable.getName(), kind, variable.getType(),
-                          mt::VariableRoleAttr());
+                          mt::VariableRoleAttr(), StringAttr());
   }
   for (const OptimizerVariable &slot : optimizer.variables()) {
     if (!names.insert(slot.name).second)
       return model.emitOpError("expected no variable with the name of the optimizer's \"")
              << slot.name << "\", found one";
     auto declared =
-        mt::DeclareOp::create(builder, optimizer.getLoc(), slot.name, slot.kind, slot.type, mt::VariableRoleAttr());
+        mt::DeclareOp::create(builder, optimizer.getLoc(), slot.name, slot.kind, slot.type, mt::VariableRoleAttr(),
+                              StringAttr());
     declared.setRole(slot.role);
+    if (!slot.of.empty())
+      declared.setOf(slot.of);
   }
   return success();
 }

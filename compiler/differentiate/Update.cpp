@@ -18,8 +18,8 @@ Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterf
   Builder builder(model.getContext());
   scaled = mt::Compilation(model).getPrecision() == "f16";
   auto add = [&](std::string name, Type type, mt::VariableKind kind, double start,
-                 std::optional<mt::VariableRole> role = std::nullopt) {
-    owned.push_back({std::move(name), cast<RankedTensorType>(type), kind, start, role});
+                 std::optional<mt::VariableRole> role = std::nullopt, StringRef of = {}) {
+    owned.push_back({std::move(name), cast<RankedTensorType>(type), kind, start, role, of.str()});
   };
   auto scalar = [&](Type element) { return RankedTensorType::get({}, element); };
   add(iterationName(), scalar(builder.getI32Type()), mt::VariableKind::non_trainable, 0,
@@ -39,7 +39,8 @@ Optimizer::Optimizer(mt::ModelOp model) : op(*model.getOps<mt::OptimizerOpInterf
     for (StringRef slot : op.getSlotNames())
       add(slotName(variable, slot), variable.getType(), mt::VariableKind::slot, op.getSlotStart());
     if (option("ema_momentum"))
-      add(slotName(variable, "average"), variable.getType(), mt::VariableKind::slot, 0);
+      add(slotName(variable, "average"), variable.getType(), mt::VariableKind::slot, 0,
+          mt::VariableRole::average, variable.getName());
   }
 }
 

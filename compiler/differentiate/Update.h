@@ -13,6 +13,7 @@ struct OptimizerVariable {
   mlir::mt::VariableKind kind;
   double start;                               // every element
   std::optional<mlir::mt::VariableRole> role; // that the plan names it by
+  std::string of;                             // an average: the model's variable
 };
 
 // A model's optimizer: the variables that it adds and the step that it takes. Keras' order: clip, decay, update,

@@ -23,11 +23,7 @@ void ProgramTables::addSignature(mlir::plan::SignatureOp op) {
   auto type = mlir::cast<mlir::RankedTensorType>(op.getType());
   auto entry = std::make_unique<tables::SignatureEntryT>();
   entry->name = op.getName().str();
-  entry->role = llvm::StringSwitch<tables::Role>(op.getRole())
-                    .Case("target", tables::Role::Target)
-                    .Case("sample_weight", tables::Role::SampleWeight)
-                    .Case("output", tables::Role::Output)
-                    .Default(tables::Role::Input);
+  entry->role = static_cast<tables::Role>(op.getRole());
   entry->dtype = dtypeOf(type.getElementType());
   entry->shape = shapeOf(type);
   entry->row_bytes = mlir::mt::elementsPerRow(type) * bytesOfElement(type.getElementType());

@@ -79,24 +79,6 @@ static void addSumKernel(tables::PlanT &plan, bool gpu) {
   plan.kernels.push_back(std::move(sum));
 }
 
-// The variables' moving averages, slots of the optimizer that are told by their names
-// (compiler/differentiate/Update.cpp).
-static void addAverages(tables::PlanT &plan) {
-  llvm::StringMap<uint32_t> variables;
-  for (auto [index, variable] : llvm::enumerate(plan.variables))
-    variables[variable->name] = index;
-  std::string optimizer =
-      plan.iteration < 0 ? "" : llvm::StringRef(plan.variables[plan.iteration]->name).rsplit('/').first.str();
-  for (auto &variable : plan.variables) {
-    std::string flat = variable->name;
-    std::replace(flat.begin(), flat.end(), '/', '_');
-    auto found = variables.find(optimizer + "/" + flat + "_average");
-    if (variable->kind == tables::VariableKind::Trainable && found != variables.end() &&
-        plan.variables[found->second]->kind == tables::VariableKind::Slot)
-      variable->average = static_cast<int32_t>(found->second);
-  }
-}
-
 // What the runtime must know of the model that its programs do not show.
 static void addModelFacts(tables::PlanT &plan, const Compilation &compilation) {
   for (const InputScaling &scaling : compilation.inputScaling) {
@@ -176,7 +158,6 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const
   if (failed(initialValues))
     return failure();
   addSumKernel(*plan, llvm::any_of(compilation.code, [](const TargetCode &code) { return code.device != "cpu"; }));
-  addAverages(*plan);
   addModelFacts(*plan, compilation);
   std::vector<mtrun::SectionBytes> sections;
   for (const TargetCode &target : compilation.code) {

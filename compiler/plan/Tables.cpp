@@ -83,7 +83,7 @@ static tables::KernelKind kindOf(mlir::mt::KernelKind kind) {
 static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
   auto kernel = std::make_unique<tables::KernelT>();
   kernel->name = op.getSymName().str();
-  kernel->kind = kindOf(mlir::cast<mlir::mt::KernelKindAttr>(op.getKind()).getValue());
+  kernel->kind = kindOf(op.getKind());
   kernel->rows_per_tile = op.getRowsPerTile().value_or(0);
   kernel->inner_tiles = op.getInnerTiles().value_or(1);
   kernel->elements_per_tile = op.getElementsPerTile().value_or(0);
@@ -110,7 +110,7 @@ static std::unique_ptr<tables::VariableT> makeVariable(mlir::plan::VariableOp op
   variable->name = op.getSymName().str();
   variable->dtype = dtypeOf(type.getElementType());
   variable->shape = shapeOf(type);
-  variable->kind = static_cast<tables::VariableKind>(mlir::cast<mlir::mt::VariableKindAttr>(op.getKind()).getValue());
+  variable->kind = static_cast<tables::VariableKind>(op.getKind());
   variable->offset = op.getOffset();
   variable->size = op.getBytes();
   return variable;
@@ -133,6 +133,19 @@ static void addModuleFacts(mlir::ModuleOp module, tables::PlanT &plan) {
   plan.min_devices = compilation.getMinDevices();
 }
 
+static llvm::LogicalResult addAverages(mlir::ModuleOp module, const llvm::StringMap<unsigned> &variables,
+                                       tables::PlanT &plan) {
+  for (auto op : module.getOps<mlir::plan::VariableOp>()) {
+    if (op.getRole() != mlir::mt::VariableRole::average)
+      continue;
+    auto of = variables.find(op.getOf().value_or(""));
+    if (of == variables.end())
+      return op.emitOpError("expected the average of a variable, found no \"") << op.getOf().value_or("") << '"';
+    plan.variables[of->second]->average = static_cast<int32_t>(variables.lookup(op.getSymName()));
+  }
+  return success();
+}
+
 mlir::FailureOr<tables::PlanT> makeTables(mlir::ModuleOp module) {
   tables::PlanT plan;
   addModuleFacts(module, plan);
@@ -142,9 +155,13 @@ mlir::FailureOr<tables::PlanT> makeTables(mlir::ModuleOp module) {
     variables[op.getSymName()] = index;
     plan.variables.push_back(makeVariable(op));
     plan.variables_bytes = std::max<uint64_t>(plan.variables_bytes, op.getOffset() + op.getBytes());
-    if (auto role = mlir::dyn_cast_if_present<mlir::mt::VariableRoleAttr>(op.getRoleAttr()))
-      (role.getValue() == mlir::mt::VariableRole::iteration ? plan.iteration : plan.learning_rate) = index;
+    if (op.getRole() == mlir::mt::VariableRole::iteration)
+      plan.iteration = index;
+    if (op.getRole() == mlir::mt::VariableRole::learning_rate)
+      plan.learning_rate = index;
   }
+  if (failed(addAverages(module, variables, plan)))
+    return failure();
   bool calls = false;
   for (auto op : module.getOps<mlir::plan::KernelOp>()) {
     kernels[op.getSymName()] = plan.kernels.size();

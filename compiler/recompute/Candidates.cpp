@@ -56,7 +56,7 @@ private:
 };
 
 bool canRunAgain(mt::KernelOp kernel) {
-  return !kernel->hasAttr(recomputeAttribute) && mt::infoOf(kernel.getKind()).runsAgain &&
+  return !kernel.getRecomputed() && mt::infoOf(kernel.getKind()).runsAgain &&
          llvm::all_of(kernel->getResultTypes(), mt::isSplit);
 }
 

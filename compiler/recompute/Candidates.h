@@ -11,9 +11,6 @@
 
 namespace mtc {
 
-// On a kernel that runs again: mt-schedule puts it as late as its readers allow.
-inline constexpr const char *recomputeAttribute = "mt.recompute";
-
 // When each kernel runs, in phases: kernels of one phase run side by side.
 using Phases = llvm::DenseMap<mlir::Operation *, int64_t>;
 

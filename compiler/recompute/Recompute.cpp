@@ -100,9 +100,10 @@ private:
     int64_t phase = 0;
     bool afterReduce = false;
     for (Operation &op : (*scratch->getOps<mt::ProgramOp>().begin()).getBody().front()) {
-      auto wait = op.getAttrOfType<StringAttr>("mt.wait");
+      auto kernel = dyn_cast<mt::KernelOp>(op);
+      std::optional<mt::Wait> wait = kernel ? kernel.getWait() : std::nullopt;
       bool reduce = isa<shard::AllReduceOp>(op);
-      phase += reduce || (wait && (afterReduce || wait.getValue() != "none"));
+      phase += reduce || (wait && (afterReduce || wait != mt::Wait::none));
       afterReduce = reduce || (afterReduce && !wait);
       phases[&op] = phase;
     }
@@ -165,13 +166,14 @@ private:
     OpBuilder builder(candidate.kernel);
     builder.setInsertionPointAfter(candidate.kernel);
     auto again = cast<mt::KernelOp>(builder.clone(*candidate.kernel));
-    again->setAttr(recomputeAttribute, builder.getUnitAttr());
+    again.setRecomputed(true);
     for (OpOperand &operand : again->getOpOperands())
       if (Value late = second.lookup(operand.get()))
         operand.set(late);
     // Kernels that run again themselves are late readers too.
     auto late = [&](OpOperand &use) {
-      return llvm::is_contained(candidate.late, &use) || use.getOwner()->hasAttr(recomputeAttribute);
+      auto reader = dyn_cast<mt::KernelOp>(use.getOwner());
+      return llvm::is_contained(candidate.late, &use) || (reader && reader.getRecomputed());
     };
     for (auto [result, copy] : llvm::zip(candidate.kernel->getResults(), again->getResults())) {
       result.replaceUsesWithIf(copy, late);
@@ -195,7 +197,7 @@ struct Recompute : impl::RecomputeBase<Recompute> {
     ModuleOp module = getOperation();
     mt::Compilation compilation(module);
     if (!compilation.isSplit()) {
-      module.emitError("expected `mt.shards` and `mt.shard_rows` on the module, found none");
+      module.emitError("expected `shards` and `shard_rows` in the module's `mt.compilation`, found none");
       return signalPassFailure();
     }
     if (deviceMemory <= 0)

@@ -13,7 +13,6 @@
 // A wait is `all` where one of the two kernels writes memory that devices share, else `device`, and `none` where
 // earlier barriers order the two already. An all-reduce is a barrier of all devices by itself.
 #include "compiler/Passes.h"
-#include "compiler/recompute/Candidates.h"
 #include "compiler/schedule/Graph.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -64,7 +63,7 @@ void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order) {
   for (unsigned node : llvm::reverse(order)) {
     Node &current = graph.nodes[node];
     if (!current.isCollective() &&
-        (current.kernel()->hasAttr(recomputeAttribute) || readsOnlyLasting(current.kernel())))
+        (current.kernel().getRecomputed() || readsOnlyLasting(current.kernel())))
       current.level = std::max(current.level, firstReader[node] - 1);
     for (unsigned before : current.before)
       firstReader[before] = std::min(firstReader[before], current.level);
@@ -90,7 +89,7 @@ void sinkBehindAllReduces(Graph &graph, ArrayRef<unsigned> order) {
     Node &current = graph.nodes[node];
     unsigned next = nextAllReduce[current.level];
     if (current.isCollective() || current.share || next == never || firstReader[node] == never ||
-        firstReader[node] <= next + 1 || current.kernel()->hasAttr(recomputeAttribute) ||
+        firstReader[node] <= next + 1 || current.kernel().getRecomputed() ||
         readsOnlyLasting(current.kernel()))
       continue;
     current.level = next + 1;
@@ -105,7 +104,7 @@ void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
     auto key = [&](unsigned node) {
       const Node &of = graph.nodes[node];
       return std::tuple(of.level, of.isCollective(), !of.beside,
-                        !of.isCollective() && of.kernel()->hasAttr(recomputeAttribute), node);
+                        !of.isCollective() && of.kernel().getRecomputed(), node);
     };
     return key(a) < key(b);
   });
@@ -121,7 +120,6 @@ void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
 }
 
 void setWaits(Graph &graph, ArrayRef<unsigned> order) {
-  Builder builder(graph.body->getParentOp()->getContext());
   std::vector<int64_t> place(graph.nodes.size());
   // The last place before which a barrier of the device, of all devices stands.
   int64_t deviceBarrier = 0, allBarrier = 0;
@@ -132,21 +130,20 @@ void setWaits(Graph &graph, ArrayRef<unsigned> order) {
       deviceBarrier = allBarrier = index + 1;
       continue;
     }
-    StringRef wait = "none";
+    mt::Wait wait = mt::Wait::none;
     for (unsigned before : current.before) {
       bool all = current.share || graph.nodes[before].share;
       if (all && place[before] >= allBarrier)
-        wait = "all";
-      else if (wait == "none" && place[before] >= deviceBarrier)
-        wait = "device";
+        wait = mt::Wait::all;
+      else if (wait == mt::Wait::none && place[before] >= deviceBarrier)
+        wait = mt::Wait::device;
     }
-    if (wait != "none")
+    if (wait != mt::Wait::none)
       deviceBarrier = index;
-    if (wait == "all")
+    if (wait == mt::Wait::all)
       allBarrier = index;
-    current.kernel()->setAttr("mt.wait", builder.getStringAttr(wait));
-    if (current.share)
-      current.kernel()->setAttr("mt.share", builder.getUnitAttr());
+    current.kernel().setWait(wait);
+    current.kernel().setShare(current.share);
   }
 }
 

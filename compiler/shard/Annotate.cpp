@@ -42,7 +42,7 @@ private:
     if (count == 0) {
       std::optional<int64_t> found = mt::Compilation(getOperation()).findShards();
       if (!found)
-        return getOperation().emitError("expected the number of shards in `mt.shards`, found no such attribute");
+        return getOperation().emitError("expected `shards` in the module's `mt.compilation`, found none");
       count = *found;
     }
     if (count < 1 || !llvm::isPowerOf2_64(count))

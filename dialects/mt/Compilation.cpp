@@ -4,44 +4,97 @@
 using namespace mlir;
 using namespace mlir::mt;
 
-static constexpr llvm::StringLiteral precisionName = "mt.precision", bucketName = "mt.bucket";
+static constexpr llvm::StringLiteral compilationName = "mt.compilation", precisionName = "mt.precision",
+                                     bucketName = "mt.bucket";
+static constexpr int64_t maxShards = 1 << 16; // of a plan file (docs/plan-format.md section 4)
 
-static IntegerAttr makeInteger(Operation *op, int64_t value) {
-  return IntegerAttr::get(IntegerType::get(op->getContext(), 64), value);
-}
+struct Compilation::Fields {
+  StringAttr name;
+  int64_t batch, shards, shardRows, seed;
+  PrecisionClass precision;
+  Mode mode;
+  bool localStatistics;
+  int64_t deviceMemory, minDevices;
+};
 
 Compilation::Compilation(Operation *op) : module(op) {
-  if (module && !isa<ModuleOp>(module))
-    module = module->getParentOfType<ModuleOp>();
+  if (auto parent = op->getParentOfType<ModuleOp>(); parent && !isa<ModuleOp>(op))
+    module = parent;
 }
 
-std::optional<int64_t> Compilation::find(StringRef name) const {
-  auto attribute = module ? module->getAttrOfType<IntegerAttr>(name) : IntegerAttr();
-  return attribute ? std::optional(attribute.getInt()) : std::nullopt;
+CompilationAttr Compilation::get() const {
+  if (auto found = module->getAttrOfType<CompilationAttr>(compilationName))
+    return found;
+  return CompilationAttr::get(module->getContext(), StringAttr(), 0, 0, 0, 1, PrecisionClass::f32, Mode::exact, false,
+                              0, 1);
 }
 
-void Compilation::set(StringRef name, int64_t value) { module->setAttr(name, makeInteger(module, value)); }
+void Compilation::change(llvm::function_ref<void(Fields &)> body) {
+  CompilationAttr old = get();
+  Fields f{old.getName(),      old.getBatch(), old.getShards(),          old.getShardRows(),    old.getSeed(),
+           old.getPrecision(), old.getMode(),  old.getLocalStatistics(), old.getDeviceMemory(), old.getMinDevices()};
+  body(f);
+  module->setAttr(compilationName, CompilationAttr::get(module->getContext(), f.name, f.batch, f.shards, f.shardRows,
+                                                        f.seed, f.precision, f.mode, f.localStatistics, f.deviceMemory,
+                                                        f.minDevices));
+}
 
-int64_t Compilation::getShards() const { return std::max<int64_t>(1, findShards().value_or(1)); }
-
+void Compilation::setName(StringRef name) {
+  change([&](Fields &fields) { fields.name = StringAttr::get(module->getContext(), name); });
+}
+void Compilation::setBatch(int64_t batch) {
+  change([&](Fields &fields) { fields.batch = batch; });
+}
 void Compilation::setShards(int64_t shards, int64_t rows) {
-  set("mt.shards", shards);
-  set("mt.shard_rows", rows);
+  change([&](Fields &fields) { fields.shards = shards, fields.shardRows = rows; });
 }
-
-StringRef Compilation::getPrecision() const {
-  StringAttr precision = module ? precisionOf(module) : StringAttr();
-  return precision ? precision.getValue() : "f32";
+void Compilation::setSeed(int64_t seed) {
+  change([&](Fields &fields) { fields.seed = seed; });
 }
-
-// f32 is the absence of the attribute.
+void Compilation::setFast() {
+  change([&](Fields &fields) { fields.mode = Mode::fast; });
+}
+void Compilation::setLocalStatistics() {
+  change([&](Fields &fields) { fields.localStatistics = true; });
+}
+void Compilation::setDeviceMemory(int64_t bytes) {
+  change([&](Fields &fields) { fields.deviceMemory = bytes; });
+}
 void Compilation::setPrecision(StringRef precision) {
-  mt::setPrecision(module, precision == "f32" ? StringAttr() : StringAttr::get(module->getContext(), precision));
+  change([&](Fields &fields) { fields.precision = *symbolizePrecisionClass(precision); });
+}
+void Compilation::setMinDevices(int64_t devices) {
+  change([&](Fields &fields) { fields.minDevices = devices; });
 }
 
-StringRef Compilation::getName() const {
-  auto name = module ? module->getAttrOfType<StringAttr>("mt.name") : StringAttr();
-  return name ? name.getValue() : "";
+LogicalResult CompilationAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringAttr, int64_t batch,
+                                      int64_t shards, int64_t shardRows, int64_t, PrecisionClass, Mode, bool,
+                                      int64_t deviceMemory, int64_t minDevices) {
+  if (batch < 0 || shardRows < 0 || deviceMemory < 0 || minDevices < 0)
+    return emitError() << "expected numbers of 0 or more in `mt.compilation`, found " << batch << ", " << shardRows
+                       << ", " << deviceMemory << ", " << minDevices;
+  if (shards < 0 || shards > maxShards || (shards && !llvm::isPowerOf2_64(shards)))
+    return emitError() << "expected the number of shards to be a power of two up to " << maxShards << ", found "
+                       << shards;
+  return success();
+}
+
+LogicalResult MtDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  Attribute value = attribute.getValue();
+  if (name == compilationName)
+    return isa<ModuleOp>(op) && isa<CompilationAttr>(value)
+               ? success()
+               : op->emitError("expected `mt.compilation` to be a #mt.compilation of a module, found ") << value;
+  if (name == precisionName)
+    return op->hasTrait<Contraction>() && isa<StringAttr>(value)
+               ? success()
+               : op->emitError("expected `mt.precision` to be a string at a contraction, found ") << value;
+  if (name == bucketName)
+    return isa<IntegerAttr>(value) ? success() : op->emitError("expected an integer mt.bucket, found ") << value;
+  if (isa<ModuleOp>(op) && (name == "mt.class_names" || name == "mt.vocabulary"))
+    return success();
+  return op->emitError("expected an attribute that the dialect mt has, found `") << name << '`';
 }
 
 StringAttr mlir::mt::precisionOf(Operation *op) {
@@ -60,4 +113,6 @@ std::optional<int64_t> mlir::mt::bucketOf(Operation *op) {
   return bucket ? std::optional(bucket.getInt()) : std::nullopt;
 }
 
-void mlir::mt::setBucket(Operation *op, int64_t bucket) { op->setAttr(bucketName, makeInteger(op, bucket)); }
+void mlir::mt::setBucket(Operation *op, int64_t bucket) {
+  op->setAttr(bucketName, IntegerAttr::get(IntegerType::get(op->getContext(), 64), bucket));
+}

@@ -5,58 +5,57 @@
 #ifndef DIALECTS_MT_COMPILATION_H
 #define DIALECTS_MT_COMPILATION_H
 
-#include "mlir/IR/BuiltinAttributes.h"
-#include "mlir/IR/BuiltinOps.h"
+#include "dialects/mt/MtDialect.h"
 
 #include <optional>
 
 namespace mlir::mt {
 
-// The compilation that a module is part of. A fact that the module does not have is what each function says.
+// The compilation that a module is part of: its `mt.compilation`, and what holds where it has none.
 class Compilation {
 public:
   // Of `op`, or of the module that holds it.
   explicit Compilation(Operation *op);
 
   // Whether the module says how the batch is split.
-  bool isSplit() const { return has("mt.shards") && has("mt.shard_rows"); }
-  std::optional<int64_t> findBatch() const { return find("mt.batch"); }
-  std::optional<int64_t> findShards() const { return find("mt.shards"); }
-  int64_t getBatch() const { return findBatch().value_or(1); }
+  bool isSplit() const { return get().getShards() > 0 && get().getShardRows() > 0; }
+  std::optional<int64_t> findBatch() const { return known(get().getBatch()); }
+  std::optional<int64_t> findShards() const { return known(get().getShards()); }
   // At least 1; 1 where there is none: what crosses no shards needs no tree.
-  int64_t getShards() const;
-  int64_t getShardRows() const { return find("mt.shard_rows").value_or(1); }
-  int64_t getSeed() const { return find("mt.seed").value_or(1); }
-  bool isFast() const { return has("mt.fast"); }
-  bool hasLocalStatistics() const { return has("mt.local_statistics"); }
-  bool limitsMemory() const { return has("mt.device_memory"); }
-  // "f32", "tf32", "bf16" or "f16"; "f32" where there is none.
-  StringRef getPrecision() const;
+  int64_t getBatch() const { return findBatch().value_or(1); }
+  int64_t getShards() const { return findShards().value_or(1); }
+  int64_t getShardRows() const { return known(get().getShardRows()).value_or(1); }
+  int64_t getSeed() const { return get().getSeed(); }
+  bool isFast() const { return get().getMode() == Mode::fast; }
+  bool hasLocalStatistics() const { return get().getLocalStatistics(); }
+  bool limitsMemory() const { return get().getDeviceMemory() > 0; }
+  // "f32", "tf32", "bf16" or "f16".
+  StringRef getPrecision() const { return stringifyPrecisionClass(get().getPrecision()); }
   // Of the model; empty where there is none.
-  StringRef getName() const;
+  StringRef getName() const { return get().getName() ? get().getName().getValue() : StringRef(); }
   // The fewest devices that the plan fits on: 1 unless memory is limited, 0 where it fits on none.
-  int64_t getMinDevices() const { return find("mt.min_devices").value_or(1); }
+  int64_t getMinDevices() const { return get().getMinDevices(); }
 
-  void setBatch(int64_t batch) { set("mt.batch", batch); }
+  void setName(StringRef name);
+  void setBatch(int64_t batch);
   void setShards(int64_t shards, int64_t rows);
-  void setSeed(int64_t seed) { set("mt.seed", seed); }
-  void setFast() { mark("mt.fast"); }
-  void setLocalStatistics() { mark("mt.local_statistics"); }
-  void setDeviceMemory(int64_t bytes) { set("mt.device_memory", bytes); }
-  void setPrecision(StringRef precision);
-  void setName(StringRef name) { module->setAttr("mt.name", StringAttr::get(module->getContext(), name)); }
-  void setMinDevices(int64_t devices) { set("mt.min_devices", devices); }
+  void setSeed(int64_t seed);
+  void setFast();
+  void setLocalStatistics();
+  void setDeviceMemory(int64_t bytes);
+  void setPrecision(StringRef precision); // one of four, as above
+  void setMinDevices(int64_t devices);
 
 private:
-  bool has(StringRef name) const { return module && module->hasAttr(name); }
-  std::optional<int64_t> find(StringRef name) const;
-  void set(StringRef name, int64_t value);
-  void mark(StringRef name) { module->setAttr(name, UnitAttr::get(module->getContext())); }
+  struct Fields;
+  static std::optional<int64_t> known(int64_t value) { return value ? std::optional(value) : std::nullopt; }
+  CompilationAttr get() const;
+  void change(llvm::function_ref<void(Fields &)> body);
 
-  Operation *module; // null: none
+  Operation *module; // `op`, if no module holds it
 };
 
-// The precision of one op, where it differs from the module's; none where it does not.
+// The precision of one contraction, where it differs from the module's; none where it does not.
 StringAttr precisionOf(Operation *op);
 void setPrecision(Operation *op, StringAttr precision); // none: as the module's
 

@@ -22,6 +22,7 @@ def Mt_Dialect : Dialect {
     A tensor whose first axis is `?` is *split*, any other is *replicated*.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1; // what is not known here is a typing error
 }
 
 def Mt_Tensor : RankedTensorOf<[F32, BF16, F16, I32, I1]>;
@@ -90,7 +91,7 @@ def Mt_VariableKind : Mt_I32Enum<"VariableKind", "who changes a variable", [
 def Mt_VariableKindAttr : Mt_EnumAttr<Mt_VariableKind, "variable_kind">;
 
 def Mt_VariableRole : Mt_I32Enum<"VariableRole", "a variable of the optimizer's that the plan names", [
-  I32EnumAttrCase<"learning_rate", 0>, I32EnumAttrCase<"iteration", 1>]>;
+  I32EnumAttrCase<"learning_rate", 0>, I32EnumAttrCase<"iteration", 1>, I32EnumAttrCase<"average", 2>]>;
 def Mt_VariableRoleAttr : Mt_EnumAttr<Mt_VariableRole, "variable_role">;
 
 def Mt_Divisor : Mt_I32Enum<"Divisor", "what a loss is divided by", [
@@ -115,9 +116,33 @@ def Mt_Reduction : Mt_I32Enum<"Reduction", "reduction", [
   I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]>;
 def Mt_ReductionAttr : Mt_EnumAttr<Mt_Reduction, "reduction">;
 
+def Mt_Precision : Mt_I32Enum<"PrecisionClass", "how values of 32 bits are rounded for products", [
+  I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"tf32", 1>, I32EnumAttrCase<"bf16", 2>, I32EnumAttrCase<"f16", 3>]>;
+def Mt_Mode : Mt_I32Enum<"Mode", "whether sums over the batch follow the reduction tree", [I32EnumAttrCase<"exact", 0>, I32EnumAttrCase<"fast", 1>]>;
+// Read and changed by `Compilation` (dialects/mt/Compilation.h) alone.
+def Mt_CompilationAttr : AttrDef<Mt_Dialect, "Compilation"> {
+  let mnemonic = "compilation";
+  let summary = "parameters of a compilation, the module's `mt.compilation`: #mt.compilation<batch = 32, shards = 8, shard_rows = 4>";
+  let description = [{
+    A batch, a number of shards and their rows that are 0 are not known. `shard_rows` is ceil(batch / shards). `device_memory` in bytes; 0: not limited.
+    `min_devices`: the fewest devices that the plan fits on; 0: it fits on none.
+  }];
+  let parameters = (ins OptionalParameter<"::mlir::StringAttr">:$name, DefaultValuedParameter<"int64_t", "0">:$batch,
+                        DefaultValuedParameter<"int64_t", "0">:$shards, DefaultValuedParameter<"int64_t", "0">:$shard_rows,
+                        DefaultValuedParameter<"int64_t", "1">:$seed, DefaultValuedParameter<"::mlir::mt::PrecisionClass", "::mlir::mt::PrecisionClass::f32">:$precision,
+                        DefaultValuedParameter<"::mlir::mt::Mode", "::mlir::mt::Mode::exact">:$mode, DefaultValuedParameter<"bool", "false">:$local_statistics,
+                        DefaultValuedParameter<"int64_t", "0">:$device_memory, DefaultValuedParameter<"int64_t", "1">:$min_devices);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Mt_KernelKind : Mt_I32Enum<"KernelKind", "how a kernel's code walks its data; numbers as in plan.fbs", [
   I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"single", 1>, I32EnumAttrCase<"elementwise", 2>, I32EnumAttrCase<"matmul", 3>,
   I32EnumAttrCase<"matmul_wgrad", 4>, I32EnumAttrCase<"reduce", 5>, I32EnumAttrCase<"transpose", 6>,
   I32EnumAttrCase<"conv", 7>, I32EnumAttrCase<"conv_wgrad", 8>, I32EnumAttrCase<"scatter_add", 9>]>;
 def Mt_KernelKindAttr : Mt_EnumAttr<Mt_KernelKind, "kernel_kind">;
+
+def Mt_Wait : Mt_I32Enum<"Wait", "what must have finished before a kernel starts: nothing, what its device did, what all devices did; numbers as in plan.fbs", [
+  I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"device", 1>, I32EnumAttrCase<"all", 2>]>;
+def Mt_WaitAttr : Mt_EnumAttr<Mt_Wait, "wait">;
 #endif

@@ -15,8 +15,34 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer << ") -> (";
   llvm::interleaveComma(getResultTypes(), printer);
   printer << ") ";
+  if (getRecomputed())
+    printer << "recomputed ";
+  if (std::optional<Wait> wait = getWait())
+    printer << "wait " << stringifyWait(*wait) << ' ';
+  if (getShare())
+    printer << "share ";
   printer.printOptionalAttrDictWithKeyword(llvm::to_vector((*this)->getDiscardableAttrs()));
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+// `recomputed wait device share`, each if it is there.
+static ParseResult parseMarks(OpAsmParser &parser, KernelOp::Properties &properties) {
+  MLIRContext *context = parser.getContext();
+  if (succeeded(parser.parseOptionalKeyword("recomputed")))
+    properties.recomputed = UnitAttr::get(context);
+  if (succeeded(parser.parseOptionalKeyword("wait"))) {
+    StringRef name;
+    SMLoc at = parser.getCurrentLocation();
+    if (parser.parseKeyword(&name))
+      return failure();
+    std::optional<Wait> wait = symbolizeWait(name);
+    if (!wait)
+      return parser.emitError(at, "expected none, device or all, found ") << name;
+    properties.wait = WaitAttr::get(context, *wait);
+  }
+  if (succeeded(parser.parseOptionalKeyword("share")))
+    properties.share = UnitAttr::get(context);
+  return success();
 }
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
@@ -47,7 +73,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   if (failed(parser.parseOptionalRParen()) && (parser.parseTypeList(result.types) || parser.parseRParen()))
     return failure();
-  if (parser.resolveOperands(operands, types, operandsAt, result.operands) ||
+  if (parseMarks(parser, result.getOrAddProperties<Properties>()) ||
+      parser.resolveOperands(operands, types, operandsAt, result.operands) ||
       parser.parseOptionalAttrDictWithKeyword(result.attributes) || parser.parseRegion(*result.addRegion(), arguments))
     return failure();
   KernelOp::ensureTerminator(*result.regions.back(), parser.getBuilder(), result.location);

@@ -19,6 +19,12 @@ static LogicalResult verifyBatchAxis(Operation *op, Type type) {
   return success();
 }
 
+LogicalResult DeclareOp::verify() {
+  if ((getRole() == VariableRole::average) != getOf().has_value())
+    return emitOpError("expected `of` with the role average alone, found ") << (getOf() ? "another role" : "none");
+  return success();
+}
+
 LogicalResult InputOp::verify() { return verifyBatchAxis(*this, getType()); }
 LogicalResult TargetOp::verify() { return verifyBatchAxis(*this, getType()); }
 LogicalResult SampleWeightOp::verify() {

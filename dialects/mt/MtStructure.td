@@ -24,9 +24,13 @@ def ProgramOp : Mt_Body<"program"> {
 }
 def DeclareOp : Mt_Op<"declare"> {
   let summary = "a variable of the plan, at module level, made by `mt-differentiate`; order here is order in the plan";
-  let description = "`mt.declare \"adam/iteration\" non_trainable role iteration tensor<i32>`: the optimizer's own step counter, whatever the model calls its variables.";
-  let arguments = (ins StrAttr:$name, Mt_VariableKindAttr:$kind, TypeAttr:$type, OptionalAttr<Mt_VariableRoleAttr>:$role);
-  let assemblyFormat = "$name $kind (`role` $role^)? $type attr-dict";
+  let description = [{
+    A role says what the optimizer has a variable for, whatever the model calls its own: `mt.declare "adam/iteration" non_trainable role iteration tensor<i32>`.
+    An average has the name of the variable that it is the average of: `mt.declare "adam/w_average" slot role average of "w" tensor<4xf32>`.
+  }];
+  let arguments = (ins StrAttr:$name, Mt_VariableKindAttr:$kind, TypeAttr:$type, OptionalAttr<Mt_VariableRoleAttr>:$role, OptionalAttr<StrAttr>:$of);
+  let assemblyFormat = "$name $kind (`role` $role^)? (`of` $of^)? $type attr-dict";
+  let hasVerifier = 1;
 }
 
 // Signature. In models and programs.
@@ -151,8 +155,11 @@ def KernelOp : Mt_Op<"kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator
                    or one element
       conv_wgrad   one mt.conv2d_kernel_gradient of two operands: each shard in order, shards in tree order; nothing after it
       scatter_add  one mt.scatter_add of split operands, by the same tree; nothing after it
+    After the results stand marks: `recomputed`, of a kernel that `mt-recompute` made run a second time; `wait none`, `wait device` or `wait all`, which
+    `mt-schedule` gives each kernel; and `share`, of one that writes what devices share.
   }];
-  let arguments = (ins Variadic<Mt_Tensor>:$operands, Mt_KernelKindAttr:$kind, StrAttr:$name);
+  let arguments = (ins Variadic<Mt_Tensor>:$operands, Mt_KernelKindAttr:$kind, StrAttr:$name, OptionalAttr<Mt_WaitAttr>:$wait, UnitAttr:$share,
+                       UnitAttr:$recomputed);
   let results = (outs Variadic<Mt_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

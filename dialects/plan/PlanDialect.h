@@ -5,6 +5,7 @@
 #define DIALECTS_PLAN_PLANDIALECT_H
 
 #include "dialects/headers.h"
+#include "dialects/mt/MtDialect.h" // enums of kernels and variables
 
 #include "dialects/plan/PlanDialect.h.inc"
 #include "dialects/plan/PlanEnums.h.inc"

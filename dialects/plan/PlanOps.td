@@ -15,8 +15,7 @@ def Plan_Dialect : Dialect {
   let cppNamespace = "::mlir::plan";
   let summary = "where and when a plan's kernels run";
   let description = [{
-    Made by `mt-allocate`, completed by `plan-codegen`, written by the plan stage. Module attributes: `mt.batch`, `mt.shards`, `mt.shard_rows` (i64),
-    `mt.fast` (unit), `mt.seed` (i64).
+    Made by `mt-allocate`, completed by `plan-codegen`, written by the plan stage. Parameters are in the module's `mt.compilation`.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -41,6 +40,18 @@ def Plan_FinalizerAttr : EnumAttr<Plan_Dialect, Plan_Finalizer, "finalizer"> { l
 def Plan_Better : Plan_I32Enum<"Better", "which of two values of a metric is the better one", [
   I32EnumAttrCase<"lower", 0>, I32EnumAttrCase<"higher", 1>]>;
 def Plan_BetterAttr : EnumAttr<Plan_Dialect, Plan_Better, "better"> { let assemblyFormat = "$value"; }
+def Plan_Role : Plan_I32Enum<"Role", "what an entry of a signature is; numbers as in plan.fbs", [
+  I32EnumAttrCase<"input", 0>, I32EnumAttrCase<"target", 1>, I32EnumAttrCase<"sample_weight", 2>, I32EnumAttrCase<"output", 3>]>;
+def Plan_RoleAttr : EnumAttr<Plan_Dialect, Plan_Role, "role"> { let assemblyFormat = "$value"; }
+// Enums of the dialect mt, which has defined them.
+class Plan_MtEnum<string name, string summary> : Attr<CPred<"::llvm::isa<::mlir::mt::" # name # "Attr>($_self)">, summary> {
+  let storageType = "::mlir::mt::" # name # "Attr";
+  let returnType = "::mlir::mt::" # name;
+  let convertFromStorage = "$_self.getValue()";
+}
+def Plan_KernelKind : Plan_MtEnum<"KernelKind", "an mt.kernel_kind">;
+def Plan_VariableKind : Plan_MtEnum<"VariableKind", "an mt.variable_kind">;
+def Plan_VariableRole : Plan_MtEnum<"VariableRole", "an mt.variable_role">;
 def Plan_WaitAttr : EnumAttr<Plan_Dialect, Plan_Wait, "wait"> { let assemblyFormat = "$value"; }
 
 def BufferType : TypeDef<Plan_Dialect, "Buffer"> {
@@ -53,11 +64,11 @@ def BufferType : TypeDef<Plan_Dialect, "Buffer"> {
 def KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
   let summary = "a kernel's meaning, as mt ops (the body of the mt.kernel it was outlined from, ending in mt.yield), its kind and grid";
   let description = [{
-    `kind` is an mt.kernel_kind. An elementwise kernel's body is written for one of its launches' shapes; its code takes the count at run time. The grid attributes
-    (`rows_per_tile`, `inner_tiles`, `elements_per_tile`) and `vectors_spilled` are set by codegen; costs by mt-allocate. `gpu_grid`, there if a GPU is a target: threads of a block, rows per tile, inner
-    tiles, elements per tile, bytes of workgroup memory.
+    An elementwise kernel's body is written for one of its launches' shapes; its code takes the count at run time. The grid attributes
+    (`rows_per_tile`, `inner_tiles`, `elements_per_tile`) are set by codegen; costs by mt-allocate. `gpu_grid`, there if a GPU is a target: threads of a block,
+    rows per tile, inner tiles, elements per tile, bytes of workgroup memory, bytes of partial sums.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, AnyAttr:$kind, I64Attr:$flops_per_row, I64Attr:$flops_fixed, I64Attr:$bytes_per_row, I64Attr:$bytes_fixed,
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_KernelKind:$kind, I64Attr:$flops_per_row, I64Attr:$flops_fixed, I64Attr:$bytes_per_row, I64Attr:$bytes_fixed,
                        OptionalAttr<I64Attr>:$rows_per_tile, OptionalAttr<I64Attr>:$inner_tiles, OptionalAttr<I64Attr>:$elements_per_tile,
                        OptionalAttr<DenseI64ArrayAttr>:$gpu_grid);
   let regions = (region SizedRegion<1>:$body);
@@ -65,8 +76,9 @@ def KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
 }
 def VariableOp : Plan_Op<"variable", [Symbol]> {
   let summary = "a variable: its place in the variables block";
-  let description = "`kind` is an mt.variable_kind, `role` an mt.variable_role: the optimizer's learning rate or step counter.";
-  let arguments = (ins SymbolNameAttr:$sym_name, AnyAttr:$kind, TypeAttr:$type, I64Attr:$offset, I64Attr:$bytes, OptionalAttr<AnyAttr>:$role);
+  let description = "`role`: the optimizer's learning rate, its step counter, or the average of the variable `of`.";
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_VariableKind:$kind, TypeAttr:$type, I64Attr:$offset, I64Attr:$bytes, OptionalAttr<Plan_VariableRole>:$role,
+                       OptionalAttr<StrAttr>:$of);
   let assemblyFormat = "$sym_name $type `at` $offset attr-dict";
 }
 def ProgramOp : Plan_Op<"program", [Symbol, SingleBlock, NoTerminator, IsolatedFromAbove]> {
@@ -77,8 +89,8 @@ def ProgramOp : Plan_Op<"program", [Symbol, SingleBlock, NoTerminator, IsolatedF
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
 }
 def SignatureOp : Plan_Op<"signature"> {
-  let summary = "the next entry of the program's signature; role is input, target, sample_weight or output";
-  let arguments = (ins StrAttr:$name, StrAttr:$role, TypeAttr:$type, OptionalAttr<I64Attr>:$limit);
+  let summary = "the next entry of the program's signature";
+  let arguments = (ins StrAttr:$name, Plan_RoleAttr:$role, TypeAttr:$type, OptionalAttr<I64Attr>:$limit);
   let assemblyFormat = "$role $name $type (`limit` `=` $limit^)? attr-dict";
 }
 def BufferOp : Plan_Op<"buffer"> {

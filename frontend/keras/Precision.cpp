@@ -42,7 +42,7 @@ LogicalResult settlePrecision(ModuleOp module) {
       mt::setPrecision(op, {});
   });
   if (chosen)
-    mt::setPrecision(module, chosen);
+    mt::Compilation(module).setPrecision(chosen.getValue());
   return success();
 }
 

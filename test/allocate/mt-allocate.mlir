@@ -12,7 +12,7 @@
 // Four variants, each at its bound.
 // CHECK: plan.program @train_step
 // CHECK-SAME: variant_arena = array<i64: [[ARENA:[0-9, ]+]]>, variant_bound = array<i64: [[ARENA]]>
-// CHECK: plan.signature "input" "x" tensor<?x8xf32>
+// CHECK: plan.signature input "x" tensor<?x8xf32>
 // CHECK: %[[W:.*]] = plan.buffer "w" variable [] of "w"
 // Roots of a bucket are contiguous, the largest first, and the results in the same order.
 // CHECK: plan.all_reduce 0 bytes 196 partials(
@@ -23,4 +23,4 @@
 
 // NOTHING: error: expected a plan that fits in 100 B a device, found none up to 8 devices; @train_step needs {{[0-9.]+ K?i?B}} with 1 shard on a device: variables {{[0-9.]+ K?i?B}}; largest at the peak: "partial sums of all-reduce 0" 256 B
 // SOME: warning: the model does not fit on one device of 2.64 KiB; it takes {{[248]}} devices
-// SOME: mt.min_devices = {{[248]}} : i64
+// SOME: min_devices = {{[248]}}>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %s --plan-check --split-input-file --verify-diagnostics
 
-module attributes {mt.shard_rows = 4 : i64} {
+module attributes {mt.compilation = #mt.compilation<shard_rows = 4>} {
   plan.kernel @double attributes {bytes_fixed = 0 : i64, bytes_per_row = 8 : i64, flops_fixed = 0 : i64, flops_per_row = 1 : i64, kind = #mt<kernel_kind rows>} {
   ^bb0(%arg0: tensor<?x16xf32>):
     %0 = mt.add %arg0, %arg0 : tensor<?x16xf32>, tensor<?x16xf32>
@@ -20,7 +20,7 @@ module attributes {mt.shard_rows = 4 : i64} {
 // -----
 
 // Ordered, but the value is gone.
-module attributes {mt.shard_rows = 4 : i64} {
+module attributes {mt.compilation = #mt.compilation<shard_rows = 4>} {
   plan.kernel @double attributes {bytes_fixed = 0 : i64, bytes_per_row = 8 : i64, flops_fixed = 0 : i64, flops_per_row = 1 : i64, kind = #mt<kernel_kind rows>} {
   ^bb0(%arg0: tensor<?x16xf32>):
     %0 = mt.add %arg0, %arg0 : tensor<?x16xf32>, tensor<?x16xf32>
@@ -41,7 +41,7 @@ module attributes {mt.shard_rows = 4 : i64} {
 // -----
 
 // Writing a variable is for launches that devices share.
-module attributes {mt.shard_rows = 4 : i64} {
+module attributes {mt.compilation = #mt.compilation<shard_rows = 4>} {
   plan.kernel @negate attributes {bytes_fixed = 0 : i64, bytes_per_row = 8 : i64, flops_fixed = 0 : i64, flops_per_row = 1 : i64, kind = #mt<kernel_kind elementwise>} {
   ^bb0(%arg0: tensor<16xf32>):
     %0 = mt.neg %arg0 : tensor<16xf32>
@@ -57,7 +57,7 @@ module attributes {mt.shard_rows = 4 : i64} {
 // -----
 
 // A shared read after a shared write needs all devices.
-module attributes {mt.shard_rows = 4 : i64} {
+module attributes {mt.compilation = #mt.compilation<shard_rows = 4>} {
   plan.kernel @negate attributes {bytes_fixed = 0 : i64, bytes_per_row = 8 : i64, flops_fixed = 0 : i64, flops_per_row = 1 : i64, kind = #mt<kernel_kind elementwise>} {
   ^bb0(%arg0: tensor<16xf32>):
     %0 = mt.neg %arg0 : tensor<16xf32>

@@ -5,7 +5,7 @@
 // RUN: FileCheck %s --check-prefix=ROUNDED --input-file=%t.ptx
 // ROUNDED-NOT: {{\.ftz|\.approx|(add|sub|mul)\.f32|\.local}}
 // PTX: .target sm_75
-module attributes {mt.batch = 32 : i64, mt.shard_rows = 4 : i64, mt.shards = 8 : i64} {
+module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shard_rows = 4>} {
   // CHECK: plan.kernel @dense attributes
   // CHECK-SAME: gpu_grid = array<i64: 64, 32, 8, 0, 4608, 0>
   plan.kernel @dense attributes {kind = #mt<kernel_kind matmul>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {

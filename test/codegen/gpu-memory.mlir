@@ -5,7 +5,7 @@
 // RUN: sed '/^\/\/ -----/,$d' %s > %t.first.mlir
 // RUN: mt-opt %t.first.mlir --plan-codegen="gpus=sm_75 keep-gpu-kernels ptx=%t.ptx" -o /dev/null
 // RUN: FileCheck %s --check-prefix=PTX --input-file=%t.ptx
-module attributes {mt.batch = 32 : i64, mt.shard_rows = 4 : i64, mt.shards = 8 : i64} {
+module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shard_rows = 4>} {
   // PTX-LABEL: .visible .entry difference(
   // PTX-COUNT-2: ld.global.v4.b32
   // PTX: st.global.v4.b32
@@ -36,7 +36,7 @@ module attributes {mt.batch = 32 : i64, mt.shard_rows = 4 : i64, mt.shards = 8 :
   }
 }
 // -----
-module attributes {mt.batch = 32 : i64, mt.shard_rows = 4 : i64, mt.shards = 8 : i64} {
+module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shard_rows = 4>} {
   // The sums of pairs are read by a search, so that they must lie somewhere.
   // expected-error @below {{expected a kernel of at most 49152 bytes of workgroup memory for a GPU, found @pairs with}}
   plan.kernel @pairs attributes {kind = #mt<kernel_kind rows>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {

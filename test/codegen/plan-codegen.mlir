@@ -14,7 +14,7 @@
 // SYMBOLS: T sgd
 // UNDEFINED-NOT: {{ U }}
 // CPU: error: expected a CPU x86-64-v3, x86-64-v4 or native, found 'pentium'
-module attributes {mt.shard_rows = 4 : i64, mt.shards = 8 : i64} {
+module attributes {mt.compilation = #mt.compilation<shards = 8, shard_rows = 4>} {
   // CHECK: plan.kernel @dense attributes
   // CHECK-SAME: inner_tiles = 4 : i64
   // CHECK-SAME: rows_per_tile = 8 : i64

@@ -56,7 +56,7 @@ close(found["mean"], [1, 2, 3], "moving mean of a frozen layer")
 close(results["loss"], [loss([1, 2, 3], [2, 1, 0.5])] * 2, "loss with a frozen layer")
 
 # Statistics of each shard's own: samples 0 and 1, 2 and 3, 4 and 5, 6. The averages move by the mean over the samples.
-LOCAL = "module attributes {mt.local_statistics, mt.shards = 4 : i64, mt.shard_rows = 2 : i64} {\n%s}\n"
+LOCAL = "module attributes {mt.compilation = #mt.compilation<shards = 4, shard_rows = 2, local_statistics = true>} {\n%s}\n"
 groups = [range(i, min(i + 12, len(x))) for i in range(0, len(x), 12)]
 means = [[statistics.fmean(x[i] for i in group if i % 3 == c) for c in range(3)] for group in groups]
 variances = [[statistics.pvariance([x[i] for i in group if i % 3 == c]) for c in range(3)] for group in groups]

@@ -9,7 +9,7 @@
 // SET w = 1 1
 // SET b = 0.5
 // SET sgd/finite_steps = 1999
-module attributes {mt.precision = "f16"} {
+module attributes {mt.compilation = #mt.compilation<precision = f16>} {
 mt.model @line {
   %x = mt.input "x" : tensor<?x2xf32>
   %t = mt.target "t" : tensor<?x1xf32>

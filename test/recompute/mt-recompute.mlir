@@ -4,16 +4,16 @@
 // RUN: mt-opt %s --mt-recompute=device-memory=9587184 --mt-schedule | FileCheck %s --check-prefix=ORDER
 // Where that is not enough, the product runs again too, and the second sine reads the second product.
 // RUN: mt-opt %s --mt-recompute=device-memory=9572184 | FileCheck %s --check-prefix=BOTH
-// BOTH: %[[AGAIN:.*]] = mt.kernel "product" {{.*}} attributes {mt.recompute}
-// BOTH: mt.kernel "sine" rows (%{{.*}} = %[[AGAIN]] {{.*}} attributes {mt.recompute}
+// BOTH: %[[AGAIN:.*]] = mt.kernel "product" {{.*}} recomputed
+// BOTH: mt.kernel "sine" rows (%{{.*}} = %[[AGAIN]] {{.*}} recomputed
 // Without a limit, or with one that holds, nothing happens.
 // RUN: mt-opt %s --mt-recompute | FileCheck %s --check-prefix=NONE
 // RUN: mt-opt %s --mt-recompute=device-memory=10937184 | FileCheck %s --check-prefix=NONE
-// NONE-NOT: mt.recompute
+// NONE-NOT: recomputed
 // RUN: not mt-opt %source/test/fuse/recompute.mlir --mt-fuse --mt-recompute=device-memory=100 2>&1 | FileCheck %s --check-prefix=NO-ROWS
-// NO-ROWS: error: expected `mt.shards` and `mt.shard_rows` on the module, found none
+// NO-ROWS: error: expected `shards` and `shard_rows` in the module's `mt.compilation`, found none
 
-module attributes {mt.batch = 8 : i64, mt.shard_rows = 1 : i64, mt.shards = 8 : i64} {
+module attributes {mt.compilation = #mt.compilation<batch = 8, shards = 8, shard_rows = 1>} {
 // CHECK-LABEL: mt.program @train_step
 mt.program @train_step {
   %x = mt.input "x" : tensor<?x512xf32>
@@ -27,7 +27,7 @@ mt.program @train_step {
     mt.yield %0 : tensor<?x512xf32>
   }
   // CHECK: %[[B:.*]] = mt.kernel "sine" rows (%{{.*}} = %[[A]] : tensor<?x512xf32>) -> (tensor<?x512xf32>) {
-  // CHECK: %[[AGAIN:.*]] = mt.kernel "sine" rows (%{{.*}} = %[[A]] : tensor<?x512xf32>) -> (tensor<?x512xf32>) attributes {mt.recompute}
+  // CHECK: %[[AGAIN:.*]] = mt.kernel "sine" rows (%{{.*}} = %[[A]] : tensor<?x512xf32>) -> (tensor<?x512xf32>) recomputed
   // ORDER: mt.kernel "sine"
   // ORDER-NEXT: mt.sin
   // ORDER-NEXT: mt.yield
@@ -35,8 +35,8 @@ mt.program @train_step {
   // ORDER: mt.kernel "wide"
   // ORDER: mt.kernel "top"
   // ORDER: mt.kernel "narrow"
-  // ORDER: mt.kernel "further" {{.*}}mt.wait = "device"
-  // ORDER: mt.kernel "sine" {{.*}}mt.recompute, mt.wait = "none"
+  // ORDER: mt.kernel "further" {{.*}}wait device
+  // ORDER: mt.kernel "sine" {{.*}}recomputed wait none
   // ORDER: mt.kernel "last"
   %b = mt.kernel "sine" rows (%i = %a : tensor<?x512xf32>) -> (tensor<?x512xf32>) {
     %0 = mt.sin %i : tensor<?x512xf32>

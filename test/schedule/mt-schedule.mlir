@@ -2,20 +2,20 @@
 // RUN: mt-opt %source/test/allocate/inputs/train_step.mlir --mt-fuse --mt-schedule | FileCheck %s
 // RUN: mt-opt %s --mt-schedule | FileCheck %s --check-prefix=MORE
 
-// CHECK: mt.kernel "matmul_w" {{.*}}mt.wait = "none"
-// CHECK: mt.kernel "matmul_w2" {{.*}}mt.wait = "device"
+// CHECK: mt.kernel "matmul_w" {{.*}}wait none
+// CHECK: mt.kernel "matmul_w2" {{.*}}wait device
 // The weight gradient runs beside the input gradient, as early as it can.
-// CHECK: mt.kernel "rows" {{.*}}mt.wait = "device"
-// CHECK: mt.kernel "gradient_w2" {{.*}}mt.wait = "none"
-// CHECK: mt.kernel "matmul_t_w2" {{.*}}mt.wait = "none"
-// CHECK: mt.kernel "reduce" {{.*}}mt.wait = "device"
-// CHECK: mt.kernel "gradient_w" {{.*}}mt.wait = "none"
+// CHECK: mt.kernel "rows" {{.*}}wait device
+// CHECK: mt.kernel "gradient_w2" {{.*}}wait none
+// CHECK: mt.kernel "matmul_t_w2" {{.*}}wait none
+// CHECK: mt.kernel "reduce" {{.*}}wait device
+// CHECK: mt.kernel "gradient_w" {{.*}}wait none
 // Scalars stand just before their reader.
-// CHECK: mt.kernel "single" {{.*}}mt.share, mt.wait = "none"
+// CHECK: mt.kernel "single" {{.*}}wait none share
 // CHECK-COUNT-4: shard.all_reduce
 // The all-reduce orders every update after all readers of the variables; the step counter changes with them.
-// CHECK-COUNT-5: mt.share, mt.wait = "none"
-// CHECK-NOT: mt.wait = "all"
+// CHECK-COUNT-5: wait none share
+// CHECK-NOT: wait all
 
 // Two variables that trade values: one must be copied before it is overwritten.
 // MORE-LABEL: @swap
@@ -27,12 +27,12 @@ mt.program @swap {
     %0 = mt.neg %i : tensor<4xf32>
     mt.yield %0 : tensor<4xf32>
   }
-  // MORE: mt.kernel "to_a" {{.*}}mt.share, mt.wait = "all"
+  // MORE: mt.kernel "to_a" {{.*}}wait all share
   %y = mt.kernel "to_b" elementwise (%i = %a : tensor<4xf32>) -> (tensor<4xf32>) {
     %0 = mt.square %i : tensor<4xf32>
     mt.yield %0 : tensor<4xf32>
   }
-  // MORE: mt.kernel "copy" elementwise (%{{.*}} = %[[NEW]] {{.*}}mt.share, mt.wait = "all"
+  // MORE: mt.kernel "copy" elementwise (%{{.*}} = %[[NEW]] {{.*}}wait all share
   mt.assign "a", %x : tensor<4xf32>
   mt.assign "b", %y : tensor<4xf32>
 }
@@ -45,8 +45,8 @@ mt.program @beside {
   %w = mt.read "w" : tensor<4xf32>
   // MORE: mt.kernel "statistic"
   // MORE: shard.all_reduce {{.*}}mt.bucket = 0
-  // MORE: mt.kernel "gradient" {{.*}}mt.wait = "none"
-  // MORE: mt.kernel "normalised" {{.*}}mt.wait = "none"
+  // MORE: mt.kernel "gradient" {{.*}}wait none
+  // MORE: mt.kernel "normalised" {{.*}}wait none
   // MORE: mt.kernel "last"
   // MORE: shard.all_reduce {{.*}}mt.bucket = 1
   %a = mt.kernel "activation" rows (%i = %x : tensor<?x4xf32>) -> (tensor<?x4xf32>) {

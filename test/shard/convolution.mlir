@@ -21,7 +21,7 @@
 // CHECK-NOT: to tensor<?x28x28x1xf32>
 // CHECK-LABEL: mt.program @eval_step
 
-module attributes {mt.shards = 4 : i64} {
+module attributes {mt.compilation = #mt.compilation<shards = 4>} {
   // OPS-LABEL: mt.program @spatial
   mt.program @spatial {
     %x = mt.input "x" : tensor<?x8x8x4xf32>

@@ -7,7 +7,7 @@
 
 // EIGHT: shard.grid @shards(shape = 8)
 // TWO: shard.grid @shards(shape = 2)
-module attributes {mt.shards = 8 : i64} {
+module attributes {mt.compilation = #mt.compilation<shards = 8>} {
   mt.declare "w" trainable tensor<4x3xf32>
 
   // CHECK-LABEL: mt.program @eval_step

@@ -3,7 +3,7 @@
 
 // As many buckets as the longest chain of all-reduces has links; what nothing waits for is in the last one.
 
-module attributes {mt.shards = 8 : i64} {
+module attributes {mt.compilation = #mt.compilation<shards = 8>} {
   mt.declare "w" trainable tensor<4x3xf32>
   mt.declare "b" trainable tensor<3xf32>
 

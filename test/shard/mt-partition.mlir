@@ -7,7 +7,7 @@
 // COUNT-NOT: shard.shard
 // COUNT-COUNT-3: shard.all_reduce
 // COUNT-NOT: shard.{{all_reduce|shard}}
-module attributes {mt.shards = 8 : i64} {
+module attributes {mt.compilation = #mt.compilation<shards = 8>} {
   mt.declare "w" trainable tensor<4x3xf32>
   mt.declare "b" trainable tensor<3xf32>
 

@@ -4,7 +4,7 @@
 
 // Every value is annotated: what walks the batch is split, weights, their gradients and sums over the batch are replicated.
 
-module attributes {mt.shards = 8 : i64} {
+module attributes {mt.compilation = #mt.compilation<shards = 8>} {
   mt.declare "w" trainable tensor<4x3xf32>
   mt.declare "b" trainable tensor<3xf32>
 

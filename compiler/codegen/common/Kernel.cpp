@@ -20,7 +20,7 @@ int64_t mtc::linesOf(Value value) {
   return innerCount(value) / std::max<int64_t>(1, tensorOf(value).getShape().back());
 }
 
-mt::KernelKind mtc::kindOf(plan::KernelOp op) { return cast<mt::KernelKindAttr>(op.getKind()).getValue(); }
+mt::KernelKind mtc::kindOf(plan::KernelOp op) { return op.getKind(); }
 
 Value Kernel::batchSize() { return arith::SIToFPOp::create(emit, emit.getF32Type(), globalRows()); }
 

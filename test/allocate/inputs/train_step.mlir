@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-module attributes {mt.batch = 32 : i64, mt.shards = 8 : i64, mt.shard_rows = 4 : i64, mt.seed = 1 : i64} {
+module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shard_rows = 4, seed = 1>} {
 shard.grid @shards(shape = 8)
 mt.declare "w" trainable tensor<8x4xf32>
 mt.declare "b" trainable tensor<4xf32>

@@ -24,8 +24,8 @@ protected:
   }
   // Tiles are chosen by the batch.
   mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &kernels, int64_t shards = 8, int64_t batch = 256) {
-    std::string text = "module attributes {" + precision + "mt.batch = " + std::to_string(batch) +
-                       " : i64, mt.shards = " + std::to_string(shards) + " : i64} {\n" + kernels + "}";
+    std::string text = "module attributes {mt.compilation = #mt.compilation<batch = " + std::to_string(batch) +
+                       ", shards = " + std::to_string(shards) + precision + ">} {\n" + kernels + "}";
     return mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   }
   void expectEqual(const std::string &kernels, int64_t shardRows = 3, bool fast = false, int64_t shards = 8,
@@ -207,7 +207,7 @@ TEST_F(Gpu, LargeProducts) {
 
 // The same tiles by tensor cores, and for the one architecture that has none for them.
 TEST_F(Gpu, TensorCores) {
-  precision = "mt.precision = \"tf32\", ";
+  precision = ", precision = tf32";
   for (int64_t columns : {10, 60, 200})
     expectEqual(dense(21, columns, columns == 60), 3, false, 8, /*batch=*/1 << 20);
   expectEqual(dense(37, 30, true) + gradient(40, 33) + gradient(130, 140) +

@@ -114,7 +114,7 @@ std::vector<std::unique_ptr<Code>> codegentest::compile(const std::string &kerne
   registry.insert<mlir::mt::MtDialect, mlir::plan::PlanDialect, mlir::shard::ShardDialect>();
   mlir::MLIRContext context(registry);
   context.loadAllAvailableDialects();
-  std::string text = "module attributes {mt.shards = " + std::to_string(options.shards) + " : i64} {\n" + kernels + "}";
+  std::string text = "module attributes {mt.compilation = #mt.compilation<shards = " + std::to_string(options.shards) + ">} {\n" + kernels + "}";
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   if (!module || failed(mtc::setGrids(*module)))
     std::abort();

@@ -2,6 +2,7 @@
 #include "test/unit/codegen/Simulated.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/common/Kernel.h"
+#include "dialects/mt/Compilation.h"
 #include "test/simulated_cuda/TensorCores.h"
 #include "test/unit/codegen/Harness.h"
 #include <algorithm>
@@ -176,7 +177,7 @@ struct Loaded {
 static bool isExact(mlir::plan::KernelOp op) {
   mlir::mt::KernelKind kind = mtc::kindOf(op);
   bool product = kind == mlir::mt::KernelKind::matmul || kind == mlir::mt::KernelKind::matmul_wgrad;
-  if (product && op->getParentOfType<mlir::ModuleOp>()->getAttr("mt.precision"))
+  if (product && mlir::mt::Compilation(op).getPrecision() != "f32")
     return false;
   using Kind = mlir::mt::KernelKind;
   return kind != Kind::rows && kind != Kind::single && kind != Kind::conv && kind != Kind::conv_wgrad;
@@ -185,7 +186,7 @@ static bool isExact(mlir::plan::KernelOp op) {
 static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, const Loaded &gpu, int64_t rows,
                                  void *scratch, std::mt19937 &random, int64_t beyond) {
   mlir::Block &body = op.getBody().front();
-  bool rounded = static_cast<bool>(op->getParentOfType<mlir::ModuleOp>()->getAttr("mt.precision"));
+  bool rounded = mlir::mt::Compilation(op).getPrecision() != "f32";
   std::vector<Operand> operands;
   for (mlir::Value argument : body.getArguments())
     operands.emplace_back(argument, rows, &random, beyond, rounded ? 24 : 8);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/unit/random/Comparison.h"
 #include "compiler/Pipeline.h"
+#include "dialects/mt/Compilation.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "test/unit/random/Outcome.h"
 
@@ -46,7 +47,7 @@ struct Observer : PassInstrumentation {
 void Journey::arrived(StringRef pass) {
   if (again) {
     if (pass == "mt-recompute")
-      module->walk([&](mt::KernelOp kernel) { report.again |= kernel->hasAttr("mt.recompute"); });
+      module->walk([&](mt::KernelOp kernel) { report.again |= kernel.getRecomputed(); });
     return;
   }
   if (pass == "mt-differentiate") {
@@ -97,16 +98,14 @@ void Journey::check(const Outcome &found, const std::string &place) {
 }
 
 bool Journey::compile(Compilation &compilation) {
-  Builder builder(module->getContext());
   const Step &step = model.step;
-  auto set = [&](const char *name, int64_t value) { module.get()->setAttr(name, builder.getI64IntegerAttr(value)); };
-  set("mt.batch", step.batch);
-  set("mt.shards", step.shards);
-  set("mt.shard_rows", (step.batch + step.shards - 1) / step.shards);
-  set("mt.seed", step.seed);
+  mt::Compilation parameters(*module);
+  parameters.setBatch(step.batch);
+  parameters.setShards(step.shards, (step.batch + step.shards - 1) / step.shards);
+  parameters.setSeed(step.seed);
   if (options.precision)
-    module.get()->setAttr("mt.precision", builder.getStringAttr(options.precision));
-  module.get()->setAttr("mt.name", builder.getStringAttr("random"));
+    parameters.setPrecision(options.precision);
+  parameters.setName("random");
   for (const Stage &stage : stages()) {
     if (!options.compile && StringRef(stage.name) == "allocate")
       break;

@@ -155,8 +155,7 @@ const Fault table[] = {
      [](ModuleOp m) {
        bool found = false;
        m.lookupSymbol("train_step")->walk([&](plan::LaunchOp op) {
-         auto kind = dyn_cast<mt::KernelKindAttr>(m.lookupSymbol<plan::KernelOp>(op.getKernel()).getKind());
-         if (!kind || kind.getValue() != mt::KernelKind::elementwise)
+         if (m.lookupSymbol<plan::KernelOp>(op.getKernel()).getKind() != mt::KernelKind::elementwise)
            return;
          SmallVector<int64_t> counts(op.getCounts());
          for (int64_t &count : counts)

@@ -3,6 +3,7 @@
 // Random models' kernels mean the same as GPU code. A fixed sample by default;
 //   MTC_RANDOM_GRAPHS=300 MTC_RANDOM_SEED=1 build/release/test/unit/randomGpuTests
 #include "compiler/Pipeline.h"
+#include "dialects/mt/Compilation.h"
 #include "test/unit/codegen/Simulated.h"
 #include "test/unit/random/RandomModel.h"
 #include "gtest/gtest.h"
@@ -33,14 +34,12 @@ TEST(RandomGpuKernels, ComputeWhatCpuKernelsDo) {
     mtc::test::RandomModel model = mtc::test::makeRandomModel(context, seed);
     mtc::Compilation compilation;
     compilation.gpus = {"simulated"};
-    Builder builder(&context);
     const mtc::Step &step = model.step;
     int64_t shardRows = (step.batch + step.shards - 1) / step.shards;
-    auto set = [&](const char *name, int64_t value) { model.module.get()->setAttr(name, builder.getI64IntegerAttr(value)); };
-    set("mt.batch", step.batch);
-    set("mt.shards", step.shards);
-    set("mt.shard_rows", shardRows);
-    set("mt.seed", step.seed);
+    mt::Compilation parameters(*model.module);
+    parameters.setBatch(step.batch);
+    parameters.setShards(step.shards, shardRows);
+    parameters.setSeed(step.seed);
     ASSERT_TRUE(succeeded(toPlan(*model.module, compilation))) << "seed " << seed;
     codegentest::KernelComparison found = codegentest::compareKernels(*model.module, shardRows, /*fast=*/false, step.samples, seed);
     EXPECT_EQ(found.problems, "") << "seed " << seed;

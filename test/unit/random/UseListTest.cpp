@@ -4,6 +4,7 @@
 // whose order no text holds. Here every pass meets lists that were shuffled, and must leave the same text. A fixed sample by default;
 //   MTC_RANDOM_GRAPHS=200 MTC_RANDOM_SEED=1 build/release/test/unit/useListsTests
 #include "compiler/Pipeline.h"
+#include "dialects/mt/Compilation.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "test/unit/random/RandomModel.h"
@@ -74,16 +75,14 @@ protected:
 
   // Some with kernels that run twice, some in 16 bits.
   Trace compile(const RandomModel &model, OwningOpRef<ModuleOp> module, uint32_t seed, std::mt19937 *random) {
-    Builder builder(&context);
     const mtc::Step &step = model.step;
-    auto set = [&](const char *name, int64_t value) { module.get()->setAttr(name, builder.getI64IntegerAttr(value)); };
-    set("mt.batch", step.batch);
-    set("mt.shards", step.shards);
-    set("mt.shard_rows", (step.batch + step.shards - 1) / step.shards);
-    set("mt.seed", step.seed);
-    module.get()->setAttr("mt.name", builder.getStringAttr("random"));
+    mt::Compilation parameters(*module);
+    parameters.setBatch(step.batch);
+    parameters.setShards(step.shards, (step.batch + step.shards - 1) / step.shards);
+    parameters.setSeed(step.seed);
+    parameters.setName("random");
     if (seed % 4 == 1)
-      module.get()->setAttr("mt.precision", builder.getStringAttr("bf16"));
+      parameters.setPrecision("bf16");
     mtc::Compilation compilation;
     compilation.cpu = "x86-64-v3";
     compilation.recompute = seed % 4 == 2;
