@@ -4,10 +4,10 @@
 #include "runtime/api/Handles.h"
 #include "runtime/device/DeviceGroup.h"
 #include "runtime/plan/Check.h"
+#include "runtime/support/number_range.h"
 #include "runtime/support/option_struct.h"
 
 #include <cstring>
-#include <sstream>
 #include <type_traits>
 
 using mtrun::guarded;
@@ -34,15 +34,10 @@ Status findVariable(const Session &session, const char *name, size_t size, uint3
 template <typename T> Status checkIds(const mtrun::fb::SignatureEntry &entry, const void *tensor, int64_t rows) {
   const T *values = static_cast<const T *>(tensor);
   auto each = static_cast<int64_t>(entry.row_bytes() / sizeof(T));
-  for (int64_t i = 0; i < rows * each; ++i) {
-    bool fits = std::is_floating_point_v<T> ? values[i] > T(-1) : values[i] >= 0; // no NaN does
-    if (fits && static_cast<double>(values[i]) < static_cast<double>(entry.limit()))
-      continue;
-    std::ostringstream found;
-    found << values[i];
-    return {MT_INVALID, "\"" + entry.name()->str() + "\": row " + std::to_string(i / each) + " has " + found.str() +
-                            ", expected 0 to " + std::to_string(entry.limit() - 1)};
-  }
+  for (int64_t i = 0; i < rows * each; ++i)
+    if (!mtrun::isWithin(values[i], 0, entry.limit() - 1))
+      return {MT_INVALID, "\"" + entry.name()->str() + "\": row " + std::to_string(i / each) + " has " +
+                              mtrun::numberText(values[i]) + ", expected 0 to " + std::to_string(entry.limit() - 1)};
   return {};
 }
 

@@ -163,16 +163,6 @@ static void takeClassNames(Session &session, std::vector<std::string> names) {
     session.nameClasses(std::move(names));
 }
 
-static std::vector<std::string> classNames(const Metadata &metadata) {
-  auto found = metadata.find(kClassNames);
-  if (found == metadata.end())
-    return {};
-  nlohmann::json list = nlohmann::json::parse(found->second, nullptr, false);
-  bool texts =
-      list.is_array() && std::all_of(list.begin(), list.end(), [](const auto &name) { return name.is_string(); });
-  return texts ? list.get<std::vector<std::string>>() : std::vector<std::string>(); // another program's
-}
-
 // Of a checkpoint, or of the newest in a folder of them. One that does not verify is an error: an older one is another
 // training, and the caller's choice.
 static Status loadCheckpoint(const std::string &folder, std::string &path, Checkpoint &checkpoint) {
@@ -192,11 +182,16 @@ static Status loadCheckpoint(const std::string &folder, std::string &path, Check
 
 // A file of tensors, or a Keras file that has the layout of the plan's own.
 static Status parse(const Plan &plan, std::span<const std::byte> file, const std::string &path,
-                    std::vector<SafeTensor> &found, Metadata &metadata) {
-  if (!isZip(file) && !isHdf5(file))
-    return parseSafetensors(file, path, found, &metadata);
-  if (std::string names = isZip(file) ? classNamesOf(file) : std::string(); !names.empty())
-    metadata[kClassNames] = names;
+                    std::vector<SafeTensor> &found, std::vector<std::string> &classNames) {
+  if (!isZip(file) && !isHdf5(file)) {
+    Metadata metadata;
+    Status status = parseSafetensors(file, path, found, &metadata);
+    if (auto list = metadata.find(kClassNames); list != metadata.end())
+      classNames = parseClassNames(list->second);
+    return status;
+  }
+  if (isZip(file))
+    classNames = classNamesOf(file);
   if (plan.tables().archive())
     if (Status s = Archive(plan).read(file, path, found); !s.ok())
       return s;
@@ -224,13 +219,13 @@ Status mtrun::loadVariables(Session &session, const std::string &given, mtrun_ma
   std::vector<SafeTensor> found;
   if (Status s = readWholeFile(path, file); !s.ok())
     return s;
-  Metadata metadata;
-  if (Status s = parse(session.plan(), file, path, found, metadata); !s.ok())
+  std::vector<std::string> names;
+  if (Status s = parse(session.plan(), file, path, found, names); !s.ok())
     return s;
   bool keras = isZip(file) || isHdf5(file);
   Status status = assign(session, path, found, keras && match == MTRUN_MATCH_ALL ? MTRUN_MATCH_MODEL : match, line);
   if (status.ok() && match != MTRUN_MATCH_ANY)
-    takeClassNames(session, classNames(metadata));
+    takeClassNames(session, std::move(names));
   return status;
 }
 

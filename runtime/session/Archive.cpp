@@ -41,21 +41,30 @@ bool beginsWith(Bytes file, std::string_view text) {
   return file.size() >= text.size() && memcmp(file.data(), text.data(), text.size()) == 0;
 }
 
+nlohmann::json parseJson(std::string_view text) {
+  return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+// All elements of a list of texts; none if it is something else.
+std::vector<std::string> textsOf(const nlohmann::json &list) {
+  bool texts = list.is_array() && std::ranges::all_of(list, [](const auto &name) { return name.is_string(); });
+  return texts ? list.get<std::vector<std::string>>() : std::vector<std::string>();
+}
+
 } // namespace
 
-std::string classNamesOf(Bytes file) {
+std::vector<std::string> parseClassNames(std::string_view json) { return textsOf(parseJson(json)); }
+
+std::vector<std::string> classNamesOf(Bytes file) {
   ZipReader zip = readerOf(file);
   if (!zip.open().ok())
     return {};
   std::string_view metadata;
   if (std::optional<Member> member = storedMember("metadata.json", zip))
     metadata = {reinterpret_cast<const char *>(file.data()) + member->range.begin, member->range.size};
-  for (std::string_view text : {std::string_view(zip.comment()), metadata}) {
-    nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-    nlohmann::json names = json.is_object() ? json.value(kClassNames, nlohmann::json()) : nlohmann::json();
-    if (names.is_array() && std::ranges::all_of(names, [](const auto &name) { return name.is_string(); }))
-      return names.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); // which goes no deeper
-  }
+  for (std::string_view text : {std::string_view(zip.comment()), metadata})
+    if (nlohmann::json json = parseJson(text); json.is_object() && json.contains(kClassNames))
+      return textsOf(json[kClassNames]);
   return {};
 }
 

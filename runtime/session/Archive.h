@@ -46,10 +46,12 @@ private:
   const mt::plan::Archive &archive_;
 };
 
-// The key of a file's metadata that has a list of names of classes, in JSON.
+// The key under which the metadata of a file hold a list of the names of classes, in JSON.
 inline constexpr const char *kClassNames = "class_names";
-// That list, of a .keras file that was written here: of its comment, or its metadata.json; empty: it has none.
-std::string classNamesOf(std::span<const std::byte> file);
+// The names in such a list; none if `json` is no list of texts, as another program's may be.
+std::vector<std::string> parseClassNames(std::string_view json);
+// Those of a .keras file that was written here: of its comment, or its metadata.json; none if it has no list.
+std::vector<std::string> classNamesOf(std::span<const std::byte> file);
 
 // Whether these are the first bytes of a zip archive, of an HDF5 file.
 bool isZip(std::span<const std::byte> file);

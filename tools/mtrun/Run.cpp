@@ -2,6 +2,7 @@
 #include "tools/mtrun/Run.h"
 
 #include "runtime/support/device_spec.h"
+#include "runtime/support/subtrees.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -91,17 +92,11 @@ static std::string joined(const std::vector<int64_t> &numbers) {
   return text;
 }
 
-// Rows of the fullest of `devices`, each with a subtree: the largest is split, the first of equals, until there are so
-// many.
+// Rows of the fullest of `devices`.
 static int64_t maxRows(int64_t batch, int64_t allShards, int64_t devices) {
-  std::vector<int64_t> shards = {allShards};
-  while (static_cast<int64_t>(shards.size()) < devices) {
-    auto largest = std::max_element(shards.begin(), shards.end());
-    *largest /= 2;
-    shards.insert(largest, *largest);
-  }
+  std::vector<int> shards = mtrun::splitShards(static_cast<int>(allShards), static_cast<int>(devices));
   int64_t shardRows = (batch + allShards - 1) / allShards, first = 0, most = 0;
-  for (int64_t count : shards) {
+  for (int count : shards) {
     most = std::max(most, std::clamp<int64_t>(batch - first * shardRows, 0, count * shardRows));
     first += count;
   }
