@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Constant offsets of 2^28 elements and more (1 GiB of a tensor): they lost their upper bits, and code read elsewhere.
-#include "compiler/codegen/Emitter.h"
+#include "compiler/codegen/common/Emitter.h"
 #include "mlir/IR/MLIRContext.h"
 #include <gtest/gtest.h>
 
