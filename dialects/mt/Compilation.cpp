@@ -8,35 +8,27 @@ static constexpr llvm::StringLiteral compilationName = "mt.compilation", precisi
                                      bucketName = "mt.bucket";
 static constexpr int64_t maxShards = 1 << 16; // of a plan file (docs/plan-format.md section 4)
 
-struct Compilation::Fields {
-  StringAttr name;
-  int64_t batch, shards, shardRows, seed;
-  PrecisionClass precision;
-  Mode mode;
-  bool localStatistics;
-  int64_t deviceMemory, minDevices;
-};
-
 Compilation::Compilation(Operation *op) : module(op) {
   if (auto parent = op->getParentOfType<ModuleOp>(); parent && !isa<ModuleOp>(op))
     module = parent;
 }
 
-CompilationAttr Compilation::get() const {
-  if (auto found = module->getAttrOfType<CompilationAttr>(compilationName))
-    return found;
-  return CompilationAttr::get(module->getContext(), StringAttr(), 0, 0, 0, 1, PrecisionClass::f32, Mode::exact, false,
-                              0, 1);
+Compilation::Fields Compilation::fields() const {
+  auto found = module->getAttrOfType<CompilationAttr>(compilationName);
+  if (!found)
+    return {};
+  return {found.getName(),      found.getBatch(), found.getShards(),          found.getShardRows(),    found.getSeed(),
+          found.getPrecision(), found.getMode(),  found.getLocalStatistics(), found.getDeviceMemory(), found.getMinDevices()};
 }
 
 void Compilation::change(llvm::function_ref<void(Fields &)> body) {
-  CompilationAttr old = get();
-  Fields f{old.getName(),      old.getBatch(), old.getShards(),          old.getShardRows(),    old.getSeed(),
-           old.getPrecision(), old.getMode(),  old.getLocalStatistics(), old.getDeviceMemory(), old.getMinDevices()};
+  Fields f = fields();
   body(f);
-  module->setAttr(compilationName, CompilationAttr::get(module->getContext(), f.name, f.batch, f.shards, f.shardRows,
-                                                        f.seed, f.precision, f.mode, f.localStatistics, f.deviceMemory,
-                                                        f.minDevices));
+  MLIRContext *context = module->getContext();
+  context->getOrLoadDialect<MtDialect>(); // a module without an op of the dialect has not
+  module->setAttr(compilationName,
+                  CompilationAttr::get(context, f.name, f.batch, f.shards, f.shardRows, f.seed, f.precision, f.mode,
+                                       f.localStatistics, f.deviceMemory, f.minDevices));
 }
 
 void Compilation::setName(StringRef name) {

@@ -18,23 +18,23 @@ public:
   explicit Compilation(Operation *op);
 
   // Whether the module says how the batch is split.
-  bool isSplit() const { return get().getShards() > 0 && get().getShardRows() > 0; }
-  std::optional<int64_t> findBatch() const { return known(get().getBatch()); }
-  std::optional<int64_t> findShards() const { return known(get().getShards()); }
+  bool isSplit() const { return fields().shards > 0 && fields().shardRows > 0; }
+  std::optional<int64_t> findBatch() const { return known(fields().batch); }
+  std::optional<int64_t> findShards() const { return known(fields().shards); }
   // At least 1; 1 where there is none: what crosses no shards needs no tree.
   int64_t getBatch() const { return findBatch().value_or(1); }
   int64_t getShards() const { return findShards().value_or(1); }
-  int64_t getShardRows() const { return known(get().getShardRows()).value_or(1); }
-  int64_t getSeed() const { return get().getSeed(); }
-  bool isFast() const { return get().getMode() == Mode::fast; }
-  bool hasLocalStatistics() const { return get().getLocalStatistics(); }
-  bool limitsMemory() const { return get().getDeviceMemory() > 0; }
+  int64_t getShardRows() const { return known(fields().shardRows).value_or(1); }
+  int64_t getSeed() const { return fields().seed; }
+  bool isFast() const { return fields().mode == Mode::fast; }
+  bool hasLocalStatistics() const { return fields().localStatistics; }
+  bool limitsMemory() const { return fields().deviceMemory > 0; }
   // "f32", "tf32", "bf16" or "f16".
-  StringRef getPrecision() const { return stringifyPrecisionClass(get().getPrecision()); }
+  StringRef getPrecision() const { return stringifyPrecisionClass(fields().precision); }
   // Of the model; empty where there is none.
-  StringRef getName() const { return get().getName() ? get().getName().getValue() : StringRef(); }
+  StringRef getName() const { return fields().name ? fields().name.getValue() : StringRef(); }
   // The fewest devices that the plan fits on: 1 unless memory is limited, 0 where it fits on none.
-  int64_t getMinDevices() const { return get().getMinDevices(); }
+  int64_t getMinDevices() const { return fields().minDevices; }
 
   void setName(StringRef name);
   void setBatch(int64_t batch);
@@ -47,9 +47,16 @@ public:
   void setMinDevices(int64_t devices);
 
 private:
-  struct Fields;
+  struct Fields {
+    StringAttr name;
+    int64_t batch = 0, shards = 0, shardRows = 0, seed = 1; // 0: not known
+    PrecisionClass precision = PrecisionClass::f32;
+    Mode mode = Mode::exact;
+    bool localStatistics = false;
+    int64_t deviceMemory = 0, minDevices = 1;
+  };
   static std::optional<int64_t> known(int64_t value) { return value ? std::optional(value) : std::nullopt; }
-  CompilationAttr get() const;
+  Fields fields() const;
   void change(llvm::function_ref<void(Fields &)> body);
 
   Operation *module; // `op`, if no module holds it

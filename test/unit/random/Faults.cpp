@@ -140,7 +140,7 @@ const Fault table[] = {
          return true;
        });
      }},
-    {"tiles of rows that are never run", "codegen",
+    {"tiles of rows that are never run", "plan-codegen",
      [](ModuleOp m) {
        bool found = false;
        m.walk([&](plan::KernelOp kernel) {
@@ -151,7 +151,7 @@ const Fault table[] = {
        });
        return found;
      }},
-    {"a map kernel's last elements", "codegen",
+    {"a map kernel's last elements", "plan-codegen",
      [](ModuleOp m) {
        bool found = false;
        m.lookupSymbol("train_step")->walk([&](plan::LaunchOp op) {

@@ -109,7 +109,7 @@ class SeededFault : public RandomGraphs, public testing::WithParamInterface<Faul
 // Found in what compiled code computes, and before that by interpreting what the pass left, where that has a meaning.
 TEST_P(SeededFault, IsFound) {
   const Fault &fault = GetParam();
-  bool afterAllocate = StringRef(fault.after) == "plan-check" || StringRef(fault.after) == "codegen";
+  bool afterAllocate = StringRef(fault.after) == "plan-check" || StringRef(fault.after) == "plan-codegen";
   for (bool compiled : {false, true}) {
     if (!compiled && afterAllocate)
       continue;
