@@ -20,9 +20,7 @@ namespace mtc {
 // model's), `mt.precision` (string: "tf32", "bf16", "f16"; absent: f32), `mt.class_names`, `mt.vocabulary` (lists of strings:
 // frontend/ClassNames.h).
 struct Compilation {
-  std::string cpu;          // "native", "x86-64-v3", "x86-64-v4"; empty: v3 and v4 both
-  bool forCpus = true;
-  std::vector<std::string> cpuTargets() const; // best first
+  std::vector<std::string> cpus; // "native", "x86-64-v4" ..., best first (compiler/codegen/common/CpuTarget.h)
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"
   int64_t deviceMemory = 0; // bytes a device may use; 0: no limit
   bool recompute = false;   // compute again what would not fit

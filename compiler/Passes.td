@@ -80,7 +80,7 @@ def PlanCodegen : Pass<"plan-codegen", "::mlir::ModuleOp"> {
   let summary = "Set the kernels' grids, and compile them to machine code for every target";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::cf::ControlFlowDialect",
                            "::mlir::LLVM::LLVMDialect", "::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect"];
-  let options = [ListOption<"cpus", "cpus", "std::string", "CPU targets: x86-64-v3, x86-64-v4 or native">,
+  let options = [ListOption<"cpus", "cpus", "std::string", "CPU targets, best first: native, or names of CpuTarget.h">,
                  ListOption<"gpus", "gpus", "std::string", "GPU targets: sm_75 and newer, or simulated">,
                  Option<"object", "object", "std::string", /*default=*/"\"\"",
                         "file for the shared object of the first CPU target; empty: none">,

@@ -11,12 +11,6 @@ using namespace mlir;
 
 namespace mtc {
 
-std::vector<std::string> Compilation::cpuTargets() const {
-  if (!forCpus)
-    return {};
-  return cpu.empty() ? std::vector<std::string>{"x86-64-v4", "x86-64-v3"} : std::vector{cpu};
-}
-
 namespace {
 
 void buildNothing(OpPassManager &, Compilation &) {}
@@ -46,7 +40,7 @@ void buildRecompute(OpPassManager &passes, Compilation &compilation) {
     return;
   RecomputeOptions options;
   options.deviceMemory = compilation.deviceMemory;
-  llvm::append_range(options.cpus, compilation.cpuTargets());
+  llvm::append_range(options.cpus, compilation.cpus);
   passes.addPass(createRecompute(options));
 }
 
@@ -55,13 +49,13 @@ void buildSchedule(OpPassManager &passes, Compilation &) { passes.addPass(create
 void buildAllocate(OpPassManager &passes, Compilation &compilation) {
   AllocateOptions options;
   options.deviceMemory = compilation.deviceMemory;
-  llvm::append_range(options.cpus, compilation.cpuTargets());
+  llvm::append_range(options.cpus, compilation.cpus);
   passes.addPass(createAllocate(options));
   passes.addPass(createPlanCheck());
 }
 
 void buildCodegen(OpPassManager &passes, Compilation &compilation) {
-  passes.addPass(createCodegenPass(compilation.cpuTargets(), compilation.gpus, compilation.code));
+  passes.addPass(createCodegenPass(compilation.cpus, compilation.gpus, compilation.code));
 }
 
 LogicalResult checkNothing(ModuleOp) { return success(); }

@@ -60,8 +60,8 @@ public:
         diagnostics(context, name, [&options](DiagnosticSeverity severity, const std::string &lines) {
           options.say(severity == DiagnosticSeverity::Warning ? 1 : 0, lines);
         }) {
-    compilation.cpu = options.cpu;
-    compilation.forCpus = options.forCpus;
+    if (options.forCpus)
+      compilation.cpus = options.cpus;
     compilation.gpus = options.gpus;
     compilation.deviceMemory = options.deviceMemory;
     compilation.recompute = options.recompute;
@@ -111,7 +111,7 @@ public:
       if (last)
         break;
     }
-    FailureOr<int64_t> scratch = maxScratch(*module, codegenOptions(*module, compilation.cpuTargets()));
+    FailureOr<int64_t> scratch = maxScratch(*module, codegenOptions(*module, compilation.cpus));
     if (mlir::failed(scratch))
       return failed("codegen");
     for (const mtrun::DeviceMemory &memory : deviceMemory(*module, *scratch))

@@ -3,6 +3,7 @@
 
 #include "compiler/Pipeline.h"
 #include "compiler/api/Names.h"
+#include "compiler/codegen/common/CpuTarget.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "runtime/support/option_struct.h"
 #include "runtime/support/suggest.h"
@@ -97,6 +98,22 @@ static std::string precisionOf(std::string_view text) {
   return std::string(text);
 }
 
+static Status checkCpus(const mtc_options &given, Options &options) {
+  options.cpus = defaultCpuTargets();
+  if (!given.cpu)
+    return {};
+  options.cpus.clear();
+  for (llvm::StringRef name : llvm::split(given.cpu, ',')) {
+    name = name.trim();
+    if (llvm::Error unknown = findTarget(name).takeError())
+      return {MT_INVALID, llvm::toString(std::move(unknown))};
+    if (llvm::is_contained(options.cpus, name))
+      return differs("cpu", "to name a CPU once", "'" + name.str() + "' twice");
+    options.cpus.push_back(name.str());
+  }
+  return {};
+}
+
 static Status checkNames(const mtc_options &given, Options &options) {
   if (Status status = checkTarget(given, options); !status.ok())
     return status;
@@ -109,9 +126,8 @@ static Status checkNames(const mtc_options &given, Options &options) {
   if (given.precision && !llvm::is_contained(precisions, options.precision))
     return differs("precision", "to be f32, tf32, bf16 or f16",
                    "'" + options.precision + "'" + mtrun::didYouMean(options.precision, precisions));
-  options.cpu = given.cpu ? given.cpu : "";
-  if (given.cpu && options.cpu != "native" && options.cpu != "x86-64-v3" && options.cpu != "x86-64-v4")
-    return differs("cpu", "to be native, x86-64-v3 or x86-64-v4", "'" + options.cpu + "'");
+  if (Status status = checkCpus(given, options); !status.ok())
+    return status;
   if (!given.stop_after)
     return {};
   std::vector<std::string> names;

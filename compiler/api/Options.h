@@ -19,7 +19,7 @@ struct Options {
   int64_t shards = 8;
   bool fast = false;
   bool localStatistics = false; // of batch normalisation: each shard's own
-  std::string cpu;              // empty: v3 and v4 both
+  std::vector<std::string> cpus; // best first
   bool forCpus = true;
   std::string precision;        // "f32", "tf32", "bf16", "f16"; empty: the model's own
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/CpuFeatures.h"
 
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace mtrun {
 
 #if defined(__x86_64__)
@@ -32,6 +37,13 @@ bool cpuHasFeature(std::string_view name) {
     if (feature.name == name)
       return feature.there();
   return false;
+}
+
+#elif defined(__aarch64__)
+
+bool cpuHasFeature(std::string_view name) {
+  unsigned long capabilities = getauxval(AT_HWCAP);
+  return name == "fp-armv8" ? capabilities & HWCAP_FP : name == "neon" && capabilities & HWCAP_ASIMD;
 }
 
 #else

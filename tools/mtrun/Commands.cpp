@@ -198,9 +198,13 @@ int tune(const Arguments &arguments) {
 int devices(const Arguments &) {
   cpu_set_t allowed;
   int cpus = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+#if defined(__x86_64__)
   const char *best = __builtin_cpu_supports("x86-64-v4")   ? "x86-64-v4"
                      : __builtin_cpu_supports("x86-64-v3") ? "x86-64-v3"
                                                            : "below x86-64-v3";
+#else
+  const char *best = "armv8-a";
+#endif
   print("cpu:N or cpu:NxT   N devices of T threads; " + std::to_string(cpus) + " CPUs are allowed here, level " + best +
         "\nnull:N             N devices that compute nothing, to time the runtime itself\n");
   auto line = [](void *, const char *text) { print(std::string(text) + "\n"); };

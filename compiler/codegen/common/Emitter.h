@@ -5,6 +5,7 @@
 #ifndef COMPILER_CODEGEN_COMMON_EMITTER_H
 #define COMPILER_CODEGEN_COMMON_EMITTER_H
 
+#include "compiler/codegen/common/CpuTarget.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -12,21 +13,6 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace mtc {
-
-constexpr int64_t lanes = 16;
-
-// What a kernel's code may count on.
-struct Machine {
-  bool avx512 = false;
-  // The tile of a matmul: vectors of 16 columns, rows for each number of vectors.
-  int64_t tileVectors() const { return avx512 ? 4 : 1; }
-  int64_t tileRows(int64_t vectors) const {
-    constexpr int64_t rows[] = {0, 8, 12, 8, 6};
-    return avx512 ? rows[vectors] : 6;
-  }
-  // The same where `sets` partial sums of each element are in registers at once.
-  int64_t tileRows(int64_t vectors, int64_t sets) const { return std::min(tileRows(vectors), 26 / (vectors * sets)); }
-};
 
 class Emitter : public mlir::ImplicitLocOpBuilder {
 public:
@@ -36,12 +22,12 @@ public:
   using Values = mlir::SmallVector<mlir::Value>;
   using Body = llvm::function_ref<Values(Value index, ValueRange carried)>;
 
-  Emitter(mlir::ModuleOp module, const Machine &machine)
-      : ImplicitLocOpBuilder(module.getLoc(), module.getBodyRegion()), module(module), home(module.getBody()), machine(machine) {}
+  Emitter(mlir::ModuleOp module, const VectorUnit &vectors)
+      : ImplicitLocOpBuilder(module.getLoc(), module.getBodyRegion()), module(module), home(module.getBody()), vectors(vectors) {}
 
   mlir::ModuleOp module;
   mlir::Block *home; // where globals go
-  Machine machine;
+  VectorUnit vectors; // of the CPU that the code is for
 
   // Types.
   Type pointer() { return mlir::LLVM::LLVMPointerType::get(getContext()); }

@@ -13,42 +13,11 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
-#include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 #include <mutex>
 
 using namespace mlir;
 using namespace mtc;
-
-static constexpr const char *triple = "x86_64-unknown-linux-gnu";
-
-static const std::vector<std::string> v3Features = {"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"};
-static const std::vector<std::string> v4Extra = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
-
-static llvm::Expected<TargetCpu> findNative() {
-  auto host = llvm::sys::getHostCPUFeatures();
-  auto has = [&](const std::string &feature) { return host.lookup(feature); };
-  std::string cpu = llvm::sys::getHostCPUName().str();
-  if (!llvm::all_of(v3Features, has))
-    return llvm::createStringError("expected a CPU with at least x86-64-v3 (AVX2, FMA), found %s", cpu.c_str());
-  auto target = findTarget(llvm::all_of(v4Extra, has) ? "x86-64-v4" : "x86-64-v3");
-  if (!target)
-    return target.takeError();
-  target->name = target->tune = cpu;
-  return target;
-}
-
-llvm::Expected<TargetCpu> mtc::findTarget(StringRef name) {
-  if (name == "native")
-    return findNative();
-  bool avx512 = name == "x86-64-v4";
-  if (!avx512 && name != "x86-64-v3")
-    return llvm::createStringError("expected a CPU x86-64-v3, x86-64-v4 or native, found '%s'", name.str().c_str());
-  TargetCpu target{name.str(), name.str(), "", v3Features, avx512};
-  if (avx512)
-    target.features.insert(target.features.end(), v4Extra.begin(), v4Extra.end());
-  return target;
-}
 
 llvm::Expected<std::unique_ptr<llvm::Module>> mtc::translateToLlvm(ModuleOp module, llvm::LLVMContext &context) {
   // Both steps change the MLIR context, which may be one without locks.
@@ -67,14 +36,20 @@ llvm::Expected<std::unique_ptr<llvm::Module>> mtc::translateToLlvm(ModuleOp modu
   return code;
 }
 
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const TargetCpu &target) {
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const CpuTarget &target) {
   static std::once_flag once;
   std::call_once(once, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
   });
   std::string error;
-  llvm::Triple parsed(triple);
+  llvm::Triple parsed(target.triple);
   const llvm::Target *llvmTarget = llvm::TargetRegistry::lookupTarget(parsed, error);
   if (!llvmTarget)
     return llvm::createStringError(error);
@@ -125,7 +100,7 @@ static llvm::Error checkStack(const llvm::Module &code, const llvm::DenseMap<con
   return llvm::Error::success();
 }
 
-llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, const TargetCpu &target,
+llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, const CpuTarget &target,
                                                                uint64_t maxStack) {
   llvm::LLVMContext context;
   auto translated = translateToLlvm(module, context);
@@ -136,7 +111,7 @@ llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, c
   if (!created)
     return created.takeError();
   std::unique_ptr<llvm::TargetMachine> machine = std::move(*created);
-  code->setTargetTriple(llvm::Triple(triple));
+  code->setTargetTriple(llvm::Triple(target.triple));
   code->setDataLayout(machine->createDataLayout());
   for (llvm::Function &function : *code) {
     if (function.isDeclaration())
@@ -144,8 +119,7 @@ llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, c
     function.addFnAttr("target-cpu", target.cpu);
     if (!target.tune.empty())
       function.addFnAttr("tune-cpu", target.tune);
-    if (target.avx512)
-      function.addFnAttr("prefer-vector-width", "512");
+    function.addFnAttr("prefer-vector-width", std::to_string(target.vectors.bits));
     FrameSizes::ask(function);
     function.addFnAttr("no-builtins");
     function.addFnAttr(llvm::Attribute::NoUnwind);

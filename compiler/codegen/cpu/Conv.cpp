@@ -74,7 +74,7 @@ void ConvEmitter::emitEpilogue(const Columns &columns, const Positions &at) {
 // vectors are too few to share an element of the source, else one.
 SmallVector<int64_t> ConvEmitter::tapsOf(const Plane &plane, const Panel &panel) {
   int64_t count = plane.tapColumns(), pixel = product.pixelStride(plane);
-  if (!emit.machine.avx512 || product.depthwise || panel.vectors > 2 || count == 1 || count * panel.vectors > 14)
+  if (!emit.vectors.isWide() || product.depthwise || panel.vectors > 2 || count == 1 || count * panel.vectors > 14)
     return {0};
   SmallVector<int64_t> taps;
   bool shared = false;
@@ -99,7 +99,7 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
   Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
   const Plane &plane = at.plane;
   int64_t taps = steps.taps.size(), width = columns.panel.width(),
-          most = offsetTileRows(emit.machine, columns.panel.vectors, taps);
+          most = offsetTileRows(emit.vectors, columns.panel.vectors, taps);
   int64_t down = plane.rowStep * product.rowStride(plane) * product.pixelStride(plane);
   int64_t along = plane.columnStep * product.pixelStride(plane);
   int64_t lineSteps = plane.tapColumns() * product.tapDepth() / taps;
@@ -219,7 +219,7 @@ void ConvEmitter::emitTile(Panels panels, Value group, Value tile) {
 
 // Vectors of a panel: fewer where the matrix is deep.
 int64_t ConvEmitter::vectors() const {
-  int64_t vectors = emit.machine.tileVectors();
+  int64_t vectors = emit.vectors.tileVectors();
   while (vectors > 1 && depth() * vectors * lanes > packedFloats)
     --vectors;
   return vectors;

@@ -215,7 +215,7 @@ void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOpera
     Value b = transposed ? emit.address(common.b, f32, loadTable(emit, tapLines, unit)) : common.b;
     for (auto [index, shape] : llvm::enumerate(shapes))
       emit.when(emit.equal(pattern, emit.integer(index)), [&] {
-        for (auto [first, count] : cutEvenly(shape.size(), offsetTileRows(emit.machine, part.panel.vectors))) {
+        for (auto [first, count] : cutEvenly(shape.size(), offsetTileRows(emit.vectors, part.panel.vectors))) {
           SmallVector<int64_t> relative;
           for (int64_t offset : ArrayRef(shape).slice(first, count))
             relative.push_back(offset - shape[first]);

@@ -37,11 +37,11 @@ static LogicalResult checkOffsets(const Kernel &kernel) {
   return success();
 }
 
-// The functions of all kernels for one machine, and the bytes of scratch that each takes.
+// The functions of all kernels for one vector unit, and the bytes of scratch that each takes.
 static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const CodegenOptions &options,
-                                                    const Machine &machine, std::vector<int64_t> &scratch) {
+                                                    const VectorUnit &vectors, std::vector<int64_t> &scratch) {
   OwningOpRef<ModuleOp> functions(ModuleOp::create(module.getLoc()));
-  Emitter emit(*functions, machine);
+  Emitter emit(*functions, vectors);
   SmallVector<Type> arguments{emit.pointer(), emit.pointer(), emit.getI64Type(), emit.getI64Type()};
   auto bind = [](Kernel &kernel, ValueRange values) {
     kernel.params = values[0];
@@ -89,7 +89,7 @@ FailureOr<int64_t> mtc::maxScratch(ModuleOp module, const CodegenOptions &option
     if (!target)
       return module.emitError(llvm::toString(target.takeError()));
     std::vector<int64_t> scratch;
-    if (failed(emitKernels(*normal, options, Machine{target->avx512}, scratch)))
+    if (failed(emitKernels(*normal, options, target->vectors, scratch)))
       return failure();
     for (int64_t bytes : scratch)
       most = std::max(most, bytes);
@@ -109,7 +109,7 @@ FailureOr<std::vector<CodeTask>> mtc::prepareCode(ModuleOp module, const Codegen
     if (!target)
       return module.emitError(llvm::toString(target.takeError()));
     std::vector<int64_t> scratch;
-    auto code = emitKernels(*normal, options, Machine{target->avx512}, scratch);
+    auto code = emitKernels(*normal, options, target->vectors, scratch);
     if (failed(code))
       return failure();
     auto kernels = std::make_shared<OwningOpRef<ModuleOp>>(std::move(*code));

@@ -167,11 +167,11 @@ std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value r
 
 // Levels of the tree whose sums wait in registers: a pair of shards where two fit in a packed panel. Two levels would
 // halve the tile's rows.
-int64_t TreeEmitter::innerLevels() const { return !kernel.fast && emit.machine.avx512 && shardRows < longShard ? 1 : 0; }
+int64_t TreeEmitter::innerLevels() const { return !kernel.fast && emit.vectors.isWide() && shardRows < longShard ? 1 : 0; }
 
 // Whether all samples of the tree fit in a packed panel: their products are written one after the other.
 bool TreeEmitter::isSmall() const {
-  return !kernel.fast && emit.machine.avx512 && shards.levels > 1 && allSamples() <= packedSamples;
+  return !kernel.fast && emit.vectors.isWide() && shards.levels > 1 && allSamples() <= packedSamples;
 }
 
 // As emitParts, for a batch without missing samples whose tree isSmall().
@@ -180,7 +180,7 @@ void TreeEmitter::emitWhole(Panel panel, Value column, Value row, Value count, V
   Value packed = emit.array(f32, packedSamples * panel.width());
   pack(panel, column, emit.integer(0), shards.rows, packed);
   auto [a, stride] = leftBlock(emit.integer(0), shards.rows, row, count);
-  int64_t height = shards.levels - 1, most = emit.machine.tileRows(panel.vectors, 2);
+  int64_t height = shards.levels - 1, most = emit.vectors.tileRows(panel.vectors, 2);
   Value slots = emit.array(f32, height * most * panel.width());
   forTiles(emit, most, count, [&](Value tile, Value tiles, int64_t rows) {
     emit.call(wholeTreeFunction(emit, rows, panel.vectors, height, shardRows),
@@ -197,7 +197,7 @@ void TreeEmitter::emitParts(Panel panel, Value column, Value row, Value count, V
   int64_t inner = innerLevels(), unit = int64_t(1) << inner;
   // In fast mode the one shard fits whole.
   int64_t group = kernel.fast ? 1 : packedSamples / shardRows / unit * unit;
-  int64_t most = emit.machine.tileRows(panel.vectors, inner + 1);
+  int64_t most = emit.vectors.tileRows(panel.vectors, inner + 1);
   emit.loop(emit.integer(0), shards.count, group, [&](Value first) {
     Value sample = emit.mul(first, shards.size);
     Value part = emit.least(emit.mul(shards.size, group), emit.sub(shards.rows, sample));
@@ -257,7 +257,7 @@ void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
   bool direct = panel.last == lanes && !transposed;
   auto inRegisters = [&](Value target, Value step) {
     auto parts = [&] { emitParts(panel, column, row, count, target, step); };
-    if (isSmall() && panel.vectors == emit.machine.tileVectors()) // narrow panels are not worth the code
+    if (isSmall() && panel.vectors == emit.vectors.tileVectors()) // narrow panels are not worth the code
       emit.when(
           emit.equal(shards.rows, emit.integer(allSamples())),
           [&] { emitWhole(panel, column, row, count, target, step); }, parts);

@@ -5,10 +5,10 @@
 using namespace mlir;
 using namespace mtc;
 
-int64_t mtc::offsetTileRows(const Machine &machine, int64_t vectors, int64_t taps) {
+int64_t mtc::offsetTileRows(const VectorUnit &unit, int64_t vectors, int64_t taps) {
   constexpr int64_t rows[] = {0, 14, 12, 8, 6};
   if (taps == 1)
-    return machine.avx512 ? rows[vectors] : 6;
+    return unit.isWide() ? rows[vectors] : 6;
   // Of 32 registers, one holds an element of a and `taps * vectors` rows of b.
   return std::min<int64_t>(20, (31 - taps * vectors) / vectors);
 }

@@ -32,7 +32,7 @@ void emitOffsetTile(Emitter &emit, llvm::ArrayRef<int64_t> rowOffsets, Panel pan
                     const TileOperands &operands);
 
 // Rows of a tile for this many vectors and taps of a step.
-int64_t offsetTileRows(const Machine &machine, int64_t vectors, int64_t taps = 1);
+int64_t offsetTileRows(const VectorUnit &unit, int64_t vectors, int64_t taps = 1);
 
 // `count` rows in as few tiles of at most `most` rows as there can be, of two heights that differ by one: first row and
 // height of each.

@@ -7,9 +7,9 @@ using namespace mlir;
 using namespace mtc;
 
 void mtc::forPanels(Emitter &emit, int64_t columns, Value from, Value to, llvm::function_ref<void(Value, Panel)> body) {
-  int64_t width = emit.machine.tileVectors() * lanes;
+  int64_t width = emit.vectors.tileVectors() * lanes;
   int64_t whole = columns / width * width, rest = columns - whole;
-  Panel wide{emit.machine.tileVectors(), lanes};
+  Panel wide{emit.vectors.tileVectors(), lanes};
   Panel last{(rest + lanes - 1) / lanes, (rest - 1) % lanes + 1};
   if (whole > 0)
     emit.loop(from, emit.least(to, emit.integer(whole)), width, [&](Value column) { body(column, wide); });
@@ -98,7 +98,7 @@ void mtc::forTiles(Emitter &emit, int64_t most, Value rows, llvm::function_ref<v
 void mtc::emitProduct(Emitter &emit, Layout layout, Panel panel, Value a, Value stride, Value packed, Value depth,
                       Value sums, Value rows) {
   Type f32 = emit.getF32Type();
-  forTiles(emit, emit.machine.tileRows(panel.vectors), rows, [&](Value row, Value count, int64_t height) {
+  forTiles(emit, emit.vectors.tileRows(panel.vectors), rows, [&](Value row, Value count, int64_t height) {
     Value from = emit.address(a, f32, layout == Layout::rows ? emit.mul(row, stride) : row);
     Value to = emit.address(sums, f32, emit.mul(row, panel.width()));
     emit.call(tileFunction(emit, layout, height, panel.vectors), {from, stride, packed, depth, to, count});

@@ -104,7 +104,7 @@ static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const Codeg
 FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const CodegenOptions &options, bool tensor) {
   bool reduced = mt::Compilation(normal).getPrecision() != "f32";
   OwningOpRef<ModuleOp> code(ModuleOp::create(normal.getLoc()));
-  Emitter emit(*code, Machine{});
+  Emitter emit(*code, VectorUnit{});
   emit.setInsertionPointToEnd(code->getBody());
   (*code)->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), emit.getUnitAttr());
   auto module = gpu::GPUModuleOp::create(emit, "kernels");

@@ -14,7 +14,7 @@ template <typename Write> int64_t indexOf(Write write) {
   MLIRContext context;
   context.loadDialect<arith::ArithDialect, scf::SCFDialect, LLVM::LLVMDialect>();
   OwningOpRef<ModuleOp> module(ModuleOp::create(UnknownLoc::get(&context)));
-  mtc::Emitter emit(*module, mtc::Machine{});
+  mtc::Emitter emit(*module, mtc::VectorUnit{});
   int64_t index = -1;
   emit.function("f", {emit.pointer()}, /*internal=*/false, [&](ValueRange arguments) {
     write(emit, arguments[0]);
