@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/unit/random/Comparison.h"
 #include "compiler/Pipeline.h"
+#include "compiler/codegen/common/CpuTarget.h"
 #include "dialects/mt/Compilation.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "test/unit/random/Outcome.h"
@@ -135,7 +136,7 @@ void Journey::runPlan(const Compilation &compilation) {
   first.devices = devices.c_str();
   second.devices = others.c_str();
   second.private_variables = seed & 1;
-  second.cpu = compilation.cpu.empty() ? "x86-64-v3" : nullptr;
+  second.cpu = compilation.cpus.size() > 1 ? "x86-64-v3" : nullptr;
   Outcome found = execute(compilation.plan, model.step, first);
   check(found, "compiled, on " + devices);
   if (!report.problem.empty())
@@ -152,7 +153,7 @@ void Journey::recompute(const Outcome &found, const mtrun_options &devices) {
   module = model.module.get().clone();
   again = true;
   Compilation compilation;
-  compilation.cpu = "native";
+  compilation.cpus = {"native"};
   compilation.recompute = true;
   compilation.deviceMemory = 1;
   if (!compile(compilation))
@@ -172,7 +173,7 @@ Report Journey::run() {
   });
   Compilation compilation;
   // Now and then for two instruction sets.
-  compilation.cpu = seed % 8 ? "native" : "";
+  compilation.cpus = seed % 8 ? std::vector<std::string>{"native"} : defaultCpuTargets();
   if (compile(compilation) && options.compile)
     runPlan(compilation);
   if (!report.problem.empty())

@@ -84,7 +84,7 @@ protected:
     if (seed % 4 == 1)
       parameters.setPrecision("bf16");
     mtc::Compilation compilation;
-    compilation.cpu = "x86-64-v3";
+    compilation.cpus = {"x86-64-v3"};
     compilation.recompute = seed % 4 == 2;
     compilation.deviceMemory = compilation.recompute;
     Trace trace;
