@@ -3,6 +3,7 @@
 #include "compiler/codegen/Codegen.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/plan/PlanDialect.h"
+#include "runtime/abi/kernel_symbol.h"
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -68,7 +69,7 @@ Code::~Code() {
 }
 
 mt_kernel_fn Code::find(const std::string &kernel) const {
-  void *symbol = dlsym(library, kernel.c_str());
+  void *symbol = dlsym(library, mtrun::kernelSymbol(kernel).c_str());
   if (!symbol) {
     std::fprintf(stderr, "expected a symbol %s\n", kernel.c_str());
     std::abort();

@@ -3,6 +3,7 @@
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/common/Kernel.h"
 #include "dialects/mt/Compilation.h"
+#include "runtime/abi/kernel_symbol.h"
 #include "test/simulated_cuda/TensorCores.h"
 #include "test/unit/codegen/Harness.h"
 #include <algorithm>
@@ -168,7 +169,7 @@ struct Loaded {
     close(file);
   }
   template <typename Function> Function find(llvm::StringRef name) const {
-    return reinterpret_cast<Function>(dlsym(library, name.str().c_str()));
+    return reinterpret_cast<Function>(dlsym(library, mtrun::kernelSymbol(name).c_str()));
   }
 };
 } // namespace
