@@ -40,8 +40,9 @@ for sanitizer in filter(None, config.sanitize.split(",")):
     config.available_features.add(sanitizer)
 if not config.sanitize:
     config.available_features.add("no-sanitizer")  # tests that measure time
-if shutil.which("doxygen"):
-    config.available_features.add("doxygen")
+for tool in ("doxygen", "abidiff"):
+    if shutil.which(tool):
+        config.available_features.add(tool)
 # Where a user may mount a small file system for a moment.
 if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0:
     config.available_features.add("mount")

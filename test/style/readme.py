@@ -15,7 +15,7 @@ mapped = set(re.findall(r"`(\w+)/`", readme))
 problems += [f"README.md: expected a line on `{f}/`, found none" for f in sorted(folders - mapped)]
 problems += [f"README.md: `{f}/` is not there" for f in sorted(mapped - folders)]
 
-PATH = re.compile(r"`((?:\.ci|benchmarks|compiler|dialects|docs|examples|frontend|runtime|test|tools)/[\w./-]*\w)`")
+PATH = re.compile(r"`((?:\.ci|benchmarks|compiler|dialects|docs|examples|frontend|packaging|python|runtime|test|tools)/[\w./-]*\w)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 for page in [ROOT / "README.md", *(p for p in files("docs") if p.suffix == ".md")]:
     for path in PATH.findall(text(page)):
