@@ -2,7 +2,7 @@
 #
 # `cpack -G DEB`: a package for each component, which is named as the package. packaging/deb/build runs it.
 set(release ${PROJECT_VERSION}-1)
-set(CPACK_PACKAGE_CONTACT "MTC maintainers <maintainers@users.noreply.a-seed-cc3014ca.example>")
+set(CPACK_PACKAGE_CONTACT "MTC maintainers <maintainers@mtc.example>")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_COMPONENTS_ALL)
