@@ -46,6 +46,11 @@ for tool in ("doxygen", "abidiff"):
 # Where a user may mount a small file system for a moment.
 if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0:
     config.available_features.add("mount")
+# The runtime for 64-bit ARM, built by the preset aarch64, and what runs it.
+aarch64 = os.path.join(config.source_dir, "build", "aarch64", "bin", "mtrun")
+if os.path.exists(aarch64) and shutil.which("qemu-aarch64"):
+    config.available_features.add("aarch64")
+    config.substitutions.append(("%mtrun-aarch64", "qemu-aarch64 " + aarch64))
 # A test of minutes, which tools/check --long asks for.
 if not lit_config.params.get("long"):
     config.excludes.append("long.test")
