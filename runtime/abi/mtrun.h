@@ -718,6 +718,10 @@ typedef struct mtrun_loop_options {
   /** Without `validation`: the part of the data to hold out, as mtrun_dataset_split() does by the seed; 0: none. */
   double validation_split;
   int validation_last; /**< 1: holds out the last samples of the data in place of drawn ones. */
+  /** Called before the first step of each epoch that this call trains, with `progress_user` and the epoch's number from
+   * 0; also in the middle of an epoch that is resumed there. It may read and set variables. A result other than 0 ends
+   * the fit before this step. Or NULL. */
+  int (*epoch_begin)(void *user, int64_t epoch);
 } mtrun_loop_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtrun_loop_options)

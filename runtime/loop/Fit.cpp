@@ -89,6 +89,12 @@ Status Fit::runEpoch() {
   progress_.epoch = state_.epoch;
   if (state_.position == 0)
     train_.resetMeans();
+  if (options_.epoch_begin && options_.epoch_begin(options_.progress_user, state_.epoch) != 0)
+    wantsStop_ = true;
+  if (wantsStop_ && session_->processes() == 1) { // several end together, after a step
+    stop_ = true;
+    return {};
+  }
   progress_.learning_rate = rate_.now();
   bool validates = this->validates(state_.epoch);
   bool last = train_.steps() > 0 && state_.position == train_.steps(); // a resumed run whose validation is to come

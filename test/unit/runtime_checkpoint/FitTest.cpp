@@ -354,6 +354,34 @@ TEST_F(FitTest, InitialEpoch) {
   EXPECT_EQ(steps, (Steps{{4, 1}, {4, 2}, {4, 3}, {4, 4}}));
 }
 
+// A caller who sets the learning rate of an epoch has to know which one begins, in a resumed run too.
+TEST_F(FitTest, TellsTheBeginningsOfEpochs) {
+  struct Begun {
+    FitTest *test;
+    Steps at; // epoch, steps that were reported before
+    int64_t endAt;
+  } begun = {this, {}, -1};
+  options.epochs = 3;
+  options.progress = nullptr;
+  options.progress_user = &begun;
+  options.epoch_begin = [](void *user, int64_t epoch) {
+    auto *self = static_cast<Begun *>(user);
+    self->at.push_back({epoch, -self->test->stopIn});
+    return int(epoch == self->endAt);
+  };
+  stopIn = 0; // counts downwards, for ever
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(begun.at, (Steps{{0, 0}, {1, 5}, {2, 10}})); // asked after each step and each epoch
+  checkpoint.resume = "auto";
+  options.epochs = 5;
+  begun.at.clear();
+  begun.endAt = 4; // before its first step
+  ASSERT_EQ(fit(), "0");
+  EXPECT_EQ(begun.at, (Steps{{3, 15}, {4, 20}}));
+  EXPECT_TRUE(result.stopped && result.saved);
+  EXPECT_EQ(result.total_step, 16);
+}
+
 // Nobody could see a schedule's warm-up: its rate was nowhere.
 TEST_F(FitTest, TheRateOfASchedule) {
   std::string csv = folder.path("h.csv");
