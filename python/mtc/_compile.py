@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiling: a model's file, or a live Keras model, becomes a plan."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from typing import Any, Callable, Optional, TypeVar, Union, cast
+
+from mtc import _cache, _library, _structs
+from mtc._errors import FileError, ModelError, ModelWarning
+from mtc._plan import Plan, take_result
+
+Result = TypeVar("Result")
+
+# Options of mtc_options that callers may set besides those that `compile` names.
+_OPTIONS = {name for name, *_ in _structs.CompileOptions._fields_} - {
+    "struct_size", "batch", "shards", "fast", "target", "precision", "seed", "log", "log_user", "stop_after",
+    "dump_stages", "timing"}
+
+
+def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, precision: Optional[str] = None,
+            shards: int = 0, seed: int = 0, mode: str = "exact", verbose: Union[int, str] = "auto",
+            cache: bool = True, **options: Any) -> Plan:
+    """Compiles a model into a plan.
+
+    Args:
+        model: a Keras model, compiled and built; or the path of a `.keras`, `.json` or `.mlir` file. The plan of a
+            Keras model starts with its weights and the state of its optimizer.
+        batch_size: the global batch: samples of a training step, on all devices together.
+        target: "cpu" (None), "cpu,cuda", "cuda:sm_90": for which devices.
+        precision: "f32", "tf32", "bf16", "f16", or one of Keras' names. None: as the model's dtype policies say.
+        shards: slices of the batch, a power of two, and the largest number of devices. 0: 8, or the largest power of
+            two that is at most `batch_size`.
+        seed: of the initial values and of random numbers; 0: 1.
+        mode: "exact": the same bits on any number of devices. "fast": without that promise.
+        verbose: 0: silent; else a line on standard error if it takes more than a second.
+        cache: False: compiles again, and keeps nothing.
+        options: other fields of `mtc_options`: loss, optimizer, metrics, sample_weights, weights, freeze, trainable,
+            device_memory (bytes), recompute, max_batch, batch_norm, class_names, vocabulary, input_shape, cpu,
+            drop_unsupported_metrics.
+
+    Returns:
+        The plan, from the cache if the same was compiled before.
+
+    Raises:
+        ModelError: the model cannot be compiled; the text has a line for each problem.
+        MemoryError_: it fits on no number of devices with `device_memory`.
+    """
+    settings = _settings(batch_size, target, precision, shards, seed, mode, options)
+    if isinstance(model, (str, os.PathLike)):
+        path = pathlib.Path(model)
+        # Files are compiled each time: what they refer to, such as weights, may have changed.
+        return Plan(compile_file(path, settings, _name(path.name, settings, verbose)))
+    from mtc import _model
+
+    return _model.compile_live(model, settings, verbose, cache=cache, with_weights=True)
+
+
+def _settings(batch_size: int, target: Optional[str], precision: Optional[str], shards: int, seed: int, mode: str,
+              options: dict[str, Any]) -> dict[str, Any]:
+    """Fields of mtc_options that are not zero."""
+    unknown = sorted(set(options) - _OPTIONS)
+    if unknown:
+        raise TypeError(f"expected options of mtc.compile ({', '.join(sorted(_OPTIONS))}), found {', '.join(unknown)}")
+    if mode not in ("exact", "fast"):
+        raise ModelError(f"expected the mode exact or fast, found {mode}")
+    for name, value in (("batch_size", batch_size), ("shards", shards), ("seed", seed)):
+        if not hasattr(value, "__index__") or isinstance(value, bool):
+            raise TypeError(f"expected {name} to be an integer, found {value!r}")
+    if batch_size < 1:
+        raise ModelError(f"expected batch_size of at least 1, found {batch_size}")
+    settings = {"batch": int(batch_size), "shards": int(shards), "fast": int(mode == "fast"), "target": target,
+                "precision": precision, "seed": int(seed), **options}
+    return {name: os.fspath(value) if isinstance(value, os.PathLike) else value
+            for name, value in settings.items() if value not in (None, 0, False)}
+
+
+def _name(what: str, settings: dict[str, Any], verbose: Union[int, str]) -> str:
+    return "" if verbose == 0 else f"{what}, batch {settings['batch']}"
+
+
+def compile_file(path: pathlib.Path, settings: dict[str, Any], shown: str, strip: str = "") -> bytes:
+    """The bytes of the plan of a file.
+
+    `shown`: what to call it while it takes long; "": silent. `strip` is left out of messages.
+    """
+    if not path.exists():
+        raise FileError(f"cannot open {path}: No such file or directory")
+    library = _library.compiler()
+    messages: list[str] = []
+
+    def log(_user: Optional[int], level: int, message: bytes) -> None:
+        if level >= 1:
+            messages.append(message.decode(errors="replace").replace(strip, "") if strip else message.decode())
+
+    values = {k: v.encode() if isinstance(v, str) else v for k, v in settings.items()}
+    options = _structs.sized(_structs.CompileOptions, log=_structs.LogCallback(log), **values)
+
+    def work() -> bytes:
+        return take_result(library.mtc_compile_file, os.fsencode(path), options, invalid=ModelError, strip=strip)
+
+    data = _run_interruptibly(work, shown)
+    for message in messages:
+        warnings.warn(message, ModelWarning, stacklevel=2)
+    return data
+
+
+def _run_interruptibly(work: Callable[[], Result], shown: str) -> Result:
+    """Runs `work` in a thread of its own, so that Ctrl-C ends the wait for it, and tells when it takes long."""
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.append((True, work()))
+        except BaseException as error:  # noqa: BLE001 - it is raised again below
+            outcome.append((False, error))
+
+    thread = threading.Thread(target=run, name="mtc compile", daemon=True)
+    start, told = time.monotonic(), False
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(0.25 if told or shown else None)
+            seconds = time.monotonic() - start
+            if shown and seconds > 1 and (told or thread.is_alive()):
+                told = True
+                print(f"\rmtc: compiling {shown}: {seconds:.0f} s", end="", file=sys.stderr, flush=True)
+    finally:
+        if told:
+            print(file=sys.stderr)
+    good, value = outcome[0]
+    if not good:
+        raise cast(BaseException, value)
+    return cast(Result, value)
+
+
+def compile_saved(save: Callable[[str], None], name: str, settings: dict[str, Any],
+                  verbose: Union[int, str]) -> bytes:
+    """Saves a model to a temporary file and compiles that. Messages have no trace of the file's folder."""
+    with tempfile.TemporaryDirectory(prefix="mtc-") as folder:
+        path = pathlib.Path(folder) / f"{name}.keras"
+        save(str(path))
+        return compile_file(path, settings, _name(name, settings, verbose), strip=folder + "/")
+
+
+def cached(key: str, make: Callable[[], bytes], cache: bool) -> Plan:
+    """The plan of this key, made where there is none."""
+    plan = _cache.get(key) if cache else None
+    if plan is None:
+        data = make()
+        plan = _cache.put(key, data) if cache else Plan(data)
+    return plan

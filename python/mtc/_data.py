@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data as `fit` takes it: arrays in memory, or batches that come one after the other."""
+
+from __future__ import annotations
+
+import collections.abc
+import ctypes
+import inspect
+import math
+import weakref
+from typing import Any, Callable, Iterator, Mapping, Optional
+
+import numpy as np
+
+from mtc import _library, _structs
+from mtc._errors import DataError, check
+from mtc._plan import Plan
+from mtc._structure import Structure
+from mtc._tensors import Array, make_fields, samples
+
+
+class Dataset:
+    """Samples for a plan's inputs, targets and sample weights."""
+
+    def __init__(self, plan: Plan, handle: ctypes.c_void_p, kept: Any) -> None:
+        library = _library.runtime()
+        self.plan = plan
+        self.handle = handle
+        self.notes: list[str] = []
+        self._kept = kept  # what the library reads from
+        self._free = weakref.finalize(self, library.mtrun_dataset_free, handle)
+
+        def line(_user: Optional[int], text: bytes) -> None:
+            self.notes.append(text.decode(errors="replace"))
+
+        library.mtrun_dataset_notes(handle, _structs.LineCallback(line), None)
+
+    def __len__(self) -> int:
+        """Number of samples; 0: unknown."""
+        return max(0, int(_library.runtime().mtrun_dataset_size(self.handle)))
+
+    def close(self) -> None:
+        """Frees it; the caller's arrays are its own again."""
+        self._free()
+
+
+class Arrays:
+    """Samples in memory: arrays by the names of the plan's entries."""
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self.arrays = {name: samples(value, name) for name, value in arrays.items()}
+        self.count = 0
+        first = ""
+        for name, array in self.arrays.items():
+            if first and len(array) != self.count:
+                raise DataError(f'expected {self.count} samples of "{name}", as of "{first}", found {len(array)}')
+            first, self.count = first or name, len(array)
+
+    def split(self, share: float) -> tuple[Arrays, Arrays]:
+        """The first samples, and the last `share` of them, as Keras divides them."""
+        at = math.floor(self.count * (1 - share))
+        if not 0 < share < 1 or not 0 < at < self.count:
+            raise DataError(f"expected a validation_split that leaves samples to train on and to validate on, "
+                            f"found {share:g} of {self.count} samples")
+        return (Arrays({name: array[:at] for name, array in self.arrays.items()}),
+                Arrays({name: array[at:] for name, array in self.arrays.items()}))
+
+    def open(self, plan: Plan, _structure: Optional[Structure] = None) -> Dataset:
+        """For a plan. The arrays are not copied."""
+        if self.count == 0:
+            raise DataError("expected samples, found none")
+        fields, kept = make_fields(self.arrays)
+        handle = ctypes.c_void_p()
+        library = _library.runtime()
+        check(library, library.mtrun_dataset_open_arrays(plan._handle, fields, len(self.arrays), self.count, None,
+                                                         ctypes.byref(handle)))
+        return Dataset(plan, handle, (fields, kept))
+
+
+class Batches:
+    """Batches that come one after the other, from a generator, a `PyDataset`, a `tf.data.Dataset` or a `DataLoader`.
+
+    They are put together to the plan's batch: batches of another size give other steps than in Keras, of the same
+    samples in the same order.
+
+    Attributes:
+        count: batches of a pass, where that is known.
+        batch_size: samples of the first batch.
+        ended: a generator has come to its end; there is no second pass.
+        error: what the caller's code raised.
+    """
+
+    def __init__(self, data: Any, shuffle: bool = False, seed: int = 0,
+                 weigh: Optional[Callable[[Any], Array]] = None) -> None:
+        self._data = data
+        self._weigh = weigh
+        self._shuffle = shuffle
+        self._seed = seed
+        self._passes = 0
+        self.once = not _is_indexed(data) and isinstance(data, collections.abc.Iterator)
+        self.ended = False
+        self.error: Optional[BaseException] = None
+        self.count = _length(data)
+        self._bind: Callable[[Any, Any, Any], dict[str, Any]] = _unbound
+        self._template: dict[str, Array] = {}
+        self._rest: Optional[dict[str, Array]] = None  # samples that the last request had no room for
+        self._batches: Optional[Iterator[Any]] = self._iterate()
+        self._first: Any = next(self._batches, None)  # looked at before it is asked for
+        if self._first is None:
+            raise DataError("expected batches, found none")
+        x, _, weight = self._unpack(self._first)
+        self.has_weights = weight is not None
+        while isinstance(x, (dict, list, tuple)) and len(x):
+            x = next(iter(x.values())) if isinstance(x, dict) else x[0]
+        self.batch_size = len(samples(x, "x"))
+
+    def open(self, plan: Plan, structure: Structure) -> Dataset:
+        """For a plan. The types and shapes of the first batch are those of all."""
+        self._bind = structure.bind
+        if not self._template:
+            bound = self._arrays(self._first)
+            self._template = {name: np.ascontiguousarray(array[:1]) for name, array in bound.items()}
+        fields, kept = make_fields(self._template)
+        names = list(self._template)
+
+        def read(_user: Optional[int], request: Any) -> int:
+            return self._read(request.contents, names)
+
+        callback = _structs.ReadCallback(read)
+        source = _structs.Source(samples=-1, fields=fields, field_count=len(names), read=callback, threads=1)
+        handle = ctypes.c_void_p()
+        library = _library.runtime()
+        check(library, library.mtrun_dataset_open_source(plan._handle, ctypes.byref(source), None,
+                                                         ctypes.byref(handle)))
+        return Dataset(plan, handle, (callback, source, fields, kept, self))
+
+    def _read(self, request: _structs.Request, names: list[str]) -> int:
+        try:
+            if request.first == 0 and self._first is None and not self.once:  # a pass begins
+                self._rest = self._batches = None
+            return self._fill(request, names)
+        except BaseException as error:  # noqa: BLE001 - the caller's code, in a thread of the library
+            self.error = error
+            text = f"{type(error).__name__}: {error}".encode()[: max(0, request.message_size - 1)] + b"\0"
+            ctypes.memmove(request.message, text, len(text))
+            return -1
+
+    def _fill(self, request: _structs.Request, names: list[str]) -> int:
+        rows = 0
+        while rows < request.rows:
+            batch = self._rest if self._rest is not None else self._pull()
+            self._rest = None
+            if batch is None:
+                break
+            count = len(batch[names[0]])
+            taken = min(count, request.rows - rows)
+            for i, name in enumerate(names):
+                place, array = request.fields[i], batch[name]
+                if place:
+                    size = array.nbytes // max(count, 1)
+                    ctypes.memmove(place + rows * size, array.ctypes.data, taken * size)
+            rows += taken
+            if taken < count:
+                self._rest = {name: array[taken:] for name, array in batch.items()}
+        return rows
+
+    def _pull(self) -> Optional[dict[str, Array]]:
+        """The next batch, checked; None: the pass has ended."""
+        batch, self._first = self._first, None
+        if batch is None:
+            if self._batches is None:
+                self._batches = self._iterate()
+            batch = next(self._batches, None)
+        if batch is not None:
+            return self._check(self._arrays(batch))
+        self.ended = self.once
+        if not self.once:
+            _tell(self._data, "on_epoch_end")
+            self._batches = None
+        return None
+
+    def _check(self, batch: dict[str, Array]) -> dict[str, Array]:
+        """With the types and shapes of the first batch, dense."""
+        checked = {}
+        for name, like in self._template.items():
+            array = batch.get(name)
+            if array is None or array.shape[1:] != like.shape[1:]:
+                found = "none" if array is None else f"{array.dtype} {list(array.shape[1:])}"
+                raise DataError(f'expected samples {like.dtype} {list(like.shape[1:])} of "{name}", as in the first '
+                                f"batch, found {found}")
+            checked[name] = np.ascontiguousarray(array, dtype=like.dtype)
+        return checked
+
+    def _iterate(self) -> Iterator[Any]:
+        data = self._data
+        if _is_indexed(data):
+            order = np.arange(self.count) if self.count is not None else None
+            if order is not None and self._shuffle:
+                np.random.default_rng([self._seed, self._passes]).shuffle(order)
+            self._passes += 1
+            _tell(data, "on_epoch_begin")
+            return (data[int(i)] for i in order) if order is not None else iter(data)
+        if hasattr(data, "as_numpy_iterator"):  # tf.data
+            return iter(data.as_numpy_iterator())
+        return iter(data)
+
+    def _unpack(self, batch: Any) -> tuple[Any, Any, Any]:
+        listed = isinstance(batch, tuple) or (isinstance(batch, list) and type(self._data).__module__.startswith("torch"))
+        if not listed:
+            return batch, None, None
+        if not 1 <= len(batch) <= 3:
+            raise DataError(f"expected batches (x,), (x, y) or (x, y, sample_weight), found {len(batch)} items")
+        x, y, weight = (*batch, None, None)[:3]
+        if self._weigh is not None and y is not None:
+            weight = self._weigh(y)
+        return x, y, weight
+
+    def _arrays(self, batch: Any) -> dict[str, Array]:
+        bound = {name: samples(value, name) for name, value in self._bind(*self._unpack(batch)).items()}
+        if len({len(array) for array in bound.values()}) != 1:
+            raise DataError("expected as many samples in each array of a batch, found " +
+                            ", ".join(f"{name}: {len(array)}" for name, array in bound.items()))
+        return bound
+
+
+def _unbound(*_: Any) -> dict[str, Any]:
+    raise AssertionError("the data is not open")
+
+
+def is_stream(x: Any) -> bool:
+    """Whether `x` gives batches, and is no array, list or dict of arrays."""
+    if isinstance(x, (np.ndarray, list, tuple, dict, str)) or hasattr(x, "__array__"):
+        return False
+    return (_is_indexed(x) or hasattr(x, "as_numpy_iterator") or inspect.isgenerator(x)
+            or (isinstance(x, collections.abc.Iterable) and not hasattr(x, "shape")))
+
+
+def _is_indexed(data: Any) -> bool:
+    return hasattr(data, "num_batches") and hasattr(data, "__getitem__")  # keras.utils.PyDataset
+
+
+def _length(data: Any) -> Optional[int]:
+    try:
+        if _is_indexed(data):
+            count = data.num_batches
+            return None if count is None else int(count)
+        return len(data) if hasattr(data, "__len__") else None
+    except (TypeError, NotImplementedError):  # of unknown or infinite length
+        return None
+
+
+def _tell(data: Any, event: str) -> None:
+    if hasattr(data, event):
+        getattr(data, event)()
+
+
+def class_weights(weights: Mapping[int, float]) -> Callable[[Any], Array]:
+    """Weights of samples by their labels: numbers, or rows with a one. Labels without a weight weigh 1."""
+    for label in weights:
+        if int(label) != label:
+            raise DataError(f"expected labels as the keys of class_weight, found {label!r}")
+
+    def weigh(y: Any) -> Array:
+        labels = samples(y, "class_weight's targets")
+        if labels.ndim > 1:
+            labels = labels.argmax(-1) if labels.shape[-1] != 1 else labels[..., 0]
+        labels = np.rint(labels).astype("int64")
+        values = np.ones(labels.shape, "float32")
+        for label, weight in weights.items():
+            values[labels == int(label)] = weight
+        return values
+
+    return weigh

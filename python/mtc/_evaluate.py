@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluation and prediction of live Keras models."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from mtc import _cache, _compile, _library, _model, _structs
+from mtc._callbacks import Caller, Logs, call_each, guarded
+from mtc._data import Arrays, Batches, Dataset, is_stream
+from mtc._errors import DataError, check
+from mtc._plan import Plan
+from mtc._session import Session
+from mtc._tensors import INPUT
+from mtc._window import Window
+
+# The last plan of a configuration: evaluation takes it, whatever its batch is.
+_last: dict[str, tuple[str, Plan]] = {}
+
+
+def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbose: Union[int, str],
+             **options: Any) -> Plan:
+    """The plan to train, evaluate or predict a model with; its variables are to be set."""
+    _model.check_model(model, compiled=not options.get("loss"))
+    kind = _cache.key(_model.describe(model), sample_weights, options)
+    if batch_size is None:  # any will do
+        known = _last.get("plan")
+        if known is not None and known[0] == kind:
+            return known[1]
+    settings = _compile._settings(batch_size or 32, options.pop("target", None), options.pop("precision", None),
+                                  options.pop("shards", 0), 0, "exact", {**options, "sample_weights": sample_weights})
+    plan = _model.compile_live(model, settings, verbose, with_weights=False)
+    _last["plan"] = (kind, plan)
+    return plan
+
+
+def run_evaluation(session: Session, data: Dataset, caller: Caller, steps: Optional[int], total: Optional[int],
+                   allow_nan: bool, errors: list[BaseException], stop: Any = None) -> Logs:
+    """Losses and metrics over a dataset; tells callbacks of batches. What they raise is in `errors`."""
+    library = _library.runtime()
+    names = session.plan.metrics("eval_step")
+
+    def progress(_user: Optional[int], pointer: Any) -> int:
+        p = pointer.contents
+        if caller.test or caller.draws() or p.epoch_end:
+            logs = {p.names[i].decode(): p.values[i] for i in range(p.metrics)}
+            call_each(caller.test, "on_test_batch_end", p.step - 1, logs)
+            caller.draw("on_test_batch_end", p.step - 1, logs)
+        ends = bool(p.epoch_end) or (steps is not None and p.step >= steps)
+        if not ends:
+            call_each(caller.test, "on_test_batch_begin", p.step)
+        return int(ends or bool(stop and stop()))
+
+    callback = _structs.ProgressCallback(guarded(progress, errors))
+    options = _structs.sized(_structs.LoopOptions, progress=callback, allow_nan=int(allow_nan),
+                             in_flight=int(not caller.test))
+    values = (ctypes.c_double * max(len(names), 1))()
+    call_each(caller.test, "on_test_batch_begin", 0)
+    with session._use() as handle:
+        check(library, library.mtrun_evaluate(handle, data.handle, ctypes.byref(options), values))
+    return dict(zip(names, values))
+
+
+def steps_of(data: Union[Arrays, Batches], batch: int, asked: Optional[int]) -> Optional[int]:
+    """Steps of a pass; None: unknown."""
+    if asked is not None:
+        return int(asked)
+    return math.ceil(data.count / batch) if isinstance(data, Arrays) else data.count
+
+
+def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = None,
+             verbose: Union[int, str] = "auto", sample_weight: Any = None, steps: Optional[int] = None,
+             callbacks: Any = None, return_dict: bool = False, *, devices: Optional[str] = None,
+             allow_nan: bool = False, **options: Any) -> Any:
+    """The losses and metrics of a compiled Keras model, as `model.evaluate`.
+
+    Args:
+        model: a compiled Keras model.
+        x: inputs [n, ...]: an array, a list or dict of arrays, or an iterable of batches (x, y, sample_weight).
+        y: targets [n, ...], likewise.
+        batch_size: samples of a step. None: that of the model's last plan, else 32; the result does not depend on it.
+        verbose: 0, 1, 2 or "auto".
+        sample_weight: weights [n].
+        steps: batches to take; None: all.
+        callbacks: of Keras.
+        return_dict: a dict of the values by name, in place of a list.
+        devices: as of `mtc.Session`.
+        allow_nan: takes values that are not finite.
+        options: as of `mtc.compile`.
+
+    Returns:
+        The loss, or a list of the loss and the metrics, or a dict.
+    """
+    batches = Batches(x) if is_stream(x) else None
+    weighted = sample_weight is not None or (batches is not None and batches.has_weights)
+    plan = plan_for(model, batch_size or (batches.batch_size if batches else None), weighted, verbose, **options)
+    structure = _model.structure(model, plan)
+    data = batches or Arrays(structure.bind(x, y, sample_weight))
+    caller = Caller(model, callbacks, verbose, 1, steps_of(data, plan.batch_size, steps))
+    errors: list[BaseException] = []
+    with Session(plan, devices) as session:
+        Window(model, session).push()
+        dataset = data.open(plan, structure)
+        try:
+            caller.list.on_test_begin()
+            logs = run_evaluation(session, dataset, caller, steps, None, allow_nan, errors)
+            if errors:
+                raise errors[0]
+            caller.list.on_test_end(logs)
+        except Exception:
+            _raise_own(data, errors)
+            raise
+        finally:
+            dataset.close()
+    if return_dict:
+        return logs
+    values = list(logs.values())
+    return values[0] if len(values) == 1 else values
+
+
+def _raise_own(data: Any, errors: list[BaseException]) -> None:
+    """What the caller's code raised goes before the library's account of it."""
+    if errors:
+        raise errors[0]
+    if getattr(data, "error", None) is not None:
+        raise data.error
+
+
+def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union[int, str] = "auto",
+            steps: Optional[int] = None, callbacks: Any = None, *, devices: Optional[str] = None,
+            **options: Any) -> Any:
+    """The outputs of a Keras model, as `model.predict`. The model need not be compiled.
+
+    Args:
+        model: a Keras model.
+        x: inputs [n, ...]: an array, a list or dict of arrays, or an iterable of batches.
+        batch_size: samples of a step. None: that of the model's last plan, else 32.
+        verbose: 0, 1, 2 or "auto".
+        steps: batches to take; None: all.
+        callbacks: of Keras.
+        devices: as of `mtc.Session`.
+        options: as of `mtc.compile`.
+
+    Returns:
+        Arrays [n, ...] in the structure of the model's outputs.
+    """
+    _model.check_model(model, compiled=False)
+    if not model.compiled:  # a plan has a loss
+        options = {"loss": "mean_squared_error", "optimizer": "sgd", **options}
+    stream = is_stream(x)
+    if stream:
+        iterator = (batch[0] if isinstance(batch, tuple) else batch for batch in _batches_of(x))
+        parts = [part for part, _ in zip(iterator, range(steps))] if steps is not None else list(iterator)
+        if not parts:
+            raise DataError("expected batches, found none")
+    plan = plan_for(model, batch_size, False, verbose, **options)
+    structure = _model.structure(model, plan)
+    bound = [structure.bind(part, None, None) for part in (parts if stream else [x])]
+    names = [t.name for t in plan.inputs]
+    data = Arrays({name: np.concatenate([np.asarray(b[name]) for b in bound]) if len(bound) > 1 else bound[0][name]
+                   for name in names})
+    rows = data.count if steps is None or stream else min(data.count, steps * plan.batch_size)
+    caller = Caller(model, callbacks, verbose, 1, math.ceil(rows / plan.batch_size))
+    outputs = {t.name: np.empty((rows, *t.shape[1:]), t.dtype) for t in plan.outputs}
+    inputs = {t.name: data.arrays[t.name] for t in plan.signature("predict") if t.role == INPUT}
+    with Session(plan, devices) as session:
+        Window(model, session).push()
+        caller.list.on_predict_begin()
+        for step, begin in enumerate(range(0, rows, plan.batch_size)):
+            call_each(caller.predict, "on_predict_batch_begin", step)
+            part = slice(begin, min(begin + plan.batch_size, rows))
+            session.predict_into({n: a[part] for n, a in inputs.items()}, {n: a[part] for n, a in outputs.items()})
+            if caller.predict:
+                logs = {"outputs": {n: a[part] for n, a in outputs.items()}}
+                call_each(caller.predict, "on_predict_batch_end", step, logs)  # type: ignore[arg-type]
+            if caller.draws() or part.stop == rows:
+                caller.draw("on_predict_batch_end", step, None)
+        caller.list.on_predict_end()
+    return _model.output_like(model, outputs)
+
+
+def _batches_of(x: Any) -> Any:
+    if hasattr(x, "num_batches") and hasattr(x, "__getitem__"):
+        return (x[i] for i in range(x.num_batches))
+    return x.as_numpy_iterator() if hasattr(x, "as_numpy_iterator") else x

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`mtc.fit`: training of live Keras models by the loop of the library."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import threading
+import types
+import warnings
+from typing import Any, Iterator, Mapping, Optional, Union
+
+from mtc import _library, _model, _structs
+from mtc._callbacks import Caller, Logs, call_each, guarded
+from mtc._data import Arrays, Batches, Dataset, class_weights, is_stream
+from mtc._errors import DataError, check
+from mtc._evaluate import plan_for, run_evaluation, steps_of
+from mtc._session import Session
+from mtc._window import Window
+
+Checkpoint = Union[str, "os.PathLike[str]", Mapping[str, Any]]
+
+
+def fit(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = None, epochs: int = 1,
+        verbose: Union[int, str] = "auto", callbacks: Any = None, validation_split: float = 0.0,
+        validation_data: Any = None, shuffle: bool = True, class_weight: Optional[Mapping[int, float]] = None,
+        sample_weight: Any = None, initial_epoch: int = 0, steps_per_epoch: Optional[int] = None,
+        validation_steps: Optional[int] = None, validation_batch_size: Optional[int] = None,
+        validation_freq: Any = 1, *, devices: Optional[str] = None, checkpoint: Optional[Checkpoint] = None,
+        resume: Union[None, bool, str] = None, precision: Optional[str] = None, shards: int = 0,
+        seed: Optional[int] = None, allow_nan: bool = False, **options: Any) -> Any:
+    """Trains a compiled Keras model, as `model.fit`.
+
+    When it returns, raises or is interrupted, the model has the weights and the optimizer's state of the last step.
+
+    Args:
+        model: a compiled Keras model.
+        x: inputs [n, ...]: an array, a list or dict of arrays; or batches (x, y, sample_weight) from a generator, a
+            `keras.utils.PyDataset`, a `tf.data.Dataset` or a PyTorch `DataLoader`.
+        y: targets [n, ...], likewise; none beside batches.
+        batch_size: samples of a step, on all devices together; 32 without it. Batches have their own.
+        epochs: the number of the last epoch, from 1.
+        verbose: 0: silent; 1: a progress bar; 2: a line an epoch; "auto": 1.
+        callbacks: of Keras.
+        validation_split: share of the samples, the last ones, to validate on.
+        validation_data: (x, y), (x, y, sample_weight), or batches.
+        shuffle: permutes the samples of arrays by seed and epoch, and the order of a `PyDataset`'s batches.
+        class_weight: weights of samples by label.
+        sample_weight: weights [n].
+        initial_epoch: epochs that count as done.
+        steps_per_epoch: an epoch is so many steps; None: a pass over the data.
+        validation_steps: batches of a validation; None: all.
+        validation_batch_size: has no effect: validation takes the batch of the plan, and its result does not depend
+            on it.
+        validation_freq: validates after each so many epochs, or after the epochs of a list, from 1.
+        devices: "cpu:2", "cuda:0-3"; None: as of `mtc.Session`. The result does not depend on it.
+        checkpoint: a folder for checkpoints, or a dict of `folder`, `every_steps`, `every_epochs`, `every_seconds`,
+            `keep`, `force`. Without any of the `every_`: after each epoch.
+        resume: "auto" or True: goes on from the newest checkpoint of the folder, if there is one; or the path of one.
+        precision: as of `mtc.compile`.
+        shards: as of `mtc.compile`.
+        seed: of the order of the data and of random layers. None: the plan's for a new optimizer; for one that has
+            made steps a function of their number, so that a second `fit` has another order.
+        allow_nan: goes on after a loss, or with data, that is not finite; else that is a DataError at its step.
+        options: as of `mtc.compile`: target, freeze, trainable, device_memory, ...
+
+    Returns:
+        A `keras.callbacks.History`.
+
+    Raises:
+        ModelError: the model cannot be compiled.
+        DataError: data or arguments do not fit it.
+        Error: other problems have other classes, in `mtc`.
+    """
+    weigh = class_weights(class_weight) if class_weight is not None else None
+    if weigh is not None and sample_weight is not None:
+        raise DataError("expected class_weight or sample_weight, found both")
+    _model.check_model(model)
+    batches = None
+    if is_stream(x):
+        if y is not None or sample_weight is not None:
+            raise DataError(f"expected a {type(x).__name__} to give targets and weights itself, found y or "
+                            "sample_weight beside it")
+        if validation_split and validation_data is None:
+            raise DataError("expected arrays, of which a share can be held out, found batches: give validation_data")
+        batches = Batches(x, bool(shuffle), seed or 0, weigh)
+        if weigh is not None:
+            batches.has_weights = True
+    elif weigh is not None:
+        sample_weight = weigh(y)
+    held = _unpack_validation(validation_data)
+    held_batches = Batches(held[0]) if held is not None and is_stream(held[0]) else None
+    weighted = (sample_weight is not None or (batches is not None and batches.has_weights)
+                or (held is not None and held[2] is not None) or (held_batches is not None and held_batches.has_weights))
+    plan = plan_for(model, (batches.batch_size if batches else batch_size) or 32, weighted, verbose,
+                    precision=precision, shards=shards, **options)
+    structure = _model.structure(model, plan)
+    data: Union[Arrays, Batches] = batches or Arrays(structure.bind(x, y, sample_weight))
+    validation: Union[None, Arrays, Batches] = held_batches
+    if held is not None and held_batches is None:
+        validation = Arrays(structure.bind(*held))
+    elif held is None and validation_split and isinstance(data, Arrays):
+        data, validation = data.split(validation_split)
+    model.optimizer.build(model.trainable_variables)
+    steps = steps_of(data, plan.batch_size, steps_per_epoch)
+    caller = Caller(model, callbacks, verbose, epochs, steps, history=True)
+    with Session(plan, devices, seed=_seed_for(model, seed)) as session:
+        run = Run(model, session, caller, data, verbose)
+        run.allow_nan = allow_nan
+        run.steps_per_epoch = steps_per_epoch
+        run.validation_steps = validation_steps
+        run.validates = _when(validation_freq)
+        with contextlib.ExitStack() as stack:
+            training = data.open(plan, structure)
+            stack.callback(training.close)
+            if validation is not None:
+                run.validation_source = validation
+                run.validation = validation.open(plan, structure)
+                stack.callback(run.validation.close)
+            for note in training.notes if verbose != 0 else ():
+                warnings.warn(note, stacklevel=2)
+            run.train(training, epochs, initial_epoch, bool(shuffle), _checkpoint(checkpoint, resume))
+    return caller.list._history
+
+
+def _unpack_validation(given: Any) -> Optional[tuple[Any, Any, Any]]:
+    if given is None:
+        return None
+    if isinstance(given, (tuple, list)):
+        if not 1 <= len(given) <= 3:
+            raise DataError(f"expected validation_data (x, y) or (x, y, sample_weight), found {len(given)} items")
+        return (*given, None, None)[:3]
+    return given, None, None
+
+
+def _when(freq: Any) -> Any:
+    """Whether to validate after epoch number `epoch`, from 1."""
+    if isinstance(freq, int):
+        if freq < 1:
+            raise DataError(f"expected validation_freq of at least 1, found {freq}")
+        return lambda epoch: epoch % freq == 0
+    chosen = set(freq)
+    return lambda epoch: epoch in chosen
+
+
+def _seed_for(model: Any, seed: Optional[int]) -> int:
+    if seed is not None:
+        return seed
+    done = int(_model.keras().ops.convert_to_numpy(_model.inner_optimizer(model).iterations))
+    # Another one for another number of steps; of none the plan's, as `mtrun train` has.
+    return 0 if done == 0 else (done * 0x9E3779B97F4A7C15 >> 2) & (2**62 - 1)
+
+
+def _checkpoint(given: Optional[Checkpoint], resume: Union[None, bool, str]) -> Any:
+    if resume is True:
+        resume = "auto"
+    if given is None and not resume:
+        return None
+    fields = dict(given) if isinstance(given, Mapping) else {"folder": given}
+    known = {name for name, *_ in _structs.CheckpointOptions._fields_} - {"struct_size", "resume"}
+    if set(fields) - known:
+        raise DataError(f"expected checkpoint options of {', '.join(sorted(known))}, "
+                        f"found {', '.join(sorted(set(fields) - known))}")
+    folder = fields.pop("folder", None)
+    return _structs.sized(_structs.CheckpointOptions, folder=os.fsencode(folder) if folder is not None else None,
+                          resume=resume.encode() if resume else None, **fields)
+
+
+class Run:
+    """A training run: what the library calls back, and what becomes of it."""
+
+    def __init__(self, model: Any, session: Session, caller: Caller, data: Union[Arrays, Batches],
+                 verbose: Union[int, str]) -> None:
+        self.model = model
+        self.session = session
+        self.caller = caller
+        self.data = data
+        self.verbose = verbose
+        self.window = Window(model, session)
+        self.allow_nan = False
+        self.steps_per_epoch: Optional[int] = None
+        self.validation: Optional[Dataset] = None
+        self.validation_source: Union[None, Arrays, Batches] = None
+        self.validation_steps: Optional[int] = None
+        self.validates: Any = None
+        self.errors: list[BaseException] = []
+        self.epochs = 1
+        self.epoch = 0  # under way
+        self.under_way: Optional[Logs] = None  # of the epoch, where they are known
+        self.last_logs: Logs = {}  # of the last epoch that ended
+        self.interrupted = False
+
+    def train(self, training: Dataset, epochs: int, initial_epoch: int, shuffle: bool, checkpoint: Any) -> None:
+        """From on_train_begin to on_train_end."""
+        self.epochs = epochs
+        self.model.stop_training = False
+        self.caller.list.on_train_begin()
+        initial_epoch = getattr(self.model, "_initial_epoch", None) or initial_epoch  # of BackupAndRestore
+        self.window.push()
+        self.window.watch()
+        try:
+            if epochs > initial_epoch:
+                with self._interruptible():
+                    self._loop(training, initial_epoch, shuffle, checkpoint)
+            if self.interrupted:
+                raise KeyboardInterrupt
+        finally:
+            self._end()
+        self.caller.list.on_train_end(self.last_logs)
+
+    def _end(self) -> None:
+        self.window.stepped()
+        try:
+            self.window.pull()
+        finally:
+            self.window.unwatch()
+            self.model.optimizer.finalize_variable_values(self.model.trainable_variables)
+
+    def _loop(self, training: Dataset, initial_epoch: int, shuffle: bool, checkpoint: Any) -> None:
+        library = _library.runtime()
+        begin = _structs.EpochCallback(guarded(self._begin_epoch, self.errors))
+        progress = _structs.ProgressCallback(guarded(self._after_step, self.errors))
+        note = _structs.LineCallback(self._note)
+        options = _structs.sized(
+            _structs.LoopOptions, epochs=self.epochs, initial_epoch=initial_epoch, no_shuffle=int(not shuffle),
+            progress=progress, epoch_begin=begin, note=note, steps_per_epoch=self.steps_per_epoch or 0,
+            allow_nan=int(self.allow_nan), in_flight=int(not self.caller.train),
+            checkpoint=ctypes.pointer(checkpoint) if checkpoint is not None else None)
+        try:
+            with self.session._use() as handle:
+                self.window._open = False
+                check(library, library.mtrun_fit(handle, training.handle, ctypes.byref(options)))
+        except DataError:
+            for source in (self.data, self.validation_source):
+                if isinstance(source, Batches) and source.error is not None and not self.errors:
+                    raise source.error from None
+            if not (isinstance(self.data, Batches) and self.data.ended and not self.errors):
+                raise
+            self._ran_out()
+        if self.errors:
+            raise self.errors[0]
+        if self.under_way is not None and self.model.stop_training and not self.interrupted:
+            self.window.opened()  # a callback stopped the epoch between two steps: Keras ends it
+            self._end_epoch(self.epoch, self.under_way)
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Ctrl-C ends the loop after the step; a second one interrupts what runs then."""
+        ours = (threading.current_thread() is threading.main_thread()
+                and signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+
+        def interrupt(number: int, frame: Optional[types.FrameType]) -> None:
+            if self.interrupted:
+                signal.default_int_handler(number, frame)
+            self.interrupted = True
+
+        if ours:
+            signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            if ours:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _note(self, _user: Optional[int], text: bytes) -> None:
+        if self.verbose != 0:
+            print(f"mtc: {text.decode(errors='replace')}")
+
+    def _begin_epoch(self, _user: Optional[int], epoch: int) -> int:
+        self.window.stepped()  # a checkpoint may have been resumed
+        self.window.opened()
+        self.epoch = epoch
+        self.under_way = None
+        self.caller.list.on_epoch_begin(epoch)
+        call_each(self.caller.train, "on_train_batch_begin", 0)
+        self.window.closed()
+        return int(self.interrupted)
+
+    def _after_step(self, _user: Optional[int], pointer: Any) -> int:
+        p = pointer.contents
+        self.window._steps += 1
+        ends = p.epoch_end
+        if not (ends or self.caller.train or isinstance(self.data, Batches) or self.caller.draws()):
+            return int(self.interrupted or self.model.stop_training)
+        logs = {p.names[i].decode(): p.values[i] for i in range(p.metrics)}
+        step = p.step - 1
+        self.under_way = logs
+        self.window.opened()
+        call_each(self.caller.train, "on_train_batch_end", step, logs)
+        if ends or not self.caller.train or self.caller.draws():
+            self.caller.draw("on_train_batch_end", step, logs)
+        if ends and not self.interrupted:
+            self._end_epoch(p.epoch, logs)
+            self._check_once(p.epoch)
+        elif not self.model.stop_training:
+            call_each(self.caller.train, "on_train_batch_begin", step + 1)
+        self.window.closed()
+        return int(self.interrupted or self.model.stop_training)
+
+    def _end_epoch(self, epoch: int, logs: Logs) -> None:
+        self.under_way = None
+        if self.validation is not None and self.validates(epoch + 1):
+            self.caller.list.on_test_begin()
+            errors: list[BaseException] = []
+            values = run_evaluation(self.session, self.validation, self.caller, self.validation_steps, None,
+                                    self.allow_nan, errors, lambda: self.interrupted)
+            if errors:
+                raise errors[0]
+            if self.interrupted:
+                return
+            self.caller.list.on_test_end(values)
+            logs = {**logs, **{f"val_{name}": value for name, value in values.items()}}
+        self.caller.list.on_epoch_end(epoch, logs)
+        self.last_logs = logs
+
+    def _check_once(self, epoch: int) -> None:
+        """A generator gives one pass."""
+        if isinstance(self.data, Batches) and self.data.once and self.steps_per_epoch is None:
+            if epoch + 1 < self.epochs and not self.model.stop_training:
+                warnings.warn(f"the generator gave one pass, and {self.epochs} epochs were asked for: training ends "
+                              f"after epoch {epoch + 1}", stacklevel=2)
+                self.model.stop_training = True
+
+    def _ran_out(self) -> None:
+        warnings.warn(f"the generator ended in epoch {self.epoch + 1}, before its {self.steps_per_epoch} steps: "
+                      "training ends", stacklevel=2)
+        if self.under_way is not None:
+            self.window.opened()
+            self._end_epoch(self.epoch, self.under_way)
+            self.window.closed()

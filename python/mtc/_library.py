@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shared libraries: where they are, and the types of their functions."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import threading
+from typing import Any, Callable, Iterator, Optional, Sequence
+
+from mtc import _structs as s
+from mtc._errors import Error
+
+_LOCK = threading.Lock()
+_loaded: dict[str, ctypes.CDLL] = {}
+
+_P = ctypes.c_void_p
+_STR = ctypes.c_char_p
+_I32 = ctypes.c_int32
+_I64 = ctypes.c_int64
+_OUT = ctypes.POINTER(ctypes.c_void_p)
+
+# name: (result, arguments). A result of "status" is a mt_status *.
+_STATUS = "status"
+_Prototype = tuple[Any, Sequence[Any]]
+
+_SHARED: dict[str, _Prototype] = {
+    "mt_status_code": (ctypes.c_int, [_P]),
+    "mt_status_message": (_STR, [_P]),
+    "mt_status_free": (None, [_P]),
+}
+_RUNTIME: dict[str, _Prototype] = {
+    **_SHARED,
+    "mtrun_plan_load_memory": (_STATUS, [_STR, ctypes.c_size_t, _OUT]),
+    "mtrun_plan_free": (None, [_P]),
+    "mtrun_plan_model": (_STR, [_P]),
+    "mtrun_plan_batch": (_I64, [_P]),
+    "mtrun_plan_shards": (_I32, [_P]),
+    "mtrun_plan_has_code": (ctypes.c_int, [_P, _STR]),
+    "mtrun_plan_signature_count": (_I32, [_P, _STR]),
+    "mtrun_plan_signature": (_STATUS, [_P, _STR, _I32, ctypes.POINTER(s.TensorInfo)]),
+    "mtrun_plan_metric_count": (_I32, [_P, _STR]),
+    "mtrun_plan_metric_name": (_STR, [_P, _STR, _I32]),
+    "mtrun_plan_variable_count": (_I32, [_P]),
+    "mtrun_plan_variable": (_STATUS, [_P, _I32, ctypes.POINTER(s.TensorInfo)]),
+    "mtrun_session_create": (_STATUS, [_P, ctypes.POINTER(s.Options), _OUT]),
+    "mtrun_session_free": (None, [_P]),
+    "mtrun_session_init": (_STATUS, [_P, _I64]),
+    "mtrun_session_get_info": (None, [_P, ctypes.POINTER(s.SessionInfo)]),
+    "mtrun_train_step": (_STATUS, [_P, ctypes.POINTER(_P), _I64, ctypes.POINTER(s.Results)]),
+    "mtrun_eval_step": (_STATUS, [_P, ctypes.POINTER(_P), _I64, ctypes.POINTER(s.Results)]),
+    "mtrun_predict": (_STATUS, [_P, ctypes.POINTER(_P), _I64]),
+    "mtrun_get_variable": (_STATUS, [_P, _STR, _P, ctypes.c_size_t]),
+    "mtrun_set_variable": (_STATUS, [_P, _STR, _P, ctypes.c_size_t]),
+    "mtrun_list_devices": (_STATUS, [s.LineCallback, _P]),
+    "mtrun_save": (_STATUS, [_P, _STR]),
+    "mtrun_load": (_STATUS, [_P, _STR]),
+    "mtrun_dataset_open": (_STATUS, [_P, _STR, _OUT]),
+    "mtrun_dataset_open_arrays": (_STATUS, [_P, ctypes.POINTER(s.Field), _I32, _I64, _STR, _OUT]),
+    "mtrun_dataset_open_source": (_STATUS, [_P, ctypes.POINTER(s.Source), _STR, _OUT]),
+    "mtrun_dataset_size": (_I64, [_P]),
+    "mtrun_dataset_free": (None, [_P]),
+    "mtrun_dataset_notes": (None, [_P, s.LineCallback, _P]),
+    "mtrun_fit": (_STATUS, [_P, _P, ctypes.POINTER(s.LoopOptions)]),
+    "mtrun_evaluate": (_STATUS, [_P, _P, ctypes.POINTER(s.LoopOptions), ctypes.POINTER(ctypes.c_double)]),
+}
+_COMPILER: dict[str, _Prototype] = {
+    **_SHARED,
+    "mtc_compile_file": (_STATUS, [_STR, ctypes.POINTER(s.CompileOptions), _OUT]),
+    "mtc_result_data": (_P, [_P]),
+    "mtc_result_size": (ctypes.c_size_t, [_P]),
+    "mtc_result_free": (None, [_P]),
+    "mtc_inspect": (_STATUS, [_STR, ctypes.c_size_t, ctypes.c_int, _OUT]),
+    "mtc_inspect_html": (_STATUS, [_STR, ctypes.c_size_t, _OUT]),
+}
+
+
+def candidates(name: str) -> Iterator[str]:
+    """What to open for the library `name` ("mtrun"), the best first.
+
+    First the folder lib/ of this package, then each folder of MTC_LIBRARY_PATH, then where the dynamic loader looks.
+    """
+    folders = [pathlib.Path(__file__).resolve().parent / "lib"]
+    folders += [pathlib.Path(f) for f in os.environ.get("MTC_LIBRARY_PATH", "").split(os.pathsep) if f]
+    for folder in folders:
+        for file in (f"lib{name}.so.0", f"lib{name}.so"):
+            if (folder / file).exists():
+                yield str(folder / file)
+    yield f"lib{name}.so.0"
+    yield f"lib{name}.so"
+
+
+def _open(name: str, prototypes: dict[str, _Prototype]) -> ctypes.CDLL:
+    with _LOCK:
+        if name in _loaded:
+            return _loaded[name]
+        problems = []
+        for path in candidates(name):
+            try:
+                library = ctypes.CDLL(path)
+            except OSError as error:
+                problems.append(str(error))
+                continue
+            for function, (result, arguments) in prototypes.items():
+                try:
+                    entry = getattr(library, function)
+                except AttributeError:
+                    raise Error(f"{path}: expected the function {function} of this version of mtc, found none") from None
+                entry.argtypes = list(arguments)
+                entry.restype = _P if result is _STATUS else result
+            _loaded[name] = library
+            return library
+    raise Error(f"expected lib{name}.so in the package, in a folder of MTC_LIBRARY_PATH or where the loader looks, "
+                f"found none: {problems[0]}")
+
+
+def runtime() -> ctypes.CDLL:
+    """libmtrun, opened when it is first asked for."""
+    return _loaded.get("mtrun") or _open("mtrun", _RUNTIME)
+
+
+def compiler() -> ctypes.CDLL:
+    """libmtc, opened when it is first asked for."""
+    return _loaded.get("mtc") or _open("mtc", _COMPILER)
+
+
+def compiler_identity() -> str:
+    """Differs between builds of the compiler: the version of a cached plan."""
+    compiler()
+    for path in candidates("mtc"):
+        if os.path.exists(path):
+            stat = os.stat(path)
+            return f"{os.path.realpath(path)} {stat.st_size} {stat.st_mtime_ns}"
+    # Found by the loader: the file that is mapped into this process.
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        for line in maps:
+            path = line.rstrip("\n").partition("/")[2]
+            if "/libmtc.so" in "/" + path:
+                stat = os.stat("/" + path)
+                return f"/{path} {stat.st_size} {stat.st_mtime_ns}"
+    return "unknown"
+
+
+def encode(text: Optional[str]) -> Optional[bytes]:
+    """A string as C takes it; None stays NULL."""
+    return None if text is None else text.encode()
+
+
+def callback(kind: Callable[..., Any], function: Optional[Callable[..., Any]]) -> Any:
+    """A C function pointer of `function`, or NULL. The caller keeps it alive."""
+    return kind(function) if function else kind()

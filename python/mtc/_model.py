@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Live Keras models: their plans, and which of their variables is which of the plan's."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+from typing import Any, Iterable, Optional, Union
+
+import numpy as np
+
+from mtc import _cache, _compile, _library
+from mtc._errors import ModelError
+from mtc._plan import Plan
+from mtc._structure import Structure
+from mtc._tensors import TensorInfo
+
+
+def keras() -> Any:
+    """Keras, imported when it is first needed."""
+    return importlib.import_module("keras")
+
+
+def is_model(value: Any) -> bool:
+    """Whether it is a Keras model."""
+    return hasattr(value, "compiled") and hasattr(value, "trainable_variables") and hasattr(value, "to_json")
+
+
+def check_model(model: Any, compiled: bool = True) -> None:
+    """ModelError for what is no model, is not compiled, or has no variables yet."""
+    if not is_model(model):
+        raise ModelError(f"expected a Keras model or the path of a model's file, found {type(model).__name__}")
+    if compiled and not model.compiled:
+        raise ModelError(f"{model.name}: expected a compiled model, found one without a loss and an optimizer: "
+                         "call model.compile()")
+    if not model.built:
+        raise ModelError(f"{model.name}: expected a built model, found one whose input shape is not known: "
+                         "begin it with keras.Input, or call model.build()")
+
+
+def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str], *, cache: bool = True,
+                 with_weights: bool) -> Plan:
+    """The plan of a model. Without its weights the plan's are anybody's: whoever uses it sets them."""
+    check_model(model, compiled=not settings.get("loss"))
+    parts: list[Any] = [describe(model), settings, _library.compiler_identity(), bool(with_weights)]
+    if with_weights:
+        digest = hashlib.blake2b()
+        for variable in [*model.variables, *getattr(model.optimizer, "variables", [])]:
+            digest.update(np.ascontiguousarray(keras().ops.convert_to_numpy(variable.value)).data)
+        parts.append(digest.hexdigest())
+    name = re.sub(r"[^\w.-]", "_", str(model.name)) or "model"
+    return _compile.cached(_cache.key(*parts),
+                           lambda: _compile.compile_saved(model.save, name, settings, verbose), cache)
+
+
+def describe(model: Any) -> str:
+    """The model's configuration, with that of its training: what its plan depends on besides the weights."""
+    try:
+        return str(model.to_json())
+    except (NotImplementedError, TypeError, ValueError) as error:
+        raise ModelError(f"{model.name}: expected a model that can be saved, found one that cannot: {error}") from None
+
+
+def structure(model: Any, plan: Plan) -> Structure:
+    """Names of the model's inputs and outputs, in its order."""
+    tensors = list(model.inputs)
+    given = getattr(model, "input", None)  # a Sequential may have none
+    keys = {key: tensor.name for key, tensor in given.items()} if isinstance(given, dict) else {}
+    return Structure.of(plan, [t.name for t in tensors], keys, list(getattr(model, "output_names", [])))
+
+
+def output_like(model: Any, outputs: dict[str, Any]) -> Any:
+    """Predictions in the structure of the model's outputs."""
+    wanted = getattr(model, "output", None)
+    if isinstance(wanted, dict):
+        return {key: outputs[key] for key in wanted} if set(wanted) == set(outputs) else outputs
+    values = list(outputs.values())
+    return values if isinstance(wanted, (list, tuple)) else values[0]
+
+
+def _sequentials(model: Any) -> set[str]:
+    """Names of the Sequential models in the tree; Keras leaves them out of paths when it loads a file."""
+    kind = keras().Sequential
+    names = {model.name} if isinstance(model, kind) else set()
+    for layer in getattr(model, "layers", []):
+        if hasattr(layer, "layers"):
+            names |= _sequentials(layer)
+    return names
+
+
+def _canonical(path: str, left_out: set[str]) -> str:
+    return "/".join(part for part in path.split("/") if part not in left_out)
+
+
+class _Names:
+    """Entries of a plan by name; entries of the same name are given in order."""
+
+    def __init__(self, infos: Iterable[tuple[str, TensorInfo]]) -> None:
+        self._infos: dict[str, list[TensorInfo]] = {}
+        for name, info in infos:
+            self._infos.setdefault(name, []).append(info)
+
+    def take(self, name: str) -> Optional[TensorInfo]:
+        found = self._infos.get(name)
+        return found.pop(0) if found else None
+
+
+def inner_optimizer(model: Any) -> Any:
+    """The optimizer without the one that Keras puts around it in float16."""
+    optimizer = model.optimizer
+    return getattr(optimizer, "inner_optimizer", optimizer)
+
+
+def match_variables(model: Any, plan: Plan) -> list[tuple[Any, TensorInfo]]:
+    """Pairs of a Keras variable and the plan's variable of the same meaning.
+
+    Keras alone has seeds of random layers and counts of adapted ones; the plan alone has nothing of the model.
+    """
+    left_out = _sequentials(model)
+    weights = [v for v in plan.variables if v.kind != "optimizer"]
+    slots = [v for v in plan.variables if v.kind == "optimizer"]
+    optimizer = inner_optimizer(model) if model.optimizer is not None else None
+    exact = {v.path for v in model.variables} >= {w.name for w in weights if not _is_scalar_of(w, plan)}
+    left_out = set() if exact else left_out
+    by_name = _Names((_canonical(w.name, left_out), w) for w in weights)
+    pairs: list[tuple[Any, TensorInfo]] = []
+    flat: list[tuple[str, str, str]] = []  # of trainable variables: prefixes of slots in Keras, in the plan; canonical
+    for variable in model.variables:
+        info = by_name.take(_canonical(variable.path, left_out))
+        if info is not None and tuple(variable.shape) == info.shape:
+            pairs.append((variable, info))
+            flat.append((variable.path.replace("/", "_") + "_", info.name.replace("/", "_") + "_", info.name))
+    if optimizer is not None and optimizer.built:
+        pairs += _match_optimizer(optimizer, [*weights, *slots], flat)
+    matched = {info.name for _, info in pairs}
+    missing = [w.name for w in weights if w.name not in matched and not _is_scalar_of(w, plan)]
+    if missing:
+        raise ModelError(f"{model.name}: expected a variable of the model for each of the plan's, "
+                         f"found none for {', '.join(missing)}")
+    return pairs
+
+
+def _is_scalar_of(info: TensorInfo, plan: Plan) -> bool:
+    """Whether it is a number of the optimizer's, or of loss scaling, and not the model's."""
+    return info.shape == () and info.kind != "trainable"
+
+
+def _match_optimizer(optimizer: Any, infos: list[TensorInfo],
+                     flat: list[tuple[str, str, str]]) -> list[tuple[Any, TensorInfo]]:
+    tails = {info.name.partition("/")[2]: info for info in infos}
+    by_tail = _Names((info.name.partition("/")[2], info) for info in infos)
+    pairs = []
+    for variable in optimizer.variables:
+        name = variable.path.rpartition("/")[2] if "/" in variable.path else variable.path
+        info = None
+        if variable.path == "variable" and "u_product" in tails:  # Nadam's has no name
+            info = by_tail.take("u_product")
+        elif name in ("iteration", "learning_rate"):
+            info = by_tail.take(name)
+        else:
+            starts = [(mine, theirs) for mine, theirs, _ in flat if name.startswith(mine)]
+            # The longest name that begins it; of equal ones the first whose slot is not taken.
+            for mine, theirs in sorted(starts, key=lambda pair: -len(pair[0])):
+                info = by_tail.take(theirs + name[len(mine):])
+                if info is not None:
+                    break
+        if info is not None and tuple(variable.shape) == info.shape:
+            pairs.append((variable, info))
+    return pairs

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: a compiled model in memory."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import pathlib
+import tempfile
+import weakref
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from mtc import _library, _structs
+from mtc._errors import DataError, FileError, check
+from mtc._tensors import INPUT, OUTPUT, SAMPLE_WEIGHT, TARGET, TensorInfo, tensor_of
+
+if TYPE_CHECKING:
+    from mtc._session import Session
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Plan:
+    """A compiled model: training, evaluation and prediction for one batch size, on 1 to `shards` devices.
+
+    `mtc.compile` and `mtc.load` make plans. A plan does not change, and any number of threads and sessions may use it.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """Verifies the bytes of a plan file: every hash, every index, every size."""
+        library = _library.runtime()
+        handle = ctypes.c_void_p()
+        check(library, library.mtrun_plan_load_memory(data, len(data), ctypes.byref(handle)))
+        self._data = data
+        self._handle = handle
+        self._signatures: dict[str, tuple[TensorInfo, ...]] = {}
+        self._free = weakref.finalize(self, library.mtrun_plan_free, handle)
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return str(_library.runtime().mtrun_plan_model(self._handle).decode())
+
+    @property
+    def batch_size(self) -> int:
+        """The global batch: the largest number of samples in a step, on all devices together."""
+        return int(_library.runtime().mtrun_plan_batch(self._handle))
+
+    @property
+    def shards(self) -> int:
+        """The slices of the batch: the largest number of devices."""
+        return int(_library.runtime().mtrun_plan_shards(self._handle))
+
+    def has_code(self, kind: str) -> bool:
+        """Whether the plan has machine code for devices of this kind, "cpu" or "cuda"."""
+        return bool(_library.runtime().mtrun_plan_has_code(self._handle, kind.encode()))
+
+    def signature(self, program: str = "train_step") -> tuple[TensorInfo, ...]:
+        """The tensors of a program ("train_step", "eval_step" or "predict"), in the order of the step calls."""
+        if program not in self._signatures:
+            self._signatures[program] = self._tensors("mtrun_plan_signature", program.encode())
+        return self._signatures[program]
+
+    @functools.cached_property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """The inputs of the model."""
+        return tuple(t for t in self.signature("predict") if t.role == INPUT)
+
+    @functools.cached_property
+    def targets(self) -> tuple[TensorInfo, ...]:
+        """What losses and metrics compare with."""
+        return tuple(t for t in self.signature() if t.role == TARGET)
+
+    @functools.cached_property
+    def sample_weights(self) -> tuple[TensorInfo, ...]:
+        """Weights of samples; none, unless the model was compiled with `sample_weights=True`."""
+        return tuple(t for t in self.signature() if t.role == SAMPLE_WEIGHT)
+
+    @functools.cached_property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """The outputs of the model."""
+        return tuple(t for t in self.signature("predict") if t.role == OUTPUT)
+
+    @functools.cached_property
+    def variables(self) -> tuple[TensorInfo, ...]:
+        """All variables: weights, state, and the optimizer's."""
+        return self._tensors("mtrun_plan_variable")
+
+    def metrics(self, program: str = "train_step") -> tuple[str, ...]:
+        """Names of the losses and metrics that a program reports, the losses first."""
+        library, name = _library.runtime(), program.encode()
+        count = library.mtrun_plan_metric_count(self._handle, name)
+        return tuple(library.mtrun_plan_metric_name(self._handle, name, i).decode() for i in range(count))
+
+    def save(self, path: Path) -> None:
+        """Writes the plan file, which `mtrun` and `mtc.load` read. It appears only when it is complete."""
+        write_atomically(path, self._data)
+
+    def memory(self, devices: int = 1) -> int:
+        """Bytes that each of `devices` devices needs at its peak: variables, arena, shared results, scratch.
+
+        Where devices share the shards unevenly, this is the one with the most.
+        """
+        if not 1 <= devices <= self.shards:
+            raise DataError(f"expected 1 to {self.shards} devices, as the plan has shards, found {devices}")
+        held = 1
+        while held * devices < self.shards:
+            held *= 2
+        sizes = {entry["shards"]: int(entry["peak_bytes"]) for entry in self.inspect()["devices"]}
+        return sizes[held]
+
+    def inspect(self) -> dict[str, Any]:
+        """Programs, variables, kernels, collectives and the memory map, as `mtc inspect --json` prints them."""
+        return dict(json.loads(self._describe(1)))
+
+    def to_text(self) -> str:
+        """The same for people, as `mtc inspect` prints it."""
+        return self._describe(0)
+
+    def to_html(self) -> str:
+        """A page with the graph, the memory map, the schedule and the kernels, which needs no other file."""
+        return _take(_library.compiler().mtc_inspect_html, self._data, len(self._data))
+
+    def session(self, devices: Optional[str] = None, *, seed: int = 0, **options: Any) -> Session:
+        """Binds the plan to devices. The arguments are those of `mtc.Session`."""
+        from mtc._session import Session
+
+        return Session(self, devices, seed=seed, **options)
+
+    def __repr__(self) -> str:
+        return f"<mtc.Plan {self.model}: batch {self.batch_size}, {self.shards} shards, {len(self._data)} bytes>"
+
+    def _repr_html_(self) -> str:
+        from mtc._html import plan_table
+
+        return plan_table(self)
+
+    def _tensors(self, function: str, *arguments: Any) -> tuple[TensorInfo, ...]:
+        library = _library.runtime()
+        tensors = []
+        for i in range(getattr(library, function + "_count")(self._handle, *arguments)):
+            info = _structs.TensorInfo()
+            check(library, getattr(library, function)(self._handle, *arguments, i, ctypes.byref(info)))
+            tensors.append(tensor_of(info))
+        return tuple(tensors)
+
+    def _describe(self, as_json: int) -> str:
+        return _take(_library.compiler().mtc_inspect, self._data, len(self._data), as_json)
+
+
+def _take(function: Any, *arguments: Any) -> str:
+    return take_result(function, *arguments).decode()
+
+
+def take_result(function: Any, *arguments: Any, **options: Any) -> bytes:
+    """Calls a function of mtc.h that makes a result, and gives its bytes."""
+    library = _library.compiler()
+    result = ctypes.c_void_p()
+    check(library, function(*arguments, ctypes.byref(result)), **options)
+    try:
+        return ctypes.string_at(library.mtc_result_data(result), library.mtc_result_size(result))
+    finally:
+        library.mtc_result_free(result)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """A file that is there as a whole or not at all."""
+    path = pathlib.Path(path)
+    temporary = ""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            temporary = file.name
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary:
+            pathlib.Path(temporary).unlink(missing_ok=True)
+        raise FileError(f"cannot write {path}: {error.strerror}") from None
+
+
+def load(path: Path) -> Plan:
+    """Reads a plan file, which `plan.save` or `mtc compile` wrote, and verifies it.
+
+    Raises:
+        FileError: it cannot be read.
+        CorruptError: it is damaged, or of another version.
+    """
+    try:
+        data = pathlib.Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot open {os.fspath(path)}: {error.strerror}") from None
+    return Plan(data)

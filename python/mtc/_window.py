@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model's variables as a window on a session's, while the session trains.
+
+Each variable of Keras becomes, for that time, an instance of a subclass that knows when its value is read and when it
+is assigned. A read copies the value out of the session if steps ran since the last one; an assignment is copied in
+before the next step. So it does not matter through what a callback looks at the model: `self.model`, a closure, or a
+variable that it kept. What nobody looks at is copied once, at the end.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from mtc._model import inner_optimizer, keras, match_variables
+from mtc._session import Session
+from mtc._tensors import TensorInfo
+
+_watched_classes: dict[type, type] = {}
+
+
+def _watched(kind: type) -> type:
+    """The subclass of a class of variables whose instances tell their window."""
+    if kind in _watched_classes:
+        return _watched_classes[kind]
+
+    def read(self: Any) -> Any:
+        window = self.__dict__.get("_mtc_window")
+        if window is not None:
+            window.refresh(self)
+        return self.__dict__["_value"]
+
+    def write(self: Any, value: Any) -> None:
+        self.__dict__["_value"] = value
+
+    def assign(self: Any, value: Any) -> None:
+        window = self.__dict__.get("_mtc_window")
+        if window is not None:
+            window.forget(self)
+        kind._direct_assign(self, value)  # type: ignore[attr-defined]
+        if window is not None:
+            window.assigned(self)
+
+    _watched_classes[kind] = type(kind.__name__, (kind,), {
+        "_value": property(read, write), "_direct_assign": assign, "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__})
+    return _watched_classes[kind]
+
+
+class Window:
+    """The variables of a model and of its optimizer, and those of a session."""
+
+    def __init__(self, model: Any, session: Session) -> None:
+        self.model = model
+        self.session = session
+        self.pairs: list[tuple[Any, TensorInfo]] = match_variables(model, session.plan)
+        self._infos = {id(variable): info for variable, info in self.pairs}
+        self._steps = 0  # that the session has made, and that the model may not have
+        self._seen: dict[int, int] = {}  # of each variable: the steps that its value is after
+        self._dirty: dict[int, Any] = {}
+        self._thread = threading.get_ident()
+        self._open = True  # the session may be asked now
+        self._inside = False  # of a refresh
+        self._classes: dict[int, type] = {}
+
+    def push(self) -> None:
+        """Copies all values of the model into the session."""
+        convert = keras().ops.convert_to_numpy
+        for variable, info in self.pairs:
+            self.session.set_variable(info, convert(variable.value))
+            self._seen[id(variable)] = self._steps
+        self._dirty.clear()
+
+    def watch(self) -> None:
+        """From now on the model's variables show the session's."""
+        for variable, _ in self.pairs:
+            kind = type(variable)
+            self._classes[id(variable)] = kind
+            variable._mtc_window = self
+            variable.__class__ = _watched(kind)
+
+    def unwatch(self) -> None:
+        """The model's variables are its own again, with the values that they show now."""
+        for variable, _ in self.pairs:
+            if id(variable) in self._classes:
+                variable.__class__ = self._classes.pop(id(variable))
+                variable.__dict__.pop("_mtc_window", None)
+
+    def stepped(self) -> None:
+        """The session has other values now."""
+        self._steps += 1
+
+    def opened(self) -> None:
+        """The session waits for the caller: it may be asked for values."""
+        self._open = True
+
+    def closed(self) -> None:
+        """Copies what was assigned into the session, which goes on."""
+        if self._dirty:
+            self.flush()
+        self._open = False
+
+    def flush(self) -> None:
+        """Copies what was assigned into the session."""
+        convert = keras().ops.convert_to_numpy
+        for variable in list(self._dirty.values()):
+            self.session.set_variable(self._infos[id(variable)], convert(variable.value))
+        self._dirty.clear()
+
+    def refresh(self, variable: Any) -> None:
+        """The variable gets the session's value, if that may be another one."""
+        if self._seen.get(id(variable)) == self._steps or not self._open or self._inside:
+            return
+        if threading.get_ident() != self._thread:
+            return
+        self._copy(variable)
+
+    def _copy(self, variable: Any) -> None:
+        self._inside = True
+        try:
+            self._seen[id(variable)] = self._steps
+            value = self.session.get_variable(self._infos[id(variable)])
+            variable.assign(value)
+        finally:
+            self._inside = False
+
+    def forget(self, variable: Any) -> None:
+        """The variable is about to be assigned: its value need not be the session's."""
+        if not self._inside:
+            self._seen[id(variable)] = self._steps
+
+    def assigned(self, variable: Any) -> None:
+        """The variable has another value than the session."""
+        if not self._inside:
+            self._dirty[id(variable)] = variable
+
+    def pull(self) -> None:
+        """Copies all values of the session into the model."""
+        self.opened()
+        self.flush()
+        for variable, _ in self.pairs:
+            if self._seen.get(id(variable)) != self._steps:
+                self._copy(variable)
+
+    def iterations(self) -> int:
+        """Steps that the model's optimizer has made."""
+        return int(keras().ops.convert_to_numpy(inner_optimizer(self.model).iterations))
