@@ -6,6 +6,7 @@ from __future__ import annotations
 import collections.abc
 import ctypes
 import inspect
+import itertools
 import math
 import weakref
 from typing import Any, Callable, Iterator, Mapping, Optional
@@ -133,6 +134,13 @@ class Batches:
         check(library, library.mtrun_dataset_open_source(plan._handle, ctypes.byref(source), None,
                                                          ctypes.byref(handle)))
         return Dataset(plan, handle, (callback, source, fields, kept, self))
+
+    def inputs(self) -> Iterator[Any]:
+        """The inputs of each batch of a pass."""
+        first, self._first = self._first, None
+        assert self._batches is not None
+        for batch in itertools.chain([first], self._batches):
+            yield self._unpack(batch)[0]
 
     def _read(self, request: _structs.Request, names: list[str]) -> int:
         try:

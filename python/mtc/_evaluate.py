@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 from typing import Any, Optional, Union
 
@@ -12,7 +13,7 @@ import numpy as np
 from mtc import _cache, _compile, _library, _model, _structs
 from mtc._callbacks import Caller, Logs, call_each, guarded
 from mtc._data import Arrays, Batches, Dataset, is_stream
-from mtc._errors import DataError, check
+from mtc._errors import Error, check
 from mtc._plan import Plan
 from mtc._session import Session
 from mtc._tensors import INPUT
@@ -111,8 +112,8 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
             if errors:
                 raise errors[0]
             caller.list.on_test_end(logs)
-        except Exception:
-            _raise_own(data, errors)
+        except Error:
+            raise_own(data)
             raise
         finally:
             dataset.close()
@@ -122,12 +123,11 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
     return values[0] if len(values) == 1 else values
 
 
-def _raise_own(data: Any, errors: list[BaseException]) -> None:
-    """What the caller's code raised goes before the library's account of it."""
-    if errors:
-        raise errors[0]
-    if getattr(data, "error", None) is not None:
-        raise data.error
+def raise_own(*sources: Any) -> None:
+    """What the caller's generator raised goes before the library's account of it."""
+    for source in sources:
+        if isinstance(source, Batches) and source.error is not None:
+            raise source.error from None
 
 
 def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union[int, str] = "auto",
@@ -152,14 +152,10 @@ def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union
     if not model.compiled:  # a plan has a loss
         options = {"loss": "mean_squared_error", "optimizer": "sgd", **options}
     stream = is_stream(x)
-    if stream:
-        iterator = (batch[0] if isinstance(batch, tuple) else batch for batch in _batches_of(x))
-        parts = [part for part, _ in zip(iterator, range(steps))] if steps is not None else list(iterator)
-        if not parts:
-            raise DataError("expected batches, found none")
+    parts = list(itertools.islice(Batches(x).inputs(), steps)) if stream else [x]
     plan = plan_for(model, batch_size, False, verbose, **options)
     structure = _model.structure(model, plan)
-    bound = [structure.bind(part, None, None) for part in (parts if stream else [x])]
+    bound = [structure.bind(part, None, None) for part in parts]
     names = [t.name for t in plan.inputs]
     data = Arrays({name: np.concatenate([np.asarray(b[name]) for b in bound]) if len(bound) > 1 else bound[0][name]
                    for name in names})
@@ -182,8 +178,3 @@ def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union
         caller.list.on_predict_end()
     return _model.output_like(model, outputs)
 
-
-def _batches_of(x: Any) -> Any:
-    if hasattr(x, "num_batches") and hasattr(x, "__getitem__"):
-        return (x[i] for i in range(x.num_batches))
-    return x.as_numpy_iterator() if hasattr(x, "as_numpy_iterator") else x

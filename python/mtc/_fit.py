@@ -15,8 +15,8 @@ from typing import Any, Iterator, Mapping, Optional, Union
 from mtc import _library, _model, _structs
 from mtc._callbacks import Caller, Logs, call_each, guarded
 from mtc._data import Arrays, Batches, Dataset, class_weights, is_stream
-from mtc._errors import DataError, check
-from mtc._evaluate import plan_for, run_evaluation, steps_of
+from mtc._errors import DataError, Error, check
+from mtc._evaluate import plan_for, raise_own, run_evaluation, steps_of
 from mtc._session import Session
 from mtc._window import Window
 
@@ -216,7 +216,11 @@ class Run:
             self.window.pull()
         finally:
             self.window.unwatch()
-            self.model.optimizer.finalize_variable_values(self.model.trainable_variables)
+        if _model.inner_optimizer(self.model).use_ema:
+            variables = self.model.trainable_variables
+            self.model.optimizer.finalize_variable_values(variables)
+            for variable in variables:  # not in the buffers of the averages: Keras' fit on JAX takes none twice
+                variable.assign(_model.keras().ops.convert_to_numpy(variable.value))
 
     def _loop(self, training: Dataset, initial_epoch: int, shuffle: bool, checkpoint: Any) -> None:
         library = _library.runtime()
@@ -232,10 +236,8 @@ class Run:
             with self.session._use() as handle:
                 self.window._open = False
                 check(library, library.mtrun_fit(handle, training.handle, ctypes.byref(options)))
-        except DataError:
-            for source in (self.data, self.validation_source):
-                if isinstance(source, Batches) and source.error is not None and not self.errors:
-                    raise source.error from None
+        except Error:
+            raise_own(self.data, self.validation_source)
             if not (isinstance(self.data, Batches) and self.data.ended and not self.errors):
                 raise
             self._ran_out()

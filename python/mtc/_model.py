@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import json
 import re
 from typing import Any, Iterable, Optional, Union
 
@@ -46,7 +47,7 @@ def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str],
     parts: list[Any] = [describe(model), settings, _library.compiler_identity(), bool(with_weights)]
     if with_weights:
         digest = hashlib.blake2b()
-        for variable in [*model.variables, *getattr(model.optimizer, "variables", [])]:
+        for variable in [*model.variables, *getattr(getattr(model, "optimizer", None), "variables", [])]:
             digest.update(np.ascontiguousarray(keras().ops.convert_to_numpy(variable.value)).data)
         parts.append(digest.hexdigest())
     name = re.sub(r"[^\w.-]", "_", str(model.name)) or "model"
@@ -55,11 +56,21 @@ def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str],
 
 
 def describe(model: Any) -> str:
-    """The model's configuration, with that of its training: what its plan depends on besides the weights."""
+    """The model's configuration, with that of its training: what its plan depends on besides variables.
+
+    The learning rate is one of these, unless a schedule gives it.
+    """
     try:
-        return str(model.to_json())
+        config = json.loads(model.to_json())
     except (NotImplementedError, TypeError, ValueError) as error:
         raise ModelError(f"{model.name}: expected a model that can be saved, found one that cannot: {error}") from None
+    optimizer = (config.get("compile_config") or {}).get("optimizer")
+    while isinstance(optimizer, dict) and isinstance(optimizer.get("config"), dict):
+        settings = optimizer["config"]
+        if isinstance(settings.get("learning_rate"), (int, float)):
+            settings["learning_rate"] = None
+        optimizer = settings.get("inner_optimizer")
+    return json.dumps(config)
 
 
 def structure(model: Any, plan: Plan) -> Structure:
@@ -120,7 +131,7 @@ def match_variables(model: Any, plan: Plan) -> list[tuple[Any, TensorInfo]]:
     left_out = _sequentials(model)
     weights = [v for v in plan.variables if v.kind != "optimizer"]
     slots = [v for v in plan.variables if v.kind == "optimizer"]
-    optimizer = inner_optimizer(model) if model.optimizer is not None else None
+    optimizer = inner_optimizer(model) if getattr(model, "optimizer", None) is not None else None
     exact = {v.path for v in model.variables} >= {w.name for w in weights if not _is_scalar_of(w, plan)}
     left_out = set() if exact else left_out
     by_name = _Names((_canonical(w.name, left_out), w) for w in weights)
@@ -154,7 +165,7 @@ def _match_optimizer(optimizer: Any, infos: list[TensorInfo],
     for variable in optimizer.variables:
         name = variable.path.rpartition("/")[2] if "/" in variable.path else variable.path
         info = None
-        if variable.path == "variable" and "u_product" in tails:  # Nadam's has no name
+        if "u_product" in tails and re.fullmatch(r"variable(_\d+)?", variable.path):  # Nadam's has no name
             info = by_tail.take("u_product")
         elif name in ("iteration", "learning_rate"):
             info = by_tail.take(name)

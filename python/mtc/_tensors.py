@@ -80,8 +80,9 @@ def as_array(value: Any, name: str) -> Array:
     if wider == "int64" and value.dtype.name == "uint64" and value.size and int(value.max()) > np.iinfo("int64").max:
         raise DataError(f'expected integers below 2^63 for "{name}", found {int(value.max())}')
     if wider is None and not value.dtype.isnative:
-        wider = value.dtype.newbyteorder("=")  # type: ignore[assignment]
-    return value.astype(wider) if wider is not None else value
+        wider = value.dtype.newbyteorder("=").str
+    array: Array = value.astype(wider) if wider is not None else value
+    return array
 
 
 def _describe(value: Any) -> str:

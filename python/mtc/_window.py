@@ -9,6 +9,8 @@ variable that it kept. What nobody looks at is copied once, at the end.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import threading
 from typing import Any
 
@@ -61,6 +63,8 @@ class Window:
         self._thread = threading.get_ident()
         self._open = True  # the session may be asked now
         self._inside = False  # of a refresh
+        jax = keras().backend.backend() == "jax"
+        self._eagerly: Any = importlib.import_module("jax").ensure_compile_time_eval if jax else contextlib.nullcontext
         self._classes: dict[int, type] = {}
 
     def push(self) -> None:
@@ -120,7 +124,8 @@ class Window:
         try:
             self._seen[id(variable)] = self._steps
             value = self.session.get_variable(self._infos[id(variable)])
-            variable.assign(value)
+            with self._eagerly():  # the reader may be code that Keras traces
+                variable._direct_assign(variable._convert_to_tensor(value, dtype=value.dtype))
         finally:
             self._inside = False
 

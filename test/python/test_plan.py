@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans and sessions, without Keras."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+import mtc
+
+MODEL = ROOT / "examples" / "mnist_mlp.mlir"
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return mtc.compile(MODEL, batch_size=32, cpu="native")
+
+
+@pytest.fixture
+def session(plan):
+    with plan.session("cpu:2") as session:
+        yield session
+
+
+def batch(mnist, plan, rows=32):
+    x, y = mnist
+    return [x[:rows].reshape(rows, *plan.inputs[0].shape[1:]), y[:rows].astype("int32")]
+
+
+def test_what_a_plan_says(plan):
+    assert (plan.batch_size, plan.shards) == (32, 8)
+    assert [str(t) for t in (*plan.inputs, *plan.targets)] == ["image float32 [?, 784]", "label int32 [?]"]
+    assert plan.metrics()[0] == "loss"
+    assert plan.inspect()["batch"] == 32
+    assert plan.model in plan.to_text() and "<html" in plan.to_html()
+    assert plan.memory(1) > 0 and plan.memory(8) > 0
+    with pytest.raises(mtc.DataError, match="expected 1 to 8 devices, as the plan has shards, found 9"):
+        plan.memory(9)
+
+
+def test_save_and_load(plan, tmp_path, mnist):
+    plan.save(tmp_path / "m.mtp")
+    assert os.listdir(tmp_path) == ["m.mtp"]
+    again = mtc.load(tmp_path / "m.mtp")
+    assert again.signature() == plan.signature()
+    with plan.session("cpu:1") as a, again.session("cpu:2") as b:
+        assert a.train_step(batch(mnist, plan)) == b.train_step(batch(mnist, plan))
+        a.save(tmp_path / "w.safetensors")
+        b.init()
+        b.load(tmp_path / "w.safetensors")
+        for name, value in a.variables.items():
+            assert np.array_equal(b.variables[name], value), name
+    with pytest.raises(mtc.FileError, match="cannot open .*none.mtp: No such file or directory"):
+        mtc.load(tmp_path / "none.mtp")
+    (tmp_path / "cut.mtp").write_bytes((tmp_path / "m.mtp").read_bytes()[:1000])
+    with pytest.raises(mtc.CorruptError) as error:
+        mtc.load(tmp_path / "cut.mtp")
+    assert error.value.code == 3
+    with pytest.raises(mtc.FileError, match="cannot write"):
+        plan.save(tmp_path / "no" / "m.mtp")
+
+
+def test_steps(plan, session, mnist):
+    first = session.train_step(batch(mnist, plan))
+    assert set(first) == set(plan.metrics())
+    for _ in range(20):
+        last = session.train_on_batch(*batch(mnist, plan))
+    assert last["loss"] < first["loss"] / 2
+    assert session.eval_step(dict(zip(["image", "label"], batch(mnist, plan, 5))))["loss"] < 1
+    logits = session.predict(batch(mnist, plan, 50)[0])
+    assert logits.shape == (50, 10) and logits.dtype == np.float32
+    assert np.array_equal(logits[40:], session.predict(batch(mnist, plan, 50)[0][40:]))
+    assert session.info()["devices"] == 2
+
+
+def test_variables(session):
+    names = list(session.variables)
+    name = next(n for n in names if n.endswith("bias"))
+    value = np.arange(session.variables[name].size, dtype="float64")
+    session.variables[name] = value
+    assert np.array_equal(session.variables[name], value.astype("float32"))
+    assert np.from_dlpack(session.variables[name]).shape == value.shape
+    session.variables[name] = memoryview(np.ones(value.shape, "float32"))
+    assert (session.variables[name] == 1).all()
+    with pytest.raises(KeyError, match="expected one of .*, found nothing"):
+        session.variables["nothing"]
+    with pytest.raises(mtc.DataError, match=r"expected .*bias float32 \[\d+\], found int64 \[3\]"):
+        session.variables[name] = np.arange(3)
+
+
+def test_wrong_tensors(plan, session, mnist):
+    x, y = batch(mnist, plan)
+    for tensors, text in [
+        ([x], r"expected label int32 \[\?\], found none"),
+        ([x[:, :5], y], r"expected image float32 \[\?, 784\], found float32 \[32, 5\]"),
+        ([x, y[:5]], 'expected 32 samples of "label", found 5'),
+        ([x, y + 0.5], r"expected label int32 \[\?\], found float64 \[32\] with values that are not whole"),
+        ([x, np.array(["a"] * 32)], 'expected numbers for "label", found an array of <U1'),
+        ([[[1.0], [2.0, 3.0]], y], 'expected an array for "image", found a list of lists of 1 and 2 items'),
+        ([x, y + 10], "1[0-9]"),
+    ]:
+        with pytest.raises(mtc.DataError, match=text):
+            session.train_step(tensors)
+
+
+def test_errors_of_models(tmp_path):
+    bad = tmp_path / "bad.mlir"
+    bad.write_text("mt.model @m {\n  %x = mt.nothing\n}\n")
+    with pytest.raises(mtc.ModelError, match="bad.mlir:2:.*error") as error:
+        mtc.compile(bad)
+    assert error.value.code == 1 and isinstance(error.value, ValueError)
+    with pytest.raises(mtc.FileError, match="cannot open .*none.keras"):
+        mtc.compile(tmp_path / "none.keras")
+    with pytest.raises(mtc.MemoryError_):
+        mtc.compile(MODEL, device_memory=1024)
+    with pytest.raises(TypeError, match="expected options of mtc.compile .*, found bach"):
+        mtc.compile(MODEL, bach=3)
+    with pytest.raises(mtc.ModelError, match="found int"):
+        mtc.compile(3)
+
+
+def test_errors_of_devices(plan):
+    with pytest.raises(mtc.DataError, match="8 shards"):
+        plan.session("cpu:9")
+    with pytest.raises((mtc.NoDeviceError, mtc.DeviceError)):
+        plan.session("cuda:0")
+    with pytest.raises(TypeError, match="expected an option of mtrun_options, found thread"):
+        plan.session(thread=3)
+
+
+def test_closed(plan, mnist):
+    session = plan.session("cpu:1")
+    session.close()
+    session.close()
+    with pytest.raises(mtc.ClosedError, match="expected an open session, found one that is closed"):
+        session.train_step(batch(mnist, plan))
+
+
+def test_threads(plan, mnist):
+    """Sessions of one plan in several threads; one session in two threads at once is an error and not a crash."""
+    results, errors = [], []
+
+    def train():
+        with plan.session("cpu:1") as own:
+            for _ in range(20):
+                logs = own.train_step(batch(mnist, plan))
+            results.append(logs["loss"])
+
+    threads = [threading.Thread(target=train) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert len(results) == 4 and len(set(results)) == 1
+
+    with plan.session("cpu:1") as shared, shared._use():
+        def intrude():
+            try:
+                shared.init()
+            except mtc.ClosedError as error:
+                errors.append(str(error))
+
+        thread = threading.Thread(target=intrude)
+        thread.start()
+        thread.join()
+    assert errors == ["expected a session that is idle, found one that another thread uses"]
+
+
+def test_fork(plan):
+    """A child of fork() may make sessions of its own, and leaves its parent's alone."""
+    code = f"""
+import os, mtc
+plan = mtc.compile({str(MODEL)!r}, batch_size=32, cpu="native")
+session = plan.session("cpu:2")
+child = os.fork()
+if child == 0:
+    try:
+        session.init()
+    except mtc.ClosedError as error:
+        print("child:", str(error).split(",")[0], flush=True)
+    plan.session("cpu:2").init()
+    print("child: trained", flush=True)
+    raise SystemExit
+print("status", os.waitpid(child, 0)[1])
+session.init()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "child: expected a session of this process\nchild: trained\nstatus 0\n", done.stderr
+
+
+def test_sessions_leave_nothing(plan, mnist):
+    """A few hundred sessions take no memory that stays."""
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def some(count):
+        for _ in range(count):
+            with plan.session("cpu:2") as session:
+                session.train_step(batch(mnist, plan))
+
+    some(50)
+    before = resident()
+    some(300)
+    assert resident() - before < 1 << 20
+    assert ctypes.sizeof(ctypes.c_void_p) == 8
