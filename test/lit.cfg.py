@@ -4,6 +4,7 @@
 #
 #   %examples   examples/          %source   the repository      %python   python3
 #   %build      the build folder   %s %t %T  as everywhere in lit
+#   %keras_python  a Python that has Keras
 import glob
 import os
 import shutil
@@ -62,6 +63,10 @@ if os.environ.get("MTC_GOLDEN_RUNS"):
 if os.environ.get("MTC_TENSORBOARD"):
     config.environment["MTC_TENSORBOARD"] = os.environ["MTC_TENSORBOARD"]
     config.available_features.add("tensorboard")
-# test/keras/back-to-keras has installed Keras.
+# tools/setup has installed Keras.
+keras_python = os.path.join(config.source_dir, "build", "keras-venv", "bin", "python")
+config.substitutions.append(("%keras_python", keras_python))
 if glob.glob(os.path.join(config.source_dir, "build", "keras-venv", "lib", "python*", "site-packages", "keras")):
     config.available_features.add("keras")
+if subprocess.run(["/usr/bin/python3", "-c", "import numpy, pytest"], capture_output=True).returncode == 0:
+    config.available_features.add("python-numpy")

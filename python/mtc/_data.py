@@ -135,6 +135,14 @@ class Batches:
                                                          ctypes.byref(handle)))
         return Dataset(plan, handle, (callback, source, fields, kept, self))
 
+    def untouched(self) -> Any:
+        """The caller's data with the batch that was looked at, for somebody else."""
+        if not self.once:
+            return self._data
+        first, rest = self._first, self._batches
+        assert rest is not None
+        return (batch for batch in itertools.chain([first], rest))
+
     def inputs(self) -> Iterator[Any]:
         """The inputs of each batch of a pass."""
         first, self._first = self._first, None
@@ -213,8 +221,8 @@ class Batches:
         return iter(data)
 
     def _unpack(self, batch: Any) -> tuple[Any, Any, Any]:
-        listed = isinstance(batch, tuple) or (isinstance(batch, list) and type(self._data).__module__.startswith("torch"))
-        if not listed:
+        loader = type(self._data).__module__.startswith("torch")
+        if not (isinstance(batch, tuple) or (loader and isinstance(batch, list))):
             return batch, None, None
         if not 1 <= len(batch) <= 3:
             raise DataError(f"expected batches (x,), (x, y) or (x, y, sample_weight), found {len(batch)} items")

@@ -14,10 +14,11 @@ from typing import Any, Iterator, Mapping, Optional, Union
 
 from mtc import _library, _model, _structs
 from mtc._callbacks import Caller, Logs, call_each, guarded
-from mtc._data import Arrays, Batches, Dataset, class_weights, is_stream
+from mtc._data import Batches, Dataset
 from mtc._errors import DataError, Error, check
-from mtc._evaluate import plan_for, raise_own, run_evaluation, steps_of
+from mtc._evaluate import raise_own, run_evaluation, steps_of
 from mtc._session import Session
+from mtc._training import Training
 from mtc._window import Window
 
 Checkpoint = Union[str, "os.PathLike[str]", Mapping[str, Any]]
@@ -74,65 +75,41 @@ def fit(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = No
         DataError: data or arguments do not fit it.
         Error: other problems have other classes, in `mtc`.
     """
-    weigh = class_weights(class_weight) if class_weight is not None else None
-    if weigh is not None and sample_weight is not None:
-        raise DataError("expected class_weight or sample_weight, found both")
-    _model.check_model(model)
-    batches = None
-    if is_stream(x):
-        if y is not None or sample_weight is not None:
-            raise DataError(f"expected a {type(x).__name__} to give targets and weights itself, found y or "
-                            "sample_weight beside it")
-        if validation_split and validation_data is None:
-            raise DataError("expected arrays, of which a share can be held out, found batches: give validation_data")
-        batches = Batches(x, bool(shuffle), seed or 0, weigh)
-        if weigh is not None:
-            batches.has_weights = True
-    elif weigh is not None:
-        sample_weight = weigh(y)
-    held = _unpack_validation(validation_data)
-    held_batches = Batches(held[0]) if held is not None and is_stream(held[0]) else None
-    weighted = (sample_weight is not None or (batches is not None and batches.has_weights)
-                or (held is not None and held[2] is not None) or (held_batches is not None and held_batches.has_weights))
-    plan = plan_for(model, (batches.batch_size if batches else batch_size) or 32, weighted, verbose,
-                    precision=precision, shards=shards, **options)
-    structure = _model.structure(model, plan)
-    data: Union[Arrays, Batches] = batches or Arrays(structure.bind(x, y, sample_weight))
-    validation: Union[None, Arrays, Batches] = held_batches
-    if held is not None and held_batches is None:
-        validation = Arrays(structure.bind(*held))
-    elif held is None and validation_split and isinstance(data, Arrays):
-        data, validation = data.split(validation_split)
+    given = Training(x, y, sample_weight, class_weight, validation_data, validation_split, bool(shuffle), seed or 0)
+    given.compile(model, batch_size, verbose, precision=precision, shards=shards, **options)
+    return run(model, given, epochs=epochs, verbose=verbose, callbacks=callbacks, shuffle=shuffle,
+               initial_epoch=initial_epoch, steps_per_epoch=steps_per_epoch, validation_steps=validation_steps,
+               validation_freq=validation_freq, devices=devices, checkpoint=checkpoint, resume=resume, seed=seed,
+               allow_nan=allow_nan)
+
+
+def run(model: Any, given: Training, *, epochs: int = 1, verbose: Union[int, str] = "auto", callbacks: Any = None,
+        shuffle: bool = True, initial_epoch: int = 0, steps_per_epoch: Optional[int] = None,
+        validation_steps: Optional[int] = None, validation_freq: Any = 1, devices: Optional[str] = None,
+        checkpoint: Optional[Checkpoint] = None, resume: Union[None, bool, str] = None, seed: Optional[int] = None,
+        allow_nan: bool = False) -> Any:
+    """`fit` of what is compiled. The arguments are those of `fit`."""
+    saving = _checkpoint(checkpoint, resume)
+    validates = _when(validation_freq)
     model.optimizer.build(model.trainable_variables)
-    steps = steps_of(data, plan.batch_size, steps_per_epoch)
+    steps = steps_of(given.data, given.plan.batch_size, steps_per_epoch)
     caller = Caller(model, callbacks, verbose, epochs, steps, history=True)
-    with Session(plan, devices, seed=_seed_for(model, seed)) as session:
-        run = Run(model, session, caller, data, verbose)
-        run.allow_nan = allow_nan
-        run.steps_per_epoch = steps_per_epoch
-        run.validation_steps = validation_steps
-        run.validates = _when(validation_freq)
-        with contextlib.ExitStack() as stack:
-            training = data.open(plan, structure)
-            stack.callback(training.close)
-            if validation is not None:
-                run.validation_source = validation
-                run.validation = validation.open(plan, structure)
-                stack.callback(run.validation.close)
-            for note in training.notes if verbose != 0 else ():
-                warnings.warn(note, stacklevel=2)
-            run.train(training, epochs, initial_epoch, bool(shuffle), _checkpoint(checkpoint, resume))
+    with contextlib.ExitStack() as stack:
+        session = stack.enter_context(Session(given.plan, devices, seed=_seed_for(model, seed)))
+        training = given.data.open(given.plan, given.structure)
+        stack.callback(training.close)
+        loop = Run(model, session, caller, given, verbose)
+        if given.validation is not None:
+            loop.validation = given.validation.open(given.plan, given.structure)
+            stack.callback(loop.validation.close)
+        loop.allow_nan = allow_nan
+        loop.steps_per_epoch = steps_per_epoch
+        loop.validation_steps = validation_steps
+        loop.validates = validates
+        for note in training.notes if verbose != 0 else ():
+            warnings.warn(note, stacklevel=3)
+        loop.train(training, epochs, initial_epoch, bool(shuffle), saving)
     return caller.list._history
-
-
-def _unpack_validation(given: Any) -> Optional[tuple[Any, Any, Any]]:
-    if given is None:
-        return None
-    if isinstance(given, (tuple, list)):
-        if not 1 <= len(given) <= 3:
-            raise DataError(f"expected validation_data (x, y) or (x, y, sample_weight), found {len(given)} items")
-        return (*given, None, None)[:3]
-    return given, None, None
 
 
 def _when(freq: Any) -> Any:
@@ -148,7 +125,7 @@ def _when(freq: Any) -> Any:
 def _seed_for(model: Any, seed: Optional[int]) -> int:
     if seed is not None:
         return seed
-    done = int(_model.keras().ops.convert_to_numpy(_model.inner_optimizer(model).iterations))
+    done = int(_model.keras().ops.convert_to_numpy(_model.inner_optimizer(model).iterations.value))
     # Another one for another number of steps; of none the plan's, as `mtrun train` has.
     return 0 if done == 0 else (done * 0x9E3779B97F4A7C15 >> 2) & (2**62 - 1)
 
@@ -171,18 +148,18 @@ def _checkpoint(given: Optional[Checkpoint], resume: Union[None, bool, str]) -> 
 class Run:
     """A training run: what the library calls back, and what becomes of it."""
 
-    def __init__(self, model: Any, session: Session, caller: Caller, data: Union[Arrays, Batches],
+    def __init__(self, model: Any, session: Session, caller: Caller, given: Training,
                  verbose: Union[int, str]) -> None:
         self.model = model
         self.session = session
         self.caller = caller
-        self.data = data
+        self.data = given.data
+        self.validation_source = given.validation
         self.verbose = verbose
         self.window = Window(model, session)
         self.allow_nan = False
         self.steps_per_epoch: Optional[int] = None
         self.validation: Optional[Dataset] = None
-        self.validation_source: Union[None, Arrays, Batches] = None
         self.validation_steps: Optional[int] = None
         self.validates: Any = None
         self.errors: list[BaseException] = []

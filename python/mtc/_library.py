@@ -106,7 +106,7 @@ def _open(name: str, prototypes: dict[str, _Prototype]) -> ctypes.CDLL:
                 try:
                     entry = getattr(library, function)
                 except AttributeError:
-                    raise Error(f"{path}: expected the function {function} of this version of mtc, found none") from None
+                    raise Error(f"{path}: expected the function {function} of this version, found none") from None
                 entry.argtypes = list(arguments)
                 entry.restype = _P if result is _STATUS else result
             _loaded[name] = library

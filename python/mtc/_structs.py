@@ -139,5 +139,5 @@ Options_ = TypeVar("Options_", bound=ctypes.Structure)
 def sized(kind: type[Options_], **values: Any) -> Options_:
     """Options that are zero but for their size and `values`."""
     options = kind(**values)
-    setattr(options, "struct_size", ctypes.sizeof(kind))
+    options.struct_size = ctypes.sizeof(kind)
     return options

@@ -14,7 +14,7 @@ import importlib
 import threading
 from typing import Any
 
-from mtc._model import inner_optimizer, keras, match_variables
+from mtc._model import keras, match_variables
 from mtc._session import Session
 from mtc._tensors import TensorInfo
 
@@ -146,7 +146,3 @@ class Window:
         for variable, _ in self.pairs:
             if self._seen.get(id(variable)) != self._steps:
                 self._copy(variable)
-
-    def iterations(self) -> int:
-        """Steps that the model's optimizer has made."""
-        return int(keras().ops.convert_to_numpy(inner_optimizer(self.model).iterations))

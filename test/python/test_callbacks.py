@@ -7,10 +7,9 @@ import threading
 
 import keras
 import models
+import mtc
 import numpy as np
 import pytest
-
-import mtc
 
 C = keras.callbacks
 QUIET = {"verbose": 0, "devices": "cpu:1", "cpu": "native"}

@@ -5,10 +5,9 @@ import math
 
 import keras
 import models
+import mtc
 import numpy as np
 import pytest
-
-import mtc
 
 QUIET = {"verbose": 0, "devices": "cpu:1", "cpu": "native"}
 

@@ -6,10 +6,9 @@ import warnings
 
 import keras
 import models
+import mtc
 import numpy as np
 import pytest
-
-import mtc
 from mtc._model import match_variables
 
 QUIET = {"verbose": 0, "devices": "cpu:1", "cpu": "native"}
@@ -34,7 +33,8 @@ def test_bits_of_mtrun(mnist, mtrun, tmp_path):
             pairs = match_variables(model, plan)
             assert len(pairs) == len(plan.variables) == 14
             for variable, info in pairs:
-                assert np.array_equal(keras.ops.convert_to_numpy(variable.value), session.variables[info.name]), info
+                ours = keras.ops.convert_to_numpy(variable.value)
+                assert np.array_equal(ours, session.variables[info.name]), info
 
 
 OPTIMIZERS = {
@@ -203,7 +203,8 @@ def test_loaded_and_nested_models(mnist, tmp_path):
     L = keras.layers
 
     def tower(name):
-        return keras.Sequential([keras.Input((784,)), L.Dense(4, name="same"), L.BatchNormalization(name="norm")], name=name)
+        layers = [keras.Input((784,)), L.Dense(4, name="same"), L.BatchNormalization(name="norm")]
+        return keras.Sequential(layers, name=name)
 
     i = keras.Input((784,))
     model = keras.Model(i, L.Dense(10)(L.Concatenate()([tower("t1")(i), tower("t2")(i)])))
@@ -230,7 +231,7 @@ def test_checkpoint_and_resume(mnist, tmp_path):
     mtc.fit(parts, x, y, epochs=2, checkpoint=tmp_path / "saved", **QUIET)
     parts = models.mlp(dropout=0.1)  # as in another process
     history = mtc.fit(parts, x, y, epochs=4, checkpoint={"folder": tmp_path / "saved", "keep": 1}, resume="auto",
-                      verbose=0, devices="cpu:2")
+                      **{**QUIET, "devices": "cpu:2"})
     assert history.epoch == [2, 3] and models.same(whole, parts)
     with pytest.raises(mtc.DataError, match="holds the checkpoints of a run that came to step 128"):
         mtc.fit(parts, x, y, checkpoint=tmp_path / "saved", **QUIET)

@@ -7,11 +7,10 @@ import subprocess
 import sys
 import threading
 
+import mtc
 import numpy as np
 import pytest
 from conftest import ROOT
-
-import mtc
 
 MODEL = ROOT / "examples" / "mnist_mlp.mlir"
 

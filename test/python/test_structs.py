@@ -5,7 +5,6 @@ import ctypes
 import subprocess
 
 from conftest import ROOT
-
 from mtc import _structs
 
 NAMES = {"TensorInfo": "mtrun_tensor_info", "CompileOptions": "mtc_options", "Options": "mtrun_options",

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts of Keras as they are: their `fit`, `evaluate` and `predict` run through MTC.
+
+    import mtc.keras
+    mtc.keras.install()
+
+or, without a changed line:
+
+    python -m mtc.keras [--strict] [--devices DEVICES] SCRIPT [ARGUMENT...]
+
+A model that MTC cannot compile, or data that it cannot read, runs in Keras, and one warning for each model says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import inspect
+import pathlib
+import runpy
+import sys
+import warnings
+import weakref
+from typing import Any, Callable, Optional
+
+from mtc import _evaluate, _fit, _model, _training
+from mtc._errors import DataError, Error, FallbackWarning, ModelError
+
+_NAMES = ("fit", "evaluate", "predict")
+# Methods of a model that would have to be called in each step.
+_STEPS = {"fit": ("train_step", "compute_loss", "compute_metrics", "make_train_function"),
+          "evaluate": ("test_step", "compute_loss", "compute_metrics", "make_test_function"),
+          "predict": ("predict_step", "make_predict_function")}
+
+_originals: dict[str, Callable[..., Any]] = {}
+_settings: dict[str, Any] = {}
+_told: weakref.WeakSet[Any] = weakref.WeakSet()  # models that were warned of
+_said = False  # that a fit runs through MTC
+
+
+def install(*, strict: bool = False, devices: Optional[str] = None, **options: Any) -> None:
+    """From now on `fit`, `evaluate` and `predict` of Keras models run through MTC.
+
+    Args:
+        strict: what cannot run through MTC raises a ModelError or DataError, in place of running in Keras.
+        devices: as of `mtc.fit`. None: as many as `keras.distribution.DataParallel` or `MirroredStrategy` have, where
+            one of them is set; else as of `mtc.Session`.
+        options: as of `mtc.fit`: precision, shards, seed, target, ...
+    """
+    _settings.clear()
+    _settings.update(options, strict=strict, devices=devices)
+    model = _model.keras().Model
+    for name in _NAMES:
+        if name not in _originals:
+            _originals[name] = getattr(model, name)
+            setattr(model, name, _wrapper(name, _originals[name]))
+
+
+def uninstall() -> None:
+    """Keras is as it was."""
+    model = _model.keras().Model
+    for name in list(_originals):
+        setattr(model, name, _originals.pop(name))
+
+
+def _wrapper(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    run = {"fit": _run_fit, "evaluate": _run_evaluate, "predict": _run_predict}[name]
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        given = signature.bind(self, *arguments, **keywords).arguments  # TypeError as of Keras
+        given.update(given.pop("kwargs", {}))
+        given.pop("self", None)
+        try:
+            _refuse_own_steps(self, name)
+            return run(self, given)
+        except _Refusal as refusal:
+            if _settings["strict"]:
+                raise refusal.reason from None
+            if self not in _told:
+                _told.add(self)
+                warnings.warn(f"{self.name}: {name} runs in Keras and not through MTC: {refusal.reason}",
+                              FallbackWarning, stacklevel=2)
+            return original(self, **{**given, **refusal.replaced})
+
+    return method
+
+
+class _Refusal(Exception):
+    """MTC did not begin; what has to be given to Keras in place of the caller's arguments."""
+
+    def __init__(self, reason: Error, **replaced: Any) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+        self.replaced = replaced
+
+
+def _refuse_own_steps(model: Any, name: str) -> None:
+    base = _model.keras().Model
+    for method in _STEPS[name]:
+        if getattr(type(model), method, None) is not getattr(base, method, None):
+            raise _Refusal(ModelError(f"{model.name}: expected Keras' own {method}, found one of "
+                                      f"{type(model).__name__}"))
+
+
+def _run_fit(model: Any, given: dict[str, Any]) -> Any:
+    settings = _common(model)
+    try:
+        prepared = _training.Training(given.get("x"), given.get("y"), given.get("sample_weight"), given.get("class_weight"),
+                                 given.get("validation_data"), given.get("validation_split", 0.0),
+                                 bool(given.get("shuffle", True)), settings.get("seed") or 0)
+    except (Error, TypeError, ValueError) as error:
+        raise _Refusal(_as_error(error)) from None
+    session = {key: settings.pop(key) for key in ("devices", "seed") if key in settings}
+    try:
+        prepared.compile(model, given.get("batch_size"), given.get("verbose", "auto"), **settings)
+        prepared.check()
+    except (Error, TypeError, ValueError, AttributeError, NotImplementedError) as error:
+        x, validation = prepared.untouched()
+        raise _Refusal(_as_error(error), **({"x": x} if "x" in given else {}),
+                       **({"validation_data": validation} if "validation_data" in given else {})) from None
+    _tell(model, "fit")
+    names = ("epochs", "verbose", "callbacks", "initial_epoch", "steps_per_epoch", "validation_steps",
+             "validation_freq", "shuffle")
+    return _fit.run(model, prepared, allow_nan=True, **{n: given[n] for n in names if n in given}, **session)
+
+
+def _run_evaluate(model: Any, given: dict[str, Any]) -> Any:
+    callbacks = given.get("callbacks")
+    if isinstance(callbacks, _model.keras().callbacks.CallbackList):  # Keras' own fit validates
+        raise _Refusal(DataError("a validation inside of Keras' fit"))
+    return _guarded(_evaluate.evaluate, model, {k: v for k, v in given.items() if not k.startswith("_")})
+
+
+def _run_predict(model: Any, given: dict[str, Any]) -> Any:
+    return _guarded(_evaluate.predict, model, given)
+
+
+def _guarded(function: Callable[..., Any], model: Any, given: dict[str, Any]) -> Any:
+    settings = _common(model)
+    settings.pop("seed", None)
+    allowed = {"allow_nan": True} if function is _evaluate.evaluate else {}
+    if hasattr(given.get("x"), "__next__"):
+        raise _Refusal(DataError("expected arrays or batches that can be taken twice, found a generator"))
+    try:
+        return function(model, **given, **settings, **allowed)
+    except (Error, TypeError, ValueError, AttributeError, NotImplementedError) as error:
+        raise _Refusal(_as_error(error)) from None
+
+
+def _as_error(error: Exception) -> Error:
+    return error if isinstance(error, Error) else DataError(f"{type(error).__name__}: {error}")
+
+
+def _common(model: Any) -> dict[str, Any]:
+    settings = {key: value for key, value in _settings.items() if key not in ("strict", "devices")}
+    devices = _settings.get("devices") or _distributed(model)
+    return {**settings, **({"devices": devices} if devices else {})}
+
+
+def _distributed(model: Any) -> Optional[str]:
+    """Devices of the distribution that is set, or of the strategy of the model's scope."""
+    count = 0
+    distribution = _model.keras().distribution.distribution()
+    if distribution is not None:
+        mesh = getattr(distribution, "device_mesh", None)
+        count = int(mesh.devices.size) if mesh is not None else 0
+    strategy = getattr(model, "distribute_strategy", None)
+    if strategy is not None:
+        count = max(count, int(getattr(strategy, "num_replicas_in_sync", 1)))
+    return f"cpu:{count}" if count > 1 else None
+
+
+def _tell(model: Any, name: str) -> None:
+    global _said
+    if not _said:
+        _said = True
+        print(f"mtc: {name} of {model.name} runs through MTC", file=sys.stderr)
+
+
+def main(arguments: Optional[list[str]] = None) -> None:
+    """Runs a script with `install`."""
+    parser = argparse.ArgumentParser(prog="python -m mtc.keras", description="Runs a script of Keras through MTC.")
+    parser.add_argument("--strict", action="store_true", help="what cannot run through MTC is an error")
+    parser.add_argument("--devices", help="cpu:2, cuda:0-3, ...")
+    parser.add_argument("script", help="a Python file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+    options = parser.parse_args(arguments)
+    install(strict=options.strict, devices=options.devices)
+    sys.argv = [options.script, *options.arguments]
+    sys.path[0] = str(pathlib.Path(options.script).resolve().parent)
+    runpy.run_path(options.script, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
