@@ -27,6 +27,7 @@ def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbos
              **options: Any) -> Plan:
     """The plan to train, evaluate or predict a model with; its variables are to be set."""
     _model.check_model(model, compiled=not options.get("loss"))
+    options = {name: value for name, value in options.items() if value not in (None, 0)}
     kind = _cache.key(_model.describe(model), sample_weights, options)
     if batch_size is None:  # any will do
         known = _last.get("plan")

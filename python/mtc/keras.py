@@ -107,9 +107,10 @@ def _refuse_own_steps(model: Any, name: str) -> None:
 def _run_fit(model: Any, given: dict[str, Any]) -> Any:
     settings = _common(model)
     try:
-        prepared = _training.Training(given.get("x"), given.get("y"), given.get("sample_weight"), given.get("class_weight"),
-                                 given.get("validation_data"), given.get("validation_split", 0.0),
-                                 bool(given.get("shuffle", True)), settings.get("seed") or 0)
+        prepared = _training.Training(
+            given.get("x"), given.get("y"), given.get("sample_weight"), given.get("class_weight"),
+            given.get("validation_data"), given.get("validation_split", 0.0), bool(given.get("shuffle", True)),
+            settings.get("seed") or 0)
     except (Error, TypeError, ValueError) as error:
         raise _Refusal(_as_error(error)) from None
     session = {key: settings.pop(key) for key in ("devices", "seed") if key in settings}

@@ -39,8 +39,9 @@ def test_bits_of_mtrun(mnist, mtrun, tmp_path):
 
 OPTIMIZERS = {
     "sgd": lambda o: o.SGD(0.05, momentum=0.9, nesterov=True), "adam": lambda o: o.Adam(0.01, amsgrad=True),
-    "adamw": lambda o: o.AdamW(0.01, weight_decay=0.1), "rmsprop": lambda o: o.RMSprop(0.003, momentum=0.5, centered=True),
-    "adagrad": lambda o: o.Adagrad(0.03), "adadelta": lambda o: o.Adadelta(1.0), "adamax": lambda o: o.Adamax(0.01),
+    "adamw": lambda o: o.AdamW(0.01, weight_decay=0.1),
+    "rmsprop": lambda o: o.RMSprop(0.003, momentum=0.5, centered=True), "adagrad": lambda o: o.Adagrad(0.03),
+    "adadelta": lambda o: o.Adadelta(1.0), "adamax": lambda o: o.Adamax(0.01),
     "nadam": lambda o: o.Nadam(0.01), "lion": lambda o: o.Lion(0.001), "lamb": lambda o: o.Lamb(0.01, name="mine"),
 }
 
