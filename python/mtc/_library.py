@@ -12,6 +12,9 @@ from typing import Any, Callable, Iterator, Optional, Sequence
 from mtc import _structs as s
 from mtc._errors import Error
 
+# Symbols of the libraries that ours come with go before those of other ones in this process: TensorFlow shows it an LLVM
+# of its own.
+_MODE = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0)
 _LOCK = threading.Lock()
 _loaded: dict[str, ctypes.CDLL] = {}
 
@@ -98,7 +101,7 @@ def _open(name: str, prototypes: dict[str, _Prototype]) -> ctypes.CDLL:
         problems = []
         for path in candidates(name):
             try:
-                library = ctypes.CDLL(path)
+                library = ctypes.CDLL(path, mode=_MODE)
             except OSError as error:
                 problems.append(str(error))
                 continue
