@@ -125,7 +125,7 @@ def _when(freq: Any) -> Any:
 def _seed_for(model: Any, seed: Optional[int]) -> int:
     if seed is not None:
         return seed
-    done = int(_model.keras().ops.convert_to_numpy(_model.inner_optimizer(model).iterations.value))
+    done = int(_model.value_of(_model.inner_optimizer(model).iterations))
     # Another one for another number of steps; of none the plan's, as `mtrun train` has.
     return 0 if done == 0 else (done * 0x9E3779B97F4A7C15 >> 2) & (2**62 - 1)
 
@@ -197,7 +197,7 @@ class Run:
             variables = self.model.trainable_variables
             self.model.optimizer.finalize_variable_values(variables)
             for variable in variables:  # not in the buffers of the averages: Keras' fit on JAX takes none twice
-                variable.assign(_model.keras().ops.convert_to_numpy(variable.value))
+                variable.assign(_model.value_of(variable))
 
     def _loop(self, training: Dataset, initial_epoch: int, shuffle: bool, checkpoint: Any) -> None:
         library = _library.runtime()

@@ -15,7 +15,7 @@ from mtc import _cache, _compile, _library
 from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._structure import Structure
-from mtc._tensors import TensorInfo
+from mtc._tensors import Array, TensorInfo
 
 
 def keras() -> Any:
@@ -48,7 +48,7 @@ def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str],
     if with_weights:
         digest = hashlib.blake2b()
         for variable in [*model.variables, *getattr(getattr(model, "optimizer", None), "variables", [])]:
-            digest.update(np.ascontiguousarray(keras().ops.convert_to_numpy(variable.value)).data)
+            digest.update(np.ascontiguousarray(value_of(variable)).data)
         parts.append(digest.hexdigest())
     name = re.sub(r"[^\w.-]", "_", str(model.name)) or "model"
     return _compile.cached(_cache.key(*parts),
@@ -115,6 +115,15 @@ class _Names:
     def take(self, name: str) -> Optional[TensorInfo]:
         found = self._infos.get(name)
         return found.pop(0) if found else None
+
+
+def value_of(variable: Any) -> Array:
+    """A copy of a variable's elements."""
+    value = variable.value
+    if hasattr(value, "read_value"):  # of TensorFlow, where a strategy may have several copies
+        value = value.read_value()
+    array: Array = keras().ops.convert_to_numpy(value)
+    return array
 
 
 def inner_optimizer(model: Any) -> Any:

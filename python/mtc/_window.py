@@ -14,7 +14,7 @@ import importlib
 import threading
 from typing import Any
 
-from mtc._model import keras, match_variables
+from mtc._model import keras, match_variables, value_of
 from mtc._session import Session
 from mtc._tensors import TensorInfo
 
@@ -69,9 +69,8 @@ class Window:
 
     def push(self) -> None:
         """Copies all values of the model into the session."""
-        convert = keras().ops.convert_to_numpy
         for variable, info in self.pairs:
-            self.session.set_variable(info, convert(variable.value))
+            self.session.set_variable(info, value_of(variable))
             self._seen[id(variable)] = self._steps
         self._dirty.clear()
 
@@ -106,9 +105,8 @@ class Window:
 
     def flush(self) -> None:
         """Copies what was assigned into the session."""
-        convert = keras().ops.convert_to_numpy
         for variable in list(self._dirty.values()):
-            self.session.set_variable(self._infos[id(variable)], convert(variable.value))
+            self.session.set_variable(self._infos[id(variable)], value_of(variable))
         self._dirty.clear()
 
     def refresh(self, variable: Any) -> None:
