@@ -91,10 +91,13 @@ def run(model: Any, given: Training, *, epochs: int = 1, verbose: Union[int, str
     """`fit` of what is compiled. The arguments are those of `fit`."""
     saving = _checkpoint(checkpoint, resume)
     validates = _when(validation_freq)
-    model.optimizer.build(model.trainable_variables)
     steps = steps_of(given.data, given.plan.batch_size, steps_per_epoch)
     caller = Caller(model, callbacks, verbose, epochs, steps, history=True)
     with contextlib.ExitStack() as stack:
+        strategy = getattr(model, "distribute_strategy", None)  # of TensorFlow: variables are made and set within
+        if strategy is not None:
+            stack.enter_context(strategy.scope())
+        model.optimizer.build(model.trainable_variables)
         session = stack.enter_context(Session(given.plan, devices, seed=_seed_for(model, seed)))
         training = given.data.open(given.plan, given.structure)
         stack.callback(training.close)
