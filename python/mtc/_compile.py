@@ -121,6 +121,7 @@ def _run_interruptibly(work: Callable[[], Result], shown: str) -> Result:
         except BaseException as error:  # noqa: BLE001 - it is raised again below
             outcome.append((False, error))
 
+    updates = sys.stderr.isatty() or "ipykernel" in sys.modules  # one line that changes
     thread = threading.Thread(target=run, name="mtc compile", daemon=True)
     start, told = time.monotonic(), False
     thread.start()
@@ -128,12 +129,13 @@ def _run_interruptibly(work: Callable[[], Result], shown: str) -> Result:
         while thread.is_alive():
             thread.join(0.25 if told or shown else None)
             seconds = time.monotonic() - start
-            if shown and seconds > 1 and (told or thread.is_alive()):
+            if shown and seconds > 1 and thread.is_alive() and (updates or not told):
                 told = True
-                print(f"\rmtc: compiling {shown}: {seconds:.0f} s", end="", file=sys.stderr, flush=True)
+                line = f"mtc: compiling {shown}"
+                print(f"\r{line}: {seconds:.0f} s" if updates else line, end="", file=sys.stderr, flush=True)
     finally:
         if told:
-            print(file=sys.stderr)
+            print(f"\rmtc: compiled {shown} in {time.monotonic() - start:.1f} s" if updates else "", file=sys.stderr)
     good, value = outcome[0]
     if not good:
         raise cast(BaseException, value)

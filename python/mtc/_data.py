@@ -135,6 +135,10 @@ class Batches:
                                                          ctypes.byref(handle)))
         return Dataset(plan, handle, (callback, source, fields, kept, self))
 
+    def first_inputs(self) -> Any:
+        """The inputs of the first batch."""
+        return self._unpack(self._first)[0]
+
     def untouched(self) -> Any:
         """The caller's data with the batch that was looked at, for somebody else."""
         if not self.once:

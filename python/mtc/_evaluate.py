@@ -98,6 +98,7 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
         The loss, or a list of the loss and the metrics, or a dict.
     """
     batches = Batches(x) if is_stream(x) else None
+    _model.build(model, batches.first_inputs() if batches else x)
     weighted = sample_weight is not None or (batches is not None and batches.has_weights)
     plan = plan_for(model, batch_size or (batches.batch_size if batches else None), weighted, verbose, **options)
     structure = _model.structure(model, plan)
@@ -149,6 +150,7 @@ def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union
     Returns:
         Arrays [n, ...] in the structure of the model's outputs.
     """
+    _model.build(model, x)
     _model.check_model(model, compiled=False)
     if not model.compiled:  # a plan has a loss
         options = {"loss": "mean_squared_error", "optimizer": "sgd", **options}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import json
@@ -38,6 +39,13 @@ def check_model(model: Any, compiled: bool = True) -> None:
     if not model.built:
         raise ModelError(f"{model.name}: expected a built model, found one whose input shape is not known: "
                          "begin it with keras.Input, or call model.build()")
+
+
+def build(model: Any, x: Any) -> None:
+    """Builds a Sequential that does not know its input yet, as Keras' fit does, for any batch."""
+    if is_model(model) and not model.built and isinstance(model, keras().Sequential) and hasattr(x, "shape"):
+        with contextlib.suppress(ValueError, TypeError):  # check_model says it
+            model.build((None, *x.shape[1:]))
 
 
 def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str], *, cache: bool = True,

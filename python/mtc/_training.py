@@ -65,6 +65,7 @@ class Training:
 
     def compile(self, model: Any, batch_size: Optional[int], verbose: Union[int, str], **options: Any) -> None:
         """Makes the plan, and fits the data to its entries."""
+        _model.build(model, self._batches.first_inputs() if self._batches else self._arrays[0])
         _model.check_model(model)
         self.plan = plan_for(model, (self._batches.batch_size if self._batches else batch_size) or 32, self.weighted,
                              verbose, **options)

@@ -171,10 +171,12 @@ def test_wrong_models():
     not_compiled = keras.Sequential([keras.Input((2,)), L.Dense(1)])
     with pytest.raises(mtc.ModelError, match="expected a compiled model, found one without a loss and an optimizer"):
         mtc.fit(not_compiled, x, y, **QUIET)
-    not_built = keras.Sequential([L.Dense(1)])
-    not_built.compile("sgd", "mse")
+    late = keras.Sequential([L.Dense(1)])  # which learns of its input from the data, as in Keras
+    late.compile("sgd", "mse")
     with pytest.raises(mtc.ModelError, match="expected a built model"):
-        mtc.fit(not_built, x, y, **QUIET)
+        mtc.compile(late)
+    mtc.fit(late, x, y, **QUIET)
+    assert late.input_shape == (None, 2)
     strange = keras.Sequential([keras.Input((2, 2)), L.LSTM(3, name="one"), L.RepeatVector(2), L.GRU(3, name="two")],
                                name="strange")
     strange.compile("sgd", "mse")
