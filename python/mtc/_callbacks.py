@@ -70,6 +70,11 @@ class Caller:
         self.predict = [c for c in others if _looks_at(c, _PREDICT)]
         self._drawn = 0.0
 
+    def asks_metrics(self) -> bool:
+        """Whether a callback watches a metric whose better values only the metric knows."""
+        return any(getattr(c, "mode", None) == "auto" and getattr(c, "monitor", "").replace("val_", "", 1) != "loss"
+                   for c in self.list.callbacks)
+
     def draws(self) -> bool:
         """Whether it is time to draw the progress bar."""
         if not self.bars:

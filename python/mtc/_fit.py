@@ -21,6 +21,8 @@ from mtc._session import Session
 from mtc._training import Training
 from mtc._window import Window
 
+LOSS_VARIABLES = 2  # of a model's metrics before they are built: the running mean of the loss
+
 Checkpoint = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
 
@@ -87,8 +89,8 @@ def run(model: Any, given: Training, *, epochs: int = 1, verbose: Union[int, str
         shuffle: bool = True, initial_epoch: int = 0, steps_per_epoch: Optional[int] = None,
         validation_steps: Optional[int] = None, validation_freq: Any = 1, devices: Optional[str] = None,
         checkpoint: Optional[Checkpoint] = None, resume: Union[None, bool, str] = None, seed: Optional[int] = None,
-        allow_nan: bool = False) -> Any:
-    """`fit` of what is compiled. The arguments are those of `fit`."""
+        allow_nan: bool = False, metrics: bool = False) -> Any:
+    """`fit` of what is compiled. The arguments are those of `fit`; `metrics`: builds the model's metrics, as Keras."""
     saving = _checkpoint(checkpoint, resume)
     validates = _when(validation_freq)
     steps = steps_of(given.data, given.plan.batch_size, steps_per_epoch)
@@ -98,6 +100,8 @@ def run(model: Any, given: Training, *, epochs: int = 1, verbose: Union[int, str
         if strategy is not None:
             stack.enter_context(strategy.scope())
         model.optimizer.build(model.trainable_variables)
+        if (metrics or caller.asks_metrics()) and len(model.metrics_variables) <= LOSS_VARIABLES:
+            _model.build_metrics(model, given.plan)
         session = stack.enter_context(Session(given.plan, devices, seed=_seed_for(model, seed)))
         training = given.data.open(given.plan, given.structure)
         stack.callback(training.close)

@@ -89,6 +89,17 @@ def structure(model: Any, plan: Plan) -> Structure:
     return Structure.of(plan, [t.name for t in tensors], keys, list(getattr(model, "output_names", [])))
 
 
+def build_metrics(model: Any, plan: Plan) -> None:
+    """Lets the model's metrics know what they are of, as Keras' fit does; callbacks ask them which way is better."""
+    zeros = {t.name: np.zeros((1, *t.shape[1:]), t.dtype) for t in (*plan.outputs, *plan.targets)}
+    outputs = output_like(model, {t.name: zeros[t.name] for t in plan.outputs})
+    targets = Structure.of(plan).targets
+    given = dict(zip([t.name for t in plan.outputs], [zeros[name] if name else None for name in targets]))
+    with contextlib.suppress(Exception):  # then they do not know
+        model.compute_metrics(None, output_like(model, given), outputs)
+        model.reset_metrics()
+
+
 def output_like(model: Any, outputs: dict[str, Any]) -> Any:
     """Predictions in the structure of the model's outputs."""
     wanted = getattr(model, "output", None)

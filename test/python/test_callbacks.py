@@ -86,6 +86,14 @@ def test_early_stopping():
     assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), one.get_weights(), strict=True))
 
 
+def test_which_way_is_better(mnist):
+    """Keras asks the model's metrics, which it builds in its own fit."""
+    x, y = mnist
+    stop = C.EarlyStopping("val_accuracy", patience=1, min_delta=0.5)
+    history = mtc.fit(models.mlp(), x, y, epochs=4, validation_data=(x, y), callbacks=[stop], **QUIET)
+    assert stop.monitor_op is keras.ops.greater and history.epoch == [0, 1]
+
+
 def test_model_checkpoint(tmp_path):
     model = models.line()
     fit(model, [C.ModelCheckpoint(str(tmp_path / "{epoch}.keras")),
