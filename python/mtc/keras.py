@@ -124,7 +124,8 @@ def _run_fit(model: Any, given: dict[str, Any]) -> Any:
     _tell(model, "fit")
     names = ("epochs", "verbose", "callbacks", "initial_epoch", "steps_per_epoch", "validation_steps",
              "validation_freq", "shuffle")
-    return _fit.run(model, prepared, allow_nan=True, metrics=True, **{n: given[n] for n in names if n in given}, **session)
+    loop = {name: given[name] for name in names if name in given}
+    return _fit.run(model, prepared, allow_nan=True, metrics=True, **loop, **session)
 
 
 def _run_evaluate(model: Any, given: dict[str, Any]) -> Any:

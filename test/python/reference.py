@@ -60,7 +60,8 @@ def text(docstring):
 def reference():
     parts = []
     for name in FUNCTIONS:
-        call = textwrap.wrap(f"mtc.{heading(name, find(name))}", WIDTH, initial_indent="    ", subsequent_indent=" " * 8)
+        call = textwrap.wrap(f"mtc.{heading(name, find(name))}", WIDTH, initial_indent=" " * 4,
+                             subsequent_indent=" " * 8)
         parts.append(f"### mtc.{name}\n\n" + "\n".join(call) + f"\n\n{text(find(name).__doc__)}")
     for name in CLASSES:
         kind = find(name)
