@@ -229,6 +229,7 @@ def test_ctrl_c(how, tmp_path):
     """The step is finished, the checkpoint saved, the weights kept, and KeyboardInterrupt raised."""
     x, y = models.points(64)
     model = models.line()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     options = {"checkpoint": tmp_path / "saved"} if how == "training" else {
