@@ -230,12 +230,19 @@ def test_ctrl_c(how, tmp_path):
     x, y = models.points(64)
     model = models.line()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
+
+    def later(*_):
+        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+    once = C.Callback()
+    if how == "training":
+        once.on_epoch_begin = lambda epoch, logs=None: later() if epoch == 2 else None
+    else:
+        once.on_test_begin = later
     options = {"checkpoint": tmp_path / "saved"} if how == "training" else {
-        "validation_data": (np.repeat(x, 5000, 0), np.repeat(y, 5000, 0)), "validation_batch_size": 32}
+        "validation_data": (np.repeat(x, 5000, 0), np.repeat(y, 5000, 0))}
     with pytest.raises(KeyboardInterrupt):
-        mtc.fit(model, x, y, epochs=10**7, **QUIET, **options)
+        mtc.fit(model, x, y, epochs=10**7, callbacks=[once], **QUIET, **options)
     steps = int(model.optimizer.iterations)
     assert steps > 0 and not np.array_equal(model.get_weights()[0], models.line().get_weights()[0])
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
