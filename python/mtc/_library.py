@@ -12,8 +12,8 @@ from typing import Any, Callable, Iterator, Optional, Sequence
 from mtc import _structs as s
 from mtc._errors import Error
 
-# Symbols of the libraries that ours come with go before those of others in this process: TensorFlow shows an LLVM of its
-# own to everybody.
+# Symbols of the libraries that ours come with go before those of others in this process: TensorFlow shows an LLVM of
+# its own to everybody.
 _MODE = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0)
 _LOCK = threading.Lock()
 _loaded: dict[str, ctypes.CDLL] = {}
