@@ -17,7 +17,8 @@ import sys
 
 import numpy as np
 
-SHAPES = {"convnet": (28, 28, 1), "cnn": (28, 28, 1), "resnet20": (32, 32, 3), "resnet50": (224, 224, 3), "transformer": (256,)}
+SHAPES = {"convnet": (28, 28, 1), "cnn": (28, 28, 1), "resnet20": (32, 32, 3), "resnet50": (224, 224, 3),
+          "transformer": (256,)}
 CLASSES = {"convnet": 10, "cnn": 10, "resnet20": 10, "resnet50": 5, "transformer": 512}
 RATES = {"convnet": 1e-3, "cnn": 1e-3, "resnet20": 0.1, "resnet50": 1e-4, "transformer": 3e-4}
 # Of the convnet: filters, taps, stride, padding.
@@ -50,7 +51,8 @@ def keras_model(name):
     if name == "transformer":
         return keras_transformer()
     if name == "resnet50":
-        return keras.applications.ResNet50(weights=None, input_shape=SHAPES[name], classes=CLASSES[name], classifier_activation=None)
+        return keras.applications.ResNet50(weights=None, input_shape=SHAPES[name], classes=CLASSES[name],
+                                           classifier_activation=None)
     first = x = keras.Input(SHAPES[name])
     if name == "convnet":
         x = layers.Rescaling(1 / 255)(x)
@@ -113,7 +115,8 @@ def jax_step(name, batch, wait=True):
         return trained, others, slots, value, (logits.argmax(-1) == y).mean()
 
     step = jax.jit(step, donate_argnums=(0, 1, 2))
-    state = [[v.value for v in group] for group in (model.trainable_variables, model.non_trainable_variables, optimizer.variables)]
+    state = [[v.value for v in group] for group in (model.trainable_variables, model.non_trainable_variables,
+                                                    optimizer.variables)]
     x, y = map(jax.device_put, inputs(name, batch))
 
     def run():
@@ -133,7 +136,8 @@ def torch_model(name):
         def __init__(self, inner, outer, stride, narrow=None):
             super().__init__()
             if narrow:
-                path = (normalised(inner, narrow, 1, 1), nn.ReLU(), normalised(narrow, narrow, 3, stride), nn.ReLU(), normalised(narrow, outer, 1, 1))
+                path = (normalised(inner, narrow, 1, 1), nn.ReLU(), normalised(narrow, narrow, 3, stride), nn.ReLU(),
+                        normalised(narrow, outer, 1, 1))
             else:
                 path = (normalised(inner, outer, 3, stride), nn.ReLU(), normalised(outer, outer, 3, 1))
             self.path = nn.Sequential(*path)
@@ -154,16 +158,19 @@ def torch_model(name):
         started = False
 
     if name == "cnn":
-        return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
+        return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(),
+                             nn.MaxPool2d(2),
                              nn.Flatten(), nn.Linear(1600, 128), nn.ReLU(), nn.Linear(128, 10))
     if name == "convnet":
         layers, inner = [], 1
         for filters, taps, stride, padding in CONVNET:
             spare = taps - stride if padding == "same" else 0
-            layers += [nn.ZeroPad2d((spare // 2, spare - spare // 2) * 2), nn.Conv2d(inner, filters, taps, stride, bias=False),
+            layers += [nn.ZeroPad2d((spare // 2, spare - spare // 2) * 2),
+                       nn.Conv2d(inner, filters, taps, stride, bias=False),
                        nn.BatchNorm2d(filters, eps=1e-3, momentum=0.01), nn.ReLU()]
             inner = filters
-        return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 256), nn.ReLU(), nn.Dropout(0.5), nn.Linear(256, 10))
+        return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 256), nn.ReLU(),
+                             nn.Dropout(0.5), nn.Linear(256, 10))
     if name == "resnet20":
         return stages(Layers([normalised(3, 16, 3, 1), nn.ReLU()]), 16, [(16, 3, None), (32, 3, None), (64, 3, None)])
     return stages(Layers([normalised(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]), 64,

@@ -58,7 +58,8 @@ def jax_step(batch, wait=True):
 
     step = jax.jit(step, donate_argnums=(0, 1, 2, 3))
     parameters = jax.tree.map(jnp.asarray, list(weights()))
-    state = [parameters, jax.tree.map(jnp.zeros_like, parameters), jax.tree.map(jnp.zeros_like, parameters), jnp.float32(0)]
+    state = [parameters, jax.tree.map(jnp.zeros_like, parameters), jax.tree.map(jnp.zeros_like, parameters),
+             jnp.float32(0)]
     x, y = map(jax.device_put, inputs(batch))
 
     def run():
@@ -108,8 +109,10 @@ def main():
         run()
         times.append(time.perf_counter() - begin)
     times.sort()
-    print(json.dumps({"system": system, "model": model, "batch": batch, "steps": steps, "median_us": times[len(times) // 2] * 1e6, "min_us": times[0] * 1e6,
-                      "first_step_s": first, "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+    print(json.dumps({"system": system, "model": model, "batch": batch, "steps": steps,
+                      "median_us": times[len(times) // 2] * 1e6, "min_us": times[0] * 1e6,
+                      "first_step_s": first,
+                      "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 
 
 if __name__ == "__main__":

@@ -34,8 +34,10 @@ def torch_parts(name, batch):
         model = images.torch_model(name).cuda().to(memory_format=torch.channels_last)
         x = x.permute(0, 3, 1, 2)
     if name == "resnet20":
-        return model, torch.optim.SGD(model.parameters(), torch.tensor(images.RATES[name], device="cuda"), momentum=0.9), x, y.long()
-    rate = torch.tensor(1e-3 if name == "mlp" else images.RATES[name], device="cuda")  # a tensor: else the rate is compiled in
+        return model, torch.optim.SGD(model.parameters(), torch.tensor(images.RATES[name], device="cuda"),
+                                      momentum=0.9), x, y.long()
+    rate = torch.tensor(1e-3 if name == "mlp" else images.RATES[name],
+                        device="cuda")  # a tensor: else the rate is compiled in
     return model, torch.optim.Adam(model.parameters(), rate, eps=1e-7, capturable=True), x, y.long()
 
 
@@ -78,7 +80,8 @@ def torch_step(system, name, batch, precision):
 def jax_step(name, batch, precision):
     os.environ["KERAS_BACKEND"] = "jax"
     import jax
-    jax.config.update("jax_default_matmul_precision", "highest" if precision == "f32" else "tensorfloat32" if precision == "tf32" else "default")
+    jax.config.update("jax_default_matmul_precision",
+                      "highest" if precision == "f32" else "tensorfloat32" if precision == "tf32" else "default")
     if precision == "bf16":
         import keras
         keras.config.set_dtype_policy("mixed_bfloat16")
@@ -97,7 +100,8 @@ def main():
         sys.exit(__doc__)
     system, name, batch, precision = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
     steps = int(sys.argv[5]) if len(sys.argv) > 5 else 200
-    step, wait, peak = jax_step(name, batch, precision) if system == "jax" else torch_step(system, name, batch, precision)
+    step, wait, peak = jax_step(name, batch,
+                                precision) if system == "jax" else torch_step(system, name, batch, precision)
     step()
     wait()
     first = time.perf_counter() - START
@@ -116,7 +120,8 @@ def main():
     wait()
     queued = (time.perf_counter() - begin) / steps
     times.sort()
-    print(json.dumps({"system": system, "model": name, "batch": batch, "precision": precision, "median_us": times[len(times) // 2] * 1e6,
+    print(json.dumps({"system": system, "model": name, "batch": batch, "precision": precision,
+                      "median_us": times[len(times) // 2] * 1e6,
                       "queued_us": queued * 1e6, "first_step_s": first, "peak_bytes": peak()}))
 
 

@@ -35,7 +35,8 @@ class Machine:
             sys.exit(f"expected {path}, found none: {kit} is no kit; benchmarks/gpu/kit FOLDER makes one")
         self.facts = json.loads(path.read_text())
         if self.facts["simulated"] != given.simulated:
-            sys.exit(f"expected a kit made {'with' if given.simulated else 'without'} --simulated, found another: {kit}")
+            sys.exit(f"expected a kit made {'with' if given.simulated else 'without'} --simulated, found another: "
+                     f"{kit}")
         self.path = kit / "results.json"
         self.results = json.loads(self.path.read_text()) if self.path.exists() else {"kit": self.facts, "units": {}}
         self.environment = self.make_environment()
@@ -46,13 +47,17 @@ class Machine:
         self.known = {}
 
     def make_environment(self):
-        folders = [str(self.kit / "lib"), *libraries(self.given.python), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
-        made = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(folders), "PATH": f"{self.kit / 'bin'}:{os.environ['PATH']}",
+        folders = [str(self.kit / "lib"), *libraries(self.given.python),
+                   *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+        made = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(folders),
+                "PATH": f"{self.kit / 'bin'}:{os.environ['PATH']}",
                 "MTC_TEST_KERNELS": str(self.kit / "tests")}
-        if subprocess.run([str(self.kit / "bin" / "mtrun"), "--version"], env=made, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+        if subprocess.run([str(self.kit / "bin" / "mtrun"), "--version"], env=made, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode:
             made["LD_LIBRARY_PATH"] += os.pathsep + str(self.kit / "lib" / "system")  # the C++ library that the kit was made with
         if self.given.simulated:
-            for variable, name in (("CUDA_DRIVER", "cuda"), ("NCCL", "nccl"), ("CUDA_CUBLASLT", "cublasLt"), ("CUDA_CUDNN", "cudnn")):
+            for variable, name in (("CUDA_DRIVER", "cuda"), ("NCCL", "nccl"), ("CUDA_CUBLASLT", "cublasLt"),
+                                   ("CUDA_CUDNN", "cudnn")):
                 made[f"MTRUN_{variable}"] = str(self.kit / "lib" / f"lib{name}-simulated.so")
             made["MTC_SIM_DEVICES"] = "2"
         else:
@@ -63,7 +68,8 @@ class Machine:
         """What the program prints. It and its children end at the deadline."""
         command = [str(c) for c in command]
         try:
-            process = subprocess.Popen(command, universal_newlines=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+            process = subprocess.Popen(command, universal_newlines=True, stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, start_new_session=True,
                                        env=environment or self.environment)
         except OSError as error:
             raise Failure(str(error)) from None
@@ -91,7 +97,8 @@ class Machine:
     def has(self, module, test):
         """Whether --python has a module that passes the test; asked once a slice."""
         if module not in self.known:
-            done = subprocess.run([self.given.python, "-c", f"import {module}; assert {test}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            done = subprocess.run([self.given.python, "-c", f"import {module}; assert {test}"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.known[module] = done.returncode == 0
         return self.known[module]
 
@@ -107,13 +114,16 @@ class Machine:
         if shutil.which("nvidia-smi") and not self.given.simulated:
             now += self.run("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split()
         if self.results.setdefault("GPUs", now) != now:
-            sys.exit(f"{self.path}: expected the machine whose results it holds ({'; '.join(self.results['GPUs'])}), found {'; '.join(now)}: move it away")
+            sys.exit(f"{self.path}: expected the machine whose results it holds ({'; '.join(self.results['GPUs'])}), "
+                     f"found {'; '.join(now)}: move it away")
 
 
 def libraries(python):
     """Folders of NVIDIA's libraries as pip installs them for that Python."""
     try:
-        text = subprocess.run([python, "-c", "import sys; print('\\n'.join(sys.path))"], stdout=subprocess.PIPE, universal_newlines=True).stdout
+        text = subprocess.run([python, "-c", "import sys; print('\\n'.join(sys.path))"], stdout=subprocess.PIPE,
+                              universal_newlines=True).stdout
     except OSError:
         return []
-    return [str(p) for line in text.splitlines() if line.endswith("packages") for p in sorted(pathlib.Path(line).glob("nvidia/*/lib"))]
+    return [str(p) for line in text.splitlines() if line.endswith("packages")
+            for p in sorted(pathlib.Path(line).glob("nvidia/*/lib"))]

@@ -36,7 +36,8 @@ def units(m):
     made.update({f"peers/{system}/{model}-{precision}": functools.partial(peer, system=system, facts=facts)
                  for (model, precision), facts in single.items() for system in PEERS})
     made.update({f"account/{name}": functools.partial(account, name=name) for name in several})
-    made.update({f"sanitizer/{check}/{name}": functools.partial(sanitizer, name=name, check=check) for name in m.facts["exact"] for check in TOOLS})
+    made.update({f"sanitizer/{check}/{name}": functools.partial(sanitizer, name=name, check=check)
+                 for name in m.facts["exact"] for check in TOOLS})
     return made
 
 
@@ -60,7 +61,8 @@ def conformance(m):
 
 
 def golden(m, name):
-    text = m.run(sys.executable, m.kit / "benchmarks" / "gpu" / "keras-runs", "--plans", m.kit / "golden", "--devices", m.device, m.kit / "golden" / name)
+    text = m.run(sys.executable, m.kit / "benchmarks" / "gpu" / "keras-runs", "--plans", m.kit / "golden",
+                 "--devices", m.device, m.kit / "golden" / name)
     return {"text": text.splitlines()}
 
 
@@ -76,7 +78,8 @@ def samples(folder, count, features, classes):
     while len(x) < count * features * 2:
         x += hashlib.sha256(len(x).to_bytes(8, "little")).digest()
     values = struct.unpack(f"<{count * features}H", x[:count * features * 2])
-    write_array(folder / "x.npy", "<f4", (count, features), struct.pack(f"<{len(values)}f", *(v / 65536 for v in values)))
+    write_array(folder / "x.npy", "<f4", (count, features),
+                struct.pack(f"<{len(values)}f", *(v / 65536 for v in values)))
     write_array(folder / "y.npy", "<i4", (count,), struct.pack(f"<{count}i", *(v % classes for v in values[:count])))
     return f"npy:{folder / 'x.npy'},{folder / 'y.npy'}"
 
@@ -88,7 +91,8 @@ def bits(m, name):
         data = samples(folder, 2 * facts["batch"] + 3, facts["features"], facts["classes"])  # the last batch is short
 
         def train(devices, epochs=2, *options):
-            m.run("mtrun", "train", m.plan(name), "--data", data, "--epochs", epochs, "--devices", devices, "--save", folder / "w.safetensors", *options)
+            m.run("mtrun", "train", m.plan(name), "--data", data, "--epochs", epochs, "--devices", devices,
+                  "--save", folder / "w.safetensors", *options)
             return hashlib.sha256((folder / "w.safetensors").read_bytes()).hexdigest()[:16]
 
         one = m.device
@@ -107,14 +111,18 @@ def bits(m, name):
 def timed(m, name, *options, devices=None):
     """Medians of --repeat series of steps, as many as take some seconds; the first series, of three, times the start."""
     def series(steps, warmup):
-        return m.json("mtrun", "benchmark", m.plan(name), "--devices", devices or m.device, "--json", "--steps", steps, "--warmup", warmup, *options)
+        return m.json("mtrun", "benchmark", m.plan(name), "--devices", devices or m.device, "--json", "--steps", steps,
+                      "--warmup", warmup, *options)
 
     first = series(3, 1)
     steps = 3 if m.given.simulated else max(5, min(300, int(SECONDS * 1e6 / first["median_us"])))
     runs = [first] if m.given.simulated else [series(steps, max(2, steps // 10)) for _ in range(m.given.repeat)]
-    found = {key: statistics.median(run[key] for run in runs) for key in ("median_us", "queued_us", "resident_us", "resident_queued_us")}
-    found.update(steps=steps, spread=max(r["median_us"] for r in runs) / min(r["median_us"] for r in runs), floor_us=first["floor_us"],
-                 start_s=first["load_to_first_step_us"] / 1e6, promised=first["peak_bytes"], measured=max(r["measured_bytes"] for r in [first, *runs]),
+    found = {key: statistics.median(run[key] for run in runs) for key in ("median_us", "queued_us", "resident_us",
+                                                                          "resident_queued_us")}
+    found.update(steps=steps, spread=max(r["median_us"] for r in runs) / min(r["median_us"] for r in runs),
+                 floor_us=first["floor_us"],
+                 start_s=first["load_to_first_step_us"] / 1e6, promised=first["peak_bytes"],
+                 measured=max(r["measured_bytes"] for r in [first, *runs]),
                  target=first["target"])
     return found
 
@@ -122,7 +130,8 @@ def timed(m, name, *options, devices=None):
 def speed(m, name):
     found = timed(m, name)
     if found["measured"] > found["promised"] + (0 if m.given.simulated else DRIVER):
-        raise Failure(f"expected at most {found['promised']} bytes and {DRIVER} of the driver's, found {found['measured']}", **found)
+        raise Failure(f"expected at most {found['promised']} bytes and {DRIVER} of the driver's, found "
+                      f"{found['measured']}", **found)
     return found
 
 
@@ -131,9 +140,11 @@ def tune(m, name):
     (m.kit / "tuning").mkdir(exist_ok=True)
     path = m.kit / "tuning" / f"{name}.tuning"
     if not path.exists() or m.given.again:
-        m.run("mtrun", "tune", m.plan(name), "--devices", m.device, "-o", path, *(["--repeats", 1] if m.given.simulated else []))
+        m.run("mtrun", "tune", m.plan(name), "--devices", m.device, "-o", path,
+              *(["--repeats", 1] if m.given.simulated else []))
     facts = json.loads(path.read_text())
-    return {"off": timed(m, name, "--libraries", "off"), "tuned": timed(m, name, "--tuning", path), "libraries": facts["libraries"],
+    return {"off": timed(m, name, "--libraries", "off"), "tuned": timed(m, name, "--tuning", path),
+            "libraries": facts["libraries"],
             "kernels": facts["kernels"]}
 
 
@@ -158,11 +169,13 @@ def peer(m, system, facts):
     steps = 20 if facts["model"] in ("resnet50", "transformer") else 200
     folder = m.kit / "benchmarks"
     # Without the libraries that were found for mtrun.
-    return m.json(m.given.python, folder / "gpu" / "gpu_peers.py", system, facts["model"], facts["batch"], facts["precision"], steps, environment=dict(os.environ))
+    return m.json(m.given.python, folder / "gpu" / "gpu_peers.py", system, facts["model"], facts["batch"],
+                  facts["precision"], steps, environment=dict(os.environ))
 
 
 def account(m, name):
-    return {"text": m.run("mtrun", "benchmark", m.plan(name), "--devices", m.device, "--steps", 3 if m.given.simulated else 15, "--profile").splitlines()}
+    return {"text": m.run("mtrun", "benchmark", m.plan(name), "--devices", m.device,
+                          "--steps", 3 if m.given.simulated else 15, "--profile").splitlines()}
 
 
 def sanitizer(m, name, check):
@@ -171,6 +184,7 @@ def sanitizer(m, name, check):
         raise Skip("simulated GPUs check their own memory")
     if not pathlib.Path(tool).exists():
         raise Skip("no compute-sanitizer on the path")
-    text = m.run(tool, "--tool", check, "--error-exitcode", 1, "mtrun", "benchmark", m.plan(name), "--devices", m.device + "*2",
+    text = m.run(tool, "--tool", check, "--error-exitcode", 1, "mtrun", "benchmark", m.plan(name),
+                 "--devices", m.device + "*2",
                  "--steps", 2, "--warmup", 1, "--json")
     return {"text": [line.strip("= ") for line in text.splitlines() if "SUMMARY" in line]}

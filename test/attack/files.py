@@ -46,7 +46,8 @@ def damaged_checkpoint(trial):
         for what in flips_and_cuts(trial, trial.folder / "whole" / step / name, trial.turns(6, 200)):
             shutil.rmtree(trial.folder / "c", ignore_errors=True)
             shutil.copytree(trial.folder / "whole", trial.folder / "c")
-            trial.expect(3, "mtrun", "train", plan, "--data", DATA, "--epochs", 2, "--checkpoint", "c", "--resume", "auto")
+            trial.expect(3, "mtrun", "train", plan, "--data", DATA, "--epochs", 2, "--checkpoint", "c",
+                         "--resume", "auto")
 
 
 @attack("crafted-plans", quick=True)
@@ -67,13 +68,16 @@ def rate(trial):
     """A variable that is taken for the learning rate"""
     plan = trial.plan()
     trial.craft("plan", plan, "bad.mtp", "rate")
-    for more in (["--lr-scaling", "linear", "--base-batch", "6"], ["--plateau", "1", "--monitor", "loss", "--epochs", "4"]):
+    for more in (["--lr-scaling", "linear", "--base-batch", "6"],
+                 ["--plateau", "1", "--monitor", "loss", "--epochs", "4"]):
         trial.expect(3, "mtrun", "train", "bad.mtp", "--data", DATA, "--save", "w.safetensors", *more)
-    schedule = ("%i = mt.iteration\n  %rate = mt.cosine_decay %i <{initial_learning_rate = 1.0e-3 : f32, decay_steps = 30.0 : f32}>\n"
+    schedule = ("%i = mt.iteration\n  %rate = mt.cosine_decay %i <{initial_learning_rate = 1.0e-3 : f32, decay_steps = "
+                "30.0 : f32}>\n"
                 "  mt.sgd rate(%rate)")
     text = MODEL.format(model="m", variable="x/learning_rate", metric="accuracy", optimizer=schedule)
     trial.compile(text, "named.mtp")
-    trial.train("named.mtp", "--epochs", 1, "--lr-scaling", "linear", "--base-batch", "6", "--save", "w.safetensors", codes=1)
+    trial.train("named.mtp", "--epochs", 1, "--lr-scaling", "linear", "--base-batch", "6", "--save", "w.safetensors",
+                codes=1)
     trial.train("named.mtp", "--epochs", 4, "--plateau", "1", "--monitor", "loss", "--save", "w.safetensors", codes=1)
     trial.train("named.mtp", "--epochs", 2, "--history", "h")
     lines = (trial.folder / "h.csv").read_text().splitlines() if (trial.folder / "h.csv").exists() else ["", "", ""]
@@ -84,7 +88,8 @@ def rate(trial):
 @attack("names", quick=True)
 def names(trial):
     """Names that are no UTF-8: refused before anything is trained that cannot be saved"""
-    trial.compile(MODEL.format(model="m", variable="a\\FF\\FEb", metric="accuracy", optimizer="mt.sgd <{learning_rate = 0.1 : f32}>"), "bytes.mtp",
+    trial.compile(MODEL.format(model="m", variable="a\\FF\\FEb", metric="accuracy",
+                               optimizer="mt.sgd <{learning_rate = 0.1 : f32}>"), "bytes.mtp",
                   codes=1)
     plan = trial.plan()
     trial.craft("plan", plan, "bad.mtp", "variable", os.fsdecode(b"a\xff\xfeb"))
@@ -97,7 +102,8 @@ def history_names(trial):
     import csv
     import json
     for metric in ('a,\\22b\\22', "epoch", "learning_rate", "val_loss"):
-        text = MODEL.format(model="m", variable="kernel", metric=metric, optimizer="mt.sgd <{learning_rate = 0.1 : f32}>")
+        text = MODEL.format(model="m", variable="kernel", metric=metric,
+                            optimizer="mt.sgd <{learning_rate = 0.1 : f32}>")
         if trial.compile(text, codes=(0, 1)).code:
             continue
         done = trial.train("model.mtp", "--epochs", 2, "--history", "h", "--validation", DATA, codes=(0, 1))
@@ -120,7 +126,8 @@ def history_names(trial):
 def long_names(trial):
     """Names of 1010 to 1025 bytes: a message for the user, no internal error"""
     for size in (1000, 1010, 1024, 1025):
-        text = MODEL.format(model="m", variable="v" * size, metric="accuracy", optimizer="mt.adam <{learning_rate = 0.1 : f32}>")
+        text = MODEL.format(model="m", variable="v" * size, metric="accuracy",
+                            optimizer="mt.adam <{learning_rate = 0.1 : f32}>")
         done = trial.compile(text, codes=(0, 1))
         if "does not verify" in done.output:
             trial.finding(f"a name of {size} bytes: {done}")
@@ -131,7 +138,8 @@ def long_literal(trial):
     """A number of 100,000 digits"""
     for digits in (35000, 100000):
         for number in ("0." + "1" * digits, "1" * digits + ".0", "0x" + "F" * digits, "1." + "3" * digits + "e-5"):
-            text = MODEL.format(model="m", variable="v", metric="accuracy", optimizer=f"mt.adam <{{learning_rate = {number} : f32}}>")
+            text = MODEL.format(model="m", variable="v", metric="accuracy",
+                                optimizer=f"mt.adam <{{learning_rate = {number} : f32}}>")
             trial.compile(text, codes=1)
 
 
@@ -140,7 +148,9 @@ def chain(trial):
     """20,000 operations one after the other: compiled in seconds"""
     lines = [f"  %c{i + 1} = mt.relu %c{i} : tensor<?x10xf32>" for i in range(20000)]
     text = MODEL.format(model="m", variable="v", metric="accuracy", optimizer="mt.sgd <{learning_rate = 0.1 : f32}>")
-    text = text.replace("%logits = mt.add", "%c0 = mt.add").replace("  %l = mt.sparse", "\n".join(lines) + "\n  %l = mt.sparse", 1).replace("%logits", "%c20000")
+    text = text.replace("%logits = mt.add", "%c0 = mt.add").replace("  %l = mt.sparse",
+                                                                    "\n".join(lines) + "\n  %l = mt.sparse",
+                                                                    1).replace("%logits", "%c20000")
     done = trial.compile(text, within=180)
     if done.code == 0 and done.seconds > 30:
         trial.finding(f"20,000 operations took {done.seconds:.0f} s")
@@ -152,7 +162,8 @@ def overwritten(trial):
     import time
     for how in ("cut", "zeros"):
         plan = trial.plan()
-        process = trial.start("mtrun", "train", plan, "--data", DATA, "--epochs", "100000", "--checkpoint", f"c-{how}", "--every-seconds", "0.2")
+        process = trial.start("mtrun", "train", plan, "--data", DATA, "--epochs", "100000", "--checkpoint", f"c-{how}",
+                              "--every-seconds", "0.2")
         until = time.monotonic() + 30
         while not list((trial.folder / f"c-{how}").glob("step-*")) and time.monotonic() < until and process.poll() is None:
             time.sleep(0.02)
@@ -165,4 +176,5 @@ def overwritten(trial):
         process.terminate()
         output = process.communicate(timeout=60)[0].decode(errors="replace")
         if process.returncode != 75:
-            trial.finding(f"the plan was overwritten ({how}): expected exit code 75, found {process.returncode}\n{output[-400:]}")
+            trial.finding(f"the plan was overwritten ({how}): expected exit code 75, found "
+                          f"{process.returncode}\n{output[-400:]}")

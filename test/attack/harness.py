@@ -81,7 +81,8 @@ class Trial:
         command = [str(word) for word in words]
         if limits:  # of the shell
             command = ["bash", "-c", f'{limits}; exec "$@"', "bash", *command]
-        self.started.append(subprocess.Popen(command, cwd=self.folder, env={**self.environment, **(environment or {})}, stdin=subprocess.DEVNULL,
+        self.started.append(subprocess.Popen(command, cwd=self.folder, env={**self.environment, **(environment or {})},
+                                             stdin=subprocess.DEVNULL,
                                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **keys))
         return self.started[-1]
 
@@ -126,10 +127,12 @@ class Trial:
         source.write_bytes(text if isinstance(text, bytes) else text.encode())
         return self.expect(codes, "mtc", "compile", source, "-o", self.folder / name, "--batch", batch, **keys)
 
-    def plan(self, name="model.mtp", batch=64, optimizer="mt.adam <{learning_rate = 1.0e-3 : f32}>", model="small", variable="kernel",
+    def plan(self, name="model.mtp", batch=64, optimizer="mt.adam <{learning_rate = 1.0e-3 : f32}>", model="small",
+             variable="kernel",
              metric="accuracy"):
         """A plan of the small model, compiled once."""
-        text, path = MODEL.format(model=model, variable=variable, metric=metric, optimizer=optimizer), self.folder / name
+        text, path = MODEL.format(model=model, variable=variable, metric=metric,
+                                  optimizer=optimizer), self.folder / name
         if (text, batch) not in plans:
             self.compile(text, name, batch)
             plans[text, batch] = path.read_bytes()

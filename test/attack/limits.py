@@ -15,9 +15,11 @@ def disk_faults(trial):
     words = ["--epochs", 3, "--checkpoint", "c", "--resume", "auto", "--history", "h"]
     trial.train(plan, *words, "--save", "whole.safetensors")
     whole = (trial.folder / "whole.safetensors").read_bytes()
-    faults = [f"{call}:{at}:{what}{plus}" for call in ("write", "fsync", "rename", "close") for at in trial.turns((1, 3), (1, 2, 3, 4, 5, 7, 9, 12))
+    faults = [f"{call}:{at}:{what}{plus}" for call in ("write", "fsync", "rename", "close")
+              for at in trial.turns((1, 3), (1, 2, 3, 4, 5, 7, 9, 12))
               for what in ("EIO", "ENOSPC") for plus in trial.turns(("",), ("", "+"))]
-    faults += [f"write:{at}:{what}" for at in trial.turns((2,), (1, 2, 3, 5, 8)) for what in ("EINTR", "short", "zero", "short+", "EINTR")]
+    faults += [f"write:{at}:{what}" for at in trial.turns((2,), (1, 2, 3, 5, 8))
+               for what in ("EINTR", "short", "zero", "short+", "EINTR")]
     for fault in faults:
         subprocess.run(["rm", "-rf", "c", "h.json", "h.csv", "w.safetensors"], check=True, cwd=trial.folder)
         done = trial.expect((0, 7), "mtrun", "train", plan, "--data", DATA, *words, "--save", "w.safetensors",
@@ -38,7 +40,8 @@ def no_write(trial):
     """A write that takes nothing and says so: an error, not a loop"""
     plan, shim = trial.plan(), trial.tool("lib/disk-faults.so")
     for more in (["--save", "w.safetensors"], ["--history", "h"], ["--checkpoint", "c"]):
-        trial.expect(7, "mtrun", "train", plan, "--data", DATA, "--epochs", 1, *more, environment={"LD_PRELOAD": shim, "DISK_FAULT": "write:1:zero+"},
+        trial.expect(7, "mtrun", "train", plan, "--data", DATA, "--epochs", 1, *more,
+                     environment={"LD_PRELOAD": shim, "DISK_FAULT": "write:1:zero+"},
                      within=15)
 
 
@@ -51,7 +54,8 @@ def small_disk(trial):
         raise Skip("may not mount")
     for size in ("100k", "1300k", "1600k"):
         subprocess.run(["rm", "-f", "w.safetensors"], cwd=trial.folder, check=True)
-        script = (f'mount -t tmpfs -o size={size} none /mnt && exec mtrun train {plan} --data "{DATA}" --epochs 3 --every-steps 1 --keep 50 '
+        script = (f'mount -t tmpfs -o size={size} none /mnt && exec mtrun train {plan} --data "{DATA}" --epochs 3 '
+                  '--every-steps 1 --keep 50 '
                   f'--checkpoint /mnt/c --save {trial.folder}/w.safetensors')
         done = trial.expect((0, 7), *words, script)
         if not (trial.folder / "w.safetensors").exists() and "Epoch 3/3" in done.output:
@@ -67,7 +71,8 @@ def stack(trial):
         trial.expect(0, "mtc", "compile", source, "-o", plan, "--batch", 32)
         for limit in ("ulimit -s unlimited", "ulimit -s 256", "ulimit -s 1024"):
             for devices in ("cpu:2", "cpu:1"):
-                trial.expect(0, "mtrun", "benchmark", plan, "--steps", 2, "--warmup", 1, "--devices", devices, limits=limit)
+                trial.expect(0, "mtrun", "benchmark", plan, "--steps", 2, "--warmup", 1, "--devices", devices,
+                             limits=limit)
 
 
 @attack("bombs", quick=True)
@@ -86,7 +91,8 @@ def bombs(trial):
     start = data.rfind(b"PK\1\2")
     end = data.rfind(b"PK\5\6")
     entry, tail = bytes(data[start:end]), bytearray(data[end:])
-    entries = b"".join(entry.replace(b"x.npy", f"x{i % 10}{chr(97 + i // 10 % 26)}py".encode()[:5].ljust(5, b"_")) for i in range(500))
+    entries = b"".join(entry.replace(b"x.npy", f"x{i % 10}{chr(97 + i // 10 % 26)}py".encode()[:5].ljust(5, b"_"))
+                       for i in range(500))
     tail[8:10] = tail[10:12] = (500).to_bytes(2, "little")
     tail[12:16] = len(entries).to_bytes(4, "little")
     (trial.folder / "b.npz").write_bytes(bytes(data[:start]) + entries + bytes(tail))
@@ -101,7 +107,8 @@ def memory(trial):
     """Little address space: exit code 4 or 5 and a message"""
     plan = trial.plan()
     for kilobytes in range(20000, 60000, 1000):
-        done = trial.run("mtrun", "train", plan, "--data", DATA, "--checkpoint", "c", "--resume", "auto", limits=f"ulimit -v {kilobytes}")
+        done = trial.run("mtrun", "train", plan, "--data", DATA, "--checkpoint", "c", "--resume", "auto",
+                         limits=f"ulimit -v {kilobytes}")
         if done.code not in (0, 1, 4, 5, 127) or (done.code not in (0, 127) and not done.output):
             trial.finding(f"{kilobytes} KiB of address space: {done}")
     if newest(trial.folder / "c") is None and os.path.isdir(trial.folder / "c"):

@@ -22,12 +22,15 @@ class Run:
         self.trial = trial
         if not (trial.folder / "m.mtp").exists():
             subprocess.run([trial.tool("test/simulated_cuda/make-gpu-plan"), "m.mtp"], check=True, cwd=trial.folder)
-            subprocess.run([sys.executable, SOURCE / "test/devices/inputs/samples.py", "x.npy", "y.npy"], check=True, cwd=trial.folder)
+            subprocess.run([sys.executable, SOURCE / "test/devices/inputs/samples.py", "x.npy", "y.npy"], check=True,
+                           cwd=trial.folder)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.common = {"MTRUN_CUDA_DRIVER": trial.tool("lib/libcuda-simulated.so"), "MTRUN_NCCL": trial.tool("lib/libnccl-simulated.so"),
-                       "MTC_SIM_DEVICES": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port), "OMPI_COMM_WORLD_SIZE": "2",
+        self.common = {"MTRUN_CUDA_DRIVER": trial.tool("lib/libcuda-simulated.so"),
+                       "MTRUN_NCCL": trial.tool("lib/libnccl-simulated.so"),
+                       "MTC_SIM_DEVICES": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port),
+                       "OMPI_COMM_WORLD_SIZE": "2",
                        "OMPI_COMM_WORLD_LOCAL_SIZE": "1", "MTC_SECRET": SECRET}
         self.timeout = timeout
         self.first = self.process(0)
@@ -36,9 +39,11 @@ class Run:
             time.sleep(0.02)
 
     def process(self, rank):
-        return self.trial.start("mtrun", "train", "m.mtp", "--data", "npy:x.npy,y.npy", "--epochs", 1, "--devices", "cuda:0-1", "--timeout", self.timeout,
-                                "--save", "w.safetensors", environment={**self.common, "OMPI_COMM_WORLD_RANK": str(rank),
-                                                                        "OMPI_COMM_WORLD_LOCAL_RANK": str(rank)})
+        return self.trial.start("mtrun", "train", "m.mtp", "--data", "npy:x.npy,y.npy", "--epochs", 1,
+                                "--devices", "cuda:0-1", "--timeout", self.timeout,
+                                "--save", "w.safetensors",
+                                environment={**self.common, "OMPI_COMM_WORLD_RANK": str(rank),
+                                             "OMPI_COMM_WORLD_LOCAL_RANK": str(rank)})
 
     def dial(self, host="127.0.0.1"):
         made = socket.socket()
@@ -56,18 +61,21 @@ class Run:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory(self):
-        return next(int(line.split()[1]) << 10 for line in open(f"/proc/{self.first.pid}/status") if line.startswith("VmHWM"))
+        return next(int(line.split()[1]) << 10 for line in open(f"/proc/{self.first.pid}/status")
+                    if line.startswith("VmHWM"))
 
     def meet(self, what):
         """The second process comes, and both train."""
         if self.first.poll() is not None:
-            self.trial.finding(f"{what}: process 0 ended with exit code {self.first.returncode}: {self.first.stdout.read().decode(errors='replace')}")
+            self.trial.finding(f"{what}: process 0 ended with exit code {self.first.returncode}: "
+                               f"{self.first.stdout.read().decode(errors='replace')}")
             return
         begin = time.monotonic()
         second = self.process(1)
         outputs = [each.communicate(timeout=60)[0].decode(errors="replace") for each in (second, self.first)]
         if (second.returncode, self.first.returncode) != (0, 0):
-            self.trial.finding(f"{what}: exit codes {self.first.returncode} and {second.returncode}:\n" + "\n".join(outputs))
+            self.trial.finding(f"{what}: exit codes {self.first.returncode} and {second.returncode}:\n"
+                               + "\n".join(outputs))
         elif time.monotonic() - begin > 15:
             self.trial.finding(f"{what}: the run took {time.monotonic() - begin:.0f} s")
 
@@ -92,8 +100,10 @@ def drain(connection, limit=1 << 16):
 def strangers_messages(trial):
     """Messages before a greeting: the end of the run, another agreement, escapes for the terminal"""
     run = Run(trial)
-    for bytes_ in (message(b"x", b"7\033[31mowned"), message(b"h", b"mtrun processes 1\n1\nmallory\nprocesses: 2\nplan: 0"), message(b"s", b"id"),
-                   message(b"e", b"99"), b"\0" * 48, os.urandom(48), MARK + bytes(16), b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"):
+    for bytes_ in (message(b"x", b"7\033[31mowned"),
+                   message(b"h", b"mtrun processes 1\n1\nmallory\nprocesses: 2\nplan: 0"), message(b"s", b"id"),
+                   message(b"e", b"99"), b"\0" * 48, os.urandom(48), MARK + bytes(16),
+                   b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"):
         for padding in (b"", b"x" * 64):
             connection = run.dial()
             if connection is None:
@@ -126,7 +136,8 @@ def strangers_streams(trial):
             trial.finding(f"a stranger sent {sent >> 20} MiB behind {begin!r}, and nobody closed the connection")
         connection.close()
     if run.first.poll() is None and (run.processor_seconds() - used > 1 or run.memory() - memory > 32 << 20):
-        trial.finding(f"strangers cost {run.processor_seconds() - used:.1f} s of CPU and {(run.memory() - memory) >> 20} MiB")
+        trial.finding(f"strangers cost {run.processor_seconds() - used:.1f} s of CPU and "
+                      f"{(run.memory() - memory) >> 20} MiB")
     run.meet("streams")
 
 

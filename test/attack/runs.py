@@ -13,14 +13,17 @@ EARLY = ["--early-stopping", "2", "--min-delta", "5", "--monitor", "loss", "--re
 
 
 def command(trial, plan, folder, more):
-    words = ["mtrun", "train", plan, "--data", DATA, "--validation", DATA, "--devices", trial.chance.choice(DEVICES), "--checkpoint",
-             folder / "c", "--every-steps", "1", "--keep", "2", "--resume", "auto", "--save", folder / "final.safetensors", "--history", folder / "h", *more]
+    words = ["mtrun", "train", plan, "--data", DATA, "--validation", DATA, "--devices", trial.chance.choice(DEVICES),
+             "--checkpoint",
+             folder / "c", "--every-steps", "1", "--keep", "2", "--resume", "auto",
+             "--save", folder / "final.safetensors", "--history", folder / "h", *more]
     return [str(word) for word in words]
 
 
 def outcome(folder):
     names = ("final.safetensors", "h.json", "h.csv")
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() if (folder / name).exists() else "missing" for name in names}
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() if (folder / name).exists() else "missing"
+            for name in names}
 
 
 def to_the_end(trial, plan, folder, more, number, most):
@@ -83,7 +86,8 @@ def kills_early(trial):
 @attack("signals")
 def signals(trial):
     """SIGTERM, SIGINT and SIGHUP at random moments"""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # whoever starts this may have them ignored, which runs respect
+    for number in (signal.SIGTERM, signal.SIGINT,
+                   signal.SIGHUP):  # whoever starts this may have them ignored, which runs respect
         signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         disturb_folder = trial.folder
@@ -101,9 +105,11 @@ def started_again(trial):
         saved = []
         folder = f"c{len(more)}"
         for turn in range(3):
-            trial.train(plan, "--epochs", 30, *more, "--checkpoint", folder, "--resume", "auto", "--save", f"{turn}.safetensors", "--history", "h")
+            trial.train(plan, "--epochs", 30, *more, "--checkpoint", folder, "--resume", "auto",
+                        "--save", f"{turn}.safetensors", "--history", "h")
             file = trial.folder / f"{turn}.safetensors"
-            saved.append((hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else "none", (trial.folder / "h.csv").read_text()))
+            saved.append((hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else "none",
+                          (trial.folder / "h.csv").read_text()))
         if len(set(saved)) != 1:
             trial.finding(f"started again with --resume auto, the run went on: {' '.join(more)}")
 
@@ -120,7 +126,8 @@ def last_row(trial):
     trial.train(plan, *words)
     path = trial.folder / "h.json"
     if not path.exists() or json.loads(path.read_text()) != expected:
-        trial.finding(f"the history of a finished run is not written again: {path.read_text() if path.exists() else 'no file'}")
+        trial.finding("the history of a finished run is not written again: "
+                      f"{path.read_text() if path.exists() else 'no file'}")
 
 
 @attack("pipe", quick=True)
@@ -147,7 +154,8 @@ def stops(trial):
         each.mkdir()
     to_the_end(trial, plan, whole, ["--epochs", "3"], signal.SIGKILL, 0)
     for _ in range(trial.turns(2, 10)):
-        process = subprocess.Popen(command(trial, plan, folder, ["--epochs", "3"]), env=trial.environment, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(command(trial, plan, folder, ["--epochs", "3"]), env=trial.environment,
+                                   stdout=subprocess.DEVNULL)
         for _ in range(30):
             for number in (signal.SIGSTOP, signal.SIGCONT):
                 try:

@@ -26,8 +26,11 @@ LIMIT = 120  # seconds after which a run hangs
 
 
 def command(arguments, folder, devices):
-    return ["mtrun", "train", arguments.plan, "--data", arguments.data, "--validation", arguments.data, "--epochs", "9", "--early-stopping",
-            "2", "--min-delta", "100", "--restore-best", "--epoch-file", folder / "epoch-{epoch}.safetensors", "--devices", devices, "--checkpoint", folder / "checkpoints", "--every-steps", str(arguments.every_steps), "--keep", "2",
+    return ["mtrun", "train", arguments.plan, "--data", arguments.data, "--validation", arguments.data, "--epochs", "9",
+            "--early-stopping",
+            "2", "--min-delta", "100", "--restore-best", "--epoch-file", folder / "epoch-{epoch}.safetensors",
+            "--devices", devices, "--checkpoint", folder / "checkpoints", "--every-steps", str(arguments.every_steps),
+            "--keep", "2",
             "--resume", "auto", "--save", folder / "final.safetensors", "--history", folder / "history", "--json-logs"]
 
 
@@ -44,7 +47,8 @@ def slow_disk(milliseconds):
     library = pathlib.Path(shutil.which("mtrun")).parent.parent / "lib" / "slow-fsync.so"
     if milliseconds and not library.exists():
         sys.exit(f"expected {library}, which ninja slow-fsync builds, found none")
-    return {**os.environ, "LD_PRELOAD": str(library), "SLOW_FSYNC_MS": str(milliseconds)} if milliseconds else dict(os.environ)
+    return {**os.environ, "LD_PRELOAD": str(library),
+            "SLOW_FSYNC_MS": str(milliseconds)} if milliseconds else dict(os.environ)
 
 
 def wait_until(process, line, limit, reached):
@@ -114,7 +118,8 @@ def main():
             before = kills
             folder = pathlib.Path(root) / f"cycle-{cycles}"
             folder.mkdir()
-            while not run(arguments, folder, chance.choice(devices), chance.uniform(0, seconds) if kills < arguments.kills else None,
+            while not run(arguments, folder, chance.choice(devices),
+                          chance.uniform(0, seconds) if kills < arguments.kills else None,
                           chance.uniform(0, 4 * arguments.fsync_ms / 1000) if chance.random() < 0.5 else None):
                 kills += 1
                 inside += saving(folder)

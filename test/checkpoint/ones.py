@@ -6,4 +6,5 @@ import sys
 for path in sys.argv[1:]:
     header = "{'descr': '<f4', 'fortran_order': False, 'shape': (8, 1), }".ljust(117) + "\n"
     with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<8f", *[1.0] * 8))
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+                   + struct.pack("<8f", *[1.0] * 8))

@@ -16,8 +16,10 @@ MOST = 200  # renames
 def run(plan, spec, folder, devices="cpu:1", **environment):
     library = pathlib.Path(shutil.which("mtrun")).parent.parent / "lib" / "slow-fsync.so"
     words = ["mtrun", "train", plan, "--data", spec, "--validation", spec, "--epochs", "9", "--devices", devices,
-             "--early-stopping", "2", "--min-delta", "100", "--restore-best", "--checkpoint", folder / "checkpoints", "--keep", "1",
-             "--resume", "auto", "--epoch-file", folder / "e-{epoch}.safetensors", "--best-only", "--checkpoint-monitor",
+             "--early-stopping", "2", "--min-delta", "100", "--restore-best", "--checkpoint", folder / "checkpoints",
+             "--keep", "1",
+             "--resume", "auto", "--epoch-file", folder / "e-{epoch}.safetensors", "--best-only",
+             "--checkpoint-monitor",
              "top_2", "--history", folder / "history", "--save", folder / "final.safetensors"]
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
                           env={**os.environ, "LD_PRELOAD": str(library), **environment})

@@ -13,4 +13,5 @@ with zipfile.ZipFile(sys.argv[1], "w") as archive:
             header += " " * (-(len(header) + 11) % 64) + "\n"
             size = count * (784 if len(shape) == 3 else 1)
             values = bytes(draw.choices(range(256 if len(shape) == 3 else 10), k=size))
-            archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + values)
+            archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+                             + values)

@@ -31,7 +31,8 @@ def main():
         plan = folder / "prepared.mtp"
         # A model that was not compiled gets what its page compiles it with.
         extra = [] if json.loads(source.read_text()).get("compile_config") else ["--loss", "mse", "--optimizer", "sgd"]
-        subprocess.run(["mtc", "compile", source, "-o", plan, "--batch", "8", *extra], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["mtc", "compile", source, "-o", plan, "--batch", "8", *extra], check=True,
+                       stdout=subprocess.DEVNULL)
         subprocess.run(["mtrun", "export", plan, "-o", target], check=True, stdout=subprocess.DEVNULL)
         plan.unlink()
 

@@ -67,7 +67,8 @@ def timeless(line):
 
 def run(command, expected):
     print("$", command.strip(), flush=True)
-    done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+    done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL,
                           text=True)
     print(done.stdout, end="", flush=True)
     if done.returncode:

@@ -26,7 +26,8 @@ def spread(begin, end, count):
 cases = {f"byte {p} of the header flipped": flip(p) for p in (0, 8, 12, 16, 24, 32, 40, 48, 56, 63)}
 cases |= {f"byte {p} of the tables flipped": flip(p) for p in spread(tables_offset, tables_end, 24)}
 cases |= {f"byte {p} after the tables flipped": flip(p) for p in [tables_end, *spread(tables_end, len(good), 24)]}
-cases |= {f"cut to {n} bytes": good[:n] for n in [0, 1, 63, 64, tables_end, len(good) - 1, *spread(64, len(good) - 1, 8)]}
+cases |= {f"cut to {n} bytes": good[:n] for n in [0, 1, 63, 64, tables_end, len(good) - 1,
+                                                  *spread(64, len(good) - 1, 8)]}
 cases["one byte longer"] = good + b"\0"
 cases["version 9"] = good[:8] + struct.pack("<I", 9) + good[12:]
 problems = 0

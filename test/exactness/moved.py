@@ -13,6 +13,7 @@ def output(*command):
 
 program = next(p for p in output("mtc", "inspect", plan, "--json")["programs"] if p["name"] == "train_step")
 said = sum(m["total_bytes"] for c in program["collectives"] for m in c["moved"] if m["devices"] == devices)
-moved = output("mtrun", "benchmark", plan, "--devices", f"cpu:{devices}", "--private-variables", "--steps", "1", "--json")["collective_bytes"]
+moved = output("mtrun", "benchmark", plan, "--devices", f"cpu:{devices}", "--private-variables", "--steps", "1",
+               "--json")["collective_bytes"]
 print(f"{devices} devices: inspect says {said} bytes a step, {moved} moved")
 sys.exit(said != moved or said == 0)

@@ -20,12 +20,14 @@ def train(plan, configuration, arguments, folder, extra=()):
     """SHA-256 of the saved file, and the logs without their times."""
     devices, *flags = shlex.split(configuration)
     saved = pathlib.Path(folder) / "variables.safetensors"
-    command = ["mtrun", "train", plan, "--data", arguments.data, "--validation", arguments.data, "--epochs", str(arguments.epochs),
+    command = ["mtrun", "train", plan, "--data", arguments.data, "--validation", arguments.data,
+               "--epochs", str(arguments.epochs),
                "--devices", devices, *flags, *extra, "--save", saved, "--json-logs"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{plan}, {configuration}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    logs = [{k: v for k, v in json.loads(line).items() if not k.startswith("seconds")} for line in done.stdout.splitlines()]
+    logs = [{k: v for k, v in json.loads(line).items() if not k.startswith("seconds")}
+            for line in done.stdout.splitlines()]
     return hashlib.sha256(saved.read_bytes()).hexdigest(), logs
 
 
@@ -38,7 +40,8 @@ def main():
     parser.add_argument("--loaded", action="store_true")
     parser.add_argument("--expect")
     arguments = parser.parse_args()
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() if arguments.loaded else 0)]
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            for _ in range(os.cpu_count() if arguments.loaded else 0)]
     try:
         with tempfile.TemporaryDirectory() as folder:
             runs = {(p, c): train(p, c, arguments, folder) for p in arguments.plans for c in arguments.configurations}

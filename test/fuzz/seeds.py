@@ -33,7 +33,8 @@ def png(width, height, kind, depth=8, interlace=0):
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[kind]
     rows = b"".join(b"\0" + bytes(i % 4 for i in range((width * channels * depth + 7) // 8)) for _ in range(height))
     palette = chunk(b"PLTE", bytes(range(12))) + chunk(b"tRNS", b"\x80") if kind == 3 else b""
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, interlace)) + palette
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, interlace))
+            + palette
             + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
@@ -56,7 +57,8 @@ def field(number, data):
 
 
 def example(features):
-    entries = b"".join(field(1, field(1, name) + field(2, field(kind, field(1, values)))) for name, kind, values in features)
+    entries = b"".join(field(1, field(1, name) + field(2, field(kind, field(1, values)))) for name, kind,
+                       values in features)
     return field(1, entries)
 
 
@@ -74,7 +76,8 @@ if kind == "idx":
         seeds[f"plain{rank}-{shape[0]}"] = bytes([rank - 1]) + plain
         seeds[f"gzip{rank}-{shape[0]}"] = bytes([rank - 1]) + gzip.compress(plain, mtime=0)
 elif kind == "picture":
-    for first, (colours, depth) in enumerate(((0, 8), (0, 1), (0, 16), (2, 8), (2, 16), (3, 8), (3, 2), (4, 8), (6, 8))):
+    for first, (colours, depth) in enumerate(((0, 8), (0, 1), (0, 16), (2, 8), (2, 16), (3, 8), (3, 2), (4, 8),
+                                              (6, 8))):
         seeds[f"png{colours}-{depth}"] = bytes([first % 8 & ~2]) + png(3, 2, colours, depth)
     seeds["png-quick"] = b"\2" + png(3, 2, 2)
 elif kind == "records":
@@ -89,19 +92,24 @@ elif kind == "safetensors":
 elif kind == "manifest":
     # The harness gives each its hash.
     state = {"seed": 1, "epoch": 1, "position": 2, "step": 7, "sums": ["0x1p+0"], "totals": ["nan"],
-             "data": {"samples": 9, "batch": 2, "steps_per_epoch": 5, "shuffle": True, "window": 0, "drop_remainder": False},
-             "history": {"names": ["loss"], "values": ["0x1p-1"]}, "callbacks": {"early_stop": ["0x1p+0", "inf", "0x0p+0", "0x1p+1", "0x1p+2"]},
+             "data": {"samples": 9, "batch": 2, "steps_per_epoch": 5, "shuffle": True, "window": 0,
+                      "drop_remainder": False},
+             "history": {"names": ["loss"], "values": ["0x1p-1"]},
+             "callbacks": {"early_stop": ["0x1p+0", "inf", "0x0p+0", "0x1p+1", "0x1p+2"]},
              "stopped_early": False, "rate": {"scheduled": "nan", "given": "0x0p+0"}}
     tensors = [{"name": "w", "dtype": "f32", "shape": [2, 3], "hash": "0" * 32}]
-    whole = {"format": "mtc checkpoint", "version": 1, "model": "m", "plan": "0" * 32, "state": state, "tuning": "1" * 32,
+    whole = {"format": "mtc checkpoint", "version": 1, "model": "m", "plan": "0" * 32, "state": state,
+             "tuning": "1" * 32,
              "monitor": {"name": "loss", "value": "0x1p-1"},
              "variables": {"file": "variables.safetensors", "bytes": 99, "header": "0" * 32, "tensors": tensors}}
     for name, entries in (("whole", whole), ("short", {**whole, "variables": {**whole["variables"], "tensors": []}})):
         seeds[name] = json.dumps(entries, indent=1).encode()[:-2]
 elif kind == "tuning":
-    kernels = [{"name": "k", "algorithm": "a", "us": 1.5, "own_us": 2}, {"name": "l", "algorithm": "", "us": 1, "own_us": 1}]
+    kernels = [{"name": "k", "algorithm": "a", "us": 1.5, "own_us": 2},
+               {"name": "l", "algorithm": "", "us": 1, "own_us": 1}]
     for name, listed in (("two", kernels), ("none", [])):
-        seeds[name] = json.dumps({"format": "mtrun tuning", "version": 1, "gpu": "g", "capability": "9.0", "driver": 12040,
+        seeds[name] = json.dumps({"format": "mtrun tuning", "version": 1, "gpu": "g", "capability": "9.0",
+                                  "driver": 12040,
                                   "libraries": ["l 1"], "plan": "0" * 32, "kernels": listed}, indent=1).encode()[:-2]
     # Numbers that are whole and fit no integer were undefined behaviour.
     for number in ("2e60", "-2e60", "4294967297", "18446744073709551615"):

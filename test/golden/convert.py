@@ -79,7 +79,8 @@ def main():
         else:
             starts[shared] = values
             write(arguments.output / f"{shared}.golden", [], [("start", k, v) for k, v in values.items()], 0)
-        lines = [f"step {s['batch']} {s['loss']!r} {s['accuracy']!r}" for s in json.loads((folder / "trajectory.json").read_text())["steps"]]
+        lines = [f"step {s['batch']} {s['loss']!r} {s['accuracy']!r}"
+                 for s in json.loads((folder / "trajectory.json").read_text())["steps"]]
         tensors = [(which, name, value) for which in ("after1", "short1", "after")
                    for name, value in sorted(safetensors(folder / f"{which}.safetensors"))]
         tensors.append(("predict", "output", np.load(folder / "predict.npz")["y"]))

@@ -42,7 +42,8 @@ for name in [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]:
              b"filenames": [b"%d.png" % i for i in range(20)]}
     (pickles / name).write_bytes(pickle.dumps(batch, 2))
 names = [b"airplane", b"automobile", b"bird", b"cat", b"deer", b"dog", b"frog", b"horse", b"ship", b"truck"]
-(pickles / "batches.meta").write_bytes(pickle.dumps({b"num_cases_per_batch": 20, b"label_names": names, b"num_vis": 3072}, 2))
+(pickles / "batches.meta").write_bytes(pickle.dumps({b"num_cases_per_batch": 20, b"label_names": names,
+                                                     b"num_vis": 3072}, 2))
 
 lines = ["\ufeffid;length;width;\"height,\ncm\";weight;kind"]
 for i in range(40):

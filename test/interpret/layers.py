@@ -43,10 +43,12 @@ mean, variance = [statistics.fmean(c) for c in channel], [statistics.pvariance(c
 
 
 def loss(mean, variance):
-    return statistics.fmean(((a - mean[i % 3]) / math.sqrt(variance[i % 3] + 0.01) - b) ** 2 for i, (a, b) in enumerate(zip(x, t)))
+    return statistics.fmean(((a - mean[i % 3]) / math.sqrt(variance[i % 3] + 0.01) - b) ** 2 for i,
+                            (a, b) in enumerate(zip(x, t)))
 
 
-moved = [o * 0.75 + n * 0.25 for o, n in zip([1, 2, 3], mean)], [o * 0.75 + n * 0.25 for o, n in zip([2, 1, 0.5], variance)]
+moved = [o * 0.75 + n * 0.25 for o, n in zip([1, 2, 3], mean)], [o * 0.75 + n * 0.25 for o,
+                                                                 n in zip([2, 1, 0.5], variance)]
 found, results = run(batch_normalization(""), ["train_step", "eval_step"], data)
 close(found["mean"], moved[0], "moving mean")
 close(found["variance"], moved[1], "moving variance")
@@ -61,15 +63,18 @@ groups = [range(i, min(i + 12, len(x))) for i in range(0, len(x), 12)]
 means = [[statistics.fmean(x[i] for i in group if i % 3 == c) for c in range(3)] for group in groups]
 variances = [[statistics.pvariance([x[i] for i in group if i % 3 == c]) for c in range(3)] for group in groups]
 found, results = run(LOCAL % batch_normalization(""), ["train_step"], data)
-expected = statistics.fmean(((x[i] - means[g][i % 3]) / math.sqrt(variances[g][i % 3] + 0.01) - t[i]) ** 2 for g, group in enumerate(groups) for i in group)
+expected = statistics.fmean(((x[i] - means[g][i % 3]) / math.sqrt(variances[g][i % 3] + 0.01) - t[i]) ** 2 for g,
+                            group in enumerate(groups) for i in group)
 close(results["loss"], [expected], "loss with statistics of shards")
 for name, first, values in (("mean", [1, 2, 3], means), ("variance", [2, 1, 0.5], variances)):
-    close(found[name], [o * 0.75 + 0.25 * sum(v[c] * len(g) for v, g in zip(values, groups)) / len(x) for c, o in enumerate(first)], f"moving {name} of shards")
+    close(found[name], [o * 0.75 + 0.25 * sum(v[c] * len(g) for v, g in zip(values, groups)) / len(x) for c,
+                        o in enumerate(first)], f"moving {name} of shards")
 # Their gradient, by differences: a rate of 1 leaves it in the variables.
 text = batch_normalization("").replace('%y = mt.batch_normalization %x', """%w = mt.variable "w" init(ones) : tensor<2x3xf32>
   %0 = mt.mul %x, %w : tensor<?x2x3xf32>, tensor<2x3xf32>
   %y = mt.batch_normalization %0""").replace("learning_rate = 0.0", "learning_rate = 1.0")
-data = {("INPUT", "x"): [a - 1000 for a in x], ("INPUT", "t"): t, ("SET", "gamma"): [0.5, 1.5, -1], ("SET", "beta"): [0.1, 0.2, 0.3]}
+data = {("INPUT", "x"): [a - 1000 for a in x], ("INPUT", "t"): t, ("SET", "gamma"): [0.5, 1.5, -1],
+        ("SET", "beta"): [0.1, 0.2, 0.3]}
 start = {"w": [0.5, 0.75, 1, 1.25, 1.5, 2], "gamma": [0.5, 1.5, -1], "beta": [0.1, 0.2, 0.3]}
 
 
@@ -82,7 +87,8 @@ for name, values in start.items():
     for i in range(len(values)):
         high, low = ([v + d * (i == j) for j, v in enumerate(values)] for d in (2 ** -7, -2 ** -7))
         difference = (trained(start | {name: high})[1]["loss"][0] - trained(start | {name: low})[1]["loss"][0]) / 2 ** -6
-        check(abs(values[i] - found[name][i] - difference) < 1e-3, f"gradient of {name}[{i}]: expected {difference}, found {values[i] - found[name][i]}")
+        check(abs(values[i] - found[name][i] - difference) < 1e-3,
+              f"gradient of {name}[{i}]: expected {difference}, found {values[i] - found[name][i]}")
 
 # Dropout: y = sum of |dropout(x w) + 100|, so that dw = x mask / (1 - rate) whatever the values.
 WIDTH, ROWS, SEED = 64, 24, 12345678901
@@ -113,10 +119,12 @@ for rate in (0.5, 0.2):
         found, _ = run(noisy(layer, "step(%i) "), ["train_step"] * step + ["predict"], data, SEED)
         weights = [1.0] * WIDTH if not step else found["w"]
         kept = [uniform(SEED, "drop", step, i) >= rate for i in range(len(x))]
-        close(found["y"], [a * weights[i % WIDTH] * k / (1 - rate) for i, (a, k) in enumerate(zip(x, kept))], "dropout's mask")
+        close(found["y"], [a * weights[i % WIDTH] * k / (1 - rate) for i, (a, k) in enumerate(zip(x, kept))],
+              "dropout's mask")
         masks[step] = kept
     check(masks[0] != masks[1], "expected another mask in the next step, found the same")
-    check(masks[0] != [uniform(SEED, "other", 0, i) >= rate for i in range(len(x))], "expected another mask of another stream, found the same")
+    check(masks[0] != [uniform(SEED, "other", 0, i) >= rate for i in range(len(x))],
+          "expected another mask of another stream, found the same")
     share, sigma = sum(masks[0]) / len(x), math.sqrt(rate * (1 - rate) / len(x))
     check(abs(share - (1 - rate)) < 4 * sigma, f"expected a share of {1 - rate} kept, found {share}")
     # In a model without steps: active in train_step, forward and backward with one mask; gone in eval_step and predict.

@@ -166,18 +166,22 @@ CASES = {
     "nadam": (f"mt.nadam <{{{LR}}}>", train(nadam())),
     "lamb": (f"mt.lamb <{{{LR}}}>", train(lamb())),
     "adagrad": (f"mt.adagrad <{{{LR}, initial_accumulator_value = 0.2 : f32}}>", train(adagrad(0.2))),
-    "adadelta": (f"mt.adadelta <{{learning_rate = 1.0 : f32, epsilon = 0.01 : f32}}>", train(adadelta(eps=0.01), lambda i: 1.0)),
+    "adadelta": (f"mt.adadelta <{{learning_rate = 1.0 : f32, epsilon = 0.01 : f32}}>",
+                 train(adadelta(eps=0.01), lambda i: 1.0)),
     "rmsprop": (f"mt.rmsprop <{{{LR}, weight_decay = 0.1 : f32}}>", train(rmsprop(), decay=0.1)),
     "lion": (f"mt.lion <{{{LR}}}>", train(lion())),
     "clipnorm": (f"mt.sgd <{{{LR}, clipnorm = 0.5 : f32}}>", train(sgd(), clip=lambda g: scaled(g, 0.5))),
     "clipnorm above": (f"mt.sgd <{{{LR}, clipnorm = 50.0 : f32}}>", train(sgd())),
-    "clipvalue": (f"mt.sgd <{{{LR}, clipvalue = 0.25 : f32}}>", train(sgd(), clip=lambda g: [max(-0.25, min(0.25, x)) for x in g])),
+    "clipvalue": (f"mt.sgd <{{{LR}, clipvalue = 0.25 : f32}}>",
+                  train(sgd(), clip=lambda g: [max(-0.25, min(0.25, x)) for x in g])),
     "global_clipnorm": (f"mt.sgd <{{{LR}, global_clipnorm = 0.5 : f32}}>", train(sgd(), clip=lambda g: scaled(g, 0.5))),
     "ema": (f"mt.sgd <{{{LR}, ema_momentum = 0.75 : f32}}>", train(sgd(), ema=0.75)),
-    "ema overwrites": (f"mt.adam <{{{LR}, ema_momentum = 0.75 : f32, ema_overwrite_frequency = 2 : i64}}>", train(adam(), ema=0.75, every=2)),
+    "ema overwrites": (f"mt.adam <{{{LR}, ema_momentum = 0.75 : f32, ema_overwrite_frequency = 2 : i64}}>",
+                       train(adam(), ema=0.75, every=2)),
 }
 for name, (optimizer, (weights, average)) in CASES.items():
-    found, _ = run(model(optimizer), ["train_step"] * STEPS, {("INPUT", "x"): X, ("INPUT", "t"): T, ("SET", "w"): START})
+    found, _ = run(model(optimizer), ["train_step"] * STEPS,
+                   {("INPUT", "x"): X, ("INPUT", "t"): T, ("SET", "w"): START})
     close(found["w"], weights, name)
     if "ema_momentum" in optimizer:
         close([v for k, v in found.items() if k.endswith("/w_average")][0], average, name + ", average")
@@ -195,7 +199,8 @@ SCHEDULES = {
         lambda i: 0.15 * (1 - i / (2 * max(1, math.ceil(i / 2)))) + 0.05,
     f"cosine_decay %i <{{{INITIAL}, decay_steps = 3.0 : f32, alpha = 0.1 : f32}}>":
         lambda i: 0.2 * (0.9 * 0.5 * (1 + math.cos(math.pi * min(i, 3) / 3)) + 0.1),
-    f"cosine_decay %i <{{initial_learning_rate = 0.02 : f32, decay_steps = 3.0 : f32, warmup_target = 0.2 : f32, warmup_steps = 2.0 : f32}}>":
+    f"cosine_decay %i <{{initial_learning_rate = 0.02 : f32, decay_steps = 3.0 : f32, warmup_target = 0.2 : f32, "
+    f"warmup_steps = 2.0 : f32}}>":
         lambda i: 0.02 + 0.18 * i / 2 if i < 2 else 0.2 * 0.5 * (1 + math.cos(math.pi * (i - 2) / 3)),
 }
 for schedule, rate in SCHEDULES.items():
@@ -206,10 +211,12 @@ for schedule, rate in SCHEDULES.items():
         raise SystemExit("expected no variable of the learning rate with a schedule, found one")
 
 # Penalties: of a variable; of a value with a batch axis, divided by the samples.
-for penalty, value, slope in [("mt.regularizer %w l1 = 0.1 l2 = 0.3 : tensor<2xf32>", lambda w: 0.1 * abs(w) + 0.3 * w * w,
+for penalty, value, slope in [("mt.regularizer %w l1 = 0.1 l2 = 0.3 : tensor<2xf32>",
+                               lambda w: 0.1 * abs(w) + 0.3 * w * w,
                                lambda w: 0.1 * math.copysign(1, w) + 0.6 * w),
                               ("mt.regularizer %p l2 = 0.3 : tensor<?x2xf32>", None, None)]:
-    found, results = run(model(f"mt.sgd <{{{LR}}}>", penalty), ["train_step"], {("INPUT", "x"): X, ("INPUT", "t"): T, ("SET", "w"): START})
+    found, results = run(model(f"mt.sgd <{{{LR}}}>", penalty), ["train_step"],
+                         {("INPUT", "x"): X, ("INPUT", "t"): T, ("SET", "w"): START})
     if value is None:
         value, slopes = None, [0.6 * x * x * w for x, w in zip(X, START)]
         added = sum(0.3 * (x * w) ** 2 for x, w in zip(X, START))

@@ -7,7 +7,8 @@ import subprocess
 def run(model, programs, data, seed=0):
     """Variables and outputs by name, and the lists of each result's values, of a model in text."""
     lines = [f"// {kind} {name} = {' '.join(repr(float(x)) for x in values)}" for (kind, name), values in data.items()]
-    done = subprocess.run(["mt-interpret", "-", f"--run={','.join(programs)}", f"--seed={seed}"], input="\n".join([*lines, model]),
+    done = subprocess.run(["mt-interpret", "-", f"--run={','.join(programs)}", f"--seed={seed}"],
+                          input="\n".join([*lines, model]),
                           capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{model}\n{done.stderr}")

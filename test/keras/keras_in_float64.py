@@ -22,7 +22,8 @@ dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"  # else Keras rounds what man
 def moved_by(matrix, images, size):
     """Images [N, H, W, C] times a matrix from H * W to size."""
     n, h, w, c = images.shape
-    return torch.einsum("nic,io->noc", images.reshape(n, h * w, c), torch.from_numpy(matrix).to(images.dtype)).reshape(n, *size, c)
+    return torch.einsum("nic,io->noc", images.reshape(n, h * w, c),
+                        torch.from_numpy(matrix).to(images.dtype)).reshape(n, *size, c)
 
 
 def basis(h, w, dtype):
@@ -49,7 +50,8 @@ def affine_transform(images, transform, interpolation="bilinear", fill_mode="con
     assert (each == each[0]).all(), "factors are ranges of one number"
     h, w = images.shape[1:3]
     pixels = basis(h, w, "float64")
-    matrix = np.array(jax_image.affine_transform(pixels, np.repeat(each[:1].astype("float64"), len(pixels), 0), interpolation, fill_mode, fill_value))
+    matrix = np.array(jax_image.affine_transform(pixels, np.repeat(each[:1].astype("float64"), len(pixels), 0),
+                                                 interpolation, fill_mode, fill_value))
     return moved_by(matrix.reshape(h * w, -1), images, (h, w))
 
 

@@ -54,7 +54,8 @@ def nested():
 
 def activations():
     i = x = keras.Input((5,), name="x")
-    for layer in (L.ReLU(), L.ReLU(max_value=6, negative_slope=0.1), L.LeakyReLU(), L.LeakyReLU(0.1), L.PReLU(), L.Activation("tanh"),
+    for layer in (L.ReLU(), L.ReLU(max_value=6, negative_slope=0.1), L.LeakyReLU(), L.LeakyReLU(0.1), L.PReLU(),
+                  L.Activation("tanh"),
                   L.Activation("sigmoid"), L.Activation("relu6"), L.Activation("leaky_relu"), L.Softmax()):
         x = L.Add()([layer(L.Dense(5)(x)), x])
     for name in ("log_softmax", "exponential", "linear"):
@@ -79,9 +80,11 @@ def shapes():
 def merging():
     i = keras.Input((6,), name="x")
     a, b, c = (L.Dense(5, name=n)(i) for n in "abc")
-    parts = [L.Subtract()([a, b]), L.Average()([a, b, c]), L.Maximum()([a, c]), L.Minimum()([b, c]), L.Multiply()([a, b, c])]
+    parts = [L.Subtract()([a, b]), L.Average()([a, b, c]), L.Maximum()([a, c]), L.Minimum()([b, c]),
+             L.Multiply()([a, b, c])]
     model = keras.Model(i, L.Dense(3)(L.Add()(parts)), name="merging")
-    model.compile(keras.optimizers.Lion(0.01), loss=keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1))
+    model.compile(keras.optimizers.Lion(0.01),
+                  loss=keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1))
     return model
 
 
@@ -151,10 +154,12 @@ def normal():
 def curves():
     """Every activation by name; averages of the variables."""
     i = x = keras.Input((5,), name="x")
-    for name in ("elu", "celu", "selu", "gelu", "silu", "softplus", "softsign", "log_sigmoid", "hard_sigmoid", "hard_silu", "hard_tanh", "mish", "squareplus"):
+    for name in ("elu", "celu", "selu", "gelu", "silu", "softplus", "softsign", "log_sigmoid", "hard_sigmoid",
+                 "hard_silu", "hard_tanh", "mish", "squareplus"):
         x = L.Dense(5, activation=name, kernel_regularizer="l1" if name == "elu" else None)(x)
     x = L.ELU(0.5)(x)
-    model = keras.Model(i, L.Dense(3, activation="softmax", activity_regularizer=keras.regularizers.L1L2(0.01, 0.02))(x), name="curves")
+    model = keras.Model(i, L.Dense(3, activation="softmax",
+                                   activity_regularizer=keras.regularizers.L1L2(0.01, 0.02))(x), name="curves")
     model.compile(keras.optimizers.Adam(0.01, amsgrad=True, use_ema=True), loss="kl_divergence")
     return model
 
@@ -178,11 +183,17 @@ def tensors():
     a = L.Dense(6)(i)
     b = a[:, 1:4] @ ops.transpose(i, (0, 2, 1))
     b = ops.swapaxes(b, 1, -1)[..., ::2]
-    c = ops.stack([ops.sum(a, axis=-1), ops.max(i, axis=2), ops.mean(a, axis=-1), ops.min(a, axis=2), ops.var(a, axis=-1), ops.std(i, axis=-1), ops.logsumexp(a, axis=-1)], axis=1)
-    d = ops.concatenate([ops.reshape(b, (-1, 8)), ops.squeeze(ops.expand_dims(a[:, 0], 1), axis=1), a[:, -1, None, 2]], axis=-1)
-    e = ops.where(a > 0.2, a**2, ops.clip(a, -0.5, 3)) + ops.softmax(a, axis=1) + ops.gelu(a) + ops.leaky_relu(a, 0.1) + ops.flip(a, axis=1)
-    e = e + ops.rsqrt(ops.square(a) + 1) + ops.sin(a) * ops.cos(a) + ops.erf(a) + 1 / (a * a + 1.0) + ops.moveaxis(ops.moveaxis(a, 1, 2), 2, 1) ** 3
-    x = ops.concatenate([L.Flatten()(c), d, L.Flatten()(L.Softmax(axis=[1, 2])(e)), L.Flatten()(L.Softmax(axis=1)(e))], axis=1)
+    c = ops.stack([ops.sum(a, axis=-1), ops.max(i, axis=2), ops.mean(a, axis=-1), ops.min(a, axis=2),
+                   ops.var(a, axis=-1), ops.std(i, axis=-1), ops.logsumexp(a, axis=-1)], axis=1)
+    d = ops.concatenate([ops.reshape(b, (-1, 8)), ops.squeeze(ops.expand_dims(a[:, 0], 1), axis=1), a[:, -1, None, 2]],
+                        axis=-1)
+    e = ops.where(a > 0.2, a**2,
+                  ops.clip(a, -0.5,
+                           3)) + ops.softmax(a, axis=1) + ops.gelu(a) + ops.leaky_relu(a, 0.1) + ops.flip(a, axis=1)
+    e = e + ops.rsqrt(ops.square(a)
+                      + 1) + ops.sin(a) * ops.cos(a) + ops.erf(a) + 1 / (a * a + 1.0) + ops.moveaxis(ops.moveaxis(a, 1, 2), 2, 1) ** 3
+    x = ops.concatenate([L.Flatten()(c), d, L.Flatten()(L.Softmax(axis=[1, 2])(e)), L.Flatten()(L.Softmax(axis=1)(e))],
+                        axis=1)
     model = keras.Model(i, L.Dense(3)(x), name="tensors")
     model.compile(keras.optimizers.SGD(0.1), loss=CROSSENTROPY)
     return model
@@ -223,7 +234,8 @@ def turned():
     numbers.adapt(np.random.default_rng(3).normal(1, 2, (50, 5, 4, 3)))
     x = L.BatchNormalization(axis=1)(L.Conv2D(4, 1, activation=L.LeakyReLU(0.1))(numbers(i)))
     x = L.GroupNormalization(2, axis=2)(L.UnitNormalization(axis=[1, 3])(x))
-    x = L.Identity()(L.Conv2DTranspose(2, 3, strides=2, padding="same", output_padding=1, activation=L.ReLU(max_value=1.5))(x))
+    x = L.Identity()(L.Conv2DTranspose(2, 3, strides=2, padding="same", output_padding=1,
+                                       activation=L.ReLU(max_value=1.5))(x))
     x = L.ActivityRegularization(l1=0.01, l2=0.02)(L.Conv2DTranspose(2, 2, strides=(3, 2), output_padding=(2, 0))(x))
     for name in ("hard_shrink", "soft_shrink", "tanh_shrink"):
         x = L.Add()([L.Activation(name)(x), x])
@@ -250,7 +262,8 @@ def named():
     p, q = keras.Input((3,), name="p"), keras.Input((4,), name="q")
     x = inner({"one": q, "two": p})["sum"]
     model = keras.Model({"k2": p, "k1": q}, {"right": x, "left": L.Dense(2)(x), "again": x}, name="named")
-    model.compile(keras.optimizers.SGD(0.1), loss={"left": CROSSENTROPY, "again": "mse", "right": "mae"}, loss_weights={"left": 1.0, "right": 0.25, "again": 0.5})
+    model.compile(keras.optimizers.SGD(0.1), loss={"left": CROSSENTROPY, "again": "mse", "right": "mae"},
+                  loss_weights={"left": 1.0, "right": 0.25, "again": 0.5})
     return model
 
 
@@ -260,7 +273,8 @@ def counted():
     model = keras.Model(i, L.Dense(3, activation="sigmoid")(i), name="counted")
     m = keras.metrics
     model.compile(keras.optimizers.SGD(0.02), loss=keras.losses.BinaryCrossentropy(reduction="sum"),
-                  metrics=[m.Precision(name="precision"), m.Recall(thresholds=0.3, name="recall"), m.F1Score(average="micro", threshold=0.4), "mae"],
+                  metrics=[m.Precision(name="precision"), m.Recall(thresholds=0.3, name="recall"),
+                           m.F1Score(average="micro", threshold=0.4), "mae"],
                   weighted_metrics=["binary_accuracy", m.Precision(name="weighted_precision")])
     return model
 
@@ -270,10 +284,13 @@ def areas():
     i = keras.Input((4,), name="x")
     model = keras.Model(i, L.Dense(3, activation="sigmoid")(i), name="areas")
     m = keras.metrics
-    given = [m.AUC(name="roc"), m.AUC(curve="PR", name="pr", num_thresholds=9), m.AUC(name="uneven", thresholds=[0.7, 0.2, 0.45]),
+    given = [m.AUC(name="roc"), m.AUC(curve="PR", name="pr", num_thresholds=9),
+             m.AUC(name="uneven", thresholds=[0.7, 0.2, 0.45]),
              m.AUC(name="even", thresholds=[0.5, 0.25, 0.75]), m.AUC(multi_label=True, num_labels=3, name="labels"),
-             m.AUC(multi_label=True, num_labels=3, curve="PR", name="pr_labels"), m.AUC(from_logits=True, name="logits"),
-             m.F1Score(name="each"), m.F1Score(average="macro", threshold=0.4, name="macro"), m.F1Score(average="weighted", name="weighted"),
+             m.AUC(multi_label=True, num_labels=3, curve="PR", name="pr_labels"),
+             m.AUC(from_logits=True, name="logits"),
+             m.F1Score(name="each"), m.F1Score(average="macro", threshold=0.4, name="macro"),
+             m.F1Score(average="weighted", name="weighted"),
              m.RootMeanSquaredError()]
     again = [type(x).from_config(x.get_config() | {"name": "w_" + x.name}) for x in given]
     model.compile(keras.optimizers.SGD(0.02), loss="binary_crossentropy", metrics=given, weighted_metrics=again)
@@ -305,7 +322,9 @@ def distributed():
     return model
 
 
-MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences, images, normal, curves, attention, tensors, resized, augmented, counted, areas, turned, places, named, constants, distributed)}
+MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences,
+                                  images, normal, curves, attention, tensors, resized, augmented, counted, areas,
+                                  turned, places, named, constants, distributed)}
 WEIGHTED = {"counted", "areas"}
 
 
@@ -328,9 +347,11 @@ def batch(model, seed):
     inputs, targets = [], []
     for t in model.inputs:
         size = (ROWS, *t.shape[1:])
-        inputs.append(r.integers(0, 7, size).astype("int32") if t.dtype == "int32" else r.normal(0, 1, size).astype("float32"))
+        inputs.append(r.integers(0, 7, size).astype("int32") if t.dtype == "int32"
+                      else r.normal(0, 1, size).astype("float32"))
     losses = model._compile_loss._user_loss
-    losses = [losses[name] for name in names_of(model)] if isinstance(losses, dict) else losses if isinstance(losses, list) else [losses]
+    losses = [losses[name]
+              for name in names_of(model)] if isinstance(losses, dict) else losses if isinstance(losses, list) else [losses]
     for t, loss in zip(model.outputs, losses):
         name = (loss if isinstance(loss, str) else loss.name)
         if name.startswith("sparse"):
@@ -349,7 +370,8 @@ def make(name):
     for step in range(STEPS):
         model.train_on_batch(*on(model, batch(model, 100 + step)))
     model.save(HERE / "whole.keras")
-    with zipfile.ZipFile(HERE / "whole.keras") as whole, zipfile.ZipFile(HERE / f"{name}.keras", "w", zipfile.ZIP_DEFLATED) as small:
+    with zipfile.ZipFile(HERE / "whole.keras") as whole, zipfile.ZipFile(HERE / f"{name}.keras", "w",
+                                                                         zipfile.ZIP_DEFLATED) as small:
         for member in whole.namelist():
             small.writestr(zipfile.ZipInfo(member), whole.read(member), zipfile.ZIP_DEFLATED)
     (HERE / "whole.keras").unlink()
@@ -376,7 +398,9 @@ def make(name):
                 tensors[f"metric/{key}"] = value
     variables = [*model.variables, *model.optimizer.variables]
     # Nadam leaves its product without a name.
-    tensors |= {f"after/{'nadam/u_product' if v.path == 'variable' else v.path}": np.asarray(v.value, "int32" if "int" in v.dtype else "float32") for v in variables
+    tensors |= {f"after/{'nadam/u_product' if v.path == 'variable' else v.path}": np.asarray(v.value,
+                                                                                             "int32" if "int" in v.dtype
+                                                                                             else "float32") for v in variables
                 if not v.path.endswith(("seed_generator_state", "/count"))}
     save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, HERE / f"{name}.safetensors")
     print(name, float(result["loss"]), (HERE / f"{name}.keras").stat().st_size)

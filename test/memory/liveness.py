@@ -44,7 +44,8 @@ def members(program, used, collective):
         if buffer["space"] != "arena" or buffer["row_bytes"] or used[b][0] > collective["step"]:
             continue
         place = buffer["offsets"][0] - begin[0]
-        inside = all(o - r == place for o, r in zip(buffer["offsets"], begin)) and 0 <= place <= size - buffer["fixed_bytes"]
+        inside = all(o - r == place for o,
+                     r in zip(buffer["offsets"], begin)) and 0 <= place <= size - buffer["fixed_bytes"]
         if inside and all(place >= end or place + buffer["fixed_bytes"] <= start for start, end in taken):
             partials.append(b)
             taken.append((place, place + buffer["fixed_bytes"]))
@@ -73,7 +74,8 @@ def tenants(program, variant, rows):
     found.sort(key=lambda t: t[1])
     merged = []
     for tenant in found:
-        same = next((m for m in merged if tenant[3] is not None and m[3] == tenant[3] and m[0] == tenant[0] and tenant[1] <= m[2]), None)
+        same = next((m for m in merged if tenant[3] is not None and m[3] == tenant[3] and m[0] == tenant[0]
+                     and tenant[1] <= m[2]), None)
         if same:
             same[2] = max(same[2], tenant[2])
         else:
@@ -97,6 +99,7 @@ for program in plan["programs"]:
         checked += 1
 for share in plan["devices"]:
     if share["peak_bytes"] > MOST * share["bound_bytes"]:
-        problems.append(f"{share['shards']} shards: expected a peak of at most {MOST} times {share['bound_bytes']}, found {share['peak_bytes']}")
+        problems.append(f"{share['shards']} shards: expected a peak of at most {MOST} times {share['bound_bytes']}, "
+                        f"found {share['peak_bytes']}")
 print("\n".join(problems) or f"{checked} arenas within {MOST} of their bounds")
 sys.exit(1 if problems or not checked else 0)

@@ -38,7 +38,8 @@ def unary(op, x):
 def normalise(x):
     given = [variable(init, x[1][-1:], frozen) for init, frozen in
              (("ones", ""), ("zeros", ""), ("zeros", " frozen"), ("ones", " frozen"))]
-    return value(f"mt.batch_normalization {x[0]}, {', '.join(n for n, _ in given)} : {tensor(x[1])}, {', '.join(k for _, k in given)}", x[1])
+    return value(f"mt.batch_normalization {x[0]}, {', '.join(n for n, _ in given)} : {tensor(x[1])}, "
+                 f"{', '.join(k for _, k in given)}", x[1])
 
 
 def add(a, b):

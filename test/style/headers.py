@@ -8,7 +8,8 @@ from tree import ROOT, name, verdict
 problems = []
 for header in [ROOT / "runtime" / "abi" / n for n in ("mt.h", "mtrun.h", "mtc.h", "kernel.h")]:
     for language in (["clang-22", "-xc", "-std=c99"], ["clang++-22", "-xc++", "-std=c++20"]):
-        done = subprocess.run([*language, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I", ROOT, "-"],
+        done = subprocess.run([*language, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I", ROOT,
+                               "-"],
                               input=f'#include "{name(header)}"\n', capture_output=True, text=True)
         if done.returncode:
             problems.append(f"{name(header)}: {' '.join(language)}: {done.stderr.strip()}")

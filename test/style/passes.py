@@ -8,7 +8,8 @@ from tree import ROOT, files, name, text, verdict
 RECORD = re.compile(r'^def\s+(\w+)\s*:\s*(?:\w*Pass)\s*<\s*"([\w-]+)"', re.M)
 sources = {p.stem: p for p in files("compiler", "dialects", "frontend") if p.suffix == ".cpp"}
 tests = {p.stem for p in files("test") if p.suffix in {".mlir", ".test"}}
-records = [(p, *m.groups()) for p in files("compiler", "dialects") if p.suffix == ".td" for m in RECORD.finditer(text(p))]
+records = [(p, *m.groups()) for p in files("compiler", "dialects") if p.suffix == ".td"
+           for m in RECORD.finditer(text(p))]
 
 
 def spellings(record, flag):

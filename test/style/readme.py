@@ -23,7 +23,8 @@ for page in [ROOT / "README.md", *(p for p in files("docs") if p.suffix == ".md"
             continue  # a pattern: compiler/STAGE/Name.cpp
         if not (ROOT / path).exists() and not list(ROOT.glob(path + ".*")):
             problems.append(f"{name(page)}: `{path}` is not there")
-    problems += [f"{name(page)}: link to {l} leads nowhere" for l in LINK.findall(text(page)) if not (page.parent / l).exists()]
+    problems += [f"{name(page)}: link to {l} leads nowhere"
+                 for l in LINK.findall(text(page)) if not (page.parent / l).exists()]
 
 for tool, command in sorted(set(re.findall(r"^\s*(?:\$ )?(mtc|mtrun) (\w+) ", readme, re.M))):
     program = BUILD / "bin" / tool

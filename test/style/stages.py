@@ -15,7 +15,8 @@ FORBIDDEN = {"compiler/codegen/common": ("compiler/codegen/cpu", "compiler/codeg
 ARROWS = {  # (file, header): why it may
     ("compiler/allocate/Allocate.cpp", "compiler/codegen/Codegen.h"): "scratch of kernels counts in a device's memory",
     ("compiler/allocate/Kernels.cpp", "compiler/codegen/Codegen.h"): "names of functions that code generation adds",
-    ("compiler/recompute/Recompute.cpp", "compiler/allocate/Budget.h"): "it runs the later stages on a copy, to see what fits",
+    ("compiler/recompute/Recompute.cpp",
+     "compiler/allocate/Budget.h"): "it runs the later stages on a copy, to see what fits",
     ("compiler/recompute/Recompute.cpp", "compiler/codegen/Codegen.h"): "the same: scratch of kernels",
 }
 CIRCLES = {  # files in one folder, without suffix: why they may
@@ -30,7 +31,8 @@ CIRCLES = {  # files in one folder, without suffix: why they may
         "CudaGroup.h declares what all parts of a group share",
     "runtime/device/cuda: Dnn DnnGraph": "DnnGraph.h is used in the source of Dnn alone",
     "tools/mtrun: Commands Outputs Run Trace": "options of all commands are declared together",
-    ": runtime/abi/mt runtime/support/status": "mt.cpp defines the C functions of a status, which is declared with them",
+    ": runtime/abi/mt runtime/support/status": "mt.cpp defines the C functions of a status, which is declared with "
+                                               "them",
 }
 
 

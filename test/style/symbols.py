@@ -27,10 +27,13 @@ for library, pattern in ALLOWED.items():
     if not re.search(rf"soname: \[lib{library}\.so\.\d", dynamic):
         problems.append(f"{path.name}: expected a SONAME with a version, found none")
     if library == "mtrun":
-        problems += [f"{path.name}: must not need {lib}" for lib in re.findall(r"Shared library: \[(lib(?:jpeg|png)[^\]]*)", dynamic)]
-        problems += [f"{path.name}: must not need {lib}" for lib in re.findall(r"Shared library: \[(lib(?:LLVM|MLIR|lld)[^\]]*)", dynamic)]
+        problems += [f"{path.name}: must not need {lib}"
+                     for lib in re.findall(r"Shared library: \[(lib(?:jpeg|png)[^\]]*)", dynamic)]
+        problems += [f"{path.name}: must not need {lib}"
+                     for lib in re.findall(r"Shared library: \[(lib(?:LLVM|MLIR|lld)[^\]]*)", dynamic)]
 mtrun = BUILD / "bin" / "mtrun"
 if mtrun.exists():
     problems += [f"mtrun: must not need {lib}"
-                 for lib in re.findall(r"Shared library: \[(lib(?:LLVM|MLIR|lld)[^\]]*)", run("llvm-readelf", "-d", mtrun))]
+                 for lib in re.findall(r"Shared library: \[(lib(?:LLVM|MLIR|lld)[^\]]*)",
+                                       run("llvm-readelf", "-d", mtrun))]
 verdict(problems, "symbols")

@@ -16,18 +16,23 @@ with socket.socket() as free:  # a port that nobody has
 
 def variables(rank):
     return {
-        "mpirun": {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": count, "OMPI_COMM_WORLD_LOCAL_RANK": rank, "OMPI_COMM_WORLD_LOCAL_SIZE": count,
+        "mpirun": {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": count, "OMPI_COMM_WORLD_LOCAL_RANK": rank,
+                   "OMPI_COMM_WORLD_LOCAL_SIZE": count,
                    "PMIX_NAMESPACE": f"job-{os.getpid()}"},
         "mpiexec": {"PMI_RANK": rank, "PMI_SIZE": count, "MPI_LOCALRANKID": rank, "MPI_LOCALNRANKS": count},
-        "srun": {"SLURM_PROCID": rank, "SLURM_NTASKS": count, "SLURM_LOCALID": rank, "SLURM_NNODES": 1, "SLURM_JOB_ID": os.getpid(), "SLURM_STEP_ID": 0},
-        "torchrun": {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+        "srun": {"SLURM_PROCID": rank, "SLURM_NTASKS": count, "SLURM_LOCALID": rank, "SLURM_NNODES": 1,
+                 "SLURM_JOB_ID": os.getpid(), "SLURM_STEP_ID": 0},
+        "torchrun": {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": count,
+                     "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
                      "TORCHELASTIC_USE_AGENT_STORE": "True"},
-        "addresses": {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": count, "OMPI_COMM_WORLD_LOCAL_RANK": rank, "OMPI_COMM_WORLD_LOCAL_SIZE": 1,
+        "addresses": {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": count, "OMPI_COMM_WORLD_LOCAL_RANK": rank,
+                      "OMPI_COMM_WORLD_LOCAL_SIZE": 1,
                       "MASTER_ADDR": "localhost", "MASTER_PORT": port, "MTC_SECRET": f"a secret of {os.getpid()} here"},
     }[launcher]
 
 
-processes = [subprocess.Popen(command, env={**os.environ, **{k: str(v) for k, v in variables(rank).items()}}, stdout=subprocess.PIPE,
+processes = [subprocess.Popen(command, env={**os.environ, **{k: str(v) for k, v in variables(rank).items()}},
+                              stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True) for rank in range(count)]
 codes = []
 for rank, process in enumerate(processes):

@@ -13,8 +13,10 @@ arguments = parser.parse_args()
 
 
 def losses(devices):
-    command = ["mtrun", "train", arguments.plan, "--data", arguments.data, "--epochs", "1", "--devices", *shlex.split(devices), "--json-logs"]
-    logs = [json.loads(line) for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()]
+    command = ["mtrun", "train", arguments.plan, "--data", arguments.data, "--epochs", "1", "--devices",
+               *shlex.split(devices), "--json-logs"]
+    logs = [json.loads(line) for line in subprocess.run(command, check=True, capture_output=True,
+                                                        text=True).stdout.splitlines()]
     return [log["loss"] for log in logs if "loss" in log]
 
 

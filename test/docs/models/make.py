@@ -62,7 +62,8 @@ def compiled(model, from_logits=True, rate=0.001):
     return model
 
 
-models = [compiled(mlp()), compiled(photos(), False, 0.0001), convnet(), compiled(article(), False), compiled(tutorial()),
+models = [compiled(mlp()), compiled(photos(), False, 0.0001), convnet(), compiled(article(), False),
+          compiled(tutorial()),
           compiled(cifar())]
 for model in models:
     (pathlib.Path(sys.argv[1]) / f"{model.name}.json").write_text(model.to_json(indent=1) + "\n")

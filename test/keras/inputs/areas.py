@@ -51,9 +51,11 @@ def f1(c):
 columns = [[(row[c], y == c) for row, y in zip(rows, labels)] for c in range(CLASSES)]
 scores = [f1(c) for c in range(CLASSES)]
 support = [sum(y for _, y in column) for column in columns]
-expected = {"auc": roc(*counts(sum(columns, []))), "pr": sum(precision_recall(*counts(column)) for column in columns) / CLASSES,
+expected = {"auc": roc(*counts(sum(columns, []))),
+            "pr": sum(precision_recall(*counts(column)) for column in columns) / CLASSES,
             "macro": sum(scores) / CLASSES, "weighted": sum(f * n for f, n in zip(scores, support)) / sum(support),
-            "root_mean_squared_error": math.sqrt(sum((p - y) ** 2 for column in columns for p, y in column) / len(values))}
+            "root_mean_squared_error": math.sqrt(sum((p - y) ** 2 for column in columns for p,
+                                                     y in column) / len(values))}
 expected |= {f"f1/{c}": score for c, score in enumerate(scores)}
 for name, value in expected.items():
     if abs(found[name] - value) > 1e-6:

@@ -8,7 +8,8 @@ def tensors(path):
     data = open(path, "rb").read()
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8:8 + size])
-    return {name: data[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]] for name, t in header.items() if name != "__metadata__"}
+    return {name: data[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]] for name,
+            t in header.items() if name != "__metadata__"}
 
 
 before, after = map(tensors, sys.argv[1:])

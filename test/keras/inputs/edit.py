@@ -11,18 +11,22 @@ import zipfile
 
 def dense(name, units, activation):
     return {"module": "keras.layers", "class_name": "Dense", "registered_name": None,
-            "config": {"name": name, "trainable": True, "dtype": "float32", "units": units, "activation": activation, "use_bias": True,
+            "config": {"name": name, "trainable": True, "dtype": "float32", "units": units, "activation": activation,
+                       "use_bias": True,
                        "kernel_initializer": {"class_name": "GlorotUniform", "config": {"seed": None}},
                        "bias_initializer": {"class_name": "Zeros", "config": {}}, "kernel_regularizer": None}}
 
 
 def small():
     first = {"module": "keras.layers", "class_name": "InputLayer", "registered_name": None,
-             "config": {"batch_shape": [None, 4], "dtype": "float32", "sparse": False, "ragged": False, "name": "x", "optional": False}}
+             "config": {"batch_shape": [None, 4], "dtype": "float32", "sparse": False, "ragged": False, "name": "x",
+                        "optional": False}}
     return {"module": "keras", "class_name": "Sequential", "registered_name": None,
-            "config": {"name": "small", "trainable": True, "layers": [first, dense("hidden", 3, "relu"), dense("top", 2, "linear")]},
+            "config": {"name": "small", "trainable": True, "layers": [first, dense("hidden", 3, "relu"),
+                                                                      dense("top", 2, "linear")]},
             "compile_config": {"optimizer": {"class_name": "SGD", "config": {"learning_rate": 0.5}},
-                               "loss": {"class_name": "SparseCategoricalCrossentropy", "config": {"from_logits": True}}, "metrics": ["accuracy"]}}
+                               "loss": {"class_name": "SparseCategoricalCrossentropy", "config": {"from_logits": True}},
+                               "metrics": ["accuracy"]}}
 
 
 if len(sys.argv) > 2:

@@ -22,16 +22,19 @@ def plain(value):
         return value
     if value.get("class_name") == "DTypePolicy":
         return value["config"]["name"]
-    value = {key: plain(item) for key, item in value.items() if key not in ("module", "registered_name", "build_config", "compile_config")}
+    value = {key: plain(item) for key, item in value.items() if key not in ("module", "registered_name", "build_config",
+                                                                            "compile_config")}
     if value.get("class_name") == "InputLayer":
         config = value["config"]
-        value["config"] = {"batch_input_shape": config["batch_shape"], "dtype": config["dtype"], "sparse": False, "ragged": False, "name": config["name"]}
+        value["config"] = {"batch_input_shape": config["batch_shape"], "dtype": config["dtype"], "sparse": False,
+                           "ragged": False, "name": config["name"]}
     return value
 
 
 def model(value):
     config = value["config"]
-    calls = {layer["name"]: [tensors(node["args"]) for node in layer["inbound_nodes"]] for layer in config["layers"] if "inbound_nodes" in layer}
+    calls = {layer["name"]: [tensors(node["args"]) for node in layer["inbound_nodes"]]
+             for layer in config["layers"] if "inbound_nodes" in layer}
     value = plain(value)
     for layer, original in zip(value["config"]["layers"], config["layers"]):
         if "layers" in original["config"]:

@@ -25,7 +25,8 @@ def write(path, kind, shape, data):
 
 if len(sys.argv) == 3:
     count = 9 * 6 * 6 * 3
-    write(sys.argv[1], "<f4", (9, 6, 6, 3), struct.pack(f"<{count}f", *((i * 37 % 101 - 50) / 50 for i in range(count))))
+    write(sys.argv[1], "<f4", (9, 6, 6, 3),
+          struct.pack(f"<{count}f", *((i * 37 % 101 - 50) / 50 for i in range(count))))
     write(sys.argv[2], "<i4", (9,), bytes(9 * 4))
 else:
     found = struct.unpack("<36f", pathlib.Path(sys.argv[1]).read_bytes()[-36 * 4:])

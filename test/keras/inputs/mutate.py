@@ -30,7 +30,8 @@ def reword(text, r):
     tokens = list(re.finditer(r'-?\d+(\.\d+)?|true|false|null|"[^"]*"', text))
     for _ in range(r.choice((1, 1, 2, 4))):
         token = r.choice(tokens)
-        new = r.choice(("0", "-1", "1", "3", "2147483648", "9223372036854775807", "1e999", "null", "true", "[]", "{}", '""', '"relu"', r.choice(tokens).group()))
+        new = r.choice(("0", "-1", "1", "3", "2147483648", "9223372036854775807", "1e999", "null", "true", "[]", "{}",
+                        '""', '"relu"', r.choice(tokens).group()))
         text = text[:token.start()] + new + text[token.end():]
         tokens = list(re.finditer(r'-?\d+(\.\d+)?|true|false|null|"[^"]*"', text))
     return text
@@ -62,7 +63,8 @@ class Importer:
     def ask(self, path):
         """What it says about a file: "model", or a code and a message; else what became of the program."""
         if not self.process:
-            self.process = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self.process = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=subprocess.DEVNULL)
         self.process.stdin.write(f"{path}\n".encode())
         self.process.stdin.flush()
         timer = threading.Timer(60, self.process.kill)

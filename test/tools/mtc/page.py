@@ -4,7 +4,8 @@ import html.parser
 import sys
 
 VOID = {"meta"}
-ALLOWED = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "details", "summary", "table", "tr", "th", "td",
+ALLOWED = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "details", "summary", "table", "tr", "th",
+           "td",
            "span", "svg", "g", "rect", "line", "text"}
 
 
