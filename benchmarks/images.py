@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models of images and of text that `benchmarks/run` and `benchmarks/gpu` time, for Keras (also the file that mtc compiles), JAX and PyTorch.
+"""The models of images and of text that `benchmarks/run` and `benchmarks/gpu` time, for Keras (also the file that mtc
+compiles), JAX and PyTorch.
 
     images.py MODEL FILE            writes the compiled, untrained model: FILE.keras, or FILE.json without its variables
 

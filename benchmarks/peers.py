@@ -5,7 +5,8 @@
 
 The MNIST MLP (784-256-256-10, ReLU, Adam 1e-3) is here, the others are in images.py.
 
-Prints one JSON line. Inputs are in memory, the same batch each step; every step is waited for, as `mtrun benchmark` does.
+Prints one JSON line. Inputs are in memory, the same batch each step; every step is waited for, as `mtrun benchmark`
+does.
 """
 import json
 import resource
@@ -32,7 +33,8 @@ def weights():
 
 
 def jax_step(batch, wait=True):
-    """One jitted function from state to state; buffers are donated. Loss and accuracy come out as a fit loop shows them."""
+    """One jitted function from state to state; buffers are donated. Loss and accuracy come out as a fit loop shows
+    them."""
     import jax
     import jax.numpy as jnp
 

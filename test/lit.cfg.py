@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every .mlir and .test file below test/ with a RUN line. Commands run in bash, with mtc, mtrun, mt-opt, FileCheck, not and count
-# on the path.
+# Every .mlir and .test file below test/ with a RUN line. Commands run in bash, with mtc, mtrun, mt-opt, FileCheck, not
+# and count on the path.
 #
 #   %examples   examples/          %source   the repository      %python   python3
 #   %build      the build folder   %s %t %T  as everywhere in lit

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times one training step of a model on one GPU as a user of another system runs it, with the settings that make it fastest.
+"""Times one training step of a model on one GPU as a user of another system runs it, with the settings that make it
+fastest.
 
     gpu_peers.py torch-compile|torch-graph|jax mlp|cnn|resnet20|resnet50|transformer BATCH f32|tf32|bf16 [STEPS]
 
@@ -7,8 +8,9 @@
     torch-graph     the same compiled without graphs, then the whole step recorded as one CUDA graph
     jax             one jitted function from state to state
 
-Prints one JSON line: the median step where each is waited for, and the mean step where all are enqueued first. Inputs are on the GPU, the
-same batch each step. f32 forbids TF32; bf16 computes in 16 bit with variables in float32 (autocast; Keras' mixed_bfloat16).
+Prints one JSON line: the median step where each is waited for, and the mean step where all are enqueued first. Inputs
+are on the GPU, the same batch each step. f32 forbids TF32; bf16 computes in 16 bit with variables in float32 (autocast;
+Keras' mixed_bfloat16).
 """
 import json
 import os

@@ -109,7 +109,8 @@ def bits(m, name):
 
 
 def timed(m, name, *options, devices=None):
-    """Medians of --repeat series of steps, as many as take some seconds; the first series, of three, times the start."""
+    """Medians of --repeat series of steps, as many as take some seconds; the first series, of three, times the
+    start."""
     def series(steps, warmup):
         return m.json("mtrun", "benchmark", m.plan(name), "--devices", devices or m.device, "--json", "--steps", steps,
                       "--warmup", warmup, *options)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What attacks share: a folder, the tools of a build, a small model and its data, and outcomes that count as findings."""
+"""What attacks share: a folder, the tools of a build, a small model and its data, and outcomes that count as
+findings."""
 import os
 import pathlib
 import shutil

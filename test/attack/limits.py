@@ -10,7 +10,8 @@ from harness import DATA, SOURCE, Skip, attack, newest
 
 @attack("disk-faults", quick=True)
 def disk_faults(trial):
-    """Errors, short and interrupted calls of write, fsync, rename and close: clean codes, and what is saved resumes to the same bits"""
+    """Errors, short and interrupted calls of write, fsync, rename and close: clean codes, and what is saved resumes to
+    the same bits"""
     plan, shim = trial.plan(), trial.tool("lib/disk-faults.so")
     words = ["--epochs", 3, "--checkpoint", "c", "--resume", "auto", "--history", "h"]
     trial.train(plan, *words, "--save", "whole.safetensors")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that are killed, signalled, or started again when they are at their end: weights and history of a run that never stopped."""
+"""Runs that are killed, signalled, or started again when they are at their end: weights and history of a run that never
+stopped."""
 import hashlib
 import json
 import signal

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills training runs at random moments and resumes them on another number of devices: variables, history and files of epochs must
-come out as if nothing had happened. The runs stop early, after three epochs, and end with the variables of the first.
+"""Kills training runs at random moments and resumes them on another number of devices: variables, history and files of
+epochs must come out as if nothing had happened. The runs stop early, after three epochs, and end with the variables of
+the first.
 
     kills.py PLAN --data SPEC [--kills 25] [--every-steps 1] [--signal KILL] [--seed 1] [--fsync-ms 3]
 
-Every fsync of the runs takes --fsync-ms longer, by a library that is preloaded (slow_fsync.c), and half of the kills wait for a save to
-begin. A kill counts as inside a save when it leaves an unfinished checkpoint behind; of 100 and more kills that leave no time to finish
-one (KILL), at least 30 % must. A signal that comes before the run handles it counts as a kill. The long soak: --kills 10000.
+Every fsync of the runs takes --fsync-ms longer, by a library that is preloaded (slow_fsync.c), and half of the kills
+wait for a save to begin. A kill counts as inside a save when it leaves an unfinished checkpoint behind; of 100 and more
+kills that leave no time to finish one (KILL), at least 30 % must. A signal that comes before the run handles it counts
+as a kill. The long soak: --kills 10000.
 """
 import argparse
 import hashlib
@@ -65,7 +67,8 @@ def wait_until(process, line, limit, reached):
 
 
 def run(arguments, folder, devices, moment, aimed):
-    """False: killed `moment` seconds after its start, or `aimed` seconds into the next save. True: it ended by itself, well."""
+    """False: killed `moment` seconds after its start, or `aimed` seconds into the next save. True: it ended by itself,
+    well."""
     words = [str(word) for word in command(arguments, folder, devices)]
     line = shlex.join(words)
     errors = folder / "errors"

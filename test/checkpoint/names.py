@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""names.py HISTORY.json HISTORY.csv LOGS: reads them as every reader would; no key is there twice, every row has all columns."""
+"""names.py HISTORY.json HISTORY.csv LOGS: reads them as every reader would; no key is there twice, every row has all
+columns."""
 import csv
 import json
 import pathlib

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""renames.py PLAN SPEC: a run that stops early, restores its best epoch, and writes a history and files of epochs is killed before
-and after each rename that it makes. Resumed, and then once more after its end, it leaves what a run that was never killed leaves."""
+"""renames.py PLAN SPEC: a run that stops early, restores its best epoch, and writes a history and files of epochs is
+killed before and after each rename that it makes. Resumed, and then once more after its end, it leaves what a run that
+was never killed leaves."""
 import hashlib
 import os
 import pathlib

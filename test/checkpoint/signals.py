@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""signals.py SIGNAL COMMAND...: sends the signal after the first lines of output; prints exit code and the last line of errors."""
+"""signals.py SIGNAL COMMAND...: sends the signal after the first lines of output; prints exit code and the last line of
+errors."""
 import shlex
 import signal
 import subprocess

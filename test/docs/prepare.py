@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """prepare.py FOLDER [MODEL...]: what the pages' readers have: examples/, data sets in DIR, and Keras models.
 
-DIR has the files of MNIST, whose training part here is the test file of examples/mnist, and of CIFAR-10, 40 made up pictures in each
-file. MODEL is NAME or NAME=FILE, a model of test/docs/models; FILE.keras is written as model.save() would, through mtc.
+DIR has the files of MNIST, whose training part here is the test file of examples/mnist, and of CIFAR-10, 40 made up
+pictures in each file. MODEL is NAME or NAME=FILE, a model of test/docs/models; FILE.keras is written as model.save()
+would, through mtc.
 """
 import json
 import pathlib

@@ -3,8 +3,9 @@
 
 A block of code, indented or fenced, holds commands if each of its lines begins with a program that a reader has, or if
 some begin with "$ "; in the latter what follows a command is what it prints, but for times and the CPU's name. A line
-that ends with a backslash goes on in the next one. Each command must succeed. A comment before a block says what is done
-with it: <!-- test: skip REASON --> leaves it out, <!-- test: long --> too, unless --long asks for these blocks alone.
+that ends with a backslash goes on in the next one. Each command must succeed. A comment before a block says what is
+done with it: <!-- test: skip REASON --> leaves it out, <!-- test: long --> too, unless --long asks for these blocks
+alone.
 """
 import pathlib
 import re

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damages a plan in every part and runs a command on each: damage.py PLAN COMMAND... with @ for the damaged file.
 
-A byte is flipped in each field of the header, all over the tables, and in each page after them (sections and what pads them); the
-file is cut in each part, and made longer. Every run must end with exit code 3 and a message, and never with a signal.
+A byte is flipped in each field of the header, all over the tables, and in each page after them (sections and what pads
+them); the file is cut in each part, and made longer. Every run must end with exit code 3 and a message, and never with
+a signal.
 """
 import pathlib
 import struct

@@ -4,9 +4,9 @@
 
     convert.py GOLDEN_DIR OUTPUT_DIR [--samples N]        needs numpy and h5py
 
-A run's batches follow from seeds and are made again by the test. Start values are kept in full. Of later values, tensors
-of more than N elements (2048; 0: all) keep every k-th one, k odd and so touching every column, and all keep the sums of values and of
-magnitudes over all elements, so that a wrong element anywhere is seen.
+A run's batches follow from seeds and are made again by the test. Start values are kept in full. Of later values,
+tensors of more than N elements (2048; 0: all) keep every k-th one, k odd and so touching every column, and all keep the
+sums of values and of magnitudes over all elements, so that a wrong element anywhere is seen.
 
 A file is text lines, an empty line, then the tensors' elements as little-endian float32, in order of the lines:
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # RUN: %python %s
-"""Every optimizer, option and schedule against Keras' formulas, written here a second time: four steps of two weights."""
+"""Every optimizer, option and schedule against Keras' formulas, written here a second time: four steps of two
+weights."""
 import math
 
 from reference import close, run

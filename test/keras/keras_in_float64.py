@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keras on PyTorch, made to compute in float64 what it computes on JAX. To be imported before Keras.
 
-What PyTorch does in its own way, resizing and moving images, is linear in the image: its matrix is that of Keras on JAX, one small program a size.
+What PyTorch does in its own way, resizing and moving images, is linear in the image: its matrix is that of Keras on
+JAX, one small program a size.
 """
 import functools
 import os

@@ -4,9 +4,10 @@
 
     pip install jax keras safetensors && test/keras/make.py [NAME ...]
 
-NAME.keras is a small model, trained for STEPS steps so that its optimizer has a state; its members are deflated. NAME.safetensors holds a
-batch (`input/NAME`, `target/NAME`), the outputs on it (`output/NAME`), the mean loss (`loss`), metrics
-(`metric/NAME`) and weights of samples (`weight/NAME`) where there are some, and every variable after one more step on it (`after/PATH`).
+NAME.keras is a small model, trained for STEPS steps so that its optimizer has a state; its members are deflated.
+NAME.safetensors holds a batch (`input/NAME`, `target/NAME`), the outputs on it (`output/NAME`), the mean loss (`loss`),
+metrics (`metric/NAME`) and weights of samples (`weight/NAME`) where there are some, and every variable after one more
+step on it (`after/PATH`).
 """
 import io
 import os
@@ -228,7 +229,8 @@ def augmented():
 
 
 def turned():
-    """Normalisations along other axes than the last; layers as activations; penalties of activities; more rows behind a transposed convolution."""
+    """Normalisations along other axes than the last; layers as activations; penalties of activities; more rows behind a
+    transposed convolution."""
     i = keras.Input((5, 4, 3), name="x")
     numbers = L.Normalization(axis=(1, 3))
     numbers.adapt(np.random.default_rng(3).normal(1, 2, (50, 5, 4, 3)))

@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random Keras models of up to 30 layers, and what Keras computes with them: outputs, the loss and all gradients of one batch.
+"""Random Keras models of up to 30 layers, and what Keras computes with them: outputs, the loss and all gradients of one
+batch.
 
     pip install jax keras safetensors torch
     test/keras/random_models.py FOLDER [--count 200] [--first 0]
     MTC_KERAS_DATA=FOLDER build/release/test/unit/kerasEvaluateTests     what models mean, in double precision
     MTC_KERAS_DATA=FOLDER build/release/test/unit/kerasTests            what their plans compute, in float32
 
-A model is made and saved in float32. What it computes is Keras' result in float64 from the same weights, so that a difference is one of meaning, or
-rounding of ours alone; `rounding/NAME` is how far Keras' own float32 lies from it. Keras runs on PyTorch, which compiles nothing (keras_in_float64.py).
+A model is made and saved in float32. What it computes is Keras' result in float64 from the same weights, so that a
+difference is one of meaning, or rounding of ours alone; `rounding/NAME` is how far Keras' own float32 lies from it.
+Keras runs on PyTorch, which compiles nothing (keras_in_float64.py).
 
-Model N depends on N and the models before it: of layers and options that fit, one that earlier models have least is likelier. At the end each layer and
-option that stands fewer than five times in the models is named; an activation is one option, whatever the layer. Random layers have
-a rate of 0, a range of one number or images that they leave alone, since their numbers cannot be Keras'.
-The optimizer is SGD with a rate of 1 and a momentum: after one step its slots are the gradients.
+Model N depends on N and the models before it: of layers and options that fit, one that earlier models have least is
+likelier. At the end each layer and option that stands fewer than five times in the models is named; an activation is
+one option, whatever the layer. Random layers have a rate of 0, a range of one number or images that they leave alone,
+since their numbers cannot be Keras'. The optimizer is SGD with a rate of 1 and a momentum: after one step its slots are
+the gradients.
 """
 import argparse
 import collections

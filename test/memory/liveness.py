@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The liveness bound of each arena, computed anew from the steps that `mtc inspect --json` prints: liveness.py PLAN.json
+"""The liveness bound of each arena, computed anew from the steps that `mtc inspect --json` prints: liveness.py
+PLAN.json
 
-No place for temporaries can be smaller than what is alive at once. Steps between two waits may run at the same time, so they are
-one phase; a buffer is alive from the phase that first names it to the one that last does. A bucket's partials lie side by side and are
-the results where there is one device, so they are alive from the first partial sum's phase to the last reader of a result. A result that
-was written over its operand is one place with it. Places are multiples of 64 bytes.
+No place for temporaries can be smaller than what is alive at once. Steps between two waits may run at the same time, so
+they are one phase; a buffer is alive from the phase that first names it to the one that last does. A bucket's partials
+lie side by side and are the results where there is one device, so they are alive from the first partial sum's phase to
+the last reader of a result. A result that was written over its operand is one place with it. Places are multiples of 64
+bytes.
 """
 import json
 import sys

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # RUN: env MTC_BUILD=%build %python %s
-"""README.md and docs/ name files that exist, README's map names every top folder, and its commands are ones the tools have."""
+"""README.md and docs/ name files that exist, README's map names every top folder, and its commands are ones the tools
+have."""
 import pathlib
 import re
 import subprocess

@@ -2,8 +2,9 @@
 # RUN: %python %s
 """The recipes of docs/contributing.md are true: the files that a row names hold what it says, and no file is left out.
 
-A recipe is a section `### NAME` below `## Recipes`. A row of its tables is | `file` | what to add | `text in it` |. A comment
-<!-- recipe: trace REGEX --> says that every source file with a match is in a row; ` : except PREFIX` leaves a folder out.
+A recipe is a section `### NAME` below `## Recipes`. A row of its tables is | `file` | what to add | `text in it` |. A
+comment <!-- recipe: trace REGEX --> says that every source file with a match is in a row; ` : except PREFIX` leaves a
+folder out.
 """
 import re
 

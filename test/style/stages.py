@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # RUN: %python %s
-"""A stage of the compiler includes headers of its own and of earlier stages; no two files include each other in a circle."""
+"""A stage of the compiler includes headers of its own and of earlier stages; no two files include each other in a
+circle."""
 import re
 
 from tree import code, name, text, verdict

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""same_loss.py PLAN --data SPEC --devices A B: the losses of an epoch on both kinds of devices are within 1e-5 of each other."""
+"""same_loss.py PLAN --data SPEC --devices A B: the losses of an epoch on both kinds of devices are within 1e-5 of each
+other."""
 import argparse
 import json
 import shlex

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""both_ways.py FOLDER MODEL...: compiles each model, and what `mtc import` makes of it, up to where every value has its place."""
+"""both_ways.py FOLDER MODEL...: compiles each model, and what `mtc import` makes of it, up to where every value has its
+place."""
 import pathlib
 import subprocess
 import sys

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes metrics of predictions the long way, each from all samples at once, and compares: areas.py P.npy MNIST FIRST LOGS."""
+"""Computes metrics of predictions the long way, each from all samples at once, and compares: areas.py P.npy MNIST FIRST
+LOGS."""
 import gzip
 import json
 import math

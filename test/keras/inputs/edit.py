@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints a Keras model's config.json, changed: edit.py [NAME.keras] PYTHON, a statement in which `c` is the config, `layers` its layers.
+"""Prints a Keras model's config.json, changed: edit.py [NAME.keras] PYTHON, a statement in which `c` is the config,
+`layers` its layers.
 
 Without a file it is a small Sequential model: Dense 4 -> 3 relu, Dense 3 -> 2.
 """

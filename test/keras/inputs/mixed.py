@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Keras 3.15 on JAX predicts with mixed.keras (a policy of mixed_bfloat16, the last layer float32): mixed.py X.npy T.npy writes images and labels, mixed.py Y.npy compares."""
+"""What Keras 3.15 on JAX predicts with mixed.keras (a policy of mixed_bfloat16, the last layer float32): mixed.py X.npy
+T.npy writes images and labels, mixed.py Y.npy compares."""
 import pathlib
 import struct
 import sys

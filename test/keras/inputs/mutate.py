@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feeds damaged copies of the archives of a folder to the importer: mutate.py FOLDER COUNT PROGRAM [SEED]. Each must be an error or a model, in time.
+"""Feeds damaged copies of the archives of a folder to the importer: mutate.py FOLDER COUNT PROGRAM [SEED]. Each must be
+an error or a model, in time.
 
 PROGRAM is build/release/test/keras/keras-import-each, which takes a few milliseconds a copy.
 
-A copy has bytes changed in the archive, or in a member that is then packed well, or a number or word of the config changed.
+A copy has bytes changed in the archive, or in a member that is then packed well, or a number or word of the config
+changed.
 """
 import io
 import pathlib

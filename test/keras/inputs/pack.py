@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a copy of a Keras archive, changed: pack.py FROM TO PYTHON, a statement in which `members` are the names and bytes."""
+"""Writes a copy of a Keras archive, changed: pack.py FROM TO PYTHON, a statement in which `members` are the names and
+bytes."""
 import sys
 import zipfile
 

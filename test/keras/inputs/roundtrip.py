@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes models back to Keras' format and reads them again: roundtrip.py NAME.keras..., into the working folder.
 
-The archive must be one that Python's zipfile finds whole, and the importer must find the same model and the same bytes in it.
+The archive must be one that Python's zipfile finds whole, and the importer must find the same model and the same bytes
+in it.
 """
 import pathlib
 import subprocess

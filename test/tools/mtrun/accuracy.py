@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""accuracy.py LOGITS.npy LABELS.gz FIRST LEAST: fails if the share of right answers is below LEAST. Reads the files by itself."""
+"""accuracy.py LOGITS.npy LABELS.gz FIRST LEAST: fails if the share of right answers is below LEAST. Reads the files by
+itself."""
 import ast
 import gzip
 import struct

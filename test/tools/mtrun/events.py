@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""events.py FOLDER: reads event files byte by byte, with all checksums, and prints what they hold: scalars, histograms, graph,
-text. It knows the two formats, records and protocol buffers, from their descriptions alone."""
+"""events.py FOLDER: reads event files byte by byte, with all checksums, and prints what they hold: scalars, histograms,
+graph, text. It knows the two formats, records and protocol buffers, from their descriptions alone."""
 import glob
 import os
 import struct

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""spans.py TRACE DEVICES THREADS STEPS: reads a trace in Chrome's format and checks what every reader relies on: spans of a
-track nest, a step is covered by what nests in it, each step has each kernel as often as each other step."""
+"""spans.py TRACE DEVICES THREADS STEPS: reads a trace in Chrome's format and checks what every reader relies on: spans
+of a track nest, a step is covered by what nests in it, each step has each kernel as often as each other step."""
 import collections
 import json
 import sys

@@ -4,8 +4,8 @@
 
     pip install jax keras && python from_keras.py > keras.txt
 
-A line: CASE WHAT NUMBERS. y is the result on x and w, dx and dw are the gradients of sum(y * dy). Element i of x, w and dy is
-((i * k) % 11 - 5) / 4 with k = 7, 3 and 5.
+A line: CASE WHAT NUMBERS. y is the result on x and w, dx and dw are the gradients of sum(y * dy). Element i of x, w and
+dy is ((i * k) % 11 - 5) / 4 with k = 7, 3 and 5.
 """
 import os
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""arrays.py FILE.npz NAME=DESCR:SHAPE:VALUES...: an archive of arrays; VALUES is a Python expression of all elements."""
+"""arrays.py FILE.npz NAME=DESCR:SHAPE:VALUES...: an archive of arrays; VALUES is a Python expression of all
+elements."""
 import struct
 import sys
 import zipfile

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""same_accuracy.py HISTORY.json LOG...: the last validation of a run, and what mtrun evaluate --json-logs said after it."""
+"""same_accuracy.py HISTORY.json LOG...: the last validation of a run, and what mtrun evaluate --json-logs said after
+it."""
 import json
 import sys
 
