@@ -8,7 +8,8 @@ compiles), JAX and PyTorch.
     cnn        two convolutions with max pools, two dense layers; Adam                         28 x 28 x 1
     resnet20   three stages of three blocks, 16 to 64 channels; SGD with momentum              32 x 32 x 3
     resnet50   four stages of bottleneck blocks; Adam                                         224 x 224 x 3, 5 classes
-    transformer  embeddings, two blocks of causal attention in 4 heads and a GELU; Adam       256 tokens, of 512, 256 channels
+    transformer  embeddings, two blocks of causal attention in 4 heads and a GELU; Adam       256 tokens, of 512,
+                                                                                              256 channels
 
 Images are float32, rows x columns x channels; PyTorch gets them as channels last.
 """

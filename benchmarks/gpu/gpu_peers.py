@@ -4,7 +4,8 @@ fastest.
 
     gpu_peers.py torch-compile|torch-graph|jax mlp|cnn|resnet20|resnet50|transformer BATCH f32|tf32|bf16 [STEPS]
 
-    torch-compile   forward, backward and the optimizer by torch.compile(mode="max-autotune"), which uses CUDA graphs itself
+    torch-compile   forward, backward and the optimizer by torch.compile(mode="max-autotune"), which uses CUDA graphs
+                    itself
     torch-graph     the same compiled without graphs, then the whole step recorded as one CUDA graph
     jax             one jitted function from state to state
 

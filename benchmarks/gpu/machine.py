@@ -54,7 +54,8 @@ class Machine:
                 "MTC_TEST_KERNELS": str(self.kit / "tests")}
         if subprocess.run([str(self.kit / "bin" / "mtrun"), "--version"], env=made, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL).returncode:
-            made["LD_LIBRARY_PATH"] += os.pathsep + str(self.kit / "lib" / "system")  # the C++ library that the kit was made with
+            # The C++ library that the kit was made with.
+            made["LD_LIBRARY_PATH"] += os.pathsep + str(self.kit / "lib" / "system")
         if self.given.simulated:
             for variable, name in (("CUDA_DRIVER", "cuda"), ("NCCL", "nccl"), ("CUDA_CUBLASLT", "cublasLt"),
                                    ("CUDA_CUDNN", "cudnn")):

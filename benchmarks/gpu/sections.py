@@ -47,7 +47,8 @@ def machine(m):
         asked = "name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,power.limit,ecc.mode.current"
         lines += m.run("nvidia-smi", "--query-gpu=" + asked, "--format=csv,noheader").splitlines()
         lines += m.run("nvidia-smi", "topo", "-m").splitlines()
-    program = "import importlib.metadata as m; print(*sorted(f'{d.name} {d.version}' for d in m.distributions() if d.name.startswith(('nvidia', 'torch', 'jax'))), sep='\\n')"
+    program = ("import importlib.metadata as m; print(*sorted(f'{d.name} {d.version}' for d in m.distributions() "
+               "if d.name.startswith(('nvidia', 'torch', 'jax'))), sep='\\n')")
     try:
         lines += m.run(m.given.python, "-c", program, environment=dict(os.environ)).splitlines()
     except Failure:
@@ -118,8 +119,8 @@ def timed(m, name, *options, devices=None):
     first = series(3, 1)
     steps = 3 if m.given.simulated else max(5, min(300, int(SECONDS * 1e6 / first["median_us"])))
     runs = [first] if m.given.simulated else [series(steps, max(2, steps // 10)) for _ in range(m.given.repeat)]
-    found = {key: statistics.median(run[key] for run in runs) for key in ("median_us", "queued_us", "resident_us",
-                                                                          "resident_queued_us")}
+    found = {key: statistics.median(run[key] for run in runs)
+             for key in ("median_us", "queued_us", "resident_us", "resident_queued_us")}
     found.update(steps=steps, spread=max(r["median_us"] for r in runs) / min(r["median_us"] for r in runs),
                  floor_us=first["floor_us"],
                  start_s=first["load_to_first_step_us"] / 1e6, promised=first["peak_bytes"],

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloaded by test/attack/run: a disk that fails. DISK_FAULT=CALL:N:WHAT, CALL one of write, fsync, rename, close; N the
- * number of the first call that fails, from 1; WHAT a name of an error (EIO, ENOSPC, EINTR), "short" (takes one byte),
- * "zero" (takes nothing and says so) for writes; with a + behind it all calls from there on. Calls count for regular
- * files and folders alone. */
+ * Preloaded by test/attack/run: a disk that fails. DISK_FAULT=CALL:N:WHAT, CALL one of write, fsync, rename, close; N
+ * the number of the first call that fails, from 1; WHAT a name of an error (EIO, ENOSPC, EINTR), "short" (takes one
+ * byte), "zero" (takes nothing and says so) for writes; with a + behind it all calls from there on. Calls count for
+ * regular files and folders alone. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

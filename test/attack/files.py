@@ -81,7 +81,8 @@ def rate(trial):
     trial.train("named.mtp", "--epochs", 4, "--plateau", "1", "--monitor", "loss", "--save", "w.safetensors", codes=1)
     trial.train("named.mtp", "--epochs", 2, "--history", "h")
     lines = (trial.folder / "h.csv").read_text().splitlines() if (trial.folder / "h.csv").exists() else ["", "", ""]
-    if "learning_rate" in lines[0] and not all(0 < float(line.split(",")[lines[0].split(",").index("learning_rate")]) <= 1e-3 for line in lines[1:]):
+    column = lines[0].split(",").index("learning_rate") if "learning_rate" in lines[0] else None
+    if column is not None and not all(0 < float(line.split(",")[column]) <= 1e-3 for line in lines[1:]):
         trial.finding(f"a weight was taken for the learning rate: {lines}")
 
 
@@ -165,7 +166,8 @@ def overwritten(trial):
         process = trial.start("mtrun", "train", plan, "--data", DATA, "--epochs", "100000", "--checkpoint", f"c-{how}",
                               "--every-seconds", "0.2")
         until = time.monotonic() + 30
-        while not list((trial.folder / f"c-{how}").glob("step-*")) and time.monotonic() < until and process.poll() is None:
+        saved = trial.folder / f"c-{how}"
+        while not list(saved.glob("step-*")) and time.monotonic() < until and process.poll() is None:
             time.sleep(0.02)
         with open(plan, "r+b") as file:
             if how == "cut":

@@ -84,7 +84,8 @@ def bombs(trial):
         row = b",".join([b"0"] * 785) + b"\n"
         for _ in range(1000):
             file.write(row * 1000)
-    payload = b"\x93NUMPY\1\0" + (118).to_bytes(2, "little") + b"{'descr': '|u1', 'fortran_order': False, 'shape': (100000000,), }".ljust(117) + b"\n"
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (100000000,), }".ljust(117) + b"\n"
+    payload = b"\x93NUMPY\1\0" + (118).to_bytes(2, "little") + header
     with zipfile.ZipFile(trial.folder / "b.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x.npy", payload + bytes(100_000_000))
     # One member, named by 500 entries of the directory.

@@ -135,7 +135,8 @@ def last_row(trial):
 def pipe(trial):
     """A reader of --json-logs that goes away: the run saves and exits with 75, or goes on"""
     plan = trial.plan()
-    line = f'mtrun train {plan} --data "{DATA}" --epochs 100000 --json-logs --checkpoint c | head -n 5 > /dev/null; echo "code ${{PIPESTATUS[0]}}"'
+    line = (f'mtrun train {plan} --data "{DATA}" --epochs 100000 --json-logs --checkpoint c | head -n 5 > /dev/null; '
+            'echo "code ${PIPESTATUS[0]}"')
     done = trial.run("bash", "-c", line)
     if "code 75" not in done.output:
         trial.finding(f"expected exit code 75 after SIGPIPE, found {done}")

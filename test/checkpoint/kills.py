@@ -126,7 +126,8 @@ def main():
                           chance.uniform(0, 4 * arguments.fsync_ms / 1000) if chance.random() < 0.5 else None):
                 kills += 1
                 inside += saving(folder)
-            if kills == before:  # it came to its end too soon: a machine that was busy at first must not make the rest endless
+            # It came to its end too soon: a machine that was busy at first must not make the rest endless.
+            if kills == before:
                 seconds /= 2
             if outcome(folder) != expected:
                 sys.exit(f"after {kills} kills: expected {expected}, found {outcome(folder)}")

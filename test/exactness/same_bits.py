@@ -2,7 +2,8 @@
 """Trains a plan once a configuration and compares what is left: the saved variables byte by byte, the logs digit by
 digit.
 
-    same_bits.py PLAN... --data SPEC [--epochs E] [--loaded] [--expect SHA256] --configurations cpu:1 "cpu:3 --private-variables" ...
+    same_bits.py PLAN... --data SPEC [--epochs E] [--loaded] [--expect SHA256]
+                 --configurations cpu:1 "cpu:3 --private-variables" ...
 
 Every plan and configuration must give the same file. --loaded keeps every CPU busy meanwhile. Another seed must give
 another file.

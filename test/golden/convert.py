@@ -11,7 +11,8 @@ sums of values and of magnitudes over all elements, so that a wrong element anyw
 A file is text lines, an empty line, then the tensors' elements as little-endian float32, in order of the lines:
 
     step ROWS LOSS ACCURACY                       one a step
-    tensor SET NAME COUNT STRIDE SUM MAGNITUDE    SET: start, after1, short1, after, predict; ceil(COUNT / STRIDE) elements follow
+    tensor SET NAME COUNT STRIDE SUM MAGNITUDE    SET: start, after1, short1, after, predict; ceil(COUNT / STRIDE)
+                                                  elements follow
 """
 import argparse
 import io

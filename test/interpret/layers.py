@@ -58,7 +58,8 @@ close(found["mean"], [1, 2, 3], "moving mean of a frozen layer")
 close(results["loss"], [loss([1, 2, 3], [2, 1, 0.5])] * 2, "loss with a frozen layer")
 
 # Statistics of each shard's own: samples 0 and 1, 2 and 3, 4 and 5, 6. The averages move by the mean over the samples.
-LOCAL = "module attributes {mt.compilation = #mt.compilation<shards = 4, shard_rows = 2, local_statistics = true>} {\n%s}\n"
+LOCAL = ("module attributes {mt.compilation = #mt.compilation<shards = 4, shard_rows = 2, local_statistics = true>} "
+         "{\n%s}\n")
 groups = [range(i, min(i + 12, len(x))) for i in range(0, len(x), 12)]
 means = [[statistics.fmean(x[i] for i in group if i % 3 == c) for c in range(3)] for group in groups]
 variances = [[statistics.pvariance([x[i] for i in group if i % 3 == c]) for c in range(3)] for group in groups]
@@ -70,9 +71,11 @@ for name, first, values in (("mean", [1, 2, 3], means), ("variance", [2, 1, 0.5]
     close(found[name], [o * 0.75 + 0.25 * sum(v[c] * len(g) for v, g in zip(values, groups)) / len(x) for c,
                         o in enumerate(first)], f"moving {name} of shards")
 # Their gradient, by differences: a rate of 1 leaves it in the variables.
-text = batch_normalization("").replace('%y = mt.batch_normalization %x', """%w = mt.variable "w" init(ones) : tensor<2x3xf32>
+weighted = """%w = mt.variable "w" init(ones) : tensor<2x3xf32>
   %0 = mt.mul %x, %w : tensor<?x2x3xf32>, tensor<2x3xf32>
-  %y = mt.batch_normalization %0""").replace("learning_rate = 0.0", "learning_rate = 1.0")
+  %y = mt.batch_normalization %0"""
+text = batch_normalization("").replace("%y = mt.batch_normalization %x", weighted)
+text = text.replace("learning_rate = 0.0", "learning_rate = 1.0")
 data = {("INPUT", "x"): [a - 1000 for a in x], ("INPUT", "t"): t, ("SET", "gamma"): [0.5, 1.5, -1],
         ("SET", "beta"): [0.1, 0.2, 0.3]}
 start = {"w": [0.5, 0.75, 1, 1.25, 1.5, 2], "gamma": [0.5, 1.5, -1], "beta": [0.1, 0.2, 0.3]}
@@ -86,7 +89,8 @@ found, _ = trained(start)
 for name, values in start.items():
     for i in range(len(values)):
         high, low = ([v + d * (i == j) for j, v in enumerate(values)] for d in (2 ** -7, -2 ** -7))
-        difference = (trained(start | {name: high})[1]["loss"][0] - trained(start | {name: low})[1]["loss"][0]) / 2 ** -6
+        losses = [trained(start | {name: at})[1]["loss"][0] for at in (high, low)]
+        difference = (losses[0] - losses[1]) / 2 ** -6
         check(abs(values[i] - found[name][i] - difference) < 1e-3,
               f"gradient of {name}[{i}]: expected {difference}, found {values[i] - found[name][i]}")
 

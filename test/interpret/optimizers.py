@@ -189,11 +189,16 @@ for name, (optimizer, (weights, average)) in CASES.items():
 
 INITIAL = "initial_learning_rate = 0.2 : f32"
 SCHEDULES = {
-    f"exponential_decay %i <{{{INITIAL}, decay_steps = 2.0 : f32, decay_rate = 0.5 : f32}}>": lambda i: 0.2 * 0.5 ** (i / 2),
-    f"exponential_decay %i <{{{INITIAL}, decay_steps = 2.0 : f32, decay_rate = 0.5 : f32, staircase}}>": lambda i: 0.2 * 0.5 ** (i // 2),
-    f"inverse_time_decay %i <{{{INITIAL}, decay_steps = 2.0 : f32, decay_rate = 0.5 : f32}}>": lambda i: 0.2 / (1 + 0.5 * i / 2),
-    f"inverse_time_decay %i <{{{INITIAL}, decay_steps = 2.0 : f32, decay_rate = 0.5 : f32, staircase}}>": lambda i: 0.2 / (1 + 0.5 * (i // 2)),
-    "piecewise_constant_decay %i <{boundaries = array<i64: 0, 2>, values = array<f32: 0.3, 0.2, 0.1>}>": lambda i: [0.3, 0.2, 0.2, 0.1][i],
+    f"exponential_decay %i <{{{INITIAL}, decay_steps = 2.0 : f32, decay_rate = 0.5 : f32}}>":
+        lambda i: 0.2 * 0.5 ** (i / 2),
+    f"exponential_decay %i <{{{INITIAL}, decay_steps = 2.0 : f32, decay_rate = 0.5 : f32, staircase}}>":
+        lambda i: 0.2 * 0.5 ** (i // 2),
+    f"inverse_time_decay %i <{{{INITIAL}, decay_steps = 2.0 : f32, decay_rate = 0.5 : f32}}>":
+        lambda i: 0.2 / (1 + 0.5 * i / 2),
+    f"inverse_time_decay %i <{{{INITIAL}, decay_steps = 2.0 : f32, decay_rate = 0.5 : f32, staircase}}>":
+        lambda i: 0.2 / (1 + 0.5 * (i // 2)),
+    "piecewise_constant_decay %i <{boundaries = array<i64: 0, 2>, values = array<f32: 0.3, 0.2, 0.1>}>":
+        lambda i: [0.3, 0.2, 0.2, 0.1][i],
     f"polynomial_decay %i <{{{INITIAL}, decay_steps = 2.0 : f32, end_learning_rate = 0.05 : f32, power = 2.0 : f32}}>":
         lambda i: 0.15 * (1 - min(i, 2) / 2) ** 2 + 0.05,
     f"polynomial_decay %i <{{{INITIAL}, decay_steps = 2.0 : f32, end_learning_rate = 0.05 : f32, cycle}}>":

@@ -188,11 +188,10 @@ def tensors():
                    ops.var(a, axis=-1), ops.std(i, axis=-1), ops.logsumexp(a, axis=-1)], axis=1)
     d = ops.concatenate([ops.reshape(b, (-1, 8)), ops.squeeze(ops.expand_dims(a[:, 0], 1), axis=1), a[:, -1, None, 2]],
                         axis=-1)
-    e = ops.where(a > 0.2, a**2,
-                  ops.clip(a, -0.5,
-                           3)) + ops.softmax(a, axis=1) + ops.gelu(a) + ops.leaky_relu(a, 0.1) + ops.flip(a, axis=1)
-    e = e + ops.rsqrt(ops.square(a)
-                      + 1) + ops.sin(a) * ops.cos(a) + ops.erf(a) + 1 / (a * a + 1.0) + ops.moveaxis(ops.moveaxis(a, 1, 2), 2, 1) ** 3
+    e = (ops.where(a > 0.2, a**2, ops.clip(a, -0.5, 3)) + ops.softmax(a, axis=1) + ops.gelu(a)
+         + ops.leaky_relu(a, 0.1) + ops.flip(a, axis=1))
+    e = (e + ops.rsqrt(ops.square(a) + 1) + ops.sin(a) * ops.cos(a) + ops.erf(a) + 1 / (a * a + 1.0)
+         + ops.moveaxis(ops.moveaxis(a, 1, 2), 2, 1) ** 3)
     x = ops.concatenate([L.Flatten()(c), d, L.Flatten()(L.Softmax(axis=[1, 2])(e)), L.Flatten()(L.Softmax(axis=1)(e))],
                         axis=1)
     model = keras.Model(i, L.Dense(3)(x), name="tensors")
@@ -352,8 +351,10 @@ def batch(model, seed):
         inputs.append(r.integers(0, 7, size).astype("int32") if t.dtype == "int32"
                       else r.normal(0, 1, size).astype("float32"))
     losses = model._compile_loss._user_loss
-    losses = [losses[name]
-              for name in names_of(model)] if isinstance(losses, dict) else losses if isinstance(losses, list) else [losses]
+    if isinstance(losses, dict):
+        losses = [losses[name] for name in names_of(model)]
+    elif not isinstance(losses, list):
+        losses = [losses]
     for t, loss in zip(model.outputs, losses):
         name = (loss if isinstance(loss, str) else loss.name)
         if name.startswith("sparse"):
@@ -372,8 +373,8 @@ def make(name):
     for step in range(STEPS):
         model.train_on_batch(*on(model, batch(model, 100 + step)))
     model.save(HERE / "whole.keras")
-    with zipfile.ZipFile(HERE / "whole.keras") as whole, zipfile.ZipFile(HERE / f"{name}.keras", "w",
-                                                                         zipfile.ZIP_DEFLATED) as small:
+    deflated = zipfile.ZipFile(HERE / f"{name}.keras", "w", zipfile.ZIP_DEFLATED)
+    with zipfile.ZipFile(HERE / "whole.keras") as whole, deflated as small:
         for member in whole.namelist():
             small.writestr(zipfile.ZipInfo(member), whole.read(member), zipfile.ZIP_DEFLATED)
     (HERE / "whole.keras").unlink()
@@ -400,10 +401,9 @@ def make(name):
                 tensors[f"metric/{key}"] = value
     variables = [*model.variables, *model.optimizer.variables]
     # Nadam leaves its product without a name.
-    tensors |= {f"after/{'nadam/u_product' if v.path == 'variable' else v.path}": np.asarray(v.value,
-                                                                                             "int32" if "int" in v.dtype
-                                                                                             else "float32") for v in variables
-                if not v.path.endswith(("seed_generator_state", "/count"))}
+    tensors |= {f"after/{'nadam/u_product' if v.path == 'variable' else v.path}":
+                np.asarray(v.value, "int32" if "int" in v.dtype else "float32")
+                for v in variables if not v.path.endswith(("seed_generator_state", "/count"))}
     save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, HERE / f"{name}.safetensors")
     print(name, float(result["loss"]), (HERE / f"{name}.keras").stat().st_size)
 

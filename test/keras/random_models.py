@@ -188,8 +188,8 @@ def tensors(c, x):
         "softmax": lambda: ops.softmax(x, axis=c.random.randint(1, last)),
         "reductions": lambda: y + ops.sum(y, axis=last, keepdims=True) + ops.mean(x, axis=1, keepdims=True)
         + ops.max(y, axis=last, keepdims=True),
-        "variance": lambda: (x - ops.mean(x, axis=last, keepdims=True)) / ops.sqrt(ops.var(x, axis=last, keepdims=True)
-                                                                                   + 0.1),
+        "variance": lambda: ((x - ops.mean(x, axis=last, keepdims=True))
+                             / ops.sqrt(ops.var(x, axis=last, keepdims=True) + 0.1)),
         "concatenate": lambda: ops.concatenate([x, y], axis=last),
         "stack": lambda: ops.reshape(ops.stack([x, y], axis=last), (-1, *x.shape[1:-1], 2 * x.shape[-1])),
         "slice": lambda: ops.concatenate([x[..., ::2], y[..., :1], y[..., -1:]], axis=-1),
@@ -222,9 +222,8 @@ def simple(cls, *args, **options):
 # By the axes of a sample that a layer takes.
 ANY = {
     "Dense": lambda c, x: L.Dense(c.random.randint(1, 8), **weights(c, "Dense"), **regularized(c, "Dense"))(x),
-    "Activation": simple(L.Activation, activation=ACTIVATIONS), "ReLU": simple(L.ReLU, max_value=[None, 1.5],
-                                                                               negative_slope=[0.0, 0.1],
-                                                                               threshold=[0.0, 0.2]),
+    "Activation": simple(L.Activation, activation=ACTIVATIONS),
+    "ReLU": simple(L.ReLU, max_value=[None, 1.5], negative_slope=[0.0, 0.1], threshold=[0.0, 0.2]),
     "LeakyReLU": simple(L.LeakyReLU, negative_slope=[0.3, 0.1]), "ELU": simple(L.ELU, alpha=[1.0, 0.5]),
     "Softmax": simple(L.Softmax, axis=[-1, 1]),
     "PReLU": lambda c, x: L.PReLU(alpha_initializer="he_normal",
@@ -232,9 +231,9 @@ ANY = {
     "BatchNormalization": simple(L.BatchNormalization, center=[True, False], scale=[True, False], momentum=[0.99, 0.5],
                                  epsilon=[1e-3, 1e-2], trainable=[True, False]),
     "LayerNormalization": simple(L.LayerNormalization, center=[True, False], scale=[True, False], epsilon=[1e-3, 1e-2]),
-    "GroupNormalization": lambda c, x: L.GroupNormalization(c.pick("GroupNormalization.groups", [-1, 1]),
-                                                            **c.options("GroupNormalization", center=[True, False],
-                                                                        scale=[True, False]))(x),
+    "GroupNormalization": lambda c, x: L.GroupNormalization(
+        c.pick("GroupNormalization.groups", [-1, 1]),
+        **c.options("GroupNormalization", center=[True, False], scale=[True, False]))(x),
     "UnitNormalization": simple(L.UnitNormalization), "Rescaling": simple(L.Rescaling, 0.5, offset=[0.0, 0.2]),
     "Normalization": lambda c, x: L.Normalization(mean=0.3, variance=2.0,
                                                   **c.options("Normalization", invert=[False, True]))(x),
@@ -282,10 +281,8 @@ def makeModel(c, name):
     kind = c.pick("input", ["image", "image", "image", "sequence", "vector", "ids", "two"])
     shape = {"image": (c.random.randint(4, 9), c.random.randint(4, 9), c.random.randint(1, 4)),
              "vector": (c.random.randint(2, 9),)}
-    inputs = [keras.Input((7,), dtype="int32",
-                          name="a")] if kind == "ids" else [keras.Input(shape.get(kind, (c.random.randint(3, 8),
-                                                                                         c.random.randint(1, 5))),
-                                                                        name="a")]
+    inputs = ([keras.Input((7,), dtype="int32", name="a")] if kind == "ids" else
+              [keras.Input(shape.get(kind, (c.random.randint(3, 8), c.random.randint(1, 5))), name="a")])
     x = inputs[0]
     if kind == "ids":
         x = L.Embedding(7, 4, **c.options("Embedding", embeddings_regularizer=REGULARIZERS))(x)

@@ -23,8 +23,8 @@ def small():
              "config": {"batch_shape": [None, 4], "dtype": "float32", "sparse": False, "ragged": False, "name": "x",
                         "optional": False}}
     return {"module": "keras", "class_name": "Sequential", "registered_name": None,
-            "config": {"name": "small", "trainable": True, "layers": [first, dense("hidden", 3, "relu"),
-                                                                      dense("top", 2, "linear")]},
+            "config": {"name": "small", "trainable": True,
+                       "layers": [first, dense("hidden", 3, "relu"), dense("top", 2, "linear")]},
             "compile_config": {"optimizer": {"class_name": "SGD", "config": {"learning_rate": 0.5}},
                                "loss": {"class_name": "SparseCategoricalCrossentropy", "config": {"from_logits": True}},
                                "metrics": ["accuracy"]}}

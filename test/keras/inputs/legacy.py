@@ -22,8 +22,8 @@ def plain(value):
         return value
     if value.get("class_name") == "DTypePolicy":
         return value["config"]["name"]
-    value = {key: plain(item) for key, item in value.items() if key not in ("module", "registered_name", "build_config",
-                                                                            "compile_config")}
+    value = {key: plain(item) for key, item in value.items()
+             if key not in ("module", "registered_name", "build_config", "compile_config")}
     if value.get("class_name") == "InputLayer":
         config = value["config"]
         value["config"] = {"batch_input_shape": config["batch_shape"], "dtype": config["dtype"], "sparse": False,

@@ -5,8 +5,8 @@ import sys
 from tensorboard.backend.event_processing import plugin_event_accumulator
 from tensorboard.util import tensor_util
 
-log = plugin_event_accumulator.EventAccumulator(sys.argv[1], tensor_size_guidance={"scalars": 0, "histograms": 0,
-                                                                                   "text": 0})
+log = plugin_event_accumulator.EventAccumulator(
+    sys.argv[1], tensor_size_guidance={"scalars": 0, "histograms": 0, "text": 0})
 log.Reload()
 
 

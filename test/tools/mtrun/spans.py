@@ -41,7 +41,8 @@ for track, spans in tracks.items():
             stack.append((begin, end, event))
     for begin, end, event in spans:
         if id(event) in covered and end > begin:
-            assert covered[id(event)] >= 0.999 * (end - begin) - 100, f"{event}: only {covered[id(event)]} ns are covered"
+            inside = covered[id(event)]
+            assert inside >= 0.999 * (end - begin) - 100, f"{event}: only {inside} ns are covered"
     assert sum(1 for span in spans if span[2]["cat"] == "step") == steps, (track, steps)
     assert len(set(map(str, map(dict, launches.values())))) <= 1, launches
 print(" ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
