@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of characters: embedding, positions, two blocks of causal attention with layer normalisation. Windows of 64 bytes below 128;
-// the target of each is the byte after it. A dense layer is a convolution of one tap along the places. docs/guides/characters.md trains it.
+// A model of characters: embedding, positions, two blocks of causal attention with layer normalisation. Windows of 64
+// bytes below 128; the target of each is the byte after it. A dense layer is a convolution of one tap along the places.
+// docs/guides/characters.md trains it.
 mt.model @characters {
   %text = mt.input "text" : tensor<?x64xi32>
   %next = mt.target "next" : tensor<?x64xi32>

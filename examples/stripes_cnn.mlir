@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Five kinds of stripes in pictures of 32 x 32 pixels: two convolutions with max pools, one dense layer. docs/guides/pictures.md trains it.
+// Five kinds of stripes in pictures of 32 x 32 pixels: two convolutions with max pools, one dense layer.
+// docs/guides/pictures.md trains it.
 mt.model @stripes_cnn {
   %image = mt.input "image" : tensor<?x32x32x3xf32>
   %label = mt.target "label" : tensor<?xi32>

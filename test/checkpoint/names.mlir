@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of metrics made histories that are no JSON, CSV with shifted columns, keys that are there twice, and formulas of spreadsheets.
+// Names of metrics made histories that are no JSON, CSV with shifted columns, keys that are there twice, and formulas
+// of spreadsheets.
 // RUN: rm -rf %t && mkdir %t && cd %t
 // RUN: %python %S/ones.py x.npy y.npy
 // RUN: mtc compile %s -o m.mtp --batch 4 --shards 2 --cpu x86-64-v3

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Early stopping minimised precision, recall and F1, and restored the worst epoch. Here "gain" rises with every epoch, from 0 to 1.
+// Early stopping minimised precision, recall and F1, and restored the worst epoch. Here "gain" rises with every epoch,
+// from 0 to 1.
 // RUN: rm -rf %t && mkdir %t && cd %t
 // RUN: %python %S/ones.py x.npy y.npy
 // RUN: mtc compile %s -o m.mtp --batch 4 --shards 2 --cpu x86-64-v3
@@ -47,7 +48,8 @@
 // BRACES: mtrun: error: expected a file name that ends with .safetensors (the variables), found c-{epoch}
 // RUN: not ls 'best-{loss:.2f}-{epoch:02d}.weights.h5' 2> /dev/null
 
-// The rate of the command line, once: resuming with the same words goes on with what the plateau left, another number is a new wish.
+// The rate of the command line, once: resuming with the same words goes on with what the plateau left, another number
+// is a new wish.
 // RUN: mtrun train m.mtp --data npy:x.npy,y.npy --epochs 3 --learning-rate 0.2 --plateau 2 --monitor gain:min --plateau-factor 0.5 --checkpoint rate --history rate
 // RUN: mtrun train m.mtp --data npy:x.npy,y.npy --epochs 4 --learning-rate 0.2 --plateau 2 --monitor gain:min --plateau-factor 0.5 --checkpoint rate --history rate --resume auto
 // RUN: mtrun train m.mtp --data npy:x.npy,y.npy --epochs 5 --learning-rate 0.4 --checkpoint rate --history rate --resume auto | FileCheck %s --check-prefix=RATE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions with max pools on simulated GPUs. Three steps, the last of 3 samples, and validation: the same bits on any number of GPUs, the CPU's
-// losses. Rows of the first pool are more than a block's workgroup memory.
+// Convolutions with max pools on simulated GPUs. Three steps, the last of 3 samples, and validation: the same bits on
+// any number of GPUs, the CPU's losses. Rows of the first pool are more than a block's workgroup memory.
 // RUN: mtc compile %s -o %t.mtp --batch 10 --shards 8 --target cpu,cuda:simulated
 // RUN: export MTRUN_CUDA_DRIVER=%build/lib/libcuda-simulated.so MTC_SIM_DEVICES=8
 // RUN: %python %source/test/exactness/same_bits.py %t.mtp --data mnist:%examples/mnist,split=test,range=0:23 --epochs 1 --configurations cuda:0 cuda:0-1 cuda:0-2 cuda:0-7

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups, dilation, uneven padding, a bias and the gradient to images that nothing masks, through calls of simulated libraries.
+// Groups, dilation, uneven padding, a bias and the gradient to images that nothing masks, through calls of simulated
+// libraries.
 // RUN: mtc compile %s -o %t.mtp --batch 5 --shards 4 --target cpu,cuda:simulated
 // RUN: export MTRUN_CUDA_DRIVER=%build/lib/libcuda-simulated.so MTC_SIM_DEVICES=4 MTRUN_CUDA_CUBLASLT=%build/lib/libcublasLt-simulated.so MTRUN_CUDA_CUDNN=%build/lib/libcudnn-simulated.so
 // RUN: %python %source/test/exactness/same_bits.py %t.mtp --data mnist:%examples/mnist,split=test,range=0:8 --epochs 1 --configurations "cuda:0 --libraries require" "cuda:0-1 --libraries require" "cuda:0-3 --libraries require"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %s --mt-differentiate | FileCheck %s
 //
-// Declarations in the plan's order, then four programs. Only what reaches a trainable variable is differentiated: the frozen first layer has
-// neither gradient nor slots.
+// Declarations in the plan's order, then four programs. Only what reaches a trainable variable is differentiated: the
+// frozen first layer has neither gradient nor slots.
 mt.model @two_layers {
   %x = mt.input "x" : tensor<?x3xf32>
   %t = mt.target "t" : tensor<?xi32>

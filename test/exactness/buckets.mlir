@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 40 MB of gradients are two all-reduces, of which the first runs beside the rest of the backward pass; the bits are those of one device.
+// 40 MB of gradients are two all-reduces, of which the first runs beside the rest of the backward pass; the bits are
+// those of one device.
 // RUN: rm -rf %t && mkdir %t && cd %t && mtc compile %s -o m.mtp --batch 8 --shards 4 2>&1 | FileCheck %s
 // CHECK: 2 all-reduces of 40.8 MiB a step
 // RUN: %python %S/../devices/inputs/samples.py x.npy y.npy

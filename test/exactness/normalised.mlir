@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of the batch, random layers, clipping by the norm of all gradients, averages, a schedule and a penalty: the same bits on any
-// number of devices. The last batch has 3 rows, so that most shards are empty.
+// Statistics of the batch, random layers, clipping by the norm of all gradients, averages, a schedule and a penalty:
+// the same bits on any number of devices. The last batch has 3 rows, so that most shards are empty.
 // RUN: mtc compile %s -o %t.mtp --batch 10 --shards 8
 // RUN: %python %S/same_bits.py %t.mtp --data mnist:%examples/mnist,split=test,range=0:203 --configurations cpu:1 cpu:2 cpu:3 cpu:8 cpu:2x2
 // RUN: mtc compile %s -o %t.mtp --batch 100 --shards 8

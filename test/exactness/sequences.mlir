@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense layers over the rows of images and attention among them: the same bits on any number of devices. The last batch has 3 samples of 20, so
-// that most shards are empty.
+// Dense layers over the rows of images and attention among them: the same bits on any number of devices. The last batch
+// has 3 samples of 20, so that most shards are empty.
 // RUN: mtc compile %s -o %t.mtp --batch 20 --shards 8
 // RUN: %python %S/same_bits.py %t.mtp --data mnist:%examples/mnist,split=test,range=0:63 --epochs 1 --configurations cpu:1 cpu:2 cpu:3 cpu:8 cpu:1x3 "cpu:3 --private-variables"
 mt.model @sequences {

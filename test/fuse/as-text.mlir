@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A convolutional network needed twice the memory when it came as text: a pass compared an attribute that text leaves out with one that spells
-// the default. Passes that see the program as it was made and passes that see it as text leave the same kernels.
+// A convolutional network needed twice the memory when it came as text: a pass compared an attribute that text leaves
+// out with one that spells the default. Passes that see the program as it was made and passes that see it as text leave
+// the same kernels.
 // RUN: mtc compile %examples/mnist_cnn.mlir --batch 128 --stop-after import -o %t.model.mlir
 // RUN: mt-opt %t.model.mlir --mt-differentiate --mt-decompose --mt-precision --cse --mt-annotate --mt-propagate --mt-partition --mt-bucket -o %t.shard.mlir
 // RUN: mt-opt %t.shard.mlir --mt-fuse -o %t.read.mlir

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %s --mt-fuse=images=false | FileCheck %s
-// A convolution takes bias, activation and the sum with another image; its gradients are kernels of their own; pools join the rows around them.
+// A convolution takes bias, activation and the sum with another image; its gradients are kernels of their own; pools
+// join the rows around them.
 
 // CHECK-LABEL: mt.program @predict
 // CHECK: %[[Y:.*]] = mt.kernel "conv/conv2d+add+relu" conv (%{{.*}} = %{{.*}} : tensor<?x8x8x3xf32>, %{{.*}} = %{{.*}} : tensor<3x3x3x16xf32>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %s --mt-fuse | FileCheck %s
-// relu's mask of a max pool's gradient is the mask of the pool's result: it joins the convolution that computes what the
-// pool passes on. A mask of other values stays behind the pool.
+// relu's mask of a max pool's gradient is the mask of the pool's result: it joins the convolution that computes what
+// the pool passes on. A mask of other values stays behind the pool.
 
 // CHECK-LABEL: mt.program @train_step
 // CHECK: mt.kernel {{.*}} conv (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In 16-bit plans each difference to a batch's mean was stored in f32, once for every reader: ResNet-20 took 27 % more memory in bf16 than in
-// f32. What is stored is the image, of 16 bits: each reader extends it and subtracts for itself.
+// In 16-bit plans each difference to a batch's mean was stored in f32, once for every reader: ResNet-20 took 27 % more
+// memory in bf16 than in f32. What is stored is the image, of 16 bits: each reader extends it and subtracts for itself.
 // RUN: mt-opt %s --mt-fuse | FileCheck %s
 // RUN: mt-opt %s --mt-fuse | FileCheck %s --check-prefix=WIDE
 // WIDE-NOT: mt.yield {{.*}}tensor<?x8x8x16xf32>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %s --mt-fuse | FileCheck %s
-// Differences to a batch's mean are computed by each kernel that reads them: the image is in memory, the difference never is.
+// Differences to a batch's mean are computed by each kernel that reads them: the image is in memory, the difference
+// never is.
 
 shard.grid @shards(shape = 8)
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %s --mt-fuse | FileCheck %s
-// A matrix times several rows of each sample is one product of all rows, with its epilogue; so are the gradient to the rows and that to the
-// matrix, whose products of single samples are never stored. Products of two matrices of a sample stay with its rows.
+// A matrix times several rows of each sample is one product of all rows, with its epilogue; so are the gradient to the
+// rows and that to the matrix, whose products of single samples are never stored. Products of two matrices of a sample
+// stay with its rows.
 
 // CHECK-LABEL: mt.program @train_step
 // CHECK: mt.kernel "dense/matmul+add+relu" matmul (%{{.*}} : tensor<?x64x32xf32>, %{{.*}} : tensor<32x48xf32>

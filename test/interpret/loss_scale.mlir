@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step of sgd_mse.mlir in f16: gradients are those without a scale, which doubles after 2,000 finite steps. Where they are not finite nothing
-// changes but the scale, which is halved, and the count.
+// The step of sgd_mse.mlir in f16: gradients are those without a scale, which doubles after 2,000 finite steps. Where
+// they are not finite nothing changes but the scale, which is halved, and the count.
 // RUN: mt-interpret %s | FileCheck %s
 // RUN: sed 's/finite_steps = .*/finite_steps = 7/' %s | mt-interpret - | FileCheck %s --check-prefix=COUNT
 // RUN: sed 's/INPUT x = .*/INPUT x = 1e300 2 3 4/' %s | mt-interpret - | FileCheck %s --check-prefix=SKIP

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each of several losses is reported as it is, as Keras does, and the total with their weights: the second was reported times its weight.
-// p = x w = [3, 7]; a: (0 + 4) / 2 = 2; b: (|3 - 2| + |7 - 1|) / 2 = 3.5; total 2 + 0.5 * 3.5. dw = x^T ([0, -2] + 0.5 * [0.5, 0.5]) = [-5, -6].
+// Each of several losses is reported as it is, as Keras does, and the total with their weights: the second was reported
+// times its weight. p = x w = [3, 7]; a: (0 + 4) / 2 = 2; b: (|3 - 2| + |7 - 1|) / 2 = 3.5; total 2 + 0.5 * 3.5. dw =
+// x^T ([0, -2] + 0.5 * [0.5, 0.5]) = [-5, -6].
 // RUN: mt-interpret %s --run=train_step,eval_step | FileCheck %s
 // INPUT x = 1 2 3 4
 // INPUT a_target = 3 9

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A metric of sums is told with all its sums, not the first alone: rows (hits, predicted, true) of two classes, over two samples.
+// A metric of sums is told with all its sums, not the first alone: rows (hits, predicted, true) of two classes, over
+// two samples.
 // RUN: mt-interpret %s --run=eval_step | FileCheck %s
 // INPUT x = 1 2 3 4
 // INPUT counts = 1 0 1 0 0 1 0 1 1 1 0 1

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of two activations that wait for the backward pass, the one that costs less for its bytes runs again: the sine, not the product.
+// Of two activations that wait for the backward pass, the one that costs less for its bytes runs again: the sine, not
+// the product.
 // RUN: mt-opt %s --mt-recompute=device-memory=9587184 | FileCheck %s
 // RUN: mt-opt %s --mt-recompute=device-memory=9587184 --mt-schedule | FileCheck %s --check-prefix=ORDER
 // Where that is not enough, the product runs again too, and the second sine reads the second product.

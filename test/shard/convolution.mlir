@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolutional network as far as one shard's view: an all-reduce for each kernel, bias and table, for the loss and the metric.
+// A convolutional network as far as one shard's view: an all-reduce for each kernel, bias and table, for the loss and
+// the metric.
 // RUN: mtc compile %examples/mnist_cnn.mlir --stop-after=shard -o - | FileCheck %s
 // RUN: mtc compile %examples/mnist_cnn.mlir --stop-after=shard -o - | FileCheck %s --check-prefix=COUNT
 // RUN: mt-opt %s --mt-annotate --mt-propagate --mt-partition | FileCheck %s --check-prefix=OPS

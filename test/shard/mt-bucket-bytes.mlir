@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients of a large model are not one all-reduce behind the whole backward pass: buckets end at a limit, in the order of the program.
+// The gradients of a large model are not one all-reduce behind the whole backward pass: buckets end at a limit, in the
+// order of the program.
 // RUN: mt-opt %s --mt-bucket=bucket-bytes=32 | FileCheck %s
 // RUN: mt-opt %s --mt-bucket | FileCheck %s --check-prefix=ONE
 

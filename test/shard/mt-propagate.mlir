@@ -2,7 +2,8 @@
 // RUN: mt-opt %s --mt-annotate --mt-propagate | FileCheck %s
 // RUN: mt-opt %s --mt-annotate --mt-propagate | mt-opt --mt-propagate | FileCheck %s
 
-// Every value is annotated: what walks the batch is split, weights, their gradients and sums over the batch are replicated.
+// Every value is annotated: what walks the batch is split, weights, their gradients and sums over the batch are
+// replicated.
 
 module attributes {mt.compilation = #mt.compilation<shards = 8>} {
   mt.declare "w" trainable tensor<4x3xf32>
