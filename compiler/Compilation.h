@@ -15,10 +15,9 @@
 
 namespace mtc {
 
-// Batch, shards, rows of a shard, mode and seed are attributes of the module:
-// `mt.batch`, `mt.shards`, `mt.shard_rows`, `mt.seed` (i64), `mt.fast`, `mt.local_statistics` (unit), `mt.name` (string: the
-// model's), `mt.precision` (string: "tf32", "bf16", "f16"; absent: f32), `mt.class_names`, `mt.vocabulary` (lists of strings:
-// frontend/ClassNames.h).
+// Batch, shards, rows of a shard, mode and seed are attributes of the module: `mt.batch`, `mt.shards`, `mt.shard_rows`,
+// `mt.seed` (i64), `mt.fast`, `mt.local_statistics` (unit), `mt.name` (string: the model's), `mt.precision` (string:
+// "tf32", "bf16", "f16"; absent: f32), `mt.class_names`, `mt.vocabulary` (lists of strings: frontend/ClassNames.h).
 struct Compilation {
   std::vector<std::string> cpus; // "native", "x86-64-v4" ..., best first (compiler/codegen/common/CpuTarget.h)
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"

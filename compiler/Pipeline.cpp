@@ -71,8 +71,8 @@ constexpr Stage table[] = {
     // `?` is a shard's rows. Each sum over the batch has exactly one all-reduce, each all-reduce a bucket, buckets
     // one order.
     {"fuse", "group computations into kernels", buildFuse, checkFuse},
-    // Every computation is inside an mt.kernel that keeps the contract of its kind. Assigned values are elementwise kernels'
-    // results.
+    // Every computation is inside an mt.kernel that keeps the contract of its kind. Assigned values are elementwise
+    // kernels' results.
     {"recompute", "under a limit of memory: run cheap kernels again in place of keeping what they computed",
      buildRecompute, checkFuse},
     // The same kernels, some of them twice.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pipeline from a model to a plan: one table of stages. It drives --stop-after, --dump-stages, timing and the help text.
+// The pipeline from a model to a plan: one table of stages. It drives --stop-after, --dump-stages, timing and the help
+// text.
 #ifndef COMPILER_PIPELINE_H
 #define COMPILER_PIPELINE_H
 

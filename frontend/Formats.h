@@ -11,7 +11,8 @@
 
 namespace mtc {
 
-// "expected ..., found ...: ..." for a file of this beginning (for some formats its whole) and name; empty: none that is known.
+// "expected ..., found ...: ..." for a file of this beginning (for some formats its whole) and name; empty: none that
+// is known.
 std::string recognizeFile(llvm::StringRef bytes, llvm::StringRef name);
 // The same of a zip archive by its members' names.
 std::string recognizeZip(llvm::ArrayRef<std::string> members);

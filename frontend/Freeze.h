@@ -25,8 +25,8 @@ struct FreezeOptions {
 llvm::LogicalResult freezeVariables(mlir::mt::ModelOp model, const FreezeOptions &options,
                                     std::vector<std::string> &names);
 
-// Freezes the variables that no loss and no regularizer depends on, as Keras leaves them without gradients, and adds their
-// names. A warning for each.
+// Freezes the variables that no loss and no regularizer depends on, as Keras leaves them without gradients, and adds
+// their names. A warning for each.
 void freezeUnused(mlir::mt::ModelOp model, std::vector<std::string> &names);
 
 } // namespace mtc

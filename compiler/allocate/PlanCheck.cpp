@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // plan-check: proves that any two conflicting accesses to a byte are ordered, for every number of shards that a device
-// can hold. It shares no code with the passes that it checks; PlanCheck.h states the model. Which kernels may write over an
-// operand is a fact of their kind (dialects/mt/KernelKinds.h).
+// can hold. It shares no code with the passes that it checks; PlanCheck.h states the model. Which kernels may write
+// over an operand is a fact of their kind (dialects/mt/KernelKinds.h).
 #include "compiler/allocate/PlanCheck.h"
 #include "compiler/Passes.h"
 #include "dialects/mt/Compilation.h"

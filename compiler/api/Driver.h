@@ -19,7 +19,8 @@ struct ModelSource {
   std::string archive; // empty: `text` is the model
 };
 
-// The bytes of a plan or, with stopAfter, of MLIR text. A context of its own: any number of threads may compile at once.
+// The bytes of a plan or, with stopAfter, of MLIR text. A context of its own: any number of threads may compile at
+// once.
 mtrun::Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes);
 
 // What a device needs that hosts 1, 2, 4 ... R shards, in bytes: variables and the hungriest program's buffers. By the

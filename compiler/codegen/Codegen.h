@@ -44,23 +44,25 @@ struct TargetCode {
   std::vector<int64_t> scratch;      // of the kernels, bytes: of CPUs alone
 };
 
-// Sets the grid attributes of every plan.kernel (rows_per_tile, inner_tiles or elements_per_tile). An error at a kernel that
-// does not keep the contract of its kind.
+// Sets the grid attributes of every plan.kernel (rows_per_tile, inner_tiles or elements_per_tile). An error at a kernel
+// that does not keep the contract of its kind.
 mlir::LogicalResult setGrids(mlir::ModuleOp module);
 
-// What is left to do for one piece of code, or several, once the kernels are written: may run in a thread of its own, once.
+// What is left to do for one piece of code, or several, once the kernels are written: may run in a thread of its own,
+// once.
 using CodeTask = std::function<llvm::Expected<std::vector<TargetCode>>()>;
 
-// Writes all kernels and `mt_sum` for each CPU target: a task each, in the order of the options. Same module, same bytes.
-// Reports what cannot be compiled at the kernel.
+// Writes all kernels and `mt_sum` for each CPU target: a task each, in the order of the options. Same module, same
+// bytes. Reports what cannot be compiled at the kernel.
 mlir::FailureOr<std::vector<CodeTask>> prepareCode(mlir::ModuleOp module, const CodegenOptions &options);
-// The same for GPUs (docs/gpu.md): a cubin for each architecture where ptxas is found, PTX, code for the simulated driver. Sets `gpu_grid` of
-// every plan.kernel. Notes and errors go to the module's diagnostics.
+// The same for GPUs (docs/gpu.md): a cubin for each architecture where ptxas is found, PTX, code for the simulated
+// driver. Sets `gpu_grid` of every plan.kernel. Notes and errors go to the module's diagnostics.
 mlir::FailureOr<std::vector<CodeTask>> prepareGpuCode(mlir::ModuleOp module, const CodegenOptions &options);
 // Bytes of scratch of the kernel that takes most on the CPU targets of the options, as the plan will have them. Kernels
 // are written for it, not compiled.
 mlir::FailureOr<int64_t> maxScratch(mlir::ModuleOp module, const CodegenOptions &options);
-// Runs the tasks, each in a thread, the last first; their code, in order. Nothing else may use the module's context meanwhile.
+// Runs the tasks, each in a thread, the last first; their code, in order. Nothing else may use the module's context
+// meanwhile.
 mlir::FailureOr<std::vector<TargetCode>> runTasks(mlir::ModuleOp module, llvm::ArrayRef<CodeTask> tasks);
 
 // The stage as a pass (`plan-codegen`): sets the grids, and fills `result`, which outlives it, best targets first.

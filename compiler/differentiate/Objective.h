@@ -11,7 +11,8 @@ struct Mean {
   mlir::Value value, weight;
 };
 
-// `sum(w_i v_i) / divisor` of a model's loss, on the program's values: what is reported. Its weight over steps is n, as in Keras.
+// `sum(w_i v_i) / divisor` of a model's loss, on the program's values: what is reported. Its weight over steps is n, as
+// in Keras.
 Mean buildLoss(mlir::OpBuilder &builder, mlir::mt::LossOp loss, mlir::Value values, mlir::Value weights);
 // That times the loss's scale: what it adds to the total.
 mlir::Value scaleLoss(mlir::OpBuilder &builder, mlir::mt::LossOp loss, mlir::Value value);

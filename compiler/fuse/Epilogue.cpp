@@ -85,8 +85,8 @@ void Groups::release(unsigned matmul) {
     return !isProduct(from) && operand.hasOneUse() &&
            llvm::all_of(from->getOperands(), [&](Value value) { return storedAnyway(value, from); });
   };
-  // What is released may make up for another op's operands, so again until there is nothing more; what an op reads stands
-  // before it, so from the end.
+  // What is released may make up for another op's operands, so again until there is nothing more; what an op reads
+  // stands before it, so from the end.
   for (bool changed = true; changed;) {
     changed = false;
     std::vector<Operation *> ops = units[matmul].ops;

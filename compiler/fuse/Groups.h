@@ -23,7 +23,8 @@ struct Unit {
   unsigned reductionDepth = 0;              // all-reduces on the longest path to here
 };
 
-// Values that every kernel computes for itself: scalar and splat constants, iota, the batch size, scalars made of these.
+// Values that every kernel computes for itself: scalar and splat constants, iota, the batch size, scalars made of
+// these.
 class CheapValues {
 public:
   explicit CheapValues(mlir::Block &body);

@@ -16,8 +16,8 @@ static bool isZero(Value value) {
          elements.getSplatValue<APFloat>().isPosZero() && cast<RankedTensorType>(value.getType()).getRank() == 0;
 }
 
-// The first of them in the program. By values: an attribute that text leaves out is none, one that a pass gives is there,
-// and both mean the default.
+// The first of them in the program. By values: an attribute that text leaves out is none, one that a pass gives is
+// there, and both mean the default.
 static mt::PoolOp poolOf(mt::PoolGradientOp gradient) {
   Operation *first = gradient;
   for (Operation *user : gradient.getInput().getUsers())

@@ -53,8 +53,8 @@ ProgramFacts factsOf(const mt::plan::Program &program);
 // The cost of a launch on a device with `rows` valid rows.
 LaunchCost costOf(const mt::plan::Plan &plan, const mt::plan::Step &step, uint64_t rows);
 
-// Bytes that each device receives in an all-reduce of `partialBytes` in a step of `rows` samples, where every device owns its
-// variables (docs/plan-format.md section 5).
+// Bytes that each device receives in an all-reduce of `partialBytes` in a step of `rows` samples, where every device
+// owns its variables (docs/plan-format.md section 5).
 BytesMoved bytesMoved(const mt::plan::Plan &plan, uint32_t devices, uint64_t partialBytes, uint64_t rows);
 
 // The numbers of devices that reports show: 2, 3 ... R, above 64 powers of two alone.

@@ -10,8 +10,9 @@
 
 namespace mtc {
 
-// The bytes of the file, with the compilation's code, the values that variables start with where `init` does not compute them, and the
-// archive. The same module and compilation give the same bytes. An error at the op that a plan cannot hold.
+// The bytes of the file, with the compilation's code, the values that variables start with where `init` does not
+// compute them, and the archive. The same module and compilation give the same bytes. An error at the op that a plan
+// cannot hold.
 mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const Compilation &compilation);
 
 // The pass of the stage plan: it fills `compilation.plan`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Facts that stages tell later ones by attributes: parameters of the compilation, on the module, and marks on ops that are not of this dialect or
-// not of one kind. How they are spelled (docs/ir.md) is known here alone.
+// Facts that stages tell later ones by attributes: parameters of the compilation, on the module, and marks on ops that
+// are not of this dialect or not of one kind. How they are spelled (docs/ir.md) is known here alone.
 #ifndef DIALECTS_MT_COMPILATION_H
 #define DIALECTS_MT_COMPILATION_H
 

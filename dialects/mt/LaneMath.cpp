@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// exp, log, tanh ... of one lane, as straight-line code: every operation is IEEE, rounded to nearest, FMA where `fma` says so and
-// nowhere else. So a lane's bits are the same on every CPU. Largest errors in ulp, by `lane-sweep` (test/unit/codegen): exp 0.95, log 0.76,
-// log1p 1.44, tanh 1.25, erf 0.97; pow below 1; erf_inv is as good as its formula (3e-7 of the argument).
+// exp, log, tanh ... of one lane, as straight-line code: every operation is IEEE, rounded to nearest, FMA where `fma`
+// says so and nowhere else. So a lane's bits are the same on every CPU. Largest errors in ulp, by `lane-sweep`
+// (test/unit/codegen): exp 0.95, log 0.76, log1p 1.44, tanh 1.25, erf 0.97; pow below 1; erf_inv is as good as its
+// formula (3e-7 of the argument).
 #include "dialects/mt/Lane.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -18,8 +18,8 @@ inline double oneMinus(const llvm::APFloat &x) {
   return 1.0 - decimal;
 }
 
-// A decimal number, all of `text`: false if it is none. Of any length, unlike LLVM's APFloat, which writes past an array of its own
-// where there are tens of thousands of digits.
+// A decimal number, all of `text`: false if it is none. Of any length, unlike LLVM's APFloat, which writes past an
+// array of its own where there are tens of thousands of digits.
 inline bool readNumber(llvm::StringRef text, double &number) {
   text.consume_front("+");
   auto [end, error] = std::from_chars(text.begin(), text.end(), number);

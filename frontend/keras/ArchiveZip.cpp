@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the child: the zip archive. Nothing is ever unpacked to disk, so a name can lead nowhere; bad ones are refused all the same.
+// In the child: the zip archive. Nothing is ever unpacked to disk, so a name can lead nowhere; bad ones are refused all
+// the same.
 #include "frontend/keras/ArchiveReader.h"
 
 #include "frontend/Formats.h"

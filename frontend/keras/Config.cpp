@@ -43,7 +43,8 @@ std::string parseJson(StringRef text, Json &value) {
     value = Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error &error) {
     size_t at = std::min(error.byte ? error.byte - 1 : 0, text.size());
-    // Python writes these for numbers of constants; a word begins at most two characters before what the parser stops at.
+    // Python writes these for numbers of constants; a word begins at most two characters before what the parser stops
+    // at.
     StringRef word = text.substr(at > 1 ? at - 2 : 0, 12);
     if (word.contains("Infinity") || word.contains("NaN"))
       return placeOf(text, at) + ": expected finite numbers, found NaN or Infinity, as of a mask of -inf: use -1e9 in its place";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON from strangers, and objects of it in which every key must be asked for: what nobody asks for is an error, so that no
-// option of a layer is ever ignored silently.
+// JSON from strangers, and objects of it in which every key must be asked for: what nobody asks for is an error, so
+// that no option of a layer is ever ignored silently.
 #ifndef FRONTEND_KERAS_CONFIG_H
 #define FRONTEND_KERAS_CONFIG_H
 
@@ -43,7 +43,8 @@ public:
 
   // The value of a key, null where it is missing or null. Marks the key as read.
   const Json *find(llvm::StringRef key);
-  // Values of a type; an error, and the fallback, where the value has another. Without a fallback the key must be there.
+  // Values of a type; an error, and the fallback, where the value has another. Without a fallback the key must be
+  // there.
   int64_t integer(llvm::StringRef key, std::optional<int64_t> fallback = {});
   double real(llvm::StringRef key, std::optional<double> fallback = {});
   bool boolean(llvm::StringRef key, std::optional<bool> fallback = {});

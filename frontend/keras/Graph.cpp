@@ -22,7 +22,8 @@ struct Problem {
 bool upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool lower(char c) { return c >= 'a' && c <= 'z'; }
 
-// Keras' naming.to_snake_case: an underscore before a capital with small letters behind it, and between small and capital.
+// Keras' naming.to_snake_case: an underscore before a capital with small letters behind it, and between small and
+// capital.
 std::string snakeCase(StringRef name) {
   std::string words;
   for (size_t i = 0; i < name.size();) {
@@ -136,7 +137,8 @@ void GraphReader::readLayer(const Json &object, const std::string &scope, const 
   graph.layers.push_back(std::move(layer));
 }
 
-// At each step of a sequence the same layer: one that works along the last axis does that by itself, in place of the wrapper.
+// At each step of a sequence the same layer: one that works along the last axis does that by itself, in place of the
+// wrapper.
 void GraphReader::unwrap(Layer &layer) {
   static constexpr const char *alongLast[] = {"Dense",   "Embedding", "Activation",    "ReLU",            "LeakyReLU",   "ELU",      "Softmax",
                                               "Dropout", "Identity",  "GaussianNoise", "GaussianDropout", "Rescaling",   "UnitNormalization",
@@ -157,8 +159,8 @@ void GraphReader::unwrap(Layer &layer) {
     layer.frozen = true;
 }
 
-// A Sequential model: each layer is called once, with the result of the one before it. Without an InputLayer its input has the shape that
-// the model was built with.
+// A Sequential model: each layer is called once, with the result of the one before it. Without an InputLayer its input
+// has the shape that the model was built with.
 void GraphReader::chain(const Json &config) {
   if (graph.inputs.size() > 1 || (graph.inputs.size() == 1 && graph.inputs[0] != 0))
     fail("expected an InputLayer first in the Sequential model '" + graph.name + "', found one elsewhere");
@@ -275,8 +277,8 @@ void visitRefs(Argument &argument, llvm::function_ref<void(TensorRef &)> visit) 
     visitRefs(item, visit);
 }
 
-// A nested functional model owns a node before those of its calls. Some versions count it where layers refer to a call, some do not: every
-// call is used, so a reference to number 0 or to the number of calls tells which.
+// A nested functional model owns a node before those of its calls. Some versions count it where layers refer to a call,
+// some do not: every call is used, so a reference to number 0 or to the number of calls tells which.
 void GraphReader::countCallsFromZero() {
   auto forEachRef = [&](llvm::function_ref<void(TensorRef &)> visit) {
     for (Layer &layer : graph.layers)

@@ -65,7 +65,8 @@ struct Graph {
   std::vector<std::string> inputNames, outputNames;
 };
 
-// From the object of a Sequential or Functional model. `json` must outlive the graph. Empty on success, else what is wrong.
+// From the object of a Sequential or Functional model. `json` must outlive the graph. Empty on success, else what is
+// wrong.
 std::string readGraph(const Json &json, Graph &graph);
 
 } // namespace mtc::keras

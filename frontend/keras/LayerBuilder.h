@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the builder of a layer works with: one call of the layer. A builder is a small function that reads its config, makes ops and
-// returns the result; null after an error. `LayerTable.h` has the closed table of them.
+// What the builder of a layer works with: one call of the layer. A builder is a small function that reads its config,
+// makes ops and returns the result; null after an error. `LayerTable.h` has the closed table of them.
 #ifndef FRONTEND_KERAS_LAYERBUILDER_H
 #define FRONTEND_KERAS_LAYERBUILDER_H
 
@@ -42,7 +42,8 @@ public:
   // The call's result is `result`: all options and keyword arguments were read, and none was wrong.
   bool finish(Value result);
 
-  // The one tensor that the layer is called with; null and an error if there is another number, or its rank is not `rank`.
+  // The one tensor that the layer is called with; null and an error if there is another number, or its rank is not
+  // `rank`.
   Value input(int64_t rank = -1);
   // One list of tensors; at least `least`.
   mlir::SmallVector<Value> inputs(size_t least = 1);
@@ -56,10 +57,11 @@ public:
   // `data_format` must be channels_last.
   void expectChannelsLast();
 
-  // The layer's next variable, in the order in which Keras stores them: trainable ones first. Made when the layer is called for the
-  // first time. `initializer` is a key of the config, or "" for zeros.
+  // The layer's next variable, in the order in which Keras stores them: trainable ones first. Made when the layer is
+  // called for the first time. `initializer` is a key of the config, or "" for zeros.
   Value variable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, llvm::StringRef initializer, bool trainable = true);
-  // The variables from here on are those of a layer inside this one: `name` stands in their names, `weights` in their paths of the file.
+  // The variables from here on are those of a layer inside this one: `name` stands in their names, `weights` in their
+  // paths of the file.
   void part(llvm::StringRef name, llvm::StringRef weights);
   // The file has a value at the next place that the layer does without.
   void skipVariable();
@@ -85,7 +87,8 @@ public:
   Value toFloat(const Operand &operand);
   // Whether an operand is an array of NumPy or of Keras' back end.
   static bool isArray(const Operand &operand);
-  // Its elements as f32 or i1, without leading axes of size 1 unless they are wanted; null and an error where it is no array of numbers.
+  // Its elements as f32 or i1, without leading axes of size 1 unless they are wanted; null and an error where it is no
+  // array of numbers.
   Value array(const Operand &operand, bool keepOnes = false);
   // False and an error where a constant would lie along the batch axis of the others.
   bool standBesideBatch(llvm::ArrayRef<Value> values);

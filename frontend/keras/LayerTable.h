@@ -48,7 +48,8 @@ mlir::Value buildConcatenate(LayerBuilder &layer);
 mlir::Value softmaxOver(LayerBuilder &layer, mlir::Value x, llvm::SmallVector<int64_t> axes);
 // `axis` of a config, one or several; `otherwise` where it is null, which for functions is all axes, the batch too.
 llvm::SmallVector<int64_t> readAxes(LayerBuilder &layer, int64_t otherwise = 0);
-// Axes of x, counted from the end where negative, in order; an error where one is the batch axis, is none of x, or stands twice.
+// Axes of x, counted from the end where negative, in order; an error where one is the batch axis, is none of x, or
+// stands twice.
 std::optional<llvm::SmallVector<int64_t>> sampleAxes(LayerBuilder &layer, mlir::Value x, llvm::ArrayRef<int64_t> axes);
 
 } // namespace mtc::keras

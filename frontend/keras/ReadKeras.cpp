@@ -20,7 +20,8 @@ using namespace keras;
 bool isKerasArchive(llvm::StringRef start) { return start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06"); }
 bool isKerasJson(llvm::StringRef start) { return start.ltrim().starts_with("{") && !start.ltrim().starts_with("{-#"); }
 
-// What a file that was written here keeps in its comment, or beside Keras' own metadata; none where it is something else.
+// What a file that was written here keeps in its comment, or beside Keras' own metadata; none where it is something
+// else.
 static std::vector<std::string> classNamesOf(const std::string &text) {
   Json json;
   const Json *list = parseJson(text, json).empty() ? member(json, "class_names") : nullptr;

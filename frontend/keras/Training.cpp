@@ -121,7 +121,8 @@ const Json *Training::partFor(const Json *all, size_t index, ArrayRef<Output> ou
     return member(*all, outputs[index].name);
   if (!all->is_array())
     return all;
-  // A list of losses has one for each output; metrics are a list for each output where the items are lists, and else one list for all.
+  // A list of losses has one for each output; metrics are a list for each output where the items are lists, and else
+  // one list for all.
   if (isMetrics && !llvm::any_of(*all, [](const Json &item) { return item.is_array(); }))
     return outputs.size() == 1 || all->size() != outputs.size() ? all : &(*all)[index];
   return index < all->size() ? &(*all)[index] : nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sliding windows of convolutions and pools: Keras' options as the attributes of mt ops. Sequences [?, L, C] are images of height 1.
+// Sliding windows of convolutions and pools: Keras' options as the attributes of mt ops. Sequences [?, L, C] are images
+// of height 1.
 #ifndef FRONTEND_KERAS_WINDOW_H
 #define FRONTEND_KERAS_WINDOW_H
 

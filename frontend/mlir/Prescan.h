@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is checked in a text before MLIR's parser sees it. The parser recurses on nesting, expands aliases without bound,
-// and reads decimals into an array of fixed size, so all three are bounded here.
+// What is checked in a text before MLIR's parser sees it. The parser recurses on nesting, expands aliases without
+// bound, and reads decimals into an array of fixed size, so all three are bounded here.
 #ifndef FRONTEND_MLIR_PRESCAN_H
 #define FRONTEND_MLIR_PRESCAN_H
 

@@ -11,8 +11,8 @@
 
 namespace mtc {
 
-// Reads and verifies text from any source. `context` should know the mt dialect and no other, so that nothing else parses.
-// Null with lines in `diagnostics` on errors. `batch` is what limits take for `?`.
+// Reads and verifies text from any source. `context` should know the mt dialect and no other, so that nothing else
+// parses. Null with lines in `diagnostics` on errors. `batch` is what limits take for `?`.
 mlir::OwningOpRef<mlir::ModuleOp> readModel(llvm::StringRef text, llvm::StringRef name, int64_t batch,
                                             mlir::MLIRContext &context, DiagnosticLines &diagnostics);
 

@@ -9,8 +9,8 @@
 
 namespace mtrun {
 
-// The symbol of a kernel's function in the code of every target: its name with an underscore in place of every byte that
-// an identifier of C cannot have. No two kernels of a plan have the same.
+// The symbol of a kernel's function in the code of every target: its name with an underscore in place of every byte
+// that an identifier of C cannot have. No two kernels of a plan have the same.
 inline std::string kernelSymbol(std::string_view name) {
   auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
   std::string symbol = name.empty() || isDigit(name.front()) ? "_" : "";

@@ -15,7 +15,8 @@ extern "C" {
 #endif
 
 /**
- * How a model is compiled. Begin with mtc_options_init(), then set what differs. Strings need to live only during the call.
+ * How a model is compiled. Begin with mtc_options_init(), then set what differs. Strings need to live only during the
+ * call.
  *
  * The options correspond to those of `mtc compile`, which `mtc help compile` explains.
  */

@@ -30,7 +30,8 @@ Status findVariable(const Session &session, const char *name, size_t size, uint3
   return {};
 }
 
-// Rows of one entry's ids: integers, or floats that the model makes integers of by leaving out what is behind the point.
+// Rows of one entry's ids: integers, or floats that the model makes integers of by leaving out what is behind the
+// point.
 template <typename T> Status checkIds(const mtrun::fb::SignatureEntry &entry, const void *tensor, int64_t rows) {
   const T *values = static_cast<const T *>(tensor);
   auto each = static_cast<int64_t>(entry.row_bytes() / sizeof(T));

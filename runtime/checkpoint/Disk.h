@@ -2,8 +2,8 @@
 //
 // The system calls that a save makes, as a class: a test stands in one whose n-th call fails or ends the process.
 //
-// Names are looked up in a folder that is open: whatever becomes of its path, a link put there included, nothing outside
-// of it is touched.
+// Names are looked up in a folder that is open: whatever becomes of its path, a link put there included, nothing
+// outside of it is touched.
 #pragma once
 
 #include "runtime/support/status.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// .npz files whose arrays are written a few rows at a time, all of them side by side: stored members at places that their
-// sizes tell beforehand.
+// .npz files whose arrays are written a few rows at a time, all of them side by side: stored members at places that
+// their sizes tell beforehand.
 #pragma once
 
 #include "runtime/abi/mt.h"

@@ -70,8 +70,8 @@ struct TreeSum {
   int left, right;
 };
 
-// How to add two partial sums, and in which order where the first m devices have valid rows: the reduction tree over the shards, cut at
-// the devices' subtrees, without its empty part.
+// How to add two partial sums, and in which order where the first m devices have valid rows: the reduction tree over
+// the shards, cut at the devices' subtrees, without its empty part.
 struct ReduceTree {
   KernelHandle sum = nullptr; // the plan's sum_kernel
   int64_t elementsPerTile = 1;

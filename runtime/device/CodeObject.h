@@ -10,8 +10,8 @@
 
 namespace mtrun {
 
-// Index of the target for CPUs called `forced`, or of the first in plan order that `has` all its features where `forced` is
-// null. MT_INVALID lists the targets there are; MT_DEVICE says what the CPU lacks for each.
+// Index of the target for CPUs called `forced`, or of the first in plan order that `has` all its features where
+// `forced` is null. MT_INVALID lists the targets there are; MT_DEVICE says what the CPU lacks for each.
 Status chooseTarget(const Plan &plan, const char *forced, bool (*has)(std::string_view feature), uint32_t &index);
 
 // An ELF shared object loaded from bytes; unloaded by the destructor.

@@ -8,21 +8,21 @@
 
 namespace mtrun {
 
-// The tree over devices, cut from the reduction tree over the shards: device d hosts `shards[d]` shards, a power of two each, in
-// order. Entry m of the result is for m devices with valid rows.
+// The tree over devices, cut from the reduction tree over the shards: device d hosts `shards[d]` shards, a power of two
+// each, in order. Entry m of the result is for m devices with valid rows.
 std::vector<std::vector<TreeSum>> treeSums(const std::vector<int> &shards);
 
 // Where chunk `index` of `elements` floats begins that `chunks` devices own; chunk `chunks` begins at the end.
 int64_t chunkBegin(int64_t elements, int index, int chunks);
 
-// Devices of one process that exchange partial sums by copies alone, as devices apart would: each owns a chunk, receives its
-// peers' partial sums of it, adds, then receives the other chunks of the result.
+// Devices of one process that exchange partial sums by copies alone, as devices apart would: each owns a chunk,
+// receives its peers' partial sums of it, adds, then receives the other chunks of the result.
 class LocalCollectives {
 public:
   explicit LocalCollectives(ThreadPool &pool) : pool_(pool) {}
 
-  // Called by all workers, after their partial sums are complete. Returns the bytes that this worker received. The result is
-  // complete and the partial sums are free on return. Waits, transfers and sums go to the worker's track.
+  // Called by all workers, after their partial sums are complete. Returns the bytes that this worker received. The
+  // result is complete and the partial sums are free on return. Waits, transfers and sums go to the worker's track.
   uint64_t allReduce(const BoundProgram &program, uint32_t allReduce, int active, const Worker &worker,
                      TrackedStep tracked);
 

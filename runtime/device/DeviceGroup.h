@@ -127,8 +127,8 @@ protected:
   Status health_;
 };
 
-// A group of `kind`, a name of device_spec.h, its threads started. MT_INVALID: no such kind. MT_DEVICE: a thread did not
-// start, a GPU does not. MT_NO_DEVICE: no driver, no such GPU.
+// A group of `kind`, a name of device_spec.h, its threads started. MT_INVALID: no such kind. MT_DEVICE: a thread did
+// not start, a GPU does not. MT_NO_DEVICE: no driver, no such GPU.
 Status makeDeviceGroup(const std::string &kind, const GroupOptions &options, std::unique_ptr<DeviceGroup> &group);
 
 // A line for each device that is no CPU. MT_NO_DEVICE.

@@ -10,9 +10,9 @@
 //   the other:  16 such bytes B, HMAC-SHA-256(secret, "connects" A B)                            (48 bytes)
 //   process 0:  HMAC-SHA-256(secret, "listens" A B)                                              (32 bytes)
 //
-// A proof fits one connection and one side, so none can be used again. Process 0 reads 48 bytes of a stranger and closes
-// the connection. Then messages go: a kind, four bytes of size, at most 64 KiB. Their bytes are not sealed: who can
-// change packets on the way between the hosts can also change what NCCL sends beside them, which is in the clear.
+// A proof fits one connection and one side, so none can be used again. Process 0 reads 48 bytes of a stranger and
+// closes the connection. Then messages go: a kind, four bytes of size, at most 64 KiB. Their bytes are not sealed: who
+// can change packets on the way between the hosts can also change what NCCL sends beside them, which is in the clear.
 #pragma once
 
 #include <cstddef>

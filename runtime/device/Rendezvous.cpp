@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the processes of a session find each other: each greets process 0 (Greeting.h), says who it is ('h': its number,
-// its device, what must be the same in all), and hears process 0's name when all are there. Process 0 listens to all who
-// connect at once: one that says nothing, or the wrong thing, costs a descriptor until its time is up, and no process of
-// the run waits for it. What it says is neither obeyed nor shown.
+// its device, what must be the same in all), and hears process 0's name when all are there. Process 0 listens to all
+// who connect at once: one that says nothing, or the wrong thing, costs a descriptor until its time is up, and no
+// process of the run waits for it. What it says is neither obeyed nor shown.
 #include "runtime/device/ProcessGroup.h"
 
 #include "runtime/device/Secret.h"

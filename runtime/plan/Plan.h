@@ -17,7 +17,8 @@
 
 namespace mtrun {
 
-// The bytes of a plan file, in memory of our own: what was verified stays so, whatever becomes of the file. Page aligned.
+// The bytes of a plan file, in memory of our own: what was verified stays so, whatever becomes of the file. Page
+// aligned.
 class PlanBytes {
 public:
   Status read(const std::string &path);       // MT_IO, MT_NO_MEMORY

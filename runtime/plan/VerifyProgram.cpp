@@ -237,8 +237,8 @@ private:
     return {};
   }
 
-  // Whether the buffer is there for all that the kernel reads or writes, in each variant. Both grow with the rows evenly,
-  // so the first and the last variant tell.
+  // Whether the buffer is there for all that the kernel reads or writes, in each variant. Both grow with the rows
+  // evenly, so the first and the last variant tell.
   Status argument(const KernelArgument &argument, const Buffer &buffer, uint64_t elements,
                   const std::string &place) const {
     bool rows = buffer.space() == Space::Signature; // of the caller's tensor only valid rows are there

@@ -37,8 +37,8 @@ public:
   FileRange whole() const;
   std::optional<FileRange> weights() const;
 
-  // The variables' bytes in a file, which may be one of weights alone: these are laid out as this plan's are, or `tensors`
-  // stays empty. MT_CORRUPT: an archive's checksum is another. `where` begins messages.
+  // The variables' bytes in a file, which may be one of weights alone: these are laid out as this plan's are, or
+  // `tensors` stays empty. MT_CORRUPT: an archive's checksum is another. `where` begins messages.
   Status read(std::span<const std::byte> file, const std::string &where, std::vector<SafeTensor> &tensors) const;
 
 private:

@@ -17,8 +17,8 @@ Status takeAverages(Session &session);
 // What the extension of a file's name says of its format.
 inline const std::string kTensorsSuffix = ".safetensors", kKerasSuffix = ".keras", kWeightsSuffix = ".weights.h5";
 
-// Whether the variables can be written to a file of this name. MT_INVALID: the extension is of no format, or of one that
-// the plan's model did not come in.
+// Whether the variables can be written to a file of this name. MT_INVALID: the extension is of no format, or of one
+// that the plan's model did not come in.
 Status checkSave(const Plan &plan, const std::string &path);
 // Writes the plan's archive with the finished values, or what of it is the file of weights, as a whole or not at all.
 // Names of classes that the plan does not have itself go into a .keras file's comment, if these are at most 64 KiB.

@@ -101,8 +101,8 @@ public:
   uint64_t launches() const;
   // Sets every byte of arenas and shared blocks: nothing may depend on what they hold between programs.
   void fillTemporaries(uint8_t byte);
-  // With private variables: before each exchange of all-reduce `collective`, flips the lowest bit of the partial sum's first
-  // element as the peers of `device` receive it. -1 ends it.
+  // With private variables: before each exchange of all-reduce `collective`, flips the lowest bit of the partial sum's
+  // first element as the peers of `device` receive it. -1 ends it.
   void corruptPartial(int collective, int device);
 
   struct State;

@@ -2,8 +2,8 @@
 //
 // Writes a file that appears whole or not at all, and is on disk once it appears.
 //
-// The bytes go to a temporary file beside it, PATH.mtc-tmp-N, which its writer holds a lock on: one that nobody locks is
-// of a run that was killed, and the next writer of the path removes it.
+// The bytes go to a temporary file beside it, PATH.mtc-tmp-N, which its writer holds a lock on: one that nobody locks
+// is of a run that was killed, and the next writer of the path removes it.
 #pragma once
 
 #include "runtime/support/status.h"

@@ -10,7 +10,8 @@
 
 namespace mtrun {
 
-// Whether `value` is from `least` to `most`. A float counts as the integer that is left without its fraction; NaN never is.
+// Whether `value` is from `least` to `most`. A float counts as the integer that is left without its fraction; NaN never
+// is.
 template <typename T> bool isWithin(T value, int64_t least, int64_t most) {
   if constexpr (std::is_floating_point_v<T>)
     return static_cast<double>(value) > static_cast<double>(least) - 1 &&

@@ -12,8 +12,8 @@
 
 namespace mtrun {
 
-// `given` as this version's struct; NULL: the defaults. What an older caller's lacks is zero, what a newer one's has more
-// must be zero. `first`: the size of the type's first version, to the end of its last field. MT_INVALID.
+// `given` as this version's struct; NULL: the defaults. What an older caller's lacks is zero, what a newer one's has
+// more must be zero. `first`: the size of the type's first version, to the end of its last field. MT_INVALID.
 template <typename Options> Status readOptions(const Options *given, const char *type, size_t first, Options &options) {
   constexpr size_t kMost = 4096; // a size that nobody set may be any number: nothing is read that far
   options = {};

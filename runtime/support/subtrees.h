@@ -7,8 +7,8 @@
 
 namespace mtrun {
 
-// Shards of each of `devices` devices, in shard order: from one subtree of all `allShards` (a power of two), the largest
-// is split, the first of equals, until there are enough. 1 <= devices <= allShards.
+// Shards of each of `devices` devices, in shard order: from one subtree of all `allShards` (a power of two), the
+// largest is split, the first of equals, until there are enough. 1 <= devices <= allShards.
 std::vector<int> splitShards(int allShards, int devices);
 
 } // namespace mtrun

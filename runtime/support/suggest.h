@@ -34,7 +34,8 @@ inline size_t editDistance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-// The nearest of `known` that differs from `word` in at most a third of its letters, or else begins with it; empty: none.
+// The nearest of `known` that differs from `word` in at most a third of its letters, or else begins with it; empty:
+// none.
 inline std::string nearestWord(std::string_view word, const std::vector<std::string> &known) {
   constexpr size_t kLongest = 64, kMinPrefix = 3;
   if (word.empty() || word.size() > kLongest)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a CSV, with some of the keys that a user may give: the data set says no, or has samples that can be read.
-// The first byte chooses the keys. The file is one in memory.
+// Any bytes as a CSV, with some of the keys that a user may give: the data set says no, or has samples that can be
+// read. The first byte chooses the keys. The file is one in memory.
 #include "runtime/abi/mtrun.h"
 
 #include "TestPlan.h"

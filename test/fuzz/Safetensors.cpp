@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a .safetensors file: the reader says no, or gives tensors that lie in the file and have the bytes of their shape.
+// Any bytes as a .safetensors file: the reader says no, or gives tensors that lie in the file and have the bytes of
+// their shape.
 #include "runtime/support/safetensors.h"
 
 using namespace mtrun;

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <string>
 
-// Parses the bytes with a right hash at their end; one in sixteen as it is too. A text with its hash is one mutation away
-// from one with a wrong hash, so most inputs are given theirs.
+// Parses the bytes with a right hash at their end; one in sixteen as it is too. A text with its hash is one mutation
+// away from one with a wrong hash, so most inputs are given theirs.
 inline void parseSealed(const uint8_t *data, size_t size, void (*parse)(const std::string &text)) {
   std::string text(reinterpret_cast<const char *>(data), size);
   if (size % 16 == 0)

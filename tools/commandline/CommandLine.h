@@ -17,8 +17,8 @@ struct Hint {
   const char *text; // goes after "unknown option --learning-rate; "
 };
 
-// Parses; `help COMMAND` is `COMMAND --help`. True: a subcommand is chosen. False: `exitCode` says how the program ends,
-// help or the error with the tool's name before it are printed.
+// Parses; `help COMMAND` is `COMMAND --help`. True: a subcommand is chosen. False: `exitCode` says how the program
+// ends, help or the error with the tool's name before it are printed.
 bool parse(CLI::App &app, int argc, char **argv, std::span<const Hint> hints, int &exitCode);
 
 // One of these, said so where it is not.

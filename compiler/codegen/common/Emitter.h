@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes kernel code: arith and scf ops on i64 indices and 16-lane vectors, memory by LLVM pointers. Sixteen lanes whatever
-// the CPU: the code generator splits them.
+// Writes kernel code: arith and scf ops on i64 indices and 16-lane vectors, memory by LLVM pointers. Sixteen lanes
+// whatever the CPU: the code generator splits them.
 #ifndef COMPILER_CODEGEN_COMMON_EMITTER_H
 #define COMPILER_CODEGEN_COMMON_EMITTER_H
 
@@ -77,8 +77,8 @@ public:
   void storeLanes(Value value, Value address, Value mask = {}) {
     storeLanes(getElementTypeOrSelf(value.getType()), value, address, mask);
   }
-  // Memory of the calling thread's own, 64-byte aligned, room for whole vectors: of a kernel's stack while that is small, else of its
-  // scratch. Not for internal functions.
+  // Memory of the calling thread's own, 64-byte aligned, room for whole vectors: of a kernel's stack while that is
+  // small, else of its scratch. Not for internal functions.
   Value array(Type element, int64_t count);
   // Bytes of scratch that the last kernel's arrays take.
   int64_t scratchBytes() const { return scratchTaken; }

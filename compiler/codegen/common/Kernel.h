@@ -52,12 +52,12 @@ inline mlir::Type elementOf(mlir::Value value) { return tensorOf(value).getEleme
 
 mlir::mt::KernelKind kindOf(mlir::plan::KernelOp op);
 
-// Makes the body easy to write: broadcasts that are more than repetition of one element or leading axes become mt.broadcast, and
-// reductions inside a row reduce their last axes.
+// Makes the body easy to write: broadcasts that are more than repetition of one element or leading axes become
+// mt.broadcast, and reductions inside a row reduce their last axes.
 void normalise(mlir::plan::KernelOp op);
 
-// Element-wise values of 16 lanes (or one scalar), each computed once. `source` gives the lanes of values that are not computed here
-// (null: compute).
+// Element-wise values of 16 lanes (or one scalar), each computed once. `source` gives the lanes of values that are not
+// computed here (null: compute).
 class LaneBody {
 public:
   LaneBody(Kernel &kernel, bool scalar, std::function<mlir::Value(mlir::Value)> source)
@@ -72,7 +72,8 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> known;
 };
 
-// The lanes of mt.random_uniform whose first is element `element` (i64) of the global tensor, or that element alone; `step` is an i32 or null.
+// The lanes of mt.random_uniform whose first is element `element` (i64) of the global tensor, or that element alone;
+// `step` is an i32 or null.
 mlir::Value emitUniform(Kernel &kernel, mlir::mt::RandomUniformOp op, mlir::Value element, mlir::Value step, bool scalar = false);
 
 } // namespace mtc

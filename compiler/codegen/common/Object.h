@@ -21,7 +21,8 @@ llvm::Expected<std::unique_ptr<llvm::Module>> translateToLlvm(mlir::ModuleOp mod
 // an error. May run in several threads.
 llvm::Expected<llvm::SmallVector<char, 0>> compileObject(mlir::ModuleOp module, const CpuTarget &target, uint64_t maxStack);
 
-// Links one object into a shared object without needed libraries; an undefined symbol is an error. May run in several threads.
+// Links one object into a shared object without needed libraries; an undefined symbol is an error. May run in several
+// threads.
 llvm::Expected<std::vector<char>> linkShared(llvm::ArrayRef<char> object);
 
 } // namespace mtc

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operations of one row (or of a whole kernel without rows) as straight-line steps. A step is either one loop over the flat
-// elements of a row, in which element-wise operations and full sums are fused, or one operation that moves data; a
-// convolution has element-wise operations on its result beside it.
+// The operations of one row (or of a whole kernel without rows) as straight-line steps. A step is either one loop over
+// the flat elements of a row, in which element-wise operations and full sums are fused, or one operation that moves
+// data; a convolution has element-wise operations on its result beside it.
 #ifndef COMPILER_CODEGEN_COMMON_STEPS_H
 #define COMPILER_CODEGEN_COMMON_STEPS_H
 
@@ -23,15 +23,17 @@ std::vector<RowStep> planSteps(llvm::ArrayRef<mlir::Operation *> operations);
 // The value whose memory `value` is: reshapes and broadcasts that move nothing have none of their own.
 mlir::Value resolve(mlir::Value value);
 
-// A value that repeats its operand, of this many elements, from first to last; 0 for any other. Loops read it where it is used.
+// A value that repeats its operand, of this many elements, from first to last; 0 for any other. Loops read it where it
+// is used.
 int64_t periodOf(mlir::Value value);
 // Elements of the result of a reduction over the first axes of a row, more than one; 0 for any other.
 int64_t leadingPeriod(mlir::Operation *op);
 
 // Whether an operation outside of the step reads `value`.
 bool isReadOutside(const RowStep &step, mlir::Value value);
-// Values that steps may write to a result's buffer, and which result's. The buffer may be an operand's (an update in place), but for
-// kernels of rows: so no later step reads an operand, and no operation that moves data reads one in the same step.
+// Values that steps may write to a result's buffer, and which result's. The buffer may be an operand's (an update in
+// place), but for kernels of rows: so no later step reads an operand, and no operation that moves data reads one in the
+// same step.
 llvm::DenseMap<mlir::Value, int64_t> directResults(Kernel &kernel, llvm::ArrayRef<RowStep> steps);
 // Operations of a kernel's body whose result has rows, or has none.
 llvm::SmallVector<mlir::Operation *> operationsOf(Kernel &kernel, bool split);

@@ -11,7 +11,8 @@ namespace mtc {
 // Most rows of a unit, the tile of the grid, but for runs of steps that are longer.
 constexpr int64_t unitRows = 12;
 
-// Rows (kh, kw, c), transposed (kh, filter), of the result that one tile computes: where each reads, relative to the first.
+// Rows (kh, kw, c), transposed (kh, filter), of the result that one tile computes: where each reads, relative to the
+// first.
 struct RowUnit {
   int64_t first, start; // row; its offset
   llvm::SmallVector<int64_t> offsets;
@@ -20,8 +21,8 @@ struct RowUnit {
   int64_t tapColumn = 0;                     // direct: the tap's place in its row
 };
 
-// Whether the product is computed transposed: for each row of taps (filters, positions) times (positions, taps of the row x
-// channels).
+// Whether the product is computed transposed: for each row of taps (filters, positions) times (positions, taps of the
+// row x channels).
 bool isTransposed(const Product &product);
 // Whether each unit has one tap, and reads the source itself where a patch would have a halo.
 bool isDirect(const Product &product);

@@ -4,8 +4,8 @@
 // summed over the positions of each sample in order, samples of a shard in order, shards by the tree. Sums of a bundle
 // of rows wait in memory from block to block. Where filters are few, the product is transposed: for each row of taps
 // (filters, positions) times (positions, taps of the row x channels). Where a unit has one tap, only the positions are
-// taken whose tap lies in the image, and no copy with a halo of zeros is made. In a kernel of rows there is no tree: the
-// gradient of each sample is a result.
+// taken whose tap lies in the image, and no copy with a halo of zeros is made. In a kernel of rows there is no tree:
+// the gradient of each sample is a result.
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/ConvUnits.h"

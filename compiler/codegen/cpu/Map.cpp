@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elementwise kernels, and kernels of rows whose every value is one element a row: sixteen elements at a time, a masked chunk at the end.
+// Elementwise kernels, and kernels of rows whose every value is one element a row: sixteen elements at a time, a masked
+// chunk at the end.
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Lines.h"
 

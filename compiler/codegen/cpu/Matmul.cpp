@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// (rows x K) . (K x N), then element-wise operations on the result; a sample may have several rows. Tiles of the grid are numbered down the columns: a thread's share is
-// few panels of many rows, so that each panel of the right side is packed once, and shares are even for any number of rows.
+// (rows x K) . (K x N), then element-wise operations on the result; a sample may have several rows. Tiles of the grid
+// are numbered down the columns: a thread's share is few panels of many rows, so that each panel of the right side is
+// packed once, and shares are even for any number of rows.
 #include "compiler/codegen/common/Kernel.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
@@ -90,7 +91,8 @@ void MatmulEmitter::pack(Value column, Panel panel, Value k, Value part, Value p
            packed, element);
 }
 
-// Rows [from, to) of one panel of columns. The panel is packed once where it is small, else again for each block of rows.
+// Rows [from, to) of one panel of columns. The panel is packed once where it is small, else again for each block of
+// rows.
 void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
   Type f32 = emit.getF32Type();
   int64_t padded = (depth + lanes - 1) / lanes * lanes;

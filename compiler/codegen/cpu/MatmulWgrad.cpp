@@ -2,8 +2,8 @@
 //
 // Weight gradients: (? x M)^T . (? x N), summed over the samples by the tree. A panel of N is packed for as many whole
 // shards as fit, and each tile of the result sums them in registers; its stack of left siblings waits in memory for the
-// next part. Where N is small the transposed result is computed, with vectors along M, and transposed when it is stored: an
-// element's chain is the same. Samples of several rows each are that many samples here, in order.
+// next part. Where N is small the transposed result is computed, with vectors along M, and transposed when it is
+// stored: an element's chain is the same. Samples of several rows each are that many samples here, in order.
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"

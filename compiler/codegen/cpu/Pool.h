@@ -13,7 +13,8 @@ void emitPool(Emitter &emit, const mlir::mt::Pooling &pool, mlir::mt::Reduction 
 // `x` is null for sum.
 void emitPoolGradient(Emitter &emit, mlir::mt::PoolGradientOp op, mlir::Value dy, mlir::Value x, mlir::Value dx);
 
-// A box of elements: `shape`, and elements from one to the next along each axis on both sides (may be negative at the source).
+// A box of elements: `shape`, and elements from one to the next along each axis on both sides (may be negative at the
+// source).
 struct Move {
   llvm::SmallVector<int64_t> shape, from, to;
 };

@@ -135,7 +135,8 @@ Value RowEmitter::sourceOf(const RowStep &step, const Chunk &chunk, Value value)
   return emit.loadLanes(elementOf(root), emit.address(placeOf(root), elementOf(root), chunk.index), chunk.mask);
 }
 
-// Sixteen elements (or the scalar) of every operation of a loop. `sums` holds the accumulators of its reductions to one element.
+// Sixteen elements (or the scalar) of every operation of a loop. `sums` holds the accumulators of its reductions to one
+// element.
 LogicalResult RowEmitter::runChunk(const RowStep &step, const Chunk &chunk, SmallVectorImpl<Value> &sums) {
   LaneBody body(kernel, chunk.scalar, [&](Value value) { return sourceOf(step, chunk, value); });
   size_t sum = 0;

@@ -48,7 +48,8 @@ private:
   mlir::Value placeOf(mlir::Value value);
   void define(mlir::Value value, mlir::Value scalar);
 
-  // Sixteen elements of a loop, the last ones perhaps masked; in a step with a period `inner` is the place in it and `pixel` its number.
+  // Sixteen elements of a loop, the last ones perhaps masked; in a step with a period `inner` is the place in it and
+  // `pixel` its number.
   struct Chunk {
     mlir::Value index, mask, inner, pixel;
     bool scalar;

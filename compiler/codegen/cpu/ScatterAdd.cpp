@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums of rows at indices over the batch: a tile of the grid is a block of rows of the table, which reads all indices of a shard and adds those that fall in
-// it, in order; shards by the tree.
+// Sums of rows at indices over the batch: a tile of the grid is a block of rows of the table, which reads all indices
+// of a shard and adds those that fall in it, in order; shards by the tree.
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Kernels.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elementwise kernels and the sum of two partial sums: four elements next to each other are one thread's, so that it loads and stores
-// 16 bytes at once.
+// Elementwise kernels and the sum of two partial sums: four elements next to each other are one thread's, so that it
+// loads and stores 16 bytes at once.
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 

@@ -7,8 +7,8 @@
 
 namespace mtc {
 
-// Sums over samples by the tree (compiler/codegen/common/Tree.h), each thread its own `sums` of them: `shard(from, to)` gives a
-// shard's. Finished left siblings wait in workgroup memory. All threads together.
+// Sums over samples by the tree (compiler/codegen/common/Tree.h), each thread its own `sums` of them: `shard(from, to)`
+// gives a shard's. Finished left siblings wait in workgroup memory. All threads together.
 void emitBlockTree(BlockKernel &kernel, int64_t sums,
                    llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> shard,
                    llvm::function_ref<void(mlir::ValueRange root)> finish);

@@ -26,7 +26,8 @@ bool readRate(LayerBuilder &layer, double &rate) {
   return false;
 }
 
-// The axes of 1 in `noise_shape`, whose elements are dropped together: [null, 1, 1, 1] drops whole samples. False after an error.
+// The axes of 1 in `noise_shape`, whose elements are dropped together: [null, 1, 1, 1] drops whole samples. False after
+// an error.
 bool readShared(LayerBuilder &layer, Value x, SmallVector<int64_t> &shared) {
   const Json *noise = layer.config.find("noise_shape");
   if (!noise)

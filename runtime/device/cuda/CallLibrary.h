@@ -41,8 +41,9 @@ public:
 
   // "cuBLASLt 13.0.2".
   virtual std::string version() const = 0;
-  // Ways to compute a shard of `shardRows` samples that give the same bits every time, in full precision of call.math(),
-  // whatever number of shards is computed at once; the library's favourite first. None: `found` stays empty.
+  // Ways to compute a shard of `shardRows` samples that give the same bits every time, in full precision of
+  // call.math(), whatever number of shards is computed at once; the library's favourite first. None: `found` stays
+  // empty.
   virtual Status algorithms(const mt::plan::LibraryCall &call, int64_t shardRows, const Wanted &wanted,
                             std::vector<Algorithm> &found) = 0;
   // Whether the algorithm of this name, out of a file, computes 1, 2, 4 ... `shards` shards of the call; sets its

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What moves data between the devices of a session, as part of a graph that is recorded. An all-reduce is: each device
-// owns a chunk and receives its peers' partial sums of it (gatherPartials), adds them in tree order (Capture.cpp), and its peers
-// receive the sums (spreadResults).
+// owns a chunk and receives its peers' partial sums of it (gatherPartials), adds them in tree order (Capture.cpp), and
+// its peers receive the sums (spreadResults).
 #pragma once
 
 #include "runtime/device/cuda/CudaGroup.h"
@@ -43,7 +43,8 @@ public:
   // Behind it partial sums and results are the device's own again.
   virtual Status spreadResults(const Chunks &chunks) = 0;
 
-  // Instead of the three, for plans that ask for no order of additions: all partial sums' sum to all results, if they do that.
+  // Instead of the three, for plans that ask for no order of additions: all partial sums' sum to all results, if they
+  // do that.
   virtual bool adds() const { return false; }
   virtual Status allReduce(const Chunks &chunks) { return {MT_INVALID, "expected links that add, found others"}; }
 

@@ -181,7 +181,8 @@ Status NcclCommunicator::failed(std::string message, mt_code code) {
   return {code, std::move(message)};
 }
 
-// Each device sends all others their chunks of its partial sum. A device without valid rows too: its partial sum is not added.
+// Each device sends all others their chunks of its partial sum. A device without valid rows too: its partial sum is not
+// added.
 Status NcclCommunicator::gatherPartials(const Chunks &chunks) {
   int own = chunks.hostedBegin();
   NcclResult result =

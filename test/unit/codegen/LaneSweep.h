@@ -27,7 +27,8 @@ struct Sweep {
 // Runs a function on every `stride`-th of all floats.
 Sweep sweep(const Code &code, const LaneFunction &function, uint64_t stride);
 
-// Error of `actual` in units of the last place of the f32 nearest to `exact`; infinite where one is NaN or infinite and the other is not.
+// Error of `actual` in units of the last place of the f32 nearest to `exact`; infinite where one is NaN or infinite and
+// the other is not.
 double ulpError(float actual, double exact);
 
 } // namespace codegentest

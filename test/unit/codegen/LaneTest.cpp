@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// exp, log, tanh ... in compiled code: small errors, right specials, the same bits on every target. `lane-sweep` covers all floats.
+// exp, log, tanh ... in compiled code: small errors, right specials, the same bits on every target. `lane-sweep` covers
+// all floats.
 #include "test/unit/codegen/LaneSweep.h"
 #include <cmath>
 #include <cstring>

@@ -13,7 +13,8 @@ using mlir::mt::Tensor;
 
 namespace {
 
-// The values that the one kernel of `text` yields, and its operands, made up: f32 in (-1, 1), i32 around the indices of a table.
+// The values that the one kernel of `text` yields, and its operands, made up: f32 in (-1, 1), i32 around the indices of
+// a table.
 struct Meaning {
   std::vector<Tensor> operands, results;
   std::vector<bool> integers;

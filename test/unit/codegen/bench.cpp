@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Speed of generated kernels on one thread: GFLOP/s and percent of the measured FMA peak. Run it by hand on a quiet machine:
+// Speed of generated kernels on one thread: GFLOP/s and percent of the measured FMA peak. Run it by hand on a quiet
+// machine:
 //   build/release/test/unit/codegen-bench [ROUNDS [FOLDER]]     leaves the objects in FOLDER
 #include "test/unit/codegen/Harness.h"
 #include <chrono>

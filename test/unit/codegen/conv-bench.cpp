@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Speed of convolutions on one thread: GFLOP/s of forward, gradient to the images, gradient to the kernel. Run it by hand on a quiet machine:
+// Speed of convolutions on one thread: GFLOP/s of forward, gradient to the images, gradient to the kernel. Run it by
+// hand on a quiet machine:
 //   build/release/test/unit/conv-bench [ROUNDS [FOLDER]]     leaves the objects in FOLDER
 #include "test/unit/codegen/Harness.h"
 #include <chrono>

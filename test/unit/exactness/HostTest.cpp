@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host does must not reach the bits of a run: its floating-point control register, what lies behind the valid rows, where its
-// arrays begin, what other sessions do.
+// What the host does must not reach the bits of a run: its floating-point control register, what lies behind the valid
+// rows, where its arrays begin, what other sessions do.
 #include "runtime/abi/mtc.h"
 #include "runtime/abi/mtrun.h"
 

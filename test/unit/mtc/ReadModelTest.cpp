@@ -76,7 +76,8 @@ TEST(ReadModel, WantsOneModelAndNothingElse) {
             std::string::npos);
 }
 
-// Every prefix of a model is a wrong model or a whole one, and every deleted line an error or another model: nothing crashes.
+// Every prefix of a model is a wrong model or a whole one, and every deleted line an error or another model: nothing
+// crashes.
 TEST(ReadModel, SurvivesTruncation) {
   for (size_t size = 0; size < model.size(); ++size)
     EXPECT_NE(importError(model.substr(0, size)), "") << size;

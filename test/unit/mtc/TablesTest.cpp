@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A user's variable called `x/learning_rate` was taken for the optimizer's, and written past its end; the rate of a schedule was nowhere in a
-// plan; nothing said which ids and labels a model knows.
+// A user's variable called `x/learning_rate` was taken for the optimizer's, and written past its end; the rate of a
+// schedule was nowhere in a plan; nothing said which ids and labels a model knows.
 #include "Model.h"
 #include "runtime/abi/plan_generated.h"
 
@@ -108,8 +108,8 @@ TEST(Tables, LimitIdsAndLabels) {
   EXPECT_EQ(tables.limitOf("predict", "ids"), 40);
 }
 
-// Names of the checkpoint's and the history's files come from the model: all of these were taken, and ended a run after its first checkpoint
-// or wrote outside of its folder.
+// Names of the checkpoint's and the history's files come from the model: all of these were taken, and ended a run after
+// its first checkpoint or wrote outside of its folder.
 TEST(Tables, RefuseNamesThatFilesCannotHave) {
   auto named = [](const std::string &name, const std::string &variable) {
     std::string text = model;

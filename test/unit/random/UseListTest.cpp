@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that was imported to text needed up to twice the memory of the same model, compiled at once: passes followed the lists of uses,
-// whose order no text holds. Here every pass meets lists that were shuffled, and must leave the same text. A fixed sample by default;
+// A model that was imported to text needed up to twice the memory of the same model, compiled at once: passes followed
+// the lists of uses, whose order no text holds. Here every pass meets lists that were shuffled, and must leave the same
+// text. A fixed sample by default;
 //   MTC_RANDOM_GRAPHS=200 MTC_RANDOM_SEED=1 build/release/test/unit/useListsTests
 #include "compiler/Pipeline.h"
 #include "dialects/mt/Compilation.h"

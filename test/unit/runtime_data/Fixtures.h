@@ -44,9 +44,9 @@ struct Free {
 template <typename T> using Owned = std::unique_ptr<T, Free>;
 
 // A plan whose programs have no steps: input "image" f32 [?, 2, 3], target "label" i32 [?], output "probabilities" f32
-// [?, 4], metrics "loss" and "accuracy", variables "w" f32 [2, 3], "flag" bool [3], "steps" i64 []. `scheduled`:
-// a training step computes its learning rate. Without `metrics` there are none. `limit`: what the labels must be below, `inputLimit`
-// what the images; -1: the plan does not say.
+// [?, 4], metrics "loss" and "accuracy", variables "w" f32 [2, 3], "flag" bool [3], "steps" i64 []. `scheduled`: a
+// training step computes its learning rate. Without `metrics` there are none. `limit`: what the labels must be below,
+// `inputLimit` what the images; -1: the plan does not say.
 Owned<mtrun_plan> emptyPlan(int64_t batch, bool scheduled = false, bool metrics = true, int64_t limit = -1,
                             int64_t inputLimit = -1);
 // A plan that predicts and has no variable at all.
