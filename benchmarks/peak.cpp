@@ -39,7 +39,9 @@ int main(int argc, char **argv) {
     std::atomic<int> ready = 0;
     std::vector<double> flops(threads), begin(threads), end(threads);
     std::vector<std::thread> workers;
-    auto now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+    auto now = [] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    };
     for (int t = 0; t < threads; ++t)
       workers.emplace_back([&, t] {
         pin(t);
@@ -54,7 +56,8 @@ int main(int argc, char **argv) {
       workers[t].join();
       total += flops[t];
     }
-    best = std::max(best, total / (*std::max_element(end.begin(), end.end()) - *std::min_element(begin.begin(), begin.end())));
+    best = std::max(
+        best, total / (*std::max_element(end.begin(), end.end()) - *std::min_element(begin.begin(), begin.end())));
   }
   std::printf("%.4e\n", best);
   return 0;

@@ -10,7 +10,8 @@ namespace mtc {
 namespace {
 
 constexpr const char *kTorch =
-    "a model of PyTorch is Python code and weights: write it with Keras' layers, or in the mt dialect (docs/ir.md), and give its weights under "
+    "a model of PyTorch is Python code and weights: write it with Keras' layers, or in the mt dialect (docs/ir.md), "
+    "and give its weights under "
     "that model's names with --weights FILE.safetensors (safetensors.torch.save_file writes one)";
 constexpr const char *kOnnx = "an ONNX model: write the model with Keras' layers, or in the mt dialect (docs/ir.md)";
 constexpr const char *kSavedModel =
@@ -70,7 +71,8 @@ std::string recognizeFile(StringRef bytes, StringRef name) {
 std::string recognizeZip(llvm::ArrayRef<std::string> members) {
   // PyTorch's have a folder around all.
   auto has = [&](StringRef ending) {
-    return llvm::any_of(members, [&](StringRef member) { return member == ending || member.ends_with(("/" + ending).str()); });
+    return llvm::any_of(members,
+                        [&](StringRef member) { return member == ending || member.ends_with(("/" + ending).str()); });
   };
   auto among = [&](StringRef part) {
     return llvm::any_of(members, [&](StringRef member) { return member.contains(part); });

@@ -44,12 +44,13 @@ class ProgramWriter {
 public:
   ProgramWriter(mt::ProgramOp source, KernelTable &kernels, ConstantTable &constants,
                 const std::vector<PlanStep> &steps, BufferAssignment &assignment, OpBuilder builder)
-      : source(source), kernels(kernels), constants(constants), steps(steps), assignment(assignment), builder(builder) {}
+      : source(source), kernels(kernels), constants(constants), steps(steps), assignment(assignment), builder(builder) {
+  }
 
   void write() {
     Location location = source.getLoc();
-    auto program = plan::ProgramOp::create(builder, location, source.getSymName(), assignment.arenaBytes, assignment.boundBytes,
-                                           assignment.sharedBytes);
+    auto program = plan::ProgramOp::create(builder, location, source.getSymName(), assignment.arenaBytes,
+                                           assignment.boundBytes, assignment.sharedBytes);
     Block *body = builder.createBlock(&program.getBody());
     builder.setInsertionPointToEnd(body);
     writeSignature();
@@ -95,7 +96,8 @@ private:
                                                       : plan::Role::output;
       Type type = isa<mt::OutputOp>(op) ? op.getOperand(0).getType() : op.getResult(0).getType();
       plan::SignatureOp::create(builder, op.getLoc(), op.getAttrOfType<StringAttr>("name"),
-                                plan::RoleAttr::get(builder.getContext(), role), TypeAttr::get(type), op.getAttrOfType<IntegerAttr>("limit"));
+                                plan::RoleAttr::get(builder.getContext(), role), TypeAttr::get(type),
+                                op.getAttrOfType<IntegerAttr>("limit"));
     }
   }
 
@@ -146,7 +148,8 @@ private:
   void writeReduce(const PlanStep &step, int64_t order, int64_t bytes) {
     std::vector<shard::AllReduceOp> reduces = step.reduces;
     llvm::stable_sort(reduces, [&](shard::AllReduceOp a, shard::AllReduceOp b) {
-      return assignment.buffers.find(a.getInput())->second.offset < assignment.buffers.find(b.getInput())->second.offset;
+      return assignment.buffers.find(a.getInput())->second.offset <
+             assignment.buffers.find(b.getInput())->second.offset;
     });
     SmallVector<Value> partials, results;
     for (shard::AllReduceOp reduce : reduces) {

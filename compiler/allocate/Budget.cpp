@@ -72,7 +72,8 @@ std::vector<mtrun::DeviceMemory> deviceMemory(ModuleOp module, int64_t scratch) 
       partials = std::max<int64_t>(partials, reduce.getBytes());
     for (auto [variant, arena] : llvm::enumerate(program.getVariantArena()))
       needs[variant].addProgram(program.getSharedBytes(), arena,
-                                partials ? mtrun::maxStagingBytes(partials, uint64_t{1} << (variants - 1), variant) : 0);
+                                partials ? mtrun::maxStagingBytes(partials, uint64_t{1} << (variants - 1), variant)
+                                         : 0);
   }
   return needs;
 }

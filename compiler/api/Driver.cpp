@@ -176,7 +176,8 @@ private:
     if (isKerasJson(text))
       return readKerasJson(text, name, options.batch, options.training, context, diagnostics, exported);
     if (!options.training.inputShapes.empty()) {
-      diagnostics.addError(name + ": error: expected a Keras model for --input-shape, found MLIR text, whose inputs have sizes");
+      diagnostics.addError(
+          name + ": error: expected a Keras model for --input-shape, found MLIR text, whose inputs have sizes");
       return {};
     }
     OwningOpRef<ModuleOp> module = readModel(text, name, options.batch, context, diagnostics);
@@ -268,7 +269,9 @@ private:
   }
 
   void say(const char *stage, Clock::duration time) {
-    options.say(0, (llvm::Twine(stage) + std::string(14 - std::min<size_t>(13, strlen(stage)), ' ') + milliseconds(time)).str());
+    options.say(
+        0,
+        (llvm::Twine(stage) + std::string(14 - std::min<size_t>(13, strlen(stage)), ' ') + milliseconds(time)).str());
   }
 
   Status failed(const char *stage) {
@@ -328,7 +331,8 @@ Status measureMemory(const ModelSource &source, const Options &given, std::vecto
   return Driver(source, options).measure(bytes);
 }
 
-Status importModel(const ModelSource &source, const Options &options, std::vector<uint8_t> &text, std::vector<uint8_t> &weights) {
+Status importModel(const ModelSource &source, const Options &options, std::vector<uint8_t> &text,
+                   std::vector<uint8_t> &weights) {
   return Driver(source, options).importModel(text, weights);
 }
 

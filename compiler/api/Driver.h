@@ -28,7 +28,8 @@ mtrun::Status compile(const ModelSource &source, const Options &options, std::ve
 mtrun::Status measureMemory(const ModelSource &source, const Options &options, std::vector<int64_t> &bytes);
 
 // The model as MLIR text with its layers as locations, and its weights as a .safetensors file; no bytes if it has none.
-mtrun::Status importModel(const ModelSource &source, const Options &options, std::vector<uint8_t> &text, std::vector<uint8_t> &weights);
+mtrun::Status importModel(const ModelSource &source, const Options &options, std::vector<uint8_t> &text,
+                          std::vector<uint8_t> &weights);
 
 // The table of the model's layers.
 mtrun::Status summarizeModel(const ModelSource &source, const Options &options, std::vector<uint8_t> &text);

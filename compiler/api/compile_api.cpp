@@ -49,7 +49,8 @@ static Status compileSource(const mtc::ModelSource &source, const mtc_options *g
   return status;
 }
 
-static Status importSource(const mtc::ModelSource &source, const mtc_options *given, mtc_result **text, mtc_result **weights) {
+static Status importSource(const mtc::ModelSource &source, const mtc_options *given, mtc_result **text,
+                           mtc_result **weights) {
   mtc::Options options;
   if (Status status = mtc::checkOptions(given, options); !status.ok())
     return status;

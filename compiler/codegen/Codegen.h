@@ -36,7 +36,8 @@ struct KernelUsage {
 
 // Machine code of all kernels for one instruction set.
 struct TargetCode {
-  std::string name;                  // as in CodegenOptions; for "native" the CPU's name; "cuda:sm_90", "cuda:ptx", "cuda:simulated"
+  // As in CodegenOptions; for "native" the CPU's name; "cuda:sm_90", "cuda:ptx", "cuda:simulated".
+  std::string name;
   std::vector<std::string> features; // CPU features that must be there, LLVM's names; a GPU's architecture
   std::vector<char> elf;             // a shared object that needs none, a cubin, or PTX; kernels by their symbols
   std::string device = "cpu";        // or gpuDevice

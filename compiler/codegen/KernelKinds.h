@@ -16,7 +16,8 @@ struct KernelCode {
   mlir::mt::KernelKind kind;
   Grid (*cpuGrid)(mlir::plan::KernelOp op);
   mlir::LogicalResult (*emitCpu)(Kernel &kernel); // the body of the function
-  GpuGrid (*gpuGrid)(mlir::plan::KernelOp op, int64_t shardRows); // of a normalised kernel, without its workgroup memory
+  // Of a normalised kernel, without its workgroup memory.
+  GpuGrid (*gpuGrid)(mlir::plan::KernelOp op, int64_t shardRows);
   mlir::LogicalResult (*emitGpu)(BlockKernel &kernel); // the body of the gpu.func, for a tile that is there
 };
 const KernelCode &codeOf(mlir::plan::KernelOp op);

@@ -40,8 +40,8 @@ void Groups::absorb(unsigned matmul) {
   };
   auto candidate = [&](Operation *op) -> std::optional<unsigned> {
     std::optional<unsigned> unit = unitOf(op);
-    if (!unit || feedsProduct(op) || *unit == matmul || units[*unit].ops.size() != 1 || !isEpilogueOp(*this, op, tile) ||
-        !canMerge(matmul, *unit))
+    if (!unit || feedsProduct(op) || *unit == matmul || units[*unit].ops.size() != 1 ||
+        !isEpilogueOp(*this, op, tile) || !canMerge(matmul, *unit))
       return std::nullopt;
     return units[*unit].kind == KernelKind::rows || units[*unit].kind == KernelKind::elementwise ||
                    units[*unit].kind == KernelKind::single

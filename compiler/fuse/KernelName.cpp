@@ -147,7 +147,8 @@ std::string KernelNames::updateOf(const Unit &unit) const {
   StringRef name;
   for (Operation *op : unit.ops)
     for (Operation *user : usersInOrder(op))
-      if (auto assign = dyn_cast<mt::AssignOp>(user); assign && (name.empty() || trainable.contains(assign.getName()))) {
+      if (auto assign = dyn_cast<mt::AssignOp>(user);
+          assign && (name.empty() || trainable.contains(assign.getName()))) {
         name = assign.getName();
         if (trainable.contains(name))
           return name.str();

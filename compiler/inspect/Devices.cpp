@@ -58,7 +58,8 @@ void drawBoxes(const std::vector<Part> &parts, uint64_t shards, llvm::raw_ostrea
     uint64_t width = std::max<uint64_t>(parts[i].shards * each / group, 2) - 1;
     border += std::string(width, '-') + "+";
     names += centered(llvm::formatv(width < 8 ? "{0}" : "device {0}", i), width) + "|";
-    rows += centered(llvm::formatv(width < 12 ? "{0}" : "rows {0}", span(parts[i].firstRow, parts[i].rows)), width) + "|";
+    rows +=
+        centered(llvm::formatv(width < 12 ? "{0}" : "rows {0}", span(parts[i].firstRow, parts[i].rows)), width) + "|";
   }
   out << border << "\n" << names << "\n" << rows << "\n" << border << "\n";
 }
@@ -84,8 +85,9 @@ std::string inspectDevices(const mtrun::PlanFileView &view, uint32_t devices) {
   drawBoxes(parts, plan.shards(), out);
   out << "\n";
   for (size_t i = 0; i < parts.size(); ++i)
-    out << llvm::formatv("  device {0}: shards {1}, rows {2}, memory {3}\n", i, span(parts[i].firstShard, parts[i].shards),
-                         span(parts[i].firstRow, parts[i].rows), bytesText(parts[i].bytes));
+    out << llvm::formatv("  device {0}: shards {1}, rows {2}, memory {3}\n", i,
+                         span(parts[i].firstShard, parts[i].shards), span(parts[i].firstRow, parts[i].rows),
+                         bytesText(parts[i].bytes));
   out << "\n" << variablesLine(plan) << ":\n";
   for (const fb::Variable *variable : each(plan.variables()))
     out << "  " << variable->name()->str() << ", " << bytesText(variable->size()) << "\n";
@@ -100,10 +102,10 @@ std::string inspectDevicesHtml(const mtrun::PlanFileView &view, uint32_t devices
          "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>"
       << htmlText(plan.model()->str()) << "</title>\n<style>body{font:14px system-ui,sans-serif;margin:2em;color:#222}"
       << ".batch{display:flex;gap:4px}.device{border:1px solid #4a7db8;background:#e8f0f8;padding:8px;min-width:0;"
-      << "overflow-wrap:anywhere}.rows{background:#4a7db8;color:#fff;padding:4px}.variables{background:#fff;padding:4px;"
-      << "margin-top:4px;max-height:40em;overflow:auto}</style></head><body>\n<h1>"
-      << htmlText(headline(plan, devices)) << "</h1>\n<p>" << htmlText(variablesLine(plan))
-      << "; the rows are divided.</p>\n<div class=\"batch\">\n";
+      << "overflow-wrap:anywhere}.rows{background:#4a7db8;color:#fff;padding:4px}.variables{background:#fff;padding:"
+         "4px;"
+      << "margin-top:4px;max-height:40em;overflow:auto}</style></head><body>\n<h1>" << htmlText(headline(plan, devices))
+      << "</h1>\n<p>" << htmlText(variablesLine(plan)) << "; the rows are divided.</p>\n<div class=\"batch\">\n";
   std::vector<Part> parts = partsOf(plan, devices);
   for (size_t i = 0; i < parts.size(); ++i) {
     out << "<div class=\"device\" style=\"flex:" << parts[i].shards << "\"><b>device " << i << "</b>, "

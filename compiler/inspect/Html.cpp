@@ -81,8 +81,9 @@ public:
            "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>"
         << model << "</title>\n<style>" << style << "</style></head><body>\n<h1>" << model << "</h1>\n<p>Batch "
         << plan.batch() << ", " << plan.shards() << " shards of " << plan.shard_rows() << " rows, mode "
-        << (plan.fast() ? "fast" : "exact") << ", precision " << escaped(plan.precision()) << ", seed " << plan.seed() << "; format " << plan.version() << ", made by "
-        << escaped(plan.producer()) << ", " << bytesText(view.file.size()) << ".</p>\n";
+        << (plan.fast() ? "fast" : "exact") << ", precision " << escaped(plan.precision()) << ", seed " << plan.seed()
+        << "; format " << plan.version() << ", made by " << escaped(plan.producer()) << ", "
+        << bytesText(view.file.size()) << ".</p>\n";
     devices();
     variables();
     kernels();

@@ -27,7 +27,8 @@ std::string summarize(const mtrun::PlanFileView &view) {
   text += "; memory of a device with ";
   uint32_t variant = 0;
   for (uint32_t shards = 1; shards <= plan.shards(); shards *= 2, ++variant)
-    text += (variant ? ", " : "") + std::to_string(shards) + ": " + bytesText(mtrun::deviceMemory(plan, variant).bytes());
+    text +=
+        (variant ? ", " : "") + std::to_string(shards) + ": " + bytesText(mtrun::deviceMemory(plan, variant).bytes());
   return text;
 }
 

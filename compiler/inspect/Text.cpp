@@ -59,9 +59,9 @@ public:
   TextPrinter(const mtrun::PlanFileView &view, llvm::raw_ostream &out) : view(view), plan(*view.tables), out(out) {}
 
   void print() {
-    out << "plan of " << (plan.model() ? plan.model()->str() : "") << ": batch " << plan.batch() << ", " << plan.shards() << " shards of "
-        << plan.shard_rows() << " rows, mode " << (plan.fast() ? "fast" : "exact") << ", precision "
-        << (plan.precision() ? plan.precision()->str() : "f32") << ", seed " << plan.seed() << "\n"
+    out << "plan of " << (plan.model() ? plan.model()->str() : "") << ": batch " << plan.batch() << ", "
+        << plan.shards() << " shards of " << plan.shard_rows() << " rows, mode " << (plan.fast() ? "fast" : "exact")
+        << ", precision " << (plan.precision() ? plan.precision()->str() : "f32") << ", seed " << plan.seed() << "\n"
         << "format " << plan.version() << ", made by " << (plan.producer() ? plan.producer()->str() : "") << ", "
         << bytesText(view.file.size()) << "\n";
     targets();
@@ -91,7 +91,8 @@ private:
 
   void memory() {
     title("memory of a device, bytes: variables " + std::to_string(plan.variables_bytes()) +
-          ", constants, the largest shared block and arena of all programs, staging of all-reduces, a CPU thread's scratch");
+          ", constants, the largest shared block and arena of all programs, staging of all-reduces, a CPU thread's "
+          "scratch");
     Table table({"shards", "peak", "bound", "peak/bound"});
     uint32_t variant = 0;
     for (uint32_t shards = 1; shards <= plan.shards(); shards *= 2, ++variant) {
@@ -303,8 +304,8 @@ private:
     const Lifetime &life = facts.lifetimes[index];
     std::string where = lower(EnumNameSpace(buffer.space()));
     if (facts.collectives[index] >= 0)
-      where +=
-          (buffer.space() == fb::Space::Arena ? ", partial sum of " : ", sum of ") + std::to_string(facts.collectives[index]);
+      where += (buffer.space() == fb::Space::Arena ? ", partial sum of " : ", sum of ") +
+               std::to_string(facts.collectives[index]);
     std::vector<std::string> row = {buffer.name()->str(), where,
                                     life.used() ? std::to_string(life.firstStep) + "-" + std::to_string(life.lastStep)
                                                 : "-"};

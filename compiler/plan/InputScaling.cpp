@@ -201,7 +201,9 @@ private:
     mt::InitKind kind = variable.getInit();
     if (kind != mt::InitKind::zeros && kind != mt::InitKind::ones && kind != mt::InitKind::constant)
       return std::nullopt;
-    double start = kind == mt::InitKind::ones ? 1 : kind == mt::InitKind::zeros ? 0 : variable.getValue()->convertToDouble();
+    double start = kind == mt::InitKind::ones    ? 1
+                   : kind == mt::InitKind::zeros ? 0
+                                                 : variable.getValue()->convertToDouble();
     llvm::fill(tensor.data, start);
     return tensor;
   }

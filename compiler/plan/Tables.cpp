@@ -51,7 +51,8 @@ static void addArguments(mlir::plan::KernelOp op, tables::KernelT &kernel) {
     if (map)
       (shares && type.getRank() == 0 ? argument->fixed_bytes : argument->element_bytes) = element;
     else
-      (mlir::mt::isSplit(type) ? argument->row_bytes : argument->fixed_bytes) = mlir::mt::elementsPerRow(type) * element;
+      (mlir::mt::isSplit(type) ? argument->row_bytes : argument->fixed_bytes) =
+          mlir::mt::elementsPerRow(type) * element;
     argument->written = written;
     kernel.arguments.push_back(std::move(argument));
   };
@@ -126,7 +127,8 @@ static void addModuleFacts(mlir::ModuleOp module, tables::PlanT &plan) {
   plan.seed = compilation.getSeed();
   plan.fast = compilation.isFast();
   plan.precision = compilation.getPrecision().str();
-  for (auto [attribute, strings] : {std::pair("mt.class_names", &plan.class_names), {"mt.vocabulary", &plan.vocabulary}})
+  for (auto [attribute, strings] :
+       {std::pair("mt.class_names", &plan.class_names), {"mt.vocabulary", &plan.vocabulary}})
     if (auto list = module->getAttrOfType<mlir::ArrayAttr>(attribute))
       for (auto text : list.getAsRange<mlir::StringAttr>())
         strings->push_back(text.str());

@@ -81,7 +81,8 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
     if (&op == &product)
       continue;
     if (!isPointwise(op))
-      return error() << "expected element-wise operations only after a kernel's product, found '" << op.getName() << "'";
+      return error() << "expected element-wise operations only after a kernel's product, found '" << op.getName()
+                     << "'";
     if (isa<ElementwiseOpInterface>(op) && !llvm::all_of(op.getOperands(), fits))
       return error() << "expected operands of a result's shape, of its last axis, of one element per line or of "
                         "one element after a kernel's product, found another of '"

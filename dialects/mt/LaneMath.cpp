@@ -79,8 +79,8 @@ Lane mlir::mt::exp(const Lane &a) {
   Lane n = shifted - Lane(magic);
   Lane r = fma(n, Lane(-0.693145751953125), x);
   r = fma(n, Lane(-1.42860682030941723e-06), r);
-  Lane p = polynomial(r, {1.98527617612853646e-4, 1.39304355252534151e-3, 8.33336077630519867e-3, 4.16664853692054749e-2,
-                          1.66666671633720398e-1, 0.5});
+  Lane p = polynomial(r, {1.98527617612853646e-4, 1.39304355252534151e-3, 8.33336077630519867e-3,
+                          4.16664853692054749e-2, 1.66666671633720398e-1, 0.5});
   p = fma(p, r * r, r) + Lane(1.0);
   // Two factors, so that a subnormal result is rounded once.
   Lane exponent = bitsOf(shifted) - Lane(0x4B400000);
@@ -122,7 +122,8 @@ Lane mlir::mt::log1p(const Lane &a) {
 
 Lane mlir::mt::tanh(const Lane &a) {
   Lane x = abs(a), s = a * a;
-  Lane small = polynomial(s, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
+  Lane small =
+      polynomial(s, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
   small = fma(small * s, a, a);
   Lane large = Lane(1.0) - Lane(2.0) / (exp(x + x) + Lane(1.0));
   return copySign(select(x < Lane(0.625), small, large), a);
@@ -143,7 +144,8 @@ Lane mlir::mt::erf(const Lane &a) {
   r = fma(r, t, -t);
   // Beyond 5 the result is 1, and the polynomial is no guide.
   Lane large = select(t > Lane(5.0), Lane(1.0), Lane(1.0) - exp(r));
-  Lane small = polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
+  Lane small =
+      polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
   small = fma(small, a, a);
   return select(t > Lane(0.927734375), copySign(large, a), small);
 }
@@ -151,8 +153,8 @@ Lane mlir::mt::erf(const Lane &a) {
 // M. Giles, "Approximating the erfinv function", 2010.
 Lane mlir::mt::erfInv(const Lane &a) {
   Lane w = -log((Lane(1.0) - a) * (Lane(1.0) + a));
-  Lane central = polynomial(w - Lane(2.5), {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-                                            -0.00125372503, -0.00417768164, 0.246640727, 1.50140941});
+  Lane central = polynomial(w - Lane(2.5), {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06,
+                                            0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941});
   Lane tail = polynomial(sqrt(w) - Lane(3.0), {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
                                                0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682});
   Lane result = select(w < Lane(5.0), central, tail) * a;
@@ -164,7 +166,8 @@ namespace {
 struct Double {
   const Lane &like;
   Type f64, i64;
-  explicit Double(const Lane &like) : like(like), f64(like.getBuilder().getF64Type()), i64(like.getBuilder().getI64Type()) {}
+  explicit Double(const Lane &like)
+      : like(like), f64(like.getBuilder().getF64Type()), i64(like.getBuilder().getI64Type()) {}
 
   Lane extend(const Lane &a) const {
     return a.make(arith::ExtFOp::create(a.getBuilder(), a.getLocation(), withElement(a.type(), f64), a.value()));
@@ -202,7 +205,8 @@ struct Double {
     Lane r = fma(n, Lane(-1.5707963267948966), x);
     r = fma(n, Lane(-6.123233995736766e-17), r);
     Lane z = r * r;
-    Lane sine = fma(polynomial(z, {1.0 / 6227020800, -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6}), z * r, r);
+    Lane sine = fma(polynomial(z, {1.0 / 6227020800, -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6}),
+                    z * r, r);
     Lane cosine = polynomial(z, {1.0 / 479001600, -1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24, -0.5, 1.0});
     Lane quadrant = bitcast(shifted, i64) + Lane(quarters);
     Lane even = (quadrant & Lane(1)) == Lane(0), positive = (quadrant & Lane(2)) == Lane(0);
@@ -233,7 +237,8 @@ Lane mlir::mt::pow(const Lane &base, const Lane &power) {
   Lane whole = floor(b) == b, halved = b * Lane(0.5);
   Lane odd = whole & (floor(halved) != halved);
   result = select(odd, copySign(result, a), result);
-  result = select((a < Lane(0.0)) & !whole & (x < Lane(infinity)), Lane(std::numeric_limits<float>::quiet_NaN()), result);
+  result =
+      select((a < Lane(0.0)) & !whole & (x < Lane(infinity)), Lane(std::numeric_limits<float>::quiet_NaN()), result);
   result = select(b == Lane(0.0), Lane(1.0), result);
   result = select(a == Lane(1.0), Lane(1.0), result);
   return select((x == Lane(1.0)) & (abs(b) == Lane(infinity)), Lane(1.0), result);

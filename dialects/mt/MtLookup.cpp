@@ -48,7 +48,9 @@ SmallVector<IteratorType> GatherOp::getLoopIteratorTypes() {
   return SmallVector<IteratorType>(getType().getRank(), IteratorType::parallel);
 }
 SmallVector<shard::ReductionKind> GatherOp::getReductionLoopIteratorKinds() { return {}; }
-SmallVector<AffineMap> GatherOp::getIndexingMaps() { return maps(tensorOf(getIds()), tensorOf(getTable()), getContext()); }
+SmallVector<AffineMap> GatherOp::getIndexingMaps() {
+  return maps(tensorOf(getIds()), tensorOf(getTable()), getContext());
+}
 
 LogicalResult GatherOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
                                   SmallVectorImpl<Tensor> &results) {
@@ -64,7 +66,8 @@ void GatherOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, Sma
   Value dy = resultGradients[0];
   bool differentiable = dy && getType().getElementType().isF32();
   operandGradients.push_back(
-      differentiable ? ScatterAddOp::create(builder, getLoc(), getTable().getType(), getIds(), dy).getResult() : Value());
+      differentiable ? ScatterAddOp::create(builder, getLoc(), getTable().getType(), getIds(), dy).getResult()
+                     : Value());
   operandGradients.push_back({});
 }
 

@@ -146,7 +146,8 @@ int64_t SliceOp::getFlops() { return 0; }
 SmallVector<IteratorType> SliceOp::getLoopIteratorTypes() { return parallelLoops(getType()); }
 SmallVector<shard::ReductionKind> SliceOp::getReductionLoopIteratorKinds() { return {}; }
 SmallVector<AffineMap> SliceOp::getIndexingMaps() {
-  AffineMap from = mapOf(getContext(), getType(), [&](int64_t i) { return Step(getStarts()[i], at(getStrides(), i, 1)); });
+  AffineMap from =
+      mapOf(getContext(), getType(), [&](int64_t i) { return Step(getStarts()[i], at(getStrides(), i, 1)); });
   return {from, AffineMap::getMultiDimIdentityMap(getType().getRank(), getContext())};
 }
 LogicalResult SliceOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
@@ -286,5 +287,6 @@ void ReverseOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
                               SmallVectorImpl<Value> &operandGradients) {
   Value dy = resultGradients[0];
   bool differentiable = dy && tensorOf(getOperand()).getElementType().isF32();
-  operandGradients.push_back(differentiable ? ReverseOp::create(builder, getLoc(), dy, getDims()).getResult() : Value());
+  operandGradients.push_back(differentiable ? ReverseOp::create(builder, getLoc(), dy, getDims()).getResult()
+                                            : Value());
 }

@@ -93,8 +93,8 @@ LogicalResult MetricOp::verify() {
   if (failed(verifyWeighted(*this, getValues(), getWeights())))
     return failure();
   if (!findBetter())
-    return emitOpError("expected \"better higher\" or \"better lower\" for the mean of values that do not say it, found "
-                       "neither");
+    return emitOpError(
+        "expected \"better higher\" or \"better lower\" for the mean of values that do not say it, found neither");
   if (!isOfSums(getFinalizer()))
     return success();
   if (getWeights())

@@ -113,7 +113,8 @@ LogicalResult IndexAddOp::interpret(const EvalContext &context, ArrayRef<Tensor>
   results.push_back(std::move(result));
   return success();
 }
-void IndexAddOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallVectorImpl<Value> &operandGradients) {
+void IndexAddOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                               SmallVectorImpl<Value> &operandGradients) {
   Value ddx = resultGradients[0];
   operandGradients.push_back({});
   operandGradients.push_back(ddx ? TakeOp::create(builder, getLoc(), ddx, getIds(), getDim()).getResult() : Value());

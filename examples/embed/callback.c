@@ -22,7 +22,7 @@ static const char model[] =
     "  mt.sgd <{learning_rate = 1.0e-1 : f32}>\n"
     "}\n";
 
-/* The next points of a pass, at most as many as are asked for. Called by a thread of the library, ahead of the steps. */
+/* The next points of a pass, at most as many as are asked for. A thread of the library calls it, ahead of the steps. */
 static int64_t points(void *user, mtrun_request *request) {
   const int64_t *length = user; /* the library is not told */
   float(*x)[2] = request->fields[0], *y = request->fields[1];

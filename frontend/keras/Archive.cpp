@@ -16,8 +16,9 @@
 namespace mtc::keras {
 namespace {
 
-constexpr rlim_t childSeconds = 120;          // of processor time
-constexpr uint64_t childMemory = uint64_t{1} << 30; // beside three times the archive: the file, the library's copy, a tensor
+constexpr rlim_t childSeconds = 120; // of processor time
+// Beside three times the archive: the file, the library's copy, a tensor.
+constexpr uint64_t childMemory = uint64_t{1} << 30;
 
 void limit(int resource, rlim_t value) {
   rlimit limits = {value, value};
@@ -58,7 +59,8 @@ uint64_t addressSpace() {
 // The parent's end of the pipe. Nothing that comes through it is trusted.
 class RecordReader {
 public:
-  RecordReader(int descriptor, uint64_t budget, Archive &archive) : descriptor(descriptor), budget(budget), archive(archive) {}
+  RecordReader(int descriptor, uint64_t budget, Archive &archive)
+      : descriptor(descriptor), budget(budget), archive(archive) {}
 
   // Empty when the stream ended as it should.
   std::string run() {
@@ -93,7 +95,8 @@ private:
 
   std::string readRecord(const RecordHeader &header) {
     bool text = header.kind == RecordKind::Text || header.kind == RecordKind::Error;
-    if (header.name_bytes > maxTensorName || header.rank > maxTensorRank || header.bytes > (text ? maxConfigBytes : budget))
+    if (header.name_bytes > maxTensorName || header.rank > maxTensorRank ||
+        header.bytes > (text ? maxConfigBytes : budget))
       return damaged();
     NamedTensor tensor;
     tensor.name.resize(header.name_bytes);
@@ -106,8 +109,9 @@ private:
         return damaged();
       if (header.kind == RecordKind::Error)
         return content.empty() ? damaged() : content;
-      (tensor.name == "config.json" ? archive.config : tensor.name == "metadata.json" ? archive.metadata : archive.comment) =
-          std::move(content);
+      (tensor.name == "config.json"     ? archive.config
+       : tensor.name == "metadata.json" ? archive.metadata
+                                        : archive.comment) = std::move(content);
       return {};
     }
     if (header.kind != RecordKind::Floats && header.kind != RecordKind::Integers)

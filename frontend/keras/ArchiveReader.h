@@ -37,7 +37,8 @@ struct ArchiveError : std::runtime_error {
 class RecordWriter {
 public:
   explicit RecordWriter(int descriptor) : descriptor(descriptor) {}
-  void write(RecordKind kind, const std::string &name, const std::vector<int64_t> &shape, const void *bytes, uint64_t size);
+  void write(RecordKind kind, const std::string &name, const std::vector<int64_t> &shape, const void *bytes,
+             uint64_t size);
 
 private:
   void writeAll(const void *bytes, uint64_t size);

@@ -71,7 +71,8 @@ std::vector<uint8_t> readMember(zip_t *archive, const char *name, uint64_t limit
   if (zip_stat(archive, name, 0, &stat) != 0 || !(stat.valid & ZIP_STAT_SIZE) || !(stat.valid & ZIP_STAT_COMP_SIZE))
     throw ArchiveError("expected a member " + std::string(name) + ", found none");
   if (stat.size > limit)
-    throw ArchiveError(place + "expected at most " + std::to_string(limit) + " bytes, found " + std::to_string(stat.size));
+    throw ArchiveError(place + "expected at most " + std::to_string(limit) + " bytes, found " +
+                       std::to_string(stat.size));
   if (stat.size > harmlessBytes && stat.size / maxGrowth > stat.comp_size)
     throw ArchiveError(place + "expected at most " + std::to_string(maxGrowth) + " bytes for a stored byte, found " +
                        std::to_string(stat.size) + " bytes in " + std::to_string(stat.comp_size));
@@ -90,7 +91,8 @@ std::vector<uint8_t> readMember(zip_t *archive, const char *name, uint64_t limit
     size += static_cast<uint64_t>(got);
   }
   if (size != stat.size)
-    throw ArchiveError(place + "expected " + std::to_string(stat.size) + " bytes, found " + (size < stat.size ? "fewer" : "more"));
+    throw ArchiveError(place + "expected " + std::to_string(stat.size) + " bytes, found " +
+                       (size < stat.size ? "fewer" : "more"));
   bytes.resize(size);
   return bytes;
 }

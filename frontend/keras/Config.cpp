@@ -38,7 +38,8 @@ static size_t findTooDeep(StringRef text) {
 
 std::string parseJson(StringRef text, Json &value) {
   if (size_t at = findTooDeep(text); at != StringRef::npos)
-    return placeOf(text, at) + ": expected brackets nested at most " + std::to_string(maxJsonDepth) + " deep, found more";
+    return placeOf(text, at) + ": expected brackets nested at most " + std::to_string(maxJsonDepth) +
+           " deep, found more";
   try {
     value = Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error &error) {
@@ -47,8 +48,10 @@ std::string parseJson(StringRef text, Json &value) {
     // at.
     StringRef word = text.substr(at > 1 ? at - 2 : 0, 12);
     if (word.contains("Infinity") || word.contains("NaN"))
-      return placeOf(text, at) + ": expected finite numbers, found NaN or Infinity, as of a mask of -inf: use -1e9 in its place";
-    return placeOf(text, at) + ": expected JSON, found " + (at == text.size() ? "the end of the text" : "a mistake in it");
+      return placeOf(text, at) +
+             ": expected finite numbers, found NaN or Infinity, as of a mask of -inf: use -1e9 in its place";
+    return placeOf(text, at) + ": expected JSON, found " +
+           (at == text.size() ? "the end of the text" : "a mistake in it");
   } catch (const Json::exception &) {
     return "expected JSON, found a number or a text that is none";
   }
@@ -147,8 +150,9 @@ llvm::SmallVector<int64_t> Config::integers(StringRef key, int64_t count) {
     for (const Json &item : *value)
       result.push_back(item.get<int64_t>());
   else {
-    error("expected " + key.str() + " to be " + (count < 0 ? "a list of integers" : std::to_string(count) + " integers") +
-          ", found " + (value ? describe(*value) : "none"));
+    error("expected " + key.str() + " to be " +
+          (count < 0 ? "a list of integers" : std::to_string(count) + " integers") + ", found " +
+          (value ? describe(*value) : "none"));
     result.assign(static_cast<size_t>(std::max<int64_t>(count, 1)), 1);
   }
   return result;

@@ -41,8 +41,8 @@ std::vector<StoredTensor> listTensors(const FileVariables &variables, const Arch
 } // namespace
 
 std::string makeExport(const std::string &config, const Json &parsed, const TrainingOptions &options,
-                       const Archive *archive, const FileVariables &variables, const std::vector<std::string> &classNames,
-                       ExportArchive &result) {
+                       const Archive *archive, const FileVariables &variables,
+                       const std::vector<std::string> &classNames, ExportArchive &result) {
   ZipMember weights = {"model.weights.h5", {}};
   if (std::string problem = layOutWeights(listTensors(variables, archive), weights.pieces); !problem.empty())
     return "the file of weights cannot be laid out: " + problem;

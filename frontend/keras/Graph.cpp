@@ -80,9 +80,10 @@ void GraphReader::read(const Json &object, const std::string &scope, const std::
   // The oldest Sequential models have their list of layers here.
   const Json *layers = config && config->is_array() ? config : config ? member(*config, "layers") : nullptr;
   if (!isSequential(className) && !isFunctional(className))
-    fail(className.empty() ? "expected a Keras model, found no class_name"
-                           : "expected a Sequential or Functional model, found the class '" + className +
-                                 "': a subclassed model's layers are Python code; write it with keras.Model(inputs, outputs)");
+    fail(className.empty()
+             ? "expected a Keras model, found no class_name"
+             : "expected a Sequential or Functional model, found the class '" + className +
+                   "': a subclassed model's layers are Python code; write it with keras.Model(inputs, outputs)");
   if (!layers || !layers->is_array())
     fail("expected a list of layers in the " + className + " model, found none");
   graph.name = textMember(*config, "name");
@@ -140,8 +141,19 @@ void GraphReader::readLayer(const Json &object, const std::string &scope, const 
 // At each step of a sequence the same layer: one that works along the last axis does that by itself, in place of the
 // wrapper.
 void GraphReader::unwrap(Layer &layer) {
-  static constexpr const char *alongLast[] = {"Dense",   "Embedding", "Activation",    "ReLU",            "LeakyReLU",   "ELU",      "Softmax",
-                                              "Dropout", "Identity",  "GaussianNoise", "GaussianDropout", "Rescaling",   "UnitNormalization",
+  static constexpr const char *alongLast[] = {"Dense",
+                                              "Embedding",
+                                              "Activation",
+                                              "ReLU",
+                                              "LeakyReLU",
+                                              "ELU",
+                                              "Softmax",
+                                              "Dropout",
+                                              "Identity",
+                                              "GaussianNoise",
+                                              "GaussianDropout",
+                                              "Rescaling",
+                                              "UnitNormalization",
                                               "LayerNormalization"};
   const Json *held = member(*layer.config, "layer");
   const Json *config = held ? member(*held, "config") : nullptr;
@@ -266,7 +278,8 @@ TensorRef GraphReader::readRef(const Json &triple, const std::string &user) {
     fail("layer '" + user + "': expected a tensor as [layer, node, tensor], found " + describe(triple));
   auto found = byName.find(triple[0].get<std::string>());
   if (found == byName.end())
-    fail("layer '" + user + "': expected the name of a layer of the model, found '" + triple[0].get<std::string>() + "'");
+    fail("layer '" + user + "': expected the name of a layer of the model, found '" + triple[0].get<std::string>() +
+         "'");
   return {found->second, triple[1].get<size_t>(), triple[2].get<size_t>()};
 }
 

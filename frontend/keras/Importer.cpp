@@ -16,7 +16,9 @@ namespace mtc::keras {
 static constexpr size_t maxCalls = 200000;
 static constexpr int64_t maxElements = int64_t{1} << 40;
 
-static Location locationOf(OpBuilder &builder, const Layer &layer) { return NameLoc::get(builder.getStringAttr(layer.name)); }
+static Location locationOf(OpBuilder &builder, const Layer &layer) {
+  return NameLoc::get(builder.getStringAttr(layer.name));
+}
 
 static void forEachTensor(const Argument &argument, llvm::function_ref<void(const TensorRef &)> visit) {
   if (argument.kind == Argument::Kind::Tensor)
@@ -49,7 +51,8 @@ LogicalResult Importer::checkLayers() {
                              << "expected layers that are supported, found " << unsupported.size() << " that are not";
   for (const Layer *layer : unsupported) {
     std::string advice = adviceFor(*layer);
-    error.attachNote(locationOf(builder, *layer)) << "a layer of class " << layer->className << (advice.empty() ? "" : ": ") << advice;
+    error.attachNote(locationOf(builder, *layer))
+        << "a layer of class " << layer->className << (advice.empty() ? "" : ": ") << advice;
   }
   return error;
 }
@@ -74,12 +77,14 @@ SmallVector<int64_t> Importer::readSizes(const Layer &layer, Config &config) con
   if (!shape || !shape->is_array() || shape->empty()) {
     if (has)
       return SmallVector<int64_t>(given->second.begin(), given->second.end());
-    config.error("expected the shape of the input, found none: build the model first, with keras.Input or model.build(shape), or give "
+    config.error("expected the shape of the input, found none: build the model first, with keras.Input or "
+                 "model.build(shape), or give "
                  "its sizes, as --input-shape 28,28,1");
     return {};
   }
   if (!(*shape)[0].is_null())
-    config.error("expected a batch axis of any size (null), found " + describe((*shape)[0]) + ": use keras.Input(shape=...)");
+    config.error("expected a batch axis of any size (null), found " + describe((*shape)[0]) +
+                 ": use keras.Input(shape=...)");
   constexpr size_t maxAxes = 8;
   if (shape->size() > maxAxes)
     config.error("expected at most 8 axes, found " + std::to_string(shape->size()));
@@ -99,7 +104,8 @@ SmallVector<int64_t> Importer::readSizes(const Layer &layer, Config &config) con
     }
     if (!open && (!size.is_number_unsigned() || size.get<uint64_t>() < 1 ||
                   size.get<uint64_t>() > static_cast<uint64_t>(maxUnits))) {
-      config.error("expected sizes from 1 to " + std::to_string(maxUnits) + " behind the batch axis, found " + describe(size));
+      config.error("expected sizes from 1 to " + std::to_string(maxUnits) + " behind the batch axis, found " +
+                   describe(size));
       return {};
     }
     sizes.push_back(open ? given->second[i - 1] : size.get<int64_t>());
@@ -178,12 +184,14 @@ Operand Importer::resolve(const Argument &argument, const Results &results) cons
   return operand;
 }
 
-LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Results &results, Graph &, SmallVectorImpl<Value> &values) {
+LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Results &results, Graph &,
+                                     SmallVectorImpl<Value> &values) {
   Location location = locationOf(builder, layer);
   LogicalResult found = success();
   forEachTensor(call, [&](const TensorRef &ref) {
     if (!find(ref, results))
-      found = emitError(location) << "expected an output of the layer before it, found number " << ref.tensor << ", which is not there";
+      found = emitError(location) << "expected an output of the layer before it, found number " << ref.tensor
+                                  << ", which is not there";
   });
   if (failed(found))
     return failure();
@@ -209,8 +217,8 @@ LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Resul
       for (const Operand &operand : only ? only->list : args)
         inputs.push_back(operand.tensor);
     if (inputs.size() != layer.model->inputs.size() || llvm::is_contained(inputs, Value()))
-      return emitError(location) << "expected a call of the model with " << layer.model->inputs.size() << " tensors, found "
-                                 << inputs.size() << " arguments";
+      return emitError(location) << "expected a call of the model with " << layer.model->inputs.size()
+                                 << " tensors, found " << inputs.size() << " arguments";
     return evaluate(*layer.model, inputs, values);
   }
   LayerBuilder built(builder, layer, std::move(args), std::move(kwargs), hasWeights);
@@ -245,8 +253,9 @@ LogicalResult Importer::evaluate(Graph &graph, ArrayRef<Value> inputs, SmallVect
         if (argument.kind == Argument::Kind::Tensor) {
           const Layer &from = graph.layers[argument.tensor.layer];
           if (argument.tensor.node >= from.calls.size()) {
-            valid = emitError(locationOf(builder, layer)) << "expected one of the " << from.calls.size() << " calls of '" << from.name
-                                                          << "', found number " << argument.tensor.node;
+            valid = emitError(locationOf(builder, layer))
+                    << "expected one of the " << from.calls.size() << " calls of '" << from.name << "', found number "
+                    << argument.tensor.node;
             return;
           }
           readers[{argument.tensor.layer, argument.tensor.node}].push_back({i, c});
@@ -274,7 +283,8 @@ LogicalResult Importer::evaluate(Graph &graph, ArrayRef<Value> inputs, SmallVect
     Layer &layer = graph.layers[i];
     if (layer.className == "InputLayer") {
       if (results[i][c].empty())
-        return emitError(locationOf(builder, layer)) << "expected an input of the model, found an InputLayer that is none";
+        return emitError(locationOf(builder, layer))
+               << "expected an input of the model, found an InputLayer that is none";
     } else if (failed(evaluateCall(layer, layer.calls[c], results, graph, results[i][c]))) {
       return failure();
     }
@@ -283,13 +293,14 @@ LogicalResult Importer::evaluate(Graph &graph, ArrayRef<Value> inputs, SmallVect
         ready.push(reader);
   }
   if (left)
-    return emitError(builder.getUnknownLoc()) << "expected layers in an order in which they can be called, found a cycle in the model '"
-                                              << graph.name << "'";
+    return emitError(builder.getUnknownLoc())
+           << "expected layers in an order in which they can be called, found a cycle in the model '" << graph.name
+           << "'";
   for (const TensorRef &ref : graph.outputs) {
     Value value = ref.node < graph.layers[ref.layer].calls.size() ? find(ref, results) : Value();
     if (!value)
-      return emitError(locationOf(builder, graph.layers[ref.layer])) << "expected output " << ref.tensor << " of call " << ref.node
-                                                                       << ", found none";
+      return emitError(locationOf(builder, graph.layers[ref.layer]))
+             << "expected output " << ref.tensor << " of call " << ref.node << ", found none";
     outputs.push_back(value);
   }
   return success();

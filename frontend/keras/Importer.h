@@ -32,7 +32,8 @@ public:
 private:
   using Results = std::vector<std::vector<llvm::SmallVector<mlir::Value>>>; // by layer, call, output
 
-  llvm::LogicalResult evaluate(Graph &graph, llvm::ArrayRef<mlir::Value> inputs, llvm::SmallVectorImpl<mlir::Value> &outputs);
+  llvm::LogicalResult evaluate(Graph &graph, llvm::ArrayRef<mlir::Value> inputs,
+                               llvm::SmallVectorImpl<mlir::Value> &outputs);
   llvm::LogicalResult evaluateCall(Layer &layer, const Call &call, const Results &results, Graph &graph,
                                    llvm::SmallVectorImpl<mlir::Value> &values);
   mlir::Value makeInput(const Layer &layer);

@@ -15,17 +15,20 @@ static Location locationOf(OpBuilder &builder, const Layer &layer) {
 LayerBuilder::LayerBuilder(OpBuilder &builder, Layer &layer, std::vector<Operand> args,
                            std::vector<std::pair<std::string, Operand>> kwargs, bool hasWeights)
     : builder(builder), location(locationOf(builder, layer)), layer(layer),
-      config(*layer.config, [this](const std::string &message) { emitError(location) << message; }), hasWeights(hasWeights),
-      args(std::move(args)), positional(this->args.size()), kwargs(std::move(kwargs)) {
+      config(*layer.config, [this](const std::string &message) { emitError(location) << message; }),
+      hasWeights(hasWeights), args(std::move(args)), positional(this->args.size()), kwargs(std::move(kwargs)) {
   if (!layer.inner.empty())
     partName = layer.inner + "/";
   // Where a layer stands in its model, and what was known when it was built: all of it is known here already.
-  config.ignore({"name", "trainable", "build_input_shape", "batch_input_shape", "batch_shape", "input_shape", "is_quantized"});
+  config.ignore(
+      {"name", "trainable", "build_input_shape", "batch_input_shape", "batch_shape", "input_shape", "is_quantized"});
   config.expectAbsent({"kernel_constraint", "bias_constraint", "quantization_config", "lora_rank",
                        "gptq_config"});
   if (const Json *dtype = config.find("dtype")) {
     const Json *policy = member(*dtype, "config");
-    std::string name = dtype->is_string() ? dtype->get<std::string>() : policy ? textMember(*policy, "name") : describe(*dtype);
+    std::string name = dtype->is_string() ? dtype->get<std::string>()
+                       : policy           ? textMember(*policy, "name")
+                                          : describe(*dtype);
     precision = precisionOf(name);
     if (precision.empty())
       config.error("expected dtype float32, mixed_bfloat16 or mixed_float16, found " + name +
@@ -50,8 +53,8 @@ bool LayerBuilder::finish(Value result) {
     if (name == "training" && operand.constant && operand.constant->is_boolean())
       continue;
     else if (operand.tensor || !operand.list.empty() || !operand.constant || !operand.constant->is_null())
-      fail("expected a call without " + name + ", found " + (operand.tensor ? "a tensor" : describe(*operand.constant)) +
-           ", which is not supported");
+      fail("expected a call without " + name + ", found " +
+           (operand.tensor ? "a tensor" : describe(*operand.constant)) + ", which is not supported");
   return !config.failed();
 }
 
@@ -63,7 +66,8 @@ Value LayerBuilder::input(int64_t rank) {
   if (!operand || !operand->tensor)
     return fail("expected a call with one tensor, found " + std::to_string(positional) + " arguments");
   if (int64_t found = typeOf(operand->tensor).getRank(); rank >= 0 && found != rank)
-    return fail("expected an input of " + std::to_string(rank) + " axes with the batch, found " + std::to_string(found));
+    return fail("expected an input of " + std::to_string(rank) + " axes with the batch, found " +
+                std::to_string(found));
   return operand->tensor;
 }
 
@@ -139,12 +143,15 @@ std::pair<mt::InitKind, std::optional<float>> LayerBuilder::readInitializer(llvm
       return {mt::InitKind::constant, number->get<float>()};
   // Only a model without weights needs it.
   if (!hasWeights)
-    fail("expected " + key.str() + " to be one of Zeros, Ones, Constant, GlorotUniform, GlorotNormal, HeUniform, HeNormal, "
-         "LecunUniform and LecunNormal, found " + describe(*value) + ": save the model with its weights, as model.keras");
+    fail("expected " + key.str() +
+         " to be one of Zeros, Ones, Constant, GlorotUniform, GlorotNormal, HeUniform, HeNormal, "
+         "LecunUniform and LecunNormal, found " +
+         describe(*value) + ": save the model with its weights, as model.keras");
   return {mt::InitKind::zeros, {}};
 }
 
-Value LayerBuilder::variable(llvm::StringRef name, ArrayRef<int64_t> shape, llvm::StringRef initializer, bool trainable) {
+Value LayerBuilder::variable(llvm::StringRef name, ArrayRef<int64_t> shape, llvm::StringRef initializer,
+                             bool trainable) {
   auto [kind, value] = readInitializer(initializer);
   bool first = nextVariable >= layer.variables.size();
   Value result = addVariable(name, shape, kind, value, trainable);
@@ -180,8 +187,8 @@ Value LayerBuilder::constantVariable(llvm::StringRef name, ArrayRef<int64_t> sha
   return addVariable(name, shape, mt::InitKind::constant, value, trainable);
 }
 
-Value LayerBuilder::addVariable(llvm::StringRef name, ArrayRef<int64_t> shape, mt::InitKind kind, std::optional<float> value,
-                                bool trainable) {
+Value LayerBuilder::addVariable(llvm::StringRef name, ArrayRef<int64_t> shape, mt::InitKind kind,
+                                std::optional<float> value, bool trainable) {
   auto type = RankedTensorType::get(shape, builder.getF32Type());
   size_t index = nextVariable++;
   if (index < layer.variables.size()) {
@@ -194,7 +201,8 @@ Value LayerBuilder::addVariable(llvm::StringRef name, ArrayRef<int64_t> shape, m
   }
   std::string full = layer.scope + layer.name + "/" + partName + name.str();
   bool frozen = layer.frozen || !trainable;
-  auto op = mt::VariableOp::create(builder, location, type, full, kind, value ? builder.getF32FloatAttr(*value) : FloatAttr(), frozen);
+  auto op = mt::VariableOp::create(builder, location, type, full, kind,
+                                   value ? builder.getF32FloatAttr(*value) : FloatAttr(), frozen);
   layer.variables.push_back({full, pathOf(index), op.getResult(), trainable});
   return op.getResult();
 }
@@ -241,7 +249,9 @@ Value LayerBuilder::applyLayer(Value value, const Json &object) {
   return built.finish(result) ? result : fail("expected an activation that is supported, found " + describe(object));
 }
 
-Value LayerBuilder::activate(Value value, const std::string &name) { return value ? buildActivation(*this, value, name) : value; }
+Value LayerBuilder::activate(Value value, const std::string &name) {
+  return value ? buildActivation(*this, value, name) : value;
+}
 
 Value LayerBuilder::addBias(Value value, int64_t units) {
   if (!config.boolean("use_bias", true)) {
@@ -252,7 +262,9 @@ Value LayerBuilder::addBias(Value value, int64_t units) {
   return bias ? binary<mt::AddOp>(value, bias) : bias;
 }
 
-Value LayerBuilder::constant(DenseElementsAttr value) { return mt::ConstantOp::create(builder, location, value.getType(), value); }
+Value LayerBuilder::constant(DenseElementsAttr value) {
+  return mt::ConstantOp::create(builder, location, value.getType(), value);
+}
 
 std::string LayerBuilder::stream() {
   std::string name = layer.scope + layer.name;
@@ -291,7 +303,8 @@ bool LayerBuilder::isArray(const Operand &operand) {
 }
 
 // Nested lists of equal lengths, flat.
-static bool readElements(const Json &value, size_t depth, SmallVectorImpl<int64_t> &shape, std::vector<float> &elements) {
+static bool readElements(const Json &value, size_t depth, SmallVectorImpl<int64_t> &shape,
+                         std::vector<float> &elements) {
   constexpr size_t maxAxes = 8, maxElements = size_t{1} << 24;
   if (!value.is_array()) {
     if (depth != shape.size() || elements.size() == maxElements || !(value.is_number() || value.is_boolean()))
@@ -312,16 +325,19 @@ Value LayerBuilder::array(const Operand &operand, bool keepOnes) {
   SmallVector<int64_t> shape;
   std::vector<float> elements;
   if (!value || !readElements(*value, 0, shape, elements))
-    return fail("expected an array of numbers of at most 8 axes and 2^24 elements, found " + describe(*operand.constant));
+    return fail("expected an array of numbers of at most 8 axes and 2^24 elements, found " +
+                describe(*operand.constant));
   std::string dtype = textMember(*config, "dtype");
   if (textMember(*operand.constant, "class_name") == "__tensor__" && dtype.starts_with("float") && elements.size() > 1)
     emitWarning(location) << "takes a constant of " << elements.size()
-                          << " numbers that Keras computed while the model was built, and that no training changes; for positions that are learnt, call "
+                          << " numbers that Keras computed while the model was built, and that no training changes; "
+                             "for positions that are learnt, call "
                              "Embedding on ops.zeros_like(ids) + ops.arange(length)";
   while (!keepOnes && !shape.empty() && shape[0] == 1)
     shape.erase(shape.begin());
   if (dtype != "bool")
-    return constant(DenseElementsAttr::get(RankedTensorType::get(shape, builder.getF32Type()), ArrayRef<float>(elements)));
+    return constant(
+        DenseElementsAttr::get(RankedTensorType::get(shape, builder.getF32Type()), ArrayRef<float>(elements)));
   SmallVector<bool> flags;
   for (float element : elements)
     flags.push_back(element != 0);
@@ -335,8 +351,8 @@ bool LayerBuilder::standBesideBatch(ArrayRef<Value> values) {
       rank = std::max(rank, typeOf(value).getRank());
   for (Value value : values)
     if (typeOf(value).hasStaticShape() && typeOf(value).getRank() >= rank && rank > 0) {
-      fail("expected a constant of fewer axes than the tensor, whose first is the batch, found " + std::to_string(typeOf(value).getRank()) +
-           " and " + std::to_string(rank));
+      fail("expected a constant of fewer axes than the tensor, whose first is the batch, found " +
+           std::to_string(typeOf(value).getRank()) + " and " + std::to_string(rank));
       return false;
     }
   return true;

@@ -59,7 +59,8 @@ public:
 
   // The layer's next variable, in the order in which Keras stores them: trainable ones first. Made when the layer is
   // called for the first time. `initializer` is a key of the config, or "" for zeros.
-  Value variable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, llvm::StringRef initializer, bool trainable = true);
+  Value variable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, llvm::StringRef initializer,
+                 bool trainable = true);
   // The variables from here on are those of a layer inside this one: `name` stands in their names, `weights` in their
   // paths of the file.
   void part(llvm::StringRef name, llvm::StringRef weights);
@@ -95,7 +96,9 @@ public:
   // An op of two operands that broadcast; null and an error where they do not.
   template <typename Op> Value binary(Value a, Value b) {
     llvm::SmallVector<mlir::Type> types;
-    if (!a || !b || !standBesideBatch({a, b}) || mlir::failed(Op::inferReturnTypes(builder.getContext(), location, mlir::ValueRange{a, b}, mlir::DictionaryAttr(), nullptr, mlir::RegionRange(), types)))
+    if (!a || !b || !standBesideBatch({a, b}) ||
+        mlir::failed(Op::inferReturnTypes(builder.getContext(), location, mlir::ValueRange{a, b},
+                                          mlir::DictionaryAttr(), nullptr, mlir::RegionRange(), types)))
       return {};
     return Op::create(builder, location, types[0], a, b);
   }
@@ -106,7 +109,8 @@ public:
     typename Op::Properties properties;
     llvm::SmallVector<mlir::Type> types;
     if (mlir::failed(Op::setPropertiesFromAttr(properties, dictionary, [&] { return mlir::emitError(location); })) ||
-        mlir::failed(Op::inferReturnTypes(builder.getContext(), location, operands, dictionary, &properties, {}, types)))
+        mlir::failed(
+            Op::inferReturnTypes(builder.getContext(), location, operands, dictionary, &properties, {}, types)))
       return fail("expected shapes that fit the layer");
     return Op::create(builder, location, mlir::TypeRange(types), operands, attributes)->getResult(0);
   }
@@ -127,8 +131,8 @@ public:
 private:
   // Adds a regulariser of the config to what is minimised.
   void penalize(Value value, llvm::StringRef key);
-  Value addVariable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, mlir::mt::InitKind kind, std::optional<float> value,
-                    bool trainable);
+  Value addVariable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, mlir::mt::InitKind kind,
+                    std::optional<float> value, bool trainable);
   // Of variable number `index`.
   std::string pathOf(size_t index) const;
   std::pair<mlir::mt::InitKind, std::optional<float>> readInitializer(llvm::StringRef key);

@@ -4,11 +4,14 @@
 namespace mtc::keras {
 
 static bool isKerasLayer(llvm::StringRef module) {
-  return module.empty() || module == "keras" || module.starts_with("keras.layers") || module.starts_with("keras.src.layers");
+  return module.empty() || module == "keras" || module.starts_with("keras.layers") ||
+         module.starts_with("keras.src.layers");
 }
 
 // keras.ops: their classes share names with layers but take their tensors one by one.
-static bool isOperator(llvm::StringRef module) { return module.starts_with("keras.src.ops") || module.starts_with("keras.ops"); }
+static bool isOperator(llvm::StringRef module) {
+  return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
+}
 
 static BuildLayer findEntry(llvm::ArrayRef<LayerEntry> entries, llvm::StringRef className) {
   for (const LayerEntry &entry : entries)
@@ -27,19 +30,22 @@ BuildLayer findLayer(const Layer &layer) {
   if (!isKerasLayer(layer.module))
     return nullptr;
   for (llvm::ArrayRef<LayerEntry> family :
-       {activationLayers(), attentionLayers(), augmentationLayers(), convolutionLayers(), denseLayers(), imageLayers(), mergingLayers(), noiseLayers(),
-        normalizationLayers(), poolingLayers(), resizingLayers(), scalingLayers(), shapeLayers()})
+       {activationLayers(), attentionLayers(), augmentationLayers(), convolutionLayers(), denseLayers(), imageLayers(),
+        mergingLayers(), noiseLayers(), normalizationLayers(), poolingLayers(), resizingLayers(), scalingLayers(),
+        shapeLayers()})
     if (BuildLayer build = findEntry(family, layer.className))
       return build;
   return nullptr;
 }
 
 std::string adviceFor(const Layer &layer) {
-  static constexpr const char *recurrent =
-      "recurrent layers are not compiled: use convolutions (Conv1D, padding \"causal\") or attention over the time axis";
-  static constexpr const char *text = "apply it to the data beforehand, save the numbers that it gives (numpy.save), and build the "
-                                      "model without it, on an input of these numbers";
-  static constexpr const char *code = "it holds Python code: write it with the layers of Keras and the functions of keras.ops";
+  static constexpr const char *recurrent = "recurrent layers are not compiled: use convolutions (Conv1D, padding "
+                                           "\"causal\") or attention over the time axis";
+  static constexpr const char *text =
+      "apply it to the data beforehand, save the numbers that it gives (numpy.save), and build the "
+      "model without it, on an input of these numbers";
+  static constexpr const char *code =
+      "it holds Python code: write it with the layers of Keras and the functions of keras.ops";
   static constexpr const char *seenAll = "use MultiHeadAttention, or keras.ops.matmul and Softmax";
   static constexpr std::pair<const char *, const char *> advice[] = {
       {"LSTM", recurrent},
@@ -56,7 +62,8 @@ std::string adviceFor(const Layer &layer) {
       {"Hashing", text},
       {"HashedCrossing", text},
       {"Discretization", text},
-      {"CategoryEncoding", "save the labels as one-hot rows (keras.utils.to_categorical), or use an Embedding of the integers"},
+      {"CategoryEncoding",
+       "save the labels as one-hot rows (keras.utils.to_categorical), or use an Embedding of the integers"},
       {"Lambda", code},
       {"TFOpLambda", code},
       {"Masking", "masks are not compiled: pad with zeros and weigh the samples"},
@@ -64,7 +71,8 @@ std::string adviceFor(const Layer &layer) {
       {"AdditiveAttention", seenAll},
       {"GroupedQueryAttention", seenAll},
       {"EinsumDense", "use Dense, with Reshape and Permute around it"},
-      {"TimeDistributed", "of layers along the last axis (Dense, Embedding, activations, LayerNormalization, Dropout) it is compiled; others take "
+      {"TimeDistributed", "of layers along the last axis (Dense, Embedding, activations, LayerNormalization, Dropout) "
+                          "it is compiled; others take "
                           "the steps as samples, as data of one step a sample"},
   };
   for (auto [name, words] : advice)

@@ -34,12 +34,22 @@ constexpr const char *shared[] = {"weight_decay", "clipnorm", "global_clipnorm",
 // Schedules of the learning rate.
 constexpr Entry schedules[] = {
     {"ExponentialDecay", "mt.exponential_decay", {"initial_learning_rate", "decay_steps", "decay_rate"}, {"staircase"}},
-    {"InverseTimeDecay", "mt.inverse_time_decay", {"initial_learning_rate", "decay_steps", "decay_rate"}, {"staircase"}},
-    {"PolynomialDecay", "mt.polynomial_decay", {"initial_learning_rate", "decay_steps", "end_learning_rate", "power"}, {"cycle"}},
-    {"CosineDecay", "mt.cosine_decay", {"initial_learning_rate", "decay_steps", "alpha", "warmup_target", "warmup_steps"}, {}},
+    {"InverseTimeDecay",
+     "mt.inverse_time_decay",
+     {"initial_learning_rate", "decay_steps", "decay_rate"},
+     {"staircase"}},
+    {"PolynomialDecay",
+     "mt.polynomial_decay",
+     {"initial_learning_rate", "decay_steps", "end_learning_rate", "power"},
+     {"cycle"}},
+    {"CosineDecay",
+     "mt.cosine_decay",
+     {"initial_learning_rate", "decay_steps", "alpha", "warmup_target", "warmup_steps"},
+     {}},
 };
 
-void addOptions(OpBuilder &builder, OperationState &state, Config &config, ArrayRef<const char *> numbers, ArrayRef<const char *> flags) {
+void addOptions(OpBuilder &builder, OperationState &state, Config &config, ArrayRef<const char *> numbers,
+                ArrayRef<const char *> flags) {
   for (const char *key : numbers)
     if (key && config.find(key))
       state.addAttribute(key, builder.getF32FloatAttr(static_cast<float>(config.real(key))));
@@ -64,14 +74,16 @@ void addPieces(OpBuilder &builder, OperationState &state, Config &config) {
 Value buildSchedule(OpBuilder &builder, Location location, const Json &object) {
   std::string name = textMember(object, "class_name");
   const Json *given = member(object, "config");
-  Config config(given ? *given : object, [&](const std::string &message) { emitError(location) << name << ": " << message; });
+  Config config(given ? *given : object,
+                [&](const std::string &message) { emitError(location) << name << ": " << message; });
   config.ignore({"name"});
   std::string op = name == "PiecewiseConstantDecay" ? "mt.piecewise_constant_decay" : "";
   for (const Entry &entry : schedules)
     if (name == entry.className)
       op = entry.op;
   if (op.empty()) {
-    emitError(location) << "expected learning_rate to be a number or a schedule that is supported, found " << describe(object);
+    emitError(location) << "expected learning_rate to be a number or a schedule that is supported, found "
+                        << describe(object);
     return {};
   }
   Value step = mt::IterationOp::create(builder, location, RankedTensorType::get({}, builder.getI32Type()));
@@ -106,7 +118,8 @@ LogicalResult build(OpBuilder &builder, Location location, const Entry &entry, C
   if (config.boolean("use_ema", false)) {
     state.addAttribute("ema_momentum", builder.getF32FloatAttr(static_cast<float>(config.real("ema_momentum", 0.99))));
     if (config.find("ema_overwrite_frequency"))
-      state.addAttribute("ema_overwrite_frequency", builder.getI64IntegerAttr(config.integer("ema_overwrite_frequency")));
+      state.addAttribute("ema_overwrite_frequency",
+                         builder.getI64IntegerAttr(config.integer("ema_overwrite_frequency")));
   }
   config.finish();
   if (config.failed())

@@ -17,7 +17,9 @@ namespace mtc {
 
 using namespace keras;
 
-bool isKerasArchive(llvm::StringRef start) { return start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06"); }
+bool isKerasArchive(llvm::StringRef start) {
+  return start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06");
+}
 bool isKerasJson(llvm::StringRef start) { return start.ltrim().starts_with("{") && !start.ltrim().starts_with("{-#"); }
 
 // What a file that was written here keeps in its comment, or beside Keras' own metadata; none where it is something
@@ -59,7 +61,8 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
   std::vector<Output> outputs;
   const Json *compile = member(json, "compile_config");
   Training training(builder, compile, options);
-  if (failed(Importer(builder, graph, archive != nullptr, options.inputShapes).run(outputs)) || failed(training.build(outputs)))
+  if (failed(Importer(builder, graph, archive != nullptr, options.inputShapes).run(outputs)) ||
+      failed(training.build(outputs)))
     return {};
   if (failed(settlePrecision(*module)))
     return {};
@@ -85,7 +88,8 @@ static mlir::OwningOpRef<ModuleOp> importModel(llvm::StringRef text, const std::
     setStrings(*module, classNamesAttribute, names);
   // Keras 3 reads no file in the older grammar, whose objects have no modules.
   if (exported && json.contains("module"))
-    if (std::string problem = makeExport(text.str(), json, options, archive, variables, names, *exported); !problem.empty())
+    if (std::string problem = makeExport(text.str(), json, options, archive, variables, names, *exported);
+        !problem.empty())
       return fail(problem);
   return module;
 }

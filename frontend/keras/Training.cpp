@@ -16,7 +16,8 @@ Location named(OpBuilder &builder, StringRef name) { return NameLoc::get(builder
 
 Value makeTarget(OpBuilder &builder, const Output &output, StringRef name, bool sparse) {
   auto type = cast<RankedTensorType>(output.value.getType());
-  Type wanted = sparse ? RankedTensorType::get(type.getShape().drop_back(), builder.getI32Type()) : type.clone(builder.getF32Type());
+  Type wanted = sparse ? RankedTensorType::get(type.getShape().drop_back(), builder.getI32Type())
+                       : type.clone(builder.getF32Type());
   return mt::TargetOp::create(builder, named(builder, output.name), wanted, name, IntegerAttr());
 }
 
@@ -106,7 +107,8 @@ LogicalResult Training::readOptions() {
   if (!options.loss.empty())
     lossWeights = Json();
   if (loss.is_null())
-    problems.push_back("expected a compiled model, found no loss: give one, as --loss sparse_categorical_crossentropy,from_logits=true");
+    problems.push_back("expected a compiled model, found no loss: give one, as --loss "
+                       "sparse_categorical_crossentropy,from_logits=true");
   if (optimizer.is_null())
     problems.push_back("expected a compiled model, found no optimizer: give one, as --optimizer adam");
   for (const std::string &problem : problems)

@@ -169,7 +169,8 @@ private:
   // Integers come as i64.
   static LogicalResult narrow(Location location, NamedTensor &tensor) {
     if (tensor.dtype != MT_I64)
-      return emitError(location) << "expected variable " << tensor.name << " of integers, found floats in model.weights.h5";
+      return emitError(location) << "expected variable " << tensor.name
+                                 << " of integers, found floats in model.weights.h5";
     std::vector<uint8_t> bytes(tensor.bytes.size() / 2);
     for (size_t i = 0; i < bytes.size() / sizeof(int32_t); ++i) {
       int64_t wide;

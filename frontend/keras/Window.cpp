@@ -31,14 +31,16 @@ std::optional<SmallVector<int64_t>> paddingOf(LayerBuilder &layer, Value images,
   SmallVector<int64_t> padding;
   for (size_t axis : {0, 1}) {
     // Taps and dilations are at most 2^20.
-    int64_t reach = (g.taps[axis] - 1) * g.dilation[axis] + 1, stride = g.strides[axis], size = layer.shapeOf(images)[axis + 1];
+    int64_t reach = (g.taps[axis] - 1) * g.dilation[axis] + 1, stride = g.strides[axis],
+            size = layer.shapeOf(images)[axis + 1];
     int64_t total = 0;
     if (g.same)
       total = std::max<int64_t>(0, ((size + stride - 1) / stride - 1) * stride + reach - size);
     else if (g.causal && axis == 1)
       total = reach - 1;
     else if (reach > size) {
-      layer.fail("expected windows of at most " + std::to_string(size) + " elements, the input's size, found " + std::to_string(reach));
+      layer.fail("expected windows of at most " + std::to_string(size) + " elements, the input's size, found " +
+                 std::to_string(reach));
       return std::nullopt;
     }
     int64_t low = g.causal ? total : total / 2;

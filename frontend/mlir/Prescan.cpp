@@ -28,7 +28,8 @@ private:
   void fail(const Twine &message) {
     StringRef before = text.take_front(at);
     size_t lineStart = before.rfind('\n') == StringRef::npos ? 0 : before.rfind('\n') + 1;
-    problem = (name + ":" + Twine(before.count('\n') + 1) + ":" + Twine(at - lineStart + 1) + ": error: " + message).str();
+    problem =
+        (name + ":" + Twine(before.count('\n') + 1) + ":" + Twine(at - lineStart + 1) + ": error: " + message).str();
   }
 
   void skipString() {
@@ -67,7 +68,8 @@ private:
     size_t length = at - begin;
     at = begin;
     if (length > maxNumberChars)
-      return fail("expected numbers of at most " + Twine(maxNumberChars) + " characters, found one of " + Twine(length));
+      return fail("expected numbers of at most " + Twine(maxNumberChars) + " characters, found one of " +
+                  Twine(length));
     at = begin + length;
   }
 
@@ -125,7 +127,8 @@ std::string prescan(StringRef text, StringRef name) {
   if (std::string problem = recognizeFile(text, name); !problem.empty())
     return (name + ": error: " + problem).str();
   if (text.size() > maxTextBytes)
-    return (name + ": error: expected at most " + Twine(maxTextBytes) + " bytes of text, found " + Twine(text.size())).str();
+    return (name + ": error: expected at most " + Twine(maxTextBytes) + " bytes of text, found " + Twine(text.size()))
+        .str();
   return Scanner(text, name).run();
 }
 

@@ -79,7 +79,8 @@ private:
   void addReduce(const fb::Step &step) {
     std::vector<std::string> inputs;
     uint64_t partial = step.partial_offset()->Get(0);
-    for (auto at = places_.lower_bound(partial); at != places_.end() && at->first < partial + step.partial_bytes(); ++at)
+    for (auto at = places_.lower_bound(partial); at != places_.end() && at->first < partial + step.partial_bytes();
+         ++at)
       inputs.push_back(at->second);
     std::string name = emit("all-reduce " + std::to_string(step.collective()), "all_reduce", inputs);
     for (uint32_t i = 0; i < count(program_.buffers()); ++i)

@@ -81,7 +81,8 @@ bool Disk::isCheckpoint(int folder, const std::string &name) {
   }
   bool all = true;
   while (dirent *entry = readdir(listing))
-    if (std::string file = entry->d_name; file != "." && file != ".." && file != kManifestFile && file != kVariablesFile)
+    if (std::string file = entry->d_name;
+        file != "." && file != ".." && file != kManifestFile && file != kVariablesFile)
       all = false;
   closedir(listing);
   return all;

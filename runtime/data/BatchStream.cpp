@@ -27,7 +27,8 @@ int64_t epochSteps(const mtrun_dataset &data, int64_t batch, const StreamOptions
 }
 
 BatchStream::BatchStream(const mtrun_dataset &data, const Binding &binding, const StreamOptions &options)
-    : data_(data), binding_(binding), options_(options), finite_(!options.allowNan && !data.allowNan), order_(options.shuffle ? data.size : 0, options.window),
+    : data_(data), binding_(binding), options_(options), finite_(!options.allowNan && !data.allowNan),
+      order_(options.shuffle ? data.size : 0, options.window),
       nextOrder_(options.shuffle ? data.size : 0, options.window) {
   bool known = data.size >= 0;
   passSteps_ = known ? passSteps(data, options.batch, options) : 0;

@@ -109,9 +109,10 @@ static void checkRange(const DataSpec &spec, mtrun_dataset &data) {
     char range[80];
     snprintf(range, sizeof range, "%.6g to %.6g", least, most);
     if (std::fmax(-least, most) > wide)
-      data.notes.push_back("input \"" + column.name + "\": values of " + range +
-                           ", and the model does not normalise them; Keras' Normalization does, adapted to the data, or "
-                           "mean= and std=; scale=1 says that they are meant");
+      data.notes.push_back(
+          "input \"" + column.name + "\": values of " + range +
+          ", and the model does not normalise them; Keras' Normalization does, adapted to the data, or "
+          "mean= and std=; scale=1 says that they are meant");
   }
 }
 

@@ -62,11 +62,13 @@ static Status fromOneHot(Field &field, const mtrun_tensor_info &entry) {
       zeros += value == 0;
     }
     if (ones != 1 || zeros != classes - 1)
-      return {MT_INVALID, field.where + ": target \"" + entry.name + "\" takes a label a sample: expected labels, or "
-                          "rows of one 1 and else 0, found " +
-                              std::to_string(ones) + " ones and " + std::to_string(zeros) + " zeros among the " +
-                              std::to_string(classes) + " values of sample " + std::to_string(s) +
-                              "; rows of other numbers need a model whose loss takes them, categorical_crossentropy say"};
+      return {MT_INVALID,
+              field.where + ": target \"" + entry.name +
+                  "\" takes a label a sample: expected labels, or "
+                  "rows of one 1 and else 0, found " +
+                  std::to_string(ones) + " ones and " + std::to_string(zeros) + " zeros among the " +
+                  std::to_string(classes) + " values of sample " + std::to_string(s) +
+                  "; rows of other numbers need a model whose loss takes them, categorical_crossentropy say"};
     labels.push_back(static_cast<int64_t>(place));
   }
   field.shape.clear();
@@ -251,7 +253,8 @@ Status numberLabels(mtrun_dataset &data, const std::vector<std::string> &names) 
     data.classNames = names;
   }
   int targets = 0;
-  if (const Column *labels = labelsOf(data, targets); !data.classWeights.empty() && labels && !data.classNames.empty()) {
+  if (const Column *labels = labelsOf(data, targets);
+      !data.classWeights.empty() && labels && !data.classNames.empty()) {
     if (Status s = checkClassWeights(data, *labels); !s.ok())
       return s;
     for (Column &column : data.columns)

@@ -137,7 +137,8 @@ static bool parseSide(std::string_view text, uint32_t &side, int64_t least) {
 static Status parseFlag(std::string_view key, std::string_view value, bool &flag, const std::string &found) {
   flag = value == "yes";
   std::string name(key);
-  return flag || value == "no" ? Status() : Status(MT_INVALID, "expected " + name + "=yes or " + name + "=no, " + found);
+  return flag || value == "no" ? Status()
+                               : Status(MT_INVALID, "expected " + name + "=yes or " + name + "=no, " + found);
 }
 
 // One of `words`, in their order.

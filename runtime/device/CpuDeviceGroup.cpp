@@ -178,7 +178,8 @@ void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, con
   }
 }
 
-template <bool kTraced> void CpuDeviceGroup::walk(BoundProgram &program, int64_t n, const Worker &worker, Tracer *tracer) {
+template <bool kTraced>
+void CpuDeviceGroup::walk(BoundProgram &program, int64_t n, const Worker &worker, Tracer *tracer) {
   DeviceProgram &device = program.devices[worker.device];
   mt_kernel_params params = device.params; // `count` and `scratch` are this worker's own
   params.scratch = scratch_.empty() ? nullptr : scratch_[static_cast<size_t>(worker.index)];

@@ -30,9 +30,10 @@ enum class LibraryUse { Auto, Off, Require, Tune };
 struct GroupOptions {
   int devices = 1;
   int threads = 1;                         // per device
-  std::vector<int> gpus;                  // cuda: the number of each device's GPU
+  std::vector<int> gpus;                   // cuda: the number of each device's GPU
   LibraryUse libraries = LibraryUse::Auto; // cuda
-  ProcessGroup *processGroup = nullptr; // cuda: processes with a device each, this one's among them; null: all are in this process
+  // cuda: processes with a device each, this one's among them; null: all are in this process.
+  ProcessGroup *processGroup = nullptr;
   std::string tuning;     // cuda: path of a tuning file, "" for none
   bool pin = true;        // worker threads, where CPUs suffice
   bool spin = true;       // before blocking, where CPUs suffice

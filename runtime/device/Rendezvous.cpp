@@ -96,8 +96,8 @@ Status ProcessGroup::missing() const {
   std::string others = refused_ == 0   ? ""
                        : refused_ == 1 ? "; 1 connection did not know the secret"
                                        : "; " + std::to_string(refused_) + " connections did not know the secret";
-  return {MT_LOST, "expected " + std::to_string(options_.processes) + " processes at " + options_.rendezvous + " within " +
-                       patience() + ", found " + std::to_string(connections_.size() + 1) +
+  return {MT_LOST, "expected " + std::to_string(options_.processes) + " processes at " + options_.rendezvous +
+                       " within " + patience() + ", found " + std::to_string(connections_.size() + 1) +
                        "; those that are missing: " + names + others};
 }
 
@@ -232,7 +232,8 @@ Status ProcessGroup::greet(Clock::time_point deadline, int &socket) {
   if (status.ok() && greeting.state() == Greeting::State::Known)
     return {};
   if (status.ok() && greeting.state() == Greeting::State::Refused)
-    status = {MT_INVALID, "expected process 0 at " + options_.rendezvous + ", found somebody who does not know the secret"};
+    status = {MT_INVALID,
+              "expected process 0 at " + options_.rendezvous + ", found somebody who does not know the secret"};
   else if (status.ok() && !open && !greeting.challenged())
     status = {MT_LOST, "process 0 was lost"};
   else if (status.ok() && !open)

@@ -71,9 +71,10 @@ Status EpochFile::open(Session &session, const std::string &pattern, const std::
     at = end + 1;
   }
   if (weightsOnly && !pattern.ends_with(".safetensors") && !pattern.ends_with(".weights.h5"))
-    return {MT_INVALID, "weights alone are written as .safetensors or .weights.h5, a model with all that training needs "
-                        "as .keras: expected a name that ends with one of the first two, found " +
-                            pattern};
+    return {MT_INVALID,
+            "weights alone are written as .safetensors or .weights.h5, a model with all that training needs "
+            "as .keras: expected a name that ends with one of the first two, found " +
+                pattern};
   return checkSave(session.plan(), pattern);
 }
 

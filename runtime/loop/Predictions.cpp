@@ -76,7 +76,8 @@ Status NpzPredictions::open(const std::string &path, const std::vector<Predicted
   for (const std::string &name : samples.classNames)
     classWidth = std::max(classWidth, textWidth(name));
   auto count = static_cast<uint64_t>(samples.count);
-  file_.add("names", samples.file ? npyTextHeader(width, samples.count) : npyHeader(MT_I64, std::span(&samples.count, 1)),
+  file_.add("names",
+            samples.file ? npyTextHeader(width, samples.count) : npyHeader(MT_I64, std::span(&samples.count, 1)),
             count * (samples.file ? 4 * width : sizeof(int64_t)));
   if (!samples.classNames.empty())
     file_.add("classes", npyTextHeader(classWidth, static_cast<int64_t>(samples.classNames.size())),

@@ -243,9 +243,9 @@ private:
                   const std::string &place) const {
     bool rows = buffer.space() == Space::Signature; // of the caller's tensor only valid rows are there
     if (rows && (argument.fixed_bytes() || argument.element_bytes() || argument.row_bytes() > buffer.row_bytes()))
-      return differs(place, "at most " + std::to_string(buffer.row_bytes()) + " bytes a row of a tensor of the caller's",
-                     std::to_string(argument.row_bytes()) + " a row, " + std::to_string(argument.fixed_bytes()) +
-                         " beside them");
+      return differs(
+          place, "at most " + std::to_string(buffer.row_bytes()) + " bytes a row of a tensor of the caller's",
+          std::to_string(argument.row_bytes()) + " a row, " + std::to_string(argument.fixed_bytes()) + " beside them");
     for (uint32_t shards : {uint32_t{1}, plan_.shards()}) {
       uint64_t needed = 0, held = 0;
       bool fits = multiplyAdd(argument.element_bytes(), elements, argument.fixed_bytes(), needed) &&
@@ -258,7 +258,8 @@ private:
     }
     bool output = rows && program_.signature()->Get(buffer.index())->role() == Role::Output;
     if (argument.written() && (buffer.space() == Space::Constant || (rows && !output)))
-      return differs(place, "a buffer that may be written", buffer.name()->str() + " in " + EnumNameSpace(buffer.space()));
+      return differs(place, "a buffer that may be written",
+                     buffer.name()->str() + " in " + EnumNameSpace(buffer.space()));
     return {};
   }
 
@@ -369,8 +370,8 @@ private:
     }
     if (step.result_offset() % sizeof(float))
       return differs(place, "a result offset that is a multiple of 4", step.result_offset());
-    if (Status status = checkInside(place + " result", step.result_offset(), step.partial_bytes(), program_.shared_bytes(),
-                                    "shared block");
+    if (Status status = checkInside(place + " result", step.result_offset(), step.partial_bytes(),
+                                    program_.shared_bytes(), "shared block");
         !status.ok())
       return status;
     results_.push_back({step.result_offset(), step.result_offset() + step.partial_bytes()});

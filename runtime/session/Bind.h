@@ -15,8 +15,9 @@ namespace mtrun {
 struct Executable {
   const mt::plan::Program *program = nullptr;
   BoundProgram bound;
-  std::vector<size_t> metricSums;    // how many numbers a metric has: bound.readBacks are its value(s), then its weight,
-                                     // metric after metric; last, if the program computes it, the learning rate
+  // How many numbers a metric has: bound.readBacks are its value(s), then its weight, metric after metric; last, if the
+  // program computes it, the learning rate.
+  std::vector<size_t> metricSums;
   std::vector<const void *> tensors; // room for the pointers of a launch's steps, each in signature order
   std::vector<StepArguments> runs;   // room for a launch's steps
 

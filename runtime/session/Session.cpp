@@ -90,8 +90,9 @@ static Status ownGpu(const mtrun_options &options, DeviceSpec &spec) {
     return {MT_INVALID, "expected GPUs for a session of " + std::to_string(options.processes) +
                             " processes, found devices of kind " + spec.kind};
   if (options.process < 0 || options.process >= options.processes || !options.rendezvous)
-    return {MT_INVALID, "expected a process below " + std::to_string(options.processes) + " and a rendezvous address, found " +
-                            std::to_string(options.process) + " and " + (options.rendezvous ? options.rendezvous : "NULL")};
+    return {MT_INVALID, "expected a process below " + std::to_string(options.processes) +
+                            " and a rendezvous address, found " + std::to_string(options.process) + " and " +
+                            (options.rendezvous ? options.rendezvous : "NULL")};
   std::set<int> gpus(spec.gpus.begin(), spec.gpus.end());
   if (gpus.size() < spec.gpus.size())
     return {MT_INVALID, "expected a GPU of its own for each process, found one twice; several devices on a GPU are one "

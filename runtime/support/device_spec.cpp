@@ -112,9 +112,10 @@ Status parseDeviceSpec(std::string_view text, DeviceSpec &spec) {
            (times == std::string_view::npos || parseWhole(counts.substr(times + 1), 1, spec.threads));
   }
   if (!good)
-    return {MT_INVALID, "expected devices as cpu:2 (two devices), cpu:2x4 (of four threads each), cuda:0, cuda:0-3, cuda:0,2 or "
-                        "null:N, found " +
-                            std::string(text) + meant(text)};
+    return {MT_INVALID,
+            "expected devices as cpu:2 (two devices), cpu:2x4 (of four threads each), cuda:0, cuda:0-3, cuda:0,2 or "
+            "null:N, found " +
+                std::string(text) + meant(text)};
   if (spec.devices > maxThreads || spec.threads > maxThreads / spec.devices)
     return {MT_INVALID,
             "expected at most " + std::to_string(maxThreads) + " threads in all, found " + std::string(text)};

@@ -21,13 +21,14 @@ template <typename Options> Status readOptions(const Options *given, const char 
     size_t size = given->struct_size;
     if (size < first || size > kMost)
       return {MT_INVALID, std::string(type) + ".struct_size: expected " + std::to_string(first) + " to " +
-                              std::to_string(kMost) + ", as " + type + "_init() sets it, found " + std::to_string(size)};
+                              std::to_string(kMost) + ", as " + type + "_init() sets it, found " +
+                              std::to_string(size)};
     const auto *bytes = reinterpret_cast<const unsigned char *>(given);
     for (size_t at = sizeof(Options); at < size; ++at)
       if (bytes[at] != 0)
         return {MT_INVALID, std::string(type) + ": expected the options of this version, " +
-                                std::to_string(sizeof(Options)) + " bytes, found one set at byte " + std::to_string(at) +
-                                ": the caller was made for a newer version"};
+                                std::to_string(sizeof(Options)) + " bytes, found one set at byte " +
+                                std::to_string(at) + ": the caller was made for a newer version"};
     memcpy(&options, given, std::min(size, sizeof(Options)));
   }
   options.struct_size = sizeof(Options);

@@ -15,7 +15,13 @@ namespace mtrun {
 inline size_t utf8Bytes(std::string_view text) {
   auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0u; };
   uint32_t first = byte(0);
-  size_t size = text.empty() ? 0 : first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  size_t size = text.empty()   ? 0
+                : first < 0x80 ? 1
+                : first < 0xc2 ? 0
+                : first < 0xe0 ? 2
+                : first < 0xf0 ? 3
+                : first < 0xf5 ? 4
+                               : 0;
   for (size_t i = 1; i < size; ++i)
     if ((byte(i) & 0xc0) != 0x80)
       return 0;

@@ -64,7 +64,8 @@ Status ZipReader::findDirectory(Directory &directory) {
   if (directory.end >= kWideEnd && wide <= directory.end - kWideEnd)
     read_(wide, record);
   if (number(record, 0, 4) != 0x06064b50)
-    return {MT_CORRUPT, "expected the directory of a large zip archive at byte " + std::to_string(wide) + ", found none"};
+    return {MT_CORRUPT,
+            "expected the directory of a large zip archive at byte " + std::to_string(wide) + ", found none"};
   directory = {number(record, 48, 8), wide, number(record, 32, 8)};
   return {};
 }
@@ -106,8 +107,9 @@ Status ZipReader::checkMembers() const {
     if (!names.insert(member.name).second || !headers.insert(member.header).second)
       return {MT_CORRUPT, "expected an entry for each member, found two of " + member.name};
     if (member.packed > left)
-      return {MT_CORRUPT, "expected members of at most the " + std::to_string(size_) + " bytes of the file together, found " +
-                              std::to_string(size_ - left) + " and " + std::to_string(member.packed) + " of " + member.name};
+      return {MT_CORRUPT, "expected members of at most the " + std::to_string(size_) +
+                              " bytes of the file together, found " + std::to_string(size_ - left) + " and " +
+                              std::to_string(member.packed) + " of " + member.name};
     left -= member.packed;
   }
   return {};

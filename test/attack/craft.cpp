@@ -89,7 +89,8 @@ static int craftPlan(const char *from, const char *to, const std::string &name, 
                         {reinterpret_cast<const uint8_t *>(bytes.data()) + section->offset,
                          static_cast<size_t>(section->size)}});
   std::vector<uint8_t> made = mtrun::writePlanFile(plan, sections);
-  std::ofstream(to, std::ios::binary).write(reinterpret_cast<const char *>(made.data()), static_cast<long>(made.size()));
+  std::ofstream(to, std::ios::binary)
+      .write(reinterpret_cast<const char *>(made.data()), static_cast<long>(made.size()));
   return 0;
 }
 

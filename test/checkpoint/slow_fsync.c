@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloaded by kills.py: a disk whose fsync takes SLOW_FSYNC_MS milliseconds, so that a save takes as long as on one that spins.
+ * Preloaded by kills.py: a disk whose fsync takes SLOW_FSYNC_MS milliseconds, so that a save takes as long as on one
+ * that spins.
  * By renames.py: the process is killed before its rename number DIE_BEFORE_RENAME, or after number DIE_AFTER_RENAME. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -31,7 +31,8 @@ File readFile(const std::string &path) {
     tensor.values.resize((tensor.count + tensor.stride - 1) / tensor.stride);
     stream.read(reinterpret_cast<char *>(tensor.values.data()), tensor.values.size() * sizeof(float));
     if (!stream)
-      throw std::runtime_error(path + ": expected " + std::to_string(tensor.values.size()) + " elements of " + tensor.name);
+      throw std::runtime_error(path + ": expected " + std::to_string(tensor.values.size()) + " elements of " +
+                               tensor.name);
   }
   return file;
 }

@@ -120,7 +120,8 @@ bool parse(CLI::App &app, int argc, char **argv, std::span<const Hint> hints, in
     const CLI::App *command = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
     std::vector<std::string> left = app.remaining(true);
     std::erase(left, "--");
-    bool said = dynamic_cast<const CLI::ValidationError *>(&error) || dynamic_cast<const CLI::ConversionError *>(&error);
+    bool said =
+        dynamic_cast<const CLI::ValidationError *>(&error) || dynamic_cast<const CLI::ConversionError *>(&error);
     std::string message = left.empty() || said ? reworded(error) : unknown(app, *command, left, hints);
     if (left.empty() && command == &app)
       message += ": " + joined(subcommandsOf(app), " or ");
@@ -162,7 +163,8 @@ CLI::Validator numberIn(double least, double most) {
             std::isfinite(value))
           return std::string(); // NaN is in no range
         char range[80];
-        snprintf(range, sizeof range, most < HUGE_VAL ? "a number from %g to %g" : "a number of at least %g", least, most);
+        snprintf(range, sizeof range, most < HUGE_VAL ? "a number from %g to %g" : "a number of at least %g", least,
+                 most);
         return std::string("expected ") + range + ", found " + text;
       },
       "");

@@ -73,9 +73,13 @@ static const Hint hints[] = {
 };
 
 static void addTraining(CLI::App &command, Arguments &arguments) {
-  command.add_option("--loss", arguments.loss, "a Keras model's loss, as mse or sparse_categorical_crossentropy,from_logits=true")
+  command
+      .add_option("--loss", arguments.loss,
+                  "a Keras model's loss, as mse or sparse_categorical_crossentropy,from_logits=true")
       ->type_name("LOSS");
-  command.add_option("--optimizer", arguments.optimizer, "a Keras model's optimizer, as adam or sgd,learning_rate=0.1,momentum=0.9")
+  command
+      .add_option("--optimizer", arguments.optimizer,
+                  "a Keras model's optimizer, as adam or sgd,learning_rate=0.1,momentum=0.9")
       ->type_name("OPTIMIZER");
   command.add_option("--metrics", arguments.metrics, "a Keras model's metrics, as accuracy,mae; none")
       ->type_name("METRICS");
@@ -83,9 +87,13 @@ static void addTraining(CLI::App &command, Arguments &arguments) {
                    "compile without metrics that are not known");
   command.add_flag("--sample-weights", arguments.sampleWeights,
                    "a Keras model's losses and weighted metrics take weights of samples");
-  command.add_option("--freeze", arguments.freeze, "layers or variables that stay as they are, as conv1,block2_*,head/bias")
+  command
+      .add_option("--freeze", arguments.freeze,
+                  "layers or variables that stay as they are, as conv1,block2_*,head/bias")
       ->type_name("NAMES");
-  command.add_option("--trainable", arguments.trainable, "layers or variables that are trained; all others stay as they are")
+  command
+      .add_option("--trainable", arguments.trainable,
+                  "layers or variables that are trained; all others stay as they are")
       ->type_name("NAMES");
 }
 
@@ -103,8 +111,9 @@ static void addModelFacts(CLI::App &command, Arguments &arguments) {
   command.add_option("--class-names", arguments.classNames,
                      "names of the labels 0, 1, ..., which the plan keeps: a list, cat,dog, or a file with one a line")
       ->type_name("NAMES");
-  command.add_option("--vocabulary", arguments.vocabulary,
-                     "a text in UTF-8 whose distinct characters, in order, are the tokens 0, 1, ...: the plan keeps them")
+  command
+      .add_option("--vocabulary", arguments.vocabulary,
+                  "a text in UTF-8 whose distinct characters, in order, are the tokens 0, 1, ...: the plan keeps them")
       ->type_name("FILE");
 }
 
@@ -112,10 +121,12 @@ static void addDevices(CLI::App &compile, Arguments &arguments) {
   compile.option_defaults()->group("Devices and precision");
   compile.add_option("--target", arguments.target, "what runs it: cpu, or a list: cpu,cuda or cpu,cuda:sm_80,sm_90")
       ->type_name("TARGET");
-  compile.add_option("--shards", arguments.shards,
-                     "slices of the batch, R: a power of two, and the most devices that can run the plan (default: 8, or "
-                     "the largest power of two that B allows)")
-      ->type_name("R")->check(atLeast(1));
+  compile
+      .add_option("--shards", arguments.shards,
+                  "slices of the batch, R: a power of two, and the most devices that can run the plan (default: 8, or "
+                  "the largest power of two that B allows)")
+      ->type_name("R")
+      ->check(atLeast(1));
   compile.add_option("--precision", arguments.precision,
                      "number format of matrix products and convolutions: f32, tf32, bf16 or f16; Keras' names too, as "
                      "mixed_float16 (default: as the model's dtype policies say, else f32)")
@@ -169,8 +180,11 @@ static void addCompile(CLI::App &app, Arguments &arguments) {
       ->type_name("PLAN");
   compile->add_option("--batch,--batch-size", arguments.batch, "samples a step, B (default: 32)")
       ->type_name("B")->check(atLeast(1));
-  compile->add_option("--weights", arguments.weights, "a .safetensors file of values that variables start with; those that it does not name stay as they are in the "
-                      "model's file")
+  compile
+      ->add_option("--weights", arguments.weights,
+                   "a .safetensors file of values that variables start with; those that it does not name stay as they "
+                   "are in the "
+                   "model's file")
       ->type_name("FILE");
   compile->add_option("--seed", arguments.seed, "of the initial values (default: 1)")->type_name("S");
   compile->option_defaults()->group("Training");
@@ -180,16 +194,19 @@ static void addCompile(CLI::App &app, Arguments &arguments) {
   addDevices(*compile, arguments);
   addMemory(*compile, arguments);
   addStages(*compile, arguments);
-  compile->footer("\nExample:\n  mtc compile model.keras -o model.mtp --batch 128\n\nmtc --help lists the stages and the "
-                  "exit codes");
+  compile->footer(
+      "\nExample:\n  mtc compile model.keras -o model.mtp --batch 128\n\nmtc --help lists the stages and the "
+      "exit codes");
 }
 
 static void addImport(CLI::App &app, Arguments &arguments) {
   CLI::App *command = app.add_subcommand("import", "write a Keras model as MLIR text, with its weights beside it");
   command->add_option("model", arguments.input, "a Keras model: .keras or config.json")->required()->type_name("MODEL");
-  command->add_option("-o,--output", arguments.output,
-                     "the text to write; - writes to standard output, without the weights (default: MODEL with .mlir). Weights go "
-                     "to the same name with .safetensors; mtc compile --weights takes them")
+  command
+      ->add_option(
+          "-o,--output", arguments.output,
+          "the text to write; - writes to standard output, without the weights (default: MODEL with .mlir). Weights go "
+          "to the same name with .safetensors; mtc compile --weights takes them")
       ->type_name("FILE");
   addTraining(*command, arguments);
   addModelFacts(*command, arguments);
@@ -197,26 +214,46 @@ static void addImport(CLI::App &app, Arguments &arguments) {
 }
 
 static void addSummary(CLI::App &app, Arguments &arguments) {
-  CLI::App *command = app.add_subcommand("summary", "print a model's layers: output shapes, parameters, FLOPs and bytes");
-  command->add_option("model", arguments.input, "a Keras model (.keras, config.json) or MLIR text with one mt.model; - reads standard input")
-      ->required()->type_name("MODEL");
+  CLI::App *command =
+      app.add_subcommand("summary", "print a model's layers: output shapes, parameters, FLOPs and bytes");
+  command
+      ->add_option("model", arguments.input,
+                   "a Keras model (.keras, config.json) or MLIR text with one mt.model; - reads standard input")
+      ->required()
+      ->type_name("MODEL");
   addTraining(*command, arguments);
   addModelFacts(*command, arguments);
-  command->footer("\nFLOPs and bytes are those of a sample's forward pass, before any fusion.\n\nExample:\n  mtc summary model.keras");
+  command->footer("\nFLOPs and bytes are those of a sample's forward pass, before any fusion.\n\nExample:\n  mtc "
+                  "summary model.keras");
 }
 
 static void addInspect(CLI::App &app, Arguments &arguments) {
-  CLI::App *inspect = app.add_subcommand("inspect", "print what a plan holds: programs, variables, kernels, collectives, memory");
+  CLI::App *inspect =
+      app.add_subcommand("inspect", "print what a plan holds: programs, variables, kernels, collectives, memory");
   inspect->add_option("plan", arguments.input, "a file that mtc compile wrote; - reads standard input")
       ->required()->type_name("PLAN");
   inspect->add_flag("--json", arguments.json, "print JSON; docs/inspect.md is the schema");
-  inspect->add_flag("--html", arguments.html, "print one page for a browser, which needs nothing beside it: graph, memory map over time, schedule, kernels")
+  inspect
+      ->add_flag(
+          "--html", arguments.html,
+          "print one page for a browser, which needs nothing beside it: graph, memory map over time, schedule, kernels")
       ->excludes("--json");
-  inspect->add_option("--gpu", arguments.gpu, "model a training step on 1, 2, 4 ... GPUs of this name (h100, say): its time, and all-reduces that no kernel hides")
-      ->type_name("NAME")->excludes("--json")->excludes("--html");
-  inspect->add_option("--devices", arguments.inspectDevices, "draw which of N devices works on which rows of a batch and holds which variables; with --html as a page")
-      ->type_name("N")->excludes("--json")->excludes("--gpu");
-  inspect->add_option("-o,--output", arguments.output, "the file to write; - writes to standard output (default)")->type_name("FILE");
+  inspect
+      ->add_option("--gpu", arguments.gpu,
+                   "model a training step on 1, 2, 4 ... GPUs of this name (h100, say): its time, and all-reduces that "
+                   "no kernel hides")
+      ->type_name("NAME")
+      ->excludes("--json")
+      ->excludes("--html");
+  inspect
+      ->add_option(
+          "--devices", arguments.inspectDevices,
+          "draw which of N devices works on which rows of a batch and holds which variables; with --html as a page")
+      ->type_name("N")
+      ->excludes("--json")
+      ->excludes("--gpu");
+  inspect->add_option("-o,--output", arguments.output, "the file to write; - writes to standard output (default)")
+      ->type_name("FILE");
   inspect->footer("\nExamples:\n  mtc inspect mnist.mtp --json\n  mtc inspect mnist.mtp --html -o mnist.html");
 }
 

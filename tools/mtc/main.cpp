@@ -177,11 +177,12 @@ int inspect(const Arguments &arguments) {
   if (int code = readAll(arguments.input, plan))
     return code;
   mtc_result *made = nullptr;
-  Status status = wrap(!arguments.gpu.empty() ? mtc_inspect_gpus(plan.data(), plan.size(), arguments.gpu.c_str(), &made)
-                       : arguments.inspectDevices
-                           ? mtc_inspect_devices(plan.data(), plan.size(), *arguments.inspectDevices, arguments.html, &made)
-                       : arguments.html      ? mtc_inspect_html(plan.data(), plan.size(), &made)
-                                             : mtc_inspect(plan.data(), plan.size(), arguments.json, &made));
+  Status status =
+      wrap(!arguments.gpu.empty() ? mtc_inspect_gpus(plan.data(), plan.size(), arguments.gpu.c_str(), &made)
+           : arguments.inspectDevices
+               ? mtc_inspect_devices(plan.data(), plan.size(), *arguments.inspectDevices, arguments.html, &made)
+           : arguments.html ? mtc_inspect_html(plan.data(), plan.size(), &made)
+                            : mtc_inspect(plan.data(), plan.size(), arguments.json, &made));
   Result result(made, mtc_result_free);
   if (status)
     return report(mt_status_code(status.get()), arguments.input + ": " + mt_status_message(status.get()));

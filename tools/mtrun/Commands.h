@@ -32,8 +32,8 @@ struct Arguments {
   int32_t outputIndex = -1, repeats = 20;
   bool validationLast = false; // hold out the last samples instead of drawn ones
   bool noShuffle = false, dropRemainder = false, privateVariables = false, noPin = false, noSpin = false;
-  bool json = false, force = false, allowNan = false, uncheckedIds = false, restoreBest = false, profile = false, verbose = false,
-       strict = false, speed = false;
+  bool json = false, force = false, allowNan = false, uncheckedIds = false, restoreBest = false, profile = false,
+       verbose = false, strict = false, speed = false;
   std::string epochFile, earlyMonitor, plateauMonitor, checkpointMonitor;
   int64_t startFromEpoch = 0, plateauCooldown = 0, validationFreq = 1, validationSteps = 0, initialEpoch = 0;
   std::optional<double> baseline, plateauMinDelta, learningRate;

@@ -107,9 +107,13 @@ static void addPlan(CLI::App *app, Arguments &a) {
 
 static void addCompiler(CLI::App *app, Arguments &a) {
   group(app, "Of a model in place of a plan (mtc compile --help)");
-  app->add_option("--batch,--batch-size", a.compile.batch, "samples a step; 32 without it")->type_name("B")->check(atLeast(1));
-  app->add_option("--optimizer", a.compile.optimizer, "as adam or sgd,learning_rate=0.1,momentum=0.9")->type_name("OPTIMIZER");
-  app->add_option("--loss", a.compile.loss, "as mse or sparse_categorical_crossentropy,from_logits=true")->type_name("LOSS");
+  app->add_option("--batch,--batch-size", a.compile.batch, "samples a step; 32 without it")
+      ->type_name("B")
+      ->check(atLeast(1));
+  app->add_option("--optimizer", a.compile.optimizer, "as adam or sgd,learning_rate=0.1,momentum=0.9")
+      ->type_name("OPTIMIZER");
+  app->add_option("--loss", a.compile.loss, "as mse or sparse_categorical_crossentropy,from_logits=true")
+      ->type_name("LOSS");
   app->add_option("--metrics", a.compile.metrics, "as accuracy,mae; none")->type_name("METRICS");
   app->add_option("--precision", a.compile.precision, "f32, tf32, bf16 or f16")->type_name("TYPE");
   app->add_option("--input-shape", a.compile.inputShapes, "of a sample, for models without sizes, as 224,224,3")
@@ -129,8 +133,9 @@ static void addStrict(CLI::App *app, Arguments &a) {
 static void addChecks(CLI::App *app, Arguments &a) {
   app->add_flag("--allow-nan", a.allowNan, "go on with values of the data that are not finite, and in training after a "
                                            "loss that is not");
-  app->add_flag("--unchecked-ids", a.uncheckedIds,
-                "do not look whether the data's integers are below what the model says; wrong ones count as the nearest");
+  app->add_flag(
+      "--unchecked-ids", a.uncheckedIds,
+      "do not look whether the data's integers are below what the model says; wrong ones count as the nearest");
 }
 
 static void addData(CLI::App *app, Arguments &a) {
@@ -288,9 +293,10 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
       ->excludes("--validation");
   addCount(sub, "--validation-freq", a.validationFreq, 1, "validate after each so many epochs");
   addCount(sub, "--validation-steps", a.validationSteps, 0, "of the validation data, the first batches; 0: all");
-  sub->add_option("--save", a.save,
-                  "write at the end: the model as NAME.keras, its weights for Keras as NAME.weights.h5, or the variables "
-                  "as NAME.safetensors")
+  sub->add_option(
+         "--save", a.save,
+         "write at the end: the model as NAME.keras, its weights for Keras as NAME.weights.h5, or the variables "
+         "as NAME.safetensors")
       ->type_name("FILE");
   auto *ordered = sub->add_flag("--no-shuffle", a.noShuffle, "take the samples in the order of the file");
   addCount(sub, "--shuffle-window", a.shuffleWindow, 0, "draw each sample among the next N; 0: among all")
@@ -322,7 +328,8 @@ static CLI::App *addEvaluate(CLI::App &app, Arguments &a) {
 }
 
 static CLI::App *addPredict(CLI::App &app, Arguments &a) {
-  CLI::App *sub = app.add_subcommand("predict", "write what the model says of every sample to a .csv, .npz or .npy file");
+  CLI::App *sub =
+      app.add_subcommand("predict", "write what the model says of every sample to a .csv, .npz or .npy file");
   addPlan(sub, a);
   addData(sub, a);
   sub->add_option("-o,--output", a.output,
@@ -341,9 +348,12 @@ static CLI::App *addPredict(CLI::App &app, Arguments &a) {
 static CLI::App *addExport(CLI::App &app, Arguments &a) {
   CLI::App *sub =
       app.add_subcommand("export", "write the model with trained variables in the format that it came from");
-  sub->add_option("PLAN", a.plan, "plan file, made by mtc compile; or the model, where mtc is installed")->type_name("FILE")->required();
+  sub->add_option("PLAN", a.plan, "plan file, made by mtc compile; or the model, where mtc is installed")
+      ->type_name("FILE")
+      ->required();
   addLoad(sub, a, "--load,--checkpoint");
-  sub->add_option("-o,--output", a.output, "the file to write: .keras, .weights.h5 for its weights, or .safetensors for the variables")
+  sub->add_option("-o,--output", a.output,
+                  "the file to write: .keras, .weights.h5 for its weights, or .safetensors for the variables")
       ->type_name("FILE")
       ->required();
   sub->footer("Example:\n  mtrun export model.mtp --load w.safetensors -o trained.keras");

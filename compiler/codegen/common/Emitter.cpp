@@ -16,7 +16,8 @@ Value Emitter::splatConstant(TypedAttr scalar) {
 
 Value Emitter::laneNumbers() {
   SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, lanes));
-  return arith::ConstantOp::create(*this, DenseElementsAttr::get(cast<VectorType>(vectorOf(getI32Type())), ArrayRef(numbers)));
+  return arith::ConstantOp::create(*this,
+                                   DenseElementsAttr::get(cast<VectorType>(vectorOf(getI32Type())), ArrayRef(numbers)));
 }
 
 // An address holds small constant indices itself; one that needs more bits is a value.
@@ -33,11 +34,13 @@ Value Emitter::address(Value base, Type element, Value index, int64_t constant) 
 Value Emitter::address(Value base, Type element, int64_t constant) {
   if (constant == 0)
     return base;
-  return LLVM::GEPOp::create(*this, pointer(), stored(element), base, ArrayRef<LLVM::GEPArg>{argumentOf(*this, constant)});
+  return LLVM::GEPOp::create(*this, pointer(), stored(element), base,
+                             ArrayRef<LLVM::GEPArg>{argumentOf(*this, constant)});
 }
 
 Value Emitter::loadPointer(Value base, int64_t index) {
-  Value place = LLVM::GEPOp::create(*this, pointer(), pointer(), base, ArrayRef<LLVM::GEPArg>{argumentOf(*this, index)});
+  Value place =
+      LLVM::GEPOp::create(*this, pointer(), pointer(), base, ArrayRef<LLVM::GEPArg>{argumentOf(*this, index)});
   return LLVM::LoadOp::create(*this, pointer(), place, 8);
 }
 Value Emitter::loadInteger(Value base, int64_t index) {
@@ -172,7 +175,8 @@ Value Emitter::maskBelow(int64_t count) {
   SmallVector<bool> bits;
   for (int64_t lane = 0; lane < lanes; ++lane)
     bits.push_back(lane < count);
-  return arith::ConstantOp::create(*this, DenseElementsAttr::get(cast<VectorType>(vectorOf(getI1Type())), ArrayRef<bool>(bits)));
+  return arith::ConstantOp::create(
+      *this, DenseElementsAttr::get(cast<VectorType>(vectorOf(getI1Type())), ArrayRef<bool>(bits)));
 }
 
 Value Emitter::fold(Value vector, llvm::function_ref<Value(Value, Value)> combine) {
@@ -224,7 +228,8 @@ LLVM::LLVMFuncOp Emitter::function(StringRef name, ArrayRef<Type> arguments, boo
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToEnd(home);
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(getContext()), arguments);
-  auto function = LLVM::LLVMFuncOp::create(*this, name, type, internal ? LLVM::Linkage::Internal : LLVM::Linkage::External);
+  auto function =
+      LLVM::LLVMFuncOp::create(*this, name, type, internal ? LLVM::Linkage::Internal : LLVM::Linkage::External);
   Block *outer = entry;
   Arrays outerArrays = std::exchange(arrays, Arrays());
   arrays.allowed = !internal;

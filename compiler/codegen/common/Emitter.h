@@ -106,7 +106,9 @@ public:
   mlir::LLVM::LLVMFuncOp lookup(llvm::StringRef name) {
     return mlir::dyn_cast_or_null<mlir::LLVM::LLVMFuncOp>(mlir::SymbolTable::lookupSymbolIn(home->getParentOp(), name));
   }
-  void call(mlir::LLVM::LLVMFuncOp callee, ValueRange arguments) { mlir::LLVM::CallOp::create(*this, callee, arguments); }
+  void call(mlir::LLVM::LLVMFuncOp callee, ValueRange arguments) {
+    mlir::LLVM::CallOp::create(*this, callee, arguments);
+  }
 
   // From what memory holds to registers: bytes to i1, halves to f32.
   Value extend(Type element, Value value);

@@ -41,7 +41,8 @@ static void reduceLastAxes(mt::ReduceOp op) {
   RankedTensorType type = tensorOf(op.getOperand());
   SmallVector<int64_t> order, reduced(op.getDims());
   llvm::sort(reduced);
-  if (reduced.empty() || reduced == llvm::to_vector(llvm::seq<int64_t>(isSplit(op.getOperand()), isSplit(op.getOperand()) + reduced.size())))
+  if (reduced.empty() || reduced == llvm::to_vector(llvm::seq<int64_t>(isSplit(op.getOperand()),
+                                                                       isSplit(op.getOperand()) + reduced.size())))
     return;
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
     if (!llvm::is_contained(reduced, dim))

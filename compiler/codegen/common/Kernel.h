@@ -40,7 +40,9 @@ struct Kernel {
 };
 
 // Types of values in a body.
-inline mlir::RankedTensorType tensorOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
+inline mlir::RankedTensorType tensorOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
 inline bool isSplit(mlir::Value value) { return tensorOf(value).getRank() > 0 && tensorOf(value).isDynamicDim(0); }
 // Dimensions of one row of a split value; of the whole of any other.
 llvm::ArrayRef<int64_t> innerShape(mlir::Value value);
@@ -74,7 +76,8 @@ private:
 
 // The lanes of mt.random_uniform whose first is element `element` (i64) of the global tensor, or that element alone;
 // `step` is an i32 or null.
-mlir::Value emitUniform(Kernel &kernel, mlir::mt::RandomUniformOp op, mlir::Value element, mlir::Value step, bool scalar = false);
+mlir::Value emitUniform(Kernel &kernel, mlir::mt::RandomUniformOp op, mlir::Value element, mlir::Value step,
+                        bool scalar = false);
 
 } // namespace mtc
 

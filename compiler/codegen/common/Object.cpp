@@ -80,7 +80,8 @@ private:
 } // namespace
 
 // Bytes of stack that a call of `function` takes, with whatever it calls. Kernels do not recurse.
-static uint64_t stackOf(const llvm::Function &function, const llvm::DenseMap<const llvm::Function *, uint64_t> &frames) {
+static uint64_t stackOf(const llvm::Function &function,
+                        const llvm::DenseMap<const llvm::Function *, uint64_t> &frames) {
   constexpr uint64_t returnAddress = 8;
   uint64_t deepest = 0;
   for (const llvm::Instruction &instruction : llvm::instructions(function))

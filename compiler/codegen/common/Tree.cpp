@@ -29,7 +29,8 @@ static Value hasBit(Emitter &emit, Value value, Value bit) {
 }
 
 void mtc::emitTree(Emitter &emit, const Shards &shards, Value first, Value all, ValueRange zeros, Siblings siblings,
-                   llvm::function_ref<Emitter::Values(Value, Value)> shard, llvm::function_ref<void(ValueRange)> finish) {
+                   llvm::function_ref<Emitter::Values(Value, Value)> shard,
+                   llvm::function_ref<void(ValueRange)> finish) {
   Emitter::Values last = emit.loop(emit.integer(0), shards.count, 1, zeros, [&](Value index, ValueRange) {
     Emitter::Values sums = shard(emit.mul(index, shards.size), rowsEnd(emit, shards, index));
     Value done = emit.add(emit.add(first, index), 1);
@@ -55,7 +56,8 @@ void mtc::emitTree(Emitter &emit, const Shards &shards, Value first, Value all, 
 }
 
 void mtc::emitTree(Emitter &emit, const Shards &shards, Value first, Value all, Value stack, int64_t vectors,
-                   llvm::function_ref<Emitter::Values(Value, Value)> shard, llvm::function_ref<void(ValueRange)> finish) {
+                   llvm::function_ref<Emitter::Values(Value, Value)> shard,
+                   llvm::function_ref<void(ValueRange)> finish) {
   Type f32 = emit.getF32Type();
   auto levelAt = [&](Value level) { return emit.address(stack, f32, emit.mul(level, vectors * lanes)); };
   auto add = [&](Value level, ValueRange sums) {

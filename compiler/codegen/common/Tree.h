@@ -22,8 +22,8 @@ Shards shardsOf(Kernel &kernel);
 // vectors. The tree may come in parts: `shards` are then those of this part, with rows counted from its first, `first`
 // the shards before it, `all` the shards of the whole tree; the stack lasts from part to part, and the root is what the
 // last part's `finish` is given.
-void emitTree(Emitter &emit, const Shards &shards, mlir::Value first, mlir::Value all, mlir::Value stack, int64_t vectors,
-              llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> shard,
+void emitTree(Emitter &emit, const Shards &shards, mlir::Value first, mlir::Value all, mlir::Value stack,
+              int64_t vectors, llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> shard,
               llvm::function_ref<void(mlir::ValueRange root)> finish);
 
 // Where finished left siblings wait: `add` gives those of a level plus `sums`, `save` keeps sums at a level.
@@ -32,14 +32,16 @@ struct Siblings {
   llvm::function_ref<void(mlir::Value level, mlir::ValueRange sums)> save;
 };
 // The same for sums of any type, which start as `zeros`.
-void emitTree(Emitter &emit, const Shards &shards, mlir::Value first, mlir::Value all, mlir::ValueRange zeros, Siblings siblings,
-              llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> shard,
+void emitTree(Emitter &emit, const Shards &shards, mlir::Value first, mlir::Value all, mlir::ValueRange zeros,
+              Siblings siblings, llvm::function_ref<Emitter::Values(mlir::Value from, mlir::Value to)> shard,
               llvm::function_ref<void(mlir::ValueRange root)> finish);
 
 // Sums in memory: `shard(from, to)` writes them, then `combine(level)` is to put stack[level] + sums into sums,
 // `push(level)` to copy sums to stack[level]. The root is left in sums.
-void emitTreeInMemory(Emitter &emit, const Shards &shards, llvm::function_ref<void(mlir::Value from, mlir::Value to)> shard,
-                      llvm::function_ref<void(mlir::Value level)> combine, llvm::function_ref<void(mlir::Value level)> push);
+void emitTreeInMemory(Emitter &emit, const Shards &shards,
+                      llvm::function_ref<void(mlir::Value from, mlir::Value to)> shard,
+                      llvm::function_ref<void(mlir::Value level)> combine,
+                      llvm::function_ref<void(mlir::Value level)> push);
 
 } // namespace mtc
 

@@ -34,8 +34,8 @@ std::pair<int64_t, int64_t> mtc::insideRange(int64_t tap, int64_t step, int64_t 
 }
 
 bool mtc::isDirect(const Product &product) {
-  return !product.element && product.needsPatch(product.planes.front()) && !product.depthwise && !isTransposed(product) &&
-         product.tapDepth() >= unitRows;
+  return !product.element && product.needsPatch(product.planes.front()) && !product.depthwise &&
+         !isTransposed(product) && product.tapDepth() >= unitRows;
 }
 
 // The rows of each tap, where units do not share taps.

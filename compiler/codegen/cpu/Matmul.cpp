@@ -116,7 +116,8 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
     forParts(packPart);
   emit.loop(from, to, most, [&](Value row) {
     Value count = emit.least(emit.integer(most), emit.sub(to, row));
-    forVectors(emit, panel, count, [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
+    forVectors(emit, panel, count,
+               [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
     forParts([&](Value k, Value part, Value place) {
       if (!once)
         packPart(k, part, place);

@@ -19,26 +19,27 @@ LogicalResult RowEmitter::runPeriods(const RowStep &step, SmallVectorImpl<Value>
   int64_t period = step.period, whole = period / lanes * lanes;
   LogicalResult result = success();
   beginLines(step);
-  Emitter::Values ends = emit.loop(emit.integer(0), emit.integer(step.count / period), 1, sums, [&](Value pixel, ValueRange carried) {
-    Emitter::Values next(carried);
-    Value first = emit.mul(pixel, period);
-    auto chunk = [&](Value inner, Value mask) {
-      if (failed(runChunk(step, {emit.add(first, inner), mask, inner, pixel, false}, next)))
-        result = failure();
-    };
-    if (whole > maxUnrolled * lanes)
-      next = emit.loop(emit.integer(0), emit.integer(whole), lanes, next, [&](Value inner, ValueRange values) {
-        next.assign(values.begin(), values.end());
-        chunk(inner, Value());
+  Emitter::Values ends =
+      emit.loop(emit.integer(0), emit.integer(step.count / period), 1, sums, [&](Value pixel, ValueRange carried) {
+        Emitter::Values next(carried);
+        Value first = emit.mul(pixel, period);
+        auto chunk = [&](Value inner, Value mask) {
+          if (failed(runChunk(step, {emit.add(first, inner), mask, inner, pixel, false}, next)))
+            result = failure();
+        };
+        if (whole > maxUnrolled * lanes)
+          next = emit.loop(emit.integer(0), emit.integer(whole), lanes, next, [&](Value inner, ValueRange values) {
+            next.assign(values.begin(), values.end());
+            chunk(inner, Value());
+            return next;
+          });
+        else
+          for (int64_t inner = 0; inner < whole; inner += lanes)
+            chunk(emit.integer(inner), Value());
+        if (whole < period)
+          chunk(emit.integer(whole), emit.maskBelow(period - whole));
         return next;
       });
-    else
-      for (int64_t inner = 0; inner < whole; inner += lanes)
-        chunk(emit.integer(inner), Value());
-    if (whole < period)
-      chunk(emit.integer(whole), emit.maskBelow(period - whole));
-    return next;
-  });
   sums.assign(ends.begin(), ends.end());
   endLines(step);
   return result;

@@ -25,7 +25,9 @@ public:
   Emitter::Values overTaps(const Place &place, ValueRange carried, Body body);
   // Every input lies in exactly one window.
   bool partitions() const {
-    auto once = [](const mt::Window &w) { return w.stride == w.taps && w.low == 0 && w.outputs * w.stride == w.inputs; };
+    auto once = [](const mt::Window &w) {
+      return w.stride == w.taps && w.low == 0 && w.outputs * w.stride == w.inputs;
+    };
     return once(pool.rows) && once(pool.columns);
   }
 
@@ -40,7 +42,9 @@ private:
 } // namespace
 
 void PoolEmitter::forWindows(llvm::function_ref<void(const Place &)> each) {
-  auto along = [&](int64_t count, llvm::function_ref<void(Value)> body) { emit.loop(emit.integer(0), emit.integer(count), 1, body); };
+  auto along = [&](int64_t count, llvm::function_ref<void(Value)> body) {
+    emit.loop(emit.integer(0), emit.integer(count), 1, body);
+  };
   int64_t channels = pool.channels, whole = channels / lanes * lanes;
   along(pool.rows.outputs, [&](Value oh) {
     along(pool.columns.outputs, [&](Value ow) {
@@ -49,7 +53,8 @@ void PoolEmitter::forWindows(llvm::function_ref<void(const Place &)> each) {
       Value column = emit.add(emit.mul(ow, pool.columns.stride), -pool.columns.low);
       Value first = emit.add(emit.mul(row, pool.columns.inputs), column);
       auto one = [&](Value channel, Value mask) {
-        each({oh, ow, channel, mask, emit.add(emit.mul(pixel, channels), channel), emit.add(emit.mul(first, channels), channel)});
+        each({oh, ow, channel, mask, emit.add(emit.mul(pixel, channels), channel),
+              emit.add(emit.mul(first, channels), channel)});
       };
       if (whole > 0)
         emit.loop(emit.integer(0), emit.integer(whole), lanes, [&](Value channel) { one(channel, Value()); });
@@ -115,7 +120,8 @@ void mtc::emitPoolGradient(Emitter &emit, mt::PoolGradientOp op, Value dy, Value
     if (kind == mt::Reduction::max) {
       // The first of the largest.
       Value first = emit.address(x, element, place.input);
-      Emitter::Values start{emit.splat(identityOf(emit, kind)), emit.splat(arith::ConstantOp::create(emit, emit.getI32IntegerAttr(-1)))};
+      Emitter::Values start{emit.splat(identityOf(emit, kind)),
+                            emit.splat(arith::ConstantOp::create(emit, emit.getI32IntegerAttr(-1)))};
       winner = windows.overTaps(place, start, [&](Value offset, Value tap, ValueRange best) {
         Value taken = emit.loadLanes(element, emit.address(first, element, offset), place.mask);
         Value none = arith::CmpIOp::create(emit, arith::CmpIPredicate::slt, best[1], emit.zeros(best[1].getType()));

@@ -45,7 +45,8 @@ LogicalResult mtc::emitReduce(Kernel &kernel) {
       auto operand = cast<BlockArgument>(yield.getDefiningOp<mt::ReduceOp>().getOperand());
       int64_t count = innerCount(operand), mine = (count + panelColumns - 1) / panelColumns;
       Value column = emit.mul(emit.add(tile, -tiles), panelColumns);
-      Value inside = arith::AndIOp::create(emit, emit.less(emit.integer(tiles - 1), tile), emit.less(tile, emit.integer(tiles + mine)));
+      Value inside = arith::AndIOp::create(emit, emit.less(emit.integer(tiles - 1), tile),
+                                           emit.less(tile, emit.integer(tiles + mine)));
       emit.when(inside, [&] {
         Value from = kernel.argumentBuffer(operand.getArgNumber()), to = kernel.resultBuffer(i);
         forPanels(emit, count, column, emit.add(column, panelColumns), [&](Value at, Panel panel) {

@@ -104,7 +104,8 @@ Value RowEmitter::lanesOf(mt::IotaOp iota, const Chunk &chunk) {
     number = arith::RemUIOp::create(emit, number, emit.splatConstant(emit.getI32IntegerAttr(size)));
   }
   if (elementOf(root).isF32())
-    number = arith::SIToFPOp::create(emit, chunk.scalar ? Type(emit.getF32Type()) : emit.vectorOf(emit.getF32Type()), number);
+    number = arith::SIToFPOp::create(emit, chunk.scalar ? Type(emit.getF32Type()) : emit.vectorOf(emit.getF32Type()),
+                                     number);
   return number;
 }
 
@@ -126,7 +127,8 @@ Value RowEmitter::sourceOf(const RowStep &step, const Chunk &chunk, Value value)
     return Value();
   if (innerCount(root) == 1)
     return chunk.scalar ? scalarOf(root) : splats.lookup(root);
-  if (auto constant = dyn_cast_or_null<mt::ConstantOp>(op); constant && cast<DenseElementsAttr>(constant.getValue()).isSplat())
+  if (auto constant = dyn_cast_or_null<mt::ConstantOp>(op);
+      constant && cast<DenseElementsAttr>(constant.getValue()).isSplat())
     return Value();
   if (step.period && periodOf(root) == step.period && !places.lookup(root)) {
     Value repeated = op->getOperand(0);

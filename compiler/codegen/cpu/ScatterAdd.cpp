@@ -20,7 +20,8 @@ struct ScatterShape {
 
   explicit ScatterShape(mt::ScatterAddOp op)
       : entries(op.getType().getDimSize(0)), width(innerCount(op.getResult()) / entries), ids(innerCount(op.getIds())),
-        line(std::min(width, lineFloats)), rows(std::max<int64_t>(1, std::min(entries, blockFloats / std::max<int64_t>(line, 1)))) {}
+        line(std::min(width, lineFloats)),
+        rows(std::max<int64_t>(1, std::min(entries, blockFloats / std::max<int64_t>(line, 1)))) {}
   int64_t blocks() const { return (entries + rows - 1) / rows; }
   int64_t lines() const { return (width + line - 1) / line; }
 };
@@ -42,13 +43,18 @@ LogicalResult mtc::emitScatterAdd(Kernel &kernel) {
   ScatterShape shape(op);
   Shards shards = shardsOf(kernel);
   Value ids = kernel.argumentBuffer(cast<BlockArgument>(op.getIds()).getArgNumber());
-  Value updates = kernel.argumentBuffer(cast<BlockArgument>(op.getUpdates()).getArgNumber()), result = kernel.resultBuffer(0);
+  Value updates = kernel.argumentBuffer(cast<BlockArgument>(op.getUpdates()).getArgNumber()),
+        result = kernel.resultBuffer(0);
   // A line has room for whole vectors.
   int64_t step = (shape.line + lanes - 1) / lanes * lanes, floats = shape.rows * step;
   Value sums = emit.array(f32, floats), stack = emit.array(f32, floats * shards.levels);
-  auto forSums = [&](llvm::function_ref<void(Value)> each) { emit.loop(emit.integer(0), emit.integer(floats), lanes, each); };
+  auto forSums = [&](llvm::function_ref<void(Value)> each) {
+    emit.loop(emit.integer(0), emit.integer(floats), lanes, each);
+  };
   auto sumAt = [&](Value index) { return emit.address(sums, f32, index); };
-  auto saved = [&](Value level, Value index) { return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index); };
+  auto saved = [&](Value level, Value index) {
+    return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
+  };
   emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) {
     Value firstRow = emit.mul(emit.div(tile, emit.integer(shape.lines())), shape.rows);
     Value firstColumn = emit.mul(emit.rem(tile, emit.integer(shape.lines())), shape.line);
@@ -76,7 +82,9 @@ LogicalResult mtc::emitScatterAdd(Kernel &kernel) {
     };
     auto combine = [&](Value level) {
       forSums([&](Value index) {
-        emit.storeLanes(arith::AddFOp::create(emit, emit.loadLanes(f32, saved(level, index)), emit.loadLanes(f32, sumAt(index))), sumAt(index));
+        emit.storeLanes(
+            arith::AddFOp::create(emit, emit.loadLanes(f32, saved(level, index)), emit.loadLanes(f32, sumAt(index))),
+            sumAt(index));
       });
     };
     auto push = [&](Value level) {
@@ -85,8 +93,11 @@ LogicalResult mtc::emitScatterAdd(Kernel &kernel) {
     emitTreeInMemory(emit, shards, shard, combine, push);
     emit.loop(emit.integer(0), rows, 1, [&](Value row) {
       Value from = emit.address(sums, f32, emit.mul(row, step));
-      Value to = emit.address(emit.address(result, f32, emit.mul(emit.add(firstRow, row), shape.width)), f32, firstColumn);
-      forLine([&](Value j, Value mask) { emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, j)), emit.address(to, f32, j), mask); });
+      Value to =
+          emit.address(emit.address(result, f32, emit.mul(emit.add(firstRow, row), shape.width)), f32, firstColumn);
+      forLine([&](Value j, Value mask) {
+        emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, j)), emit.address(to, f32, j), mask);
+      });
     });
   });
   return success();

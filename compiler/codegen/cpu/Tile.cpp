@@ -145,8 +145,8 @@ static LLVM::LLVMFuncOp packTransposedFunction(Emitter &emit, int64_t columns, i
   });
 }
 
-void mtc::emitPackTransposed(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed, int64_t apart,
-                         Type element) {
+void mtc::emitPackTransposed(Emitter &emit, Panel panel, Value b, int64_t stride, Value depth, Value packed,
+                             int64_t apart, Type element) {
   Type f32 = emit.getF32Type();
   element = element ? element : f32;
   for (int64_t vector = 0; vector < panel.vectors; ++vector) {

@@ -57,8 +57,8 @@ void emitPack(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::V
 
 // The same of a matrix that lies transposed: column j of the panel at b + j * stride. Its rows are written `apart` rows
 // of the packed panel from each other, and depth rounded up to whole vectors of them.
-void emitPackTransposed(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth, mlir::Value packed,
-                    int64_t apart = 1, mlir::Type element = {});
+void emitPackTransposed(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth,
+                        mlir::Value packed, int64_t apart = 1, mlir::Type element = {});
 
 // to = rows [0, rows) of `columns` elements each, as f32; `stride` and `apart` elements from row to row.
 void emitExtend(Emitter &emit, mlir::Type element, mlir::Value from, int64_t stride, mlir::Value to, int64_t apart,

@@ -120,7 +120,8 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const Code
     op.setGpuGridAttr(emit.getDenseI64ArrayAttr(
         {grid.threads, grid.rowsPerTile, grid.innerTiles, grid.elementsPerTile, grid.sharedBytes, grid.partialBytes}));
   }
-  BlockKernel sum({emit, {}, mt::KernelKind::elementwise, {}, 1, false, {}, {}, {}, {}}, {mapThreads, 0, 1, mapTile, 0});
+  BlockKernel sum({emit, {}, mt::KernelKind::elementwise, {}, 1, false, {}, {}, {}, {}},
+                  {mapThreads, 0, 1, mapTile, 0});
   if (failed(emitKernel(sum, sumKernelName, emitBlockSum)) || failed(emitCallKernels(emit, normal, options)))
     return failure();
   return code;

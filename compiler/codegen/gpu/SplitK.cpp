@@ -36,7 +36,8 @@ GpuGrid mtc::treeGrid(plan::KernelOp op, const ProductTree &tree, int64_t shardR
   if (!tree.cut.slices)
     return {tree.tile.threads(), 0, tree.tiles, 0, 0};
   int64_t inner = tree.tiles * tree.cut.slices;
-  return {tree.tile.threads(), shardRows, inner, 0, 0, 4 * shardsOfAll(op) * inner * tree.tile.rows * tree.tile.columns};
+  return {
+      tree.tile.threads(), shardRows, inner, 0, 0, 4 * shardsOfAll(op) * inner * tree.tile.rows * tree.tile.columns};
 }
 
 Value mtc::resultTile(BlockKernel &kernel, const ProductTree &tree) {

@@ -9,7 +9,9 @@ using mlir::mt::Expr;
 namespace mtc::keras {
 namespace {
 
-template <typename Op> Value unary(LayerBuilder &layer, Value x) { return Op::create(layer.builder, layer.location, x.getType(), x); }
+template <typename Op> Value unary(LayerBuilder &layer, Value x) {
+  return Op::create(layer.builder, layer.location, x.getType(), x);
+}
 
 Value linear(LayerBuilder &, Value x) { return x; }
 Value squareplus(LayerBuilder &layer, Value x) {
@@ -133,7 +135,8 @@ Value buildPRelu(LayerBuilder &layer) {
   if (layer.config.find("shared_axes"))
     for (int64_t axis : layer.config.integers("shared_axes")) {
       if (axis < 1 || axis > static_cast<int64_t>(shape.size()))
-        return layer.fail("expected shared_axes from 1 to " + std::to_string(shape.size()) + ", found " + std::to_string(axis));
+        return layer.fail("expected shared_axes from 1 to " + std::to_string(shape.size()) + ", found " +
+                          std::to_string(axis));
       shape[static_cast<size_t>(axis - 1)] = 1;
     }
   layer.config.expectAbsent({"alpha_constraint"});

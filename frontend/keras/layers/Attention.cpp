@@ -163,8 +163,8 @@ Value givenMask(LayerBuilder &layer, const Operand *operand) {
       return {};
     ArrayRef<int64_t> shape = layer.shapeOf(mask);
     if (shape.size() < 2 || shape.size() > 4 || (shape.size() > 2 && shape[0] != 1))
-      return layer.fail("expected an attention_mask that is the same for all samples, found one of " + std::to_string(shape.size()) +
-                        " axes for each");
+      return layer.fail("expected an attention_mask that is the same for all samples, found one of " +
+                        std::to_string(shape.size()) + " axes for each");
     if (shape.size() > 2)
       mask = layer.reshape(mask, shape.drop_front());
     return layer.typeOf(mask).getElementType().isInteger(1) ? mask : (!(layer.expr(mask) == 0.0)).value();

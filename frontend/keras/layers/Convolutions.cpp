@@ -25,8 +25,8 @@ int64_t readGroups(LayerBuilder &layer, int64_t channels, int64_t filters) {
   int64_t groups = layer.config.find("groups") ? layer.size("groups") : 1;
   if (channels % groups == 0 && filters % groups == 0)
     return groups;
-  layer.fail("expected groups to divide " + std::to_string(channels) + " channels and " + std::to_string(filters) + " filters, found " +
-             std::to_string(groups));
+  layer.fail("expected groups to divide " + std::to_string(channels) + " channels and " + std::to_string(filters) +
+             " filters, found " + std::to_string(groups));
   return 0;
 }
 
@@ -34,7 +34,8 @@ template <int64_t axes> Value buildConv(LayerBuilder &layer) {
   Value x = imagesOf<axes>(layer);
   if (!x)
     return {};
-  int64_t filters = layer.size("filters"), channels = layer.shapeOf(x).back(), groups = readGroups(layer, channels, filters);
+  int64_t filters = layer.size("filters"), channels = layer.shapeOf(x).back(),
+          groups = readGroups(layer, channels, filters);
   Geometry g = readGeometry<axes>(layer, "kernel_size", x);
   if (!groups || layer.config.failed())
     return {};
@@ -48,12 +49,16 @@ template <int64_t axes> Value buildConv(LayerBuilder &layer) {
 }
 
 // [KH, KW, C, m]: each channel by itself, m results each.
-template <int64_t axes> Value depthwise(LayerBuilder &layer, Value x, const Geometry &g, llvm::StringRef name, llvm::StringRef initializer) {
-  int64_t channels = layer.shapeOf(x).back(), multiplier = layer.config.find("depth_multiplier") ? layer.size("depth_multiplier", maxFactor) : 1;
+template <int64_t axes>
+Value depthwise(LayerBuilder &layer, Value x, const Geometry &g, llvm::StringRef name, llvm::StringRef initializer) {
+  int64_t channels = layer.shapeOf(x).back(),
+          multiplier = layer.config.find("depth_multiplier") ? layer.size("depth_multiplier", maxFactor) : 1;
   SmallVector<int64_t> shape(g.taps.end() - axes, g.taps.end());
   shape.append({channels, multiplier});
   Value kernel = layer.variable(name, shape, initializer);
-  return kernel ? convolve(layer, x, layer.reshape(kernel, {g.taps[0], g.taps[1], 1, channels * multiplier}), g, channels) : kernel;
+  return kernel
+             ? convolve(layer, x, layer.reshape(kernel, {g.taps[0], g.taps[1], 1, channels * multiplier}), g, channels)
+             : kernel;
 }
 
 template <int64_t axes> Value buildDepthwise(LayerBuilder &layer) {
@@ -108,7 +113,8 @@ Value buildTransposed(LayerBuilder &layer) {
   if (layer.config.find("output_padding"))
     more = layer.sizes("output_padding", 2, maxFactor, 0);
   for (int64_t axis : {0, 1}) {
-    int64_t reach = (g.taps[axis] - 1) * g.dilation[axis] + 1, stride = g.strides[axis], size = layer.shapeOf(x)[axis + 1];
+    int64_t reach = (g.taps[axis] - 1) * g.dilation[axis] + 1, stride = g.strides[axis],
+            size = layer.shapeOf(x)[axis + 1];
     int64_t total = g.same ? std::max<int64_t>(reach - stride, 0) : 0;
     if (!more.empty()) {
       // Keras' own base size, and so many elements more behind it; "same" pads by half of the kernel.
@@ -131,7 +137,8 @@ Value buildTransposed(LayerBuilder &layer) {
   SmallVector<NamedAttribute> attributes = {b.getNamedAttr("strides", b.getDenseI64ArrayAttr(g.strides)),
                                             b.getNamedAttr("padding", b.getDenseI64ArrayAttr(padding)),
                                             b.getNamedAttr("dilation", b.getDenseI64ArrayAttr(g.dilation))};
-  Value y = layer.made<mt::Conv2DInputGradientOp>({x, kernel}, attributes, RankedTensorType::get(sizes, b.getF32Type()));
+  Value y =
+      layer.made<mt::Conv2DInputGradientOp>({x, kernel}, attributes, RankedTensorType::get(sizes, b.getF32Type()));
   return layer.activate(layer.addBias(y, filters));
 }
 

@@ -10,10 +10,13 @@ namespace mtc::keras {
 namespace {
 
 // Pairs for each axis: [[1, 2], [3, 4]], or [1, 2] where there is one axis, or a number for all.
-std::optional<SmallVector<std::pair<int64_t, int64_t>>> readPairs(LayerBuilder &layer, llvm::StringRef key, size_t axes) {
+std::optional<SmallVector<std::pair<int64_t, int64_t>>> readPairs(LayerBuilder &layer, llvm::StringRef key,
+                                                                  size_t axes) {
   const Json *value = layer.config.find(key);
   SmallVector<std::pair<int64_t, int64_t>> pairs;
-  auto isSize = [](const Json &item) { return item.is_number_unsigned() && item.get<uint64_t>() <= uint64_t(maxFactor); };
+  auto isSize = [](const Json &item) {
+    return item.is_number_unsigned() && item.get<uint64_t>() <= uint64_t(maxFactor);
+  };
   auto add = [&](const Json &low, const Json &high) {
     if (isSize(low) && isSize(high))
       pairs.push_back({low.get<int64_t>(), high.get<int64_t>()});
@@ -61,7 +64,8 @@ template <int64_t axes> Value buildCropping(LayerBuilder &layer) {
   for (auto [axis, pair] : llvm::enumerate(*pairs)) {
     int64_t size = layer.shapeOf(x)[axis + 1], left = size - pair.first - pair.second;
     if (left < 1)
-      return layer.fail("expected cropping of less than " + std::to_string(size) + " elements, found " + std::to_string(size - left));
+      return layer.fail("expected cropping of less than " + std::to_string(size) + " elements, found " +
+                        std::to_string(size - left));
     starts.push_back(pair.first);
     sizes.push_back(left);
   }
@@ -104,7 +108,8 @@ Value buildEmbedding(LayerBuilder &layer) {
   Value ids = layer.input();
   int64_t count = layer.size("input_dim"), width = layer.size("output_dim");
   if (layer.config.boolean("mask_zero", false))
-    return layer.fail("expected mask_zero to be false, found true: masks are not compiled; weigh the samples in its place");
+    return layer.fail(
+        "expected mask_zero to be false, found true: masks are not compiled; weigh the samples in its place");
   layer.config.expectAbsent({"embeddings_constraint", "weights"});
   layer.config.ignore({"input_length"});
   if (!ids || layer.config.failed())
@@ -129,13 +134,15 @@ Value buildConcatenate(LayerBuilder &layer) {
     return layer.fail("expected an axis from 1 to " + std::to_string(rank - 1) + ", found " + std::to_string(axis));
   for (Value &tensor : tensors)
     tensor = layer.toFloat(tensor);
-  return layer.inferred<mt::ConcatOp>(tensors, {layer.builder.getNamedAttr("dim", layer.builder.getI64IntegerAttr(axis))});
+  return layer.inferred<mt::ConcatOp>(tensors,
+                                      {layer.builder.getNamedAttr("dim", layer.builder.getI64IntegerAttr(axis))});
 }
 
 llvm::ArrayRef<LayerEntry> imageLayers() {
   static constexpr LayerEntry entries[] = {
-      {"ZeroPadding1D", buildZeroPadding<1>}, {"ZeroPadding2D", buildZeroPadding<2>}, {"Cropping1D", buildCropping<1>},
-      {"Cropping2D", buildCropping<2>},       {"Concatenate", buildConcatenate},      {"UpSampling1D", buildUpSampling<1>},
+      {"ZeroPadding1D", buildZeroPadding<1>}, {"ZeroPadding2D", buildZeroPadding<2>},
+      {"Cropping1D", buildCropping<1>},       {"Cropping2D", buildCropping<2>},
+      {"Concatenate", buildConcatenate},      {"UpSampling1D", buildUpSampling<1>},
       {"UpSampling2D", buildUpSampling<2>},   {"Embedding", buildEmbedding}};
   return entries;
 }

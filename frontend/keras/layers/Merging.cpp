@@ -34,8 +34,9 @@ static Value buildAverage(LayerBuilder &layer) {
 }
 
 llvm::ArrayRef<LayerEntry> mergingLayers() {
-  static constexpr LayerEntry entries[] = {{"Add", buildAdd},         {"Subtract", buildSubtract}, {"Multiply", buildMultiply},
-                                           {"Average", buildAverage}, {"Maximum", buildMaximum},   {"Minimum", buildMinimum}};
+  static constexpr LayerEntry entries[] = {{"Add", buildAdd},           {"Subtract", buildSubtract},
+                                           {"Multiply", buildMultiply}, {"Average", buildAverage},
+                                           {"Maximum", buildMaximum},   {"Minimum", buildMinimum}};
   return entries;
 }
 

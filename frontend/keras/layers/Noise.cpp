@@ -8,9 +8,10 @@ using namespace mlir;
 namespace mtc::keras {
 namespace {
 
-template <typename Op> Value make(LayerBuilder &layer, Value x, llvm::StringRef amount, double value, ArrayRef<int64_t> shared = {}) {
-  SmallVector<NamedAttribute> attributes = {layer.builder.getNamedAttr("stream", layer.builder.getStringAttr(layer.stream())),
-                                            layer.number(amount, value)};
+template <typename Op>
+Value make(LayerBuilder &layer, Value x, llvm::StringRef amount, double value, ArrayRef<int64_t> shared = {}) {
+  SmallVector<NamedAttribute> attributes = {
+      layer.builder.getNamedAttr("stream", layer.builder.getStringAttr(layer.stream())), layer.number(amount, value)};
   if (!shared.empty())
     attributes.push_back(layer.integers("shared", shared));
   return layer.made<Op>({x}, attributes, x.getType());
@@ -41,7 +42,8 @@ bool readShared(LayerBuilder &layer, Value x, SmallVector<int64_t> &shared) {
       shared.push_back(static_cast<int64_t>(axis));
   }
   if (!fits)
-    layer.fail("expected a noise_shape of null for the batch and of 1, null or its size for each other axis, found " + describe(*noise));
+    layer.fail("expected a noise_shape of null for the batch and of 1, null or its size for each other axis, found " +
+               describe(*noise));
   return fits;
 }
 

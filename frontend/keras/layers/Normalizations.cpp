@@ -43,7 +43,8 @@ template <Value (*build)(LayerBuilder &, Value)> Value overAxis(LayerBuilder &la
 }
 
 // A variable of the layer, or a constant where an option leaves it out.
-Value scaleOrConstant(LayerBuilder &layer, llvm::StringRef option, llvm::StringRef name, ArrayRef<int64_t> shape, float value) {
+Value scaleOrConstant(LayerBuilder &layer, llvm::StringRef option, llvm::StringRef name, ArrayRef<int64_t> shape,
+                      float value) {
   std::string initializer = name.str() + "_initializer";
   if (layer.config.boolean(option, true))
     return layer.variable(name, shape, initializer);
@@ -57,10 +58,13 @@ Value buildBatchNormalization(LayerBuilder &layer, Value x) {
   layer.config.expectAbsent({"virtual_batch_size", "renorm_clipping"});
   layer.config.expect("renorm", false);
   // Statistics are those of the global batch, as `synchronized` asks.
-  layer.config.ignore({"synchronized", "fused", "renorm_momentum", "moving_mean_initializer", "moving_variance_initializer"});
+  layer.config.ignore(
+      {"synchronized", "fused", "renorm_momentum", "moving_mean_initializer", "moving_variance_initializer"});
   SmallVector<int64_t> shape = {layer.shapeOf(x).back()};
-  Value gamma = scaleOrConstant(layer, "scale", "gamma", shape, 1), beta = scaleOrConstant(layer, "center", "beta", shape, 0);
-  Value mean = layer.constantVariable("moving_mean", shape, 0, false), variance = layer.constantVariable("moving_variance", shape, 1, false);
+  Value gamma = scaleOrConstant(layer, "scale", "gamma", shape, 1),
+        beta = scaleOrConstant(layer, "center", "beta", shape, 0);
+  Value mean = layer.constantVariable("moving_mean", shape, 0, false),
+        variance = layer.constantVariable("moving_variance", shape, 1, false);
   if (!gamma || !beta || !mean || !variance)
     return {};
   SmallVector<NamedAttribute> attributes = {layer.number("momentum", layer.config.real("momentum", 0.99)),
@@ -71,8 +75,8 @@ Value buildBatchNormalization(LayerBuilder &layer, Value x) {
 }
 
 Value normalize(LayerBuilder &layer, Value x, ArrayRef<int64_t> dims) {
-  return layer.made<mt::NormalizeOp>({x}, {layer.integers("dims", dims), layer.number("epsilon", layer.config.real("epsilon", 1e-3))},
-                                       x.getType());
+  return layer.made<mt::NormalizeOp>(
+      {x}, {layer.integers("dims", dims), layer.number("epsilon", layer.config.real("epsilon", 1e-3))}, x.getType());
 }
 
 // y gamma + beta, where the layer has them.
@@ -120,7 +124,8 @@ Value buildGroupNormalization(LayerBuilder &layer, Value x) {
   int64_t channels = layer.shapeOf(x).back(), groups = layer.config.integer("groups", 32);
   groups = groups == -1 ? channels : groups;
   if (groups < 1 || channels % groups != 0)
-    return layer.fail("expected groups to divide " + std::to_string(channels) + " channels, found " + std::to_string(groups));
+    return layer.fail("expected groups to divide " + std::to_string(channels) + " channels, found " +
+                      std::to_string(groups));
   SmallVector<int64_t> shape(layer.shapeOf(x).drop_back()), dims;
   for (int64_t axis = 1; axis < static_cast<int64_t>(shape.size()); ++axis)
     dims.push_back(axis);

@@ -50,7 +50,8 @@ template <int64_t axes, bool average> Value buildPool(LayerBuilder &layer) {
     for (int64_t column : columns)
       weights.push_back(1.0f / static_cast<float>(row * column));
   auto type = RankedTensorType::get({to[1], to[2], 1}, layer.builder.getF32Type());
-  return fromImages<axes>(layer, layer.binary<mt::MulOp>(y, layer.constant(DenseElementsAttr::get(type, ArrayRef<float>(weights)))));
+  return fromImages<axes>(
+      layer, layer.binary<mt::MulOp>(y, layer.constant(DenseElementsAttr::get(type, ArrayRef<float>(weights)))));
 }
 
 template <int64_t axes, bool average> Value buildGlobal(LayerBuilder &layer) {
@@ -65,7 +66,8 @@ template <int64_t axes, bool average> Value buildGlobal(LayerBuilder &layer) {
     dims.push_back(axis);
     count *= layer.shapeOf(x)[axis];
   }
-  Value y = mt::ReduceOp::create(layer.builder, layer.location, average ? mt::Reduction::sum : mt::Reduction::max, x, dims);
+  Value y =
+      mt::ReduceOp::create(layer.builder, layer.location, average ? mt::Reduction::sum : mt::Reduction::max, x, dims);
   if (average)
     y = (layer.expr(y) / double(count)).value();
   SmallVector<int64_t> shape(static_cast<size_t>(axes) + 2, 1);

@@ -28,7 +28,8 @@ static Value readVector(LayerBuilder &layer, llvm::StringRef key, double fallbac
   SmallVector<int64_t> shape;
   if (numbers.size() > 1)
     shape.push_back(channels);
-  return layer.constant(DenseElementsAttr::get(RankedTensorType::get(shape, layer.builder.getF32Type()), ArrayRef<float>(numbers)));
+  return layer.constant(
+      DenseElementsAttr::get(RankedTensorType::get(shape, layer.builder.getF32Type()), ArrayRef<float>(numbers)));
 }
 
 static Value buildRescaling(LayerBuilder &layer) {
@@ -80,7 +81,8 @@ static Value buildNormalization(LayerBuilder &layer) {
     return {};
   constexpr double epsilon = 1e-7;
   mt::Expr deviation = maximum(sqrt(layer.expr(variance)), epsilon);
-  return (invert ? layer.expr(mean) + layer.expr(x) * deviation : (layer.expr(x) - layer.expr(mean)) / deviation).value();
+  return (invert ? layer.expr(mean) + layer.expr(x) * deviation : (layer.expr(x) - layer.expr(mean)) / deviation)
+      .value();
 }
 
 llvm::ArrayRef<LayerEntry> scalingLayers() {

@@ -37,7 +37,8 @@ static Value buildReshape(LayerBuilder &layer) {
   if (open >= 0 && size % known == 0)
     shape[static_cast<size_t>(open)] = size / known;
   if (open >= 0 ? size % known != 0 : size != known)
-    return layer.fail("expected a target_shape of " + std::to_string(size) + " elements, found " + std::to_string(known));
+    return layer.fail("expected a target_shape of " + std::to_string(size) + " elements, found " +
+                      std::to_string(known));
   if (shape.size() > 8)
     return layer.fail("expected at most 8 axes, found " + std::to_string(shape.size()));
   return layer.reshape(x, shape);
@@ -72,8 +73,10 @@ static Value buildRepeatVector(LayerBuilder &layer) {
 }
 
 llvm::ArrayRef<LayerEntry> shapeLayers() {
-  static constexpr LayerEntry entries[] = {
-      {"Flatten", buildFlatten}, {"Reshape", buildReshape}, {"Permute", buildPermute}, {"RepeatVector", buildRepeatVector}};
+  static constexpr LayerEntry entries[] = {{"Flatten", buildFlatten},
+                                           {"Reshape", buildReshape},
+                                           {"Permute", buildPermute},
+                                           {"RepeatVector", buildRepeatVector}};
   return entries;
 }
 

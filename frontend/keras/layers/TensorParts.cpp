@@ -39,7 +39,8 @@ Value buildMatmul(LayerBuilder &layer) {
       return {};
     if (rankOf(matrix) != 2 || rankOf(x) < 2 || !layer.typeOf(matrix).getElementType().isF32() ||
         layer.shapeOf(matrix)[0] != layer.shapeOf(x).back())
-      return layer.fail("expected a matrix of numbers with as many rows as the tensor's last axis has elements, found another array");
+      return layer.fail(
+          "expected a matrix of numbers with as many rows as the tensor's last axis has elements, found another array");
     return mt::MatmulOp::create(layer.builder, layer.location, x, matrix, false, false);
   }
   SmallVector<Value> tensors = operands(layer, 2);

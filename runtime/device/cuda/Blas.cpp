@@ -57,8 +57,11 @@ Matrices matricesOf(const fb::LibraryCall &call, int64_t shardRows) {
             false,
             true};
   Matrix right = call.transposed() ? Matrix{depth, columns, depth, 0} : Matrix{columns, depth, columns, 0};
-  return {
-      right, {depth, lines, depth, lines * depth}, {columns, lines, columns, lines * columns}, call.transposed(), false};
+  return {right,
+          {depth, lines, depth, lines * depth},
+          {columns, lines, columns, lines * columns},
+          call.transposed(),
+          false};
 }
 
 // Of every shard's first element; bases are multiples of 64.

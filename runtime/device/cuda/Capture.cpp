@@ -228,12 +228,14 @@ bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t inde
     if (!group_.makeCurrent(d) || !communicationAfterCompute(d))
       return false;
   bool inTree = !group_.addsByCommunicator();
-  if (inTree && (!stampCommunication(true) || !good(group_.communicator().gatherPartials(chunks)) || !stampCommunication(false)))
+  if (inTree &&
+      (!stampCommunication(true) || !good(group_.communicator().gatherPartials(chunks)) || !stampCommunication(false)))
     return false;
   for (int d = 0; d < devices; ++d)
     if (!sum(program, index, d))
       return false;
-  if (!stampCommunication(true) || !good(inTree ? group_.communicator().spreadResults(chunks) : group_.communicator().allReduce(chunks)) ||
+  if (!stampCommunication(true) ||
+      !good(inTree ? group_.communicator().spreadResults(chunks) : group_.communicator().allReduce(chunks)) ||
       !stampCommunication(false))
     return false;
   const BoundAllReduce &reduce = program.allReduces[index];

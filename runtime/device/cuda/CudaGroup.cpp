@@ -23,7 +23,8 @@ Address address(const void *memory) { return reinterpret_cast<Address>(memory); 
 } // namespace
 
 CudaGroup::CudaGroup(const Driver &driver)
-    : driver_(driver), libraries_(std::make_unique<Libraries>(driver)), communicator_(std::make_unique<LocalCommunicator>(*this)) {}
+    : driver_(driver), libraries_(std::make_unique<Libraries>(driver)),
+      communicator_(std::make_unique<LocalCommunicator>(*this)) {}
 
 Status CudaGroup::start(const GroupOptions &options) {
   options_ = options;
@@ -482,7 +483,8 @@ bool CudaGroup::wait(Launch &launch) {
 
 void CudaGroup::drain() {
   for (int i = 0; i < flying_ && health_.ok(); ++i)
-    if (Launch &launch = inFlightLaunches_[static_cast<size_t>(oldest_ + i) % inFlightLaunches_.size()]; !launch.over && makeCurrent(0))
+    if (Launch &launch = inFlightLaunches_[static_cast<size_t>(oldest_ + i) % inFlightLaunches_.size()];
+        !launch.over && makeCurrent(0))
       wait(launch);
 }
 

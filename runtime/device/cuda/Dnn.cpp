@@ -108,8 +108,8 @@ public:
     uint64_t result = sizes.resultRows ? shardBytes(sizes.result, true) : sizes.result * sizeof(float);
     for (uint64_t shard = 0; shard < static_cast<uint64_t>(shards); ++shard) {
       int64_t ids[] = {dnnLeft, dnnRight, dnnResult, dnnBias};
-      const void *pointers[] = {places.left + shard * left, places.right + shard * right, places.result + shard * result,
-                                places.bias};
+      const void *pointers[] = {places.left + shard * left, places.right + shard * right,
+                                places.result + shard * result, places.bias};
       int64_t tensors = places.bias ? 4 : 3;
       const void *workspace = places.workspace;
       DnnDescriptors made(functions_);

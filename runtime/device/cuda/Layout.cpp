@@ -306,7 +306,8 @@ void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments
     auto *segments = reinterpret_cast<mt_gpu_segment *>(side.step + paramsBytes);
     for (const SumLaunch &sum : side.sums)
       for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added, or becomes zeros
-        segments[sum.segment + i].count = (sum.pairs[i].right < active) != group_.addsByCommunicator() ? sum.elements : 0;
+        segments[sum.segment + i].count =
+            (sum.pairs[i].right < active) != group_.addsByCommunicator() ? sum.elements : 0;
     side.tensorsChanged = !same;
     for (size_t i = 0; i < side.staged.size() && params->rows > 0 && !same; ++i)
       if (side.staged[i] && !program.signature[i].output)

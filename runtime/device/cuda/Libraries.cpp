@@ -38,7 +38,9 @@ uint64_t kernelElements(const Choice &choice) {
   return isTree(*choice.call) ? choice.sizes.result : choice.sizes.right;
 }
 
-int64_t transposeTiles(uint64_t rows, uint64_t columns) { return ceilDiv(rows, transposeSide) * ceilDiv(columns, transposeSide); }
+int64_t transposeTiles(uint64_t rows, uint64_t columns) {
+  return ceilDiv(rows, transposeSide) * ceilDiv(columns, transposeSide);
+}
 
 void log(const GroupOptions &options, int level, const std::string &message) {
   if (options.log)

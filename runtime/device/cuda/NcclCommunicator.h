@@ -30,7 +30,8 @@ public:
   Status wait(Event event) override;
 
 private:
-  NcclCommunicator(CudaGroup &group, ProcessGroup &peers, const Nccl &nccl) : group_(group), peers_(peers), nccl_(nccl) {}
+  NcclCommunicator(CudaGroup &group, ProcessGroup &peers, const Nccl &nccl)
+      : group_(group), peers_(peers), nccl_(nccl) {}
   Status connect();
   // Runs `calls` on a thread of its own, which may stay behind in NCCL when a process is lost meanwhile.
   Status within(const char *what, std::function<NcclResult()> calls);

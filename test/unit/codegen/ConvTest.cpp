@@ -166,7 +166,8 @@ TEST_P(Conv, KernelGradientEqualsTheTree) {
       for (auto &code : codes)
         for (int64_t shares : {1, 4}) {
           Guarded out(expected.size() * 4);
-          code->run("tree", {rows, 0, rows, 0, 0, nullptr, nullptr}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, shares);
+          code->run("tree", {rows, 0, rows, 0, 0, nullptr, nullptr}, {gx.as<void>(), gy.as<void>(), out.as<void>()},
+                    shares);
           expectBits(out.as<float>(), expected, code->target + " rows " + std::to_string(rows));
         }
     }

@@ -21,7 +21,8 @@ TEST(Map, UpdatesInPlaceForAnyCount) {
     Guarded rate = guarded(lr), gradient = guarded(g);
     for (auto &code : codes) {
       Guarded variable = guarded(v);
-      code->run("update", {0, 0, 0, count, 0, nullptr, nullptr}, {rate.as<void>(), variable.as<void>(), gradient.as<void>(), variable.as<void>()}, 2);
+      code->run("update", {0, 0, 0, count, 0, nullptr, nullptr},
+                {rate.as<void>(), variable.as<void>(), gradient.as<void>(), variable.as<void>()}, 2);
       for (int64_t i = 0; i < count; ++i)
         ASSERT_EQ(variable.as<float>()[i], v[i] - g[i] * 0.125f) << code->target << " " << i << " of " << count;
     }
@@ -48,7 +49,8 @@ TEST(Sum, AddsInPlace) {
     Guarded right = guarded(b);
     for (auto &code : codes) {
       Guarded left = guarded(a);
-      code->run("mt_sum", {0, 0, 0, count, 0, nullptr, nullptr}, {left.as<void>(), right.as<void>(), left.as<void>()}, 3);
+      code->run("mt_sum", {0, 0, 0, count, 0, nullptr, nullptr}, {left.as<void>(), right.as<void>(), left.as<void>()},
+                3);
       for (int64_t i = 0; i < count; ++i)
         ASSERT_EQ(left.as<float>()[i], a[i] + b[i]);
     }
@@ -59,7 +61,9 @@ TEST(Transpose, MovesEveryElement) {
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{256, 64}, {17, 33}, {1, 5}, {40, 10}}) {
     std::string from = "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "xf32>";
     std::string to = "tensor<" + std::to_string(columns) + "x" + std::to_string(rows) + "xf32>";
-    auto codes = compile(kernelText("turn", "transpose", "^bb0(%a: " + from + "):\n%0 = mt.transpose %a by [1, 0] : " + from + "\nmt.yield %0 : " + to));
+    auto codes = compile(
+        kernelText("turn", "transpose",
+                   "^bb0(%a: " + from + "):\n%0 = mt.transpose %a by [1, 0] : " + from + "\nmt.yield %0 : " + to));
     std::vector<float> a = randoms(rows * columns, 1);
     Guarded in = guarded(a);
     for (auto &code : codes) {

@@ -78,12 +78,13 @@ std::string dense(int64_t depth, int64_t columns, bool transposed) {
   auto type = [](int64_t a, int64_t b) {
     return "tensor<" + (a < 0 ? "?" : std::to_string(a)) + "x" + std::to_string(b) + "xf32>";
   };
-  std::string out = type(-1, columns), x = type(-1, depth), w = transposed ? type(columns, depth) : type(depth, columns);
+  std::string out = type(-1, columns), x = type(-1, depth),
+              w = transposed ? type(columns, depth) : type(depth, columns);
   std::string bias = "tensor<" + std::to_string(columns) + "xf32>";
   return kernelText("dense_" + std::to_string(columns) + (transposed ? "_transposed" : ""), "matmul",
                     "^bb0(%x: " + x + ", %w: " + w + ", %b: " + bias + "):\n%0 = mt.matmul %x, %w " +
-                        (transposed ? "transpose_b" : "") + " : " + x + ", " + w + "\n%1 = mt.add %0, %b : " + out + ", " +
-                        bias + "\n%2 = mt.relu %1 : " + out + "\nmt.yield %2 : " + out);
+                        (transposed ? "transpose_b" : "") + " : " + x + ", " + w + "\n%1 = mt.add %0, %b : " + out +
+                        ", " + bias + "\n%2 = mt.relu %1 : " + out + "\nmt.yield %2 : " + out);
 }
 
 std::string gradient(int64_t height, int64_t columns) {
@@ -133,17 +134,20 @@ TEST_F(Gpu, Images) {
   %1 = mt.add %0, %b : tensor<?x5x8x6xf32>, tensor<6xf32>
   mt.yield %1 : tensor<?x5x8x6xf32>)") +
               kernelText("back", "conv", R"(^bb0(%g: tensor<?x5x8x6xf32>, %w: tensor<3x2x2x6xf32>):
-  %0 = mt.conv2d_input_gradient %g, %w strides = [2, 1] padding = [1, 1, 0, 1] groups = 2 : tensor<?x5x8x6xf32>, tensor<3x2x2x6xf32> to tensor<?x9x8x4xf32>
+  %0 = mt.conv2d_input_gradient %g, %w strides = [2, 1] padding = [1, 1, 0, 1] groups = 2
+      : tensor<?x5x8x6xf32>, tensor<3x2x2x6xf32> to tensor<?x9x8x4xf32>
   mt.yield %0 : tensor<?x9x8x4xf32>)") +
               kernelText("kernel", "conv_wgrad", R"(^bb0(%x: tensor<?x9x8x4xf32>, %g: tensor<?x5x8x6xf32>):
-  %0 = mt.conv2d_kernel_gradient %x, %g strides = [2, 1] padding = [1, 1, 0, 1] groups = 2 : tensor<?x9x8x4xf32>, tensor<?x5x8x6xf32> to tensor<3x2x2x6xf32>
+  %0 = mt.conv2d_kernel_gradient %x, %g strides = [2, 1] padding = [1, 1, 0, 1] groups = 2
+      : tensor<?x9x8x4xf32>, tensor<?x5x8x6xf32> to tensor<3x2x2x6xf32>
   mt.yield %0 : tensor<3x2x2x6xf32>)") +
               kernelText("scatter", "scatter_add", R"(^bb0(%i: tensor<?x5xi32>, %u: tensor<?x5x6xf32>):
   %0 = mt.scatter_add %i, %u : tensor<?x5xi32>, tensor<?x5x6xf32> to tensor<9x6xf32>
   mt.yield %0 : tensor<9x6xf32>)") +
               kernelText("pool", "rows", R"(^bb0(%x: tensor<?x6x7x3xf32>, %g: tensor<?x3x4x3xf32>):
   %0 = mt.pool max, %x window = [3, 2] strides = [2, 2] padding = [1, 0, 0, 1] : tensor<?x6x7x3xf32>
-  %1 = mt.pool_gradient max, %g at %x window = [3, 2] strides = [2, 2] padding = [1, 0, 0, 1] : tensor<?x3x4x3xf32>, tensor<?x6x7x3xf32> to tensor<?x6x7x3xf32>
+  %1 = mt.pool_gradient max, %g at %x window = [3, 2] strides = [2, 2] padding = [1, 0, 0, 1]
+      : tensor<?x3x4x3xf32>, tensor<?x6x7x3xf32> to tensor<?x6x7x3xf32>
   mt.yield %0, %1 : tensor<?x3x4x3xf32>, tensor<?x6x7x3xf32>)"));
 }
 

@@ -30,7 +30,9 @@ Guarded::~Guarded() {
   if (map)
     munmap(map, mapped);
 }
-Guarded::Guarded(Guarded &&other) noexcept : map(other.map), mapped(other.mapped), data(other.data) { other.map = nullptr; }
+Guarded::Guarded(Guarded &&other) noexcept : map(other.map), mapped(other.mapped), data(other.data) {
+  other.map = nullptr;
+}
 
 std::vector<float> codegentest::randoms(size_t n, unsigned seed) {
   std::mt19937 engine(seed);
@@ -42,7 +44,8 @@ std::vector<float> codegentest::randoms(size_t n, unsigned seed) {
 
 std::string codegentest::kernelText(const std::string &name, const std::string &kind, const std::string &body) {
   return "plan.kernel @" + name + " attributes {kind = #mt<kernel_kind " + kind +
-         ">, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {\n" + body + "\n}\n";
+         ">, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {\n" +
+         body + "\n}\n";
 }
 
 int64_t Grid::tiles(const mt_kernel_params &params) const {
@@ -77,7 +80,9 @@ mt_kernel_fn Code::find(const std::string &kernel) const {
   return reinterpret_cast<mt_kernel_fn>(symbol);
 }
 
-int64_t Code::tiles(const std::string &kernel, const mt_kernel_params &params) const { return grids.at(kernel).tiles(params); }
+int64_t Code::tiles(const std::string &kernel, const mt_kernel_params &params) const {
+  return grids.at(kernel).tiles(params);
+}
 
 // On a thread whose stack ends at an unreadable page, with room for a kernel and what the system wants besides.
 static void onSmallStack(const std::function<void()> &body) {
@@ -87,7 +92,8 @@ static void onSmallStack(const std::function<void()> &body) {
     (*static_cast<const std::function<void()> *>(argument))();
     return nullptr;
   };
-  if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstacksize(&attributes, MT_KERNEL_STACK_BYTES + 32768) != 0 ||
+  if (pthread_attr_init(&attributes) != 0 ||
+      pthread_attr_setstacksize(&attributes, MT_KERNEL_STACK_BYTES + 32768) != 0 ||
       pthread_create(&thread, &attributes, run, const_cast<std::function<void()> *>(&body)) != 0)
     std::abort();
   pthread_attr_destroy(&attributes);
@@ -98,7 +104,8 @@ int64_t Code::scratchBytes(const std::string &kernel) const { return grids.at(ke
 
 Guarded codegentest::scratchOf(int64_t bytes) { return Guarded((bytes + 63) / 64 * 64); }
 
-void Code::run(const std::string &kernel, const mt_kernel_params &params, const std::vector<void *> &buffers, int64_t shares) const {
+void Code::run(const std::string &kernel, const mt_kernel_params &params, const std::vector<void *> &buffers,
+               int64_t shares) const {
   mt_kernel_fn function = find(kernel);
   int64_t all = tiles(kernel, params);
   Guarded scratch = scratchOf(scratchBytes(kernel));
@@ -115,7 +122,8 @@ std::vector<std::unique_ptr<Code>> codegentest::compile(const std::string &kerne
   registry.insert<mlir::mt::MtDialect, mlir::plan::PlanDialect, mlir::shard::ShardDialect>();
   mlir::MLIRContext context(registry);
   context.loadAllAvailableDialects();
-  std::string text = "module attributes {mt.compilation = #mt.compilation<shards = " + std::to_string(options.shards) + ">} {\n" + kernels + "}";
+  std::string text = "module attributes {mt.compilation = #mt.compilation<shards = " + std::to_string(options.shards) +
+                     ">} {\n" + kernels + "}";
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   if (!module || failed(mtc::setGrids(*module)))
     std::abort();

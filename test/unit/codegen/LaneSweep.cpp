@@ -20,11 +20,15 @@ const std::vector<LaneFunction> &codegentest::laneFunctions() {
 std::string codegentest::laneKernels() {
   std::string text;
   for (const LaneFunction &function : laneFunctions())
-    text += kernelText(function.name, "elementwise", std::string("^bb0(%a: tensor<16xf32>):\n%0 = mt.") + function.name +
-                                                 " %a : tensor<16xf32>\nmt.yield %0 : tensor<16xf32>");
-  return text + kernelText("pow", "elementwise", "^bb0(%a: tensor<16xf32>, %b: tensor<16xf32>):\n%0 = mt.pow %a, %b : tensor<16xf32>, "
-                                         "tensor<16xf32>\nmt.yield %0 : tensor<16xf32>")
-         + kernelText("erf_inv", "elementwise", "^bb0(%a: tensor<16xf32>):\n%0 = mt.erf_inv %a : tensor<16xf32>\nmt.yield %0 : tensor<16xf32>");
+    text += kernelText(function.name, "elementwise",
+                       std::string("^bb0(%a: tensor<16xf32>):\n%0 = mt.") + function.name +
+                           " %a : tensor<16xf32>\nmt.yield %0 : tensor<16xf32>");
+  return text +
+         kernelText("pow", "elementwise",
+                    "^bb0(%a: tensor<16xf32>, %b: tensor<16xf32>):\n%0 = mt.pow %a, %b : tensor<16xf32>, "
+                    "tensor<16xf32>\nmt.yield %0 : tensor<16xf32>") +
+         kernelText("erf_inv", "elementwise",
+                    "^bb0(%a: tensor<16xf32>):\n%0 = mt.erf_inv %a : tensor<16xf32>\nmt.yield %0 : tensor<16xf32>");
 }
 
 double codegentest::ulpError(float actual, double exact) {

@@ -39,14 +39,16 @@ TEST_F(Lanes, AreWithinTheirLimits) {
 
 std::vector<float> specials() {
   float inf = std::numeric_limits<float>::infinity();
-  return {0.0f, -0.0f, 1.0f, -1.0f, inf, -inf, NAN, 1e-45f, -1e-45f, 1e-38f, 3.4e38f, -3.4e38f, 88.8f, -103.9f, -104.5f, 0.5f, 2.0f, 3.0f, -2.0f, -3.0f, 0.3f, 1.5f};
+  return {0.0f,     -0.0f, 1.0f,    -1.0f,   inf,  -inf, NAN,  1e-45f, -1e-45f, 1e-38f, 3.4e38f,
+          -3.4e38f, 88.8f, -103.9f, -104.5f, 0.5f, 2.0f, 3.0f, -2.0f,  -3.0f,   0.3f,   1.5f};
 }
 
 TEST_F(Lanes, TakeSpecialValues) {
   for (const LaneFunction &function : laneFunctions()) {
     std::vector<float> in = specials(), out = apply(*codes().front(), function.name, {in});
     for (size_t i = 0; i < in.size(); ++i)
-      EXPECT_LE(ulpError(out[i], function.exact(in[i])), function.limit) << function.name << "(" << in[i] << ") = " << out[i];
+      EXPECT_LE(ulpError(out[i], function.exact(in[i])), function.limit)
+          << function.name << "(" << in[i] << ") = " << out[i];
   }
 }
 
@@ -102,7 +104,8 @@ TEST_F(Lanes, HaveTheSameBitsOnEveryTarget) {
     for (auto &code : codes()) {
       std::vector<float> other = apply(*code, name, operands);
       for (size_t i = 0; i < in.size(); ++i)
-        ASSERT_TRUE(std::memcmp(&first[i], &other[i], 4) == 0 || (std::isnan(first[i]) && std::isnan(other[i]))) << name << "(" << in[i] << ")";
+        ASSERT_TRUE(std::memcmp(&first[i], &other[i], 4) == 0 || (std::isnan(first[i]) && std::isnan(other[i])))
+            << name << "(" << in[i] << ")";
     }
   }
 }

@@ -43,10 +43,11 @@ TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
   for (Shape s : shapes)
     for (bool transposed : {false, true}) {
       std::string x = tensor("?", s.depth), y = tensor("?", s.columns);
-      std::string w = transposed ? tensor(std::to_string(s.columns), s.depth) : tensor(std::to_string(s.depth), s.columns);
+      std::string w =
+          transposed ? tensor(std::to_string(s.columns), s.depth) : tensor(std::to_string(s.depth), s.columns);
       text += kernelText(nameOf(s, transposed), "matmul",
-                         "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.matmul %x, %w " + (transposed ? "transpose_b" : "") +
-                             " : " + x + ", " + w + "\nmt.yield %0 : " + y);
+                         "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.matmul %x, %w " +
+                             (transposed ? "transpose_b" : "") + " : " + x + ", " + w + "\nmt.yield %0 : " + y);
     }
   auto codes = compile(text);
   for (Shape s : shapes) {
@@ -65,7 +66,8 @@ TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
             Guarded output(rows * s.columns * 4);
             std::string name = nameOf(s, transposed);
             Guarded &right = (shares % 2 ? weights : early)[transposed];
-            code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr}, {input.as<void>(), right.as<void>(), output.as<void>()}, shares);
+            code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr},
+                      {input.as<void>(), right.as<void>(), output.as<void>()}, shares);
             expectBits(output.as<float>(), expected, code->target + " " + name + " rows " + std::to_string(rows));
           }
     }
@@ -74,7 +76,8 @@ TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
 
 TEST(Matmul, RunsItsEpilogueOnTheTile) {
   auto codes = compile(kernelText("dense", "matmul", R"(
-    ^bb0(%x: tensor<?x19xf32>, %w: tensor<19x37xf32>, %b: tensor<37xf32>, %keep: tensor<?x37xi1>, %s: tensor<f32>, %c: tensor<?x1xf32>):
+    ^bb0(%x: tensor<?x19xf32>, %w: tensor<19x37xf32>, %b: tensor<37xf32>, %keep: tensor<?x37xi1>, %s: tensor<f32>,
+         %c: tensor<?x1xf32>):
     %0 = mt.matmul %x, %w : tensor<?x19xf32>, tensor<19x37xf32>
     %1 = mt.add %0, %b : tensor<?x37xf32>, tensor<37xf32>
     %2 = mt.relu %1 : tensor<?x37xf32>
@@ -153,7 +156,8 @@ TEST(MatmulWgrad, EqualsTheTreeForAnyRowsAndShards) {
           Guarded gx = guarded(x), gy = guarded(y);
           for (auto &code : codes) {
             Guarded out(expected.size() * 4);
-            code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr}, {gx.as<void>(), gy.as<void>(), out.as<void>()}, rows % 3 + 1);
+            code->run(name, {rows, 0, rows, 0, 0, nullptr, nullptr}, {gx.as<void>(), gy.as<void>(), out.as<void>()},
+                      rows % 3 + 1);
             expectBits(out.as<float>(), expected,
                        code->target + " " + name + " rows " + std::to_string(rows) + " shard " +
                            std::to_string(shardRows));

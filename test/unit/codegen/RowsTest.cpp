@@ -24,16 +24,19 @@ float laneSum(const float *row, int64_t n) {
 TEST(Rows, ReducesByLanes) {
   for (int64_t n : {1, 10, 16, 37, 128}) {
     std::string type = "tensor<?x" + std::to_string(n) + "xf32>";
-    auto codes = compile(kernelText("center", "rows", "^bb0(%x: " + type + "):\n%0 = mt.reduce sum, %x over [1] : " + type +
-                                                          "\n%1 = mt.reshape %0 : tensor<?xf32> to tensor<?x1xf32>\n%2 = mt.sub %x, %1 : " + type +
-                                                          ", tensor<?x1xf32>\n%3 = mt.reduce max, %2 over [1] : " + type +
-                                                          "\nmt.yield %2, %3, %0 : " + type + ", tensor<?xf32>, tensor<?xf32>"));
+    auto codes =
+        compile(kernelText("center", "rows",
+                           "^bb0(%x: " + type + "):\n%0 = mt.reduce sum, %x over [1] : " + type +
+                               "\n%1 = mt.reshape %0 : tensor<?xf32> to tensor<?x1xf32>\n%2 = mt.sub %x, %1 : " + type +
+                               ", tensor<?x1xf32>\n%3 = mt.reduce max, %2 over [1] : " + type +
+                               "\nmt.yield %2, %3, %0 : " + type + ", tensor<?xf32>, tensor<?xf32>"));
     for (int64_t rows : {1, 3, 9}) {
       std::vector<float> x = randoms(rows * n, 3);
       Guarded in = guarded(x);
       for (auto &code : codes) {
         Guarded out(x.size() * 4), most(rows * 4), sums(rows * 4);
-        code->run("center", {rows, 0, rows, 0, 0, nullptr, nullptr}, {in.as<void>(), out.as<void>(), most.as<void>(), sums.as<void>()}, 2);
+        code->run("center", {rows, 0, rows, 0, 0, nullptr, nullptr},
+                  {in.as<void>(), out.as<void>(), most.as<void>(), sums.as<void>()}, 2);
         for (int64_t row = 0; row < rows; ++row) {
           float sum = laneSum(&x[row * n], n), largest = -INFINITY;
           ASSERT_EQ(sums.as<float>()[row], sum) << code->target << " n " << n;
@@ -92,18 +95,22 @@ TEST(Rows, MultipliesToOneElement) {
 // Sums over pixels, channel by channel, of operands that repeat for each pixel: pixel i is element i of the sum.
 TEST(Rows, SumsOverPixels) {
   for (int64_t channels : {3, 16, 70, 128}) {
-    std::string c = std::to_string(channels), x = "tensor<?x5x7x" + c + "xf32>", m = "tensor<" + c + "xf32>", sums = "tensor<?x" + c + "xf32>";
-    auto codes = compile(kernelText("sums", "rows", "^bb0(%x: " + x + ", %m: " + m + "):\n%0 = mt.sub %x, %m : " + x + ", " + m +
-                                                        "\n%1 = mt.square %0 : " + x + "\n%2 = mt.reduce sum, %1 over [1, 2] : " + x +
-                                                        "\n%3 = mt.reduce max, %0 over [1, 2] : " + x + "\n%4 = mt.reduce sum, %1 over [1, 2, 3] : " + x +
-                                                        "\nmt.yield %0, %2, %3, %4 : " + x + ", " + sums + ", " + sums + ", tensor<?xf32>"));
+    std::string c = std::to_string(channels), x = "tensor<?x5x7x" + c + "xf32>", m = "tensor<" + c + "xf32>",
+                sums = "tensor<?x" + c + "xf32>";
+    auto codes = compile(kernelText(
+        "sums", "rows",
+        "^bb0(%x: " + x + ", %m: " + m + "):\n%0 = mt.sub %x, %m : " + x + ", " + m + "\n%1 = mt.square %0 : " + x +
+            "\n%2 = mt.reduce sum, %1 over [1, 2] : " + x + "\n%3 = mt.reduce max, %0 over [1, 2] : " + x +
+            "\n%4 = mt.reduce sum, %1 over [1, 2, 3] : " + x + "\nmt.yield %0, %2, %3, %4 : " + x + ", " + sums + ", " +
+            sums + ", tensor<?xf32>"));
     int64_t rows = 3, pixels = 35, size = pixels * channels;
     std::vector<float> x0 = randoms(rows * size, 1), mean = randoms(channels, 2);
     Guarded in = guarded(x0), means = guarded(mean);
     for (auto &code : codes) {
       Guarded out(rows * size * 4), total(rows * channels * 4), most(rows * channels * 4), all(rows * 4);
       code->run("sums", {rows, 0, rows, 0, 0, nullptr},
-                {in.as<void>(), means.as<void>(), out.as<void>(), total.as<void>(), most.as<void>(), all.as<void>()}, 2);
+                {in.as<void>(), means.as<void>(), out.as<void>(), total.as<void>(), most.as<void>(), all.as<void>()},
+                2);
       for (int64_t row = 0; row < rows; ++row) {
         std::vector<float> squares;
         for (int64_t i = 0; i < size; ++i) {
@@ -119,7 +126,8 @@ TEST(Rows, SumsOverPixels) {
             line.push_back(squares[pixel * channels + channel]);
             largest = std::max(largest, out.as<float>()[row * size + pixel * channels + channel]);
           }
-          ASSERT_EQ(total.as<float>()[row * channels + channel], laneSum(line.data(), pixels)) << code->target << " channels " << channels;
+          ASSERT_EQ(total.as<float>()[row * channels + channel], laneSum(line.data(), pixels))
+              << code->target << " channels " << channels;
           ASSERT_EQ(most.as<float>()[row * channels + channel], largest);
         }
       }
@@ -158,7 +166,8 @@ TEST(Rows, ComputesACrossEntropy) {
   std::vector<float> first;
   for (auto &code : codes) {
     Guarded loss(rows * 4), hits(rows * 4);
-    code->run("loss", {rows, 0, rows, 0, 0, nullptr, nullptr}, {in.as<void>(), labels.as<void>(), loss.as<void>(), hits.as<void>()}, 4);
+    code->run("loss", {rows, 0, rows, 0, 0, nullptr, nullptr},
+              {in.as<void>(), labels.as<void>(), loss.as<void>(), hits.as<void>()}, 4);
     for (int64_t row = 0; row < rows; ++row) {
       double sum = 0;
       int best = 0;
@@ -211,7 +220,9 @@ TEST(Rows, MovesDataInsideARow) {
   for (auto &code : codes) {
     Guarded transposed(rows * 60), sums(rows * 48), columns(rows * 20), products(rows * 80);
     code->run("moves", {rows, 0, rows, 0, 0, nullptr},
-              {gx.as<void>(), gw.as<void>(), gb.as<void>(), transposed.as<void>(), sums.as<void>(), columns.as<void>(), products.as<void>()}, 3);
+              {gx.as<void>(), gw.as<void>(), gb.as<void>(), transposed.as<void>(), sums.as<void>(), columns.as<void>(),
+               products.as<void>()},
+              3);
     for (int64_t r = 0; r < rows; ++r) {
       const float *in = &x[r * 15];
       for (int i = 0; i < 5; ++i) {
@@ -267,8 +278,8 @@ float uniform(uint64_t seed, uint64_t element, uint32_t step, const char *stream
   uint32_t k[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
   for (int round = 0; round < 10; ++round) {
     uint64_t a = 0xD2511F53ull * c[0], b = 0xCD9E8D57ull * c[2];
-    uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(b), static_cast<uint32_t>(a >> 32) ^ c[3] ^ k[1],
-                        static_cast<uint32_t>(a)};
+    uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(b),
+                        static_cast<uint32_t>(a >> 32) ^ c[3] ^ k[1], static_cast<uint32_t>(a)};
     std::memcpy(c, next, sizeof(c));
     k[0] += 0x9E3779B9;
     k[1] += 0xBB67AE85;

@@ -129,8 +129,8 @@ TEST(Sequence, MatricesOfASampleEqualTheChain) {
                   y = transposedB ? tensor({2, s.columns, s.depth}, true) : tensor({2, s.depth, s.columns}, true);
       text += kernelText(nameOf(s, form), "rows",
                          "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.matmul %x, %y " +
-                             (transposedA ? "transpose_a " : "") + (transposedB ? "transpose_b " : "") + ": " + x + ", " + y +
-                             "\nmt.yield %0 : " + tensor({2, s.lines, s.columns}, true));
+                             (transposedA ? "transpose_a " : "") + (transposedB ? "transpose_b " : "") + ": " + x +
+                             ", " + y + "\nmt.yield %0 : " + tensor({2, s.lines, s.columns}, true));
     }
   auto codes = compile(text);
   for (const Shape &s : pairs)

@@ -64,7 +64,8 @@ Guarded memoryOf(const Tensor &tensor, bool integer) {
 }
 
 // Compiles and runs; every element within `tolerance`.
-void expectMeaning(const std::string &kind, const std::string &body, double tolerance = 0, const Options &options = {}) {
+void expectMeaning(const std::string &kind, const std::string &body, double tolerance = 0,
+                   const Options &options = {}) {
   std::string text = kernelText("kernel", kind, body);
   auto codes = compile(text, options);
   for (int64_t rows : {1, 7}) {
@@ -92,17 +93,21 @@ struct Window {
 };
 
 TEST(Pool, EqualsTheInterpreter) {
-  for (Window w : {Window{"window = [2, 2] strides = [2, 2]", "?x4x3x19xf32"}, Window{"window = [3, 3] strides = [2, 2] padding = [1, 1, 0, 1]", "?x4x3x19xf32"},
-                   Window{"window = [2, 3]", "?x7x4x19xf32"}, Window{"window = [5, 4] strides = [1, 2] padding = [2, 2, 1, 1]", "?x8x3x19xf32"},
+  for (Window w : {Window{"window = [2, 2] strides = [2, 2]", "?x4x3x19xf32"},
+                   Window{"window = [3, 3] strides = [2, 2] padding = [1, 1, 0, 1]", "?x4x3x19xf32"},
+                   Window{"window = [2, 3]", "?x7x4x19xf32"},
+                   Window{"window = [5, 4] strides = [1, 2] padding = [2, 2, 1, 1]", "?x8x3x19xf32"},
                    Window{"window = [8, 6]", "?x1x1x19xf32"}}) {
     std::string x = "tensor<?x8x6x19xf32>", y = std::string("tensor<") + w.outputs + ">", window = w.attributes;
     for (std::string kind : {"max", "sum"}) {
-      expectMeaning("rows", "^bb0(%x: " + x + "):\n%0 = mt.pool " + kind + ", %x " + window + " : " + x + "\nmt.yield %0 : " + y, 1e-5);
+      expectMeaning(
+          "rows", "^bb0(%x: " + x + "):\n%0 = mt.pool " + kind + ", %x " + window + " : " + x + "\nmt.yield %0 : " + y,
+          1e-5);
       bool max = kind == "max";
       expectMeaning("rows",
-                    "^bb0(%dy: " + y + ", %x: " + x + "):\n%1 = mt.mul %dy, %dy : " + y + ", " + y + "\n%0 = mt.pool_gradient " + kind + ", %1 " +
-                        (max ? "at %x " : "") + window + " : " + y + (max ? ", " + x : "") + " to " + x + "\n%2 = mt.neg %0 : " + x +
-                        "\nmt.yield %2 : " + x,
+                    "^bb0(%dy: " + y + ", %x: " + x + "):\n%1 = mt.mul %dy, %dy : " + y + ", " + y +
+                        "\n%0 = mt.pool_gradient " + kind + ", %1 " + (max ? "at %x " : "") + window + " : " + y +
+                        (max ? ", " + x : "") + " to " + x + "\n%2 = mt.neg %0 : " + x + "\nmt.yield %2 : " + x,
                     1e-5);
     }
   }

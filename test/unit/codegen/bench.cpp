@@ -64,17 +64,22 @@ double peak(bool avx512) {
   return flops / time;
 }
 
-std::string shape(const std::string &rows, int64_t columns) { return "tensor<" + rows + "x" + std::to_string(columns) + "xf32>"; }
+std::string shape(const std::string &rows, int64_t columns) {
+  return "tensor<" + rows + "x" + std::to_string(columns) + "xf32>";
+}
 
 std::string forward(const std::string &name, int64_t depth, int64_t columns) {
-  std::string x = shape("?", depth), w = shape(std::to_string(depth), columns), y = shape("?", columns), b = "tensor<" + std::to_string(columns) + "xf32>";
-  return kernelText(name, "matmul", "^bb0(%x: " + x + ", %w: " + w + ", %b: " + b + "):\n%0 = mt.matmul %x, %w : " + x + ", " + w +
-                                        "\n%1 = mt.add %0, %b : " + y + ", " + b + "\n%2 = mt.relu %1 : " + y + "\nmt.yield %2 : " + y);
+  std::string x = shape("?", depth), w = shape(std::to_string(depth), columns), y = shape("?", columns),
+              b = "tensor<" + std::to_string(columns) + "xf32>";
+  return kernelText(name, "matmul",
+                    "^bb0(%x: " + x + ", %w: " + w + ", %b: " + b + "):\n%0 = mt.matmul %x, %w : " + x + ", " + w +
+                        "\n%1 = mt.add %0, %b : " + y + ", " + b + "\n%2 = mt.relu %1 : " + y + "\nmt.yield %2 : " + y);
 }
 std::string gradient(const std::string &name, int64_t height, int64_t columns) {
   std::string x = shape("?", height), y = shape("?", columns);
-  return kernelText(name, "matmul_wgrad", "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.matmul %x, %y transpose_a : " + x + ", " + y +
-                                             "\nmt.yield %0 : " + shape(std::to_string(height), columns));
+  return kernelText(name, "matmul_wgrad",
+                    "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.matmul %x, %y transpose_a : " + x + ", " + y +
+                        "\nmt.yield %0 : " + shape(std::to_string(height), columns));
 }
 
 } // namespace
@@ -83,22 +88,26 @@ int main(int argc, char **argv) {
   int rounds = argc > 1 ? std::atoi(argv[1]) : 200;
   for (int64_t shardRows : {4, 8, 16, 64}) {
     int64_t rows = shardRows * 8;
-    auto codes = compile(forward("f784", 784, 256) + forward("f256", 256, 256) + forward("f10", 256, 10) + forward("b10", 10, 256) +
-                             gradient("g784", 784, 256) + gradient("g256", 256, 256) + gradient("g10", 256, 10),
+    auto codes = compile(forward("f784", 784, 256) + forward("f256", 256, 256) + forward("f10", 256, 10) +
+                             forward("b10", 10, 256) + gradient("g784", 784, 256) + gradient("g256", 256, 256) +
+                             gradient("g10", 256, 10),
                          {shardRows, 8, false});
-    std::vector<float> x = randoms(rows * 784, 1), w = randoms(784 * 256, 2), b = randoms(256, 3), y(std::max<int64_t>(rows, 784) * 256);
+    std::vector<float> x = randoms(rows * 784, 1), w = randoms(784 * 256, 2), b = randoms(256, 3),
+                       y(std::max<int64_t>(rows, 784) * 256);
     for (auto &code : codes) {
       bool avx512 = code->target == "x86-64-v4";
       double most = peak(avx512);
       if (argc > 2)
-        std::ofstream(std::string(argv[2]) + "/" + code->target + ".so", std::ios::binary).write(code->image.data(), code->image.size());
+        std::ofstream(std::string(argv[2]) + "/" + code->target + ".so", std::ios::binary)
+            .write(code->image.data(), code->image.size());
       std::printf("%s, %d rows, peak %.1f GFLOP/s\n", code->target.c_str(), static_cast<int>(rows), most / 1e9);
       struct Case {
         const char *name;
         int64_t depth, columns;
         bool tree;
-      } cases[] = {{"f784", 784, 256, false}, {"f256", 256, 256, false}, {"f10", 256, 10, false}, {"b10", 10, 256, false},
-                   {"g784", 784, 256, true},  {"g256", 256, 256, true},  {"g10", 256, 10, true}};
+      } cases[] = {{"f784", 784, 256, false}, {"f256", 256, 256, false}, {"f10", 256, 10, false},
+                   {"b10", 10, 256, false},   {"g784", 784, 256, true},  {"g256", 256, 256, true},
+                   {"g10", 256, 10, true}};
       for (const Case &c : cases) {
         mt_kernel_params params{rows, 0, rows, 0, 0, nullptr, nullptr};
         std::vector<void *> buffers = {x.data(), w.data(), b.data(), y.data()};

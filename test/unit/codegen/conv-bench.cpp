@@ -26,14 +26,19 @@ std::string tensor(const std::string &first, int64_t a, int64_t b, int64_t c) {
 
 std::string kernels(const Case &c) {
   std::string x = tensor("?", c.size, c.size, c.channels), y = tensor("?", c.outputs, c.outputs, c.filters),
-              w = tensor(std::to_string(c.taps), c.taps, c.channels, c.filters), stride = std::to_string(c.stride), low = std::to_string(c.low),
-              high = std::to_string(c.high), name = c.name;
-  std::string how = " strides = [" + stride + ", " + stride + "] padding = [" + low + ", " + high + ", " + low + ", " + high + "] : ";
-  return kernelText(name + "_f", "conv", "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.conv2d %x, %w" + how + x + ", " + w + "\n%1 = mt.relu %0 : " + y + "\nmt.yield %1 : " + y) +
-         kernelText(name + "_i", "conv", "^bb0(%y: " + y + ", %w: " + w + "):\n%0 = mt.conv2d_input_gradient %y, %w" + how + y + ", " + w +
-                                             " to " + x + "\nmt.yield %0 : " + x) +
-         kernelText(name + "_k", "conv_wgrad", "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.conv2d_kernel_gradient %x, %y" + how + x + ", " + y +
-                                                  " to " + w + "\nmt.yield %0 : " + w);
+              w = tensor(std::to_string(c.taps), c.taps, c.channels, c.filters), stride = std::to_string(c.stride),
+              low = std::to_string(c.low), high = std::to_string(c.high), name = c.name;
+  std::string how =
+      " strides = [" + stride + ", " + stride + "] padding = [" + low + ", " + high + ", " + low + ", " + high + "] : ";
+  return kernelText(name + "_f", "conv",
+                    "^bb0(%x: " + x + ", %w: " + w + "):\n%0 = mt.conv2d %x, %w" + how + x + ", " + w +
+                        "\n%1 = mt.relu %0 : " + y + "\nmt.yield %1 : " + y) +
+         kernelText(name + "_i", "conv",
+                    "^bb0(%y: " + y + ", %w: " + w + "):\n%0 = mt.conv2d_input_gradient %y, %w" + how + y + ", " + w +
+                        " to " + x + "\nmt.yield %0 : " + x) +
+         kernelText(name + "_k", "conv_wgrad",
+                    "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.conv2d_kernel_gradient %x, %y" + how + x + ", " + y +
+                        " to " + w + "\nmt.yield %0 : " + w);
 }
 
 } // namespace
@@ -42,10 +47,12 @@ int main(int argc, char **argv) {
   int rounds = argc > 1 ? std::atoi(argv[1]) : 20;
   const int64_t shardRows = 2, rows = 16;
   const std::vector<Case> cases = {
-      {"c28x1x3x12", 28, 1, 3, 12, 1, 1, 1, 28},  {"c28x12x6x24s2", 28, 12, 6, 24, 2, 0, 0, 12}, {"c12x24x6x32s2", 12, 24, 6, 32, 2, 2, 2, 6},
-      {"c28x1x3x32", 28, 1, 3, 32, 1, 0, 0, 26},  {"c13x32x3x64", 13, 32, 3, 64, 1, 0, 0, 11},   {"c32x3x3x16", 32, 3, 3, 16, 1, 1, 1, 32},
-      {"c32x16x3x16", 32, 16, 3, 16, 1, 1, 1, 32}, {"c16x32x3x32", 16, 32, 3, 32, 1, 1, 1, 16},  {"c8x64x3x64", 8, 64, 3, 64, 1, 1, 1, 8},
-      {"c32x16x3x32s2", 32, 16, 3, 32, 2, 0, 1, 16}, {"c32x16x1x32s2", 32, 16, 1, 32, 2, 0, 0, 16}, {"c56x64x3x64", 56, 64, 3, 64, 1, 1, 1, 56},
+      {"c28x1x3x12", 28, 1, 3, 12, 1, 1, 1, 28},        {"c28x12x6x24s2", 28, 12, 6, 24, 2, 0, 0, 12},
+      {"c12x24x6x32s2", 12, 24, 6, 32, 2, 2, 2, 6},     {"c28x1x3x32", 28, 1, 3, 32, 1, 0, 0, 26},
+      {"c13x32x3x64", 13, 32, 3, 64, 1, 0, 0, 11},      {"c32x3x3x16", 32, 3, 3, 16, 1, 1, 1, 32},
+      {"c32x16x3x16", 32, 16, 3, 16, 1, 1, 1, 32},      {"c16x32x3x32", 16, 32, 3, 32, 1, 1, 1, 16},
+      {"c8x64x3x64", 8, 64, 3, 64, 1, 1, 1, 8},         {"c32x16x3x32s2", 32, 16, 3, 32, 2, 0, 1, 16},
+      {"c32x16x1x32s2", 32, 16, 1, 32, 2, 0, 0, 16},    {"c56x64x3x64", 56, 64, 3, 64, 1, 1, 1, 56},
       {"c14x1024x1x256", 14, 1024, 1, 256, 1, 0, 0, 14}};
   std::string text;
   for (const Case &c : cases)
@@ -55,7 +62,8 @@ int main(int argc, char **argv) {
   std::vector<float> x = randoms(most, 1), w = randoms(1024 * 256, 2), y = randoms(most, 3);
   for (auto &code : codes) {
     if (argc > 2)
-      std::ofstream(std::string(argv[2]) + "/" + code->target + ".so", std::ios::binary).write(code->image.data(), code->image.size());
+      std::ofstream(std::string(argv[2]) + "/" + code->target + ".so", std::ios::binary)
+          .write(code->image.data(), code->image.size());
     std::printf("%s, %d samples\n", code->target.c_str(), static_cast<int>(rows));
     for (const Case &c : cases) {
       mt_kernel_params params{rows, 0, rows, 0, 0, nullptr, nullptr};

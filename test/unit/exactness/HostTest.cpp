@@ -83,7 +83,8 @@ protected:
     return variables;
   }
   std::vector<float> train(const char *devices) {
-    return train(devices, [this](mtrun_session *session, int64_t first, int64_t rows) { plainStep(session, first, rows); });
+    return train(devices,
+                 [this](mtrun_session *session, int64_t first, int64_t rows) { plainStep(session, first, rows); });
   }
 
   mtrun_plan *plan = nullptr;
@@ -99,7 +100,8 @@ bool same(const std::vector<float> &a, const std::vector<float> &b) {
 class GuardedRows {
 public:
   GuardedRows(const void *data, size_t bytes) {
-    memory_ = static_cast<std::byte *>(mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    memory_ =
+        static_cast<std::byte *>(mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     mprotect(memory_ + kPage, kPage, PROT_NONE);
     start_ = memory_ + kPage - bytes;
     memcpy(start_, data, bytes);

@@ -95,7 +95,8 @@ protected:
   bool giveInferredType(Operation *op) {
     auto inferred = dyn_cast<InferTypeOpInterface>(op);
     SmallVector<Type> types;
-    bool typeAlone = StringRef(errors).contains("inferred type") || StringRef(errors).contains("requires the same type");
+    bool typeAlone =
+        StringRef(errors).contains("inferred type") || StringRef(errors).contains("requires the same type");
     if (!inferred || !typeAlone ||
         failed(inferred.inferReturnTypes(&mlir, {}, op->getOperands(), op->getAttrDictionary(),
                                          op->getPropertiesStorage(), op->getRegions(), types)))

@@ -40,11 +40,13 @@ TEST(Compile, ErrorsOfThreadsDoNotMix) {
   std::vector<std::string> messages(4);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < messages.size(); ++i)
-    threads.emplace_back([&messages, i] { messages[i] = importError(std::string(i, '\n') + "mt.model @m { mt.frob }"); });
+    threads.emplace_back(
+        [&messages, i] { messages[i] = importError(std::string(i, '\n') + "mt.model @m { mt.frob }"); });
   for (std::thread &thread : threads)
     thread.join();
   for (size_t i = 0; i < messages.size(); ++i)
-    EXPECT_EQ(messages[i], "model.mlir:" + std::to_string(i + 1) + ":15: error: expected an op of the mt dialect, found 'mt.frob'");
+    EXPECT_EQ(messages[i],
+              "model.mlir:" + std::to_string(i + 1) + ":15: error: expected an op of the mt dialect, found 'mt.frob'");
 }
 
 TEST(Compile, ChoosesShardsThatTheBatchAllows) {
@@ -71,7 +73,8 @@ TEST(Compile, OptionsSayWhatWasExpected) {
   EXPECT_EQ(message([](mtc_options &o) { o.shards = 6; }), "expected shards to be a power of two, found 6");
   EXPECT_EQ(message([](mtc_options &o) { o.shards = -8; }), "expected shards to be 1 to 65536, found -8");
   EXPECT_EQ(message([](mtc_options &o) { o.shards = 64; }), "expected shards to be at most the batch, 32, found 64");
-  EXPECT_EQ(message([](mtc_options &o) { o.device_memory = -1; }), "expected device memory to be 0 bytes or more, found -1");
+  EXPECT_EQ(message([](mtc_options &o) { o.device_memory = -1; }),
+            "expected device memory to be 0 bytes or more, found -1");
   EXPECT_EQ(message([](mtc_options &o) { o.target = "cpu,cuda:sm_70"; }),
             "expected target to be a list of cpu, cuda and cuda:ARCHITECTURE (sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120), found 'cpu,cuda:sm_70'");
   EXPECT_EQ(message([](mtc_options &o) { o.cpu = "i386"; }), "expected the CPU to be native, x86-64-v4, x86-64-v3 or armv8-a, found 'i386'");
@@ -81,7 +84,9 @@ TEST(Compile, LogsTimesAndASummary) {
   std::vector<std::string> lines;
   mtc_options options = mtc_options_init();
   options.timing = 1;
-  options.log = [](void *user, int, const char *message) { static_cast<std::vector<std::string> *>(user)->push_back(message); };
+  options.log = [](void *user, int, const char *message) {
+    static_cast<std::vector<std::string> *>(user)->push_back(message);
+  };
   options.log_user = &lines;
   ASSERT_EQ(compile(model, options).code, MT_OK);
   int32_t stages = 0;

@@ -16,7 +16,9 @@ TEST(Inspect, PrintsTextAndJson) {
   Outcome text = inspect(plan.data(), plan.size(), false), json = inspect(plan.data(), plan.size(), true);
   ASSERT_EQ(text.code, MT_OK) << text.message;
   ASSERT_EQ(json.code, MT_OK) << json.message;
-  EXPECT_TRUE(text.bytes().starts_with("plan of small: batch 32, 8 shards of 4 rows, mode exact, precision f32, seed 1\n")) << text.bytes();
+  EXPECT_TRUE(
+      text.bytes().starts_with("plan of small: batch 32, 8 shards of 4 rows, mode exact, precision f32, seed 1\n"))
+      << text.bytes();
   EXPECT_EQ(json.bytes().front(), '{');
   EXPECT_NE(json.bytes().find("\"model\": \"small\""), std::string::npos);
 }

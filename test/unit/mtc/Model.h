@@ -27,7 +27,9 @@ struct Outcome {
   std::string message;
   std::unique_ptr<mtc_result, decltype(&mtc_result_free)> result{nullptr, mtc_result_free};
 
-  std::string bytes() const { return {static_cast<const char *>(mtc_result_data(result.get())), mtc_result_size(result.get())}; }
+  std::string bytes() const {
+    return {static_cast<const char *>(mtc_result_data(result.get())), mtc_result_size(result.get())};
+  }
 };
 
 inline Outcome take(mt_status *status, mtc_result *result) {

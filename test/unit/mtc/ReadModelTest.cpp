@@ -16,8 +16,9 @@ static std::string repeat(const std::string &text, size_t count) {
 
 TEST(ReadModel, BoundsNesting) {
   for (const char *bracket : {"[", "(", "{", "<", "[{(<", "mt.model @m {", "{ x = [", "tensor<", "(\")\""})
-    EXPECT_NE(importError(repeat(bracket, 100000)).find(bracket[0] == '{' ? "expected brackets nested at most 200 deep, found more" // JSON
-                                                                                : "error: expected brackets nested at most 256 deep, found more"),
+    EXPECT_NE(importError(repeat(bracket, 100000))
+                  .find(bracket[0] == '{' ? "expected brackets nested at most 200 deep, found more" // JSON
+                                          : "error: expected brackets nested at most 256 deep, found more"),
               std::string::npos)
         << bracket;
 }
@@ -41,8 +42,10 @@ TEST(ReadModel, RefusesWhatExpandsOrRecursesWithoutBrackets) {
   for (int i = 1; i < 60; ++i)
     laughs += "!t" + std::to_string(i) + " = tuple<!t" + std::to_string(i - 1) + ", !t" + std::to_string(i - 1) + ">\n";
   EXPECT_NE(importError(laughs).find("found the alias !t0"), std::string::npos);
-  EXPECT_NE(importError("#map = affine_map<(d0) -> (" + repeat("-", 100000) + "d0)>").find("expected"), std::string::npos);
-  EXPECT_NE(importError("mt.model @m { } { x = affine_map<(d0) -> (" + repeat("- ", 100000) + "d0)> }").find("no affine maps"),
+  EXPECT_NE(importError("#map = affine_map<(d0) -> (" + repeat("-", 100000) + "d0)>").find("expected"),
+            std::string::npos);
+  EXPECT_NE(importError("mt.model @m { } { x = affine_map<(d0) -> (" + repeat("- ", 100000) + "d0)> }")
+                .find("no affine maps"),
             std::string::npos);
 }
 
@@ -52,7 +55,9 @@ TEST(ReadModel, BoundsTensors) {
   };
   EXPECT_EQ(variable("tensor<9999999x9999999xf32>"),
             "model.mlir:2:8: error: expected tensors of 2^46 bytes at most, found 'tensor<9999999x9999999xf32>'");
-  EXPECT_EQ(variable("tensor<2147483648x2147483648x2147483648x2147483648xf32>").find("model.mlir:2:8: error: expected tensors of 2^46"), 0u);
+  EXPECT_EQ(variable("tensor<2147483648x2147483648x2147483648x2147483648xf32>")
+                .find("model.mlir:2:8: error: expected tensors of 2^46"),
+            0u);
   EXPECT_EQ(variable("tensor<9223372036854775807xf32>"),
             "model.mlir:2:8: error: expected dimensions below 2^40, found 9223372036854775807");
   EXPECT_NE(variable("tensor<92233720368547758070xf32>").find("model.mlir:2:"), std::string::npos);
@@ -72,7 +77,8 @@ TEST(ReadModel, WantsOneModelAndNothingElse) {
   std::string second = model;
   second.replace(second.find("@small"), 6, "@other");
   EXPECT_NE(importError(model + second).find("expected one mt.model in a file, found a second"), std::string::npos);
-  EXPECT_NE(importError("mt.program @train_step {\n}\n").find("error: expected only an mt.model at the top, found 'mt.program'"),
+  EXPECT_NE(importError("mt.program @train_step {\n}\n")
+                .find("error: expected only an mt.model at the top, found 'mt.program'"),
             std::string::npos);
 }
 

@@ -24,7 +24,9 @@ struct SaveTest : testing::Test {
   void TearDown() override { fs::remove_all(folder); }
 
   Outcome save(const fs::path &path) { return take(mtc_result_save(made.result.get(), path.c_str()), nullptr); }
-  size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator())); }
+  size_t files() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+  }
 
   fs::path folder = fs::temp_directory_path() / ("mtc-save-" + std::to_string(getpid()));
   Outcome made;

@@ -18,7 +18,9 @@ struct Tables {
     EXPECT_EQ(outcome.code, MT_OK) << outcome.message;
     return outcome.bytes();
   }
-  std::string nameOf(int variable) const { return variable < 0 ? "none" : plan.variables()->Get(variable)->name()->str(); }
+  std::string nameOf(int variable) const {
+    return variable < 0 ? "none" : plan.variables()->Get(variable)->name()->str();
+  }
   const mt::plan::Program &program(const char *name) const {
     for (const mt::plan::Program *program : *plan.programs())
       if (program->name()->str() == name)
@@ -118,14 +120,18 @@ TEST(Tables, RefuseNamesThatFilesCannotHave) {
     return importError(text);
   };
   EXPECT_EQ(named("a.b", "w"), "compiled");
-  EXPECT_NE(named("../../escape", "w").find("model.mlir:1:1: error: 'mt.model' op expected a name that files can have, without '/' and not of dots "
-                                            "alone, found \"../../escape\""),
-            std::string::npos)
+  EXPECT_NE(
+      named("../../escape", "w")
+          .find("model.mlir:1:1: error: 'mt.model' op expected a name that files can have, without '/' and not of dots "
+                "alone, found \"../../escape\""),
+      std::string::npos)
       << named("../../escape", "w");
   EXPECT_NE(named("..", "w").find("not of dots alone, found \"..\""), std::string::npos);
   EXPECT_NE(named("a\\0Ab", "w").find("expected a name without control characters, found byte 10"), std::string::npos);
-  EXPECT_NE(named("m", "a\\FF\\FEb").find("model.mlir:4:8: error: 'mt.variable' op expected a name in UTF-8, found byte 255 after 1 bytes of it"),
-            std::string::npos)
+  EXPECT_NE(
+      named("m", "a\\FF\\FEb")
+          .find("model.mlir:4:8: error: 'mt.variable' op expected a name in UTF-8, found byte 255 after 1 bytes of it"),
+      std::string::npos)
       << named("m", "a\\FF\\FEb");
   EXPECT_EQ(named("m", "gewicht/\xc3\xa4\xe2\x82\xac"), "compiled");
 }

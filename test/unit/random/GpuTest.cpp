@@ -28,7 +28,8 @@ TEST(RandomGpuKernels, ComputeWhatCpuKernelsDo) {
   mtc::registerDialects(dialects);
   MLIRContext context(dialects, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  uint32_t first = mtc::test::fromEnvironment("MTC_RANDOM_SEED", 1), graphs = mtc::test::fromEnvironment("MTC_RANDOM_GRAPHS", 6);
+  uint32_t first = mtc::test::fromEnvironment("MTC_RANDOM_SEED", 1),
+           graphs = mtc::test::fromEnvironment("MTC_RANDOM_GRAPHS", 6);
   int64_t kernels = 0, exact = 0;
   for (uint32_t seed = first; seed < first + graphs; ++seed) {
     mtc::test::RandomModel model = mtc::test::makeRandomModel(context, seed);
@@ -41,12 +42,14 @@ TEST(RandomGpuKernels, ComputeWhatCpuKernelsDo) {
     parameters.setShards(step.shards, shardRows);
     parameters.setSeed(step.seed);
     ASSERT_TRUE(succeeded(toPlan(*model.module, compilation))) << "seed " << seed;
-    codegentest::KernelComparison found = codegentest::compareKernels(*model.module, shardRows, /*fast=*/false, step.samples, seed);
+    codegentest::KernelComparison found =
+        codegentest::compareKernels(*model.module, shardRows, /*fast=*/false, step.samples, seed);
     EXPECT_EQ(found.problems, "") << "seed " << seed;
     kernels += found.kernels;
     exact += found.exact;
   }
-  std::printf("%lld kernels, %lld of them to the bit\n", static_cast<long long>(kernels), static_cast<long long>(exact));
+  std::printf("%lld kernels, %lld of them to the bit\n", static_cast<long long>(kernels),
+              static_cast<long long>(exact));
   EXPECT_GT(exact, 0);
 }
 

@@ -119,7 +119,8 @@ TEST_F(UseLists, HaveNoInfluence) {
     RandomModel model = makeRandomModel(context, seed);
     Trace expected = compile(model, model.module->clone(), seed, nullptr);
     std::mt19937 random(seed);
-    expectEqual(compile(model, model.module->clone(), seed, &random), expected, "shuffled, seed " + std::to_string(seed));
+    expectEqual(compile(model, model.module->clone(), seed, &random), expected,
+                "shuffled, seed " + std::to_string(seed));
     // What `mtc import` writes and `mtc compile` reads.
     OwningOpRef<ModuleOp> read = parseSourceString<ModuleOp>(textOf(*model.module), ParserConfig(&context));
     ASSERT_TRUE(bool(read)) << seed;

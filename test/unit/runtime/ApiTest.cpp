@@ -143,15 +143,19 @@ TEST_F(Api, TakesOptionsOfOtherVersions) {
   newer.added = "something";
   std::string size = std::to_string(sizeof(mtrun_options));
   std::string message = take(mtrun_session_create(plan, &newer.options, &session));
-  EXPECT_EQ(message.rfind("1: mtrun_options: expected the options of this version, " + size + " bytes, found one set at byte " +
-                              size.substr(0, 1), 0), 0u) << message;
+  EXPECT_EQ(message.rfind("1: mtrun_options: expected the options of this version, " + size +
+                              " bytes, found one set at byte " + size.substr(0, 1),
+                          0),
+            0u)
+      << message;
   EXPECT_NE(message.find(": the caller was made for a newer version"), std::string::npos) << message;
   mtrun_options unset = {};
   message = take(mtrun_session_create(plan, &unset, &session));
   EXPECT_EQ(message.rfind("1: mtrun_options.struct_size: expected ", 0), 0u) << message;
   EXPECT_NE(message.find(", as mtrun_options_init() sets it, found 0"), std::string::npos) << message;
   unset.struct_size = SIZE_MAX; // nothing is read that far
-  EXPECT_NE(take(mtrun_session_create(plan, &unset, &session)).find("found " + std::to_string(SIZE_MAX)), std::string::npos);
+  EXPECT_NE(take(mtrun_session_create(plan, &unset, &session)).find("found " + std::to_string(SIZE_MAX)),
+            std::string::npos);
   EXPECT_EQ(session, nullptr);
   ASSERT_EQ(take(mtrun_session_create(plan, nullptr, &session)), success);
   mtrun_trace_options trace = {};

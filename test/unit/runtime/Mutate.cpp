@@ -152,7 +152,8 @@ private:
   void fields(fb::BufferT &t) { add(t.name, t.space, t.dtype, t.fixed_bytes, t.row_bytes, t.offset, t.index); }
   void fields(fb::SegmentT &t) { add(t.buffers, t.count); }
   void fields(fb::StepT &t) {
-    add(t.wait, t.kernel, t.segments, t.share, t.collective, t.partial_offset, t.result_offset, t.partial_bytes, t.layer);
+    add(t.wait, t.kernel, t.segments, t.share, t.collective, t.partial_offset, t.result_offset, t.partial_bytes,
+        t.layer);
   }
   void fields(fb::VariantT &t) { add(t.shards, t.arena_bytes, t.bound_bytes); }
   void fields(fb::ProgramT &t) {

@@ -212,9 +212,10 @@ TEST(Session, SaysWhatIsWrong) {
   expect(create("cpu:9", nullptr), MT_INVALID,
          "expected at most 8 devices for a plan of 8 shards, found 9; recompile it with: mtc compile MODEL "
          "--shards 16");
-  expect(create("gpu:1", nullptr), MT_INVALID,
-         "expected devices as cpu:2 (two devices), cpu:2x4 (of four threads each), cuda:0, cuda:0-3, cuda:0,2 or null:N, "
-         "found gpu:1; did you mean cuda:1?");
+  expect(
+      create("gpu:1", nullptr), MT_INVALID,
+      "expected devices as cpu:2 (two devices), cpu:2x4 (of four threads each), cuda:0, cuda:0-3, cuda:0,2 or null:N, "
+      "found gpu:1; did you mean cuda:1?");
   for (const char *spec :
        {"", "cpu:", "cpu:0", "cpu:-1", "cpu:1x", "cpu:1x0", "cpu:2x2x2", "cpu:1 ", "cpu:99999999999"})
     EXPECT_EQ(create(spec, nullptr).code(), MT_INVALID) << spec;

@@ -45,7 +45,8 @@ TEST(Stack, AThreadOf64KiBTrains) {
   TestPlanShape shape;
   std::string path = testing::TempDir() + "stack.mtp";
   std::vector<uint8_t> bytes = makePlan(shape);
-  std::ofstream(path, std::ios::binary).write(reinterpret_cast<char *>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<char *>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   Host small{&path, LinearModel(shape), ""};
   pthread_attr_t attributes;
   pthread_t thread;

@@ -78,7 +78,8 @@ static int64_t shards_of(const shape *s, int64_t rows) {
   return shards;
 }
 
-/* (shape, x, difference, partial): partial = [gradient of w, gradient of b]. Reduce: one column a tile, the last one is b. */
+/* (shape, x, difference, partial): partial = [gradient of w, gradient of b]. Reduce: one column per tile, the last one
+   is b. */
 KERNEL gradient_partial(ARGUMENTS) {
   const shape *s = buffers[0];
   for (int64_t tile = begin; tile < end; ++tile)

@@ -101,7 +101,8 @@ TEST(MakeFolders, EachThatIsNotThere) {
   EXPECT_EQ(text(mtrun::makeFolders(folder.path("a/b/c"))), "0");
   EXPECT_TRUE(std::filesystem::is_directory(folder.path("a/b/c")));
   writeFile(folder.path("file"), "");
-  EXPECT_EQ(text(mtrun::makeFolders(folder.path("file"))), "7: cannot create " + folder.path("file") + ": Not a directory");
+  EXPECT_EQ(text(mtrun::makeFolders(folder.path("file"))),
+            "7: cannot create " + folder.path("file") + ": Not a directory");
   EXPECT_EQ(text(mtrun::makeFolders(folder.path("file/c"))),
             "7: cannot create " + folder.path("file/c") + ": Not a directory");
 }

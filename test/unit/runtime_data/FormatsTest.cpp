@@ -132,13 +132,15 @@ std::string shortText(const std::string &text) { return "U" + std::string(1, sta
 
 // As Python 2 wrote CIFAR-10: protocol 2, texts of bytes, indices of the memo from 1.
 std::string batch(const std::string &labels, const std::string &pictures) {
-  std::string file = "\x80\x02}q\x01(" + shortText("batch_label") + "q\x02" + shortText("training batch 1 of 5") + "q\x03";
+  std::string file =
+      "\x80\x02}q\x01(" + shortText("batch_label") + "q\x02" + shortText("training batch 1 of 5") + "q\x03";
   file += shortText("labels") + "q\x04]q\x05(";
   for (char label : labels)
     file += std::string("K") + label;
   file += "e" + shortText("data") + "q\x06" + "cnumpy.core.multiarray\n_reconstruct\nq\x07(cnumpy\nndarray\nq\x08K";
   file += std::string("\0\x85U\1bt", 6) + "Rq\x09(K\x01K" + static_cast<char>(labels.size()) + "M";
-  file += std::string("\0\x0c\x86", 3) + "cnumpy\ndtype\nq\x0a(U\x02u1K" + std::string("\0K\1", 3) + "tRq\x0b(K\x03U\x01|NNNJ";
+  file += std::string("\0\x0c\x86", 3) + "cnumpy\ndtype\nq\x0a(U\x02u1K" + std::string("\0K\1", 3) +
+          "tRq\x0b(K\x03U\x01|NNNJ";
   file += "\xff\xff\xff\xffJ\xff\xff\xff\xffK" + std::string("\0", 1) + "tb\x89T" + little(pictures.size(), 4);
   return file + pictures + "tbu.";
 }
@@ -158,8 +160,9 @@ TEST_F(Tables, CifarPickles) {
   EXPECT_EQ(at<uint8_t>(0, 1, 1), 'y'); // channels last
   EXPECT_EQ(at<uint8_t>(1, 1), 7);
   // The folder that the archive was unpacked in does too.
-  writeFile(folder.path("cifar-10-batches-py/batches.meta"),
-            "\x80\x02}q\x01" + shortText("label_names") + "](" + shortText("airplane") + shortText("automobile") + "es.");
+  writeFile(folder.path("cifar-10-batches-py/batches.meta"), "\x80\x02}q\x01" + shortText("label_names") + "](" +
+                                                                 shortText("airplane") + shortText("automobile") +
+                                                                 "es.");
   ASSERT_EQ(open("cifar10", ",split=test"), "0");
   EXPECT_EQ(table.classes, (std::vector<std::string>{"airplane", "automobile"}));
   // Any length and any flipped byte of the frame: a table or a message.
@@ -181,8 +184,9 @@ TEST(Pickle, HostileFiles) {
   EXPECT_EQ(problem("cos\nsystem\n(U\x02lstR."),
             "1: f: expected plain data and arrays of bytes, found a call of os system");
   EXPECT_EQ(problem("\x80\x09."), "3: f: damaged pickle: expected a protocol of at most 5 at byte 2");
-  EXPECT_EQ(problem("(T\xff\xff\xff\xff"), "3: f: damaged pickle: expected a text of 4294967295 bytes, found the end at "
-                                            "byte 6");
+  EXPECT_EQ(problem("(T\xff\xff\xff\xff"),
+            "3: f: damaged pickle: expected a text of 4294967295 bytes, found the end at "
+            "byte 6");
   EXPECT_EQ(problem("]q\1h\1a."), "0");                                       // a list that holds itself
   EXPECT_EQ(problem("N" + std::string(1 << 20, '\x85') + "."), "0");          // very deep
   EXPECT_EQ(problem("h\5."), "3: f: damaged pickle: expected a value that was remembered, found index 5 at byte 2");

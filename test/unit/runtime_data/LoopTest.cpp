@@ -161,9 +161,10 @@ TEST_F(Loop, FitHoldsOut) {
             "1: expected validation data or a share of the training data to hold out, found both");
   options.validation = nullptr;
   options.validation_split = 0.99;
-  EXPECT_EQ(text(mtrun_fit(session.get(), data.get(), &options)),
-            "1: validation split: expected at least 1 sample to train on and 1 to validate on, found 0 and 7: the share "
-            "is 0.99 of 7");
+  EXPECT_EQ(
+      text(mtrun_fit(session.get(), data.get(), &options)),
+      "1: validation split: expected at least 1 sample to train on and 1 to validate on, found 0 and 7: the share "
+      "is 0.99 of 7");
 }
 
 // Labels out of range once counted as the nearest class, through the C API too.

@@ -192,7 +192,9 @@ TEST(Safetensors, UnwritablePath) {
 TEST(Safetensors, LoadsWhatFits) {
   TempFolder folder;
   std::string path = folder.path("v.safetensors"), other = folder.path("o.safetensors"), bytes(24, '\0'), lines;
-  ASSERT_EQ(text(writeSafetensors(path, {{"w", MT_F32, {2, 3}, bytesOf(bytes)}, {"more", MT_F32, {6}, bytesOf(bytes)}})), "0");
+  ASSERT_EQ(
+      text(writeSafetensors(path, {{"w", MT_F32, {2, 3}, bytesOf(bytes)}, {"more", MT_F32, {6}, bytesOf(bytes)}})),
+      "0");
   ASSERT_EQ(text(writeSafetensors(other, {{"w", MT_F32, {6}, bytesOf(bytes)}})), "0");
   Owned<mtrun_plan> plan = emptyPlan(4);
   Owned<mtrun_session> session = nullSession(plan.get());
@@ -200,8 +202,9 @@ TEST(Safetensors, LoadsWhatFits) {
   ASSERT_EQ(text(mtrun_set_variable(session.get(), "w", w, sizeof w)), "0");
   auto line = [](void *user, const char *text) { *static_cast<std::string *>(user) += std::string(text) + "\n"; };
   EXPECT_EQ(text(mtrun_load_matching(session.get(), other.c_str(), MTRUN_MATCH_ANY, line, &lines)),
-            "1: " + other + ": no tensor has the name and the shape of a variable of the plan, it has w (f32 [2, 3] in the "
-                            "plan, f32 [6] in the file)");
+            "1: " + other +
+                ": no tensor has the name and the shape of a variable of the plan, it has w (f32 [2, 3] in the "
+                "plan, f32 [6] in the file)");
   ASSERT_EQ(text(mtrun_load_matching(session.get(), path.c_str(), MTRUN_MATCH_ANY, line, &lines)), "0");
   EXPECT_EQ(lines, path + ": loaded 1 of 3 variables\n" + path + ": not in the file: flag, steps\n" + path +
                        ": not in the plan: more\n");

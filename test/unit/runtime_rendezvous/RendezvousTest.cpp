@@ -101,7 +101,8 @@ public:
     return made;
   }
   // Process 1 as it should be.
-  Status second(std::unique_ptr<ProcessGroup> &made, const std::function<void(ProcessGroupOptions &)> &change = {}) const {
+  Status second(std::unique_ptr<ProcessGroup> &made,
+                const std::function<void(ProcessGroupOptions &)> &change = {}) const {
     ProcessGroupOptions own = options;
     own.process = 1;
     own.name = "cuda:1";
@@ -124,7 +125,8 @@ private:
 std::string receiveAll(int socket, size_t most = 1 << 20) {
   std::string got;
   char room[4096];
-  for (ssize_t count; got.size() < most && (count = recv(socket, room, std::min(sizeof room, most - got.size()), 0)) > 0;)
+  for (ssize_t count;
+       got.size() < most && (count = recv(socket, room, std::min(sizeof room, most - got.size()), 0)) > 0;)
     got.append(room, static_cast<size_t>(count));
   return got;
 }
@@ -270,9 +272,10 @@ TEST(Rendezvous, WhatAKnownProcessSaysIsLimitedAndShownSafely) {
 TEST(Rendezvous, AnotherSecretIsToldSo) {
   First first(5);
   std::unique_ptr<ProcessGroup> second;
-  EXPECT_EQ(text(first.second(second, [](ProcessGroupOptions &options) { options.secret = "another secret of 32 bytes"; })),
-            "1: expected process 0 at " + first.options.rendezvous +
-                " to know this process by its secret (MTC_SECRET), found that it closes the connection");
+  EXPECT_EQ(
+      text(first.second(second, [](ProcessGroupOptions &options) { options.secret = "another secret of 32 bytes"; })),
+      "1: expected process 0 at " + first.options.rendezvous +
+          " to know this process by its secret (MTC_SECRET), found that it closes the connection");
   first.wait();
   EXPECT_NE(text(first.result).find("connections did not know the secret"), std::string::npos);
 }
@@ -284,10 +287,11 @@ TEST(Rendezvous, TcpNeedsASecret) {
     options.rendezvous = "tcp:127.0.0.1:1";
     options.secret = given;
     std::unique_ptr<ProcessGroup> peers;
-    EXPECT_EQ(text(ProcessGroup::open(options, peers)),
-              std::string("1: expected a secret of at least 16 bytes, the same in all processes, for those that meet "
-                          "at tcp:127.0.0.1:1 (MTC_SECRET in the environment; openssl rand -hex 16 makes one), found ") +
-                  found);
+    EXPECT_EQ(
+        text(ProcessGroup::open(options, peers)),
+        std::string("1: expected a secret of at least 16 bytes, the same in all processes, for those that meet "
+                    "at tcp:127.0.0.1:1 (MTC_SECRET in the environment; openssl rand -hex 16 makes one), found ") +
+            found);
   }
 }
 

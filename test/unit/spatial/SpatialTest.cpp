@@ -25,36 +25,55 @@ struct Case {
 };
 
 constexpr Case cases[] = {
-    {"conv_same", "5x4x2", "3x3x2x2", "%y = mt.conv2d %x, %w strides = [2, 2] padding = [1, 1, 0, 1] : tensor<?x5x4x2xf32>, tensor<3x3x2x2xf32>", "3x2x2"},
-    {"conv_dilated", "5x4x2", "2x2x2x3", "%y = mt.conv2d %x, %w dilation = [2, 2] : tensor<?x5x4x2xf32>, tensor<2x2x2x3xf32>", "3x2x3"},
-    {"conv_groups", "5x4x2", "2x3x1x4", "%y = mt.conv2d %x, %w padding = [0, 1, 1, 1] groups = 2 : tensor<?x5x4x2xf32>, tensor<2x3x1x4xf32>", "5x4x4"},
+    {"conv_same", "5x4x2", "3x3x2x2",
+     "%y = mt.conv2d %x, %w strides = [2, 2] padding = [1, 1, 0, 1] : tensor<?x5x4x2xf32>, tensor<3x3x2x2xf32>",
+     "3x2x2"},
+    {"conv_dilated", "5x4x2", "2x2x2x3",
+     "%y = mt.conv2d %x, %w dilation = [2, 2] : tensor<?x5x4x2xf32>, tensor<2x2x2x3xf32>", "3x2x3"},
+    {"conv_groups", "5x4x2", "2x3x1x4",
+     "%y = mt.conv2d %x, %w padding = [0, 1, 1, 1] groups = 2 : tensor<?x5x4x2xf32>, tensor<2x3x1x4xf32>", "5x4x4"},
     {"conv1d", "5x3", "4x3x2",
      R"(%a = mt.reshape %x : tensor<?x5x3xf32> to tensor<?x1x5x3xf32>
         %b = mt.reshape %w : tensor<4x3x2xf32> to tensor<1x4x3x2xf32>
         %c = mt.conv2d %a, %b strides = [1, 2] padding = [0, 0, 1, 2] : tensor<?x1x5x3xf32>, tensor<1x4x3x2xf32>
-        %y = mt.reshape %c : tensor<?x1x3x2xf32> to tensor<?x3x2xf32>)", "3x2"},
+        %y = mt.reshape %c : tensor<?x1x3x2xf32> to tensor<?x3x2xf32>)",
+     "3x2"},
     {"depthwise", "5x4x2", "3x2x2x2",
      R"(%a = mt.reshape %w : tensor<3x2x2x2xf32> to tensor<3x2x1x4xf32>
-        %y = mt.conv2d %x, %a strides = [2, 2] padding = [1, 1, 0, 0] groups = 2 : tensor<?x5x4x2xf32>, tensor<3x2x1x4xf32>)", "3x2x4"},
-    {"transpose_same", "5x4x2", "3x3x3x2", "%y = mt.conv2d_input_gradient %x, %w strides = [2, 2] padding = [0, 1, 0, 1] : tensor<?x5x4x2xf32>, tensor<3x3x3x2xf32> to tensor<?x10x8x3xf32>", "10x8x3"},
-    {"transpose_valid", "5x4x2", "3x3x3x2", "%y = mt.conv2d_input_gradient %x, %w strides = [2, 2] : tensor<?x5x4x2xf32>, tensor<3x3x3x2xf32> to tensor<?x11x9x3xf32>", "11x9x3"},
-    {"max_same", "5x4x2", "", "%y = mt.pool max, %x window = [3, 2] strides = [2, 2] padding = [1, 1, 0, 0] : tensor<?x5x4x2xf32>", "3x2x2"},
+        %y = mt.conv2d %x, %a strides = [2, 2] padding = [1, 1, 0, 0] groups = 2
+            : tensor<?x5x4x2xf32>, tensor<3x2x1x4xf32>)",
+     "3x2x4"},
+    {"transpose_same", "5x4x2", "3x3x3x2",
+     "%y = mt.conv2d_input_gradient %x, %w strides = [2, 2] padding = [0, 1, 0, 1] : tensor<?x5x4x2xf32>, "
+     "tensor<3x3x3x2xf32> to tensor<?x10x8x3xf32>",
+     "10x8x3"},
+    {"transpose_valid", "5x4x2", "3x3x3x2",
+     "%y = mt.conv2d_input_gradient %x, %w strides = [2, 2] : tensor<?x5x4x2xf32>, tensor<3x3x3x2xf32> to "
+     "tensor<?x11x9x3xf32>",
+     "11x9x3"},
+    {"max_same", "5x4x2", "",
+     "%y = mt.pool max, %x window = [3, 2] strides = [2, 2] padding = [1, 1, 0, 0] : tensor<?x5x4x2xf32>", "3x2x2"},
     {"max_valid", "5x4x2", "", "%y = mt.pool max, %x window = [3, 2] strides = [2, 2] : tensor<?x5x4x2xf32>", "2x2x2"},
     {"average_same", "5x4x2", "",
      R"(%a = mt.pool sum, %x window = [3, 2] strides = [2, 2] padding = [1, 1, 0, 0] : tensor<?x5x4x2xf32>
-        %b = mt.constant dense<[[[0.25], [0.25]], [[0.166666666666667], [0.166666666666667]], [[0.25], [0.25]]]> : tensor<3x2x1xf32>
-        %y = mt.mul %a, %b : tensor<?x3x2x2xf32>, tensor<3x2x1xf32>)", "3x2x2"},
+        %b = mt.constant dense<[[[0.25], [0.25]], [[0.166666666666667], [0.166666666666667]], [[0.25], [0.25]]]>
+            : tensor<3x2x1xf32>
+        %y = mt.mul %a, %b : tensor<?x3x2x2xf32>, tensor<3x2x1xf32>)",
+     "3x2x2"},
     {"average_valid", "5x4x2", "",
      R"(%a = mt.pool sum, %x window = [3, 2] strides = [2, 2] : tensor<?x5x4x2xf32>
         %b = mt.constant dense<0.166666666666667> : tensor<f32>
-        %y = mt.mul %a, %b : tensor<?x2x2x2xf32>, tensor<f32>)", "2x2x2"},
+        %y = mt.mul %a, %b : tensor<?x2x2x2xf32>, tensor<f32>)",
+     "2x2x2"},
     {"take", "", "4x3", "%y = mt.gather %w, %ids : tensor<4x3xf32>, tensor<?x2xi32>", "2x3"},
     {"zero_padding", "5x4x2", "", "%y = mt.pad %x low = [1, 0, 0] high = [0, 2, 0] : tensor<?x5x4x2xf32>", "6x6x2"},
-    {"cropping", "5x4x2", "", "%y = mt.slice %x starts = [1, 1, 0] sizes = [2, 3, 2] strides = [2, 1, 1] : tensor<?x5x4x2xf32>", "2x3x2"},
+    {"cropping", "5x4x2", "",
+     "%y = mt.slice %x starts = [1, 1, 0] sizes = [2, 3, 2] strides = [2, 1, 1] : tensor<?x5x4x2xf32>", "2x3x2"},
     {"flip", "5x4x2", "", "%y = mt.reverse %x over [2] : tensor<?x5x4x2xf32>", "5x4x2"},
     {"concatenate", "5x4x2", "",
      R"(%a = mt.slice %x starts = [0, 0, 0] sizes = [5, 4, 1] : tensor<?x5x4x2xf32>
-        %y = mt.concat %x, %a dim = 3 : tensor<?x5x4x2xf32>, tensor<?x5x4x1xf32>)", "5x4x3"},
+        %y = mt.concat %x, %a dim = 3 : tensor<?x5x4x2xf32>, tensor<?x5x4x1xf32>)",
+     "5x4x3"},
 };
 
 class Spatial : public testing::TestWithParam<Case> {
@@ -172,9 +191,11 @@ TEST(Pool, GradientGoesToTheFirstOfEquals) {
   auto module = parseSourceString<ModuleOp>(R"(mt.program @p {
     %x = mt.input "x" : tensor<?x4x4x1xf32>
     %dy = mt.input "dy" : tensor<?x3x3x1xf32>
-    %dx = mt.pool_gradient max, %dy at %x window = [2, 2] : tensor<?x3x3x1xf32>, tensor<?x4x4x1xf32> to tensor<?x4x4x1xf32>
+    %dx = mt.pool_gradient max, %dy at %x window = [2, 2]
+        : tensor<?x3x3x1xf32>, tensor<?x4x4x1xf32> to tensor<?x4x4x1xf32>
     mt.output "dx", %dx : tensor<?x4x4x1xf32>
-  })", &context);
+  })",
+                                            &context);
   ASSERT_TRUE(module);
   mtc::Step step;
   step.samples = 1;
