@@ -31,7 +31,7 @@ void buildShard(OpPassManager &passes, Compilation &) {
 
 void buildFuse(OpPassManager &passes, Compilation &compilation) {
   FuseOptions options;
-  options.images = compilation.gpus.empty(); // a block of a GPU has no place for a sample's image
+  options.images = compilation.gpus.empty(); // a block of a GPU has no memory for a sample's image
   passes.addPass(createFuse(options));
 }
 

@@ -21,7 +21,7 @@ std::string checkClassNames(llvm::ArrayRef<std::string> names);
 // Whether an output of the model has as many classes as there are names, along its last axis: one number stands for two
 // of them.
 bool fitsClasses(mlir::mt::ModelOp model, size_t names);
-// Whether an output of the model has places for so many characters.
+// Whether an output of the model has room for so many characters.
 bool fitsVocabulary(mlir::mt::ModelOp model, size_t characters);
 // "'dense' with 10", of all outputs.
 std::string describeOutputs(mlir::mt::ModelOp model);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file of the model's own format, with places for the variables' values: what a trained model is written back as.
+// A file of the model's own format, with room for the variables' values: what a trained model is written back as.
 #ifndef FRONTEND_EXPORTARCHIVE_H
 #define FRONTEND_EXPORTARCHIVE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mt-allocate: gives every value a place and turns programs into plans: kernels outlined, equal ones once; elementwise
+// mt-allocate: gives every value a buffer and turns programs into plans: kernels outlined, equal ones once; elementwise
 // launches of one kernel merged; one arena layout for each number of shards that a device can hold.
 #include "compiler/Passes.h"
 #include "compiler/allocate/Budget.h"

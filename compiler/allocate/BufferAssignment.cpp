@@ -67,7 +67,7 @@ void BufferAssignment::computeLives() {
         lives[value] = {lastPhase, lastRendezvous, nullptr};
 }
 
-// Values whose place the program's own ops name.
+// Values whose buffer the program's own ops name.
 void BufferAssignment::assignOutside() {
   for (Operation &op : *body) {
     ValueBuffer place;
@@ -123,7 +123,7 @@ void BufferAssignment::placeBucket(size_t index) {
   ranges.push_back(std::move(results));
 }
 
-// Kernels that read an operand's element only to write the result's element at the same place.
+// Kernels that read an operand's element only to write the result's element at the same index.
 static bool mayOverwrite(mt::KernelOp kernel, unsigned operand) {
   return kernel->getNumResults() == 1 && mt::mayOverwrite(kernel.getKind(), kernel.getBody().front(), operand, 0);
 }

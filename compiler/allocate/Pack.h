@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Places tenants with known lifetimes in one address range.
+// Gives buffers with known live ranges their offsets in one address range.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ mtrun::Status readClassNames(const std::string &option, std::vector<std::string>
 // The distinct characters of a file of UTF-8, in the order of their numbers. MT_INVALID, MT_IO.
 mtrun::Status readVocabulary(const std::string &path, std::vector<std::string> &characters);
 
-// The module's names, of the options or of its text, are strings that its outputs have places for. Emits an error where
+// The module's names, of the options or of its text, are strings that its outputs can hold. Emits an error where
 // not.
 llvm::LogicalResult checkNames(mlir::ModuleOp module);
 

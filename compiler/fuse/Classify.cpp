@@ -23,7 +23,7 @@ static bool mayBeCheap(Operation *op) {
     return !mt::isSplit(op->getResult(0).getType());
   if (op->getNumOperands() == 0 || op->getNumResults() != 1 || mt::isSplit(op->getResult(0).getType()))
     return false;
-  // A reshape to the same shape is a copy, made where a value needs a place.
+  // A reshape to the same shape is a copy, made where a value needs a buffer.
   bool shapes = isa<mt::BroadcastOp, mt::ReshapeOp>(op) && op->getOperand(0).getType() != op->getResult(0).getType();
   return shapes || (isa<mt::ElementwiseOpInterface>(op) && mt::elementsPerRow(op->getResult(0).getType()) == 1);
 }

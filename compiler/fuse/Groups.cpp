@@ -203,7 +203,7 @@ void Groups::mergeNeighbours(KernelKind kind, llvm::function_ref<bool(unsigned, 
   }
 }
 
-// A value of a sample that is too large for a place of a thread's own, between steps that do not walk it element by
+// A value of a sample that is too large for a thread's own memory, between steps that do not walk it element by
 // element.
 static bool needsPlace(Value value, Operation *user) {
   if (staysInCache(value))

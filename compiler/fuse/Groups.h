@@ -91,7 +91,7 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> unitOfOp;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
   std::vector<llvm::SmallVector<mlir::Operation *, 2>> readers; // by position
-  // What is known of the graph: successors, each unit's place in a topological order, the units in that order, and of
+  // What is known of the graph: successors, each unit's index in a topological order, the units in that order, and of
   // two units with a path between them an op of another unit on it. Merges leave such a path, until that unit is one of
   // the two.
   mutable std::vector<std::optional<Edges>> known;

@@ -97,7 +97,7 @@ static Value copyOf(const Groups &groups, Operation *user, Value value, KernelKi
   return copy.getResult(0);
 }
 
-// A place belongs to one value: each of these users needs a kernel's result that no other such user has.
+// A buffer belongs to one value: each of these users needs a kernel's result that no other such user has.
 static void addCopies(const Groups &groups, Block &body) {
   llvm::DenseSet<Value> taken;
   for (Operation &op : llvm::make_early_inc_range(body)) {
@@ -111,7 +111,7 @@ static void addCopies(const Groups &groups, Block &body) {
       taken.insert(output.getValue());
     }
   }
-  // Reported scalars may share a place, but not with a variable.
+  // Reported scalars may share a buffer, but not with a variable.
   for (Operation &op : llvm::make_early_inc_range(body)) {
     if (!op.hasTrait<mt::Reports>())
       continue;

@@ -125,7 +125,7 @@ static void makeUnconditional(mt::AssignOp op) {
   op.erase();
 }
 
-// A reported scalar needs a place, which cheap values lack.
+// A reported scalar needs a buffer, which cheap values lack.
 static void placeReported(Operation &op, const CheapValues &cheap, llvm::DenseMap<Value, Value> &placed) {
   OpBuilder builder(&op);
   for (OpOperand &operand : op.getOpOperands()) {

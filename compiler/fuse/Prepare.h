@@ -14,7 +14,7 @@ void prepareForFusion(mlir::mt::ProgramOp program, bool images);
 // Whether a convolution's images are cheaper to compute than to store and load, and stay in a cache meanwhile
 // (FirstLayers.cpp).
 bool isThin(mlir::mt::Conv2DOp op);
-// Whether a sample's part of a value may lie in a place of a thread's own: at most 256 KiB.
+// Whether a sample's part of a value may lie in a thread's own memory: at most 256 KiB.
 bool staysInCache(mlir::Value value);
 // Gradients of max pools compute the images of thin convolutions again.
 void repeatThinConvolutions(mlir::mt::ProgramOp program);

@@ -57,8 +57,8 @@ static int64_t collectiveOf(const fb::Program &program, const fb::Buffer &buffer
   return -1;
 }
 
-// Arena places are used again, so a buffer inside a bucket's range is a partial sum of it only if it lives up to the
-// all-reduce: what lives in that range later or earlier is something else.
+// Memory of the arena is used again, so a buffer inside a bucket's range is a partial sum of it only if it lives up to
+// the all-reduce: what lives in that range later or earlier is something else.
 static void keepPartialsOnly(ProgramFacts &facts) {
   for (size_t i = 0; i < facts.collectives.size(); ++i) {
     int64_t &collective = facts.collectives[i];
@@ -70,7 +70,7 @@ static void keepPartialsOnly(ProgramFacts &facts) {
     for (size_t other = 0; between && other < facts.collectives.size(); ++other) {
       const fb::Buffer &a = *facts.program->buffers()->Get(i), &b = *facts.program->buffers()->Get(other);
       const Lifetime &later = facts.lifetimes[other];
-      // Overwritten before the all-reduce: a temporary that had the place first.
+      // Overwritten before the all-reduce: a temporary that had the memory first.
       if (other != i && b.space() == fb::Space::Arena && later.used() && later.firstStep > life.lastStep &&
           later.firstStep < reduce && a.offset()->Get(0) < b.offset()->Get(0) + b.fixed_bytes() + b.row_bytes() &&
           b.offset()->Get(0) < a.offset()->Get(0) + a.fixed_bytes())
@@ -81,8 +81,8 @@ static void keepPartialsOnly(ProgramFacts &facts) {
   }
 }
 
-// With one device a bucket's results are its partial sums' places, so partial sums live as long as results; all of a
-// bucket's partial sums live as one.
+// With one device a bucket's results have the addresses of its partial sums, so partial sums live as long as results;
+// all of a bucket's partial sums live as one.
 static void joinBuckets(ProgramFacts &facts) {
   for (size_t collective = 0; collective < facts.reduceSteps.size(); ++collective) {
     Lifetime whole;

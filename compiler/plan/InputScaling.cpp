@@ -106,7 +106,7 @@ private:
     const Affine *value = lookup(op.getOperand(0));
     if (isa<mt::CastOp>(op))
       return value ? std::optional(*value) : std::nullopt;
-    // Other places, the same values; a border does not count.
+    // Other indices, the same values; a border does not count.
     if (isa<mt::TakeOp, mt::BroadcastOp>(op) || (op.hasTrait<mt::Moves>() && !isa<mt::ConcatOp>(op)))
       return value ? std::optional(moved(*value)) : std::nullopt;
     if (isa<mt::AddOp, mt::SubOp, mt::MulOp, mt::DivOp>(op))

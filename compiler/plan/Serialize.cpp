@@ -90,7 +90,7 @@ static void addModelFacts(tables::PlanT &plan, const Compilation &compilation) {
   }
 }
 
-// The section of initial values, each at a multiple of 64, in the order of the variables, whose places it sets.
+// The section of initial values, each at a multiple of 64, in the order of the variables, whose offsets it sets.
 static mlir::FailureOr<std::vector<uint8_t>> makeInitialValues(mlir::ModuleOp module, tables::PlanT &plan,
                                                                llvm::ArrayRef<NamedTensor> initial) {
   std::vector<uint8_t> section;

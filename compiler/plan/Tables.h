@@ -23,7 +23,7 @@ std::vector<int64_t> shapeOf(mlir::RankedTensorType type);
 // Of the attribute `gpu_grid` of a plan.kernel.
 std::unique_ptr<tables::GpuGridT> makeGpuGrid(llvm::ArrayRef<int64_t> grid);
 
-// One plan.program. `kernels` and `variables` give the places of symbols in the plan's lists.
+// One plan.program. `kernels` and `variables` give the indices of symbols in the plan's lists.
 class ProgramTables {
 public:
   // New layers are added to `layers`.

@@ -121,7 +121,7 @@ void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
 
 void setWaits(Graph &graph, ArrayRef<unsigned> order) {
   std::vector<int64_t> place(graph.nodes.size());
-  // The last place before which a barrier of the device, of all devices stands.
+  // The last step before which a barrier of the device, of all devices stands.
   int64_t deviceBarrier = 0, allBarrier = 0;
   for (auto [index, node] : llvm::enumerate(order)) {
     Node &current = graph.nodes[node];

@@ -21,7 +21,7 @@ static Expr logSoftmax(const Expr &a) {
   Expr shifted = a - maxLast(a);
   return shifted - log(sumLast(exp(shifted)));
 }
-// i1: where the label's place is.
+// i1: whether the index is the label.
 static Expr labelMask(const Expr &labels, int64_t classes) {
   OpBuilder &builder = labels.getBuilder();
   auto type = RankedTensorType::get({classes}, builder.getI32Type());

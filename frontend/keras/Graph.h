@@ -48,7 +48,7 @@ struct Layer {
   const Json *config = nullptr; // the layer's own
   bool frozen = false;          // the layer, or a model around it, has trainable = false
   std::string scope;            // before the names of its variables: "model/"
-  std::string weights;          // its place in the weights file: "layers/dense_1"
+  std::string weights;          // its path in the weights file: "layers/dense_1"
   std::vector<Call> calls;
   std::unique_ptr<Graph> model; // of a nested model
   unsigned streams = 0;       // of random numbers: one for each call

@@ -64,7 +64,7 @@ public:
   // The variables from here on are those of a layer inside this one: `name` stands in their names, `weights` in their
   // paths of the file.
   void part(llvm::StringRef name, llvm::StringRef weights);
-  // The file has a value at the next place that the layer does without.
+  // The file has a value at the next index that the layer does without.
   void skipVariable();
   // A variable that starts at a constant.
   Value constantVariable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, float value, bool trainable);

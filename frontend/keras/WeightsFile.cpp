@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The library writes into a file in memory. Data sets get their places when they are made and are never written, so
+// The library writes into a file in memory. Data sets get their offsets when they are made and are never written, so
 // that the file has holes there, which cost nothing, and the rest of it is what surrounds the variables.
 #include "frontend/keras/WeightsFile.h"
 #include "frontend/keras/Hdf5Handle.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The HDF5 file of a model's weights, as Keras lays it out, with places for the variables' values.
+// The HDF5 file of a model's weights, as Keras lays it out, with room for the variables' values.
 #ifndef FRONTEND_KERAS_WEIGHTSFILE_H
 #define FRONTEND_KERAS_WEIGHTSFILE_H
 

@@ -16,7 +16,7 @@ class DiagnosticLines {
 public:
   using Sink = std::function<void(mlir::DiagnosticSeverity severity, const std::string &lines)>;
 
-  // `name` stands for places that have no file. `sink` may be null.
+  // `name` stands for locations that have no file. `sink` may be null.
   DiagnosticLines(mlir::MLIRContext &context, std::string name, Sink sink);
 
   void addError(const std::string &line);

@@ -152,7 +152,7 @@ PlanFileView openPlanFile(std::span<const uint8_t> file) {
   std::memcpy(&header, file.data(), sizeof(header));
   if (std::memcmp(header.magic, MT_PLAN_MAGIC, sizeof(header.magic)) != 0)
     return corrupt("expected a plan file, found other bytes at its start");
-  // Before the header's hash, whose place another version may have changed.
+  // Before the header's hash, whose offset another version may have changed.
   if (header.version != MT_PLAN_VERSION)
     return fault(PlanFileFault::Version, "expected plan format version " + std::to_string(MT_PLAN_VERSION) +
                                              ", found version " + std::to_string(header.version));

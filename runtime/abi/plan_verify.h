@@ -8,7 +8,7 @@
 
 namespace mtrun {
 
-// Everything that section 4 of docs/plan-format.md asks of well-formed tables. MT_CORRUPT names the place and both
+// Everything that section 4 of docs/plan-format.md asks of well-formed tables. MT_CORRUPT names the field and both
 // numbers.
 Status verifyPlan(const mt::plan::Plan &plan);
 

@@ -134,7 +134,7 @@ Status readCheckpoint(const std::string &path, Checkpoint &checkpoint) {
   std::string where = path + "/" + kVariablesFile;
   if (Status s = readWholeFile(where, checkpoint.file); !s.ok())
     return s;
-  // The size first: a file that was cut short is told as such, and not by the place where its header ends.
+  // The size first: a file that was cut short is told as such, and not by the offset at which its header ends.
   if (checkpoint.file.size() == checkpoint.manifest.fileSize)
     if (Status s = parseSafetensors(checkpoint.file, where, checkpoint.tensors); !s.ok())
       return s;

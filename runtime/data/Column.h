@@ -51,7 +51,7 @@ struct Column {
   bool mayBeNan() const { return !made() && isFloat(field.type) && (dtype == MT_F32 || dtype == MT_F64); }
   // MT_INVALID names the first value that is not finite of sample `sample`, which lies at `row` as it was gathered.
   Status checkFinite(const void *row, int64_t sample) const;
-  // The class of a sample: its label, the place of the one in a one-hot row, or the 0 or 1 that is all of a target.
+  // The class of a sample: its label, the index of the one in a one-hot row, or the 0 or 1 that is all of a target.
   std::optional<int64_t> classOf(int64_t sample) const;
   const uint8_t *at(int64_t sample) const { return field.bytes.get() + static_cast<uint64_t>(sample) * field.stride; }
 

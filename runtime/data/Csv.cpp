@@ -197,7 +197,7 @@ Status Values::add(const CsvRecords &records, const Cells &cells) {
 }
 
 void Values::fill(const std::string &where, Table &table) {
-  if (columns_.named) { // a class's number is its place among the sorted names
+  if (columns_.named) { // a class's number is its index in the sorted names
     std::vector<double> sorted(numbers_.size());
     for (const auto &[name, number] : numbers_) {
       sorted[static_cast<size_t>(number)] = static_cast<double>(table.classes.size());

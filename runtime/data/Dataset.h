@@ -27,7 +27,7 @@ struct Binding {
 struct mtrun_dataset {
   const mtrun::Plan *plan = nullptr;
   std::vector<mtrun::Column> columns;
-  int64_t begin = 0, size = 0; // places [begin, begin + size) of `chosen`, or without it of the columns; -1: unknown
+  int64_t begin = 0, size = 0; // indices [begin, begin + size) of `chosen`, or without it of the columns; -1: unknown
   std::shared_ptr<const std::vector<int64_t>> chosen; // samples of the columns
   int readers = 1;             // threads that make samples
   bool allowNan = false;       // values of floats that are not finite may pass

@@ -11,7 +11,7 @@ namespace mtrun {
 double valueAt(const Field &field, uint64_t sample, uint64_t element);
 
 // A field in memory as an entry of integers takes it: whole numbers of floats become integers, and one-hot rows for a
-// target of one label the places of their ones. Others stay. MT_INVALID: they are neither, and what to do.
+// target of one label the indices of their ones. Others stay. MT_INVALID: they are neither, and what to do.
 Status makeIntegers(Field &field, const mtrun_tensor_info &entry);
 
 // Checks what is in memory of integers against what the model says of them, before the run; a callback's are looked at

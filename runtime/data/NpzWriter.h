@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// .npz files whose arrays are written a few rows at a time, all of them side by side: stored members at places that
+// .npz files whose arrays are written a few rows at a time, all of them side by side: stored members at offsets that
 // their sizes tell beforehand.
 #pragma once
 

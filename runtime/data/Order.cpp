@@ -34,7 +34,7 @@ static void drawEpoch(int64_t seed, int64_t epoch, int64_t size, int64_t from, i
 
 static void drawWindow(int64_t seed, int64_t epoch, int64_t size, int64_t window, int64_t from, int64_t to,
                        int64_t *order) {
-  // order[i .. i + window) are the samples that wait. Drawing one moves order[i] to its place, and the next sample
+  // order[i .. i + window) are the samples that wait. Drawing one moves order[i] to its index, and the next sample
   // enters at the end.
   for (int64_t i = from; i < to; ++i) {
     int64_t waiting = std::min(window, size - i);

@@ -19,7 +19,7 @@ std::array<uint32_t, 4> philox(uint64_t key, uint64_t counterLow, uint64_t count
 void epochOrder(int64_t seed, int64_t epoch, int64_t size, int64_t *order);
 
 // Writes the permutation of a shuffle buffer of `window` samples, for data that is read best in the order of its files:
-// at i, one of the samples that wait (the first `window`, then each next one in the place of the one drawn). Drawn as
+// at i, one of the samples that wait (the first `window`, then each next one at the index of the one drawn). Drawn as
 // epochOrder draws, counter (i, epoch) with the top bit of epoch set, so that the two orders share no bits.
 void windowOrder(int64_t seed, int64_t epoch, int64_t size, int64_t window, int64_t *order);
 

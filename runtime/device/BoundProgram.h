@@ -58,7 +58,7 @@ struct alignas(64) DeviceProgram {
   std::vector<SignaturePatch> patches;
 };
 
-// One all-reduce: a partial sum and a place for the result, a device each.
+// One all-reduce: a partial sum and a buffer for the result per device.
 struct BoundAllReduce {
   int64_t elements; // F32
   std::vector<float *> partials;

@@ -9,7 +9,7 @@
 namespace mtrun {
 
 // Of this build: looks beside the library or program that this code is in, in ../lib of it, then where the loader
-// looks; `place` is where it was. Null: `reasons` says what was tried.
+// looks; `place` is the path where it was. Null: `reasons` says what was tried.
 void *openLibrary(const std::string &name, std::string &place, std::string &reasons);
 
 // Of others: where to look, which is what the environment's `variable` names, else `names`.

@@ -28,8 +28,9 @@ struct ProcessGroupOptions {
 
 class ProcessGroup {
 public:
-  // Waits until all are there, whoever else connects meanwhile. MT_INVALID: a place that is none, one for all to reach
-  // without a secret, or processes that do not agree, told in all of them. MT_LOST: one is not there in time. MT_IO.
+  // Waits until all are there, whoever else connects meanwhile. MT_INVALID: an address that is none, one for all to
+  // reach without a secret, or processes that do not agree, told in all of them. MT_LOST: one is not there in time.
+  // MT_IO.
   static Status open(const ProcessGroupOptions &options, std::unique_ptr<ProcessGroup> &processGroup);
   ~ProcessGroup(); // tells the others that this process ends in order
 

@@ -44,7 +44,7 @@ static void openOutputs(const Plan &plan, int64_t batch, int inFlight, std::vect
   }
 }
 
-// Begins the step that fills place `place` of the outputs.
+// Begins the step that fills slot `place` of the outputs.
 static Status beginStep(Session &devices, const Batch &batch, const std::vector<Output> &outputs, size_t place,
                         int64_t &rows) {
   if (!batch.status.ok())

@@ -139,7 +139,7 @@ static void append(std::string &out, const std::byte *row, mt_dtype dtype, uint6
   out += std::isnan(value) ? std::string_view("nan") : std::string_view(text, end);
 }
 
-// The places of a row's values, "1:2" of two axes.
+// The indices of a row's values, "1:2" of two axes.
 static std::string place(const Predicted &output, uint64_t i) {
   std::string text;
   for (size_t axis = output.shape.size(); axis-- > 1;) {

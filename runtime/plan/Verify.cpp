@@ -132,7 +132,7 @@ Status verifyArchive(const fb::Plan &plan) {
   if (archive.section() >= count(plan.sections()))
     return differs("archive", "a section below " + std::to_string(count(plan.sections())), archive.section());
   uint64_t taken = 0, at = 0;
-  std::vector<uint64_t> checksums; // their places
+  std::vector<uint64_t> checksums; // their offsets
   for (uint32_t i = 0; i < count(archive.pieces()); ++i) {
     const fb::ArchivePiece &piece = *archive.pieces()->Get(i);
     std::string place = "archive piece " + std::to_string(i);

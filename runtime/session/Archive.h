@@ -21,7 +21,7 @@ public:
   // Of a plan that has one.
   explicit Archive(const Plan &plan) : plan_(plan), archive_(*plan.tables().archive()) {}
 
-  // Calls visit(piece, its place in the file, its fixed bytes: none but of PieceKind::Bytes).
+  // Calls visit(piece, its offset in the file, its fixed bytes: none but of PieceKind::Bytes).
   template <typename Visit> void forEach(Visit visit) const {
     std::span<const std::byte> section = std::as_bytes(plan_.section(archive_.section()));
     uint64_t at = 0;

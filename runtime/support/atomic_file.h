@@ -25,7 +25,7 @@ public:
   // Creates the temporary file beside `path`. All calls: MT_IO with the path and the system's reason.
   Status open(const std::string &path);
   Status write(const void *data, size_t size);
-  // The same at a place of its own, which no write() goes to.
+  // The same at an offset of its own, which no write() goes to.
   Status writeAt(uint64_t offset, const void *data, size_t size);
   // fsync, rename to the path, fsync of the folder.
   Status commit();

@@ -191,7 +191,7 @@ bool HeaderReader::end_array() {
   return true;
 }
 
-// Nothing of the header is kept beside its tensors' names, shapes and places, and its metadata: an object inside of a
+// Nothing of the header is kept beside its tensors' names, shapes and offsets, and its metadata: an object inside of a
 // tensor's is refused at its first byte.
 static Status parseHeader(std::string_view header, const std::string &where, std::vector<Entry> &entries,
                           Metadata &metadata) {

@@ -19,7 +19,7 @@ using Result = std::unique_ptr<mtc_result, decltype(&mtc_result_free)>;
 Status wrap(mt_status *status) { return {status, mt_status_free}; }
 
 int report(mt_code code, const std::string &message) {
-  // Messages about the model carry their place and severity already.
+  // Messages about the model carry their location and severity already.
   bool located = message.find(": error: ") != std::string::npos;
   std::fprintf(stderr, "%s%s\n", located ? "" : "mtc: error: ", message.c_str());
   return code;

@@ -15,7 +15,7 @@
 namespace mtrun_tool {
 namespace {
 
-// Variables in which a launcher tells each process its place.
+// Variables in which a launcher tells each process its rank.
 struct Launcher {
   const char *name, *rank, *size, *local, *localSize;
 };

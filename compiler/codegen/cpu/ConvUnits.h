@@ -18,7 +18,7 @@ struct RowUnit {
   llvm::SmallVector<int64_t> offsets;
   int64_t line = 0;                          // transposed: offset of the row of taps in the source
   std::pair<int64_t, int64_t> rows = {0, 0}; // direct: of positions, those whose tap lies in the image
-  int64_t tapColumn = 0;                     // direct: the tap's place in its row
+  int64_t tapColumn = 0;                     // direct: the tap's index in its row
 };
 
 // Whether the product is computed transposed: for each row of taps (filters, positions) times (positions, taps of the

@@ -203,7 +203,7 @@ TileOperands KernelGradientEmitter::insideOf(const Inside &inside, Value unit, T
   return operands;
 }
 
-// The tiles of all units of the part, each at its place of `a`.
+// The tiles of all units of the part, each at its address in `a`.
 void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOperands &given, TileForm form,
                                       const Inside *inside) {
   Type f32 = emit.getF32Type();

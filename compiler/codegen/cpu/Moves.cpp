@@ -29,7 +29,7 @@ void RowEmitter::copyLine(Value value, Value to) {
   });
 }
 
-// Copies the elements of `value` (row major) from a place with these strides, in elements.
+// Copies the elements of `value` (row major) from an address with these strides, in elements.
 void RowEmitter::move(Value value, Value from, ArrayRef<int64_t> strides) {
   ArrayRef<int64_t> shape = innerShape(value);
   Type element = emit.stored(elementOf(value));

@@ -66,7 +66,7 @@ static std::map<int64_t, Readers> readersOf(ArrayRef<int64_t> rowOffsets, ArrayR
   return readers;
 }
 
-// Zeros, or the vectors at `places`.
+// Zeros, or the vectors at the addresses `places`.
 static Emitter::Values startsOf(Emitter &emit, Value fresh, ArrayRef<Value> places) {
   Type f32 = emit.getF32Type(), vector = emit.vectorOf(f32);
   auto choice = scf::IfOp::create(emit, SmallVector<Type>(places.size(), vector), fresh, /*withElseRegion=*/true);

@@ -33,7 +33,7 @@ void RowEmitter::define(Value value, Value scalar) {
     emit.store(elementOf(value), scalar, place);
 }
 
-// Places for the values of step `at` that are read after it.
+// Memory for the values of step `at` that are read after it.
 void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
   for (Operation *op : steps[at].operations) {
     Value value = op->getResult(0);
@@ -86,7 +86,7 @@ LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
 
 Value RowEmitter::lanesOf(mt::IotaOp iota, const Chunk &chunk) {
   Value root = iota.getResult();
-  if (isSplit(root)) { // the sample's place in the global batch
+  if (isSplit(root)) { // the sample's index in the global batch
     Value number = arith::TruncIOp::create(emit, emit.getI32Type(), row);
     if (elementOf(root).isF32())
       number = arith::SIToFPOp::create(emit, emit.getF32Type(), number);

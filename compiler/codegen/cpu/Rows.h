@@ -18,7 +18,7 @@ public:
 
   // Elements of a body value lie at `pointer`, row major.
   void bind(mlir::Value value, mlir::Value pointer) { places[value] = pointer; }
-  // Results are wanted at these places, one a yield.
+  // Results are wanted at these addresses, one per yield.
   void bindResults(llvm::ArrayRef<mlir::Value> pointers) { results.assign(pointers.begin(), pointers.end()); }
   // The row's index in the batch, i64; null outside rows.
   void setRow(mlir::Value globalRow) { row = globalRow; }
@@ -48,7 +48,7 @@ private:
   mlir::Value placeOf(mlir::Value value);
   void define(mlir::Value value, mlir::Value scalar);
 
-  // Sixteen elements of a loop, the last ones perhaps masked; in a step with a period `inner` is the place in it and
+  // Sixteen elements of a loop, the last ones perhaps masked; in a step with a period `inner` is the index in it and
   // `pixel` its number.
   struct Chunk {
     mlir::Value index, mask, inner, pixel;

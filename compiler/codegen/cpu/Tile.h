@@ -40,8 +40,8 @@ void forPanels(Emitter &emit, int64_t columns, mlir::Value from, mlir::Value to,
 void forTiles(Emitter &emit, int64_t most, mlir::Value rows,
               llvm::function_ref<void(mlir::Value row, mlir::Value count, int64_t height)> tiles);
 
-// One step of a tile in registers: sums + column of a * row of b. The column's elements lie at places, or next to each
-// other.
+// One step of a tile in registers: sums + column of a * row of b. The column's elements lie at addresses of their own,
+// or next to each other.
 Emitter::Values emitOuterProduct(Emitter &emit, llvm::ArrayRef<mlir::Value> a, mlir::Value b, int64_t vectors,
                                  mlir::ValueRange sums);
 Emitter::Values emitOuterProduct(Emitter &emit, mlir::Value a, mlir::Value b, int64_t rows, int64_t vectors,

@@ -13,7 +13,7 @@ class BlockRows : public BlockElements {
 public:
   using BlockElements::BlockElements;
 
-  // Results are wanted at these places, one a yield.
+  // Results are wanted at these addresses, one per yield.
   void bindResults(llvm::ArrayRef<mlir::Value> pointers) { results.assign(pointers.begin(), pointers.end()); }
   // The block computes `columnWidth` columns from this one on (columnsOf).
   void setFirstColumn(mlir::Value column) { firstColumn = column; }

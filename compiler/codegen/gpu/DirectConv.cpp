@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mtc;
 
 namespace {
-// Multiplies and adds at a place of x [H, W, C], w [KH, KW, C / g, F], y [OH, OW, F].
+// Multiplies and adds at one index of x [H, W, C], w [KH, KW, C / g, F], y [OH, OW, F].
 struct Direct {
   BlockKernel &kernel;
   mt::Convolution conv;

@@ -67,7 +67,7 @@ Value BlockElements::elementOfIota(mt::IotaOp iota, Value index) {
   return elementOf(root).isF32() ? Value(arith::SIToFPOp::create(emit, emit.getF32Type(), number)) : number;
 }
 
-// An element of a value that is not computed from its operands' elements at the same place; null for any other.
+// An element of a value that is not computed from its operands' elements at the same index; null for any other.
 Value BlockElements::sourceOf(Place place, Value value) {
   Value root = resolve(value);
   Type element = elementOf(root);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements of body values: read where a value lies in memory, else computed from elements of its operands at the place
+// Elements of body values: read where a value lies in memory, else computed from elements of its operands at the index
 // where they are wanted.
 #ifndef COMPILER_CODEGEN_GPU_ELEMENTS_H
 #define COMPILER_CODEGEN_GPU_ELEMENTS_H
@@ -46,14 +46,14 @@ protected:
   llvm::DenseMap<mlir::Value, mlir::Value> places;  // values in memory
   llvm::DenseMap<mlir::Value, mlir::Value> scalars; // values of one element that every thread knows
 
-  // Element `index` of a loop of `count`; in a loop with a period `inner` is its place in it.
+  // Element `index` of a loop of `count`; in a loop with a period `inner` is its index in it.
   struct Place {
     mlir::Value index;
     int64_t count;
     mlir::Value inner = {};
     int64_t period = 0;
   };
-  // Element-wise values at a place, each computed once.
+  // Element-wise values at one index, each computed once.
   LaneBody bodyAt(Place place) {
     return LaneBody(kernel, /*scalar=*/true, [this, place](mlir::Value value) { return sourceOf(place, value); });
   }

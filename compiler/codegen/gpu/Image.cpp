@@ -39,7 +39,7 @@ Number narrow(Emitter &emit, Value value) { return {&emit, arith::TruncIOp::crea
 // A coordinate that lies in no image, whatever tap is added.
 constexpr int64_t nowhere = -(int64_t(1) << 30);
 
-// Along one axis: place i of the result (of its phase) reads place `i * scale + tap * step + base`; there are `taps` of
+// Along one axis: index i of the result (of its phase) reads index `i * scale + tap * step + base`; there are `taps` of
 // them, and tap t is `firstTap + t * tapStep` of the kernel's.
 struct Reading {
   int64_t scale, step, inputs;

@@ -10,9 +10,9 @@
 
 namespace mtc {
 
-// A convolution or its input gradient: rows are places of the result's images, columns its channels in a group, and k
+// A convolution or its input gradient: rows are pixels of the result's images, columns its channels in a group, and k
 // is (tap row, tap column, channel of what is read). With strides s an input gradient comes in s phases along an axis:
-// places p, p + s ... of the result, which are reached by every s-th tap alone.
+// pixels p, p + s ... of the result, which are reached by every s-th tap alone.
 struct ImageProduct {
   mlir::mt::Convolution conv;
   bool forward;

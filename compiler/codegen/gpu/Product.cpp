@@ -193,7 +193,7 @@ int64_t mtc::chunkOf(Value operand, int64_t run) {
   return aligned && run % chunkElements == 0 ? chunkElements : 1;
 }
 
-// What is not there is read from a place that is, and forgotten: loads have no branches.
+// What is not there is read from an address that is, and dropped: loads have no branches.
 ProductSide mtc::matrixAcross(BlockKernel &kernel, Value matrix, int64_t width, Lines lines, Value end) {
   Emitter &emit = kernel.emit;
   Type element = elementOf(matrix);

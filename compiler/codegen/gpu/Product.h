@@ -41,8 +41,8 @@ public:
                       mlir::ValueRange sums);
   Emitter::Values zeros();
   int64_t count() const { return tile.perRow * tile.perColumn; }
-  // Gives every element of the tile that lies in it (i64 places) to a thread, neighbours to neighbours, by way of
-  // workgroup memory. All threads together, once.
+  // Gives every element of the tile that lies in it (i64 indices) to a thread, adjacent elements to adjacent threads,
+  // by way of workgroup memory. All threads together, once.
   void finish(mlir::ValueRange sums,
               llvm::function_ref<void(mlir::Value row, mlir::Value column, mlir::Value sum)> each);
 

@@ -49,7 +49,7 @@ void BlockRows::chooseComputed(ArrayRef<RowStep> steps) {
   }
 }
 
-// Places for the values of a step that are read after it.
+// Memory for the values of a step that are read after it.
 void BlockRows::allocate(const RowStep &step) {
   for (Operation *op : step.operations) {
     Value value = op->getResult(0);
@@ -141,7 +141,7 @@ static SmallVector<mt::ReduceOp> reductionsOf(const RowStep &step) {
   return reductions;
 }
 
-// Place `inner` of every `stride`-th period from `first` on. Sums over the first axes start anew and are given to
+// Element `inner` of every `stride`-th period from `first` on. Sums over the first axes start anew and are given to
 // `finish`, those of all elements go on from `sums` and are returned.
 Emitter::Values BlockRows::runPlace(const RowStep &step, Value inner, Value first, int64_t stride, ValueRange sums,
                                     llvm::function_ref<void(mt::ReduceOp, Value)> finish) {
@@ -164,7 +164,7 @@ Emitter::Values BlockRows::runPlace(const RowStep &step, Value inner, Value firs
   return full;
 }
 
-// A thread takes places of the period. Where threads are left, groups of them share out the periods, and the groups'
+// A thread takes elements of the period. Where threads are left, groups of them share out the periods, and the groups'
 // sums over the first axes fold by halves.
 Emitter::Values BlockRows::runPeriods(const RowStep &step, ValueRange sums) {
   Type f32 = emit.getF32Type();

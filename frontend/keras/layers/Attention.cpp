@@ -141,7 +141,7 @@ Value restore(LayerBuilder &layer, Value x, const Places &places, ArrayRef<int64
   return permuted(layer, layer.reshape(x, shape), back);
 }
 
-// Which of S keys each of T queries may see by its place, [T, S]; null: all.
+// Which of S keys each of T queries may see by its position, [T, S]; null: all.
 Value placeMask(LayerBuilder &layer, int64_t queries, int64_t keys, bool causal, int64_t window) {
   if (!causal && !window)
     return {};
@@ -287,7 +287,7 @@ Value buildAttention(LayerBuilder &layer) {
   return result ? restore(layer, result, *places, output) : result;
 }
 
-// Axis `from` moved to place `to`.
+// Axis `from` moved to index `to`.
 Value moveAxis(LayerBuilder &layer, Value x, int64_t from, int64_t to) {
   SmallVector<int64_t> order;
   for (int64_t axis = 0; axis < layer.typeOf(x).getRank(); ++axis)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random changes of images while training; outside training they stay as they are. Numbers are drawn for each sample by
-// its place in the global batch, and are ours (Philox). Points outside an image and interpolation are as Keras has them
+// its index in the global batch, and are ours (Philox). Points outside an image and interpolation are as Keras has them
 // on JAX.
 #include "frontend/keras/LayerTable.h"
 #include "frontend/keras/layers/Resizing.h"
@@ -112,14 +112,14 @@ Expr roundAway(const Expr &x) {
   return select(select(x < 0.0, toFloat(rest > 0.5), toFloat(rest >= 0.5)) > 0.5, low + 1.0, low);
 }
 
-// Pixels [?, H, W, C] of the images at places (row, column), both [?, H, W] or of sizes 1.
+// Pixels [?, H, W, C] of the images at positions (row, column), both [?, H, W] or of sizes 1.
 Value sampleAt(Augmentation &a, const Sampling &sampling, const Expr &row, const Expr &column) {
   LayerBuilder &layer = a.layer;
   int64_t height = a.height(), width = a.width(), channels = layer.shapeOf(a.x).back();
   Value pixels = layer.reshape(a.x, {batch, height * width, channels});
   auto plane = RankedTensorType::get({batch, height, width}, layer.builder.getF32Type());
   auto inside = [](const Expr &i, int64_t size) { return toFloat(i >= 0.0) * toFloat(i <= double(size - 1)); };
-  // Pixels at whole places.
+  // Pixels at whole positions.
   auto read = [&](const Expr &r, const Expr &c) {
     auto clamped = [](const Expr &i, int64_t size) { return minimum(maximum(i, 0.0), double(size - 1)); };
     Expr id = broadcastTo(clamped(comeBack(r, height, sampling.mode), height) * double(width) +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Images in other sizes, and at other places.
+// Images in other sizes, and at other positions.
 #ifndef FRONTEND_KERAS_LAYERS_RESIZING_H
 #define FRONTEND_KERAS_LAYERS_RESIZING_H
 

@@ -15,7 +15,7 @@ namespace mtrun::cuda {
 
 namespace {
 
-constexpr uint64_t firstSum = 64; // place of the first sum's segment in the tables: behind the parameters
+constexpr uint64_t firstSum = 64; // offset of the first sum's segment in the tables: behind the parameters
 constexpr int64_t maxBlocksX = INT32_MAX;
 constexpr size_t maxBlocksY = 65535;
 

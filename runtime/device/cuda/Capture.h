@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One place for a run of a program: where its tensors, tables and results lie on the devices and on the host, and how
+// One slot for a run of a program: where its tensors, tables and results lie on the devices and on the host, and how
 // its kernels, all-reduces and copies of results are recorded into a CUDA graph. Launched unchanged for any number of
-// samples: what differs between runs is in device memory. Launches.h makes graphs of places, and copies inputs to them.
+// samples: what differs between runs is in device memory. Launches.h makes graphs of slots, and copies inputs to them.
 #pragma once
 
 #include "runtime/device/cuda/CudaGroup.h"
@@ -28,7 +28,7 @@ public:
   // Bytes of the tensors that `device` reads or writes: only those that a step names, an input that no kernel reads is
   // never copied.
   static uint64_t tensorBytes(const BoundProgram &program, int device);
-  // Gives the run's tensors their places: `tensorBytes` on each device, and as many of the host's, pinned; and makes
+  // Gives the run's tensors their addresses: `tensorBytes` on each device, and as many of the host's, pinned; and makes
   // its tables.
   Status layOut(BoundProgram &program, const std::vector<std::byte *> &onDevices,
                 const std::vector<std::byte *> &onHost);
@@ -70,7 +70,7 @@ private:
     std::byte *step = nullptr;   // pinned: copied where it changes
     uint64_t stepBytes = 0;
     bool stepChanged = false, tensorsChanged = false;
-    std::vector<uint64_t> segments;           // place of each launch's first segment in `tables`
+    std::vector<uint64_t> segments;           // offset of each launch's first segment in `tables`
     std::vector<std::byte *> tensors, staged; // of each signature entry: on the device, pinned; null: not used by it
     std::vector<SumLaunch> sums;
     std::vector<std::byte *> calls; // of each launch that is a library's call, its tables

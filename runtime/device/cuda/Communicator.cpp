@@ -95,7 +95,7 @@ Status LocalCommunicator::gatherPartials(const Chunks &chunks) {
   return {};
 }
 
-// On the host a device's sums take the place of its own chunk of its partial sum, which no peer reads.
+// On the host a device's sums overwrite its own chunk of its partial sum, which no peer reads.
 Status LocalCommunicator::spreadResults(const Chunks &chunks) {
   for (int d = 0; d < static_cast<int>(onHost_.size()); ++d)
     if (Status status = copy(d, onHost(d) + chunks.begin(d), chunks.result(d) + chunks.begin(d), chunks.bytes(d));

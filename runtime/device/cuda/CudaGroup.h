@@ -116,7 +116,7 @@ private:
   bool wait(Launch &launch);
   // Runs the traced launch that begins, to its end.
   bool runTraced(BoundProgram &program, Launch &launch, const StepArguments &run);
-  // Runs of a program that a launch may hold, and sets of places for them.
+  // Runs of a program that a launch may hold, and sets of slots for them.
   int runsOf(bool hasMetrics) const { return hasMetrics ? options_.stepsPerLaunch : 1; }
   static int setsOf(bool hasTensors) { return hasTensors ? 2 : 1; }
   uint64_t placesOf(const mt::plan::Program &program) const;
@@ -135,7 +135,7 @@ private:
   uint64_t stackBytes_ = 0;  // of a thread, of the kernel that has the most
   uint64_t driverBytes_ = 0; // that the driver takes of a device beside its block
   bool peersReach_ = true;   // all GPUs one another's memory
-  // Of a program's tensors, so many places for runs.
+  // Of a program's tensors, so many slots for runs.
   struct Tensors {
     uint64_t places, rowBytes;
   };

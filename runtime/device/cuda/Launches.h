@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that is ready to run: two sets of places for the runs of a launch, so that the host fills one while the
+// A program that is ready to run: two sets of slots for the runs of a launch, so that the host fills one while the
 // devices work on the other, and CUDA graphs over all devices of a group for each set: of one run, and of as many as a
 // launch holds.
 #pragma once
@@ -17,7 +17,7 @@ public:
   Launches(CudaGroup &group, int perLaunch, int sets) : group_(group), perLaunch_(perLaunch), sets_(sets) {}
   ~Launches() override;
 
-  // Lays out all places and records the graphs.
+  // Lays out all slots and records the graphs.
   Status prepare(BoundProgram &program);
   // Records the graphs in place of those before, none of which may be in flight.
   Status capture(BoundProgram &program);
@@ -28,7 +28,7 @@ public:
     return corruptCollective_ == group_.corruptCollective() && corruptDevice_ == group_.corruptDevice();
   }
   int perLaunch() const { return perLaunch_; }
-  // The first place of the set of the last launch; the program's pointers are then those of its tensors.
+  // The first slot of the set of the last launch; the program's pointers are then those of its tensors.
   CapturedProgram &pointedAt(BoundProgram &program) {
     CapturedProgram &place = *places(set_).front();
     place.point(program);

@@ -286,7 +286,7 @@ Status CapturedProgram::layOutCalls(const BoundProgram &program, int device) {
 void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments &arguments) {
   bool changed = arguments.n != n_ || arguments.seed != seed_;
   bool same = arguments.unchanged && arguments.n == n_ &&
-              std::equal(outputs_.begin(), outputs_.end(), arguments.tensors); // as this place was given them last
+              std::equal(outputs_.begin(), outputs_.end(), arguments.tensors); // as this slot was given them last
   n_ = arguments.n;
   seed_ = arguments.seed;
   std::copy_n(arguments.tensors, outputs_.size(), outputs_.begin());

@@ -83,7 +83,7 @@ private:
   };
   // How the workspace of a call of `shards` shards is cut.
   struct Cut {
-    uint64_t transposed = 0, partials = 0, library = 0, end = 0; // places; transposed is the first
+    uint64_t transposed = 0, partials = 0, library = 0, end = 0; // offsets; transposed is the first
   };
 
   Status openOn(const std::vector<Gpu> &gpus, bool images, int driverVersion);
