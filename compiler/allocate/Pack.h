@@ -13,22 +13,22 @@ inline constexpr int64_t placeAlignment = 64; // bytes, of every offset and size
 
 inline int64_t alignPlace(int64_t bytes) { return (bytes + placeAlignment - 1) / placeAlignment * placeAlignment; }
 
-// A tenant that is alive in all phases of [first, last]. Sizes are multiples of placeAlignment.
+// A buffer that is alive in all phases of [first, last]. Sizes are multiples of placeAlignment.
 struct Tenant {
   int64_t bytes = 0;
   int64_t first = 0, last = 0;
 };
 
 struct Packing {
-  std::vector<int64_t> offsets; // one a tenant
-  int64_t bytes = 0;            // end of the highest tenant
+  std::vector<int64_t> offsets; // one per buffer
+  int64_t bytes = 0;            // end of the highest buffer
 };
 
 // The most bytes alive in one phase: no packing can need less.
 int64_t livenessBound(std::span<const Tenant> tenants);
 
-// Best fit: the largest tenant first, each into the tightest gap between tenants that live at the same time; other
-// orders are tried where this one misses the bound, and the best is taken. Tenants alive in one phase never overlap.
+// Best fit: the largest buffer first, each into the tightest gap between buffers that live at the same time; other
+// orders are tried where this one misses the bound, and the best is taken. Buffers alive in one phase never overlap.
 Packing packTenants(std::span<const Tenant> tenants);
 
 } // namespace mtc

@@ -25,8 +25,8 @@ bool staysInCache(Value value) {
   return mt::elementsPerRow(value.getType()) * std::max(1u, bits / 8) <= most;
 }
 
-// The ops from a thin convolution to `value`, in order: element-wise ones, of which each but the last has one user, and
-// whose other operands are the same for all samples. None where there is no such convolution.
+// The ops from a small-K convolution to `value`, in order: element-wise ones, of which each but the last has one user,
+// and whose other operands are the same for all samples. None where there is no such convolution.
 static SmallVector<Operation *> chainTo(Value value) {
   SmallVector<Operation *> chain;
   while (Operation *op = value.getDefiningOp()) {

@@ -16,7 +16,7 @@ void prepareForFusion(mlir::mt::ProgramOp program, bool images);
 bool isThin(mlir::mt::Conv2DOp op);
 // Whether a sample's part of a value may lie in a thread's own memory: at most 256 KiB.
 bool staysInCache(mlir::Value value);
-// Gradients of max pools compute the images of thin convolutions again.
+// Gradients of max pools compute the images of small-K convolutions again.
 void repeatThinConvolutions(mlir::mt::ProgramOp program);
 // Gradients of small kernels become sums of the gradients of each sample.
 void splitKernelGradients(mlir::mt::ProgramOp program);

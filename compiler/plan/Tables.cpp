@@ -37,8 +37,8 @@ std::unique_ptr<tables::GpuGridT> makeGpuGrid(llvm::ArrayRef<int64_t> grid) {
   return made;
 }
 
-// Operands first, then results: in full, whatever a kernel skips. A body of kind map is written for one count of
-// elements; what all of them share, a learning rate say, has rank 0 where results have not.
+// Operands first, then results: in full, whatever a kernel skips. A body of kind elementwise is written for one count
+// of elements; what all of them share, a learning rate say, has rank 0 where results have not.
 static void addArguments(mlir::plan::KernelOp op, tables::KernelT &kernel) {
   mlir::Block &body = op.getBody().front();
   bool map = kernel.kind == tables::KernelKind::Elementwise;

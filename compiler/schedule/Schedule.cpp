@@ -70,7 +70,7 @@ void sinkToFirstReader(Graph &graph, ArrayRef<unsigned> order) {
   }
 }
 
-// Kernels with time to spare run beside the next all-reduce (Node::beside).
+// Kernels with time to spare run concurrently with the next all-reduce (Node::beside).
 void sinkBehindAllReduces(Graph &graph, ArrayRef<unsigned> order) {
   constexpr unsigned never = std::numeric_limits<unsigned>::max();
   unsigned end = 1;
@@ -97,8 +97,8 @@ void sinkBehindAllReduces(Graph &graph, ArrayRef<unsigned> order) {
   }
 }
 
-// Within a level: kernels beside an all-reduce, kernels in program order, those that run again behind the barrier
-// before the others, then all-reduces, which wait for everything before them.
+// Within a level: kernels concurrent with an all-reduce, kernels in program order, those that run again behind the
+// barrier before the others, then all-reduces, which wait for everything before them.
 void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
   llvm::sort(order, [&](unsigned a, unsigned b) {
     auto key = [&](unsigned node) {

@@ -6,8 +6,8 @@
 // that nothing waits for (gradients, losses, metrics) goes into the last bucket. So there are as many buckets as the
 // longest chain of all-reduces has links, which is the fewest possible; members of one bucket never depend on each
 // other. A last bucket of more bytes than the limit is cut into several, in the order in which the backward pass
-// finishes its members: all but the last can run beside what follows. Each element is added along its own tree, so the
-// bits are those of one bucket.
+// finishes its members: all but the last can run concurrently with what follows. Each element is added along its own
+// tree, so the bits are those of one bucket.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
 #include "dialects/mt/Compilation.h"

@@ -147,7 +147,7 @@ bool BatchStream::claim(Share &share) {
   return false;
 }
 
-// The next batch into a free slot. A little of the next pass's order is drawn beside each batch of this one.
+// The next batch into a free slot. A little of the next pass's order is drawn with each batch of this one.
 void BatchStream::open(Slot &slot) {
   int64_t pass = index_ / passSteps_, first = index_ % passSteps_ * options_.batch;
   ++index_;

@@ -21,7 +21,7 @@ struct BoundSegment {
   void *const *buffers; // into DeviceProgram::pointers
   uint32_t bufferCount;
   int64_t count; // elements
-  int64_t tiles; // Map only
+  int64_t tiles; // Elementwise kernels only
 };
 
 struct BoundStep {

@@ -22,7 +22,8 @@ Share shareOf(int64_t total, int index, int workers) {
   return {total * index / workers, total * (index + 1) / workers};
 }
 
-// Runs tiles [begin, end) of a Map launch, whose numbers go through its segments one after the other.
+// Runs tiles [begin, end) of a launch of an Elementwise kernel, whose numbers go through its segments one after the
+// other.
 void runSegments(const BoundStep &step, mt_kernel_params &params, Share tiles) {
   for (uint32_t s = 0; s < step.segmentCount && tiles.end > 0; ++s) {
     const BoundSegment &segment = step.segments[s];

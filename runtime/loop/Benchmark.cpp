@@ -92,7 +92,7 @@ static Status timeQueued(Session &session, Session::Step step, std::vector<doubl
   return status;
 }
 
-// What GPUs take where the host's part is beside theirs.
+// What GPUs take where the host works concurrently with them.
 static Status timeDevices(Session &session, Session::Step step, size_t steps, mtrun_timing &timing) {
   std::vector<double> times(steps);
   if (Status s = timeQueued(session, step, times); !s.ok())

@@ -207,7 +207,8 @@ Status verifyArguments(const fb::Kernel &kernel, const std::string &place) {
     if (std::max({argument.row_bytes(), argument.fixed_bytes(), argument.element_bytes()}) > maxBlockBytes)
       return differs(which, "at most 2^46 bytes", "more");
     if (map ? argument.row_bytes() != 0 : argument.element_bytes() != 0)
-      return differs(which, map ? "0 bytes a row of a Map kernel" : "0 bytes an element of a kernel that is no Map",
+      return differs(which,
+                     map ? "0 bytes a row of an Elementwise kernel" : "0 bytes an element of a kernel of another kind",
                      map ? argument.row_bytes() : argument.element_bytes());
   }
   if (kernel.scratch_bytes() > maxScratchBytes || kernel.scratch_bytes() % 64 != 0)

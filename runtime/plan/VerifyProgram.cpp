@@ -330,7 +330,7 @@ private:
   Status sumKernel(const Step &step, const std::string &place) const {
     if (plan_.sum_kernel() >= count(plan_.kernels()) ||
         plan_.kernels()->Get(plan_.sum_kernel())->kind() != KernelKind::Elementwise)
-      return differs(place, "a Map kernel as the plan's sum_kernel", plan_.sum_kernel());
+      return differs(place, "an Elementwise kernel as the plan's sum_kernel", plan_.sum_kernel());
     const Kernel &kernel = *plan_.kernels()->Get(plan_.sum_kernel());
     bool good = count(kernel.arguments()) == 3 && kernel.scratch_bytes() == 0;
     for (uint32_t i = 0; good && i < 3; ++i) {

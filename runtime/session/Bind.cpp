@@ -95,7 +95,7 @@ private:
     return memory_.shared[device_] + offset;
   }
 
-  // Returns the elements of a Map kernel's tile.
+  // Returns the elements of an Elementwise kernel's tile.
   uint64_t setGrid(const fb::Kernel &kernel, BoundStep &bound) const {
     auto set = [&](const auto &grid) {
       bound.rowsPerTile = static_cast<int64_t>(grid.rows_per_tile());

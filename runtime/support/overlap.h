@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which launches may run beside an all-reduce, and which must wait for it: decided by the memory that each touches, so
-// that it holds whatever the order of the steps and the reuse of memory in a plan.
+// Which launches may run concurrently with an all-reduce, and which must wait for it: decided by the memory that each
+// touches, so that it holds whatever the order of the steps and the reuse of memory in a plan.
 #pragma once
 
 #include <cstdint>

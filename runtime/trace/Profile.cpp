@@ -41,7 +41,7 @@ Status profileOf(const Session &session, mtrun_profile &profile) {
   auto steps = static_cast<double>(tracer->recorded());
   profile.steps = tracer->recorded();
   profile.samples = tracer->samples();
-  // Streams of all-reduces run beside the others: what they do counts, they do not.
+  // Streams of all-reduces run concurrently with the others: what they do counts, they do not.
   size_t beside = session.namesTracks() ? static_cast<size_t>(session.tracksOfDevice()) : 1;
   profile.threads = static_cast<int32_t>(tracer->tracks().size() / beside);
   profile.step_us = static_cast<double>(tracer->runTime()) / steps / 1e3;

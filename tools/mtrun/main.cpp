@@ -380,7 +380,7 @@ static CLI::App *addBenchmark(CLI::App &app, Arguments &a) {
 static CLI::App *addTune(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand(
       "tune",
-      "measure on a GPU what runs each kernel fastest, its own code or a library's call, for --tuning of train");
+      "measure on a GPU what runs each kernel fastest, generated code or a library's call, for --tuning of train");
   sub->add_option("PLAN", a.plan, "plan file, made by mtc compile")->type_name("FILE")->required();
   sub->add_option("--devices", a.devices, "the GPU: cuda:0")->type_name("DEVICES")->required();
   sub->add_option("-o,--output", a.output, "the tuning file; without it PLAN.tuning")->type_name("FILE");

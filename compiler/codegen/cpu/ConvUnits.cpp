@@ -68,7 +68,7 @@ static std::vector<RowUnit> transposedUnits(const Product &product) {
   return units;
 }
 
-// Rows of the result cut in units of neighbours: runs of equal steps are cut evenly, short ones put together.
+// Rows of the result cut in units of adjacent rows: runs of equal steps are cut evenly, short ones put together.
 std::vector<RowUnit> mtc::unitsOf(const Product &product) {
   if (isTransposed(product))
     return transposedUnits(product);

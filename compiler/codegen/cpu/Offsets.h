@@ -6,7 +6,7 @@
 //
 // or, lane by lane, of a[rowOffset(row) + table[k] + n] * b[k, n]: one FMA chain over k an element. A step of k may
 // have several taps, next to each other in the chain: elements of a at constant distances, each with a row of b of its
-// own. What neighbouring rows share of them is loaded once. Row offsets are constants of the code, so that a tile needs
+// own. What adjacent rows share of them is loaded once. Row offsets are constants of the code, so that a tile needs
 // one address whatever its rows; offsets over k are a table of i32.
 #ifndef COMPILER_CODEGEN_CPU_OFFSETS_H
 #define COMPILER_CODEGEN_CPU_OFFSETS_H

@@ -25,7 +25,7 @@ struct Tap {
 
 struct Plane {
   int64_t rows, columns;                                  // positions
-  int64_t rowStep, columnStep;                            // source pixels between neighbouring positions
+  int64_t rowStep, columnStep;                            // source pixels between adjacent positions
   int64_t firstRow, firstColumn, rowStride, columnStride; // where the positions lie in the result
   llvm::SmallVector<Tap> taps; // row by row, of each row the same columns, ascending; may be none
   int64_t lowRow = 0, highRow = 0, lowColumn = 0, highColumn = 0; // least and largest of the taps

@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace mtc;
 
 // Buffers are in device memory, which the two casts tell, at multiples of 16 bytes or more, but for a single number:
-// neighbours that a thread reads or writes are one access.
+// adjacent elements that a thread reads or writes are one access.
 static Value inDevice(Emitter &emit, Value pointer, bool isNumber = false) {
   Value global =
       LLVM::AddrSpaceCastOp::create(emit, LLVM::LLVMPointerType::get(emit.getContext(), 1), pointer).getResult();

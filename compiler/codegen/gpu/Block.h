@@ -19,7 +19,7 @@ struct GpuGrid {
 // Bytes of workgroup memory that a block has on every GPU.
 constexpr int64_t maxSharedBytes = 48 << 10;
 
-// What a thread stores once it has loaded all that it reads, so that neighbours become one access.
+// What a thread stores once it has loaded all that it reads, so that adjacent elements become one access.
 struct BlockStore {
   mlir::Type element; // in memory
   mlir::Value value, place;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Convolutions as products of matrices whose left side is gathered from images as it is read. Channels are innermost,
-// so neighbours along k lie together.
+// so adjacent positions of k lie together.
 #ifndef COMPILER_CODEGEN_GPU_IMAGE_H
 #define COMPILER_CODEGEN_GPU_IMAGE_H
 

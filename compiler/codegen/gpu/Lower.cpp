@@ -88,7 +88,7 @@ public:
     if (auto inner = op.getArg().getDefiningOp<LLVM::AddrSpaceCastOp>())
       op.replaceAllUsesWith(inner.getArg());
   }
-  // What NVPTX builds on: neighbours of a buffer that begins there become one access.
+  // What NVPTX builds on: adjacent elements of a buffer that begins there become one access.
   void assume(LLVM::AssumeOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
     APInt alignment;

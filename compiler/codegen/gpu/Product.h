@@ -56,7 +56,7 @@ private:
 
   using Kept = llvm::SmallVector<Emitter::Values>;
   int64_t lines(bool left) const { return left ? tile.rows : tile.columns; }
-  // Elements from k to k: neighbours along k are in other banks, fours on their boundary.
+  // Elements from k to k: adjacent positions of k are in other banks, fours on their boundary.
   int64_t stride(bool left) const { return lines(left) + (kernel.precision == Precision::f32 ? 4 : 8); }
   int64_t panel() const { return tile.depth * (stride(true) + stride(false)); }
   int64_t chunks(const ProductSide &side, bool left) const {

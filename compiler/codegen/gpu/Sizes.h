@@ -6,7 +6,8 @@
 
 namespace mtc {
 
-// Elements of a tile of a map, and of rows that are computed element by element; neighbours that a thread computes.
+// Elements of a tile of an elementwise kernel, and of rows that are computed element by element; adjacent elements that
+// a thread computes.
 constexpr int64_t mapTile = 1024, elementTile = 1024, threadElements = 4;
 // Threads of a block.
 constexpr int64_t mapThreads = 256, reduceThreads = 64, transposeThreads = 256, convThreads = 128;

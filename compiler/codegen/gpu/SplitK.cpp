@@ -80,7 +80,7 @@ private:
   int64_t count;
   Value base, counters, flag;
 
-  // A thread's sums in fours, neighbours' side by side.
+  // A thread's sums in fours, those of adjacent threads side by side.
   Value placeOf(Value shard, Value slice) {
     Value number = emit.add(emit.mul(emit.add(emit.mul(shard, tree.cut.slices), slice), tree.tiles), tile);
     Value first =

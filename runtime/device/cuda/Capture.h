@@ -49,7 +49,7 @@ public:
   void takeOutputs(const BoundProgram &program, std::byte *readBacks) const;
 
   uint64_t launches(const BoundProgram &program) const; // of the run that was set
-  // Enqueues a launch's kernel alone, by its own code or as a library's call, outside of the graph too.
+  // Enqueues a launch's kernel alone, by generated code or as a library's call, outside of the graph too.
   bool perform(const DeviceProgram &bound, int device, const BoundStep &step, size_t index, Stream stream,
                bool ownCode);
   uint64_t collectiveBytes() const { return collectiveBytes_; }

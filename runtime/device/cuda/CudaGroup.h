@@ -17,7 +17,7 @@ struct CudaDevice {
   Gpu *gpu = nullptr;
   Stream stream = nullptr;    // copies and launches
   Stream links = nullptr;     // all-reduces, and what runs behind them
-  Stream inputs = nullptr;    // copies of the caller's tensors, beside the launches before
+  Stream inputs = nullptr;    // copies of the caller's tensors, during the launches before
   Event event = nullptr;      // of where one of the streams is, for others to wait for at once
   Event arrived = nullptr;    // of the last copy on `inputs`
   std::vector<Event> reached; // of each operation on `links` of a program

@@ -127,7 +127,8 @@ Status Libraries::choose(const Plan &plan, const std::vector<Gpu> &gpus, const G
       return status;
     if (!status.ok()) {
       close(images);
-      log(options, 1, (images ? "convolutions run our own code: " : "products run our own code: ") + status.message());
+      log(options, 1,
+          (images ? "convolutions run generated kernels: " : "products run generated kernels: ") + status.message());
     }
   }
   setPlace(plan, driverVersion);

@@ -18,7 +18,7 @@ namespace mtrun::cuda {
 
 // What runs a kernel that a library has a call for.
 struct Choice {
-  const mt::plan::LibraryCall *call = nullptr; // null: the kernel's own code
+  const mt::plan::LibraryCall *call = nullptr; // null: the generated kernel
   CallSizes sizes;
   Algorithm algorithm;
 };

@@ -38,7 +38,7 @@ public:
     return good(result, "cannot make an event");
   }
 
-  // The fastest of the kernel's own code and its call's algorithms.
+  // The fastest of the generated kernel and its call's algorithms.
   Status tune(size_t index, TunedKernel &best, std::vector<std::string> &refused) {
     const BoundStep &step = program_.steps[index];
     Libraries &libraries = group_.libraries();
@@ -160,7 +160,7 @@ private:
   }
 
   // Why the algorithm that is set may not be used; empty: it gives the same bits twice, the same for a shard alone, and
-  // nearly what the kernel's own code does.
+  // nearly what the generated kernel does.
   Status compare(size_t index, const std::vector<float> &own, std::string &reason) {
     const BoundStep &step = program_.steps[index];
     Libraries &libraries = group_.libraries();
@@ -191,7 +191,7 @@ private:
     else if (!same(shard[0], shard[2]))
       reason = "other bits for a shard alone";
     else if (!(apart <= nearly * most))
-      reason = "results that differ by " + std::to_string(apart) + " from our own code's, which are up to " +
+      reason = "results that differ by " + std::to_string(apart) + " from the generated kernel's, which are up to " +
                std::to_string(most);
     return group_.health();
   }
@@ -228,7 +228,7 @@ Status CudaGroup::tune(BoundProgram &program, const std::string &path, int repea
     if (Status status = tuner.tune(i, best, refused); !status.ok())
       return std::move(status).in("kernel " + best.name + ": ");
     char times[80];
-    std::snprintf(times, sizeof times, ": %.1f us, own code %.1f us, ", best.microseconds, best.ownMicroseconds);
+    std::snprintf(times, sizeof times, ": %.1f us, generated %.1f us, ", best.microseconds, best.ownMicroseconds);
     line(best.name + times + (best.algorithm.empty() ? "which stays" : best.algorithm));
     for (const std::string &reason : refused)
       line("  refused " + reason);

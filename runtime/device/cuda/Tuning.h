@@ -22,7 +22,7 @@ struct TuningPlace {
 
 struct TunedKernel {
   std::string name;
-  std::string algorithm; // "": the kernel's own code
+  std::string algorithm; // "": the generated kernel
   double microseconds = 0, ownMicroseconds = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Map kernels, the sum kernel, transpositions.
+// Elementwise kernels, the sum kernel, transpositions.
 #include "test/unit/codegen/Harness.h"
 #include <cmath>
 #include <cstring>
