@@ -17,8 +17,9 @@ Compilation::Fields Compilation::fields() const {
   auto found = module->getAttrOfType<CompilationAttr>(compilationName);
   if (!found)
     return {};
-  return {found.getName(),      found.getBatch(), found.getShards(),          found.getShardRows(),    found.getSeed(),
-          found.getPrecision(), found.getMode(),  found.getLocalStatistics(), found.getDeviceMemory(), found.getMinDevices()};
+  return {found.getName(),         found.getBatch(),     found.getShards(), found.getShardRows(),
+          found.getSeed(),         found.getPrecision(), found.getMode(),   found.getLocalStatistics(),
+          found.getDeviceMemory(), found.getMinDevices()};
 }
 
 void Compilation::change(llvm::function_ref<void(Fields &)> body) {

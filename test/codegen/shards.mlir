@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module that does not say how many shards there are has one shard, on a CPU and on a GPU alike: to code generation it had 4,096, to the plan 1.
+// A module that does not say how many shards there are has one shard, on a CPU and on a GPU alike: to code generation
+// it had 4,096, to the plan 1.
 // RUN: mt-opt %s --plan-codegen="cpus=x86-64-v3 object=%t.one.so" -o /dev/null
 // RUN: sed 's/shards = 1, //' %s | mt-opt - --plan-codegen="cpus=x86-64-v3 object=%t.none.so" -o /dev/null
 // RUN: cmp %t.one.so %t.none.so

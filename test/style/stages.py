@@ -23,7 +23,8 @@ ARROWS = {  # (file, header): why it may
 CIRCLES = {  # files in one folder, without suffix: why they may
     "compiler/api: Driver Memory": "Memory's checks are a part of the driver, in a file of their own",
     "compiler/fuse: Groups Prepare": "both ask what is cheap to compute twice",
-    "dialects/mt: Compilation Elementwise Expr Gradient MtDialect Syntax Window": "MLIR generates one header of all the dialect's ops",
+    "dialects/mt: Compilation Elementwise Expr Gradient MtDialect Syntax Window":
+    "MLIR generates one header of all the dialect's ops",
     "frontend/keras: Criteria Export ReadKeras Training": "the options are declared with the reader",
     "frontend/keras: LayerBuilder LayerTable": "a layer's row is a function of the builder",
     "runtime/data: Dataset Labels": "a column of labels is read by the parts of the data that it belongs to",

@@ -137,9 +137,11 @@ static void addDevices(CLI::App &compile, Arguments &arguments) {
       ->type_name("WHICH")->check(oneOf({"global", "local"}));
   compile.add_option("--mode", arguments.mode, "exact: the same bits on any number of devices; fast: no such promise")
       ->type_name("MODE")->check(oneOf({"exact", "fast"}));
-  compile.add_option("--cpu", arguments.cpu,
-                     "code for native alone, or for a list of x86-64-v4, x86-64-v3 and armv8-a, of which the best is chosen "
-                     "when the plan is loaded (default: x86-64-v4,x86-64-v3)")
+  compile
+      .add_option(
+          "--cpu", arguments.cpu,
+          "code for native alone, or for a list of x86-64-v4, x86-64-v3 and armv8-a, of which the best is chosen "
+          "when the plan is loaded (default: x86-64-v4,x86-64-v3)")
       ->type_name("CPU,...");
 }
 

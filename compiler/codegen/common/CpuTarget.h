@@ -43,7 +43,8 @@ struct CpuTarget {
   std::string name;                  // of the plan's target, and of --cpu
   std::string triple;                // LLVM's: architecture, vendor, system
   std::string cpu;                   // LLVM's name of the instruction set
-  std::vector<std::string> features; // what the running CPU must have; the runtime knows them (runtime/device/CpuFeatures.cpp)
+  // What the running CPU must have; the runtime knows them (runtime/device/CpuFeatures.cpp).
+  std::vector<std::string> features;
   VectorUnit vectors;
   std::string tune; // LLVM's name of the CPU to schedule for; empty: none in particular
 };

@@ -23,7 +23,8 @@ public:
   using Body = llvm::function_ref<Values(Value index, ValueRange carried)>;
 
   Emitter(mlir::ModuleOp module, const VectorUnit &vectors)
-      : ImplicitLocOpBuilder(module.getLoc(), module.getBodyRegion()), module(module), home(module.getBody()), vectors(vectors) {}
+      : ImplicitLocOpBuilder(module.getLoc(), module.getBodyRegion()), module(module), home(module.getBody()),
+        vectors(vectors) {}
 
   mlir::ModuleOp module;
   mlir::Block *home; // where globals go

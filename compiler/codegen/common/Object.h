@@ -17,9 +17,10 @@ namespace mtc {
 // llvm.func with arith, scf and llvm ops as LLVM IR. May run in several threads.
 llvm::Expected<std::unique_ptr<llvm::Module>> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context);
 
-// Lowers `module` and compiles it to an ELF relocatable object. An external function that takes more than `maxStack` bytes of stack is
-// an error. May run in several threads.
-llvm::Expected<llvm::SmallVector<char, 0>> compileObject(mlir::ModuleOp module, const CpuTarget &target, uint64_t maxStack);
+// Lowers `module` and compiles it to an ELF relocatable object. An external function that takes more than `maxStack`
+// bytes of stack is an error. May run in several threads.
+llvm::Expected<llvm::SmallVector<char, 0>> compileObject(mlir::ModuleOp module, const CpuTarget &target,
+                                                         uint64_t maxStack);
 
 // Links one object into a shared object without needed libraries; an undefined symbol is an error. May run in several
 // threads.

@@ -167,7 +167,9 @@ std::pair<Value, Value> TreeEmitter::leftBlock(Value sample, Value part, Value r
 
 // Levels of the tree whose sums wait in registers: a pair of shards where two fit in a packed panel. Two levels would
 // halve the tile's rows.
-int64_t TreeEmitter::innerLevels() const { return !kernel.fast && emit.vectors.isWide() && shardRows < longShard ? 1 : 0; }
+int64_t TreeEmitter::innerLevels() const {
+  return !kernel.fast && emit.vectors.isWide() && shardRows < longShard ? 1 : 0;
+}
 
 // Whether all samples of the tree fit in a packed panel: their products are written one after the other.
 bool TreeEmitter::isSmall() const {

@@ -76,8 +76,10 @@ TEST(Compile, OptionsSayWhatWasExpected) {
   EXPECT_EQ(message([](mtc_options &o) { o.device_memory = -1; }),
             "expected device memory to be 0 bytes or more, found -1");
   EXPECT_EQ(message([](mtc_options &o) { o.target = "cpu,cuda:sm_70"; }),
-            "expected target to be a list of cpu, cuda and cuda:ARCHITECTURE (sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120), found 'cpu,cuda:sm_70'");
-  EXPECT_EQ(message([](mtc_options &o) { o.cpu = "i386"; }), "expected the CPU to be native, x86-64-v4, x86-64-v3 or armv8-a, found 'i386'");
+            "expected target to be a list of cpu, cuda and cuda:ARCHITECTURE (sm_75, sm_80, sm_86, sm_89, sm_90, "
+            "sm_100, sm_120), found 'cpu,cuda:sm_70'");
+  EXPECT_EQ(message([](mtc_options &o) { o.cpu = "i386"; }),
+            "expected the CPU to be native, x86-64-v4, x86-64-v3 or armv8-a, found 'i386'");
 }
 
 TEST(Compile, LogsTimesAndASummary) {
