@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A host program that trains a plan: train PLAN DATA OUTPUT, as train digits.mtp mnist:DIR w.safetensors. It needs libmtrun
- * alone; the plan was compiled when the program was built.
+ * A host program that trains a plan: train PLAN DATA OUTPUT, as train digits.mtp mnist:DIR w.safetensors. It needs
+ * libmtrun alone; the plan was compiled when the program was built.
  */
 #include "mtrun.h"
 
