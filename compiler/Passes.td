@@ -37,22 +37,27 @@ def Partition : Pass<"mt-partition", "::mlir::ModuleOp"> {
 }
 def Bucket : Pass<"mt-bucket", "::mlir::ModuleOp"> {
   let summary = "group the all-reduces into as few buckets as their dependencies and a limit allow, in one total order";
-  let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", /*default=*/"25 << 20", "the most bytes of a bucket that nothing waits for (gradients), but for a larger gradient alone">];
+  let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", /*default=*/"25 << 20",
+                        "the most bytes of a bucket that nothing waits for (gradients), but for a larger gradient "
+                        "alone">];
 }
 
 // fuse
 def Fuse : Pass<"mt-fuse", "::mlir::ModuleOp"> {
   let summary = "Group computations into kernels";
-  let options = [Option<"images", "images", "bool", "true", "convolutions of few taps times channels may be steps of kernels of rows">];
+  let options = [Option<"images", "images", "bool", "true",
+                        "convolutions of few taps times channels may be steps of kernels of rows">];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 
 // recompute
 def Recompute : Pass<"mt-recompute", "::mlir::ModuleOp"> {
   let summary = "Run cheap kernels again before late readers, until the step fits in a device's memory";
-  let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+  let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect",
                            "::mlir::cf::ControlFlowDialect", "::mlir::LLVM::LLVMDialect"];
-  let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0", "bytes a device may use; 0: no limit">,
+  let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0",
+                        "bytes a device may use; 0: no limit">,
                  ListOption<"cpus", "cpus", "std::string", "CPU targets, the scratch of whose kernels counts">];
 }
 
@@ -65,9 +70,11 @@ def Schedule : Pass<"mt-schedule", "::mlir::ModuleOp"> {
 // allocate
 def Allocate : Pass<"mt-allocate", "::mlir::ModuleOp"> {
   let summary = "Give every value a place, and turn programs into plan programs";
-  let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+  let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect",
                            "::mlir::cf::ControlFlowDialect", "::mlir::LLVM::LLVMDialect"];
-  let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0", "bytes a device may use; 0: no limit">,
+  let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0",
+                        "bytes a device may use; 0: no limit">,
                  ListOption<"cpus", "cpus", "std::string", "CPU targets, the scratch of whose kernels counts">];
 }
 def PlanCheck : Pass<"plan-check", "::mlir::ModuleOp"> {
@@ -85,6 +92,7 @@ def PlanCodegen : Pass<"plan-codegen", "::mlir::ModuleOp"> {
                  Option<"object", "object", "std::string", /*default=*/"\"\"",
                         "file for the shared object of the first CPU target; empty: none">,
                  Option<"ptx", "ptx", "std::string", /*default=*/"\"\"", "file for PTX; empty: none">,
-                 Option<"keepGpuKernels", "keep-gpu-kernels", "bool", "false", "leave the kernels in the module as gpu.funcs">];
+                 Option<"keepGpuKernels", "keep-gpu-kernels", "bool", "false",
+                        "leave the kernels in the module as gpu.funcs">];
 }
 #endif

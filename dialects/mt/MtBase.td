@@ -16,10 +16,11 @@ def Mt_Dialect : Dialect {
   let cppNamespace = "::mlir::mt";
   let summary = "what a training step computes";
   let description = [{
-    Values are ranked tensors of f32, i32 and i1. In programs there are also bf16 and f16 (docs/precision.md), which `mt.cast` makes from f32 and extends again, moves
-    move and contractions, reductions and pools read; there is no arithmetic on them. A `?` is always the first axis and always the batch axis: the rows of the view. In a
-    model and in the training graph that is the global batch of n samples, after `mt-partition` one shard's valid rows.
-    A tensor whose first axis is `?` is *split*, any other is *replicated*.
+    Values are ranked tensors of f32, i32 and i1. In programs there are also bf16 and f16 (docs/precision.md), which
+    `mt.cast` makes from f32 and extends again, moves move and contractions, reductions and pools read; there is no
+    arithmetic on them. A `?` is always the first axis and always the batch axis: the rows of the view. In a model and
+    in the training graph that is the global batch of n samples, after `mt-partition` one shard's valid rows. A tensor
+    whose first axis is `?` is *split*, any other is *replicated*.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1; // what is not known here is a typing error
@@ -43,9 +44,10 @@ def Mt_Step : Type<0DTensorOf<[I32]>.predicate, "tensor<i32>", "::mlir::RankedTe
 def Mt_Extends : NativeOpTrait<"Extends"> { let cppNamespace = "::mlir::mt"; }
 // What it reads are values that a kernel stores, and that a precision of 16 bits rounds.
 def Mt_Rounds : NativeOpTrait<"Rounds"> { let cppNamespace = "::mlir::mt"; }
-// A product of matrices, a convolution or a gradient of one. It extends and rounds; with a discardable attribute mt.precision = "f32" it is left alone.
+// A product of matrices, a convolution or a gradient of one. It extends and rounds; with a discardable attribute
+// mt.precision = "f32" it is left alone.
 def Mt_Contraction : NativeOpTrait<"Contraction"> { let cppNamespace = "::mlir::mt"; }
-// Elements of the result are elements of the operands at other places, or zeros (mt.pad with another value: that one).
+// Elements of the result are elements of the operands at other indices, or zeros (mt.pad with another value: that one).
 def Mt_Moves : NativeOpTrait<"Moves"> { let cppNamespace = "::mlir::mt"; }
 // A loss or an error, of whose means the lower one is better; an accuracy, of whose means the higher one is.
 def Mt_LowerIsBetter : NativeOpTrait<"LowerIsBetter"> { let cppNamespace = "::mlir::mt"; }
@@ -59,13 +61,18 @@ class Mt_Op<string mnemonic, list<Trait> traits = []> : Op<Mt_Dialect, mnemonic,
 // A computation: no side effects, interpreted, costed, sharded.
 class Mt_PureOp<string mnemonic, list<Trait> traits = []> : Mt_Op<mnemonic, !listconcat([
     Pure, DeclareOpInterfaceMethods<InterpretOpInterface>, DeclareOpInterfaceMethods<CostOpInterface>,
-    DeclareOpInterfaceMethods<ShardingInterface, ["getLoopIteratorTypes", "getReductionLoopIteratorKinds", "getIndexingMaps"]>], traits)>;
+    DeclareOpInterfaceMethods<ShardingInterface, ["getLoopIteratorTypes", "getReductionLoopIteratorKinds",
+                                                  "getIndexingMaps"]>], traits)>;
 
-// An op that others can express. Most have a gradient of their own; that of Mt_DerivedComposite is what reverse mode makes of its decomposition.
-class Mt_Composite<string mnemonic, list<Trait> traits = []> : Mt_PureOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<DecomposeOpInterface>], traits)>;
-class Mt_DerivedComposite<string mnemonic, list<Trait> traits = []> : Mt_Composite<mnemonic, !listconcat([DeclareOpInterfaceMethods<GradientOpInterface>], traits)> {
+// An op that others can express. Most have a gradient of their own; that of Mt_DerivedComposite is what reverse mode
+// makes of its decomposition.
+class Mt_Composite<string mnemonic, list<Trait> traits = []>
+    : Mt_PureOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<DecomposeOpInterface>], traits)>;
+class Mt_DerivedComposite<string mnemonic, list<Trait> traits = []>
+    : Mt_Composite<mnemonic, !listconcat([DeclareOpInterfaceMethods<GradientOpInterface>], traits)> {
   code derivedGradient = [{
-    void $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients, ::llvm::SmallVectorImpl<::mlir::Value> &operandGradients) {
+    void $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients,
+                                  ::llvm::SmallVectorImpl<::mlir::Value> &operandGradients) {
       buildDecomposedGradient(builder, *this, resultGradients, operandGradients);
     }
   }];
@@ -99,7 +106,8 @@ def Mt_Divisor : Mt_I32Enum<"Divisor", "what a loss is divided by", [
 def Mt_DivisorAttr : Mt_EnumAttr<Mt_Divisor, "divisor">;
 
 def Mt_Finalizer : Mt_I32Enum<"Finalizer", "what a metric is of its sums over all samples; numbers as in plan.fbs", [
-  I32EnumAttrCase<"mean", 0>, I32EnumAttrCase<"root_mean", 1>, I32EnumAttrCase<"roc", 2>, I32EnumAttrCase<"precision_recall", 3>,
+  I32EnumAttrCase<"mean", 0>, I32EnumAttrCase<"root_mean", 1>, I32EnumAttrCase<"roc", 2>,
+  I32EnumAttrCase<"precision_recall", 3>,
   I32EnumAttrCase<"f1_macro", 4>, I32EnumAttrCase<"f1_weighted", 5>]>;
 def Mt_FinalizerAttr : Mt_EnumAttr<Mt_Finalizer, "finalizer">;
 
@@ -118,31 +126,42 @@ def Mt_ReductionAttr : Mt_EnumAttr<Mt_Reduction, "reduction">;
 
 def Mt_Precision : Mt_I32Enum<"PrecisionClass", "how values of 32 bits are rounded for products", [
   I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"tf32", 1>, I32EnumAttrCase<"bf16", 2>, I32EnumAttrCase<"f16", 3>]>;
-def Mt_Mode : Mt_I32Enum<"Mode", "whether sums over the batch follow the reduction tree", [I32EnumAttrCase<"exact", 0>, I32EnumAttrCase<"fast", 1>]>;
+def Mt_Mode : Mt_I32Enum<"Mode", "whether sums over the batch follow the reduction tree",
+                         [I32EnumAttrCase<"exact", 0>, I32EnumAttrCase<"fast", 1>]>;
 // Read and changed by `Compilation` (dialects/mt/Compilation.h) alone.
 def Mt_CompilationAttr : AttrDef<Mt_Dialect, "Compilation"> {
   let mnemonic = "compilation";
-  let summary = "parameters of a compilation, the module's `mt.compilation`: #mt.compilation<batch = 32, shards = 8, shard_rows = 4>";
+  let summary = "parameters of a compilation, the module's `mt.compilation`: #mt.compilation<batch = 32, shards = 8, "
+                "shard_rows = 4>";
   let description = [{
-    A batch, a number of shards and their rows that are 0 are not known. `shard_rows` is ceil(batch / shards). `device_memory` in bytes; 0: not limited.
-    `min_devices`: the fewest devices that the plan fits on; 0: it fits on none.
+    A batch, a number of shards and their rows that are 0 are not known. `shard_rows` is ceil(batch / shards).
+    `device_memory` in bytes; 0: not limited. `min_devices`: the fewest devices that the plan fits on; 0: it fits on
+    none.
   }];
   let parameters = (ins OptionalParameter<"::mlir::StringAttr">:$name, DefaultValuedParameter<"int64_t", "0">:$batch,
-                        DefaultValuedParameter<"int64_t", "0">:$shards, DefaultValuedParameter<"int64_t", "0">:$shard_rows,
-                        DefaultValuedParameter<"int64_t", "1">:$seed, DefaultValuedParameter<"::mlir::mt::PrecisionClass", "::mlir::mt::PrecisionClass::f32">:$precision,
-                        DefaultValuedParameter<"::mlir::mt::Mode", "::mlir::mt::Mode::exact">:$mode, DefaultValuedParameter<"bool", "false">:$local_statistics,
-                        DefaultValuedParameter<"int64_t", "0">:$device_memory, DefaultValuedParameter<"int64_t", "1">:$min_devices);
+                        DefaultValuedParameter<"int64_t", "0">:$shards,
+                        DefaultValuedParameter<"int64_t", "0">:$shard_rows,
+                        DefaultValuedParameter<"int64_t", "1">:$seed,
+                        DefaultValuedParameter<"::mlir::mt::PrecisionClass",
+                                               "::mlir::mt::PrecisionClass::f32">:$precision,
+                        DefaultValuedParameter<"::mlir::mt::Mode", "::mlir::mt::Mode::exact">:$mode,
+                        DefaultValuedParameter<"bool", "false">:$local_statistics,
+                        DefaultValuedParameter<"int64_t", "0">:$device_memory,
+                        DefaultValuedParameter<"int64_t", "1">:$min_devices);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
 
 def Mt_KernelKind : Mt_I32Enum<"KernelKind", "how a kernel's code walks its data; numbers as in plan.fbs", [
-  I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"single", 1>, I32EnumAttrCase<"elementwise", 2>, I32EnumAttrCase<"matmul", 3>,
+  I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"single", 1>, I32EnumAttrCase<"elementwise", 2>,
+  I32EnumAttrCase<"matmul", 3>,
   I32EnumAttrCase<"matmul_wgrad", 4>, I32EnumAttrCase<"reduce", 5>, I32EnumAttrCase<"transpose", 6>,
   I32EnumAttrCase<"conv", 7>, I32EnumAttrCase<"conv_wgrad", 8>, I32EnumAttrCase<"scatter_add", 9>]>;
 def Mt_KernelKindAttr : Mt_EnumAttr<Mt_KernelKind, "kernel_kind">;
 
-def Mt_Wait : Mt_I32Enum<"Wait", "what must have finished before a kernel starts: nothing, what its device did, what all devices did; numbers as in plan.fbs", [
+def Mt_Wait : Mt_I32Enum<"Wait",
+                         "what must have finished before a kernel starts: nothing, what its device did, what all "
+                         "devices did; numbers as in plan.fbs", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"device", 1>, I32EnumAttrCase<"all", 2>]>;
 def Mt_WaitAttr : Mt_EnumAttr<Mt_Wait, "wait">;
 #endif

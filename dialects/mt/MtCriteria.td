@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per-sample losses and metrics: predictions [?, ..., C] and targets -> [?, ...]. Keras' formulas (probabilities of a categorical loss are
-// divided by their sum, then clipped to [1e-7, 1 - 1e-7]).
+// Per-sample losses and metrics: predictions [?, ..., C] and targets -> [?, ...]. Keras' formulas (probabilities of a
+// categorical loss are divided by their sum, then clipped to [1e-7, 1 - 1e-7]).
 #ifndef MT_CRITERIA_TD
 #define MT_CRITERIA_TD
 
 include "dialects/mt/MtBase.td"
 
-class Mt_Criterion<string mnemonic, string text, list<Trait> traits = []> : Mt_Composite<mnemonic, !listconcat([InferTypeOpAdaptor], traits)> {
+class Mt_Criterion<string mnemonic, string text, list<Trait> traits = []>
+    : Mt_Composite<mnemonic, !listconcat([InferTypeOpAdaptor], traits)> {
   let summary = text;
   let results = (outs Mt_Float:$result);
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets);
@@ -15,57 +16,86 @@ class Mt_Criterion<string mnemonic, string text, list<Trait> traits = []> : Mt_C
 }
 // Of a loss.
 class Mt_LossCriterion<string mnemonic, string text, list<Trait> traits = []>
-    : Mt_Criterion<mnemonic, text, !listconcat([DeclareOpInterfaceMethods<GradientOpInterface>, Mt_LowerIsBetter], traits)>;
-class Mt_CrossEntropy<string mnemonic, string text, list<Trait> traits = []> : Mt_LossCriterion<mnemonic, text, traits> {
+    : Mt_Criterion<mnemonic, text, !listconcat([DeclareOpInterfaceMethods<GradientOpInterface>, Mt_LowerIsBetter],
+                                               traits)>;
+class Mt_CrossEntropy<string mnemonic, string text, list<Trait> traits = []> : Mt_LossCriterion<mnemonic, text,
+    traits> {
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, UnitAttr:$from_logits);
-  let assemblyFormat = "$predictions `,` $targets (`from_logits` $from_logits^)? attr-dict `:` type($predictions) `,` type($targets)";
+  let assemblyFormat = "$predictions `,` $targets (`from_logits` $from_logits^)? attr-dict `:` type($predictions) `,` "
+                       "type($targets)";
 }
-def SparseCategoricalCrossentropyOp : Mt_CrossEntropy<"sparse_categorical_crossentropy", "-log p[label]; targets i32 [?, ...]", [DeclareOpInterfaceMethods<IndexOpInterface>]>;
+def SparseCategoricalCrossentropyOp : Mt_CrossEntropy<"sparse_categorical_crossentropy",
+                                                      "-log p[label]; targets i32 [?, ...]",
+                                                      [DeclareOpInterfaceMethods<IndexOpInterface>]>;
 // label_smoothing s: the target becomes t (1 - s) + s / C, with two classes t (1 - s) + s / 2.
 class Mt_SmoothedCrossEntropy<string mnemonic, string text> : Mt_CrossEntropy<mnemonic, text> {
-  let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, UnitAttr:$from_logits, DefaultValuedAttr<F32Attr, "0.0f">:$label_smoothing);
-  let assemblyFormat = "$predictions `,` $targets (`from_logits` $from_logits^)? (`label_smoothing` `=` $label_smoothing^)? attr-dict `:` type($predictions) `,` type($targets)";
+  let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, UnitAttr:$from_logits,
+                   DefaultValuedAttr<F32Attr, "0.0f">:$label_smoothing);
+  let assemblyFormat = "$predictions `,` $targets (`from_logits` $from_logits^)? (`label_smoothing` `=` "
+                       "$label_smoothing^)? attr-dict `:` type($predictions) `,` type($targets)";
   let builders = [OpBuilder<(ins "::mlir::Value":$predictions, "::mlir::Value":$targets, "bool":$from_logits),
     "build($_builder, $_state, predictions, targets, from_logits, ::llvm::APFloat(0.0f));">];
   let hasVerifier = 1;
 }
-def CategoricalCrossentropyOp : Mt_SmoothedCrossEntropy<"categorical_crossentropy", "-sum t log p; targets f32 like predictions">;
-def BinaryCrossentropyOp : Mt_SmoothedCrossEntropy<"binary_crossentropy", "mean over the last axis of -(t log p + (1 - t) log(1 - p)); targets f32 like predictions">;
+def CategoricalCrossentropyOp : Mt_SmoothedCrossEntropy<"categorical_crossentropy",
+                                                        "-sum t log p; targets f32 like predictions">;
+def BinaryCrossentropyOp : Mt_SmoothedCrossEntropy<"binary_crossentropy",
+                                                   "mean over the last axis of -(t log p + (1 - t) log(1 - p)); "
+                                                   "targets f32 like predictions">;
 def MeanSquaredErrorOp : Mt_LossCriterion<"mean_squared_error", "mean of (p - t)^2 over the last axis">;
 def MeanAbsoluteErrorOp : Mt_LossCriterion<"mean_absolute_error", "mean of |p - t| over the last axis">;
-def SparseCategoricalAccuracyOp : Mt_Criterion<"sparse_categorical_accuracy", "1 where argmax is the label", [Mt_HigherIsBetter, DeclareOpInterfaceMethods<IndexOpInterface>]>;
+def SparseCategoricalAccuracyOp : Mt_Criterion<"sparse_categorical_accuracy", "1 where argmax is the label",
+                                               [Mt_HigherIsBetter, DeclareOpInterfaceMethods<IndexOpInterface>]>;
 def CategoricalAccuracyOp : Mt_Criterion<"categorical_accuracy", "1 where argmax of both agree", [Mt_HigherIsBetter]>;
-def BinaryAccuracyOp : Mt_Criterion<"binary_accuracy", "mean over the last axis of (p > 0.5) == t", [Mt_HigherIsBetter]>;
+def BinaryAccuracyOp : Mt_Criterion<"binary_accuracy", "mean over the last axis of (p > 0.5) == t",
+                                    [Mt_HigherIsBetter]>;
 
 // Losses whose gradient is that of their decomposition; targets f32 like predictions.
 class Mt_DerivedCriterion<string mnemonic, string text> : Mt_LossCriterion<mnemonic, text> {
   let extraClassDefinition = [{
-    void $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients, ::llvm::SmallVectorImpl<::mlir::Value> &operandGradients) {
+    void $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients,
+                                  ::llvm::SmallVectorImpl<::mlir::Value> &operandGradients) {
       buildDecomposedGradient(builder, *this, resultGradients, operandGradients);
     }
   }];
 }
-def HuberOp : Mt_DerivedCriterion<"huber", "mean over the last axis of d^2 / 2 where |d| <= delta, else delta |d| - delta^2 / 2; d = p - t"> {
+def HuberOp : Mt_DerivedCriterion<"huber",
+                                  "mean over the last axis of d^2 / 2 where |d| <= delta, else delta |d| - delta^2 / "
+                                  "2; d = p - t"> {
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, DefaultValuedAttr<F32Attr, "1.0f">:$delta);
-  let assemblyFormat = "$predictions `,` $targets (`delta` `=` $delta^)? attr-dict `:` type($predictions) `,` type($targets)";
+  let assemblyFormat = "$predictions `,` $targets (`delta` `=` $delta^)? attr-dict `:` type($predictions) `,` "
+                       "type($targets)";
 }
-// A target of 0 counts as -1. (Keras converts where a whole batch holds zeros and ones only; for labels of either kind that is the same.)
+// A target of 0 counts as -1. (Keras converts where a whole batch holds zeros and ones only; for labels of either kind
+// that is the same.)
 def HingeOp : Mt_DerivedCriterion<"hinge", "mean over the last axis of max(1 - t p, 0)">;
 def SquaredHingeOp : Mt_DerivedCriterion<"squared_hinge", "mean over the last axis of max(1 - t p, 0)^2">;
 def CategoricalHingeOp : Mt_DerivedCriterion<"categorical_hinge", "max(1 + max((1 - t) p) - sum(t p), 0)">;
 def KlDivergenceOp : Mt_DerivedCriterion<"kl_divergence", "sum t log(t / p); both clipped to [1e-7, 1]">;
 def PoissonOp : Mt_DerivedCriterion<"poisson", "mean over the last axis of p - t log(p + 1e-7)">;
-def LogCoshOp : Mt_DerivedCriterion<"log_cosh", "mean over the last axis of log(cosh(p - t)), as d + softplus(-2 d) - log 2">;
-def CosineSimilarityOp : Mt_DerivedCriterion<"cosine_similarity", "-sum p t / (|p| |t|), norms of 1e-7 or more. As a metric, Keras' has the other sign">;
-def MeanAbsolutePercentageErrorOp : Mt_DerivedCriterion<"mean_absolute_percentage_error", "100 times the mean over the last axis of |t - p| / max(|t|, 1e-7)">;
-def MeanSquaredLogarithmicErrorOp : Mt_DerivedCriterion<"mean_squared_logarithmic_error", "mean over the last axis of (log(1 + p) - log(1 + t))^2; both 1e-7 or more">;
+def LogCoshOp : Mt_DerivedCriterion<"log_cosh",
+                                    "mean over the last axis of log(cosh(p - t)), as d + softplus(-2 d) - log 2">;
+def CosineSimilarityOp : Mt_DerivedCriterion<"cosine_similarity",
+                                             "-sum p t / (|p| |t|), norms of 1e-7 or more. As a metric, Keras' has the "
+                                             "other sign">;
+def MeanAbsolutePercentageErrorOp : Mt_DerivedCriterion<"mean_absolute_percentage_error",
+                                                        "100 times the mean over the last axis of |t - p| / max(|t|, "
+                                                        "1e-7)">;
+def MeanSquaredLogarithmicErrorOp : Mt_DerivedCriterion<"mean_squared_logarithmic_error",
+                                                        "mean over the last axis of (log(1 + p) - log(1 + t))^2; both "
+                                                        "1e-7 or more">;
 
 // A hit where fewer than k classes are more probable than the target's.
-class Mt_TopK<string mnemonic, string text, list<Trait> traits = []> : Mt_Criterion<mnemonic, text, !listconcat([Mt_HigherIsBetter], traits)> {
+class Mt_TopK<string mnemonic, string text, list<Trait> traits = []> : Mt_Criterion<mnemonic, text,
+    !listconcat([Mt_HigherIsBetter], traits)> {
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets, DefaultValuedAttr<I64Attr, "5">:$k);
   let assemblyFormat = "$predictions `,` $targets (`k` `=` $k^)? attr-dict `:` type($predictions) `,` type($targets)";
   let hasVerifier = 1;
 }
-def SparseTopKCategoricalAccuracyOp : Mt_TopK<"sparse_top_k_categorical_accuracy", "1 where the label is among the k most probable; targets i32 [?, ...]", [DeclareOpInterfaceMethods<IndexOpInterface>]>;
-def TopKCategoricalAccuracyOp : Mt_TopK<"top_k_categorical_accuracy", "1 where the target's argmax is among the k most probable; targets f32 like predictions">;
+def SparseTopKCategoricalAccuracyOp : Mt_TopK<"sparse_top_k_categorical_accuracy",
+                                              "1 where the label is among the k most probable; targets i32 [?, ...]",
+                                              [DeclareOpInterfaceMethods<IndexOpInterface>]>;
+def TopKCategoricalAccuracyOp : Mt_TopK<"top_k_categorical_accuracy",
+                                        "1 where the target's argmax is among the k most probable; targets f32 like "
+                                        "predictions">;
 #endif

@@ -13,29 +13,36 @@ include "dialects/mt/MtBase.td"
 class Mt_Elementwise<string mnemonic, list<Trait> traits = []> : Mt_PureOp<mnemonic, !listconcat([
     DeclareOpInterfaceMethods<ElementwiseOpInterface>], traits)>;
 
-class Mt_Unary<string mnemonic, string text, code evaluate, code gradient, code lower, int flops = 1> : Mt_Elementwise<mnemonic, [
+class Mt_Unary<string mnemonic, string text, code evaluate, code gradient, code lower, int flops = 1>
+    : Mt_Elementwise<mnemonic, [
     SameOperandsAndResultType, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = text;
   let arguments = (ins Mt_Float:$operand);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
-  let extraClassDeclaration = "static constexpr int64_t flopsPerElement = " # flops # "; static double evaluate(double a);";
+  let extraClassDeclaration = "static constexpr int64_t flopsPerElement = " # flops #
+      "; static double evaluate(double a);";
   let extraClassDefinition = [{
     double $cppClass::evaluate(double a) { return }] # evaluate # [{; }
-    void $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients, ::llvm::SmallVectorImpl<::mlir::Value> &operandGradients) {
+    void $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients,
+                                  ::llvm::SmallVectorImpl<::mlir::Value> &operandGradients) {
       if (!resultGradients[0]) { operandGradients.push_back({}); return; }
-      [[maybe_unused]] Expr a(builder, getLoc(), getOperand()), y(builder, getLoc(), getResult()), dy(builder, getLoc(), resultGradients[0]);
+      [[maybe_unused]] Expr a(builder, getLoc(), getOperand()), y(builder, getLoc(), getResult()),
+          dy(builder, getLoc(), resultGradients[0]);
       operandGradients.push_back(Expr(}] # gradient # [{).value());
     }
     ::mlir::Value $cppClass::lowerElement(::mlir::OpBuilder &builder, ::mlir::ValueRange operands) {
       Lane a(builder, getLoc(), operands[0]);
       return Lane(}] # lower # [{).value();
     }
-    ::llvm::LogicalResult $cppClass::interpret(const EvalContext &context, ::llvm::ArrayRef<Tensor> operands, ::llvm::SmallVectorImpl<Tensor> &results) {
+    ::llvm::LogicalResult $cppClass::interpret(const EvalContext &context, ::llvm::ArrayRef<Tensor> operands,
+                                               ::llvm::SmallVectorImpl<Tensor> &results) {
       results.push_back(interpretUnary(context, getType(), operands[0], &evaluate)); return ::mlir::success();
     }
     int64_t $cppClass::getFlops() { return flopsPerElement * elementsPerRow(getType()); }
-    ::llvm::SmallVector<::mlir::utils::IteratorType> $cppClass::getLoopIteratorTypes() { return elementwiseLoops(getOperation()); }
+    ::llvm::SmallVector<::mlir::utils::IteratorType> $cppClass::getLoopIteratorTypes() {
+      return elementwiseLoops(getOperation());
+    }
     ::llvm::SmallVector<::mlir::shard::ReductionKind> $cppClass::getReductionLoopIteratorKinds() { return {}; }
     ::llvm::SmallVector<::mlir::AffineMap> $cppClass::getIndexingMaps() { return elementwiseMaps(getOperation()); }
   }];
@@ -43,7 +50,8 @@ class Mt_Unary<string mnemonic, string text, code evaluate, code gradient, code 
 
 def NegOp : Mt_Unary<"neg", "-a", "-a", "-dy", "-a">;
 def AbsOp : Mt_Unary<"abs", "|a|", "std::fabs(a)", "dy * sign(a)", "abs(a)">;
-def SignOp : Mt_Unary<"sign", "-1, 0 or 1", "(a > 0) - (a < 0)", "0.0", "select(a > 0.0f, 1.0f, select(a < 0.0f, -1.0f, 0.0f))">;
+def SignOp : Mt_Unary<"sign", "-1, 0 or 1", "(a > 0) - (a < 0)", "0.0",
+                      "select(a > 0.0f, 1.0f, select(a < 0.0f, -1.0f, 0.0f))">;
 def SquareOp : Mt_Unary<"square", "a * a", "a * a", "dy * (a * 2.0)", "a * a">;
 def ExpOp : Mt_Unary<"exp", "e^a", "std::exp(a)", "dy * y", "exp(a)", 10>;
 def LogOp : Mt_Unary<"log", "natural logarithm", "std::log(a)", "dy / a", "log(a)", 12>;
@@ -51,28 +59,34 @@ def Log1pOp : Mt_Unary<"log1p", "log(1 + a)", "std::log1p(a)", "dy / (a + 1.0)",
 def SqrtOp : Mt_Unary<"sqrt", "square root", "std::sqrt(a)", "dy * 0.5 / y", "sqrt(a)">;
 def RsqrtOp : Mt_Unary<"rsqrt", "1 / sqrt(a)", "1.0 / std::sqrt(a)", "dy * -0.5 * y / a", "1.0f / sqrt(a)", 2>;
 def TanhOp : Mt_Unary<"tanh", "hyperbolic tangent", "std::tanh(a)", "dy * (1.0 - y * y)", "tanh(a)", 12>;
-def SigmoidOp : Mt_Unary<"sigmoid", "1 / (1 + e^-a)", "1.0 / (1.0 + std::exp(-a))", "dy * y * (1.0 - y)", "1.0f / (exp(-a) + 1.0f)", 13>;
+def SigmoidOp : Mt_Unary<"sigmoid", "1 / (1 + e^-a)", "1.0 / (1.0 + std::exp(-a))", "dy * y * (1.0 - y)",
+                         "1.0f / (exp(-a) + 1.0f)", 13>;
 def ReluOp : Mt_Unary<"relu", "max(a, 0)", "a > 0 ? a : 0", "select(y > 0.0, dy, 0.0)", "select(a > 0.0f, a, 0.0f)">;
 def ErfOp : Mt_Unary<"erf", "error function", "std::erf(a)", "dy * 1.1283791670955126 * exp(-(a * a))", "erf(a)", 15>;
-def ErfInvOp : Mt_Unary<"erf_inv", "inverse error function (Giles 2010)", "evaluateErfInv(a)", "dy * 0.886226925452758 * exp(y * y)", "erfInv(a)", 20>;
+def ErfInvOp : Mt_Unary<"erf_inv", "inverse error function (Giles 2010)", "evaluateErfInv(a)",
+                        "dy * 0.886226925452758 * exp(y * y)", "erfInv(a)", 20>;
 def Expm1Op : Mt_Unary<"expm1", "e^a - 1", "std::expm1(a)", "dy * (y + 1.0)", "expm1(a)", 23>;
 def SinOp : Mt_Unary<"sin", "sine", "std::sin(a)", "dy * cos(a)", "sin(a)", 20>;
 def CosOp : Mt_Unary<"cos", "cosine", "std::cos(a)", "-(dy * sin(a))", "cos(a)", 20>;
 def FloorOp : Mt_Unary<"floor", "largest integer <= a", "std::floor(a)", "0.0", "floor(a)">;
 
 // Binary ops broadcast like NumPy, aligned at the last axis; a split operand has the result's rank.
-class Mt_Binary<string mnemonic, string text, code evaluate, code gradientA, code gradientB, code lower, int flops = 1> : Mt_Elementwise<mnemonic, [
+class Mt_Binary<string mnemonic, string text, code evaluate, code gradientA, code gradientB, code lower, int flops = 1>
+    : Mt_Elementwise<mnemonic, [
     DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = text;
   let arguments = (ins Mt_Number:$lhs, Mt_Number:$rhs);
   let results = (outs Mt_Number:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
-  let extraClassDeclaration = "static constexpr int64_t flopsPerElement = " # flops # "; static double evaluate(double a, double b);";
+  let extraClassDeclaration = "static constexpr int64_t flopsPerElement = " # flops #
+      "; static double evaluate(double a, double b);";
   let extraClassDefinition = [{
     double $cppClass::evaluate(double a, double b) { return }] # evaluate # [{; }
-    void $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients, ::llvm::SmallVectorImpl<::mlir::Value> &operandGradients) {
+    void $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients,
+                                  ::llvm::SmallVectorImpl<::mlir::Value> &operandGradients) {
       if (!resultGradients[0]) { operandGradients.append(2, {}); return; }
-      [[maybe_unused]] Expr a(builder, getLoc(), getLhs()), b(builder, getLoc(), getRhs()), y(builder, getLoc(), getResult()), dy(builder, getLoc(), resultGradients[0]);
+      [[maybe_unused]] Expr a(builder, getLoc(), getLhs()), b(builder, getLoc(), getRhs()),
+          y(builder, getLoc(), getResult()), dy(builder, getLoc(), resultGradients[0]);
       operandGradients.push_back(sumToShape(builder, getLoc(), Expr(}] # gradientA # [{).value(), getLhs().getType()));
       operandGradients.push_back(sumToShape(builder, getLoc(), Expr(}] # gradientB # [{).value(), getRhs().getType()));
     }
@@ -80,15 +94,20 @@ class Mt_Binary<string mnemonic, string text, code evaluate, code gradientA, cod
       Lane a(builder, getLoc(), operands[0]), b(builder, getLoc(), operands[1]);
       return Lane(}] # lower # [{).value();
     }
-    ::llvm::LogicalResult $cppClass::interpret(const EvalContext &context, ::llvm::ArrayRef<Tensor> operands, ::llvm::SmallVectorImpl<Tensor> &results) {
-      results.push_back(interpretBinary(context, getType(), operands[0], operands[1], &evaluate)); return ::mlir::success();
+    ::llvm::LogicalResult $cppClass::interpret(const EvalContext &context, ::llvm::ArrayRef<Tensor> operands,
+                                               ::llvm::SmallVectorImpl<Tensor> &results) {
+      results.push_back(interpretBinary(context, getType(), operands[0], operands[1], &evaluate));
+      return ::mlir::success();
     }
-    ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *, std::optional<::mlir::Location> location, ::mlir::ValueRange operands, ::mlir::DictionaryAttr,
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *, std::optional<::mlir::Location> location,
+                                                      ::mlir::ValueRange operands, ::mlir::DictionaryAttr,
         ::mlir::OpaqueProperties, ::mlir::RegionRange, ::llvm::SmallVectorImpl<::mlir::Type> &types) {
       return inferBroadcast(location, operands, types);
     }
     int64_t $cppClass::getFlops() { return flopsPerElement * elementsPerRow(getType()); }
-    ::llvm::SmallVector<::mlir::utils::IteratorType> $cppClass::getLoopIteratorTypes() { return elementwiseLoops(getOperation()); }
+    ::llvm::SmallVector<::mlir::utils::IteratorType> $cppClass::getLoopIteratorTypes() {
+      return elementwiseLoops(getOperation());
+    }
     ::llvm::SmallVector<::mlir::shard::ReductionKind> $cppClass::getReductionLoopIteratorKinds() { return {}; }
     ::llvm::SmallVector<::mlir::AffineMap> $cppClass::getIndexingMaps() { return elementwiseMaps(getOperation()); }
   }];
@@ -98,9 +117,12 @@ def AddOp : Mt_Binary<"add", "a + b", "a + b", "dy", "dy", "a + b">;
 def SubOp : Mt_Binary<"sub", "a - b", "a - b", "dy", "-dy", "a - b">;
 def MulOp : Mt_Binary<"mul", "a * b", "a * b", "dy * b", "dy * a", "a * b">;
 def DivOp : Mt_Binary<"div", "a / b", "a / b", "dy / b", "-(dy * y / b)", "a / b">;
-def MaximumOp : Mt_Binary<"maximum", "the larger; the gradient goes to a where equal", "a >= b ? a : b", "select(a >= b, dy, 0.0)", "select(a >= b, 0.0, dy)", "select(a >= b, a, b)">;
-def MinimumOp : Mt_Binary<"minimum", "the smaller; the gradient goes to a where equal", "a <= b ? a : b", "select(a <= b, dy, 0.0)", "select(a <= b, 0.0, dy)", "select(a <= b, a, b)">;
-def PowOp : Mt_Binary<"pow", "a to the b; a > 0", "std::pow(a, b)", "dy * b * pow(a, b - 1.0)", "dy * y * log(a)", "pow(a, b)", 30>;
+def MaximumOp : Mt_Binary<"maximum", "the larger; the gradient goes to a where equal", "a >= b ? a : b",
+                          "select(a >= b, dy, 0.0)", "select(a >= b, 0.0, dy)", "select(a >= b, a, b)">;
+def MinimumOp : Mt_Binary<"minimum", "the smaller; the gradient goes to a where equal", "a <= b ? a : b",
+                          "select(a <= b, dy, 0.0)", "select(a <= b, 0.0, dy)", "select(a <= b, a, b)">;
+def PowOp : Mt_Binary<"pow", "a to the b; a > 0", "std::pow(a, b)", "dy * b * pow(a, b - 1.0)", "dy * y * log(a)",
+                      "pow(a, b)", 30>;
 
 // Element-wise ops that do not fit the two classes: lower, interpret and loops are in C++ beside the others.
 def CompareOp : Mt_Elementwise<"compare", [InferTypeOpAdaptor]> {
@@ -128,10 +150,12 @@ def SelectOp : Mt_Elementwise<"select", [InferTypeOpAdaptor, DeclareOpInterfaceM
   let assemblyFormat = "$condition `,` $lhs `,` $rhs attr-dict `:` type($condition) `,` type($lhs) `,` type($rhs)";
 }
 def CastOp : Mt_Elementwise<"cast", [DeclareOpInterfaceMethods<GradientOpInterface>]> {
-  let summary = "converts elements: i32 and i1 to f32 (nearest), f32 to i32 (towards zero, saturating), i1 to i32, f32 to bf16 or f16 and back";
+  let summary = "converts elements: i32 and i1 to f32 (nearest), f32 to i32 (towards zero, saturating), i1 to i32, f32 "
+                "to bf16 or f16 and back";
   let description = [{
-    To bf16 and f16: to nearest, ties to even, subnormals kept; infinite from halfway above the largest finite number on (65520 for f16). There is no cast between bf16, f16 and
-    anything but f32. The gradient of a rounding is that of its result.
+    To bf16 and f16: to nearest, ties to even, subnormals kept; infinite from halfway above the largest finite number on
+    (65520 for f16). There is no cast between bf16, f16 and anything but f32. The gradient of a rounding is that of its
+    result.
   }];
   let arguments = (ins Mt_Tensor:$operand);
   let results = (outs Mt_Tensor:$result);

@@ -9,7 +9,8 @@ include "mlir/IR/OpBase.td"
 def GradientOpInterface : OpInterface<"GradientOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    Reverse-mode derivative of an op, as mt ops. Every op with a floating-point operand that a loss can depend on has it.
+    Reverse-mode derivative of an op, as mt ops. Every op with a floating-point operand that a loss can depend on has
+    it.
   }];
   let methods = [InterfaceMethod<[{
       Given dL/dresult for each result (null: zero), appends dL/doperand for each operand; null where the operand is
@@ -43,8 +44,8 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
 def ElementwiseOpInterface : OpInterface<"ElementwiseOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    An op whose result element depends on the operands' elements at the same (broadcast) index. Code generation asks it for
-    the arithmetic of one element and knows nothing else about it.
+    An op whose result element depends on the operands' elements at the same (broadcast) index. Code generation asks it
+    for the arithmetic of one element and knows nothing else about it.
   }];
   let methods = [InterfaceMethod<[{
       Emits the op on lanes: each operand is a scalar or `vector<16x...>` of its element type (all of one shape), i1 for
@@ -57,7 +58,10 @@ def ElementwiseOpInterface : OpInterface<"ElementwiseOpInterface"> {
 
 def IndexOpInterface : OpInterface<"IndexOpInterface"> {
   let cppNamespace = "::mlir::mt";
-  let description = [{ An op with an operand whose numbers pick rows of a table, or classes. Numbers out of range have a meaning only so that kernels stay in bounds. }];
+  let description = [{
+    An op with an operand whose numbers pick rows of a table, or classes. Numbers out of range have a meaning only so
+    that kernels stay in bounds.
+  }];
   let methods = [
     InterfaceMethod<"The operand", "::mlir::Value", "getIndex", (ins)>,
     InterfaceMethod<"How many rows or classes there are", "int64_t", "getIndexLimit", (ins)>];
@@ -73,12 +77,13 @@ def DecomposeOpInterface : OpInterface<"DecomposeOpInterface"> {
 def TrainingOpInterface : OpInterface<"TrainingOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    An op that means one thing in train_step and another in eval_step and predict: dropout, batch normalisation. What stands in a model is
-    the form for eval_step and predict; `mt-differentiate` asks the copy in train_step to become the other.
+    An op that means one thing in train_step and another in eval_step and predict: dropout, batch normalisation. What
+    stands in a model is the form for eval_step and predict; `mt-differentiate` asks the copy in train_step to become
+    the other.
   }];
   let methods = [InterfaceMethod<[{
-      Turns the op into its training form. `iteration` (tensor<i32>): the steps before this one. Appends the numbers of the operands that are
-      frozen variables to change, and their new values.
+      Turns the op into its training form. `iteration` (tensor<i32>): the steps before this one. Appends the numbers of
+      the operands that are frozen variables to change, and their new values.
     }],
     "void", "beginTraining",
     (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$iteration,
@@ -88,12 +93,15 @@ def TrainingOpInterface : OpInterface<"TrainingOpInterface"> {
 def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{
-    The `mt.sgd`, `mt.adam` ... of a model: knows its slots and its update formula (Keras' exactly). What all optimizers have (clipping, weight
-    decay, moving averages, the learning rate's schedule) are attributes and an operand that `mt-differentiate` reads.
+    The `mt.sgd`, `mt.adam` ... of a model: knows its slots and its update formula (Keras' exactly). What all optimizers
+    have (clipping, weight decay, moving averages, the learning rate's schedule) are attributes and an operand that
+    `mt-differentiate` reads.
   }];
   let methods = [
-    InterfaceMethod<"Keras' name of the optimizer, first part of slot names: adam", "::llvm::StringRef", "getOptimizerName", (ins)>,
-    InterfaceMethod<"The suffixes of its slots of a variable: momentum, velocity", "::llvm::SmallVector<::llvm::StringRef>", "getSlotNames", (ins)>,
+    InterfaceMethod<"Keras' name of the optimizer, first part of slot names: adam", "::llvm::StringRef",
+                    "getOptimizerName", (ins)>,
+    InterfaceMethod<"The suffixes of its slots of a variable: momentum, velocity",
+                    "::llvm::SmallVector<::llvm::StringRef>", "getSlotNames", (ins)>,
     InterfaceMethod<"What its slots start at", "double", "getSlotStart", (ins), "", "return 0;">,
     InterfaceMethod<"The scalars that it keeps from step to step, and what they start at",
       "::llvm::SmallVector<std::pair<::llvm::StringRef, double>>", "getState", (ins), "", "return {};">,
@@ -101,7 +109,8 @@ def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
       Scalars shared by all variables of a step (Adam's alpha), from the learning rate (tensor<f32>), the iteration
       before the step (tensor<i32>) and the state. The state's new values come first.
       }], "::llvm::SmallVector<::mlir::Value>", "buildScalars",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$learningRate, "::mlir::Value":$iteration, "::mlir::ValueRange":$state)>,
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$learningRate, "::mlir::Value":$iteration,
+       "::mlir::ValueRange":$state)>,
     InterfaceMethod<"New values: the variable's first, then each slot's",
       "::llvm::SmallVector<::mlir::Value>", "buildUpdate",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$scalars, "::mlir::Value":$variable,

@@ -18,11 +18,15 @@ def ConstantOp : Mt_PureOp<"constant", [ConstantLike, InferTypeOpAdaptor]> {
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "attr-dict $value";
   let hasFolder = 1;
-  let builders = [OpBuilder<(ins "float":$value), "build($_builder, $_state, ::mlir::RankedTensorType::get({}, $_builder.getF32Type()), ::mlir::DenseElementsAttr::get(::mlir::RankedTensorType::get({}, $_builder.getF32Type()), value));">];
+  let builders = [OpBuilder<(ins "float":$value),
+                            "build($_builder, $_state, ::mlir::RankedTensorType::get({}, $_builder.getF32Type()), "
+                            "::mlir::DenseElementsAttr::get(::mlir::RankedTensorType::get({}, $_builder.getF32Type()), "
+                            "value));">];
   let hasVerifier = 1;
 }
 def IotaOp : Mt_PureOp<"iota"> {
-  let summary = "0, 1, 2 ... along an axis: mt.iota dim = 1 : tensor<3x10xi32>; each sample's place in the global batch: mt.iota dim = 0 : tensor<?xi32>";
+  let summary = "0, 1, 2 ... along an axis: mt.iota dim = 1 : tensor<3x10xi32>; each sample's place in the global "
+                "batch: mt.iota dim = 0 : tensor<?xi32>";
   let arguments = (ins I64Attr:$dim);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "`dim` `=` $dim attr-dict `:` type($result)";
@@ -36,9 +40,10 @@ def BatchSizeOp : Mt_PureOp<"batch_size"> {
 def RandomUniformOp : Mt_PureOp<"random_uniform"> {
   let summary = "uniform in [0, 1), multiples of 2^-24";
   let description = [{
-    Philox 4x32-10 (Salmon et al., SC'11). Key: (seed low, seed high). Counter: (index low, index high, step, hash of `stream`) where index = element / 4, and
-    element % 4 selects the word; element = linear index in the global tensor (a split tensor's row is first_row + row). Value = (word >> 8) * 2^-24.
-    step is 0 without the operand. hash: 32-bit FNV-1a of the stream's bytes.
+    Philox 4x32-10 (Salmon et al., SC'11). Key: (seed low, seed high). Counter: (index low, index high, step, hash of
+    `stream`) where index = element / 4, and element % 4 selects the word; element = linear index in the global tensor
+    (a split tensor's row is first_row + row). Value = (word >> 8) * 2^-24. step is 0 without the operand. hash: 32-bit
+    FNV-1a of the stream's bytes.
   }];
   let arguments = (ins StrAttr:$stream, Optional<Mt_Step>:$step);
   let results = (outs Mt_Float:$result);
@@ -60,7 +65,8 @@ def ReshapeOp : Mt_PureOp<"reshape", [Mt_Moves, DeclareOpInterfaceMethods<Gradie
   let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";
   let hasVerifier = 1;
 }
-def TransposeOp : Mt_PureOp<"transpose", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def TransposeOp : Mt_PureOp<"transpose",
+                            [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "result axis i is operand axis permutation[i]; a batch axis stays first";
   let arguments = (ins Mt_Tensor:$operand, DenseI64ArrayAttr:$permutation);
   let results = (outs Mt_Tensor:$result);
@@ -70,7 +76,8 @@ def TransposeOp : Mt_PureOp<"transpose", [Mt_Moves, InferTypeOpAdaptor, DeclareO
 // Reductions and products.
 def ReduceOp : Mt_PureOp<"reduce", [Mt_Extends, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "sum, max or min over axes, which disappear: mt.reduce sum, %x over [0] : tensor<?x10xf32>";
-  let description = "Over the batch axis: sum only, and alone (`over [0]`). Gradient of max and min: shared equally among ties.";
+  let description = "Over the batch axis: sum only, and alone (`over [0]`). Gradient of max and min: shared equally "
+                    "among ties.";
   let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyFloat:$operand, DenseI64ArrayAttr:$dims);
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$kind `,` $operand `over` $dims attr-dict `:` type($operand)";
@@ -81,18 +88,22 @@ def ArgmaxOp : Mt_PureOp<"argmax", [InferTypeOpAdaptor]> {
   let results = (outs Mt_Int:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
 }
-def MatmulOp : Mt_PureOp<"matmul", [Mt_Extends, Mt_Rounds, Mt_Contraction, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def MatmulOp : Mt_PureOp<"matmul", [Mt_Extends, Mt_Rounds, Mt_Contraction, InferTypeOpAdaptor,
+                                    DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "matrix product of the last two axes; leading axes are equal, or missing on the right";
   let description = [{
-    `transpose_a` / `transpose_b` swap the last two axes of an operand first. A contraction of two batch axes (`transpose_a`, both rank 2 and split) is a sum over the batch.
+    `transpose_a` / `transpose_b` swap the last two axes of an operand first. A contraction of two batch axes
+    (`transpose_a`, both rank 2 and split) is a sum over the batch.
   }];
   let arguments = (ins Mt_AnyFloat:$lhs, Mt_AnyFloat:$rhs, UnitAttr:$transpose_a, UnitAttr:$transpose_b);
   let results = (outs Mt_Float:$result);
-  let assemblyFormat = "$lhs `,` $rhs (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? attr-dict `:` type($lhs) `,` type($rhs)";
+  let assemblyFormat = "$lhs `,` $rhs (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? attr-dict `:` "
+                       "type($lhs) `,` type($rhs)";
 }
 
 // Composites.
-class Mt_LastAxis<string mnemonic, string text> : Mt_Composite<mnemonic, [SameOperandsAndResultType, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+class Mt_LastAxis<string mnemonic, string text>
+    : Mt_Composite<mnemonic, [SameOperandsAndResultType, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = text;
   let arguments = (ins Mt_Float:$operand);
   let results = (outs Mt_Float:$result);

@@ -7,10 +7,12 @@
 include "dialects/mt/MtBase.td"
 
 // A step clips the gradients, decays the variables, updates them and their averages, in this order.
-class Mt_Optimizer<string mnemonic, dag own, string weight_decay = "0.0f", list<string> methods = []> : Mt_Op<mnemonic, [DeclareOpInterfaceMethods<OptimizerOpInterface, methods>]> {
+class Mt_Optimizer<string mnemonic, dag own, string weight_decay = "0.0f", list<string> methods = []>
+    : Mt_Op<mnemonic, [DeclareOpInterfaceMethods<OptimizerOpInterface, methods>]> {
   let summary = "an optimizer; mt.adam rate(%schedule) <{beta_1 = 0.8 : f32}>";
   let description = [{
-    rate                    an operand that replaces `learning_rate`: a schedule. There is no variable of the learning rate then
+    rate                    an operand that replaces `learning_rate`: a schedule. There is no variable of the learning
+                            rate then
     weight_decay            w -= w * weight_decay * rate, before the update
     clipnorm                each gradient scaled to this norm at most
     clipvalue               each element of a gradient from -clipvalue to clipvalue
@@ -18,16 +20,19 @@ class Mt_Optimizer<string mnemonic, dag own, string weight_decay = "0.0f", list<
     ema_momentum            use_ema: slots `average` of the variables (the first step copies)
     ema_overwrite_frequency after every so many steps the variables become their averages
   }];
-  let arguments = !con((ins Optional<Mt_Scalar>:$rate), own, (ins DefaultValuedAttr<F32Attr, weight_decay>:$weight_decay,
+  let arguments = !con((ins Optional<Mt_Scalar>:$rate), own,
+                       (ins DefaultValuedAttr<F32Attr, weight_decay>:$weight_decay,
     OptionalAttr<F32Attr>:$clipnorm, OptionalAttr<F32Attr>:$clipvalue, OptionalAttr<F32Attr>:$global_clipnorm,
     OptionalAttr<F32Attr>:$ema_momentum, OptionalAttr<I64Attr>:$ema_overwrite_frequency));
   let assemblyFormat = "(`rate` `(` $rate^ `)`)? prop-dict attr-dict";
   let hasVerifier = 1;
 }
 defvar rate = (ins DefaultValuedAttr<F32Attr, "1e-3f">:$learning_rate);
-defvar betas = (ins DefaultValuedAttr<F32Attr, "0.9f">:$beta_1, DefaultValuedAttr<F32Attr, "0.999f">:$beta_2, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon);
+defvar betas = (ins DefaultValuedAttr<F32Attr, "0.9f">:$beta_1, DefaultValuedAttr<F32Attr, "0.999f">:$beta_2,
+                DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon);
 
-def SgdOp : Mt_Optimizer<"sgd", (ins DefaultValuedAttr<F32Attr, "0.01f">:$learning_rate, DefaultValuedAttr<F32Attr, "0.0f">:$momentum, UnitAttr:$nesterov)>;
+def SgdOp : Mt_Optimizer<"sgd", (ins DefaultValuedAttr<F32Attr, "0.01f">:$learning_rate,
+                                 DefaultValuedAttr<F32Attr, "0.0f">:$momentum, UnitAttr:$nesterov)>;
 def AdamOp : Mt_Optimizer<"adam", !con(rate, betas, (ins UnitAttr:$amsgrad))>;
 def AdamWOp : Mt_Optimizer<"adamw", !con(rate, betas, (ins UnitAttr:$amsgrad)), "0.004f">;
 def AdamaxOp : Mt_Optimizer<"adamax", !con(rate, betas)>;
@@ -37,8 +42,12 @@ def RmspropOp : Mt_Optimizer<"rmsprop", !con(rate, (ins DefaultValuedAttr<F32Att
     DefaultValuedAttr<F32Attr, "0.0f">:$momentum, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon, UnitAttr:$centered))>;
 def AdagradOp : Mt_Optimizer<"adagrad", !con(rate, (ins DefaultValuedAttr<F32Attr, "0.1f">:$initial_accumulator_value,
     DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon)), "0.0f", ["getSlotStart"]>;
-def AdadeltaOp : Mt_Optimizer<"adadelta", !con(rate, (ins DefaultValuedAttr<F32Attr, "0.95f">:$rho, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon))>;
-def LionOp : Mt_Optimizer<"lion", !con(rate, (ins DefaultValuedAttr<F32Attr, "0.9f">:$beta_1, DefaultValuedAttr<F32Attr, "0.99f">:$beta_2))>;
+def AdadeltaOp : Mt_Optimizer<"adadelta",
+                              !con(rate, (ins DefaultValuedAttr<F32Attr, "0.95f">:$rho,
+                                          DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon))>;
+def LionOp : Mt_Optimizer<"lion",
+                          !con(rate, (ins DefaultValuedAttr<F32Attr, "0.9f">:$beta_1,
+                                      DefaultValuedAttr<F32Attr, "0.99f">:$beta_2))>;
 
 def IterationOp : Mt_Op<"iteration", [Pure]> {
   let summary = "in a model: the steps before this one, as the optimizer counts them";
@@ -55,11 +64,23 @@ class Mt_Schedule<string mnemonic, string text, dag attributes> : Mt_Composite<m
   let hasVerifier = 1;
 }
 defvar decay = (ins F32Attr:$initial_learning_rate, F32Attr:$decay_steps);
-def ExponentialDecayOp : Mt_Schedule<"exponential_decay", "initial * decay_rate^(step / decay_steps); staircase: whole powers", !con(decay, (ins F32Attr:$decay_rate, UnitAttr:$staircase))>;
-def InverseTimeDecayOp : Mt_Schedule<"inverse_time_decay", "initial / (1 + decay_rate step / decay_steps); staircase: whole quotients", !con(decay, (ins F32Attr:$decay_rate, UnitAttr:$staircase))>;
-def PiecewiseConstantDecayOp : Mt_Schedule<"piecewise_constant_decay", "values[i] where boundaries[i - 1] < step <= boundaries[i]", (ins DenseI64ArrayAttr:$boundaries, DenseF32ArrayAttr:$values)>;
-def PolynomialDecayOp : Mt_Schedule<"polynomial_decay", "(initial - end) (1 - step / decay_steps)^power + end; cycle: decay_steps times the next whole number", !con(decay,
-    (ins DefaultValuedAttr<F32Attr, "1e-4f">:$end_learning_rate, DefaultValuedAttr<F32Attr, "1.0f">:$power, UnitAttr:$cycle))>;
-def CosineDecayOp : Mt_Schedule<"cosine_decay", "initial ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha); with warmup_target a line to it first, in warmup_steps", !con(decay,
-    (ins DefaultValuedAttr<F32Attr, "0.0f">:$alpha, OptionalAttr<F32Attr>:$warmup_target, DefaultValuedAttr<F32Attr, "0.0f">:$warmup_steps))>;
+def ExponentialDecayOp : Mt_Schedule<"exponential_decay",
+                                     "initial * decay_rate^(step / decay_steps); staircase: whole powers",
+                                     !con(decay, (ins F32Attr:$decay_rate, UnitAttr:$staircase))>;
+def InverseTimeDecayOp : Mt_Schedule<"inverse_time_decay",
+                                     "initial / (1 + decay_rate step / decay_steps); staircase: whole quotients",
+                                     !con(decay, (ins F32Attr:$decay_rate, UnitAttr:$staircase))>;
+def PiecewiseConstantDecayOp : Mt_Schedule<"piecewise_constant_decay",
+                                           "values[i] where boundaries[i - 1] < step <= boundaries[i]",
+                                           (ins DenseI64ArrayAttr:$boundaries, DenseF32ArrayAttr:$values)>;
+def PolynomialDecayOp : Mt_Schedule<"polynomial_decay",
+                                    "(initial - end) (1 - step / decay_steps)^power + end; cycle: decay_steps times "
+                                    "the next whole number", !con(decay,
+    (ins DefaultValuedAttr<F32Attr, "1e-4f">:$end_learning_rate, DefaultValuedAttr<F32Attr, "1.0f">:$power,
+     UnitAttr:$cycle))>;
+def CosineDecayOp : Mt_Schedule<"cosine_decay",
+                                "initial ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha); with "
+                                "warmup_target a line to it first, in warmup_steps", !con(decay,
+    (ins DefaultValuedAttr<F32Attr, "0.0f">:$alpha, OptionalAttr<F32Attr>:$warmup_target,
+     DefaultValuedAttr<F32Attr, "0.0f">:$warmup_steps))>;
 #endif

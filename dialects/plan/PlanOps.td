@@ -15,7 +15,8 @@ def Plan_Dialect : Dialect {
   let cppNamespace = "::mlir::plan";
   let summary = "where and when a plan's kernels run";
   let description = [{
-    Made by `mt-allocate`, completed by `plan-codegen`, written by the plan stage. Parameters are in the module's `mt.compilation`.
+    Made by `mt-allocate`, completed by `plan-codegen`, written by the plan stage. Parameters are in the module's
+    `mt.compilation`.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -28,23 +29,27 @@ class Plan_I32Enum<string name, string summary, list<I32EnumAttrCase> cases> : I
 }
 
 def Plan_Space : Plan_I32Enum<"Space", "where a buffer lives", [
-  I32EnumAttrCase<"arena", 0>, I32EnumAttrCase<"shared", 1>, I32EnumAttrCase<"variable", 2>, I32EnumAttrCase<"signature", 3>,
+  I32EnumAttrCase<"arena", 0>, I32EnumAttrCase<"shared", 1>, I32EnumAttrCase<"variable", 2>,
+  I32EnumAttrCase<"signature", 3>,
   I32EnumAttrCase<"constant", 4>]>;
 def Plan_SpaceAttr : EnumAttr<Plan_Dialect, Plan_Space, "space"> { let assemblyFormat = "$value"; }
 def Plan_Wait : Plan_I32Enum<"Wait", "what must have finished before a step starts", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"device", 1>, I32EnumAttrCase<"all", 2>]>;
 def Plan_Finalizer : Plan_I32Enum<"Finalizer", "what a metric is of its sums over steps", [
-  I32EnumAttrCase<"mean", 0>, I32EnumAttrCase<"root_mean", 1>, I32EnumAttrCase<"roc", 2>, I32EnumAttrCase<"precision_recall", 3>,
+  I32EnumAttrCase<"mean", 0>, I32EnumAttrCase<"root_mean", 1>, I32EnumAttrCase<"roc", 2>,
+  I32EnumAttrCase<"precision_recall", 3>,
   I32EnumAttrCase<"f1_macro", 4>, I32EnumAttrCase<"f1_weighted", 5>]>;
 def Plan_FinalizerAttr : EnumAttr<Plan_Dialect, Plan_Finalizer, "finalizer"> { let assemblyFormat = "$value"; }
 def Plan_Better : Plan_I32Enum<"Better", "which of two values of a metric is the better one", [
   I32EnumAttrCase<"lower", 0>, I32EnumAttrCase<"higher", 1>]>;
 def Plan_BetterAttr : EnumAttr<Plan_Dialect, Plan_Better, "better"> { let assemblyFormat = "$value"; }
 def Plan_Role : Plan_I32Enum<"Role", "what an entry of a signature is; numbers as in plan.fbs", [
-  I32EnumAttrCase<"input", 0>, I32EnumAttrCase<"target", 1>, I32EnumAttrCase<"sample_weight", 2>, I32EnumAttrCase<"output", 3>]>;
+  I32EnumAttrCase<"input", 0>, I32EnumAttrCase<"target", 1>, I32EnumAttrCase<"sample_weight", 2>,
+  I32EnumAttrCase<"output", 3>]>;
 def Plan_RoleAttr : EnumAttr<Plan_Dialect, Plan_Role, "role"> { let assemblyFormat = "$value"; }
 // Enums of the dialect mt, which has defined them.
-class Plan_MtEnum<string name, string summary> : Attr<CPred<"::llvm::isa<::mlir::mt::" # name # "Attr>($_self)">, summary> {
+class Plan_MtEnum<string name, string summary> : Attr<CPred<"::llvm::isa<::mlir::mt::" # name # "Attr>($_self)">,
+                                                      summary> {
   let storageType = "::mlir::mt::" # name # "Attr";
   let returnType = "::mlir::mt::" # name;
   let convertFromStorage = "$_self.getValue()";
@@ -62,14 +67,18 @@ def BufferType : TypeDef<Plan_Dialect, "Buffer"> {
 }
 
 def KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
-  let summary = "a kernel's meaning, as mt ops (the body of the mt.kernel it was outlined from, ending in mt.yield), its kind and grid";
+  let summary = "a kernel's meaning, as mt ops (the body of the mt.kernel it was outlined from, ending in mt.yield), "
+                "its kind and grid";
   let description = [{
-    An elementwise kernel's body is written for one of its launches' shapes; its code takes the count at run time. The grid attributes
-    (`rows_per_tile`, `inner_tiles`, `elements_per_tile`) are set by codegen; costs by mt-allocate. `gpu_grid`, there if a GPU is a target: threads of a block,
-    rows per tile, inner tiles, elements per tile, bytes of workgroup memory, bytes of partial sums.
+    An elementwise kernel's body is written for one of its launches' shapes; its code takes the count at run time. The
+    grid attributes (`rows_per_tile`, `inner_tiles`, `elements_per_tile`) are set by codegen; costs by mt-allocate.
+    `gpu_grid`, there if a GPU is a target: threads of a block, rows per tile, inner tiles, elements per tile, bytes of
+    workgroup memory, bytes of partial sums.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Plan_KernelKind:$kind, I64Attr:$flops_per_row, I64Attr:$flops_fixed, I64Attr:$bytes_per_row, I64Attr:$bytes_fixed,
-                       OptionalAttr<I64Attr>:$rows_per_tile, OptionalAttr<I64Attr>:$inner_tiles, OptionalAttr<I64Attr>:$elements_per_tile,
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_KernelKind:$kind, I64Attr:$flops_per_row, I64Attr:$flops_fixed,
+                   I64Attr:$bytes_per_row, I64Attr:$bytes_fixed,
+                       OptionalAttr<I64Attr>:$rows_per_tile, OptionalAttr<I64Attr>:$inner_tiles,
+                       OptionalAttr<I64Attr>:$elements_per_tile,
                        OptionalAttr<DenseI64ArrayAttr>:$gpu_grid);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
@@ -77,14 +86,17 @@ def KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
 def VariableOp : Plan_Op<"variable", [Symbol]> {
   let summary = "a variable: its place in the variables block";
   let description = "`role`: the optimizer's learning rate, its step counter, or the average of the variable `of`.";
-  let arguments = (ins SymbolNameAttr:$sym_name, Plan_VariableKind:$kind, TypeAttr:$type, I64Attr:$offset, I64Attr:$bytes, OptionalAttr<Plan_VariableRole>:$role,
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_VariableKind:$kind, TypeAttr:$type, I64Attr:$offset,
+                   I64Attr:$bytes, OptionalAttr<Plan_VariableRole>:$role,
                        OptionalAttr<StrAttr>:$of);
   let assemblyFormat = "$sym_name $type `at` $offset attr-dict";
 }
 def ProgramOp : Plan_Op<"program", [Symbol, SingleBlock, NoTerminator, IsolatedFromAbove]> {
   let summary = "buffers, then steps in order";
-  let description = "`variant_arena` and `variant_bound`: bytes of the arena and of the liveness bound for 1, 2, 4 ... R shards; `shared_bytes`.";
-  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$variant_arena, DenseI64ArrayAttr:$variant_bound, I64Attr:$shared_bytes);
+  let description = "`variant_arena` and `variant_bound`: bytes of the arena and of the liveness bound for 1, 2, 4 ... "
+                    "R shards; `shared_bytes`.";
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$variant_arena, DenseI64ArrayAttr:$variant_bound,
+                   I64Attr:$shared_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
 }
@@ -94,30 +106,39 @@ def SignatureOp : Plan_Op<"signature"> {
   let assemblyFormat = "$role $name $type (`limit` `=` $limit^)? attr-dict";
 }
 def BufferOp : Plan_Op<"buffer"> {
-  let summary = "a place: arena offsets for each variant; shared or constant: one offset; variable or signature: `ref`, its name";
-  let arguments = (ins StrAttr:$name, Plan_SpaceAttr:$space, DenseI64ArrayAttr:$offsets, OptionalAttr<StrAttr>:$ref, OptionalAttr<ElementsAttr>:$value);
+  let summary = "a place: arena offsets for each variant; shared or constant: one offset; variable or signature: "
+                "`ref`, its name";
+  let arguments = (ins StrAttr:$name, Plan_SpaceAttr:$space, DenseI64ArrayAttr:$offsets, OptionalAttr<StrAttr>:$ref,
+                   OptionalAttr<ElementsAttr>:$value);
   let results = (outs BufferType:$result);
   let assemblyFormat = "$name $space $offsets (`of` $ref^)? (`=` $value^)? attr-dict `:` type($result)";
 }
 def LaunchOp : Plan_Op<"launch", [AttrSizedOperandSegments]> {
-  let summary = "runs a kernel: reads, then writes. Map kernels: several segments, `counts` elements each, buffers segment after segment";
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<BufferType>:$reads, Variadic<BufferType>:$writes, DenseI64ArrayAttr:$counts,
+  let summary = "runs a kernel: reads, then writes. Elementwise kernels: several segments, `counts` elements each, "
+                "buffers segment after segment";
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<BufferType>:$reads, Variadic<BufferType>:$writes,
+                   DenseI64ArrayAttr:$counts,
                        Plan_WaitAttr:$wait, UnitAttr:$share);
-  let assemblyFormat = "$kernel `wait` $wait (`share` $share^)? `reads` `(` ($reads^ `:` type($reads))? `)` `writes` `(` ($writes^ `:` type($writes))? `)` `counts` $counts attr-dict";
+  let assemblyFormat = "$kernel `wait` $wait (`share` $share^)? `reads` `(` ($reads^ `:` type($reads))? `)` `writes` "
+                       "`(` ($writes^ `:` type($writes))? `)` `counts` $counts attr-dict";
 }
 def AllReduceOp : Plan_Op<"all_reduce", [AttrSizedOperandSegments]> {
-  let summary = "a bucket: partial sums, contiguous in the arena in this order, to results, contiguous in shared in the same order";
-  let description = "It waits for all devices before and after. `order` is its place in the one total order of the program's collectives.";
+  let summary = "a bucket: partial sums, contiguous in the arena in this order, to results, contiguous in shared in "
+                "the same order";
+  let description = "It waits for all devices before and after. `order` is its place in the one total order of the "
+                    "program's collectives.";
   let arguments = (ins I64Attr:$order, Variadic<BufferType>:$partials, Variadic<BufferType>:$results, I64Attr:$bytes);
-  let assemblyFormat = "$order `bytes` $bytes `partials` `(` ($partials^ `:` type($partials))? `)` `results` `(` ($results^ `:` type($results))? `)` attr-dict";
+  let assemblyFormat = "$order `bytes` $bytes `partials` `(` ($partials^ `:` type($partials))? `)` `results` `(` "
+                       "($results^ `:` type($results))? `)` attr-dict";
 }
 def ResultOp : Plan_Op<"result"> {
   let summary = "a loss or metric: buffers of its value, or of its sums, and weight";
   let arguments = (ins StrAttr:$name, BufferType:$value, BufferType:$weight, UnitAttr:$loss,
-                       DefaultValuedAttr<Plan_FinalizerAttr, "::mlir::plan::Finalizer::mean">:$finalizer, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$shape,
+                       DefaultValuedAttr<Plan_FinalizerAttr, "::mlir::plan::Finalizer::mean">:$finalizer,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$shape,
                        DefaultValuedAttr<Plan_BetterAttr, "::mlir::plan::Better::lower">:$better);
-  let assemblyFormat = [{$name `,` $value `,` $weight (`loss` $loss^)? (`finalizer` $finalizer^)? (`shape` $shape^)? (`better` $better^)? attr-dict
-                         `:` type($value) `,` type($weight)}];
+  let assemblyFormat = [{$name `,` $value `,` $weight (`loss` $loss^)? (`finalizer` $finalizer^)? (`shape` $shape^)?
+    (`better` $better^)? attr-dict `:` type($value) `,` type($weight)}];
 }
 def RateOp : Plan_Op<"rate"> {
   let summary = "the buffer that holds the learning rate of this step, where a schedule computes it";

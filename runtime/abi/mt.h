@@ -12,10 +12,10 @@
  * - **Strings** are UTF-8 and end with a zero byte. A `const char *` that a call returns belongs to the handle that it
  *   was asked of, and lives as long as that. Strings that a caller passes are copied, unless the text says otherwise.
  * - **Option structs** begin with `struct_size`, their size in the header that the caller was compiled with. So a
- *   library of another version knows which fields there are. TYPE_init() returns a struct that has this size and is zero
- *   otherwise, as in `mtrun_options options = mtrun_options_init()`; then the fields that should differ are set. Zero is
- *   the default. Fields that only the library knows are zero; fields that only the caller knows have to be zero. Else, and
- *   without a size, a call returns MT_INVALID. New fields go to the end of a struct.
+ *   library of another version knows which fields there are. TYPE_init() returns a struct that has this size and is
+ *   zero otherwise, as in `mtrun_options options = mtrun_options_init()`; then the fields that should differ are set.
+ *   Zero is the default. Fields that only the library knows are zero; fields that only the caller knows have to be
+ *   zero. Else, and without a size, a call returns MT_INVALID. New fields go to the end of a struct.
  * - **Callbacks** get the `user` pointer that was passed with them.
  * - The libraries never print, never end the process, install no signal handlers and leave the caller's threads alone.
  */

@@ -31,8 +31,8 @@ typedef struct mtc_options {
   int fast;
   /** For which devices: "cpu" (NULL), "cpu,cuda", "cpu,cuda:sm_80,sm_90". See docs/gpu.md. */
   const char *target;
-  /** For which CPUs, best first: "native", or a list of "x86-64-v4", "x86-64-v3" and "armv8-a". The best that the machine
-   * runs is chosen when the plan is loaded. NULL: all of this machine's architecture. */
+  /** For which CPUs, best first: "native", or a list of "x86-64-v4", "x86-64-v3" and "armv8-a". The best that the
+   * machine runs is chosen when the plan is loaded. NULL: all of this machine's architecture. */
   const char *cpu;
   /** Seed of the initial values. 0: 1. */
   int64_t seed;

@@ -147,8 +147,8 @@ MT_API mt_status *mtrun_plan_graph(const mtrun_plan *plan, const char *program,
 /** A plan bound to devices. */
 typedef struct mtrun_session mtrun_session;
 
-/** How a session is created. Begin with mtrun_options_init(), then set what differs. Strings need to live only during the
- * call. */
+/** How a session is created. Begin with mtrun_options_init(), then set what differs. Strings need to live only during
+ * the call. */
 typedef struct mtrun_options {
   size_t struct_size; /**< mtrun_options_init() sets it. */
   /** The devices. NULL: "cpu:1".
@@ -655,10 +655,10 @@ typedef struct mtrun_fit_result {
   int not_finite;     /**< 1: a loss of validation was not finite in an epoch of this call. */
 } mtrun_fit_result;
 
-/** How a loop runs. Begin with mtrun_loop_options_init(), then set what differs. Strings and structs that it points to must live
- * during the call. mtrun_evaluate() uses the fields that concern it. */
+/** How a loop runs. Begin with mtrun_loop_options_init(), then set what differs. Strings and structs that it points to
+ * must live during the call. mtrun_evaluate() uses the fields that concern it. */
 typedef struct mtrun_loop_options {
-  size_t struct_size; /**< mtrun_loop_options_init() sets it. */
+  size_t struct_size;        /**< mtrun_loop_options_init() sets it. */
   int64_t epochs;            /**< In total, those before a resume included; 0: 1. */
   int no_shuffle;            /**< 1: samples in the order of the data. */
   int drop_remainder;        /**< 1: leaves out the short last batch of an epoch. */

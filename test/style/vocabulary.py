@@ -42,11 +42,15 @@ RULES = [
     (r"\bruntime/loop/Pass\b|\bclass Pass\b", "epoch loop", ("runtime/*", "tools/mtrun/*", "docs/*"), {}),
     (r"\b(most|least|fewest|enough)(Row|Column|Byte|Thread|Device|Shard|Rank|Step|Op|Tile|Sample|Name|Length)\w*",
      "max, min", ("*",), {}),
+    (r"\b[Oo]wn code\b", "generated kernels", ("*",), {}),
+    (r"\bMap (kernel|segment|launch)\w*|\bkind map\b", "Elementwise kernel", ("*",), {}),
+    (r"\b[Tt]hin convolution", "small-K convolution", ("*",), {}),
 ]
 # Each of these is found by a rule.
 OLD = """replicas replica_rows leaf_rows LeafCut splitLeaves gatherRoots road ValuePlace isTurned widened narrowOf rim
 team TeamGroup Peers.h meeting NcclLinks cards settle conv_tree ScatterTree KernelKind::Whole mt.penalty put_add
-standardize Mt_Formula MtCriteriaMeaning runtime/loop/Pass.cpp mostRows fewestDevices""".split()
+standardize Mt_Formula MtCriteriaMeaning runtime/loop/Pass.cpp mostRows fewestDevices""".split() + [
+    "own code", "Map kernel", "thin convolutions"]
 # Tests of an error, licences and this list may name an old word.
 OUTSIDE = ("test/*", "LICENSE")
 RENAMED_FLAG = re.compile(r'"--[a-z-]+", "it is called')  # a command line says the new name

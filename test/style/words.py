@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # RUN: %python %s
-"""Nothing is left for later, no file is a drawer, and lines fit."""
+"""Nothing is left for later, no file is a drawer, and no line ends with a space."""
 import re
 
 from tree import code, files, name, text, verdict
