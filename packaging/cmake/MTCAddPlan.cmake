@@ -9,8 +9,8 @@
 function(mtc_add_plan name model)
   cmake_parse_arguments(PARSE_ARGV 2 arg "ALL" "OUTPUT;BATCH;SHARDS;TARGET" "OPTIONS;DEPENDS")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
-    message(FATAL_ERROR "mtc_add_plan: expected OUTPUT, BATCH, SHARDS, TARGET, OPTIONS, DEPENDS or ALL with their values, "
-                        "found ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}")
+    message(FATAL_ERROR "mtc_add_plan: expected OUTPUT, BATCH, SHARDS, TARGET, OPTIONS, DEPENDS or ALL with their "
+                        "values, found ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}")
   endif()
   if(NOT arg_OUTPUT)
     set(arg_OUTPUT ${name}.mtp)

@@ -21,7 +21,8 @@ execute_process(COMMAND gzip -9nc ${CMAKE_CURRENT_LIST_DIR}/changelog
                 OUTPUT_FILE ${CMAKE_CURRENT_BINARY_DIR}/changelog.Debian.gz COMMAND_ERROR_IS_FATAL ANY)
 
 # mtc_package(NAME SECTION [BINARIES] [DEPENDS PACKAGE...] [RECOMMENDS ...] [SUGGESTS ...] DESCRIPTION LINE...)
-# DEPENDS: packages of this version; what libraries need of other packages is computed. BINARIES: with debug symbols apart.
+# DEPENDS: packages of this version; what libraries need of other packages is computed. BINARIES: with debug symbols
+# apart.
 function(mtc_package name section)
   cmake_parse_arguments(PARSE_ARGV 2 arg "BINARIES" "" "DEPENDS;RECOMMENDS;SUGGESTS;DESCRIPTION")
   string(TOUPPER ${name} key)
@@ -30,8 +31,8 @@ function(mtc_package name section)
   list(JOIN arg_DEPENDS ", " depends)
   list(JOIN arg_RECOMMENDS ", " recommends)
   list(JOIN arg_SUGGESTS ", " suggests)
-  foreach(pair PACKAGE_NAME=${name} PACKAGE_SECTION=${section} "PACKAGE_DEPENDS=${depends}" "PACKAGE_RECOMMENDS=${recommends}"
-               "PACKAGE_SUGGESTS=${suggests}")
+  foreach(pair PACKAGE_NAME=${name} PACKAGE_SECTION=${section} "PACKAGE_DEPENDS=${depends}"
+               "PACKAGE_RECOMMENDS=${recommends}" "PACKAGE_SUGGESTS=${suggests}")
     string(REGEX MATCH "^([A-Z_]+)=(.*)$" pair "${pair}")
     set(CPACK_DEBIAN_${key}_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}" PARENT_SCOPE)
   endforeach()

@@ -6,7 +6,8 @@
 FROM debian:12-slim
 LABEL org.opencontainers.image.title="mtc" org.opencontainers.image.licenses="Apache-2.0"
 COPY libmtrun0_*.deb libmtrun-images0_*.deb mtrun_*.deb libmtc0_*.deb mtc_*.deb /packages/
-RUN apt-get update && apt-get install -y --no-install-recommends /packages/*.deb && rm -rf /packages /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends /packages/*.deb && \
+    rm -rf /packages /var/lib/apt/lists/*
 RUN useradd --uid 1000 --create-home --home-dir /work mtc
 USER mtc
 WORKDIR /work

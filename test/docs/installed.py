@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """installed.py BUILD FOLDER: what the reader of docs/embedding.md has.
 
-FOLDER/moved holds what `cmake --install` of each component made elsewhere, FOLDER/host the reader's files, FOLDER/bin a cc.
-No installed file may hold the path of the sources, of the build or of where it was installed first.
+FOLDER/moved holds what `cmake --install` of each component made elsewhere, FOLDER/host the reader's files, FOLDER/bin a
+cc. No installed file may hold the path of the sources, of the build or of where it was installed first.
 """
 import pathlib
 import re

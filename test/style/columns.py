@@ -11,7 +11,7 @@ import re
 from tree import files, name, text, verdict
 
 COLUMNS = 120
-DATA = {".csv", ".golden", ".gz", ".json", ".keras", ".lock", ".npz", ".safetensors", ".svg"}
+DATA = {".abi", ".csv", ".golden", ".gz", ".json", ".keras", ".lock", ".npz", ".safetensors", ".svg"}
 ADDRESS = re.compile(r"https?://")
 # Of lit, of FileCheck, whose prefix may be any word in capitals, and of MLIR's checker of diagnostics.
 DIRECTIVE = re.compile(r"\s*(#|//)?\s*([A-Z][A-Z0-9_-]*:|expected-(error|warning|note|remark))|\{\"jsonrpc\"")

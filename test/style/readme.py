@@ -16,7 +16,8 @@ mapped = set(re.findall(r"`(\w+)/`", readme))
 problems += [f"README.md: expected a line on `{f}/`, found none" for f in sorted(folders - mapped)]
 problems += [f"README.md: `{f}/` is not there" for f in sorted(mapped - folders)]
 
-PATH = re.compile(r"`((?:\.ci|benchmarks|compiler|dialects|docs|examples|frontend|packaging|python|runtime|test|tools)/[\w./-]*\w)`")
+FOLDERS = r"\.ci|benchmarks|compiler|dialects|docs|examples|frontend|packaging|python|runtime|test|tools"
+PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*\w)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 for page in [ROOT / "README.md", *(p for p in files("docs") if p.suffix == ".md")]:
     for path in PATH.findall(text(page)):
