@@ -68,7 +68,7 @@ class DeviceLost(Error, RuntimeError):
 
 
 class ClosedError(Error, RuntimeError):
-    """A session was used after it was closed, in another process than its own, or by two threads at once."""
+    """A session was used after it was closed, in another process, or by two threads at once."""
 
 
 class ModelWarning(UserWarning):
