@@ -55,15 +55,20 @@ NcclCommunicator::~NcclCommunicator() {
 
 Status NcclCommunicator::within(const char *what, std::function<NcclResult()> calls) {
   struct State {
-    std::atomic<bool> ended = false;
+    std::atomic<bool> entered = false, ended = false;
     NcclResult result = ncclOk;
   };
   auto state = std::make_shared<State>();
   std::thread([state, calls = std::move(calls), &driver = group_.driver(), context = group_.device(0).gpu->context] {
-    state->result = driver.ctxSetCurrent(context) == success ? calls() : ncclCudaError;
+    bool current = driver.ctxSetCurrent(context) == success;
+    state->entered = true;
+    state->result = current ? calls() : ncclCudaError;
     state->ended = true;
   }).detach();
   peers_.begin();
+  // A process that ends because of a peer releases the context: the thread has it before that.
+  while (!state->entered)
+    std::this_thread::sleep_for(std::chrono::microseconds(10));
   for (auto limit = after(peers_.timeout()); !state->ended;) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     if (Status status = peers_.check(); !status.ok())
