@@ -11,8 +11,6 @@
 #include "dialects/mt/MtDialect.h"
 #include "dialects/plan/PlanDialect.h"
 #include "frontend/ClassNames.h"
-#include "frontend/keras/ReadKeras.h"
-#include "frontend/mlir/ReadModel.h"
 #include "runtime/abi/plan_verify.h"
 #include "runtime/support/atomic_file.h"
 #include "runtime/support/safetensors.h"
@@ -158,7 +156,8 @@ public:
 private:
   // By the importer of the source's format, with the names that the options give.
   OwningOpRef<ModuleOp> read(ExportArchive *exported) {
-    OwningOpRef<ModuleOp> module = readSource(exported);
+    OwningOpRef<ModuleOp> module =
+        importModule({source, options.batch, options.training, context, diagnostics, compilation.initial, exported});
     if (!module)
       return {};
     if (!options.training.classNames.empty())
@@ -166,27 +165,6 @@ private:
     if (!options.vocabulary.empty())
       setStrings(*module, vocabularyAttribute, options.vocabulary);
     return mlir::failed(checkNames(*module)) ? OwningOpRef<ModuleOp>() : std::move(module);
-  }
-
-  OwningOpRef<ModuleOp> readSource(ExportArchive *exported) {
-    llvm::StringRef text(source.text.data(), source.text.size());
-    if (!source.archive.empty())
-      return readKerasArchive(source.archive, options.batch, options.training, context, diagnostics,
-                              compilation.initial, exported);
-    if (isKerasJson(text))
-      return readKerasJson(text, name, options.batch, options.training, context, diagnostics, exported);
-    if (!options.training.inputShapes.empty()) {
-      diagnostics.addError(
-          name + ": error: expected a Keras model for --input-shape, found MLIR text, whose inputs have sizes");
-      return {};
-    }
-    OwningOpRef<ModuleOp> module = readModel(text, name, options.batch, context, diagnostics);
-    std::vector<std::string> frozen;
-    if (module)
-      for (auto model : module->getOps<mlir::mt::ModelOp>())
-        if (mlir::failed(freezeVariables(model, options.training.frozen, frozen)))
-          return {};
-    return module;
   }
 
   // Values of the file that the options name; they take the place of the model's own of the same names.

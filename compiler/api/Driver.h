@@ -5,19 +5,13 @@
 #define COMPILER_API_DRIVER_H
 
 #include "compiler/api/Options.h"
+#include "frontend/Importers.h"
 
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace mtc {
-
-// A model in any format that there is an importer for: its text or, of a Keras archive, the path.
-struct ModelSource {
-  std::string name; // in messages
-  std::string_view text;
-  std::string archive; // empty: `text` is the model
-};
 
 // The bytes of a plan or, with stopAfter, of MLIR text. A context of its own: any number of threads may compile at
 // once.

@@ -31,7 +31,7 @@ static Status readFile(const std::string &path, std::string &text) {
       continue;
     if (count < 0)
       status = mtrun::ioError("cannot read", path, reason);
-    if (count <= 0 || mtc::isKerasArchive(text))
+    if (count <= 0 || mtc::isOpenedByImporter(text))
       break;
   }
   close(descriptor);
@@ -62,14 +62,14 @@ static Status importSource(const mtc::ModelSource &source, const mtc_options *gi
   return {};
 }
 
-// An archive is told by its first bytes and stays on disk; anything else is text.
+// What an importer opens is told by its first bytes and stays on disk; anything else is text.
 static Status openSource(const std::string &path, std::string &text, mtc::ModelSource &source) {
   source.name = path;
   if (std::string problem = mtc::recognizeFolder(path); !problem.empty())
     return {MT_INVALID, path + ": error: " + problem};
   Status status = readFile(path, text);
-  if (mtc::isKerasArchive(text))
-    source.archive = path;
+  if (mtc::isOpenedByImporter(text))
+    source.path = path;
   source.text = text;
   return status;
 }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The formats that models come in: one row per importer. What follows them knows modules with one mt.model, and no
+// format.
+#ifndef FRONTEND_IMPORTERS_H
+#define FRONTEND_IMPORTERS_H
+
+#include "frontend/keras/ReadKeras.h"
+
+#include <string>
+#include <string_view>
+
+namespace mtc {
+
+// A model in any format that there is an importer for.
+struct ModelSource {
+  std::string name;      // in messages
+  std::string_view text; // the model or, of a file that its importer opens, how it begins
+  std::string path;      // of such a file; empty: `text` is the model
+};
+
+// What an importer is given, and where it puts what is not the module.
+struct ImportRequest {
+  const ModelSource &source;
+  int64_t batch; // what limits take for `?`
+  const TrainingOptions &training;
+  mlir::MLIRContext &context;
+  DiagnosticLines &diagnostics;      // errors go there
+  std::vector<NamedTensor> &weights; // values of the file's variables, and of its optimizer's
+  ExportArchive *exported;           // what the trained model is written back as; null: nobody asks
+};
+
+struct Importer {
+  bool opensFile;                           // it reads the file at its path: there is no text of it
+  bool (*recognizes)(llvm::StringRef text); // by how a file begins
+  // Null with errors in `diagnostics`.
+  mlir::OwningOpRef<mlir::ModuleOp> (*read)(const ImportRequest &request);
+};
+
+// In the order in which they are asked. The last, of MLIR text, takes what no other one does, and says what is wrong.
+llvm::ArrayRef<Importer> importers();
+
+// The importer of a text.
+const Importer &importerOf(llvm::StringRef text);
+// Whether a file that begins so is opened by its importer.
+bool isOpenedByImporter(llvm::StringRef start);
+
+// By the importer of the source's format.
+mlir::OwningOpRef<mlir::ModuleOp> importModule(const ImportRequest &request);
+
+} // namespace mtc
+
+#endif
