@@ -4,10 +4,10 @@
 #   docker build -t digits -f packaging/docker/example.Dockerfile examples
 #   docker run --rm digits
 FROM mtc AS compile
-COPY mnist_mlp.mlir /work/
+COPY mnist_mlp.mlir /data/
 RUN mtc compile mnist_mlp.mlir -o digits.mtp --batch 64
 
 FROM mtrun
-COPY --from=compile /work/digits.mtp /work/
-COPY mnist /work/mnist/
+COPY --from=compile /data/digits.mtp /data/
+COPY mnist /data/mnist/
 CMD ["train", "digits.mtp", "--data", "mnist:mnist,split=test", "--epochs", "1", "--save", "w.safetensors"]
