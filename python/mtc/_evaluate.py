@@ -16,7 +16,6 @@ from mtc._data import Arrays, Batches, Dataset, is_stream
 from mtc._errors import Error, check
 from mtc._plan import Plan
 from mtc._session import Session
-from mtc._tensors import INPUT
 from mtc._window import Window
 
 # The last plan of a configuration: evaluation takes it, whatever its batch is.
@@ -28,23 +27,25 @@ def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbos
     """The plan to train, evaluate or predict a model with; its variables are to be set."""
     _model.check_model(model, compiled=not options.get("loss"))
     options = {name: value for name, value in options.items() if value not in (None, 0)}
-    kind = _cache.key(_model.describe(model), sample_weights, options)
+    description = _model.describe(model)
+    kind = _cache.key(description, sample_weights, options)
     if batch_size is None:  # any will do
         known = _last.get("plan")
         if known is not None and known[0] == kind:
             return known[1]
     settings = _compile._settings(batch_size or 32, options.pop("target", None), options.pop("precision", None),
                                   options.pop("shards", 0), 0, "exact", {**options, "sample_weights": sample_weights})
-    plan = _model.compile_live(model, settings, verbose, with_weights=False)
+    plan = _model.compile_live(model, settings, verbose, with_weights=False, description=description)
     _last["plan"] = (kind, plan)
     return plan
 
 
-def run_evaluation(session: Session, data: Dataset, caller: Caller, steps: Optional[int], total: Optional[int],
-                   allow_nan: bool, errors: list[BaseException], stop: Any = None) -> Logs:
-    """Losses and metrics over a dataset; tells callbacks of batches. What they raise is in `errors`."""
+def run_evaluation(session: Session, data: Dataset, caller: Caller, steps: Optional[int], allow_nan: bool,
+                   stop: Any = None) -> Logs:
+    """Losses and metrics over a dataset; tells callbacks of batches, and raises what they raise."""
     library = _library.runtime()
     names = session.plan.metrics("eval_step")
+    errors: list[BaseException] = []
 
     def progress(_user: Optional[int], pointer: Any) -> int:
         p = pointer.contents
@@ -64,6 +65,8 @@ def run_evaluation(session: Session, data: Dataset, caller: Caller, steps: Optio
     call_each(caller.test, "on_test_batch_begin", 0)
     with session._use() as handle:
         check(library, library.mtrun_evaluate(handle, data.handle, ctypes.byref(options), values))
+    if errors:
+        raise errors[0]
     return dict(zip(names, values))
 
 
@@ -104,15 +107,12 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
     structure = _model.structure(model, plan)
     data = batches or Arrays(structure.bind(x, y, sample_weight))
     caller = Caller(model, callbacks, verbose, 1, steps_of(data, plan.batch_size, steps))
-    errors: list[BaseException] = []
     with Session(plan, devices) as session:
         Window(model, session).push()
         dataset = data.open(plan, structure)
         try:
             caller.list.on_test_begin()
-            logs = run_evaluation(session, dataset, caller, steps, None, allow_nan, errors)
-            if errors:
-                raise errors[0]
+            logs = run_evaluation(session, dataset, caller, steps, allow_nan)
             caller.list.on_test_end(logs)
         except Error:
             raise_own(data)
@@ -165,14 +165,14 @@ def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union
     rows = data.count if steps is None or stream else min(data.count, steps * plan.batch_size)
     caller = Caller(model, callbacks, verbose, 1, math.ceil(rows / plan.batch_size))
     outputs = {t.name: np.empty((rows, *t.shape[1:]), t.dtype) for t in plan.outputs}
-    inputs = {t.name: data.arrays[t.name] for t in plan.signature("predict") if t.role == INPUT}
     with Session(plan, devices) as session:
         Window(model, session).push()
         caller.list.on_predict_begin()
         for step, begin in enumerate(range(0, rows, plan.batch_size)):
             call_each(caller.predict, "on_predict_batch_begin", step)
             part = slice(begin, min(begin + plan.batch_size, rows))
-            session.predict_into({n: a[part] for n, a in inputs.items()}, {n: a[part] for n, a in outputs.items()})
+            session.predict_into({n: a[part] for n, a in data.arrays.items()},
+                                 {n: a[part] for n, a in outputs.items()})
             if caller.predict:
                 logs = {"outputs": {n: a[part] for n, a in outputs.items()}}
                 call_each(caller.predict, "on_predict_batch_end", step, logs)  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def fit(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = No
         seed: of the order of the data and of random layers. None: the plan's for a new optimizer; for one that has
             made steps a function of their number, so that a second `fit` has another order.
         allow_nan: goes on after a loss, or with data, that is not finite; else that is a DataError at its step.
-        options: as of `mtc.compile`: target, freeze, trainable, device_memory, ...
+        options: as of `mtc.compile`: target, freeze, trainable, no_weight_decay, ...
 
     Returns:
         A `keras.callbacks.History`.
@@ -218,7 +218,7 @@ class Run:
             checkpoint=ctypes.pointer(checkpoint) if checkpoint is not None else None)
         try:
             with self.session._use() as handle:
-                self.window._open = False
+                self.window.closed()
                 check(library, library.mtrun_fit(handle, training.handle, ctypes.byref(options)))
         except Error:
             raise_own(self.data, self.validation_source)
@@ -266,7 +266,7 @@ class Run:
 
     def _after_step(self, _user: Optional[int], pointer: Any) -> int:
         p = pointer.contents
-        self.window._steps += 1
+        self.window.stepped()
         ends = p.epoch_end
         if not (ends or self.caller.train or isinstance(self.data, Batches) or self.caller.draws()):
             return int(self.interrupted or self.model.stop_training)
@@ -289,11 +289,8 @@ class Run:
         self.under_way = None
         if self.validation is not None and self.validates(epoch + 1):
             self.caller.list.on_test_begin()
-            errors: list[BaseException] = []
-            values = run_evaluation(self.session, self.validation, self.caller, self.validation_steps, None,
-                                    self.allow_nan, errors, lambda: self.interrupted)
-            if errors:
-                raise errors[0]
+            values = run_evaluation(self.session, self.validation, self.caller, self.validation_steps, self.allow_nan,
+                                    lambda: self.interrupted)
             if self.interrupted:
                 return
             self.caller.list.on_test_end(values)

@@ -7,7 +7,7 @@ import ctypes
 import os
 import pathlib
 import threading
-from typing import Any, Callable, Iterator, Optional, Sequence
+from typing import Any, Iterator, Sequence
 
 from mtc import _structs as s
 from mtc._errors import Error
@@ -59,7 +59,6 @@ _RUNTIME: dict[str, _Prototype] = {
     "mtrun_list_devices": (_STATUS, [s.LineCallback, _P]),
     "mtrun_save": (_STATUS, [_P, _STR]),
     "mtrun_load": (_STATUS, [_P, _STR]),
-    "mtrun_dataset_open": (_STATUS, [_P, _STR, _OUT]),
     "mtrun_dataset_open_arrays": (_STATUS, [_P, ctypes.POINTER(s.Field), _I32, _I64, _STR, _OUT]),
     "mtrun_dataset_open_source": (_STATUS, [_P, ctypes.POINTER(s.Source), _STR, _OUT]),
     "mtrun_dataset_size": (_I64, [_P]),
@@ -143,13 +142,3 @@ def compiler_identity() -> str:
                 stat = os.stat("/" + path)
                 return f"/{path} {stat.st_size} {stat.st_mtime_ns}"
     return "unknown"
-
-
-def encode(text: Optional[str]) -> Optional[bytes]:
-    """A string as C takes it; None stays NULL."""
-    return None if text is None else text.encode()
-
-
-def callback(kind: Callable[..., Any], function: Optional[Callable[..., Any]]) -> Any:
-    """A C function pointer of `function`, or NULL. The caller keeps it alive."""
-    return kind(function) if function else kind()

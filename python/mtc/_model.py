@@ -49,10 +49,14 @@ def build(model: Any, x: Any) -> None:
 
 
 def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str], *, cache: bool = True,
-                 with_weights: bool) -> Plan:
-    """The plan of a model. Without its weights the plan's are anybody's: whoever uses it sets them."""
+                 with_weights: bool, description: Optional[str] = None) -> Plan:
+    """The plan of a model. Without its weights the plan's are anybody's: whoever uses it sets them.
+
+    `description`: what `describe` says of the model, if the caller has asked.
+    """
     check_model(model, compiled=not settings.get("loss"))
-    parts: list[Any] = [describe(model), settings, _library.compiler_identity(), bool(with_weights)]
+    settings = {**_undecayed(model), **settings}
+    parts: list[Any] = [description or describe(model), settings, _library.compiler_identity(), bool(with_weights)]
     if with_weights:
         digest = hashlib.blake2b()
         for variable in [*model.variables, *getattr(getattr(model, "optimizer", None), "variables", [])]:
@@ -61,6 +65,27 @@ def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str],
     name = re.sub(r"[^\w.-]", "_", str(model.name)) or "model"
     return _compile.cached(_cache.key(*parts),
                            lambda: _compile.compile_saved(model.save, name, settings, verbose), cache)
+
+
+def _undecayed(model: Any) -> dict[str, Any]:
+    """What `exclude_from_weight_decay` said of the optimizer, which Keras does not save."""
+    optimizer = inner_optimizer(model) if getattr(model, "optimizer", None) is not None else None
+    if optimizer is None or not getattr(optimizer, "weight_decay", None) or not hasattr(optimizer, "_use_weight_decay"):
+        return {}
+    names = {name for variable, name in _named(model, _sequentials(model), "")
+             if not optimizer._use_weight_decay(variable)}
+    return {"no_weight_decay": ",".join(sorted(names))} if names else {}
+
+
+def _named(model: Any, left_out: set[str], scope: str) -> Iterable[tuple[Any, str]]:
+    """Trainable variables with their names in a saved model: a Sequential's begin with its name."""
+    scope += model.name + "/" if isinstance(model, keras().Sequential) else ""
+    for layer in model.layers:
+        if hasattr(layer, "layers"):
+            yield from _named(layer, left_out, scope)
+        else:
+            for variable in layer.trainable_variables:
+                yield variable, scope + _canonical(variable.path, left_out)
 
 
 def describe(model: Any) -> str:
@@ -160,7 +185,7 @@ def match_variables(model: Any, plan: Plan) -> list[tuple[Any, TensorInfo]]:
     weights = [v for v in plan.variables if v.kind != "optimizer"]
     slots = [v for v in plan.variables if v.kind == "optimizer"]
     optimizer = inner_optimizer(model) if getattr(model, "optimizer", None) is not None else None
-    exact = {v.path for v in model.variables} >= {w.name for w in weights if not _is_scalar_of(w, plan)}
+    exact = {v.path for v in model.variables} >= {w.name for w in weights if not _is_scalar(w)}
     left_out = set() if exact else left_out
     by_name = _Names((_canonical(w.name, left_out), w) for w in weights)
     pairs: list[tuple[Any, TensorInfo]] = []
@@ -173,14 +198,14 @@ def match_variables(model: Any, plan: Plan) -> list[tuple[Any, TensorInfo]]:
     if optimizer is not None and optimizer.built:
         pairs += _match_optimizer(optimizer, [*weights, *slots], flat)
     matched = {info.name for _, info in pairs}
-    missing = [w.name for w in weights if w.name not in matched and not _is_scalar_of(w, plan)]
+    missing = [w.name for w in weights if w.name not in matched and not _is_scalar(w)]
     if missing:
         raise ModelError(f"{model.name}: expected a variable of the model for each of the plan's, "
                          f"found none for {', '.join(missing)}")
     return pairs
 
 
-def _is_scalar_of(info: TensorInfo, plan: Plan) -> bool:
+def _is_scalar(info: TensorInfo) -> bool:
     """Whether it is a number of the optimizer's, or of loss scaling, and not the model's."""
     return info.shape == () and info.kind != "trainable"
 

@@ -36,6 +36,7 @@ class Plan:
         self._data = data
         self._handle = handle
         self._signatures: dict[str, tuple[TensorInfo, ...]] = {}
+        self._metrics: dict[str, tuple[str, ...]] = {}
         self._free = weakref.finalize(self, library.mtrun_plan_free, handle)
 
     @property
@@ -88,11 +89,18 @@ class Plan:
         """All variables: weights, state, and the optimizer's."""
         return self._tensors("mtrun_plan_variable")
 
+    @functools.cached_property
+    def _variables_by_name(self) -> dict[str, TensorInfo]:
+        return {v.name: v for v in self.variables}
+
     def metrics(self, program: str = "train_step") -> tuple[str, ...]:
         """Names of the losses and metrics that a program reports, the losses first."""
-        library, name = _library.runtime(), program.encode()
-        count = library.mtrun_plan_metric_count(self._handle, name)
-        return tuple(library.mtrun_plan_metric_name(self._handle, name, i).decode() for i in range(count))
+        if program not in self._metrics:
+            library, name = _library.runtime(), program.encode()
+            count = library.mtrun_plan_metric_count(self._handle, name)
+            self._metrics[program] = tuple(library.mtrun_plan_metric_name(self._handle, name, i).decode()
+                                           for i in range(count))
+        return self._metrics[program]
 
     def save(self, path: Path) -> None:
         """Writes the plan file, which `mtrun` and `mtc.load` read. It appears only when it is complete."""
@@ -108,8 +116,12 @@ class Plan:
         held = 1
         while held * devices < self.shards:
             held *= 2
-        sizes = {entry["shards"]: int(entry["peak_bytes"]) for entry in self.inspect()["devices"]}
-        return sizes[held]
+        return self._peaks[held]
+
+    @functools.cached_property
+    def _peaks(self) -> dict[int, int]:
+        """Bytes of a device at its peak, by the number of shards that it holds."""
+        return {entry["shards"]: int(entry["peak_bytes"]) for entry in self.inspect()["devices"]}
 
     def inspect(self) -> dict[str, Any]:
         """Programs, variables, kernels, collectives and the memory map, as `mtc inspect --json` prints them."""

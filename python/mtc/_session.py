@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import threading
 import weakref
@@ -89,6 +90,10 @@ class Session:
         finally:
             self._lock.release()
 
+    @functools.cached_property
+    def _structure(self) -> Structure:
+        return Structure.of(self.plan)
+
     # Steps
 
     def train_step(self, tensors: Union[Mapping[str, Any], Sequence[Any]]) -> Logs:
@@ -109,11 +114,11 @@ class Session:
 
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> Logs:
         """One training step on inputs and targets as Keras takes them: an array, or a list or dict of arrays."""
-        return self.train_step(Structure.of(self.plan).bind(x, y, sample_weight))
+        return self.train_step(self._structure.bind(x, y, sample_weight))
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> Logs:
         """The losses and metrics of a batch, as `train_on_batch`, without an update."""
-        return self.eval_step(Structure.of(self.plan).bind(x, y, sample_weight))
+        return self.eval_step(self._structure.bind(x, y, sample_weight))
 
     def predict(self, x: Any) -> Any:
         """The outputs for any number of samples.
@@ -125,14 +130,15 @@ class Session:
             An array [n, ...] of the only output, or a dict of them by name.
         """
         entries = self.plan.signature("predict")
-        given = Structure.of(self.plan).bind(x, None, None)
-        arrays = [as_array(given[e.name], e.name) for e in entries if e.role != OUTPUT]
-        rows = len(arrays[0]) if arrays[0].ndim else 0
+        given = self._structure.bind(x, None, None)
+        inputs = {e.name: as_array(given[e.name], e.name) for e in entries if e.role != OUTPUT}
+        first = next(iter(inputs.values()))
+        rows = len(first) if first.ndim else 0
         outputs = {e.name: np.empty((rows, *e.shape[1:]), e.dtype) for e in entries if e.role == OUTPUT}
         batch = self.plan.batch_size
         with self._use():
             for begin in range(0, rows, batch):
-                part = {e.name: given[e.name][begin : begin + batch] for e in entries if e.role != OUTPUT}
+                part = {name: array[begin : begin + batch] for name, array in inputs.items()}
                 self.predict_into(part, {name: array[begin : begin + batch] for name, array in outputs.items()})
         return outputs if len(outputs) != 1 else next(iter(outputs.values()))
 
@@ -230,7 +236,7 @@ class Variables(MutableMapping[str, Array]):
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._infos = {v.name: v for v in session.plan.variables}
+        self._infos = session.plan._variables_by_name
 
     def _info(self, name: str) -> TensorInfo:
         if name not in self._infos:

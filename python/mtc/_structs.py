@@ -28,7 +28,8 @@ class CompileOptions(ctypes.Structure):
         ("optimizer", c_char_p), ("metrics", c_char_p), ("drop_unsupported_metrics", c_int), ("sample_weights", c_int),
         ("weights", c_char_p), ("recompute", c_char_p), ("max_batch", c_int), ("freeze", c_char_p),
         ("trainable", c_char_p), ("batch_norm", c_char_p), ("precision", c_char_p), ("class_names", c_char_p),
-        ("vocabulary", c_char_p), ("input_shape", c_char_p)]
+        ("vocabulary", c_char_p), ("input_shape", c_char_p), ("no_weight_decay", c_char_p),
+        ("micro_batches", c_int32)]
 
 
 class Options(ctypes.Structure):
@@ -39,7 +40,7 @@ class Options(ctypes.Structure):
         ("no_spin", c_int), ("cpu", c_char_p), ("seed", c_int64), ("log", LogCallback), ("log_user", c_void_p),
         ("processes", c_int32), ("process", c_int32), ("local_process", c_int32), ("rendezvous", c_char_p),
         ("secret", c_char_p), ("timeout", c_double), ("steps_per_launch", c_int64), ("libraries", c_char_p),
-        ("tuning", c_char_p), ("unchecked_ids", c_int)]
+        ("tuning", c_char_p), ("unchecked_ids", c_int), ("micro_batches", c_int64)]
 
 
 class Results(ctypes.Structure):

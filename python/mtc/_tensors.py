@@ -16,8 +16,6 @@ from mtc._errors import DataError
 Array = npt.NDArray[Any]
 
 # Numbers of mt_dtype. BF16 is inside plans only.
-DTYPES = {"f32": "float32", "i32": "int32", "bool": "bool", "i64": "int64", "f64": "float64", "u8": "uint8",
-          "f16": "float16"}
 _NUMBERS = {np.dtype(name): number for number, name in
             [(0, "float32"), (1, "int32"), (2, "bool"), (3, "int64"), (4, "float64"), (5, "uint8"), (7, "float16")]}
 _BY_NUMBER = {number: dtype for dtype, number in _NUMBERS.items()}

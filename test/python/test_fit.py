@@ -37,9 +37,16 @@ def test_bits_of_mtrun(mnist, mtrun, tmp_path):
                 assert np.array_equal(ours, session.variables[info.name]), info
 
 
+def without_biases(optimizer):
+    """Keras does not save this: mtc.fit asks the optimizer."""
+    optimizer.exclude_from_weight_decay(var_names=["bias"])
+    return optimizer
+
+
 OPTIMIZERS = {
     "sgd": lambda o: o.SGD(0.05, momentum=0.9, nesterov=True), "adam": lambda o: o.Adam(0.01, amsgrad=True),
     "adamw": lambda o: o.AdamW(0.01, weight_decay=0.1),
+    "adamw without biases": lambda o: without_biases(o.AdamW(0.1, weight_decay=0.5)),
     "rmsprop": lambda o: o.RMSprop(0.003, momentum=0.5, centered=True), "adagrad": lambda o: o.Adagrad(0.03),
     "adadelta": lambda o: o.Adadelta(1.0), "adamax": lambda o: o.Adamax(0.01),
     "nadam": lambda o: o.Nadam(0.01), "lion": lambda o: o.Lion(0.001), "lamb": lambda o: o.Lamb(0.01, name="mine"),

@@ -73,6 +73,7 @@ def test_steps(plan, session, mnist):
     assert session.eval_step(dict(zip(["image", "label"], batch(mnist, plan, 5))))["loss"] < 1
     logits = session.predict(batch(mnist, plan, 50)[0])
     assert logits.shape == (50, 10) and logits.dtype == np.float32
+    assert np.array_equal(logits, session.predict(batch(mnist, plan, 50)[0].tolist()))
     assert np.array_equal(logits[40:], session.predict(batch(mnist, plan, 50)[0][40:]))
     assert session.info()["devices"] == 2
 
