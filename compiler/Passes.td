@@ -7,6 +7,12 @@
 include "mlir/Pass/PassBase.td"
 
 // differentiate
+def DecomposeAttention : Pass<"mt-decompose-attention", "::mlir::ModuleOp"> {
+  let summary = "Replace attentions that no kernel computes as one by products and softmax";
+  let options = [Option<"all", "all", "bool", /*default=*/"true",
+                        "every attention; else those in 16 bits or without a batch axis">];
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
 def Differentiate : Pass<"mt-differentiate", "::mlir::ModuleOp"> {
   let summary = "Turn the model into declarations and the programs init, train_step, eval_step and predict";
   let dependentDialects = ["::mlir::mt::MtDialect"];
@@ -58,6 +64,8 @@ def Recompute : Pass<"mt-recompute", "::mlir::ModuleOp"> {
                            "::mlir::cf::ControlFlowDialect", "::mlir::LLVM::LLVMDialect"];
   let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0",
                         "bytes a device may use; 0: no limit">,
+                 Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1",
+                        "of the batch, which a device computes one after the other">,
                  ListOption<"cpus", "cpus", "std::string", "CPU targets, the scratch of whose kernels counts">];
 }
 
@@ -75,6 +83,8 @@ def Allocate : Pass<"mt-allocate", "::mlir::ModuleOp"> {
                            "::mlir::cf::ControlFlowDialect", "::mlir::LLVM::LLVMDialect"];
   let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0",
                         "bytes a device may use; 0: no limit">,
+                 Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1",
+                        "of the batch, which a device computes one after the other">,
                  ListOption<"cpus", "cpus", "std::string", "CPU targets, the scratch of whose kernels counts">];
 }
 def PlanCheck : Pass<"plan-check", "::mlir::ModuleOp"> {

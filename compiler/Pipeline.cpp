@@ -15,7 +15,10 @@ namespace {
 
 void buildNothing(OpPassManager &, Compilation &) {}
 
-void buildDifferentiate(OpPassManager &passes, Compilation &) {
+void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
+  DecomposeAttentionOptions attention;
+  attention.all = !compilation.gpus.empty(); // GPUs have no kernel of it
+  passes.addPass(createDecomposeAttention(attention));
   passes.addPass(createDifferentiate());
   passes.addPass(createDecompose());
   passes.addPass(createPrecision());
@@ -40,6 +43,7 @@ void buildRecompute(OpPassManager &passes, Compilation &compilation) {
     return;
   RecomputeOptions options;
   options.deviceMemory = compilation.deviceMemory;
+  options.microBatches = compilation.microBatches;
   llvm::append_range(options.cpus, compilation.cpus);
   passes.addPass(createRecompute(options));
 }
@@ -49,6 +53,7 @@ void buildSchedule(OpPassManager &passes, Compilation &) { passes.addPass(create
 void buildAllocate(OpPassManager &passes, Compilation &compilation) {
   AllocateOptions options;
   options.deviceMemory = compilation.deviceMemory;
+  options.microBatches = compilation.microBatches;
   llvm::append_range(options.cpus, compilation.cpus);
   passes.addPass(createAllocate(options));
   passes.addPass(createPlanCheck());

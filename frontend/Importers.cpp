@@ -35,34 +35,38 @@ static OwningOpRef<ModuleOp> importMlir(const ImportRequest &request) {
 
 static bool isAnything(llvm::StringRef) { return true; }
 
-llvm::ArrayRef<Importer> importers() {
-  static constexpr Importer table[] = {
-      {/*opensFile=*/true, isKerasArchive, importKerasArchive},
-      {false, isKerasJson, importKerasJson},
-      {false, isAnything, importMlir},
-  };
-  return table;
+namespace {
+struct Importer {
+  bool opensFile;                           // it reads the file at its path: there is no text of it
+  bool (*recognizes)(llvm::StringRef text); // by how a file begins
+  OwningOpRef<ModuleOp> (*read)(const ImportRequest &request);
+};
+} // namespace
+
+// In the order in which they are asked. The last, of MLIR text, takes what no other one does, and says what is wrong.
+static constexpr Importer importers[] = {
+    {/*opensFile=*/true, isKerasArchive, importKerasArchive},
+    {false, isKerasJson, importKerasJson},
+    {false, isAnything, importMlir},
+};
+
+// Null: none. An importer that opens files is not asked about a text that has no file.
+static const Importer *importerOf(llvm::StringRef text, bool opensFile) {
+  const Importer *importer = llvm::find_if(
+      importers, [&](const Importer &each) { return each.opensFile == opensFile && each.recognizes(text); });
+  return importer == std::end(importers) ? nullptr : importer;
 }
 
-const Importer &importerOf(llvm::StringRef text) {
-  for (const Importer &importer : importers())
-    if (!importer.opensFile && importer.recognizes(text))
-      return importer;
-  llvm_unreachable("the last importer takes every text");
-}
-
-static const Importer *openerOf(llvm::StringRef start) {
-  for (const Importer &importer : importers())
-    if (importer.opensFile && importer.recognizes(start))
-      return &importer;
-  return nullptr;
-}
-
-bool isOpenedByImporter(llvm::StringRef start) { return openerOf(start) != nullptr; }
+bool isOpenedByImporter(llvm::StringRef start) { return importerOf(start, /*opensFile=*/true) != nullptr; }
 
 OwningOpRef<ModuleOp> importModule(const ImportRequest &request) {
   llvm::StringRef text(request.source.text.data(), request.source.text.size());
-  return (request.source.path.empty() ? importerOf(text) : *openerOf(text)).read(request);
+  auto module = importerOf(text, /*opensFile=*/!request.source.path.empty())->read(request);
+  if (module)
+    for (auto model : module->getOps<mt::ModelOp>())
+      if (failed(excludeFromWeightDecay(model, request.training.noWeightDecay)))
+        return {};
+  return module;
 }
 
 } // namespace mtc

@@ -30,22 +30,10 @@ struct ImportRequest {
   ExportArchive *exported;           // what the trained model is written back as; null: nobody asks
 };
 
-struct Importer {
-  bool opensFile;                           // it reads the file at its path: there is no text of it
-  bool (*recognizes)(llvm::StringRef text); // by how a file begins
-  // Null with errors in `diagnostics`.
-  mlir::OwningOpRef<mlir::ModuleOp> (*read)(const ImportRequest &request);
-};
-
-// In the order in which they are asked. The last, of MLIR text, takes what no other one does, and says what is wrong.
-llvm::ArrayRef<Importer> importers();
-
-// The importer of a text.
-const Importer &importerOf(llvm::StringRef text);
 // Whether a file that begins so is opened by its importer.
 bool isOpenedByImporter(llvm::StringRef start);
 
-// By the importer of the source's format.
+// By the importer of the source's format. Null with errors in the request's `diagnostics`.
 mlir::OwningOpRef<mlir::ModuleOp> importModule(const ImportRequest &request);
 
 } // namespace mtc

@@ -218,7 +218,8 @@ struct Allocate : impl::AllocateBase<Allocate> {
     if (deviceMemory <= 0)
       return;
     FailureOr<int64_t> scratch = maxScratch(module, codegenOptions(module, {cpus.begin(), cpus.end()}));
-    if (failed(scratch) || failed(checkBudget(module, uses, mtc::deviceMemory(module, *scratch), deviceMemory)))
+    if (failed(scratch) ||
+        failed(checkBudget(module, uses, mtc::deviceMemory(module, *scratch, microBatches), deviceMemory)))
       signalPassFailure();
   }
 };

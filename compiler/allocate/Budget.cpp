@@ -53,7 +53,7 @@ static std::string ranking(const MemoryUse &use, size_t variant) {
 }
 
 // In order of variants; no program: none.
-std::vector<mtrun::DeviceMemory> deviceMemory(ModuleOp module, int64_t scratch) {
+std::vector<mtrun::DeviceMemory> deviceMemory(ModuleOp module, int64_t scratch, int64_t microBatches) {
   mtrun::DeviceMemory every;
   every.scratch = static_cast<uint64_t>(scratch);
   for (auto variable : module.getOps<plan::VariableOp>())
@@ -67,13 +67,20 @@ std::vector<mtrun::DeviceMemory> deviceMemory(ModuleOp module, int64_t scratch) 
   for (auto program : module.getOps<plan::ProgramOp>()) {
     size_t variants = program.getVariantArena().size();
     needs.resize(variants, every);
-    int64_t partials = 0;
+    int64_t partials = 0, pass = (int64_t{1} << (variants - 1)) / microBatches; // shards at once
     for (auto reduce : program.getOps<plan::AllReduceOp>())
       partials = std::max<int64_t>(partials, reduce.getBytes());
-    for (auto [variant, arena] : llvm::enumerate(program.getVariantArena()))
-      needs[variant].addProgram(program.getSharedBytes(), arena,
+    for (size_t variant = 0; variant < variants; ++variant) {
+      int64_t shards = int64_t{1} << variant, atOnce = std::min(shards, pass);
+      uint64_t sums = 0;
+      for (auto reduce : program.getOps<plan::AllReduceOp>())
+        sums += mtrun::microBatchSums(static_cast<uint64_t>(reduce.getBytes()), static_cast<uint64_t>(shards / atOnce));
+      needs[variant].addProgram(program.getSharedBytes(),
+                                program.getVariantArena()[llvm::Log2_64(static_cast<uint64_t>(atOnce))],
                                 partials ? mtrun::maxStagingBytes(partials, uint64_t{1} << (variants - 1), variant)
-                                         : 0);
+                                         : 0,
+                                sums);
+    }
   }
   return needs;
 }

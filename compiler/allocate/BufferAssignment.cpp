@@ -111,7 +111,7 @@ void BufferAssignment::placeBucket(size_t index) {
     std::string name = (kernel.getName() + "." + Twine(cast<OpResult>(reduce.getInput()).getResultNumber())).str();
     buffers[reduce.getInput()] = {Space::arena, "partial sum " + name, "", static_cast<int64_t>(ranges.size()), end};
     buffers[reduce.getResult()] = {Space::shared, "sum " + name, "", static_cast<int64_t>(ranges.size()) + 1, end};
-    partials.last = std::max(partials.last, lives[reduce.getResult()].phase);
+    partials.last = std::max({partials.last, lives[reduce.getResult()].phase, lives[reduce.getInput()].phase});
     end += bytes;
     for (const PlanStep &writer : steps)
       if (llvm::is_contained(writer.segments, kernel))

@@ -2,6 +2,7 @@
 #include "compiler/api/Driver.h"
 
 #include "compiler/Pipeline.h"
+#include "compiler/SizeText.h"
 #include "compiler/allocate/Budget.h"
 #include "compiler/api/Memory.h"
 #include "compiler/api/Names.h"
@@ -13,6 +14,7 @@
 #include "frontend/ClassNames.h"
 #include "runtime/abi/plan_verify.h"
 #include "runtime/support/atomic_file.h"
+#include "runtime/support/phases.h"
 #include "runtime/support/safetensors.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -63,6 +65,7 @@ public:
     compilation.gpus = options.gpus;
     compilation.deviceMemory = options.deviceMemory;
     compilation.recompute = options.recompute;
+    compilation.microBatches = std::max<int64_t>(options.microBatches, 1);
   }
 
   Status run(std::vector<uint8_t> &bytes) {
@@ -112,7 +115,7 @@ public:
     FailureOr<int64_t> scratch = maxScratch(*module, codegenOptions(*module, compilation.cpus));
     if (mlir::failed(scratch))
       return failed("codegen");
-    for (const mtrun::DeviceMemory &memory : deviceMemory(*module, *scratch))
+    for (const mtrun::DeviceMemory &memory : deviceMemory(*module, *scratch, compilation.microBatches))
       bytes.push_back(static_cast<int64_t>(memory.bytes()));
     return {};
   }
@@ -280,7 +283,18 @@ private:
     Status status = view.tables ? mtrun::verifyPlan(*view.tables) : Status(MT_CORRUPT, view.message);
     if (!status.ok())
       return {MT_INVALID, name + ": error: the compiler made a plan that does not verify: " + status.message()};
+    if (Status status = checkMicroBatches(*view.tables); !status.ok())
+      return std::move(status).in(name + ": error: ");
     options.say(0, summarize(view));
+    return {};
+  }
+
+  Status checkMicroBatches(const ::mt::plan::Plan &plan) const {
+    std::vector<mtrun::Phase> phases;
+    if (plan.micro_batches() > 1 && plan.programs())
+      for (const ::mt::plan::Program *program : *plan.programs())
+        if (Status status = mtrun::phasesOf(plan, *program, 0, phases); !status.ok())
+          return status;
     return {};
   }
 
@@ -295,12 +309,22 @@ private:
 } // namespace
 
 Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes) {
-  if (!options.maxBatch)
-    return Driver(source, options).run(bytes);
   Options found = options;
   found.maxBatch = false;
-  Status status = findLargestBatch(source, found);
-  return status.ok() ? Driver(source, found).run(bytes) : std::move(status);
+  if (options.maxBatch)
+    if (Status status = findLargestBatch(source, found); !status.ok())
+      return status;
+  if (int64_t microBatches = options.maxBatch ? 1 : findMicroBatches(source, found); microBatches > 1) {
+    found.microBatches = microBatches;
+    // A model may need the whole batch at once, which its plan tells.
+    if (Driver(source, found).run(bytes).ok()) {
+      options.say(0, "the whole batch does not fit in " + bytesText(static_cast<uint64_t>(options.deviceMemory)) +
+                         " on one device; " + std::to_string(microBatches) + " micro-batches do");
+      return {};
+    }
+    found.microBatches = 1;
+  }
+  return Driver(source, found).run(bytes);
 }
 
 Status measureMemory(const ModelSource &source, const Options &given, std::vector<int64_t> &bytes) {

@@ -106,6 +106,20 @@ Status findLargestBatch(const ModelSource &source, Options &options) {
   return {};
 }
 
+int64_t findMicroBatches(const ModelSource &source, const Options &given) {
+  if (given.microBatches || !given.deviceMemory || !given.gpus.empty() || given.stopAfter >= 0)
+    return 1;
+  Options options = given;
+  for (options.microBatches = 1; options.microBatches <= options.shards; options.microBatches *= 2) {
+    std::vector<int64_t> needed;
+    if (!measureMemory(source, options, needed).ok()) // the compilation says why
+      break;
+    if (needed.back() <= options.deviceMemory)
+      return options.microBatches;
+  }
+  return 1;
+}
+
 std::string memoryAdvice(const ModelSource &source, const Options &given) {
   Options options = given;
   std::string text;

@@ -12,6 +12,10 @@ namespace mtc {
 // options.deviceMemory bytes. MT_NO_MEMORY: not even one sample a shard.
 mtrun::Status findLargestBatch(const ModelSource &source, Options &options);
 
+// The fewest micro-batches with which one device has room for all shards in options.deviceMemory bytes. 1: the options
+// say how many, or nothing of a limit; the device is a GPU; or no number is enough.
+int64_t findMicroBatches(const ModelSource &source, const Options &options);
+
 // Of a model that does not fit on any number of devices: the options that would make it fit, each of them tried out.
 std::string memoryAdvice(const ModelSource &source, const Options &options);
 

@@ -42,6 +42,11 @@ static Status checkSizes(const mtc_options &given, Options &options) {
   if (options.shards > options.batch)
     return differs("shards", "to be at most the batch, " + std::to_string(options.batch),
                    std::to_string(options.shards));
+  options.microBatches = given.micro_batches;
+  if (options.microBatches < 0 || options.microBatches > options.shards ||
+      (options.microBatches && !std::has_single_bit(static_cast<uint64_t>(options.microBatches))))
+    return differs("micro-batches", "to be a power of two up to the shards, " + std::to_string(options.shards),
+                   std::to_string(options.microBatches));
   if (given.device_memory < 0)
     return differs("device memory", "to be 0 bytes or more", std::to_string(given.device_memory));
   options.deviceMemory = given.device_memory;
@@ -187,7 +192,7 @@ Status checkOptions(const mtc_options *caller, Options &options) {
   auto text = [](const char *value) { return std::string(value ? value : ""); };
   options.training = {text(given->loss), text(given->optimizer), text(given->metrics),
                       given->drop_unsupported_metrics != 0, given->sample_weights != 0,
-                      {text(given->freeze), text(given->trainable)}, {}, {}};
+                      {text(given->freeze), text(given->trainable)}, text(given->no_weight_decay), {}, {}};
   options.weights = text(given->weights);
   options.log = given->log;
   options.logUser = given->log_user;

@@ -26,6 +26,7 @@ struct Options {
   int64_t seed = 1;
   int64_t deviceMemory = 0;
   bool recompute = false; // under deviceMemory
+  int64_t microBatches = 0; // of the batch, which a device computes one after the other; 0: found by deviceMemory
   bool maxBatch = false;  // the largest that fits in deviceMemory in place of `batch`
   int stopAfter = -1; // index of a stage, -1: make the plan
   std::string dumpStages;

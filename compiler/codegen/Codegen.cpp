@@ -12,7 +12,7 @@ LogicalResult mtc::setGrids(ModuleOp module) {
   Builder builder(module.getContext());
   for (auto op : module.getOps<plan::KernelOp>()) {
     // Emitters rely on the contract. Bodies of mt.kernels keep it, others come from text.
-    if (failed(mt::infoOf(kindOf(op)).verify(op.getBody().front(), [&] { return op.emitOpError(); })))
+    if (failed(mt::infoOf(op.getKind()).verify(op.getBody().front(), [&] { return op.emitOpError(); })))
       return failure();
     Grid grid = codeOf(op).cpuGrid(op);
     if (grid.elementsPerTile) {

@@ -19,6 +19,9 @@ static constexpr KernelCode kinds[] = {
     {KernelKind::conv, convGrid, emitConv, convGpuGrid, emitBlockConv},
     {KernelKind::conv_wgrad, convWgradGrid, emitConvWgrad, convWgradGpuGrid, emitBlockConvWgrad},
     {KernelKind::scatter_add, scatterAddGrid, emitScatterAdd, scatterAddGpuGrid, emitBlockScatterAdd},
+    {KernelKind::attention, attentionGrid, emitAttention, attentionGpuGrid, emitBlockAttention},
+    {KernelKind::attention_gradient, attentionGradientGrid, emitAttentionGradient, attentionGpuGrid,
+     emitBlockAttention},
 };
 static_assert(std::size(kinds) == mt::getMaxEnumValForKernelKind() + 1);
 static_assert([] {
@@ -28,4 +31,4 @@ static_assert([] {
   return true;
 }());
 
-const KernelCode &mtc::codeOf(plan::KernelOp op) { return kinds[static_cast<size_t>(kindOf(op))]; }
+const KernelCode &mtc::codeOf(plan::KernelOp op) { return kinds[static_cast<size_t>(op.getKind())]; }

@@ -62,8 +62,15 @@ Value buildInitialValue(OpBuilder &builder, mt::VariableOp variable) {
   default:
     break;
   }
-  double variance = varianceOf(kind, fansOf(type.getShape()));
   Expr u(builder, location, mt::RandomUniformOp::create(builder, location, type, variable.getName(), Value()));
+  if (kind == InitKind::uniform || kind == InitKind::normal) {
+    double value = variable.getValue()->convertToFloat();
+    // As mt.random_normal: u has 24 bits, and neither end is reached.
+    return (kind == InitKind::uniform ? u * (2 * value) - value
+                                      : erfInv(u * 2.0 - (1 - 0x1p-24)) * (std::sqrt(2.0) * value))
+        .value();
+  }
+  double variance = varianceOf(kind, fansOf(type.getShape()));
   if (kind == InitKind::glorot_uniform || kind == InitKind::he_uniform || kind == InitKind::lecun_uniform) {
     double limit = std::sqrt(3 * variance);
     return (u * (2 * limit) - limit).value();

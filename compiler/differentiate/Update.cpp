@@ -159,7 +159,8 @@ void Optimizer::buildStep(OpBuilder &builder, MutableArrayRef<mt::VariableOp> tr
       slotNames.push_back(slotName(variable, slot));
       slots.push_back(read(builder, getLoc(), slotNames.back(), variable.getType()));
     }
-    Value value = decay == 0 ? old : (e(old) - e(old) * decay * e(rate)).value();
+    bool decays = decay != 0 && !variable.getNoWeightDecay();
+    Value value = decays ? (e(old) - e(old) * decay * e(rate)).value() : old;
     SmallVector<Value> updated = op.buildUpdate(builder, scalars, value, gradient, slots);
     if (option("ema_momentum"))
       average(builder, variable, iteration, updated[0]);

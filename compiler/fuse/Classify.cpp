@@ -60,6 +60,11 @@ bool Groups::isMap(Operation *op) const {
   });
 }
 
+// A sum computes what it adds: the squares of a norm are not stored.
+static bool isOnlySummed(Operation *op) {
+  return !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation *user) { return isa<mt::ReduceOp>(user); });
+}
+
 static bool staysBetweenKernels(Operation *op) {
   return op->hasTrait<mt::Reports>() || isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp, mt::AssignOp,
                                             mt::OutputOp, mt::ConstantOp, shard::AllReduceOp>(op);
@@ -85,6 +90,10 @@ FailureOr<std::optional<KernelKind>> Groups::kindOf(Operation *op) const {
     return std::optional(KernelKind::conv_wgrad);
   if (isa<mt::ScatterAddOp>(op) && splitOperand)
     return std::optional(KernelKind::scatter_add);
+  if (isa<mt::AttentionOp, mt::AttentionLogSumsOp>(op))
+    return std::optional(KernelKind::attention);
+  if (isa<mt::AttentionGradientOp>(op))
+    return std::optional(KernelKind::attention_gradient);
   if (split)
     return std::optional(KernelKind::rows);
   if (isa<mt::ReduceOp>(op) && splitOperand)
@@ -94,7 +103,7 @@ FailureOr<std::optional<KernelKind>> Groups::kindOf(Operation *op) const {
            << op->getResult(0).getType();
   if (isa<mt::TransposeOp>(op) && rank2(0))
     return std::optional(KernelKind::transpose);
-  return std::optional(isMap(op) ? KernelKind::elementwise : KernelKind::single);
+  return std::optional(isMap(op) && !isOnlySummed(op) ? KernelKind::elementwise : KernelKind::single);
 }
 
 // The product of each sample that this sum over the batch is of, where nothing else reads it: the gradient of a matrix

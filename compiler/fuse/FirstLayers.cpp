@@ -20,9 +20,8 @@ bool isThin(mt::Conv2DOp op) {
 }
 
 bool staysInCache(Value value) {
-  constexpr int64_t most = 1 << 18;
   unsigned bits = typeOf(value).getElementTypeBitWidth();
-  return mt::elementsPerRow(value.getType()) * std::max(1u, bits / 8) <= most;
+  return mt::elementsPerRow(value.getType()) * std::max(1u, bits / 8) <= maxCachedBytes;
 }
 
 // The ops from a small-K convolution to `value`, in order: element-wise ones, of which each but the last has one user,

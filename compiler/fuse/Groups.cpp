@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/Groups.h"
 #include "compiler/fuse/Prepare.h"
+#include "dialects/mt/Attention.h"
 #include "dialects/mt/Compilation.h"
 
 #include <queue>
@@ -203,14 +204,6 @@ void Groups::mergeNeighbours(KernelKind kind, llvm::function_ref<bool(unsigned, 
   }
 }
 
-// A value of a sample that is too large for a thread's own memory, between steps that do not walk it element by
-// element.
-static bool needsPlace(Value value, Operation *user) {
-  if (staysInCache(value))
-    return false;
-  return !isa<mt::ElementwiseOpInterface>(user) || !isa<mt::ElementwiseOpInterface>(value.getDefiningOp());
-}
-
 // Every reader extends for itself: two values are one where they are extended from one.
 static Value truncated(Value value) { return extendedFrom(value) ? extendedFrom(value) : value; }
 
@@ -249,15 +242,11 @@ void Groups::joinRepeated() {
 
 void Groups::fuseRows(bool images) {
   joinRepeated();
-  auto small = [&](unsigned from, unsigned to) {
-    return llvm::all_of(units[to].ops, [&](Operation *op) {
-      return llvm::none_of(op->getOperands(), [&](Value operand) {
-        bool stored = !images && isa<mt::Conv2DKernelGradientOp>(op);
-        return producer(operand) == from && (stored || needsPlace(operand, op));
-      });
-    });
-  };
-  mergeNeighbours(KernelKind::rows, [&](unsigned a, unsigned b) { return small(a, b) && small(b, a); });
+  // What works by line first: sums over the lines, which read the same values, would take ops away from it.
+  mergeNeighbours(KernelKind::rows, [&](unsigned a, unsigned b) {
+    return (livesByLine(a) || livesByLine(b)) && mayShareRows(a, b, images);
+  });
+  mergeNeighbours(KernelKind::rows, [&](unsigned a, unsigned b) { return mayShareRows(a, b, images); });
 }
 
 void Groups::fuseMaps() {
@@ -267,6 +256,30 @@ void Groups::fuseMaps() {
     };
     return shape(a) == shape(b) && !shape(a).empty();
   });
+}
+
+// Neither has what the other has.
+static bool canShareScores(const Unit &a, const Unit &b) {
+  auto wordOf = [](Operation *op) {
+    auto gradient = dyn_cast<mt::AttentionGradientOp>(op);
+    return std::pair(op->getName(), gradient ? static_cast<int>(gradient.getOf()) : 0);
+  };
+  return llvm::all_of(a.ops, [&](Operation *op) {
+    return llvm::all_of(b.ops, [&](Operation *other) {
+      return mt::isSameAttention(op, other) && wordOf(op) != wordOf(other);
+    });
+  });
+}
+
+// An attention and its log sums; the gradients of one attention: they have the scores in common.
+void Groups::fuseAttention() {
+  for (KernelKind kind : {KernelKind::attention, KernelKind::attention_gradient}) {
+    std::vector<unsigned> attentions = unitsOf(kind);
+    for (auto [i, a] : llvm::enumerate(attentions))
+      for (unsigned b : ArrayRef(attentions).drop_front(i + 1))
+        if (!units[a].ops.empty() && !units[b].ops.empty() && canShareScores(units[a], units[b]) && canMerge(a, b))
+          merge(a, b);
+  }
 }
 
 static std::optional<int64_t> bucketOf(const Unit &unit) {

@@ -43,6 +43,7 @@ public:
   static mlir::FailureOr<Groups> classify(mlir::Block &body);
 
   // Applies the merging rules described in Fuse.cpp.
+  void fuseAttention();
   void fuseEpilogues();
   void joinThinConvolutions();
   void fuseRows(bool images);
@@ -81,6 +82,9 @@ private:
   void numberOps();
   void computeDepths();
   bool isMap(mlir::Operation *op) const;
+  bool fitsByLine(unsigned a, unsigned b) const;
+  bool livesByLine(unsigned unit) const;
+  bool mayShareRows(unsigned a, unsigned b, bool images) const;
   mlir::FailureOr<std::optional<mlir::mt::KernelKind>> kindOf(mlir::Operation *op) const;
   std::vector<unsigned> unitsOf(mlir::mt::KernelKind kind) const;
 

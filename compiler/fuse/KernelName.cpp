@@ -179,6 +179,10 @@ std::string KernelNames::of(const Unit &unit) const {
     if (std::string name = updateOf(unit); !name.empty())
       return (shortened(name, longest) + "/update").str();
     return joined(layer, wordsOf(unit));
+  case KernelKind::attention:
+    return joined(layer, "attention");
+  case KernelKind::attention_gradient:
+    return joined(layer, "attention_gradient");
   case KernelKind::matmul:
   case KernelKind::conv:
   case KernelKind::rows:

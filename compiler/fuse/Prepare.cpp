@@ -125,8 +125,9 @@ static void makeUnconditional(mt::AssignOp op) {
   op.erase();
 }
 
-// A reported scalar needs a buffer, which cheap values lack.
-static void placeReported(Operation &op, const CheapValues &cheap, llvm::DenseMap<Value, Value> &placed) {
+// A reported scalar needs a buffer, which cheap values lack; so does the mask of an attention, whose kernel computes
+// nothing else.
+static void placeOperands(Operation &op, const CheapValues &cheap, llvm::DenseMap<Value, Value> &placed) {
   OpBuilder builder(&op);
   for (OpOperand &operand : op.getOpOperands()) {
     if (!cheap.contains(operand.get()))
@@ -160,8 +161,8 @@ void prepareForFusion(mt::ProgramOp program, bool images) {
   CheapValues cheap(body);
   llvm::DenseMap<Value, Value> placed;
   for (Operation &op : llvm::make_early_inc_range(body))
-    if (op.hasTrait<mt::Reports>())
-      placeReported(op, cheap, placed);
+    if (op.hasTrait<mt::Reports>() || isa<mt::AttentionOp, mt::AttentionLogSumsOp, mt::AttentionGradientOp>(op))
+      placeOperands(op, cheap, placed);
   // Producers stand before users, so one walk from the end removes all that became unused.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isa<mt::CostOpInterface>(op) && op.use_empty())

@@ -14,7 +14,9 @@ void prepareForFusion(mlir::mt::ProgramOp program, bool images);
 // Whether a convolution's images are cheaper to compute than to store and load, and stay in a cache meanwhile
 // (FirstLayers.cpp).
 bool isThin(mlir::mt::Conv2DOp op);
-// Whether a sample's part of a value may lie in a thread's own memory: at most 256 KiB.
+// Bytes of a value that may lie in a thread's own memory: it stays in the second cache.
+constexpr int64_t maxCachedBytes = 1 << 18;
+// Whether a sample's part of a value may.
 bool staysInCache(mlir::Value value);
 // Gradients of max pools compute the images of small-K convolutions again.
 void repeatThinConvolutions(mlir::mt::ProgramOp program);

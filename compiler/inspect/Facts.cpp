@@ -182,8 +182,9 @@ std::vector<uint32_t> reportedDevices(uint32_t shards) {
 uint64_t boundBytes(const fb::Plan &plan, uint32_t variant) {
   mtrun::DeviceMemory memory = mtrun::deviceMemory(plan, variant);
   memory.arena = 0;
+  uint32_t atOnce = std::min<uint32_t>(variant, llvm::countr_zero(plan.shards() / plan.micro_batches()));
   for (const fb::Program *program : each(plan.programs()))
-    memory.arena = std::max<uint64_t>(memory.arena, program->variants()->Get(variant)->bound_bytes());
+    memory.arena = std::max<uint64_t>(memory.arena, program->variants()->Get(atOnce)->bound_bytes());
   return memory.bytes();
 }
 

@@ -34,6 +34,7 @@ public:
       json.attribute("precision", plan.precision() ? plan.precision()->str() : "f32");
       json.attribute("seed", plan.seed());
       json.attribute("min_devices", plan.min_devices());
+      json.attribute("micro_batches", plan.micro_batches());
       json.attribute("variables_bytes", plan.variables_bytes());
       json.attribute("constants_bytes", plan.constants() < 0 ? 0 : plan.sections()->Get(plan.constants())->size());
       strings("class_names", plan.class_names());

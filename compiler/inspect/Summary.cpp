@@ -24,6 +24,8 @@ std::string summarize(const mtrun::PlanFileView &view) {
       }
     text += ", " + counted(reduces, "all-reduce") + " of " + bytesText(bytes) + " a step";
   }
+  if (plan.micro_batches() > 1)
+    text += "; " + std::to_string(plan.micro_batches()) + " micro-batches";
   text += "; memory of a device with ";
   uint32_t variant = 0;
   for (uint32_t shards = 1; shards <= plan.shards(); shards *= 2, ++variant)

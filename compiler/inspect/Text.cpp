@@ -103,6 +103,8 @@ private:
     table.print(out);
     if (uint64_t scratch = mtrun::deviceMemory(plan, 0).scratch)
       out << "  with " << scratch << " bytes of scratch of a CPU's thread, and as much for each further one\n";
+    if (plan.micro_batches() > 1)
+      out << "  with " << plan.micro_batches() << " micro-batches, of which a device computes one at a time\n";
     if (plan.min_devices() > 1)
       out << "  made for " << plan.min_devices() << " devices or more\n";
   }

@@ -183,6 +183,7 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const
     plan->archive->section = sections.size();
     sections.push_back({"archive", {reinterpret_cast<const uint8_t *>(archive->data()), archive->size()}});
   }
+  plan->micro_batches = static_cast<uint32_t>(compilation.microBatches);
   return mtrun::writePlanFile(*plan, sections);
 }
 

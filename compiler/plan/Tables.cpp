@@ -77,6 +77,8 @@ static tables::KernelKind kindOf(mlir::mt::KernelKind kind) {
   static_assert(same(Ir::conv, File::Conv));
   static_assert(same(Ir::conv_wgrad, File::ConvWgrad));
   static_assert(same(Ir::scatter_add, File::ScatterAdd));
+  static_assert(same(Ir::attention, File::Attention));
+  static_assert(same(Ir::attention_gradient, File::AttentionGradient));
   static_assert(mlir::mt::getMaxEnumValForKernelKind() == static_cast<unsigned>(File::MAX));
   return static_cast<File>(kind);
 }

@@ -40,8 +40,9 @@ struct Trial {
 
 class ProgramRecompute {
 public:
-  ProgramRecompute(ModuleOp module, mt::ProgramOp program, std::vector<std::string> cpus, int64_t limit, int64_t rows)
-      : module(module), program(program), cpus(std::move(cpus)), limit(limit), rows(rows) {}
+  ProgramRecompute(ModuleOp module, mt::ProgramOp program, std::vector<std::string> cpus, int64_t limit, int64_t rows,
+                   int64_t microBatches)
+      : module(module), program(program), cpus(std::move(cpus)), limit(limit), rows(rows), microBatches(microBatches) {}
 
   LogicalResult run() {
     Trial trial;
@@ -118,7 +119,7 @@ private:
         return failure();
       kernelScratch = *most;
     }
-    trial.bytes = static_cast<int64_t>(deviceMemory(*scratch, *kernelScratch).back().bytes());
+    trial.bytes = static_cast<int64_t>(deviceMemory(*scratch, *kernelScratch, microBatches).back().bytes());
     return success();
   }
 
@@ -184,7 +185,7 @@ private:
   ModuleOp module;
   mt::ProgramOp program;
   std::vector<std::string> cpus;
-  int64_t limit, rows;
+  int64_t limit, rows, microBatches; // rows: that a device has at once
   std::optional<int64_t> kernelScratch;
   llvm::DenseSet<Operation *> chosen; // of the first runs
   SecondRuns second;                  // result of the first run, of the second
@@ -203,9 +204,9 @@ struct Recompute : impl::RecomputeBase<Recompute> {
     if (deviceMemory <= 0)
       return;
     const std::vector<std::string> targets(cpus.begin(), cpus.end());
-    int64_t rows = compilation.getShards() * compilation.getShardRows();
+    int64_t rows = compilation.getShards() / microBatches * compilation.getShardRows();
     for (auto program : module.getOps<mt::ProgramOp>())
-      if (failed(ProgramRecompute(module, program, targets, deviceMemory, rows).run()))
+      if (failed(ProgramRecompute(module, program, targets, deviceMemory, rows, microBatches).run()))
         return signalPassFailure();
   }
 };

@@ -41,6 +41,13 @@ void Graph::addValueEdges() {
       for (Value operand : op->getOperands())
         if (Operation *from = operand.getDefiningOp(); from && nodeOfOp.contains(from))
           nodes[node].before.insert(nodeOf(from));
+  // An all-reduce may leave inner nodes of its sum in the partial sums: whoever else reads these comes first.
+  for (Node &node : nodes)
+    for (Operation *op : node.ops)
+      if (isa<shard::AllReduceOp>(op))
+        for (Operation *user : op->getOperand(0).getUsers())
+          if (isa<mt::KernelOp>(user))
+            node.before.insert(nodeOf(user));
 }
 
 void Graph::addBucketEdges() {

@@ -58,11 +58,14 @@ struct Partition : impl::PartitionBase<Partition> {
   void runOnOperation() override {
     for (auto program : getOperation().getOps<mt::ProgramOp>()) {
       SmallVector<Operation *> partial;
+      ownOf.clear();
       if (failed(findPartialSums(program, partial)))
         return signalPassFailure();
       dropAnnotations(program);
       for (Operation *op : partial)
         allReduce(op);
+      for (auto gather : llvm::make_early_inc_range(program.getBody().front().getOps<mt::GatherOp>()))
+        readOwnRows(gather);
     }
     if (failed(verifyAllReduces(getOperation())))
       signalPassFailure();
@@ -78,6 +81,44 @@ private:
       part.replaceAllUsesExcept(sum.getResult(), sum);
     }
   }
+
+  // What samples gather from tables of shards at their shard's row is there before the all-reduce, which only sums over
+  // all shards need: no forward pass waits for other devices.
+  void readOwnRows(mt::GatherOp gather) {
+    if (Value own = ownRows(gather.getTable(), gather.getIds()))
+      gather.getTableMutable().assign(own);
+  }
+
+  // `value` before all-reduces, as good in the rows of a device's shards: computed row by row from tables of shards
+  // that `ids` wrote. Null where there are none.
+  Value ownRows(Value value, Value ids) {
+    if (auto reduce = value.getDefiningOp<shard::AllReduceOp>()) {
+      auto table = reduce.getInput().getDefiningOp<mt::ScatterAddOp>();
+      return table && isTableOfShards(table) && table.getIds() == ids ? reduce.getInput() : Value();
+    }
+    Operation *op = value.getDefiningOp();
+    if (!isa_and_nonnull<mt::ElementwiseOpInterface>(op))
+      return {};
+    if (auto known = ownOf.find(value); known != ownOf.end())
+      return known->second;
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands()) {
+      auto type = cast<RankedTensorType>(operand.getType()), all = cast<RankedTensorType>(value.getType());
+      bool sameRows = type.getRank() == all.getRank() && type.getDimSize(0) == all.getDimSize(0);
+      operands.push_back(sameRows ? ownRows(operand, ids) : Value());
+    }
+    Value result;
+    if (llvm::any_of(operands, [](Value operand) { return operand != nullptr; })) {
+      Operation *copy = OpBuilder(op).clone(*op);
+      for (auto [i, operand] : llvm::enumerate(operands))
+        if (operand)
+          copy->setOperand(i, operand);
+      result = copy->getResult(0);
+    }
+    return ownOf[value] = result;
+  }
+
+  llvm::DenseMap<Value, Value> ownOf; // what ownRows found
 };
 
 } // namespace

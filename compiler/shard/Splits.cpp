@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/shard/Splits.h"
+#include "dialects/mt/Compilation.h"
+#include "dialects/mt/MtDialect.h"
 
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -140,6 +142,33 @@ bool sumsOverBatch(Operation *op) {
           batch && loop >= 0 && types[loop] == utils::IteratorType::reduction)
         return true;
   return false;
+}
+
+static bool isSplat(Value value, float number) {
+  auto constant = value.getDefiningOp<mt::ConstantOp>();
+  auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
+  return elements && elements.isSplat() && elements.getElementType().isF32() &&
+         elements.getSplatValue<float>() == number;
+}
+
+// floor((sample + 1/2) / shardRows), as BatchNormalizationOp computes it.
+static bool areShardsOfSamples(Value ids, int64_t shardRows) {
+  auto cast = ids.getDefiningOp<mt::CastOp>();
+  auto floor = cast ? cast.getOperand().getDefiningOp<mt::FloorOp>() : nullptr;
+  auto scaled = floor ? floor.getOperand().getDefiningOp<mt::MulOp>() : nullptr;
+  auto middle = scaled ? scaled.getLhs().getDefiningOp<mt::AddOp>() : nullptr;
+  auto sample = middle ? middle.getLhs().getDefiningOp<mt::IotaOp>() : nullptr;
+  return sample && sample.getDim() == 0 && mt::isSplit(sample.getType()) && isSplat(middle.getRhs(), 0.5f) &&
+         isSplat(scaled.getRhs(), static_cast<float>(1.0 / static_cast<double>(shardRows)));
+}
+
+bool isTableOfShards(Operation *op) {
+  auto scatter = dyn_cast<mt::ScatterAddOp>(op);
+  if (!scatter)
+    return false;
+  mt::Compilation compilation(op);
+  return cast<RankedTensorType>(scatter.getType()).getDimSize(0) == compilation.getShards() &&
+         areShardsOfSamples(scatter.getIds(), compilation.getShardRows());
 }
 
 } // namespace mtc

@@ -39,6 +39,11 @@ mlir::FailureOr<LoopSplits> splitLoops(mlir::shard::ShardingInterface op, llvm::
 // repeated.
 bool sumsOverBatch(mlir::Operation *op);
 
+// Whether each row of a sum over the batch is one shard's own, so that a device needs no other for those of its shards:
+// a table of shards (statistics of batch normalisation, `--batch-norm local`) to which each sample adds at its shard's
+// row.
+bool isTableOfShards(mlir::Operation *op);
+
 // Succeeds if every sum over the batch is followed by exactly one all-reduce and there are no others.
 mlir::LogicalResult verifyAllReduces(mlir::ModuleOp module);
 

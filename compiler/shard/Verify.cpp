@@ -34,7 +34,8 @@ LogicalResult verifyProgramAllReduces(mt::ProgramOp program) {
     for (Value part : op.getResults()) {
       auto users = part.getUsers();
       int64_t count = std::distance(users.begin(), users.end());
-      if (count != 1 || !isa<shard::AllReduceOp>(*users.begin()))
+      int64_t reduces = llvm::count_if(users, [](Operation *user) { return isa<shard::AllReduceOp>(user); });
+      if (reduces != 1 || (count != 1 && !isTableOfShards(&op)))
         return op.emitOpError("expected one use of a shard's sum over the batch, by an all-reduce, found ")
                << count << (count == 1 ? " use by another op" : " uses");
     }

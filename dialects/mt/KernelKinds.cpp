@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/KernelKinds.h"
+#include "dialects/mt/Attention.h"
 
 namespace mlir::mt {
 
@@ -154,6 +155,43 @@ static LogicalResult verifyScatterAdd(Block &body, KernelError error) {
   return success();
 }
 
+// Ops of one attention, each of another kind, which make all results from arguments.
+static LogicalResult verifyAttentionOps(Block &body, KernelError error, StringRef expected,
+                                        llvm::function_ref<int64_t(Operation &)> numberOf) {
+  SmallVector<Operation *> ops;
+  SmallVector<int64_t> numbers;
+  for (Operation &op : body.without_terminator()) {
+    ops.push_back(&op);
+    numbers.push_back(numberOf(op));
+  }
+  bool holds = !ops.empty() && llvm::all_of(numbers, [](int64_t number) { return number >= 0; });
+  for (Operation *op : ops)
+    holds = holds && areArguments(op->getOperands()) && isSplit(op->getResult(0).getType()) &&
+            isSameAttention(ops.front(), op) && llvm::count(numbers, numberOf(*op)) == 1;
+  for (Value yield : yieldsOf(body))
+    holds = holds && !isa<BlockArgument>(yield);
+  if (!holds)
+    return error() << "expected " << expected << " of the same split operands";
+  return success();
+}
+
+static LogicalResult verifyAttention(Block &body, KernelError error) {
+  return verifyAttentionOps(body, error, "one mt.attention, one mt.attention_log_sums or both in a kernel of kind "
+                                         "attention,",
+                            [](Operation &op) -> int64_t {
+                              auto attention = dyn_cast<AttentionOp>(op);
+                              return attention ? 0 : isa<AttentionLogSumsOp>(op) ? 1 : -1;
+                            });
+}
+
+static LogicalResult verifyAttentionGradient(Block &body, KernelError error) {
+  return verifyAttentionOps(body, error, "gradients of one mt.attention in a kernel of kind attention_gradient,",
+                            [](Operation &op) -> int64_t {
+                              auto gradient = dyn_cast<AttentionGradientOp>(op);
+                              return gradient ? static_cast<int64_t>(gradient.getOf()) : -1;
+                            });
+}
+
 // One row per kind, in the order of the enumerators.
 static constexpr KernelKindInfo kinds[] = {
     {KernelKind::rows, verifyRows, InPlace::never, /*runsAgain=*/true, /*isProduct=*/false},
@@ -166,6 +204,8 @@ static constexpr KernelKindInfo kinds[] = {
     {KernelKind::conv, verifyConv, InPlace::epilogue, true, true},
     {KernelKind::conv_wgrad, verifyConvWgrad, InPlace::never, false, true},
     {KernelKind::scatter_add, verifyScatterAdd, InPlace::never, false, false},
+    {KernelKind::attention, verifyAttention, InPlace::never, true, false},
+    {KernelKind::attention_gradient, verifyAttentionGradient, InPlace::never, true, false},
 };
 static_assert(std::size(kinds) == getMaxEnumValForKernelKind() + 1);
 static_assert([] {

@@ -90,7 +90,8 @@ class Mt_EnumAttr<EnumInfo info, string mnemonic> : EnumAttr<Mt_Dialect, info, m
 def Mt_InitKind : Mt_I32Enum<"InitKind", "how a variable starts", [
   I32EnumAttrCase<"zeros", 0>, I32EnumAttrCase<"ones", 1>, I32EnumAttrCase<"constant", 2>,
   I32EnumAttrCase<"glorot_uniform", 3>, I32EnumAttrCase<"glorot_normal", 4>, I32EnumAttrCase<"he_uniform", 5>,
-  I32EnumAttrCase<"he_normal", 6>, I32EnumAttrCase<"lecun_uniform", 7>, I32EnumAttrCase<"lecun_normal", 8>]>;
+  I32EnumAttrCase<"he_normal", 6>, I32EnumAttrCase<"lecun_uniform", 7>, I32EnumAttrCase<"lecun_normal", 8>,
+  I32EnumAttrCase<"normal", 9>, I32EnumAttrCase<"uniform", 10>]>;
 def Mt_InitKindAttr : Mt_EnumAttr<Mt_InitKind, "init">;
 
 def Mt_VariableKind : Mt_I32Enum<"VariableKind", "who changes a variable", [
@@ -124,6 +125,10 @@ def Mt_Reduction : Mt_I32Enum<"Reduction", "reduction", [
   I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]>;
 def Mt_ReductionAttr : Mt_EnumAttr<Mt_Reduction, "reduction">;
 
+def Mt_AttentionOperand : Mt_I32Enum<"AttentionOperand", "the operand of an attention that a gradient is of", [
+  I32EnumAttrCase<"query", 0>, I32EnumAttrCase<"key", 1>, I32EnumAttrCase<"value", 2>]>;
+def Mt_AttentionOperandAttr : Mt_EnumAttr<Mt_AttentionOperand, "attention_operand">;
+
 def Mt_Precision : Mt_I32Enum<"PrecisionClass", "how values of 32 bits are rounded for products", [
   I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"tf32", 1>, I32EnumAttrCase<"bf16", 2>, I32EnumAttrCase<"f16", 3>]>;
 def Mt_Mode : Mt_I32Enum<"Mode", "whether sums over the batch follow the reduction tree",
@@ -156,7 +161,8 @@ def Mt_KernelKind : Mt_I32Enum<"KernelKind", "how a kernel's code walks its data
   I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"single", 1>, I32EnumAttrCase<"elementwise", 2>,
   I32EnumAttrCase<"matmul", 3>,
   I32EnumAttrCase<"matmul_wgrad", 4>, I32EnumAttrCase<"reduce", 5>, I32EnumAttrCase<"transpose", 6>,
-  I32EnumAttrCase<"conv", 7>, I32EnumAttrCase<"conv_wgrad", 8>, I32EnumAttrCase<"scatter_add", 9>]>;
+  I32EnumAttrCase<"conv", 7>, I32EnumAttrCase<"conv_wgrad", 8>, I32EnumAttrCase<"scatter_add", 9>,
+  I32EnumAttrCase<"attention", 10>, I32EnumAttrCase<"attention_gradient", 11>]>;
 def Mt_KernelKindAttr : Mt_EnumAttr<Mt_KernelKind, "kernel_kind">;
 
 def Mt_Wait : Mt_I32Enum<"Wait",

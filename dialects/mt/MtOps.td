@@ -7,6 +7,7 @@
 include "dialects/mt/MtBase.td"
 include "dialects/mt/MtStructure.td"
 include "dialects/mt/MtSpatial.td"
+include "dialects/mt/MtAttention.td"
 include "dialects/mt/MtElementwise.td"
 include "dialects/mt/MtActivations.td"
 include "dialects/mt/MtOptimizers.td"

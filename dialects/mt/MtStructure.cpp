@@ -43,10 +43,16 @@ LogicalResult VariableOp::verify() {
     return emitOpError("expected a variable of f32, found ") << type;
   if (llvm::is_contained(type.getShape(), 0))
     return emitOpError("expected sizes of 1 or more, found ") << type;
-  if (getInit() == InitKind::constant && !getValue())
-    return emitOpError("expected a value: init(constant = 0.5)");
-  if (getInit() != InitKind::constant && getValue())
-    return emitOpError("expected a value with init(constant) only, found one with ") << stringifyInitKind(getInit());
+  bool spread = getInit() == InitKind::normal || getInit() == InitKind::uniform;
+  bool valued = spread || getInit() == InitKind::constant;
+  if (valued && !getValue())
+    return emitOpError("expected a value: init(") << stringifyInitKind(getInit()) << " = 0.5)";
+  if (!valued && getValue())
+    return emitOpError("expected a value with init(constant), init(normal) and init(uniform) only, found one with ")
+           << stringifyInitKind(getInit());
+  if (spread && !(getValue()->isFinite() && !getValue()->isNegative()))
+    return emitOpError("expected init(") << stringifyInitKind(getInit()) << ") of a finite value of 0 or more, found "
+                                         << getValue()->convertToFloat();
   return success();
 }
 

@@ -65,13 +65,17 @@ def OutputOp : Mt_Op<"output"> {
 def VariableOp : Mt_Op<"variable", [Pure]> {
   let summary = "a named persistent tensor of a model, and its current value";
   let description = [{
-    `mt.variable "dense/kernel" init(glorot_uniform) : tensor<784x256xf32>`. `init(constant = 0.5)` has a value.
-    `frozen` makes it non-trainable. Fans of the initialisers (Keras): rank 1: both n; rank 2: (rows, columns); more:
-    receptive field times the last two axes.
+    `mt.variable "dense/kernel" init(glorot_uniform) : tensor<784x256xf32>`. `init(constant = 0.5)` has a value;
+    `init(normal = 0.02)` is normal with mean 0 and this standard deviation, `init(uniform = 0.05)` uniform between
+    -0.05 and 0.05. `frozen` makes it non-trainable, `no_weight_decay` leaves it out of the optimizer's
+    `weight_decay`. Fans of the initialisers (Keras): rank 1: both n; rank 2: (rows, columns); more: receptive field
+    times the last two axes.
   }];
-  let arguments = (ins StrAttr:$name, Mt_InitKindAttr:$init, OptionalAttr<F32Attr>:$value, UnitAttr:$frozen);
+  let arguments = (ins StrAttr:$name, Mt_InitKindAttr:$init, OptionalAttr<F32Attr>:$value, UnitAttr:$frozen,
+                       UnitAttr:$no_weight_decay);
   let results = (outs Mt_Tensor:$result);
-  let assemblyFormat = "$name custom<Start>($init, $value) (`frozen` $frozen^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$name custom<Start>($init, $value) (`frozen` $frozen^)? "
+                       "(`no_weight_decay` $no_weight_decay^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 def ReadOp : Mt_Op<"read", [Pure]> {
@@ -174,6 +178,8 @@ def KernelOp : Mt_Op<"kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator
       conv_wgrad   one mt.conv2d_kernel_gradient of two operands: each shard in order, shards in tree order; nothing
                    after it
       scatter_add  one mt.scatter_add of split operands, by the same tree; nothing after it
+      attention    one mt.attention, one mt.attention_log_sums, or both of the same queries, keys and attributes; split
+      attention_gradient  one mt.attention_gradient or several of the same operands and attributes; split
     After the results stand marks: `recomputed`, of a kernel that `mt-recompute` made run a second time; `wait none`,
     `wait device` or `wait all`, which `mt-schedule` gives each kernel; and `share`, of one that writes what devices
     share.

@@ -126,7 +126,8 @@ void GraphReader::readLayer(const Json &object, const std::string &scope, const 
   const Json *trainable = member(*layer.config, "trainable");
   layer.frozen = frozen || (trainable && *trainable == false);
   layer.scope = scope;
-  std::string snake = snakeCase(layer.className);
+  // A folder has the name of the Python class, which one layer does not have outside Keras.
+  std::string snake = snakeCase(layer.className == "GroupQueryAttention" ? "GroupedQueryAttention" : layer.className);
   unsigned number = classes[snake]++;
   layer.weights = weights + snake + (number ? "_" + std::to_string(number) : "");
   if (isSequential(layer.className) || (isFunctional(layer.className) && member(*layer.config, "layers"))) {

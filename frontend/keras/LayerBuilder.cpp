@@ -202,7 +202,8 @@ Value LayerBuilder::addVariable(llvm::StringRef name, ArrayRef<int64_t> shape, m
   std::string full = layer.scope + layer.name + "/" + partName + name.str();
   bool frozen = layer.frozen || !trainable;
   auto op = mt::VariableOp::create(builder, location, type, full, kind,
-                                   value ? builder.getF32FloatAttr(*value) : FloatAttr(), frozen);
+                                   value ? builder.getF32FloatAttr(*value) : FloatAttr(), frozen,
+                                   /*no_weight_decay=*/false);
   layer.variables.push_back({full, pathOf(index), op.getResult(), trainable});
   return op.getResult();
 }
@@ -332,7 +333,8 @@ Value LayerBuilder::array(const Operand &operand, bool keepOnes) {
     emitWarning(location) << "takes a constant of " << elements.size()
                           << " numbers that Keras computed while the model was built, and that no training changes; "
                              "for positions that are learnt, call "
-                             "Embedding on ops.zeros_like(ids) + ops.arange(length)";
+                             "Embedding on ops.zeros_like(ids) + ops.arange(length), and for a head that shares the "
+                             "table of an embedding, ReversibleEmbedding";
   while (!keepOnes && !shape.empty() && shape[0] == 1)
     shape.erase(shape.begin());
   if (dtype != "bool")

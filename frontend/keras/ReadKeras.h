@@ -5,7 +5,7 @@
 #define FRONTEND_KERAS_READKERAS_H
 
 #include "frontend/ExportArchive.h"
-#include "frontend/Freeze.h"
+#include "frontend/ChosenVariables.h"
 #include "frontend/NamedTensor.h"
 #include "frontend/mlir/Diagnostics.h"
 
@@ -25,6 +25,7 @@ struct TrainingOptions {
   bool dropUnsupportedMetrics = false;
   bool sampleWeights = false; // losses and weighted metrics have weights of samples, an input that may be absent
   FreezeOptions frozen;
+  std::string noWeightDecay; // patterns as those of `frozen`
   std::vector<std::string> classNames; // of the labels; the file's own are those of its metadata
   std::map<std::string, std::vector<int64_t>> inputShapes; // by input; "": of the only one. For axes of any size
 };

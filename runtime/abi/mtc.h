@@ -89,6 +89,13 @@ typedef struct mtc_options {
   /** Keras models whose inputs have axes of any size: the sizes, without the batch axis, as "224,224,3"; for several
    * inputs "NAME=224,224,3;NAME=...". NULL: none. */
   const char *input_shape;
+  /** Layers or variables that the optimizer's weight decay leaves out, such as biases and the scales of normalisations.
+   * Written as `freeze`. For models of any format. NULL: none. */
+  const char *no_weight_decay;
+  /** Number of micro-batches that runs use where they do not say otherwise: a power of two up to `shards`. A device
+   * computes the shards of one at a time, in less memory and to the same bits. For CPUs. 0: as few as fit one device of
+   * `device_memory`, if any do, else 1. */
+  int32_t micro_batches;
 } mtc_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtc_options)

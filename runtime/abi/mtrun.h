@@ -111,6 +111,12 @@ MT_API int64_t mtrun_plan_sum_count(const mtrun_plan *plan, const char *program)
 MT_API double mtrun_plan_metric_value(const mtrun_plan *plan, const char *program, int32_t index, const double *sums,
                                       const double *weights);
 
+/** Number of tokens in the plan's vocabulary: the characters of the text that --vocabulary of mtc compile named. 0: the
+ * plan has none. */
+MT_API int32_t mtrun_plan_token_count(const mtrun_plan *plan);
+/** Token `index` of the vocabulary: one character, in UTF-8. It lives as long as the plan. NULL: no such index. */
+MT_API const char *mtrun_plan_token(const mtrun_plan *plan, int32_t index);
+
 /** Number of variables, those of the optimizer included. */
 MT_API int32_t mtrun_plan_variable_count(const mtrun_plan *plan);
 /** Describes variable `index`. MT_INVALID: there is no such variable. */
@@ -202,6 +208,9 @@ typedef struct mtrun_options {
    * nearest that is. 0: such an integer is MT_INVALID with its row and value, and nothing is computed. The data of a
    * dataset is checked by mtrun_dataset_open(). */
   int unchecked_ids;
+  /** CPUs: number of micro-batches, a power of two up to the plan's shards. A device computes the shards of one at a
+   * time, so it needs memory for the activations of a micro-batch only; the bits do not depend on it. 0: the plan's. */
+  int64_t micro_batches;
 } mtrun_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtrun_options)

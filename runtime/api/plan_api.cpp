@@ -117,6 +117,16 @@ double mtrun_plan_metric_value(const mtrun_plan *plan, const char *program, int3
   return mtrun::metricValue(*find(plan, program), static_cast<size_t>(index), sums, weights);
 }
 
+int32_t mtrun_plan_token_count(const mtrun_plan *plan) {
+  return static_cast<int32_t>(count(plan->plan->tables().vocabulary()));
+}
+
+const char *mtrun_plan_token(const mtrun_plan *plan, int32_t index) {
+  const auto *vocabulary = plan->plan->tables().vocabulary();
+  bool known = index >= 0 && static_cast<uint32_t>(index) < count(vocabulary);
+  return known ? vocabulary->Get(static_cast<uint32_t>(index))->c_str() : nullptr;
+}
+
 int32_t mtrun_plan_variable_count(const mtrun_plan *plan) {
   return static_cast<int32_t>(count(plan->plan->tables().variables()));
 }

@@ -7,6 +7,7 @@
 #include "runtime/abi/kernel.h"
 #include "runtime/device/Tracer.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -36,6 +37,7 @@ struct BoundStep {
   bool map;
   bool usesRows;
   bool isUpdate;    // touches state that devices share, and no arena
+  bool once;        // runs behind the last micro-batch only
   uint32_t index;   // of the program's step
   uint32_t threads; // of a tile's block, on devices with blocks; 0 elsewhere
 };
@@ -47,15 +49,26 @@ struct SignaturePatch {
   uint64_t rowBytes;
 };
 
+// Steps [begin, end) of a device, in turn for each micro-batch or once in all.
+struct BoundPhase {
+  uint32_t begin, end;
+  bool repeats;
+};
+
 struct alignas(64) DeviceProgram {
   mt_kernel_params params = {}; // of the step that runs
   int64_t firstRow = 0;
-  int64_t maxRows = 0; // shards * shard_rows
+  int64_t maxRows = 0;            // shards * shard_rows
+  int64_t passRows = 0;           // of a micro-batch: as many or fewer
+  std::vector<BoundPhase> phases; // empty where no device has more than one micro-batch
   std::vector<BoundStep> steps;
   std::vector<BoundSegment> segments;
   std::vector<void *> pointers;
   std::vector<uint64_t> sizes; // bytes at most, of what each pointer is to
   std::vector<SignaturePatch> patches;
+
+  // That run where so many of its rows are valid; the first one always does.
+  int64_t microBatches(int64_t rows) const { return std::max<int64_t>((rows + passRows - 1) / passRows, 1); }
 };
 
 // One all-reduce: a partial sum and a buffer for the result per device.
@@ -63,6 +76,8 @@ struct BoundAllReduce {
   int64_t elements; // F32
   std::vector<float *> partials;
   std::vector<float *> results;
+  // Of each device: sums of 1, 2, 4 ... of its micro-batches, while the others run. The last is the result's memory.
+  std::vector<std::vector<float *>> sums;
 };
 
 // node(left) becomes node(left) + node(right); nodes are named by their leftmost device.

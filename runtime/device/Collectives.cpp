@@ -3,6 +3,7 @@
 #include "runtime/support/device_memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace mtrun {
@@ -113,6 +114,36 @@ uint64_t LocalCollectives::allReduce(const BoundProgram &program, uint32_t index
   pool_.waitForAll(); // peers have read the partial sums and the results
   tracked.mark(SpanKind::Wait);
   return received;
+}
+
+// A binary counter: with micro-batch b, the subtrees are complete that b's trailing ones say. Where the last one comes
+// early, the right children that it leaves out are empty, and their parents are the left ones.
+void LocalCollectives::addMicroBatch(const BoundProgram &program, uint32_t index, int64_t microBatch, bool last,
+                                     const Worker &worker, TrackedStep tracked) {
+  pool_.waitForDevice(worker.device); // the partial sum is complete
+  tracked.mark(SpanKind::Wait);
+  const BoundAllReduce &reduce = program.allReduces[index];
+  auto device = static_cast<size_t>(worker.device);
+  const std::vector<float *> &sums = reduce.sums[device];
+  auto bits = static_cast<uint64_t>(microBatch);
+  int64_t first = chunkBegin(reduce.elements, worker.thread, pool_.threads());
+  int64_t size = chunkBegin(reduce.elements, worker.thread + 1, pool_.threads()) - first;
+  int64_t tiles = (size + program.tree->elementsPerTile - 1) / program.tree->elementsPerTile;
+  float *partial = reduce.partials[device] + first, *sum = partial;
+  float *goal = !last                             ? sums[static_cast<size_t>(std::countr_one(bits))] + first
+                : program.sessionDevices() == 1 ? reduce.results[device] + first
+                                                  : partial;
+  for (size_t level = 0; size > 0 && (last ? bits : bits & 1); ++level, bits >>= 1) {
+    if (!(bits & 1))
+      continue;
+    bool isLast = last ? bits == 1 : !(bits & 2);
+    float *out = isLast ? goal : partial;
+    add(*program.tree, sums[level] + first, sum, out, size, 0, tiles);
+    sum = out;
+  }
+  if (sum != goal && size > 0)
+    std::memcpy(goal, sum, static_cast<size_t>(size) * sizeof(float));
+  tracked.mark(SpanKind::Sum);
 }
 
 } // namespace mtrun

@@ -26,6 +26,12 @@ public:
   uint64_t allReduce(const BoundProgram &program, uint32_t allReduce, int active, const Worker &worker,
                      TrackedStep tracked);
 
+  // Called by all workers of a device after each of its micro-batches, `last` of them or not, when their partial sum is
+  // in the arena. Adds them along the reduction tree. After the last, what the device adds up to is in its place: of a
+  // lone device the result, else the partial sum of allReduce().
+  void addMicroBatch(const BoundProgram &program, uint32_t allReduce, int64_t microBatch, bool last,
+                     const Worker &worker, TrackedStep tracked);
+
   // Peers of `device` receive its partial sums of all-reduce `collective` with one bit flipped in each chunk. -1: none.
   void corruptPartial(int collective, int device) {
     corruptCollective_ = collective;

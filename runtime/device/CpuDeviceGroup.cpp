@@ -37,6 +37,14 @@ void runSegments(const BoundStep &step, mt_kernel_params &params, Share tiles) {
   }
 }
 
+// The caller's tensors, from a row on.
+void pointToRows(DeviceProgram &device, const StepArguments &arguments, int64_t row) {
+  for (const SignaturePatch &patch : device.patches)
+    // In integers: the first row of a device without rows may lie past the end of the caller's memory.
+    *patch.slot = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(arguments.tensors[patch.entry]) +
+                                           static_cast<uint64_t>(row) * patch.rowBytes);
+}
+
 } // namespace
 
 CpuDeviceGroup::~CpuDeviceGroup() {
@@ -134,22 +142,19 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
     device.params.global_rows = arguments.n;
     device.params.count = 0;
     device.params.seed = arguments.seed;
-    for (const SignaturePatch &patch : device.patches)
-      // In integers: the first row of a device without rows may lie past the end of the caller's memory.
-      *patch.slot = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(arguments.tensors[patch.entry]) +
-                                             static_cast<uint64_t>(device.firstRow) * patch.rowBytes);
+    pointToRows(device, arguments, device.firstRow);
   }
   struct Walk {
     CpuDeviceGroup *group;
     BoundProgram *program;
-    int64_t n;
+    const StepArguments *arguments;
     Tracer *tracer;
-  } walk{this, &program, arguments.n, program.tracer};
+  } walk{this, &program, &arguments, program.tracer};
   if (program.tracer && program.tracer->beginRun(arguments.n)) {
     pool_.run(
         [](void *context, const Worker &worker) {
           auto &walk = *static_cast<Walk *>(context);
-          walk.group->walk<true>(*walk.program, walk.n, worker, walk.tracer);
+          walk.group->walk<true>(*walk.program, *walk.arguments, worker, walk.tracer);
         },
         &walk);
     program.tracer->endRun();
@@ -158,7 +163,7 @@ void CpuDeviceGroup::begin(BoundProgram &program, std::span<const StepArguments>
   pool_.run(
       [](void *context, const Worker &worker) {
         auto &walk = *static_cast<Walk *>(context);
-        walk.group->walk<false>(*walk.program, walk.n, worker, nullptr);
+        walk.group->walk<false>(*walk.program, *walk.arguments, worker, nullptr);
       },
       &walk);
 }
@@ -180,23 +185,23 @@ void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, con
 }
 
 template <bool kTraced>
-void CpuDeviceGroup::walk(BoundProgram &program, int64_t n, const Worker &worker, Tracer *tracer) {
+void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer) {
   DeviceProgram &device = program.devices[worker.device];
   mt_kernel_params params = device.params; // `count` and `scratch` are this worker's own
   params.scratch = scratch_.empty() ? nullptr : scratch_[static_cast<size_t>(worker.index)];
   int active = 0;                          // devices with valid rows: the first ones
   for (const DeviceProgram &other : program.devices)
-    active += other.firstRow < n;
+    active += other.firstRow < arguments.n;
   counts_[worker.index].received = 0;
   Track *track = kTraced ? &tracer->track(static_cast<size_t>(worker.index)) : nullptr;
   if constexpr (kTraced)
     track->begin();
-  for (const BoundStep &step : device.steps) {
-    if (step.waits) {
-      pool_.waitForDevice(worker.device);
-      if constexpr (kTraced)
-        track->mark(SpanKind::Wait, step.index);
-    }
+  auto wait = [&](const BoundStep &before) {
+    pool_.waitForDevice(worker.device);
+    if constexpr (kTraced)
+      track->mark(SpanKind::Wait, before.index);
+  };
+  auto run = [&](const BoundStep &step) {
     if (!step.kernel) {
       counts_[worker.index].received +=
           collectives_.allReduce(program, step.allReduce, active, worker, {track, step.index});
@@ -204,6 +209,39 @@ void CpuDeviceGroup::walk(BoundProgram &program, int64_t n, const Worker &worker
       launch(step, params, worker);
       if constexpr (kTraced)
         track->mark(SpanKind::Kernel, step.index);
+    }
+  };
+  if (device.phases.empty()) {
+    for (const BoundStep &step : device.steps) {
+      if (step.waits)
+        wait(step);
+      run(step);
+    }
+    return;
+  }
+
+  const int64_t rows = params.rows, microBatches = device.microBatches(rows);
+  for (const BoundPhase &phase : device.phases) {
+    std::span steps(device.steps.data() + phase.begin, device.steps.data() + phase.end);
+    for (int64_t i = 0, turns = phase.repeats ? microBatches : 1; i < turns; ++i) {
+      params.first_row = device.firstRow + i * device.passRows;
+      params.rows = std::min(device.passRows, rows - i * device.passRows);
+      if (i > 0 || phase.begin > 0) {
+        wait(steps.front());
+        if (worker.thread == 0)
+          pointToRows(device, arguments, params.first_row);
+        wait(steps.front());
+      }
+      for (const BoundStep &step : steps) {
+        if (step.waits)
+          wait(step);
+        if (step.once && i + 1 < turns)
+          continue;
+        if (!step.kernel)
+          collectives_.addMicroBatch(program, step.allReduce, i, i + 1 == turns, worker, {track, step.index});
+        if (step.kernel || (i + 1 == turns && program.sessionDevices() > 1))
+          run(step);
+      }
     }
   }
 }

@@ -47,7 +47,8 @@ private:
   };
 
   // `tracer`: null, or the one that takes down what the worker does.
-  template <bool kTraced> void walk(BoundProgram &program, int64_t n, const Worker &worker, Tracer *tracer);
+  template <bool kTraced>
+  void walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer);
   void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
 
   ThreadPool pool_;

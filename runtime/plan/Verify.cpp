@@ -57,6 +57,8 @@ Status verifyBatch(const fb::Plan &plan) {
     return differs("shards", "a power of two of at most 65536", plan.shards());
   if (plan.min_devices() == 0 || plan.min_devices() > plan.shards())
     return differs("min_devices", "1 to " + std::to_string(plan.shards()), plan.min_devices());
+  if (!std::has_single_bit(plan.micro_batches()) || plan.micro_batches() > plan.shards())
+    return differs("micro_batches", "a power of two of at most " + std::to_string(plan.shards()), plan.micro_batches());
   uint64_t shardRows = (plan.batch() + plan.shards() - 1) / plan.shards();
   if (plan.shard_rows() != shardRows)
     return differs("shard_rows", std::to_string(shardRows), plan.shard_rows());

@@ -3,8 +3,12 @@
 
 #include "runtime/plan/Check.h"
 #include "runtime/session/Metric.h"
+#include "runtime/support/device_memory.h"
+#include "runtime/support/phases.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 namespace mtrun {
 
@@ -18,36 +22,50 @@ public:
   Binder(const Plan &plan, const fb::Program &program, const DeviceGroup &group, const DeviceLayout &layout,
          const MemoryMap &memory, int device)
       : plan_(plan), program_(program), group_(group), layout_(layout), memory_(memory), device_(device),
-        number_(layout.first + device), alone_(layout.shards.size() == 1) {}
+        number_(layout.first + device), alone_(layout.alone()) {}
 
-  DeviceProgram bind() {
-    DeviceProgram result;
+  Status bind(DeviceProgram &result) {
     int64_t shardRows = static_cast<int64_t>(plan_.shardRows());
     for (int d = 0; d < number_; ++d)
       result.firstRow += layout_.shards[d] * shardRows;
     result.maxRows = layout_.shards[number_] * shardRows;
-    reserve(result);
-    bool afterAllReduce = false;
-    uint32_t allReduces = 0;
-    for (uint32_t i = 0; i < count(program_.steps()); ++i) {
-      const fb::Step &step = *program_.steps()->Get(i);
-      if (step.kernel() >= 0) {
-        result.steps.push_back(bindLaunch(result, step, afterAllReduce));
-        result.steps.back().index = i;
-      } else if (!alone_) {
-        BoundStep bound = {};
-        bound.allReduce = allReduces;
-        bound.index = i;
-        result.steps.push_back(bound);
-      }
-      allReduces += step.kernel() < 0;
-      afterAllReduce = step.kernel() < 0;
+    result.passRows = std::min(result.maxRows, layout_.passShards * shardRows);
+    std::vector<Phase> phases;
+    if (layout_.inMicroBatches()) {
+      auto variant = static_cast<uint32_t>(layout_.variants[number_]);
+      if (Status status = phasesOf(plan_.tables(), program_, variant, phases); !status.ok())
+        return status;
+    } else {
+      phases.push_back(wholeProgram());
     }
-    return result;
+    reserve(result, phases);
+    for (const Phase &phase : phases) {
+      auto begin = static_cast<uint32_t>(result.steps.size());
+      for (const PhaseStep &step : phase.steps)
+        bindStep(result, step);
+      if (layout_.inMicroBatches() && !phase.steps.empty())
+        result.phases.push_back({begin, static_cast<uint32_t>(result.steps.size()), phase.repeats});
+    }
+    return {};
   }
 
   std::byte *partial(const fb::Step &step) const {
     return memory_.arenas[device_] + step.partial_offset()->Get(static_cast<uint32_t>(layout_.variants[number_]));
+  }
+
+  // Where an all-reduce's sums of micro-batches are; `end`: of the device's memory for them that is taken.
+  std::vector<float *> sums(const fb::Step &step, uint64_t &end) const {
+    std::vector<float *> result;
+    auto passes = static_cast<uint64_t>(layout_.shards[number_]) >> layout_.variants[number_];
+    if (passes == 1)
+      return result;
+    auto kept = static_cast<uint64_t>(std::countr_zero(passes)) - 1;
+    uint64_t bytes = microBatchSums(step.partial_bytes(), passes);
+    for (uint64_t level = 0; level < kept; ++level)
+      result.push_back(reinterpret_cast<float *>(memory_.sums[device_] + end + level * (bytes / kept)));
+    end += bytes;
+    result.push_back(reinterpret_cast<float *>(memory_.shared[device_] + step.result_offset()));
+    return result;
   }
 
   // Null for the caller's tensors, which are patched in at each step.
@@ -68,16 +86,32 @@ public:
   }
 
 private:
-  // Pointers into these vectors are taken while they fill, so they must not move.
-  void reserve(DeviceProgram &result) const {
-    size_t segments = 0, pointers = 0;
+  // All steps in their order, for a device that has its rows at once.
+  Phase wholeProgram() const {
+    Phase phase;
+    bool afterAllReduce = false;
     for (uint32_t i = 0; i < count(program_.steps()); ++i) {
-      const auto *list = program_.steps()->Get(i)->segments();
-      segments += count(list);
-      for (uint32_t s = 0; s < count(list); ++s)
-        pointers += count(list->Get(s)->buffers());
+      const fb::Step &step = *program_.steps()->Get(i);
+      bool launch = step.kernel() >= 0;
+      if (launch || !alone_)
+        phase.steps.push_back({i, false, launch && (afterAllReduce || step.wait() != fb::Wait::None)});
+      afterAllReduce = !launch;
     }
-    result.steps.reserve(count(program_.steps()));
+    return phase;
+  }
+
+  // Pointers into these vectors are taken while they fill, so they must not move.
+  void reserve(DeviceProgram &result, const std::vector<Phase> &phases) const {
+    size_t steps = 0, segments = 0, pointers = 0;
+    for (const Phase &phase : phases)
+      for (const PhaseStep &step : phase.steps) {
+        const auto *list = program_.steps()->Get(step.step)->segments();
+        ++steps;
+        segments += count(list);
+        for (uint32_t s = 0; s < count(list); ++s)
+          pointers += count(list->Get(s)->buffers());
+      }
+    result.steps.reserve(steps);
     result.segments.reserve(segments);
     result.pointers.reserve(pointers);
     result.sizes.reserve(pointers);
@@ -108,12 +142,24 @@ private:
     return set(*kernel.gpu());
   }
 
-  BoundStep bindLaunch(DeviceProgram &result, const fb::Step &step, bool afterAllReduce) const {
+  void bindStep(DeviceProgram &result, const PhaseStep &step) const {
+    const fb::Step &of = *program_.steps()->Get(step.step);
+    BoundStep bound = {};
+    if (of.kernel() >= 0)
+      bound = bindLaunch(result, of);
+    else
+      bound.allReduce = static_cast<uint32_t>(of.collective()); // verified to count them
+    bound.index = step.step;
+    bound.waits = step.waits;
+    bound.once = step.once;
+    result.steps.push_back(bound);
+  }
+
+  BoundStep bindLaunch(DeviceProgram &result, const fb::Step &step) const {
     const fb::Kernel &kernel = *plan_.tables().kernels()->Get(static_cast<uint32_t>(step.kernel()));
     BoundStep bound = {};
     bound.kernel = group_.kernel(static_cast<uint32_t>(step.kernel()));
     bound.map = kernel.kind() == fb::KernelKind::Elementwise;
-    bound.waits = afterAllReduce || step.wait() != fb::Wait::None;
     bound.usesRows = kernel.uses_rows();
     bound.isUpdate = step.share();
     uint64_t perTile = setGrid(kernel, bound);
@@ -138,7 +184,7 @@ private:
 
   void bindPointer(DeviceProgram &result, const fb::Buffer &buffer) const {
     result.pointers.push_back(pointer(buffer));
-    result.sizes.push_back(buffer.fixed_bytes() + buffer.row_bytes() * static_cast<uint64_t>(result.maxRows));
+    result.sizes.push_back(buffer.fixed_bytes() + buffer.row_bytes() * static_cast<uint64_t>(result.passRows));
     if (buffer.space() == fb::Space::Signature)
       result.patches.push_back({&result.pointers.back(), buffer.index(), buffer.row_bytes()});
   }
@@ -155,9 +201,8 @@ private:
 
 } // namespace
 
-Executable bindProgram(const Plan &plan, const fb::Program &program, const DeviceGroup &group,
-                       const DeviceLayout &layout, const MemoryMap &memory) {
-  Executable result;
+Status bindProgram(const Plan &plan, const fb::Program &program, const DeviceGroup &group, const DeviceLayout &layout,
+                   const MemoryMap &memory, Executable &result) {
   result.program = &program;
   result.bound.tree = &layout.tree;
   result.bound.staging = memory.staging;
@@ -171,8 +216,11 @@ Executable bindProgram(const Plan &plan, const fb::Program &program, const Devic
   std::vector<Binder> binders;
   for (int d = 0; d < group.devices(); ++d) {
     binders.emplace_back(plan, program, group, layout, memory, d);
-    result.bound.devices.push_back(binders.back().bind());
+    result.bound.devices.emplace_back();
+    if (Status status = binders.back().bind(result.bound.devices.back()); !status.ok())
+      return status;
   }
+  std::vector<uint64_t> sumsEnd(static_cast<size_t>(group.devices()));
   for (uint32_t i = 0; i < count(program.steps()); ++i) {
     const fb::Step &step = *program.steps()->Get(i);
     if (step.kernel() >= 0)
@@ -182,6 +230,7 @@ Executable bindProgram(const Plan &plan, const fb::Program &program, const Devic
     for (int d = 0; d < group.devices(); ++d) {
       reduce.partials.push_back(reinterpret_cast<float *>(binders[d].partial(step)));
       reduce.results.push_back(reinterpret_cast<float *>(memory.shared[d] + step.result_offset()));
+      reduce.sums.push_back(binders[d].sums(step, sumsEnd[d]));
     }
     result.bound.allReduces.push_back(std::move(reduce));
   }
@@ -200,7 +249,7 @@ Executable bindProgram(const Plan &plan, const fb::Program &program, const Devic
   for (uint32_t i = 0; i < count(program.signature()); ++i)
     result.bound.signature.push_back(
         {program.signature()->Get(i)->row_bytes(), program.signature()->Get(i)->role() == fb::Role::Output});
-  return result;
+  return {};
 }
 
 } // namespace mtrun

@@ -27,8 +27,8 @@ struct Executable {
   float learningRate() const { return *static_cast<const float *>(bound.readBacks.back().host); }
 };
 
-// `layout` must outlive the result.
-Executable bindProgram(const Plan &plan, const mt::plan::Program &program, const DeviceGroup &group,
-                       const DeviceLayout &layout, const MemoryMap &memory);
+// `layout` must outlive the result. MT_INVALID: the program cannot run in micro-batches.
+Status bindProgram(const Plan &plan, const mt::plan::Program &program, const DeviceGroup &group,
+                   const DeviceLayout &layout, const MemoryMap &memory, Executable &result);
 
 } // namespace mtrun

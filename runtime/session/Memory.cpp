@@ -5,18 +5,19 @@
 #include "runtime/support/plan_memory.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace mtrun {
 
 namespace fb = ::mt::plan;
 
 // Of the shared block, what is ever touched: a lone device keeps results of all-reduces where their partial sums are.
-static uint64_t touchedSharedBytes(const Plan &plan, uint64_t devices) {
+static uint64_t touchedSharedBytes(const Plan &plan, bool alone) {
   uint64_t used = 0;
   for (const fb::Program *program : Each(plan.tables().programs())) {
     uint64_t bytes = program->shared_bytes();
     for (const fb::Step *step : Each(program->steps()))
-      if (devices == 1 && step->kernel() < 0)
+      if (alone && step->kernel() < 0)
         bytes -= std::min(bytes, step->partial_bytes());
     used = std::max(used, bytes);
   }
@@ -25,19 +26,23 @@ static uint64_t touchedSharedBytes(const Plan &plan, uint64_t devices) {
 
 std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group, const DeviceLayout &layout) {
   uint64_t devices = layout.shards.size();
+  alone = layout.alone();
   std::vector<uint64_t> needed;
   for (int d = layout.first; d < layout.first + group.devices(); ++d) {
-    auto variant = static_cast<uint32_t>(layout.variants[static_cast<size_t>(d)]);
-    DeviceMemory memory = deviceMemory(plan.tables(), variant, devices);
+    auto shards = static_cast<uint64_t>(layout.shards[static_cast<size_t>(d)]);
+    auto variant = static_cast<uint32_t>(std::countr_zero(shards));
+    DeviceMemory memory =
+        deviceMemory(plan.tables(), variant, devices, plan.shards() / static_cast<uint64_t>(layout.passShards));
     sharedBytes = memory.shared;
     stagingBytes = memory.staging;
     arenaBytes.push_back(memory.arena);
+    sumsBytes.push_back(memory.sums);
     memory.scratch = 0; // of all threads: the group's
     if (group.hostMemory()) { // pages that nobody touches are none
-      memory.shared = touchedSharedBytes(plan, devices);
+      memory.shared = touchedSharedBytes(plan, alone);
       memory.constants = 0;
     }
-    int64_t maxRows = layout.shards[static_cast<size_t>(d)] * static_cast<int64_t>(plan.shardRows());
+    auto maxRows = static_cast<int64_t>(shards * plan.shardRows());
     needed.push_back(memory.bytes() + group.preparedBytes(plan, maxRows));
     if (!group.hostMemory()) // as their drivers give it
       needed.back() = (needed.back() + 255) / 256 * 256;
@@ -66,13 +71,16 @@ Status Memory::allocate(const Plan &plan, DeviceGroup &group) {
     map.shared[device] = take(sharedBytes);
     map.arenas[device] = take(arenaBytes[device]);
     map.staging[device] = reinterpret_cast<float *>(take(stagingBytes));
+    map.sums.push_back(sumsBytes[device] ? take(sumsBytes[device]) : nullptr);
     std::byte *copy = group.hostMemory() ? nullptr : take(constants);
     if (!status.ok())
       return status;
     group.fill(d, map.variables[device], 0, variablesBytes);
-    if (devices > 1)
+    if (!alone)
       group.fill(d, map.shared[device], 0, sharedBytes);
     group.fill(d, map.arenas[device], 0, arenaBytes[device]);
+    if (sumsBytes[device])
+      group.fill(d, map.sums[device], 0, sumsBytes[device]);
     if (group.hostMemory())
       continue;
     map.constants[device] = copy;

@@ -52,6 +52,7 @@ struct Session::State {
   int devices() const { return static_cast<int>(layout.shards.size()); }
 
   Status chooseDevices();
+  Status cutBatch();
   Status chooseProcesses();
   Executable *find(std::string_view program);
   void report(const Executable &executable, const mtrun_results &results);
@@ -142,6 +143,22 @@ static Status parseLibraries(const char *text, LibraryUse &use) {
   return {MT_INVALID, "expected auto, off, require or tune for libraries, found " + std::string(name)};
 }
 
+// A device computes the shards of a micro-batch at once.
+Status Session::State::cutBatch() {
+  int64_t microBatches = options.micro_batches ? options.micro_batches : plan->tables().micro_batches();
+  int64_t shards = plan->shards();
+  if (microBatches < 1 || microBatches > shards || !std::has_single_bit(static_cast<uint64_t>(microBatches)))
+    return {MT_INVALID, "expected a power of two up to " + std::to_string(shards) +
+                            ", the shards of the plan, for micro-batches, found " + std::to_string(microBatches)};
+  layout.passShards = static_cast<int>(shards / microBatches);
+  for (int held : layout.shards)
+    layout.variants.push_back(std::countr_zero(static_cast<unsigned>(std::min(held, layout.passShards))));
+  if (layout.inMicroBatches() && spec.onGpus())
+    return {MT_INVALID, "expected CPUs for micro-batches that run one after another, found devices of kind " +
+                            spec.kind + "; " + std::to_string(microBatches) + " GPUs run one each"};
+  return {};
+}
+
 Status Session::State::chooseDevices() {
   constexpr int64_t maxSteps = 1024;
   if (options.steps_per_launch < 0 || options.steps_per_launch > maxSteps)
@@ -170,8 +187,8 @@ Status Session::State::chooseDevices() {
   // the tree.
   bool together = options.private_variables == 0 && !spec.onGpus();
   layout.shards = splitShards(static_cast<int>(plan->shards()), together ? 1 : spec.devices);
-  for (int shards : layout.shards)
-    layout.variants.push_back(std::countr_zero(static_cast<unsigned>(shards)));
+  if (Status status = cutBatch(); !status.ok())
+    return status;
 
   if (Status status = chooseProcesses(); !status.ok())
     return status;
@@ -254,7 +271,10 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
     return status;
   laps.lap("memory");
   for (const fb::Program *program : Each(plan.tables().programs()))
-    state->executables.push_back(bindProgram(plan, *program, *state->group, state->layout, state->memory.map));
+    if (Status status = bindProgram(plan, *program, *state->group, state->layout, state->memory.map,
+                                    state->executables.emplace_back());
+        !status.ok())
+      return status;
   for (Executable &executable : state->executables) {
     if (Status status = state->group->prepare(executable.bound); !status.ok())
       return status;
@@ -491,6 +511,8 @@ void Session::fillTemporaries(uint8_t byte) {
   for (int d = 0; d < state_->group->devices(); ++d) {
     state_->group->fill(d, state_->memory.map.arenas[d], byte, state_->memory.arenaBytes[d]);
     state_->group->fill(d, state_->memory.map.shared[d], byte, state_->memory.sharedBytes);
+    if (uint64_t bytes = state_->memory.sumsBytes[static_cast<size_t>(d)])
+      state_->group->fill(d, state_->memory.map.sums[d], byte, bytes);
   }
 }
 

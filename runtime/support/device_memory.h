@@ -15,13 +15,15 @@ struct DeviceMemory {
   uint64_t shared = 0;    // the largest shared block of all programs
   uint64_t arena = 0;     // the largest arena
   uint64_t staging = 0;   // other devices' partial sums, while this one adds its part of them
+  uint64_t sums = 0;      // of micro-batches, beside the shared block
   uint64_t scratch = 0;   // of each thread of a CPU device
 
   // Programs take turns in a device's memory.
-  void addProgram(uint64_t sharedBytes, uint64_t arenaBytes, uint64_t stagingBytes);
-  // None wraps in a verified plan: at most six blocks of at most 2^46 bytes, 2^10 threads of at most 2^30.
+  void addProgram(uint64_t sharedBytes, uint64_t arenaBytes, uint64_t stagingBytes, uint64_t sumsBytes);
+  // None wraps in a verified plan: at most six blocks of at most 2^46 bytes, sums of at most 2^58, 2^10 threads of at
+  // most 2^30.
   uint64_t bytes(uint64_t threads = 1) const {
-    return variables + constants + shared + arena + staging + threads * scratch;
+    return variables + constants + shared + arena + staging + sums + threads * scratch;
   }
 };
 
@@ -33,6 +35,10 @@ uint64_t stagingElements(uint64_t elements, uint64_t devices);
 
 // The same in bytes, the most of all numbers of devices whose fullest holds 2^`variant` of the shards.
 uint64_t maxStagingBytes(uint64_t partialBytes, uint64_t shards, uint32_t variant);
+
+// Bytes of an all-reduce's sums over 1, 2, 4 ... of a device's micro-batches, a power of two. The result has room for
+// the last of them.
+uint64_t microBatchSums(uint64_t partialBytes, uint64_t microBatches);
 
 } // namespace mtrun
 

@@ -9,8 +9,10 @@
 
 namespace mtrun {
 
-// Of a device with 2^`variant` shards. `devices`: of the run; 0: as many as take most.
-DeviceMemory deviceMemory(const mt::plan::Plan &plan, uint32_t variant, uint64_t devices = 0);
+// Of a device with 2^`variant` shards. `devices`: of the run; 0: as many as take most. `microBatches`: of the whole
+// batch, a power of two that is at most its shards; 0: as many as the plan says.
+DeviceMemory deviceMemory(const mt::plan::Plan &plan, uint32_t variant, uint64_t devices = 0,
+                          uint64_t microBatches = 0);
 
 } // namespace mtrun
 

@@ -8,8 +8,9 @@ namespace mtrun {
 namespace fb = ::mt::plan;
 
 static const char *kindName(fb::KernelKind kind) {
-  static constexpr const char *names[] = {"rows",   "single",    "elementwise",  "matmul",    "matmul_wgrad",
-                                          "reduce", "transpose", "conv", "conv_wgrad", "scatter_add"};
+  static constexpr const char *names[] = {"rows", "single", "elementwise", "matmul", "matmul_wgrad", "reduce",
+                                          "transpose", "conv", "conv_wgrad", "scatter_add", "attention",
+                                          "attention_gradient"};
   static_assert(std::size(names) == static_cast<size_t>(fb::KernelKind::MAX) + 1);
   return names[static_cast<size_t>(kind)];
 }

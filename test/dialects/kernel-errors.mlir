@@ -124,3 +124,24 @@ mt.program @train_step {
     mt.yield %1 : tensor<?x4xf32>
   }
 }
+// -----
+mt.program @train_step {
+  %x = mt.input "x" : tensor<?x4x8xf32>
+  // expected-error @below {{expected one mt.attention, one mt.attention_log_sums or both in a kernel of kind attention, of the same split operands}}
+  %0 = mt.kernel "k" attention (%a = %x : tensor<?x4x8xf32>) -> (tensor<?x4x8xf32>) {
+    %1 = mt.attention %a, %a, %a : tensor<?x4x8xf32>, tensor<?x4x8xf32>, tensor<?x4x8xf32>
+    %2 = mt.relu %1 : tensor<?x4x8xf32>
+    mt.yield %2 : tensor<?x4x8xf32>
+  }
+}
+// -----
+mt.program @train_step {
+  %x = mt.input "x" : tensor<?x4x8xf32>
+  %l = mt.input "l" : tensor<?x1x4xf32>
+  // expected-error @below {{expected gradients of one mt.attention in a kernel of kind attention_gradient, of the same split operands}}
+  %0:2 = mt.kernel "k" attention_gradient (%a = %x : tensor<?x4x8xf32>, %b = %l : tensor<?x1x4xf32>) -> (tensor<?x4x8xf32>, tensor<?x4x8xf32>) {
+    %1 = mt.attention_gradient key, %a, %a, %a, %a, %a, %b : tensor<?x4x8xf32>, tensor<?x4x8xf32>, tensor<?x4x8xf32>, tensor<?x4x8xf32>, tensor<?x4x8xf32>, tensor<?x1x4xf32>
+    %2 = mt.attention_gradient key, %a, %a, %a, %a, %a, %b causal : tensor<?x4x8xf32>, tensor<?x4x8xf32>, tensor<?x4x8xf32>, tensor<?x4x8xf32>, tensor<?x4x8xf32>, tensor<?x1x4xf32>
+    mt.yield %1, %2 : tensor<?x4x8xf32>, tensor<?x4x8xf32>
+  }
+}

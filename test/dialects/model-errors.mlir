@@ -67,6 +67,27 @@ mt.model @value_missing {
 
 // -----
 
+mt.model @deviation_missing {
+  // expected-error@+1 {{expected a value: init(normal = 0.5)}}
+  %w = mt.variable "w" init(normal) : tensor<4xf32>
+}
+
+// -----
+
+mt.model @deviation_negative {
+  // expected-error@+1 {{expected init(uniform) of a finite value of 0 or more, found -5.000000e-01}}
+  %w = mt.variable "w" init(uniform = -0.5) : tensor<4xf32>
+}
+
+// -----
+
+mt.model @value_of_another {
+  // expected-error@+1 {{expected a value with init(constant), init(normal) and init(uniform) only, found one with zeros}}
+  %w = mt.variable "w" init(zeros = 0.5) : tensor<4xf32>
+}
+
+// -----
+
 mt.model @trainable_integers {
   // expected-error@+1 {{expected a variable of f32, found 'tensor<4xi32>'}}
   %w = mt.variable "w" init(zeros) : tensor<4xi32>

@@ -7,7 +7,18 @@
 // RUN: %python %S/same_bits.py %t.mtp --data mnist:%examples/mnist,split=test,range=0:1003 --configurations cpu:1 cpu:2 cpu:3 cpu:8
 // Statistics of each shard's own depend on R, and on nothing else.
 // RUN: mtc compile %s -o %t.local.mtp --batch 10 --shards 8 --batch-norm local
-// RUN: %python %S/same_bits.py %t.local.mtp --data mnist:%examples/mnist,split=test,range=0:203 --configurations cpu:1 cpu:3 "cpu:2 --private-variables" "cpu:8 --private-variables"
+// RUN: %python %S/same_bits.py %t.local.mtp --data mnist:%examples/mnist,split=test,range=0:203 --configurations cpu:1 cpu:3 "cpu:2 --private-variables" "cpu:8 --private-variables" "cpu:1 --micro-batches 4" "cpu:2 --micro-batches 8 --private-variables"
+// The rows of a device are normalised without waiting for the others, whom only moving averages need.
+// RUN: mtc compile %s --batch 10 --shards 8 --batch-norm local --stop-after shard -o - | FileCheck %s --check-prefix=LOCAL
+// LOCAL: mt.program @train_step
+// LOCAL: %[[TABLE:[0-9]+]] = mt.scatter_add
+// LOCAL-NEXT: shard.all_reduce %[[TABLE]] {{.*}}mt.bucket = 0
+// LOCAL: %[[MEAN:[0-9]+]] = mt.div %[[TABLE]],
+// LOCAL: mt.gather %[[MEAN]],
+// LOCAL-NOT: mt.bucket = 1
+// RUN: mtc compile %s --batch 10 --shards 8 -o %t.global.mtp
+// RUN: not mtrun train %t.global.mtp --data mnist:%examples/mnist --micro-batches 2 2>&1 | FileCheck %s --check-prefix=GLOBAL
+// GLOBAL: train_step: expected layers that do not wait for the whole batch, for micro-batches, found norm; if it normalises the batch, compile the model with --batch-norm local
 // RUN: not mtc compile %s -o %t.local.mtp --batch 4194304 --batch-norm local 2>&1 | FileCheck %s --check-prefix=BATCH
 // BATCH: expected a batch of at most 1048576 for statistics of shards, found 4194304
 mt.model @normalised {

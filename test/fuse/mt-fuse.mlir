@@ -104,3 +104,19 @@ mt.program @square {
   %2 = mt.add %1, %0 : tensor<?x4xf32>, tensor<?x4xf32>
   mt.output "y", %2 : tensor<?x4xf32>
 }
+
+// A sum computes what it adds: the squares of a norm are not stored.
+// MORE-LABEL: @norm
+mt.program @norm {
+  %g = mt.read "g" : tensor<64x32xf32>
+  // MORE: mt.kernel {{"[^"]*"}} single
+  // MORE-NEXT: mt.square
+  // MORE-NEXT: mt.reduce sum
+  // MORE: mt.kernel {{"[^"]*"}} elementwise
+  // MORE-NOT: mt.square
+  // MORE: mt.mul
+  %s = mt.square %g : tensor<64x32xf32>
+  %n = mt.reduce sum, %s over [0, 1] : tensor<64x32xf32>
+  %d = mt.mul %g, %n : tensor<64x32xf32>, tensor<f32>
+  mt.assign "g", %d : tensor<64x32xf32>
+}

@@ -178,6 +178,18 @@ def attention():
     return model
 
 
+def grouped():
+    """Heads of queries that share those of keys; keys of another length; masks and a window."""
+    i, j = keras.Input((7, 6), name="x"), keras.Input((5, 6), name="y")
+    a = L.GroupQueryAttention(3, 4, 2)(i, i, use_causal_mask=True)
+    b = L.GroupQueryAttention(2, 3, 1, use_bias=False, kernel_regularizer="l2")(a, j)
+    c = L.GroupQueryAttention(4, 2, 2, use_gate=True, sliding_window=3)(b, b)
+    d = L.GroupQueryAttention(5, 2, 1)(c, b, c, attention_mask=ops.matmul(b, ops.swapaxes(b, 1, 2)) > 0)
+    model = keras.Model([i, j], L.Dense(3)(L.Flatten()(L.Add()([d, c]))), name="grouped")
+    model.compile(keras.optimizers.SGD(0.1), loss=CROSSENTROPY)
+    return model
+
+
 def tensors():
     """Functions on tensors."""
     i = keras.Input((4, 6), name="x")
@@ -323,9 +335,20 @@ def distributed():
     return model
 
 
+def tied():
+    """A table that is the embedding and, in reverse, the head; its logits are capped."""
+    i = keras.Input((5,), dtype="int32", name="ids")
+    tokens = L.ReversibleEmbedding(7, 4, logit_soft_cap=3.0, embeddings_initializer="glorot_normal", name="tokens")
+    x = tokens(i)
+    x = L.LayerNormalization()(x + L.Dense(4, activation="gelu")(x))
+    model = keras.Model(i, tokens(x, reverse=True), name="tied")
+    model.compile(keras.optimizers.AdamW(0.01, weight_decay=0.02, global_clipnorm=0.5), loss=CROSSENTROPY)
+    return model
+
+
 MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences,
-                                  images, normal, curves, attention, tensors, resized, augmented, counted, areas,
-                                  turned, places, named, constants, distributed)}
+                                  images, normal, curves, attention, grouped, tensors, resized, augmented, counted,
+                                  areas, turned, places, named, constants, distributed, tied)}
 WEIGHTED = {"counted", "areas"}
 
 

@@ -95,6 +95,10 @@ static void addTraining(CLI::App &command, Arguments &arguments) {
       .add_option("--trainable", arguments.trainable,
                   "layers or variables that are trained; all others stay as they are")
       ->type_name("NAMES");
+  command
+      .add_option("--no-weight-decay", arguments.noWeightDecay,
+                  "layers or variables that the optimizer's weight decay leaves out, as */bias,*/gamma")
+      ->type_name("NAMES");
 }
 
 // What a model's file may lack beside its training.
@@ -159,6 +163,10 @@ static void addMemory(CLI::App &compile, Arguments &arguments) {
                      "auto: compute cheap results again where they would not fit in --device-memory, to the same bits "
                      "(default: none)")
       ->type_name("MODE")->check(oneOf({"auto", "none"}));
+  compile.add_option("--micro-batches", arguments.microBatches,
+                     "of CPUs: the batch in K parts, a power of two up to the shards, which a device computes one "
+                     "after another in less memory, to the same bits (default: as few as fit in --device-memory)")
+      ->type_name("K");
   compile.add_flag("--max-batch", arguments.maxBatch, "the largest batch that fits in --device-memory on one device")
       ->excludes("--batch");
 }

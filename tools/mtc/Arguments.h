@@ -14,13 +14,13 @@ struct Arguments {
   std::string input, output; // "-": standard input, standard output
   // compile
   int64_t batch = 0, seed = 0, deviceMemory = 0;
-  int32_t shards = 0;
+  int32_t shards = 0, microBatches = 0;
   std::string target, mode = "exact", cpu, stopAfter, dumpStages;
   bool timing = false, maxBatch = false;
   std::string recompute;
   std::string weights;
   // compile and import
-  std::string loss, optimizer, metrics, freeze, trainable;
+  std::string loss, optimizer, metrics, freeze, trainable, noWeightDecay;
   std::string batchNorm; // "": global
   std::string precision; // "": the model's own
   std::string classNames, vocabulary;

@@ -89,6 +89,7 @@ void setTraining(const Arguments &arguments, mtc_options &options) {
   options.sample_weights = arguments.sampleWeights;
   options.freeze = orNull(arguments.freeze);
   options.trainable = orNull(arguments.trainable);
+  options.no_weight_decay = orNull(arguments.noWeightDecay);
   options.class_names = orNull(arguments.classNames);
   options.vocabulary = orNull(arguments.vocabulary);
   options.input_shape = orNull(arguments.inputShape);
@@ -126,6 +127,7 @@ int compile(const Arguments &arguments) {
   options.device_memory = arguments.deviceMemory;
   options.recompute = orNull(arguments.recompute);
   options.max_batch = arguments.maxBatch;
+  options.micro_batches = arguments.microBatches;
   options.stop_after = orNull(arguments.stopAfter);
   options.dump_stages = orNull(arguments.dumpStages);
   options.timing = arguments.timing;

@@ -39,7 +39,7 @@ struct Arguments {
   std::optional<double> baseline, plateauMinDelta, learningRate;
   bool bestOnly = false, weightsOnly = false;
   std::string lrScaling, libraries = "auto", tuning;
-  int64_t baseBatch = 0, stepsPerLaunch = 1;
+  int64_t baseBatch = 0, stepsPerLaunch = 1, microBatches = 0;
   double seconds = 5;
   int64_t processes = 0; // 0: one a GPU
   int32_t process = 0, localProcess = 0;

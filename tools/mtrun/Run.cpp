@@ -72,6 +72,7 @@ void bind(Run &run, const Arguments &arguments) {
   options.timeout = arguments.timeout;
   options.steps_per_launch = arguments.stepsPerLaunch;
   options.unchecked_ids = arguments.uncheckedIds;
+  options.micro_batches = arguments.microBatches;
   mtrun_session *session = nullptr;
   check(mtrun_session_create(run.plan.get(), &options, &session));
   run.session.reset(session);

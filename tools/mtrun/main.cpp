@@ -48,6 +48,7 @@ static const Hint hints[] = {
     {"--batch-norm", ofTheCompiler},
     {"--freeze", ofTheCompiler},
     {"--trainable", ofTheCompiler},
+    {"--no-weight-decay", ofTheCompiler},
     {"--device-memory", ofTheCompiler},
     {"--recompute", ofTheCompiler},
     {"--max-batch", ofTheCompiler},
@@ -98,6 +99,11 @@ static void addPlan(CLI::App *app, Arguments &a) {
       ->type_name("N")
       ->capture_default_str();
   app->add_flag("--private-variables", a.privateVariables, "a copy of the variables for each device");
+  app->add_option("--micro-batches", a.microBatches,
+                  "of CPUs: cut the batch into K parts, a power of two up to the shards, which a device computes one "
+                  "after another in less memory, to the same bits; 0: as compiled")
+      ->type_name("K")
+      ->capture_default_str();
   app->add_flag("--no-pin", a.noPin, "do not pin threads to CPUs");
   app->add_flag("--verbose", a.verbose, "tell what the start takes, and on what code it runs");
   app->add_flag("--no-spin", a.noSpin, "threads that wait sleep at once instead of spinning first");

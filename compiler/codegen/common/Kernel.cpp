@@ -5,23 +5,6 @@
 using namespace mlir;
 using namespace mtc;
 
-ArrayRef<int64_t> mtc::innerShape(Value value) {
-  RankedTensorType type = tensorOf(value);
-  return type.getShape().drop_front(isSplit(value) ? 1 : 0);
-}
-int64_t mtc::innerCount(Value value) {
-  int64_t count = 1;
-  for (int64_t size : innerShape(value))
-    count *= size;
-  return count;
-}
-
-int64_t mtc::linesOf(Value value) {
-  return innerCount(value) / std::max<int64_t>(1, tensorOf(value).getShape().back());
-}
-
-mt::KernelKind mtc::kindOf(plan::KernelOp op) { return op.getKind(); }
-
 Value Kernel::batchSize() { return arith::SIToFPOp::create(emit, emit.getF32Type(), globalRows()); }
 
 static void expandOperands(Operation *op) {
@@ -62,8 +45,8 @@ static void reduceLastAxes(mt::ReduceOp op) {
   op.erase();
 }
 
-void mtc::normalise(plan::KernelOp op) {
-  mt::KernelKind kind = kindOf(op);
+static void normalise(plan::KernelOp op) {
+  mt::KernelKind kind = op.getKind();
   if (kind != mt::KernelKind::rows && kind != mt::KernelKind::single)
     return;
   for (Operation &inner : llvm::make_early_inc_range(op.getBody().front().without_terminator())) {
@@ -72,6 +55,16 @@ void mtc::normalise(plan::KernelOp op) {
     if (auto reduce = dyn_cast<mt::ReduceOp>(inner))
       reduceLastAxes(reduce);
   }
+}
+
+NormalModule mtc::normalised(ModuleOp module, llvm::function_ref<LineForm(plan::KernelOp)> formOf) {
+  NormalModule normal;
+  normal.module = module.clone();
+  for (auto op : normal.module->getOps<plan::KernelOp>()) {
+    becomeLine(op, normal.forms[op] = formOf(op));
+    normalise(op);
+  }
+  return normal;
 }
 
 Value LaneBody::get(Value value) {

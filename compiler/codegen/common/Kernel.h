@@ -5,6 +5,8 @@
 #define COMPILER_CODEGEN_COMMON_KERNEL_H
 
 #include "compiler/codegen/common/Emitter.h"
+#include "compiler/codegen/common/LineForm.h"
+#include "compiler/codegen/common/Shapes.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/plan/PlanDialect.h"
 
@@ -23,6 +25,7 @@ struct Kernel {
   int64_t shardRows;
   bool fast;
   mlir::Value params, buffers, tileBegin, tileEnd; // the function's arguments
+  LineForm form = {};                              // of the body
 
   mlir::Block &body() { return op.getBody().front(); }
   mlir::OperandRange yields() { return body().getTerminator()->getOperands(); }
@@ -39,24 +42,14 @@ struct Kernel {
   mlir::Value batchSize();
 };
 
-// Types of values in a body.
-inline mlir::RankedTensorType tensorOf(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
-}
-inline bool isSplit(mlir::Value value) { return tensorOf(value).getRank() > 0 && tensorOf(value).isDynamicDim(0); }
-// Dimensions of one row of a split value; of the whole of any other.
-llvm::ArrayRef<int64_t> innerShape(mlir::Value value);
-int64_t innerCount(mlir::Value value);
-// Rows of a matrix: elements of a sample, or of the whole of what is not split, by the last axis.
-int64_t linesOf(mlir::Value value);
-inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline mlir::Type elementOf(mlir::Value value) { return tensorOf(value).getElementType(); }
-
-mlir::mt::KernelKind kindOf(mlir::plan::KernelOp op);
-
-// Makes the body easy to write: broadcasts that are more than repetition of one element or leading axes become
-// mt.broadcast, and reductions inside a row reduce their last axes.
-void normalise(mlir::plan::KernelOp op);
+// A copy of a module in which bodies are easy to write: those of kernels with lines are of one line, broadcasts that
+// are more than repetition of one element or leading axes are mt.broadcast, and reductions inside a row reduce their
+// last axes. `formOf` is asked before anything of a kernel is rewritten.
+struct NormalModule {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  llvm::DenseMap<mlir::Operation *, LineForm> forms;
+};
+NormalModule normalised(mlir::ModuleOp module, llvm::function_ref<LineForm(mlir::plan::KernelOp)> formOf);
 
 // Element-wise values of 16 lanes (or one scalar), each computed once. `source` gives the lanes of values that are not
 // computed here (null: compute).
@@ -78,6 +71,8 @@ private:
 // `step` is an i32 or null.
 mlir::Value emitUniform(Kernel &kernel, mlir::mt::RandomUniformOp op, mlir::Value element, mlir::Value step,
                         bool scalar = false);
+// The numbers of a stream at sixteen elements, each `apart` behind the one before.
+mlir::Value emitUniform(Kernel &kernel, llvm::StringRef stream, mlir::Value element, int64_t apart, mlir::Value step);
 
 } // namespace mtc
 

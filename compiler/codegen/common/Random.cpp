@@ -55,12 +55,17 @@ static uint32_t fnv1a(StringRef text) {
 }
 
 // The word of `stream` and `step` at each element, as a number from 0 to 1. `element` is i64, the others i32; seed is
-// i64.
-static Value uniformOf(Emitter &emit, bool scalar, Value seed, Value step, Value stream, Value element) {
+// i64. Lanes are `apart` elements from each other.
+static Value uniformOf(Emitter &emit, bool scalar, Value seed, Value step, Value stream, Value element,
+                       int64_t apart = 1) {
   Philox philox{emit, scalar};
   Value elements = element;
-  if (!scalar)
-    elements = emit.add(emit.splat(element), arith::ExtUIOp::create(emit, philox.longs(), emit.laneNumbers()));
+  if (!scalar) {
+    Value offsets = arith::ExtUIOp::create(emit, philox.longs(), emit.laneNumbers());
+    if (apart != 1)
+      offsets = emit.mul(offsets, philox.wide(static_cast<uint64_t>(apart)));
+    elements = emit.add(emit.splat(element), offsets);
+  }
   Value index = arith::ShRUIOp::create(emit, elements, philox.wide(2));
   seed = philox.splat(seed);
   Value counter[4] = {philox.truncate(index), philox.high(index), step ? philox.splat(step) : philox.constant(0),
@@ -95,12 +100,20 @@ static LLVM::LLVMFuncOp uniformFunction(Emitter &emit, bool scalar) {
   return function;
 }
 
+static Value streamOf(Emitter &emit, StringRef name) {
+  return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(fnv1a(name))));
+}
+
 Value mtc::emitUniform(Kernel &kernel, mt::RandomUniformOp op, Value element, Value step, bool scalar) {
   Emitter &emit = kernel.emit;
-  auto hash = static_cast<int32_t>(fnv1a(op.getStream()));
-  Value stream = arith::ConstantOp::create(emit, emit.getI32IntegerAttr(hash));
+  Value stream = streamOf(emit, op.getStream());
   if (step)
     return uniformOf(emit, scalar, kernel.seed(), step, stream, element);
   LLVM::LLVMFuncOp function = uniformFunction(emit, scalar);
   return LLVM::CallOp::create(emit, function, ValueRange{kernel.seed(), stream, element}).getResult();
+}
+
+Value mtc::emitUniform(Kernel &kernel, StringRef stream, Value element, int64_t apart, Value step) {
+  Emitter &emit = kernel.emit;
+  return uniformOf(emit, /*scalar=*/false, kernel.seed(), step, streamOf(emit, stream), element, apart);
 }

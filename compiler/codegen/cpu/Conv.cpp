@@ -334,6 +334,8 @@ Product mtc::productOf(Operation *op) {
 Grid mtc::convGrid(plan::KernelOp op) { return {1, productOf(convolutionOf(op)).rowBlocks(), 0}; }
 
 LogicalResult mtc::emitConv(Kernel &kernel) {
+  if (failed(checkOffsets(kernel)))
+    return failure();
   Operation *op = convolutionOf(kernel.op);
   return ConvEmitter(kernel, op, productOf(op), isa<mt::Conv2DInputGradientOp>(op)).run();
 }

@@ -351,6 +351,8 @@ Grid mtc::convWgradGrid(plan::KernelOp op) {
 }
 
 LogicalResult mtc::emitConvWgrad(Kernel &kernel) {
+  if (failed(checkOffsets(kernel)))
+    return failure();
   mt::Conv2DKernelGradientOp op = gradientOf(kernel.op);
   auto bufferOf = [&](Value value) { return kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()); };
   KernelGradientEmitter(kernel, op, {bufferOf(op.getInput()), bufferOf(op.getGradient()), kernel.resultBuffer(0)})

@@ -15,31 +15,16 @@
 using namespace mlir;
 using namespace mtc;
 
-// Tables of offsets within an image have 32 bits.
-static LogicalResult checkOffsets(const Kernel &kernel) {
-  if (kernel.kind != mt::KernelKind::conv && kernel.kind != mt::KernelKind::conv_wgrad)
-    return success();
-  Block &body = kernel.op->getRegion(0).front();
-  auto check = [&](Value value) -> LogicalResult {
-    int64_t elements = mt::elementsPerRow(value.getType());
-    if (llvm::isInt<32>(elements))
-      return success();
-    return kernel.op->emitError("expected at most ")
-           << std::numeric_limits<int32_t>::max() << " elements of a sample in a convolution, found " << elements
-           << " in " << value.getType();
-  };
-  for (Value argument : body.getArguments())
-    if (failed(check(argument)))
-      return failure();
-  for (Value result : body.getTerminator()->getOperands())
-    if (failed(check(result)))
-      return failure();
-  return success();
-}
+namespace {
+struct CpuModule : NormalModule {
+  llvm::DenseMap<Operation *, Grid> grids;
+};
+} // namespace
 
 // The functions of all kernels for one vector unit, and the bytes of scratch that each takes.
-static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const CodegenOptions &options,
+static FailureOr<OwningOpRef<ModuleOp>> emitKernels(const CpuModule &normal, const CodegenOptions &options,
                                                     const VectorUnit &vectors, std::vector<int64_t> &scratch) {
+  ModuleOp module = *normal.module;
   OwningOpRef<ModuleOp> functions(ModuleOp::create(module.getLoc()));
   Emitter emit(*functions, vectors);
   SmallVector<Type> arguments{emit.pointer(), emit.pointer(), emit.getI64Type(), emit.getI64Type()};
@@ -52,9 +37,8 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
   LogicalResult result = success();
   for (auto op : module.getOps<plan::KernelOp>()) {
     const KernelCode &code = codeOf(op);
-    Kernel kernel{emit, op, kindOf(op), code.cpuGrid(op), options.shardRows, options.fast, {}, {}, {}, {}};
-    if (failed(checkOffsets(kernel)))
-      return failure();
+    Kernel kernel{emit, op, op.getKind(), normal.grids.at(op), options.shardRows, options.fast, {}, {}, {}, {},
+                  normal.forms.at(op)};
     emit.setLoc(op.getLoc());
     emit.function(mtrun::kernelSymbol(op.getSymName()), arguments, /*internal=*/false, [&](ValueRange values) {
       bind(kernel, values);
@@ -73,23 +57,25 @@ static FailureOr<OwningOpRef<ModuleOp>> emitKernels(ModuleOp module, const Codeg
   return functions;
 }
 
-static OwningOpRef<ModuleOp> normalised(ModuleOp module) {
+static CpuModule normalisedForCpu(ModuleOp module) {
   module.getContext()->loadDialect<arith::ArithDialect, scf::SCFDialect, cf::ControlFlowDialect, LLVM::LLVMDialect>();
-  OwningOpRef<ModuleOp> normal(module.clone());
-  for (auto op : normal->getOps<plan::KernelOp>())
-    normalise(op);
-  return normal;
+  llvm::DenseMap<Operation *, Grid> grids;
+  NormalModule normal = normalised(module, [&](plan::KernelOp op) {
+    grids[op] = codeOf(op).cpuGrid(op);
+    return cpuLineForm(op);
+  });
+  return {std::move(normal), std::move(grids)};
 }
 
 FailureOr<int64_t> mtc::maxScratch(ModuleOp module, const CodegenOptions &options) {
-  OwningOpRef<ModuleOp> normal = normalised(module);
+  CpuModule normal = normalisedForCpu(module);
   int64_t most = 0;
   for (const std::string &name : options.targets) {
     auto target = findTarget(name);
     if (!target)
       return module.emitError(llvm::toString(target.takeError()));
     std::vector<int64_t> scratch;
-    if (failed(emitKernels(*normal, options, target->vectors, scratch)))
+    if (failed(emitKernels(normal, options, target->vectors, scratch)))
       return failure();
     for (int64_t bytes : scratch)
       most = std::max(most, bytes);
@@ -101,7 +87,7 @@ FailureOr<std::vector<CodeTask>> mtc::prepareCode(ModuleOp module, const Codegen
   std::vector<CodeTask> tasks;
   if (options.targets.empty())
     return tasks;
-  OwningOpRef<ModuleOp> normal = normalised(module);
+  CpuModule normal = normalisedForCpu(module);
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());
   for (const std::string &name : options.targets) {
@@ -109,7 +95,7 @@ FailureOr<std::vector<CodeTask>> mtc::prepareCode(ModuleOp module, const Codegen
     if (!target)
       return module.emitError(llvm::toString(target.takeError()));
     std::vector<int64_t> scratch;
-    auto code = emitKernels(*normal, options, target->vectors, scratch);
+    auto code = emitKernels(normal, options, target->vectors, scratch);
     if (failed(code))
       return failure();
     auto kernels = std::make_shared<OwningOpRef<ModuleOp>>(std::move(*code));

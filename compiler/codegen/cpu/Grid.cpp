@@ -17,7 +17,19 @@ static bool hasConvolution(Block &body) {
   return llvm::any_of(body, [](Operation &op) { return isa<mt::Conv2DOp, mt::Conv2DKernelGradientOp>(op); });
 }
 
+// Bytes of the values of a line, and of the lines of a tile: the second cache holds what one step of the body leaves to
+// the next.
+static constexpr int64_t lineBytes = 1 << 16;
+
+LineForm mtc::cpuLineForm(plan::KernelOp op) { return lineFormOf(op, lineBytes); }
+
+int64_t mtc::linesOfTile(const LineForm &form) {
+  return std::clamp<int64_t>(lineBytes / std::max<int64_t>(1, form.bytes), 1, form.lines);
+}
+
 Grid mtc::rowsGrid(plan::KernelOp op) {
+  if (LineForm form = cpuLineForm(op); form.lines > 1)
+    return {1, ceilDiv(form.lines, linesOfTile(form)), 0};
   return {isLine(op) ? 4 * lanes : hasConvolution(bodyOf(op)) ? 1 : 4, 1, 0};
 }
 

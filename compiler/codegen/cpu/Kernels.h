@@ -16,6 +16,9 @@ constexpr int64_t matmulRows = 8, treeRows = 12, transposeRows = 16;
 bool isTransposed(int64_t height, int64_t columns);
 // Every value that depends on the row is one element: rows lie in lanes.
 bool isLine(mlir::plan::KernelOp op);
+// How the samples of a kernel of rows are cut into lines, and how many lines a tile has.
+LineForm cpuLineForm(mlir::plan::KernelOp op);
+int64_t linesOfTile(const LineForm &form);
 
 // How the tiles of each kind are counted: on all CPUs alike.
 Grid rowsGrid(mlir::plan::KernelOp op);
@@ -28,6 +31,8 @@ Grid transposeGrid(mlir::plan::KernelOp op);
 Grid convGrid(mlir::plan::KernelOp op);
 Grid convWgradGrid(mlir::plan::KernelOp op);
 Grid scatterAddGrid(mlir::plan::KernelOp op);
+Grid attentionGrid(mlir::plan::KernelOp op);
+Grid attentionGradientGrid(mlir::plan::KernelOp op);
 
 // The body of each kind's function.
 mlir::LogicalResult emitRows(Kernel &kernel);
@@ -40,6 +45,8 @@ mlir::LogicalResult emitTranspose(Kernel &kernel);
 mlir::LogicalResult emitConv(Kernel &kernel);
 mlir::LogicalResult emitConvWgrad(Kernel &kernel);
 mlir::LogicalResult emitScatterAdd(Kernel &kernel);
+mlir::LogicalResult emitAttention(Kernel &kernel);
+mlir::LogicalResult emitAttentionGradient(Kernel &kernel);
 // out = a + b.
 void emitSum(Kernel &kernel);
 

@@ -23,8 +23,27 @@ SmallVector<std::pair<int64_t, int64_t>> mtc::cutEvenly(int64_t count, int64_t m
   return parts;
 }
 
+LogicalResult mtc::checkOffsets(const Kernel &kernel) {
+  Block &body = kernel.op->getRegion(0).front();
+  auto check = [&](Value value) -> LogicalResult {
+    int64_t elements = mt::elementsPerRow(value.getType());
+    if (llvm::isInt<32>(elements))
+      return success();
+    return kernel.op->emitError("expected at most ")
+           << std::numeric_limits<int32_t>::max() << " elements of a sample in a convolution, found " << elements
+           << " in " << value.getType();
+  };
+  for (Value argument : body.getArguments())
+    if (failed(check(argument)))
+      return failure();
+  for (Value result : body.getTerminator()->getOperands())
+    if (failed(check(result)))
+      return failure();
+  return success();
+}
+
 Value mtc::emitTable(Emitter &emit, ArrayRef<int64_t> values) {
-  assert(llvm::all_of(values, llvm::isInt<32>) && "checked by `checkOffsets` (Codegen.cpp)");
+  assert(llvm::all_of(values, llvm::isInt<32>) && "checked by `checkOffsets`");
   SmallVector<int32_t> narrow(values.begin(), values.end());
   // One entry more, different from the others: equal entries would make a splat.
   narrow.push_back(narrow.empty() ? 0 : narrow.back() - 1);

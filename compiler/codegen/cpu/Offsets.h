@@ -11,6 +11,7 @@
 #ifndef COMPILER_CODEGEN_CPU_OFFSETS_H
 #define COMPILER_CODEGEN_CPU_OFFSETS_H
 
+#include "compiler/codegen/common/Kernel.h"
 #include "compiler/codegen/cpu/Tile.h"
 
 namespace mtc {
@@ -38,6 +39,8 @@ int64_t offsetTileRows(const VectorUnit &unit, int64_t vectors, int64_t taps = 1
 // height of each.
 llvm::SmallVector<std::pair<int64_t, int64_t>> cutEvenly(int64_t count, int64_t most);
 
+// An error unless every offset within a sample fits the tables' 32 bits.
+mlir::LogicalResult checkOffsets(const Kernel &kernel);
 // A table of i32 in the object.
 mlir::Value emitTable(Emitter &emit, llvm::ArrayRef<int64_t> values);
 // An i32 of a table, as i64.

@@ -225,12 +225,32 @@ bool mtc::isLine(plan::KernelOp kernel) {
   return llvm::all_of(body.getArguments(), [](Value argument) { return innerCount(argument) == 1; });
 }
 
+// Calls `body` for each row of the tiles, or for each line of their rows, numbered through.
+static void forRows(Kernel &kernel, llvm::function_ref<void(Value row)> body) {
+  Emitter &emit = kernel.emit;
+  const LineForm &form = kernel.form;
+  if (form.lines == 1) {
+    int64_t tile = kernel.grid.rowsPerTile;
+    Value from = emit.mul(kernel.tileBegin, tile), to = emit.least(emit.mul(kernel.tileEnd, tile), kernel.rows());
+    return emit.loop(from, to, 1, body);
+  }
+  int64_t most = linesOfTile(form);
+  emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) {
+    Value first = emit.mul(emit.div(tile, emit.integer(kernel.grid.innerTiles)), form.lines);
+    Value line = emit.mul(emit.rem(tile, emit.integer(kernel.grid.innerTiles)), most);
+    Value end = emit.least(emit.add(line, most), emit.integer(form.lines));
+    emit.loop(emit.add(first, line), emit.add(first, end), 1, body);
+  });
+}
+
 LogicalResult mtc::emitRows(Kernel &kernel) {
   Emitter &emit = kernel.emit;
-  int64_t tile = kernel.grid.rowsPerTile;
-  Value from = emit.mul(kernel.tileBegin, tile), to = emit.least(emit.mul(kernel.tileEnd, tile), kernel.rows());
-  if (isLine(kernel.op))
-    return emitLine(kernel, from, to, [](Value value) { return !isSplit(value); });
+  if (kernel.form.lines == 1 && isLine(kernel.op)) {
+    int64_t tile = kernel.grid.rowsPerTile;
+    return emitLine(kernel, emit.mul(kernel.tileBegin, tile),
+                    emit.least(emit.mul(kernel.tileEnd, tile), kernel.rows()),
+                    [](Value value) { return !isSplit(value); });
+  }
   RowEmitter rows(kernel);
   SmallVector<Value> arguments, results;
   for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments())) {
@@ -239,23 +259,25 @@ LogicalResult mtc::emitRows(Kernel &kernel) {
   }
   for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
     results.push_back(kernel.resultBuffer(i));
-  Value first = kernel.firstRow();
+  Value first = emit.mul(kernel.firstRow(), kernel.form.lines);
   if (failed(rows.run(operationsOf(kernel, /*split=*/false), /*store=*/false)))
     return failure();
   SmallVector<Operation *> steps = operationsOf(kernel, /*split=*/true);
   LogicalResult result = rows.prepare(steps);
   if (failed(result))
     return failure();
-  emit.loop(from, to, 1, [&](Value row) {
-    auto at = [&](Value base, Value value) {
-      return emit.address(base, elementOf(value), emit.mul(row, innerCount(value)));
+  forRows(kernel, [&](Value row) {
+    auto at = [&](Value base, Value value, Value index) {
+      return emit.address(base, elementOf(value), emit.mul(index, innerCount(value)));
     };
-    for (auto [argument, base] : llvm::zip_equal(kernel.body().getArguments(), arguments))
-      if (isSplit(argument))
-        rows.bind(argument, at(base, argument));
+    for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))
+      if (isSplit(argument)) {
+        Value index = kernel.form.lines == 1 ? row : partAt(emit, kernel.form.arguments[i], row);
+        rows.bind(argument, at(arguments[i], argument, index));
+      }
     SmallVector<Value> places;
     for (auto [yield, base] : llvm::zip_equal(kernel.yields(), results))
-      places.push_back(at(base, yield));
+      places.push_back(at(base, yield, row));
     rows.bindResults(places);
     rows.setRow(emit.add(first, row));
     result = rows.run(steps, /*store=*/true);

@@ -1,29 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums of rows at indices over the batch: a tile of the grid is a block of rows of the table, which reads all indices
-// of a shard and adds those that fall in it, in order; shards by the tree.
+// Sums of rows at indices over the batch. A tile of the grid is a block of the table: some of its rows, some of their
+// columns. It compares all indices with the rows of its block, sixteen at a time, and adds to the rows that are named;
+// the others become zero. A row takes its shards by the tree, but only those that name it: no shard's sum is -0, so the
+// zero of a shard that does not name the row adds nothing.
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Kernels.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// Floats of a block of the table, and of a line of it.
-static constexpr int64_t blockFloats = 4096, lineFloats = 1024;
+// Floats of a block at most, columns of a block at most, and tiles at least, so that all threads have some.
+static constexpr int64_t blockFloats = 1 << 15, blockColumns = 256, minTiles = 32;
 
 namespace {
 struct ScatterShape {
   int64_t entries, width; // of the table
   int64_t ids;            // of a sample
-  int64_t line;           // floats of a row that a tile adds to
+  int64_t chunks;         // of a row, one a block
+  int64_t columns;        // of a chunk
+  int64_t blocks;         // of all rows: a power of two
   int64_t rows;           // of a block
 
   explicit ScatterShape(mt::ScatterAddOp op)
       : entries(op.getType().getDimSize(0)), width(innerCount(op.getResult()) / entries), ids(innerCount(op.getIds())),
-        line(std::min(width, lineFloats)),
-        rows(std::max<int64_t>(1, std::min(entries, blockFloats / std::max<int64_t>(line, 1)))) {}
-  int64_t blocks() const { return (entries + rows - 1) / rows; }
-  int64_t lines() const { return (width + line - 1) / line; }
+        chunks(std::max<int64_t>(1, ceilDiv(width, blockColumns))),
+        columns(llvm::alignTo(ceilDiv(width, chunks), lanes)) {
+    int64_t wanted = std::max(ceilDiv(minTiles, chunks), ceilDiv(entries * columns, blockFloats));
+    blocks = llvm::PowerOf2Ceil(std::min(entries, wanted));
+    rows = ceilDiv(entries, blocks);
+  }
+};
+
+// Writes the kernel.
+class Scatter {
+public:
+  explicit Scatter(Kernel &kernel, mt::ScatterAddOp op);
+  void tile(Value tile);
+
+private:
+  using Lines = llvm::function_ref<void(Value column, Value mask)>;
+  Value stateOf(Value states, Value row) { return emit.address(states, i32, row); }
+  Value load(Value state) { return arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, state)); }
+  void store(Value number, Value state) { emit.store(arith::TruncIOp::create(emit, i32, number), state); }
+  Value result(Value row) {
+    return emit.address(emit.address(table, f32, emit.mul(emit.add(firstRow, row), shape.width)), f32, firstColumn);
+  }
+  Value left(Value row, Value level) {
+    Value line = emit.add(emit.mul(level, shape.rows), row);
+    return emit.address(stack, f32, emit.mul(line, shape.columns));
+  }
+  void forLine(Lines each);
+  void forBits(Value bits, llvm::function_ref<void(Value bit)> each);
+  Value namedFrom(Value index, Value valid);
+  void take(Value index);
+  void begin(Value row, Value shard, Value last);
+  void combine(Value row, Value levels);
+  void finish(Value row);
+
+  Emitter &emit;
+  ScatterShape shape;
+  Shards shards;
+  Type f32, i32;
+  Value ids, updates, table;
+  Value allIds, shardIds;               // of the device, of a shard
+  Value lasts;                          // the last shard that named each row, or -1: its sum is in the table
+  Value waiting, stack;                 // levels of the tree with a left sibling, of each row: bits; the siblings
+  Value firstRow, firstColumn, columns; // of the tile
+  Value low, above;                     // ids of the tile's rows: low + [0, above], as i32 without a sign
 };
 } // namespace
 
@@ -31,74 +75,152 @@ static mt::ScatterAddOp scatterOf(plan::KernelOp op) {
   return op.getBody().front().getTerminator()->getOperand(0).getDefiningOp<mt::ScatterAddOp>();
 }
 
+Scatter::Scatter(Kernel &kernel, mt::ScatterAddOp op)
+    : emit(kernel.emit), shape(op), shards(shardsOf(kernel)), f32(emit.getF32Type()), i32(emit.getI32Type()),
+      ids(kernel.argumentBuffer(cast<BlockArgument>(op.getIds()).getArgNumber())),
+      updates(kernel.argumentBuffer(cast<BlockArgument>(op.getUpdates()).getArgNumber())),
+      table(kernel.resultBuffer(0)), allIds(emit.mul(shards.rows, shape.ids)),
+      shardIds(emit.mul(shards.size, shape.ids)), lasts(emit.array(i32, shape.rows)),
+      waiting(emit.array(i32, shape.rows)),
+      stack(emit.array(f32, shape.rows * shape.columns * std::max<int64_t>(1, shards.levels - 1))) {}
+
+// Each vector of a line of the tile.
+void Scatter::forLine(Lines each) {
+  bool whole = shape.width == shape.columns * shape.chunks;
+  emit.loop(emit.integer(0), columns, lanes,
+            [&](Value j) { each(j, whole ? Value() : emit.maskBelow(emit.sub(columns, j))); });
+}
+
+// Each bit that is set in `bits`, an i64, from the lowest.
+void Scatter::forBits(Value bits, llvm::function_ref<void(Value)> each) {
+  Value count = LLVM::CtPopOp::create(emit, emit.getI64Type(), bits);
+  emit.loop(emit.integer(0), count, 1, bits, [&](Value, ValueRange rest) {
+    each(LLVM::CountTrailingZerosOp::create(emit, emit.getI64Type(), rest[0], /*is_zero_poison=*/true));
+    return Emitter::Values{arith::AndIOp::create(emit, rest[0], emit.add(rest[0], -1))};
+  });
+}
+
+// Which of sixteen ids, those that `valid` names or all, name a row of the tile: bits of an i64.
+Value Scatter::namedFrom(Value index, Value valid) {
+  Value from = arith::SubIOp::create(emit, emit.loadLanes(i32, emit.address(ids, i32, index), valid), emit.splat(low));
+  Value named = arith::CmpIOp::create(emit, arith::CmpIPredicate::ule, from, emit.splat(above));
+  if (valid)
+    named = arith::AndIOp::create(emit, named, valid);
+  Value bits = LLVM::BitcastOp::create(emit, emit.getIntegerType(lanes), named);
+  return arith::ExtUIOp::create(emit, emit.getI64Type(), bits);
+}
+
+// row = its waiting left siblings of `levels`, from the lowest, + row.
+void Scatter::combine(Value row, Value levels) {
+  Value line = result(row);
+  forBits(levels, [&](Value level) {
+    Value sibling = left(row, level);
+    forLine([&](Value j, Value mask) {
+      Value sum = emit.address(line, f32, j);
+      Value added = arith::AddFOp::create(emit, emit.loadLanes(f32, emit.address(sibling, f32, j)),
+                                          emit.loadLanes(f32, sum, mask));
+      emit.storeLanes(added, sum, mask);
+    });
+  });
+}
+
+// The first of `shard` for this row, after those of `last`. These two shards meet in the node above `top`; the nodes of
+// `last` below it are complete.
+void Scatter::begin(Value row, Value shard, Value last) {
+  Value apart = arith::XOrIOp::create(emit, last, shard);
+  Value zeros = LLVM::CountLeadingZerosOp::create(emit, emit.getI64Type(), apart, /*is_zero_poison=*/true);
+  Value top = emit.sub(emit.integer(63), zeros), topBit = arith::ShLIOp::create(emit, emit.integer(1), top);
+  Value levels = load(stateOf(waiting, row));
+  Value complete = arith::AndIOp::create(emit, levels, emit.add(topBit, -1));
+  combine(row, complete);
+  Value from = result(row), to = left(row, top);
+  forLine([&](Value j, Value mask) {
+    emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, j), mask), emit.address(to, f32, j));
+  });
+  store(emit.add(emit.sub(levels, complete), topBit), stateOf(waiting, row));
+}
+
+// Adds the row of updates at `index` to the row of the table that its id names.
+void Scatter::take(Value index) {
+  Value id = arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, emit.address(ids, i32, index)));
+  id = emit.least(emit.most(id, emit.integer(0)), emit.integer(shape.entries - 1));
+  Value row = emit.sub(id, firstRow), shard = emit.div(index, shardIds), last = load(stateOf(lasts, row));
+  Value from = emit.address(emit.address(updates, f32, emit.mul(index, shape.width)), f32, firstColumn);
+  Value to = result(row);
+  auto add = [&](bool first) {
+    forLine([&](Value j, Value mask) {
+      Value sum = emit.address(to, f32, j);
+      Value before = first ? emit.zeros(emit.vectorOf(f32)) : emit.loadLanes(f32, sum, mask);
+      emit.storeLanes(arith::AddFOp::create(emit, before, emit.loadLanes(f32, emit.address(from, f32, j), mask)), sum,
+                      mask);
+    });
+  };
+  emit.when(
+      emit.equal(last, shard), [&] { add(/*first=*/false); },
+      [&] {
+        emit.when(emit.less(emit.integer(-1), last), [&] { begin(row, shard, last); });
+        add(/*first=*/true);
+        store(shard, stateOf(lasts, row));
+      });
+}
+
+void Scatter::finish(Value row) {
+  Value line = result(row);
+  emit.when(
+      emit.less(load(stateOf(lasts, row)), emit.integer(0)),
+      [&] {
+        forLine([&](Value j, Value mask) {
+          emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(line, f32, j), mask);
+        });
+      },
+      [&] { combine(row, load(stateOf(waiting, row))); });
+}
+
+// Neighbouring tiles have blocks far apart: ids are often small, and a thread has neighbouring tiles.
+void Scatter::tile(Value tile) {
+  Value number = emit.mul(emit.div(tile, emit.integer(shape.chunks)), 0x9e3779b1);
+  firstRow = emit.mul(emit.rem(number, emit.integer(shape.blocks)), shape.rows);
+  firstColumn = emit.mul(emit.rem(tile, emit.integer(shape.chunks)), shape.columns);
+  columns = emit.least(emit.integer(shape.columns), emit.sub(emit.integer(shape.width), firstColumn));
+  Value end = emit.least(emit.add(firstRow, shape.rows), emit.integer(shape.entries));
+  auto narrow = [&](Value number) -> Value { return arith::TruncIOp::create(emit, i32, number); };
+  auto choose = [&](Value condition, int64_t edge, Value inside) -> Value {
+    return arith::SelectOp::create(emit, condition, emit.integer(edge), inside);
+  };
+  // Ids outside the table name its first or its last row.
+  Value lowest = choose(emit.equal(firstRow, emit.integer(0)), INT32_MIN, firstRow);
+  Value highest = choose(emit.equal(end, emit.integer(shape.entries)), INT32_MAX, emit.add(end, -1));
+  low = narrow(lowest);
+  above = narrow(emit.sub(highest, lowest));
+  emit.when(emit.less(firstRow, end), [&] {
+    emit.loop(emit.integer(0), emit.sub(end, firstRow), lanes, [&](Value row) {
+      Value zeros = emit.zeros(emit.vectorOf(i32));
+      emit.storeLanes(emit.splat(narrow(emit.integer(-1))), stateOf(lasts, row));
+      emit.storeLanes(zeros, stateOf(waiting, row));
+    });
+    emit.loop(emit.integer(0), allIds, lanes, [&](Value index) {
+      Value remaining = emit.sub(allIds, index);
+      auto named = scf::IfOp::create(emit, emit.getI64Type(), emit.less(remaining, emit.integer(lanes)), true);
+      {
+        OpBuilder::InsertionGuard guard(emit);
+        emit.setInsertionPointToEnd(named.thenBlock());
+        scf::YieldOp::create(emit, namedFrom(index, emit.maskBelow(remaining)));
+        emit.setInsertionPointToEnd(named.elseBlock());
+        scf::YieldOp::create(emit, namedFrom(index, Value()));
+      }
+      forBits(named.getResult(0), [&](Value bit) { take(emit.add(index, bit)); });
+    });
+    emit.loop(emit.integer(0), emit.sub(end, firstRow), 1, [&](Value row) { finish(row); });
+  });
+}
+
 Grid mtc::scatterAddGrid(plan::KernelOp op) {
   ScatterShape shape(scatterOf(op));
-  return {0, shape.blocks() * shape.lines(), 0};
+  return {0, shape.blocks * shape.chunks, 0};
 }
 
 LogicalResult mtc::emitScatterAdd(Kernel &kernel) {
-  mt::ScatterAddOp op = scatterOf(kernel.op);
-  Emitter &emit = kernel.emit;
-  Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
-  ScatterShape shape(op);
-  Shards shards = shardsOf(kernel);
-  Value ids = kernel.argumentBuffer(cast<BlockArgument>(op.getIds()).getArgNumber());
-  Value updates = kernel.argumentBuffer(cast<BlockArgument>(op.getUpdates()).getArgNumber()),
-        result = kernel.resultBuffer(0);
-  // A line has room for whole vectors.
-  int64_t step = (shape.line + lanes - 1) / lanes * lanes, floats = shape.rows * step;
-  Value sums = emit.array(f32, floats), stack = emit.array(f32, floats * shards.levels);
-  auto forSums = [&](llvm::function_ref<void(Value)> each) {
-    emit.loop(emit.integer(0), emit.integer(floats), lanes, each);
-  };
-  auto sumAt = [&](Value index) { return emit.address(sums, f32, index); };
-  auto saved = [&](Value level, Value index) {
-    return emit.address(emit.address(stack, f32, emit.mul(level, floats)), f32, index);
-  };
-  emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) {
-    Value firstRow = emit.mul(emit.div(tile, emit.integer(shape.lines())), shape.rows);
-    Value firstColumn = emit.mul(emit.rem(tile, emit.integer(shape.lines())), shape.line);
-    Value rows = emit.least(emit.integer(shape.rows), emit.sub(emit.integer(shape.entries), firstRow));
-    Value columns = emit.least(emit.integer(shape.line), emit.sub(emit.integer(shape.width), firstColumn));
-    auto forLine = [&](llvm::function_ref<void(Value, Value)> each) {
-      emit.loop(emit.integer(0), columns, lanes, [&](Value j) { each(j, emit.maskBelow(emit.sub(columns, j))); });
-    };
-    auto shard = [&](Value from, Value end) {
-      forSums([&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), sumAt(index)); });
-      emit.loop(emit.mul(from, shape.ids), emit.mul(end, shape.ids), 1, [&](Value index) {
-        Value id = arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, emit.address(ids, i32, index)));
-        id = emit.sub(emit.least(emit.most(id, emit.integer(0)), emit.integer(shape.entries - 1)), firstRow);
-        Value inside = arith::AndIOp::create(emit, emit.less(emit.integer(-1), id), emit.less(id, rows));
-        emit.when(inside, [&] {
-          Value line = emit.address(sums, f32, emit.mul(id, step));
-          Value from = emit.address(emit.address(updates, f32, emit.mul(index, shape.width)), f32, firstColumn);
-          forLine([&](Value j, Value mask) {
-            Value place = emit.address(line, f32, j);
-            Value taken = emit.loadLanes(f32, emit.address(from, f32, j), mask);
-            emit.storeLanes(arith::AddFOp::create(emit, emit.loadLanes(f32, place), taken), place);
-          });
-        });
-      });
-    };
-    auto combine = [&](Value level) {
-      forSums([&](Value index) {
-        emit.storeLanes(
-            arith::AddFOp::create(emit, emit.loadLanes(f32, saved(level, index)), emit.loadLanes(f32, sumAt(index))),
-            sumAt(index));
-      });
-    };
-    auto push = [&](Value level) {
-      forSums([&](Value index) { emit.storeLanes(emit.loadLanes(f32, sumAt(index)), saved(level, index)); });
-    };
-    emitTreeInMemory(emit, shards, shard, combine, push);
-    emit.loop(emit.integer(0), rows, 1, [&](Value row) {
-      Value from = emit.address(sums, f32, emit.mul(row, step));
-      Value to =
-          emit.address(emit.address(result, f32, emit.mul(emit.add(firstRow, row), shape.width)), f32, firstColumn);
-      forLine([&](Value j, Value mask) {
-        emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, j)), emit.address(to, f32, j), mask);
-      });
-    });
-  });
+  Scatter scatter(kernel, scatterOf(kernel.op));
+  kernel.emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) { scatter.tile(tile); });
   return success();
 }

@@ -39,9 +39,11 @@ Emitter::Values mtc::emitOuterProduct(Emitter &emit, Value a, Value b, int64_t r
 }
 
 // The function of tiles of `rows` rows, one below the other: (a, stride, packed, depth, sums, tiles).
-static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows, int64_t vectors) {
+static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows, int64_t vectors, Sums sums) {
   std::string name =
       (Twine(layout == Layout::rows ? "tile_rows_" : "tile_columns_") + Twine(rows) + "x" + Twine(vectors)).str();
+  if (sums == Sums::fresh)
+    name += "_fresh";
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();
@@ -51,14 +53,14 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows,
     emit.loop(emit.integer(0), arguments[5], 1, [&](Value tile) {
       Value row = emit.mul(tile, rows);
       Value a = emit.address(arguments[0], f32, layout == Layout::rows ? emit.mul(row, stride) : row);
-      Value sums = emit.address(arguments[4], f32, emit.mul(row, width));
+      Value to = emit.address(arguments[4], f32, emit.mul(row, width));
       SmallVector<Value> places, starts, rowBases;
       for (int64_t row = 0; row < rows; ++row) {
         if (layout == Layout::rows)
           rowBases.push_back(emit.address(a, f32, emit.mul(stride, row)));
         for (int64_t vector = 0; vector < vectors; ++vector) {
-          places.push_back(emit.address(sums, f32, row * width + vector * lanes));
-          starts.push_back(emit.loadLanes(f32, places.back()));
+          places.push_back(emit.address(to, f32, row * width + vector * lanes));
+          starts.push_back(sums == Sums::fresh ? emit.zeros(emit.vectorOf(f32)) : emit.loadLanes(f32, places.back()));
         }
       }
       Emitter::Values ends = emit.loop(emit.integer(0), depth, 1, starts, [&](Value k, ValueRange carried) {
@@ -96,12 +98,12 @@ void mtc::forTiles(Emitter &emit, int64_t most, Value rows, llvm::function_ref<v
 }
 
 void mtc::emitProduct(Emitter &emit, Layout layout, Panel panel, Value a, Value stride, Value packed, Value depth,
-                      Value sums, Value rows) {
+                      Value sums, Value rows, Sums start) {
   Type f32 = emit.getF32Type();
   forTiles(emit, emit.vectors.tileRows(panel.vectors), rows, [&](Value row, Value count, int64_t height) {
     Value from = emit.address(a, f32, layout == Layout::rows ? emit.mul(row, stride) : row);
     Value to = emit.address(sums, f32, emit.mul(row, panel.width()));
-    emit.call(tileFunction(emit, layout, height, panel.vectors), {from, stride, packed, depth, to, count});
+    emit.call(tileFunction(emit, layout, height, panel.vectors, start), {from, stride, packed, depth, to, count});
   });
 }
 

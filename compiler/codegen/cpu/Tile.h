@@ -47,9 +47,12 @@ Emitter::Values emitOuterProduct(Emitter &emit, llvm::ArrayRef<mlir::Value> a, m
 Emitter::Values emitOuterProduct(Emitter &emit, mlir::Value a, mlir::Value b, int64_t rows, int64_t vectors,
                                  mlir::ValueRange sums);
 
+// Whether a product is added to sums that are there, or to 0.
+enum class Sums { there, fresh };
+
 // sums[rows x width] += A[rows x depth] * packed. `rows` and `depth` are i64 values.
 void emitProduct(Emitter &emit, Layout layout, Panel panel, mlir::Value a, mlir::Value stride, mlir::Value packed,
-                 mlir::Value depth, mlir::Value sums, mlir::Value rows);
+                 mlir::Value depth, mlir::Value sums, mlir::Value rows, Sums start = Sums::there);
 
 // packed = rows [0, depth) of b (row major, `stride` elements a row; of `element`, null: f32), padded with zeros.
 void emitPack(Emitter &emit, Panel panel, mlir::Value b, int64_t stride, mlir::Value depth, mlir::Value packed,

@@ -61,6 +61,9 @@ struct BlockKernel : Kernel {
   void firstThread(llvm::function_ref<void()> body);
 };
 
+// How samples are cut into lines, of which each is a block's: those of kernels of rows whose values of a sample are too
+// many for workgroup memory.
+LineForm gpuLineForm(mlir::plan::KernelOp op);
 // Whether a kernel of rows is computed element by element.
 bool isElements(mlir::plan::KernelOp op);
 // Columns of a kernel of rows, normalised, that is one loop over lines of so many elements with sums of columns: a

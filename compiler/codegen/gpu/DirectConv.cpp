@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions and their gradients that are no products (Image.h), depthwise ones say, and sums of rows at indices: a
-// thread has one element of the result. Chains are in the order of the CPU's, without the zeros of the padding.
+// Convolutions and their gradients that are no products (Image.h), depthwise ones say: a thread has one element of the
+// result. Chains are in the order of the CPU's, without the zeros of the padding.
 #include "compiler/codegen/gpu/Elements.h"
 #include "compiler/codegen/gpu/Image.h"
 #include "compiler/codegen/gpu/Kernels.h"
@@ -192,31 +192,4 @@ Value BlockElements::kernelGradient(mt::Conv2DKernelGradientOp op, ValueRange at
   direct.elementX = [&](Value index) { return this->at(op.getInput(), index); };
   direct.elementY = [&](Value index) { return this->at(op.getGradient(), index); };
   return direct.toKernel(at[0], at[1], at[2], at[3], emit.zeros(emit.getF32Type()));
-}
-
-LogicalResult mtc::emitBlockScatterAdd(BlockKernel &kernel) {
-  Emitter &emit = kernel.emit;
-  Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
-  auto op = kernel.yields()[0].getDefiningOp<mt::ScatterAddOp>();
-  int64_t entries = op.getType().getDimSize(0), count = innerCount(op.getResult()), width = count / entries;
-  Value ids = kernel.argument(argumentOf(op.getIds())), updates = kernel.argument(argumentOf(op.getUpdates()));
-  Value index = emit.add(emit.mul(kernel.tile, convThreads), kernel.thread);
-  emit.when(emit.less(index, emit.integer(count)), [&] {
-    Value entry = emit.div(index, emit.integer(width)), column = emit.rem(index, emit.integer(width));
-    auto shard = [&](Value from, Value to) {
-      int64_t each = innerCount(op.getIds());
-      return emit.loop(emit.mul(from, each), emit.mul(to, each), 1, emit.zeros(f32), [&](Value place, ValueRange sum) {
-        Value id = arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, emit.address(ids, i32, place)));
-        id = emit.least(emit.most(id, emit.integer(0)), emit.integer(entries - 1));
-        auto add = [&]() -> Value {
-          Value taken = emit.load(f32, emit.address(updates, f32, emit.add(emit.mul(place, width), column)));
-          return arith::AddFOp::create(emit, sum[0], taken);
-        };
-        return Emitter::Values{choose(emit, emit.equal(id, entry), add, sum[0])};
-      });
-    };
-    emitBlockTree(kernel, 1, shard,
-                  [&](ValueRange root) { emit.store(root[0], emit.address(kernel.result(0), f32, index)); });
-  });
-  return success();
 }

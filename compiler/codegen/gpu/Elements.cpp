@@ -48,11 +48,13 @@ bool mtc::isComputable(Value value, llvm::function_ref<bool(Value)> kept, bool p
 void BlockElements::bindRow(Value local) {
   for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments())) {
     Value base = kernel.argument(i);
-    if (isSplit(argument))
-      base = emit.address(base, elementOf(argument), emit.mul(local, innerCount(argument)));
+    if (isSplit(argument)) {
+      Value index = kernel.form.lines == 1 ? local : partAt(emit, kernel.form.arguments[i], local);
+      base = emit.address(base, elementOf(argument), emit.mul(index, innerCount(argument)));
+    }
     bind(argument, base);
   }
-  setRow(emit.add(kernel.firstRow(), local));
+  setRow(emit.add(emit.mul(kernel.firstRow(), kernel.form.lines), local));
 }
 
 Value BlockElements::elementOfIota(mt::IotaOp iota, Value index) {
@@ -117,7 +119,7 @@ Emitter::Values BlockElements::at(ArrayRef<Value> values, Value index) {
 }
 
 bool mtc::isElements(plan::KernelOp op) {
-  if (kindOf(op) != mt::KernelKind::rows)
+  if (op.getKind() != mt::KernelKind::rows)
     return false;
   return llvm::all_of(op.getBody().front().getTerminator()->getOperands(),
                       [](Value yield) { return isSplit(yield) && isComputable(yield); });

@@ -87,7 +87,7 @@ std::vector<int64_t> mtc::sumGpuGrid() { return {mapThreads, 0, 1, mapTile, 0, 0
 static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const CodegenOptions &options) {
   plan::KernelOp any;
   for (auto op : normal.getOps<plan::KernelOp>())
-    if (mt::infoOf(kindOf(op)).isProduct)
+    if (mt::infoOf(op.getKind()).isProduct)
       any = op;
   if (!any)
     return success();
@@ -101,7 +101,9 @@ static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const Codeg
                  succeeded(make(MT_GPU_TRANSPOSE, 1, emitTransposeTiles)));
 }
 
-FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const CodegenOptions &options, bool tensor) {
+FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, const CodegenOptions &options,
+                                                          bool tensor) {
+  ModuleOp normal = *whole.module;
   bool reduced = mt::Compilation(normal).getPrecision() != "f32";
   OwningOpRef<ModuleOp> code(ModuleOp::create(normal.getLoc()));
   Emitter emit(*code, VectorUnit{});
@@ -112,7 +114,9 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(ModuleOp normal, const Code
   for (auto op : normal.getOps<plan::KernelOp>()) {
     emit.setLoc(op.getLoc());
     GpuGrid grid = codeOf(op).gpuGrid(op, options.shardRows);
-    BlockKernel kernel({emit, op, kindOf(op), {}, options.shardRows, options.fast, {}, {}, {}, {}}, grid);
+    const LineForm &form = whole.forms.at(op);
+    grid.innerTiles *= form.lines;
+    BlockKernel kernel({emit, op, op.getKind(), {}, options.shardRows, options.fast, {}, {}, {}, {}, form}, grid);
     kernel.precision = !reduced ? Precision::f32 : tensor ? Precision::tensor : Precision::reduced;
     if (failed(emitKernel(kernel, mtrun::kernelSymbol(op.getSymName()))))
       return failure();

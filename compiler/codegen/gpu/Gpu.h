@@ -6,6 +6,7 @@
 #define COMPILER_CODEGEN_GPU_GPU_H
 
 #include "compiler/codegen/Codegen.h"
+#include "compiler/codegen/common/Kernel.h"
 #include "llvm/Support/Error.h"
 
 namespace mtc {
@@ -17,11 +18,10 @@ inline constexpr llvm::StringLiteral simulatedName = "simulated";
 // Compute capabilities that code can be made for, lowest first: "sm_75" ... "sm_120".
 llvm::ArrayRef<llvm::StringRef> gpuArchitectures();
 
-// The kernels of a module whose plan.kernels have their normal form, and mt_sum, in one gpu.module; sets `gpu_grid` of
-// every plan.kernel.
+// The kernels of a module, and mt_sum, in one gpu.module; sets `gpu_grid` of every plan.kernel.
 // With `tensor` products run on tensor cores where the module's precision (mt.precision) is not f32: sm_80 and newer.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitGpuKernels(mlir::ModuleOp normal, const CodegenOptions &options,
-                                                                  bool tensor = true);
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+emitGpuKernels(const NormalModule &normal, const CodegenOptions &options, bool tensor = true);
 
 // llvm.funcs in place of the gpu.funcs: for NVPTX, or for the host with mt_sim_thread (runtime/abi/gpu_kernel.h).
 mlir::OwningOpRef<mlir::ModuleOp> lowerToNvvm(mlir::ModuleOp kernels);

@@ -3,6 +3,7 @@
 // The plan's GPU targets.
 #include "compiler/codegen/common/Kernel.h"
 #include "compiler/codegen/common/Object.h"
+#include "compiler/codegen/gpu/Block.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "dialects/mt/Compilation.h"
 #include "runtime/abi/kernel_symbol.h"
@@ -64,14 +65,12 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
   registerBuiltinDialectTranslation(*context);
   registerLLVMDialectTranslation(*context);
   registerNVVMDialectTranslation(*context);
-  OwningOpRef<ModuleOp> normal(module.clone());
-  for (auto op : normal->getOps<plan::KernelOp>())
-    normalise(op);
-  auto kernels = emitGpuKernels(*normal, options);
+  NormalModule normal = normalised(module, gpuLineForm);
+  auto kernels = emitGpuKernels(normal, options);
   if (failed(kernels))
     return failure();
   std::vector<std::string> names, architectures;
-  for (auto [op, with] : llvm::zip_equal(module.getOps<plan::KernelOp>(), normal->getOps<plan::KernelOp>())) {
+  for (auto [op, with] : llvm::zip_equal(module.getOps<plan::KernelOp>(), normal.module->getOps<plan::KernelOp>())) {
     op.setGpuGridAttr(with.getGpuGridAttr());
     names.push_back(mtrun::kernelSymbol(op.getSymName()));
   }
@@ -101,7 +100,7 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
       tasks.push_back([=] { return makeCode(**lowered, ptxas, some, names, text); });
     };
     if (!older.empty()) {
-      auto without = emitGpuKernels(*normal, options, /*tensor=*/false);
+      auto without = emitGpuKernels(normal, options, /*tensor=*/false);
       if (failed(without))
         return failure();
       add(**without, older, /*text=*/architectures.empty());

@@ -34,7 +34,7 @@ int64_t mtc::columnsOf(plan::KernelOp op) {
       operations.push_back(&inner);
   }
   std::vector<RowStep> steps = planSteps(operations);
-  if (kindOf(op) != mt::KernelKind::rows || steps.size() != 1 || !steps[0].loop || steps[0].period % columnWidth != 0)
+  if (op.getKind() != mt::KernelKind::rows || steps.size() != 1 || !steps[0].loop || steps[0].period % columnWidth != 0)
     return 0;
   bool sums = false;
   for (Operation *inner : steps[0].operations) {
@@ -82,6 +82,10 @@ static GpuGrid elementGrid(ValueRange yields) {
 
 static OperandRange yieldsOf(plan::KernelOp op) { return op.getBody().front().getTerminator()->getOperands(); }
 
+LineForm mtc::gpuLineForm(plan::KernelOp op) {
+  return isElements(op) || columnsOf(op) ? LineForm() : lineFormOf(op, maxKeptBytes);
+}
+
 GpuGrid mtc::rowsGpuGrid(plan::KernelOp op, int64_t) {
   if (isElements(op))
     return elementGrid(yieldsOf(op));
@@ -107,6 +111,14 @@ GpuGrid mtc::transposeGpuGrid(plan::KernelOp op, int64_t) {
   RankedTensorType type = tensorOf(yieldsOf(op)[0]);
   return {transposeThreads, 0,
           ceilDiv(type.getDimSize(0), transposeSide) * ceilDiv(type.getDimSize(1), transposeSide), 0, 0};
+}
+
+// Of no kernel that is compiled.
+GpuGrid mtc::attentionGpuGrid(plan::KernelOp, int64_t) { return {minRowThreads, 1, 1, 0, 0}; }
+
+LogicalResult mtc::emitBlockAttention(BlockKernel &kernel) {
+  return kernel.op.emitError("expected no attention in a plan with code for GPUs, found one that "
+                             "mt-decompose-attention has left");
 }
 
 GpuGrid mtc::scatterAddGpuGrid(plan::KernelOp op, int64_t) {

@@ -18,6 +18,7 @@ GpuGrid transposeGpuGrid(mlir::plan::KernelOp op, int64_t shardRows);
 GpuGrid convGpuGrid(mlir::plan::KernelOp op, int64_t shardRows);
 GpuGrid convWgradGpuGrid(mlir::plan::KernelOp op, int64_t shardRows);
 GpuGrid scatterAddGpuGrid(mlir::plan::KernelOp op, int64_t shardRows);
+GpuGrid attentionGpuGrid(mlir::plan::KernelOp op, int64_t shardRows);
 
 mlir::LogicalResult emitBlockRows(BlockKernel &kernel);
 mlir::LogicalResult emitBlockElements(BlockKernel &kernel); // rows, elements of which need no others
@@ -30,6 +31,7 @@ mlir::LogicalResult emitBlockTranspose(BlockKernel &kernel);
 mlir::LogicalResult emitBlockConv(BlockKernel &kernel);
 mlir::LogicalResult emitBlockConvWgrad(BlockKernel &kernel);
 mlir::LogicalResult emitBlockScatterAdd(BlockKernel &kernel);
+mlir::LogicalResult emitBlockAttention(BlockKernel &kernel); // an error: mt-decompose-attention leaves none for GPUs
 // out = a + b.
 void emitBlockSum(BlockKernel &kernel);
 

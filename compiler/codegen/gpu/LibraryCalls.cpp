@@ -149,16 +149,16 @@ uint64_t callWorkspaceBytes(const tables::PlanT &plan, bool limited) {
 Call libraryCallOf(KernelOp op) {
   for (mlir::Operation &inner : op.getBody().front()) {
     if (auto product = dyn_cast<ops::MatmulOp>(inner)) {
-      if (kindOf(op) == ops::KernelKind::matmul)
+      if (op.getKind() == ops::KernelKind::matmul)
         return makeProduct(op, product);
-      if (kindOf(op) == ops::KernelKind::matmul_wgrad)
+      if (op.getKind() == ops::KernelKind::matmul_wgrad)
         return makeProductTree(op, product);
     }
-    if (auto forward = dyn_cast<ops::Conv2DOp>(inner); forward && kindOf(op) == ops::KernelKind::conv)
+    if (auto forward = dyn_cast<ops::Conv2DOp>(inner); forward && op.getKind() == ops::KernelKind::conv)
       return makeConvolution(op, tables::CallKind::Convolution, forward, forward.getInput(), forward.getKernel());
-    if (auto input = dyn_cast<ops::Conv2DInputGradientOp>(inner); input && kindOf(op) == ops::KernelKind::conv)
+    if (auto input = dyn_cast<ops::Conv2DInputGradientOp>(inner); input && op.getKind() == ops::KernelKind::conv)
       return makeConvolution(op, tables::CallKind::ConvolutionInput, input, input.getGradient(), input.getKernel());
-    if (auto tree = dyn_cast<ops::Conv2DKernelGradientOp>(inner); tree && kindOf(op) == ops::KernelKind::conv_wgrad)
+    if (auto tree = dyn_cast<ops::Conv2DKernelGradientOp>(inner); tree && op.getKind() == ops::KernelKind::conv_wgrad)
       return makeConvolution(op, tables::CallKind::ConvolutionTree, tree, tree.getInput(), tree.getGradient());
   }
   return {};

@@ -72,7 +72,7 @@ LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
   std::vector<RowStep> steps = planSteps(operations);
   if (store)
     direct = directResults(kernel, steps);
-  if (store && kernel.kind == mt::KernelKind::rows)
+  if (kernel.kind == mt::KernelKind::rows)
     chooseComputed(steps);
   for (const RowStep &step : steps) {
     allocate(step);

@@ -19,10 +19,6 @@ int64_t countOf(ArrayRef<int64_t> sizes) {
   return count;
 }
 
-struct Heads {
-  int64_t count, keySize, valueSize;
-};
-
 // Which axes of a sample are attended over, as one: [?, free, attended, channels]. Scores are the free axes' each by
 // itself.
 struct Places {
@@ -58,21 +54,6 @@ Value project(LayerBuilder &layer, Value x, llvm::StringRef name, llvm::StringRe
   Value product = mt::MatmulOp::create(layer.builder, layer.location, x,
                                        layer.reshape(kernel, {countOf(from), countOf(to)}), false, false);
   return bias ? layer.binary<mt::AddOp>(product, layer.reshape(bias, {countOf(to)})) : product;
-}
-
-// [?, F, T, N * H] as [?, F * N, T, H].
-Value splitHeads(LayerBuilder &layer, Value x, int64_t heads, int64_t size) {
-  int64_t free = layer.shapeOf(x)[1], places = layer.shapeOf(x)[2];
-  Value split = layer.reshape(x, {batch, free, places, heads, size});
-  split = mt::TransposeOp::create(layer.builder, layer.location, split, ArrayRef<int64_t>{0, 1, 3, 2, 4});
-  return layer.reshape(split, {batch, free * heads, places, size});
-}
-// And back.
-Value joinHeads(LayerBuilder &layer, Value x, int64_t free, int64_t heads, int64_t size) {
-  int64_t places = layer.shapeOf(x)[2];
-  x = layer.reshape(x, {batch, free, heads, places, size});
-  x = mt::TransposeOp::create(layer.builder, layer.location, x, ArrayRef<int64_t>{0, 1, 3, 2, 4});
-  return layer.reshape(x, {batch, free, places, heads * size});
 }
 
 // The attention_axes option for a query and a value; none after an error.
@@ -119,16 +100,18 @@ Value permuted(LayerBuilder &layer, Value x, ArrayRef<int64_t> order) {
   return llvm::is_sorted(order) ? x : mt::TransposeOp::create(layer.builder, layer.location, x, order).getResult();
 }
 
-// As [?, F, T, C].
+// As [?, F, T, C]; [?, T, C] where F is 1.
 Value arrange(LayerBuilder &layer, Value x, const Places &places) {
   int64_t rank = layer.typeOf(x).getRank(), attended = 1;
   for (int64_t axis : places.axes)
     attended *= layer.shapeOf(x)[axis];
-  return layer.reshape(permuted(layer, layer.toFloat(x), places.order(rank, 1)),
-                       {batch, places.free, attended, layer.shapeOf(x).back()});
+  SmallVector<int64_t> shape = {batch, places.free, attended, layer.shapeOf(x).back()};
+  if (places.free == 1)
+    shape.erase(shape.begin() + 1);
+  return layer.reshape(permuted(layer, layer.toFloat(x), places.order(rank, 1)), shape);
 }
 
-// [?, F, T, O] with the query's axes again, and those of the output.
+// [?, F, T, O], or [?, T, O], with the query's axes again, and those of the output.
 Value restore(LayerBuilder &layer, Value x, const Places &places, ArrayRef<int64_t> output) {
   SmallVector<int64_t> shape = {batch};
   llvm::append_range(shape, places.freeShape);
@@ -139,18 +122,6 @@ Value restore(LayerBuilder &layer, Value x, const Places &places, ArrayRef<int64
   for (size_t axis = 0; axis < order.size(); ++axis)
     back.push_back(llvm::find(order, static_cast<int64_t>(axis)) - order.begin());
   return permuted(layer, layer.reshape(x, shape), back);
-}
-
-// Which of S keys each of T queries may see by its position, [T, S]; null: all.
-Value placeMask(LayerBuilder &layer, int64_t queries, int64_t keys, bool causal, int64_t window) {
-  if (!causal && !window)
-    return {};
-  SmallVector<bool> seen;
-  for (int64_t t = 0; t < queries; ++t)
-    for (int64_t s = 0; s < keys; ++s)
-      seen.push_back((!causal || s <= t) && (!window || std::abs(t - s) < window));
-  return layer.constant(
-      DenseElementsAttr::get(RankedTensorType::get({queries, keys}, layer.builder.getI1Type()), ArrayRef<bool>(seen)));
 }
 
 // The call's attention_mask, [?, T, S] or [?, heads or 1, T, S], as booleans of four axes; null without one.
@@ -191,18 +162,6 @@ bool readFlag(LayerBuilder &layer, llvm::StringRef name) {
   return flag->constant->get<bool>();
 }
 
-// Softmax of the scores [?, N, T, S] where the masks allow it. A query that may see no key sees all alike, and with
-// `hide` none.
-Value attend(LayerBuilder &layer, Value scores, Value places, Value given, bool hide) {
-  Value mask = places && given ? layer.binary<mt::AndOp>(given, places) : places ? places : given;
-  constexpr double hidden = -1e9;
-  Expr shown = layer.expr(scores);
-  if (mask)
-    shown = select(layer.expr(mask), shown, hidden);
-  Value p = mt::SoftmaxOp::create(layer.builder, layer.location, scores.getType(), shown.value());
-  return mask && hide ? select(layer.expr(mask), layer.expr(p), 0.0).value() : p;
-}
-
 SmallVector<int64_t> outputShape(LayerBuilder &layer, int64_t channels) {
   const Json *given = layer.config.find("output_shape");
   SmallVector<int64_t> shape =
@@ -222,6 +181,82 @@ Value argument(LayerBuilder &layer, size_t index, llvm::StringRef name) {
   return index < layer.arguments().size() ? layer.arguments()[index].tensor : Value();
 }
 
+// What a layer of attention is configured to be.
+struct Options {
+  int64_t heads, keyHeads, keySize, valueSize;
+  double rate = 0;
+  int64_t window = 0; // 0: none
+  bool gated = false, causal = false;
+};
+
+// With the flags of the call.
+Options readOptions(LayerBuilder &layer, Options options) {
+  options.rate = layer.config.real("dropout", 0);
+  if (options.rate < 0 || options.rate >= 1)
+    layer.fail("expected a dropout from 0 to less than 1, found " + std::to_string(options.rate));
+  options.window = layer.config.find("sliding_window") ? layer.size("sliding_window", maxUnits) : 0;
+  options.gated = layer.config.boolean("use_gate", false);
+  options.causal = readFlag(layer, "use_causal_mask");
+  if (readFlag(layer, "return_attention_scores"))
+    layer.fail("expected a call without return_attention_scores, which is not supported");
+  if (!layer.config.boolean("use_bias", true))
+    layer.config.ignore({"bias_initializer", "bias_regularizer"});
+  layer.config.expectAbsent({"activity_regularizer"});
+  layer.config.ignore({"seed", "flash_attention"});
+  return options;
+}
+
+// mt.attention; null after an error at the layer.
+Value attend(LayerBuilder &layer, const Options &options, Value query, Value key, Value value, Value mask) {
+  OpBuilder &builder = layer.builder;
+  auto number = [&](int64_t count) { return builder.getI64IntegerAttr(count); };
+  OperationState state(layer.location, mt::AttentionOp::getOperationName());
+  state.addOperands({query, key, value});
+  if (mask)
+    state.addOperands(mask);
+  auto &properties = state.getOrAddProperties<mt::AttentionOp::Properties>();
+  properties.operandSegmentSizes = {1, 1, 1, mask ? 1 : 0, 0};
+  properties.heads = number(options.heads);
+  if (options.keyHeads != options.heads)
+    properties.key_heads = number(options.keyHeads);
+  if (options.causal)
+    properties.causal = builder.getUnitAttr();
+  if (options.window)
+    properties.window = number(options.window);
+  if (options.rate > 0) {
+    properties.stream = builder.getStringAttr(layer.stream());
+    properties.rate = builder.getF32FloatAttr(static_cast<float>(options.rate));
+  }
+  SmallVector<Type> types;
+  if (failed(mt::AttentionOp::inferReturnTypes(builder.getContext(), layer.location, state.operands, DictionaryAttr(),
+                                               state.getRawProperties(), RegionRange(), types)))
+    return {};
+  state.addTypes(types);
+  return builder.create(state)->getResult(0);
+}
+
+// The layer between its inputs, [?, T, C] or [?, F, T, C] each, and its output of axes `output`. `prefix` is how its
+// dense layers begin in a file of weights.
+Value buildHeads(LayerBuilder &layer, const Options &options, ArrayRef<Value> inputs, Value mask,
+                 ArrayRef<int64_t> output, const std::string &prefix) {
+  Value query = inputs[0], key = inputs[1], value = inputs[2];
+  auto channels = [&](Value x) { return SmallVector<int64_t>{layer.shapeOf(x).back()}; };
+  SmallVector<int64_t> seenShape = {options.heads, options.valueSize};
+  Value q = project(layer, query, "query", prefix + "query_dense", channels(query), {options.heads, options.keySize});
+  Value k = project(layer, key, "key", prefix + "key_dense", channels(key), {options.keyHeads, options.keySize});
+  Value gate = options.gated ? project(layer, query, "gate", "_gate_dense", channels(query), seenShape) : Value();
+  Value v =
+      project(layer, value, "value", prefix + "value_dense", channels(value), {options.keyHeads, options.valueSize});
+  if (!q || !k || !v || (options.gated && !gate))
+    return {};
+  Value seen = attend(layer, options, q, k, v, mask);
+  if (!seen)
+    return {};
+  if (options.gated)
+    seen = (layer.expr(seen) * sigmoid(layer.expr(gate))).value();
+  return project(layer, seen, "attention_output", prefix + "output_dense", seenShape, output);
+}
+
 Value buildAttention(LayerBuilder &layer) {
   // Keywords first: reading one moves it behind the arguments.
   Value query = argument(layer, 0, "query"), value = argument(layer, 1, "value"), key = argument(layer, 2, "key");
@@ -236,55 +271,43 @@ Value buildAttention(LayerBuilder &layer) {
   query = arrange(layer, query, *places);
   value = arrange(layer, value, *places);
   key = arrange(layer, key, *places);
-  int64_t queries = layer.shapeOf(query)[2], keys = layer.shapeOf(value)[2], channels = layer.shapeOf(query)[3];
-  Heads heads{layer.size("num_heads", maxFactor), layer.size("key_dim", maxFactor), 0};
-  heads.valueSize = layer.config.find("value_dim") ? layer.size("value_dim", maxFactor) : heads.keySize;
-  double rate = layer.config.real("dropout", 0);
-  if (rate < 0 || rate >= 1)
-    layer.fail("expected a dropout from 0 to less than 1, found " + std::to_string(rate));
-  int64_t window = layer.config.find("sliding_window") ? layer.size("sliding_window", maxUnits) : 0;
-  bool gated = layer.config.boolean("use_gate", false), causal = readFlag(layer, "use_causal_mask");
-  if (readFlag(layer, "return_attention_scores"))
-    return layer.fail("expected a call without return_attention_scores, which is not supported");
-  if (!layer.config.boolean("use_bias", true))
-    layer.config.ignore({"bias_initializer", "bias_regularizer"});
-  layer.config.expectAbsent({"activity_regularizer"});
-  layer.config.ignore({"seed"});
+  Options options;
+  options.heads = options.keyHeads = layer.size("num_heads", maxFactor);
+  options.keySize = layer.size("key_dim", maxFactor);
+  options.valueSize = layer.config.find("value_dim") ? layer.size("value_dim", maxFactor) : options.keySize;
+  options = readOptions(layer, options);
   const Operand *mask = layer.keyword("attention_mask");
-  if ((mask || causal || window) && (places->axes.size() != 1 || places->free != 1))
+  if ((mask || options.causal || options.window) && (places->axes.size() != 1 || places->free != 1))
     return layer.fail(
         "expected attention over axis 1 alone where there is a mask or a window, found other attention_axes");
   Value given = givenMask(layer, mask);
-  SmallVector<int64_t> output = outputShape(layer, channels);
-  if (queries * keys > maxUnits / 8)
-    layer.fail("expected fewer queries and keys, found " + std::to_string(queries) + " and " + std::to_string(keys));
+  SmallVector<int64_t> output = outputShape(layer, layer.shapeOf(query).back());
   if (layer.config.failed())
     return {};
-
-  SmallVector<int64_t> keyShape = {heads.count, heads.keySize}, valueShape = {heads.count, heads.valueSize};
-  Value q = project(layer, query, "query", "query_dense", channels, keyShape);
-  Value k = project(layer, key, "key", "key_dense", layer.shapeOf(key)[3], keyShape);
-  Value gate = gated ? project(layer, query, "gate", "_gate_dense", channels, valueShape) : Value();
-  Value v = project(layer, value, "value", "value_dense", layer.shapeOf(value)[3], valueShape);
-  if (!q || !k || !v || (gated && !gate))
-    return {};
-  Value scaled =
-      (layer.expr(splitHeads(layer, q, heads.count, heads.keySize)) * (1 / std::sqrt(double(heads.keySize)))).value();
-  Value scores = mt::MatmulOp::create(layer.builder, layer.location, scaled,
-                                      splitHeads(layer, k, heads.count, heads.keySize), false, true);
-  Value p = attend(layer, scores, placeMask(layer, queries, keys, causal, window), given, rate > 0);
-  if (rate > 0)
-    p = layer.made<mt::DropoutOp>(
-        {p},
-        {layer.builder.getNamedAttr("stream", layer.builder.getStringAttr(layer.stream())), layer.number("rate", rate)},
-        p.getType());
-  Value seen = mt::MatmulOp::create(layer.builder, layer.location, p,
-                                    splitHeads(layer, v, heads.count, heads.valueSize), false, false);
-  seen = joinHeads(layer, seen, places->free, heads.count, heads.valueSize);
-  if (gated)
-    seen = (layer.expr(seen) * sigmoid(layer.expr(gate))).value();
-  Value result = project(layer, seen, "attention_output", "output_dense", valueShape, output);
+  Value result = buildHeads(layer, options, {query, key, value}, given, output, "");
   return result ? restore(layer, result, *places, output) : result;
+}
+
+// Heads of the queries share those of the keys.
+Value buildGroupedAttention(LayerBuilder &layer) {
+  Value query = argument(layer, 0, "query"), value = argument(layer, 1, "value"), key = argument(layer, 2, "key");
+  if (!query || !value)
+    return layer.fail("expected a call with a query and a value");
+  key = key ? key : value;
+  Options options;
+  options.heads = layer.size("num_query_heads", maxFactor);
+  options.keyHeads = layer.size("num_key_value_heads", maxFactor);
+  options.keySize = options.valueSize = layer.size("head_dim", maxFactor);
+  options = readOptions(layer, options);
+  for (Value x : {query, key, value})
+    if (layer.typeOf(x).getRank() != 3)
+      return layer.fail("expected tensors of 3 axes with the batch, found " +
+                        std::to_string(layer.typeOf(x).getRank()));
+  Value given = givenMask(layer, layer.keyword("attention_mask"));
+  if (layer.config.failed())
+    return {};
+  return buildHeads(layer, options, {layer.toFloat(query), layer.toFloat(key), layer.toFloat(value)}, given,
+                    layer.shapeOf(query).back(), "_");
 }
 
 // Axis `from` moved to index `to`.
@@ -339,7 +362,8 @@ Value buildDot(LayerBuilder &layer) {
 } // namespace
 
 llvm::ArrayRef<LayerEntry> attentionLayers() {
-  static constexpr LayerEntry entries[] = {{"MultiHeadAttention", buildAttention}, {"Dot", buildDot}};
+  static constexpr LayerEntry entries[] = {
+      {"MultiHeadAttention", buildAttention}, {"GroupQueryAttention", buildGroupedAttention}, {"Dot", buildDot}};
   return entries;
 }
 

@@ -104,21 +104,42 @@ template <int64_t axes> Value buildUpSampling(LayerBuilder &layer) {
   return resizeImages(layer, x, layer.shapeOf(x)[1] * factors[0], layer.shapeOf(x)[2] * factors.back(), interpolation);
 }
 
-Value buildEmbedding(LayerBuilder &layer) {
-  Value ids = layer.input();
+// The table of an embedding; null after an error.
+Value embeddingTable(LayerBuilder &layer) {
   int64_t count = layer.size("input_dim"), width = layer.size("output_dim");
   if (layer.config.boolean("mask_zero", false))
     return layer.fail(
         "expected mask_zero to be false, found true: masks are not compiled; weigh the samples in its place");
   layer.config.expectAbsent({"embeddings_constraint", "weights"});
   layer.config.ignore({"input_length"});
-  if (!ids || layer.config.failed())
+  return layer.config.failed() ? Value() : layer.variable("embeddings", {count, width}, "embeddings_initializer");
+}
+
+Value buildEmbedding(LayerBuilder &layer) {
+  Value ids = layer.input(), table = ids ? embeddingTable(layer) : Value();
+  if (!table)
     return {};
   auto type = layer.typeOf(ids).clone(layer.builder.getI32Type());
   if (ids.getType() != type)
     ids = mt::CastOp::create(layer.builder, layer.location, type, ids);
-  Value table = layer.variable("embeddings", {count, width}, "embeddings_initializer");
-  return table ? layer.inferred<mt::GatherOp>({table, ids}, {}) : table;
+  return layer.inferred<mt::GatherOp>({table, ids}, {});
+}
+
+// With reverse = True the products of vectors and all rows of the same table: logits.
+Value buildReversibleEmbedding(LayerBuilder &layer) {
+  layer.config.expect("tie_weights", true);
+  layer.config.expectAbsent({"reverse_dtype"});
+  double cap = layer.config.find("logit_soft_cap") ? layer.config.real("logit_soft_cap") : 0;
+  const Operand *reverse = layer.keyword("reverse");
+  if (!reverse || !reverse->constant || *reverse->constant == false)
+    return buildEmbedding(layer);
+  Value x = layer.toFloat(layer.input()), table = x ? embeddingTable(layer) : Value();
+  if (!table)
+    return {};
+  if (layer.typeOf(x).getRank() < 2 || layer.shapeOf(x).back() != layer.shapeOf(table)[1])
+    return layer.fail("expected vectors of " + std::to_string(layer.shapeOf(table)[1]) + " elements with reverse");
+  Value logits = mt::MatmulOp::create(layer.builder, layer.location, x, table, false, true);
+  return cap ? (tanh(layer.expr(logits) / cap) * cap).value() : logits;
 }
 
 } // namespace
@@ -143,7 +164,8 @@ llvm::ArrayRef<LayerEntry> imageLayers() {
       {"ZeroPadding1D", buildZeroPadding<1>}, {"ZeroPadding2D", buildZeroPadding<2>},
       {"Cropping1D", buildCropping<1>},       {"Cropping2D", buildCropping<2>},
       {"Concatenate", buildConcatenate},      {"UpSampling1D", buildUpSampling<1>},
-      {"UpSampling2D", buildUpSampling<2>},   {"Embedding", buildEmbedding}};
+      {"UpSampling2D", buildUpSampling<2>},   {"Embedding", buildEmbedding},
+      {"ReversibleEmbedding", buildReversibleEmbedding}};
   return entries;
 }
 

@@ -144,6 +144,9 @@ TEST_F(Gpu, Images) {
               kernelText("scatter", "scatter_add", R"(^bb0(%i: tensor<?x5xi32>, %u: tensor<?x5x6xf32>):
   %0 = mt.scatter_add %i, %u : tensor<?x5xi32>, tensor<?x5x6xf32> to tensor<9x6xf32>
   mt.yield %0 : tensor<9x6xf32>)") +
+              kernelText("scatter_many", "scatter_add", R"(^bb0(%i: tensor<?x171xi32>, %u: tensor<?x171x50xf32>):
+  %0 = mt.scatter_add %i, %u : tensor<?x171xi32>, tensor<?x171x50xf32> to tensor<23x50xf32>
+  mt.yield %0 : tensor<23x50xf32>)") +
               kernelText("pool", "rows", R"(^bb0(%x: tensor<?x6x7x3xf32>, %g: tensor<?x3x4x3xf32>):
   %0 = mt.pool max, %x window = [3, 2] strides = [2, 2] padding = [1, 0, 0, 1] : tensor<?x6x7x3xf32>
   %1 = mt.pool_gradient max, %g at %x window = [3, 2] strides = [2, 2] padding = [1, 0, 0, 1]

@@ -176,7 +176,7 @@ struct Loaded {
 
 // Kernels whose chains are those of the CPU; convolutions have channels innermost, and zeros of the padding among them.
 static bool isExact(mlir::plan::KernelOp op) {
-  mlir::mt::KernelKind kind = mtc::kindOf(op);
+  mlir::mt::KernelKind kind = op.getKind();
   bool product = kind == mlir::mt::KernelKind::matmul || kind == mlir::mt::KernelKind::matmul_wgrad;
   if (product && mlir::mt::Compilation(op).getPrecision() != "f32")
     return false;
@@ -198,7 +198,7 @@ static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, con
     cpuBuffers.push_back(operand.cpu.as<void>());
     gpuBuffers.push_back(operand.gpu);
   }
-  mlir::mt::KernelKind kind = mtc::kindOf(op);
+  mlir::mt::KernelKind kind = op.getKind();
   int64_t count = kind == mlir::mt::KernelKind::elementwise ? operands.back().count : 0;
   auto cut = *op.getGpuGrid();
   struct alignas(64) Line {

@@ -39,7 +39,7 @@ protected:
                                              tensor({2, 2, 1, 2}, f32), tensor({rows, 3, 2, 2}, f32),
                                              tensor({rows, 2, 2, 2}, f32), tensor({rows, 1, 1, 2}, f32)});
     auto numbers = [&](ArrayRef<int64_t> list) { return builder.getDenseI64ArrayAttr(list); };
-    named = {{"window", {numbers({2, 2}), numbers({3, 2})}},
+    named = {{"window", {Attribute(), numbers({2, 2}), numbers({3, 2}), builder.getI64IntegerAttr(2)}},
              {"strides", {Attribute(), numbers({2, 1}), numbers({3, 2}), numbers({2})}},
              {"padding", {Attribute(), numbers({0, 1, 1, 0})}},
              {"dilation", {Attribute(), numbers({2, 1})}},
@@ -51,6 +51,9 @@ protected:
              {"starts", {numbers({0}), numbers({1}), numbers({0, 1}), numbers({1, 0, 1})}},
              {"sizes", {numbers({1}), numbers({2}), numbers({2, 1}), numbers({2, 1, 1})}},
              {"dim", {builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(1), builder.getI64IntegerAttr(2)}}};
+    named.insert({{"heads", {builder.getI64IntegerAttr(1), builder.getI64IntegerAttr(2)}},
+                  {"key_heads", {Attribute(), builder.getI64IntegerAttr(1)}},
+                  {"operandSegmentSizes", {builder.getDenseI32ArrayAttr({1, 1, 1, 0, 0})}}});
     // Of any other attribute: each that it may be.
     attributes = {Attribute(),
                   builder.getUnitAttr(),
@@ -108,7 +111,11 @@ protected:
   // Every choice of attributes that an op takes.
   std::vector<NamedAttrList> attributeChoices(RegisteredOperationName name) {
     std::vector<NamedAttrList> choices(1);
+    bool attends = name.getStringRef() == mt::AttentionOp::getOperationName();
     for (StringAttr attribute : name.getAttributeNames()) {
+      // What is dropped and how scores are scaled says nothing new.
+      if (attends && llvm::is_contained({"stream", "rate", "scale"}, attribute.getValue()))
+        continue;
       std::vector<NamedAttrList> longer;
       for (const NamedAttrList &choice : choices)
         for (Attribute candidate : candidatesFor(attribute)) {
@@ -158,7 +165,9 @@ protected:
     if (operands.size() == (condition ? 3 : 5))
       return;
     if (operands.size() >= 2 && !condition) {
-      if (operands[1] != types[1])
+      // Keys and values like the queries.
+      bool attends = name.getStringRef() == mt::AttentionOp::getOperationName() && operands[0] == operands[1];
+      if (operands[1] != types[1] && !attends)
         return;
       operands.push_back(operands[1]);
       tryOperands(name, choice, operands, use);

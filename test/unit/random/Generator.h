@@ -71,6 +71,8 @@ private:
   Expr layerStep(const Expr &x);
   Expr maskStep(const Expr &x);
   Expr shapeStep(const Expr &x);
+  Expr attention(const Expr &box);
+  Expr attentionStep(const Expr &x);
   Expr productStep(const Expr &x);
   Expr reductionStep(const Expr &x);
   Expr compositeStep(const Expr &x);

@@ -9,12 +9,17 @@ using namespace mtc::test;
 Expr Generator::variable(Shape shape) {
   static constexpr InitKind kinds[] = {InitKind::ones,          InitKind::constant,     InitKind::glorot_uniform,
                                        InitKind::glorot_normal, InitKind::he_uniform,   InitKind::he_normal,
-                                       InitKind::lecun_uniform, InitKind::lecun_normal, InitKind::glorot_uniform};
+                                       InitKind::lecun_uniform, InitKind::lecun_normal, InitKind::normal,
+                                       InitKind::uniform,       InitKind::glorot_uniform};
   InitKind kind = kinds[below(std::size(kinds))];
-  FloatAttr value = kind == InitKind::constant ? builder.getF32FloatAttr(between(-0.5, 0.5)) : FloatAttr();
+  FloatAttr value;
+  if (kind == InitKind::constant || kind == InitKind::normal || kind == InitKind::uniform)
+    value = builder.getF32FloatAttr(kind == InitKind::constant ? between(-0.5, 0.5) : between(0.1, 0.5));
   std::string name = "layer_" + std::to_string(variables++) + "/w";
+  UnitAttr frozen = chance(10) ? builder.getUnitAttr() : UnitAttr();
+  UnitAttr noDecay = variables % 7 == 0 ? builder.getUnitAttr() : UnitAttr();
   return make<VariableOp>(f32(shape), builder.getStringAttr(name), InitKindAttr::get(builder.getContext(), kind), value,
-                          chance(10) ? builder.getUnitAttr() : UnitAttr());
+                          frozen, noDecay);
 }
 
 Expr Generator::constant(Shape shape) {

@@ -115,6 +115,32 @@ Expr Generator::shapeStep(const Expr &x) {
   return mix(x, reshape(transpose(box, order), x.type().getShape()));
 }
 
+// Of [?, ..., a, b] over the a places: keys and values of their own, perhaps for several heads of queries.
+Expr Generator::attention(const Expr &box) {
+  int64_t places = box.type().getShape().take_back(2)[0], channels = width(box);
+  int64_t heads = channels % 3 == 0 ? 3 : channels % 2 == 0 ? 2 : 1, keyHeads = chance(50) ? heads : 1;
+  auto projected = [&] { return matmul(box, variable({channels, channels / heads * keyHeads})).value(); };
+  Value keys = projected(), values = projected(), mask;
+  if (chance(30)) {
+    SmallVector<bool> seen;
+    for (int64_t i = 0; i < places * places; ++i)
+      seen.push_back(chance(70));
+    auto type = RankedTensorType::get({places, places}, builder.getI1Type());
+    mask = ConstantOp::create(builder, at, DenseElementsAttr::get(type, ArrayRef<bool>(seen)));
+  }
+  auto unit = [&](bool given) { return given ? builder.getUnitAttr() : UnitAttr(); };
+  bool drops = chance(40);
+  std::string stream = "layer_attention_" + std::to_string(streams++);
+  return make<AttentionOp>(box.value(), keys, values, mask, Value(), builder.getI64IntegerAttr(heads),
+                           builder.getI64IntegerAttr(keyHeads), unit(chance(50)),
+                           chance(50) ? builder.getI64IntegerAttr(1 + below(4)) : IntegerAttr(),
+                           chance(50) ? builder.getF32FloatAttr(0.75f) : FloatAttr(),
+                           drops ? builder.getStringAttr(stream) : StringAttr(),
+                           drops ? builder.getF32FloatAttr(0.25f) : FloatAttr());
+}
+
+Expr Generator::attentionStep(const Expr &x) { return mix(x, reshape(attention(cube(x)), x.type().getShape())); }
+
 Expr Generator::productStep(const Expr &x) {
   Expr box = cube(x);
   if (box.type().getRank() == 4)
@@ -223,7 +249,7 @@ Expr Generator::step() {
                                     &Generator::reductionStep, &Generator::reductionStep,   &Generator::parameterStep,
                                     &Generator::batchStep,     &Generator::convolutionStep, &Generator::convolutionStep,
                                     &Generator::poolStep,      &Generator::movementStep,    &Generator::movementStep,
-                                    &Generator::lookupStep,    &Generator::takeStep};
+                                    &Generator::lookupStep,    &Generator::takeStep,        &Generator::attentionStep};
   static constexpr Method anyRank[] = {
       &Generator::unaryStep,        &Generator::unaryStep, &Generator::unaryStep,  &Generator::binaryStep,
       &Generator::binaryStep,       &Generator::maskStep,  &Generator::sourceStep, &Generator::compositeStep,

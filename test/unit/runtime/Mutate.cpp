@@ -173,7 +173,8 @@ void mutateTables(fb::PlanT &plan, Random &random) {
     all.add(plan.producer, plan.model, plan.batch, plan.shards, plan.shard_rows, plan.fast, plan.seed,
             plan.variables_bytes, plan.variables, plan.kernels, plan.sum_kernel, plan.targets, plan.constants,
             plan.programs, plan.learning_rate, plan.iteration, plan.min_devices, plan.initial_values, plan.archive,
-            plan.call_workspace, plan.layers, plan.precision, plan.input_scaling, plan.class_names, plan.vocabulary);
+            plan.call_workspace, plan.layers, plan.precision, plan.input_scaling, plan.class_names, plan.vocabulary,
+            plan.micro_batches);
     all.change();
   }
 }

@@ -43,6 +43,8 @@ const Case cases[] = {
     {"shards: expected a power of two of at most 65536, found 6", [](fb::PlanT &p) { p.shards = 6; }},
     {"shards: expected a power of two", [](fb::PlanT &p) { p.shards = 0; }},
     {"shards: expected a power of two", [](fb::PlanT &p) { p.shards = 1u << 31; }},
+    {"micro_batches: expected a power of two of at most 8, found 16", [](fb::PlanT &p) { p.micro_batches = 16; }},
+    {"micro_batches: expected a power of two of at most 8, found 3", [](fb::PlanT &p) { p.micro_batches = 3; }},
     {"min_devices: expected 1 to 8, found 9", [](fb::PlanT &p) { p.min_devices = 9; }},
     {"shard_rows: expected 3, found 4", [](fb::PlanT &p) { p.shard_rows = 4; }},
     {"expected a name of 1 to 1024 bytes, found 1025 bytes",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Variables that stay as they are, chosen by name.
-#ifndef FRONTEND_FREEZE_H
-#define FRONTEND_FREEZE_H
+// Variables chosen by name: those that stay as they are, those that the optimizer does not decay.
+#ifndef FRONTEND_CHOSENVARIABLES_H
+#define FRONTEND_CHOSENVARIABLES_H
 
 #include "dialects/mt/MtDialect.h"
 
@@ -28,6 +28,10 @@ llvm::LogicalResult freezeVariables(mlir::mt::ModelOp model, const FreezeOptions
 // Freezes the variables that no loss and no regularizer depends on, as Keras leaves them without gradients, and adds
 // their names. A warning for each.
 void freezeUnused(mlir::mt::ModelOp model, std::vector<std::string> &names);
+
+// Makes the variables that "PATTERN[,PATTERN...]" matches `no_weight_decay`. An error where a pattern is none or
+// matches nothing, and where the optimizer decays no variable.
+llvm::LogicalResult excludeFromWeightDecay(mlir::mt::ModelOp model, llvm::StringRef patterns);
 
 } // namespace mtc
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/Freeze.h"
+#include "frontend/ChosenVariables.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/GlobPattern.h"
@@ -82,6 +82,24 @@ LogicalResult freezeVariables(mt::ModelOp model, const FreezeOptions &options, s
   for (mt::BatchNormalizationOp norm : model.getOps<mt::BatchNormalizationOp>())
     if (auto mean = norm.getMean().getDefiningOp<mt::VariableOp>(); mean && isFrozen(mean))
       norm.setFrozen(true);
+  return success();
+}
+
+LogicalResult excludeFromWeightDecay(mt::ModelOp model, llvm::StringRef patterns) {
+  if (patterns.empty())
+    return success();
+  for (auto optimizer : model.getOps<mt::OptimizerOpInterface>()) {
+    std::optional<Attribute> decay = optimizer->getInherentAttr("weight_decay");
+    if (!decay || cast<FloatAttr>(*decay).getValue().isZero())
+      return optimizer.emitError() << "expected an optimizer with weight decay for no_weight_decay, found "
+                                   << optimizer.getOptimizerName() << " without";
+  }
+  llvm::StringSet<> found;
+  if (failed(match(model, "no_weight_decay", patterns, found)))
+    return failure();
+  for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
+    if (found.contains(variable.getName()))
+      variable.setNoWeightDecay(true);
   return success();
 }
 

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/cpu/Attention.h"
+#include "compiler/codegen/cpu/Lines.h"
+#include "dialects/mt/Lane.h"
+
+using namespace mlir;
+using namespace mtc;
+
+static int64_t widthOf(int64_t size) { return ceilDiv(size, lanes) * lanes; }
+
+static Panel queryPanel(const Emitter &emit) { return {std::min<int64_t>(2, emit.vectors.tileVectors()), lanes}; }
+
+AttentionEmitter::AttentionEmitter(Kernel &kernel, Operation *op)
+    : form(op), panel(queryPanel(kernel.emit)), keyWidth(widthOf(form.keySize)), valueWidth(widthOf(form.valueSize)),
+      kernel(kernel), emit(kernel.emit) {
+  auto bufferOf = [&](Value value) { return kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()); };
+  auto readMask = [&](auto of) {
+    if (of && of.getMask())
+      maskBase = bufferOf(of.getMask());
+  };
+  auto readDropout = [&](auto of) {
+    readMask(of);
+    if (!of || !of.getStep())
+      return;
+    step = emit.load(emit.getI32Type(), bufferOf(of.getStep()));
+    stream = *of.getStream();
+    rate = of.getRate()->convertToFloat();
+  };
+  readMask(dyn_cast<mt::AttentionLogSumsOp>(op));
+  readDropout(dyn_cast<mt::AttentionOp>(op));
+  readDropout(dyn_cast<mt::AttentionGradientOp>(op));
+}
+
+AttentionEmitter::Head AttentionEmitter::headOf(Value sample, Value group, Value head, Value keyHead) {
+  Value mask = maskBase;
+  if (mask) {
+    mt::Attention::MaskSteps steps = form.maskSteps();
+    Value offset = emit.mul(sample, steps.sample);
+    offset = emit.add(emit.add(offset, emit.mul(group, steps.group)), emit.mul(head, steps.head));
+    mask = emit.address(mask, emit.getI1Type(), offset);
+  }
+  Value drawn;
+  if (step) {
+    Value index = emit.add(emit.mul(emit.add(kernel.firstRow(), sample), form.groups), group);
+    drawn = emit.add(emit.mul(index, form.heads), head);
+  }
+  return {emit.add(emit.mul(sample, form.groups), group), head, keyHead, mask, drawn};
+}
+
+Value AttentionEmitter::lineOf(Value base, const Head &head, bool ofKeys, int64_t size, Value place) {
+  Value line = emit.add(emit.mul(head.index, ofKeys ? form.keys : form.queries), place);
+  Value offset = emit.add(emit.mul(line, strideOf(ofKeys, size)), emit.mul(ofKeys ? head.keyHead : head.head, size));
+  return lane(base, offset);
+}
+
+void AttentionEmitter::zero(Value to, Value floats) {
+  Value zeros = emit.zeros(emit.vectorOf(emit.getF32Type()));
+  emit.loop(emit.integer(0), floats, lanes, [&](Value index) { emit.storeLanes(zeros, lane(to, index)); });
+}
+
+void AttentionEmitter::copyLines(Value from, int64_t stride, int64_t size, Value count, float scale, Value to) {
+  int64_t width = widthOf(size);
+  emit.loop(emit.integer(0), count, 1, [&](Value row) {
+    Value source = lane(from, emit.mul(row, stride)), target = lane(to, emit.mul(row, width));
+    for (int64_t column = 0; column < size; column += lanes) {
+      Value mask = column + lanes > size ? emit.maskBelow(size - column) : Value();
+      Value line = emit.loadLanes(emit.getF32Type(), lane(source, column), mask);
+      emit.storeLanes(scale == 1 ? line : times(line, splat(scale)), lane(target, column));
+    }
+  });
+}
+
+void AttentionEmitter::copyQueries(Value from, int64_t stride, int64_t size, Value count, float scale, Value to) {
+  copyLines(from, stride, size, count, scale, to);
+  Value rest = emit.sub(emit.integer(attentionQueries), count);
+  zero(lane(to, emit.mul(count, widthOf(size))), emit.mul(rest, widthOf(size)));
+}
+
+void AttentionEmitter::transposeLines(Value lines, int64_t size, int64_t width, Value to) {
+  emit.loop(emit.integer(0), emit.integer(attentionQueries), panelWidth(), [&](Value query) {
+    Value at = emit.mul(query, width);
+    emitPackTransposed(emit, panel, lane(lines, at), width, emit.integer(size), lane(to, at));
+  });
+}
+
+void AttentionEmitter::packLines(Value from, int64_t stride, int64_t size, Value rows, int64_t height, Value to) {
+  forColumns(size, [&](Value column, Panel columns) {
+    emitPack(emit, columns, lane(from, column), stride, rows, lane(to, emit.mul(column, height)));
+  });
+}
+
+void AttentionEmitter::forColumns(int64_t size, llvm::function_ref<void(Value, Panel)> body) {
+  forPanels(emit, size, emit.integer(0), emit.integer(size), body);
+}
+
+std::pair<Value, Value> AttentionEmitter::keysOf(Value query, Value count) {
+  Value first = emit.integer(0), end = emit.integer(form.keys), last = emit.add(query, count);
+  if (form.window) {
+    Value seen = emit.most(emit.add(query, 1 - form.window), emit.integer(0));
+    first = emit.mul(emit.div(seen, emit.integer(attentionKeys)), attentionKeys);
+  }
+  if (form.causal)
+    end = emit.least(end, last);
+  else if (form.window)
+    end = emit.least(end, emit.add(last, form.window - 1));
+  return {first, end};
+}
+
+Value AttentionEmitter::keysOfPanel(Value key, Value end, Value query) {
+  if (form.causal) {
+    Value group = emit.div(query, emit.integer(attentionSkipped));
+    end = emit.least(end, emit.mul(emit.add(group, 1), attentionSkipped));
+  }
+  return emit.least(emit.sub(end, key), emit.integer(attentionKeys));
+}
+
+void AttentionEmitter::emitScores(Value lines, int64_t width, int64_t depth, Value transposed, Value rows, Value to) {
+  emitProduct(emit, Layout::rows, panel, lines, emit.integer(width), transposed, emit.integer(depth), to, rows,
+              Sums::fresh);
+}
+
+void AttentionEmitter::forSeen(Value key, Value keys, Value query, llvm::function_ref<void(Value, Value, bool)> body) {
+  Value none = emit.integer(0);
+  if (form.mask)
+    return body(none, keys, true);
+  Value seen = keys; // the first of them
+  if (form.causal)
+    seen = emit.most(none, emit.least(keys, emit.sub(emit.add(query, 1), key)));
+  if (form.window) {
+    // None, unless all are near enough to the last query, and to the first.
+    Value near = emit.less(emit.sub(emit.add(query, panelWidth() - 1), key), emit.integer(form.window));
+    if (!form.causal)
+      near = arith::AndIOp::create(emit, near,
+                                   emit.less(emit.sub(emit.add(key, keys), query), emit.integer(form.window + 1)));
+    seen = select(near, seen, none);
+  }
+  body(none, seen, false);
+  if (form.causal || form.window)
+    body(seen, keys, true);
+}
+
+Value AttentionEmitter::seenLanes(const Head &head, Value key, Value query) {
+  Type i32 = emit.getI32Type();
+  Value seen;
+  auto both = [&](Value condition) { seen = seen ? Value(arith::AndIOp::create(emit, seen, condition)) : condition; };
+  auto splatOf = [&](Value index) { return emit.splat(arith::TruncIOp::create(emit, i32, index)); };
+  Value distance; // of the key behind the query
+  if (form.causal || form.window) {
+    Value queries = arith::AddIOp::create(emit, splatOf(query), emit.laneNumbers());
+    distance = arith::SubIOp::create(emit, splatOf(key), queries);
+  }
+  auto below = [&](Value number, int64_t limit) {
+    Value bound = emit.splatConstant(emit.getI32IntegerAttr(static_cast<int32_t>(limit)));
+    return arith::CmpIOp::create(emit, arith::CmpIPredicate::slt, number, bound);
+  };
+  auto above = [&](Value number, int64_t limit) {
+    Value bound = emit.splatConstant(emit.getI32IntegerAttr(static_cast<int32_t>(limit)));
+    return arith::CmpIOp::create(emit, arith::CmpIPredicate::sgt, number, bound);
+  };
+  if (form.causal)
+    both(below(distance, 1));
+  if (form.window) {
+    both(above(distance, -form.window));
+    if (!form.causal)
+      both(below(distance, form.window));
+  }
+  if (!head.mask)
+    return seen;
+  mt::Attention::MaskSteps steps = form.maskSteps();
+  Value at = emit.address(head.mask, emit.getI1Type(), emit.mul(key, steps.key));
+  if (steps.query == 0) {
+    both(emit.splat(emit.load(emit.getI1Type(), at)));
+    return seen;
+  }
+  Value given = LLVM::PoisonOp::create(emit, emit.vectorOf(emit.getI1Type()));
+  Value last = emit.integer(form.queries - 1);
+  for (int64_t number = 0; number < lanes; ++number) {
+    Value place = emit.mul(emit.least(emit.add(query, number), last), steps.query);
+    Value one = emit.load(emit.getI1Type(), emit.address(at, emit.getI1Type(), place));
+    given = LLVM::InsertElementOp::create(emit, given, one,
+                                          arith::ConstantOp::create(emit, emit.getI32IntegerAttr(number)));
+  }
+  both(given);
+  return seen;
+}
+
+Value AttentionEmitter::keptLanes(const Head &head, Value key, Value query) {
+  if (!step)
+    return {};
+  Value element = emit.add(emit.mul(emit.add(emit.mul(head.drawn, form.queries), query), form.keys), key);
+  Value number = emitUniform(kernel, stream, element, form.keys, step);
+  Value kept = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGE, number, splat(rate));
+  return select(kept, splat(1 / (1 - rate)), splat(0));
+}
+
+Value AttentionEmitter::exp(Value a) {
+  mt::Lane given(emit, emit.getLoc(), a), x = mt::select(given < mt::Lane(-87.0), mt::Lane(-87.0), given);
+  // As mt::exp, but that 2^n is a normal number here, which the exponent of the rest takes in.
+  constexpr float magic = 12582912.0f;
+  mt::Lane shifted = fma(x, mt::Lane(1.44269504088896341), mt::Lane(magic));
+  mt::Lane n = shifted - mt::Lane(magic);
+  mt::Lane r = fma(n, mt::Lane(-0.693145751953125), x);
+  r = fma(n, mt::Lane(-1.42860682030941723e-06), r);
+  mt::Lane p = fma(r, mt::Lane(1.98527617612853646e-4), mt::Lane(1.39304355252534151e-3));
+  for (double coefficient : {8.33336077630519867e-3, 4.16664853692054749e-2, 1.66666671633720398e-1, 0.5})
+    p = fma(p, r, mt::Lane(coefficient));
+  p = fma(p, r * r, r) + mt::Lane(1.0);
+  Type words = emit.vectorOf(emit.getI32Type());
+  Value bits = arith::BitcastOp::create(emit, words, p.value());
+  Value power = arith::ShLIOp::create(emit, arith::BitcastOp::create(emit, words, shifted.value()),
+                                      emit.splatConstant(emit.getI32IntegerAttr(23)));
+  return arith::BitcastOp::create(emit, a.getType(), arith::AddIOp::create(emit, bits, power));
+}

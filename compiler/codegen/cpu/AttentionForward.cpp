@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention: a tile of the grid is a block of queries of one head. It meets the keys a block at a time, and keeps of
+// them what MtAttention.td calls m, l and the result so far.
+#include "compiler/codegen/cpu/Attention.h"
+#include "compiler/codegen/cpu/Kernels.h"
+#include "dialects/mt/Lane.h"
+#include <limits>
+
+using namespace mlir;
+using namespace mtc;
+
+// What a hidden score is, and the largest score of no keys.
+static constexpr float hidden = std::numeric_limits<float>::lowest();
+
+namespace {
+class ForwardEmitter : AttentionEmitter {
+public:
+  ForwardEmitter(Kernel &kernel, mt::AttentionOp attention, mt::AttentionLogSumsOp logSums);
+  void run();
+
+private:
+  mt::AttentionOp attention;
+  mt::AttentionLogSumsOp logSums;
+  Value q, k, v, result, sums; // buffers; null where there is none
+  // Of a thread: queries as lines and transposed, keys as lines, their values in panels, scores; of a block of queries
+  // the largest scores, l, and the result so far (a panel of queries after the other, of each the panels of columns).
+  Value lines, transposed, keys, values, scores, most, total, factor, output;
+
+  void emitBlock(const Head &head, Value query);
+  void meetKeys(const Head &head, Value query, Value at, Value key, Value count);
+  void emitSoftmax(const Head &head, Value query, Value at, Value key, Value count);
+  Emitter::Values largestOf(const Head &head, Value query, Value key, Value first, Value end, bool hides,
+                            ValueRange before);
+  Emitter::Values addUp(const Head &head, Value query, Value key, Value first, Value end, bool hides,
+                        ValueRange largest, ValueRange sums);
+  void rescale(Value at);
+  void finish(const Head &head, Value query, Value at, Value count);
+  Value vectorAt(Value array, Value at, int64_t vector) { return lane(lane(array, at), vector * lanes); }
+};
+} // namespace
+
+ForwardEmitter::ForwardEmitter(Kernel &kernel, mt::AttentionOp attention, mt::AttentionLogSumsOp logSums)
+    : AttentionEmitter(kernel, attention ? attention.getOperation() : logSums.getOperation()), attention(attention),
+      logSums(logSums) {
+  auto bufferOf = [&](Value value) { return kernel.argumentBuffer(cast<BlockArgument>(value).getArgNumber()); };
+  q = bufferOf(attention ? attention.getQuery() : logSums.getQuery());
+  k = bufferOf(attention ? attention.getKey() : logSums.getKey());
+  for (auto [i, yield] : llvm::enumerate(kernel.yields()))
+    (attention && yield == attention.getResult() ? result : sums) = kernel.resultBuffer(static_cast<int64_t>(i));
+  Type f32 = emit.getF32Type();
+  lines = emit.array(f32, attentionQueries * keyWidth);
+  transposed = emit.array(f32, attentionQueries * keyWidth);
+  keys = emit.array(f32, attentionKeys * keyWidth);
+  scores = emit.array(f32, attentionKeys * panelWidth());
+  most = emit.array(f32, attentionQueries);
+  total = emit.array(f32, attentionQueries);
+  factor = emit.array(f32, panelWidth());
+  if (!attention)
+    return;
+  v = bufferOf(attention.getValue());
+  values = emit.array(f32, attentionKeys * valueWidth);
+  output = emit.array(f32, attentionQueries * valueWidth);
+}
+
+// A tile for each block of queries of each head. Of a head's blocks the first and the last alternate: with a causal
+// mask the later ones have more to do, and threads divide the tiles in order.
+void ForwardEmitter::run() {
+  int64_t number = blocks(), perGroup = form.heads * number;
+  emit.loop(kernel.tileBegin, kernel.tileEnd, 1, [&](Value tile) {
+    Value sample = emit.div(tile, emit.integer(form.groups * perGroup));
+    Value inSample = emit.rem(tile, emit.integer(form.groups * perGroup));
+    Value group = emit.div(inSample, emit.integer(perGroup)), inGroup = emit.rem(inSample, emit.integer(perGroup));
+    Value head = emit.div(inGroup, emit.integer(number)), turn = emit.rem(inGroup, emit.integer(number));
+    Value half = emit.div(turn, emit.integer(2));
+    Value block = select(emit.equal(emit.rem(turn, emit.integer(2)), emit.integer(0)), half,
+                         emit.sub(emit.integer(number - 1), half));
+    Value keyHead = emit.div(head, emit.integer(form.heads / form.keyHeads));
+    emitBlock(headOf(sample, group, head, keyHead), emit.mul(block, attentionQueries));
+  });
+}
+
+void ForwardEmitter::emitBlock(const Head &head, Value query) {
+  Value count = emit.least(emit.sub(emit.integer(form.queries), query), emit.integer(attentionQueries));
+  copyQueries(lineOf(q, head, false, form.keySize, query), strideOf(false, form.keySize), form.keySize, count,
+              form.scale, lines);
+  transposeLines(lines, form.keySize, keyWidth, transposed);
+  emit.loop(emit.integer(0), emit.integer(attentionQueries), lanes,
+            [&](Value at) { emit.storeLanes(splat(hidden), lane(most, at)); });
+  zero(total, attentionQueries);
+  if (attention)
+    zero(output, attentionQueries * valueWidth);
+  auto [first, end] = keysOf(query, count);
+  emit.loop(first, end, attentionKeys, [&](Value key) {
+    Value all = emit.least(emit.sub(end, key), emit.integer(attentionKeys));
+    copyLines(lineOf(k, head, true, form.keySize, key), strideOf(true, form.keySize), form.keySize, all, 1, keys);
+    if (attention)
+      packLines(lineOf(v, head, true, form.valueSize, key), strideOf(true, form.valueSize), form.valueSize, all,
+                attentionKeys, values);
+    emit.loop(emit.integer(0), count, panelWidth(), [&](Value at) {
+      Value seen = keysOfPanel(key, end, emit.add(query, at));
+      emit.when(emit.less(emit.integer(0), seen), [&] { meetKeys(head, emit.add(query, at), at, key, seen); });
+    });
+  });
+  emit.loop(emit.integer(0), count, panelWidth(), [&](Value at) { finish(head, query, at, emit.sub(count, at)); });
+}
+
+// A panel of queries, the one at `at` of its block, and `count` keys.
+void ForwardEmitter::meetKeys(const Head &head, Value query, Value at, Value key, Value count) {
+  emitScores(keys, keyWidth, form.keySize, lane(transposed, emit.mul(at, keyWidth)), count, scores);
+  emitSoftmax(head, query, at, key, count);
+  if (!attention)
+    return;
+  rescale(at);
+  Value sums = lane(output, emit.mul(at, valueWidth));
+  forColumns(form.valueSize, [&](Value column, Panel columns) {
+    emitProduct(emit, Layout::columns, columns, scores, emit.integer(panelWidth()),
+                lane(values, emit.mul(column, attentionKeys)), count, lane(sums, emit.mul(column, panelWidth())),
+                emit.integer(panelWidth()));
+  });
+}
+
+// The largest scores of keys [first, end) and those before. Hidden scores are marked.
+Emitter::Values ForwardEmitter::largestOf(const Head &head, Value query, Value key, Value first, Value end, bool hides,
+                                          ValueRange before) {
+  return emit.loop(first, end, 1, before, [&](Value i, ValueRange carried) {
+    Value line = lane(scores, emit.mul(i, panelWidth()));
+    Emitter::Values next;
+    for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+      Value place = lane(line, vector * lanes), score = load(place);
+      if (hides) {
+        Value seen = seenLanes(head, emit.add(key, i), emit.add(query, vector * lanes));
+        score = select(seen, score, splat(hidden));
+        emit.storeLanes(score, place);
+      }
+      Value larger = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGT, score, carried[vector]);
+      next.push_back(select(larger, score, carried[vector]));
+    }
+    return next;
+  });
+}
+
+// The scores of keys [first, end) become e^(score - m), which are added to the sums.
+Emitter::Values ForwardEmitter::addUp(const Head &head, Value query, Value key, Value first, Value end, bool hides,
+                                      ValueRange largest, ValueRange sums) {
+  return emit.loop(first, end, 1, sums, [&](Value i, ValueRange carried) {
+    Value line = lane(scores, emit.mul(i, panelWidth()));
+    Emitter::Values next;
+    for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+      Value place = lane(line, vector * lanes), score = load(place);
+      Value p = exp(minus(score, largest[vector]));
+      if (hides)
+        p = select(isEqual(score, splat(hidden)), splat(0), p);
+      next.push_back(plus(carried[vector], p));
+      if (Value kept = keptLanes(head, emit.add(key, i), emit.add(query, vector * lanes)))
+        p = times(p, kept);
+      emit.storeLanes(p, place);
+    }
+    return next;
+  });
+}
+
+void ForwardEmitter::emitSoftmax(const Head &head, Value query, Value at, Value key, Value count) {
+  Emitter::Values before, largest, sums;
+  for (int64_t vector = 0; vector < panel.vectors; ++vector)
+    before.push_back(load(vectorAt(most, at, vector)));
+  largest = before;
+  forSeen(key, count, query, [&](Value first, Value end, bool hides) {
+    largest = largestOf(head, query, key, first, end, hides, largest);
+  });
+  for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+    Value scale = exp(minus(before[vector], largest[vector]));
+    emit.storeLanes(scale, lane(factor, vector * lanes));
+    emit.storeLanes(largest[vector], vectorAt(most, at, vector));
+    sums.push_back(times(load(vectorAt(total, at, vector)), scale));
+  }
+  forSeen(key, count, query, [&](Value first, Value end, bool hides) {
+    sums = addUp(head, query, key, first, end, hides, largest, sums);
+  });
+  for (int64_t vector = 0; vector < panel.vectors; ++vector)
+    emit.storeLanes(sums[vector], vectorAt(total, at, vector));
+}
+
+// The result so far, times the factor of each query.
+void ForwardEmitter::rescale(Value at) {
+  Value sums = lane(output, emit.mul(at, valueWidth));
+  forColumns(form.valueSize, [&](Value column, Panel columns) {
+    Value base = lane(sums, emit.mul(column, panelWidth()));
+    emit.loop(emit.integer(0), emit.integer(panelWidth()), 1, [&](Value row) {
+      Value scale = emit.splat(emit.load(emit.getF32Type(), lane(factor, row)));
+      Value line = lane(base, emit.mul(row, columns.width()));
+      for (int64_t vector = 0; vector < columns.vectors; ++vector) {
+        Value place = lane(line, vector * lanes);
+        emit.storeLanes(times(load(place), scale), place);
+      }
+    });
+  });
+}
+
+void ForwardEmitter::finish(const Head &head, Value query, Value at, Value count) {
+  Value one = splat(1), zero = splat(0);
+  for (int64_t vector = 0; vector < panel.vectors; ++vector) {
+    Value l = load(vectorAt(total, at, vector)), none = isEqual(l, zero);
+    Value reciprocal = arith::DivFOp::create(emit, one, l);
+    emit.storeLanes(select(none, zero, reciprocal), lane(factor, vector * lanes));
+    if (!sums)
+      continue;
+    Value logarithm = mt::log(mt::Lane(emit, emit.getLoc(), l)).value();
+    Value logSum = select(none, zero, plus(load(vectorAt(most, at, vector)), logarithm));
+    Value number = emit.add(emit.mul(head.index, form.heads), head.head);
+    Value place = emit.add(emit.add(emit.mul(number, form.queries), query), emit.add(at, vector * lanes));
+    Value left = emit.most(emit.sub(count, emit.integer(vector * lanes)), emit.integer(0));
+    emit.storeLanes(logSum, lane(sums, place), emit.maskBelow(left));
+  }
+  if (!result)
+    return;
+  Value rows = emit.least(count, emit.integer(panelWidth())), stored = lane(output, emit.mul(at, valueWidth));
+  Value to = lineOf(result, head, false, form.valueSize, emit.add(query, at));
+  forColumns(form.valueSize, [&](Value column, Panel columns) {
+    Value base = lane(stored, emit.mul(column, panelWidth()));
+    emit.loop(emit.integer(0), rows, 1, [&](Value row) {
+      Value scale = emit.splat(emit.load(emit.getF32Type(), lane(factor, row)));
+      Value line = lane(base, emit.mul(row, columns.width()));
+      Value target = lane(lane(to, emit.mul(row, strideOf(false, form.valueSize))), column);
+      for (int64_t vector = 0; vector < columns.vectors; ++vector) {
+        Value mask = vector + 1 == columns.vectors && columns.last < lanes ? emit.maskBelow(columns.last) : Value();
+        emit.storeLanes(times(load(lane(line, vector * lanes)), scale), lane(target, vector * lanes), mask);
+      }
+    });
+  });
+}
+
+Grid mtc::attentionGrid(plan::KernelOp op) {
+  mt::Attention form(&op.getBody().front().front());
+  return {1, form.groups * form.heads * ceilDiv(form.queries, attentionQueries), 0};
+}
+
+LogicalResult mtc::emitAttention(Kernel &kernel) {
+  mt::AttentionOp attention;
+  mt::AttentionLogSumsOp logSums;
+  for (Operation &op : kernel.body().without_terminator()) {
+    if (auto found = dyn_cast<mt::AttentionOp>(op))
+      attention = found;
+    if (auto found = dyn_cast<mt::AttentionLogSumsOp>(op))
+      logSums = found;
+  }
+  ForwardEmitter(kernel, attention, logSums).run();
+  return success();
+}

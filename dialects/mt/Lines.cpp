@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/mt/Lines.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mlir::mt {
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+static ArrayRef<int64_t> sampleShape(Type type) {
+  return cast<RankedTensorType>(type).getShape().drop_front(isSplit(type));
+}
+static int64_t product(ArrayRef<int64_t> sizes) {
+  int64_t count = 1;
+  for (int64_t size : sizes)
+    count *= size;
+  return count;
+}
+
+int64_t lineAxes(Type type, int64_t lines) {
+  ArrayRef<int64_t> shape = sampleShape(type);
+  int64_t count = 1;
+  for (size_t axes = 0; axes <= shape.size(); ++axes) {
+    if (count == lines)
+      return axes;
+    if (axes < shape.size())
+      count *= shape[axes];
+  }
+  return -1;
+}
+
+// An operand that has all lines, as the result has.
+static std::optional<LinePart> ownPart(Value operand, int64_t lines) {
+  int64_t axes = isSplit(operand.getType()) ? lineAxes(operand.getType(), lines) : -1;
+  return axes < 0 ? std::nullopt : std::optional(LinePart{1, 0, axes});
+}
+
+// An operand that is repeated to a result whose first axes are `first`; shapes are aligned at their ends.
+static std::optional<LinePart> repeatedPart(Value operand, RankedTensorType result, ArrayRef<int64_t> first) {
+  bool split = isSplit(operand.getType());
+  ArrayRef<int64_t> shape = sampleShape(operand.getType());
+  int64_t rest = static_cast<int64_t>(sampleShape(result).size() - first.size());
+  int64_t axes = static_cast<int64_t>(shape.size()) - rest;
+  if (axes < 0)
+    return split ? std::nullopt : std::optional(LinePart{0, 0, 0});
+  if (split && axes != static_cast<int64_t>(first.size()))
+    return std::nullopt;
+  if (axes > static_cast<int64_t>(first.size()))
+    return std::nullopt;
+  ArrayRef<int64_t> own = shape.take_front(axes), ends = first.take_back(axes);
+  if (product(own) == 1)
+    return LinePart{split ? product(first) : 0, 0, axes};
+  // Axes that are the result's, between axes of 1.
+  size_t from = 0, to = own.size();
+  while (own[from] == 1 && ends[from] != 1)
+    ++from;
+  while (own[to - 1] == 1 && ends[to - 1] != 1)
+    --to;
+  if (own.slice(from, to - from) != ends.slice(from, to - from))
+    return std::nullopt;
+  int64_t divisor = product(ends.drop_front(to)), count = product(own);
+  bool leads = count * divisor == product(first);
+  if (split && !leads)
+    return std::nullopt;
+  return LinePart{divisor, split ? 0 : count, axes};
+}
+
+static bool isMovedByLine(Operation *op, int64_t axes) {
+  // Lists of slices have no number for the batch axis.
+  auto untouched = [&](ArrayRef<int64_t> values, int64_t value) {
+    return values.empty() || llvm::all_of(values.take_front(axes), [&](int64_t each) { return each == value; });
+  };
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](ReshapeOp) { return true; })
+      .Case([&](TransposeOp transpose) {
+        for (int64_t axis = 0; axis <= axes; ++axis)
+          if (transpose.getPermutation()[axis] != axis)
+            return false;
+        return true;
+      })
+      .Case([&](SliceOp slice) {
+        return untouched(slice.getStarts(), 0) && untouched(slice.getStrides(), 1) &&
+               sampleShape(slice.getType()).take_front(axes) ==
+                   sampleShape(slice.getOperand().getType()).take_front(axes);
+      })
+      .Case([&](PadOp pad) {
+        return untouched(pad.getLow(), 0) && untouched(pad.getHigh(), 0) && untouched(pad.getInterior(), 0);
+      })
+      .Case([&](ConcatOp concat) { return static_cast<int64_t>(concat.getDim()) > axes; })
+      .Case([&](ReverseOp reverse) {
+        return llvm::all_of(reverse.getDims(), [&](int64_t dim) { return dim > axes; });
+      })
+      .Default([](Operation *) { return false; });
+}
+
+bool isComputedByLine(Operation *op, int64_t lines, SmallVectorImpl<LinePart> &parts) {
+  if (op->getNumResults() != 1 || op->getNumRegions() || !isSplit(op->getResult(0).getType()))
+    return false;
+  auto result = typeOf(op->getResult(0));
+  int64_t axes = lineAxes(result, lines);
+  if (axes < 0)
+    return false;
+  ArrayRef<int64_t> first = sampleShape(result).take_front(axes);
+  auto each = [&](llvm::function_ref<std::optional<LinePart>(Value)> partOf) {
+    for (Value operand : op->getOperands()) {
+      std::optional<LinePart> part = partOf(operand);
+      if (!part)
+        return false;
+      parts.push_back(*part);
+    }
+    return true;
+  };
+  if (isa<ElementwiseOpInterface, BroadcastOp>(op))
+    return each([&](Value operand) { return repeatedPart(operand, result, first); });
+  if (isa<RandomUniformOp>(op)) // its operand is the number of the step
+    return each([](Value) { return LinePart{0, 0, 0}; });
+  if (auto gather = dyn_cast<GatherOp>(op)) {
+    if (isSplit(gather.getTable().getType()) || lineAxes(gather.getIds().getType(), lines) != axes)
+      return false;
+    parts.append({LinePart{0, 0, 0}, LinePart{1, 0, axes}});
+    return true;
+  }
+  if (!each([&](Value operand) { return ownPart(operand, lines); }))
+    return false;
+  auto sameAxes = [&] { return llvm::all_of(parts, [&](const LinePart &part) { return part.axes == axes; }); };
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return sameAxes() && llvm::all_of(reduce.getDims(), [&](int64_t dim) { return dim > axes; });
+  if (isa<ArgmaxOp>(op))
+    return sameAxes();
+  if (isa<MatmulOp>(op))
+    return sameAxes() && result.getRank() >= axes + 3;
+  return (isa<ReshapeOp>(op) || sameAxes()) && isMovedByLine(op, axes);
+}
+
+// Whether the result of an op without a batch axis is the same for all lines, and has the shape that they read.
+static bool isSameForLines(Operation *op) {
+  auto type = typeOf(op->getResult(0));
+  return isa<ConstantOp>(op) || type.getNumElements() == 1 || (isa<IotaOp>(op) && type.getRank() == 1);
+}
+
+static bool isSplat(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  return constant && cast<DenseElementsAttr>(constant.getValue()).isSplat();
+}
+
+bool areComputedByLine(ArrayRef<Operation *> ops, int64_t lines, llvm::DenseMap<Value, LinePart> &parts) {
+  llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
+  for (Operation *op : ops) {
+    if (!isSplit(op->getResult(0).getType())) {
+      if (!isSameForLines(op))
+        return false;
+      continue;
+    }
+    SmallVector<LinePart> read;
+    if (!isComputedByLine(op, lines, read))
+      return false;
+    for (auto [operand, part] : llvm::zip_equal(op->getOperands(), read)) {
+      if (isSplat(operand))
+        continue;
+      bool here = operand.getDefiningOp() && inside.contains(operand.getDefiningOp());
+      bool known = !here                        ? parts.try_emplace(operand, part).first->second == part
+                   : isSplit(operand.getType()) ? part.isOwn()
+                                                : part.isWhole() && part.axes == 0;
+      if (!known)
+        return false;
+    }
+  }
+  return true;
+}
+
+static SmallVector<int64_t> shifted(ArrayRef<int64_t> dims, int64_t by) {
+  SmallVector<int64_t> result;
+  for (int64_t dim : dims)
+    result.push_back(dim - by);
+  return result;
+}
+
+void becomeLine(Operation *op, int64_t axes) {
+  auto type = typeOf(op->getResult(0));
+  SmallVector<int64_t> shape{ShapedType::kDynamic};
+  llvm::append_range(shape, sampleShape(type).drop_front(axes));
+  op->getResult(0).setType(type.clone(shape));
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](ReduceOp reduce) { reduce.setDims(shifted(reduce.getDims(), axes)); })
+      .Case([&](TransposeOp transpose) {
+        SmallVector<int64_t> order{0};
+        llvm::append_range(order, shifted(transpose.getPermutation().drop_front(axes + 1), axes));
+        transpose.setPermutation(order);
+      })
+      .Case([&](SliceOp slice) {
+        slice.setStarts(slice.getStarts().drop_front(axes));
+        slice.setSizes(slice.getSizes().drop_front(axes));
+        if (!slice.getStrides().empty())
+          slice.setStrides(slice.getStrides().drop_front(axes));
+      })
+      .Case([&](PadOp pad) {
+        pad.setLow(pad.getLow().drop_front(axes));
+        pad.setHigh(pad.getHigh().drop_front(axes));
+        if (!pad.getInterior().empty())
+          pad.setInterior(pad.getInterior().drop_front(axes));
+      })
+      .Case([&](ConcatOp concat) { concat.setDim(concat.getDim() - axes); })
+      .Case([&](ReverseOp reverse) { reverse.setDims(shifted(reverse.getDims(), axes)); });
+}
+
+} // namespace mlir::mt

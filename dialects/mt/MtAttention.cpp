@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/mt/Attention.h"
+#include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Random.h"
+
+using namespace mlir;
+using namespace mlir::mt;
+using utils::IteratorType;
+
+static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+// ---- sizes
+
+template <typename Op> static void readForm(Op op, Attention &form) {
+  RankedTensorType query = tensorOf(op.getQuery()), key = tensorOf(op.getKey());
+  int64_t rank = query.getRank();
+  for (int64_t size : query.getShape().slice(1, rank - 3))
+    form.groups *= size;
+  form.queries = query.getDimSize(rank - 2);
+  form.keys = key.getDimSize(rank - 2);
+  form.heads = op.getHeads();
+  form.keyHeads = op.getKeyHeads().value_or(form.heads);
+  form.keySize = query.getDimSize(rank - 1) / form.heads;
+  form.causal = op.getCausal();
+  form.window = op.getWindow().value_or(0);
+  form.scale = op.getScale() ? op.getScale()->convertToFloat() : 1 / std::sqrt(static_cast<float>(form.keySize));
+  if (op.getMask())
+    form.mask = tensorOf(op.getMask());
+}
+
+mt::Attention::Attention(Operation *op) {
+  auto ofValue = [&](Value value) { valueSize = tensorOf(value).getShape().back() / keyHeads; };
+  if (auto attention = dyn_cast<AttentionOp>(op)) {
+    readForm(attention, *this);
+    ofValue(attention.getValue());
+  } else if (auto gradient = dyn_cast<AttentionGradientOp>(op)) {
+    readForm(gradient, *this);
+    ofValue(gradient.getValue());
+  } else {
+    readForm(cast<AttentionLogSumsOp>(op), *this);
+  }
+}
+
+int64_t mt::Attention::pairs() const {
+  int64_t count = 0;
+  for (int64_t query = 0; query < queries; ++query)
+    count += std::max<int64_t>(0, endKey(query) - firstKey(query));
+  return count;
+}
+
+mt::Attention::MaskSteps mt::Attention::maskSteps() const {
+  SmallVector<int64_t> steps;
+  int64_t step = 1;
+  for (int64_t size : llvm::reverse(mask.getShape())) {
+    steps.push_back(size == 1 ? 0 : step);
+    step *= ShapedType::isDynamic(size) ? 1 : size;
+  }
+  steps.resize(3); // keys, queries, heads
+  int64_t matrix = 1, axes = std::min<int64_t>(mask.getRank(), 3);
+  for (int64_t size : mask.getShape().take_back(axes))
+    matrix *= ShapedType::isDynamic(size) ? 1 : size;
+  bool split = mask.getRank() > 3 && mask.isDynamicDim(0);
+  int64_t each = 1; // groups of a sample
+  for (int64_t size : mask.getShape().drop_back(axes).drop_front(split ? 1 : 0))
+    each *= size;
+  return {split ? each * matrix : 0, each == 1 ? 0 : matrix, steps[2], steps[1], steps[0]};
+}
+
+bool mt::isSameAttention(Operation *a, Operation *b) {
+  Attention x(a), y(b);
+  if (x.heads != y.heads || x.keyHeads != y.keyHeads || x.causal != y.causal || x.window != y.window ||
+      x.scale != y.scale)
+    return false;
+  if (isa<AttentionGradientOp>(a) || isa<AttentionGradientOp>(b))
+    return a->getName() == b->getName() && a->getOperands() == b->getOperands();
+  auto maskOf = [](Operation *op) {
+    auto attention = dyn_cast<AttentionOp>(op);
+    return attention ? attention.getMask() : cast<AttentionLogSumsOp>(op).getMask();
+  };
+  return a->getOperand(0) == b->getOperand(0) && a->getOperand(1) == b->getOperand(1) && maskOf(a) == maskOf(b);
+}
+
+// ---- types
+
+namespace {
+// What the verifiers of the three ops have in common. A null value has not been given.
+struct Operands {
+  std::optional<Location> location;
+  RankedTensorType query, key, value, mask;
+  int64_t heads, keyHeads;
+  std::optional<int64_t> window;
+
+  template <typename Adaptor>
+  Operands(std::optional<Location> location, Adaptor adaptor, Value value)
+      : location(location), query(tensorOf(adaptor.getQuery())), key(tensorOf(adaptor.getKey())),
+        value(value ? tensorOf(value) : RankedTensorType()),
+        mask(adaptor.getMask() ? tensorOf(adaptor.getMask()) : RankedTensorType()),
+        heads(adaptor.getHeadsAttr() ? adaptor.getHeadsAttr().getInt() : 1),
+        keyHeads(adaptor.getKeyHeads().value_or(heads)), window(adaptor.getWindow()) {}
+
+  LogicalResult verify();
+  LogicalResult verifySizes();
+  LogicalResult verifyMask();
+  RankedTensorType result() { return withLast(query, heads * (value.getShape().back() / keyHeads)); }
+  RankedTensorType logSums() {
+    SmallVector<int64_t> shape(query.getShape().drop_back(2));
+    shape.push_back(heads);
+    shape.push_back(query.getDimSize(query.getRank() - 2));
+    return query.clone(shape);
+  }
+  static RankedTensorType withLast(RankedTensorType type, int64_t size) {
+    SmallVector<int64_t> shape(type.getShape());
+    shape.back() = size;
+    return type.clone(shape);
+  }
+};
+} // namespace
+
+LogicalResult Operands::verifySizes() {
+  int64_t rank = query.getRank();
+  if (rank < 3)
+    return emitOptionalError(location, "expected queries of 3 axes or more, found ", query);
+  for (RankedTensorType type : {query, key, value}) {
+    if (!type)
+      continue;
+    if (type.getRank() != rank || type.getShape().drop_back(2) != query.getShape().drop_back(2))
+      return emitOptionalError(location, "expected equal axes before the places, found ", query, " and ", type);
+    for (int64_t size : type.getShape().take_back(2))
+      if (size < 1)
+        return emitOptionalError(location, "expected places and channels of a known size, found ", type);
+  }
+  if (value && value.getDimSize(rank - 2) != key.getDimSize(rank - 2))
+    return emitOptionalError(location, "expected as many values as keys, found ", key, " and ", value);
+  return success();
+}
+
+LogicalResult Operands::verify() {
+  if (failed(verifySizes()))
+    return failure();
+  if (heads < 1 || keyHeads < 1 || heads % keyHeads != 0)
+    return emitOptionalError(location, "expected heads that are a multiple of the key_heads, found ", heads, " and ",
+                             keyHeads);
+  if (query.getShape().back() % heads != 0 || key.getShape().back() != query.getShape().back() / heads * keyHeads)
+    return emitOptionalError(location, "expected keys with the channels of the queries for each head, found ", heads,
+                             " heads of ", query, " and ", keyHeads, " of ", key);
+  if (value && value.getShape().back() % keyHeads != 0)
+    return emitOptionalError(location, "expected values of ", keyHeads, " heads, found ", value);
+  if (window && *window < 1)
+    return emitOptionalError(location, "expected a window of 1 or more, found ", *window);
+  return mask ? verifyMask() : success();
+}
+
+// Aligned at the last axis with [axes of the queries but the last two, heads, queries, keys].
+LogicalResult Operands::verifyMask() {
+  SmallVector<int64_t> full(query.getShape().drop_back(2));
+  llvm::append_range(full, ArrayRef<int64_t>{heads, query.getShape().take_back(2)[0], key.getShape().take_back(2)[0]});
+  int64_t missing = static_cast<int64_t>(full.size()) - mask.getRank();
+  bool fits = missing >= 0, repeated = false, there = false;
+  for (int64_t axis = 0; fits && axis < mask.getRank(); ++axis) {
+    int64_t size = mask.getDimSize(axis), wanted = full[axis + missing];
+    fits = size == wanted || size == 1;
+    bool ofGroups = axis + missing > 0 && axis + missing < static_cast<int64_t>(full.size()) - 3;
+    repeated |= ofGroups && size != wanted;
+    there |= ofGroups && size != 1;
+  }
+  if (fits && !(there && (repeated || missing > 1)))
+    return success();
+  return emitOptionalError(location, "expected a mask that broadcasts to [", full, "], found ", mask);
+}
+
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  Operands operands(location, adaptor, adaptor.getValue());
+  if (failed(operands.verify()))
+    return failure();
+  if (adaptor.getStep() && !adaptor.getRate())
+    return emitOptionalError(location, "expected a rate of dropout beside its step, found none");
+  if (std::optional<llvm::APFloat> rate = adaptor.getRate())
+    if (float number = rate->convertToFloat(); !(number >= 0 && number < 1))
+      return emitOptionalError(location, "expected a rate from 0 to less than 1, found ", number);
+  types.push_back(operands.result());
+  return success();
+}
+LogicalResult AttentionLogSumsOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                                   SmallVectorImpl<Type> &types) {
+  Operands operands(location, adaptor, {});
+  if (failed(operands.verify()))
+    return failure();
+  types.push_back(operands.logSums());
+  return success();
+}
+LogicalResult AttentionGradientOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                                    SmallVectorImpl<Type> &types) {
+  Operands operands(location, adaptor, adaptor.getValue());
+  if (failed(operands.verify()))
+    return failure();
+  for (auto [given, expected] :
+       {std::pair(adaptor.getGradient(), operands.result()), std::pair(adaptor.getOutput(), operands.result()),
+        std::pair(adaptor.getLogSums(), operands.logSums())})
+    if (given.getType() != expected)
+      return emitOptionalError(location, "expected ", expected, ", found ", given.getType());
+  types.push_back(adaptor.getOf() == AttentionOperand::query ? operands.query
+                  : adaptor.getOf() == AttentionOperand::key ? operands.key
+                                                             : operands.value);
+  return success();
+}
+
+// ---- costs, loops
+
+static int64_t scoresOf(Operation *op) {
+  mt::Attention form(op);
+  return form.groups * form.heads * form.pairs();
+}
+static constexpr int64_t softmaxFlops = 30; // of a score
+int64_t AttentionOp::getFlops() {
+  mt::Attention form(*this);
+  return scoresOf(*this) * (2 * form.keySize + 2 * form.valueSize + softmaxFlops);
+}
+// Beside its attention.
+int64_t AttentionLogSumsOp::getFlops() { return 16 * elementsPerRow(getType()); }
+// Beside each other: the scores count for the queries, what they have in common with the values for the keys.
+int64_t AttentionGradientOp::getFlops() {
+  mt::Attention form(*this);
+  switch (getOf()) {
+  case AttentionOperand::query:
+    return scoresOf(*this) * (4 * form.keySize + softmaxFlops);
+  case AttentionOperand::key:
+    return scoresOf(*this) * (2 * form.keySize + 2 * form.valueSize);
+  case AttentionOperand::value:
+    return scoresOf(*this) * 2 * form.valueSize;
+  }
+  llvm_unreachable("all operands are listed");
+}
+
+// Loops over the axes before the places; what is inside them is not walked in order.
+static SmallVector<IteratorType> loopsOf(Value query) {
+  return SmallVector<IteratorType>(tensorOf(query).getRank() - 2, IteratorType::parallel);
+}
+static SmallVector<AffineMap> mapsOf(Operation *op, Value query, Value mask) {
+  MLIRContext *context = op->getContext();
+  int64_t loops = tensorOf(query).getRank() - 2;
+  AffineExpr zero = getAffineConstantExpr(0, context);
+  auto mapOf = [&](Value value) {
+    RankedTensorType type = tensorOf(value);
+    int64_t missing = value == mask ? loops + 3 - type.getRank() : 0;
+    SmallVector<AffineExpr> axes;
+    for (int64_t axis = 0; axis < type.getRank(); ++axis)
+      axes.push_back(axis + missing < loops && type.getDimSize(axis) != 1 ? getAffineDimExpr(axis + missing, context)
+                                                                          : zero);
+    return AffineMap::get(loops, 0, axes, context);
+  };
+  SmallVector<AffineMap> maps;
+  for (Value operand : op->getOperands())
+    maps.push_back(mapOf(operand));
+  maps.push_back(mapOf(op->getResult(0)));
+  return maps;
+}
+#define MT_ATTENTION(OP)                                                                                               \
+  SmallVector<IteratorType> OP::getLoopIteratorTypes() { return loopsOf(getQuery()); }                                 \
+  SmallVector<shard::ReductionKind> OP::getReductionLoopIteratorKinds() { return {}; }                                 \
+  SmallVector<AffineMap> OP::getIndexingMaps() { return mapsOf(*this, getQuery(), getMask()); }
+MT_ATTENTION(AttentionOp)
+MT_ATTENTION(AttentionLogSumsOp)
+MT_ATTENTION(AttentionGradientOp)
+#undef MT_ATTENTION
+
+// ---- values
+
+namespace {
+// One head of one index of the axes before the places: where its lines begin.
+struct Head {
+  const mt::Attention &form;
+  int64_t index, head; // of those axes, as one
+  int64_t sample, group;
+
+  const double *line(const Tensor &tensor, int64_t places, int64_t place, bool ofKeys, int64_t size) const {
+    int64_t heads = ofKeys ? form.keyHeads : form.heads;
+    int64_t number = ofKeys ? head / (form.heads / form.keyHeads) : head;
+    return tensor.data.data() + ((index * places + place) * heads + number) * size;
+  }
+  double *line(Tensor &tensor, int64_t places, int64_t place, bool ofKeys, int64_t size) const {
+    return const_cast<double *>(line(std::as_const(tensor), places, place, ofKeys, size));
+  }
+  const double *query(const Tensor &q, int64_t t) const { return line(q, form.queries, t, false, form.keySize); }
+  const double *key(const Tensor &k, int64_t s) const { return line(k, form.keys, s, true, form.keySize); }
+  const double *value(const Tensor &v, int64_t s) const { return line(v, form.keys, s, true, form.valueSize); }
+  int64_t logSum(int64_t t) const { return (index * form.heads + head) * form.queries + t; }
+
+  bool sees(const Tensor *mask, int64_t t, int64_t s) const {
+    if (s < form.firstKey(t) || s >= form.endKey(t))
+      return false;
+    if (!mask)
+      return true;
+    mt::Attention::MaskSteps steps = form.maskSteps();
+    return mask->data[sample * steps.sample + group * steps.group + head * steps.head + t * steps.query +
+                      s * steps.key] != 0;
+  }
+};
+
+double dot(const double *a, const double *b, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i)
+    sum += a[i] * b[i];
+  return sum;
+}
+
+void addTo(double *sums, const double *line, double factor, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    sums[i] += factor * line[i];
+}
+} // namespace
+
+namespace {
+// What the probabilities of train_step are multiplied by.
+class Dropout {
+public:
+  template <typename Op> Dropout(Op op, const EvalContext &context, ArrayRef<Tensor> operands) : context(context) {
+    if (!op.getStep())
+      return;
+    rate = op.getRate()->convertToFloat();
+    stream = hashStream(*op.getStream());
+    step = static_cast<uint32_t>(operands.back().data[0]);
+  }
+  double factor(const Head &head, int64_t t, int64_t s) const {
+    if (rate == 0)
+      return 1;
+    int64_t index = (context.firstRow + head.sample) * head.form.groups + head.group;
+    int64_t element = ((index * head.form.heads + head.head) * head.form.queries + t) * head.form.keys + s;
+    return uniformElement(context.seed, stream, step, element) >= rate ? 1 / (1 - rate) : 0;
+  }
+
+private:
+  const EvalContext &context;
+  double rate = 0;
+  uint32_t stream = 0, step = 0;
+};
+} // namespace
+
+static void forHeads(const mt::Attention &form, int64_t indices, llvm::function_ref<void(const Head &)> use) {
+  for (int64_t index = 0; index < indices; ++index)
+    for (int64_t head = 0; head < form.heads; ++head)
+      use({form, index, head, index / form.groups, index % form.groups});
+}
+static int64_t indicesOf(const Tensor &query) {
+  return query.size() / (query.shape[query.rank() - 1] * query.shape[query.rank() - 2]);
+}
+
+// The log sum of a query, and its scores, -inf where it does not see the key.
+static double scoresAt(const Head &head, const Tensor &q, const Tensor &k, const Tensor *mask, int64_t t,
+                       std::vector<double> &scores) {
+  const mt::Attention &form = head.form;
+  double most = -INFINITY, sum = 0;
+  scores.assign(form.keys, -INFINITY);
+  for (int64_t s = 0; s < form.keys; ++s)
+    if (head.sees(mask, t, s)) {
+      scores[s] = form.scale * dot(head.query(q, t), head.key(k, s), form.keySize);
+      most = std::max(most, scores[s]);
+    }
+  for (double score : scores)
+    sum += score == -INFINITY ? 0 : std::exp(score - most);
+  return sum == 0 ? 0 : most + std::log(sum);
+}
+
+LogicalResult AttentionOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                     SmallVectorImpl<Tensor> &results) {
+  mt::Attention form(*this);
+  const Tensor &q = operands[0], &k = operands[1], &v = operands[2], *mask = getMask() ? &operands[3] : nullptr;
+  Dropout dropout(*this, context, operands);
+  Tensor result(concreteShape(getType(), context.rows));
+  std::vector<double> scores;
+  forHeads(form, indicesOf(q), [&](const Head &head) {
+    for (int64_t t = 0; t < form.queries; ++t) {
+      double logSum = scoresAt(head, q, k, mask, t, scores);
+      double *line = head.line(result, form.queries, t, false, form.valueSize);
+      for (int64_t s = 0; s < form.keys; ++s)
+        if (scores[s] != -INFINITY)
+          addTo(line, head.value(v, s), std::exp(scores[s] - logSum) * dropout.factor(head, t, s), form.valueSize);
+    }
+  });
+  results.push_back(std::move(result));
+  return success();
+}
+
+LogicalResult AttentionLogSumsOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                            SmallVectorImpl<Tensor> &results) {
+  mt::Attention form(*this);
+  Tensor result(concreteShape(getType(), context.rows));
+  std::vector<double> scores;
+  forHeads(form, indicesOf(operands[0]), [&](const Head &head) {
+    for (int64_t t = 0; t < form.queries; ++t)
+      result.data[head.logSum(t)] =
+          scoresAt(head, operands[0], operands[1], getMask() ? &operands[2] : nullptr, t, scores);
+  });
+  results.push_back(std::move(result));
+  return success();
+}
+
+LogicalResult AttentionGradientOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
+                                             SmallVectorImpl<Tensor> &results) {
+  mt::Attention form(*this);
+  const Tensor &dy = operands[0], &q = operands[1], &k = operands[2], &v = operands[3], &y = operands[4];
+  const Tensor *mask = getMask() ? &operands[6] : nullptr;
+  Tensor result(concreteShape(getType(), context.rows));
+  AttentionOperand of = getOf();
+  Dropout dropout(*this, context, operands);
+  forHeads(form, indicesOf(q), [&](const Head &head) {
+    for (int64_t t = 0; t < form.queries; ++t) {
+      const double *dyLine = head.line(dy, form.queries, t, false, form.valueSize);
+      double delta = dot(dyLine, head.line(y, form.queries, t, false, form.valueSize), form.valueSize);
+      for (int64_t s = 0; s < form.keys; ++s) {
+        if (!head.sees(mask, t, s))
+          continue;
+        double score = form.scale * dot(head.query(q, t), head.key(k, s), form.keySize);
+        double p = std::exp(score - operands[5].data[head.logSum(t)]);
+        double kept = dropout.factor(head, t, s);
+        double ds = form.scale * p * (kept * dot(dyLine, head.value(v, s), form.valueSize) - delta);
+        if (of == AttentionOperand::query)
+          addTo(head.line(result, form.queries, t, false, form.keySize), head.key(k, s), ds, form.keySize);
+        else if (of == AttentionOperand::key)
+          addTo(head.line(result, form.keys, s, true, form.keySize), head.query(q, t), ds, form.keySize);
+        else
+          addTo(head.line(result, form.keys, s, true, form.valueSize), dyLine, p * kept, form.valueSize);
+      }
+    }
+  });
+  results.push_back(std::move(result));
+  return success();
+}
+
+// ---- gradient
+
+void AttentionOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                                SmallVectorImpl<Value> &operandGradients) {
+  Value dy = resultGradients[0];
+  if (!dy)
+    return operandGradients.append(getNumOperands(), {});
+  Value logSums = AttentionLogSumsOp::create(builder, getLoc(), getQuery(), getKey(), getMask(), getHeadsAttr(),
+                                             getKeyHeadsAttr(), getCausalAttr(), getWindowAttr(), getScaleAttr());
+  for (AttentionOperand of : {AttentionOperand::query, AttentionOperand::key, AttentionOperand::value})
+    operandGradients.push_back(AttentionGradientOp::create(
+        builder, getLoc(), AttentionOperandAttr::get(getContext(), of), dy, getQuery(), getKey(), getValue(),
+        getResult(), logSums, getMask(), getStep(), getHeadsAttr(), getKeyHeadsAttr(), getCausalAttr(), getWindowAttr(),
+        getScaleAttr(), getStreamAttr(), getRateAttr()));
+  operandGradients.append(getNumOperands() - 3, {});
+}
+
+void AttentionOp::beginTraining(OpBuilder &, Value iteration, SmallVectorImpl<std::pair<unsigned, Value>> &) {
+  if (getRate() && getRate()->convertToFloat() > 0)
+    getStepMutable().assign(iteration);
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps that touch the arena or the caller's tensors run for each micro-batch. The others, and all-reduces, happen once
+// and keep their order: events. A phase ends where a step of the first sort reads what an event wrote. Values in the
+// arena do not outlive their micro-batch, so a phase has all steps that its partial sums and outputs come from; a step
+// that several phases need runs in each of them.
+#include "runtime/support/phases.h"
+
+#include <algorithm>
+#include <string>
+
+namespace mtrun {
+
+namespace fb = ::mt::plan;
+
+namespace {
+
+// Memories: the arena, the shared block, then a variable each.
+constexpr uint32_t arena = 0, shared = 1, firstVariable = 2;
+
+struct Bytes {
+  uint32_t memory;
+  uint64_t begin, end;
+  bool overlaps(const Bytes &other) const { return memory == other.memory && begin < other.end && other.begin < end; }
+};
+
+struct Access {
+  uint32_t step;
+  Bytes bytes;
+};
+
+struct StepNode {
+  bool repeated = false; // else an event
+  bool output = false;   // writes rows of the caller's
+  std::vector<Bytes> reads, writes;
+  std::vector<uint32_t> producers; // repeated steps that write what it reads
+  std::vector<uint32_t> events;    // repeated: events that write what it reads
+  std::vector<uint32_t> readers;   // events: repeated steps before it that read bytes that it writes
+  uint32_t phase = 0;              // of an event; the first that a repeated step can be in
+  std::vector<uint32_t> phases;    // that a repeated step is in, rising
+};
+
+template <typename Vector> uint32_t count(const Vector *vector) { return vector ? vector->size() : 0; }
+
+void insert(std::vector<uint32_t> &sorted, uint32_t value) {
+  auto at = std::lower_bound(sorted.begin(), sorted.end(), value);
+  if (at == sorted.end() || *at != value)
+    sorted.insert(at, value);
+}
+
+class Phases {
+public:
+  Phases(const fb::Plan &plan, const fb::Program &program, uint32_t variant)
+      : plan_(plan), program_(program), variant_(variant), nodes_(count(program.steps())),
+        writes_(firstVariable + count(plan.variables())), reads_(writes_.size()) {}
+
+  Status find(std::vector<Phase> &phases) {
+    for (uint32_t i = 0; i < nodes_.size(); ++i)
+      if (Status status = addNode(i); !status.ok())
+        return status;
+    if (Status status = settle(); !status.ok())
+      return status;
+    if (Status status = checkRepeats(); !status.ok())
+      return status;
+    write(phases);
+    return {};
+  }
+
+private:
+  const fb::Step &step(uint32_t index) const { return *program_.steps()->Get(index); }
+
+  Bytes bytesOf(const fb::Buffer &buffer) const {
+    uint64_t rows = (uint64_t{1} << variant_) * plan_.shard_rows();
+    uint64_t size = buffer.fixed_bytes() + buffer.row_bytes() * rows, begin = 0;
+    if (buffer.space() == fb::Space::Variable)
+      return {firstVariable + buffer.index(), 0, size};
+    begin = buffer.offset()->Get(buffer.space() == fb::Space::Arena ? variant_ : 0);
+    return {buffer.space() == fb::Space::Arena ? arena : shared, begin, begin + size};
+  }
+
+  void addLaunch(StepNode &node, const fb::Step &step) {
+    const fb::Kernel &kernel = *plan_.kernels()->Get(static_cast<uint32_t>(step.kernel()));
+    for (const fb::Segment *segment : *step.segments())
+      for (uint32_t b = 0; b < count(segment->buffers()); ++b) {
+        const fb::Buffer &buffer = *program_.buffers()->Get(segment->buffers()->Get(b));
+        bool written = kernel.arguments()->Get(b)->written();
+        node.repeated |= buffer.space() == fb::Space::Arena || buffer.space() == fb::Space::Signature;
+        node.output |= written && buffer.space() == fb::Space::Signature;
+        if (buffer.space() != fb::Space::Signature && buffer.space() != fb::Space::Constant)
+          (written ? node.writes : node.reads).push_back(bytesOf(buffer));
+      }
+  }
+
+  // Of its partial sums, those that somebody reads the results of: bytes between them hold anything.
+  void addAllReduce(StepNode &node, const fb::Step &step) {
+    node.writes.push_back({shared, step.result_offset(), step.result_offset() + step.partial_bytes()});
+    for (uint32_t b = 0; b < count(program_.buffers()); ++b) {
+      const fb::Buffer &buffer = *program_.buffers()->Get(b);
+      if (buffer.space() != fb::Space::Shared || !bytesOf(buffer).overlaps(node.writes.front()))
+        continue;
+      uint64_t begin = step.partial_offset()->Get(variant_) + (buffer.offset()->Get(0) - step.result_offset());
+      node.reads.push_back({arena, begin, begin + buffer.fixed_bytes()});
+    }
+  }
+
+  Status addNode(uint32_t index) {
+    StepNode &node = nodes_[index];
+    if (step(index).kernel() >= 0)
+      addLaunch(node, step(index));
+    else
+      addAllReduce(node, step(index));
+    for (const Bytes &bytes : node.writes)
+      if (node.repeated && bytes.memory != arena)
+        return {MT_INVALID, program_.name()->str() + ": expected steps that write either temporary values or shared " +
+                                "ones, for micro-batches, found both in " + nameOf(index)};
+    for (const Bytes &bytes : node.reads)
+      for (uint32_t writer : writersOf(bytes))
+        insert(nodes_[writer].repeated ? node.producers : node.events, writer);
+    if (!node.repeated)
+      for (const Bytes &bytes : node.writes)
+        for (const Access &read : reads_[bytes.memory])
+          if (read.bytes.overlaps(bytes))
+            insert(node.readers, read.step);
+    for (const Bytes &bytes : node.writes)
+      writes_[bytes.memory].push_back({index, bytes});
+    for (const Bytes &bytes : node.reads)
+      if (node.repeated && bytes.memory != arena)
+        reads_[bytes.memory].push_back({index, bytes});
+    return {};
+  }
+
+  // The steps so far whose writes are what a read finds.
+  std::vector<uint32_t> writersOf(const Bytes &read) const {
+    std::vector<uint32_t> writers;
+    std::vector<Bytes> open = {read}, rest;
+    const std::vector<Access> &writes = writes_[read.memory];
+    for (auto write = writes.rbegin(); write != writes.rend() && !open.empty(); ++write) {
+      rest.clear();
+      for (const Bytes &piece : open) {
+        if (!write->bytes.overlaps(piece)) {
+          rest.push_back(piece);
+          continue;
+        }
+        insert(writers, write->step);
+        if (piece.begin < write->bytes.begin)
+          rest.push_back({piece.memory, piece.begin, write->bytes.begin});
+        if (piece.end > write->bytes.end)
+          rest.push_back({piece.memory, write->bytes.end, piece.end});
+      }
+      open.swap(rest);
+    }
+    return writers;
+  }
+
+  // Events keep their order, follow the partial sums that they add, and overwrite nothing that a step still reads.
+  bool raiseEvents() {
+    bool raised = false;
+    uint32_t last = 0;
+    for (StepNode &node : nodes_) {
+      uint32_t least = node.repeated ? 0 : std::max(last, node.phase);
+      for (uint32_t producer : node.producers)
+        least = std::max(least, nodes_[producer].phase);
+      for (uint32_t event : node.repeated ? node.events : std::vector<uint32_t>())
+        least = std::max(least, nodes_[event].phase + 1);
+      for (uint32_t reader : node.readers)
+        if (!nodes_[reader].phases.empty())
+          least = std::max(least, nodes_[reader].phases.back());
+      raised |= node.phase != least;
+      node.phase = least;
+      last = node.repeated ? last : least;
+    }
+    return raised;
+  }
+
+  // Each repeated step to the phases that need it.
+  void placeRepeated() {
+    for (StepNode &node : nodes_)
+      node.phases.clear();
+    for (size_t i = nodes_.size(); i-- > 0;) {
+      StepNode &node = nodes_[i];
+      if (!node.repeated)
+        insert(node.phases, node.phase);
+      else if (node.output && node.phases.empty())
+        insert(node.phases, node.phase);
+      for (uint32_t producer : node.producers)
+        for (uint32_t phase : node.phases)
+          insert(nodes_[producer].phases, phase);
+    }
+  }
+
+  Status settle() {
+    while (raiseEvents()) {
+      placeRepeated();
+      for (const StepNode &node : nodes_)
+        if (node.phase > nodes_.size())
+          return {MT_INVALID, program_.name()->str() + ": expected phases that follow one another, for micro-batches, "
+                                                       "found steps that wait for each other"};
+    }
+    placeRepeated();
+    return {};
+  }
+
+  std::string nameOf(uint32_t index) const {
+    if (step(index).layer() >= 0)
+      return plan_.layers()->Get(static_cast<uint32_t>(step(index).layer()))->str();
+    return plan_.kernels()->Get(static_cast<uint32_t>(step(index).kernel()))->name()->str();
+  }
+
+  // FLOPs of a row; elementwise kernels have no rows.
+  uint64_t costOf(uint32_t index) const {
+    const fb::Kernel &kernel = *plan_.kernels()->Get(static_cast<uint32_t>(step(index).kernel()));
+    return kernel.kind() == fb::KernelKind::Elementwise ? 0 : kernel.flops_per_row();
+  }
+
+  // Cheap steps may run again; a forward pass that does so for each layer would be another program.
+  Status checkRepeats() const {
+    constexpr uint64_t worth = 8; // of what a step computes, the part that may be computed again
+    uint64_t all = 0, again = 0, most = 0;
+    uint32_t dearest = 0;
+    for (uint32_t i = 0; i < nodes_.size(); ++i) {
+      if (!nodes_[i].repeated || nodes_[i].phases.empty())
+        continue;
+      uint64_t more = costOf(i) * (nodes_[i].phases.size() - 1);
+      all += costOf(i);
+      again += more;
+      if (more > most) {
+        most = more;
+        dearest = i;
+      }
+    }
+    if (again <= all / worth)
+      return {};
+    return {MT_INVALID, program_.name()->str() + ": expected layers that do not wait for the whole batch, for " +
+                            "micro-batches, found " + nameOf(waiterOf(nodes_[dearest].phases.front())) +
+                            "; if it normalises the batch, compile the model with --batch-norm local"};
+  }
+
+  // The first repeated step that reads what happens at the end of `phase`.
+  uint32_t waiterOf(uint32_t phase) const {
+    uint32_t found = 0;
+    for (uint32_t i = static_cast<uint32_t>(nodes_.size()); i-- > 0;)
+      for (uint32_t event : nodes_[i].repeated ? nodes_[i].events : std::vector<uint32_t>())
+        if (nodes_[event].phase == phase)
+          found = i;
+    return found;
+  }
+
+  void write(std::vector<Phase> &phases) const {
+    phases.clear();
+    for (const StepNode &node : nodes_)
+      if (!node.phases.empty() && phases.size() <= node.phases.back())
+        phases.resize(node.phases.back() + 1);
+    for (uint32_t p = 0; p < phases.size(); ++p) {
+      bool waits = false; // one of the barriers since the last step of the phase
+      for (uint32_t i = 0; i < nodes_.size(); ++i) {
+        bool launch = step(i).kernel() >= 0;
+        waits |= launch && step(i).wait() != fb::Wait::None;
+        if (std::binary_search(nodes_[i].phases.begin(), nodes_[i].phases.end(), p)) {
+          phases[p].steps.push_back({i, launch && !nodes_[i].repeated, launch && waits});
+          phases[p].repeats |= nodes_[i].repeated;
+          waits = false;
+        }
+        waits |= !launch;
+      }
+    }
+  }
+
+  const fb::Plan &plan_;
+  const fb::Program &program_;
+  uint32_t variant_;
+  std::vector<StepNode> nodes_;
+  std::vector<std::vector<Access>> writes_; // of each memory
+  std::vector<std::vector<Access>> reads_;  // of each memory but the arena, by repeated steps
+};
+
+} // namespace
+
+Status phasesOf(const fb::Plan &plan, const fb::Program &program, uint32_t variant, std::vector<Phase> &phases) {
+  return Phases(plan, program, variant).find(phases);
+}
+
+} // namespace mtrun
