@@ -242,11 +242,11 @@ Value LayerBuilder::applyLayer(Value value, const Json &object) {
   inner.className = textMember(object, "class_name");
   inner.module = textMember(object, "module");
   inner.config = member(object, "config");
-  BuildLayer build = inner.config ? findLayer(inner) : nullptr;
-  if (!build)
+  const LayerEntry *entry = inner.config ? findLayer(inner) : nullptr;
+  if (!entry)
     return fail("expected an activation, found " + describe(object));
   LayerBuilder built(builder, inner, {Operand{value, {}, nullptr}}, {}, hasWeights);
-  Value result = build(built);
+  Value result = entry->build(built);
   return built.finish(result) ? result : fail("expected an activation that is supported, found " + describe(object));
 }
 

@@ -13,18 +13,18 @@ static bool isOperator(llvm::StringRef module) {
   return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
 }
 
-static BuildLayer findEntry(llvm::ArrayRef<LayerEntry> entries, llvm::StringRef className) {
+static const LayerEntry *findEntry(llvm::ArrayRef<LayerEntry> entries, llvm::StringRef className) {
   for (const LayerEntry &entry : entries)
     if (className == entry.className)
-      return entry.build;
+      return &entry;
   return nullptr;
 }
 
-BuildLayer findLayer(const Layer &layer) {
+const LayerEntry *findLayer(const Layer &layer) {
   if (isOperator(layer.module)) {
     for (llvm::ArrayRef<LayerEntry> family : {operatorLayers(), functionLayers(), tensorPartLayers()})
-      if (BuildLayer build = findEntry(family, layer.className))
-        return build;
+      if (const LayerEntry *entry = findEntry(family, layer.className))
+        return entry;
     return nullptr;
   }
   if (!isKerasLayer(layer.module))
@@ -33,8 +33,8 @@ BuildLayer findLayer(const Layer &layer) {
        {activationLayers(), attentionLayers(), augmentationLayers(), convolutionLayers(), denseLayers(), imageLayers(),
         mergingLayers(), noiseLayers(), normalizationLayers(), poolingLayers(), resizingLayers(), scalingLayers(),
         shapeLayers()})
-    if (BuildLayer build = findEntry(family, layer.className))
-      return build;
+    if (const LayerEntry *entry = findEntry(family, layer.className))
+      return entry;
   return nullptr;
 }
 

@@ -363,7 +363,9 @@ Value buildDot(LayerBuilder &layer) {
 
 llvm::ArrayRef<LayerEntry> attentionLayers() {
   static constexpr LayerEntry entries[] = {
-      {"MultiHeadAttention", buildAttention}, {"GroupQueryAttention", buildGroupedAttention}, {"Dot", buildDot}};
+      {"MultiHeadAttention", buildAttention},
+      {"GroupQueryAttention", buildGroupedAttention, "GroupedQueryAttention"},
+      {"Dot", buildDot}};
   return entries;
 }
 
