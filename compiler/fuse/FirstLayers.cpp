@@ -16,7 +16,8 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 bool isThin(mt::Conv2DOp op) {
   mt::Convolution convolution = op.getConvolution();
   int64_t depth = convolution.rows.taps * convolution.columns.taps * convolution.channels;
-  return convolution.groups == 1 && depth <= 32 && convolution.filters <= 1024 && bytesPerSample(op.getResult()) <= maxCachedBytes;
+  return convolution.groups == 1 && depth <= 32 && convolution.filters <= 1024 &&
+         bytesPerSample(op.getResult()) <= maxCachedBytes;
 }
 
 // The ops from a small-K convolution to `value`, in order: element-wise ones, of which each but the last has one user,
