@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Graph.h"
-#include "frontend/keras/LayerTable.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -127,8 +126,8 @@ void GraphReader::readLayer(const Json &object, const std::string &scope, const 
   const Json *trainable = member(*layer.config, "trainable");
   layer.frozen = frozen || (trainable && *trainable == false);
   layer.scope = scope;
-  const LayerEntry *entry = findLayer(layer);
-  std::string snake = snakeCase(entry && entry->pythonClass ? entry->pythonClass : layer.className);
+  // A folder has the name of the Python class, which one layer does not have outside Keras.
+  std::string snake = snakeCase(layer.className == "GroupQueryAttention" ? "GroupedQueryAttention" : layer.className);
   unsigned number = classes[snake]++;
   layer.weights = weights + snake + (number ? "_" + std::to_string(number) : "");
   if (isSequential(layer.className) || (isFunctional(layer.className) && member(*layer.config, "layers"))) {

@@ -224,7 +224,7 @@ LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Resul
   LayerBuilder built(builder, layer, std::move(args), std::move(kwargs), hasWeights);
   Block &block = *builder.getInsertionBlock();
   Operation *last = block.empty() ? nullptr : &block.back();
-  Value value = findLayer(layer)->build(built);
+  Value value = findLayer(layer)(built);
   markPrecision(block, last, built.precision);
   if (!built.finish(value) || !value)
     return failure();

@@ -242,11 +242,11 @@ Value LayerBuilder::applyLayer(Value value, const Json &object) {
   inner.className = textMember(object, "class_name");
   inner.module = textMember(object, "module");
   inner.config = member(object, "config");
-  const LayerEntry *entry = inner.config ? findLayer(inner) : nullptr;
-  if (!entry)
+  BuildLayer build = inner.config ? findLayer(inner) : nullptr;
+  if (!build)
     return fail("expected an activation, found " + describe(object));
   LayerBuilder built(builder, inner, {Operand{value, {}, nullptr}}, {}, hasWeights);
-  Value result = entry->build(built);
+  Value result = build(built);
   return built.finish(result) ? result : fail("expected an activation that is supported, found " + describe(object));
 }
 

@@ -13,18 +13,18 @@ static bool isOperator(llvm::StringRef module) {
   return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
 }
 
-static const LayerEntry *findEntry(llvm::ArrayRef<LayerEntry> entries, llvm::StringRef className) {
+static BuildLayer findEntry(llvm::ArrayRef<LayerEntry> entries, llvm::StringRef className) {
   for (const LayerEntry &entry : entries)
     if (className == entry.className)
-      return &entry;
+      return entry.build;
   return nullptr;
 }
 
-const LayerEntry *findLayer(const Layer &layer) {
+BuildLayer findLayer(const Layer &layer) {
   if (isOperator(layer.module)) {
     for (llvm::ArrayRef<LayerEntry> family : {operatorLayers(), functionLayers(), tensorPartLayers()})
-      if (const LayerEntry *entry = findEntry(family, layer.className))
-        return entry;
+      if (BuildLayer build = findEntry(family, layer.className))
+        return build;
     return nullptr;
   }
   if (!isKerasLayer(layer.module))
@@ -33,8 +33,8 @@ const LayerEntry *findLayer(const Layer &layer) {
        {activationLayers(), attentionLayers(), augmentationLayers(), convolutionLayers(), denseLayers(), imageLayers(),
         mergingLayers(), noiseLayers(), normalizationLayers(), poolingLayers(), resizingLayers(), scalingLayers(),
         shapeLayers()})
-    if (const LayerEntry *entry = findEntry(family, layer.className))
-      return entry;
+    if (BuildLayer build = findEntry(family, layer.className))
+      return build;
   return nullptr;
 }
 

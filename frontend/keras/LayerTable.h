@@ -13,7 +13,6 @@ using BuildLayer = mlir::Value (*)(LayerBuilder &);
 struct LayerEntry {
   const char *className;
   BuildLayer build;
-  const char *pythonClass = nullptr; // where it is not className: its folder in the weights file is named after it
 };
 
 // Each family's part of the table, in layers/.
@@ -36,7 +35,7 @@ llvm::ArrayRef<LayerEntry> functionLayers();
 llvm::ArrayRef<LayerEntry> tensorPartLayers();
 
 // Null where the class is not known.
-const LayerEntry *findLayer(const Layer &layer);
+BuildLayer findLayer(const Layer &layer);
 // Why a class is not in the table and what to do instead; empty: nothing more to say.
 std::string adviceFor(const Layer &layer);
 

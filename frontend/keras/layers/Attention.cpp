@@ -363,9 +363,7 @@ Value buildDot(LayerBuilder &layer) {
 
 llvm::ArrayRef<LayerEntry> attentionLayers() {
   static constexpr LayerEntry entries[] = {
-      {"MultiHeadAttention", buildAttention},
-      {"GroupQueryAttention", buildGroupedAttention, "GroupedQueryAttention"},
-      {"Dot", buildDot}};
+      {"MultiHeadAttention", buildAttention}, {"GroupQueryAttention", buildGroupedAttention}, {"Dot", buildDot}};
   return entries;
 }
 
