@@ -145,6 +145,19 @@ Value buildReciprocal(LayerBuilder &layer) {
   return x ? (Expr(1.0) / layer.expr(x)).value() : x;
 }
 
+Value buildCumsum(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  layer.config.expect("dtype", "float32");
+  std::optional<SmallVector<int64_t>> axes = x ? sampleAxes(layer, x, readAxes(layer)) : std::nullopt;
+  return axes ? mt::CumsumOp::create(layer.builder, layer.location, x.getType(), x, axes->front(), false).getResult()
+              : Value();
+}
+
+Value buildStopGradient(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  return x ? mt::StopGradientOp::create(layer.builder, layer.location, x.getType(), x).getResult() : x;
+}
+
 Value buildCast(LayerBuilder &layer) {
   layer.config.expect("dtype", "float32");
   return layer.toFloat(layer.input());
@@ -199,6 +212,8 @@ llvm::ArrayRef<LayerEntry> functionLayers() {
       {"Elu", buildElu},
       {"Reciprocal", buildReciprocal},
       {"Cast", buildCast},
+      {"Cumsum", buildCumsum},
+      {"StopGradient", buildStopGradient},
   };
   return entries;
 }
