@@ -99,7 +99,9 @@ Value LayerBuilder::inputMask() {
     return *mask;
   mask = Value();
   // What a call was traced with is null in the file where the mask came with the tensor.
-  if (const Operand *given = keyword("mask"))
+  const Operand *given = keyword("mask");
+  maskGiven = given && given->tensor;
+  if (maskGiven)
     mask = given->tensor;
   else if (SmallVector<Value> all = masks(); !all.empty())
     mask = all[0];

@@ -54,6 +54,8 @@ public:
   // The mask of the first tensor that the layer is called with, or the keyword argument `mask`; null: none.
   Value inputMask();
   bool readsMask() const { return mask.has_value(); }
+  // Whether it is the keyword argument.
+  bool isMaskGiven() const { return maskGiven; }
   // Of each tensor of the first argument; null: none.
   mlir::SmallVector<Value> masks() const;
   // A keyword argument; null if it is absent or null.
@@ -153,6 +155,7 @@ private:
   size_t nextVariable = 0, firstOfPart = 0;
   std::string partName, partWeights;
   std::optional<Value> mask; // once it was asked for
+  bool maskGiven = false;
 };
 
 // While it lives, the builder reads the config of a layer or a cell inside its layer. What nobody has read of that when

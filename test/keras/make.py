@@ -406,7 +406,7 @@ def transformer():
     q, k = (ops.concatenate([a * np.cos(angles) - b * np.sin(angles), a * np.sin(angles) + b * np.cos(angles)], axis=-1)
             for a, b in (ops.split(t, 2, axis=-1) for t in heads[:2]))
     a = ops.dot_product_attention(q, k, heads[2], is_causal=True)
-    a = a + ops.dot_product_attention(q, q, q, scale=0.3, mask=ops.transpose(k, (0, 2, 1, 3))[..., :1] > 0)
+    a = a + ops.dot_product_attention(q, q, q, scale=0.3, mask=ops.transpose(k, (0, 2, 3, 1))[:, :, :1] > -0.5)
     a = a + ops.dot_product_attention(q, q, a, bias=np.linspace(-1, 1, 36, dtype="float32").reshape(6, 6))
     x = i + L.Dense(8)(ops.reshape(a, (-1, 6, 8)))
     u, v, w = ops.split(L.Dense(20)(L.TimeDistributed(L.RMSNormalization(epsilon=1e-3))(x)), [8, 16], axis=-1)

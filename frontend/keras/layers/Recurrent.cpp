@@ -294,6 +294,13 @@ SmallVector<Value> initialStates(LayerBuilder &layer) {
   return states;
 }
 
+// The mask of the steps. A layer that is called with states as tensors sees no mask but the argument `mask`: Keras then
+// looks for arguments of other names.
+Value stepMask(LayerBuilder &layer, ArrayRef<Value> states) {
+  Value mask = layer.inputMask();
+  return states.empty() || layer.isMaskGiven() ? mask : Value();
+}
+
 // Cells of one layer, each of which reads what the one before it has computed.
 Result runCells(LayerBuilder &layer, const Json &object, const std::string &name, const std::string &weights,
                 Order order, Value mask, Value x, ArrayRef<Value> states) {
@@ -341,9 +348,9 @@ Result runCells(LayerBuilder &layer, const Json &object, const std::string &name
 
 // The layer's own config has the cell's options too.
 Result runLayer(LayerBuilder &layer, const CellClass &cell, const std::string &name, const std::string &weights,
-                Order order, Value x, ArrayRef<Value> states) {
+                Order order, Value mask, Value x, ArrayRef<Value> states) {
   layer.part(name + cell.cellName, weights + "cell");
-  return Loop(layer, cell, order, layer.inputMask()).run(x, SmallVector<Value>(states));
+  return Loop(layer, cell, order, mask).run(x, SmallVector<Value>(states));
 }
 
 // What the layer returns of it.
@@ -366,7 +373,7 @@ template <int index> Value buildRecurrent(LayerBuilder &layer) {
   Order order = readOrder(layer);
   if (!x || layer.config.failed())
     return {};
-  return returned(layer, runLayer(layer, classes[index], "", "", order, x, states), order);
+  return returned(layer, runLayer(layer, classes[index], "", "", order, stepMask(layer, states), x, states), order);
 }
 
 Value buildRnn(LayerBuilder &layer) {
@@ -380,7 +387,8 @@ Value buildRnn(LayerBuilder &layer) {
   if (!x || layer.config.failed())
     return {};
   return returned(
-      layer, runCells(layer, *cell, textMember(*config, "name") + "/", "cell", order, layer.inputMask(), x, states),
+      layer, runCells(layer, *cell, textMember(*config, "name") + "/", "cell", order, stepMask(layer, states), x,
+               states),
       order);
 }
 
@@ -399,15 +407,15 @@ Result runDirection(LayerBuilder &layer, const Json &object, const std::string &
   order = readOrder(layer);
   std::string name = textMember(*own, "name") + "/";
   if (!general)
-    return runLayer(layer, *cell, name, folder + "/", order, x, states);
+    return runLayer(layer, *cell, name, folder + "/", order, stepMask(layer, states), x, states);
   const Json *held = layer.config.find("cell");
   const Json *config = held ? member(*held, "config") : nullptr;
   if (!config) {
     layer.fail("expected a cell, found none");
     return {};
   }
-  return runCells(layer, *held, name + textMember(*config, "name") + "/", folder + "/cell", order, layer.inputMask(), x,
-                  states);
+  return runCells(layer, *held, name + textMember(*config, "name") + "/", folder + "/cell", order,
+                  stepMask(layer, states), x, states);
 }
 
 Value mergedBy(LayerBuilder &layer, const std::string &mode, Value a, Value b) {
