@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %s --mt-join-sums --split-input-file | FileCheck %s
 
-// Three steps. The parts of %x are one concatenation, whose order the right sides of the products for %w follow. The sums
-// for %v follow the first concatenation of what they add.
+// Three steps. The parts of %x are one concatenation, whose order the right sides of the products for %w follow. The
+// sums for %v follow the first concatenation of what they add.
 mt.program @steps {
   %a = mt.input "a" : tensor<?x2xf32>
   %b = mt.input "b" : tensor<?x2xf32>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: mt-opt %s --mt-unroll --split-input-file | FileCheck %s
 
-// Backwards: the last step's part comes first, and outputs lie where their inputs do. Each step draws numbers of its own.
+// Backwards: the last step's part comes first, and outputs lie where their inputs do. Each step draws numbers of its
+// own.
 mt.model @steps {
   %xs = mt.input "x" : tensor<?x3x2xf32>
   %w = mt.variable "w" init(ones) : tensor<2x2xf32>

@@ -12,13 +12,15 @@ Expr Generator::scanStep(const Expr &x) {
   Expr box = cube(x);
   ArrayRef<int64_t> shape = box.type().getShape();
   int64_t steps = shape[1], size = elementsPerRow(x.type()) / steps, state = oneOf<int64_t>({1, 3, 5});
-  bool counted = chance(25), reversed = !counted && chance(40), drops = chance(20), stacks = counted || chance(70);
-  Expr start = resized(any(), state), matrix = variable({state, state}), kernel = variable({size, state});
+  bool counted = chance(45), reversed = !counted && chance(60), drops = chance(20), stacks = counted || chance(70);
+  Expr start = resized(any(), state), matrix = variable({state, state}), kernel(1.0);
   SmallVector<Value> inputs;
-  if (!counted)
-    inputs.push_back(reshape(box, {dynamic, steps, size}).value());
-  else
+  if (counted) {
     steps = 2 + below(3);
+  } else {
+    inputs.push_back(reshape(box, {dynamic, steps, size}).value());
+    kernel = variable({size, state});
+  }
   // A replicated input too.
   if (!counted && chance(30))
     inputs.push_back(variable({steps, state}).value());
