@@ -7,6 +7,11 @@
 include "mlir/Pass/PassBase.td"
 
 // differentiate
+def Unroll : Pass<"mt-unroll", "::mlir::ModuleOp"> {
+  let summary = "Replace loops over steps by the ops of all their steps";
+  let options = [Option<"limit", "limit", "int64_t", /*default=*/"100000", "the most ops that a loop may become">];
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
 def DecomposeAttention : Pass<"mt-decompose-attention", "::mlir::ModuleOp"> {
   let summary = "Replace attentions that no kernel computes as one by products and softmax";
   let options = [Option<"all", "all", "bool", /*default=*/"true",
@@ -19,6 +24,10 @@ def Differentiate : Pass<"mt-differentiate", "::mlir::ModuleOp"> {
 }
 def Decompose : Pass<"mt-decompose", "::mlir::ModuleOp"> {
   let summary = "Replace composites (softmax, losses, metrics) by the ops that they stand for";
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
+def JoinSums : Pass<"mt-join-sums", "::mlir::ModuleOp"> {
+  let summary = "Join the gradients of a value that many ops read: parts, products and sums over the batch";
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def Precision : Pass<"mt-precision", "::mlir::ModuleOp"> {

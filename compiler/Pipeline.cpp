@@ -18,9 +18,11 @@ void buildNothing(OpPassManager &, Compilation &) {}
 void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   DecomposeAttentionOptions attention;
   attention.all = !compilation.gpus.empty(); // GPUs have no kernel of it
+  passes.addPass(createUnroll());
   passes.addPass(createDecomposeAttention(attention));
   passes.addPass(createDifferentiate());
   passes.addPass(createDecompose());
+  passes.addPass(createJoinSums());
   passes.addPass(createPrecision());
   passes.addPass(createCSEPass());
 }

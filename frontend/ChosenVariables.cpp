@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/ChosenVariables.h"
 
+#include "dialects/mt/Reads.h"
+
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/GlobPattern.h"
 
@@ -110,9 +112,11 @@ void freezeUnused(mt::ModelOp model, std::vector<std::string> &names) {
     if (isa<mt::LossOp, mt::RegularizerOp>(op) && seen.insert(&op).second)
       left.push_back(&op);
   while (!left.empty())
-    for (Value operand : left.pop_back_val()->getOperands())
-      if (Operation *op = operand.getDefiningOp(); op && seen.insert(op).second)
-        left.push_back(op);
+    if (Operation *reader = left.pop_back_val(); !isa<mt::StopGradientOp>(reader))
+      mt::forEachRead(reader, [&](Value value) {
+        if (Operation *op = value.getDefiningOp(); op && seen.insert(op).second)
+          left.push_back(op);
+      });
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
     if (!variable.getFrozen() && !seen.contains(variable)) {
       emitWarning(variable.getLoc()) << "no loss depends on '" << variable.getName() << "', which stays as it is";

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/inspect/ModelTable.h"
 
+#include "compiler/Passes.h"
 #include "compiler/differentiate/Update.h"
 #include "compiler/inspect/Facts.h"
+#include "dialects/mt/Reads.h"
 
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -75,9 +78,10 @@ private:
     for (auto output : model.getBody().front().getOps<mt::OutputOp>())
       forward.insert(output);
     for (size_t i = 0; i < forward.size(); ++i)
-      for (Value operand : forward[i]->getOperands())
-        if (Operation *maker = operand.getDefiningOp())
+      mt::forEachRead(forward[i], [&](Value value) {
+        if (Operation *maker = value.getDefiningOp())
           forward.insert(maker);
+      });
   }
   bool counts(Operation &op) const {
     if (isa<mt::TargetOp, mt::SampleWeightOp, mt::LossOp, mt::MetricOp, mt::RegularizerOp, mt::OutputOp,
@@ -107,9 +111,13 @@ private:
     }
   }
 
-  // Costs are those of the primitive ops that composites stand for.
+  // Costs are those of the primitive ops that loops and composites stand for.
   void addCosts() {
     OwningOpRef<ModuleOp> copy = model->getParentOfType<ModuleOp>().clone();
+    PassManager passes(copy->getContext());
+    passes.addPass(createUnroll());
+    if (failed(passes.run(*copy)))
+      return;
     mt::ModelOp clone = *copy->getOps<mt::ModelOp>().begin();
     for (auto composites = collect(clone); !composites.empty(); composites = collect(clone))
       for (mt::DecomposeOpInterface op : composites) {

@@ -10,7 +10,8 @@ static bool isFloat(Value value) { return isa<FloatType>(cast<RankedTensorType>(
 
 void mlir::mt::addDependents(ArrayRef<Operation *> ops, DenseSet<Value> &active) {
   for (Operation *op : ops)
-    if (llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); }))
+    if (!isa<StopGradientOp>(op) &&
+        llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); }))
       for (Value result : op->getResults())
         if (isFloat(result))
           active.insert(result);
@@ -84,3 +85,16 @@ void mlir::mt::buildDecomposedGradient(OpBuilder &builder, Operation *composite,
     operandGradients.push_back(active.contains(operand) && seen.insert(operand).second ? gradients.lookup(operand)
                                                                                        : Value());
 }
+
+// ---- stop_gradient: no path of a gradient, and then its operand
+
+LogicalResult StopGradientOp::interpret(const EvalContext &, ArrayRef<Tensor> operands,
+                                        SmallVectorImpl<Tensor> &results) {
+  results.push_back(operands[0]);
+  return success();
+}
+int64_t StopGradientOp::getFlops() { return 0; }
+SmallVector<utils::IteratorType> StopGradientOp::getLoopIteratorTypes() { return elementwiseLoops(getOperation()); }
+SmallVector<shard::ReductionKind> StopGradientOp::getReductionLoopIteratorKinds() { return {}; }
+SmallVector<AffineMap> StopGradientOp::getIndexingMaps() { return elementwiseMaps(getOperation()); }
+Value StopGradientOp::decompose(OpBuilder &) { return getOperand(); }

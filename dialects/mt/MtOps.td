@@ -8,6 +8,7 @@ include "dialects/mt/MtBase.td"
 include "dialects/mt/MtStructure.td"
 include "dialects/mt/MtSpatial.td"
 include "dialects/mt/MtAttention.td"
+include "dialects/mt/MtScan.td"
 include "dialects/mt/MtElementwise.td"
 include "dialects/mt/MtActivations.td"
 include "dialects/mt/MtOptimizers.td"
@@ -119,6 +120,25 @@ def OneHotOp : Mt_Composite<"one_hot"> {
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "$labels attr-dict `:` type($labels) `to` type($result)";
   let hasVerifier = 1;
+}
+
+def CumsumOp : Mt_Composite<"cumsum", [SameOperandsAndResultType, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+  let summary = "the sum of the elements up to each one along an axis, not the batch axis: mt.cumsum %x dim = 1 : "
+                "tensor<?x64x8xf32>";
+  let description = [{
+    With `reverse` of the elements from each one on. The order of additions is that of log2(n) rounds, rounded up: in
+    round k = 1, 2, 4 ... each element is added to the one k places before it, from the round before.
+  }];
+  let arguments = (ins Mt_Float:$operand, I64Attr:$dim, UnitAttr:$reverse);
+  let results = (outs Mt_Float:$result);
+  let assemblyFormat = "$operand `dim` `=` $dim (`reverse` $reverse^)? attr-dict `:` type($operand)";
+  let hasVerifier = 1;
+}
+def StopGradientOp : Mt_Composite<"stop_gradient", [SameOperandsAndResultType]> {
+  let summary = "the operand, through which no gradient goes back";
+  let arguments = (ins Mt_Float:$operand);
+  let results = (outs Mt_Float:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand)";
 }
 
 // What needs the classes above.

@@ -201,6 +201,17 @@ static LogicalResult verifyElements(Operation *op, RankedTensorType type) {
   return success();
 }
 
+// Of the op, and of the ops of its body.
+static LogicalResult verifyResults(Operation &op) {
+  WalkResult walked = op.walk([](Operation *inner) {
+    for (Value result : inner->getResults())
+      if (failed(verifyShape(inner, tensorOf(result))) || failed(verifyElements(inner, tensorOf(result))))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return success(!walked.wasInterrupted());
+}
+
 // What training needs, and the name of the total of the losses, which a plan reports.
 static LogicalResult verifyParts(ModelOp model) {
   Block &body = model.getBody().front();
@@ -228,12 +239,11 @@ LogicalResult ModelOp::verifyRegions() {
   llvm::StringMap<Operation *> signature, variables, results;
   Operation *optimizer = nullptr;
   for (Operation &op : getBody().front()) {
-    if (!isa_and_present<MtDialect>(op.getDialect()) || op.getNumRegions() != 0 ||
+    if (!isa_and_present<MtDialect>(op.getDialect()) || (op.getNumRegions() != 0 && !isa<ScanOp>(op)) ||
         isa<ReadOp, AssignOp, ResultOp, RateOp, DeclareOp, YieldOp>(op))
       return op.emitOpError("expected an op of a model inside mt.model");
-    for (Value result : op.getResults())
-      if (failed(verifyShape(&op, tensorOf(result))) || failed(verifyElements(&op, tensorOf(result))))
-        return failure();
+    if (failed(verifyResults(op)))
+      return failure();
     LogicalResult named = success();
     if (isa<InputOp, TargetOp, SampleWeightOp, OutputOp>(op))
       named = verifyName(&op, "inputs, targets, sample weights and outputs", signature);

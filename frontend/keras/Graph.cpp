@@ -155,7 +155,8 @@ void GraphReader::unwrap(Layer &layer) {
                                               "GaussianDropout",
                                               "Rescaling",
                                               "UnitNormalization",
-                                              "LayerNormalization"};
+                                              "LayerNormalization",
+                                              "RMSNormalization"};
   const Json *held = member(*layer.config, "layer");
   const Json *config = held ? member(*held, "config") : nullptr;
   if (!config || llvm::none_of(alongLast, [&](StringRef known) { return textMember(*held, "class_name") == known; }))

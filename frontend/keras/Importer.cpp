@@ -168,16 +168,19 @@ Value Importer::makeInput(const Layer &layer) {
   return mt::InputOp::create(builder, location, RankedTensorType::get(sizes, element), layer.name, IntegerAttr());
 }
 
-Value Importer::find(const TensorRef &ref, const Results &results) const {
-  const SmallVector<Value> &values = results[ref.layer][ref.node];
-  return ref.tensor < values.size() ? values[ref.tensor] : Value();
+Tensor Importer::find(const TensorRef &ref, const Results &results) const {
+  const SmallVector<Tensor> &values = results[ref.layer][ref.node];
+  return ref.tensor < values.size() ? values[ref.tensor] : Tensor();
 }
 
 Operand Importer::resolve(const Argument &argument, const Results &results) const {
   Operand operand;
   operand.constant = argument.constant;
-  if (argument.kind == Argument::Kind::Tensor)
-    operand.tensor = find(argument.tensor, results);
+  if (argument.kind == Argument::Kind::Tensor) {
+    Tensor found = find(argument.tensor, results);
+    operand.tensor = found.value;
+    operand.mask = found.mask;
+  }
   for (const Argument &item : argument.list)
     operand.list.push_back(resolve(item, results));
   operand.keys = argument.keys;
@@ -185,11 +188,11 @@ Operand Importer::resolve(const Argument &argument, const Results &results) cons
 }
 
 LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Results &results, Graph &,
-                                     SmallVectorImpl<Value> &values) {
+                                     SmallVectorImpl<Tensor> &values) {
   Location location = locationOf(builder, layer);
   LogicalResult found = success();
   forEachTensor(call, [&](const TensorRef &ref) {
-    if (!find(ref, results))
+    if (!find(ref, results).value)
       found = emitError(location) << "expected an output of the layer before it, found number " << ref.tensor
                                   << ", which is not there";
   });
@@ -204,19 +207,21 @@ LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Resul
   for (const auto &[name, argument] : call.kwargs)
     kwargs.emplace_back(name, resolve(argument, results));
   if (layer.model) {
-    SmallVector<Value> inputs;
+    SmallVector<Tensor> inputs;
+    auto add = [&](const Operand &operand) { inputs.push_back({operand.tensor, operand.mask}); };
     const Operand *only = args.size() == 1 && !args[0].tensor ? &args[0] : nullptr;
     if (only && !only->keys.empty())
       for (const std::string &name : layer.model->inputNames) {
         auto found = llvm::find(only->keys, name);
         if (found == only->keys.end())
           return emitError(location) << "expected a call of the model with a tensor '" << name << "', found none";
-        inputs.push_back(only->list[static_cast<size_t>(found - only->keys.begin())].tensor);
+        add(only->list[static_cast<size_t>(found - only->keys.begin())]);
       }
     else
       for (const Operand &operand : only ? only->list : args)
-        inputs.push_back(operand.tensor);
-    if (inputs.size() != layer.model->inputs.size() || llvm::is_contained(inputs, Value()))
+        add(operand);
+    if (inputs.size() != layer.model->inputs.size() ||
+        llvm::any_of(inputs, [](const Tensor &input) { return !input.value; }))
       return emitError(location) << "expected a call of the model with " << layer.model->inputs.size()
                                  << " tensors, found " << inputs.size() << " arguments";
     return evaluate(*layer.model, inputs, values);
@@ -225,6 +230,8 @@ LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Resul
   Block &block = *builder.getInsertionBlock();
   Operation *last = block.empty() ? nullptr : &block.back();
   Value value = findLayer(layer)(built);
+  if (value)
+    passMask(built);
   markPrecision(block, last, built.precision);
   if (!built.finish(value) || !value)
     return failure();
@@ -232,11 +239,13 @@ LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Resul
   for (int64_t size : LayerBuilder::shapeOf(value))
     if (!ShapedType::isDynamic(size) && (__builtin_mul_overflow(elements, size, &elements) || elements > maxElements))
       return emitError(location) << "expected at most 2^40 elements a sample, found " << value.getType();
-  values.push_back(value);
+  values.push_back({value, built.outputMask});
+  for (Value other : built.others)
+    values.push_back({other, Value()});
   return success();
 }
 
-LogicalResult Importer::evaluate(Graph &graph, ArrayRef<Value> inputs, SmallVectorImpl<Value> &outputs) {
+LogicalResult Importer::evaluate(Graph &graph, ArrayRef<Tensor> inputs, SmallVectorImpl<Tensor> &outputs) {
   Results results(graph.layers.size());
   // Calls in the order of their layers, as far as what they read allows.
   using Key = std::pair<size_t, size_t>;
@@ -297,8 +306,8 @@ LogicalResult Importer::evaluate(Graph &graph, ArrayRef<Value> inputs, SmallVect
            << "expected layers in an order in which they can be called, found a cycle in the model '" << graph.name
            << "'";
   for (const TensorRef &ref : graph.outputs) {
-    Value value = ref.node < graph.layers[ref.layer].calls.size() ? find(ref, results) : Value();
-    if (!value)
+    Tensor value = ref.node < graph.layers[ref.layer].calls.size() ? find(ref, results) : Tensor();
+    if (!value.value)
       return emitError(locationOf(builder, graph.layers[ref.layer]))
              << "expected output " << ref.tensor << " of call " << ref.node << ", found none";
     outputs.push_back(value);
@@ -311,10 +320,10 @@ LogicalResult Importer::run(std::vector<Output> &outputs) {
     return failure();
   if (hasDoubles(graph))
     emitWarning(builder.getUnknownLoc()) << "the model is of float64, and is computed in float32 here";
-  SmallVector<Value> inputs, values;
+  SmallVector<Tensor> inputs, values;
   for (size_t index : graph.inputs) {
-    inputs.push_back(makeInput(graph.layers[index]));
-    if (!inputs.back())
+    inputs.push_back({makeInput(graph.layers[index]), Value()});
+    if (!inputs.back().value)
       return failure();
   }
   if (failed(evaluate(graph, inputs, values)))
@@ -326,7 +335,7 @@ LogicalResult Importer::run(std::vector<Output> &outputs) {
     std::string free = name;
     for (unsigned number = 1; !taken.insert(free).second; ++number)
       free = name + "_" + std::to_string(number);
-    outputs.push_back({free, value});
+    outputs.push_back({free, value.value, value.mask});
   }
   return success();
 }

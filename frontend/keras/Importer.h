@@ -14,6 +14,12 @@ namespace mtc::keras {
 struct Output {
   std::string name;
   mlir::Value value;
+  mlir::Value mask = {}; // which steps of a sample count, [?, T]; null: all
+};
+
+// What a layer returned.
+struct Tensor {
+  mlir::Value value, mask;
 };
 
 class Importer {
@@ -30,17 +36,16 @@ public:
   llvm::LogicalResult run(std::vector<Output> &outputs);
 
 private:
-  using Results = std::vector<std::vector<llvm::SmallVector<mlir::Value>>>; // by layer, call, output
+  using Results = std::vector<std::vector<llvm::SmallVector<Tensor>>>; // by layer, call, output
 
-  llvm::LogicalResult evaluate(Graph &graph, llvm::ArrayRef<mlir::Value> inputs,
-                               llvm::SmallVectorImpl<mlir::Value> &outputs);
+  llvm::LogicalResult evaluate(Graph &graph, llvm::ArrayRef<Tensor> inputs, llvm::SmallVectorImpl<Tensor> &outputs);
   llvm::LogicalResult evaluateCall(Layer &layer, const Call &call, const Results &results, Graph &graph,
-                                   llvm::SmallVectorImpl<mlir::Value> &values);
+                                   llvm::SmallVectorImpl<Tensor> &values);
   mlir::Value makeInput(const Layer &layer);
   // Behind the batch axis; an error at the config where one is missing or another is given.
   llvm::SmallVector<int64_t> readSizes(const Layer &layer, Config &config) const;
   llvm::LogicalResult checkShapes() const;
-  mlir::Value find(const TensorRef &ref, const Results &results) const;
+  Tensor find(const TensorRef &ref, const Results &results) const;
   Operand resolve(const Argument &argument, const Results &results) const;
 
   mlir::OpBuilder &builder;

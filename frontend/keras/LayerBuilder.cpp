@@ -94,6 +94,49 @@ const Operand *LayerBuilder::keyword(llvm::StringRef name) {
   return nullptr;
 }
 
+Value LayerBuilder::inputMask() {
+  if (mask)
+    return *mask;
+  mask = Value();
+  // What a call was traced with is null in the file where the mask came with the tensor.
+  const Operand *given = keyword("mask");
+  maskGiven = given && given->tensor;
+  if (maskGiven)
+    mask = given->tensor;
+  else if (SmallVector<Value> all = masks(); !all.empty())
+    mask = all[0];
+  if (*mask && (!typeOf(*mask).getElementType().isInteger(1) || typeOf(*mask).getRank() != 2))
+    fail("expected a mask of one flag for each step of a sample, found another");
+  return *mask;
+}
+
+SmallVector<Value> LayerBuilder::masks() const {
+  SmallVector<Value> masks;
+  if (positional > 0 && args[0].tensor)
+    masks.push_back(args[0].mask);
+  else if (positional > 0)
+    for (const Operand &operand : args[0].list)
+      masks.push_back(operand.mask);
+  return masks;
+}
+
+InnerConfig::InnerConfig(LayerBuilder &layer, const Json &config)
+    : layer(layer), outer(layer.config), frozen(layer.layer.frozen) {
+  // The text of an error names the layer as a whole.
+  Config *reported = &outer;
+  layer.config = Config(config, [reported](const std::string &message) { reported->error(message); });
+  layer.config.ignore({"name", "dtype", "build_input_shape", "batch_input_shape"});
+  const Json *trainable = layer.config.find("trainable");
+  layer.layer.frozen |= trainable && *trainable == false;
+}
+
+InnerConfig::~InnerConfig() {
+  if (!layer.config.failed())
+    layer.config.finish();
+  layer.config = outer;
+  layer.layer.frozen = frozen;
+}
+
 int64_t LayerBuilder::size(llvm::StringRef key, int64_t limit) {
   int64_t value = config.integer(key);
   if (value >= 1 && value <= limit)
@@ -222,8 +265,10 @@ void LayerBuilder::penalize(Value value, llvm::StringRef key) {
   mt::RegularizerOp::create(builder, location, TypeRange(), ValueRange(value), attributes);
 }
 
-Value LayerBuilder::activate(Value value) {
-  const Json *activation = config.find("activation");
+Value LayerBuilder::activate(Value value) { return activateBy(value, "activation"); }
+
+Value LayerBuilder::activateBy(Value value, llvm::StringRef key) {
+  const Json *activation = config.find(key);
   if (!activation || !value)
     return value;
   // A name, or a function's or a layer's object.

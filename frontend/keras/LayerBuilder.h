@@ -18,6 +18,7 @@ struct Operand {
   std::vector<Operand> list;
   const Json *constant = nullptr;
   std::vector<std::string> keys = {}; // of a dictionary, whose values the list has
+  mlir::Value mask = {};              // of the tensor: which steps of a sample are there, [?, T]; null: all
 };
 
 constexpr int64_t maxUnits = int64_t{1} << 31;  // of a layer's width
@@ -36,6 +37,8 @@ public:
   Config config;
   llvm::StringRef precision = "f32"; // of its policy
   const bool hasWeights; // the file gives every variable's value
+  mlir::SmallVector<Value> others; // results of the call behind the first one
+  Value outputMask;                // of the first result; null: none
 
   // Reports an error at the layer; null.
   Value fail(const std::string &message);
@@ -48,6 +51,13 @@ public:
   // One list of tensors; at least `least`.
   mlir::SmallVector<Value> inputs(size_t least = 1);
   llvm::ArrayRef<Operand> arguments() const { return llvm::ArrayRef(args).take_front(positional); }
+  // The mask of the first tensor that the layer is called with, or the keyword argument `mask`; null: none.
+  Value inputMask();
+  bool readsMask() const { return mask.has_value(); }
+  // Whether it is the keyword argument.
+  bool isMaskGiven() const { return maskGiven; }
+  // Of each tensor of the first argument; null: none.
+  mlir::SmallVector<Value> masks() const;
   // A keyword argument; null if it is absent or null.
   const Operand *keyword(llvm::StringRef name);
 
@@ -72,6 +82,8 @@ public:
   // The function of `activation` in the config; the value itself without one.
   Value activate(Value value);
   Value activate(Value value, const std::string &name);
+  // The function of another key.
+  Value activateBy(Value value, llvm::StringRef key);
   // A layer without variables that stands where an activation's name is expected.
   Value applyLayer(Value value, const Json &object);
   // x + bias, if use_bias.
@@ -142,6 +154,21 @@ private:
   std::vector<std::pair<std::string, Operand>> kwargs;
   size_t nextVariable = 0, firstOfPart = 0;
   std::string partName, partWeights;
+  std::optional<Value> mask; // once it was asked for
+  bool maskGiven = false;
+};
+
+// While it lives, the builder reads the config of a layer or a cell inside its layer. What nobody has read of that when
+// it ends is an error.
+class InnerConfig {
+public:
+  InnerConfig(LayerBuilder &layer, const Json &config);
+  ~InnerConfig();
+
+private:
+  LayerBuilder &layer;
+  Config outer;
+  const bool frozen;
 };
 
 } // namespace mtc::keras

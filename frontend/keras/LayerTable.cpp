@@ -22,7 +22,8 @@ static BuildLayer findEntry(llvm::ArrayRef<LayerEntry> entries, llvm::StringRef 
 
 BuildLayer findLayer(const Layer &layer) {
   if (isOperator(layer.module)) {
-    for (llvm::ArrayRef<LayerEntry> family : {operatorLayers(), functionLayers(), tensorPartLayers()})
+    for (llvm::ArrayRef<LayerEntry> family :
+         {operatorLayers(), functionLayers(), tensorPartLayers(), attentionFunctions()})
       if (BuildLayer build = findEntry(family, layer.className))
         return build;
     return nullptr;
@@ -31,16 +32,16 @@ BuildLayer findLayer(const Layer &layer) {
     return nullptr;
   for (llvm::ArrayRef<LayerEntry> family :
        {activationLayers(), attentionLayers(), augmentationLayers(), convolutionLayers(), denseLayers(), imageLayers(),
-        mergingLayers(), noiseLayers(), normalizationLayers(), poolingLayers(), resizingLayers(), scalingLayers(),
-        shapeLayers()})
+        mergingLayers(), noiseLayers(), normalizationLayers(), poolingLayers(), recurrentLayers(), resizingLayers(),
+        scalingLayers(), shapeLayers()})
     if (BuildLayer build = findEntry(family, layer.className))
       return build;
   return nullptr;
 }
 
 std::string adviceFor(const Layer &layer) {
-  static constexpr const char *recurrent = "recurrent layers are not compiled: use convolutions (Conv1D, padding "
-                                           "\"causal\") or attention over the time axis";
+  static constexpr const char *images = "convolutions inside a recurrent layer are not compiled: use Conv2D or Conv3D "
+                                        "before a recurrent layer";
   static constexpr const char *text =
       "apply it to the data beforehand, save the numbers that it gives (numpy.save), and build the "
       "model without it, on an input of these numbers";
@@ -48,14 +49,9 @@ std::string adviceFor(const Layer &layer) {
       "it holds Python code: write it with the layers of Keras and the functions of keras.ops";
   static constexpr const char *seenAll = "use MultiHeadAttention, or keras.ops.matmul and Softmax";
   static constexpr std::pair<const char *, const char *> advice[] = {
-      {"LSTM", recurrent},
-      {"GRU", recurrent},
-      {"SimpleRNN", recurrent},
-      {"RNN", recurrent},
-      {"Bidirectional", recurrent},
-      {"ConvLSTM1D", recurrent},
-      {"ConvLSTM2D", recurrent},
-      {"ConvLSTM3D", recurrent},
+      {"ConvLSTM1D", images},
+      {"ConvLSTM2D", images},
+      {"ConvLSTM3D", images},
       {"TextVectorization", text},
       {"StringLookup", text},
       {"IntegerLookup", text},
@@ -66,7 +62,6 @@ std::string adviceFor(const Layer &layer) {
        "save the labels as one-hot rows (keras.utils.to_categorical), or use an Embedding of the integers"},
       {"Lambda", code},
       {"TFOpLambda", code},
-      {"Masking", "masks are not compiled: pad with zeros and weigh the samples"},
       {"Attention", seenAll},
       {"AdditiveAttention", seenAll},
       {"GroupedQueryAttention", seenAll},

@@ -26,6 +26,7 @@ llvm::ArrayRef<LayerEntry> mergingLayers();
 llvm::ArrayRef<LayerEntry> noiseLayers();
 llvm::ArrayRef<LayerEntry> normalizationLayers();
 llvm::ArrayRef<LayerEntry> poolingLayers();
+llvm::ArrayRef<LayerEntry> recurrentLayers();
 llvm::ArrayRef<LayerEntry> resizingLayers();
 llvm::ArrayRef<LayerEntry> scalingLayers();
 llvm::ArrayRef<LayerEntry> shapeLayers();
@@ -33,11 +34,16 @@ llvm::ArrayRef<LayerEntry> shapeLayers();
 llvm::ArrayRef<LayerEntry> operatorLayers();
 llvm::ArrayRef<LayerEntry> functionLayers();
 llvm::ArrayRef<LayerEntry> tensorPartLayers();
+llvm::ArrayRef<LayerEntry> attentionFunctions();
 
 // Null where the class is not known.
 BuildLayer findLayer(const Layer &layer);
 // Why a class is not in the table and what to do instead; empty: nothing more to say.
 std::string adviceFor(const Layer &layer);
+
+// Gives the result of a call the mask that it has in Keras, where its builder has not read the mask itself; an error at
+// a layer that computes something else with a mask.
+void passMask(LayerBuilder &layer);
 
 // Applies an activation by its Keras name; null and an error for one that is not known.
 mlir::Value buildActivation(LayerBuilder &layer, mlir::Value value, const std::string &name);

@@ -116,6 +116,10 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   if (unsigned count = names[title]++)
     title += "_" + std::to_string(count);
   for (Measure &measure : measures) {
+    if (goal.mask && (counts || measure.weights))
+      return emitError(place) << "expected a metric that is a mean over the steps that a mask shows, found " << shown;
+    if (goal.mask)
+      measure.weights = goal.mask;
     if (weighted && goal.sampleWeights)
       weighMeasure(builder, place, measure, goal.sampleWeights);
     mt::MetricOp::create(builder, place, title + measure.part, measure.values, measure.weights, measure.finalizer,

@@ -18,8 +18,10 @@ llvm::StringRef precisionOf(llvm::StringRef policy) {
 
 void markPrecision(Block &block, Operation *last, llvm::StringRef precision) {
   for (Operation &op : llvm::make_range(last ? std::next(Block::iterator(last)) : block.begin(), block.end()))
-    if (op.hasTrait<mt::Contraction>())
-      mt::setPrecision(&op, StringAttr::get(op.getContext(), precision));
+    op.walk([&](Operation *inner) {
+      if (inner->hasTrait<mt::Contraction>())
+        mt::setPrecision(inner, StringAttr::get(op.getContext(), precision));
+    });
 }
 
 LogicalResult settlePrecision(ModuleOp module) {

@@ -239,8 +239,20 @@ LogicalResult Training::buildLoss(Goal &goal, const Json &object, double scale, 
     goal.sampleWeights =
         mt::SampleWeightOp::create(builder, place, RankedTensorType::get({ShapedType::kDynamic}, builder.getF32Type()),
                                    only ? "sample_weight" : output.name + "_sample_weight");
-  mt::LossOp::create(builder, place, only ? "loss" : output.name + "_loss", values, goal.sampleWeights,
-                     sum ? mt::Divisor::samples : mt::Divisor::elements, llvm::APFloat(static_cast<float>(scale)));
+  mt::Divisor divisor = sum ? mt::Divisor::samples : mt::Divisor::elements;
+  Value weights = goal.sampleWeights;
+  // A mean over the steps that the mask shows.
+  if (output.mask) {
+    if (options.sampleWeights || cast<RankedTensorType>(values.getType()).getShape() !=
+                                     cast<RankedTensorType>(output.mask.getType()).getShape())
+      return emitError(place) << "expected an output without a mask, found one, of a Masking layer or of an Embedding "
+                                 "with mask_zero, which is not supported with weights of samples, nor for an output "
+                                 "of another shape than steps and classes";
+    weights = goal.mask = toFloat(mt::Expr(builder, place, output.mask)).value();
+    divisor = sum ? divisor : mt::Divisor::weights;
+  }
+  mt::LossOp::create(builder, place, only ? "loss" : output.name + "_loss", values, weights, divisor,
+                     llvm::APFloat(static_cast<float>(scale)));
   return success();
 }
 

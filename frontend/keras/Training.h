@@ -37,6 +37,7 @@ private:
     mlir::Value sampleWeights; // null without --sample-weights
     std::string prefix;        // of metrics' names, where there are several outputs
     std::string lossKind;
+    mlir::Value mask = {}; // weights of steps; null where all count
     bool isSparse() const; // targets are labels
   };
 

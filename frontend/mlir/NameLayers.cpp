@@ -2,6 +2,7 @@
 #include "frontend/mlir/NameLayers.h"
 
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Reads.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -38,9 +39,10 @@ static StringRef layerOf(Operation &op) {
 static void reach(ArrayRef<Operation *> ends, llvm::SmallSetVector<Operation *, 32> &reached) {
   reached.insert(ends.begin(), ends.end());
   for (size_t i = 0; i < reached.size(); ++i)
-    for (Value operand : reached[i]->getOperands())
-      if (Operation *maker = operand.getDefiningOp())
+    mt::forEachRead(reached[i], [&](Value value) {
+      if (Operation *maker = value.getDefiningOp())
         reached.insert(maker);
+    });
 }
 
 static void nameModel(mt::ModelOp model) {
@@ -67,7 +69,9 @@ static void nameModel(mt::ModelOp model) {
     StringRef layer = goals.contains(&op) ? goals.lookup(&op) : layerOf(op);
     if (isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp>(op))
       layer = op.getAttrOfType<StringAttr>("name").getValue();
-    op.setLoc(NameLoc::get(StringAttr::get(op.getContext(), layer), op.getLoc()));
+    op.walk([&](Operation *inner) {
+      inner->setLoc(NameLoc::get(StringAttr::get(op.getContext(), layer), inner->getLoc()));
+    });
   }
 }
 

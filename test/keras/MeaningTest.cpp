@@ -48,6 +48,7 @@ protected:
     module = mtc::readKerasArchive(stem + ".keras", expected.rows(), options, context, diagnostics, weights, nullptr);
     ASSERT_TRUE(module) << diagnostics.errors();
     mlir::PassManager passes(&context);
+    passes.addPass(mtc::createUnroll());
     passes.addPass(mtc::createDifferentiate());
     ASSERT_TRUE(mlir::succeeded(passes.run(*module))) << diagnostics.errors();
     step.samples = expected.rows();

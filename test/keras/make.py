@@ -346,9 +346,80 @@ def tied():
     return model
 
 
+def recurrent():
+    """Recurrent layers of each cell, forwards and backwards, that give their states to one another."""
+    i = keras.Input((5, 4), name="x")
+    x = L.LSTM(6, return_sequences=True, kernel_regularizer="l2", recurrent_regularizer="l1")(i)
+    y, h, c = L.LSTM(3, return_state=True, return_sequences=True, go_backwards=True, unit_forget_bias=False)(x)
+    z = L.LSTM(3, activation="softsign", recurrent_activation="hard_sigmoid", use_bias=False)(x, initial_state=[c, h])
+    g = L.GRU(4, return_sequences=True)(y)
+    g = L.GRU(3, reset_after=False, go_backwards=True)(g, initial_state=z)
+    k = L.GRU(5, use_bias=False, unroll=True)(y)
+    s, t = L.SimpleRNN(3, return_state=True)(x)
+    x = L.Concatenate()([h, c, g, k, s, t, L.SimpleRNN(2, activation="relu", go_backwards=True)(y)])
+    model = keras.Model(i, L.Dense(3)(x), name="recurrent")
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss=CROSSENTROPY)
+    return model
+
+
+def directions():
+    """Both directions, merged in each way; cells on top of one another."""
+    i = keras.Input((4, 3), name="x")
+    a = L.Bidirectional(L.LSTM(4, return_sequences=True))(i)
+    b = L.Bidirectional(L.GRU(4), merge_mode="sum")(a)
+    c = L.Bidirectional(L.SimpleRNN(4, return_sequences=True), merge_mode="mul",
+                        backward_layer=L.SimpleRNN(4, activation="relu", return_sequences=True, go_backwards=True))(a)
+    d, e = L.Bidirectional(L.GRU(4, go_backwards=True, return_sequences=True), merge_mode=None,
+                           backward_layer=L.GRU(4, return_sequences=True))(c)
+    f, *states = L.Bidirectional(L.LSTM(4, return_state=True), merge_mode="ave")(d)
+    g = L.RNN([L.LSTMCell(3), L.GRUCell(5), L.LSTMCell(4)], go_backwards=True, return_sequences=True)(L.Add()([d, e]))
+    h = L.RNN(L.GRUCell(4, reset_after=False), name="alone")(g)
+    k = L.Bidirectional(L.RNN(L.SimpleRNNCell(2)))(g)
+    x = L.Concatenate()([b, f, *states, h, k])
+    model = keras.Model(i, L.Dense(3)(x), name="directions")
+    model.compile(keras.optimizers.Adam(0.01), loss=CROSSENTROPY)
+    return model
+
+
+def masked():
+    """Masks of an embedding and of a layer, through recurrent layers and to the loss and the metric."""
+    i, j = keras.Input((5,), dtype="int32", name="ids"), keras.Input((5, 3), name="x")
+    x = L.Dropout(0.0)(L.Dense(4)(L.Embedding(7, 4, mask_zero=True)(i)))
+    y = L.Masking()(ops.where(j[:, :, :1] > 0, j, 0.0))
+    a = L.LSTM(4, return_sequences=True)(x)
+    b = L.Bidirectional(L.GRU(2, return_sequences=True))(y)
+    c = L.RNN([L.SimpleRNNCell(3), L.LSTMCell(4)], go_backwards=True)(b)
+    d = L.RNN(L.GRUCell(4), zero_output_for_mask=True)(y)
+    e = L.GlobalAveragePooling1D()(L.Add()([a, x]))
+    z = L.GRU(4, return_sequences=True)(a, initial_state=c + d + e)
+    model = keras.Model([i, j], L.Dense(3)(z), name="masked")
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss=CROSSENTROPY)
+    return model
+
+
+def transformer():
+    """What transformers are made of: rotary embeddings, gates, root mean squares, attention as a function."""
+    i = keras.Input((6, 8), name="x")
+    x = L.RMSNormalization()(i)
+    heads = [ops.reshape(L.Dense(n * 4, use_bias=False)(x), (-1, 6, n, 4)) for n in (2, 1, 1)]
+    angles = np.arange(6, dtype="float32").reshape(6, 1, 1) * np.asarray([1.0, 0.1], "float32")
+    q, k = (ops.concatenate([a * np.cos(angles) - b * np.sin(angles), a * np.sin(angles) + b * np.cos(angles)], axis=-1)
+            for a, b in (ops.split(t, 2, axis=-1) for t in heads[:2]))
+    a = ops.dot_product_attention(q, k, heads[2], is_causal=True)
+    a = a + ops.dot_product_attention(q, q, q, scale=0.3, mask=ops.transpose(k, (0, 2, 3, 1))[:, :, :1] > -0.5)
+    a = a + ops.dot_product_attention(q, q, a, bias=np.linspace(-1, 1, 36, dtype="float32").reshape(6, 6))
+    x = i + L.Dense(8)(ops.reshape(a, (-1, 6, 8)))
+    u, v, w = ops.split(L.Dense(20)(L.TimeDistributed(L.RMSNormalization(epsilon=1e-3))(x)), [8, 16], axis=-1)
+    x = x + L.Dense(8)(ops.silu(u) * v) + ops.cumsum(v, axis=1) - ops.stop_gradient(u) + ops.sum(w, axis=-1)[..., None]
+    model = keras.Model(i, L.Dense(3)(L.Flatten()(x)), name="transformer")
+    model.compile(keras.optimizers.SGD(0.02, momentum=0.9), loss=CROSSENTROPY)
+    return model
+
+
 MODELS = {f.__name__: f for f in (shared, nested, activations, shapes, merging, operators, convolutions, sequences,
                                   images, normal, curves, attention, grouped, tensors, resized, augmented, counted,
-                                  areas, turned, places, named, constants, distributed, tied)}
+                                  areas, turned, places, named, constants, distributed, tied, recurrent,
+                                  directions, masked, transformer)}
 WEIGHTED = {"counted", "areas"}
 
 

@@ -45,6 +45,7 @@ int main(int argc, char **argv) {
     return 1;
   if (!module->getOps<mlir::mt::ModelOp>().empty()) {
     mlir::PassManager passes(&context);
+    passes.addPass(mtc::createUnroll());
     passes.addPass(mtc::createDifferentiate());
     if (mlir::failed(passes.run(*module)))
       return 1;

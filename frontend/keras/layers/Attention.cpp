@@ -310,6 +310,87 @@ Value buildGroupedAttention(LayerBuilder &layer) {
                     layer.shapeOf(query).back(), "_");
 }
 
+// A bias of scores: a tensor of the samples, or an array that all of them share; null without one, and after an error.
+Value scoreBias(LayerBuilder &layer, const Operand *operand) {
+  if (!operand)
+    return {};
+  Value bias = operand->tensor ? layer.toFloat(operand->tensor)
+               : layer.isArray(*operand) ? layer.toFloat(*operand)
+                                         : layer.fail("expected a bias that is a tensor, found something else");
+  if (bias && mt::isSplit(bias.getType()) && layer.typeOf(bias).getRank() != 4)
+    return layer.fail("expected a bias of 4 axes, found " + std::to_string(layer.typeOf(bias).getRank()));
+  return bias;
+}
+
+// Attention whose scores have a bias, by products and softmax; [?, T, H, D] each, with as many heads of keys.
+Value attendWithBias(LayerBuilder &layer, ArrayRef<Value> inputs, Value bias, Value mask, double scale, bool causal) {
+  auto byHead = [&](Value x) {
+    return mt::TransposeOp::create(layer.builder, layer.location, x, ArrayRef<int64_t>{0, 2, 1, 3}).getResult();
+  };
+  Value product =
+      mt::MatmulOp::create(layer.builder, layer.location, byHead(inputs[0]), byHead(inputs[1]), false, true);
+  Value biased = layer.binary<mt::AddOp>((layer.expr(product) * scale).value(), bias);
+  if (!biased || biased.getType() != product.getType())
+    return biased ? layer.fail("expected a bias for each head, query and key, found other sizes") : biased;
+  Expr scores = layer.expr(biased);
+  constexpr double hidden = -1e9;
+  if (mask)
+    scores = select(layer.expr(mask), scores, hidden);
+  int64_t queries = layer.shapeOf(biased)[2], keys = layer.shapeOf(biased)[3];
+  SmallVector<bool> seen;
+  for (int64_t t = 0; causal && t < queries; ++t)
+    for (int64_t s = 0; s < keys; ++s)
+      seen.push_back(s <= t);
+  auto places = RankedTensorType::get({queries, keys}, layer.builder.getI1Type());
+  if (causal)
+    scores = select(layer.expr(layer.constant(DenseElementsAttr::get(places, ArrayRef<bool>(seen)))), scores, hidden);
+  Value p = mt::SoftmaxOp::create(layer.builder, layer.location, product.getType(), scores.value());
+  return byHead(mt::MatmulOp::create(layer.builder, layer.location, p, byHead(inputs[2]), false, false));
+}
+
+// keras.ops.dot_product_attention of [?, T, heads, size].
+Value buildDotProductAttention(LayerBuilder &layer) {
+  const Operand *bias = layer.keyword("bias"), *scaled = layer.keyword("scale");
+  SmallVector<Value> inputs = {argument(layer, 0, "query"), argument(layer, 1, "key"), argument(layer, 2, "value")};
+  for (Value &x : inputs) {
+    if (!x || layer.typeOf(x).getRank() != 4)
+      return layer.fail("expected a query, a key and a value of 4 axes with the batch, found others");
+    x = layer.toFloat(x);
+  }
+  layer.config.ignore({"flash_attention"});
+  layer.config.expectAbsent({"attn_logits_soft_cap"});
+  ArrayRef<int64_t> query = layer.shapeOf(inputs[0]), key = layer.shapeOf(inputs[1]), value = layer.shapeOf(inputs[2]);
+  Options options;
+  options.heads = query[2];
+  options.keyHeads = key[2];
+  options.keySize = query[3];
+  options.valueSize = value[3];
+  options.causal = layer.config.boolean("is_causal", false);
+  double scale = 1 / std::sqrt(double(options.keySize));
+  if (scaled && (!scaled->constant || !scaled->constant->is_number()))
+    return layer.fail("expected a scale that is a number, found something else");
+  if (scaled)
+    scale = scaled->constant->get<double>();
+  if (key[3] != query[3] || value[1] != key[1] || value[2] != key[2] || options.heads % options.keyHeads != 0)
+    return layer.fail("expected keys and values of the same steps and heads, whose number divides that of the "
+                      "queries, found other sizes");
+  Value mask = givenMask(layer, layer.keyword("mask")), scores = scoreBias(layer, bias);
+  if (layer.config.failed())
+    return {};
+  if (scores && options.heads != options.keyHeads)
+    return layer.fail("expected as many heads of keys as of queries where there is a bias, found fewer");
+  if (scores)
+    return attendWithBias(layer, inputs, scores, mask, scale, options.causal);
+  auto flat = [&](Value x) {
+    ArrayRef<int64_t> shape = layer.shapeOf(x);
+    return layer.reshape(x, {batch, shape[1], shape[2] * shape[3]});
+  };
+  if (scaled)
+    inputs[0] = (layer.expr(inputs[0]) * (scale * std::sqrt(double(options.keySize)))).value();
+  Value seen = attend(layer, options, flat(inputs[0]), flat(inputs[1]), flat(inputs[2]), mask);
+  return seen ? layer.reshape(seen, {batch, query[1], query[2], value[3]}) : seen;
+}
+
 // Axis `from` moved to index `to`.
 Value moveAxis(LayerBuilder &layer, Value x, int64_t from, int64_t to) {
   SmallVector<int64_t> order;
@@ -364,6 +445,11 @@ Value buildDot(LayerBuilder &layer) {
 llvm::ArrayRef<LayerEntry> attentionLayers() {
   static constexpr LayerEntry entries[] = {
       {"MultiHeadAttention", buildAttention}, {"GroupQueryAttention", buildGroupedAttention}, {"Dot", buildDot}};
+  return entries;
+}
+
+llvm::ArrayRef<LayerEntry> attentionFunctions() {
+  static constexpr LayerEntry entries[] = {{"DotProductAttention", buildDotProductAttention}};
   return entries;
 }
 

@@ -145,6 +145,61 @@ Value buildReciprocal(LayerBuilder &layer) {
   return x ? (Expr(1.0) / layer.expr(x)).value() : x;
 }
 
+// ---- flags
+
+// A tensor of flags; numbers are true where they are not 0. Null after an error.
+Value flags(LayerBuilder &layer, const Operand &operand) {
+  if (!operand.tensor)
+    return layer.fail("expected tensors, found something else");
+  bool flag = layer.typeOf(operand.tensor).getElementType().isInteger(1);
+  return flag ? operand.tensor : (!(layer.expr(layer.toFloat(operand.tensor)) == 0.0)).value();
+}
+
+// Both, or with `either` not neither.
+template <bool either> Value buildLogical(LayerBuilder &layer) {
+  if (layer.arguments().size() != 2)
+    return layer.fail("expected 2 operands, found " + std::to_string(layer.arguments().size()));
+  Value a = flags(layer, layer.arguments()[0]), b = flags(layer, layer.arguments()[1]);
+  if (!a || !b)
+    return {};
+  auto turned = [&](Value x) { return either ? (!layer.expr(x)).value() : x; };
+  Value both = layer.inferred<mt::AndOp>({turned(a), turned(b)}, {});
+  return both ? turned(both) : both;
+}
+
+Value buildLogicalNot(LayerBuilder &layer) {
+  Value x = layer.arguments().size() == 1 ? flags(layer, layer.arguments()[0]) : layer.fail("expected 1 operand");
+  return x ? (!layer.expr(x)).value() : x;
+}
+
+// Whether one is set, or all are.
+template <mt::Reduction kind> Value buildAnyFlag(LayerBuilder &layer) {
+  Value x = layer.arguments().size() == 1 ? flags(layer, layer.arguments()[0]) : layer.fail("expected 1 operand");
+  bool keep = layer.config.boolean("keepdims", false);
+  std::optional<SmallVector<int64_t>> axes = x ? sampleAxes(layer, x, readAxes(layer)) : std::nullopt;
+  if (!axes)
+    return {};
+  Value found = (layer.expr(reduce<kind>(layer, toFloat(layer.expr(x)).value(), *axes)) > 0.0).value();
+  SmallVector<int64_t> shape;
+  for (auto [axis, size] : llvm::enumerate(layer.shapeOf(x)))
+    if (!llvm::is_contained(*axes, static_cast<int64_t>(axis)))
+      shape.push_back(size);
+  return keep ? found : layer.reshape(found, shape);
+}
+
+Value buildCumsum(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  layer.config.expect("dtype", "float32");
+  std::optional<SmallVector<int64_t>> axes = x ? sampleAxes(layer, x, readAxes(layer)) : std::nullopt;
+  return axes ? mt::CumsumOp::create(layer.builder, layer.location, x.getType(), x, axes->front(), false).getResult()
+              : Value();
+}
+
+Value buildStopGradient(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  return x ? mt::StopGradientOp::create(layer.builder, layer.location, x.getType(), x).getResult() : x;
+}
+
 Value buildCast(LayerBuilder &layer) {
   layer.config.expect("dtype", "float32");
   return layer.toFloat(layer.input());
@@ -199,6 +254,13 @@ llvm::ArrayRef<LayerEntry> functionLayers() {
       {"Elu", buildElu},
       {"Reciprocal", buildReciprocal},
       {"Cast", buildCast},
+      {"LogicalAnd", buildLogical<false>},
+      {"LogicalOr", buildLogical<true>},
+      {"LogicalNot", buildLogicalNot},
+      {"Any", buildAnyFlag<mt::Reduction::max>},
+      {"All", buildAnyFlag<mt::Reduction::min>},
+      {"Cumsum", buildCumsum},
+      {"StopGradient", buildStopGradient},
   };
   return entries;
 }

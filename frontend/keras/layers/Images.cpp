@@ -107,9 +107,6 @@ template <int64_t axes> Value buildUpSampling(LayerBuilder &layer) {
 // The table of an embedding; null after an error.
 Value embeddingTable(LayerBuilder &layer) {
   int64_t count = layer.size("input_dim"), width = layer.size("output_dim");
-  if (layer.config.boolean("mask_zero", false))
-    return layer.fail(
-        "expected mask_zero to be false, found true: masks are not compiled; weigh the samples in its place");
   layer.config.expectAbsent({"embeddings_constraint", "weights"});
   layer.config.ignore({"input_length"});
   return layer.config.failed() ? Value() : layer.variable("embeddings", {count, width}, "embeddings_initializer");
@@ -122,6 +119,9 @@ Value buildEmbedding(LayerBuilder &layer) {
   auto type = layer.typeOf(ids).clone(layer.builder.getI32Type());
   if (ids.getType() != type)
     ids = mt::CastOp::create(layer.builder, layer.location, type, ids);
+  layer.inputMask(); // of another layer: it ends here
+  if (layer.config.boolean("mask_zero", false))
+    layer.outputMask = (!(layer.expr(ids) == 0.0)).value();
   return layer.inferred<mt::GatherOp>({table, ids}, {});
 }
 

@@ -93,30 +93,46 @@ Value scaled(LayerBuilder &layer, Value y, ArrayRef<int64_t> shape) {
   return y;
 }
 
+// The axes of a normalisation, in order, whose sizes its variables have: the last ones, so that these stand beside the
+// input. None after an error.
+std::optional<SmallVector<int64_t>> lastAxes(LayerBuilder &layer, Value x) {
+  std::optional<SmallVector<int64_t>> dims = sampleAxes(layer, x, readAxes(layer, -1));
+  if (!dims)
+    return std::nullopt;
+  int64_t rank = layer.typeOf(x).getRank();
+  for (auto [index, dim] : llvm::enumerate(*dims))
+    if (dim != rank - static_cast<int64_t>(dims->size()) + static_cast<int64_t>(index)) {
+      layer.fail("expected the last axes, found " + describe(*layer.config.find("axis")) +
+                 ": move them there with keras.layers.Permute");
+      return std::nullopt;
+    }
+  return dims;
+}
+
 Value buildLayerNormalization(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
-  if (!x)
-    return {};
   layer.config.expectAbsent(unsupported);
   layer.config.expect("rms_scaling", false);
-  int64_t rank = layer.typeOf(x).getRank();
-  const Json *axis = layer.config.find("axis");
-  SmallVector<int64_t> dims = readAxes(layer, -1);
-  SmallVector<int64_t> shape;
-  for (int64_t &dim : dims) {
-    dim += dim < 0 ? rank : 0;
-    if (dim < 1 || dim >= rank)
-      return layer.fail("expected an axis from 1 to " + std::to_string(rank - 1) + ", found " + std::to_string(dim));
-  }
-  llvm::sort(dims);
-  // The variables have the sizes of these axes; they must be the last ones to stand beside the input.
-  for (auto [index, dim] : llvm::enumerate(dims)) {
-    if (dim != rank - static_cast<int64_t>(dims.size()) + static_cast<int64_t>(index))
-      return layer.fail("expected the last axes, found " + describe(*axis) +
-                        ": move them there with keras.layers.Permute");
-    shape.push_back(layer.shapeOf(x)[dim]);
-  }
-  return scaled(layer, normalize(layer, x, dims), shape);
+  std::optional<SmallVector<int64_t>> dims = x ? lastAxes(layer, x) : std::nullopt;
+  if (!dims)
+    return {};
+  return scaled(layer, normalize(layer, x, *dims), layer.shapeOf(x).take_back(dims->size()));
+}
+
+// x / sqrt(the mean of x^2 + epsilon), scaled.
+Value buildRmsNormalization(LayerBuilder &layer) {
+  Value x = layer.toFloat(layer.input());
+  std::optional<SmallVector<int64_t>> dims = x ? lastAxes(layer, x) : std::nullopt;
+  double epsilon = layer.config.real("epsilon", 1e-6), count = 1;
+  if (!dims)
+    return {};
+  ArrayRef<int64_t> shape = layer.shapeOf(x).take_back(dims->size());
+  for (int64_t size : shape)
+    count *= static_cast<double>(size);
+  Value scale = layer.constantVariable("scale", shape, 1, true);
+  mt::Expr e = layer.expr(x);
+  Value y = (e * rsqrt(sumOver(square(e), *dims) / count + epsilon)).value();
+  return scale ? layer.binary<mt::MulOp>(y, scale) : scale;
 }
 
 Value buildGroupNormalization(LayerBuilder &layer, Value x) {
@@ -152,6 +168,7 @@ Value buildUnitNormalization(LayerBuilder &layer) {
 llvm::ArrayRef<LayerEntry> normalizationLayers() {
   static constexpr LayerEntry entries[] = {{"BatchNormalization", overAxis<buildBatchNormalization>},
                                            {"LayerNormalization", buildLayerNormalization},
+                                           {"RMSNormalization", buildRmsNormalization},
                                            {"GroupNormalization", overAxis<buildGroupNormalization>},
                                            {"UnitNormalization", buildUnitNormalization}};
   return entries;

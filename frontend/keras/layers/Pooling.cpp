@@ -66,9 +66,15 @@ template <int64_t axes, bool average> Value buildGlobal(LayerBuilder &layer) {
     dims.push_back(axis);
     count *= layer.shapeOf(x)[axis];
   }
+  // The average is of the steps that a mask shows.
+  Value mask = average && axes == 1 ? layer.inputMask() : Value();
+  if (mask)
+    x = select(unsqueezeLast(layer.expr(mask)), layer.expr(x), 0.0).value();
   Value y =
       mt::ReduceOp::create(layer.builder, layer.location, average ? mt::Reduction::sum : mt::Reduction::max, x, dims);
-  if (average)
+  if (mask)
+    y = (layer.expr(y) / sumLast(toFloat(layer.expr(mask)))).value();
+  else if (average)
     y = (layer.expr(y) / double(count)).value();
   SmallVector<int64_t> shape(static_cast<size_t>(axes) + 2, 1);
   shape.front() = ShapedType::kDynamic;

@@ -251,6 +251,40 @@ Value buildGetItem(LayerBuilder &layer) {
   return taken ? layer.reshape(taken, part.shape) : taken;
 }
 
+// Equal parts, or parts that begin at given places.
+Value buildSplit(LayerBuilder &layer) {
+  Value x = layer.input();
+  std::optional<SmallVector<int64_t>> axes = x ? sampleAxes(layer, x, readAxes(layer)) : std::nullopt;
+  const Json *given = layer.config.find("indices_or_sections");
+  if (!axes || !given)
+    return {};
+  int64_t axis = (*axes)[0], size = layer.shapeOf(x)[axis];
+  SmallVector<int64_t> ends = layer.config.integers("indices_or_sections", given->is_array() ? -1 : 1);
+  if (int64_t count = ends[0]; !given->is_array()) {
+    if (count < 1 || count > size || size % count != 0)
+      return layer.fail("expected a number of parts that divides " + std::to_string(size) + " elements, found " +
+                        std::to_string(count));
+    ends.clear();
+    for (int64_t i = 1; i < count; ++i)
+      ends.push_back(i * (size / count));
+  }
+  ends.push_back(size);
+  SmallVector<int64_t> starts(static_cast<size_t>(rankOf(x) - 1), 0), sizes(layer.shapeOf(x).drop_front());
+  int64_t before = 0;
+  for (int64_t end : ends) {
+    if (end <= before || end > size)
+      return layer.fail("expected places of parts in increasing order from 1 to " + std::to_string(size - 1) +
+                        ", found " + std::to_string(end));
+    starts[static_cast<size_t>(axis - 1)] = before;
+    sizes[static_cast<size_t>(axis - 1)] = end - before;
+    layer.others.push_back(mt::SliceOp::create(layer.builder, layer.location, x, starts, sizes));
+    before = end;
+  }
+  Value first = layer.others[0];
+  layer.others.erase(layer.others.begin());
+  return first;
+}
+
 } // namespace
 
 llvm::ArrayRef<LayerEntry> tensorPartLayers() {
@@ -260,7 +294,7 @@ llvm::ArrayRef<LayerEntry> tensorPartLayers() {
       {"Moveaxis", buildMoved<false>},   {"ExpandDims", buildExpandDims},
       {"Squeeze", buildSqueeze},         {"Stack", buildStack},
       {"Concatenate", buildConcatenate}, {"Flip", buildFlip},
-      {"GetItem", buildGetItem},
+      {"GetItem", buildGetItem},         {"Split", buildSplit},
   };
   return entries;
 }

@@ -90,6 +90,10 @@ private:
   Expr lookupStep(const Expr &x);
   Expr takeStep(const Expr &x);
 
+  // ---- loops (Sequences.cpp)
+  Expr scanStep(const Expr &x);
+  Expr cumsumStep(const Expr &x);
+
   // ---- steps and ends of what is in the registry (Layers.cpp)
   Expr functionStep(const Expr &x);
   Expr noiseStep(const Expr &x);

@@ -190,11 +190,13 @@ Expr Generator::reductionStep(const Expr &x) {
 }
 
 Expr Generator::compositeStep(const Expr &x) {
-  switch (below(4)) {
+  switch (below(5)) {
   case 0:
     return mix(x, unary<SoftmaxOp>(x * 2.0));
   case 1:
     return mix(x, unary<LogSoftmaxOp>(x) * 0.3);
+  case 2:
+    return mix(x, unary<StopGradientOp>(x * x));
   default:
     Expr label = unary<ArgmaxOp>(x);
     if (chance(50))
@@ -249,12 +251,13 @@ Expr Generator::step() {
                                     &Generator::reductionStep, &Generator::reductionStep,   &Generator::parameterStep,
                                     &Generator::batchStep,     &Generator::convolutionStep, &Generator::convolutionStep,
                                     &Generator::poolStep,      &Generator::movementStep,    &Generator::movementStep,
-                                    &Generator::lookupStep,    &Generator::takeStep,        &Generator::attentionStep};
+                                    &Generator::lookupStep,    &Generator::takeStep,        &Generator::attentionStep,
+                                    &Generator::scanStep};
   static constexpr Method anyRank[] = {
       &Generator::unaryStep,        &Generator::unaryStep, &Generator::unaryStep,  &Generator::binaryStep,
       &Generator::binaryStep,       &Generator::maskStep,  &Generator::sourceStep, &Generator::compositeStep,
       &Generator::functionStep,     &Generator::noiseStep, &Generator::noiseStep,  &Generator::normalizationStep,
-      &Generator::normalizationStep};
+      &Generator::normalizationStep, &Generator::cumsumStep};
   Expr x = any();
   if (chance(40))
     return (this->*flat[below(std::size(flat))])(x);

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mt-join-sums: what reads one value many times, as the steps of a loop do and layers that are called more than once,
+// has a gradient that is a sum of as many terms. Three kinds of terms are joined to one:
+//
+//   parts of a value     mt.pads with zeros that lie one after the other: a concatenation
+//   a matrix             products `transpose_a` of two split values: one product, summed over the batch, of the left
+//                        sides and of the right sides, each stacked as rows of a sample
+//   a vector             sums over the batch: one, of the stacked values
+//
+// So there is one sum over the batch, and one all-reduce, where there were many. The rows of a sample are in the
+// order of the parts that they are of, else in that of the program, and sums over them are in that order
+// (docs/exactness.md).
+#include "compiler/Passes.h"
+#include "compiler/differentiate/Simplify.h"
+
+using namespace mlir;
+
+namespace mtc {
+#define GEN_PASS_DEF_JOINSUMS
+#include "compiler/Passes.h.inc"
+
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+constexpr int64_t dynamic = ShapedType::kDynamic;
+
+// Terms of fewer are left as they are: the values would only be copied.
+constexpr size_t fewest = 3;
+
+// A split row of a product: [?, N].
+bool isRow(Value value) { return mt::isSplit(value.getType()) && typeOf(value).getRank() == 2; }
+
+mt::MatmulOp asProduct(Value value) {
+  auto product = value.getDefiningOp<mt::MatmulOp>();
+  bool found = product && product->hasOneUse() && product.getTransposeA() && !product.getTransposeB() &&
+               isRow(product.getLhs()) && isRow(product.getRhs());
+  return found ? product : mt::MatmulOp();
+}
+
+mt::ReduceOp asSum(Value value) {
+  auto sum = value.getDefiningOp<mt::ReduceOp>();
+  bool found = sum && sum->hasOneUse() && sum.getKind() == mt::Reduction::sum &&
+               sum.getDims() == ArrayRef<int64_t>{0} && isRow(sum.getOperand());
+  return found ? sum : mt::ReduceOp();
+}
+
+// A part of a row among zeros.
+mt::PadOp asPart(Value value) {
+  auto pad = value.getDefiningOp<mt::PadOp>();
+  bool found = pad && pad->hasOneUse() && pad.getLow().size() == 1 && pad.getValue().isZero() &&
+               llvm::all_of(pad.getInterior(), [](int64_t interior) { return interior == 0; });
+  return found ? pad : mt::PadOp();
+}
+
+class Joining {
+public:
+  explicit Joining(mt::AddOp sum) : sum(sum), builder(sum) {}
+
+  // Joins parts, or else sums over the batch. Whether there were any; the sum is then one of what is left.
+  bool run(bool parts) {
+    collect(sum.getResult());
+    if (terms.size() < fewest)
+      return false;
+    std::reverse(terms.begin(), terms.end());
+    bool joined = parts ? joinParts() : joinProducts();
+    if (!parts)
+      joined |= joinSums();
+    if (!joined)
+      return false;
+    Value total = terms[0];
+    for (Value term : ArrayRef(terms).drop_front())
+      total = mt::AddOp::create(builder, sum.getLoc(), total, term);
+    sum.replaceAllUsesWith(total);
+    return true;
+  }
+
+private:
+  mt::AddOp sum;
+  OpBuilder builder;
+  SmallVector<Value> terms; // first to last of the program's: the backward pass adds the last one first
+
+  // The terms of a sum of values of one type, the last one first.
+  void collect(Value value) {
+    SmallVector<Value> pending{value};
+    while (!pending.empty()) {
+      Value next = pending.pop_back_val();
+      auto add = next.getDefiningOp<mt::AddOp>();
+      bool inner = add && (next == value || next.hasOneUse()) && add.getLhs().getType() == next.getType() &&
+                   add.getRhs().getType() == next.getType();
+      if (!inner)
+        terms.push_back(next);
+      else
+        pending.append({add.getRhs(), add.getLhs()});
+    }
+  }
+
+  Value stack(ArrayRef<Value> rows) {
+    Value row = mt::ConcatOp::create(builder, sum.getLoc(), rows, 1);
+    auto size = static_cast<int64_t>(rows.size());
+    return mt::ReshapeOp::create(builder, sum.getLoc(),
+                                 typeOf(row).clone({dynamic, size, typeOf(rows[0]).getDimSize(1)}), row);
+  }
+
+  // The order in which the program's first concatenation of just these values has them; theirs without one.
+  SmallVector<size_t> knownOrder(ArrayRef<Value> values) {
+    SmallVector<size_t> known = llvm::to_vector(llvm::seq<size_t>(0, values.size()));
+    DenseMap<Value, size_t> places;
+    for (auto [i, value] : llvm::enumerate(values))
+      places[value] = i;
+    mt::ConcatOp first;
+    for (Operation *user : values[0].getUsers()) {
+      auto concat = dyn_cast<mt::ConcatOp>(user);
+      bool same = concat && places.size() == values.size() && concat.getOperands().size() == values.size() &&
+                  llvm::all_of(concat.getOperands(), [&](Value operand) { return places.contains(operand); });
+      if (same && (!first || concat->isBeforeInBlock(first)))
+        first = concat;
+    }
+    if (first)
+      known = llvm::map_to_vector(first.getOperands(), [&](Value operand) { return places.lookup(operand); });
+    return known;
+  }
+  static SmallVector<Value> ordered(ArrayRef<Value> values, ArrayRef<size_t> order) {
+    return llvm::map_to_vector(order, [&](size_t place) { return values[place]; });
+  }
+
+  // Each puts one term in the place of several.
+  bool joinParts();
+  bool joinProducts();
+  bool joinSums();
+  bool replace(ArrayRef<Value> left, Value joined) {
+    terms.assign(left.begin(), left.end());
+    terms.push_back(joined);
+    return true;
+  }
+};
+
+bool Joining::joinParts() {
+  SmallVector<Value> left;
+  SmallVector<mt::PadOp> parts;
+  for (Value term : terms)
+    if (mt::PadOp part = asPart(term))
+      parts.push_back(part);
+    else
+      left.push_back(term);
+  llvm::stable_sort(parts, [](mt::PadOp a, mt::PadOp b) { return a.getLow()[0] < b.getLow()[0]; });
+  SmallVector<Value> values;
+  int64_t end = 0;
+  for (mt::PadOp part : parts) {
+    if (part.getLow()[0] != end)
+      return false;
+    values.push_back(part.getOperand());
+    end += typeOf(part.getOperand()).getShape().back();
+  }
+  if (values.size() < fewest || end != typeOf(sum.getResult()).getShape().back())
+    return false;
+  int64_t axis = typeOf(values[0]).getRank() - 1;
+  return replace(left, mt::ConcatOp::create(builder, sum.getLoc(), values, axis));
+}
+
+bool Joining::joinProducts() {
+  SmallVector<Value> left;
+  SmallVector<Value> lhs, rhs;
+  Attribute precision;
+  for (Value term : terms) {
+    mt::MatmulOp product = asProduct(term);
+    if (!product || (!lhs.empty() && product->getDiscardableAttr("mt.precision") != precision)) {
+      left.push_back(term);
+      continue;
+    }
+    precision = product->getDiscardableAttr("mt.precision");
+    lhs.push_back(product.getLhs());
+    rhs.push_back(product.getRhs());
+  }
+  if (lhs.size() < fewest)
+    return false;
+  SmallVector<size_t> order = knownOrder(rhs);
+  auto each = mt::MatmulOp::create(builder, sum.getLoc(), stack(ordered(lhs, order)), stack(ordered(rhs, order)),
+                                   /*transpose_a=*/true, /*transpose_b=*/false);
+  if (precision)
+    each->setDiscardableAttr("mt.precision", precision);
+  return replace(left,
+                 mt::ReduceOp::create(builder, sum.getLoc(), mt::Reduction::sum, each, ArrayRef<int64_t>{0}));
+}
+
+bool Joining::joinSums() {
+  SmallVector<Value> left;
+  SmallVector<Value> rows;
+  for (Value term : terms)
+    if (mt::ReduceOp reduce = asSum(term))
+      rows.push_back(reduce.getOperand());
+    else
+      left.push_back(term);
+  if (rows.size() < fewest)
+    return false;
+  Value stacked = stack(ordered(rows, knownOrder(rows)));
+  Value each = mt::ReduceOp::create(builder, sum.getLoc(), mt::Reduction::sum, stacked, ArrayRef<int64_t>{1});
+  return replace(left,
+                 mt::ReduceOp::create(builder, sum.getLoc(), mt::Reduction::sum, each, ArrayRef<int64_t>{0}));
+}
+
+struct JoinSums : impl::JoinSumsBase<JoinSums> {
+  using JoinSumsBase::JoinSumsBase;
+
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<mt::ProgramOp>()) {
+      // Parts first: they make the concatenations whose order the products follow.
+      for (bool parts : {true, false}) {
+        SmallVector<mt::AddOp> sums;
+        for (auto add : program.getBody().front().getOps<mt::AddOp>())
+          if (!isInner(add))
+            sums.push_back(add);
+        bool joined = false;
+        for (mt::AddOp add : sums)
+          joined |= Joining(add).run(parts);
+        if (joined)
+          simplify(program);
+      }
+    }
+  }
+
+  // Part of a longer sum.
+  static bool isInner(mt::AddOp add) {
+    if (!add->hasOneUse())
+      return false;
+    auto user = dyn_cast<mt::AddOp>(*add->user_begin());
+    return user && user.getType() == add.getType() && user.getLhs().getType() == add.getType() &&
+           user.getRhs().getType() == add.getType();
+  }
+};
+
+} // namespace
+} // namespace mtc

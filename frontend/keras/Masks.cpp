@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which steps of a sequence are there: what becomes of a mask behind a layer, as in Keras.
+#include "frontend/keras/LayerTable.h"
+
+using namespace mlir;
+
+namespace mtc::keras {
+
+static bool isOneOf(llvm::StringRef className, ArrayRef<llvm::StringRef> names) {
+  return llvm::is_contained(names, className);
+}
+
+// Their result has the mask of what they are called with.
+static constexpr llvm::StringRef passing[] = {
+    "Activation",          "ActivityRegularization", "Dense",          "Dropout",       "ELU",
+    "GaussianDropout",     "GaussianNoise",          "Identity",       "LeakyReLU",     "GroupNormalization",
+    "LayerNormalization",  "Normalization",          "PReLU",          "ReLU",          "Rescaling",
+    "SpatialDropout1D",    "SpatialDropout2D",       "UnitNormalization"};
+// What they compute depends on it.
+static constexpr llvm::StringRef depending[] = {"BatchNormalization", "Softmax",     "MultiHeadAttention",
+                                                "GroupQueryAttention", "Concatenate", "TimeDistributed"};
+static constexpr llvm::StringRef merging[] = {"Add",     "Average",  "Maximum",
+                                              "Minimum", "Multiply", "Subtract"};
+
+// A step is there where it is there in one of the tensors; without a mask where one of them has none.
+static Value either(LayerBuilder &layer, ArrayRef<Value> masks) {
+  Value result = masks[0];
+  for (Value mask : masks) {
+    if (!mask || !result)
+      return {};
+    if (mask != result)
+      result = (!mt::Expr(layer.expr(mt::AndOp::create(layer.builder, layer.location, (!layer.expr(result)).value(),
+                                                       (!layer.expr(mask)).value()))))
+                   .value();
+  }
+  return result;
+}
+
+void passMask(LayerBuilder &layer) {
+  SmallVector<Value> masks = layer.masks();
+  if (layer.readsMask() || llvm::none_of(masks, [](Value mask) { return bool(mask); }))
+    return;
+  llvm::StringRef className = layer.layer.className;
+  if (isOneOf(className, passing))
+    layer.outputMask = masks[0];
+  else if (isOneOf(className, merging))
+    layer.outputMask = either(layer, masks);
+  else if (isOneOf(className, depending))
+    layer.fail("expected an input without a mask, found one, of a Masking layer or of an Embedding with mask_zero, "
+               "which is not supported here");
+  else if (llvm::StringRef(layer.layer.module).contains("layers") || layer.layer.module.empty())
+    emitWarning(layer.location) << "a layer of class " << className
+                                << " knows no masks, and what follows does not see which steps are masked, as in "
+                                   "Keras";
+}
+
+} // namespace mtc::keras
