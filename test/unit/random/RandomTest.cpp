@@ -58,7 +58,10 @@ TEST_F(RandomGraphs, MeanTheSameInSixteenBits) {
     RandomModel model = makeRandomModel(context, seed);
     Options options;
     options.precision = seed % 3 ? "bf16" : "f16";
-    EXPECT_EQ(compare(model, seed, options).problem, "") << "seed " << seed << ", " << options.precision;
+    Report report = compare(model, seed, options);
+    EXPECT_EQ(report.problem, "") << "seed " << seed << ", " << options.precision;
+    if (!report.problem.empty() && std::getenv("MTC_RANDOM_PRINT"))
+      model.module->dump();
   }
 }
 
