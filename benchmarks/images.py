@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models of images and of text that `benchmarks/run` and `benchmarks/gpu` time, for Keras (also the file that mtc
-compiles), JAX and PyTorch.
+"""The models of images, of text and of sequences that `benchmarks/run` and `benchmarks/gpu` time, for Keras (also the
+file that mtc compiles), JAX and PyTorch.
 
     images.py MODEL FILE            writes the compiled, untrained model: FILE.keras, or FILE.json without its variables
 
@@ -8,6 +8,7 @@ compiles), JAX and PyTorch.
     cnn        two convolutions with max pools, two dense layers; Adam                         28 x 28 x 1
     resnet20   three stages of three blocks, 16 to 64 channels; SGD with momentum              32 x 32 x 3
     resnet50   four stages of bottleneck blocks; Adam                                         224 x 224 x 3, 5 classes
+    lstm       two LSTMs of 256; Adam                                                         64 steps of 256 numbers
     transformer  embeddings, two blocks of causal attention in 4 heads and a GELU; Adam       256 tokens, of 512,
                                                                                               256 channels
 
@@ -20,11 +21,12 @@ import sys
 import numpy as np
 
 SHAPES = {"convnet": (28, 28, 1), "cnn": (28, 28, 1), "resnet20": (32, 32, 3), "resnet50": (224, 224, 3),
-          "transformer": (256,)}
-CLASSES = {"convnet": 10, "cnn": 10, "resnet20": 10, "resnet50": 5, "transformer": 512}
-RATES = {"convnet": 1e-3, "cnn": 1e-3, "resnet20": 0.1, "resnet50": 1e-4, "transformer": 3e-4}
+          "lstm": (64, 256), "transformer": (256,)}
+CLASSES = {"convnet": 10, "cnn": 10, "resnet20": 10, "resnet50": 5, "lstm": 10, "transformer": 512}
+RATES = {"convnet": 1e-3, "cnn": 1e-3, "resnet20": 0.1, "resnet50": 1e-4, "lstm": 1e-3, "transformer": 3e-4}
 # Of the convnet: filters, taps, stride, padding.
 CONVNET = ((12, 3, 1, "same"), (24, 6, 2, "valid"), (32, 6, 2, "same"))
+UNITS = 256  # of the LSTM
 # Of the transformer: channels, heads, blocks.
 CHANNELS, HEADS, BLOCKS = 256, 4, 2
 
@@ -63,6 +65,8 @@ def keras_model(name):
             x = layers.ReLU()(layers.BatchNormalization(scale=False)(x))
         x = layers.Dense(256, activation="relu")(layers.GlobalAveragePooling2D()(x))
         x = layers.Dropout(0.5)(x)
+    elif name == "lstm":
+        x = layers.LSTM(UNITS)(layers.LSTM(UNITS, return_sequences=True)(x))
     elif name == "cnn":
         for filters in (32, 64):
             x = layers.MaxPooling2D()(layers.Conv2D(filters, 3, activation="relu")(x))
@@ -156,8 +160,20 @@ def torch_model(name):
             layers.started = True
         return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inner, CLASSES[name]))
 
+    class Lstm(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.LSTM(SHAPES[name][1], UNITS, num_layers=2, batch_first=True)
+            self.head = nn.Linear(UNITS, CLASSES[name])
+
+        def forward(self, x):
+            return self.head(self.layers(x)[0][:, -1])
+
     class Layers(list):
         started = False
+
+    if name == "lstm":
+        return Lstm()
 
     if name == "cnn":
         return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(),
@@ -235,14 +251,16 @@ def torch_run(model, optimizer, features, y, compiled):
 def torch_step(name, batch, compiled):
     import torch
     from torch import nn
-    model = torch_model(name).to(memory_format=torch.channels_last)
+    images = len(SHAPES[name]) == 3
+    model = torch_model(name)
+    model = model.to(memory_format=torch.channels_last) if images else model
     if name == "resnet20":
         optimizer = torch.optim.SGD(model.parameters(), RATES[name], momentum=0.9)
     else:
         rate = torch.tensor(RATES[name]) if compiled else RATES[name]  # a tensor: else the rate is compiled in
         optimizer = torch.optim.Adam(model.parameters(), rate, eps=1e-7, fused=None if compiled else True)
     x, y = map(torch.from_numpy, inputs(name, batch))
-    x, y = x.permute(0, 3, 1, 2), y.long()
+    x, y = x.permute(0, 3, 1, 2) if images else x, y.long()
     return torch_run(model, optimizer, lambda: x / 255 if name == "convnet" else x, y, compiled)
 
 

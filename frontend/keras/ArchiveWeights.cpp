@@ -127,7 +127,8 @@ void readWeights(std::vector<uint8_t> file, RecordWriter &writer) {
   // The file lies in memory and grows nowhere.
   if (H5Pset_fapl_core(access, size_t{1} << 16, false) < 0 || H5Pset_file_image(access, file.data(), file.size()) < 0)
     throw ArchiveError("model.weights.h5: expected a file of HDF5, found another");
-  Handle<H5Fclose> opened(H5Fopen("model.weights.h5", H5F_ACC_RDONLY, access), "the HDF5 file");
+  // HDF5 refuses the image of a file where a file has its name: no file has this one.
+  Handle<H5Fclose> opened(H5Fopen("/dev/null/model.weights.h5", H5F_ACC_RDONLY, access), "the HDF5 file");
   std::vector<uint8_t>().swap(file); // the library has its copy
   Handle<H5Gclose> root(H5Gopen2(opened, "/", H5P_DEFAULT), "the root group");
   WeightsReader(writer).readGroup(root, "", 0);
