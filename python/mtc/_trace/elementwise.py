@@ -7,7 +7,8 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
-from mtc._trace.layout import align, arrange, broadcast, order_of, replaced
+from mtc._trace import patterns
+from mtc._trace.layout import align, arrange, broadcast, order_of, replaced, stored_last
 from mtc._trace.values import Batch, Node, Refused, Shape, Value
 
 Operand = Union[Value, float, int, bool]
@@ -31,6 +32,9 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }
+
+
+_ABSORBED = {("maximum", -np.inf), ("minimum", np.inf)}
 
 
 def as_value(like: Value, operand: Operand) -> Value:
@@ -78,6 +82,8 @@ def unary(op: str, value: Value) -> Value:
     """mt's op on f32, such as "exp"; on i32 "neg", "abs", "sign" and "square"."""
     if op not in UNARY and op not in UNARY_OPS:
         raise Refused(f"mt has no {op}")
+    if op == "neg" and value.node.op == "neg":
+        return Value(value.graph, value.node.operands[0], value.axes)
     if value.dtype != "f32":
         if op == "neg":
             return binary("sub", as_value(value, 0), value)
@@ -113,7 +119,7 @@ def binary(op: str, a: Operand, b: Operand) -> Value:
         raise Refused(f"{op} of booleans")
     if a.dtype == "i32" and op in ("div", "pow") and (a.constant is None or b.constant is None):
         raise Refused(f"{op} of integers")
-    same = _same(op, a, b)
+    same = _same(op, a, b) or _whole(op, a, b)
     if same is not None:
         return same
     return apply(op, f"mt.{op} {{0}}, {{1}} : {{t0}}, {{t1}}", (a, b), a.dtype, BINARY[op])
@@ -128,6 +134,8 @@ def _pair(a: Operand, b: Operand) -> tuple[Value, Value]:
 
 def _same(op: str, a: Value, b: Value) -> Optional[Value]:
     """What needs no operation: + 0, * 1, / 1; a number of samples times a factor."""
+    if (op, a.scalar) in _ABSORBED or (op, b.scalar) in _ABSORBED:
+        return b if (op, a.scalar) in _ABSORBED else a
     neutral = {"add": 0, "sub": 0, "mul": 1, "div": 1}.get(op)
     shape = common_shape([a.shape, b.shape])
     if neutral is not None and b.scalar == neutral and a.shape == shape:
@@ -142,6 +150,34 @@ def _same(op: str, a: Value, b: Value) -> Optional[Value]:
     return None
 
 
+def _whole(op: str, a: Value, b: Value) -> Optional[Value]:
+    """What this operation is the end of."""
+    if a.constant is not None or b.constant is not None:
+        return None
+    shape = common_shape([a.shape, b.shape])
+    a, b = broadcast(a, shape), broadcast(b, shape)
+    if op == "div":
+        return along_last("softmax", *(patterns.softmax(a, b) or (None, 0)))
+    if op == "sub":
+        return (along_last("log_softmax", *(patterns.log_softmax(a, b) or (None, 0)))
+                or patterns.entropy_difference(a, b))
+    if op == "add":
+        found = patterns.softplus(a, b)
+        if found is not None:
+            p, q = found
+            return binary("add", unary("softplus", binary("sub", p, q)), q)
+    return None
+
+
+def along_last(op: str, value: Optional[Value], axis: int = -1) -> Optional[Value]:
+    """softmax or log_softmax along a logical axis, which is stored last."""
+    if value is None:
+        return None
+    value = stored_last(value, axis % len(value.axes))
+    node = value.graph.node(op, (value.node,), f"mt.{op} {{0}} : {{t0}}", value.node.shape, "f32")
+    return Value(value.graph, node, value.axes)
+
+
 def compare(kind: str, a: Operand, b: Operand) -> Value:
     """"eq", "ne", "lt", "le", "gt" or "ge", as i1."""
     a, b = _pair(a, b)
@@ -153,6 +189,9 @@ def select(condition: Value, a: Value, b: Value) -> Value:
     if condition.scalar is not None:
         shape = common_shape([condition.shape, a.shape, b.shape])
         return broadcast(a if condition.scalar else b, shape)
+    if condition.node.op == "compare" and b.node.op == "softplus" and (
+            condition.node.operands[0] is condition.node.operands[1]):
+        return b  # of NaN, where it is not a number itself
     if a.dtype == "i1":
         return logical_or(logical_and(condition, a), logical_and(logical_not(condition), b))
     return apply("select", "mt.select {0}, {1}, {2} : {t0}, {t1}, {t2}", (condition, a, b), a.dtype, np.where)

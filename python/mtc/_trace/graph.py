@@ -9,6 +9,7 @@ from typing import Any, Iterator, Optional, Sequence
 
 import numpy as np
 
+from mtc._trace import patterns
 from mtc._trace.values import BATCH, DTYPES, Axis, Batch, Node, Refused, Shape, Stored, Value
 
 
@@ -34,6 +35,11 @@ class Graph:
             yield
         finally:
             self._location = before
+
+    @property
+    def location(self) -> str:
+        """The layer whose operations are made now."""
+        return self._location
 
     # Values
 
@@ -118,6 +124,19 @@ class Graph:
                 place += 1
                 axes.append((Axis(n, place),))
         return self.tidy(Value(self, node, tuple(axes)))
+
+    def stop_gradient(self, value: Value) -> Value:
+        """The value, through which no gradient goes.
+
+        A maximum that is subtracted before e^x and added again after the logarithm has no gradient anyway (`shift`).
+        """
+        node = value.node
+        if not node.learned:
+            return value
+        op = "shift" if patterns.shift_of(node) is not None else "stop_gradient"
+        made = self.node(op, (node,), "mt.stop_gradient {0} : {t0}", node.shape, node.dtype)
+        made.learned = False
+        return Value(self, made, value.axes)
 
     # Nodes
 
@@ -209,6 +228,9 @@ def _print(node: Node, counter: Iterator[int], lines: list[str]) -> None:
             waiting += reversed(missing)
             continue
         waiting.pop()
+        if top.op == "shift":  # the gradients that it would stop cancel
+            top.number = top.operands[0].number
+            continue
         top.number = next(counter)
         location = f" loc({quoted(top.location)})" if top.location else ""
         if top.constant is not None:

@@ -173,6 +173,18 @@ def replaced(value: Value, node: Node, order: Sequence[int]) -> Value:
     return Value(value.graph, node, tuple(axes))
 
 
+def stored_last(value: Value, axis: int) -> Value:
+    """Stored with this logical axis last, and all parts of it."""
+    value = decide(value)
+    flat = value.flat
+    first = sum(len(p) for p in value.axes[:axis])
+    if len(value.axes[axis]) != 1 or isinstance(flat[first].size, Batch):
+        raise Refused("an operation along the batch")
+    stored = [i for i, a in enumerate(flat) if a.place is not None and i != first]
+    order = sorted(stored, key=lambda i: flat[i].place or 0) + [first]
+    return replaced(value, arrange(value, order, [first]), order)
+
+
 # Reshape
 
 

@@ -9,7 +9,8 @@ from typing import Any, Sequence
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace.layout import arrange, canonical, decide, replaced
+from mtc._trace import moves, patterns, products
+from mtc._trace.layout import align, arrange, canonical, replaced, transpose
 from mtc._trace.values import Axis, Batch, Refused, Value, batch_of
 
 _NUMPY: dict[str, Any] = {"sum": np.sum, "max": np.max, "min": np.min}
@@ -74,18 +75,6 @@ def reduce_logic(every: bool, value: Value, axes: Sequence[int]) -> Value:
     return e.compare("gt", reduce("min" if every else "max", e.cast(value, "f32"), axes), 0.5)
 
 
-def _last(value: Value, axis: int) -> Value:
-    """Stored with this logical axis last, and all parts of it."""
-    value = decide(value)
-    flat = value.flat
-    first = sum(len(p) for p in value.axes[:axis])
-    if len(value.axes[axis]) != 1 or isinstance(flat[first].size, Batch):
-        raise Refused("an operation along the batch")
-    stored = [i for i, a in enumerate(flat) if a.place is not None and i != first]
-    order = sorted(stored, key=lambda i: flat[i].place or 0) + [first]
-    return replaced(value, arrange(value, order, [first]), order)
-
-
 def argmax(value: Value, axis: int) -> Value:
     """The index of the first largest element along an axis, which disappears: i32."""
     axis %= len(value.axes)
@@ -93,16 +82,16 @@ def argmax(value: Value, axis: int) -> Value:
         return e.as_value(e.cast(value, "i32"), 0)
     if value.constant is not None and batch_of(value.flat) is None:
         return value.graph.constant(np.argmax(value.array, axis=axis), "i32")  # type: ignore[arg-type]
-    value = _last(e.cast(value, "f32"), axis)
+    value = e.stored_last(e.cast(value, "f32"), axis)
     node = value.graph.node("argmax", (value.node,), "mt.argmax {0} : {t0}", value.node.shape[:-1], "i32")
     return Value(value.graph, node, value.axes[:axis] + value.axes[axis + 1:])
 
 
-def along_last(op: str, value: Value, axis: int = -1) -> Value:
-    """softmax or log_softmax along an axis, stored last."""
-    value = _last(value, axis % len(value.axes))
-    node = value.graph.node(op, (value.node,), f"mt.{op} {{0}} : {{t0}}", value.node.shape, "f32")
-    return Value(value.graph, node, value.axes)
+def softmax(value: Value, axis: int = -1, log: bool = False) -> Value:
+    """softmax, or its logarithm, along an axis."""
+    made = e.along_last("log_softmax" if log else "softmax", value, axis)
+    assert made is not None
+    return made
 
 
 def normalize(value: Value, axes: Sequence[int], epsilon: float) -> Value:
@@ -115,3 +104,30 @@ def normalize(value: Value, axes: Sequence[int], epsilon: float) -> Value:
                             f"mt.normalize {{0}} over {places} epsilon = {epsilon:.9e} : {{t0}}", value.node.shape,
                             "f32")
     return Value(value.graph, node, value.axes)
+
+
+def pick(value: Value, ids: Value) -> Value:
+    """The element at an id of each line along the last axis: [..., C] and [...] of i32 to [...]."""
+    value = e.stored_last(value, len(value.axes) - 1)
+    lines = Value(value.graph, value.node, value.axes[:-1])
+    _, aligned = align([lines, ids])
+    order = sorted((i for i, a in enumerate(lines.flat) if a.place is not None), key=lambda i: lines.flat[i].place or 0)
+    at = replaced(aligned, arrange(aligned, order, order), order)
+    whole = at.node.shape == value.node.shape[:-1]
+    if whole and value.node.op == "log_softmax":
+        x = Value(value.graph, value.node.operands[0], value.axes)
+        return e.unary("neg", patterns.cross_entropy(x, at.node, lines.axes))
+    hot = moves.one_hot(at, int(value.shape[-1]))  # type: ignore[arg-type]
+    return reduce("sum", e.binary("mul", value, hot), (len(value.axes) - 1,))
+
+
+def cumsum(value: Value, axis: int, reverse: bool = False) -> Value:
+    """Sums of what comes before and at each place along an axis: a product with a triangle of ones."""
+    axis %= len(value.axes)
+    size = value.shape[axis]
+    if isinstance(size, Batch):
+        raise Refused("a cumulative sum along the batch")
+    ones = np.tri(size, dtype="f4") if reverse else np.tri(size, dtype="f4").T
+    made = products.dot_general(e.cast(value, "f32"), value.graph.constant(ones), ((axis,), (0,)))
+    order = list(range(axis)) + [len(value.axes) - 1] + list(range(axis, len(value.axes) - 1))
+    return e.cast(transpose(made, order), value.dtype)
