@@ -36,7 +36,7 @@ def with_stored(value: Value, axes: Sequence[int]) -> Value:
 def _resized(value: Value, node: Node, sizes: dict[int, int]) -> Value:
     """The value of a node that has other sizes along some parts."""
     counter = iter(range(len(value.flat)))
-    axes = tuple(tuple(Axis(sizes.get(i, part.size), part.place) for i, part in zip(counter, parts))
+    axes = tuple(tuple(Axis(sizes.get(i, part.size), part.place) for part, i in zip(parts, counter))
                  for parts in value.axes)
     return value.graph.tidy(Value(value.graph, node, axes))
 
@@ -83,7 +83,7 @@ def slice_(value: Value, starts: Sequence[int], limits: Sequence[Optional[int]],
 
 def pad(value: Value, fill: float, low: Sequence[int], high: Sequence[int], interior: Sequence[int] = ()) -> Value:
     """Elements of `fill` before, after and between the value's along each axis; negative numbers cut off."""
-    interior = interior or [0] * len(low)
+    low, high, interior = [int(n) for n in low], [int(n) for n in high], [int(n) for n in interior or [0] * len(low)]
     if value.dtype != "f32" and any((*low, *high, *interior)):
         return e.cast(pad(e.cast(value, "f32"), fill, low, high, interior), value.dtype)
     grows = [max(n, 0) for n in low], [max(n, 0) for n in high]

@@ -13,6 +13,7 @@ from mtc._trace import elementwise as e
 from mtc._trace import layout, moves
 from mtc._trace.values import Shape
 from mtc.jax._reader import Keys, Reader, is_concrete, is_key, rule
+from mtc.jax._rules import logic
 
 UNROLLED = 256  # the most steps of a loop that become operations
 
@@ -207,12 +208,10 @@ def _fixed(r: Reader, bits: Bits) -> Value:
 
 @rule("shift_right_logical", "or", "bitcast_convert_type")
 def _number(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
-    from mtc.jax._rules import _logic
-
     name, bits = equation.primitive.name, inputs[0]
     if not isinstance(bits, Bits):
         if name == "or":
-            return _logic(r, equation, inputs)
+            return logic(r, equation, inputs)
         raise Refused("bits of numbers")
     other = int(np.asarray(inputs[1]).reshape(-1)[0]) if len(inputs) > 1 else 0
     if (name, bits.stage, other) == ("shift_right_logical", "bits", 9):

@@ -74,21 +74,22 @@ class Reader:
 
     def _equation(self, equation: Any, inputs: list[Any]) -> Sequence[Any]:
         count = len(equation.outvars)
-        if any(i is UNKNOWN for i in inputs):
-            return [UNKNOWN] * count
         before = self._line
         if source_info_util.user_frame(equation.source_info.traceback) is not None:
             self._line = equation.source_info
         name = equation.primitive.name
+        unknown = any(i is UNKNOWN for i in inputs)
         with self.graph.at(_layer(equation, self.graph)):
             try:
-                if self._is_concrete(equation, inputs):
+                if unknown and name in RULES and name not in NOT_FOLDED:
+                    made = [UNKNOWN] * count
+                elif self._is_concrete(equation, inputs):
                     made = equation.primitive.bind(*inputs, **equation.params)
                     made = [concrete(m) for m in (made if equation.primitive.multiple_results else [made])]
                 elif inputs and isinstance(inputs[0], Keys) and name in ON_KEYS:
                     made = [on_keys(equation, inputs[0])]
                 elif name not in RULES:
-                    raise Refused("expected a primitive that mt can compute")
+                    raise Refused("mtc.jax does not have this primitive")
                 else:
                     made = RULES[name](self, equation, inputs)
                     made = made if isinstance(made, (list, tuple)) else [made]
@@ -180,7 +181,7 @@ def on_keys(equation: Any, keys: Keys) -> Keys:
 
 
 NOT_FOLDED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "scan", "while", "cond", "remat",
-              "checkpoint", "remat2", "core_call", "pure_callback", "io_callback", "debug_callback", "custom_lin"}
+              "checkpoint", "remat2", "core_call", "pure_callback", "io_callback", "debug_callback", "debug_print"}
 
 
 def _has_symbols(params: Any) -> bool:

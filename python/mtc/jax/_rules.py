@@ -110,8 +110,8 @@ def _compare(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return e.compare(equation.primitive.name, r.value(inputs[0]), r.value(inputs[1]))
 
 
-@rule("and", "or", "xor", "not")
-def _logic(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+@rule("and", "xor", "not")
+def logic(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     values = [r.value(i) for i in inputs]
     if any(v.dtype != "i1" for v in values):
         raise Refused("bits of integers")
