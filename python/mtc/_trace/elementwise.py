@@ -181,6 +181,8 @@ def along_last(op: str, value: Optional[Value], axis: int = -1) -> Optional[Valu
 def compare(kind: str, a: Operand, b: Operand) -> Value:
     """"eq", "ne", "lt", "le", "gt" or "ge", as i1."""
     a, b = _pair(a, b)
+    if a.node.count and b.scalar == 0 and kind in ("gt", "ge", "ne"):
+        return a.graph.constant(True)  # a step has one sample or more
     return apply("compare", f"mt.compare {kind}, {{0}}, {{1}} : {{t0}}, {{t1}}", (a, b), "i1", COMPARE[kind])
 
 

@@ -58,6 +58,7 @@ def slice_(value: Value, starts: Sequence[int], limits: Sequence[Optional[int]],
     for axis, (start, limit, stride) in enumerate(zip(starts, limits, strides)):
         if limit is None or (start == 0 and stride == 1 and limit == value.shape[axis]):
             continue
+        start, limit, stride = int(start), int(limit), int(stride)
         part = stored_axis(value, axis)
         begin[part], step[part], size[part] = start, stride, max(0, -(-(limit - start) // stride))
     if not size:

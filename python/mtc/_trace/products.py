@@ -9,7 +9,7 @@ from typing import Optional, Sequence
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace.layout import align, arrange, decide
+from mtc._trace.layout import align, arrange, broadcast, decide
 from mtc._trace.values import Axis, Batch, Node, Refused, Stored, Value
 
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -28,6 +28,10 @@ def dot_general(lhs: Value, rhs: Value, contract: Pair, batch: Pair = ((), ())) 
     folded = _fold(lhs, rhs, contract, batch)
     if folded is not None:
         return folded
+    if lhs.scalar == 0 or rhs.scalar == 0:
+        free = [n for i, n in enumerate(lhs.shape) if i not in contract[0] and i not in batch[0]]
+        free += [n for i, n in enumerate(rhs.shape) if i not in contract[1] and i not in batch[1]]
+        return broadcast(lhs.graph.constant(0.0), (*(lhs.shape[i] for i in batch[0]), *free))
     return _Product(lhs, rhs, contract, batch).build()
 
 
