@@ -9,7 +9,7 @@ import numpy as np
 
 from mtc._trace import patterns
 from mtc._trace.layout import align, arrange, broadcast, order_of, replaced, stored_last
-from mtc._trace.values import Batch, Node, Refused, Shape, Value
+from mtc._trace.values import Batch, Node, Refused, Shape, Size, Value
 
 Operand = Union[Value, float, int, bool]
 
@@ -45,8 +45,8 @@ def as_value(like: Value, operand: Operand) -> Value:
 def common_shape(shapes: Sequence[Shape]) -> Shape:
     """The shape that all broadcast to."""
     rank = max(len(s) for s in shapes)
-    result = []
-    for column in zip(*([1] * (rank - len(s)) + list(s) for s in shapes)):
+    result: list[Size] = []
+    for column in zip(*((1,) * (rank - len(s)) + tuple(s) for s in shapes)):
         sizes = {n for n in column if n != 1} or {1}
         if len(sizes) > 1:
             raise Refused(f"expected sizes that broadcast, found {' and '.join(map(str, sizes))}")

@@ -110,7 +110,7 @@ class Graph:
         else:
             rest = [n for i, n in enumerate(shape) if i not in batches]
             times = shape[batches[0]].times  # type: ignore[union-attr]
-            stored = (None, *([times] if times > 1 else []), *rest)  # type: ignore[assignment]
+            stored = (None, *([times] if times > 1 else []), *rest)  # type: ignore[arg-type]
         node = self.node(f"random_{kind}", (step,), f"mt.random_{kind} {quoted(name)} step({{0}}) : {{t}}", stored,
                          "f32")
         if not batches:
@@ -183,7 +183,7 @@ class Graph:
         if shape == node.shape:
             return node
         if node.constant is not None:
-            return self.constant_node(node.constant.reshape(shape), node.dtype)  # type: ignore[arg-type]
+            return self.constant_node(node.constant.reshape(shape), node.dtype)
         return self.node("reshape", (node,), "mt.reshape {0} : {t0} to {t}", shape, node.dtype)
 
     # Text

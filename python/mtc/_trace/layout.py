@@ -155,7 +155,7 @@ def canonical(value: Value, expand: bool = False) -> Value:
     flat = value.flat
     wanted = [i for i, a in enumerate(flat) if a.place is not None or (expand and a.size != 1)]
     batch = batch_of(flat)
-    order = ([batch] if batch in wanted else []) + [i for i in wanted if i != batch]  # type: ignore[list-item]
+    order = ([batch] if batch in wanted else []) + [i for i in wanted if i != batch]
     return replaced(value, arrange(value, order, order if expand else ()), order)
 
 
@@ -249,7 +249,7 @@ def _chunks(old: list[Axis], new: list[Size]) -> list[tuple[list[Axis], list[Siz
 
 
 def _product(sizes: Sequence[Size]) -> int:
-    return math.prod(int(n) for n in sizes)  # type: ignore[arg-type]
+    return math.prod(int(n) for n in sizes)  # type: ignore
 
 
 def _simple(parts: list[Axis], sizes: list[Size]) -> bool:
@@ -264,7 +264,7 @@ def _rearranged(value: Value, old: list[Axis], expand: set[int]) -> tuple[Value,
     flat = value.flat
     wanted = [i for i, a in enumerate(flat) if a.place is not None or id(a) in expand]
     batch = batch_of(flat)
-    order = ([batch] if batch in wanted else []) + [i for i in wanted if i != batch]  # type: ignore[list-item]
+    order = ([batch] if batch in wanted else []) + [i for i in wanted if i != batch]
     made = replaced(value, arrange(value, order, [i for i in order if id(flat[i]) in expand]), order)
     return made, [a for a in made.flat if a.size != 1]
 

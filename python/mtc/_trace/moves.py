@@ -117,7 +117,7 @@ def concat(values: Sequence[Value], axis: int) -> Value:
         return values[0]
     graph = values[0].graph
     if all(v.array is not None for v in values):
-        return graph.constant(np.concatenate([v.array for v in values], axis), values[0].dtype)  # type: ignore
+        return graph.constant(np.concatenate([v.array for v in values], axis), values[0].dtype)
     sizes = [v.shape[axis] for v in values]
     if any(isinstance(n, Batch) for n in sizes):
         raise Refused("samples beside those of the batch: a concatenation along the batch axis")
@@ -148,7 +148,7 @@ def reverse(value: Value, axes: Sequence[int]) -> Value:
     if not places:
         return value
     if value.constant is not None:
-        node = value.graph.constant_node(np.flip(value.constant, places), value.dtype)
+        node = value.graph.constant_node(np.flip(value.constant, tuple(places)), value.dtype)
     else:
         node = value.graph.node("reverse", (value.node,), f"mt.reverse {{0}} over {places} : {{t0}}", value.node.shape,
                                 value.dtype)
@@ -213,7 +213,8 @@ def _rows(table: Value, ids: Value, axis: int, part: int) -> Value:
     if any(isinstance(size_of(p), Batch) for p in table.axes):
         table = decide(table)
     flat = table.flat
-    rest = sorted((i for i, a in enumerate(flat) if a.place is not None and i != part), key=lambda i: flat[i].place or 0)
+    rest = sorted((i for i, a in enumerate(flat) if a.place is not None and i != part),
+                  key=lambda i: flat[i].place or 0)
     node = arrange(table, [part, *rest], [part])
     if ids.constant is not None and node.constant is not None:
         made = graph.constant_node(node.constant[np.clip(ids.constant, 0, node.constant.shape[0] - 1)], table.dtype)

@@ -172,10 +172,10 @@ class _Product:
 
     def _is_after(self, side: str, inner: list[Part], columns: list[Part]) -> bool:
         """Whether the contracted parts are stored behind the free ones."""
-        places = [self._axis(p).place for p in inner], [self._axis(p).place for p in columns]
-        if not places[0] or not places[1] or None in places[0] or None in places[1]:
+        first, last = ([self._axis(p).place for p in parts] for parts in (inner, columns))
+        if not first or not last or None in first or None in last:
             return False
-        return min(places[0]) > max(places[1])  # type: ignore[type-var]
+        return min(p or 0 for p in first) > max(p or 0 for p in last)
 
     def _operand(self, side: str, parts: list[Part], shape: Stored, batch: Optional[Part] = None) -> Node:
         """An operand with these parts in this order, as a tensor of this shape."""

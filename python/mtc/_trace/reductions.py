@@ -10,7 +10,7 @@ import numpy as np
 
 from mtc._trace import elementwise as e
 from mtc._trace import moves, patterns, products
-from mtc._trace.layout import align, arrange, canonical, replaced, transpose
+from mtc._trace.layout import align, arrange, canonical, replaced, stored_last, transpose
 from mtc._trace.values import Axis, Batch, Refused, Value, batch_of
 
 _NUMPY: dict[str, Any] = {"sum": np.sum, "max": np.max, "min": np.min}
@@ -54,7 +54,7 @@ def reduce(kind: str, value: Value, axes: Sequence[int]) -> Value:
             if part.place is None and isinstance(part.size, Batch):
                 result = e.binary("mul", result, e.cast(graph.count(part.size), value.dtype))
             elif part.place is None:
-                result = e.binary("mul", result, part.size)
+                result = e.binary("mul", result, part.size)  # type: ignore[arg-type]
     return result
 
 
@@ -82,7 +82,7 @@ def argmax(value: Value, axis: int) -> Value:
         return e.as_value(e.cast(value, "i32"), 0)
     if value.constant is not None and batch_of(value.flat) is None:
         return value.graph.constant(np.argmax(value.array, axis=axis), "i32")  # type: ignore[arg-type]
-    value = e.stored_last(e.cast(value, "f32"), axis)
+    value = stored_last(e.cast(value, "f32"), axis)
     node = value.graph.node("argmax", (value.node,), "mt.argmax {0} : {t0}", value.node.shape[:-1], "i32")
     return Value(value.graph, node, value.axes[:axis] + value.axes[axis + 1:])
 
@@ -108,7 +108,7 @@ def normalize(value: Value, axes: Sequence[int], epsilon: float) -> Value:
 
 def pick(value: Value, ids: Value) -> Value:
     """The element at an id of each line along the last axis: [..., C] and [...] of i32 to [...]."""
-    value = e.stored_last(value, len(value.axes) - 1)
+    value = stored_last(value, len(value.axes) - 1)
     lines = Value(value.graph, value.node, value.axes[:-1])
     _, aligned = align([lines, ids])
     order = sorted((i for i, a in enumerate(lines.flat) if a.place is not None), key=lambda i: lines.flat[i].place or 0)

@@ -143,7 +143,7 @@ def size_of(parts: tuple[Axis, ...]) -> Size:
     """The size of a logical axis."""
     total: Size = 1
     for part in parts:
-        total = part.size * total if isinstance(part.size, Batch) else total * part.size
+        total = part.size * int(total) if isinstance(part.size, Batch) else total * part.size  # type: ignore[arg-type]
     return total
 
 

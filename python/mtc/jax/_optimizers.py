@@ -146,9 +146,10 @@ _SCALES: dict[str, tuple[str, dict[str, str]]] = {
 
 def _from_optax(given: Any) -> Optimizer:
     if "MultiSteps" in getattr(given.update, "__qualname__", ""):
-        raise ModelError("optax.MultiSteps: give mtc.jax.compile the inner optimizer, micro_batches, and batch_size for "
-                         "all of them together")
-    kind, rate, mask = "sgd", None, None
+        raise ModelError("optax.MultiSteps: give mtc.jax.compile the inner optimizer, micro_batches, and batch_size "
+                         "for all of them together")
+    kind, mask = "sgd", None
+    rate: Optional[Rate] = None
     numbers: dict[str, Any] = {}
     for name, values in _steps(given):
         if name.startswith("clip") and (rate is not None or kind != "sgd"):
@@ -180,8 +181,8 @@ def _from_optax(given: Any) -> Optimizer:
         elif name == "clip":
             numbers["clipvalue"] = float(values["max_delta"])
         elif name not in ("identity", "<lambda>"):
-            raise ModelError(f"expected an optimizer of optax that MTC has ({', '.join(NAMED)}, with clip_by_global_norm "
-                             f"or clip in front), found optax.{name}")
+            raise ModelError(f"expected an optimizer of optax that MTC has ({', '.join(NAMED)}, with "
+                             f"clip_by_global_norm or clip in front), found optax.{name}")
     if rate is None:
         raise ModelError("expected a learning rate in the optimizer, found none")
     if numbers.get("weight_decay") and kind == "adam":

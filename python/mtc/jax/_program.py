@@ -20,6 +20,7 @@ from mtc.jax import _control, _indexing, _rules, _state  # noqa: F401 - they reg
 from mtc.jax._optimizers import Optimizer
 from mtc.jax._reader import UNKNOWN, Keys, Reader
 
+Spec: Any = jax.ShapeDtypeStruct
 KEY_NAMES = ("key", "rng", "rngs", "prng_key", "rng_key")
 TRAINING_NAMES = ("training", "train", "is_training")
 
@@ -128,14 +129,14 @@ class Traced:
     reader: Reader
 
 
-def symbolic(tree: Tree) -> list[jax.ShapeDtypeStruct]:
+def symbolic(tree: Tree) -> list[Any]:
     """The arrays of a batch with a symbol in place of their first size."""
     (b,) = jax.export.symbolic_shape("b")
     made = []
     for name, array in zip(tree.names, tree.arrays):
         if not array.shape:
             raise ModelError(f"{name}: expected an axis of samples in each array of the batch, found a number")
-        made.append(jax.ShapeDtypeStruct((b, *array.shape[1:]), jax.dtypes.canonicalize_dtype(array.dtype)))
+        made.append(Spec((b, *array.shape[1:]), jax.dtypes.canonicalize_dtype(array.dtype)))
     return made
 
 
@@ -190,8 +191,8 @@ def _jaxpr(program: Program, batch: list[Any], training: bool) -> tuple[Any, int
     return closed, count, names
 
 
-def _specs(arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
-    return [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays]
+def _specs(arrays: Sequence[Any]) -> list[Any]:
+    return [Spec(a.shape, a.dtype) for a in arrays]
 
 
 def _masks(program: Program, optimizer: Optimizer) -> list[bool]:
@@ -269,7 +270,7 @@ def finish_text(traced: Traced, optimizer: Optimizer) -> str:
     """The text with an optimizer, whose rate may be a function of the step."""
     if not callable(optimizer.rate):
         return traced.graph.text(optimizer.line("").format())
-    closed = jax.make_jaxpr(optimizer.rate)(jax.ShapeDtypeStruct((), np.int32))
+    closed = jax.make_jaxpr(optimizer.rate)(Spec((), np.int32))
     (rate,) = traced.reader.read(closed, [traced.graph.iteration()])
     traced.reader.check()
     traced.graph.say(optimizer.line("rate({0}) "), e.cast(traced.reader.value(rate), "f32").node)

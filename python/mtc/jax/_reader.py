@@ -79,6 +79,7 @@ class Reader:
             self._line = equation.source_info
         name = equation.primitive.name
         unknown = any(i is UNKNOWN for i in inputs)
+        made: Any
         with self.graph.at(_layer(equation, self.graph)):
             try:
                 if unknown and name in RULES and name not in NOT_FOLDED:
@@ -97,7 +98,7 @@ class Reader:
                 self.refuse(name, str(problem))
                 made = [UNKNOWN] * count
         self._line = before
-        return made  # type: ignore[no-any-return]
+        return list(made)
 
     def _is_concrete(self, equation: Any, inputs: list[Any]) -> bool:
         if not all(is_concrete(i) for i in inputs) or equation.primitive.name in NOT_FOLDED:
@@ -209,7 +210,7 @@ def concrete(value: Any) -> Any:
 def is_key(value: Any) -> bool:
     """Whether it is an array of keys."""
     dtype = getattr(value, "dtype", None)
-    return dtype is not None and not isinstance(value, Value) and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+    return dtype is not None and not isinstance(value, Value) and bool(jax.numpy.issubdtype(dtype, jax.dtypes.prng_key))
 
 
 def is_concrete(value: Any) -> bool:

@@ -212,11 +212,20 @@ def _rev(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return moves.reverse(r.value(inputs[0]), equation.params["dimensions"])
 
 
+def _static(n: Any) -> int:
+    if isinstance(n, Batch):
+        raise Refused("a part of the samples of a batch")
+    return int(n)
+
+
 @rule("slice")
 def _slice(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     p = equation.params
-    limits = [r.size(n) for n in p["limit_indices"]]
-    return moves.slice_(r.value(inputs[0]), p["start_indices"], limits, p["strides"] or [1] * len(limits))
+    value = r.value(inputs[0])
+    # The batch axis is whole, or there is an error.
+    limits = [None if r.size(n) == m and isinstance(m, Batch) else _static(r.size(n)) for n, m in
+              zip(p["limit_indices"], value.shape)]
+    return moves.slice_(value, p["start_indices"], limits, p["strides"] or [1] * len(limits))
 
 
 @rule("split")

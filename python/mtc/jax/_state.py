@@ -24,8 +24,8 @@ def add_updates(graph: Graph, names: Sequence[str], old: Sequence[Value], new: S
             continue
         found = _average(_variable(before.node), after.node)
         if found is None:
-            raise Refused(f"{name}: expected a state that does not change, or v * m + (1 - m) * the mean or the variance "
-                          "of a value over the batch, found another function")
+            raise Refused(f"{name}: expected a state that does not change, or v * m + (1 - m) * the mean or the "
+                          "variance of a value over the batch, found another function")
         momentum, statistic = found
         source = _mean_of(statistic)
         if source is not None and source.op != "square" and not _is_square(source):
