@@ -28,7 +28,7 @@ The modules:
     layout       broadcast, reshape, transpose, expand_dims, squeeze: of logical shapes; arrange: a stored order
     elementwise  unary, binary (with NumPy's broadcasting), compare, select, logic, cast, integer_power, ...
     reductions   reduce ("sum", "max", "min") over any axes, argmax, softmax, log_softmax, normalize, cumsum
-    products     dot_general
+    products     dot_general; attention: what of it is one op of mt
     spatial      convolution, pool
     moves        slice, pad, concat, reverse, take (rows of a table, or along an axis), one_hot, iota
     losses       add_loss, add_metric: a scalar of the trace becomes means over the samples

@@ -130,6 +130,20 @@ def _concatenate(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     return made
 
 
+@rule("stack")
+def _stack(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    axis = equation.params["axis"]
+    return moves.concat([layout.expand_dims(r.value(i), (axis,)) for i in inputs], axis)
+
+
+@rule("tile")
+def _tile(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    value = r.value(inputs[0])
+    for axis, count in enumerate(equation.params["reps"]):
+        value = moves.concat([value] * count, axis)
+    return value
+
+
 @rule("dynamic_slice")
 def _dynamic_slice(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value = r.value(inputs[0])
@@ -153,11 +167,11 @@ def _starts(given: Sequence[Any]) -> list[int]:
 
 @rule("dynamic_update_slice")
 def _dynamic_update(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return _update(r.value(inputs[0]), r.value(inputs[1]), _starts(inputs[2:]), False)
+    return _update(r.value(inputs[0]), r.value(inputs[1]), _starts(inputs[2:]), "set")
 
 
-def _update(value: Value, part: Value, starts: Sequence[int], adds: bool) -> Value:
-    """The value with a part at a place replaced, or added to."""
+def _update(value: Value, part: Value, starts: Sequence[int], way: str) -> Value:
+    """The value with a part at a place replaced ("set"), added to ("add") or multiplied ("mul")."""
     low, high, mask = [], [], np.ones([1] * len(starts), bool)
     for i, (n, m) in enumerate(zip(value.shape, part.shape)):
         if isinstance(n, Batch):
@@ -172,14 +186,16 @@ def _update(value: Value, part: Value, starts: Sequence[int], adds: bool) -> Val
         inside = (np.arange(n) >= start) & (np.arange(n) < start + int(m))  # type: ignore[arg-type]
         mask = mask & inside.reshape([-1 if j == i else 1 for j in range(len(starts))])
     padded = moves.pad(part, 0.0, low, high)
-    if adds:
+    if way == "add":
         return e.binary("add", value, padded)
+    if way == "mul":
+        padded = e.binary("mul", value, padded)
     if mask.all():
-        return part
+        return padded
     return e.select(value.graph.constant(mask), padded, value)
 
 
-@rule("scatter", "scatter-add", "scatter_add")
+@rule("scatter", "scatter-add", "scatter_add", "scatter-mul", "scatter_mul")
 def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value, updates = r.value(inputs[0]), r.value(inputs[2])
     numbers = equation.params["dimension_numbers"]
@@ -195,4 +211,4 @@ def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     for axis, n in zip(window, shape):
         sizes[axis] = n
     part = layout.reshape(updates, tuple(sizes))
-    return _update(value, part, starts, equation.primitive.name != "scatter")
+    return _update(value, part, starts, equation.primitive.name[8:] or "set")
