@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times one training step of a model in float32 as a user of another system runs it.
 
-    peers.py jax|torch|torch-compile|keras-tensorflow mlp|convnet|cnn|resnet20|resnet50 BATCH [STEPS]
+    peers.py jax|torch|torch-compile|keras-tensorflow mlp|convnet|cnn|resnet20|resnet50|gpt|gpt2|gpt2-long BATCH [STEPS]
 
-The MNIST MLP (784-256-256-10, ReLU, Adam 1e-3) is here, the others are in images.py.
+The MNIST MLP (784-256-256-10, ReLU, Adam 1e-3) is here, the GPTs (PyTorch only) are in gpt.py, the others in images.py.
 
 Prints one JSON line. Inputs are in memory, the same batch each step; every step is waited for, as `mtrun benchmark`
 does.
@@ -91,7 +91,10 @@ def step_of(system, model, batch):
     compiled = system == "torch-compile"
     if model == "mlp":
         return jax_step(batch) if system == "jax" else torch_step(batch, compiled)
+    import gpt
     import images
+    if model in gpt.SIZES:
+        return gpt.torch_step(model, batch, compiled)
     if system == "keras-tensorflow":
         return images.keras_tensorflow_step(model, batch)
     return images.jax_step(model, batch) if system == "jax" else images.torch_step(model, batch, compiled)

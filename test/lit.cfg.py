@@ -68,5 +68,10 @@ keras_python = os.path.join(config.source_dir, "build", "keras-venv", "bin", "py
 config.substitutions.append(("%keras_python", keras_python))
 if glob.glob(os.path.join(config.source_dir, "build", "keras-venv", "lib", "python*", "site-packages", "keras")):
     config.available_features.add("keras")
+# tools/setup --frameworks has installed PyTorch and others.
+frameworks = os.path.join(config.source_dir, "build", "frameworks-venv")
+config.substitutions.append(("%frameworks_python", os.path.join(frameworks, "bin", "python")))
+if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "torch")):
+    config.available_features.add("frameworks")
 if subprocess.run(["/usr/bin/python3", "-c", "import numpy, pytest"], capture_output=True).returncode == 0:
     config.available_features.add("python-numpy")

@@ -8,8 +8,9 @@ namespace mtc {
 
 using namespace mlir;
 
-// The largest ranges alive in the phase where the arena is fullest.
-static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const BufferAssignment &assignment, int64_t rows) {
+// The largest ranges alive in the phase where the arena is fullest. A lone device has no results of all-reduces.
+static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const BufferAssignment &assignment, int64_t rows,
+                                                                  bool alone) {
   auto size = [&](const Range &range) { return alignPlace(range.fixedBytes + range.rowBytes * rows); };
   int64_t peakPhase = 0, peak = -1;
   for (const Range &candidate : assignment.ranges) {
@@ -24,7 +25,7 @@ static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const BufferAs
   }
   std::vector<std::pair<int64_t, std::string>> largest;
   for (const Range &range : assignment.ranges)
-    if (range.shared || (range.first <= peakPhase && peakPhase <= range.last))
+    if (range.shared ? !(alone && range.reduced) : (range.first <= peakPhase && peakPhase <= range.last))
       largest.emplace_back(size(range), range.name);
   llvm::stable_sort(largest, [](const auto &a, const auto &b) { return a.first > b.first; });
   return largest;
@@ -34,8 +35,10 @@ MemoryUse memoryUse(StringRef program, const BufferAssignment &assignment, int64
   MemoryUse use;
   use.program = program.str();
   for (size_t variant = 0; variant < assignment.arenaBytes.size(); ++variant) {
-    use.bytes.push_back(assignment.arenaBytes[variant] + assignment.sharedBytes);
-    use.largest.push_back(largestAtPeak(assignment, (int64_t(1) << variant) * shardRows));
+    bool alone = variant + 1 == assignment.arenaBytes.size();
+    int64_t results = alone ? llvm::sum_of(assignment.bucketBytes) : 0;
+    use.bytes.push_back(assignment.arenaBytes[variant] + assignment.sharedBytes - results);
+    use.largest.push_back(largestAtPeak(assignment, (int64_t(1) << variant) * shardRows, alone));
   }
   return use;
 }
@@ -72,10 +75,14 @@ std::vector<mtrun::DeviceMemory> deviceMemory(ModuleOp module, int64_t scratch, 
       partials = std::max<int64_t>(partials, reduce.getBytes());
     for (size_t variant = 0; variant < variants; ++variant) {
       int64_t shards = int64_t{1} << variant, atOnce = std::min(shards, pass);
-      uint64_t sums = 0;
-      for (auto reduce : program.getOps<plan::AllReduceOp>())
-        sums += mtrun::microBatchSums(static_cast<uint64_t>(reduce.getBytes()), static_cast<uint64_t>(shards / atOnce));
-      needs[variant].addProgram(program.getSharedBytes(),
+      uint64_t sums = 0, shared = static_cast<uint64_t>(program.getSharedBytes());
+      bool alone = atOnce == int64_t{1} << (variants - 1);
+      for (auto reduce : program.getOps<plan::AllReduceOp>()) {
+        auto bytes = static_cast<uint64_t>(reduce.getBytes());
+        sums += mtrun::microBatchSums(bytes, static_cast<uint64_t>(shards / atOnce));
+        shared -= alone ? mtrun::bytesOfLoneResult(bytes) : 0;
+      }
+      needs[variant].addProgram(shared,
                                 program.getVariantArena()[llvm::Log2_64(static_cast<uint64_t>(atOnce))],
                                 partials ? mtrun::maxStagingBytes(partials, uint64_t{1} << (variants - 1), variant)
                                          : 0,

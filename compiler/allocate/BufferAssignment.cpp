@@ -75,6 +75,8 @@ void BufferAssignment::assignOutside() {
       place.space = isa<mt::ReadOp>(op) ? Space::variable : Space::signature;
       place.ref = place.name = op.getAttrOfType<StringAttr>("name").str();
       buffers[op.getResult(0)] = place;
+      if (isa<mt::ReadOp>(op))
+        readVariables.insert(place.ref);
     } else if (isa<mt::AssignOp, mt::OutputOp>(op)) {
       place.space = isa<mt::AssignOp>(op) ? Space::variable : Space::signature;
       place.ref = place.name = op.getAttrOfType<StringAttr>("name").str();
@@ -100,7 +102,7 @@ void BufferAssignment::placeBucket(size_t index) {
   llvm::stable_sort(bySize, [](shard::AllReduceOp a, shard::AllReduceOp b) {
     return bytesOfType(a.getInput().getType()) > bytesOfType(b.getInput().getType());
   });
-  results.shared = true;
+  results.shared = results.reduced = true;
   results.offsets = {bucketEnd};
   int64_t end = 0;
   for (shard::AllReduceOp reduce : bySize) {
@@ -128,6 +130,20 @@ static bool mayOverwrite(mt::KernelOp kernel, unsigned operand) {
   return kernel->getNumResults() == 1 && mt::mayOverwrite(kernel.getKind(), kernel.getBody().front(), operand, 0);
 }
 
+// What one kernel alone reads, to write the new value of a variable element by element, lies in the variable, if the
+// program does not read the old value: the random numbers of an initial value need no memory of their own.
+bool BufferAssignment::placeInVariable(const PlanStep &step, OpResult result) {
+  auto reader = result.hasOneUse() ? dyn_cast<mt::KernelOp>(*result.user_begin()) : mt::KernelOp();
+  if (!step.share || !reader || !mayOverwrite(reader, result.use_begin()->getOperandNumber()))
+    return false;
+  auto found = buffers.find(reader->getResult(0));
+  if (found == buffers.end() || found->second.space != Space::variable || readVariables.contains(found->second.ref))
+    return false;
+  ValueBuffer place = found->second;
+  buffers[result] = place;
+  return true;
+}
+
 bool BufferAssignment::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResult result) {
   for (OpOperand &operand : kernel->getOpOperands()) {
     auto found = buffers.find(operand.get());
@@ -151,7 +167,7 @@ bool BufferAssignment::placeOverOperand(const PlanStep &step, mt::KernelOp kerne
 
 void BufferAssignment::placeResults(const PlanStep &step, mt::KernelOp kernel) {
   for (OpResult result : kernel->getResults()) {
-    if (buffers.contains(result) || placeOverOperand(step, kernel, result))
+    if (buffers.contains(result) || placeInVariable(step, result) || placeOverOperand(step, kernel, result))
       continue;
     Range range;
     range.name = kernel.getName().str();

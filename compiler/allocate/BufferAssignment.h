@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mtc {
 
@@ -14,7 +15,7 @@ namespace mtc {
 // a bucket.
 struct Range {
   std::string name;
-  bool shared = false;
+  bool shared = false, reduced = false; // in the shared block; the results of a bucket of all-reduces
   int64_t fixedBytes = 0, rowBytes = 0;
   int64_t first = 0, last = 0;  // phases (arena) or rendezvous (shared)
   std::vector<int64_t> offsets; // arena: one a variant; shared: one
@@ -52,6 +53,7 @@ private:
   void assignOutside();
   void placeBucket(size_t step);
   void placeResults(const PlanStep &step, mlir::mt::KernelOp kernel);
+  bool placeInVariable(const PlanStep &step, mlir::OpResult result);
   bool placeOverOperand(const PlanStep &step, mlir::mt::KernelOp kernel, mlir::OpResult result);
   void packShared();
   void packArena(int64_t rows);
@@ -61,6 +63,7 @@ private:
   const std::vector<PlanStep> &steps;
   int64_t lastPhase = 0, lastRendezvous = 0, bucketEnd = 0, bucketCount = 0;
   llvm::DenseMap<mlir::Value, Life> lives;
+  llvm::StringSet<> readVariables;
 };
 
 // Bytes of a value: per row of a split one, else in all.

@@ -103,8 +103,8 @@ struct Unroll : impl::UnrollBase<Unroll> {
     // An inner loop is unrolled in each copy of the outer one.
     for (mt::ScanOp scan = first(); scan; scan = first()) {
       if (int64_t ops = countOps(scan); ops > limit) {
-        scan.emitOpError("expected at most ")
-            << limit.getValue() << " ops in all steps of a loop, found " << ops << " in " << scan.countSteps() << " steps";
+        scan.emitOpError("expected at most ") << limit.getValue() << " ops in all steps of a loop, found " << ops
+                                              << " in " << scan.countSteps() << " steps";
         return signalPassFailure();
       }
       Unrolling(scan).run();

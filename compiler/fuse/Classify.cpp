@@ -11,15 +11,10 @@ namespace mtc {
 using namespace mlir;
 using mt::KernelKind;
 
-static bool isSplatConstant(Operation *op) {
-  auto constant = dyn_cast<mt::ConstantOp>(op);
-  auto value = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
-  return value && value.isSplat();
-}
-
 // Cheap where its operands are.
 static bool mayBeCheap(Operation *op) {
-  if (isSplatConstant(op) || isa<mt::IotaOp, mt::BatchSizeOp>(op))
+  bool repeated = isa<mt::ConstantOp>(op) && mt::splatOf(op->getResult(0));
+  if (repeated || isa<mt::IotaOp, mt::BatchSizeOp>(op))
     return !mt::isSplit(op->getResult(0).getType());
   if (op->getNumOperands() == 0 || op->getNumResults() != 1 || mt::isSplit(op->getResult(0).getType()))
     return false;

@@ -16,12 +16,8 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 bool isThin(mt::Conv2DOp op) {
   mt::Convolution convolution = op.getConvolution();
   int64_t depth = convolution.rows.taps * convolution.columns.taps * convolution.channels;
-  return convolution.groups == 1 && depth <= 32 && convolution.filters <= 1024 && staysInCache(op.getResult());
-}
-
-bool staysInCache(Value value) {
-  unsigned bits = typeOf(value).getElementTypeBitWidth();
-  return mt::elementsPerRow(value.getType()) * std::max(1u, bits / 8) <= maxCachedBytes;
+  return convolution.groups == 1 && depth <= 32 && convolution.filters <= 1024 &&
+         bytesPerSample(op.getResult()) <= maxCachedBytes;
 }
 
 // The ops from a small-K convolution to `value`, in order: element-wise ones, of which each but the last has one user,
@@ -74,7 +70,7 @@ static void splitKernelGradient(mt::Conv2DKernelGradientOp op) {
   bool rows = from && !isa<mt::Conv2DInputGradientOp, mt::Conv2DOp, mt::MatmulOp>(from);
   bool alone =
       llvm::all_of(gradient.getUsers(), [&](Operation *user) { return user == op || isa<mt::ReduceOp>(user); });
-  if (!rows || !alone || !staysInCache(gradient) || mt::isSplit(kernel) || op.getGroups() != 1 ||
+  if (!rows || !alone || bytesPerSample(gradient) > maxCachedBytes || mt::isSplit(kernel) || op.getGroups() != 1 ||
       kernel.getNumElements() * 8 > mt::elementsPerRow(gradient.getType()))
     return;
   SmallVector<int64_t> shape{ShapedType::kDynamic};

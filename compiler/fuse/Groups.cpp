@@ -164,6 +164,7 @@ void Groups::merge(unsigned into, unsigned from) {
              [&](Operation *a, Operation *b) { return position.at(a) < position.at(b); });
   ops = std::move(both);
   units[into].reductionDepth = std::max(units[into].reductionDepth, units[from].reductionDepth);
+  units[into].livesByLine.reset();
   units[from].ops.clear();
 }
 

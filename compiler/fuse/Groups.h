@@ -21,6 +21,7 @@ struct Unit {
   std::optional<mlir::mt::KernelKind> kind; // none: an op that stays between kernels
   std::vector<mlir::Operation *> ops;       // in program order; empty once merged into another unit
   unsigned reductionDepth = 0;              // all-reduces on the longest path to here
+  std::optional<bool> livesByLine;          // Groups::livesByLine, where it is known
 };
 
 // Values that every kernel computes for itself: scalar and splat constants, iota, the batch size, scalars made of
@@ -83,8 +84,8 @@ private:
   void computeDepths();
   bool isMap(mlir::Operation *op) const;
   bool fitsByLine(unsigned a, unsigned b) const;
-  bool livesByLine(unsigned unit) const;
-  bool mayShareRows(unsigned a, unsigned b, bool images) const;
+  bool livesByLine(unsigned unit);
+  bool mayShareRows(unsigned a, unsigned b, bool images);
   mlir::FailureOr<std::optional<mlir::mt::KernelKind>> kindOf(mlir::Operation *op) const;
   std::vector<unsigned> unitsOf(mlir::mt::KernelKind kind) const;
 

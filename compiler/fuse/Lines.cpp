@@ -10,7 +10,7 @@ namespace mtc {
 
 using namespace mlir;
 
-static int64_t bytesOf(Value value) {
+int64_t bytesPerSample(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   return mt::isSplit(type) ? mt::elementsPerRow(type) * llvm::divideCeil(type.getElementTypeBitWidth(), 8) : 0;
 }
@@ -19,9 +19,9 @@ static int64_t bytesOf(Value value) {
 static int64_t largestOf(ArrayRef<Operation *> ops) {
   int64_t most = 0;
   for (Operation *op : ops) {
-    most = std::max(most, bytesOf(op->getResult(0)));
+    most = std::max(most, bytesPerSample(op->getResult(0)));
     for (Value operand : op->getOperands())
-      most = std::max(most, bytesOf(operand));
+      most = std::max(most, bytesPerSample(operand));
   }
   return most;
 }
@@ -61,15 +61,18 @@ static bool walksElements(Operation *op) {
 }
 
 // Whether a unit has more to do than to walk elements, and does it in a cache because it does it by line.
-bool Groups::livesByLine(unsigned unit) const {
+bool Groups::livesByLine(unsigned unit) {
+  std::optional<bool> &lives = units[unit].livesByLine;
   const std::vector<Operation *> &ops = units[unit].ops;
-  return !llvm::all_of(ops, walksElements) && largestOf(ops) > maxCachedBytes && fitsByLine(unit, unit);
+  if (!lives)
+    lives = !llvm::all_of(ops, walksElements) && largestOf(ops) > maxCachedBytes && fitsByLine(unit, unit);
+  return *lives;
 }
 
 // What a step of a GPU's block leaves to a product lies in workgroup memory.
 static constexpr int64_t maxBlockBytes = 1 << 14;
 
-bool Groups::mayShareRows(unsigned a, unsigned b, bool images) const {
+bool Groups::mayShareRows(unsigned a, unsigned b, bool images) {
   auto multiplies = [&](unsigned unit) { return llvm::any_of(units[unit].ops, llvm::IsaPred<mt::MatmulOp>); };
   int64_t most = !images && (multiplies(a) || multiplies(b)) ? maxBlockBytes : maxCachedBytes;
   bool walked = true; // every value too large for the cache is between ops that walk it element by element
@@ -80,7 +83,7 @@ bool Groups::mayShareRows(unsigned a, unsigned b, bool images) const {
           continue;
         if (!images && isa<mt::Conv2DKernelGradientOp>(op))
           return false;
-        walked &= bytesOf(operand) <= most || (isElementwise(op) && isElementwise(operand.getDefiningOp()));
+        walked &= bytesPerSample(operand) <= most || (isElementwise(op) && isElementwise(operand.getDefiningOp()));
       }
   return (walked && !livesByLine(a) && !livesByLine(b)) || fitsByLine(a, b);
 }

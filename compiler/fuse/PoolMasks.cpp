@@ -10,10 +10,9 @@ namespace mtc {
 using namespace mlir;
 
 static bool isZero(Value value) {
-  auto constant = value.getDefiningOp<mt::ConstantOp>();
-  auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
-  return elements && elements.isSplat() && elements.getElementType().isF32() &&
-         elements.getSplatValue<APFloat>().isPosZero() && cast<RankedTensorType>(value.getType()).getRank() == 0;
+  SplatElementsAttr splat = mt::splatOf(value);
+  return splat && splat.getElementType().isF32() && splat.getSplatValue<APFloat>().isPosZero() &&
+         cast<RankedTensorType>(value.getType()).getRank() == 0;
 }
 
 // The first of them in the program. By values: an attribute that text leaves out is none, one that a pass gives is

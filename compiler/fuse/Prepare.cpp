@@ -104,9 +104,8 @@ static void recompute(Operation *op) {
 static bool foldIntoConstant(Operation *op) {
   if (!isa<mt::BroadcastOp, mt::ReshapeOp>(op) || mt::isSplit(op->getResult(0).getType()))
     return false;
-  auto constant = op->getOperand(0).getDefiningOp<mt::ConstantOp>();
-  auto value = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
-  if (!value || !value.isSplat())
+  SplatElementsAttr value = mt::splatOf(op->getOperand(0));
+  if (!value)
     return false;
   OpBuilder builder(op);
   auto splat = DenseElementsAttr::get(typeOf(op->getResult(0)), value.getSplatValue<Attribute>());

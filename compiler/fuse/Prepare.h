@@ -16,8 +16,8 @@ void prepareForFusion(mlir::mt::ProgramOp program, bool images);
 bool isThin(mlir::mt::Conv2DOp op);
 // Bytes of a value that may lie in a thread's own memory: it stays in the second cache.
 constexpr int64_t maxCachedBytes = 1 << 18;
-// Whether a sample's part of a value may.
-bool staysInCache(mlir::Value value);
+// Of a sample's part of a value; 0 for a value without a batch axis (Lines.cpp).
+int64_t bytesPerSample(mlir::Value value);
 // Gradients of max pools compute the images of small-K convolutions again.
 void repeatThinConvolutions(mlir::mt::ProgramOp program);
 // Gradients of small kernels become sums of the gradients of each sample.

@@ -145,10 +145,8 @@ bool sumsOverBatch(Operation *op) {
 }
 
 static bool isSplat(Value value, float number) {
-  auto constant = value.getDefiningOp<mt::ConstantOp>();
-  auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
-  return elements && elements.isSplat() && elements.getElementType().isF32() &&
-         elements.getSplatValue<float>() == number;
+  SplatElementsAttr splat = mt::splatOf(value);
+  return splat && splat.getElementType().isF32() && splat.getSplatValue<float>() == number;
 }
 
 // floor((sample + 1/2) / shardRows), as BatchNormalizationOp computes it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Elementwise.h"
 #include "dialects/mt/MtDialect.h"
+#include "mlir/IR/Matchers.h"
 #include <cmath>
 
 using namespace mlir;
@@ -17,6 +18,11 @@ int64_t mlir::mt::elementsPerRow(Type type) {
     if (!ShapedType::isDynamic(extent))
       elements *= extent;
   return elements;
+}
+
+SplatElementsAttr mlir::mt::splatOf(Value value) {
+  SplatElementsAttr splat;
+  return matchPattern(value, m_Constant(&splat)) ? splat : SplatElementsAttr();
 }
 
 double mlir::mt::roundTo(Type element, double x) {

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/OpDefinition.h"
 
 namespace mlir::mt {
@@ -16,6 +17,9 @@ namespace mlir::mt {
 bool isSplit(Type type);
 // Elements of a value, of one row where it is split.
 int64_t elementsPerRow(Type type);
+
+// The value of a constant all of whose elements are equal; null for every other value.
+SplatElementsAttr splatOf(Value value);
 
 // Traits of ops (MtBase.td).
 template <typename Op> struct Extends : OpTrait::TraitBase<Op, Extends> {};

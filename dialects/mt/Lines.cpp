@@ -9,12 +9,7 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 static ArrayRef<int64_t> sampleShape(Type type) {
   return cast<RankedTensorType>(type).getShape().drop_front(isSplit(type));
 }
-static int64_t product(ArrayRef<int64_t> sizes) {
-  int64_t count = 1;
-  for (int64_t size : sizes)
-    count *= size;
-  return count;
-}
+static int64_t product(ArrayRef<int64_t> sizes) { return ShapedType::getNumElements(sizes); }
 
 int64_t lineAxes(Type type, int64_t lines) {
   ArrayRef<int64_t> shape = sampleShape(type);
@@ -137,11 +132,6 @@ static bool isSameForLines(Operation *op) {
   return isa<ConstantOp>(op) || type.getNumElements() == 1 || (isa<IotaOp>(op) && type.getRank() == 1);
 }
 
-static bool isSplat(Value value) {
-  auto constant = value.getDefiningOp<ConstantOp>();
-  return constant && cast<DenseElementsAttr>(constant.getValue()).isSplat();
-}
-
 bool areComputedByLine(ArrayRef<Operation *> ops, int64_t lines, llvm::DenseMap<Value, LinePart> &parts) {
   llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
   for (Operation *op : ops) {
@@ -154,7 +144,7 @@ bool areComputedByLine(ArrayRef<Operation *> ops, int64_t lines, llvm::DenseMap<
     if (!isComputedByLine(op, lines, read))
       return false;
     for (auto [operand, part] : llvm::zip_equal(op->getOperands(), read)) {
-      if (isSplat(operand))
+      if (splatOf(operand))
         continue;
       bool here = operand.getDefiningOp() && inside.contains(operand.getDefiningOp());
       bool known = !here                        ? parts.try_emplace(operand, part).first->second == part

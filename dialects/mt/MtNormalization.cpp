@@ -129,9 +129,8 @@ struct Statistics {
 } // namespace
 
 static bool isSplat(Value value, double number) {
-  auto constant = value.getDefiningOp<ConstantOp>();
-  auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
-  return elements && elements.isSplat() && elements.getSplatValue<llvm::APFloat>().isExactlyValue(number);
+  SplatElementsAttr splat = splatOf(value);
+  return splat && splat.getSplatValue<llvm::APFloat>().isExactlyValue(number);
 }
 
 Value BatchNormalizationOp::decompose(OpBuilder &builder) {

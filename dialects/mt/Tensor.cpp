@@ -4,14 +4,7 @@
 using namespace mlir;
 using namespace mlir::mt;
 
-static int64_t product(ArrayRef<int64_t> shape) {
-  int64_t size = 1;
-  for (int64_t extent : shape)
-    size *= extent;
-  return size;
-}
-
-Tensor::Tensor(ArrayRef<int64_t> shape, double fill) : shape(shape), data(product(shape), fill) {}
+Tensor::Tensor(ArrayRef<int64_t> shape, double fill) : shape(shape), data(ShapedType::getNumElements(shape), fill) {}
 
 Tensor Tensor::of(ElementsAttr value) {
   Tensor tensor(value.getShapedType().getShape());

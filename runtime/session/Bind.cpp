@@ -117,16 +117,19 @@ private:
     result.sizes.reserve(pointers);
   }
 
-  // A lone device's partial sum is the result.
+  // A lone device's partial sum is the result, for which its shared block has no room.
   void *sharedPointer(const fb::Buffer &buffer) const {
-    uint64_t offset = buffer.offset()->Get(0);
+    uint64_t offset = buffer.offset()->Get(0), results = 0;
     if (alone_)
       for (uint32_t i = 0; i < count(program_.steps()); ++i) {
         const fb::Step &step = *program_.steps()->Get(i);
-        if (step.kernel() < 0 && offset >= step.result_offset() && offset - step.result_offset() < step.partial_bytes())
+        if (step.kernel() >= 0 || offset < step.result_offset())
+          continue;
+        if (offset - step.result_offset() < step.partial_bytes())
           return partial(step) + (offset - step.result_offset());
+        results += bytesOfLoneResult(step.partial_bytes());
       }
-    return memory_.shared[device_] + offset;
+    return memory_.shared[device_] + (offset - results);
   }
 
   // Returns the elements of an Elementwise kernel's tile.
@@ -229,7 +232,8 @@ Status bindProgram(const Plan &plan, const fb::Program &program, const DeviceGro
     reduce.elements = static_cast<int64_t>(step.partial_bytes() / sizeof(float));
     for (int d = 0; d < group.devices(); ++d) {
       reduce.partials.push_back(reinterpret_cast<float *>(binders[d].partial(step)));
-      reduce.results.push_back(reinterpret_cast<float *>(memory.shared[d] + step.result_offset()));
+      std::byte *result = layout.alone() ? binders[d].partial(step) : memory.shared[d] + step.result_offset();
+      reduce.results.push_back(reinterpret_cast<float *>(result));
       reduce.sums.push_back(binders[d].sums(step, sumsEnd[d]));
     }
     result.bound.allReduces.push_back(std::move(reduce));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Memory.h"
 
-#include "runtime/plan/Check.h"
 #include "runtime/support/plan_memory.h"
 
 #include <algorithm>
@@ -9,24 +8,8 @@
 
 namespace mtrun {
 
-namespace fb = ::mt::plan;
-
-// Of the shared block, what is ever touched: a lone device keeps results of all-reduces where their partial sums are.
-static uint64_t touchedSharedBytes(const Plan &plan, bool alone) {
-  uint64_t used = 0;
-  for (const fb::Program *program : Each(plan.tables().programs())) {
-    uint64_t bytes = program->shared_bytes();
-    for (const fb::Step *step : Each(program->steps()))
-      if (alone && step->kernel() < 0)
-        bytes -= std::min(bytes, step->partial_bytes());
-    used = std::max(used, bytes);
-  }
-  return used;
-}
-
 std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group, const DeviceLayout &layout) {
   uint64_t devices = layout.shards.size();
-  alone = layout.alone();
   std::vector<uint64_t> needed;
   for (int d = layout.first; d < layout.first + group.devices(); ++d) {
     auto shards = static_cast<uint64_t>(layout.shards[static_cast<size_t>(d)]);
@@ -38,10 +21,8 @@ std::vector<uint64_t> Memory::measure(const Plan &plan, const DeviceGroup &group
     arenaBytes.push_back(memory.arena);
     sumsBytes.push_back(memory.sums);
     memory.scratch = 0; // of all threads: the group's
-    if (group.hostMemory()) { // pages that nobody touches are none
-      memory.shared = touchedSharedBytes(plan, alone);
-      memory.constants = 0;
-    }
+    if (group.hostMemory())
+      memory.constants = 0; // the plan's own
     auto maxRows = static_cast<int64_t>(shards * plan.shardRows());
     needed.push_back(memory.bytes() + group.preparedBytes(plan, maxRows));
     if (!group.hostMemory()) // as their drivers give it
@@ -76,8 +57,7 @@ Status Memory::allocate(const Plan &plan, DeviceGroup &group) {
     if (!status.ok())
       return status;
     group.fill(d, map.variables[device], 0, variablesBytes);
-    if (!alone)
-      group.fill(d, map.shared[device], 0, sharedBytes);
+    group.fill(d, map.shared[device], 0, sharedBytes);
     group.fill(d, map.arenas[device], 0, arenaBytes[device]);
     if (sumsBytes[device])
       group.fill(d, map.sums[device], 0, sumsBytes[device]);

@@ -49,7 +49,6 @@ struct Memory {
   Status allocate(const Plan &plan, DeviceGroup &group);
 
 private:
-  bool alone = false;        // the device of the session
   uint64_t stagingBytes = 0; // of a device
 };
 

@@ -39,18 +39,20 @@ DeviceMemory deviceMemory(const mt::plan::Plan &plan, uint32_t variant, uint64_t
   if (!plan.programs()) // a plan may hold none
     return memory;
   for (const mt::plan::Program *program : *plan.programs()) {
-    uint64_t partialBytes = 0, sums = 0;
+    uint64_t partialBytes = 0, sums = 0, shared = program->shared_bytes();
+    bool alone = pass == plan.shards();
     if (program->steps())
       for (const mt::plan::Step *step : *program->steps())
         if (step->kernel() < 0) {
           partialBytes = std::max(partialBytes, step->partial_bytes());
           sums += microBatchSums(step->partial_bytes(), shards / pass);
+          shared -= alone ? bytesOfLoneResult(step->partial_bytes()) : 0; // results are inside, and do not overlap
         }
     uint64_t staging = partialBytes == 0 ? 0
                        : devices == 0 ? maxStagingBytes(partialBytes, plan.shards(), variant)
                                       : stagingElements(partialBytes / sizeof(float), devices) * sizeof(float);
     const auto *arena = program->variants()->Get(static_cast<uint32_t>(std::countr_zero(pass)));
-    memory.addProgram(program->shared_bytes(), arena->arena_bytes(), staging, sums);
+    memory.addProgram(shared, arena->arena_bytes(), staging, sums);
   }
   if (plan.kernels())
     for (const mt::plan::Kernel *kernel : *plan.kernels())

@@ -12,7 +12,7 @@ namespace mtrun {
 struct DeviceMemory {
   uint64_t variables = 0;
   uint64_t constants = 0; // a GPU's copy; CPU devices read the plan's own, which the host holds once
-  uint64_t shared = 0;    // the largest shared block of all programs
+  uint64_t shared = 0;    // the largest shared block of all programs, without results where the device is alone
   uint64_t arena = 0;     // the largest arena
   uint64_t staging = 0;   // other devices' partial sums, while this one adds its part of them
   uint64_t sums = 0;      // of micro-batches, beside the shared block
@@ -29,6 +29,10 @@ struct DeviceMemory {
 
 // Parts of an all-reduce begin at multiples of so many floats: cache lines.
 inline constexpr uint64_t partAlignment = 16;
+
+// A device that has all shards at once keeps the result of an all-reduce where its partial sum is: how much shorter its
+// shared block is. What lies behind the result stays as aligned as it is.
+constexpr uint64_t bytesOfLoneResult(uint64_t partialBytes) { return partialBytes / 256 * 256; }
 
 // Floats of staging of one of `devices`, for an all-reduce of `elements`: as many for each of them. None of a lone one.
 uint64_t stagingElements(uint64_t elements, uint64_t devices);

@@ -16,10 +16,12 @@ MARK = "<!-- made by test/python/reference.py from the docstrings -->\n"
 sys.path.insert(0, str(ROOT / "python"))
 
 import mtc  # noqa: E402
+import mtc.jax  # noqa: E402
 import mtc.keras  # noqa: E402
 
-FUNCTIONS = ["fit", "evaluate", "predict", "compile", "load", "keras.install", "keras.uninstall"]
-CLASSES = ["Plan", "Session", "Variables", "TensorInfo"]
+FUNCTIONS = ["fit", "evaluate", "predict", "compile", "load", "keras.install", "keras.uninstall",
+             "jax.compile", *(f"jax.{name}" for name in ("sgd", "adam", "adamw", "lion", "rmsprop", "adagrad"))]
+CLASSES = ["Plan", "Session", "Variables", "TensorInfo", "jax.Step"]
 ERRORS = ["Error", "ModelError", "DataError", "CorruptError", "MemoryError_", "DeviceError", "NoDeviceError",
           "DeviceLost", "FileError", "ClosedError", "ModelWarning", "FallbackWarning"]
 WIDTH = 118

@@ -7,11 +7,6 @@ using namespace mlir;
 using namespace mtc;
 using mt::LinePart;
 
-static bool isSplat(Value value) {
-  auto constant = value.getDefiningOp<mt::ConstantOp>();
-  return constant && cast<DenseElementsAttr>(constant.getValue()).isSplat();
-}
-
 // What a line reads of each argument of the body; nullopt: its ops are not independent along these lines.
 static std::optional<SmallVector<LinePart>> partsOf(Block &body, int64_t lines) {
   SmallVector<Operation *> ops;
@@ -69,12 +64,11 @@ LineForm mtc::lineFormOf(plan::KernelOp op, int64_t bytes) {
   return form;
 }
 
-// The operand of one line, of a constant all of whose elements are equal.
-static Value repeatedConstant(OpBuilder &builder, Value constant, RankedTensorType line) {
-  auto values = cast<DenseElementsAttr>(constant.getDefiningOp<mt::ConstantOp>().getValue());
-  auto scalar = RankedTensorType::get({}, line.getElementType());
-  auto splat = DenseElementsAttr::get(scalar, values.getSplatValue<Attribute>());
-  return mt::ConstantOp::create(builder, constant.getLoc(), scalar, splat);
+// One element of a constant all of whose elements are equal: a line repeats it.
+static Value elementOfConstant(OpBuilder &builder, Location location, SplatElementsAttr constant) {
+  auto scalar = RankedTensorType::get({}, constant.getElementType());
+  return mt::ConstantOp::create(builder, location, scalar,
+                                DenseElementsAttr::get(scalar, constant.getSplatValue<Attribute>()));
 }
 
 void mtc::becomeLine(plan::KernelOp op, const LineForm &form) {
@@ -86,8 +80,9 @@ void mtc::becomeLine(plan::KernelOp op, const LineForm &form) {
       continue;
     OpBuilder builder(&inner);
     for (OpOperand &operand : inner.getOpOperands())
-      if (isSplat(operand.get()) && isa<mt::ElementwiseOpInterface, mt::BroadcastOp>(inner))
-        operand.set(repeatedConstant(builder, operand.get(), tensorOf(operand.get())));
+      if (SplatElementsAttr splat = mt::splatOf(operand.get());
+          splat && isa<mt::ElementwiseOpInterface, mt::BroadcastOp>(inner))
+        operand.set(elementOfConstant(builder, operand.get().getLoc(), splat));
     mt::becomeLine(&inner, mt::lineAxes(inner.getResult(0).getType(), form.lines));
   }
   for (auto [argument, part] : llvm::zip_equal(body.getArguments(), form.arguments)) {

@@ -93,6 +93,7 @@ void AttentionEmitter::forColumns(int64_t size, llvm::function_ref<void(Value, P
   forPanels(emit, size, emit.integer(0), emit.integer(size), body);
 }
 
+// Keys [first, end) that some query may see; the first is the first of its block of keys.
 std::pair<Value, Value> AttentionEmitter::keysOf(Value query, Value count) {
   Value first = emit.integer(0), end = emit.integer(form.keys), last = emit.add(query, count);
   if (form.window) {
@@ -106,12 +107,25 @@ std::pair<Value, Value> AttentionEmitter::keysOf(Value query, Value count) {
   return {first, end};
 }
 
+// How many keys of the block at `key` the panel at `query` reads; at most 0: none.
 Value AttentionEmitter::keysOfPanel(Value key, Value end, Value query) {
   if (form.causal) {
     Value group = emit.div(query, emit.integer(attentionSkipped));
     end = emit.least(end, emit.mul(emit.add(group, 1), attentionSkipped));
   }
   return emit.least(emit.sub(end, key), emit.integer(attentionKeys));
+}
+
+void AttentionEmitter::walkKeys(Value query, Value count, int64_t group, llvm::function_ref<void(Value, Value)> load,
+                                llvm::function_ref<void(Value, Value, Value)> meet) {
+  auto [first, end] = keysOf(query, count);
+  emit.loop(first, end, attentionKeys, [&, end = end](Value key) {
+    load(key, emit.least(emit.sub(end, key), emit.integer(attentionKeys)));
+    emit.loop(emit.integer(0), count, group, [&](Value at) {
+      Value seen = keysOfPanel(key, end, emit.add(query, at));
+      emit.when(emit.less(emit.integer(0), seen), [&] { meet(at, key, seen); });
+    });
+  });
 }
 
 void AttentionEmitter::emitScores(Value lines, int64_t width, int64_t depth, Value transposed, Value rows, Value to) {

@@ -51,11 +51,12 @@ public:
   void zero(mlir::Value to, mlir::Value floats);
   void zero(mlir::Value to, int64_t floats) { zero(to, emit.integer(floats)); }
 
-  // Keys [first, end) that some query of the block at `query`, of `count` queries, may see; the first is the first of
-  // its block of keys.
-  std::pair<mlir::Value, mlir::Value> keysOf(mlir::Value query, mlir::Value count);
-  // How many keys of the block at `key` the panel at `query` reads; at most 0: none.
-  mlir::Value keysOfPanel(mlir::Value key, mlir::Value end, mlir::Value query);
+  // The blocks of keys that some query of the block at `query`, of `count` queries, may see: load(key, keys) once for
+  // each, then meet(at, key, seen) for each `group` queries, the first at `at` of the block, that may see `seen` of its
+  // keys.
+  void walkKeys(mlir::Value query, mlir::Value count, int64_t group,
+                llvm::function_ref<void(mlir::Value key, mlir::Value keys)> load,
+                llvm::function_ref<void(mlir::Value at, mlir::Value key, mlir::Value seen)> meet);
   // to[rows x panel] = lines (`width` floats each, `depth` of them channels) times transposed lines of queries.
   void emitScores(mlir::Value lines, int64_t width, int64_t depth, mlir::Value transposed, mlir::Value rows,
                   mlir::Value to);
@@ -91,6 +92,9 @@ protected:
   mlir::Value maskBase; // null: none
 
 private:
+  std::pair<mlir::Value, mlir::Value> keysOf(mlir::Value query, mlir::Value count);
+  mlir::Value keysOfPanel(mlir::Value key, mlir::Value end, mlir::Value query);
+
   mlir::Value step; // of dropout; null: none
   llvm::StringRef stream;
   float rate = 0;

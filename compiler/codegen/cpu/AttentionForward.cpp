@@ -90,18 +90,14 @@ void ForwardEmitter::emitBlock(const Head &head, Value query) {
   zero(total, attentionQueries);
   if (attention)
     zero(output, attentionQueries * valueWidth);
-  auto [first, end] = keysOf(query, count);
-  emit.loop(first, end, attentionKeys, [&](Value key) {
-    Value all = emit.least(emit.sub(end, key), emit.integer(attentionKeys));
+  auto load = [&](Value key, Value all) {
     copyLines(lineOf(k, head, true, form.keySize, key), strideOf(true, form.keySize), form.keySize, all, 1, keys);
     if (attention)
       packLines(lineOf(v, head, true, form.valueSize, key), strideOf(true, form.valueSize), form.valueSize, all,
                 attentionKeys, values);
-    emit.loop(emit.integer(0), count, panelWidth(), [&](Value at) {
-      Value seen = keysOfPanel(key, end, emit.add(query, at));
-      emit.when(emit.less(emit.integer(0), seen), [&] { meetKeys(head, emit.add(query, at), at, key, seen); });
-    });
-  });
+  };
+  walkKeys(query, count, panelWidth(), load,
+           [&](Value at, Value key, Value seen) { meetKeys(head, emit.add(query, at), at, key, seen); });
   emit.loop(emit.integer(0), count, panelWidth(), [&](Value at) { finish(head, query, at, emit.sub(count, at)); });
 }
 

@@ -144,20 +144,16 @@ void GradientEmitter::emitBlock(const Head &head, Value query) {
   });
   if (dq)
     zero(querySums, attentionQueries * keyWidth);
-  auto [first, end] = keysOf(query, count);
-  emit.loop(first, end, attentionKeys, [&](Value key) {
-    Value all = emit.least(emit.sub(end, key), emit.integer(attentionKeys));
+  auto load = [&](Value key, Value all) {
     copyLines(lineOf(k, head, true, form.keySize, key), strideOf(true, form.keySize), form.keySize, all, 1, keys);
     if (needsDifferences())
       copyLines(lineOf(v, head, true, form.valueSize, key), strideOf(true, form.valueSize), form.valueSize, all, 1,
                 values);
     if (dq)
       packLines(keys, keyWidth, form.keySize, all, attentionKeys, keyPanels);
-    emit.loop(emit.integer(0), count, attentionSkipped, [&](Value at) {
-      Value seen = keysOfPanel(key, end, emit.add(query, at));
-      emit.when(emit.less(emit.integer(0), seen), [&] { meetKeys(head, query, at, count, key, seen); });
-    });
-  });
+  };
+  walkKeys(query, count, attentionSkipped, load,
+           [&](Value at, Value key, Value seen) { meetKeys(head, query, at, count, key, seen); });
   if (dq)
     store(querySums, attentionQueries, count, form.keySize, form.scale, lineOf(dq, head, false, form.keySize, query),
           strideOf(false, form.keySize));

@@ -12,9 +12,11 @@
 using namespace mlir;
 using namespace mtc;
 
-// Samples of a packed panel (16 KiB: with 32 KiB the first cache loses it to the lines of the left side), and rows of
-// the result that share it.
-static constexpr int64_t packedSamples = 64, blockRows = 96;
+// Samples of a packed panel: 16 KiB; with 32 KiB the first cache loses it to the lines of the left side.
+static constexpr int64_t packedSamples = 64;
+// Rows of the result that share a packed panel, of shards that fit in one and of longer ones. The more rows, the less
+// often a panel is packed; and the further the left side of a short shard is when the next panel needs it.
+static constexpr int64_t shortBlock = 96, longBlock = 384;
 // Samples of a shard from which on a higher tile gains more than two shards in registers.
 static constexpr int64_t longShard = 16;
 
@@ -29,7 +31,8 @@ public:
   TreeEmitter(Kernel &kernel, Side left, Side right, int64_t height, int64_t columns, int64_t lines, bool transposed)
       : kernel(kernel), emit(kernel.emit), shards(shardsOf(kernel)), left(left.buffer), right(right.buffer),
         leftElement(left.element), rightElement(right.element), result(kernel.resultBuffer(0)),
-        shardRows(kernel.shardRows * lines), height(height), columns(columns), transposed(transposed) {
+        shardRows(kernel.shardRows * lines), height(height), columns(columns), transposed(transposed),
+        blockRows(kernel.fast || shardRows > packedSamples ? longBlock : shortBlock) {
     shards.rows = emit.mul(shards.rows, lines);
     shards.size = emit.mul(shards.size, lines);
   }
@@ -45,7 +48,8 @@ private:
   Value copied;              // a block of the left side
   int64_t shardRows;
   int64_t height, columns; // of what is computed
-  bool transposed;             // the result is its transpose
+  bool transposed;         // the result is its transpose
+  int64_t blockRows;
 
   std::pair<Value, Value> leftBlock(Value sample, Value part, Value row, Value count);
   int64_t innerLevels() const;

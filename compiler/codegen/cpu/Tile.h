@@ -27,7 +27,8 @@ struct Panel {
   int64_t vectors; // 1 to 4
   int64_t last;    // columns of the last vector, 1 to 16
   int64_t width() const { return vectors * lanes; }
-  int64_t depth() const { return panelFloats / width(); } // of a packed panel, and rows of a panel of sums
+  // Of a packed panel, and rows of a panel of sums. Whole vectors: a transposed side is packed in these.
+  int64_t depth() const { return panelFloats / width() / lanes * lanes; }
 };
 
 // Calls `body` for each panel of `columns` columns that the machine's tiles cut from columns [from, to) (multiples of

@@ -133,6 +133,7 @@ Value buildReversibleEmbedding(LayerBuilder &layer) {
   const Operand *reverse = layer.keyword("reverse");
   if (!reverse || !reverse->constant || *reverse->constant == false)
     return buildEmbedding(layer);
+  layer.config.expect("mask_zero", false);
   Value x = layer.toFloat(layer.input()), table = x ? embeddingTable(layer) : Value();
   if (!table)
     return {};

@@ -33,9 +33,11 @@ struct Shape {
   int64_t depth, columns;
 };
 
-// Also of a right side that lies transposed.
+// Also of a right side that lies transposed. The last shape's panel is packed in parts; it is three vectors wide with
+// AVX-512.
 TEST(Matmul, EqualsTheChainForAnyRowsAndShares) {
-  std::vector<Shape> shapes = {{784, 256}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {300, 64}, {1, 33}};
+  std::vector<Shape> shapes = {{784, 256}, {256, 10}, {10, 256}, {3, 1}, {70, 100}, {5, 17}, {300, 64}, {1, 33},
+                               {1500, 48}};
   auto nameOf = [](Shape s, bool transposed) {
     return "m" + std::to_string(s.depth) + "x" + std::to_string(s.columns) + (transposed ? "t" : "");
   };

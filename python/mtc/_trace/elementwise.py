@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element by element, with NumPy's broadcasting. Of constants alone the result is a constant."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Sequence, Union
+
+import numpy as np
+
+from mtc._trace import patterns
+from mtc._trace.layout import align, arrange, broadcast, order_of, replaced, stored_last
+from mtc._trace.values import Batch, Node, Refused, Shape, Size, Value
+
+Operand = Union[Value, float, int, bool]
+
+_erf = np.vectorize(__import__("math").erf, otypes=[np.float64])
+
+# mt's op: what it is of constants.
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square, "exp": np.exp, "log": np.log,
+    "log1p": np.log1p, "expm1": np.expm1, "sqrt": np.sqrt, "rsqrt": lambda a: 1 / np.sqrt(a), "tanh": np.tanh,
+    "sigmoid": lambda a: 1 / (1 + np.exp(-a)), "relu": lambda a: np.maximum(a, 0), "sin": np.sin, "cos": np.cos,
+    "floor": np.floor, "erf": lambda a: _erf(a) if np.size(a) else a,
+}
+# Without a rule for constants: they stay operations.
+UNARY_OPS = {"erf_inv", "relu6", "selu", "gelu", "gelu_tanh", "silu", "softplus", "softsign", "log_sigmoid",
+             "hard_sigmoid", "hard_silu", "hard_tanh", "mish"}
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "maximum": np.maximum,
+    "minimum": np.minimum, "pow": np.power,
+}
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}
+
+
+_ABSORBED = {("maximum", -np.inf), ("minimum", np.inf)}
+
+
+def as_value(like: Value, operand: Operand) -> Value:
+    """A number as a constant of the type of another value."""
+    return operand if isinstance(operand, Value) else like.graph.constant(np.asarray(operand), like.dtype)
+
+
+def common_shape(shapes: Sequence[Shape]) -> Shape:
+    """The shape that all broadcast to."""
+    rank = max(len(s) for s in shapes)
+    result: list[Size] = []
+    for column in zip(*((1,) * (rank - len(s)) + tuple(s) for s in shapes)):
+        sizes = {n for n in column if n != 1} or {1}
+        if len(sizes) > 1:
+            raise Refused(f"expected sizes that broadcast, found {' and '.join(map(str, sizes))}")
+        result.append(sizes.pop())
+    return tuple(result)
+
+
+def apply(op: str, template: str, values: Sequence[Value], dtype: str,
+          fold: Optional[Callable[..., Any]] = None) -> Value:
+    """One operation of `mt` on values that broadcast. `fold`: what it is of constants."""
+    shape = common_shape([v.shape for v in values])
+    values = align([broadcast(v, shape) for v in values])
+    graph = values[0].graph
+    order = order_of(values)
+    if fold is not None and all(v.constant is not None for v in values):
+        with np.errstate(all="ignore"):
+            array = fold(*(arrange(v, order).constant for v in values))
+        node = graph.constant_node(array, dtype)
+        return replaced(values[0], node, order)
+    nodes = [_without_ones(v, arrange(v, order)) for v in values]
+    flat = values[0].flat
+    stored = tuple(None if isinstance(flat[i].size, Batch) else flat[i].size for i in order)
+    return replaced(values[0], graph.node(op, nodes, template, stored, dtype), order)  # type: ignore[arg-type]
+
+
+def _without_ones(value: Value, node: Node) -> Node:
+    """Axes of size 1 in front are not written, but of a split tensor."""
+    first = next((i for i, n in enumerate(node.shape) if n != 1), len(node.shape))
+    return node if node.split else value.graph.reshape_node(node, node.shape[first:])
+
+
+def unary(op: str, value: Value) -> Value:
+    """mt's op on f32, such as "exp"; on i32 "neg", "abs", "sign" and "square"."""
+    if op not in UNARY and op not in UNARY_OPS:
+        raise Refused(f"mt has no {op}")
+    if op == "neg" and value.node.op == "neg":
+        return Value(value.graph, value.node.operands[0], value.axes)
+    if value.dtype != "f32":
+        if op == "neg":
+            return binary("sub", as_value(value, 0), value)
+        if op in ("abs", "sign") and value.constant is None:
+            negative = {"abs": unary("neg", value), "sign": as_value(value, -1)}[op]
+            rest = value if op == "abs" else select(compare("gt", value, 0), as_value(value, 1), as_value(value, 0))
+            return select(compare("lt", value, 0), negative, rest)
+        if op == "square":
+            return binary("mul", value, value)
+        if value.constant is None:
+            raise Refused(f"{op} of integers")
+    if value.constant is not None and op in UNARY:
+        with np.errstate(all="ignore"):
+            node = value.graph.constant_node(UNARY[op](value.constant), value.dtype)
+        return Value(value.graph, node, value.axes)
+    node = value.graph.node(op, (value.node,), f"mt.{op} {{0}} : {{t0}}", value.node.shape, value.dtype)
+    return Value(value.graph, node, value.axes)
+
+
+def unary_with(op: str, value: Value, parameter: str, number: float) -> Value:
+    """leaky_relu (negative_slope), elu (alpha), celu (alpha)."""
+    node = value.graph.node(op, (value.node,), f"mt.{op} {{0}} {parameter} = {number:.9e} : {{t0}}", value.node.shape,
+                            "f32")
+    return Value(value.graph, node, value.axes)
+
+
+def binary(op: str, a: Operand, b: Operand) -> Value:
+    """"add", "sub", "mul", "div", "maximum", "minimum" or "pow" (a > 0)."""
+    a, b = _pair(a, b)
+    if a.dtype != b.dtype:
+        raise Refused(f"expected operands of one type, found {a.dtype} and {b.dtype}")
+    if a.dtype == "i1":
+        raise Refused(f"{op} of booleans")
+    if a.dtype == "i32" and op in ("div", "pow") and (a.constant is None or b.constant is None):
+        raise Refused(f"{op} of integers")
+    same = _same(op, a, b) or _whole(op, a, b)
+    if same is not None:
+        return same
+    return apply(op, f"mt.{op} {{0}}, {{1}} : {{t0}}, {{t1}}", (a, b), a.dtype, BINARY[op])
+
+
+def _pair(a: Operand, b: Operand) -> tuple[Value, Value]:
+    if isinstance(a, Value):
+        return a, as_value(a, b)
+    assert isinstance(b, Value)
+    return as_value(b, a), b
+
+
+def _same(op: str, a: Value, b: Value) -> Optional[Value]:
+    """What needs no operation: + 0, * 1, / 1; a number of samples times a factor."""
+    if (op, a.scalar) in _ABSORBED or (op, b.scalar) in _ABSORBED:
+        return b if (op, a.scalar) in _ABSORBED else a
+    neutral = {"add": 0, "sub": 0, "mul": 1, "div": 1}.get(op)
+    shape = common_shape([a.shape, b.shape])
+    if neutral is not None and b.scalar == neutral and a.shape == shape:
+        return a
+    if op in ("add", "mul") and a.scalar == neutral and b.shape == shape:
+        return b
+    if op == "mul" and not shape:
+        for count, factor in ((a, b), (b, a)):
+            number = factor.scalar
+            if count.node.count and number is not None and number >= 1 and number == int(number):
+                return a.graph.count(Batch(count.node.count * int(number)), a.dtype)
+    return None
+
+
+def _whole(op: str, a: Value, b: Value) -> Optional[Value]:
+    """What this operation is the end of."""
+    if a.constant is not None or b.constant is not None:
+        return None
+    shape = common_shape([a.shape, b.shape])
+    a, b = broadcast(a, shape), broadcast(b, shape)
+    if op == "div":
+        return along_last("softmax", *(patterns.softmax(a, b) or (None, 0)))
+    if op == "sub":
+        return (along_last("log_softmax", *(patterns.log_softmax(a, b) or (None, 0)))
+                or patterns.entropy_difference(a, b))
+    if op == "add":
+        found = patterns.softplus(a, b)
+        if found is not None:
+            p, q = found
+            return binary("add", unary("softplus", binary("sub", p, q)), q)
+    return None
+
+
+def along_last(op: str, value: Optional[Value], axis: int = -1) -> Optional[Value]:
+    """softmax or log_softmax along a logical axis, which is stored last."""
+    if value is None:
+        return None
+    value = stored_last(value, axis % len(value.axes))
+    node = value.graph.node(op, (value.node,), f"mt.{op} {{0}} : {{t0}}", value.node.shape, "f32")
+    return Value(value.graph, node, value.axes)
+
+
+def compare(kind: str, a: Operand, b: Operand) -> Value:
+    """"eq", "ne", "lt", "le", "gt" or "ge", as i1."""
+    a, b = _pair(a, b)
+    if a.node.count and b.scalar == 0 and kind in ("gt", "ge", "ne"):
+        return a.graph.constant(True)  # a step has one sample or more
+    return apply("compare", f"mt.compare {kind}, {{0}}, {{1}} : {{t0}}, {{t1}}", (a, b), "i1", COMPARE[kind])
+
+
+def select(condition: Value, a: Value, b: Value) -> Value:
+    """a where the condition holds, else b."""
+    if condition.scalar is not None:
+        shape = common_shape([condition.shape, a.shape, b.shape])
+        return broadcast(a if condition.scalar else b, shape)
+    if condition.node.op == "compare" and b.node.op == "softplus" and (
+            condition.node.operands[0] is condition.node.operands[1]):
+        return b  # of NaN, where it is not a number itself
+    if a.dtype == "i1":
+        return logical_or(logical_and(condition, a), logical_and(logical_not(condition), b))
+    return apply("select", "mt.select {0}, {1}, {2} : {t0}, {t1}, {t2}", (condition, a, b), a.dtype, np.where)
+
+
+def logical_and(a: Value, b: Value) -> Value:
+    """Both."""
+    for one, other in ((a, b), (b, a)):
+        if one.scalar is not None and one.scalar:
+            return broadcast(other, common_shape([a.shape, b.shape]))
+    return apply("and", "mt.and {0}, {1} : {t0}, {t1}", (a, b), "i1", np.logical_and)
+
+
+def logical_not(a: Value) -> Value:
+    """The other."""
+    if a.constant is not None:
+        return Value(a.graph, a.graph.constant_node(np.logical_not(a.constant), "i1"), a.axes)
+    return Value(a.graph, a.graph.node("not", (a.node,), "mt.not {0} : {t0}", a.node.shape, "i1"), a.axes)
+
+
+def logical_or(a: Value, b: Value) -> Value:
+    """One of them or both."""
+    return logical_not(logical_and(logical_not(a), logical_not(b)))
+
+
+def cast(value: Value, dtype: str) -> Value:
+    """Elements of another type; of i1 whether they are not 0."""
+    if value.dtype == dtype:
+        return value
+    if value.constant is not None:
+        node = value.graph.constant_node(value.constant.astype({"f32": "f4", "i32": "i4", "i1": "?"}[dtype]), dtype)
+        return Value(value.graph, node, value.axes)
+    if value.node.count and dtype == "f32":
+        return Value(value.graph, value.graph.count(Batch(value.node.count)).node, value.axes)
+    if dtype == "i1":
+        return compare("ne", value, 0)
+    node = value.graph.node("cast", (value.node,), "mt.cast {0} : {t0} to {t}", value.node.shape, dtype)
+    return Value(value.graph, node, value.axes)
+
+
+def integer_power(value: Value, exponent: int) -> Value:
+    """Products and a quotient, which hold for negative numbers too."""
+    if exponent < 0:
+        return binary("div", as_value(value, 1.0), integer_power(value, -exponent))
+    if exponent == 0:
+        return broadcast(as_value(value, 1), value.shape)
+    if exponent == 2:
+        return unary("square", value)
+    half = integer_power(value, exponent // 2) if exponent > 1 else value
+    if exponent == 1:
+        return value
+    squared = unary("square", half)
+    return binary("mul", squared, value) if exponent % 2 else squared
+
+

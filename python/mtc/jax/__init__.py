@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JAX: a loss function becomes a plan.
+
+    import mtc.jax
+    step = mtc.jax.compile(loss_fn, params, (x[:2], y[:2]), optimizer=mtc.jax.adam(1e-3), batch_size=64)
+    step.fit((x, y), epochs=3)
+    params = step.params
+
+The function is traced by JAX; training needs neither JAX nor Python code of the model.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import struct
+import tempfile
+from typing import Any, Callable, Mapping, Optional, Union
+
+import numpy as np
+
+from mtc import _compile
+from mtc._errors import ModelError
+from mtc._plan import Plan
+from mtc.jax import _check
+from mtc.jax._optimizers import Optimizer as Optimizer
+from mtc.jax._optimizers import adagrad as adagrad
+from mtc.jax._optimizers import adam as adam
+from mtc.jax._optimizers import adamw as adamw
+from mtc.jax._optimizers import lion as lion
+from mtc.jax._optimizers import resolve
+from mtc.jax._optimizers import rmsprop as rmsprop
+from mtc.jax._optimizers import sgd as sgd
+from mtc.jax._program import Program, finish_text, trace
+from mtc.jax._step import Step as Step
+
+__all__ = ["Optimizer", "Step", "adagrad", "adam", "adamw", "compile", "lion", "rmsprop", "sgd"]
+
+
+def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, optimizer: Any, batch_size: int = 32,
+            state: Any = None, predict: Optional[Callable[..., Any]] = None, devices: Optional[str] = None,
+            name: str = "", better: Optional[Mapping[str, str]] = None, check: bool = True, tolerance: float = 1e-4,
+            verbose: Union[int, str] = "auto", target: Optional[str] = None, precision: Optional[str] = None,
+            shards: int = 0, seed: int = 0, mode: str = "exact", **options: Any) -> Step:
+    """Compiles a loss function of JAX, and binds the plan to devices.
+
+    Args:
+        loss_fn: loss_fn(params, batch), or loss_fn(params, state, batch) with a `state`; arguments named `key` (or
+            `rng`) and `training` (or `train`) are given too. It returns the loss, a scalar; or (loss, metrics), a dict
+            of scalars; with a state (loss, new_state) or (loss, (new_state, metrics)). It is traced with any number of
+            samples: the loss and metrics are means or sums over them.
+        params: a pytree of arrays, which training starts with. What is no array is kept as it is.
+        example_batch: a pytree of arrays [n, ...] of a few samples, as `loss_fn` takes it.
+        optimizer: one of this module or of optax (adam, adamw, sgd, lion, rmsprop, adagrad, with clip or
+            clip_by_global_norm in front), its name, or a dict of its name and arguments. A schedule is a function of
+            the step that JAX can trace.
+        batch_size: samples of a training step, on all devices together.
+        state: a pytree of arrays that `loss_fn` changes and that are not trained, such as moving averages.
+        predict: predict(params, batch), or predict(params, state, batch): arrays [n, ...] for `step.predict`. What it
+            does not read of the batch is a target.
+        devices: as of `mtc.Session`.
+        name: of the model; the function's name without it.
+        better: "higher" or "lower" for each metric; without it those with "acc" in their names are better higher.
+        check: compares the loss and all gradients of the example with those of JAX, before the plan is made.
+        tolerance: of that comparison, relative to the norm of each gradient.
+        verbose: 0: silent.
+        target: as of `mtc.compile`.
+        precision: as of `mtc.compile`.
+        shards: as of `mtc.compile`.
+        seed: as of `mtc.compile`.
+        mode: as of `mtc.compile`.
+        options: as of `mtc.compile`.
+
+    Returns:
+        A `Step`, whose `plan` is the plan.
+
+    Raises:
+        ModelError: something cannot be taken, a line for each with the place in the code; or the check failed.
+    """
+    program = Program.of(loss_fn, params, state, example_batch, predict)
+    chosen = resolve(optimizer)
+    title = name or getattr(loss_fn, "__name__", "model").strip("<>")
+    traced = trace(program, title, chosen, better)
+    text = finish_text(traced, chosen)
+    if check:
+        if not all(isinstance(a, np.ndarray) or hasattr(a, "__array__") for a in program.batch.arrays):
+            raise ModelError("expected an example batch of arrays for check=True, found shapes")
+        arrays = [np.asarray(a) for a in program.batch.arrays]
+        _check.compare(program, arrays, tolerance, lambda t, rows: _plan(
+            t, "check", _compile._settings(rows, None, None, 0, seed, mode, {}), 0), verbose != 0)
+    settings = _compile._settings(batch_size, target, precision, shards, seed, mode, options)
+    weights = {name: np.asarray(array, np.float32) for tree in (program.params, program.state) if tree is not None
+               for name, array in zip(tree.names, tree.arrays)}
+    return Step(_plan(text, title, settings, verbose, weights), program, devices, text)
+
+
+def _plan(text: str, title: str, settings: dict[str, Any], verbose: Union[int, str],
+          weights: Optional[Mapping[str, Any]] = None) -> Plan:
+    """The plan of a text, whose variables start with `weights`."""
+    with tempfile.TemporaryDirectory(prefix="mtc-") as folder:
+        path = pathlib.Path(folder) / "model.mlir"
+        path.write_text(text, encoding="utf-8")
+        if weights:
+            file = path.with_name("weights.safetensors")
+            file.write_bytes(_safetensors(weights))
+            settings = {**settings, "weights": str(file)}
+        return Plan(_compile.compile_file(path, settings, _compile._name(title, settings, verbose),
+                                          strip=folder + "/"))
+
+
+def _safetensors(arrays: Mapping[str, Any]) -> bytes:
+    """Arrays of float32 in the format of that name."""
+    header, parts, offset = {}, [], 0
+    for name, array in arrays.items():
+        data = np.ascontiguousarray(array, dtype="<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(np.shape(array)), "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+        parts.append(data)
+    text = json.dumps(header).encode()
+    return b"".join([struct.pack("<Q", len(text)), text, *parts])

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One batch through JAX and through MTC: the loss and all gradients, compared before a plan is made."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import jax
+import numpy as np
+from jax._src import core
+
+from mtc._errors import ModelError
+from mtc._plan import Plan
+from mtc._trace.values import Batch, Shape
+from mtc.jax import _control
+from mtc.jax._optimizers import Optimizer
+from mtc.jax._program import Program, finish_text, trace
+from mtc.jax._reader import ON_KEYS, Keys, on_keys
+
+MOMENTUM = 0.5  # so that the optimizer has slots; after the first step they hold minus the gradients
+
+
+def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any, verbose: bool) -> None:
+    """Raises a ModelError where the loss or a gradient differs.
+
+    Args:
+        program: the loss function.
+        arrays: a batch.
+        tolerance: of the norm of a difference of gradients, relative to the norm of the gradient; those that are small
+            beside the largest count by a hundredth of that.
+        make: compiles text into a plan.
+        verbose: prints a line.
+    """
+    fixed: list[tuple[str, str, Shape]] = []
+    traced = trace(program, "check", Optimizer("sgd", 1.0), fixed=fixed)
+    text = finish_text(traced, Optimizer("sgd", 1.0, {"momentum": MOMENTUM}))
+    rows = len(arrays[0])
+    bits, numbers = _numbers(fixed, rows)
+    theirs_loss, theirs = _of_jax(program, arrays, bits)
+    mine_loss, mine = _of_mtc(make(text, rows), program, arrays, numbers)
+    _report(program, theirs_loss, theirs, mine_loss, mine, tolerance, verbose)
+
+
+def _numbers(fixed: list[tuple[str, str, Shape]], rows: int) -> tuple[dict[Any, Any], dict[str, Any]]:
+    """Random bits by the path of their key and shape, for JAX, and the numbers that they become, for MTC."""
+    bits, numbers = {}, {}
+    for i, (name, path, shape) in enumerate(fixed):
+        sizes = tuple(n.times * rows if isinstance(n, Batch) else n for n in shape)
+        drawn = np.random.default_rng([7, i]).integers(0, 2**32, sizes, np.uint32)
+        bits[path, sizes] = drawn
+        made = ((drawn >> 9).astype(np.float32) * np.float32(2**-23)).astype(np.float32)
+        first = shape[0] if shape else 1
+        if isinstance(first, Batch) and first.times != 1:
+            made = made.reshape((rows, first.times, *sizes[1:]))
+        numbers[name] = made
+    return bits, numbers
+
+
+def _of_jax(program: Program, arrays: Sequence[Any], bits: dict[Any, Any]) -> tuple[float, list[Any]]:
+    state = [np.asarray(a) for a in program.state.arrays] if program.state else []
+
+    def loss(params: Any, batch: Any, key: Any) -> Any:
+        return program.call(params, state, batch, key, True)[0]
+
+    given = [jax.numpy.asarray(a) for a in arrays]
+    params = [jax.numpy.asarray(p) for p in program.params.arrays]
+    if not program.key:
+        value, gradients = jax.value_and_grad(loss)(params, given, None)
+        return float(value), [np.asarray(g) for g in gradients]
+    closed = jax.make_jaxpr(loss)(params, given, jax.eval_shape(lambda: jax.random.key(0)))
+    key = program.key
+
+    def replayed(params: Any) -> Any:
+        return _replay(closed.jaxpr, closed.consts, [*params, *given, Keys((key,))], bits)[0]
+
+    value, gradients = jax.value_and_grad(replayed)(params)
+    return float(value), [np.asarray(g) for g in gradients]
+
+
+def _replay(jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any], bits: dict[Any, Any]) -> list[Any]:
+    """The results of a jaxpr whose random bits are given."""
+    values: dict[Any, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *arguments]))
+
+    def find(atom: Any) -> Any:
+        return atom.val if isinstance(atom, core.Literal) else values[atom]
+
+    for equation in jaxpr.eqns:
+        inputs = [find(a) for a in equation.invars]
+        made = _replay_one(equation, inputs, bits)
+        for variable, value in zip(equation.outvars, made):
+            values[variable] = value
+    return [find(a) for a in jaxpr.outvars]
+
+
+def _replay_one(equation: Any, inputs: list[Any], bits: dict[Any, Any]) -> Sequence[Any]:
+    name = equation.primitive.name
+    if any(isinstance(i, Keys) for i in inputs):
+        if name == "random_bits":
+            return [jax.numpy.asarray(bits[inputs[0].paths[0], tuple(equation.params["shape"])])]
+        if name == "random_split":
+            return [_control.split_keys(equation, inputs[0])]
+        if name == "random_fold_in":
+            return [_control.fold_in_keys(inputs[0], np.asarray(inputs[1]))]
+        if name in ON_KEYS:
+            return [on_keys(equation, inputs[0])]
+        inner = equation.params.get("jaxpr") or equation.params.get("call_jaxpr")
+        if name in ("random_wrap", "random_unwrap"):
+            return inputs
+        if inner is None or name in ("scan", "while", "cond"):
+            raise ModelError(f"check=True: expected random numbers outside of {name}: compile with check=False")
+        return _replay(inner.jaxpr, inner.consts, inputs, bits) if hasattr(inner, "consts") else _replay(
+            inner, [], inputs, bits)
+    bound = equation.primitive.get_bind_params(equation.params)
+    functions, params = bound if isinstance(bound, tuple) else ((), bound)  # a pair in older versions
+    made = equation.primitive.bind(*functions, *inputs, **params)
+    return made if equation.primitive.multiple_results else [made]
+
+
+def _of_mtc(plan: Plan, program: Program, arrays: Sequence[Any], numbers: dict[str, Any]) -> tuple[float, list[Any]]:
+    batch = {n: np.asarray(a) for n, a in zip(program.batch.names, arrays)}
+    with plan.session("cpu:1") as session:
+        variables = session.variables
+        for tree in filter(None, (program.params, program.state)):
+            for name, array in zip(tree.names, tree.arrays):
+                variables[name] = np.asarray(array, np.float32)
+        for name, value in numbers.items():
+            if name in variables:
+                variables[name] = value
+            else:
+                batch[name] = value
+        logs = session.train_step({t.name: batch[t.name] for t in plan.signature()})
+        slots = [f"sgd/{n.replace('/', '_')}_momentum" for n in program.params.names]
+        return logs["loss"], [-variables[s] for s in slots]
+
+
+def _report(program: Program, theirs_loss: float, theirs: list[Any], mine_loss: float, mine: list[Any],
+            tolerance: float, verbose: bool) -> None:
+    norms = [float(np.linalg.norm(np.asarray(g, np.float64))) for g in theirs]
+    least = 1e-2 * max(norms, default=0.0) + 1e-30
+    errors = [float(np.linalg.norm(np.asarray(a, np.float64) - b)) / max(n, least)
+              for a, b, n in zip(theirs, mine, norms)]
+    loss_error = abs(theirs_loss - mine_loss) / max(abs(theirs_loss), 1e-6)
+    order = sorted(range(len(errors)), key=lambda i: -(errors[i] if np.isfinite(errors[i]) else np.inf))
+    worst = f'worst gradient "{program.params.names[order[0]]}" {errors[order[0]]:.1e}' if order else "no gradients"
+    text = f"loss {mine_loss:.7g} (JAX {theirs_loss:.7g}), {worst}, tolerance {tolerance:g}"
+    wrong = [i for i in order if not errors[i] <= tolerance]
+    if wrong or not loss_error <= tolerance:
+        lines = [f'"{program.params.names[i]}": the gradient differs by {errors[i]:.1e} of its norm' for i in wrong]
+        raise ModelError("\n".join([f"the model differs from JAX: {text}", *lines[:20]]))
+    if verbose:
+        print(f"mtc: checked against JAX: {text}")

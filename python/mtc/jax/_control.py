@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the primitives that hold jaxprs, and of random numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Sequence, Union
+
+import numpy as np
+
+from mtc._trace import BATCH, Batch, Refused, Value
+from mtc._trace import elementwise as e
+from mtc._trace import layout, moves
+from mtc._trace.values import Shape
+from mtc.jax._reader import Keys, Reader, is_concrete, is_key, rule
+from mtc.jax._rules import logic
+
+UNROLLED = 256  # the most steps of a loop that become operations
+
+
+@rule("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint")
+def _inline(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    inner = equation.params.get("jaxpr") or equation.params["call_jaxpr"]
+    return r.read(inner, inputs) if hasattr(inner, "consts") else r.read_open(inner, [], inputs)
+
+
+@rule("custom_jvp_call")
+def _custom_jvp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    inner = equation.params["call_jaxpr"]
+    if _is_relu(inner.jaxpr):
+        return [e.unary("relu", r.value(inputs[0]))]
+    return r.read(inner, inputs)
+
+
+def _is_relu(jaxpr: Any) -> bool:
+    """max(x, 0) with the gradient 0 at 0, as `jax.nn.relu` has it."""
+    if len(jaxpr.eqns) != 1:
+        return False
+    equation = jaxpr.eqns[0]
+    if equation.primitive.name in ("jit", "pjit"):
+        return _is_relu(equation.params["jaxpr"].jaxpr)
+    zeros = [getattr(a, "val", None) for a in equation.invars]
+    return equation.primitive.name == "max" and any(z is not None and float(z) == 0 for z in zeros)
+
+
+@rule("custom_vjp_call", "custom_vjp_call_jaxpr")
+def _custom_vjp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    if not any(isinstance(i, Value) and i.node.learned for i in inputs):
+        inner = equation.params.get("call_jaxpr") or equation.params["fun_jaxpr"]
+        return r.read(inner, inputs)
+    raise Refused("a gradient of the user's own (jax.custom_vjp): write the function without it")
+
+
+@rule("pure_callback", "io_callback", "debug_callback", "debug_print")
+def _callback(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    raise Refused("a call of Python during the step: a plan runs without Python")
+
+
+@rule("scan")
+def _scan(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    p = equation.params
+    length, consts, carries = p["length"], p["num_consts"], p["num_carry"]
+    if not isinstance(length, int) or length > UNROLLED:
+        raise Refused(f"a loop of {length} steps: expected at most {UNROLLED}, which are unrolled")
+    fixed, carry, sliced = inputs[:consts], list(inputs[consts:consts + carries]), inputs[consts + carries:]
+    rows: list[list[Any]] = []
+    for i in range(length):
+        at = length - 1 - i if p["reverse"] else i
+        made = r.read(p["jaxpr"], [*fixed, *carry, *(_row(r, x, at) for x in sliced)])
+        carry = made[:carries]
+        rows.append(made[carries:])
+    if p["reverse"]:
+        rows.reverse()
+    return [*carry, *(_stack(r, column) for column in zip(*rows))]
+
+
+def _row(r: Reader, value: Any, index: int) -> Any:
+    if is_concrete(value):
+        return value[index]
+    if isinstance(value, Keys):
+        return value.at(index)
+    value = r.value(value)
+    rest = len(value.axes) - 1
+    taken = moves.slice_(value, [index, *[0] * rest], [index + 1, *[None] * rest], [1] * (rest + 1))
+    return layout.squeeze(taken, (0,))
+
+
+def _stack(r: Reader, column: Sequence[Any]) -> Any:
+    if all(is_concrete(c) and not is_key(c) for c in column):
+        return np.stack(column)
+    return moves.concat([layout.expand_dims(r.value(c), (0,)) for c in column], 0)
+
+
+@rule("while")
+def _while(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    p = equation.params
+    tests, bodies = p["cond_nconsts"], p["body_nconsts"]
+    cond, body = inputs[:tests], inputs[tests:tests + bodies]
+    carry = list(inputs[tests + bodies:])
+    for _ in range(UNROLLED + 1):
+        (goes_on,) = r.read(p["cond_jaxpr"], [*cond, *carry])
+        if isinstance(goes_on, Value) and goes_on.scalar is not None:
+            goes_on = np.asarray(goes_on.scalar)
+        if not is_concrete(goes_on):
+            raise Refused("a loop whose number of steps depends on the data")
+        if not goes_on:
+            return carry
+        carry = r.read(p["body_jaxpr"], [*body, *carry])
+    raise Refused(f"a loop of more than {UNROLLED} steps, which are unrolled")
+
+
+@rule("cond")
+def _cond(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    index, *rest = inputs
+    branches = equation.params["branches"]
+    if is_concrete(index):
+        return r.read(branches[min(max(int(index), 0), len(branches) - 1)], rest)
+    made = [r.read(branch, rest) for branch in branches]
+    which = r.value(index)
+    results = []
+    for column in zip(*made):
+        value = r.value(column[-1])
+        for i in range(len(branches) - 2, -1, -1):
+            value = e.select(e.compare("le", e.cast(which, "i32"), i), r.value(column[i]), value)
+        results.append(value)
+    return results
+
+
+# Random numbers
+
+
+@dataclasses.dataclass(frozen=True)
+class Bits:
+    """32 random bits of each element on their way to a number: `stage` says how far."""
+
+    path: str
+    shape: Shape
+    stage: str = "bits"
+
+
+def _keys(given: Any) -> Keys:
+    if isinstance(given, Keys):
+        return given
+    if is_key(given):
+        raise Refused("random numbers of a key that does not change: derive it from the argument `key`")
+    raise Refused("a key made of data: derive it from the argument `key`")
+
+
+@rule("random_wrap", "random_unwrap")
+def _wrap(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
+    return _keys(inputs[0])
+
+
+@rule("random_split")
+def _split(r: Reader, equation: Any, inputs: Sequence[Any]) -> Keys:
+    return split_keys(equation, _keys(inputs[0]))
+
+
+def split_keys(equation: Any, keys: Keys) -> Keys:
+    """The keys of jax.random.split."""
+    shape = tuple(equation.params["shape"])
+    return Keys(tuple(f"{p}/{i}" for p in keys.paths for i in range(int(np.prod(shape)))), (*keys.shape, *shape))
+
+
+@rule("random_fold_in")
+def _fold_in(r: Reader, equation: Any, inputs: Sequence[Any]) -> Keys:
+    if not is_concrete(inputs[1]):
+        raise Refused("a key made of data")
+    return fold_in_keys(_keys(inputs[0]), inputs[1])
+
+
+def fold_in_keys(keys: Keys, data: Any) -> Keys:
+    """The keys of jax.random.fold_in."""
+    numbers = np.broadcast_to(data, keys.shape).reshape(-1)
+    return Keys(tuple(f"{p}/f{int(d)}" for p, d in zip(keys.paths, numbers)), keys.shape)
+
+
+@rule("random_bits")
+def _bits(r: Reader, equation: Any, inputs: Sequence[Any]) -> Bits:
+    keys = _keys(inputs[0])
+    if equation.params["bit_width"] != 32 or len(keys.paths) != 1:
+        raise Refused(f"random numbers of {equation.params['bit_width']} bits from {len(keys.paths)} keys")
+    return Bits(keys.paths[0], r.shape(equation.params["shape"]))
+
+
+def uniform(r: Reader, bits: Bits) -> Value:
+    """Numbers in [0, 1): a stream of MTC's, or an input where JAX's are given."""
+    known = r.randoms.get(bits)
+    if known is None:
+        known = r.randoms[bits] = _fixed(r, bits) if r.fixed is not None else r.graph.random(
+            "uniform", bits.shape, bits.path)
+    return known
+
+
+def _fixed(r: Reader, bits: Bits) -> Value:
+    """Given numbers in place of random ones."""
+    assert r.fixed is not None
+    name = f"random/{len(r.fixed)}"
+    r.fixed.append((name, bits.path, bits.shape))
+    first, rest = (bits.shape or (1,))[0], bits.shape[1:]
+    if not isinstance(first, Batch):
+        if any(isinstance(n, Batch) for n in rest):
+            raise Refused("random numbers whose first axis is not the samples, with check=True")
+        return r.graph.variable(name, [int(n) for n in bits.shape], frozen=True)  # type: ignore[arg-type]
+    inner = (first.times,) if first.times != 1 else ()
+    return layout.reshape(r.graph.input(name, (BATCH, *inner, *rest), "f32"), bits.shape)
+
+
+@rule("shift_right_logical", "or", "bitcast_convert_type")
+def _number(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
+    name, bits = equation.primitive.name, inputs[0]
+    if not isinstance(bits, Bits):
+        if name == "or":
+            return logic(r, equation, inputs)
+        raise Refused("bits of numbers")
+    other = int(np.asarray(inputs[1]).reshape(-1)[0]) if len(inputs) > 1 else 0
+    if (name, bits.stage, other) == ("shift_right_logical", "bits", 9):
+        return dataclasses.replace(bits, stage="mantissa")
+    if (name, bits.stage, other) == ("or", "mantissa", 0x3F800000):
+        return dataclasses.replace(bits, stage="float")
+    if (name, bits.stage) == ("bitcast_convert_type", "float"):
+        return dataclasses.replace(bits, stage="one more")
+    raise Refused("random bits that do not become a number in the way of jax.random.uniform")
+
+
+def less_one(r: Reader, inputs: Sequence[Any]) -> Union[Value, None]:
+    """Random numbers in [1, 2) minus 1."""
+    bits, one = inputs
+    if not isinstance(bits, Bits):
+        return None
+    if bits.stage != "one more" or not is_concrete(one) or np.any(np.asarray(one) != 1):
+        raise Refused("random bits that do not become a number in the way of jax.random.uniform")
+    return uniform(r, bits)
+
+
+@rule("sub")
+def _sub(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    number = less_one(r, inputs)
+    return number if number is not None else e.binary("sub", r.value(inputs[0]), r.value(inputs[1]))
+
+
+@rule("random_seed")
+def _seed(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
+    raise Refused("a key made of data")

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a loss function of JAX to the text of a model."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any, Callable, Optional, Sequence
+
+import jax
+import numpy as np
+
+from mtc._errors import ModelError
+from mtc._trace import BATCH, Graph, Refused, Value, losses
+from mtc._trace import elementwise as e
+from mtc._trace.graph import dtype_of
+from mtc._trace.layout import canonical
+from mtc._trace.values import Shape
+from mtc.jax import _control, _indexing, _rules, _state  # noqa: F401 - they register their rules
+from mtc.jax._optimizers import Optimizer
+from mtc.jax._reader import UNKNOWN, Keys, Reader
+
+Spec: Any = jax.ShapeDtypeStruct
+KEY_NAMES = ("key", "rng", "rngs", "prng_key", "rng_key")
+TRAINING_NAMES = ("training", "train", "is_training")
+
+
+@dataclasses.dataclass
+class Tree:
+    """A pytree: its arrays by name, and what it needs to be put together again."""
+
+    names: list[str]
+    arrays: list[Any]
+    structure: Any
+    others: list[Any]  # in the order of the tree: None for an array, else what is no array
+
+    @staticmethod
+    def of(tree: Any, prefix: str = "") -> Tree:
+        """The arrays of a tree; numbers and functions stay as they are."""
+        paths, structure = jax.tree_util.tree_flatten_with_path(tree)
+        names, arrays, others = [], [], []
+        for path, value in paths:
+            is_array = hasattr(value, "shape") and hasattr(value, "dtype")
+            others.append(None if is_array else value)
+            if is_array:
+                names.append("/".join(filter(None, [prefix, *map(_key, path)])) or "value")
+                arrays.append(value)
+        return Tree(names, arrays, structure, others)
+
+    def build(self, arrays: Sequence[Any]) -> Any:
+        """The tree with other arrays."""
+        given = iter(arrays)
+        return jax.tree_util.tree_unflatten(self.structure, [next(given) if o is None else o for o in self.others])
+
+
+def _key(entry: Any) -> str:
+    """The name of a step of a path: of `.value` none, which wraps a variable of Flax."""
+    for attribute in ("key", "name", "idx"):
+        if hasattr(entry, attribute):
+            name = str(getattr(entry, attribute)).strip("'\"")
+            return "" if attribute == "name" and name in ("value", "raw_value") else name
+    return str(entry)
+
+
+@dataclasses.dataclass
+class Program:
+    """A loss function and what it is called with."""
+
+    function: Callable[..., Any]
+    params: Tree
+    state: Optional[Tree]
+    batch: Tree
+    key: Optional[str]  # the name of its argument
+    training: Optional[str]
+    predict: Optional[Callable[..., Any]] = None
+
+    @staticmethod
+    def of(function: Callable[..., Any], params: Any, state: Any, batch: Any, predict: Any) -> Program:
+        """Looks at the arguments of the function."""
+        known = inspect.signature(function).parameters
+        key = next((n for n in KEY_NAMES if n in known), None)
+        training = next((n for n in TRAINING_NAMES if n in known), None)
+        tree = Tree.of(batch)
+        tree.names = _batch_names(tree.names)
+        stateful = None if state is None else Tree.of(state, "")
+        return Program(function, Tree.of(params), stateful, tree, key, training, predict)
+
+    def call(self, params: Sequence[Any], state: Sequence[Any], batch: Sequence[Any], key: Any,
+             training: bool) -> tuple[Any, Any, dict[str, Any]]:
+        """(loss, new state or None, metrics)."""
+        extra: dict[str, Any] = {}
+        if self.key is not None:
+            extra[self.key] = key
+        if self.training is not None:
+            extra[self.training] = training
+        trees = [self.params.build(params), *([self.state.build(state)] if self.state else []),
+                 self.batch.build(batch)]
+        result = self.function(*trees, **extra)
+        loss, aux = result if isinstance(result, tuple) else (result, None)
+        if self.state is None:
+            return loss, None, _metrics(aux)
+        new, metrics = aux, None
+        if isinstance(aux, tuple) and len(aux) == 2 and jax.tree.structure(aux[0]) == self.state.structure:
+            new, metrics = aux
+        if jax.tree.structure(new) != self.state.structure:
+            raise ModelError("expected the loss and a new state of the structure of the given one, found another")
+        return loss, [x for x, o in zip(jax.tree.leaves(new), self.state.others) if o is None], _metrics(metrics)
+
+
+def _metrics(aux: Any) -> dict[str, Any]:
+    if aux is None:
+        return {}
+    tree = Tree.of(aux)
+    return {name: value for name, value in zip(tree.names, tree.arrays) if value.shape == ()}
+
+
+def _batch_names(names: list[str]) -> list[str]:
+    """x, y and so on for a tuple; the names of a dict as they are."""
+    plain = ["x", "y", "sample_weight"]
+    return [plain[int(n)] if n.isdigit() and int(n) < len(plain) else f"input_{n}" if n.isdigit() else
+            "x" if n == "value" else n for n in names]
+
+
+@dataclasses.dataclass
+class Traced:
+    """A graph that has all but the optimizer."""
+
+    graph: Graph
+    reader: Reader
+
+
+def symbolic(tree: Tree) -> list[Any]:
+    """The arrays of a batch with a symbol in place of their first size."""
+    (b,) = jax.export.symbolic_shape("b")
+    made = []
+    for name, array in zip(tree.names, tree.arrays):
+        if not array.shape:
+            raise ModelError(f"{name}: expected an axis of samples in each array of the batch, found a number")
+        made.append(Spec((b, *array.shape[1:]), jax.dtypes.canonicalize_dtype(array.dtype)))
+    return made
+
+
+def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
+          fixed: Optional[list[tuple[str, str, Shape]]] = None) -> Traced:
+    """Traces a program into a graph.
+
+    `fixed`: random numbers are inputs of the graph, which are added to the list, and the training form
+    alone is taken.
+    """
+    graph = Graph(name)
+    reader = Reader(graph, fixed=fixed)
+    batch = symbolic(program.batch)
+    modes = [True, False] if program.training is not None and fixed is None else [True]
+    traced = [_jaxpr(program, batch, mode) for mode in modes]
+    used = set() if program.predict is None else _predict_reads(program, batch)
+    inputs = []
+    for i, (label, spec) in enumerate(zip(program.batch.names, batch)):
+        kind = "input" if program.predict is None or i in used else "target"
+        inputs.append(graph.input(label, reader.shape(spec.shape), dtype_of(spec.dtype), kind))
+    masks = _masks(program, optimizer)
+    variables = {n: graph.variable(n, a.shape, no_weight_decay=not decayed)
+                 for n, a, decayed in zip(program.params.names, program.params.arrays, masks)}
+    state = {n: graph.variable(n, a.shape, frozen=True) for n, a in
+             zip(program.state.names, program.state.arrays)} if program.state else {}
+    given = [*variables.values(), *state.values(), *inputs]
+    results = []
+    for closed, count, names in traced:
+        made = reader.read(closed, [*given, *([Keys((program.key,))] if program.key else [])])
+        reader.check()
+        results.append((made[0], made[1:1 + count], dict(zip(names, made[1 + count:]))))
+    _finish(graph, reader, program, results, list(state.values()), better)
+    if program.predict is not None and fixed is None:
+        _predict(graph, reader, program, batch, given)
+    return Traced(graph, reader)
+
+
+def _jaxpr(program: Program, batch: list[Any], training: bool) -> tuple[Any, int, list[str]]:
+    names: list[str] = []
+    count = 0
+
+    def flat(params: Any, state: Any, batch: Any, key: Any) -> Any:
+        nonlocal count
+        loss, new, metrics = program.call(params, state, batch, key, training)
+        names[:] = list(metrics)
+        count = len(new or [])
+        return [loss, *(new or []), *metrics.values()]
+
+    key = jax.eval_shape(lambda: jax.random.key(0)) if program.key else None
+    state = _specs(program.state.arrays) if program.state else []
+    closed = jax.make_jaxpr(flat)(_specs(program.params.arrays), state, batch, key)
+    return closed, count, names
+
+
+def _specs(arrays: Sequence[Any]) -> list[Any]:
+    return [Spec(a.shape, a.dtype) for a in arrays]
+
+
+def _masks(program: Program, optimizer: Optimizer) -> list[bool]:
+    mask = optimizer.mask
+    if mask is None:
+        return [True] * len(program.params.names)
+    tree = mask(program.params.build(program.params.arrays)) if callable(mask) else mask
+    flags = jax.tree.leaves(tree)
+    if len(flags) != len(program.params.names):
+        raise ModelError(f"expected a mask with {len(program.params.names)} booleans, one for each parameter, found "
+                         f"{len(flags)}")
+    return [bool(f) for f in flags]
+
+
+def _finish(graph: Graph, reader: Reader, program: Program, results: list[Any], state: list[Value],
+            better: Any) -> None:
+    """Losses, metrics and updates of the state."""
+    loss, new, metrics = results[0]
+    last = results[-1]
+    try:
+        losses.add_loss(graph, _float(loss), _float(last[0]))
+        for name, value in metrics.items():
+            label = name if name != "loss" else "loss_metric"
+            way = (better or {}).get(name, "higher" if "acc" in name.lower() else "lower")
+            losses.add_metric(graph, label, _float(value), _float(last[2][name]), way)
+        if program.state is not None:
+            _state.add_updates(graph, program.state.names, state, [reader.value(v) for v in new])
+    except Refused as problem:
+        raise ModelError(f"{getattr(program.function, '__name__', 'the loss')}: {problem}") from None
+
+
+def _float(value: Any) -> Value:
+    if not isinstance(value, Value):
+        raise Refused("expected a loss and metrics that depend on the batch, found a constant")
+    return e.cast(value, "f32")
+
+
+def _predict_jaxpr(program: Program, batch: list[Any]) -> tuple[Any, list[str]]:
+    names: list[str] = []
+
+    def flat(params: Any, state: Any, batch: Any) -> Any:
+        assert program.predict is not None
+        trees = [program.params.build(params), *([program.state.build(state)] if program.state else []),
+                 program.batch.build(batch)]
+        tree = Tree.of(program.predict(*trees))
+        names[:] = ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in tree.names]
+        return tree.arrays
+
+    state = _specs(program.state.arrays) if program.state else []
+    return jax.make_jaxpr(flat)(_specs(program.params.arrays), state, batch), names
+
+
+def _predict_reads(program: Program, batch: list[Any]) -> set[int]:
+    """Which arrays of the batch the predictions depend on."""
+    closed, _ = _predict_jaxpr(program, batch)
+    first = len(closed.jaxpr.invars) - len(batch)
+    read = {v for equation in closed.jaxpr.eqns for v in equation.invars if not hasattr(v, "val")}
+    read |= {v for v in closed.jaxpr.outvars if not hasattr(v, "val")}
+    return {i for i, v in enumerate(closed.jaxpr.invars[first:]) if v in read}
+
+
+def _predict(graph: Graph, reader: Reader, program: Program, batch: list[Any], given: list[Value]) -> None:
+    closed, names = _predict_jaxpr(program, batch)
+    made = reader.read(closed, given)
+    reader.check()
+    for name, result in zip(names, made):
+        value = canonical(reader.value(result), expand=True)
+        if result is UNKNOWN or value.shape[0] != BATCH:
+            raise ModelError(f"{name}: expected a prediction for each sample, found {list(value.shape)}")
+        node = graph.reshape_node(value.node, (None, *(int(n) for n in value.shape[1:])))  # type: ignore[arg-type]
+        graph.output(name, node)
+
+
+def finish_text(traced: Traced, optimizer: Optimizer) -> str:
+    """The text with an optimizer, whose rate may be a function of the step."""
+    if not callable(optimizer.rate):
+        return traced.graph.text(optimizer.line("").format())
+    closed = jax.make_jaxpr(optimizer.rate)(Spec((), np.int32))
+    (rate,) = traced.reader.read(closed, [traced.graph.iteration()])
+    traced.reader.check()
+    traced.graph.say(optimizer.line("rate({0}) "), e.cast(traced.reader.value(rate), "f32").node)
+    return traced.graph.text("")

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walks the equations of a jaxpr, and builds a graph of `mt`.
+
+A value of the jaxpr is an array of NumPy where it depends on no argument, a `Value`, a key of random numbers, or
+random bits on their way to a number. What cannot be taken is noted with the user's line, and the walk goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Callable, Optional, Sequence, Union
+
+import jax
+import numpy as np
+from jax._src import core, source_info_util
+
+from mtc._errors import ModelError
+from mtc._trace import Batch, Graph, Refused, Value
+from mtc._trace.values import Shape
+
+Rule = Callable[["Reader", Any, Sequence[Any]], Any]
+RULES: dict[str, Rule] = {}
+
+
+class Unknown:
+    """In place of a value that cannot be taken."""
+
+
+UNKNOWN = Unknown()
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Registers the rule of these primitives."""
+    def register(function: Rule) -> Rule:
+        for name in names:
+            RULES[name] = function
+        return function
+    return register
+
+
+class Reader:
+    """Reads jaxprs into one graph, whose batch is the symbol `b` in their shapes.
+
+    `fixed`: random numbers are inputs of the graph, and frozen variables where they are the same for all samples; the
+    list gets (name, path of the key, shape).
+    """
+
+    def __init__(self, graph: Graph, fixed: Optional[list[tuple[str, str, Shape]]] = None) -> None:
+        self.graph = graph
+        self.fixed = fixed
+        self.problems: dict[str, list[str]] = {}
+        self.randoms: dict[Any, Value] = {}
+        self.columns: dict[int, list[Any]] = {}  # of indices that were put together, by their node
+        self._line: Any = None
+
+    def read(self, closed: Any, arguments: Sequence[Any]) -> list[Any]:
+        """The results of a closed jaxpr."""
+        return self.read_open(closed.jaxpr, closed.consts, arguments)
+
+    def read_open(self, jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+        """The results of a jaxpr and its constants."""
+        values: dict[Any, Any] = {}
+        for variable, value in zip([*jaxpr.constvars, *jaxpr.invars], [*map(concrete, consts), *arguments]):
+            values[variable] = value
+
+        def find(atom: Any) -> Any:
+            return concrete(atom.val) if isinstance(atom, core.Literal) else values[atom]
+
+        for equation in jaxpr.eqns:
+            made = self._equation(equation, [find(a) for a in equation.invars])
+            for variable, value in zip(equation.outvars, made):
+                values[variable] = value
+        return [find(a) for a in jaxpr.outvars]
+
+    def _equation(self, equation: Any, inputs: list[Any]) -> Sequence[Any]:
+        count = len(equation.outvars)
+        before = self._line
+        if source_info_util.user_frame(equation.source_info.traceback) is not None:
+            self._line = equation.source_info
+        name = equation.primitive.name
+        unknown = any(i is UNKNOWN for i in inputs)
+        made: Any
+        with self.graph.at(_layer(equation, self.graph)):
+            try:
+                if unknown and name in RULES and name not in NOT_FOLDED:
+                    made = [UNKNOWN] * count
+                elif self._is_concrete(equation, inputs):
+                    made = equation.primitive.bind(*inputs, **equation.params)
+                    made = [concrete(m) for m in (made if equation.primitive.multiple_results else [made])]
+                elif inputs and isinstance(inputs[0], Keys) and name in ON_KEYS:
+                    made = [on_keys(equation, inputs[0])]
+                elif name not in RULES:
+                    raise Refused("mtc.jax does not have this primitive")
+                else:
+                    made = RULES[name](self, equation, inputs)
+                    made = made if isinstance(made, (list, tuple)) else [made]
+            except Refused as problem:
+                self.refuse(name, str(problem))
+                made = [UNKNOWN] * count
+        self._line = before
+        return list(made)
+
+    def _is_concrete(self, equation: Any, inputs: list[Any]) -> bool:
+        if not all(is_concrete(i) for i in inputs) or equation.primitive.name in NOT_FOLDED:
+            return False
+        shapes = [v.aval.shape for v in equation.outvars]
+        return all(isinstance(n, int) for shape in shapes for n in shape) and not _has_symbols(equation.params)
+
+    def refuse(self, name: str, reason: str) -> None:
+        """Notes a problem at the line that is read."""
+        where = source_info_util.summarize(self._line) if self._line is not None else "?"
+        lines = self.problems.setdefault(f"{where.split(' (')[0]}: {name}: {reason}", [])
+        lines.append(where)
+
+    def check(self) -> None:
+        """Raises one error with all problems."""
+        if self.problems:
+            raise ModelError("\n".join(self.problems))
+
+    # Helpers of rules
+
+    def value(self, given: Any) -> Value:
+        """A value of the graph; an array becomes a constant."""
+        if isinstance(given, Value):
+            return given
+        if is_concrete(given) and not is_key(given):
+            return self.graph.constant(np.asarray(given))
+        raise Refused(f"expected numbers, found {type(given).__name__}")
+
+    def size(self, n: Any) -> Union[int, Batch]:
+        """A size of a jaxpr's shape."""
+        if isinstance(n, (int, np.integer)):
+            return int(n)
+        small, large = (int(n._evaluate({"b": k})) for k in (1009, 2018))
+        if large == small:
+            return small
+        if large != 2 * small or small % 1009:
+            raise Refused(f"a size of {n}, which is no multiple of the number of samples")
+        return Batch(small // 1009)
+
+    def shape(self, shape: Sequence[Any]) -> Shape:
+        """A shape of a jaxpr."""
+        return tuple(self.size(n) for n in shape)
+
+    def out_shape(self, equation: Any, index: int = 0) -> Shape:
+        """The shape of a result."""
+        return self.shape(equation.outvars[index].aval.shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class Keys:
+    """Keys whose numbers MTC draws: `paths` names a stream for each, row major in `shape`."""
+
+    paths: tuple[str, ...]
+    shape: tuple[int, ...] = ()
+
+    def at(self, index: int) -> Keys:
+        """One along the first axis."""
+        size = int(np.prod(self.shape[1:]))
+        return Keys(self.paths[index * size:(index + 1) * size], self.shape[1:])
+
+
+ON_KEYS = {"slice", "squeeze", "reshape", "broadcast_in_dim", "convert_element_type", "copy", "copy_p"}
+
+
+def on_keys(equation: Any, keys: Keys) -> Keys:
+    """Keys that move between where they are split and where they are used."""
+    numbers = np.arange(len(keys.paths)).reshape(keys.shape)
+    name, p = equation.primitive.name, equation.params
+    if name == "slice":
+        strides = p["strides"] or [1] * numbers.ndim
+        numbers = numbers[tuple(slice(a, b, s) for a, b, s in zip(p["start_indices"], p["limit_indices"], strides))]
+    elif name == "squeeze":
+        numbers = numbers.squeeze(tuple(p["dimensions"]))
+    elif name == "reshape":
+        numbers = numbers.reshape(tuple(p["new_sizes"]))
+    elif name == "broadcast_in_dim":
+        if numbers.size != 1:
+            raise Refused("keys that are repeated")
+        numbers = np.broadcast_to(numbers.reshape([1] * len(p["shape"])), tuple(p["shape"]))
+    return Keys(tuple(keys.paths[i] for i in numbers.reshape(-1)), numbers.shape)
+
+
+NOT_FOLDED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "scan", "while", "cond", "remat",
+              "checkpoint", "remat2", "core_call", "pure_callback", "io_callback", "debug_callback", "debug_print"}
+
+
+def _has_symbols(params: Any) -> bool:
+    if isinstance(params, dict):
+        return any(map(_has_symbols, params.values()))
+    if isinstance(params, (list, tuple)):
+        return any(map(_has_symbols, params))
+    return type(params).__name__ == "_DimExpr"
+
+
+def _layer(equation: Any, graph: Graph) -> str:
+    """The names of the scopes of an equation, but those that JAX adds itself."""
+    stack = str(equation.source_info.name_stack)
+    parts = [p for p in stack.split("/") if p and "(" not in p and not p.startswith("_")]
+    return "/".join(parts) or graph.location
+
+
+def concrete(value: Any) -> Any:
+    """An array of NumPy, or a key of JAX."""
+    if isinstance(value, (np.ndarray, Value)) or is_key(value):
+        return value
+    return np.asarray(value)
+
+
+def is_key(value: Any) -> bool:
+    """Whether it is an array of keys."""
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and not isinstance(value, Value) and bool(jax.numpy.issubdtype(dtype, jax.dtypes.prng_key))
+
+
+def is_concrete(value: Any) -> bool:
+    """Whether its elements are known."""
+    return isinstance(value, np.ndarray) or is_key(value)

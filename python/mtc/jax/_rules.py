@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the primitives that compute element by element, reshape, reduce and multiply."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from mtc._trace import BATCH, Batch, Refused, Value
+from mtc._trace import elementwise as e
+from mtc._trace import layout, moves, products, reductions, spatial
+from mtc._trace.graph import dtype_of
+from mtc.jax._reader import Reader, rule
+
+UNARY = {"exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "sqrt": "sqrt", "rsqrt": "rsqrt",
+         "tanh": "tanh", "logistic": "sigmoid", "sin": "sin", "cos": "cos", "floor": "floor", "abs": "abs",
+         "sign": "sign", "neg": "neg", "square": "square", "erf": "erf", "erf_inv": "erf_inv"}
+BINARY = {"add": "add", "add_any": "add", "mul": "mul", "div": "div"}
+LARGEST = float(np.finfo(np.float32).max)
+
+
+@rule(*UNARY)
+def _unary(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return e.unary(UNARY[equation.primitive.name], r.value(inputs[0]))
+
+
+@rule(*BINARY)
+def _binary(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return e.binary(BINARY[equation.primitive.name], r.value(inputs[0]), r.value(inputs[1]))
+
+
+@rule("max", "min")
+def _extreme(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    a, b = r.value(inputs[0]), r.value(inputs[1])
+    op = "maximum" if equation.primitive.name == "max" else "minimum"
+    if a.dtype == "i1":
+        return e.logical_or(a, b) if op == "maximum" else e.logical_and(a, b)
+    made = e.binary(op, a, b)
+    learned = (a.node.learned or b.node.learned) and made.node.op == op
+    infinite = {abs(x.scalar) for x in (a, b) if x.scalar is not None} & {np.inf}
+    if not learned or infinite:
+        return made
+    # JAX gives each of two equal numbers half of the gradient.
+    half = e.binary("mul", e.binary("add", a, b), 0.5)
+    tied = e.select(e.compare("eq", a, b), half, made)
+    tied.node.info = ("tied", made)
+    return tied
+
+
+def untied(value: Value) -> Value:
+    """The maximum or minimum that a value is, without its rule for equal numbers."""
+    info = value.node.info
+    return info[1] if isinstance(info, tuple) and info[0] == "tied" else value
+
+
+@rule("erfc")
+def _erfc(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return e.binary("sub", 1.0, e.unary("erf", r.value(inputs[0])))
+
+
+@rule("ceil")
+def _ceil(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return e.unary("neg", e.unary("floor", e.unary("neg", r.value(inputs[0]))))
+
+
+@rule("exp2")
+def _exp2(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return e.unary("exp", e.binary("mul", r.value(inputs[0]), float(np.log(2))))
+
+
+@rule("tan")
+def _tan(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    x = r.value(inputs[0])
+    return e.binary("div", e.unary("sin", x), e.unary("cos", x))
+
+
+@rule("is_finite")
+def _is_finite(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return e.compare("le", e.unary("abs", r.value(inputs[0])), LARGEST)
+
+
+@rule("integer_pow")
+def _integer_pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return e.integer_power(r.value(inputs[0]), equation.params["y"])
+
+
+@rule("pow")
+def _pow(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    a, b = r.value(inputs[0]), e.cast(r.value(inputs[1]), "f32")
+    if b.scalar is not None and b.scalar == int(b.scalar) and abs(b.scalar) <= 64:
+        return e.integer_power(a, int(b.scalar))
+    if b.scalar == 0.5:
+        return e.unary("sqrt", a)
+    return e.binary("pow", a, b)
+
+
+@rule("rem")
+def _rem(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    a, b = r.value(inputs[0]), r.value(inputs[1])
+    if a.dtype != "f32":
+        raise Refused("the remainder of integers that depend on the data")
+    quotient = e.binary("div", a, b)
+    whole = e.binary("mul", e.unary("sign", quotient), e.unary("floor", e.unary("abs", quotient)))
+    return e.binary("sub", a, e.binary("mul", whole, b))
+
+
+@rule("eq", "ne", "lt", "le", "gt", "ge")
+def _compare(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return e.compare(equation.primitive.name, r.value(inputs[0]), r.value(inputs[1]))
+
+
+@rule("and", "xor", "not")
+def logic(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    values = [r.value(i) for i in inputs]
+    if any(v.dtype != "i1" for v in values):
+        raise Refused("bits of integers")
+    name = equation.primitive.name
+    if name == "not":
+        return e.logical_not(values[0])
+    if name == "xor":
+        return e.compare("ne", *values)
+    return e.logical_and(*values) if name == "and" else e.logical_or(*values)
+
+
+@rule("select_n")
+def _select(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    which, *cases = (r.value(i) for i in inputs)
+    if len(cases) == 2:
+        return e.select(e.cast(which, "i1"), cases[1], cases[0])
+    made = cases[-1]
+    for i in range(len(cases) - 2, -1, -1):
+        made = e.select(e.compare("le", which, i), cases[i], made)
+    return made
+
+
+@rule("clamp")
+def _clamp(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    low, x, high = (r.value(i) for i in inputs)
+    return e.select(e.compare("lt", x, low), low, e.select(e.compare("gt", x, high), high, x))
+
+
+@rule("convert_element_type")
+def _convert(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
+    if not isinstance(inputs[0], Value):
+        return inputs[0]
+    return e.cast(inputs[0], dtype_of(equation.params["new_dtype"]))
+
+
+@rule("copy", "copy_p", "optimization_barrier", "sharding_constraint", "name", "reduce_precision", "device_put",
+      "pvary", "layout_constraint", "mesh_cast", "reshard", "pcast")
+def _same(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    return list(inputs)
+
+
+@rule("stop_gradient")
+def _stop_gradient(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return r.graph.stop_gradient(r.value(inputs[0]))
+
+
+@rule("dim_as_value")
+def _dim_as_value(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
+    size = r.size(equation.params["dim"])
+    return r.graph.count(size, "i32") if isinstance(size, Batch) else np.int32(size)
+
+
+# Shapes
+
+
+@rule("broadcast_in_dim")
+def _broadcast(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return layout.broadcast(r.value(inputs[0]), r.out_shape(equation), equation.params["broadcast_dimensions"])
+
+
+@rule("reshape")
+def _reshape(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return layout.reshape(r.value(inputs[0]), r.out_shape(equation))
+
+
+@rule("squeeze")
+def _squeeze(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return layout.squeeze(r.value(inputs[0]), equation.params["dimensions"])
+
+
+@rule("expand_dims")
+def _expand_dims(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return layout.expand_dims(r.value(inputs[0]), equation.params["dimensions"])
+
+
+@rule("transpose")
+def _transpose(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return layout.transpose(r.value(inputs[0]), equation.params["permutation"])
+
+
+@rule("iota")
+def _iota(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return moves.iota(r.graph, r.out_shape(equation), equation.params["dimension"],
+                      dtype_of(equation.params["dtype"]))
+
+
+@rule("pad")
+def _pad(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    fill = r.value(inputs[1]).scalar
+    if fill is None:
+        raise Refused("padding with a number that depends on the data")
+    low, high, interior = (list(c) for c in zip(*equation.params["padding_config"]))
+    return moves.pad(r.value(inputs[0]), fill, low, high, interior)
+
+
+@rule("rev")
+def _rev(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return moves.reverse(r.value(inputs[0]), equation.params["dimensions"])
+
+
+def _static(n: Any) -> int:
+    if isinstance(n, Batch):
+        raise Refused("a part of the samples of a batch")
+    return int(n)
+
+
+@rule("slice")
+def _slice(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    p = equation.params
+    value = r.value(inputs[0])
+    # The batch axis is whole, or there is an error.
+    limits = [None if r.size(n) == m and isinstance(m, Batch) else _static(r.size(n)) for n, m in
+              zip(p["limit_indices"], value.shape)]
+    return moves.slice_(value, p["start_indices"], limits, p["strides"] or [1] * len(limits))
+
+
+@rule("split")
+def _split(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+    value, axis = r.value(inputs[0]), equation.params["axis"]
+    parts, start = [], 0
+    for size in equation.params["sizes"]:
+        starts = [start if i == axis else 0 for i in range(len(value.axes))]
+        limits = [start + size if i == axis else None for i in range(len(value.axes))]
+        parts.append(moves.slice_(value, starts, limits, [1] * len(value.axes)))
+        start += size
+    return parts
+
+
+# Reductions and products
+
+
+@rule("reduce_sum", "reduce_max", "reduce_min")
+def _reduce(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    value, axes = r.value(inputs[0]), equation.params["axes"]
+    return reductions.reduce(equation.primitive.name[7:], value, axes) if axes else value
+
+
+@rule("reduce_and", "reduce_or")
+def _reduce_logic(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return reductions.reduce_logic(equation.primitive.name == "reduce_and", r.value(inputs[0]),
+                                   equation.params["axes"])
+
+
+@rule("argmax", "argmin")
+def _argmax(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    value = e.cast(r.value(inputs[0]), "f32")
+    value = e.unary("neg", value) if equation.primitive.name == "argmin" else value
+    return reductions.argmax(value, equation.params["axes"][0])
+
+
+@rule("cumsum")
+def _cumsum(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    return reductions.cumsum(r.value(inputs[0]), equation.params["axis"], equation.params["reverse"])
+
+
+@rule("dot_general")
+def _dot_general(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    contract, batch = equation.params["dimension_numbers"]
+    return products.dot_general(r.value(inputs[0]), r.value(inputs[1]), contract, batch)
+
+
+@rule("conv_general_dilated")
+def _convolution(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    p = equation.params
+    if p["batch_group_count"] != 1:
+        raise Refused("a convolution in groups of samples")
+    numbers = p["dimension_numbers"]
+    images = layout.transpose(r.value(inputs[0]), [numbers.lhs_spec[0], *numbers.lhs_spec[2:], numbers.lhs_spec[1]])
+    kernel = layout.transpose(r.value(inputs[1]), [*numbers.rhs_spec[2:], numbers.rhs_spec[1], numbers.rhs_spec[0]])
+    made = spatial.convolution(images, kernel, p["window_strides"], p["padding"], p["rhs_dilation"],
+                               p["lhs_dilation"], p["feature_group_count"])
+    out = numbers.out_spec
+    order = [out[0], *out[2:], out[1]]
+    return layout.transpose(made, [order.index(i) for i in range(len(order))])
+
+
+@rule("reduce_window_max", "reduce_window_sum")
+def _window(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    p = equation.params
+    if any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"])):
+        raise Refused("windows with a dilation")
+    kind = equation.primitive.name.rpartition("_")[2]
+    window = [r.size(n) for n in p["window_dimensions"]]
+    value = r.value(inputs[0])
+    if value.shape[0] != BATCH:
+        raise Refused(f"windows of a value of shape {list(value.shape)}, whose first axis is not the samples")
+    return spatial.window_reduce(kind, value, window, p["window_strides"], p["padding"])  # type: ignore[arg-type]
+
+
+@rule("reduce_window")
+def _general_window(r: Reader, equation: Any, inputs: Sequence[Any]) -> Any:
+    p = equation.params
+    kinds = {"add": "sum", "add_any": "sum", "max": "max"}
+    equations = p["jaxpr"].eqns
+    if len(equations) != 1 or equations[0].primitive.name not in kinds:
+        raise Refused("windows of another function than the sum and the maximum")
+    if any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"])):
+        raise Refused("windows with a dilation")
+    return spatial.window_reduce(kinds[equations[0].primitive.name], r.value(inputs[0]), p["window_dimensions"],
+                                 p["window_strides"], p["padding"])

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled loss function on its devices: training, evaluation, prediction, parameters."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Callable, Iterable, Optional
+
+import jax
+import numpy as np
+
+from mtc import _library, _structs
+from mtc._data import Arrays
+from mtc._errors import DataError, check
+from mtc._plan import Path, Plan
+from mtc._session import Logs, Session
+from mtc.jax._program import Program, Tree
+
+
+class Step:
+    """A training step: a plan on devices, with parameters in the tree of the user.
+
+    Attributes:
+        plan: the `mtc.Plan`.
+        session: the `mtc.Session`.
+        text: the model as `mt` text.
+    """
+
+    def __init__(self, plan: Plan, program: Program, devices: Optional[str], text: str) -> None:
+        self.plan = plan
+        self.text = text
+        self._program = program
+        self.session = Session(plan, devices)
+
+    # Training
+
+    def train_on_batch(self, batch: Any) -> Logs:
+        """One training step on a batch, a pytree of arrays [n, ...] with n up to the plan's batch: loss and metrics."""
+        return self.session.train_step(self._bind(batch))
+
+    def test_on_batch(self, batch: Any) -> Logs:
+        """The loss and metrics of a batch."""
+        return self.session.eval_step(self._bind(batch))
+
+    def fit(self, data: Any, epochs: int = 1, *, shuffle: bool = True, verbose: int = 1,
+            validation: Any = None) -> dict[str, list[float]]:
+        """Trains.
+
+        Args:
+            data: a batch's pytree with the arrays [n, ...] of all samples; or an iterable of batches.
+            epochs: passes over the data.
+            shuffle: permutes the samples of arrays by seed and epoch.
+            verbose: 0: silent; 1: a line an epoch.
+            validation: data to evaluate after each epoch, likewise.
+
+        Returns:
+            The loss and metrics of each epoch, by name.
+        """
+        history: dict[str, list[float]] = {}
+        for epoch in range(epochs):
+            logs = self._epoch(data, shuffle, epoch)
+            if validation is not None:
+                logs.update({f"val_{n}": v for n, v in self.evaluate(validation).items()})
+            for name, value in logs.items():
+                history.setdefault(name, []).append(value)
+            if verbose:
+                shown = " - ".join(f"{n}: {v:.4f}" for n, v in logs.items())
+                print(f"epoch {epoch + 1}/{epochs} - {shown}", flush=True)
+        return history
+
+    def evaluate(self, data: Any) -> Logs:
+        """The loss and metrics over all samples. `data`: as of `fit`."""
+        if not self._is_batch(data):
+            return self._mean(data, self.session.eval_step)
+        library = _library.runtime()
+        names = self.plan.metrics("eval_step")
+        values = (ctypes.c_double * max(len(names), 1))()
+        dataset = Arrays(self._bind(data)).open(self.plan)
+        try:
+            with self.session._use() as handle:
+                options = _structs.sized(_structs.LoopOptions)
+                check(library, library.mtrun_evaluate(handle, dataset.handle, ctypes.byref(options), values))
+        finally:
+            dataset.close()
+        return dict(zip(names, values))
+
+    def predict(self, batch: Any) -> Any:
+        """The predictions for any number of samples; what `predict` does not read of the batch may be None."""
+        leaves = jax.tree.flatten(batch, is_leaf=lambda x: x is None)[0]
+        given = {n: a for n, a in zip(self._program.batch.names, leaves) if a is not None}
+        return self.session.predict({t.name: given[t.name] for t in self.plan.inputs})
+
+    # Parameters
+
+    @property
+    def params(self) -> Any:
+        """The parameters, in the tree that was given, as NumPy arrays. Assigning a tree sets them."""
+        return self._get(self._program.params)
+
+    @params.setter
+    def params(self, tree: Any) -> None:
+        self._set(self._program.params, tree)
+
+    @property
+    def state(self) -> Any:
+        """The state, likewise; None without one."""
+        return None if self._program.state is None else self._get(self._program.state)
+
+    @state.setter
+    def state(self, tree: Any) -> None:
+        assert self._program.state is not None
+        self._set(self._program.state, tree)
+
+    def save(self, path: Path) -> None:
+        """Writes all variables and the optimizer's to a `.safetensors` file."""
+        self.session.save(path)
+
+    def load(self, path: Path) -> None:
+        """Reads what `save` wrote."""
+        self.session.load(path)
+
+    def close(self) -> None:
+        """Ends the session."""
+        self.session.close()
+
+    def __enter__(self) -> Step:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<mtc.jax.Step of {self.plan.model}: batch {self.plan.batch_size}, {self.session.devices}>"
+
+    def _get(self, tree: Tree) -> Any:
+        variables = self.session.variables
+        return tree.build([variables[n].astype(a.dtype) for n, a in zip(tree.names, tree.arrays)])
+
+    def _set(self, tree: Tree, given: Any) -> None:
+        found = Tree.of(given)
+        if found.structure != tree.structure:
+            raise DataError("expected a tree of the structure of the one that was compiled, found another")
+        variables = self.session.variables
+        for name, array in zip(tree.names, found.arrays):
+            variables[name] = np.asarray(array, dtype=np.float32)
+
+    def _is_batch(self, data: Any) -> bool:
+        return bool(jax.tree.structure(data) == self._program.batch.structure)
+
+    def _bind(self, batch: Any) -> dict[str, Any]:
+        if not self._is_batch(batch):
+            raise DataError(f"expected a batch of the structure {self._program.batch.structure}, "
+                            f"found {jax.tree.structure(batch)}")
+        known = {t.name for t in self.plan.signature()}
+        leaves = jax.tree.leaves(batch)
+        return {n: np.asarray(a) for n, a in zip(self._program.batch.names, leaves) if n in known}
+
+    def _epoch(self, data: Any, shuffle: bool, epoch: int) -> Logs:
+        if not self._is_batch(data):
+            return self._mean(data, self.session.train_step)
+        library = _library.runtime()
+        logs: Logs = {}
+
+        def progress(_user: Optional[int], pointer: Any) -> int:
+            p = pointer.contents
+            if p.epoch_end:
+                logs.update({p.names[i].decode(): p.values[i] for i in range(p.metrics)})
+            return 0
+
+        callback = _structs.ProgressCallback(progress)
+        dataset = Arrays(self._bind(data)).open(self.plan)
+        try:
+            options = _structs.sized(_structs.LoopOptions, epochs=epoch + 1, initial_epoch=epoch,
+                                     no_shuffle=int(not shuffle), progress=callback, in_flight=1)
+            with self.session._use() as handle:
+                check(library, library.mtrun_fit(handle, dataset.handle, ctypes.byref(options)))
+        finally:
+            dataset.close()
+        return logs
+
+    def _mean(self, batches: Iterable[Any], run: Callable[[dict[str, Any]], Logs]) -> Logs:
+        """Means over batches, weighted by their samples."""
+        totals: Logs = {}
+        count = 0
+        for batch in batches:
+            bound = self._bind(batch)
+            rows = len(next(iter(bound.values())))
+            count += rows
+            for name, value in run(bound).items():
+                totals[name] = totals.get(name, 0.0) + rows * value
+        if count == 0:
+            raise DataError("expected batches, found none")
+        return {name: total / count for name, total in totals.items()}

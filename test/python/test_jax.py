@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mtc.jax: loss functions of plain JAX. `compile` compares the loss and all gradients with JAX's own (check=True)."""
+
+import pathlib
+import re
+
+import jax
+import jax.numpy as jnp
+import jax_models
+import numpy as np
+import pytest
+
+import mtc
+import mtc.jax
+
+
+@pytest.mark.parametrize("model", jax_models.ALL, ids=lambda m: m.__name__)
+def test_gradients_are_those_of_jax(model, capsys):
+    m = model()
+    step = mtc.jax.compile(m.loss, m.params, m.some(6), state=m.state, optimizer=mtc.jax.sgd(0.05), batch_size=16,
+                           devices="cpu:1")
+    assert "checked against JAX: loss" in capsys.readouterr().out
+    before = step.evaluate(m.data)["loss"]
+    losses = step.fit(m.data, epochs=3, verbose=0)["loss"]
+    assert len(losses) == 3 and all(np.isfinite(losses))
+    assert step.evaluate(m.data)["loss"] < before
+    assert jax.tree.structure(step.params) == jax.tree.structure(m.params)
+
+
+def by_hand(m, rate, batches):
+    """Steps of gradient descent in JAX."""
+    params = jax.tree.map(jnp.asarray, m.params)
+    for batch in batches:
+        gradients = jax.grad(lambda p: m.loss(p, batch)[0])(params)
+        params = jax.tree.map(lambda p, g: p - rate * g, params, gradients)
+    return params
+
+
+def test_short_batches_and_devices():
+    m = jax_models.mlp()
+    batches = [m.some(16), m.some(16, 16), m.some(8, 32)]
+    wanted = by_hand(m, 0.1, batches)
+    found = []
+    for devices in ("cpu:1", "cpu:2", "cpu:3"):
+        step = mtc.jax.compile(m.loss, m.params, m.some(4), optimizer={"name": "sgd", "learning_rate": 0.1},
+                               batch_size=16, devices=devices, check=devices == "cpu:1", verbose=0)
+        for batch in batches:
+            step.train_on_batch(batch)
+        found.append(jax.tree.leaves(step.params))
+    for mine, theirs in zip(found[0], jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-6)
+    for others in found[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(found[0], others, strict=True))
+
+
+def test_state_is_that_of_the_step():
+    m = jax_models.resnet()
+    step = mtc.jax.compile(m.loss, m.params, m.some(4), state=m.state, optimizer=mtc.jax.sgd(0.1), batch_size=16,
+                           devices="cpu:1", check=False)
+    for first, count in ((0, 16), (16, 8)):
+        _, (wanted, _) = m.loss(step.params, step.state, m.some(count, first), True)
+        step.train_on_batch(m.some(count, first))
+        for name in wanted:
+            np.testing.assert_allclose(step.state[name], wanted[name], rtol=1e-4, atol=1e-6)
+
+
+def test_predict_save_and_assign(tmp_path):
+    m = jax_models.mlp()
+    step = mtc.jax.compile(m.loss, m.params, m.some(4), optimizer="adam", batch_size=16, predict=m.predict,
+                           devices="cpu:1", check=False)
+    assert [t.name for t in step.plan.inputs] == ["x"] and [t.name for t in step.plan.targets] == ["y"]
+    assert step.plan.metrics() == ("loss", "accuracy")
+    np.testing.assert_allclose(step.predict((m.data[0], None)), m.predict(m.params, m.data), rtol=1e-4, atol=1e-5)
+    with step.plan.session("cpu:1") as fresh:  # the plan starts with the parameters
+        assert np.array_equal(fresh.variables["dense/kernel"], m.params["dense"]["kernel"])
+    step.train_on_batch(m.some(16))
+    assert not np.array_equal(step.params["out"]["kernel"], m.params["out"]["kernel"])
+    step.save(tmp_path / "step.safetensors")
+    trained = step.params
+    step.params = m.params
+    assert np.array_equal(step.params["out"]["kernel"], m.params["out"]["kernel"])
+    step.load(tmp_path / "step.safetensors")
+    assert np.array_equal(step.params["out"]["kernel"], trained["out"]["kernel"])
+    with pytest.raises(mtc.DataError, match="expected a tree of the structure"):
+        step.params = {"other": np.zeros(3)}
+
+
+def test_schedule_decay_mask_and_batches():
+    m = jax_models.mlp()
+
+    def schedule(step):
+        return 0.5 * 0.5**step
+
+    optimizer = mtc.jax.adamw(schedule, weight_decay=0.1, mask=lambda p: jax.tree.map(lambda a: a.ndim > 1, p))
+    step = mtc.jax.compile(m.loss, m.params, m.some(4), optimizer=optimizer, batch_size=16, devices="cpu:1",
+                           check=False)
+    assert 'mt.variable "dense/bias" init(zeros) no_weight_decay' in step.text
+    assert 'mt.variable "dense/kernel" init(zeros) :' in step.text
+    parts = [m.some(16), m.some(16, 16), m.some(8, 32)]
+    history = step.fit(parts, epochs=1, verbose=0)
+    assert set(history) == {"loss", "accuracy"}
+
+
+def test_check_finds_a_wrong_gradient():
+    m = jax_models.mlp()
+
+    def loss(params, batch):
+        return m.loss(params, batch)[0]
+
+    import mtc.jax._check as check
+
+    original = check._of_mtc
+    try:
+        check._of_mtc = lambda *given: (lambda l, g: (l, [g[0] * 1.01, *g[1:]]))(*original(*given))
+        with pytest.raises(mtc.ModelError, match='"dense/bias": the gradient differs by 1.0e-02'):
+            mtc.jax.compile(loss, m.params, m.some(4), optimizer="sgd", batch_size=16, devices="cpu:1")
+    finally:
+        check._of_mtc = original
+
+
+def refused(loss, params=np.eye(4, dtype="float32"), batch=np.ones((3, 4), "float32"), **options):
+    with pytest.raises(mtc.ModelError) as found:
+        mtc.jax.compile(loss, params, batch, optimizer=options.pop("optimizer", "sgd"), **options)
+    return str(found.value)
+
+
+def test_all_refusals_in_one_error():
+    def loss(params, batch):
+        h = jnp.sort(batch @ params, -1)
+        jax.debug.print("{}", h.sum())
+        return jax.lax.top_k(h, 2)[0].mean()
+
+    lines = refused(loss).splitlines()
+    first = loss.__code__.co_firstlineno
+    assert [line.split(": ", 2)[:2] for line in lines] == [
+        [f"{__file__}:{first + i}:{line.split(':')[2]}", name] for i, name, line in
+        zip((1, 2, 3), ("sort", "debug_print", "top_k"), lines)]
+
+
+@pytest.mark.parametrize("function, text", [
+    (lambda h, batch: jnp.sum(h @ h.T), "every sample with every other"),
+    (lambda h, batch: h[0].sum(), "one sample of a batch|a part of the samples"),
+    (lambda h, batch: jnp.max(h), "a maximum over the batch"),
+    (lambda h, batch: jnp.concatenate([h, h]).mean(), "mixes samples|samples beside"),
+    (lambda h, batch: h.reshape(-1, 8).mean(), "b|mixes samples"),
+    (lambda h, batch: jnp.cumsum(h, 0).mean(), "a cumulative sum along the batch"),
+    (lambda h, batch: jax.random.normal(jax.random.key(0), h.shape).mean() + h.mean(), "a key that does not change"),
+    (lambda h, batch: jax.lax.fori_loop(0, 1000, lambda i, x: x * 0.9, h).mean(), "a loop of"),
+    (lambda h, batch: jax.lax.while_loop(lambda x: x.sum() > 1, lambda x: x * 0.9, h).mean(),
+     "depends on the data"),
+    (lambda h, batch: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(h.shape, h.dtype), h).mean(), "a call of Python"),
+    (lambda h, batch: h, "expected a scalar"),
+])
+def test_refused(function, text):
+    try:
+        found = refused(lambda params, batch: function(batch @ params, batch))
+    except Exception as error:  # JAX itself refuses what cannot have any number of samples
+        assert "InconclusiveDimensionOperation" in type(error).__name__ or "symbolic" in str(error), error
+    else:
+        assert re.search(text, found), found
+
+
+def test_gradient_of_the_users_own():
+    @jax.custom_vjp
+    def function(x):
+        return x
+
+    function.defvjp(lambda x: (x, None), lambda _, g: (2 * g,))
+    assert "jax.custom_vjp" in refused(lambda params, batch: function(batch @ params).mean())
+
+
+def test_the_example_of_the_page(tmp_path, monkeypatch, capsys):
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "jax.md"
+    lines = page.read_text(encoding="utf-8").partition("\n## ")[0].splitlines()
+    monkeypatch.chdir(tmp_path)
+    exec("\n".join(line[4:] for line in lines if line.startswith("    ") or not line), {})  # noqa: S102
+    assert "epoch 5/5" in capsys.readouterr().out and (tmp_path / "classifier.mtp").exists()
+
+
+def test_optimizers():
+    with pytest.raises(mtc.ModelError, match="expected an optimizer of sgd, adam"):
+        mtc.jax.compile(jax_models.mlp().loss, {}, (), optimizer="nonesuch")
+    assert mtc.jax.sgd(0.1, 0.9, True).line("").format() == (
+        "mt.sgd <{momentum = 9.000000000e-01 : f32, nesterov, learning_rate = 1.000000000e-01 : f32}>")

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mtc.jax with Flax (linen and nnx), Equinox and optax, where they are installed."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mtc.jax
+
+
+def cross_entropy(optax, logits, labels):
+    return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+
+def train(loss, params, data, optimizer, **options):
+    """Compiles with the check of all gradients, and trains for two epochs."""
+    options = {"batch_size": 16, "devices": "cpu:1", **options}
+    step = mtc.jax.compile(loss, params, jax.tree.map(lambda a: a[:4], data), optimizer=optimizer, **options)
+    losses = step.fit(data, epochs=2, verbose=0)["loss"]
+    assert losses[1] < losses[0]
+    return step
+
+
+def points(classes=3):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((32, 8)).astype("float32")
+    return x, x[:, :classes].argmax(1).astype("int32")
+
+
+def test_linen_resnet_with_batch_statistics():
+    nn, optax = pytest.importorskip("flax.linen"), pytest.importorskip("optax")
+
+    class Block(nn.Module):
+        @nn.compact
+        def __call__(self, x, train):
+            y = nn.Conv(6, (3, 3), strides=(2, 2), use_bias=False)(x)
+            y = nn.relu(nn.BatchNorm(use_running_average=not train, momentum=0.9)(y))
+            return nn.relu(nn.Conv(6, (1, 1), strides=(2, 2))(x) + y)
+
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, x, train):
+            x = nn.Dropout(0.2, deterministic=not train)(Block()(x, train).mean((1, 2)))
+            return nn.Dense(2)(x)
+
+    rng = np.random.default_rng(1)
+    images, labels = rng.standard_normal((32, 8, 8, 2)).astype("float32"), rng.integers(0, 2, 32, "int32")
+    images += labels[:, None, None, None]
+    net = Net()
+    start = net.init(jax.random.key(0), images[:1], False)
+
+    def loss(params, state, batch, key, training):
+        logits, new = net.apply({"params": params, "batch_stats": state}, batch[0], training, rngs={"dropout": key},
+                                mutable=["batch_stats"])
+        accuracy = jnp.mean(logits.argmax(-1) == batch[1])
+        return cross_entropy(optax, logits, batch[1]), (new["batch_stats"], {"accuracy": accuracy})
+
+    step = train(loss, start["params"], (images, labels), optax.sgd(0.1, 0.9, nesterov=True),
+                 state=start["batch_stats"])
+    variables = {"params": step.params, "batch_stats": step.state}
+    theirs = cross_entropy(optax, net.apply(variables, images, False), labels)
+    assert step.evaluate((images, labels))["loss"] == pytest.approx(float(theirs), rel=1e-4)
+    assert "Net/Block_0/Conv_0" in step.text  # layers are the places of operations
+
+
+def test_linen_gpt_with_clip_schedule_and_mask():
+    nn, optax = pytest.importorskip("flax.linen"), pytest.importorskip("optax")
+
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, ids, train):
+            embed = nn.Embed(11, 8)
+            x = embed(ids) + nn.Embed(6, 8)(jnp.arange(6))
+            mask = nn.make_causal_mask(ids)
+            x = x + nn.MultiHeadDotProductAttention(2, dropout_rate=0.1, deterministic=not train)(
+                nn.LayerNorm()(x), mask=mask)
+            x = x + nn.Dense(8)(nn.gelu(nn.Dense(16)(nn.LayerNorm()(x))))
+            return embed.attend(nn.LayerNorm()(x))
+
+    text = np.random.default_rng(2).integers(0, 11, (32, 6), "int32")
+    net = Net()
+    params = net.init(jax.random.key(0), text[:1], False)["params"]
+
+    def loss(params, batch, key, training):
+        logits = net.apply({"params": params}, batch[0], training, rngs={"dropout": key})
+        return cross_entropy(optax, logits, batch[1])
+
+    rate = optax.warmup_cosine_decay_schedule(1e-3, 3e-2, 1, 20)
+    decay = optax.adamw(rate, mask=lambda p: jax.tree.map(lambda a: a.ndim > 1, p))
+    step = train(loss, params, (text, np.roll(text, -1, 1)), optax.chain(optax.clip_by_global_norm(1.0), decay))
+    assert "mt.adamw rate(" in step.text and "global_clipnorm = 1.0" in step.text
+    assert 'mt.variable "LayerNorm_0/scale" init(zeros) no_weight_decay' in step.text
+
+
+def test_nnx():
+    nnx, optax = pytest.importorskip("flax.nnx"), pytest.importorskip("optax")
+
+    class Net(nnx.Module):
+        def __init__(self, rngs):
+            self.first = nnx.Linear(8, 16, rngs=rngs)
+            self.norm = nnx.LayerNorm(16, rngs=rngs)
+            self.last = nnx.Linear(16, 3, rngs=rngs)
+
+        def __call__(self, x):
+            return self.last(nnx.silu(self.norm(self.first(x))))
+
+    definition, params = nnx.split(Net(nnx.Rngs(0)), nnx.Param)
+
+    def loss(params, batch):
+        return cross_entropy(optax, nnx.merge(definition, params)(batch[0]), batch[1])
+
+    step = train(loss, params, points(), optax.lion(3e-3))
+    assert {"first/kernel", "norm/scale", "last/bias"} <= {v.name for v in step.plan.variables}
+    trained = nnx.merge(definition, step.params)
+    theirs = cross_entropy(optax, trained(points()[0]), points()[1])
+    assert step.evaluate(points())["loss"] == pytest.approx(float(theirs), rel=1e-4)
+
+
+def test_equinox():
+    eqx, optax = pytest.importorskip("equinox"), pytest.importorskip("optax")
+    model = eqx.nn.MLP(8, 3, 16, 2, activation=jax.nn.tanh, key=jax.random.key(0))
+
+    def loss(model, batch):
+        return cross_entropy(optax, jax.vmap(model)(batch[0]), batch[1])
+
+    step = train(loss, model, points(), optax.rmsprop(3e-3))
+    theirs = cross_entropy(optax, jax.vmap(step.params)(points()[0]), points()[1])
+    assert step.evaluate(points())["loss"] == pytest.approx(float(theirs), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["sgd", "momentum", "adam", "adamw", "lion", "rmsprop", "adagrad", "clip"])
+def test_steps_are_those_of_optax(name):
+    optax = pytest.importorskip("optax")
+    optimizer = {
+        "sgd": lambda: optax.sgd(0.1), "momentum": lambda: optax.sgd(0.1, 0.9, nesterov=True),
+        "adam": lambda: optax.adam(1e-2), "adamw": lambda: optax.adamw(1e-2, weight_decay=0.1),
+        "lion": lambda: optax.lion(1e-3), "rmsprop": lambda: optax.rmsprop(1e-2), "adagrad": lambda: optax.adagrad(0.1),
+        "clip": lambda: optax.chain(optax.clip(0.01), optax.sgd(lambda step: 0.1 / (1 + step))),
+    }[name]()
+    x, _ = points()
+    y = (x @ np.arange(16, dtype="float32").reshape(8, 2) / 8).astype("float32")
+
+    def loss(params, batch):
+        return jnp.mean((batch[0] @ params["w"] + params["b"] - batch[1]) ** 2)
+
+    params = {"w": np.full((8, 2), 0.1, "float32"), "b": np.zeros(2, "float32")}
+    step = mtc.jax.compile(loss, params, (x[:4], y[:4]), optimizer=optimizer, batch_size=32, devices="cpu:1",
+                           check=False, verbose=0)
+    state = optimizer.init(params)
+    for _ in range(3):
+        step.train_on_batch((x, y))
+        updates, state = optimizer.update(jax.grad(loss)(params, (x, y)), state, params)
+        params = optax.apply_updates(params, updates)
+    for mine, theirs in zip(jax.tree.leaves(step.params), jax.tree.leaves(params), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=2e-5, atol=2e-6)
