@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times one training step of a model in float32 as a user of another system runs it.
 
-    peers.py jax|torch|torch-compile|keras-tensorflow mlp|convnet|cnn|resnet20|resnet50|gpt|gpt2|gpt2-long BATCH [STEPS]
+    peers.py jax|torch|torch-compile|keras-tensorflow mlp|convnet|cnn|resnet20|resnet50|lstm|gpt|... BATCH [STEPS]
 
 The MNIST MLP (784-256-256-10, ReLU, Adam 1e-3) is here, the GPTs (PyTorch only) are in gpt.py, the others in images.py.
 
