@@ -8,6 +8,7 @@
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
 #include "compiler/codegen/cpu/WholeTree.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -110,7 +111,7 @@ static Emitter::Values emitNode(Emitter &emit, int64_t height, Value size, Value
 // shorter; `stride` and `step` are floats between rows of a and of the result. Nodes up to `inner` levels above the
 // shards stay in registers; `first` is a multiple of their shards.
 static LLVM::LLVMFuncOp treeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t levels, int64_t inner) {
-  std::string name = (Twine("tree_") + Twine(rows) + "x" + Twine(vectors) + "_" + Twine(inner)).str();
+  std::string name = llvm::formatv("tree_{0}x{1}_{2}_{3}", rows, vectors, levels, inner);
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();

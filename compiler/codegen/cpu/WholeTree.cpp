@@ -3,6 +3,7 @@
 // Trees of shards that are all there, with all their samples, few enough to be written one after the other.
 #include "compiler/codegen/cpu/WholeTree.h"
 #include "compiler/codegen/cpu/Tile.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -70,7 +71,8 @@ void mtc::storeTile(Emitter &emit, ValueRange sums, Value to, Value step, int64_
 }
 
 LLVM::LLVMFuncOp mtc::wholeTreeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t height, int64_t size) {
-  std::string name = (Twine("whole_tree_") + Twine(rows) + "x" + Twine(vectors)).str();
+  std::string name =
+      llvm::formatv("whole_tree_{0}x{1}_{2}x{3}", rows, vectors, height, size); // kernels have shards of different sizes
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();

@@ -168,6 +168,41 @@ TEST(MatmulWgrad, EqualsTheTreeForAnyRowsAndShards) {
     }
 }
 
+// Kernels of one object whose samples have different numbers of rows.
+TEST(MatmulWgrad, SumsSamplesOfSeveralRows) {
+  constexpr int64_t m = 20, n = 64, shardRows = 1, shards = 8;
+  std::string text;
+  for (int64_t lines : {1, 2, 3}) {
+    std::string rows = lines == 1 ? "?" : "?x" + std::to_string(lines), x = tensor(rows, m), y = tensor(rows, n);
+    std::string each = lines == 1 ? tensor(std::to_string(m), n) : tensor("?x" + std::to_string(m), n);
+    text += kernelText("t" + std::to_string(lines), "matmul_wgrad",
+                       "^bb0(%x: " + x + ", %y: " + y + "):\n%0 = mt.matmul %x, %y transpose_a : " + x + ", " + y +
+                           (lines == 1 ? "" : "\n%1 = mt.reduce sum, %0 over [0] : " + each) + "\nmt.yield %" +
+                           (lines == 1 ? "0" : "1") + " : " + tensor(std::to_string(m), n));
+  }
+  auto codes = compile(text, {shardRows, shards, false});
+  for (int64_t lines : {1, 2, 3})
+    for (int64_t rows : {5, 8}) {
+      std::vector<float> x = randoms(rows * lines * m, 1), y = randoms(rows * lines * n, 2), expected(m * n);
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j)
+          expected[i * n + j] = tree(0, shards, rows, [&](int64_t index) {
+            float sum = 0;
+            for (int64_t k = index * lines; k < (index + 1) * lines; ++k)
+              sum = std::fma(x[k * m + i], y[k * n + j], sum);
+            return sum;
+          });
+      Guarded gx = guarded(x), gy = guarded(y);
+      for (auto &code : codes) {
+        Guarded out(expected.size() * 4);
+        code->run("t" + std::to_string(lines), {rows, 0, rows, 0, 0, nullptr, nullptr},
+                  {gx.as<void>(), gy.as<void>(), out.as<void>()}, 1);
+        expectBits(out.as<float>(), expected,
+                   code->target + " lines " + std::to_string(lines) + " rows " + std::to_string(rows));
+      }
+    }
+}
+
 TEST(Reduce, EqualsTheTree) {
   auto codes = compile(kernelText("sums", "reduce", R"(
     ^bb0(%a: tensor<?x100xf32>, %b: tensor<?xf32>, %c: tensor<?x2x64xf32>):
