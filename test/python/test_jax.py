@@ -177,6 +177,14 @@ def test_the_example_of_the_page(tmp_path, monkeypatch, capsys):
     assert "epoch 5/5" in capsys.readouterr().out and (tmp_path / "classifier.mtp").exists()
 
 
+def test_attention_is_one_op():
+    m = jax_models.gpt()
+    step = mtc.jax.compile(m.loss, m.params, m.some(4), optimizer="sgd", batch_size=8, devices="cpu:1", check=False,
+                           verbose=0)
+    assert step.text.count("mt.attention") == 2 and "heads = 2 causal" in step.text and "mt.softmax" not in step.text
+    assert step.text.count("mt.sparse_categorical_crossentropy") == 1
+
+
 def test_optimizers():
     with pytest.raises(mtc.ModelError, match="expected an optimizer of sgd, adam"):
         mtc.jax.compile(jax_models.mlp().loss, {}, (), optimizer="nonesuch")
