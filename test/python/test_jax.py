@@ -140,6 +140,8 @@ def test_all_refusals_in_one_error():
 @pytest.mark.parametrize("function, text", [
     (lambda h, batch: jnp.sum(h @ h.T), "every sample with every other"),
     (lambda h, batch: h[0].sum(), "one sample of a batch|a part of the samples"),
+    (lambda h, batch: jnp.mean(h[1:] * h[:-1]), "a part of the samples|samples in a part|no multiple"),
+    (lambda h, batch: jax.lax.dynamic_slice_in_dim(h, 0, 2).mean(), "a part of the samples"),
     (lambda h, batch: jnp.max(h), "a maximum over the batch"),
     (lambda h, batch: jnp.concatenate([h, h]).mean(), "mixes samples|samples beside"),
     (lambda h, batch: h.reshape(-1, 8).mean(), "b|mixes samples"),
