@@ -140,6 +140,8 @@ def test_all_refusals_in_one_error():
 @pytest.mark.parametrize("function, text", [
     (lambda h, batch: jnp.sum(h @ h.T), "every sample with every other"),
     (lambda h, batch: h[0].sum(), "one sample of a batch|a part of the samples"),
+    (lambda h, batch: jnp.mean(h[1:] * h[:-1]), "a part of the samples|samples in a part|no multiple"),
+    (lambda h, batch: jax.lax.dynamic_slice_in_dim(h, 0, 2).mean(), "a part of the samples"),
     (lambda h, batch: jnp.max(h), "a maximum over the batch"),
     (lambda h, batch: jnp.concatenate([h, h]).mean(), "mixes samples|samples beside"),
     (lambda h, batch: h.reshape(-1, 8).mean(), "b|mixes samples"),
@@ -175,6 +177,14 @@ def test_the_example_of_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec("\n".join(line[4:] for line in lines if line.startswith("    ") or not line), {})  # noqa: S102
     assert "epoch 5/5" in capsys.readouterr().out and (tmp_path / "classifier.mtp").exists()
+
+
+def test_attention_is_one_op():
+    m = jax_models.gpt()
+    step = mtc.jax.compile(m.loss, m.params, m.some(4), optimizer="sgd", batch_size=8, devices="cpu:1", check=False,
+                           verbose=0)
+    assert step.text.count("mt.attention") == 2 and "heads = 2 causal" in step.text and "mt.softmax" not in step.text
+    assert step.text.count("mt.sparse_categorical_crossentropy") == 1
 
 
 def test_optimizers():

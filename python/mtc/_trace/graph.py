@@ -128,7 +128,8 @@ class Graph:
     def stop_gradient(self, value: Value) -> Value:
         """The value, through which no gradient goes.
 
-        A maximum that is subtracted before e^x and added again after the logarithm has no gradient anyway (`shift`).
+        A maximum that is subtracted before e^x and added again after the logarithm has none in sum: see
+        `patterns.cancelled`.
         """
         node = value.node
         if not node.learned:
@@ -205,17 +206,30 @@ class Graph:
         for node in self._nodes.values():
             node.number = -1
         counter = iter(range(1 << 60))
+        skipped = patterns.cancelled(_all_of([o for _, operands in self.statements for o in operands]))
         for node in [*self._signature, *self.variables.values()]:
-            _print(node, counter, lines)
+            _print(node, counter, lines, skipped)
         for template, operands in self.statements:
             for operand in operands:
-                _print(operand, counter, lines)
+                _print(operand, counter, lines, skipped)
             lines.append(_filled(template, operands, None))
         body = "\n".join("  " + line for line in [*lines, *before, optimizer])
         return f"mt.model @{quoted(self.name)} {{\n{body}\n}}\n"
 
 
-def _print(node: Node, counter: Iterator[int], lines: list[str]) -> None:
+def _all_of(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes and all that they read, each once."""
+    found: dict[int, Node] = {}
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in found:
+            found[id(node)] = node
+            waiting += node.operands
+    return list(found.values())
+
+
+def _print(node: Node, counter: Iterator[int], lines: list[str], skipped: set[int]) -> None:
     """Prints a node after those that it reads."""
     waiting = [node]
     while waiting:
@@ -228,7 +242,7 @@ def _print(node: Node, counter: Iterator[int], lines: list[str]) -> None:
             waiting += reversed(missing)
             continue
         waiting.pop()
-        if top.op == "shift":  # the gradients that it would stop cancel
+        if id(top) in skipped:
             top.number = top.operands[0].number
             continue
         top.number = next(counter)

@@ -56,10 +56,11 @@ def slice_(value: Value, starts: Sequence[int], limits: Sequence[Optional[int]],
     size: dict[int, int] = {}
     value = decide(value)
     for axis, (start, limit, stride) in enumerate(zip(starts, limits, strides)):
-        if limit is None or (start == 0 and stride == 1 and limit == value.shape[axis]):
+        whole = value.shape[axis]
+        if start == 0 and stride == 1 and (limit is None or limit == whole):
             continue
-        start, limit, stride = int(start), int(limit), int(stride)
         part = stored_axis(value, axis)
+        start, limit, stride = int(start), int(whole if limit is None else limit), int(stride)  # type: ignore[arg-type]
         begin[part], step[part], size[part] = start, stride, max(0, -(-(limit - start) // stride))
     if not size:
         return value

@@ -7,7 +7,7 @@ Each function gets the operation that ends the pattern, and gives its value, or 
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Sequence
 
 from mtc._trace.values import Axis, Node, Value
 
@@ -91,8 +91,8 @@ def log_softmax(a: Value, b: Value) -> Optional[tuple[Value, int]]:
     return None if axis is None else (Value(a.graph, found[0], a.axes), axis)
 
 
-def log_sum_exp(node: Node) -> Optional[Node]:
-    """x, where the node is log(sum of e^(x - max)) + max along the last stored axis."""
+def log_sum_exp(node: Node, last: bool = True) -> Optional[Node]:
+    """x, where the node is log(sum of e^(x - max)) + max along a stored axis, the last one with `last`."""
     if node.op != "add":
         return None
     for a, b in (node.operands, node.operands[::-1]):
@@ -107,7 +107,7 @@ def log_sum_exp(node: Node) -> Optional[Node]:
         maximum = shift_of(b)
         if found is None or maximum is None or maximum.operands[0] is not found[0]:
             continue
-        if total.info == [found[1]] == [len(found[0].shape) - 1]:
+        if total.info == [found[1]] and (not last or found[1] == len(found[0].shape) - 1):
             return found[0]
     return None
 
@@ -159,3 +159,30 @@ def softplus(a: Value, b: Value) -> Optional[tuple[Value, Value]]:
             graph = a.graph
             return Value(graph, p, top.axes), Value(graph, q, ())
     return None
+
+
+def cancelled(nodes: Sequence[Node]) -> set[int]:
+    """Of all nodes that are printed: numbers that are subtracted before e^x, and added again after the logarithm.
+
+    Their gradient is 0 in sum, so nothing has to stop it. The result has `id`s of nodes `shift`.
+    """
+    users: dict[int, list[Node]] = {}
+    for node in nodes:
+        for operand in node.operands:
+            users.setdefault(id(operand), []).append(node)
+
+    def ends(node: Node) -> list[Node]:
+        found = []
+        for user in users.get(id(node), []):
+            found += ends(user) if user.op in ("reshape", "select") else [user]
+        return found
+
+    sums = [n for n in nodes if n.op == "add" and log_sum_exp(n, last=False) is not None]
+    result = set()
+    for shift in (n for n in nodes if n.op == "shift"):
+        found = ends(shift)
+        exponents = [u for n in found if n.op == "sub" for u in users.get(id(n), [])]
+        good = all(n in sums or n.op == "sub" for n in found) and any(n in sums for n in found)
+        if good and all(u.op == "exp" and all(w.op == "reduce_sum" for w in users[id(u)]) for u in exponents):
+            result.add(id(shift))
+    return result

@@ -149,6 +149,8 @@ def _dynamic_slice(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value = r.value(inputs[0])
     starts = _starts(inputs[1:])
     sizes = [r.size(n) for n in equation.params["slice_sizes"]]
+    if any(isinstance(n, Batch) and m != n for n, m in zip(value.shape, sizes)):
+        raise Refused("a part of the samples of a batch")
     starts = [0 if isinstance(n, Batch) else min(max(s, 0), int(n) - int(m))  # type: ignore[arg-type]
               for s, n, m in zip(starts, value.shape, sizes)]
     limits = [None if isinstance(n, Batch) else s + n for s, n in zip(starts, sizes)]

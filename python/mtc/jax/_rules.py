@@ -222,7 +222,6 @@ def _static(n: Any) -> int:
 def _slice(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     p = equation.params
     value = r.value(inputs[0])
-    # The batch axis is whole, or there is an error.
     limits = [None if r.size(n) == m and isinstance(m, Batch) else _static(r.size(n)) for n, m in
               zip(p["limit_indices"], value.shape)]
     return moves.slice_(value, p["start_indices"], limits, p["strides"] or [1] * len(limits))

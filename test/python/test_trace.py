@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The builder that importers of traces share: logical shapes, constants, what is printed."""
+
+import numpy as np
+import pytest
+
+from mtc._trace import BATCH, Graph, Refused
+from mtc._trace import elementwise as e
+from mtc._trace import layout, losses, moves, products, reductions
+
+
+@pytest.fixture
+def x():
+    return Graph("model").input("x", (BATCH, 4, 6), "f32")
+
+
+def lines(*values):
+    """The operations that the values need, without numbers and types of operands."""
+    graph = values[0].graph
+    for i, value in enumerate(values):
+        graph.output(f"out{i}", layout.canonical(value).node)
+    return [line.strip() for line in graph.text("mt.sgd").splitlines()[1:-2]]
+
+
+def test_moves_of_the_batch_cost_nothing(x):
+    folded = layout.reshape(x, (BATCH * 4, 6))
+    assert folded.shape == (BATCH * 4, 6) and folded.node is x.node
+    moved = layout.reshape(layout.transpose(folded, (1, 0)), (2, 3, BATCH, 4))
+    back = layout.transpose(layout.reshape(moved, (6, BATCH, 4)), (1, 2, 0))
+    text = lines(e.unary("exp", back))
+    assert [line.split()[2] for line in text if line.startswith("%")] == ["mt.input", "mt.exp"]
+
+
+def test_transpositions_of_images_cancel(x):
+    first = layout.transpose(x, (0, 2, 1))
+    both = layout.transpose(e.unary("relu", e.unary("exp", first)), (0, 2, 1))
+    assert not any("transpose" in line for line in lines(both))
+
+
+def test_constants_are_computed_and_broadcasts_wait(x):
+    ones = layout.broadcast(x.graph.constant(np.float32(2)), (BATCH, 4, 6))
+    assert e.binary("mul", ones, e.binary("add", ones, 1.0)).scalar == 6
+    text = lines(e.binary("maximum", x, ones))
+    assert any(line.startswith("%") and "mt.maximum" in line and "tensor<?x4x6xf32>, tensor<f32>" in line
+               for line in text)
+    mask = moves.iota(x.graph, (4, 6), 0, "i32")
+    assert np.array_equal(e.compare("ge", mask, moves.iota(x.graph, (4, 6), 1, "i32")).array, np.tri(4, 6, dtype=bool))
+
+
+def test_products_and_means(x):
+    w = x.graph.variable("w", (6, 3))
+    y = products.dot_general(x, w, ((2,), (0,)))
+    assert y.shape == (BATCH, 4, 3)
+    gram = products.dot_general(x, x, ((0, 1), (0, 1)))  # a sum over the samples
+    assert gram.shape == (6, 6) and not gram.node.split
+    losses.add_loss(x.graph, reductions.mean(y, (0, 1, 2)))
+    assert "mt.loss \"loss\", %2 by elements : tensor<?x4x3xf32>" in x.graph.text("mt.sgd")
+
+
+@pytest.mark.parametrize("make, text", [
+    (lambda x: layout.reshape(x, (2, BATCH * 2, 6)), "mixes samples"),
+    (lambda x: reductions.reduce("max", x, (0,)), "a maximum over the batch"),
+    (lambda x: moves.slice_(x, [1, 0, 0], [BATCH, 4, 6], [1, 1, 1]), "a part of the samples"),
+    (lambda x: moves.concat([x, x], 0), "a concatenation along the batch"),
+    (lambda x: products.dot_general(x, x, ((1, 2), (1, 2))), "every sample with every other"),
+    (lambda x: e.binary("add", x, x.graph.constant(np.ones((5, 6), "f4"))), "sizes that broadcast"),
+])
+def test_refused(x, make, text):
+    with pytest.raises(Refused, match=text):
+        make(x)
+
+
+@pytest.mark.parametrize("summed", [True, False])
+def test_gradients_that_cancel_are_not_stopped(x, summed):
+    y = e.binary("mul", x, x.graph.variable("w", (6,)))
+    top = x.graph.stop_gradient(reductions.reduce("max", y, (2,)))
+    powers = e.unary("exp", e.binary("sub", y, layout.expand_dims(top, (2,))))
+    result = e.binary("add", e.unary("log", reductions.reduce("sum", powers, (2,))), top) if summed else powers
+    assert any("stop_gradient" in line for line in lines(result)) is not summed
