@@ -119,9 +119,8 @@ class _Work:
             gradients = {n: variables.from_plan(n, -session.variables[f"sgd/{n.replace('/', '_')}_momentum"])
                          for n in model.stored if n in self.parameters}
             buffers = {n: variables.read(session, n).numpy() for n in model.statistics}
-        theirs = _check.reference(self.step, self.example.tensors, {n: self.parameters[n] for n in gradients})
-        ours = _check.Result(logs["loss"], gradients, buffers)
-        _check.compare(self.name, ours, theirs, tolerance, _tell if show else None)
+        _check.run(self.name, self.step, self.example.tensors, {n: self.parameters[n] for n in gradients},
+                   _check.Result(logs["loss"], gradients, buffers), tolerance, _tell if show else None)
 
 
 def _text(model: Model, l2: Mapping[str, float], optimizer: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional, Sequence
 
+import numpy as np
+
 from mtc._trace import Batch, Refused, Value, layout, moves, products
 from mtc._trace import elementwise as e
 from mtc.torch._convert import Converter, op
@@ -22,6 +24,8 @@ def _gates(x: Value, count: int) -> list[Value]:
 
 
 def _affine(x: Value, weight: Value, bias: Optional[Value]) -> Value:
+    if x.scalar == 0:  # the state in front of the first step
+        return bias if bias is not None else x.graph.constant(np.zeros(int(weight.shape[0]), "float32"))  # type: ignore
     made = products.dot_general(x, weight, ((len(x.shape) - 1,), (1,)))
     return made if bias is None else e.binary("add", made, bias)
 

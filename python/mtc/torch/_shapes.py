@@ -188,6 +188,38 @@ def triangle(c: Converter, value: Any, diagonal: int = 0) -> Value:
     return e.select(x.graph.constant(seen), x, e.as_value(x, 0))
 
 
+@op("copy")
+def copy(c: Converter, value: Any, source: Any, *_: Any) -> Value:
+    return layout.broadcast(e.cast(c.value(source), c.dtype()), c.shape())
+
+
+@op("fill")
+def fill(c: Converter, value: Any, number: Any) -> Value:
+    return layout.broadcast(e.cast(c.value(number), c.dtype()), c.shape())
+
+
+@op("slice_scatter", "select_scatter")
+def scatter(c: Converter, value: Any, source: Any, dim: int = 0, start: Any = None, stop: Any = None,
+            step: int = 1) -> Value:
+    """The value with a part of it replaced."""
+    x, new = c.value(value), e.cast(c.value(source), c.dtype())
+    axis = dim % len(x.shape)
+    size = x.shape[axis]
+    if c.name() == "select_scatter":
+        new, stop = layout.expand_dims(new, (axis,)), start + 1 if start != -1 else None
+    if isinstance(size, Batch):
+        if new.shape == x.shape:
+            return new
+        raise Refused("a change of a part of the samples of a batch")
+    begin, end, _ = slice(start, stop, step).indices(size)
+    if step != 1:
+        raise Refused("a change of elements that are not neighbours")
+    parts = [part(x, axis, 0, begin)] if begin else []
+    parts.append(new)
+    parts += [part(x, axis, end, size)] if end < size else []
+    return moves.concat(parts, axis)
+
+
 # Lookups
 
 
