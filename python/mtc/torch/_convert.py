@@ -19,7 +19,7 @@ from mtc.torch._export import Exported
 from mtc.torch._framework import torch
 
 SAMPLES = 3  # of the batch with which PyTorch computes what depends on no array and no parameter
-_TORCH = os.path.dirname(torch.__file__)
+_OWN = (os.path.dirname(torch.__file__), os.path.dirname(__file__))  # whose lines are not the caller's
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}
@@ -377,7 +377,7 @@ def _layer(node: Any) -> str:
 def _where(node: Any) -> str:
     """The caller's line: the innermost one that is not PyTorch's own."""
     frames = re.findall(r'File "([^"]+)", line (\d+), in [^\n]*(?:\n\s+([^\n]*))?', node.meta.get("stack_trace") or "")
-    outside = [f for f in frames if not f[0].startswith(_TORCH)] or frames
+    outside = [f for f in frames if not f[0].startswith(_OWN)] or frames
     if not outside:
         return _layer(node) or "?"
     file, line, text = outside[-1]

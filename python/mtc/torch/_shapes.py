@@ -25,6 +25,11 @@ def expand(c: Converter, value: Any, *_: Any) -> Value:
     return layout.broadcast(c.value(value), c.shape())
 
 
+@op("broadcast_tensors")
+def broadcast_all(c: Converter, values: Sequence[Any]) -> list[Value]:
+    return [layout.broadcast(c.value(v), shape) for v, shape in zip(values, c.shapes())]
+
+
 @op("permute")
 def permute(c: Converter, value: Any, dims: Sequence[int]) -> Value:
     x = c.value(value)
