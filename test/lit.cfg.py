@@ -68,5 +68,9 @@ keras_python = os.path.join(config.source_dir, "build", "keras-venv", "bin", "py
 config.substitutions.append(("%keras_python", keras_python))
 if glob.glob(os.path.join(config.source_dir, "build", "keras-venv", "lib", "python*", "site-packages", "keras")):
     config.available_features.add("keras")
+# A Python that has PyTorch, NumPy and pytest, and transformers for some of the tests.
+if os.environ.get("MTC_TORCH_PYTHON"):
+    config.substitutions.append(("%torch_python", os.environ["MTC_TORCH_PYTHON"]))
+    config.available_features.add("torch")
 if subprocess.run(["/usr/bin/python3", "-c", "import numpy, pytest"], capture_output=True).returncode == 0:
     config.available_features.add("python-numpy")

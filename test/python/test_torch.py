@@ -20,7 +20,9 @@ def compiled(make, optimizer=None, **options):
     """The step of a module, the module, and its twin that PyTorch trains."""
     module, example, loss = models.build(make)
     twin = copy.deepcopy(module)
-    make_optimizer = optimizer or (lambda p: torch.optim.AdamW(p, 1e-3, weight_decay=0.1))
+    # Not of Adam's kind: the biases of an attention's keys have no gradients but rounding errors, which those divide by
+    # their own size.
+    make_optimizer = optimizer or (lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, weight_decay=1e-3))
     chosen, twin_optimizer = make_optimizer(module.parameters()), make_optimizer(twin.parameters())
     step = mtc.torch.compile(module, example, loss=loss, optimizer=chosen, devices="cpu:1", verbose=0, **options)
     return step, (module, chosen), (twin, twin_optimizer), example, loss
@@ -115,7 +117,8 @@ def test_optimizers(name):
         assert step.train_on_batch(batch)["loss"] == pytest.approx(expected, rel=1e-4)
     step.to_module()
     batch = models.other(example, 5)
-    assert train(module, optimizer, loss, [batch]) == pytest.approx(train(twin, twin_optimizer, loss, [batch]), rel=1e-4)
+    expected = train(twin, twin_optimizer, loss, [batch])
+    assert train(module, optimizer, loss, [batch]) == pytest.approx(expected, rel=1e-4)
     assert_like(module, twin, 1e-3)
 
 

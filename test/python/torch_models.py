@@ -79,7 +79,8 @@ class _Attention(nn.Module):
     def forward(self, x):
         b, t, d = x.shape
         q, k, v = self.qkv(x).view(b, t, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)
-        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.rate if self.training else 0)
+        rate = self.rate if self.training else 0.0
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=rate)
         return self.out(y.transpose(1, 2).reshape(b, t, d))
 
 

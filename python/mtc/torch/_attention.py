@@ -41,13 +41,13 @@ def attention(c: Converter, query: Any, key: Any, value: Any, mask: Any = None, 
     scores = products.matmul(q, layout.transpose(k, [*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2]))
     scores = e.binary("mul", scores, 1 / math.sqrt(int(q.shape[-1])) if scale is None else scale)  # type: ignore
     if causal:
-        seen = np.tril(np.ones([int(n) for n in scores.shape[-2:]], bool))  # type: ignore[arg-type]
-        given = c.graph.constant(seen)
+        rows, columns = (int(n) for n in scores.shape[-2:])  # type: ignore[arg-type]
+        given = c.graph.constant(np.tri(rows, columns, dtype=bool))
     if given is not None and given.dtype == "i1":
         scores = e.select(given, scores, e.as_value(scores, -1e30))
     elif given is not None:
         scores = e.binary("add", scores, given)
-    return products.matmul(drop(c, reductions.along_last("softmax", scores), rate), v)
+    return products.matmul(drop(c, reductions.softmax(scores), rate), v)
 
 
 def _whole(c: Converter, operands: tuple[Value, ...], key_heads: int, mask: Mask, rate: float,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One batch through PyTorch and through MTC: the loss, all gradients and all statistics, before anything is returned."""
+"""One batch through PyTorch and through MTC: the loss, all gradients and all running statistics."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def run(name: str, step: Any, arrays: Any, parameters: Mapping[str, Any], ours: 
                          f"{len(wrong)} of {len(errors)} tensors that differ by more:\n{text}")
     worst = max(errors, key=lambda key: errors[key])
     if show is not None:
-        show(f"mtc: {name}: the loss, {len(ours.gradients)} gradients and {len(ours.buffers)} buffers of the example are "
-             f"PyTorch's within {tolerance:.0e}; the worst is {worst}, {errors[worst]:.1e} "
+        show(f"mtc: {name}: the loss, {len(ours.gradients)} gradients and {len(ours.buffers)} buffers of the example "
+             f"are PyTorch's within {tolerance:.0e}; the worst is {worst}, {errors[worst]:.1e} "
              f"(PyTorch in float32: {own[worst]:.1e})")
 
 

@@ -288,7 +288,7 @@ def _expanded(value: Value, axes: list[int], like: Value) -> Value:
 
 @op("softmax", "_softmax", "log_softmax", "_log_softmax", "special_softmax", "special_log_softmax")
 def softmax(c: Converter, value: Any, dim: int, *_: Any) -> Value:
-    return reductions.along_last("log_softmax" if "log" in c.name() else "softmax", e.cast(c.value(value), "f32"), dim)
+    return reductions.softmax(e.cast(c.value(value), "f32"), dim, log="log" in c.name())
 
 
 @op("logsumexp", "special_logsumexp")
@@ -302,17 +302,7 @@ def logsumexp(c: Converter, value: Any, dims: Any, keepdim: bool = False) -> Val
 
 @op("cumsum")
 def cumsum(c: Converter, value: Any, dim: int, *_: Any) -> Value:
-    """A product with a triangle of ones."""
-    from mtc._trace import products
-
-    x, axis = _as(c, value), dim % len(c.value(value).shape)
-    size = x.shape[axis]
-    if isinstance(size, Batch):
-        raise Refused("a cumulative sum over the batch")
-    triangle = x.graph.constant(np.triu(np.ones((size, size), "float32")))
-    made = products.dot_general(e.cast(x, "f32"), triangle, ((axis,), (0,)))
-    order = [*range(axis), len(x.shape) - 1, *range(axis, len(x.shape) - 1)]
-    return e.cast(layout.transpose(made, order), x.dtype)
+    return reductions.cumsum(_as(c, value), dim)
 
 
 @op("norm", "linalg_vector_norm")

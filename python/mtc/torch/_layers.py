@@ -26,10 +26,9 @@ def linear(c: Converter, value: Any, weight: Any, bias: Any = None) -> Value:
 @op("matmul", "mm", "bmm", "mv", "dot")
 def matmul(c: Converter, a: Any, b: Any, *_: Any) -> Value:
     left, right = c.value(a), c.value(b)
-    ranks = len(left.shape), len(right.shape)
-    if ranks[0] == 1:
+    if len(left.shape) == 1:
         left = layout.expand_dims(left, (0,))
-    if ranks[1] == 1:
+    if len(right.shape) == 1:
         right = layout.expand_dims(right, (1,))
     lead = e.common_shape([left.shape[:-2], right.shape[:-2]])
     if len(right.shape) > 2:
@@ -50,9 +49,9 @@ def addmm(c: Converter, start: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 
 
 @op("einsum")
 def einsum(c: Converter, equation: str, operands: Sequence[Any], *_: Any) -> Value:
-    inputs, _, output = equation.replace(" ", "").partition("->")
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
-    if "." in equation or not output or len(terms) > 2 or any(len(set(t)) != len(t) for t in terms):
+    if "." in equation or not arrow or len(terms) > 2 or any(len(set(t)) != len(t) for t in terms):
         raise Refused(f"the product {equation}")
     values = []
     for i, term in enumerate(terms):
@@ -65,7 +64,7 @@ def einsum(c: Converter, equation: str, operands: Sequence[Any], *_: Any) -> Val
     a, b = terms
     contract = [x for x in a if x in b and x not in output]
     common = [x for x in a if x in b and x in output]
-    made = products.dot_general(*values, ([a.index(x) for x in contract], [b.index(x) for x in contract]),
+    made = products.dot_general(values[0], values[1], ([a.index(x) for x in contract], [b.index(x) for x in contract]),
                                 ([a.index(x) for x in common], [b.index(x) for x in common]))
     have = common + [x for x in a + b if (x in a) != (x in b)]
     return layout.transpose(made, [have.index(letter) for letter in output])

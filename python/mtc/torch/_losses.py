@@ -37,7 +37,7 @@ def cross_entropy(c: Converter, logits: Any, target: Any, weight: Any = None, re
     if smoothing:
         if weight is not None:
             raise Refused("label_smoothing with weights of classes")
-        every = e.unary("neg", reductions.reduce("sum", reductions.along_last("log_softmax", x), [len(x.shape) - 1]))
+        every = e.unary("neg", reductions.reduce("sum", reductions.softmax(x, log=True), [len(x.shape) - 1]))
         share = smoothing / int(x.shape[-1])  # type: ignore[arg-type]
         values = e.binary("add", e.binary("mul", values, 1 - smoothing), e.binary("mul", every, share))
     return reduced(values, reduction, weights)
@@ -48,9 +48,7 @@ def nll(c: Converter, log_probabilities: Any, target: Any, weight: Any = None, r
         ignored: int = -100) -> Value:
     x = _classes_last(c.value(log_probabilities))
     labels, weights = _counted(c, c.value(target), weight, ignored)
-    ones = moves.one_hot(labels, int(x.shape[-1]))  # type: ignore[arg-type]
-    values = e.unary("neg", reductions.reduce("sum", e.binary("mul", x, ones), [len(x.shape) - 1]))
-    return reduced(values, reduction, weights)
+    return reduced(e.unary("neg", reductions.pick(x, labels)), reduction, weights)
 
 
 def _classes_last(x: Value) -> Value:
@@ -104,7 +102,7 @@ def _of_probabilities(c: Converter, x: Value, target: Value, weight: Any, reduct
     classes = int(x.shape[-1])  # type: ignore[arg-type]
     if smoothing:
         target = e.binary("add", e.binary("mul", target, 1 - smoothing), smoothing / classes)
-    logs = reductions.along_last("log_softmax", x)
+    logs = reductions.softmax(x, log=True)
     values = e.unary("neg", reductions.reduce("sum", e.binary("mul", logs, target), [len(x.shape) - 1]))
     return reduced(values, reduction)
 
@@ -153,7 +151,8 @@ def bce_with_logits(c: Converter, logits: Any, target: Any, weight: Any = None, 
 def bce(c: Converter, probabilities: Any, target: Any, weight: Any = None, reduction: int = MEAN) -> Value:
     p, t = _pair(c, probabilities, target)
     hit = e.binary("mul", t, e.binary("maximum", e.unary("log", p), -100.0))
-    miss = e.binary("mul", e.binary("sub", 1.0, t), e.binary("maximum", e.unary("log", e.binary("sub", 1.0, p)), -100.0))
+    rest = e.binary("maximum", e.unary("log", e.binary("sub", 1.0, p)), -100.0)
+    miss = e.binary("mul", e.binary("sub", 1.0, t), rest)
     values = e.unary("neg", e.binary("add", hit, miss))
     return reduced(values if weight is None else e.binary("mul", values, c.value(weight)), reduction)
 

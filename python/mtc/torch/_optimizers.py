@@ -161,7 +161,8 @@ def of(optimizer: Any, names: Mapping[Any, str]) -> Optimizer:
         values = {repr(g[key]) for g in groups}
         if key not in ("params", "weight_decay", "initial_lr", "name", "foreach", "fused", "capturable", "param_names",
                        "differentiable") and len(values) > 1:
-            raise ModelError(f"expected one {key} for all parameter groups of {kind}, found {', '.join(sorted(values))}")
+            raise ModelError(f"expected one {key} for all parameter groups of {kind}, found "
+                             f"{', '.join(sorted(values))}")
     if groups[0].get("maximize"):
         raise ModelError(f"expected {kind} that minimises, found maximize=True")
     decays = {names[p]: float(group.get("weight_decay", 0)) for group in groups for p in group["params"] if p in names}

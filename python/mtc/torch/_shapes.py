@@ -106,7 +106,7 @@ def split(c: Converter, value: Any, sizes: Any = 0, dim: int = 0, *_: Any) -> li
         raise Refused("parts of the samples of a batch")
     begin, parts = 0, []
     for shape in c.shapes():
-        size = 1 if c.name() == "unbind" else int(shape[axis])
+        size = 1 if c.name() == "unbind" else int(shape[axis])  # type: ignore[arg-type]
         made = part(x, axis, begin, begin + size)
         parts.append(layout.squeeze(made, (axis,)) if c.name() == "unbind" else made)
         begin += size
