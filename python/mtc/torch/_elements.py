@@ -21,7 +21,6 @@ UNARY = {
     "softsign": "softsign"}
 ARITHMETIC = {"mul": "mul", "maximum": "maximum", "minimum": "minimum", "multiply": "mul"}
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
-SCALE = 2.0**100  # times which a float of any usual size is a whole number
 
 
 @op(*UNARY)
@@ -54,6 +53,17 @@ def add(c: Converter, a: Any, b: Any, alpha: Any = 1) -> Value:
 def rsub(c: Converter, a: Any, b: Any, alpha: Any = 1) -> Value:
     left = _as(c, a) if alpha == 1 else e.binary("mul", _as(c, a), alpha)
     return e.binary("sub", _as(c, b), left)
+
+
+@op("addcmul", "addcdiv")
+def add_product(c: Converter, start: Any, a: Any, b: Any, factor: Any = 1) -> Value:
+    made = e.binary("mul" if c.name() == "addcmul" else "div", _as(c, a), _as(c, b))
+    return e.binary("add", _as(c, start), made if factor == 1 else e.binary("mul", made, factor))
+
+
+@op("lerp")
+def lerp(c: Converter, a: Any, b: Any, share: Any) -> Value:
+    return e.binary("add", _as(c, a), e.binary("mul", e.binary("sub", _as(c, b), _as(c, a)), _as(c, share)))
 
 
 @op("div", "divide", "true_divide")
@@ -196,14 +206,7 @@ def same(c: Converter, value: Any, *_: Any) -> Value:
 
 @op("detach")
 def detach(c: Converter, value: Any) -> Value:
-    return stop_gradient(c.value(value))
-
-
-def stop_gradient(x: Value) -> Value:
-    """Without a gradient: `mt.floor` has none. The product with a power of two is exact, and a whole number."""
-    if not x.node.learned or x.dtype != "f32":
-        return x
-    return e.binary("mul", e.unary("floor", e.binary("mul", x, SCALE)), 1 / SCALE)
+    return c.graph.stop_gradient(c.value(value))
 
 
 # Reductions

@@ -11,7 +11,6 @@ from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.layout import arrange, decide
 from mtc.torch._convert import SAMPLES, Converter, Known, op, product
-from mtc.torch._elements import stop_gradient
 
 
 @op("view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as",
@@ -237,7 +236,7 @@ def embedding(c: Converter, table: Any, ids: Any, padding: int = -1, by_frequenc
     if padding is None or padding < 0 or places.constant is not None:
         return rows
     there = layout.expand_dims(e.compare("eq", places, padding), (len(places.shape),))
-    return e.select(there, stop_gradient(rows), rows)  # the row of the padding has no gradient
+    return e.select(there, c.graph.stop_gradient(rows), rows)  # the row of the padding has no gradient
 
 
 @op("index_select")
