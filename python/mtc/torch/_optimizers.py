@@ -71,6 +71,8 @@ class Optimizer:
         now = self.rate_now()
         if now == self.rate:
             return
+        if not now and any(sign for _, _, sign in self.slots):
+            raise ModelError(f"expected a learning rate above 0 for {self.name} with momentum, found 0")
         session.variables[f"{self.prefix}/learning_rate"] = np.float32(now)
         for mine, _, sign in self.slots:
             if sign and self.rate:
