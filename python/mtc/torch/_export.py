@@ -58,12 +58,12 @@ class Example:
                             f"found {_describe(example)}")
         if self._with_loss and isinstance(self._structure, dict):
             raise DataError("expected an example (inputs, labels) for a loss, found a dict")
-        leaves, self._tree = pytree.tree_flatten(self._structure)
-        self._places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-        self._rest = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        items, self._tree = pytree.tree_flatten(self._structure)
+        self._places = [i for i, item in enumerate(items) if isinstance(item, torch.Tensor)]
+        self._rest = [None if isinstance(item, torch.Tensor) else item for item in items]
         names = [_name(path, module) for path, _ in pytree.tree_flatten_with_path(self._structure)[0]]
         self.names = _distinct([names[i] for i in self._places])
-        tensors = [leaves[i] for i in self._places]
+        tensors = [items[i] for i in self._places]
         if not tensors:
             raise DataError("expected tensors in the example, found none")
         sizes = {tuple(t.shape[:1]) for t in tensors}
@@ -76,10 +76,10 @@ class Example:
 
     def rebuild(self, arrays: Any) -> Any:
         """The structure with other tensors."""
-        leaves = list(self._rest)
+        items = list(self._rest)
         for place, array in zip(self._places, arrays):
-            leaves[place] = array
-        return pytree.tree_unflatten(leaves, self._tree)
+            items[place] = array
+        return pytree.tree_unflatten(items, self._tree)
 
     def call(self, module: Any, arrays: Any, loss: Optional[Callable[..., Any]]) -> tuple[Any, Any]:
         """The loss, and the module's output."""
@@ -103,10 +103,10 @@ class Example:
             batch = {key: batch[key] for key in self._structure}
         elif isinstance(self._structure, tuple) and isinstance(batch, list):
             batch = tuple(batch)
-        leaves = pytree.tree_flatten(_like(batch, self._structure))[0]
-        if len(leaves) != len(self._rest):
+        items = pytree.tree_flatten(_like(batch, self._structure))[0]
+        if len(items) != len(self._rest):
             raise DataError(f"expected batches like the example, of {', '.join(self.names)}; found {_describe(batch)}")
-        return {name: leaves[place] for name, place in zip(self.names, self._places)}
+        return {name: items[place] for name, place in zip(self.names, self._places)}
 
 
 class TracedStep(torch.nn.Module):  # type: ignore[misc]
