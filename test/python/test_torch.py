@@ -2,6 +2,9 @@
 """mtc.torch: modules of PyTorch and of transformers against PyTorch itself."""
 
 import copy
+import itertools
+import pathlib
+import textwrap
 
 import numpy as np
 import pytest
@@ -221,6 +224,17 @@ def test_optimizers_that_are_refused(make, words):
     module, example, loss = models.build(models.mlp)
     with pytest.raises(mtc.ModelError, match=words):
         mtc.torch.compile(module, example, loss=loss, optimizer=make(module.parameters()))
+
+
+def test_the_example_of_the_page(tmp_path, monkeypatch):
+    """The first block of docs/pytorch.md."""
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "pytorch.md").read_text()
+    lines = page.partition("    import torch\n")[2].splitlines()
+    block = list(itertools.takewhile(lambda line: line.startswith("    ") or not line, lines))
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec("import torch\n" + textwrap.dedent("\n".join(block)), names)
+    assert len(names["history"]["loss"]) == 2 and (tmp_path / "model.pt").exists()
 
 
 def test_other_errors_have_a_reason():
