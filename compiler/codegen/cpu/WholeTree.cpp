@@ -72,7 +72,7 @@ void mtc::storeTile(Emitter &emit, ValueRange sums, Value to, Value step, int64_
 
 LLVM::LLVMFuncOp mtc::wholeTreeFunction(Emitter &emit, int64_t rows, int64_t vectors, int64_t height, int64_t size) {
   std::string name =
-      llvm::formatv("whole_tree_{0}x{1}_{2}x{3}", rows, vectors, height, size); // kernels have shards of different sizes
+      llvm::formatv("whole_tree_{0}x{1}_{2}x{3}", rows, vectors, height, size); // shards differ from kernel to kernel
   if (LLVM::LLVMFuncOp known = emit.lookup(name))
     return known;
   Type pointer = emit.pointer(), i64 = emit.getI64Type(), f32 = emit.getF32Type();

@@ -127,8 +127,9 @@ def concat(values: Sequence[Value], axis: int) -> Value:
     parts = [Value(graph, r.node, (*r.axes[:axis], v.axes[axis], *r.axes[axis:])) for r, v in zip(rest, values)]
     part = sum(len(p) for p in parts[0].axes[:axis])
     order = order_of(parts)
-    if part not in order:
-        order.append(part)
+    if part not in order:  # where it is in logical order, so that what follows it stays together
+        batch = batch_of(parts[0].flat)
+        order.insert(next((n for n, i in enumerate(order) if i > part and i != batch), len(order)), part)
     nodes = [arrange(v, order, order) for v in parts]
     place = order.index(part)
     # An axis of size 1 in all of them is not stored: arrange gives it the size 1.

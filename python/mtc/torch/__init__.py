@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch modules through MTC: traced by torch.export, compiled ahead of time, trained to the same bits on any devices.
+
+    import mtc.torch
+    step = mtc.torch.compile(model, example=(images, labels), loss=torch.nn.functional.cross_entropy,
+                             optimizer=torch.optim.AdamW(model.parameters(), 1e-3), batch_size=64)
+    step.fit(loader, epochs=10)                # the model and the optimizer then have the trained state
+
+docs/pytorch.md has the modules that were tested, and what is refused.
+"""
+
+from __future__ import annotations
+
+from mtc.torch._compile import compile as compile
+from mtc.torch._step import Step as Step
+
+__all__ = ["Step", "compile"]

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scaled_dot_product_attention as `mt.attention`, or as products and a softmax."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+from mtc._trace import BATCH, Batch, Refused, Value, layout, products, reductions
+from mtc._trace import elementwise as e
+from mtc._trace.graph import quoted
+from mtc._trace.layout import arrange, decide
+from mtc._trace.values import Node
+from mtc.torch._convert import Converter, op
+from mtc.torch._layers import drop
+
+HIDDEN = -1e4  # a float mask with nothing between this and 0 hides where it is below
+
+
+class Mask(NamedTuple):
+    """What hides keys: words of mt.attention, and an i1 tensor or None."""
+
+    words: str
+    node: Optional[Node]
+
+
+@op("scaled_dot_product_attention")
+def attention(c: Converter, query: Any, key: Any, value: Any, mask: Any = None, rate: float = 0.0,
+              causal: bool = False, scale: Optional[float] = None, grouped: bool = False) -> Value:
+    """Operands [..., heads, places, channels]."""
+    q, k, v = c.value(query), c.value(key), c.value(value)
+    k, v, key_heads = _without_repeats(k, v)
+    given = None if mask is None else c.value(mask)
+    if len(q.shape) == 4 and q.shape[0] == BATCH and int(q.shape[1]) % key_heads == 0:  # type: ignore[arg-type]
+        found = _mask(given, causal, q, k)
+        if found is not None:
+            return _whole(c, (q, k, v), key_heads, found, rate, scale)
+    k, v = (_repeated(x, q) for x in (k, v))
+    scores = products.matmul(q, layout.transpose(k, [*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2]))
+    scores = e.binary("mul", scores, 1 / math.sqrt(int(q.shape[-1])) if scale is None else scale)  # type: ignore
+    if causal:
+        rows, columns = (int(n) for n in scores.shape[-2:])  # type: ignore[arg-type]
+        given = c.graph.constant(np.tri(rows, columns, dtype=bool))
+    if given is not None and given.dtype == "i1":
+        scores = e.select(given, scores, e.as_value(scores, -1e30))
+    elif given is not None:
+        scores = e.binary("add", scores, given)
+    return products.matmul(drop(c, reductions.softmax(scores), rate), v)
+
+
+def _whole(c: Converter, operands: tuple[Value, ...], key_heads: int, mask: Mask, rate: float,
+           scale: Optional[float]) -> Value:
+    nodes = [_lines(x) for x in operands]
+    q, _, v = operands
+    heads, places, channels = int(q.shape[1]), int(q.shape[2]), int(v.shape[3])  # type: ignore[arg-type]
+    text = "mt.attention {0}, {1}, {2}" + (" mask {3}" if mask.node is not None else "") + f" heads = {heads}"
+    text += f" key_heads = {key_heads}" if key_heads != heads else ""
+    text += mask.words
+    text += f" scale = {scale:.9e}" if scale is not None else ""
+    text += f" dropout {quoted(c.stream())} rate = {rate:.9e}" if rate and c.random else ""
+    nodes += [mask.node] if mask.node is not None else []
+    types = ", ".join(f"{{t{i}}}" for i in range(len(nodes)))
+    made = c.graph.node("attention", nodes, f"{text} : {types}", (None, places, heads * channels), "f32")
+    result = layout.reshape(c.graph.value(made), (BATCH, places, heads, channels))
+    return layout.transpose(result, (0, 2, 1, 3))
+
+
+def _lines(x: Value) -> Node:
+    """[batch, places, heads * channels]."""
+    _, heads, places, channels = x.shape
+    x = layout.reshape(layout.transpose(x, (0, 2, 1, 3)), (BATCH, places, heads * channels))  # type: ignore
+    x = decide(x)
+    if any(len(p) != 1 for p in x.axes):
+        x = layout.reshape(layout.canonical(x, expand=True), x.shape)
+    return arrange(x, range(3), range(3))
+
+
+def _without_repeats(k: Value, v: Value) -> tuple[Value, Value, int]:
+    """Keys and values of the heads that there are, where each is repeated for several heads of the queries."""
+    made = []
+    for x in (k, v):
+        parts = [a for a in x.axes[-3] if a.size != 1]
+        if len(parts) != 2 or parts[0].place is None or parts[1].place is not None:
+            return k, v, int(k.shape[-3])  # type: ignore[arg-type]
+        made.append(Value(x.graph, x.node, (*x.axes[:-3], (parts[0],), *x.axes[-2:])))
+    return made[0], made[1], int(made[0].shape[-3])  # type: ignore[arg-type]
+
+
+def _repeated(x: Value, like: Value) -> Value:
+    heads, wanted = x.shape[-3], like.shape[-3]
+    if heads == wanted or isinstance(heads, Batch) or isinstance(wanted, Batch):
+        return x
+    if wanted % heads:
+        raise Refused(f"attention of {wanted} heads with {heads} of the keys")
+    rank = len(x.shape)
+    spread = layout.expand_dims(x, (rank - 2,))
+    spread = layout.broadcast(spread, (*x.shape[:-2], wanted // heads, *x.shape[-2:]))
+    return layout.reshape(spread, (*x.shape[:-3], wanted, *x.shape[-2:]))
+
+
+def _mask(given: Optional[Value], causal: bool, q: Value, k: Value) -> Optional[Mask]:
+    """What hides keys, in the words of mt.attention; None: nothing there can say it."""
+    if causal:
+        return Mask(" causal", None)
+    if given is None:
+        return Mask("", None)
+    full = (BATCH, q.shape[1], q.shape[2], k.shape[2])
+    m = decide(layout.broadcast(given, full) if len(given.shape) <= 4 else given)
+    if any(len(p) != 1 for p in m.axes):
+        return None
+    if m.constant is None:
+        return Mask("", arrange(m, range(4))) if m.dtype == "i1" else None
+    array = arrange(m, range(4)).constant
+    assert array is not None
+    if m.dtype == "f32":
+        if not np.all((array == 0) | (array < HIDDEN)):
+            return None
+        array = array == 0
+    return _of_constant(m, array.astype(bool), int(q.shape[2]), int(k.shape[2]))  # type: ignore[arg-type]
+
+
+def _of_constant(m: Value, seen: Any, queries: int, keys: int) -> Mask:
+    """A constant mask as words where there are words for it."""
+    if seen.all():
+        return Mask("", None)
+    if seen.shape[0] == seen.shape[1] == 1:
+        places = np.broadcast_to(seen[0, 0], (queries, keys))
+        before = np.arange(queries)[:, None] - np.arange(keys)[None]
+        window = int(places[-1].sum())
+        if np.array_equal(places, before >= 0):
+            return Mask(" causal", None)
+        if queries == keys and np.array_equal(places, (before >= 0) & (before < window)):
+            return Mask(f" causal window = {window}", None)
+        return Mask("", m.graph.constant_node(seen[0, 0], "i1"))
+    return Mask("", m.graph.constant_node(seen, "i1"))

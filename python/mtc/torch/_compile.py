@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a module to a step that trains."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import re
+import sys
+import tempfile
+from typing import Any, Callable, Mapping, Optional, Union
+
+from mtc import _cache, _compile, _library
+from mtc._plan import Plan
+from mtc._session import Session
+from mtc._trace import Value, layout, losses
+from mtc._trace.layout import arrange, decide, reshape
+from mtc._trace.values import Node
+from mtc.torch import _check, _optimizers
+from mtc.torch._convert import Converter, Model
+from mtc.torch._export import Example, Exported, TracedStep, export
+from mtc.torch._step import Step, Variables
+
+for _name in ("_elements", "_shapes", "_layers", "_attention", "_losses", "_recurrent"):
+    importlib.import_module(f"mtc.torch.{_name}")  # they register their operations
+
+
+def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = None, optimizer: Any = "adam",
+            batch_size: Optional[int] = None, check: bool = True, tolerance: float = _check.TOLERANCE,
+            clip_norm: Optional[float] = None, clip_value: Optional[float] = None, devices: Optional[str] = None,
+            target: Optional[str] = None, precision: Optional[str] = None, shards: int = 0, seed: int = 0,
+            verbose: Union[int, str] = "auto", cache: bool = True, **options: Any) -> Step:
+    """Compiles a module, its loss and its optimizer into a training step.
+
+    Args:
+        module: a torch.nn.Module. Its parameters, buffers and their values are those of the step.
+        example: a batch: (inputs, labels), where inputs is a tensor, a tuple or a dict of tensors; or, for a module
+            that returns its loss, a dict of keyword arguments. Tensors are [n, ...] of any number n of samples; what
+            is no tensor stays as it is in all batches.
+        loss: a function of the module's output and the labels that makes a number. None: the module returns it, as an
+            attribute or a key `loss`, as the first of a tuple, or alone.
+        optimizer: one of torch.optim, with the state that it has; or the name of MTC's with its options, such as
+            "adam" or "sgd,learning_rate=0.1,momentum=0.9".
+        batch_size: the most samples of a step. None: those of the example.
+        check: runs the example through PyTorch and through MTC, and compares the loss, all gradients and all buffers.
+        tolerance: of the check, as a share of the largest element of a tensor.
+        clip_norm: the most that the norm of all gradients together may be.
+        clip_value: the most that each element of a gradient may be.
+        devices: as of `mtc.Session`.
+        target: as of `mtc.compile`, and so are precision, shards, cache and options.
+        seed: of dropout and other random numbers; 0: 1.
+        verbose: 0: silent.
+
+    Returns:
+        A `Step`.
+
+    Raises:
+        ModelError: the module cannot be traced or compiled, or the check has found a difference. What cannot be
+            compiled is listed with the lines of the caller's code.
+    """
+    work = _Work(module, example, loss, verbose, cache)
+    name = type(module).__name__
+    chosen = _optimizers.of(optimizer, {t: n for n, t in work.parameters.items()})
+    chosen.attributes.update(_optimizers.clipping(clip_norm, clip_value))
+    rows = len(work.example.tensors[0])
+    size = batch_size or rows
+    settings = _compile._settings(size, target, precision, shards, seed, "exact", options)
+    model = work.convert(size, chosen.undecayed)
+    text = _text(model, chosen.l2, chosen.text())
+    if check:
+        work.check(devices, tolerance, show=verbose != 0)
+    plan = work.compile(text, settings)
+    session = Session(plan, devices, seed=seed)
+    return Step(module, work.tensors, work.example, chosen, Variables(model.stored, model.statistics), plan, session)
+
+
+class _Work:
+    """A module on its way."""
+
+    def __init__(self, module: Any, example: Any, loss: Optional[Callable[..., Any]], verbose: Union[int, str],
+                 cache: bool) -> None:
+        self.example = Example(example, module, loss)
+        self.step = TracedStep(module, loss, self.example)
+        self.name = re.sub(r"\W", "_", type(module).__name__)
+        self.tensors = self.step.tensors()
+        self.parameters = {n: t for n, t in self.step.parameters_by_name().items() if t.requires_grad}
+        self.exported: Exported = export(self.step)
+        self._verbose = verbose
+        self._cache = cache
+
+    def convert(self, batch_size: int, undecayed: set[str], random: bool = True) -> Model:
+        """The graph of `mt`. `random`: with dropout."""
+        return Converter(self.exported, self.name, self.tensors, dict(zip(self.example.names, self.example.tensors)),
+                         batch_size, undecayed, random).convert()
+
+    def compile(self, text: str, settings: dict[str, Any]) -> Plan:
+        """The plan of a model's text, from the cache if it is there."""
+
+        def make() -> bytes:
+            with tempfile.TemporaryDirectory(prefix="mtc-") as folder:
+                path = pathlib.Path(folder) / f"{self.name}.mlir"
+                path.write_text(text, encoding="utf-8")
+                return _compile.compile_file(path, settings, _compile._name(self.name, settings, self._verbose),
+                                             strip=folder + "/")
+
+        return _compile.cached(_cache.key(text, settings, _library.compiler_identity()), make, self._cache)
+
+    def check(self, devices: Optional[str], tolerance: float, show: bool) -> None:
+        """ModelError where a step of the example differs from PyTorch's."""
+        rows = len(self.example.tensors[0])
+        model = self.convert(rows, set(), random=False)
+        plan = self.compile(_text(model, {}, _check.OPTIMIZER), {"batch": rows})
+        variables = Variables(model.stored, model.statistics)
+        with Session(plan) as session:
+            for name in variables.names():
+                variable, array = variables.to_plan(name, self.tensors[name])
+                session.variables[variable] = array
+            logs = session.train_step(dict(zip(self.example.names, self.example.tensors)))
+            gradients = {n: variables.from_plan(n, -session.variables[f"sgd/{n.replace('/', '_')}_momentum"])
+                         for n in model.stored if n in self.parameters}
+            buffers = {n: variables.read(session, n).numpy() for n in model.statistics}
+        _check.run(self.name, self.step, self.example.tensors, {n: self.parameters[n] for n in gradients},
+                   _check.Result(logs["loss"], gradients, buffers), tolerance, _tell if show else None)
+
+
+def _text(model: Model, l2: Mapping[str, float], optimizer: str) -> str:
+    """The text of a model: its loss, decays that are gradients, its outputs and its optimizer."""
+    graph = model.graph
+    losses.add_loss(graph, model.loss)
+    if l2:
+        losses.add_metric(graph, "data_loss", model.loss)
+    for name, decay in l2.items():
+        if name in graph.variables:
+            graph.say(f"mt.regularizer {{0}} l2 = {decay / 2:.9e} : {{t0}}", graph.variables[name])
+    for name, value in model.outputs.items():
+        graph.output(name, _in_order(value))
+    return graph.text(optimizer)
+
+
+def _in_order(value: Value) -> Node:
+    """Stored in the order of the logical axes, those of size 1 too."""
+    value = decide(value)
+    if any(len(p) != 1 for p in value.axes):
+        value = decide(reshape(layout.canonical(value, expand=True), value.shape))
+    return arrange(value, range(len(value.flat)), range(len(value.flat)))
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an exported graph to a graph of `mt`: a function for each ATen operation, and a list of what has none."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+import os
+import re
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+import numpy as np
+
+from mtc._errors import ModelError
+from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, moves
+from mtc._trace.values import Shape
+from mtc.torch._export import Exported
+from mtc.torch._framework import torch
+
+SAMPLES = 3  # of the batch with which PyTorch computes what depends on no array and no parameter
+_OWN = (os.path.dirname(torch.__file__), os.path.dirname(__file__))  # whose lines are not the caller's
+
+Handler = Callable[..., Any]
+HANDLERS: dict[str, Handler] = {}
+IGNORED = {"_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
+           "sym_constrain_range_for_size"}
+# They read the shape and the type of a tensor, and not its elements.
+OF_SHAPE = {"new_empty", "new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like", "empty_like"}
+
+
+def op(*names: str) -> Callable[[Handler], Handler]:
+    """Registers the function for ATen operations of these names, whatever their overload.
+
+    It is called with the converter and the operation's arguments, in the order of its schema.
+    """
+
+    def register(function: Handler) -> Handler:
+        for name in names:
+            HANDLERS[name] = function
+        return function
+
+    return register
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What PyTorch computed, since it depends on no array and no parameter. Its batch is one of SAMPLES."""
+
+    tensor: Any
+    shape: Shape
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """A buffer that the step changes."""
+
+    name: str
+
+
+class _Failed:
+    """The result of an operation that was refused."""
+
+
+@dataclasses.dataclass
+class Model:
+    """The graph that was made, and what of the module is where in it.
+
+    Attributes:
+        graph: of `mt`.
+        loss: a scalar.
+        outputs: by name.
+        stored: parameter -> for each axis of its variable the axis of the parameter.
+        statistics: buffer -> its variable, and the variable's share of the buffer.
+    """
+
+    graph: Graph
+    loss: Value
+    outputs: dict[str, Value]
+    stored: dict[str, tuple[int, ...]]
+    statistics: dict[str, tuple[str, float]]
+
+
+class Converter:
+    """Walks the nodes of an export.
+
+    Attributes:
+        graph: of `mt`.
+        batch_size: of the plan.
+        random: False: without dropout.
+        tensors: name -> tensor, of parameters and buffers.
+        examples: name -> tensor, of the caller's arrays.
+        statistics: as of `Model`.
+    """
+
+    def __init__(self, exported: Exported, name: str, tensors: Mapping[str, Any], examples: Mapping[str, Any],
+                 batch_size: int, undecayed: set[str], random: bool = True) -> None:
+        self.exported = exported
+        self.graph = Graph(name)
+        self.tensors = tensors
+        self.examples = examples
+        self.batch_size = batch_size
+        self.random = random
+        self.statistics: dict[str, tuple[str, float]] = {}
+        self._node: Any = None  # that is converted now
+        self._undecayed = undecayed
+        self._values: dict[Any, Any] = {}
+        self._problems: list[tuple[str, str, str]] = []
+        self._stored = _stored_orders(exported)
+        self._streams = 0
+
+    def convert(self) -> Model:
+        """The model.
+
+        Raises:
+            ModelError: with a line for each operation that is refused.
+        """
+        exported = self.exported
+        wanted = _needed([exported.loss, *exported.outputs.values()])
+        inputs = _needed(list(exported.outputs.values())) or wanted  # what only the loss reads is a target
+        for node in exported.nodes:
+            if node not in wanted:
+                continue
+            self._node = node
+            try:
+                self._values[node] = (self._place(node, node in inputs) if node.op == "placeholder"
+                                      else self._convert_node(node))
+            except Refused as refused:
+                self._problems.append((_name(node.target), str(refused), _where(node)))
+                self._values[node] = _Failed()
+        if self._problems:
+            raise ModelError(self._report())
+        outputs = {name: self._values[node] for name, node in exported.outputs.items()}
+        return Model(self.graph, self.value(self._values[exported.loss]),
+                     {name: v for name, v in outputs.items() if isinstance(v, Value) and v.shape[0] == BATCH},
+                     self._stored, self.statistics)
+
+    # What functions of operations use
+
+    def value(self, given: Any, like: Optional[Value] = None) -> Value:
+        """An argument of an operation as a value: what PyTorch knows, a number, or a number of samples.
+
+        A number has the type of `like`, if that is a float, or if both are integers.
+        """
+        if isinstance(given, Value):
+            return given
+        if isinstance(given, Known):
+            return self._lift(given)
+        if isinstance(given, Batch):
+            return self.graph.count(given)
+        if isinstance(given, (bool, int, float)):
+            dtype = "f32" if like is not None and like.dtype == "f32" else None
+            return self.graph.constant(np.asarray(given), dtype)
+        raise Refused(f"an argument that is {type(given).__name__}")
+
+    def name(self) -> str:
+        """The name of the operation that is converted."""
+        return _name(self._node.target)
+
+    def shape(self) -> Shape:
+        """The logical shape of its result, or of the first of several."""
+        return shape_of(self._result())
+
+    def shapes(self) -> list[Shape]:
+        """Those of all its results."""
+        return [shape_of(t) for t in self._node.meta["val"]]
+
+    def dtype(self) -> str:
+        """The type of the elements of its result."""
+        return dtype_of(self._result().dtype)
+
+    def _result(self) -> Any:
+        traced = self._node.meta["val"]
+        return traced[0] if isinstance(traced, (tuple, list)) else traced
+
+    def layer(self) -> str:
+        """The path of the layer of the operation that is converted."""
+        return _layer(self._node)
+
+    def stream(self) -> str:
+        """A name for the random numbers of the operation, unlike any before."""
+        self._streams += 1
+        return f"{self.layer() or self._node.name}.{self._streams}"
+
+    # Nodes
+
+    def _place(self, node: Any, is_input: bool) -> Any:
+        exported, key = self.exported, node.name
+        if key in exported.arrays:
+            return self.graph.input(exported.arrays[key], shape_of(node.meta["val"]), dtype_of(node.meta["val"].dtype),
+                                    "input" if is_input else "target")
+        if key in exported.parameters:
+            return self._variable(exported.parameters[key])
+        if key in exported.state:
+            return State(exported.state[key])
+        tensor = self.tensors[exported.buffers[key]] if key in exported.buffers else exported.constants[key]
+        return Known(tensor.detach().cpu(), tuple(tensor.shape))
+
+    def _variable(self, name: str) -> Value:
+        tensor = self.tensors[name]
+        if tensor.dtype not in (torch.float32, torch.float64):
+            raise Refused(f"{name}: expected a parameter of float32, found one of {tensor.dtype}")
+        order = self._stored.setdefault(name, tuple(range(tensor.ndim)))
+        made = self.graph.variable(name, tuple(tensor.shape[i] for i in order), frozen=not tensor.requires_grad,
+                                   no_weight_decay=name in self._undecayed)
+        return layout.transpose(made, [order.index(i) for i in range(len(order))])
+
+    def _convert_node(self, node: Any) -> Any:
+        positional, keywords = torch.fx.node.map_arg((list(node.args), dict(node.kwargs)), self._values.__getitem__)
+        flat = _flatten([positional, list(keywords.values())])
+        name = _name(node.target)
+        if name in IGNORED:
+            return None
+        if any(isinstance(a, _Failed) for a in flat):
+            return _Failed()
+        if node.target is operator.getitem:
+            return positional[0][positional[1]]
+        if isinstance(node.meta.get("val"), (int, float, torch.SymInt)):
+            return size_of(node.meta["val"])
+        known = not _is_random(node.target) and not any(isinstance(a, (Value, State)) for a in flat)
+        if known or name in OF_SHAPE:
+            return _computed(node, positional, keywords)
+        if name not in HANDLERS:
+            raise Refused("MTC has nothing for it")
+        with self.graph.at(self.layer()):
+            return HANDLERS[name](self, *_bound(node.target, positional, keywords))
+
+    def _lift(self, known: Known) -> Value:
+        """A tensor that PyTorch computed, as a value. Along the batch its elements must be equal."""
+        array = known.tensor.numpy() if known.tensor.dtype != torch.bfloat16 else known.tensor.float().numpy()
+        if known.shape.count(BATCH) == 1 and array.size == SAMPLES and np.array_equal(array.ravel(), range(SAMPLES)):
+            return layout.reshape(moves.iota(self.graph, (BATCH,), 0, dtype_of(known.tensor.dtype)), known.shape)
+        split: list[Any] = []  # the shape with the batch as an axis of its own
+        for size in known.shape:
+            if not isinstance(size, Batch):
+                split.append(size)
+                continue
+            at = len(split)
+            lead = array.shape[:at]
+            for sizes in ([SAMPLES, size.times], [size.times, SAMPLES]):
+                divided = array.reshape(*lead, *sizes, *array.shape[at + 1:])
+                place = at + sizes.index(SAMPLES) if size.times != SAMPLES else at
+                first = divided.take([0], axis=place)
+                if np.array_equal(np.broadcast_to(first, divided.shape), divided):
+                    array = first
+                    split += [BATCH if i == place else n for i, n in enumerate(sizes, at)]
+                    break
+            else:
+                raise Refused("a constant that is another one for each sample of a batch")
+        value = layout.broadcast(self.graph.constant(array), tuple(split))
+        return layout.reshape(value, known.shape)
+
+    def _report(self) -> str:
+        """A line for each operation, with the caller's file and line."""
+        lines: dict[tuple[str, str], list[str]] = {}
+        for name, reason, where in self._problems:
+            lines.setdefault((name, reason), []).append(where)
+        listed = [f"  {wheres[0]}: {name}: {reason}" + (f" ({len(wheres)} times)" if len(wheres) > 1 else "")
+                  for (name, reason), wheres in lines.items()]
+        return "\n".join([f"{self.graph.name}: {len(self._problems)} operations cannot be taken:", *listed])
+
+
+# Shapes and types
+
+
+def size_of(size: Any) -> Any:
+    """A size of a trace: an integer, or a multiple of the batch."""
+    if not isinstance(size, torch.SymInt):
+        return size
+    expression = size.node.expr
+    if expression.is_number:
+        return int(expression)
+    times, symbol = expression.as_coeff_Mul()
+    if not symbol.is_Symbol or not times.is_Integer:
+        raise Refused(f"a size of {expression}")
+    return Batch(int(times))
+
+
+def shape_of(tensor: Any) -> Shape:
+    """The logical shape of a tensor of the trace."""
+    return tuple(size_of(n) for n in tensor.shape)
+
+
+def dtype_of(dtype: Any) -> str:
+    """The element type of `mt` for one of PyTorch."""
+    if dtype == torch.bool:
+        return "i1"
+    if dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        return "f32"
+    if dtype.is_complex:
+        raise Refused("complex numbers")
+    return "i32"
+
+
+def _stored_orders(exported: Exported) -> dict[str, tuple[int, ...]]:
+    """Kernels of convolutions are stored as `mt` reads them: [H, W, in, out]."""
+    orders = {}
+    for node in exported.nodes:
+        if _name(node.target) in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"):
+            kernel = node.args[1]
+            if kernel.name in exported.parameters:
+                rank = kernel.meta["val"].ndim
+                orders[exported.parameters[kernel.name]] = (*range(2, rank), 1, 0)
+    return orders
+
+
+# Nodes of PyTorch's graph
+
+
+def _needed(results: Sequence[Any]) -> set[Any]:
+    found: set[Any] = set()
+    waiting = list(results)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += node.all_input_nodes
+    return found
+
+
+def _name(target: Any) -> str:
+    if isinstance(target, torch._ops.OpOverload):
+        return str(target._schema.name).rpartition("::")[2]
+    return str(getattr(target, "__name__", target))
+
+
+def _is_random(target: Any) -> bool:
+    return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
+
+
+def _bound(target: Any, positional: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
+    """All arguments in the order of the schema, with their defaults."""
+    if not isinstance(target, torch._ops.OpOverload):
+        return [*positional, *keywords.values()]
+    given = dict(zip([a.name for a in target._schema.arguments], positional), **keywords)
+    return [given.get(a.name, a.default_value) for a in target._schema.arguments]
+
+
+def _computed(node: Any, positional: Any, keywords: Any) -> Any:
+    """What PyTorch makes of it, with a batch of SAMPLES."""
+
+    def plain(given: Any) -> Any:
+        if isinstance(given, Batch):
+            return SAMPLES * given.times
+        if isinstance(given, Value):  # of which only the shape counts
+            kind = {"f32": torch.float32, "i32": torch.int64, "i1": torch.bool}[given.dtype]
+            return torch.empty([plain(n) for n in given.shape], dtype=kind)
+        return given.tensor if isinstance(given, Known) else given
+
+    with torch.no_grad():
+        results = node.target(*_mapped(plain, positional), **_mapped(plain, keywords))
+    traced = node.meta["val"]
+    if isinstance(results, (tuple, list)):
+        return [Known(r, shape_of(t)) for r, t in zip(results, traced)]
+    return Known(results, shape_of(traced))
+
+
+def _mapped(function: Callable[[Any], Any], given: Any) -> Any:
+    if isinstance(given, (list, tuple)):
+        return type(given)(_mapped(function, g) for g in given)
+    if isinstance(given, dict):
+        return {key: _mapped(function, value) for key, value in given.items()}
+    return function(given)
+
+
+def _flatten(given: Any) -> list[Any]:
+    return [a for g in given for a in _flatten(g)] if isinstance(given, (list, tuple)) else [given]
+
+
+def _layer(node: Any) -> str:
+    stack = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
+    path = str(stack[-1]) if stack else ""
+    path = path.removeprefix("L['self']").lstrip(".")
+    return path.removeprefix("module").lstrip(".") if "[" not in path and "metadata_hook" not in path else ""
+
+
+def _where(node: Any) -> str:
+    """The caller's line: the innermost one that is not PyTorch's own."""
+    frames = re.findall(r'File "([^"]+)", line (\d+), in [^\n]*(?:\n\s+([^\n]*))?', node.meta.get("stack_trace") or "")
+    outside = [f for f in frames if not f[0].startswith(_OWN)] or frames
+    if not outside:
+        return _layer(node) or "?"
+    file, line, text = outside[-1]
+    return f"{file}:{line}" + (f": {text.strip()}" if text else "")
+
+
+def product(sizes: Sequence[Any]) -> int:
+    """Of static sizes."""
+    return math.prod(int(n) for n in sizes)

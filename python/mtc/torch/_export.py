@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A module and its loss as one graph of ATen operations, exported in training mode with a symbolic batch."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import warnings
+from typing import Any, Callable, Iterator, Mapping, Optional
+
+from mtc._errors import DataError, ModelError
+from mtc.torch._framework import pytree, torch
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """A graph and what its placeholders and results are.
+
+    Attributes:
+        nodes: of the graph, in order.
+        arrays: placeholder -> name of an array of the caller.
+        parameters: placeholder -> name in the state_dict.
+        buffers: placeholder -> name of a buffer that the step does not change, which is a constant.
+        state: placeholder -> name of a buffer that the step changes.
+        constants: placeholder -> tensor.
+        changed: name of a buffer -> node of its new value.
+        loss: node of the loss.
+        outputs: name -> node, of the module's outputs beside the loss.
+    """
+
+    nodes: tuple[Any, ...]
+    arrays: Mapping[str, str]
+    parameters: Mapping[str, str]
+    buffers: Mapping[str, str]
+    state: Mapping[str, str]
+    constants: Mapping[str, Any]
+    changed: Mapping[str, Any]
+    loss: Any
+    outputs: Mapping[str, Any]
+
+
+class Example:
+    """The caller's example: its structure, and the names of its arrays.
+
+    A dict holds keyword arguments of the module. A tuple (inputs, labels) holds its inputs, which are an array, a
+    tuple or list of them or a dict, and what the loss compares with.
+    """
+
+    def __init__(self, example: Any, module: Any, loss: Optional[Callable[..., Any]]) -> None:
+        self._with_loss = loss is not None
+        if isinstance(example, Mapping):
+            self._structure: Any = dict(example)
+        elif isinstance(example, (tuple, list)) and len(example) == 2:
+            self._structure = tuple(example)
+        else:
+            raise DataError("expected an example that is a dict of keyword arguments or a tuple (inputs, labels), "
+                            f"found {_describe(example)}")
+        if self._with_loss and isinstance(self._structure, dict):
+            raise DataError("expected an example (inputs, labels) for a loss, found a dict")
+        items, self._tree = pytree.tree_flatten(self._structure)
+        self._places = [i for i, item in enumerate(items) if isinstance(item, torch.Tensor)]
+        self._rest = [None if isinstance(item, torch.Tensor) else item for item in items]
+        names = [_name(path, module) for path, _ in pytree.tree_flatten_with_path(self._structure)[0]]
+        self.names = _distinct([names[i] for i in self._places])
+        tensors = [items[i] for i in self._places]
+        if not tensors:
+            raise DataError("expected tensors in the example, found none")
+        sizes = {tuple(t.shape[:1]) for t in tensors}
+        if len(sizes) != 1 or () in sizes:
+            found = ", ".join(f"{n} {list(t.shape)}" for n, t in zip(self.names, tensors))
+            raise DataError(f"expected an example whose tensors have one axis of samples first, found {found}")
+        # A copy of each: tensors that are the same object would be one placeholder. An export of one sample would be
+        # for that size alone.
+        self.tensors = [_at_least_two(_plain(t.detach().cpu())) for t in tensors]
+
+    def rebuild(self, arrays: Any) -> Any:
+        """The structure with other tensors."""
+        items = list(self._rest)
+        for place, array in zip(self._places, arrays):
+            items[place] = array
+        return pytree.tree_unflatten(items, self._tree)
+
+    def call(self, module: Any, arrays: Any, loss: Optional[Callable[..., Any]]) -> tuple[Any, Any]:
+        """The loss, and the module's output."""
+        given = self.rebuild(arrays)
+        if isinstance(given, dict):
+            output = module(**given)
+        elif loss is None:
+            output = module(*_as_tuple(given[0]), *_as_tuple(given[1]))
+        else:
+            output = module(**given[0]) if isinstance(given[0], dict) else module(*_as_tuple(given[0]))
+            return loss(output, given[1]), output
+        return _loss_of(output), output
+
+    def bind(self, batch: Any) -> dict[str, Any]:
+        """The arrays of a batch that is like the example, by name. What is no tensor in the example is passed over."""
+        if isinstance(self._structure, dict) and isinstance(batch, Mapping):  # a loader may give more
+            missing = [key for key in self._structure if key not in batch]
+            if missing:
+                raise DataError(f"expected batches with {', '.join(map(str, self._structure))}, "
+                                f"found none of {', '.join(map(str, missing))}")
+            batch = {key: batch[key] for key in self._structure}
+        elif isinstance(self._structure, tuple) and isinstance(batch, list):
+            batch = tuple(batch)
+        items = pytree.tree_flatten(_like(batch, self._structure))[0]
+        if len(items) != len(self._rest):
+            raise DataError(f"expected batches like the example, of {', '.join(self.names)}; found {_describe(batch)}")
+        return {name: items[place] for name, place in zip(self.names, self._places)}
+
+
+class TracedStep(torch.nn.Module):  # type: ignore[misc]
+    """The module and its loss, as a function of the arrays in order."""
+
+    def __init__(self, module: Any, loss: Optional[Callable[..., Any]], example: Example) -> None:
+        super().__init__()
+        self.module = module
+        if isinstance(loss, torch.nn.Module):
+            self.loss = loss
+        self._call = loss
+        self.example = example
+
+    def parameters_by_name(self) -> dict[str, Any]:
+        """Parameters by their first names in the state_dict."""
+        return {_in_state_dict(name): p for name, p in self.named_parameters()}
+
+    def tensors(self) -> dict[str, Any]:
+        """Parameters and buffers by all their names."""
+        named = [*self.named_parameters(remove_duplicate=False), *self.named_buffers(remove_duplicate=False)]
+        return {_in_state_dict(name): t for name, t in named}
+
+    def forward(self, *arrays: Any) -> Any:
+        loss, output = self.example.call(self.module, arrays, self._call)
+        return loss, _outputs_of(output, loss)
+
+
+def export(step: TracedStep) -> Exported:
+    """The graph of a step in training mode, at the functional level."""
+    example = step.example
+    batch = torch.export.Dim("batch", min=2)
+    name = type(step.module).__name__
+    try:
+        with training(step), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.export.export(step, tuple(example.tensors), strict=False,
+                                          dynamic_shapes={"arrays": tuple({0: batch} for _ in example.tensors)})
+            _refuse_frozen_regions(program, name)
+            program = program.run_decompositions({})
+    except (DataError, ModelError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever tracing the caller's code raises
+        raise ModelError(f"{name}: torch.export cannot trace it for batches of any size: {error}") from error
+    firsts = {id(t): n for n, t in reversed(list(step.tensors().items()))}
+    return _read(program, example, {n: firsts[id(t)] for n, t in step.tensors().items()})
+
+
+@contextlib.contextmanager
+def training(module: Any) -> Iterator[None]:
+    """In training mode, and afterwards as before. Parts in evaluation mode stay so in a module that is training."""
+    modes = {m: m.training for m in module.modules()}
+    if not module.module.training:
+        module.train()
+    try:
+        yield
+    finally:
+        for m, mode in modes.items():
+            m.training = mode
+
+
+def _refuse_frozen_regions(program: Any, name: str) -> None:
+    """Gradients are lost in torch.no_grad(), of which a graph at the functional level says nothing."""
+    for node in program.graph.nodes:
+        if "set_grad_enabled" in str(node.target) and node.args and node.args[0] is False:
+            signature = program.graph_signature
+            seen, waiting = set(), list(node.all_input_nodes)
+            while waiting:
+                given = waiting.pop()
+                if given.op == "placeholder" and given.name in signature.inputs_to_parameters:
+                    raise ModelError(f"{name}: torch.no_grad() around what reads {given.name}: use .detach() there")
+                waiting += [n for n in given.all_input_nodes if n not in seen]
+                seen.update(given.all_input_nodes)
+
+
+def _read(program: Any, example: Example, firsts: Mapping[str, str]) -> Exported:
+    kinds = torch.export.graph_signature
+    nodes = tuple(program.graph.nodes)
+    arrays: dict[str, str] = {}
+    found: dict[Any, dict[str, str]] = {kinds.InputKind.PARAMETER: {}, kinds.InputKind.BUFFER: {}}
+    constants: dict[str, Any] = {}
+    for spec in program.graph_signature.input_specs:
+        if spec.kind == kinds.InputKind.USER_INPUT:
+            arrays[spec.arg.name] = example.names[len(arrays)]
+        elif spec.kind in found:
+            found[spec.kind][spec.arg.name] = firsts[_in_state_dict(spec.target)]
+        elif spec.kind == kinds.InputKind.CONSTANT_TENSOR:
+            constants[spec.arg.name] = program.constants[spec.target]
+    results = next(n for n in nodes if n.op == "output").args[0]
+    changed: dict[str, Any] = {}
+    given = []
+    for spec, node in zip(program.graph_signature.output_specs, results):
+        if spec.kind == kinds.OutputKind.BUFFER_MUTATION:
+            changed[firsts[_in_state_dict(spec.target)]] = node
+        elif spec.kind == kinds.OutputKind.USER_OUTPUT:
+            given.append(node)
+        else:
+            raise ModelError(f"expected a step that changes no array of the caller's, found {spec.target} changed")
+    _, outputs = pytree.tree_unflatten(given, program.call_spec.out_spec)
+    buffers = found[kinds.InputKind.BUFFER]
+    return Exported(nodes, arrays, found[kinds.InputKind.PARAMETER],
+                    {k: v for k, v in buffers.items() if v not in changed},
+                    {k: v for k, v in buffers.items() if v in changed}, constants, changed, given[0],
+                    outputs)
+
+
+def _in_state_dict(target: str) -> str:
+    return target.removeprefix("module.")
+
+
+def _loss_of(output: Any) -> Any:
+    """The loss in what a module returns: an attribute or key `loss`, the first of a tuple, or all of it."""
+    if isinstance(output, Mapping):
+        loss = output.get("loss")
+    elif hasattr(output, "loss"):
+        loss = output.loss
+    else:
+        loss = output[0] if isinstance(output, (tuple, list)) and output else output
+    if not isinstance(loss, torch.Tensor) or loss.ndim != 0:
+        found = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, torch.Tensor) else _describe(loss)
+        raise DataError(f"expected a module that returns its loss, a number, or loss=; found {found}")
+    return loss
+
+
+def _outputs_of(output: Any, loss: Any) -> dict[str, Any]:
+    """The tensors with an axis of samples that a module returns beside its loss, by name."""
+    if isinstance(output, torch.Tensor):
+        found = {"output": output}
+    elif isinstance(output, Mapping):
+        found = {str(k): v for k, v in output.items() if isinstance(v, torch.Tensor)}
+    elif isinstance(output, (tuple, list)):
+        found = {f"output_{i}": v for i, v in enumerate(output) if isinstance(v, torch.Tensor)}
+    else:
+        found = {}
+    return {k: v for k, v in found.items() if v is not loss and v.ndim and v.dtype.is_floating_point}
+
+
+def _name(path: Any, module: Any) -> str:
+    """What an array of the example is called: by its key, or by the module's parameter."""
+    keys = [str(getattr(k, "key", getattr(k, "idx", k))) for k in path]
+    if not isinstance(path[0], pytree.SequenceKey):  # keyword arguments
+        return ".".join(keys)
+    if keys[0] == "1":
+        return ".".join(["labels", *keys[1:]])
+    if len(path) > 1 and not isinstance(path[1], pytree.SequenceKey):
+        return ".".join(keys[1:])
+    parameters = list(inspect.signature(module.forward).parameters)
+    place = int(keys[1]) if len(keys) > 1 else 0
+    return ".".join([parameters[place] if place < len(parameters) else f"input_{place}", *keys[2:]])
+
+
+def _distinct(names: list[str]) -> list[str]:
+    taken: set[str] = set()
+    for i, name in enumerate(names):
+        while names[i] in taken:
+            names[i] += "_"
+        taken.add(names[i])
+        del name
+    return names
+
+
+def _like(batch: Any, structure: Any) -> Any:
+    """Lists as the tuples, and tuples as the lists, that the example has."""
+    if isinstance(structure, (tuple, list)) and isinstance(batch, (tuple, list)) and len(batch) == len(structure):
+        return type(structure)(_like(b, s) for b, s in zip(batch, structure))
+    if isinstance(structure, Mapping) and isinstance(batch, Mapping) and set(batch) >= set(structure):
+        return {key: _like(batch[key], structure[key]) for key in structure}
+    return batch
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _plain(tensor: Any) -> Any:
+    """A tensor of a type that plans have: float32 for float64, and whole numbers and booleans as they are."""
+    return tensor.float() if tensor.dtype.is_floating_point else tensor.clone()
+
+
+def _at_least_two(tensor: Any) -> Any:
+    return tensor if len(tensor) > 1 else torch.cat([tensor, tensor])
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    return "none" if value is None else type(value).__name__

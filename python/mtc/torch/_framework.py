@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch, imported by its name, so that types are checked where it is not installed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+torch: Any = importlib.import_module("torch")
+aten: Any = torch.ops.aten
+pytree: Any = importlib.import_module("torch.utils._pytree")

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ATen's losses. A mean is a sum over the batch divided by what counts, so that it is exact for a short batch."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mtc._trace import Refused, Value, layout, moves, reductions
+from mtc._trace import elementwise as e
+from mtc._trace.layout import align, arrange, decide, replaced
+from mtc._trace.values import Batch, batch_of
+from mtc.torch._convert import Converter, op
+
+NONE, MEAN, SUM = range(3)
+MOVES = {"reshape", "transpose", "slice", "cast"}
+
+
+def reduced(values: Value, reduction: int, weights: Optional[Value] = None) -> Value:
+    """The values, their sum or their mean; with weights the weighted mean."""
+    weighted = values if weights is None else e.binary("mul", values, weights)
+    if reduction == NONE:
+        return weighted
+    every = range(len(values.shape))
+    if weights is not None and reduction == MEAN:
+        return e.binary("div", reductions.reduce("sum", weighted, every), reductions.reduce("sum", weights, every))
+    return reductions.mean(weighted, every) if reduction == MEAN else reductions.reduce("sum", weighted, every)
+
+
+@op("cross_entropy_loss")
+def cross_entropy(c: Converter, logits: Any, target: Any, weight: Any = None, reduction: int = MEAN,
+                  ignored: int = -100, smoothing: float = 0.0) -> Value:
+    x, labels = _classes_last(c.value(logits)), c.value(target)
+    if labels.dtype == "f32":
+        return _of_probabilities(c, x, _classes_last(labels), weight, reduction, smoothing)
+    labels, weights = _counted(c, labels, weight, ignored)
+    values = _sparse(x, labels)
+    if smoothing:
+        if weight is not None:
+            raise Refused("label_smoothing with weights of classes")
+        every = e.unary("neg", reductions.reduce("sum", reductions.softmax(x, log=True), [len(x.shape) - 1]))
+        share = smoothing / int(x.shape[-1])  # type: ignore[arg-type]
+        values = e.binary("add", e.binary("mul", values, 1 - smoothing), e.binary("mul", every, share))
+    return reduced(values, reduction, weights)
+
+
+@op("nll_loss", "nll_loss_nd", "nll_loss2d")
+def nll(c: Converter, log_probabilities: Any, target: Any, weight: Any = None, reduction: int = MEAN,
+        ignored: int = -100) -> Value:
+    x = _classes_last(c.value(log_probabilities))
+    labels, weights = _counted(c, c.value(target), weight, ignored)
+    return reduced(e.unary("neg", reductions.pick(x, labels)), reduction, weights)
+
+
+def _classes_last(x: Value) -> Value:
+    return layout.transpose(x, [0, *range(2, len(x.shape)), 1]) if len(x.shape) > 2 else x
+
+
+def _counted(c: Converter, labels: Value, weight: Any, ignored: int) -> tuple[Value, Optional[Value]]:
+    """Labels that are classes, and the weight of each: that of its class, and 0 where it is to be ignored."""
+    labels = e.cast(labels, "i32")
+    if _is_checked(c, labels, ignored):
+        return labels, None if weight is None else moves.take(c.value(weight), labels)
+    counts = e.compare("ne", labels, ignored)
+    labels = e.select(counts, labels, e.as_value(labels, 0))
+    weights = e.cast(counts, "f32")
+    return labels, weights if weight is None else e.binary("mul", weights, moves.take(c.value(weight), labels))
+
+
+def _is_checked(c: Converter, labels: Value, ignored: int) -> bool:
+    """Whether they are one class a sample, as the caller gave them, of which none is ignored in the example.
+
+    The runtime then checks that all labels are classes, so that one to be ignored is an error and not a wrong result.
+    """
+    node = labels.node
+    while node.op in MOVES:
+        node = node.operands[0]
+    example = c.examples.get(node.location)
+    return (node.op in ("target", "input") and node.shape == (None,) and example is not None
+            and not bool((example == ignored).any()))
+
+
+def _sparse(logits: Value, labels: Value) -> Value:
+    """The cross entropy of each label."""
+    x, graph = decide(logits), logits.graph
+    if len(x.axes[-1]) != 1 or isinstance(x.axes[-1][0].size, Batch):
+        raise Refused("a cross entropy over the samples of a batch")
+    lead, targets = align([Value(graph, x.node, x.axes[:-1]), decide(labels)])
+    count = len(lead.flat)
+    batch = batch_of(lead.flat)
+    order = [i for i in range(count) if lead.flat[i].size != 1 and i != batch]
+    order = order if batch is None else [batch, *order]
+    predictions = arrange(Value(graph, x.node, (*lead.axes, x.axes[-1])), [*order, count], [*order, count])
+    node = graph.node("sparse_categorical_crossentropy", (predictions, arrange(targets, order, order)),
+                      "mt.sparse_categorical_crossentropy {0}, {1} from_logits : {t0}, {t1}", predictions.shape[:-1],
+                      "f32")
+    return replaced(lead, node, order)
+
+
+def _of_probabilities(c: Converter, x: Value, target: Value, weight: Any, reduction: int, smoothing: float) -> Value:
+    if weight is not None:
+        raise Refused("weights of classes with probabilities as the target")
+    classes = int(x.shape[-1])  # type: ignore[arg-type]
+    if smoothing:
+        target = e.binary("add", e.binary("mul", target, 1 - smoothing), smoothing / classes)
+    logs = reductions.softmax(x, log=True)
+    values = e.unary("neg", reductions.reduce("sum", e.binary("mul", logs, target), [len(x.shape) - 1]))
+    return reduced(values, reduction)
+
+
+# Element by element
+
+
+def _pair(c: Converter, a: Any, b: Any) -> tuple[Value, Value]:
+    return e.cast(c.value(a), "f32"), e.cast(c.value(b), "f32")
+
+
+@op("mse_loss")
+def mse(c: Converter, a: Any, b: Any, reduction: int = MEAN) -> Value:
+    return reduced(e.unary("square", e.binary("sub", *_pair(c, a, b))), reduction)
+
+
+@op("l1_loss")
+def l1(c: Converter, a: Any, b: Any, reduction: int = MEAN) -> Value:
+    return reduced(e.unary("abs", e.binary("sub", *_pair(c, a, b))), reduction)
+
+
+@op("smooth_l1_loss", "huber_loss")
+def huber(c: Converter, a: Any, b: Any, reduction: int = MEAN, bound: float = 1.0) -> Value:
+    distance = e.unary("abs", e.binary("sub", *_pair(c, a, b)))
+    if bound == 0:
+        return reduced(distance, reduction)
+    near = e.binary("mul", e.unary("square", distance), 0.5)
+    far = e.binary("mul", e.binary("sub", distance, 0.5 * bound), bound)
+    values = e.select(e.compare("lt", distance, bound), near, far)
+    return reduced(e.binary("div", values, bound) if c.name() == "smooth_l1_loss" else values, reduction)
+
+
+@op("binary_cross_entropy_with_logits")
+def bce_with_logits(c: Converter, logits: Any, target: Any, weight: Any = None, positive: Any = None,
+                    reduction: int = MEAN) -> Value:
+    x, t = _pair(c, logits, target)
+    missed = e.unary("softplus", e.unary("neg", x))
+    if positive is not None:
+        more = e.binary("sub", c.value(positive), 1.0)
+        missed = e.binary("mul", missed, e.binary("add", e.binary("mul", more, t), 1.0))
+    values = e.binary("add", e.binary("mul", e.binary("sub", 1.0, t), x), missed)
+    return reduced(values if weight is None else e.binary("mul", values, c.value(weight)), reduction)
+
+
+@op("binary_cross_entropy")
+def bce(c: Converter, probabilities: Any, target: Any, weight: Any = None, reduction: int = MEAN) -> Value:
+    p, t = _pair(c, probabilities, target)
+    hit = e.binary("mul", t, e.binary("maximum", e.unary("log", p), -100.0))
+    rest = e.binary("maximum", e.unary("log", e.binary("sub", 1.0, p)), -100.0)
+    miss = e.binary("mul", e.binary("sub", 1.0, t), rest)
+    values = e.unary("neg", e.binary("add", hit, miss))
+    return reduced(values if weight is None else e.binary("mul", values, c.value(weight)), reduction)
+
+
+@op("kl_div")
+def kl_div(c: Converter, logs: Any, target: Any, reduction: int = MEAN, log_target: bool = False) -> Value:
+    x, t = _pair(c, logs, target)
+    if log_target:
+        return reduced(e.binary("mul", e.unary("exp", t), e.binary("sub", t, x)), reduction)
+    positive = e.compare("gt", t, 0.0)
+    known = e.unary("log", e.select(positive, t, e.as_value(t, 1.0)))
+    return reduced(e.binary("mul", t, e.binary("sub", known, x)), reduction)
+
+

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizers of PyTorch as those of `mt`, and their state both ways.
+
+`mt` has Keras' formulas. Where they differ from PyTorch's, this module converts exactly, or to a bound that
+docs/pytorch.md gives, or refuses by name:
+
+    epsilon        Adam's stands outside the bias correction in `mt`; RMSprop's and Adagrad's stand inside the root
+    velocity       SGD's and RMSprop's have the learning rate in them in `mt`: `follow_rate` makes them anew
+    weight decay   that of all but AdamW is a gradient, wd * w: a regularizer of wd / 2
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Callable, Mapping, Optional
+
+import numpy as np
+
+from mtc._errors import ModelError
+from mtc._tensors import Array
+from mtc.torch._framework import torch
+
+Values = dict[str, Array]
+# Names in the plan and in PyTorch. With 1 or -1 the value in the plan is that in PyTorch times the learning rate, or
+# minus it.
+Slot = tuple[str, str, int]
+
+
+@dataclasses.dataclass
+class Optimizer:
+    """An optimizer of a plan.
+
+    Attributes:
+        name: of the op.
+        attributes: of the op, without the learning rate's.
+        prefix: of its variables' names.
+        rate: the learning rate now.
+        undecayed: names of the parameters that `weight_decay` leaves out.
+        l2: parameter -> its decay as a gradient, wd * w.
+        slots: per-parameter state that PyTorch has too.
+        source: PyTorch's optimizer, or None.
+    """
+
+    name: str
+    attributes: dict[str, Any]
+    prefix: str
+    rate: float
+    undecayed: set[str] = dataclasses.field(default_factory=set)
+    l2: dict[str, float] = dataclasses.field(default_factory=dict)
+    slots: tuple[Slot, ...] = ()
+    source: Any = None
+
+    def text(self) -> str:
+        """The op."""
+        given = {"learning_rate": self.rate, **self.attributes}
+        listed = ", ".join(name if value is True else f"{name} = {number(value)} : f32"
+                           for name, value in given.items() if value is not False)
+        return f"mt.{self.name} <{{{listed}}}>"
+
+    def slot(self, parameter: str, slot: str) -> str:
+        """The name of a parameter's state in the plan."""
+        return f"{self.prefix}/{parameter.replace('/', '_')}_{slot}"
+
+    def rate_now(self) -> float:
+        """The learning rate of PyTorch's optimizer, which a scheduler may have changed."""
+        return self.rate if self.source is None else float(self.source.param_groups[0]["lr"])
+
+    def follow_rate(self, session: Any, parameters: Mapping[str, Any]) -> None:
+        """Gives a session the learning rate of PyTorch's optimizer, if a scheduler has changed it."""
+        now = self.rate_now()
+        if now == self.rate:
+            return
+        if not now and any(sign for _, _, sign in self.slots):
+            raise ModelError(f"expected a learning rate above 0 for {self.name} with momentum, found 0")
+        session.variables[f"{self.prefix}/learning_rate"] = np.float32(now)
+        for mine, _, sign in self.slots:
+            if sign and self.rate:
+                for name in parameters:
+                    slot = self.slot(name, mine)
+                    session.variables[slot] = session.variables[slot] * np.float32(now / self.rate)
+        self.rate = now
+
+    def state(self, parameters: Mapping[str, Any], stored: Mapping[str, tuple[int, ...]]) -> Values:
+        """What PyTorch's optimizer knows, as variables of the plan.
+
+        `parameters` by their names; `stored`: for each axis of a parameter's variable the axis of the parameter.
+        """
+        values: Values = {}
+        if self.source is None:
+            return values
+        steps = 0
+        for name, parameter in parameters.items():
+            state = self.source.state.get(parameter) or {}
+            steps = max(steps, int(state.get("step", 0)))
+            for mine, theirs, sign in self.slots:
+                if isinstance(state.get(theirs), torch.Tensor):
+                    given = state[theirs].detach().cpu().float().numpy()
+                    given = np.transpose(given, stored[name])
+                    values[self.slot(name, mine)] = given * np.float32(self._factor(sign))
+        if steps:
+            values[f"{self.prefix}/iteration"] = np.asarray(steps, "int32")
+        return values
+
+    def give_back(self, parameters: Mapping[str, Any], read: Callable[[str, str], Array], steps: int) -> None:
+        """Sets the state of PyTorch's optimizer from the variables of a session."""
+        if self.source is None or not steps:
+            return
+        for name, parameter in parameters.items():
+            state = self.source.state[parameter]
+            if type(self.source) is not torch.optim.SGD:
+                state["step"] = torch.tensor(float(steps))
+            for mine, theirs, sign in self.slots:
+                value = read(name, self.slot(name, mine)) / np.float32(self._factor(sign))
+                state[theirs] = torch.from_numpy(np.ascontiguousarray(value)).reshape(parameter.shape)
+
+    def _factor(self, sign: int) -> float:
+        return sign * self.rate if sign else 1.0
+
+
+def number(value: float) -> str:
+    """A number as MLIR writes it: with a point, and exact."""
+    text = repr(float(value))
+    mantissa, exponent, power = text.partition("e")
+    return (mantissa if "." in mantissa else mantissa + ".0") + exponent + power
+
+
+def by_name(text: str) -> Optimizer:
+    """`adam` or `sgd,learning_rate=0.1,momentum=0.9`: an optimizer of `mt`, with Keras' formulas and defaults."""
+    name, *options = text.split(",")
+    prefixes = {"adamw": "adam_w", "rmsprop": "rm_sprop"}
+    given: dict[str, Any] = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not equals:
+            raise ModelError(f"expected options NAME=VALUE of the optimizer {name}, found {option}")
+        given[key.strip()] = {"true": True, "false": False}.get(value.strip().lower()) \
+            if value.strip().lower() in ("true", "false") else float(value)
+    rate = given.pop("learning_rate", {"sgd": 0.01}.get(name, 1e-3))
+    return Optimizer(name, given, prefixes.get(name, name), float(rate))
+
+
+def of(optimizer: Any, names: Mapping[Any, str]) -> Optimizer:
+    """That of PyTorch. `names`: parameter -> its name, of all that are trained.
+
+    Raises:
+        ModelError: PyTorch's cannot be expressed; the text says what of it.
+    """
+    if isinstance(optimizer, str):
+        return by_name(optimizer)
+    kind = type(optimizer).__name__
+    make = _KINDS.get(kind) if type(optimizer).__module__.startswith("torch.optim") else None
+    if make is None:
+        raise ModelError(f"expected an optimizer of {', '.join(sorted(_KINDS))} of torch.optim, or the name of MTC's, "
+                         f"found {type(optimizer).__module__}.{kind}")
+    groups = optimizer.param_groups
+    given = [name for group in groups for p in group["params"] for name in [names.get(p)] if name is not None]
+    missing = sorted(set(names.values()) - set(given))
+    if missing:
+        raise ModelError(f"expected an optimizer of all parameters that need gradients, found {kind} without "
+                         f"{', '.join(missing[:4])}: give those requires_grad=False")
+    for key in groups[0]:
+        values = {repr(g[key]) for g in groups}
+        if key not in ("params", "weight_decay", "initial_lr", "name", "foreach", "fused", "capturable", "param_names",
+                       "differentiable") and len(values) > 1:
+            raise ModelError(f"expected one {key} for all parameter groups of {kind}, found "
+                             f"{', '.join(sorted(values))}")
+    if groups[0].get("maximize"):
+        raise ModelError(f"expected {kind} that minimises, found maximize=True")
+    decays = {names[p]: float(group.get("weight_decay", 0)) for group in groups for p in group["params"] if p in names}
+    made: Optimizer = make(groups[0], decays)
+    made.source = optimizer
+    made.rate = float(groups[0]["lr"])
+    return made
+
+
+def _l2(decays: Mapping[str, float]) -> dict[str, float]:
+    return {name: decay for name, decay in decays.items() if decay}
+
+
+def _sgd(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
+    if group["dampening"] and group["momentum"]:
+        raise ModelError(f"expected SGD with dampening=0, found {group['dampening']}")
+    attributes: dict[str, Any] = {"momentum": group["momentum"], "nesterov": bool(group["nesterov"])}
+    if not group["momentum"]:
+        return Optimizer("sgd", {}, "sgd", 0, l2=_l2(decays))
+    return Optimizer("sgd", attributes, "sgd", 0, l2=_l2(decays),
+                     slots=(("momentum", "momentum_buffer", -1),))
+
+
+def _adam(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
+    beta_1, beta_2 = map(float, group["betas"])
+    # PyTorch's epsilon counts sqrt(1 - beta_2^t) times as much as one outside of the bias correction. That of the first
+    # step keeps the relative difference of an update below epsilon / |gradient|.
+    attributes: dict[str, Any] = {"beta_1": beta_1, "beta_2": beta_2,
+                                  "epsilon": group["eps"] * math.sqrt(1 - beta_2), "amsgrad": bool(group["amsgrad"])}
+    slots = [("momentum", "exp_avg", 0), ("velocity", "exp_avg_sq", 0)]
+    if group["amsgrad"]:
+        slots.append(("velocity_hat", "max_exp_avg_sq", 0))
+    if not group.get("decoupled_weight_decay"):
+        return Optimizer("adam", attributes, "adam", 0, l2=_l2(decays), slots=tuple(slots))
+    found = sorted(set(decays.values()) - {0.0})
+    if len(found) > 1:
+        raise ModelError("expected parameter groups of AdamW with one weight_decay or none, found "
+                         f"{', '.join(map(str, found))}")
+    undecayed = {name for name, decay in decays.items() if not decay} if found else set()
+    return Optimizer("adamw", {**attributes, "weight_decay": found[0] if found else 0.0}, "adam_w", 0,
+                     undecayed=undecayed, slots=tuple(slots))
+
+
+def _adamax(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
+    beta_1, beta_2 = map(float, group["betas"])
+    return Optimizer("adamax", {"beta_1": beta_1, "beta_2": beta_2, "epsilon": group["eps"]}, "adamax", 0,
+                     l2=_l2(decays), slots=(("momentum", "exp_avg", 0), ("norm", "exp_inf", 0)))
+
+
+def _rmsprop(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
+    slots = [("velocity", "square_avg", 0)]
+    if group["momentum"]:
+        slots.append(("momentum", "momentum_buffer", 1))
+    if group["centered"]:
+        slots.append(("average_gradient", "grad_avg", 0))
+    attributes: dict[str, Any] = {"rho": group["alpha"], "epsilon": group["eps"] ** 2, "momentum": group["momentum"],
+                                  "centered": bool(group["centered"])}
+    return Optimizer("rmsprop", attributes, "rm_sprop", 0, l2=_l2(decays), slots=tuple(slots))
+
+
+def _adagrad(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
+    if group["lr_decay"]:
+        raise ModelError(f"expected Adagrad with lr_decay=0, found {group['lr_decay']}")
+    attributes = {"initial_accumulator_value": group["initial_accumulator_value"], "epsilon": group["eps"] ** 2}
+    return Optimizer("adagrad", attributes, "adagrad", 0, l2=_l2(decays), slots=(("accumulator", "sum", 0),))
+
+
+def _adadelta(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
+    return Optimizer("adadelta", {"rho": group["rho"], "epsilon": group["eps"]}, "adadelta", 0, l2=_l2(decays),
+                     slots=(("accumulated_grad", "square_avg", 0), ("accumulated_delta_var", "acc_delta", 0)))
+
+
+_KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, float]], Optimizer]] = {
+    "SGD": _sgd, "Adam": _adam, "AdamW": _adam, "Adamax": _adamax, "RMSprop": _rmsprop, "Adagrad": _adagrad,
+    "Adadelta": _adadelta}
+
+
+def trained(module: Any) -> dict[Any, str]:
+    """Parameter -> its first name, of all that need gradients. A tied one is one."""
+    return {p: name for name, p in module.named_parameters() if p.requires_grad}
+
+
+def clipping(clip_norm: Optional[float], clip_value: Optional[float]) -> dict[str, float]:
+    """Attributes for torch.nn.utils.clip_grad_norm_ and clip_grad_value_."""
+    if clip_norm is not None and clip_value is not None:
+        raise ModelError("expected clip_norm or clip_value, found both")
+    if clip_norm is not None:
+        return {"global_clipnorm": float(clip_norm)}
+    return {"clipvalue": float(clip_value)} if clip_value is not None else {}

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ATen operations that move elements: views, slices, concatenations, lookups."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, reductions
+from mtc._trace import elementwise as e
+from mtc._trace.layout import arrange, decide
+from mtc.torch._convert import SAMPLES, Converter, Known, op, product
+
+
+@op("view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as",
+    "_reshape_alias")
+def reshape(c: Converter, value: Any, *_: Any) -> Value:
+    return layout.reshape(c.value(value), c.shape())
+
+
+@op("expand", "expand_as", "broadcast_to")
+def expand(c: Converter, value: Any, *_: Any) -> Value:
+    return layout.broadcast(c.value(value), c.shape())
+
+
+@op("broadcast_tensors")
+def broadcast_all(c: Converter, values: Sequence[Any]) -> list[Value]:
+    return [layout.broadcast(c.value(v), shape) for v, shape in zip(values, c.shapes())]
+
+
+@op("permute")
+def permute(c: Converter, value: Any, dims: Sequence[int]) -> Value:
+    x = c.value(value)
+    return layout.transpose(x, [d % len(x.shape) for d in dims])
+
+
+@op("transpose", "swapaxes")
+def transpose(c: Converter, value: Any, a: int, b: int) -> Value:
+    x = c.value(value)
+    order = list(range(len(x.shape)))
+    order[a % len(order)], order[b % len(order)] = order[b % len(order)], order[a % len(order)]
+    return layout.transpose(x, order)
+
+
+@op("t", "numpy_T", "mT", "adjoint")
+def turn(c: Converter, value: Any) -> Value:
+    x = c.value(value)
+    rank = len(x.shape)
+    return layout.transpose(x, [*range(rank - 2), rank - 1, rank - 2] if rank > 1 else [0])
+
+
+@op("movedim", "moveaxis")
+def movedim(c: Converter, value: Any, source: Any, destination: Any) -> Value:
+    x = c.value(value)
+    rank = len(x.shape)
+    froms, tos = ([d % rank for d in ([ds] if isinstance(ds, int) else ds)] for ds in (source, destination))
+    order: list[Optional[int]] = [None] * rank
+    for a, b in zip(froms, tos):
+        order[b] = a
+    rest = iter(i for i in range(rank) if i not in froms)
+    return layout.transpose(x, [next(rest) if i is None else i for i in order])
+
+
+def part(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
+    """Elements from start to stop along an axis."""
+    rank = len(x.shape)
+    return moves.slice_(x, [start if i == axis else 0 for i in range(rank)],
+                        [stop if i == axis else None for i in range(rank)],
+                        [step if i == axis else 1 for i in range(rank)])
+
+
+@op("slice", "narrow")
+def slice_(c: Converter, value: Any, dim: int = 0, start: Any = None, stop: Any = None, step: int = 1) -> Value:
+    x = c.value(value)
+    axis = dim % len(x.shape)
+    size = x.shape[axis]
+    if c.name() == "narrow":
+        stop = start + stop
+    if isinstance(size, Batch):
+        if (start or 0) == 0 and step == 1 and c.shape()[axis] == size:
+            return x
+        raise Refused("a part of the samples of a batch")
+    begin, end, _ = slice(start, stop, step).indices(size)
+    return part(x, axis, begin, end, step)
+
+
+@op("select")
+def select(c: Converter, value: Any, dim: int, index: int) -> Value:
+    x = c.value(value)
+    axis = dim % len(x.shape)
+    size = x.shape[axis]
+    if isinstance(size, Batch) or isinstance(index, Batch):
+        raise Refused("one sample of a batch")
+    return layout.squeeze(part(x, axis, index % size, index % size + 1), (axis,))
+
+
+@op("split", "split_with_sizes", "chunk", "tensor_split", "unbind")
+def split(c: Converter, value: Any, sizes: Any = 0, dim: int = 0, *_: Any) -> list[Value]:
+    x = c.value(value)
+    if c.name() == "unbind":
+        dim = sizes
+    axis = dim % len(x.shape)
+    if isinstance(x.shape[axis], Batch):
+        raise Refused("parts of the samples of a batch")
+    begin, parts = 0, []
+    for shape in c.shapes():
+        size = 1 if c.name() == "unbind" else int(shape[axis])  # type: ignore[arg-type]
+        made = part(x, axis, begin, begin + size)
+        parts.append(layout.squeeze(made, (axis,)) if c.name() == "unbind" else made)
+        begin += size
+    return parts
+
+
+@op("cat", "concat", "concatenate")
+def cat(c: Converter, values: Sequence[Any], dim: int = 0) -> Value:
+    made = [e.cast(c.value(v), c.dtype()) for v in values]
+    made = [v for v in made if v.shape != (0,)]
+    return moves.concat(made, dim % len(made[0].shape))
+
+
+@op("stack")
+def stack(c: Converter, values: Sequence[Any], dim: int = 0) -> Value:
+    made = [e.cast(c.value(v), c.dtype()) for v in values]
+    axis = dim % (len(made[0].shape) + 1)
+    return moves.concat([layout.expand_dims(v, (axis,)) for v in made], axis)
+
+
+@op("flip")
+def flip(c: Converter, value: Any, dims: Sequence[int]) -> Value:
+    x = c.value(value)
+    return moves.reverse(x, [d % len(x.shape) for d in dims])
+
+
+@op("roll")
+def roll(c: Converter, value: Any, shifts: Any, dims: Any = ()) -> Value:
+    x = c.value(value)
+    if not dims:
+        raise Refused("a roll of all elements")
+    for shift, dim in zip(shifts, dims):
+        axis = dim % len(x.shape)
+        size = x.shape[axis]
+        if isinstance(size, Batch):
+            raise Refused("a roll of the samples")
+        at = -shift % size
+        if at:
+            x = moves.concat([part(x, axis, at, size), part(x, axis, 0, at)], axis)
+    return x
+
+
+@op("constant_pad_nd", "pad")
+def pad(c: Converter, value: Any, widths: Sequence[int], *rest: Any) -> Value:
+    x = c.value(value)
+    mode, fill = ("constant", *rest, 0)[:2] if c.name() == "constant_pad_nd" else (*rest, None)[:2]
+    if mode != "constant":
+        raise Refused(f"padding of the mode {mode}")
+    rank = len(x.shape)
+    low, high = [0] * rank, [0] * rank
+    for i in range(len(widths) // 2):
+        low[rank - 1 - i], high[rank - 1 - i] = widths[2 * i], widths[2 * i + 1]
+    return moves.pad(x, float(fill or 0), low, high)
+
+
+@op("repeat", "tile")
+def repeat(c: Converter, value: Any, times: Sequence[Any]) -> Value:
+    """A broadcast along a new axis in front of each."""
+    x = c.value(value)
+    times = [1] * (len(x.shape) - len(times)) + list(times)
+    x = layout.expand_dims(x, range(len(times) - len(x.shape)))
+    spread = layout.expand_dims(x, range(0, 2 * len(times), 2))
+    full = [n for pair in zip(times, x.shape) for n in pair]
+    return layout.reshape(layout.broadcast(spread, tuple(full)), c.shape())
+
+
+@op("repeat_interleave")
+def repeat_interleave(c: Converter, value: Any, times: Any, dim: Any = None, *_: Any) -> Value:
+    x = c.value(value)
+    if not isinstance(times, int) or dim is None:
+        raise Refused("repeats of different lengths")
+    axis = dim % len(x.shape)
+    spread = layout.expand_dims(x, (axis + 1,))
+    return layout.reshape(layout.broadcast(spread, (*x.shape[:axis + 1], times, *x.shape[axis + 1:])), c.shape())
+
+
+@op("tril", "triu")
+def triangle(c: Converter, value: Any, diagonal: int = 0) -> Value:
+    x = c.value(value)
+    rows, columns = x.shape[-2:]
+    if isinstance(rows, Batch) or isinstance(columns, Batch):
+        raise Refused("a triangle along the batch")
+    seen = getattr(np, c.name())(np.ones((rows, columns), bool), diagonal)
+    return e.select(x.graph.constant(seen), x, e.as_value(x, 0))
+
+
+@op("copy")
+def copy(c: Converter, value: Any, source: Any, *_: Any) -> Value:
+    return layout.broadcast(e.cast(c.value(source), c.dtype()), c.shape())
+
+
+@op("fill")
+def fill(c: Converter, value: Any, number: Any) -> Value:
+    return layout.broadcast(e.cast(c.value(number), c.dtype()), c.shape())
+
+
+@op("slice_scatter", "select_scatter")
+def scatter(c: Converter, value: Any, source: Any, dim: int = 0, start: Any = None, stop: Any = None,
+            step: int = 1) -> Value:
+    """The value with a part of it replaced."""
+    x, new = c.value(value), e.cast(c.value(source), c.dtype())
+    axis = dim % len(x.shape)
+    size = x.shape[axis]
+    if c.name() == "select_scatter":
+        new, stop = layout.expand_dims(new, (axis,)), start + 1 if start != -1 else None
+    if isinstance(size, Batch):
+        if new.shape == x.shape:
+            return new
+        raise Refused("a change of a part of the samples of a batch")
+    begin, end, _ = slice(start, stop, step).indices(size)
+    if step != 1:
+        raise Refused("a change of elements that are not neighbours")
+    parts = [part(x, axis, 0, begin)] if begin else []
+    parts.append(new)
+    parts += [part(x, axis, end, size)] if end < size else []
+    return moves.concat(parts, axis)
+
+
+# Lookups
+
+
+@op("embedding")
+def embedding(c: Converter, table: Any, ids: Any, padding: int = -1, by_frequency: bool = False, *_: Any) -> Value:
+    weights, places = c.value(table), c.value(ids)
+    if by_frequency:
+        raise Refused("gradients that are scaled by the frequency of an id")
+    rows = moves.take(weights, places)
+    if padding is None or padding < 0 or places.constant is not None:
+        return rows
+    there = layout.expand_dims(e.compare("eq", places, padding), (len(places.shape),))
+    return e.select(there, c.graph.stop_gradient(rows), rows)  # the row of the padding has no gradient
+
+
+@op("index_select")
+def index_select(c: Converter, value: Any, dim: int, ids: Any) -> Value:
+    return moves.take(c.value(value), c.value(ids), dim)
+
+
+@op("index")
+def index(c: Converter, value: Any, places: Sequence[Any]) -> Value:
+    x = c.value(value)
+    if any((isinstance(p, Value) and p.dtype == "i1") or (isinstance(p, Known) and p.tensor.dtype.itemsize == 1)
+           for p in places if p is not None):
+        raise Refused("as many elements as a mask is true for, which the data says")
+    given = [(i, p) for i, p in enumerate(places) if p is not None]
+    if len(given) > 1 and given[0][0] == 0 and _is_each_sample(given[0][1]) and x.shape[0] == BATCH:
+        return layout.reshape(_of_each_sample(c, x, given[1:]), c.shape())
+    if len(given) > 1:
+        if any(not isinstance(p, Known) for _, p in given) or [i for i, _ in given] != list(
+                range(given[0][0], given[0][0] + len(given))):
+            raise Refused("a lookup by several lists of places")
+        x, ids = _joined(c, x, given)
+    else:
+        ids = c.value(given[0][1])
+    return moves.take(x, ids, given[0][0])
+
+
+def _is_each_sample(places: Any) -> bool:
+    """Whether they are 0, 1, 2 ... along the batch."""
+    return (isinstance(places, Known) and places.shape.count(BATCH) == 1 and places.tensor.numel() == SAMPLES
+            and places.tensor.flatten().tolist() == list(range(SAMPLES)))
+
+
+def _of_each_sample(c: Converter, x: Value, given: Sequence[tuple[int, Any]]) -> Value:
+    """x[sample, ids]: a lookup within each sample."""
+    if len(given) != 1 or given[0][0] != 1:
+        raise Refused("a lookup by several lists of places in each sample")
+    ids = c.value(given[0][1])
+    if ids.array is not None:
+        return moves.take(x, ids, 1)
+    return take_in_samples(x, ids, 1)
+
+
+def take_in_samples(x: Value, ids: Value, axis: int) -> Value:
+    """Slices of each sample by ids [BATCH, ...] of its own, along an axis; the axes of the ids take its place."""
+    ids = decide(layout.broadcast(ids, (BATCH, *ids.shape[1:])))
+    count = product(ids.shape[1:])
+    flat = decide(layout.reshape(ids, (BATCH, count)))
+    graph = x.graph
+    places = graph.reshape_node(arrange(flat, [0, 1] if len(flat.flat) > 1 else [0], [0, 1]), (None, count))
+    whole = decide(x)
+    if any(len(p) != 1 for p in whole.axes):
+        whole = layout.reshape(layout.canonical(x, expand=True), x.shape)
+    node = arrange(whole, range(len(whole.flat)), range(len(whole.flat)))
+    shape = (*node.shape[:axis], count, *node.shape[axis + 1:])
+    made = graph.node("take", (node, places), f"mt.take {{0}}, {{1}} dim = {axis} : {{t0}}, {{t1}}", shape, x.dtype)
+    return layout.reshape(graph.value(made), (*x.shape[:axis], *ids.shape[1:], *x.shape[axis + 1:]))
+
+
+def _joined(c: Converter, x: Value, given: Sequence[tuple[int, Any]]) -> tuple[Value, Value]:
+    """Neighbouring axes as one, and places in it."""
+    first, last = given[0][0], given[-1][0]
+    sizes = x.shape[first:last + 1]
+    if any(isinstance(n, Batch) for n in sizes):
+        raise Refused("a lookup among the samples")
+    whole: Any = 0
+    for size, (_, places) in zip(sizes, given):
+        whole = whole * size + places.tensor % size
+    total = product(sizes)
+    return layout.reshape(x, (*x.shape[:first], total, *x.shape[last + 1:])), c.graph.constant(whole.numpy())
+
+
+@op("gather")
+def gather(c: Converter, value: Any, dim: int, ids: Any, *_: Any) -> Value:
+    """One element of each line: the sum of the products with a one at its place."""
+    x, places = c.value(value), c.value(ids)
+    axis = dim % len(x.shape)
+    size = x.shape[axis]
+    same = all(a == b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis)
+    if places.shape[axis] != 1 or not same or isinstance(size, Batch):
+        raise Refused("a gather of more than one element of each line")
+    ones = moves.one_hot(layout.squeeze(places, (axis,)), size)
+    order = [*range(axis), len(x.shape) - 1, *range(axis, len(x.shape) - 1)]
+    found = reductions.reduce("sum", e.binary("mul", x, layout.transpose(ones, order)), (axis,))
+    return layout.expand_dims(found, (axis,))
+
+
+@op("pixel_shuffle")
+def pixel_shuffle(c: Converter, value: Any, factor: int) -> Value:
+    x = c.value(value)
+    batch, channels, height, width = x.shape
+    x = layout.reshape(x, (batch, channels // factor**2, factor, factor, height, width))  # type: ignore[operator]
+    return layout.reshape(layout.transpose(x, (0, 1, 4, 2, 5, 3)), c.shape())
+
+
+@op("upsample_nearest2d", "upsample_nearest1d")
+def upsample(c: Converter, value: Any, *_: Any) -> Value:
+    """Each element repeated, along each axis by a whole number."""
+    x = c.value(value)
+    spread, full = [], []
+    for i, (old, new) in enumerate(zip(x.shape, c.shape())):
+        full.append(old)
+        if i > 1:
+            if isinstance(old, Batch) or new % old:  # type: ignore[operator]
+                raise Refused(f"an upsampling from {old} to {new}")
+            spread.append(len(full))
+            full.append(new // old)  # type: ignore[operator]
+    return layout.reshape(layout.broadcast(layout.expand_dims(x, spread), tuple(full)), c.shape())

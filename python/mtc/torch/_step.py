@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled training step of a PyTorch module."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Iterable, Mapping, Optional, Union
+
+import numpy as np
+
+from mtc._plan import Plan
+from mtc._session import Session
+from mtc._tensors import Array
+from mtc.torch._export import Example
+from mtc.torch._framework import torch
+from mtc.torch._optimizers import Optimizer
+
+Logs = dict[str, float]
+
+
+class Variables:
+    """Which variable of a plan is which tensor of the module.
+
+    Attributes:
+        stored: parameter -> for each axis of the variable the axis of the parameter.
+        statistics: buffer -> its variable, and the variable's share of the buffer.
+    """
+
+    def __init__(self, stored: Mapping[str, tuple[int, ...]], statistics: Mapping[str, tuple[str, float]]) -> None:
+        self.stored = stored
+        self.statistics = statistics
+
+    def names(self) -> list[str]:
+        """Of the parameters and buffers that the plan has."""
+        return [*self.stored, *self.statistics]
+
+    def to_plan(self, name: str, tensor: Any) -> tuple[str, Array]:
+        """The variable of a parameter or buffer, and its elements."""
+        array = tensor.detach().cpu().float().numpy()
+        if name in self.statistics:
+            variable, share = self.statistics[name]
+            return variable, array * np.float32(share)
+        return name, np.transpose(array, self.stored[name])
+
+    def from_plan(self, name: str, array: Array) -> Array:
+        """The elements of a parameter, or what has its axes, from those in the plan."""
+        if name in self.statistics:
+            return array / np.float32(self.statistics[name][1])
+        order = self.stored[name]
+        return np.transpose(array, [order.index(i) for i in range(len(order))])
+
+    def read(self, session: Session, name: str) -> Any:
+        """A parameter or buffer in a session, as a tensor."""
+        variable = self.statistics[name][0] if name in self.statistics else name
+        return torch.from_numpy(np.ascontiguousarray(self.from_plan(name, session.variables[variable])))
+
+
+class Step:
+    """A module, its loss and its optimizer as a plan, with a session that holds their state.
+
+    `mtc.torch.compile` makes it.
+
+    Attributes:
+        module: the caller's.
+        plan: for one batch size.
+        session: of the plan. Its variables are the module's parameters by their names in the state_dict.
+    """
+
+    def __init__(self, module: Any, tensors: Mapping[str, Any], example: Example, optimizer: Optimizer,
+                 variables: Variables, plan: Plan, session: Session) -> None:
+        self.module = module
+        self.plan = plan
+        self.session = session
+        self._tensors = tensors
+        self._example = example
+        self._optimizer = optimizer
+        self._variables = variables
+        self._trained = {n: tensors[n] for n in variables.stored if tensors[n].requires_grad}
+        self._counted = 0  # steps that the module's buffers know of
+        self.from_module()
+
+    # Training
+
+    def train_on_batch(self, *batch: Any) -> Logs:
+        """One training step on a batch that is like the example: (inputs, labels), or keyword arguments in a dict.
+
+        The learning rate is that of the PyTorch optimizer now, so that its schedulers work as they do in PyTorch.
+        """
+        self._optimizer.follow_rate(self.session, self._trained)
+        return self._shown(self.session.train_step(self._bound(batch)))
+
+    def test_on_batch(self, *batch: Any) -> Logs:
+        """The loss of a batch, with dropout and batch normalisation in evaluation mode."""
+        return self._shown(self.session.eval_step(self._bound(batch)))
+
+    def fit(self, loader: Iterable[Any], epochs: int = 1, *, scheduler: Any = None, scheduler_every: str = "epoch",
+            validation: Optional[Iterable[Any]] = None, verbose: Union[int, str] = "auto") -> dict[str, list[float]]:
+        """Trains on all batches of a loader, and copies the result into the module and its optimizer.
+
+        Args:
+            loader: batches like the example, of `plan.batch_size` samples at most; iterated once an epoch.
+            epochs: passes over the loader.
+            scheduler: one of torch.optim.lr_scheduler. It is stepped here; ReduceLROnPlateau with the validation's
+                loss, or the training's without one.
+            scheduler_every: "epoch" or "step".
+            validation: batches to evaluate after each epoch.
+            verbose: 0: silent.
+
+        Returns:
+            The mean of each metric over the samples of each epoch; those of the validation begin with `val_`.
+        """
+        if scheduler_every not in ("epoch", "step"):
+            raise ValueError(f"expected scheduler_every to be epoch or step, found {scheduler_every}")
+        history: dict[str, list[float]] = {}
+        try:
+            for epoch in range(epochs):
+                mean = _Mean()
+                for batch in loader:
+                    arrays = self._example.bind(batch)
+                    self._optimizer.follow_rate(self.session, self._trained)
+                    mean.add(self._shown(self.session.train_step(arrays)), _samples(arrays))
+                    if scheduler is not None and scheduler_every == "step":
+                        scheduler.step()
+                logs = mean.values()
+                if validation is not None:
+                    logs.update({f"val_{name}": value for name, value in self.evaluate(validation).items()})
+                for name, value in logs.items():
+                    history.setdefault(name, []).append(value)
+                if scheduler is not None and scheduler_every == "epoch":
+                    plateau = type(scheduler).__name__ == "ReduceLROnPlateau"
+                    scheduler.step(*[logs.get("val_loss", logs["loss"])] if plateau else [])
+                if verbose != 0:
+                    shown = " - ".join(f"{name}: {value:.4f}" for name, value in logs.items())
+                    print(f"epoch {epoch + 1}/{epochs} - {shown}", file=sys.stderr)
+        finally:
+            self.to_module()
+        return history
+
+    def evaluate(self, loader: Iterable[Any]) -> Logs:
+        """The mean of each metric over the samples of a loader."""
+        mean = _Mean()
+        for batch in loader:
+            arrays = self._example.bind(batch)
+            mean.add(self._shown(self.session.eval_step(arrays)), _samples(arrays))
+        return mean.values()
+
+    def predict(self, *inputs: Any) -> Any:
+        """The module's outputs for any number of samples: a tensor, or a dict of them by name."""
+        names = [t.name for t in self.plan.inputs]
+        given = inputs[0] if len(inputs) == 1 else inputs
+        bound = dict(given) if isinstance(given, Mapping) else dict(
+            zip(names, given if isinstance(given, (tuple, list)) else [given]))
+        found = self.session.predict({name: bound[name] for name in names})
+        if isinstance(found, dict):
+            return {name: torch.from_numpy(value) for name, value in found.items()}
+        return torch.from_numpy(found)
+
+    # State
+
+    def state_dict(self) -> dict[str, Any]:
+        """The parameters and buffers as they are in the session, by the names of the module's state_dict."""
+        state = {name: value.detach().clone() for name, value in self.module.state_dict().items()}
+        for name in self._variables.names():
+            if name in state:
+                state[name] = self._variables.read(self.session, name)
+        for name, tensor in state.items():  # other names of tied parameters
+            same = next((n for n in self._variables.stored if self._tensors[n] is self._tensors.get(name)), None)
+            state[name] = state[same] if same is not None and same != name else tensor
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Copies a state_dict into the module and the session."""
+        self.module.load_state_dict(state)
+        self.from_module()
+
+    def from_module(self) -> None:
+        """Copies the parameters, the buffers and the optimizer's state from PyTorch into the session."""
+        for name in self._variables.names():
+            variable, array = self._variables.to_plan(name, self._tensors[name])
+            self.session.variables[variable] = array
+        self._optimizer.rate = self._optimizer.rate_now()
+        for name, array in self._optimizer.state(self._trained, self._variables.stored).items():
+            self.session.variables[name] = array
+        self._counted = self._steps()
+
+    def to_module(self) -> Any:
+        """Copies the parameters, the buffers and the optimizer's state from the session into PyTorch."""
+        steps = self._steps()
+        with torch.no_grad():
+            for name in self._variables.names():
+                self._tensors[name].copy_(self._variables.read(self.session, name))
+            for name in self._variables.statistics:
+                counter = self._tensors.get(name.rpartition(".")[0] + ".num_batches_tracked")
+                if counter is not None and name.endswith("running_mean"):
+                    counter += steps - self._counted
+        self._counted = steps
+
+        def read(parameter: str, slot: str) -> Array:
+            return self._variables.from_plan(parameter, self.session.variables[slot])
+
+        self._optimizer.give_back(self._trained, read, steps)
+        return self.module
+
+    def close(self) -> None:
+        """Ends the session."""
+        self.session.close()
+
+    def _steps(self) -> int:
+        return int(self.session.variables[f"{self._optimizer.prefix}/iteration"])
+
+    def _bound(self, batch: Any) -> dict[str, Any]:
+        return self._example.bind(batch[0] if len(batch) == 1 else batch)
+
+    def _shown(self, logs: Logs) -> Logs:
+        """The loss without the weight decay that is a part of what is minimised."""
+        data = logs.pop("data_loss", None)
+        return logs if data is None else {**logs, "loss": data}
+
+    def __repr__(self) -> str:
+        return f"<mtc.torch.Step of {type(self.module).__name__}: batch {self.plan.batch_size}>"
+
+
+class _Mean:
+    """Means over samples."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = {}
+        self._samples = 0
+
+    def add(self, logs: Logs, samples: int) -> None:
+        for name, value in logs.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value * samples
+        self._samples += samples
+
+    def values(self) -> Logs:
+        return {name: total / max(self._samples, 1) for name, total in self._sums.items()}
+
+
+def _samples(arrays: Mapping[str, Any]) -> int:
+    return len(next(iter(arrays.values())))

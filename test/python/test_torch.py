@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mtc.torch: modules of PyTorch and of transformers against PyTorch itself."""
+
+import copy
+import itertools
+import pathlib
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+import torch_models as models
+from torch import nn
+from torch.nn import functional
+
+import mtc
+import mtc.torch
+
+torch.set_num_threads(1)
+
+
+def compiled(make, optimizer=None, **options):
+    """The step of a module, the module, and its twin that PyTorch trains."""
+    module, example, loss = models.build(make)
+    twin = copy.deepcopy(module)
+    # Not of Adam's kind: the biases of an attention's keys have no gradients but rounding errors, which those divide by
+    # their own size.
+    make_optimizer = optimizer or (lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, weight_decay=1e-3))
+    chosen, twin_optimizer = make_optimizer(module.parameters()), make_optimizer(twin.parameters())
+    step = mtc.torch.compile(module, example, loss=loss, optimizer=chosen, devices="cpu:1", verbose=0, **options)
+    return step, (module, chosen), (twin, twin_optimizer), example, loss
+
+
+def train(module, optimizer, loss, batches):
+    """A few steps in PyTorch; their losses."""
+    module.train()
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        value = models.loss_of(module, batch, loss)
+        value.backward()
+        optimizer.step()
+        losses.append(float(value.detach()))
+    return losses
+
+
+def assert_like(mine, theirs, bound):
+    """The states of two modules agree."""
+    state = theirs.state_dict()
+    for name, tensor in mine.state_dict().items():
+        scale = float(state[name].abs().max()) + 1e-3
+        assert float((tensor - state[name]).abs().max()) <= bound * scale, name
+
+
+@pytest.mark.parametrize("make", models.OWN + models.HF, ids=lambda make: make.__name__)
+def test_training_is_that_of_pytorch(make):
+    """The check passes; four steps have PyTorch's losses; PyTorch goes on from the weights and the state."""
+    if make in models.HF:
+        pytest.importorskip("transformers")
+    step, (module, optimizer), (twin, twin_optimizer), example, loss = compiled(make)
+    batches = [models.other(example, i) for i in range(6)]
+    expected = train(twin, twin_optimizer, loss, batches)
+    found = [step.train_on_batch(batch)["loss"] for batch in batches[:4]]
+    assert np.allclose(found, expected[:4], rtol=2e-4, atol=2e-5)
+    step.to_module()
+    found = train(module, optimizer, loss, batches[4:])
+    assert np.allclose(found, expected[4:], rtol=5e-4, atol=5e-5)
+    assert_like(module, twin, 5e-3)
+
+
+@pytest.mark.parametrize("make", [models.cnn, models.gpt, models.recurrent], ids=lambda make: make.__name__)
+def test_same_bits_on_any_number_of_devices(make):
+    module, example, loss = models.build(make)
+    found = []
+    for devices in ("cpu:1", "cpu:2", "cpu:3"):
+        step = mtc.torch.compile(module, example, loss=loss, optimizer="adam", devices=devices, verbose=0,
+                                 check=devices == "cpu:1")
+        step.train_on_batch(example)
+        short = {k: v[:5] for k, v in example.items()} if isinstance(example, dict) else tuple(v[:5] for v in example)
+        step.train_on_batch(short)
+        found.append({name: value.tobytes() for name, value in step.session.variables.items()})
+        step.close()
+    assert found[0] == found[1] == found[2]
+
+
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, 0.1, weight_decay=0.01),
+    "momentum": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.01),
+    "nesterov": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True),
+    "adam": lambda p: torch.optim.Adam(p, 1e-2, weight_decay=0.01),
+    "amsgrad": lambda p: torch.optim.Adam(p, 1e-2, amsgrad=True),
+    "adamw": lambda p: torch.optim.AdamW(
+        [{"params": (q := list(p))[::2], "weight_decay": 0.1}, {"params": q[1::2], "weight_decay": 0.0}], 1e-2),
+    "adamax": lambda p: torch.optim.Adamax(p, 1e-2),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, 1e-3, momentum=0.5),
+    "centered": lambda p: torch.optim.RMSprop(p, 1e-3, centered=True),
+    "adagrad": lambda p: torch.optim.Adagrad(p, 1e-2),
+    "adadelta": lambda p: torch.optim.Adadelta(p, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers(name):
+    """Steps before, in MTC with another learning rate on the way, and after: all as in PyTorch."""
+    module, example, loss = models.build(models.mlp)
+    optimizer = OPTIMIZERS[name](module.parameters())
+    train(module, optimizer, loss, [models.other(example, 10)])  # it has a state
+    twin = copy.deepcopy(module)
+    twin_optimizer = OPTIMIZERS[name](twin.parameters())
+    twin_optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    step = mtc.torch.compile(module, example, loss=loss, optimizer=optimizer, devices="cpu:1", verbose=0,
+                             check=name == "sgd")
+    for i in range(4):
+        batch = models.other(example, i)
+        if i == 2:
+            for o in (optimizer, twin_optimizer):
+                for group in o.param_groups:
+                    group["lr"] *= 0.5
+        expected = train(twin, twin_optimizer, loss, [batch])[0]
+        assert step.train_on_batch(batch)["loss"] == pytest.approx(expected, rel=1e-4)
+    step.to_module()
+    batch = models.other(example, 5)
+    expected = train(twin, twin_optimizer, loss, [batch])
+    assert train(module, optimizer, loss, [batch]) == pytest.approx(expected, rel=1e-4)
+    assert_like(module, twin, 1e-3)
+
+
+def test_fit_schedules_and_evaluates():
+    step, (module, optimizer), (twin, twin_optimizer), example, loss = compiled(
+        models.mlp, lambda p: torch.optim.SGD(p, 0.1, momentum=0.9), check=False)
+    make = lambda o: torch.optim.lr_scheduler.StepLR(o, 1, 0.5)  # noqa: E731
+    batches = [models.other(example, i) for i in range(3)]
+    history = step.fit(batches, epochs=3, scheduler=make(optimizer), validation=[example], verbose=0)
+    scheduler = make(twin_optimizer)
+    for epoch in range(3):
+        expected = np.mean(train(twin, twin_optimizer, loss, batches))
+        scheduler.step()
+        assert history["loss"][epoch] == pytest.approx(expected, rel=1e-4)
+    assert_like(module, twin, 1e-3)
+    module.eval()
+    assert history["val_loss"][-1] == pytest.approx(float(models.loss_of(module, example, loss).detach()), rel=1e-4)
+    assert torch.allclose(step.predict(example[0]), module(example[0]).detach(), atol=1e-5)
+
+
+def test_batch_statistics():
+    """PyTorch's running variance is unbiased; evaluation uses it; steps are counted."""
+    step, (module, _), (twin, twin_optimizer), example, loss = compiled(models.cnn, check=False)
+    train(twin, twin_optimizer, loss, [example] * 3)
+    for _ in range(3):
+        step.train_on_batch(example)
+    state = step.state_dict()
+    assert torch.allclose(state["1.running_var"], twin[1].running_var, rtol=1e-4)
+    assert torch.allclose(step.predict(example[0]), twin.eval()(example[0]).detach(), atol=1e-3)
+    step.to_module()
+    assert int(module[1].num_batches_tracked) == 3
+
+
+def test_tied_weights_are_one_variable():
+    step, (module, _), _, example, _ = compiled(models.gpt, check=False)
+    names = [v.name for v in step.plan.variables]
+    assert "tokens.weight" in names and "head.weight" not in names
+    step.train_on_batch(example)
+    state = step.state_dict()
+    assert torch.equal(state["tokens.weight"], state["head.weight"])
+    assert set(state) == set(module.state_dict())
+    step.to_module()
+    assert module.head.weight is module.tokens.weight
+
+
+def test_dropout_trains_and_evaluation_has_none():
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(8, 64), nn.Dropout(0.5), nn.Linear(64, 1))
+    example = (torch.randn(16, 8), torch.randn(16, 1))
+    step = mtc.torch.compile(module, example, loss=functional.mse_loss, optimizer="sgd,learning_rate=0", verbose=0)
+    losses = {step.train_on_batch(example)["loss"] for _ in range(3)}
+    assert len(losses) == 3
+    assert step.test_on_batch(example)["loss"] == pytest.approx(
+        float(functional.mse_loss(module.eval()(example[0]), example[1]).detach()), rel=1e-4)
+
+
+def test_detached_values_have_no_gradient():
+    class Detached(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(4, 4)
+
+        def forward(self, x):
+            y = self.a(x)
+            return y * y.detach()
+
+    example = (torch.randn(6, 4), torch.randn(6, 4))
+    mtc.torch.compile(Detached(), example, loss=functional.mse_loss, verbose=0)  # it is checked
+
+
+class Refused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = torch.linalg.matrix_exp(self.a(x)[:, :, None] * x[:, None])
+        z = torch.sort(x).values
+        return y.sum(2) + z
+
+
+def test_what_is_refused_is_listed_with_its_lines():
+    example = (torch.randn(6, 4), torch.randn(6, 4))
+    with pytest.raises(mtc.ModelError) as error:
+        mtc.torch.compile(Refused(), example, loss=functional.mse_loss)
+    text = str(error.value)
+    assert "2 operations" in text and "linalg_matrix_exp" in text and "sort" in text
+    assert text.count("test_torch.py:") == 2 and "torch.sort(x)" in text
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda p: torch.optim.NAdam(p), "NAdam"),
+    (lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, dampening=0.1), "dampening"),
+    (lambda p: torch.optim.Adam(p, maximize=True), "maximize"),
+    (lambda p: torch.optim.AdamW([{"params": [q], "weight_decay": 0.1 * i} for i, q in enumerate(p)]), "weight_decay"),
+    (lambda p: torch.optim.Adam([{"params": [q], "lr": 0.1 * i} for i, q in enumerate(p, 1)]), "one lr"),
+    (lambda p: torch.optim.Adam(list(p)[:1]), "without"),
+], ids=["kind", "dampening", "maximize", "decays", "rates", "missing"])
+def test_optimizers_that_are_refused(make, words):
+    module, example, loss = models.build(models.mlp)
+    with pytest.raises(mtc.ModelError, match=words):
+        mtc.torch.compile(module, example, loss=loss, optimizer=make(module.parameters()))
+
+
+def test_the_example_of_the_page(tmp_path, monkeypatch):
+    """The first block of docs/pytorch.md."""
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "pytorch.md").read_text()
+    lines = page.partition("    import torch\n")[2].splitlines()
+    block = list(itertools.takewhile(lambda line: line.startswith("    ") or not line, lines))
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec("import torch\n" + textwrap.dedent("\n".join(block)), names)
+    assert len(names["history"]["loss"]) == 2 and (tmp_path / "model.pt").exists()
+
+
+def test_other_errors_have_a_reason():
+    module, example, loss = models.build(models.mlp)
+    with pytest.raises(mtc.DataError, match="example"):
+        mtc.torch.compile(module, example[0], loss=loss)
+    with pytest.raises(mtc.DataError, match="returns its loss"):
+        mtc.torch.compile(module, {"input": example[0]})
+
+    class Frozen(nn.Sequential):
+        def forward(self, x):
+            with torch.no_grad():
+                x = self[0](x)
+            return self[2](x)
+
+    with pytest.raises(mtc.ModelError, match="detach"):
+        mtc.torch.compile(Frozen(*module), example, loss=loss)
