@@ -16,7 +16,7 @@ LayerBuilder::LayerBuilder(OpBuilder &builder, Layer &layer, std::vector<Operand
                            std::vector<std::pair<std::string, Operand>> kwargs, bool hasWeights)
     : builder(builder), location(locationOf(builder, layer)), layer(layer),
       config(*layer.config, [this](const std::string &message) { emitError(location) << message; }),
-      hasWeights(hasWeights), args(std::move(args)), positional(this->args.size()), kwargs(std::move(kwargs)) {
+      hasWeights(hasWeights), args(std::move(args)), kwargs(std::move(kwargs)) {
   if (!layer.inner.empty())
     partName = layer.inner + "/";
   // Where a layer stands in its model, and what was known when it was built: all of it is known here already.
@@ -60,11 +60,11 @@ bool LayerBuilder::finish(Value result) {
 
 Value LayerBuilder::input(int64_t rank) {
   // Some layers take their one tensor in a list.
-  const Operand *operand = positional == 1 ? &args[0] : nullptr;
+  const Operand *operand = args.size() == 1 ? &args[0] : nullptr;
   if (operand && !operand->tensor && operand->list.size() == 1)
     operand = &operand->list[0];
   if (!operand || !operand->tensor)
-    return fail("expected a call with one tensor, found " + std::to_string(positional) + " arguments");
+    return fail("expected a call with one tensor, found " + std::to_string(args.size()) + " arguments");
   if (int64_t found = typeOf(operand->tensor).getRank(); rank >= 0 && found != rank)
     return fail("expected an input of " + std::to_string(rank) + " axes with the batch, found " +
                 std::to_string(found));
@@ -73,7 +73,7 @@ Value LayerBuilder::input(int64_t rank) {
 
 SmallVector<Value> LayerBuilder::inputs(size_t least) {
   SmallVector<Value> tensors;
-  for (const Operand &operand : positional == 1 && !args[0].tensor ? llvm::ArrayRef(args[0].list) : arguments())
+  for (const Operand &operand : args.size() == 1 && !args[0].tensor ? llvm::ArrayRef(args[0].list) : arguments())
     if (operand.tensor)
       tensors.push_back(operand.tensor);
     else
@@ -87,9 +87,9 @@ const Operand *LayerBuilder::keyword(llvm::StringRef name) {
   for (auto &[key, operand] : kwargs)
     if (key == name) {
       static const Json null;
-      args.push_back(std::move(operand)); // kept, and no longer among those that nobody read
+      named.push_back(std::move(operand)); // kept, and no longer among those that nobody read
       operand = Operand{{}, {}, &null};
-      return args.back().constant && args.back().constant->is_null() ? nullptr : &args.back();
+      return named.back().constant && named.back().constant->is_null() ? nullptr : &named.back();
     }
   return nullptr;
 }
@@ -112,9 +112,9 @@ Value LayerBuilder::inputMask() {
 
 SmallVector<Value> LayerBuilder::masks() const {
   SmallVector<Value> masks;
-  if (positional > 0 && args[0].tensor)
+  if (!args.empty() && args[0].tensor)
     masks.push_back(args[0].mask);
-  else if (positional > 0)
+  else if (!args.empty())
     for (const Operand &operand : args[0].list)
       masks.push_back(operand.mask);
   return masks;

@@ -9,6 +9,7 @@
 
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
+#include <deque>
 
 namespace mtc::keras {
 
@@ -50,7 +51,7 @@ public:
   Value input(int64_t rank = -1);
   // One list of tensors; at least `least`.
   mlir::SmallVector<Value> inputs(size_t least = 1);
-  llvm::ArrayRef<Operand> arguments() const { return llvm::ArrayRef(args).take_front(positional); }
+  llvm::ArrayRef<Operand> arguments() const { return args; }
   // The mask of the first tensor that the layer is called with, or the keyword argument `mask`; null: none.
   Value inputMask();
   bool readsMask() const { return mask.has_value(); }
@@ -150,8 +151,8 @@ private:
   std::pair<mlir::mt::InitKind, std::optional<float>> readInitializer(llvm::StringRef key);
 
   std::vector<Operand> args;
-  const size_t positional; // behind them, keyword arguments that were read
   std::vector<std::pair<std::string, Operand>> kwargs;
+  std::deque<Operand> named; // keyword arguments that were read: pointers to them are out
   size_t nextVariable = 0, firstOfPart = 0;
   std::string partName, partWeights;
   std::optional<Value> mask; // once it was asked for
