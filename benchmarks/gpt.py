@@ -67,6 +67,7 @@ def torch_model(name):
 
 
 def torch_step(name, batch, compiled):
+    import images
     import numpy as np
     import torch
     tokens, vocabulary = SIZES[name][3:]
@@ -81,15 +82,7 @@ def torch_step(name, batch, compiled):
         loss.backward()
         return loss
 
-    update = optimizer.step
-    if compiled:
-        backward, update = torch.compile(backward), torch.compile(update)
-
-    def run():
-        optimizer.zero_grad(set_to_none=True)
-        backward()
-        update()
-    return run
+    return images.torch_step_of(backward, optimizer, compiled)
 
 
 if __name__ == "__main__":

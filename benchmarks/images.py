@@ -237,6 +237,12 @@ def torch_run(model, optimizer, features, y, compiled):
         torch.nn.functional.cross_entropy(logits, y).backward()
         return (logits.argmax(-1) == y).float().mean()
 
+    return torch_step_of(backward, optimizer, compiled)
+
+
+def torch_step_of(backward, optimizer, compiled):
+    """A step of backward(), which makes the gradients, and of the optimizer."""
+    import torch
     update = optimizer.step
     if compiled:
         backward, update = torch.compile(backward), torch.compile(update)
