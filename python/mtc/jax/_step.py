@@ -12,6 +12,7 @@ import numpy as np
 from mtc import _library, _structs
 from mtc._data import Arrays
 from mtc._errors import DataError, check
+from mtc._means import Means
 from mtc._plan import Path, Plan
 from mtc._session import Logs, Session
 from mtc.jax._program import Program, Tree
@@ -180,14 +181,10 @@ class Step:
 
     def _mean(self, batches: Iterable[Any], run: Callable[[dict[str, Any]], Logs]) -> Logs:
         """Means over batches, weighted by their samples."""
-        totals: Logs = {}
-        count = 0
+        means = Means()
         for batch in batches:
             bound = self._bind(batch)
-            rows = len(next(iter(bound.values())))
-            count += rows
-            for name, value in run(bound).items():
-                totals[name] = totals.get(name, 0.0) + rows * value
-        if count == 0:
+            means.add(run(bound), bound)
+        if means.samples == 0:
             raise DataError("expected batches, found none")
-        return {name: total / count for name, total in totals.items()}
+        return means.values()

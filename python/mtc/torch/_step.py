@@ -8,14 +8,13 @@ from typing import Any, Iterable, Mapping, Optional, Union
 
 import numpy as np
 
+from mtc._means import Means
 from mtc._plan import Plan
-from mtc._session import Session
+from mtc._session import Logs, Session
 from mtc._tensors import Array
 from mtc.torch._export import Example
 from mtc.torch._framework import torch
 from mtc.torch._optimizers import Optimizer
-
-Logs = dict[str, float]
 
 
 class Variables:
@@ -114,14 +113,14 @@ class Step:
         history: dict[str, list[float]] = {}
         try:
             for epoch in range(epochs):
-                mean = _Mean()
+                means = Means()
                 for batch in loader:
                     arrays = self._example.bind(batch)
                     self._optimizer.follow_rate(self.session, self._trained)
-                    mean.add(self._shown(self.session.train_step(arrays)), _samples(arrays))
+                    means.add(self._shown(self.session.train_step(arrays)), arrays)
                     if scheduler is not None and scheduler_every == "step":
                         scheduler.step()
-                logs = mean.values()
+                logs = means.values()
                 if validation is not None:
                     logs.update({f"val_{name}": value for name, value in self.evaluate(validation).items()})
                 for name, value in logs.items():
@@ -138,11 +137,11 @@ class Step:
 
     def evaluate(self, loader: Iterable[Any]) -> Logs:
         """The mean of each metric over the samples of a loader."""
-        mean = _Mean()
+        means = Means()
         for batch in loader:
             arrays = self._example.bind(batch)
-            mean.add(self._shown(self.session.eval_step(arrays)), _samples(arrays))
-        return mean.values()
+            means.add(self._shown(self.session.eval_step(arrays)), arrays)
+        return means.values()
 
     def predict(self, *inputs: Any) -> Any:
         """The module's outputs for any number of samples: a tensor, or a dict of them by name."""
@@ -218,23 +217,3 @@ class Step:
 
     def __repr__(self) -> str:
         return f"<mtc.torch.Step of {type(self.module).__name__}: batch {self.plan.batch_size}>"
-
-
-class _Mean:
-    """Means over samples."""
-
-    def __init__(self) -> None:
-        self._sums: dict[str, float] = {}
-        self._samples = 0
-
-    def add(self, logs: Logs, samples: int) -> None:
-        for name, value in logs.items():
-            self._sums[name] = self._sums.get(name, 0.0) + value * samples
-        self._samples += samples
-
-    def values(self) -> Logs:
-        return {name: total / max(self._samples, 1) for name, total in self._sums.items()}
-
-
-def _samples(arrays: Mapping[str, Any]) -> int:
-    return len(next(iter(arrays.values())))
