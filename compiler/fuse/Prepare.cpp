@@ -124,8 +124,19 @@ static void makeUnconditional(mt::AssignOp op) {
   op.erase();
 }
 
-// A reported scalar needs a buffer, which cheap values lack; so does the mask of an attention, whose kernel computes
-// nothing else.
+// Whether the op reads each operand from a buffer, which cheap values lack: what the runtime reports, and ops whose
+// kernel computes no operand.
+static bool readsBuffers(Operation &op) {
+  auto isMatrix = [](Value value) { return typeOf(value).getRank() == 2; };
+  if (auto matmul = dyn_cast<mt::MatmulOp>(op))
+    return isMatrix(matmul.getRhs());
+  if (auto transpose = dyn_cast<mt::TransposeOp>(op))
+    return isMatrix(transpose.getOperand());
+  return op.hasTrait<mt::Reports>() ||
+         isa<mt::AttentionOp, mt::AttentionLogSumsOp, mt::AttentionGradientOp, mt::Conv2DOp, mt::Conv2DInputGradientOp,
+             mt::Conv2DKernelGradientOp, mt::ScatterAddOp>(op);
+}
+
 static void placeOperands(Operation &op, const CheapValues &cheap, llvm::DenseMap<Value, Value> &placed) {
   OpBuilder builder(&op);
   for (OpOperand &operand : op.getOpOperands()) {
@@ -160,7 +171,7 @@ void prepareForFusion(mt::ProgramOp program, bool images) {
   CheapValues cheap(body);
   llvm::DenseMap<Value, Value> placed;
   for (Operation &op : llvm::make_early_inc_range(body))
-    if (op.hasTrait<mt::Reports>() || isa<mt::AttentionOp, mt::AttentionLogSumsOp, mt::AttentionGradientOp>(op))
+    if (readsBuffers(op))
       placeOperands(op, cheap, placed);
   // Producers stand before users, so one walk from the end removes all that became unused.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
