@@ -16,11 +16,21 @@ static OwningOpRef<ModuleOp> importKerasJson(const ImportRequest &request) {
                        request.diagnostics, request.exported);
 }
 
+// The first option that says of a Keras model what MLIR text says itself; null: none.
+static const char *optionOfKeras(const TrainingOptions &training) {
+  return !training.loss.empty()                ? "--loss"
+         : !training.optimizer.empty()         ? "--optimizer"
+         : !training.metrics.empty()           ? "--metrics"
+         : training.dropUnsupportedMetrics     ? "--drop-unsupported-metrics"
+         : training.sampleWeights              ? "--sample-weights"
+         : !training.inputShapes.empty()       ? "--input-shape"
+                                               : nullptr;
+}
+
 static OwningOpRef<ModuleOp> importMlir(const ImportRequest &request) {
-  if (!request.training.inputShapes.empty()) {
-    request.diagnostics.addError(
-        request.source.name +
-        ": error: expected a Keras model for --input-shape, found MLIR text, whose inputs have sizes");
+  if (const char *option = optionOfKeras(request.training)) {
+    request.diagnostics.addError(request.source.name + ": error: expected a Keras model for " + option +
+                                 ", found MLIR text, which says it itself");
     return {};
   }
   OwningOpRef<ModuleOp> module =
