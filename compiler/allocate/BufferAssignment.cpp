@@ -125,16 +125,19 @@ void BufferAssignment::placeBucket(size_t index) {
   ranges.push_back(std::move(results));
 }
 
-// Kernels that read an operand's element only to write the result's element at the same index.
-static bool mayOverwrite(mt::KernelOp kernel, unsigned operand) {
-  return kernel->getNumResults() == 1 && mt::mayOverwrite(kernel.getKind(), kernel.getBody().front(), operand, 0);
+// Kernels that read an operand's element only to write the result's element at the same index. Where each result could
+// lie over the same operand, only a lone one does.
+static bool mayOverwrite(mt::KernelOp kernel, unsigned operand, unsigned result) {
+  bool chooses = mt::infoOf(kernel.getKind()).inPlace == mt::InPlace::lastReader;
+  return (chooses || kernel->getNumResults() == 1) &&
+         mt::mayOverwrite(kernel.getKind(), kernel.getBody().front(), operand, result);
 }
 
 // What one kernel alone reads, to write the new value of a variable element by element, lies in the variable, if the
 // program does not read the old value: the random numbers of an initial value need no memory of their own.
 bool BufferAssignment::placeInVariable(const PlanStep &step, OpResult result) {
   auto reader = result.hasOneUse() ? dyn_cast<mt::KernelOp>(*result.user_begin()) : mt::KernelOp();
-  if (!step.share || !reader || !mayOverwrite(reader, result.use_begin()->getOperandNumber()))
+  if (!step.share || !reader || !mayOverwrite(reader, result.use_begin()->getOperandNumber(), 0))
     return false;
   auto found = buffers.find(reader->getResult(0));
   if (found == buffers.end() || found->second.space != Space::variable || readVariables.contains(found->second.ref))
@@ -150,11 +153,17 @@ bool BufferAssignment::placeOverOperand(const PlanStep &step, mt::KernelOp kerne
     const Life &life = lives[operand.get()];
     if (found == buffers.end() || found->second.range < 0 || isPartial(operand.get()) ||
         operand.get().getDefiningOp<shard::AllReduceOp>() || life.phase != step.phase || life.lastStep != &step ||
-        life.readByMore || !mayOverwrite(kernel, operand.getOperandNumber()) ||
+        life.readByMore || !mayOverwrite(kernel, operand.getOperandNumber(), result.getResultNumber()) ||
         llvm::count(kernel->getOperands(), operand.get()) != 1 || step.segments.size() != 1)
       continue;
     Range &range = ranges[found->second.range];
     if (range.shared != step.share || (step.share && lives[operand.get()].rendezvous != step.rendezvous))
+      continue;
+    bool taken = llvm::any_of(kernel->getResults(), [&](OpResult other) {
+      auto placed = buffers.find(other);
+      return placed != buffers.end() && placed->second.range == found->second.range;
+    });
+    if (taken)
       continue;
     ValueBuffer place = found->second;
     range.last = std::max(range.last, range.shared ? lives[result].rendezvous : lives[result].phase);

@@ -2,6 +2,8 @@
 #include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/Attention.h"
 
+#include "llvm/ADT/SetVector.h"
+
 namespace mlir::mt {
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
@@ -194,7 +196,7 @@ static LogicalResult verifyAttentionGradient(Block &body, KernelError error) {
 
 // One row per kind, in the order of the enumerators.
 static constexpr KernelKindInfo kinds[] = {
-    {KernelKind::rows, verifyRows, InPlace::never, /*runsAgain=*/true, /*isProduct=*/false},
+    {KernelKind::rows, verifyRows, InPlace::lastReader, /*runsAgain=*/true, /*isProduct=*/false},
     {KernelKind::single, verifySingle, InPlace::never, false, false},
     {KernelKind::elementwise, verifyElementwise, InPlace::always, false, false},
     {KernelKind::matmul, verifyMatmul, InPlace::epilogue, true, true},
@@ -217,6 +219,44 @@ static_assert([] {
 
 const KernelKindInfo &infoOf(KernelKind kind) { return kinds[static_cast<size_t>(kind)]; }
 
+FailureOr<SmallVector<Operation *>> elementReaders(Value operand, Operation *except) {
+  ArrayRef<int64_t> shape = typeOf(operand).getShape();
+  llvm::SmallSetVector<Operation *, 16> readers;
+  SmallVector<Value> values{operand};
+  for (size_t i = 0; i < values.size(); ++i)
+    for (Operation *user : values[i].getUsers()) {
+      bool pointwise = isa<ElementwiseOpInterface>(user) && typeOf(user->getResult(0)).getShape() == shape;
+      if (!pointwise && !isa<ReduceOp>(user))
+        return failure();
+      if (readers.insert(user) && pointwise && user != except)
+        values.push_back(user->getResult(0));
+    }
+  return llvm::to_vector(readers);
+}
+
+// For each op, how many ops that are not element-wise stand on the longest way to it: code finishes one of them before
+// it begins with what reads its result.
+static llvm::DenseMap<Operation *, unsigned> depthsOf(Block &body) {
+  llvm::DenseMap<Operation *, unsigned> depths;
+  for (Operation &op : body)
+    for (Value operand : op.getOperands())
+      if (Operation *from = operand.getDefiningOp())
+        depths[&op] = std::max(depths[&op], depths[from] + !isPointwise(*from));
+  return depths;
+}
+
+// Whether an element-wise op makes `result`, and nothing that reads the operand must wait for longer than that op.
+static bool isLastReader(Block &body, Value operand, Value result) {
+  Operation *last = result.getDefiningOp();
+  if (!last || !isa<ElementwiseOpInterface>(last))
+    return false;
+  FailureOr<SmallVector<Operation *>> readers = elementReaders(operand, last);
+  if (failed(readers))
+    return false;
+  llvm::DenseMap<Operation *, unsigned> depths = depthsOf(body);
+  return llvm::all_of(*readers, [&](Operation *reader) { return depths[reader] <= depths[last]; });
+}
+
 bool mayOverwrite(KernelKind kind, Block &body, unsigned argument, unsigned result) {
   Value operand = body.getArgument(argument);
   if (operand.getType() != yieldsOf(body)[result].getType())
@@ -228,6 +268,8 @@ bool mayOverwrite(KernelKind kind, Block &body, unsigned argument, unsigned resu
     return true;
   case InPlace::epilogue:
     return yieldsOf(body).size() == 1 && llvm::all_of(operand.getUsers(), llvm::IsaPred<ElementwiseOpInterface>);
+  case InPlace::lastReader:
+    return isLastReader(body, operand, yieldsOf(body)[result]);
   }
   llvm_unreachable("all rules are listed");
 }

@@ -12,8 +12,9 @@ namespace mlir::mt {
 // Which operands of its result's type a kernel may write its result over.
 enum class InPlace {
   never,
-  always,  // each element is read just before it is written
-  epilogue // those that only element-wise ops read, of a kernel with one result
+  always,   // each element is read just before it is written
+  epilogue, // those that only element-wise ops read, of a kernel with one result
+  lastReader // the op that makes the result is the last to read the operand, element by element
 };
 
 // An error at the kernel.
@@ -30,6 +31,10 @@ const KernelKindInfo &infoOf(KernelKind kind);
 
 // Whether a kernel of this body may write result number `result` over the operand of argument number `argument`.
 bool mayOverwrite(KernelKind kind, Block &body, unsigned argument, unsigned result);
+
+// The ops that read elements of `operand` or of what element-wise ops make of them, at their own index or in a sum; not
+// what reads the result of `except`. Fails where another op reads such a value.
+FailureOr<SmallVector<Operation *>> elementReaders(Value operand, Operation *except);
 
 } // namespace mlir::mt
 

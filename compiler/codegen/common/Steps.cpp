@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/common/Steps.h"
+#include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -169,18 +170,34 @@ bool mtc::isReadOutside(const RowStep &step, Value value) {
   return false;
 }
 
+// Whether a step after that of `result` reads an operand that the result may be written over.
+static bool isReadLater(Kernel &kernel, ArrayRef<RowStep> steps, size_t at, Operation *op, unsigned result) {
+  for (BlockArgument argument : kernel.body().getArguments()) {
+    if (!mt::mayOverwrite(kernel.kind, kernel.body(), argument.getArgNumber(), result))
+      continue;
+    FailureOr<SmallVector<Operation *>> readers = mt::elementReaders(argument, op);
+    for (const RowStep &later : steps.drop_front(at + 1))
+      if (failed(readers) || llvm::any_of(later.operations, [&](Operation *reader) {
+            return llvm::is_contained(*readers, reader);
+          }))
+        return true;
+  }
+  return false;
+}
+
 llvm::DenseMap<Value, int64_t> mtc::directResults(Kernel &kernel, ArrayRef<RowStep> steps) {
+  bool rows = kernel.kind == mt::KernelKind::rows;
   size_t last = 0;
   for (auto [at, step] : llvm::enumerate(steps))
     for (Operation *op : step.operations)
       for (Value operand : op->getOperands())
-        if (kernel.kind != mt::KernelKind::rows && isa<BlockArgument>(resolve(operand)))
+        if (!rows && isa<BlockArgument>(resolve(operand)))
           last = step.loop ? at : at + 1;
   llvm::DenseMap<Value, int64_t> direct;
   for (size_t at = last; at < steps.size(); ++at)
     for (Operation *op : steps[at].operations)
       for (auto [i, yield] : llvm::enumerate(kernel.yields()))
-        if (resolve(yield) == op->getResult(0))
+        if (resolve(yield) == op->getResult(0) && !(rows && isReadLater(kernel, steps, at, op, i)))
           direct.try_emplace(op->getResult(0), i);
   return direct;
 }

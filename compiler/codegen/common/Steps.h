@@ -32,8 +32,8 @@ int64_t leadingPeriod(mlir::Operation *op);
 // Whether an operation outside of the step reads `value`.
 bool isReadOutside(const RowStep &step, mlir::Value value);
 // Values that steps may write to a result's buffer, and which result's. The buffer may be an operand's (an update in
-// place), but for kernels of rows: so no later step reads an operand, and no operation that moves data reads one in the
-// same step.
+// place): so no later step reads an operand, or in kernels of rows one that the result may be written over, and no
+// operation that moves data reads one in the same step.
 llvm::DenseMap<mlir::Value, int64_t> directResults(Kernel &kernel, llvm::ArrayRef<RowStep> steps);
 // Operations of a kernel's body whose result has rows, or has none.
 llvm::SmallVector<mlir::Operation *> operationsOf(Kernel &kernel, bool split);

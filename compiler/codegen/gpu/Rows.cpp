@@ -41,7 +41,9 @@ void BlockRows::chooseComputed(ArrayRef<RowStep> steps) {
     llvm::DenseSet<Value> kept;
     auto isKept = [&](Value value) { return innerCount(value) == 1 || direct.contains(value) || kept.contains(value); };
     forValues([&, products = products](Value value, bool read) {
-      if (isComputable(value, isKept, products))
+      // A result that is stored at the end may lie over what it would be computed from.
+      bool isResult = llvm::any_of(kernel.yields(), [&](Value yield) { return resolve(yield) == value; });
+      if (!isResult && isComputable(value, isKept, products))
         computed.insert(value);
       else if (read)
         kept.insert(value);
