@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optimizers: Keras 3's formulas, in its order of operations (scalars are float32 there too) and with its names.
+// Optimizers: Keras 3's formulas, in its order of operations (scalars are float32 there too) and with its names; where
+// an attribute says so, PyTorch's.
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 #include "dialects/mt/Numbers.h"
@@ -51,8 +52,10 @@ template <typename Op> static LogicalResult verifyOptions(Op op) {
 LogicalResult SgdOp::verify() {
   if (failed(verifyOptions(*this)) || failed(verifyFraction(*this, "momentum", getMomentum())))
     return failure();
-  if (getNesterov() && getMomentum().isZero())
-    return emitOpError("expected a momentum above 0 with nesterov, found 0");
+  for (auto [name, given] :
+       {std::pair("nesterov", getNesterov()), std::pair("rate_after_momentum", getRateAfterMomentum())})
+    if (given && getMomentum().isZero())
+      return emitOpError("expected a momentum above 0 with ") << name << ", found 0";
   return success();
 }
 StringRef SgdOp::getOptimizerName() { return "sgd"; }
@@ -65,8 +68,14 @@ SmallVector<Value> SgdOp::buildUpdate(OpBuilder &builder, ValueRange scalars, Va
   Expr w(builder, getLoc(), variable), g(builder, getLoc(), gradient), rate(builder, getLoc(), scalars[0]);
   if (slots.empty())
     return {(w - g * rate).value()};
-  Expr m = Expr(builder, getLoc(), slots[0]) * number(getMomentum()) - g * rate;
-  Expr step = getNesterov() ? m * number(getMomentum()) - g * rate : m;
+  Expr old(builder, getLoc(), slots[0]);
+  double momentum = number(getMomentum());
+  if (getRateAfterMomentum()) {
+    Expr m = old * momentum + g;
+    return {(w - (getNesterov() ? g + m * momentum : m) * rate).value(), m.value()};
+  }
+  Expr m = old * momentum - g * rate;
+  Expr step = getNesterov() ? m * momentum - g * rate : m;
   return {(w + step).value(), m.value()};
 }
 
@@ -76,13 +85,14 @@ static Value adamAlpha(OpBuilder &builder, Location location, Value learningRate
   Expr rate(builder, location, learningRate), t = toFloat(Expr(builder, location, iteration) + 1);
   return (rate * sqrt(1.0 - pow(number(beta2), t)) / (1.0 - pow(number(beta1), t))).value();
 }
-// m and v move towards g and g^2; epsilon stands outside the bias correction.
+// m and v move towards g and g^2. With epsilon = e sqrt(1 - beta_2^t), m alpha / (sqrt(v) + epsilon) is the step
+// m' rate / (sqrt(v') + e) of the bias-corrected m' and v'.
 static SmallVector<Value> adamUpdate(Expr w, Expr g, Expr m, Expr v, std::optional<Expr> largest, Expr alpha,
-                                     const APFloat &beta1, const APFloat &beta2, const APFloat &epsilon) {
+                                     const APFloat &beta1, const APFloat &beta2, Expr epsilon) {
   m = m + (g - m) * oneMinus(beta1);
   v = v + (square(g) - v) * oneMinus(beta2);
   Expr under = largest ? maximum(*largest, v) : v;
-  SmallVector<Value> values = {(w - m * alpha / (sqrt(under) + number(epsilon))).value(), m.value(), v.value()};
+  SmallVector<Value> values = {(w - m * alpha / (sqrt(under) + epsilon)).value(), m.value(), v.value()};
   if (largest)
     values.push_back(under.value());
   return values;
@@ -101,20 +111,31 @@ template <typename Op> static LogicalResult verifyAdam(Op op) {
                         : SmallVector<StringRef>{"momentum", "velocity"};                                              \
   }                                                                                                                    \
   SmallVector<Value> OP::buildScalars(OpBuilder &builder, Value learningRate, Value iteration, ValueRange) {           \
-    return {adamAlpha(builder, getLoc(), learningRate, iteration, getBeta_1(), getBeta_2())};                          \
+    Value alpha = adamAlpha(builder, getLoc(), learningRate, iteration, getBeta_1(), getBeta_2());                     \
+    if (!getEpsilonAfterCorrection())                                                                                  \
+      return {alpha};                                                                                                  \
+    Expr t = toFloat(Expr(builder, getLoc(), iteration) + 1);                                                          \
+    return {alpha, (sqrt(1.0 - pow(number(getBeta_2()), t)) * number(getEpsilon())).value()};                          \
   }                                                                                                                    \
   SmallVector<Value> OP::buildUpdate(OpBuilder &builder, ValueRange scalars, Value variable, Value gradient,           \
                                      ValueRange slots) {                                                               \
     auto e = [&](Value value) { return Expr(builder, getLoc(), value); };                                              \
     auto largest = getAmsgrad() ? std::optional<Expr>(e(slots[2])) : std::nullopt;                                     \
+    Expr epsilon = getEpsilonAfterCorrection() ? e(scalars[1]) : Expr(number(getEpsilon()));                           \
     return adamUpdate(e(variable), e(gradient), e(slots[0]), e(slots[1]), largest, e(scalars[0]), getBeta_1(),         \
-                      getBeta_2(), getEpsilon());                                                                      \
+                      getBeta_2(), epsilon);                                                                           \
   }
 MT_ADAM(AdamOp, "adam")
 MT_ADAM(AdamWOp, "adam_w")
 #undef MT_ADAM
 
+static Expr rootWith(const Expr &x, double epsilon, bool afterRoot) {
+  return afterRoot ? sqrt(x) + epsilon : sqrt(x + epsilon);
+}
+
 LogicalResult RmspropOp::verify() {
+  if (getRateAfterMomentum() && getMomentum().isZero())
+    return emitOpError("expected a momentum above 0 with rate_after_momentum, found 0");
   return success(succeeded(verifyOptions(*this)) && succeeded(verifyFraction(*this, "rho", getRho())) &&
                  succeeded(verifyFraction(*this, "momentum", getMomentum())) &&
                  succeeded(verifyNotNegative(*this, "epsilon", getEpsilon())));
@@ -136,22 +157,24 @@ SmallVector<Value> RmspropOp::buildUpdate(OpBuilder &builder, ValueRange scalars
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
   Expr w = e(variable), g = e(gradient), rate = e(scalars[0]);
   double rho = number(getRho()), rest = oneMinus(getRho());
-  Expr v = e(slots[0]) * rho + square(g) * rest, denominator = v + number(getEpsilon());
+  Expr v = e(slots[0]) * rho + square(g) * rest, variance = v;
   SmallVector<Value> values = {Value(), v.value()};
   Value average;
   if (getCentered()) {
     Expr a = e(slots.back()) * rho + g * rest;
-    denominator = v - square(a) + number(getEpsilon());
+    variance = v - square(a);
     average = a.value();
   }
-  Expr step = g * rate / sqrt(denominator);
+  Expr root = rootWith(variance, number(getEpsilon()), getEpsilonAfterRoot());
+  bool after = getRateAfterMomentum();
+  Expr step = after ? g / root : g * rate / root;
   if (!getMomentum().isZero()) {
     step = e(slots[1]) * number(getMomentum()) + step;
     values.push_back(step.value());
   }
   if (average)
     values.push_back(average);
-  values[0] = (w - step).value();
+  values[0] = (w - (after ? step * rate : step)).value();
   return values;
 }
 
@@ -258,7 +281,8 @@ SmallVector<Value> AdagradOp::buildUpdate(OpBuilder &builder, ValueRange scalars
                                           ValueRange slots) {
   auto e = [&](Value value) { return Expr(builder, getLoc(), value); };
   Expr g = e(gradient), sum = e(slots[0]) + square(g);
-  return {(e(variable) - g * e(scalars[0]) / sqrt(sum + number(getEpsilon()))).value(), sum.value()};
+  return {(e(variable) - g * e(scalars[0]) / rootWith(sum, number(getEpsilon()), getEpsilonAfterRoot())).value(),
+          sum.value()};
 }
 
 LogicalResult AdadeltaOp::verify() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optimizers and schedules of the learning rate. Defaults and formulas are Keras 3's.
+// Optimizers and schedules of the learning rate. Defaults and formulas are Keras 3's; attributes choose those of PyTorch
+// and optax where they differ.
 #ifndef MT_OPTIMIZERS_TD
 #define MT_OPTIMIZERS_TD
 
@@ -19,6 +20,14 @@ class Mt_Optimizer<string mnemonic, dag own, string weight_decay = "0.0f", list<
     global_clipnorm         all gradients scaled by one factor, to this norm at most. One of the three at most
     ema_momentum            use_ema: slots `average` of the variables (the first step copies)
     ema_overwrite_frequency after every so many steps the variables become their averages
+
+    Some optimizers have attributes that choose between two formulas. Without them it is Keras', with them PyTorch's:
+    epsilon_after_correction epsilon is added to the root of the bias-corrected second moment, as in Kingma and Ba (2015),
+                             Algorithm 1: m' rate / (sqrt(v') + epsilon). Without it the correction is a part of the
+                             rate: m alpha / (sqrt(v) + epsilon), as in the remark at the end of their section 2
+    epsilon_after_root       sqrt(v) + epsilon in place of sqrt(v + epsilon)
+    rate_after_momentum      m = momentum m + g, w -= rate m. Without it the rate is a part of the momentum:
+                             m = momentum m - rate g, w += m. The two differ where the rate changes
   }];
   let arguments = !con((ins Optional<Mt_Scalar>:$rate), own,
                        (ins DefaultValuedAttr<F32Attr, weight_decay>:$weight_decay,
@@ -32,16 +41,19 @@ defvar betas = (ins DefaultValuedAttr<F32Attr, "0.9f">:$beta_1, DefaultValuedAtt
                 DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon);
 
 def SgdOp : Mt_Optimizer<"sgd", (ins DefaultValuedAttr<F32Attr, "0.01f">:$learning_rate,
-                                 DefaultValuedAttr<F32Attr, "0.0f">:$momentum, UnitAttr:$nesterov)>;
-def AdamOp : Mt_Optimizer<"adam", !con(rate, betas, (ins UnitAttr:$amsgrad))>;
-def AdamWOp : Mt_Optimizer<"adamw", !con(rate, betas, (ins UnitAttr:$amsgrad)), "0.004f">;
+                                 DefaultValuedAttr<F32Attr, "0.0f">:$momentum, UnitAttr:$nesterov,
+                                 UnitAttr:$rate_after_momentum)>;
+defvar adam = !con(rate, betas, (ins UnitAttr:$amsgrad, UnitAttr:$epsilon_after_correction));
+def AdamOp : Mt_Optimizer<"adam", adam>;
+def AdamWOp : Mt_Optimizer<"adamw", adam, "0.004f">;
 def AdamaxOp : Mt_Optimizer<"adamax", !con(rate, betas)>;
 def NadamOp : Mt_Optimizer<"nadam", !con(rate, betas), "0.0f", ["getState"]>;
 def LambOp : Mt_Optimizer<"lamb", !con(rate, betas)>;
 def RmspropOp : Mt_Optimizer<"rmsprop", !con(rate, (ins DefaultValuedAttr<F32Attr, "0.9f">:$rho,
-    DefaultValuedAttr<F32Attr, "0.0f">:$momentum, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon, UnitAttr:$centered))>;
+    DefaultValuedAttr<F32Attr, "0.0f">:$momentum, DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon, UnitAttr:$centered,
+    UnitAttr:$epsilon_after_root, UnitAttr:$rate_after_momentum))>;
 def AdagradOp : Mt_Optimizer<"adagrad", !con(rate, (ins DefaultValuedAttr<F32Attr, "0.1f">:$initial_accumulator_value,
-    DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon)), "0.0f", ["getSlotStart"]>;
+    DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon, UnitAttr:$epsilon_after_root)), "0.0f", ["getSlotStart"]>;
 def AdadeltaOp : Mt_Optimizer<"adadelta",
                               !con(rate, (ins DefaultValuedAttr<F32Attr, "0.95f">:$rho,
                                           DefaultValuedAttr<F32Attr, "1e-7f">:$epsilon))>;

@@ -21,6 +21,10 @@ static const char *typeName(mt_dtype dtype) {
     return "F64";
   case MT_U8:
     return "U8";
+  case MT_F16:
+    return "F16";
+  case MT_BF16:
+    return "BF16";
   }
   return "";
 }

@@ -129,12 +129,14 @@ def test_equinox():
     assert step.evaluate(points())["loss"] == pytest.approx(float(theirs), rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["sgd", "momentum", "adam", "adamw", "lion", "rmsprop", "adagrad", "clip"])
+@pytest.mark.parametrize("name", ["sgd", "momentum", "scheduled", "adam", "adamw", "lion", "rmsprop", "adagrad",
+                                  "clip"])
 def test_steps_are_those_of_optax(name):
     optax = pytest.importorskip("optax")
     optimizer = {
         "sgd": lambda: optax.sgd(0.1), "momentum": lambda: optax.sgd(0.1, 0.9, nesterov=True),
-        "adam": lambda: optax.adam(1e-2), "adamw": lambda: optax.adamw(1e-2, weight_decay=0.1),
+        "scheduled": lambda: optax.sgd(lambda step: 0.1 / (1 + step), 0.9),
+        "adam": lambda: optax.adam(1e-2, eps=1e-2), "adamw": lambda: optax.adamw(1e-2, weight_decay=0.1),
         "lion": lambda: optax.lion(1e-3), "rmsprop": lambda: optax.rmsprop(1e-2), "adagrad": lambda: optax.adagrad(0.1),
         "clip": lambda: optax.chain(optax.clip(0.01), optax.sgd(lambda step: 0.1 / (1 + step))),
     }[name]()

@@ -87,14 +87,14 @@ OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, 0.1, weight_decay=0.01),
     "momentum": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.01),
     "nesterov": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True),
-    "adam": lambda p: torch.optim.Adam(p, 1e-2, weight_decay=0.01),
-    "amsgrad": lambda p: torch.optim.Adam(p, 1e-2, amsgrad=True),
+    "adam": lambda p: torch.optim.Adam(p, 1e-2, eps=1e-2, weight_decay=0.01),
+    "amsgrad": lambda p: torch.optim.Adam(p, 1e-2, eps=1e-3, amsgrad=True),
     "adamw": lambda p: torch.optim.AdamW(
         [{"params": (q := list(p))[::2], "weight_decay": 0.1}, {"params": q[1::2], "weight_decay": 0.0}], 1e-2),
     "adamax": lambda p: torch.optim.Adamax(p, 1e-2),
-    "rmsprop": lambda p: torch.optim.RMSprop(p, 1e-3, momentum=0.5),
-    "centered": lambda p: torch.optim.RMSprop(p, 1e-3, centered=True),
-    "adagrad": lambda p: torch.optim.Adagrad(p, 1e-2),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, 1e-3, eps=1e-2, momentum=0.5),
+    "centered": lambda p: torch.optim.RMSprop(p, 1e-3, eps=1e-2, centered=True),
+    "adagrad": lambda p: torch.optim.Adagrad(p, 1e-2, eps=1e-2),
     "adadelta": lambda p: torch.optim.Adadelta(p, 1.0),
 }
 

@@ -52,21 +52,25 @@ class Optimizer:
         return f"mt.{self.kind} {rate}<{{{{{', '.join(parts)}}}}}>"
 
 
+# Of the two formulas that `mt` has, optax' (docs/ir.md).
+_AFTER_CORRECTION = {"epsilon_after_correction": True}
+
+
 def sgd(learning_rate: Rate, momentum: Optional[float] = None, nesterov: bool = False) -> Optimizer:
-    """As `optax.sgd`. With momentum and a schedule MTC scales a gradient by the rate of its own step."""
-    return Optimizer("sgd", learning_rate, {"momentum": momentum or 0.0, "nesterov": nesterov})
+    """As `optax.sgd`."""
+    numbers = {"momentum": momentum or 0.0, "nesterov": nesterov, "rate_after_momentum": bool(momentum)}
+    return Optimizer("sgd", learning_rate, numbers)
 
 
 def adam(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Optimizer:
-    """As `optax.adam`. MTC adds `eps` before the correction of the bias, as Keras does: in the first steps it is
-    smaller than optax's."""
-    return Optimizer("adam", learning_rate, {"beta_1": b1, "beta_2": b2, "epsilon": eps})
+    """As `optax.adam`."""
+    return Optimizer("adam", learning_rate, {"beta_1": b1, "beta_2": b2, "epsilon": eps, **_AFTER_CORRECTION})
 
 
 def adamw(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, weight_decay: float = 1e-4,
           mask: Any = None) -> Optimizer:
-    """As `optax.adamw`; `eps` as of `adam`."""
-    numbers = {"beta_1": b1, "beta_2": b2, "epsilon": eps, "weight_decay": weight_decay}
+    """As `optax.adamw`."""
+    numbers = {"beta_1": b1, "beta_2": b2, "epsilon": eps, "weight_decay": weight_decay, **_AFTER_CORRECTION}
     return Optimizer("adamw", learning_rate, numbers, mask)
 
 
@@ -76,9 +80,11 @@ def lion(learning_rate: Rate, b1: float = 0.9, b2: float = 0.99, weight_decay: f
     return Optimizer("lion", learning_rate, {"beta_1": b1, "beta_2": b2, "weight_decay": weight_decay}, mask)
 
 
-def rmsprop(learning_rate: Rate, decay: float = 0.9, eps: float = 1e-8, centered: bool = False) -> Optimizer:
+def rmsprop(learning_rate: Rate, decay: float = 0.9, eps: float = 1e-8, centered: bool = False,
+            eps_in_sqrt: bool = True) -> Optimizer:
     """As `optax.rmsprop` without momentum."""
-    return Optimizer("rmsprop", learning_rate, {"rho": decay, "epsilon": eps, "centered": centered})
+    numbers = {"rho": decay, "epsilon": eps, "centered": centered, "epsilon_after_root": not eps_in_sqrt}
+    return Optimizer("rmsprop", learning_rate, numbers)
 
 
 def adagrad(learning_rate: Rate, initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> Optimizer:
@@ -159,10 +165,12 @@ def _from_optax(given: Any) -> Optimizer:
             numbers.update({mine: float(values[theirs]) for theirs, mine in wanted.items() if theirs in values})
             if values.get("eps_root") or values.get("nesterov") and kind == "adam":
                 raise ModelError(f"optax.{name} with eps_root or nesterov: expected it without")
-            if name == "scale_by_rms" and values.get("eps_in_sqrt") is False:
-                raise ModelError("optax.scale_by_rms with eps_in_sqrt=False: expected it inside of the root")
-            numbers.update({"nesterov": True} if values.get("nesterov") else {})
-            numbers.update({"centered": True} if name == "scale_by_stddev" else {})
+            numbers["nesterov"] = bool(values.get("nesterov"))
+            numbers["centered"] = name == "scale_by_stddev"
+            numbers["epsilon_after_correction"] = kind == "adam"
+            numbers["epsilon_after_root"] = values.get("eps_in_sqrt") is False
+            # A rate that is found before the momentum is a part of it.
+            numbers["rate_after_momentum"] = name == "trace" and rate is None
         elif name in ("scale", "scale_by_learning_rate"):
             rate = -float(values["step_size"])
         elif name == "scale_by_schedule":

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers of PyTorch as those of `mt`, and their state both ways.
 
-`mt` has Keras' formulas. Where they differ from PyTorch's, this module converts exactly, or to a bound that
-docs/pytorch.md gives, or refuses by name:
-
-    epsilon        Adam's stands outside the bias correction in `mt`; RMSprop's and Adagrad's stand inside the root
-    velocity       SGD's and RMSprop's have the learning rate in them in `mt`: `follow_rate` makes them anew
-    weight decay   that of all but AdamW is a gradient, wd * w: a regularizer of wd / 2
+`mt` has Keras' formulas, and where PyTorch's differ an attribute that chooses those. What `mt` has no attribute for is
+converted here, or refused by name: a weight decay of all but AdamW is a gradient, wd * w, of a regularizer of wd / 2.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any, Callable, Mapping, Optional
 
 import numpy as np
@@ -22,9 +17,7 @@ from mtc._tensors import Array
 from mtc.torch._framework import torch
 
 Values = dict[str, Array]
-# Names in the plan and in PyTorch. With 1 or -1 the value in the plan is that in PyTorch times the learning rate, or
-# minus it.
-Slot = tuple[str, str, int]
+Slot = tuple[str, str]  # the names in the plan and in PyTorch
 
 
 @dataclasses.dataclass
@@ -66,20 +59,12 @@ class Optimizer:
         """The learning rate of PyTorch's optimizer, which a scheduler may have changed."""
         return self.rate if self.source is None else float(self.source.param_groups[0]["lr"])
 
-    def follow_rate(self, session: Any, parameters: Mapping[str, Any]) -> None:
+    def follow_rate(self, session: Any) -> None:
         """Gives a session the learning rate of PyTorch's optimizer, if a scheduler has changed it."""
         now = self.rate_now()
-        if now == self.rate:
-            return
-        if not now and any(sign for _, _, sign in self.slots):
-            raise ModelError(f"expected a learning rate above 0 for {self.name} with momentum, found 0")
-        session.variables[f"{self.prefix}/learning_rate"] = np.float32(now)
-        for mine, _, sign in self.slots:
-            if sign and self.rate:
-                for name in parameters:
-                    slot = self.slot(name, mine)
-                    session.variables[slot] = session.variables[slot] * np.float32(now / self.rate)
-        self.rate = now
+        if now != self.rate:
+            session.variables[f"{self.prefix}/learning_rate"] = np.float32(now)
+            self.rate = now
 
     def state(self, parameters: Mapping[str, Any], stored: Mapping[str, tuple[int, ...]]) -> Values:
         """What PyTorch's optimizer knows, as variables of the plan.
@@ -93,11 +78,10 @@ class Optimizer:
         for name, parameter in parameters.items():
             state = self.source.state.get(parameter) or {}
             steps = max(steps, int(state.get("step", 0)))
-            for mine, theirs, sign in self.slots:
+            for mine, theirs in self.slots:
                 if isinstance(state.get(theirs), torch.Tensor):
                     given = state[theirs].detach().cpu().float().numpy()
-                    given = np.transpose(given, stored[name])
-                    values[self.slot(name, mine)] = given * np.float32(self._factor(sign))
+                    values[self.slot(name, mine)] = np.transpose(given, stored[name])
         if steps:
             values[f"{self.prefix}/iteration"] = np.asarray(steps, "int32")
         return values
@@ -110,12 +94,9 @@ class Optimizer:
             state = self.source.state[parameter]
             if type(self.source) is not torch.optim.SGD:
                 state["step"] = torch.tensor(float(steps))
-            for mine, theirs, sign in self.slots:
-                value = read(name, self.slot(name, mine)) / np.float32(self._factor(sign))
+            for mine, theirs in self.slots:
+                value = read(name, self.slot(name, mine))
                 state[theirs] = torch.from_numpy(np.ascontiguousarray(value)).reshape(parameter.shape)
-
-    def _factor(self, sign: int) -> float:
-        return sign * self.rate if sign else 1.0
 
 
 def number(value: float) -> str:
@@ -181,22 +162,19 @@ def _l2(decays: Mapping[str, float]) -> dict[str, float]:
 def _sgd(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
     if group["dampening"] and group["momentum"]:
         raise ModelError(f"expected SGD with dampening=0, found {group['dampening']}")
-    attributes: dict[str, Any] = {"momentum": group["momentum"], "nesterov": bool(group["nesterov"])}
+    attributes = {"momentum": group["momentum"], "nesterov": bool(group["nesterov"]), "rate_after_momentum": True}
     if not group["momentum"]:
         return Optimizer("sgd", {}, "sgd", 0, l2=_l2(decays))
-    return Optimizer("sgd", attributes, "sgd", 0, l2=_l2(decays),
-                     slots=(("momentum", "momentum_buffer", -1),))
+    return Optimizer("sgd", attributes, "sgd", 0, l2=_l2(decays), slots=(("momentum", "momentum_buffer"),))
 
 
 def _adam(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
     beta_1, beta_2 = map(float, group["betas"])
-    # PyTorch's epsilon counts sqrt(1 - beta_2^t) times as much as one outside of the bias correction. That of the first
-    # step keeps the relative difference of an update below epsilon / |gradient|.
-    attributes: dict[str, Any] = {"beta_1": beta_1, "beta_2": beta_2,
-                                  "epsilon": group["eps"] * math.sqrt(1 - beta_2), "amsgrad": bool(group["amsgrad"])}
-    slots = [("momentum", "exp_avg", 0), ("velocity", "exp_avg_sq", 0)]
+    attributes: dict[str, Any] = {"beta_1": beta_1, "beta_2": beta_2, "epsilon": group["eps"],
+                                  "amsgrad": bool(group["amsgrad"]), "epsilon_after_correction": True}
+    slots = [("momentum", "exp_avg"), ("velocity", "exp_avg_sq")]
     if group["amsgrad"]:
-        slots.append(("velocity_hat", "max_exp_avg_sq", 0))
+        slots.append(("velocity_hat", "max_exp_avg_sq"))
     if not group.get("decoupled_weight_decay"):
         return Optimizer("adam", attributes, "adam", 0, l2=_l2(decays), slots=tuple(slots))
     found = sorted(set(decays.values()) - {0.0})
@@ -211,30 +189,32 @@ def _adam(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
 def _adamax(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
     beta_1, beta_2 = map(float, group["betas"])
     return Optimizer("adamax", {"beta_1": beta_1, "beta_2": beta_2, "epsilon": group["eps"]}, "adamax", 0,
-                     l2=_l2(decays), slots=(("momentum", "exp_avg", 0), ("norm", "exp_inf", 0)))
+                     l2=_l2(decays), slots=(("momentum", "exp_avg"), ("norm", "exp_inf")))
 
 
 def _rmsprop(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
-    slots = [("velocity", "square_avg", 0)]
+    slots = [("velocity", "square_avg")]
     if group["momentum"]:
-        slots.append(("momentum", "momentum_buffer", 1))
+        slots.append(("momentum", "momentum_buffer"))
     if group["centered"]:
-        slots.append(("average_gradient", "grad_avg", 0))
-    attributes: dict[str, Any] = {"rho": group["alpha"], "epsilon": group["eps"] ** 2, "momentum": group["momentum"],
-                                  "centered": bool(group["centered"])}
+        slots.append(("average_gradient", "grad_avg"))
+    attributes: dict[str, Any] = {"rho": group["alpha"], "epsilon": group["eps"], "momentum": group["momentum"],
+                                  "centered": bool(group["centered"]), "epsilon_after_root": True,
+                                  "rate_after_momentum": bool(group["momentum"])}
     return Optimizer("rmsprop", attributes, "rm_sprop", 0, l2=_l2(decays), slots=tuple(slots))
 
 
 def _adagrad(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
     if group["lr_decay"]:
         raise ModelError(f"expected Adagrad with lr_decay=0, found {group['lr_decay']}")
-    attributes = {"initial_accumulator_value": group["initial_accumulator_value"], "epsilon": group["eps"] ** 2}
-    return Optimizer("adagrad", attributes, "adagrad", 0, l2=_l2(decays), slots=(("accumulator", "sum", 0),))
+    attributes = {"initial_accumulator_value": group["initial_accumulator_value"], "epsilon": group["eps"],
+                  "epsilon_after_root": True}
+    return Optimizer("adagrad", attributes, "adagrad", 0, l2=_l2(decays), slots=(("accumulator", "sum"),))
 
 
 def _adadelta(group: Mapping[str, Any], decays: Mapping[str, float]) -> Optimizer:
     return Optimizer("adadelta", {"rho": group["rho"], "epsilon": group["eps"]}, "adadelta", 0, l2=_l2(decays),
-                     slots=(("accumulated_grad", "square_avg", 0), ("accumulated_delta_var", "acc_delta", 0)))
+                     slots=(("accumulated_grad", "square_avg"), ("accumulated_delta_var", "acc_delta")))
 
 
 _KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, float]], Optimizer]] = {

@@ -85,7 +85,7 @@ class Step:
 
         The learning rate is that of the PyTorch optimizer now, so that its schedulers work as they do in PyTorch.
         """
-        self._optimizer.follow_rate(self.session, self._trained)
+        self._optimizer.follow_rate(self.session)
         return self._shown(self.session.train_step(self._bound(batch)))
 
     def test_on_batch(self, *batch: Any) -> Logs:
@@ -116,7 +116,7 @@ class Step:
                 means = Means()
                 for batch in loader:
                     arrays = self._example.bind(batch)
-                    self._optimizer.follow_rate(self.session, self._trained)
+                    self._optimizer.follow_rate(self.session)
                     means.add(self._shown(self.session.train_step(arrays)), arrays)
                     if scheduler is not None and scheduler_every == "step":
                         scheduler.step()
