@@ -170,7 +170,10 @@ void Groups::merge(unsigned into, unsigned from) {
 
 llvm::SmallSetVector<unsigned, 8> Groups::neighbours(unsigned unit) const {
   llvm::SmallSetVector<unsigned, 8> result;
+  llvm::SmallDenseSet<Operation *, 8> asked; // a value that many ops of the unit read is asked once
   auto addReaders = [&](Operation *op) {
+    if (!asked.insert(op).second)
+      return;
     for (Operation *user : users(op))
       if (std::optional<unsigned> other = unitOf(user); other && *other != unit)
         result.insert(*other);

@@ -133,6 +133,13 @@ mt.model @nesterov {
 
 // -----
 
+mt.model @rate_after_momentum {
+  // expected-error@+1 {{expected a momentum above 0 with rate_after_momentum, found 0}}
+  mt.rmsprop <{rate_after_momentum}>
+}
+
+// -----
+
 mt.model @beta {
   // expected-error@+1 {{expected beta_2 from 0 to less than 1, found -1}}
   mt.adam <{beta_2 = -1.0 : f32}>
