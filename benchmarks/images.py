@@ -11,6 +11,7 @@ file that mtc compiles), JAX and PyTorch.
     lstm       two LSTMs of 256; Adam                                                         64 steps of 256 numbers
     transformer  embeddings, two blocks of causal attention in 4 heads and a GELU; Adam       256 tokens, of 512,
                                                                                               256 channels
+    vit, bert  encoders (encoders.py); Adam                                                   an image, 128 tokens
 
 Images are float32, rows x columns x channels; PyTorch gets them as channels last.
 """
@@ -18,12 +19,15 @@ import json
 import os
 import sys
 
+import encoders
 import numpy as np
 
 SHAPES = {"convnet": (28, 28, 1), "cnn": (28, 28, 1), "resnet20": (32, 32, 3), "resnet50": (224, 224, 3),
-          "lstm": (64, 256), "transformer": (256,)}
-CLASSES = {"convnet": 10, "cnn": 10, "resnet20": 10, "resnet50": 5, "lstm": 10, "transformer": 512}
-RATES = {"convnet": 1e-3, "cnn": 1e-3, "resnet20": 0.1, "resnet50": 1e-4, "lstm": 1e-3, "transformer": 3e-4}
+          "lstm": (64, 256), "transformer": (256,), **{name: size.shape for name, size in encoders.SIZES.items()}}
+CLASSES = {"convnet": 10, "cnn": 10, "resnet20": 10, "resnet50": 5, "lstm": 10, "transformer": 512,
+           **{name: size.classes for name, size in encoders.SIZES.items()}}
+RATES = {"convnet": 1e-3, "cnn": 1e-3, "resnet20": 0.1, "resnet50": 1e-4, "lstm": 1e-3, "transformer": 3e-4,
+         "vit": 1e-3, "bert": 1e-4}
 # Of the convnet: filters, taps, stride, padding.
 CONVNET = ((12, 3, 1, "same"), (24, 6, 2, "valid"), (32, 6, 2, "same"))
 UNITS = 256  # of the LSTM
@@ -35,6 +39,9 @@ def inputs(name, batch):
     random = np.random.default_rng(0)
     if name == "transformer":
         return tuple(random.integers(0, CLASSES[name], (batch, *SHAPES[name])).astype(np.int32) for _ in range(2))
+    if name == "bert":
+        ids = random.integers(0, encoders.SIZES[name].tokens, (batch, *SHAPES[name]))
+        return ids.astype(np.int32), random.integers(0, CLASSES[name], batch).astype(np.int32)
     images = random.random((batch, *SHAPES[name]), dtype=np.float32)
     return images * (255 if name == "convnet" else 1), random.integers(0, CLASSES[name], batch).astype(np.int32)
 
@@ -54,6 +61,8 @@ def keras_model(name):
 
     if name == "transformer":
         return keras_transformer()
+    if name in encoders.SIZES:
+        return encoders.keras_model(name)
     if name == "resnet50":
         return keras.applications.ResNet50(weights=None, input_shape=SHAPES[name], classes=CLASSES[name],
                                            classifier_activation=None)
@@ -174,6 +183,8 @@ def torch_model(name):
 
     if name == "lstm":
         return Lstm()
+    if name in encoders.SIZES:
+        return encoders.torch_model(name)
 
     if name == "cnn":
         return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(),

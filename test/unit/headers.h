@@ -4,7 +4,7 @@
 #ifndef TEST_UNIT_HEADERS_H
 #define TEST_UNIT_HEADERS_H
 
-#include "runtime/headers.h"
+#include "runtime/support/headers.h"
 
 #include <gtest/gtest.h>
 

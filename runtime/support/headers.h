@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Precompiled: the standard headers that files of the runtime include. Each file includes what it uses, as the build for
-// 64-bit ARM, which precompiles nothing, shows.
-#ifndef RUNTIME_HEADERS_H
-#define RUNTIME_HEADERS_H
+// Precompiled: the standard headers that files of the runtime include. Each file includes what it uses: the build for
+// 64-bit ARM precompiles nothing, and shows one that does not.
+#ifndef RUNTIME_SUPPORT_HEADERS_H
+#define RUNTIME_SUPPORT_HEADERS_H
 
 #include <algorithm>
 #include <array>

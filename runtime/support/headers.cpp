@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/headers.h"
+#include "runtime/support/headers.h"
