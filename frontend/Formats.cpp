@@ -10,9 +10,8 @@ namespace mtc {
 namespace {
 
 constexpr const char *kTorch =
-    "a model of PyTorch is Python code and weights: write it with Keras' layers, or in the mt dialect (docs/ir.md), "
-    "and give its weights under "
-    "that model's names with --weights FILE.safetensors (safetensors.torch.save_file writes one)";
+    "a model of PyTorch is Python code and weights: mtc.torch.compile compiles the module where it is made "
+    "(docs/pytorch.md)";
 constexpr const char *kOnnx = "an ONNX model: write the model with Keras' layers, or in the mt dialect (docs/ir.md)";
 constexpr const char *kSavedModel =
     "a SavedModel of TensorFlow: load the model where it was made, and save it with model.save(\"model.keras\")";

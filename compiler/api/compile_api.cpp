@@ -143,6 +143,8 @@ mt_status *mtc_result_save(const mtc_result *result, const char *path) {
 
 void mtc_result_free(mtc_result *result) { delete result; }
 
+const char *mtc_version() { return MT_VERSION; }
+
 const char *mtc_stage_name(int32_t index) {
   return index >= 0 && static_cast<size_t>(index) < mtc::stages().size() ? mtc::stages()[index].name : nullptr;
 }

@@ -163,10 +163,19 @@ void Config::ignore(llvm::ArrayRef<StringRef> keys) {
     seen.insert(key.str());
 }
 
+// What does nearly the same as an option that is not supported, for its message.
+static std::string insteadOf(StringRef key) {
+  if (key.consume_back("_constraint"))
+    return ": " + key.str() + "_regularizer keeps values small too";
+  if (key == "gradient_accumulation_steps")
+    return ": give all samples of an update as one batch (--batch), which --micro-batches computes in parts";
+  return "";
+}
+
 void Config::expectAbsent(llvm::ArrayRef<StringRef> keys) {
   for (StringRef key : keys)
     if (const Json *value = find(key))
-      error("expected no " + key.str() + ", found " + describe(*value) + ", which is not supported");
+      error("expected no " + key.str() + ", found " + describe(*value) + ", which is not supported" + insteadOf(key));
 }
 
 void Config::expect(StringRef key, const Json &wanted) {

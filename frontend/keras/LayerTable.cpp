@@ -40,7 +40,7 @@ BuildLayer findLayer(const Layer &layer) {
 }
 
 std::string adviceFor(const Layer &layer) {
-  static constexpr const char *images = "convolutions inside a recurrent layer are not compiled: use Conv2D or Conv3D "
+  static constexpr const char *images = "convolutions inside a recurrent layer are not compiled: use Conv1D or Conv2D "
                                         "before a recurrent layer";
   static constexpr const char *text =
       "apply it to the data beforehand, save the numbers that it gives (numpy.save), and build the "
@@ -75,6 +75,9 @@ std::string adviceFor(const Layer &layer) {
       return words;
   if (!isKerasLayer(layer.module) && !isOperator(layer.module))
     return "a custom class is Python code: write it with the layers of Keras";
+  if (llvm::StringRef(layer.className).contains("3D"))
+    return "layers over three axes are not compiled: make one of them channels (Permute, Reshape), and use the layer "
+           "over two";
   return {};
 }
 

@@ -55,6 +55,14 @@ extern "C" {
 #define MT_VERSION_MINOR 1 /**< See MT_VERSION_MAJOR. */
 #define MT_VERSION_PATCH 0 /**< See MT_VERSION_MAJOR. */
 
+/** @cond internal */
+#define MT_TEXT(number) #number
+#define MT_VERSION_TEXT(major, minor, patch) MT_TEXT(major) "." MT_TEXT(minor) "." MT_TEXT(patch)
+/** @endcond */
+
+/** The version of the headers as a text, "0.1.0" say. That of the libraries: mtrun_version(), mtc_version(). */
+#define MT_VERSION MT_VERSION_TEXT(MT_VERSION_MAJOR, MT_VERSION_MINOR, MT_VERSION_PATCH)
+
 /** The class of an error. The tools exit with the same numbers. */
 typedef enum mt_code {
   MT_OK = 0,        /**< Success. */

@@ -14,6 +14,9 @@
 extern "C" {
 #endif
 
+/** The version of the library that was loaded; MT_VERSION is that of the headers. The string is static. */
+MT_API const char *mtc_version(void);
+
 /**
  * How a model is compiled. Begin with mtc_options_init(), then set what differs. Strings need to live only during the
  * call.

@@ -7,8 +7,7 @@
  * fit are used by one thread at a time. Sessions of one process are independent of each other.
  *
  * **Order of calls.** mtrun_plan_load(), mtrun_session_create(), then either a loop of the library
- * (mtrun_dataset_open(), mtrun_fit()) or the program's own calls of mtrun_train_step(). Whatever was created is freed
- * in reverse order.
+ * (mtrun_dataset_open(), mtrun_fit()) or the program's own calls of mtrun_train_step(). Free in reverse order.
  *
  * In this file B is the plan's global batch, R its number of shards, N the number of devices of a session, and n the
  * number of samples in a step.
@@ -22,10 +21,11 @@
 extern "C" {
 #endif
 
-/**
- * @name Plans
- * @{
- */
+/** The version of the library that was loaded; MT_VERSION is that of the headers. The string is static. */
+MT_API const char *mtrun_version(void);
+
+/** @name Plans
+ * @{ */
 
 /** A plan in memory, verified. */
 typedef struct mtrun_plan mtrun_plan;

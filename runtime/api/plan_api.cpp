@@ -34,6 +34,8 @@ Status outOfRange(const char *what, int32_t count, int32_t index) {
 
 } // namespace
 
+const char *mtrun_version() { return MT_VERSION; }
+
 mt_status *mtrun_plan_load(const char *path, mtrun_plan **plan) {
   return guarded([&] {
     std::unique_ptr<Plan> loaded;

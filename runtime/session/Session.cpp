@@ -123,8 +123,7 @@ Status Session::State::chooseProcesses() {
   if (options.timeout > 0)
     found.timeout = options.timeout;
   found.agreement = "plan: " + hashText(plan->hash()) + "\nseed: " + std::to_string(options.seed) +
-                    "\nversion: " + std::to_string(MT_VERSION_MAJOR) + "." + std::to_string(MT_VERSION_MINOR) + "." +
-                    std::to_string(MT_VERSION_PATCH);
+                    "\nversion: " MT_VERSION;
   layout.first = options.process;
   return ProcessGroup::open(found, processGroup);
 }

@@ -134,18 +134,25 @@ Status AtomicFile::commit() {
   return reason == 0 ? Status() : fail("cannot sync the folder of", reason);
 }
 
+int makeFolder(const std::string &path) {
+  if (mkdir(path.c_str(), 0777) != 0)
+    return errno;
+  int reason = syncFolder(folderOf(path));
+  if (reason == 0 || reason == EACCES) // a folder that may be written to and not read cannot be synced by us
+    return 0;
+  rmdir(path.c_str());
+  return reason;
+}
+
 Status makeFolders(const std::string &path) {
   for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     std::string folder = path.substr(0, slash);
     struct stat facts;
-    if (mkdir(folder.c_str(), 0777) == 0) {
-      // A folder that may be written to and not read cannot be synced by us.
-      if (int reason = syncFolder(folderOf(folder)); reason != 0 && reason != EACCES)
-        return ioError("cannot sync the folder of", folder, reason);
-    } else if (int reason = errno; stat(folder.c_str(), &facts) != 0) {
-      return ioError("cannot create", folder, reason);
-    } else if (slash == std::string::npos && !S_ISDIR(facts.st_mode)) {
-      return ioError("cannot create", folder, ENOTDIR);
+    if (int reason = makeFolder(folder); reason != 0) {
+      if (stat(folder.c_str(), &facts) != 0)
+        return ioError("cannot create", folder, reason);
+      if (slash == std::string::npos && !S_ISDIR(facts.st_mode))
+        return ioError("cannot create", folder, ENOTDIR);
     }
     if (slash == std::string::npos)
       return {};

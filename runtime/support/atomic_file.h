@@ -37,7 +37,9 @@ private:
   int descriptor_ = -1;
 };
 
-// Makes a folder and those above it where they are not there, each on disk when the call returns. MT_IO.
+// Makes a folder, whose name is on disk when the call returns. 0, or the system's reason: EEXIST where it is there.
+int makeFolder(const std::string &path);
+// The same, with those above it, where they are not there. MT_IO.
 Status makeFolders(const std::string &path);
 
 } // namespace mtrun

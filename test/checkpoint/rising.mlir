@@ -20,6 +20,17 @@
 // OWN: epoch 3: gain has a plateau; the learning rate is now 0.05
 // OWN: Epoch 4/4
 
+// What is better by less than the plateau's own delta, 1e-4 unless said otherwise, does not count; early stopping's was
+// ignored in silence, and is refused without it.
+// RUN: mtrun train m.mtp --data npy:x.npy,y.npy --epochs 3 --plateau 1 --plateau-min-delta 1 --monitor loss --save w.safetensors | FileCheck %s --check-prefix=DELTA
+// DELTA: epoch 2: loss has a plateau
+// DELTA: epoch 3: loss has a plateau
+// RUN: mtrun train m.mtp --data npy:x.npy,y.npy --epochs 3 --plateau 1 --monitor loss --save w.safetensors | FileCheck %s --check-prefix=FALLS
+// FALLS: Epoch 3/3
+// FALLS-NOT: plateau
+// RUN: %python %S/../tools/mtrun/outcome.py 2 mtrun train m.mtp --data npy:x.npy,y.npy --plateau 1 --min-delta 1 --save w.safetensors | FileCheck %s --check-prefix=OTHER
+// OTHER: mtrun: error: --min-delta requires --early-stopping
+
 // The best checkpoint stays: with the highest gain it is the newest, with the lowest the first.
 // RUN: mtrun train m.mtp --data npy:x.npy,y.npy --epochs 4 --checkpoint high --keep 1 --checkpoint-monitor gain
 // RUN: ls high | FileCheck %s --check-prefix=HIGH

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/commandline/OutputFolders.h"
 
+#include "runtime/support/atomic_file.h"
+
 #include <cerrno>
 #include <cstring>
 #include <dirent.h>
@@ -37,9 +39,10 @@ std::string OutputFolders::prepareFolder(const std::string &path) {
     bool there = stat(folder.c_str(), &existing) == 0;
     if (there && !S_ISDIR(existing.st_mode))
       return "cannot create the folder " + folder + ": " + strerror(ENOTDIR);
-    if (!there && mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
-      return "cannot create the folder " + folder + ": " + strerror(errno);
-    if (!there)
+    int reason = there ? EEXIST : mtrun::makeFolder(folder);
+    if (reason != 0 && reason != EEXIST)
+      return "cannot create the folder " + folder + ": " + strerror(reason);
+    if (reason == 0)
       made_.push_back(folder);
     if (slash == std::string::npos)
       break;
@@ -53,12 +56,13 @@ std::string OutputFolders::makeFresh(const std::string &path, std::string &made)
     return problem;
   for (int n = 1;; ++n) {
     made = n == 1 ? path : path + "-" + std::to_string(n);
-    if (mkdir(made.c_str(), 0777) == 0) {
+    int reason = mtrun::makeFolder(made);
+    if (reason == 0) {
       made_.push_back(made);
       return "";
     }
-    if (errno != EEXIST)
-      return "cannot create the folder " + made + ": " + strerror(errno);
+    if (reason != EEXIST)
+      return "cannot create the folder " + made + ": " + strerror(reason);
   }
 }
 

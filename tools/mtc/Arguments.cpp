@@ -25,10 +25,7 @@ static const char *const examples = R"(Examples:
   mtc inspect mnist.mtp --json
   mtc inspect mnist.mtp --html -o mnist.html)";
 
-static std::string version() {
-  return "mtc " + std::to_string(MT_VERSION_MAJOR) + "." + std::to_string(MT_VERSION_MINOR) + "." +
-         std::to_string(MT_VERSION_PATCH);
-}
+static std::string version() { return std::string("mtc ") + mtc_version(); }
 
 static std::string stageTable() {
   std::string text = "Stages, in order:";

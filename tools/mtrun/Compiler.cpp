@@ -235,9 +235,8 @@ std::string planOf(const Arguments &arguments) {
   if (mtc.empty())
     throw Failure{MT_INVALID, model + " is a model, expected a plan or an installed mtc, found neither: " + command +
                                   " -o PLAN makes the plan, where mtc is"};
-  std::string key = mtrun::hashText(hashOfFile(model)) + "\n" + std::to_string(MT_VERSION_MAJOR) + "." +
-                    std::to_string(MT_VERSION_MINOR) + "." + std::to_string(MT_VERSION_PATCH) + "\n" + stampOf(mtc) +
-                    "\n" + stampOf(folderOf(folderOf(mtc)) + "/lib/libmtc.so");
+  std::string key = mtrun::hashText(hashOfFile(model)) + "\n" MT_VERSION "\n" + stampOf(mtc) + "\n" +
+                    stampOf(folderOf(folderOf(mtc)) + "/lib/libmtc.so");
   for (const std::string &flag : flags)
     key += "\n" + flag;
   if (!arguments.compile.vocabulary.empty())

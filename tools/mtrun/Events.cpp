@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/Events.h"
 
+#include "runtime/support/atomic_file.h"
+
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace mtrun_tool {
@@ -37,16 +38,11 @@ void EventFile::add(int64_t step, const std::string &tag, double value) {
   add(scalarRecord(now(), step, tag, static_cast<float>(value)));
 }
 
-static void makeFolders(const std::string &path) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
-    mkdir(path.substr(0, slash).c_str(), 0777); // what is wrong with it, opening the file tells
-}
-
 std::string EventFile::flush() {
   if (pending_.empty())
     return "";
   if (descriptor_ < 0) {
-    makeFolders(path_);
+    (void)mtrun::makeFolders(path_.substr(0, path_.rfind('/'))); // what is wrong with it, opening the file tells
     descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   }
   ssize_t written = descriptor_ < 0 ? -1 : write(descriptor_, pending_.data(), pending_.size());

@@ -452,8 +452,7 @@ int main(int argc, char **argv) {
   Arguments arguments;
   app.require_subcommand(1);
   app.footer(kExitCodes);
-  app.set_version_flag("--version", "mtrun " + std::to_string(MT_VERSION_MAJOR) + "." +
-                                        std::to_string(MT_VERSION_MINOR) + "." + std::to_string(MT_VERSION_PATCH));
+  app.set_version_flag("--version", std::string("mtrun ") + mtrun_version());
   addTrain(app, arguments);
   addEvaluate(app, arguments);
   addPredict(app, arguments);

@@ -17,8 +17,22 @@ void BlockRows::define(Value value, Value scalar) {
   }
 }
 
+// Whether one loop alone reads a value, and each of its elements for the result at the same place: the loop computes
+// it once. Not a sum: what it adds may be written over behind its step.
+static bool isReadByOneLoop(ArrayRef<RowStep> steps, Value value) {
+  if (value.getDefiningOp<mt::ReduceOp>())
+    return false;
+  auto reads = [&](const RowStep &step, Operation *user) {
+    return step.loop && isa<mt::ElementwiseOpInterface>(user) && llvm::is_contained(step.operations, user) &&
+           innerCount(user->getResult(0)) == innerCount(value);
+  };
+  return llvm::any_of(steps, [&](const RowStep &step) {
+    return llvm::all_of(value.getUsers(), [&](Operation *user) { return reads(step, user); });
+  });
+}
+
 // Rows whose values are many keep none that can be computed again where it is read; products are, where nothing else
-// makes the rest fit.
+// makes the rest fit, and then whatever a loop reads once, at any cost of an element.
 void BlockRows::chooseComputed(ArrayRef<RowStep> steps) {
   auto forValues = [&](llvm::function_ref<void(Value, bool read)> each) {
     for (const RowStep &step : steps)
@@ -34,16 +48,18 @@ void BlockRows::chooseComputed(ArrayRef<RowStep> steps) {
     });
     return sum;
   };
-  for (auto [most, products] : {std::pair(maxKeptBytes, false), std::pair(maxSharedBytes - maxFoldedBytes, true)}) {
+  constexpr int64_t all = maxSharedBytes - maxFoldedBytes;
+  for (auto [most, products, once] :
+       {std::tuple(maxKeptBytes, false, false), std::tuple(all, true, false), std::tuple(all, true, true)}) {
     if (bytes() <= most)
       return;
     computed.clear();
     llvm::DenseSet<Value> kept;
     auto isKept = [&](Value value) { return innerCount(value) == 1 || direct.contains(value) || kept.contains(value); };
-    forValues([&, products = products](Value value, bool read) {
+    forValues([&, products = products, once = once](Value value, bool read) {
       // A result that is stored at the end may lie over what it would be computed from.
       bool isResult = llvm::any_of(kernel.yields(), [&](Value yield) { return resolve(yield) == value; });
-      if (!isResult && isComputable(value, isKept, products))
+      if (!isResult && (isComputable(value, isKept, products) || (once && isReadByOneLoop(steps, value))))
         computed.insert(value);
       else if (read)
         kept.insert(value);

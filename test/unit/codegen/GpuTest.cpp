@@ -263,6 +263,14 @@ TEST_F(Gpu, LargeRows) {
   %1 = mt.tanh %0 : tensor<?x20x20x12xf32>
   %2 = mt.pool sum, %1 window = [2, 2] strides = [2, 2] padding = [0, 0, 0, 0] : tensor<?x20x20x12xf32>
   mt.yield %2 : tensor<?x10x10x12xf32>)"));
+  // Windows of products are more than a block holds: the loop that reads them once computes them.
+  expectEqual(kernelText("once", "rows", R"(^bb0(%x: tensor<?x120x8xf32>, %y: tensor<?x120x8xf32>):
+  %0 = mt.matmul %x, %y transpose_b : tensor<?x120x8xf32>, tensor<?x120x8xf32>
+  %1 = mt.reshape %0 : tensor<?x120x120xf32> to tensor<?x120x120x1xf32>
+  %2 = mt.pool max, %1 window = [3, 3] strides = [1, 1] padding = [1, 1, 1, 1] : tensor<?x120x120x1xf32>
+  %3 = mt.tanh %2 : tensor<?x120x120x1xf32>
+  %4 = mt.mul %2, %3 : tensor<?x120x120x1xf32>, tensor<?x120x120x1xf32>
+  mt.yield %4 : tensor<?x120x120x1xf32>)"));
 }
 
 // A block for 32 columns of a row, few threads a column and many; blocks of neighbours, and the end of a segment.

@@ -8,6 +8,8 @@
 
 using namespace mtctest;
 
+TEST(Version, IsThatOfTheHeaders) { EXPECT_STREQ(mtc_version(), MT_VERSION); }
+
 TEST(Compile, MakesAPlanFromMemory) {
   Outcome outcome = compile(model);
   ASSERT_EQ(outcome.code, MT_OK) << outcome.message;

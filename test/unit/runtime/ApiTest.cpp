@@ -187,6 +187,14 @@ TEST(Options, OfAnOlderCallerLackTheLastFields) {
   EXPECT_EQ(options.first, 0);
 }
 
+// A program could not tell which library it runs with.
+TEST(Version, IsThatOfTheHeaders) {
+  std::string parts = std::to_string(MT_VERSION_MAJOR) + "." + std::to_string(MT_VERSION_MINOR) + "." +
+                      std::to_string(MT_VERSION_PATCH);
+  EXPECT_EQ(mtrun_version(), parts);
+  EXPECT_EQ(MT_VERSION, parts);
+}
+
 TEST(Statuses, NullIsSuccess) {
   EXPECT_EQ(mt_status_code(nullptr), MT_OK);
   EXPECT_STREQ(mt_status_message(nullptr), "");
