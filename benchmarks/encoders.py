@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The encoders that `benchmarks/run` times, for Keras and for PyTorch.
 
-    vit    ViT-Tiny (Touvron et al., 2021): patches of 16 x 16, the mean of all positions in place of a class token
+    vit    ViT-Tiny (Touvron et al., 2021): patches of 16 x 16, the mean of all positions in place of a class token,
+           and positions that are not trained
     bert   BERT-mini (Turc et al., 2019): normalisation behind each sum, a class of the first token
 
 PyTorch's form is its users' best: one product for queries, keys and values, scaled_dot_product_attention.
@@ -35,11 +36,11 @@ def keras_model(name):
     def dense(x):
         return layers.Dense(size.channels)(layers.Dense(4 * size.channels, activation="gelu")(x))
 
-    def places(count):
-        return layers.Embedding(count, size.channels)(ops.arange(count, dtype="int32"))
+    def places(numbers, count):
+        return layers.Embedding(count, size.channels)(numbers + ops.arange(count, dtype="int32"))
 
     if size.tokens:
-        x = layers.Embedding(size.tokens, size.channels)(first) + places(size.shape[0])
+        x = layers.Embedding(size.tokens, size.channels)(first) + places(ops.zeros_like(first), size.shape[0])
         x = layers.LayerNormalization()(x)
         for _ in range(size.blocks):
             x = layers.LayerNormalization()(x + attention(x))
@@ -49,7 +50,7 @@ def keras_model(name):
         count = (size.shape[0] // size.patch) ** 2
         x = layers.Conv2D(size.channels, size.patch, strides=size.patch)(first)
         x = layers.Reshape((count, size.channels))(x)
-        x = x + places(count)
+        x = x + places(0, count)
         for _ in range(size.blocks):
             x = x + attention(layers.LayerNormalization()(x))
             x = x + dense(layers.LayerNormalization()(x))
@@ -92,7 +93,7 @@ def torch_model(name):
             self.first = nn.Embedding(size.tokens, size.channels) if size.tokens else nn.Conv2d(
                 size.shape[-1], size.channels, size.patch, size.patch)
             count = size.shape[0] if size.tokens else (size.shape[0] // size.patch) ** 2
-            self.places = nn.Parameter(torch.randn(count, size.channels) * 0.02)
+            self.places = nn.Parameter(torch.randn(count, size.channels) * 0.02, requires_grad=bool(size.tokens))
             self.norm = nn.LayerNorm(size.channels)
             self.blocks = nn.Sequential(*(Block() for _ in range(size.blocks)))
             self.pool = nn.Sequential(nn.Linear(size.channels, size.channels), nn.Tanh())
