@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import threading
@@ -42,7 +44,7 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
         verbose: 0: silent; else a line on standard error if it takes more than a second.
         cache: False: compiles again, and keeps nothing.
         options: other fields of `mtc_options`: loss, optimizer, metrics, sample_weights, weights, freeze, trainable,
-            device_memory (bytes), recompute, max_batch, micro_batches, batch_norm, class_names, vocabulary,
+            device_memory (bytes, or a text such as "8GiB"), recompute ("auto"), max_batch, micro_batches, batch_norm, class_names, vocabulary,
             input_shape, cpu, drop_unsupported_metrics, no_weight_decay.
 
     Returns:
@@ -77,8 +79,30 @@ def _settings(batch_size: int, target: Optional[str], precision: Optional[str], 
         raise ModelError(f"expected batch_size of at least 1, found {batch_size}")
     settings = {"batch": int(batch_size), "shards": int(shards), "fast": int(mode == "fast"), "target": target,
                 "precision": precision, "seed": int(seed), **options}
-    return {name: os.fspath(value) if isinstance(value, os.PathLike) else value
-            for name, value in settings.items() if value not in (None, 0, False)}
+    return {name: _field(name, value) for name, value in settings.items() if value not in (None, 0, False)}
+
+
+def _field(name: str, value: Any) -> Union[str, int]:
+    """The value of a field of mtc_options. ctypes would take an integer for the address of a text."""
+    if name == "device_memory" and isinstance(value, str):
+        return _bytes(value)
+    if any(field[:2] == (name, ctypes.c_char_p) for field in _structs.CompileOptions._fields_):
+        if not isinstance(value, (str, os.PathLike)):
+            raise TypeError(f"expected {name} to be a text, found {value!r}")
+        return os.fspath(value)
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"expected {name} to be an integer, found {value!r}")
+    return int(value)
+
+
+def _bytes(text: str) -> int:
+    """"8GiB" or "800MB"."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?)?B?", text, re.IGNORECASE)
+    if found is None:
+        raise ModelError(f"expected device_memory as a number of bytes or as 8GiB, found {text!r}")
+    unit = (found[2] or "").upper()
+    base = 1024 if unit.endswith("I") else 1000
+    return int(float(found[1]) * base ** " KMGT".index(unit[:1] or " "))
 
 
 def _name(what: str, settings: dict[str, Any], verbose: Union[int, str]) -> str:
