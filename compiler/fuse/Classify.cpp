@@ -2,6 +2,7 @@
 //
 // What kind of kernel an op alone would be.
 #include "compiler/fuse/Groups.h"
+#include "compiler/fuse/Prepare.h"
 #include "dialects/mt/Compilation.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -144,6 +145,7 @@ FailureOr<Groups> Groups::classify(Block &body) {
       groups.allReduces.push_back({*bucket, &op});
   }
   groups.computeDepths();
+  groups.findEarly();
   return groups;
 }
 
@@ -176,6 +178,30 @@ void Groups::computeDepths() {
           bool reduced = isa<shard::AllReduceOp>(operand.getDefiningOp());
           unit.reductionDepth = std::max(unit.reductionDepth, units[*from].reductionDepth + reduced);
         }
+}
+
+// The number of tokens that a loss is divided by is such a value: in a kernel of its own it need not wait for the
+// forward pass, and micro-batches know it before they begin.
+void Groups::findEarly() {
+  llvm::DenseSet<Operation *> afterProduct, waiting, early; // waiting: an all-reduce waits for it
+  for (Operation &op : *body)
+    for (Value operand : op.getOperands())
+      if (Operation *from = operand.getDefiningOp())
+        if (isProduct(from) || afterProduct.contains(from))
+          afterProduct.insert(&op);
+  for (Operation &op : llvm::reverse(*body))
+    for (Operation *user : users(&op)) {
+      bool reduces = isa<shard::AllReduceOp>(user);
+      if (reduces || waiting.contains(user))
+        waiting.insert(&op);
+      if (reduces ? waiting.contains(user) : early.contains(user))
+        early.insert(&op);
+    }
+  for (Unit &unit : units)
+    for (Operation *op : unit.ops) {
+      unit.afterProduct |= afterProduct.contains(op);
+      unit.early |= early.contains(op) && !afterProduct.contains(op);
+    }
 }
 
 } // namespace mtc

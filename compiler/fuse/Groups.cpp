@@ -165,6 +165,8 @@ void Groups::merge(unsigned into, unsigned from) {
   ops = std::move(both);
   units[into].reductionDepth = std::max(units[into].reductionDepth, units[from].reductionDepth);
   units[into].livesByLine.reset();
+  units[into].afterProduct |= units[from].afterProduct;
+  units[into].early |= units[from].early;
   units[from].ops.clear();
 }
 

@@ -22,6 +22,8 @@ struct Unit {
   std::vector<mlir::Operation *> ops;       // in program order; empty once merged into another unit
   unsigned reductionDepth = 0;              // all-reduces on the longest path to here
   std::optional<bool> livesByLine;          // Groups::livesByLine, where it is known
+  bool afterProduct = false;                // a product makes what it reads
+  bool early = false;                       // no product does, and an all-reduce that others wait for needs it
 };
 
 // Values that every kernel computes for itself: scalar and splat constants, iota, the batch size, scalars made of
@@ -82,6 +84,7 @@ private:
   void joinProduct(mlir::mt::ReduceOp sum, mlir::mt::MatmulOp product);
   void numberOps();
   void computeDepths();
+  void findEarly();
   bool isMap(mlir::Operation *op) const;
   bool fitsByLine(unsigned a, unsigned b) const;
   bool livesByLine(unsigned unit);

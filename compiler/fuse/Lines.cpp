@@ -73,6 +73,8 @@ bool Groups::livesByLine(unsigned unit) {
 static constexpr int64_t maxBlockBytes = 1 << 14;
 
 bool Groups::mayShareRows(unsigned a, unsigned b, bool images) {
+  if ((units[a].early && units[b].afterProduct) || (units[b].early && units[a].afterProduct))
+    return false;
   auto multiplies = [&](unsigned unit) { return llvm::any_of(units[unit].ops, llvm::IsaPred<mt::MatmulOp>); };
   int64_t most = !images && (multiplies(a) || multiplies(b)) ? maxBlockBytes : maxCachedBytes;
   bool walked = true; // every value too large for the cache is between ops that walk it element by element

@@ -26,6 +26,9 @@ void splitKernelGradients(mlir::mt::ProgramOp program);
 // The value of 16 bits that `value` is as f32 (docs/precision.md), or null. Every reader extends for itself.
 mlir::Value extendedFrom(mlir::Value value);
 
+// Of two matrices, or a convolution, forward or to its input.
+bool isProduct(mlir::Operation *op);
+
 // Whether two ops compute the same: equal but for extending casts of their own.
 bool sameComputation(mlir::Operation *a, mlir::Operation *b);
 
