@@ -124,6 +124,15 @@ LogicalResult checkBudget(ModuleOp module, ArrayRef<MemoryUse> uses, ArrayRef<mt
     describe(module.emitWarning("the model does not fit on one device of ")
                  << readable(limit) << "; it takes " << devices << " devices",
              variants - 1);
+  // A device that is alone keeps no results of all-reduces.
+  for (size_t fewer = variant - 1; fewer-- > 0;)
+    if (needed(fewer) > limit) {
+      int64_t more = int64_t(1) << (variants - 1 - fewer);
+      module.emitWarning("the model fits on ")
+          << devices << (devices > 1 ? " devices of " : " device of ") << readable(limit) << ", but not on " << more
+          << ": each of these needs " << readable(needed(fewer));
+      break;
+    }
   return success();
 }
 

@@ -23,16 +23,25 @@ int64_t livenessBound(std::span<const Tenant> tenants) {
 
 static bool meet(const Tenant &a, const Tenant &b) { return a.first <= b.last && b.first <= a.last; }
 
-// The offset of the tightest gap that holds `bytes` between `taken` (offset, end), sorted; above all of them if none
-// does.
-static int64_t tightestGap(const std::vector<std::pair<int64_t, int64_t>> &taken, int64_t bytes) {
+namespace {
+struct Placed {
+  int64_t begin, end; // offsets
+  const Tenant *tenant;
+};
+} // namespace
+
+// The offset of the tightest gap that holds the tenant between those that are alive with it; above all of them if none
+// does. `placed` is sorted by offset.
+static int64_t tightestGap(const std::vector<Placed> &placed, const Tenant &tenant) {
   int64_t best = -1, bestSlack = std::numeric_limits<int64_t>::max(), end = 0;
-  for (auto [begin, next] : taken) {
-    if (int64_t slack = begin - end - bytes; slack >= 0 && slack < bestSlack) {
+  for (const Placed &other : placed) {
+    if (!meet(tenant, *other.tenant))
+      continue;
+    if (int64_t slack = other.begin - end - tenant.bytes; slack >= 0 && slack < bestSlack) {
       best = end;
       bestSlack = slack;
     }
-    end = std::max(end, next);
+    end = std::max(end, other.end);
   }
   return best >= 0 ? best : end;
 }
@@ -40,16 +49,16 @@ static int64_t tightestGap(const std::vector<std::pair<int64_t, int64_t>> &taken
 static Packing packInOrder(std::span<const Tenant> tenants, const std::vector<size_t> &order) {
   Packing packing;
   packing.offsets.resize(tenants.size());
-  std::vector<size_t> placed;
+  std::vector<Placed> placed;
   for (size_t index : order) {
-    std::vector<std::pair<int64_t, int64_t>> taken;
-    for (size_t other : placed)
-      if (meet(tenants[index], tenants[other]) && tenants[other].bytes > 0)
-        taken.emplace_back(packing.offsets[other], packing.offsets[other] + tenants[other].bytes);
-    std::sort(taken.begin(), taken.end());
-    packing.offsets[index] = tightestGap(taken, tenants[index].bytes);
-    packing.bytes = std::max(packing.bytes, packing.offsets[index] + tenants[index].bytes);
-    placed.push_back(index);
+    const Tenant &tenant = tenants[index];
+    int64_t begin = tightestGap(placed, tenant), end = begin + tenant.bytes;
+    packing.offsets[index] = begin;
+    packing.bytes = std::max(packing.bytes, end);
+    if (tenant.bytes > 0)
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), begin,
+                                     [](int64_t offset, const Placed &other) { return offset < other.begin; }),
+                    {begin, end, &tenant});
   }
   return packing;
 }

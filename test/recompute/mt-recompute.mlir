@@ -53,8 +53,10 @@ mt.program @train_step {
     mt.yield %0 : tensor<?x2048xf32>
   }
   %e = mt.kernel "top" rows (%i = %d : tensor<?x2048xf32>) -> (tensor<?x2048xf32>) {
-    %0 = mt.tanh %i : tensor<?x2048xf32>
-    mt.yield %0 : tensor<?x2048xf32>
+    %0 = mt.reshape %i : tensor<?x2048xf32> to tensor<?x2x1024xf32>
+    %1 = mt.transpose %0 by [0, 2, 1] : tensor<?x2x1024xf32>
+    %2 = mt.reshape %1 : tensor<?x1024x2xf32> to tensor<?x2048xf32>
+    mt.yield %2 : tensor<?x2048xf32>
   }
   %f = mt.kernel "narrow" matmul (%i = %e : tensor<?x2048xf32>, %k = %u : tensor<2048x512xf32>) -> (tensor<?x512xf32>) {
     %0 = mt.matmul %i, %k : tensor<?x2048xf32>, tensor<2048x512xf32>

@@ -141,6 +141,9 @@ void Generator::buildOptimizer() {
   set(true, "initial_accumulator_value", f(0.1, 0.3));
   set(variant > 0, "momentum", f(0.1, 0.9));
   set(variant > 1, "nesterov", builder.getUnitAttr());
+  set(variant % 2, "rate_after_momentum", builder.getUnitAttr());
+  set(variant > 1, "epsilon_after_root", builder.getUnitAttr());
+  set(variant > 1, "epsilon_after_correction", builder.getUnitAttr());
   set(variant % 2, "centered", builder.getUnitAttr());
   set(variant % 2, "amsgrad", builder.getUnitAttr());
   set(variant > 0, "weight_decay", f(0.001, 0.1));
