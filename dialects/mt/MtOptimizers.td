@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optimizers and schedules of the learning rate. Defaults and formulas are Keras 3's; attributes choose those of PyTorch
-// and optax where they differ.
+// Optimizers and schedules of the learning rate. Defaults and formulas are Keras 3's; attributes choose those of
+// PyTorch and optax where they differ.
 #ifndef MT_OPTIMIZERS_TD
 #define MT_OPTIMIZERS_TD
 
@@ -22,9 +22,9 @@ class Mt_Optimizer<string mnemonic, dag own, string weight_decay = "0.0f", list<
     ema_overwrite_frequency after every so many steps the variables become their averages
 
     Some optimizers have attributes that choose between two formulas. Without them it is Keras', with them PyTorch's:
-    epsilon_after_correction epsilon is added to the root of the bias-corrected second moment, as in Kingma and Ba (2015),
-                             Algorithm 1: m' rate / (sqrt(v') + epsilon). Without it the correction is a part of the
-                             rate: m alpha / (sqrt(v) + epsilon), as in the remark at the end of their section 2
+    epsilon_after_correction epsilon is added to the root of the bias-corrected second moment, as in Algorithm 1 of
+                             Kingma and Ba (2015): m' rate / (sqrt(v') + epsilon). Without it the correction is a part
+                             of the rate: m alpha / (sqrt(v) + epsilon), as in the remark at the end of their section 2
     epsilon_after_root       sqrt(v) + epsilon in place of sqrt(v + epsilon)
     rate_after_momentum      m = momentum m + g, w -= rate m. Without it the rate is a part of the momentum:
                              m = momentum m - rate g, w += m. The two differ where the rate changes

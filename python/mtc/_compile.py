@@ -44,8 +44,8 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
         verbose: 0: silent; else a line on standard error if it takes more than a second.
         cache: False: compiles again, and keeps nothing.
         options: other fields of `mtc_options`: loss, optimizer, metrics, sample_weights, weights, freeze, trainable,
-            device_memory (bytes, or a text such as "8GiB"), recompute ("auto"), max_batch, micro_batches, batch_norm, class_names, vocabulary,
-            input_shape, cpu, drop_unsupported_metrics, no_weight_decay.
+            device_memory (bytes, or a text such as "8GiB"), recompute ("auto"), max_batch, micro_batches, batch_norm,
+            class_names, vocabulary, input_shape, cpu, drop_unsupported_metrics, no_weight_decay.
 
     Returns:
         The plan, from the cache if the same was compiled before.

@@ -191,4 +191,5 @@ def test_optimizers():
     with pytest.raises(mtc.ModelError, match="expected an optimizer of sgd, adam"):
         mtc.jax.compile(jax_models.mlp().loss, {}, (), optimizer="nonesuch")
     assert mtc.jax.sgd(0.1, 0.9, True).line("").format() == (
-        "mt.sgd <{momentum = 9.000000000e-01 : f32, nesterov, rate_after_momentum, learning_rate = 1.000000000e-01 : f32}>")
+        "mt.sgd <{momentum = 9.000000000e-01 : f32, nesterov, rate_after_momentum, "
+        "learning_rate = 1.000000000e-01 : f32}>")

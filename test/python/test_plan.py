@@ -130,7 +130,7 @@ def test_options():
         mtc.compile(MODEL, batch_size=8, recompute=1)
     with pytest.raises(TypeError, match="expected micro_batches to be an integer, found '4'"):
         mtc.compile(MODEL, batch_size=8, micro_batches="4")
-    with pytest.raises(mtc.ModelError, match="expected device_memory as a number of bytes or as 8GiB, found '8 apples'"):
+    with pytest.raises(mtc.ModelError, match="as a number of bytes or as 8GiB, found '8 apples'"):
         mtc.compile(MODEL, batch_size=8, device_memory="8 apples")
     with pytest.raises(mtc.MemoryError_, match="expected a plan that fits in 1.00 MiB a device"):
         mtc.compile(MODEL, batch_size=8, device_memory="1MiB")
