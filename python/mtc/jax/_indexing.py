@@ -127,13 +127,21 @@ def _concatenate(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     made = moves.concat(values, axis)
     if axis == len(made.axes) - 1 and made.dtype == "i32":
         r.columns[id(made.node)] = values
+    return _keep_parts(r, made, values)
+
+
+def _keep_parts(r: Reader, made: Value, values: Sequence[Value]) -> Value:
+    """Notes the scalars that a vector was put together of."""
+    if made.constant is None and len(made.axes) == 1 and all(v.shape in ((1,), ()) for v in values):
+        r.parts[id(made.node)] = [layout.squeeze(v, range(len(v.axes))) for v in values]
     return made
 
 
 @rule("stack")
 def _stack(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     axis = equation.params["axis"]
-    return moves.concat([layout.expand_dims(r.value(i), (axis,)) for i in inputs], axis)
+    values = [layout.expand_dims(r.value(i), (axis,)) for i in inputs]
+    return _keep_parts(r, moves.concat(values, axis), values)
 
 
 @rule("tile")

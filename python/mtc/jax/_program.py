@@ -73,6 +73,8 @@ class Program:
     key: Optional[str]  # the name of its argument
     training: Optional[str]
     predict: Optional[Callable[..., Any]] = None
+    kinds: Sequence[str] = ()  # of the arrays of the batch; without it what `predict` does not read is a target
+    exact: bool = False  # metrics are what they are over all samples, or are refused
 
     @staticmethod
     def of(function: Callable[..., Any], params: Any, state: Any, batch: Any, predict: Any) -> Program:
@@ -110,8 +112,11 @@ class Program:
 def _metrics(aux: Any) -> dict[str, Any]:
     if aux is None:
         return {}
-    tree = Tree.of(aux)
-    return {name: value for name, value in zip(tree.names, tree.arrays) if value.shape == ()}
+    made = {}
+    for key, inner in aux.items() if isinstance(aux, dict) else [("", aux)]:  # in the order of the dict
+        tree = Tree.of(inner, str(key))
+        made.update({name: value for name, value in zip(tree.names, tree.arrays) if value.shape == ()})
+    return made
 
 
 def _batch_names(names: list[str]) -> list[str]:
@@ -152,10 +157,10 @@ def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
     batch = symbolic(program.batch)
     modes = [True, False] if program.training is not None and fixed is None else [True]
     traced = [_jaxpr(program, batch, mode) for mode in modes]
-    used = set() if program.predict is None else _predict_reads(program, batch)
+    used = set() if program.predict is None or program.kinds else _predict_reads(program, batch)
     inputs = []
     for i, (label, spec) in enumerate(zip(program.batch.names, batch)):
-        kind = "input" if program.predict is None or i in used else "target"
+        kind = program.kinds[i] if program.kinds else "input" if program.predict is None or i in used else "target"
         inputs.append(graph.input(label, reader.shape(spec.shape), dtype_of(spec.dtype), kind))
     masks = _masks(program, optimizer)
     variables = {n: graph.variable(n, a.shape, no_weight_decay=not decayed)
@@ -217,7 +222,7 @@ def _finish(graph: Graph, reader: Reader, program: Program, results: list[Any], 
         for name, value in metrics.items():
             label = name if name != "loss" else "loss_metric"
             way = (better or {}).get(name, "higher" if "acc" in name.lower() else "lower")
-            losses.add_metric(graph, label, _float(value), _float(last[2][name]), way)
+            losses.add_metric(graph, label, _float(value), _float(last[2][name]), way, program.exact)
         if program.state is not None:
             _state.add_updates(graph, program.state.names, state, [reader.value(v) for v in new])
     except Refused as problem:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Sequence
 
 import numpy as np
@@ -245,7 +246,22 @@ def _split(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
 @rule("reduce_sum", "reduce_max", "reduce_min")
 def _reduce(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value, axes = r.value(inputs[0]), equation.params["axes"]
+    parts = r.parts.get(id(value.node))
+    if parts is not None and equation.primitive.name == "reduce_sum" and len(axes) == len(value.axes):
+        return functools.reduce(lambda a, b: e.binary("add", a, b), parts)
     return reductions.reduce(equation.primitive.name[7:], value, axes) if axes else value
+
+
+@rule("reduce_prod")
+def _product(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    value, axes = r.value(inputs[0]), equation.params["axes"]
+    sizes = [value.shape[a] for a in axes]
+    parts = r.parts.get(id(value.node))
+    if parts is None and all(n == 1 for n in sizes):
+        return layout.squeeze(value, axes)
+    if parts is None or len(axes) != len(value.axes):
+        raise Refused("a product of elements that depend on the data")
+    return functools.reduce(lambda a, b: e.binary("mul", a, b), parts)
 
 
 @rule("reduce_and", "reduce_or")
