@@ -277,8 +277,8 @@ def two_inputs():
             return {"number": self.number(both), "kind": self.kind(both)}
 
     model = Net()
-    model.compile(keras.optimizers.SGD(0.05), {"number": "mse", "kind": SPARSE}, loss_weights={"number": 0.5, "kind": 2},
-                  metrics={"kind": ["accuracy"]})
+    model.compile(keras.optimizers.SGD(0.05), {"number": "mse", "kind": SPARSE}, metrics={"kind": ["accuracy"]},
+                  loss_weights={"number": 0.5, "kind": 2})
     return Case(model, {"a": X[:, :4], "b": X[:, 2:]}, {"number": Y, "kind": LABELS})
 
 
@@ -432,9 +432,8 @@ class Norm(L.Layer):
 
 def layer_norm():
     i = keras.Input((6,))
-    return Case(compiled(keras.Model(i, L.Dense(3)(Norm()(L.Dense(8)(i))), name="norm"),
-                         metrics=["accuracy", keras.metrics.SparseCategoricalCrossentropy(from_logits=True, name="ce")]),
-                X, LABELS)
+    entropy = keras.metrics.SparseCategoricalCrossentropy(from_logits=True, name="ce")
+    return Case(compiled(keras.Model(i, L.Dense(3)(Norm()(L.Dense(8)(i))), name="norm"), metrics=[entropy]), X, LABELS)
 
 
 def weighted():
@@ -487,8 +486,8 @@ def mlp():
 
 
 def cnn():
-    model = keras.Sequential([keras.Input((8, 8, 2)), L.Conv2D(4, 3, padding="same"), L.BatchNormalization(), L.ReLU(),
-                              L.MaxPooling2D(), L.GlobalAveragePooling2D(), L.Dense(2)], name="cnn")
+    model = keras.Sequential([keras.Input((8, 8, 2)), L.Conv2D(4, 3, padding="same"), L.BatchNormalization(),
+                              L.ReLU(), L.MaxPooling2D(), L.GlobalAveragePooling2D(), L.Dense(2)], name="cnn")
     return Case(compiled(model), IMAGES, KINDS, file=True)
 
 

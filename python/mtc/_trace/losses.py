@@ -77,7 +77,8 @@ def add_metric(graph: Graph, name: str, value: Value, evaluation: Optional[Value
         return
     ones = broadcast_node(value, graph.constant_node(1.0, "f32"), (None,))
     weights = _while_training(graph, means[0].weights or ones, means[1].weights or ones)
-    graph.say(f"mt.metric {quoted(name)}, {{0}} weights({{1}} : {{t1}}){root} better {better} : {{t0}}", values, weights)
+    graph.say(f"mt.metric {quoted(name)}, {{0}} weights({{1}} : {{t1}}){root} better {better} : {{t0}}", values,
+              weights)
 
 
 @dataclasses.dataclass
@@ -98,7 +99,7 @@ def _mean_of(graph: Graph, value: Value) -> Mean:
     if not parts.others and len({id(t.factor.node) if t.factor else 0 for t in parts.terms}) == 1:
         divisor = _divisor(parts.terms[0])
         sums = take_apart(Value(graph, divisor, ())) if divisor is not None else Parts([], [], [])
-        plain = all(t.factor is None and t.divided == 0 for t in sums.terms) and all(t.divided == 0 for t in parts.terms)
+        plain = all(t.factor is None for t in sums.terms) and not any(t.divided for t in (*sums.terms, *parts.terms))
         if sums.terms and plain and not sums.squares and not sums.others:
             top, weights = _total(graph, parts), _total(graph, sums)
             none = e.compare("eq", weights, 0.0)
@@ -208,6 +209,9 @@ def _collect(graph: Graph, node: Node, scale: float, factor: Optional[Value], di
             return _collect(graph, a, scale * number if node.op == "mul" else scale / number, factor, divided, parts)
         if node.op == "mul" and a.constant is not None:
             return _collect(graph, b, scale * float(a.constant), factor, divided, parts)
+        for count, other in ((a, b), (b, a)) if node.op == "mul" and divided else ():
+            if count.count:
+                return _collect(graph, other, scale * count.count, factor, divided - 1, parts)
         if node.op == "div" and b.count:
             return _collect(graph, a, scale / b.count, factor, divided + 1, parts)
         if node.op == "div" or _is_sum(a):

@@ -231,8 +231,8 @@ def _user_line(traceback: Any) -> str:
 def _frameworks() -> tuple[str, ...]:
     """The folders of this package and of Keras."""
     keras = importlib.util.find_spec("keras")
-    folders = [pathlib.Path(__file__).parents[1], *([pathlib.Path(keras.origin).parent] if keras and keras.origin else [])]
-    return tuple(f"{folder}/" for folder in folders)
+    files = [pathlib.Path(__file__).parent, *([pathlib.Path(keras.origin)] if keras and keras.origin else [])]
+    return tuple(f"{file.parent}/" for file in files)
 
 
 def _layer(equation: Any, graph: Graph) -> str:

@@ -15,10 +15,21 @@ from mtc._trace.graph import dtype_of
 from mtc.jax._reader import Reader, rule
 
 UNARY = {"exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "sqrt": "sqrt", "rsqrt": "rsqrt",
-         "tanh": "tanh", "logistic": "sigmoid", "sin": "sin", "cos": "cos", "floor": "floor", "abs": "abs",
+         "tanh": "tanh", "logistic": "sigmoid", "sin": "sin", "cos": "cos", "floor": "floor",
          "sign": "sign", "neg": "neg", "square": "square", "erf": "erf", "erf_inv": "erf_inv"}
 BINARY = {"add": "add", "add_any": "add", "mul": "mul", "div": "div"}
 LARGEST = float(np.finfo(np.float32).max)
+
+
+@rule("abs")
+def _abs(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    x = r.value(inputs[0])
+    made = e.unary("abs", x)
+    if not x.node.learned or x.dtype != "f32":
+        return made
+    exact = e.select(e.compare("ge", x, 0.0), x, e.unary("neg", x))  # JAX's gradient is 1 at 0, that of mt.abs 0
+    exact.node.info = ("abs", made.node)
+    return exact
 
 
 @rule(*UNARY)
