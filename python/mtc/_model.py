@@ -126,8 +126,16 @@ def _saved(model: Any, settings: dict[str, Any], verbose: Union[int, str], cache
             digest.update(np.ascontiguousarray(value_of(variable)).data)
         parts.append(digest.hexdigest())
     name = re.sub(r"[^\w.-]", "_", str(model.name)) or "model"
+
+    def save(path: str) -> None:
+        try:
+            model.save(path)
+        except (NotImplementedError, TypeError, ValueError) as error:
+            raise ModelError(f"{model.name}: expected a model that can be saved, found one that cannot: "
+                             f"{error}") from None
+
     return _compile.cached(_cache.key(*parts),
-                           lambda: _compile.compile_saved(model.save, name, settings, verbose), cache)
+                           lambda: _compile.compile_saved(save, name, settings, verbose), cache)
 
 
 def _undecayed(model: Any) -> dict[str, Any]:

@@ -453,7 +453,7 @@ def depthwise():
     class Net(keras.Model):
         def __init__(self):
             super().__init__(name="net")
-            self.layers_ = [L.DepthwiseConv2D(3, padding="same"), L.Conv2D(4, 3, strides=2), L.AveragePooling2D(),
+            self.layers_ = [L.DepthwiseConv2D(3, padding="same"), L.Conv2D(4, 3, strides=2), L.AveragePooling2D(2),
                             L.Flatten(), L.Dense(2)]
 
         def call(self, x):

@@ -28,20 +28,18 @@ def optimizer_of(model: Any, rate: bool) -> Optimizer:
     kind = type(given).__name__
     if kind not in KINDS or type(given).__module__.split(".")[0] != "keras":
         raise ModelError(f"{model.name}: expected an optimizer of {', '.join(KINDS)}, found {kind}")
-    config = given.get_config()
-    if config.get("gradient_accumulation_steps"):
+    if given.gradient_accumulation_steps:
         raise ModelError(f"{model.name}: gradient_accumulation_steps: give mtc micro_batches, and a batch for all of "
                          "them together")
     op, own = KINDS[kind]
-    numbers = {name: config[name] for name in [*own.split(), *SHARED] if config.get(name) is not None}
+    numbers = {name: value for name in [*own.split(), *SHARED] if (value := getattr(given, name, None)) is not None}
     if numbers.get("nesterov") and not numbers.get("momentum"):
         del numbers["nesterov"]
-    if config.get("use_ema"):
-        numbers["ema_momentum"] = config["ema_momentum"]
-        numbers["ema_overwrite_frequency"] = config.get("ema_overwrite_frequency")
+    if given.use_ema:
+        numbers.update(ema_momentum=given.ema_momentum, ema_overwrite_frequency=given.ema_overwrite_frequency)
     schedule = given._learning_rate
     if not callable(schedule) or hasattr(schedule, "assign"):
-        schedule = float(config["learning_rate"]) if rate else 1e-3
+        schedule = float(_model.value_of(schedule)) if rate else 1e-3
     mask = None
     if numbers.get("weight_decay"):
         mask = [bool(given._use_weight_decay(v)) for v in model.trainable_variables]

@@ -79,9 +79,9 @@ class Traced:
         logs, _ = model._update_metrics_variables(metrics, loss, x, y, y_pred, weight)
         return loss, (self._kept(others, after), {n: v for n, v in logs.items() if n != "loss" and v is not None})
 
-    def _predict(self, params: Sequence[Any], state: Sequence[Any], batch: Sequence[Any]) -> Any:
+    def _predict(self, params: Sequence[Any], state: Sequence[Any], batch: Sequence[Any], key: Any = None) -> Any:
         x, _, _ = self._unpack(batch)
-        outputs, _ = self.model.stateless_call(params, self._others(state, None), x, **self._mode(False))
+        outputs, _ = self.model.stateless_call(params, self._others(state, key), x, **self._mode(False))
         return dict(zip(self.names.outputs, [value for _, value in flat(outputs)]))
 
     def _mode(self, training: bool) -> dict[str, bool]:

@@ -87,6 +87,12 @@ class Program:
         stateful = None if state is None else Tree.of(state, "")
         return Program(function, Tree.of(params), stateful, tree, key, training, predict)
 
+    @property
+    def predicts_with_key(self) -> bool:
+        """Whether the predictions have random numbers."""
+        return self.key is not None and self.predict is not None and self.key in inspect.signature(
+            self.predict).parameters
+
     def call(self, params: Sequence[Any], state: Sequence[Any], batch: Sequence[Any], key: Any,
              training: bool) -> tuple[Any, Any, dict[str, Any]]:
         """(loss, new state or None, metrics)."""
@@ -238,30 +244,31 @@ def _float(value: Any) -> Value:
 def _predict_jaxpr(program: Program, batch: list[Any]) -> tuple[Any, list[str]]:
     names: list[str] = []
 
-    def flat(params: Any, state: Any, batch: Any) -> Any:
+    def flat(params: Any, state: Any, batch: Any, key: Any) -> Any:
         assert program.predict is not None
         trees = [program.params.build(params), *([program.state.build(state)] if program.state else []),
                  program.batch.build(batch)]
-        tree = Tree.of(program.predict(*trees))
+        tree = Tree.of(program.predict(*trees, **({program.key: key} if program.predicts_with_key else {})))
         names[:] = ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in tree.names]
         return tree.arrays
 
     state = _specs(program.state.arrays) if program.state else []
-    return jax.make_jaxpr(flat)(_specs(program.params.arrays), state, batch), names
+    key = jax.eval_shape(lambda: jax.random.key(0)) if program.predicts_with_key else None
+    return jax.make_jaxpr(flat)(_specs(program.params.arrays), state, batch, key), names
 
 
 def _predict_reads(program: Program, batch: list[Any]) -> set[int]:
     """Which arrays of the batch the predictions depend on."""
     closed, _ = _predict_jaxpr(program, batch)
-    first = len(closed.jaxpr.invars) - len(batch)
+    first = len(closed.jaxpr.invars) - len(batch) - program.predicts_with_key
     read = {v for equation in closed.jaxpr.eqns for v in equation.invars if not hasattr(v, "val")}
     read |= {v for v in closed.jaxpr.outvars if not hasattr(v, "val")}
-    return {i for i, v in enumerate(closed.jaxpr.invars[first:]) if v in read}
+    return {i for i, v in enumerate(closed.jaxpr.invars[first:first + len(batch)]) if v in read}
 
 
 def _predict(graph: Graph, reader: Reader, program: Program, batch: list[Any], given: list[Value]) -> None:
     closed, names = _predict_jaxpr(program, batch)
-    made = reader.read(closed, given)
+    made = reader.read(closed, [*given, *([Keys((program.key or "",))] if program.predicts_with_key else [])])
     reader.check()
     for name, result in zip(names, made):
         value = canonical(reader.value(result), expand=True)
