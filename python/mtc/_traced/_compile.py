@@ -6,12 +6,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import sys
-from typing import Any, Callable, Optional, Union
+import warnings
+from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
 from mtc import _cache, _compile, _library, _model
-from mtc._errors import ModelError
+from mtc._errors import ModelError, ModelWarning
 from mtc._plan import Plan
 from mtc._structure import Structure
 from mtc._traced._example import Example, Names
@@ -47,11 +48,13 @@ class Result:
         text: in `mt`.
         names: of its entries.
         check: raises a ModelError where a batch differs from Keras; gives the line that says how good it is.
+        dropped: why metrics were left out.
     """
 
     text: str
     names: Names
     check: Callable[[], str]
+    dropped: Sequence[str]
 
 
 def compile(model: Any, request: Request, settings: dict[str, Any], verbose: Union[int, str], cache: bool,
@@ -63,14 +66,17 @@ def compile(model: Any, request: Request, settings: dict[str, Any], verbose: Uni
     Raises:
         ModelError: it cannot be traced; a line for each reason, with the user's line or the layer.
     """
-    settings = {name: value for name, value in settings.items() if name != "sample_weights"}
+    drop = bool(settings.get("drop_unsupported_metrics"))
+    settings = {n: v for n, v in settings.items() if n not in ("sample_weights", "drop_unsupported_metrics")}
     wrong = [name for name in _OF_FILES if settings.get(name)]
     if wrong:
         raise ModelError(f"{model.name}: expected no {', '.join(wrong)} for a model that is traced: the model says it")
     policy = getattr(getattr(model, "dtype_policy", None), "name", "float32")
     if policy.startswith("mixed_"):
         settings = {"precision": policy, **settings}
-    result = _trace(model, request, rate=with_weights, verbose=verbose)
+    result = _trace(model, request, with_weights, drop)
+    for reason in result.dropped:
+        warnings.warn(f"{reason}; it is left out", ModelWarning, stacklevel=2)
 
     def make(weights: Optional[dict[str, Any]] = None) -> bytes:
         if result.text not in _checked:
@@ -91,24 +97,29 @@ def compile(model: Any, request: Request, settings: dict[str, Any], verbose: Uni
     return plan, result.names.structure({t.name for t in plan.signature()})
 
 
-def _trace(model: Any, request: Request, rate: bool, verbose: Union[int, str]) -> Result:
-    example = request.example() if request.example else Example.of_model(model, request.weighted)
+def _trace(model: Any, request: Request, rate: bool, drop: bool) -> Result:
+    example = request.example() if request.example else Example.of_model(model, request.weighted).with_targets(model)
     example = example.fitting(model)
     if _model.keras().backend.backend() != "jax":
         from mtc._traced import _rebuild
 
-        return _rebuild.trace(model, example, request.check, rate)
-    return trace_here(model, example, rate)
+        return _rebuild.trace(model, example, request.check, rate, drop)
+    return trace_here(model, example, rate, drop)
 
 
-def trace_here(model: Any, example: Example, rate: bool, paths: Any = ()) -> Result:
-    """Traces a model of Keras' JAX back end. `paths`: other names for its variables, in their order."""
+def trace_here(model: Any, example: Example, rate: bool, drop: bool, paths: Sequence[str] = ()) -> Result:
+    """Traces a model of Keras' JAX back end.
+
+    `rate`: with its learning rate. `drop`: leaves out metrics that cannot be taken. `paths`: other names for its
+    variables, in their order.
+    """
     from mtc._traced._optimizer import optimizer_of
     from mtc._traced._program import Traced
     from mtc.jax import _check, _program
     from mtc.jax._optimizers import Optimizer
 
     traced = Traced(model, example, paths)
+    traced.program.dropped = [] if drop else None
     optimizer = optimizer_of(model, rate) if model.compiled else Optimizer("sgd", 1e-3)
     try:
         graph = _program.trace(traced.program, str(model.name), optimizer, traced.better)
@@ -124,7 +135,7 @@ def trace_here(model: Any, example: Example, rate: bool, paths: Any = ()) -> Res
         policy = getattr(getattr(model, "dtype_policy", None), "name", "float32")
         return _check.compare(traced.program, traced.program.batch.arrays, TOLERANCES.get(policy, LOOSE), _small_plan)
 
-    return Result(text, traced.names, check)
+    return Result(text, traced.names, check, tuple(traced.program.dropped or ()))
 
 
 def _small_plan(text: str, rows: int) -> Plan:

@@ -28,7 +28,7 @@ class Example:
     sample_weight: Any = None
 
     @staticmethod
-    def of(x: Any, y: Any = None, sample_weight: Any = None, weighted: bool = False) -> Example:
+    def of(x: Any, y: Any = None, sample_weight: Any = None, *, weighted: bool = False) -> Example:
         """The first samples of the caller's data. `weighted`: with weights, of 1 where there are none."""
         parts = [None if part is None else map_arrays(_first, part) for part in (x, y, sample_weight)]
         leaves = flat(parts[0])
@@ -58,15 +58,35 @@ class Example:
         return Example.of(map_arrays(make, inputs), weighted=weighted)
 
     @staticmethod
-    def like_last(model: Any, x: Any, y: Any = None, sample_weight: Any = None, weighted: bool = False) -> Example:
+    def like_last(model: Any, x: Any, y: Any = None, sample_weight: Any = None, *,
+                  weighted: bool = False) -> Example:
         """The same; without targets those of the last data of the model, if its inputs were such."""
-        made = Example.of(x, y, sample_weight, weighted)
+        made = Example.of(x, y, sample_weight, weighted=weighted)
         last = _last.get(model)
         if y is None and last is not None and shapes(last.x) == shapes(made.x):
-            return last if not weighted else Example.of(last.x, last.y, last.sample_weight, weighted)
+            return last if not weighted else Example.of(last.x, last.y, last.sample_weight, weighted=weighted)
         if y is not None:
             _last[model] = made
         return made
+
+    def with_targets(self, model: Any) -> Example:
+        """With targets that are made up as Keras' losses have them: zeros for classes, else numbers in [0, 1)."""
+        if self.y is not None or not model.compiled or model.loss is None:
+            return self
+        outputs = build(model, self.x)
+        leaves = flat(outputs)
+        losses = [loss for _, loss in flat(model.loss)] if isinstance(model.loss, (list, tuple, dict)) else (
+            [model.loss] * len(leaves))
+        made = []
+        for (_, output), loss in zip(leaves, losses):
+            shape = (ROWS, *output.shape[1:])
+            name = loss if isinstance(loss, str) else type(loss).__name__
+            if len(losses) != len(leaves) or (name == "function" and loss.__module__.split(".")[0] != "keras"):
+                raise ModelError(f"{model.name}: expected an example of the targets of {name}: "
+                                 "mtc.compile(model, example=(x, y))")
+            sparse = "sparse" in name.lower()
+            made.append(np.zeros(shape[:-1], "i4") if sparse else np.random.default_rng(1).random(shape, "f4"))
+        return dataclasses.replace(self, y=rebuilt(outputs, made))
 
     def fitting(self, model: Any) -> Example:
         """With inputs of the types that a functional model says."""

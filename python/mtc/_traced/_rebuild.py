@@ -9,7 +9,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from typing import Any
+from typing import Any, Sequence
 
 from mtc import _model
 from mtc._errors import ModelError
@@ -17,20 +17,22 @@ from mtc._traced._compile import Result, trace_here
 from mtc._traced._example import Example
 
 SECONDS = 600
-_known: dict[str, tuple[str, Any, str]] = {}  # what the process found, by what it was given
+Found = tuple[str, Any, str, Sequence[str]]  # text, names, line of the check, metrics that were left out
+_known: dict[str, Found] = {}  # what the process found, by what it was given
 
 
-def trace(model: Any, example: Example, check: bool, rate: bool) -> Result:
+def trace(model: Any, example: Example, check: bool, rate: bool, drop: bool) -> Result:
     """The text of a model, made and checked by another process."""
     description = _model.describe(model)
-    key = "\n".join([description, repr(example), str(check), str(rate)])
+    options = {"check": check, "rate": rate, "drop": drop}
+    key = "\n".join([description, repr(example), repr(options)])
     if key not in _known:
-        _known[key] = _run(model, example, check, rate)
-    text, names, line = _known[key]
-    return Result(text, names, lambda: line)
+        _known[key] = _run(model, example, options)
+    text, names, line, dropped = _known[key]
+    return Result(text, names, lambda: line, dropped)
 
 
-def _run(model: Any, example: Example, check: bool, rate: bool) -> tuple[str, Any, str]:
+def _run(model: Any, example: Example, options: dict[str, bool]) -> Found:
     if not model.built:
         raise ModelError(f"{model.name}: expected a built model: call it on a batch, or model.build()")
     with tempfile.TemporaryDirectory(prefix="mtc-") as name:
@@ -39,8 +41,8 @@ def _run(model: Any, example: Example, check: bool, rate: bool) -> tuple[str, An
             model.save(folder / "model.keras")
         except (NotImplementedError, TypeError, ValueError) as error:
             raise ModelError(f"{model.name}: cannot be saved, as it must be to go to JAX: {error}") from None
-        given = {"example": example, "check": check, "rate": rate, "paths": _model.unique_paths(model.variables),
-                 "modules": _modules(model)}
+        paths = _model.unique_paths(model.variables)
+        given = {"example": example, "paths": paths, "modules": _modules(model), **options}
         (folder / "given").write_bytes(pickle.dumps(given))
         environment = {**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         done = subprocess.run([sys.executable, "-m", "mtc._traced._rebuild", name], env=environment, text=True,
@@ -50,8 +52,8 @@ def _run(model: Any, example: Example, check: bool, rate: bool) -> tuple[str, An
         result = pickle.loads((folder / "result").read_bytes())
     if isinstance(result, str):
         raise ModelError(result.replace(name + "/", ""))
-    text, names, line = result
-    return text, names, line
+    text, names, line, dropped = result
+    return text, names, line, dropped
 
 
 def _modules(model: Any) -> list[str]:
@@ -76,8 +78,8 @@ def _main(folder: pathlib.Path) -> None:
             raise ModelError(f"cannot be loaded on JAX: {error}\nexpected classes that can be imported, or that "
                              f"keras.saving.register_keras_serializable registers when {own} is imported: those of a "
                              "script that runs are not") from None
-        made = trace_here(model, given["example"], given["rate"], given["paths"])
-        result = made.text, made.names, made.check() if given["check"] else "not checked"
+        made = trace_here(model, given["example"], given["rate"], given["drop"], given["paths"])
+        result = made.text, made.names, made.check() if given["check"] else "not checked", made.dropped
     except ModelError as error:
         result = str(error)
     (folder / "result").write_bytes(pickle.dumps(result))

@@ -147,8 +147,12 @@ def _stack(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 @rule("tile")
 def _tile(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value = r.value(inputs[0])
-    for axis, count in enumerate(equation.params["reps"]):
-        value = moves.concat([value] * count, axis)
+    for axis, count in enumerate(map(r.size, equation.params["reps"])):
+        if count != 1:
+            value = layout.expand_dims(value, (axis,))
+            shape = (*value.shape[:axis], count, *value.shape[axis + 1:])
+            folded = shape[axis + 1] * count  # type: ignore[operator]
+            value = layout.reshape(layout.broadcast(value, shape), (*shape[:axis], folded, *shape[axis + 2:]))
     return value
 
 

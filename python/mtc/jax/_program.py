@@ -75,6 +75,7 @@ class Program:
     predict: Optional[Callable[..., Any]] = None
     kinds: Sequence[str] = ()  # of the arrays of the batch; without it what `predict` does not read is a target
     exact: bool = False  # metrics are what they are over all samples, or are refused
+    dropped: Optional[list[str]] = None  # gets the reasons of metrics that are refused, which are left out
 
     @staticmethod
     def of(function: Callable[..., Any], params: Any, state: Any, batch: Any, predict: Any) -> Program:
@@ -228,7 +229,12 @@ def _finish(graph: Graph, reader: Reader, program: Program, results: list[Any], 
         for name, value in metrics.items():
             label = name if name != "loss" else "loss_metric"
             way = (better or {}).get(name, "higher" if "acc" in name.lower() else "lower")
-            losses.add_metric(graph, label, _float(value), _float(last[2][name]), way, program.exact)
+            try:
+                losses.add_metric(graph, label, _float(value), _float(last[2][name]), way, program.exact)
+            except Refused as problem:
+                if program.dropped is None:
+                    raise
+                program.dropped.append(str(problem))
         if program.state is not None:
             _state.add_updates(graph, program.state.names, state, [reader.value(v) for v in new])
     except Refused as problem:
@@ -248,7 +254,7 @@ def _predict_jaxpr(program: Program, batch: list[Any]) -> tuple[Any, list[str]]:
         assert program.predict is not None
         trees = [program.params.build(params), *([program.state.build(state)] if program.state else []),
                  program.batch.build(batch)]
-        tree = Tree.of(program.predict(*trees, **({program.key: key} if program.predicts_with_key else {})))
+        tree = Tree.of(program.predict(*trees, **({program.key or "": key} if program.predicts_with_key else {})))
         names[:] = ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in tree.names]
         return tree.arrays
 
