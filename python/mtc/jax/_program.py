@@ -178,12 +178,24 @@ def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
     results = []
     for closed, count, names in traced:
         made = reader.read(closed, [*given, *([Keys((program.key,))] if program.key else [])])
-        reader.check()
+        _check(reader, program, made[:1 + count], dict(zip(names, made[1 + count:])))
         results.append((made[0], made[1:1 + count], dict(zip(names, made[1 + count:]))))
     _finish(graph, reader, program, results, list(state.values()), better)
     if program.predict is not None and fixed is None:
         _predict(graph, reader, program, batch, given)
     return Traced(graph, reader)
+
+
+def _check(reader: Reader, program: Program, made: Sequence[Any], metrics: dict[str, Any]) -> None:
+    """Raises what cannot be taken; of metrics alone by their names, or not at all where they may be dropped."""
+    unknown = [name for name, value in metrics.items() if value is UNKNOWN]
+    if program.exact and unknown and UNKNOWN not in made:
+        reasons = [f"metric {name}: {'; '.join(reader.problems)}" for name in unknown]
+        if program.dropped is None:
+            raise ModelError("\n".join(reasons))
+        program.dropped += [reason for reason in reasons if reason not in program.dropped]
+        reader.problems.clear()
+    reader.check()
 
 
 def _jaxpr(program: Program, batch: list[Any], training: bool) -> tuple[Any, int, list[str]]:
@@ -227,6 +239,8 @@ def _finish(graph: Graph, reader: Reader, program: Program, results: list[Any], 
     try:
         losses.add_loss(graph, _float(loss), _float(last[0]))
         for name, value in metrics.items():
+            if value is UNKNOWN:
+                continue
             label = name if name != "loss" else "loss_metric"
             way = (better or {}).get(name, "higher" if "acc" in name.lower() else "lower")
             try:

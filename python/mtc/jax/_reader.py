@@ -112,7 +112,8 @@ class Reader:
     def refuse(self, name: str, reason: str) -> None:
         """Notes a problem at the line that is read."""
         layer = f' (in "{self.graph.location}")' if self.graph.location else ""
-        self.problems.setdefault(f"{self._line or '?'}: {name}: {reason}{layer}")
+        line = f"{self._line}: " if self._line else ""
+        self.problems.setdefault(f"{line}{name}: {reason}{layer}")
 
     def check(self) -> None:
         """Raises one error with all problems."""
