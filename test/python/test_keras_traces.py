@@ -176,13 +176,14 @@ def test_metrics_can_be_left_out():
 
 @pytest.mark.parametrize("make, text", [
     (lambda: small([keras.metrics.AUC(name="area")]), "metric area: scatter-add: "),
-    (lambda: small([keras.metrics.F1Score(name="f1")]), "metric f1: expected a mean over samples"),
+    (lambda: small([keras.metrics.F1Score(average="macro", name="f1")]), "metric f1: expected a mean over samples"),
+    (lambda: small([keras.metrics.F1Score(name="each")]), "metric each: expected a number, found an array"),
     (lambda: keras.Sequential([keras.Input((6,)), Constant(), keras.layers.Dense(1)]), "SeedGenerator"),
     (lambda: keras.Sequential([keras.Input((6,)), Counting(), keras.layers.Dense(1)]), "calls: expected a state"),
     (lambda: small(optimizer=keras.optimizers.Ftrl()), "expected an optimizer of SGD, .*found Ftrl"),
     (lambda: small(optimizer=keras.optimizers.SGD(gradient_accumulation_steps=2)), "micro_batches"),
     (own_step, "expected Keras' own train_step, found one of Steps"),
-], ids=["metric", "formula", "seed", "state", "optimizer", "accumulation", "step"])
+], ids=["metric", "formula", "array", "seed", "state", "optimizer", "accumulation", "step"])
 def test_refused(make, text):
     model = make()
     if not model.compiled:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 import jax
 
@@ -77,7 +77,19 @@ class Traced:
             params, others, metrics, x, y, weight, training=training,
             optimizer_variables=[v.value for v in getattr(model.optimizer, "variables", [])])
         logs, _ = model._update_metrics_variables(metrics, loss, x, y, y_pred, weight)
-        return loss, (self._kept(others, after), {n: v for n, v in logs.items() if n != "loss" and v is not None})
+        return loss, (self._kept(others, after), self._scalars(logs))
+
+    def _scalars(self, logs: Mapping[str, Any]) -> dict[str, Any]:
+        """The metrics, without the loss."""
+        made = {name: value for name, value in logs.items() if name != "loss" and value is not None}
+        for name, value in list(made.items()):
+            if jax.numpy.shape(value) != ():
+                reason = f"metric {name}: expected a number, found an array {list(jax.numpy.shape(value))}"
+                if self.program.dropped is None:
+                    raise ModelError(reason)
+                self.program.dropped.append(reason)
+                del made[name]
+        return made
 
     def _predict(self, params: Sequence[Any], state: Sequence[Any], batch: Sequence[Any], key: Any = None) -> Any:
         x, _, _ = self._unpack(batch)
