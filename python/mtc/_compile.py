@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import json
 import os
 import pathlib
 import re
+import struct
 import sys
 import tempfile
 import threading
 import time
 import warnings
-from typing import Any, Callable, Optional, TypeVar, Union, cast
+from typing import Any, Callable, Mapping, Optional, TypeVar, Union, cast
+
+import numpy as np
 
 from mtc import _cache, _library, _structs
 from mtc._errors import FileError, ModelError, ModelWarning
@@ -28,7 +33,8 @@ _OPTIONS = {name for name, *_ in _structs.CompileOptions._fields_} - {
 
 def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, precision: Optional[str] = None,
             shards: int = 0, seed: int = 0, mode: str = "exact", verbose: Union[int, str] = "auto",
-            cache: bool = True, **options: Any) -> Plan:
+            cache: bool = True, by: Optional[str] = None, example: Any = None, check: bool = True,
+            **options: Any) -> Plan:
     """Compiles a model into a plan.
 
     Args:
@@ -43,6 +49,11 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
         mode: "exact": the same bits on any number of devices. "fast": without that promise.
         verbose: 0: silent; else a line on standard error if it takes more than a second.
         cache: False: compiles again, and keeps nothing.
+        by: "file": a Keras model is read as its file; "trace": it is traced on Keras' JAX back end; None: the file, and
+            a trace where that is refused.
+        example: x, (x, y) or (x, y, sample_weight), a few samples, for the trace of a model that does not know its
+            inputs or targets.
+        check: compares the loss and all gradients of the example with Keras', before the plan of a trace is made.
         options: other fields of `mtc_options`: loss, optimizer, metrics, sample_weights, weights, freeze, trainable,
             device_memory (bytes, or a text such as "8GiB"), recompute ("auto"), max_batch, micro_batches, batch_norm,
             class_names, vocabulary, input_shape, cpu, drop_unsupported_metrics, no_weight_decay.
@@ -59,9 +70,16 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
         path = pathlib.Path(model)
         # Files are compiled each time: what they refer to, such as weights, may have changed.
         return Plan(compile_file(path, settings, _name(path.name, settings, verbose)))
-    from mtc import _model
+    from mtc import _model, _traced
 
-    return _model.compile_live(model, settings, verbose, cache=cache, with_weights=True)
+    given = example if isinstance(example, tuple) else () if example is None else (example,)
+    weighted = bool(settings.get("sample_weights"))
+    if given:
+        _model.build(model, given[0])
+    _model.check_model(model, compiled=not settings.get("loss"))
+    request = _traced.Request(functools.partial(_traced.Example.of, *given, weighted=weighted) if given else None,
+                              weighted, check)
+    return _model.compile_live(model, settings, verbose, request, cache=cache, with_weights=True, by=by)[0]
 
 
 def _settings(batch_size: int, target: Optional[str], precision: Optional[str], shards: int, seed: int, mode: str,
@@ -173,6 +191,34 @@ def compile_saved(save: Callable[[str], None], name: str, settings: dict[str, An
         path = pathlib.Path(folder) / f"{name}.keras"
         save(str(path))
         return compile_file(path, settings, _name(name, settings, verbose), strip=folder + "/")
+
+
+def compile_text(text: str, name: str, settings: dict[str, Any], verbose: Union[int, str],
+                 weights: Optional[Mapping[str, Any]] = None) -> bytes:
+    """Compiles `mt` text. `weights`: arrays that its variables start with, by name; the others start as they say."""
+    with tempfile.TemporaryDirectory(prefix="mtc-") as folder:
+        path = pathlib.Path(folder) / (re.sub(r"[^\w.-]", "_", name) + ".mlir")
+        path.write_text(text, encoding="utf-8")
+        if weights:
+            file = path.with_name("weights.safetensors")
+            file.write_bytes(_safetensors(weights))
+            settings = {**settings, "weights": str(file)}
+        return compile_file(path, settings, _name(name, settings, verbose), strip=folder + "/")
+
+
+def _safetensors(arrays: Mapping[str, Any]) -> bytes:
+    """Arrays of f32, i32 or i64 in the format of that name."""
+    header, parts, offset = {}, [], 0
+    for name, array in arrays.items():
+        array = np.asarray(array)
+        little = array.astype(array.dtype.newbyteorder("<"))
+        data = np.ascontiguousarray(little).tobytes()
+        header[name] = {"dtype": f"{array.dtype.kind.upper()}{8 * array.dtype.itemsize}", "shape": list(array.shape),
+                        "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+        parts.append(data)
+    text = json.dumps(header).encode()
+    return b"".join([struct.pack("<Q", len(text)), text, *parts])
 
 
 def cached(key: str, make: Callable[[], bytes], cache: bool) -> Plan:

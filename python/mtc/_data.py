@@ -139,6 +139,10 @@ class Batches:
         """The inputs of the first batch."""
         return self._unpack(self._first)[0]
 
+    def first(self) -> tuple[Any, Any, Any]:
+        """The inputs, targets and weights of the first batch."""
+        return self._unpack(self._first)
+
     def untouched(self) -> Any:
         """The caller's data with the batch that was looked at, for somebody else."""
         if not self.once:

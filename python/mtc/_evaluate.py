@@ -4,40 +4,59 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import math
-from typing import Any, Optional, Union
+from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
 from mtc import _cache, _compile, _library, _model, _structs
 from mtc._callbacks import Caller, Logs, call_each, guarded
 from mtc._data import Arrays, Batches, Dataset, is_stream
-from mtc._errors import Error, check
+from mtc._errors import Error, ModelError, check
 from mtc._plan import Plan
 from mtc._session import Session
+from mtc._structure import Structure
+from mtc._traced import Example, Request
 from mtc._window import Window
 
 # The last plan of a configuration: evaluation takes it, whatever its batch is.
-_last: dict[str, tuple[str, Plan]] = {}
+_last: dict[str, tuple[str, Plan, Structure]] = {}
 
 
 def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbose: Union[int, str],
-             **options: Any) -> Plan:
-    """The plan to train, evaluate or predict a model with; its variables are to be set."""
-    _model.check_model(model, compiled=not options.get("loss"))
+             example: tuple[Any, ...], by: Optional[str] = None, check: bool = True,
+             of_file: Optional[Mapping[str, Any]] = None, **options: Any) -> tuple[Plan, Structure]:
+    """The plan to train, evaluate or predict a model with, whose variables are to be set; and the data's structure.
+
+    `example`: the caller's x, or x and y, or x, y and sample_weight.
+    """
+    _model.check_model(model, compiled=not of_file)
     options = {name: value for name, value in options.items() if value not in (None, 0)}
-    description = _model.describe(model)
-    kind = _cache.key(description, sample_weights, options)
+    description = _description(model)
+    kind = _cache.key(description or id(model), sample_weights, by, options, of_file)
     if batch_size is None:  # any will do
         known = _last.get("plan")
         if known is not None and known[0] == kind:
-            return known[1]
+            if description is not None and known[2].pack is None:
+                return known[1], known[2]
+            batch_size = known[1].batch_size
     settings = _compile._settings(batch_size or 32, options.pop("target", None), options.pop("precision", None),
                                   options.pop("shards", 0), 0, "exact", {**options, "sample_weights": sample_weights})
-    plan = _model.compile_live(model, settings, verbose, with_weights=False, description=description)
-    _last["plan"] = (kind, plan)
-    return plan
+    request = Request(functools.partial(Example.like_last, model, *example, weighted=sample_weights), sample_weights,
+                      check)
+    plan, structure = _model.compile_live(model, settings, verbose, request, with_weights=False, by=by,
+                                          of_file=of_file, description=description)
+    _last["plan"] = (kind, plan, structure)
+    return plan, structure
+
+
+def _description(model: Any) -> Optional[str]:
+    try:
+        return _model.describe(model)
+    except ModelError:  # it cannot be saved, but perhaps be traced
+        return None
 
 
 def run_evaluation(session: Session, data: Dataset, caller: Caller, steps: Optional[int], allow_nan: bool,
@@ -103,8 +122,9 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
     batches = Batches(x) if is_stream(x) else None
     _model.build(model, batches.first_inputs() if batches else x)
     weighted = sample_weight is not None or (batches is not None and batches.has_weights)
-    plan = plan_for(model, batch_size or (batches.batch_size if batches else None), weighted, verbose, **options)
-    structure = _model.structure(model, plan)
+    example = batches.first() if batches else (x, y, sample_weight)
+    plan, structure = plan_for(model, batch_size or (batches.batch_size if batches else None), weighted, verbose,
+                               example, **options)
     data = batches or Arrays(structure.bind(x, y, sample_weight))
     caller = Caller(model, callbacks, verbose, 1, steps_of(data, plan.batch_size, steps))
     with Session(plan, devices) as session:
@@ -152,12 +172,11 @@ def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union
     """
     _model.build(model, x)
     _model.check_model(model, compiled=False)
-    if not model.compiled:  # a plan has a loss
-        options = {"loss": "mean_squared_error", "optimizer": "sgd", **options}
+    # A plan has a loss.
+    of_file = {} if model.compiled else {"loss": "mean_squared_error", "optimizer": "sgd"}
     stream = is_stream(x)
     parts = list(itertools.islice(Batches(x).inputs(), steps)) if stream else [x]
-    plan = plan_for(model, batch_size, False, verbose, **options)
-    structure = _model.structure(model, plan)
+    plan, structure = plan_for(model, batch_size, False, verbose, (parts[0],), of_file=of_file, **options)
     bound = [structure.bind(part, None, None) for part in parts]
     names = [t.name for t in plan.inputs]
     data = Arrays({name: np.concatenate([np.asarray(b[name]) for b in bound]) if len(bound) > 1 else bound[0][name]
@@ -179,5 +198,5 @@ def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union
             if caller.draws() or part.stop == rows:
                 caller.draw("on_predict_batch_end", step, None)
         caller.list.on_predict_end()
-    return _model.output_like(model, outputs)
+    return _model.output_like(model, outputs, structure)
 

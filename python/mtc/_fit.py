@@ -67,7 +67,7 @@ def fit(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = No
         seed: of the order of the data and of random layers. None: the plan's for a new optimizer; for one that has
             made steps a function of their number, so that a second `fit` has another order.
         allow_nan: goes on after a loss, or with data, that is not finite; else that is a DataError at its step.
-        options: as of `mtc.compile`: target, freeze, trainable, no_weight_decay, ...
+        options: as of `mtc.compile`: target, freeze, trainable, no_weight_decay, by, check, ...
 
     Returns:
         A `keras.callbacks.History`.

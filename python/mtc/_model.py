@@ -8,7 +8,7 @@ import hashlib
 import importlib
 import json
 import re
-from typing import Any, Iterable, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Union
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._structure import Structure
 from mtc._tensors import Array, TensorInfo
+
+if TYPE_CHECKING:
+    from mtc._traced import Request
 
 
 def keras() -> Any:
@@ -42,20 +45,80 @@ def check_model(model: Any, compiled: bool = True) -> None:
 
 
 def build(model: Any, x: Any) -> None:
-    """Builds a Sequential that does not know its input yet, as Keras' fit does, for any batch."""
-    if is_model(model) and not model.built and isinstance(model, keras().Sequential) and hasattr(x, "shape"):
+    """Builds a model that does not know its input yet, as Keras' fit does, for any batch."""
+    if not is_model(model) or model.built or x is None:
+        return
+    if isinstance(model, keras().Sequential) and hasattr(x, "shape"):
         with contextlib.suppress(ValueError, TypeError):  # check_model says it
             model.build((None, *x.shape[1:]))
+    else:
+        from mtc._traced._example import build as build_by_call
+
+        build_by_call(model, x)
 
 
-def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str], *, cache: bool = True,
-                 with_weights: bool, description: Optional[str] = None) -> Plan:
-    """The plan of a model. Without its weights the plan's are anybody's: whoever uses it sets them.
+def own_methods(model: Any, names: Iterable[str]) -> list[str]:
+    """Which of these methods of `keras.Model` a class has in its own form."""
+    base = keras().Model
+    return [name for name in names if getattr(type(model), name, None) is not getattr(base, name, None)]
 
-    `description`: what `describe` says of the model, if the caller has asked.
+
+def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str], request: Request, *,
+                 cache: bool = True, with_weights: bool, by: Optional[str] = None,
+                 of_file: Optional[Mapping[str, Any]] = None,
+                 description: Optional[str] = None) -> tuple[Plan, Structure]:
+    """The plan of a model, and how the caller's data becomes that of the plan.
+
+    Without its weights the plan's are anybody's: whoever uses it sets them. `by`: "file" or "trace"; None: the file,
+    and a trace where that is refused. `of_file`: settings that a trace does not need.
+
+    Raises:
+        ModelError: neither way is possible.
     """
+    if by not in (None, "file", "trace"):
+        raise ModelError(f"expected by of file or trace, found {by}")
+    if own := own_methods(model, ("train_step",)):
+        raise ModelError(f"{model.name}: expected Keras' own {own[0]}, found one of {type(model).__name__}")
+    own = own_methods(model, ("compute_loss", "compute_metrics"))
+    reason = f"{model.name}: {type(model).__name__} has its own {' and '.join(own)}" if own else ""
+    if by != "trace" and not reason:
+        try:
+            plan = _of_file(model, {**settings, **(of_file or {})}, verbose, cache, with_weights, description)
+            return plan, structure(model, plan)
+        except ModelError as error:
+            reason = str(error)
+    if by == "file":
+        raise ModelError(reason)
+    from mtc import _traced
+
+    try:
+        return _traced.compile(model, request, settings, verbose, cache, with_weights)
+    except ModelError as error:
+        if not reason or by:
+            raise
+        raise ModelError(f"{error}\nnor is it read as a file: {reason}") from None
+
+
+_refused: dict[str, str] = {}  # why models of a description are not read as files
+
+
+def _of_file(model: Any, settings: dict[str, Any], verbose: Union[int, str], cache: bool, with_weights: bool,
+             description: Optional[str]) -> Plan:
+    """The plan that the importer of files makes."""
     check_model(model, compiled=not settings.get("loss"))
     settings = {**_undecayed(model), **settings}
+    kind = _cache.key(description or describe(model), settings)
+    if kind in _refused:
+        raise ModelError(_refused[kind])
+    try:
+        return _saved(model, settings, verbose, cache, with_weights, description)
+    except ModelError as error:
+        _refused[kind] = str(error)
+        raise
+
+
+def _saved(model: Any, settings: dict[str, Any], verbose: Union[int, str], cache: bool, with_weights: bool,
+           description: Optional[str]) -> Plan:
     parts: list[Any] = [description or describe(model), settings, _library.compiler_identity(), bool(with_weights)]
     if with_weights:
         digest = hashlib.blake2b()
@@ -63,8 +126,16 @@ def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str],
             digest.update(np.ascontiguousarray(value_of(variable)).data)
         parts.append(digest.hexdigest())
     name = re.sub(r"[^\w.-]", "_", str(model.name)) or "model"
+
+    def save(path: str) -> None:
+        try:
+            model.save(path)
+        except (NotImplementedError, TypeError, ValueError) as error:
+            raise ModelError(f"{model.name}: expected a model that can be saved, found one that cannot: "
+                             f"{error}") from None
+
     return _compile.cached(_cache.key(*parts),
-                           lambda: _compile.compile_saved(model.save, name, settings, verbose), cache)
+                           lambda: _compile.compile_saved(save, name, settings, verbose), cache)
 
 
 def _undecayed(model: Any) -> dict[str, Any]:
@@ -125,8 +196,10 @@ def build_metrics(model: Any, plan: Plan) -> None:
         model.reset_metrics()
 
 
-def output_like(model: Any, outputs: dict[str, Any]) -> Any:
+def output_like(model: Any, outputs: dict[str, Any], structure: Optional[Structure] = None) -> Any:
     """Predictions in the structure of the model's outputs."""
+    if structure is not None and structure.pack is not None:
+        return structure.pack([outputs[name] for name in structure.outputs])
     wanted = getattr(model, "output", None)
     if isinstance(wanted, dict):
         return {key: outputs[key] for key in wanted} if set(wanted) == set(outputs) else outputs
@@ -176,6 +249,17 @@ def inner_optimizer(model: Any) -> Any:
     return getattr(optimizer, "inner_optimizer", optimizer)
 
 
+def unique_paths(variables: Iterable[Any]) -> list[str]:
+    """The paths of variables, of which equal ones get numbers."""
+    counts: dict[str, int] = {}
+    names = []
+    for variable in variables:
+        used = counts.get(variable.path, 0)
+        counts[variable.path] = used + 1
+        names.append(f"{variable.path}_{used}" if used else variable.path)
+    return names
+
+
 def match_variables(model: Any, plan: Plan) -> list[tuple[Any, TensorInfo]]:
     """Pairs of a Keras variable and the plan's variable of the same meaning.
 
@@ -190,8 +274,8 @@ def match_variables(model: Any, plan: Plan) -> list[tuple[Any, TensorInfo]]:
     by_name = _Names((_canonical(w.name, left_out), w) for w in weights)
     pairs: list[tuple[Any, TensorInfo]] = []
     flat: list[tuple[str, str, str]] = []  # of trainable variables: prefixes of slots in Keras, in the plan; canonical
-    for variable in model.variables:
-        info = by_name.take(_canonical(variable.path, left_out))
+    for variable, unique in zip(model.variables, unique_paths(model.variables)):
+        info = by_name.take(_canonical(variable.path, left_out)) or by_name.take(unique)
         if info is not None and tuple(variable.shape) == info.shape:
             pairs.append((variable, info))
             flat.append((variable.path.replace("/", "_") + "_", info.name.replace("/", "_") + "_", info.name))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from mtc._errors import DataError
 from mtc._plan import Plan
@@ -21,6 +21,7 @@ class Structure:
         output_keys: other names for them.
         targets: of each output the name of its target in the plan; "" where no loss takes one.
         weights: of each output the name of its sample weights in the plan; "" where there are none.
+        pack: makes the model's result of its outputs; without it the model says how.
     """
 
     inputs: tuple[str, ...]
@@ -29,6 +30,7 @@ class Structure:
     output_keys: Mapping[str, str]
     targets: tuple[str, ...]
     weights: tuple[str, ...]
+    pack: Optional[Callable[[Sequence[Any]], Any]] = None
 
     @staticmethod
     def of(plan: Plan, inputs: Sequence[str] = (), input_keys: Optional[Mapping[str, str]] = None,

@@ -67,9 +67,10 @@ class Training:
         """Makes the plan, and fits the data to its entries."""
         _model.build(model, self._batches.first_inputs() if self._batches else self._arrays[0])
         _model.check_model(model)
-        self.plan = plan_for(model, (self._batches.batch_size if self._batches else batch_size) or 32, self.weighted,
-                             verbose, **options)
-        self.structure = _model.structure(model, self.plan)
+        example = self._batches.first() if self._batches else self._arrays
+        self.plan, self.structure = plan_for(
+            model, (self._batches.batch_size if self._batches else batch_size) or 32, self.weighted, verbose, example,
+            **options)
         self.data = self._batches or Arrays(self.structure.bind(*self._arrays))
         self.validation = self._held_batches
         if self._held is not None and self._held_batches is None:

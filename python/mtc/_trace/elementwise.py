@@ -181,8 +181,8 @@ def along_last(op: str, value: Optional[Value], axis: int = -1) -> Optional[Valu
 def compare(kind: str, a: Operand, b: Operand) -> Value:
     """"eq", "ne", "lt", "le", "gt" or "ge", as i1."""
     a, b = _pair(a, b)
-    if a.node.count and b.scalar == 0 and kind in ("gt", "ge", "ne"):
-        return a.graph.constant(True)  # a step has one sample or more
+    if a.node.count and b.scalar == 0:  # a step has one sample or more
+        return a.graph.constant(kind in ("gt", "ge", "ne"))
     return apply("compare", f"mt.compare {kind}, {{0}}, {{1}} : {{t0}}, {{t1}}", (a, b), "i1", COMPARE[kind])
 
 
@@ -204,6 +204,9 @@ def logical_and(a: Value, b: Value) -> Value:
     for one, other in ((a, b), (b, a)):
         if one.scalar is not None and one.scalar:
             return broadcast(other, common_shape([a.shape, b.shape]))
+    kinds = {v.node.template.split(",")[0].rpartition(" ")[2] for v in (a, b) if v.node.op == "compare"}
+    if kinds == {"eq", "lt"} and a.node.operands == b.node.operands and a.axes == b.axes:
+        return broadcast(a.graph.constant(False), a.shape)
     return apply("and", "mt.and {0}, {1} : {t0}, {t1}", (a, b), "i1", np.logical_and)
 
 
@@ -226,6 +229,8 @@ def cast(value: Value, dtype: str) -> Value:
     if value.constant is not None:
         node = value.graph.constant_node(value.constant.astype({"f32": "f4", "i32": "i4", "i1": "?"}[dtype]), dtype)
         return Value(value.graph, node, value.axes)
+    if value.node.op == "cast" and value.dtype == "f32" and value.node.operands[0].dtype == dtype:
+        return Value(value.graph, value.node.operands[0], value.axes)  # there and back again
     if value.node.count and dtype == "f32":
         return Value(value.graph, value.graph.count(Batch(value.node.count)).node, value.axes)
     if dtype == "i1":

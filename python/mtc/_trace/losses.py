@@ -56,17 +56,97 @@ def add_loss(graph: Graph, value: Value, evaluation: Optional[Value] = None, nam
 
 
 def add_metric(graph: Graph, name: str, value: Value, evaluation: Optional[Value] = None,
-               better: str = "lower") -> None:
-    """Reports a scalar as the mean over all samples."""
+               better: str = "lower", exact: bool = False) -> None:
+    """Reports a scalar: a mean over all samples, a quotient of two sums over all samples, or the root of one of these.
+
+    Of another scalar that is the mean of what it is for each batch; with `exact` it is refused.
+    """
     _check(value, name)
+    both = [value, value if evaluation is None else evaluation]
+    means, root = [_mean_of(graph, v) for v in both], ""
+    if all(v.node.op == "sqrt" for v in both):
+        squares = [_mean_of(graph, Value(graph, v.node.operands[0], ())) for v in both]
+        if all(m.exact for m in squares):
+            means, root = squares, " finalizer root_mean"
+    if exact and not all(m.exact for m in means):
+        raise Refused(f"metric {name}: expected a mean over samples or a quotient of two sums, found another function "
+                      "of the samples")
+    values = _while_training(graph, means[0].values, means[1].values)
+    if all(m.weights is None for m in means):
+        graph.say(f"mt.metric {quoted(name)}, {{0}}{root} better {better} : {{t0}}", values)
+        return
+    ones = broadcast_node(value, graph.constant_node(1.0, "f32"), (None,))
+    weights = _while_training(graph, means[0].weights or ones, means[1].weights or ones)
+    graph.say(f"mt.metric {quoted(name)}, {{0}} weights({{1}} : {{t1}}){root} better {better} : {{t0}}", values,
+              weights)
+
+
+@dataclasses.dataclass
+class Mean:
+    """The mean of `values` [?] with `weights` [?]. `exact`: also over several batches."""
+
+    values: Node
+    weights: Optional[Node]
+    exact: bool
+
+
+def _mean_of(graph: Graph, value: Value) -> Mean:
+    """The mean that a scalar is."""
     parts = take_apart(value)
     _without_squares(graph, parts)
-    node = per_sample(graph, parts)
-    if evaluation is not None and evaluation.node is not value.node:
-        other = take_apart(evaluation)
-        _without_squares(graph, other)
-        node = _while_training(graph, node, per_sample(graph, other))
-    graph.say(f"mt.metric {quoted(name)}, {{0}} better {better} : {{t0}}", node)
+    if all(t.factor is None and t.divided == 1 for t in parts.terms):
+        return Mean(per_sample(graph, parts), None, not any(_of_samples(node) for node, _ in parts.others))
+    if not parts.others and len({id(t.factor.node) if t.factor else 0 for t in parts.terms}) == 1:
+        divisor = _divisor(parts.terms[0])
+        sums = take_apart(Value(graph, divisor, ())) if divisor is not None else Parts([], [], [])
+        plain = all(t.factor is None for t in sums.terms) and not any(t.divided for t in (*sums.terms, *parts.terms))
+        if sums.terms and plain and not sums.squares and not sums.others:
+            top, weights = _total(graph, parts), _total(graph, sums)
+            none = e.compare("eq", weights, 0.0)
+            mean = e.binary("div", top, e.select(none, e.as_value(weights, 1.0), weights))
+            return Mean(mean.node, weights.node, True)
+    return Mean(per_sample(graph, parts), None, False)
+
+
+def _total(graph: Graph, parts: Parts) -> Value:
+    """The sum of the values of terms, for each sample."""
+    total: Optional[Value] = None
+    for term in parts.terms:
+        value = e.binary("mul", Value(graph, term.values, ((Axis(BATCH, 0),),)), term.scale)
+        total = value if total is None else e.binary("add", total, value)
+    assert total is not None
+    return total
+
+
+def _divisor(term: Term) -> Optional[Node]:
+    """What a term is divided by, but for what keeps it from 0."""
+    factor = term.factor.node if term.factor is not None else None
+    if factor is None or factor.op != "div" or factor.operands[0].constant is None or (
+            float(factor.operands[0].constant) != 1.0):
+        return None
+    divisor = factor.operands[1]
+    return divisor.operands[2] if _is_safe(divisor) else divisor
+
+
+def _is_safe(node: Node) -> bool:
+    """Whether it is w, or 1 where w is 0."""
+    if node.op != "select" or node.operands[1].constant is None or float(node.operands[1].constant) != 1.0:
+        return False
+    test, w = node.operands[0], node.operands[2]
+    return test.op == "compare" and " eq," in test.template and test.operands[0] is w
+
+
+def _of_samples(node: Node) -> bool:
+    """Whether a scalar depends on samples, other than on their number."""
+    waiting, seen = [node], set()
+    while waiting:
+        top = waiting.pop()
+        if top.split or top.op == "stop_gradient" and top.operands[0].split:
+            return True
+        if id(top) not in seen:
+            seen.add(id(top))
+            waiting += top.operands
+    return False
 
 
 def while_training(training: Value, evaluation: Value) -> Value:
@@ -113,6 +193,9 @@ def take_apart(value: Value) -> Parts:
 
 def _collect(graph: Graph, node: Node, scale: float, factor: Optional[Value], divided: int, parts: Parts) -> None:
     """Adds the parts of `scale * factor * node / n^divided`."""
+    if node.op == "select" and node.operands[2].op == "div" and _is_safe(node.operands[2].operands[1]) and (
+            node.operands[1].constant is not None and not node.operands[1].constant.any()):
+        node = node.operands[2]  # 0 where the divisor is 0: then what is divided, a sum over no samples, is 0 too
     a, b = [*node.operands, None, None][:2]
     if node.op in ("add", "sub") and a is not None and b is not None:
         _collect(graph, a, scale, factor, divided, parts)
@@ -126,6 +209,9 @@ def _collect(graph: Graph, node: Node, scale: float, factor: Optional[Value], di
             return _collect(graph, a, scale * number if node.op == "mul" else scale / number, factor, divided, parts)
         if node.op == "mul" and a.constant is not None:
             return _collect(graph, b, scale * float(a.constant), factor, divided, parts)
+        for count, other in ((a, b), (b, a)) if node.op == "mul" and divided else ():
+            if count.count:
+                return _collect(graph, other, scale * count.count, factor, divided - 1, parts)
         if node.op == "div" and b.count:
             return _collect(graph, a, scale / b.count, factor, divided + 1, parts)
         if node.op == "div" or _is_sum(a):

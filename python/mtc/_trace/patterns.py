@@ -40,6 +40,12 @@ def _reduced(node: Node) -> Node:
     return node
 
 
+def _abs(node: Node) -> Optional[Node]:
+    """The op `abs` that a node is, or is another form of."""
+    node = node.info[1] if isinstance(node.info, tuple) and node.info[0] == "abs" else node
+    return node if node.op == "abs" else None
+
+
 def _is_over(whole: Value, part: Value, place: int) -> bool:
     """Whether `part` has the axes of `whole` but the stored one `place`, along which it is repeated."""
     a, b = whole.flat, part.flat
@@ -81,8 +87,7 @@ def log_softmax(a: Value, b: Value) -> Optional[tuple[Value, int]]:
     if found is None or b.node.op != "log":
         return None
     total = _reduced(b.node.operands[0])
-    if total.op == "abs":
-        total = _reduced(total.operands[0])
+    total = _reduced(magnitude.operands[0]) if (magnitude := _abs(total)) else total
     if total.op != "reduce_sum" or total.info != [found[1]] or total.operands[0].op != "exp":
         return None
     if total.operands[0].operands[0] is not a.node or not _is_over(a, b, found[1]):
@@ -99,8 +104,7 @@ def log_sum_exp(node: Node, last: bool = True) -> Optional[Node]:
         if a.op != "log":
             continue
         total = _reduced(a.operands[0])
-        if total.op == "abs":
-            total = _reduced(total.operands[0])
+        total = _reduced(magnitude.operands[0]) if (magnitude := _abs(total)) else total
         if total.op != "reduce_sum" or total.operands[0].op != "exp":
             continue
         found = _shifted(total.operands[0].operands[0])
@@ -145,9 +149,10 @@ def softplus(a: Value, b: Value) -> Optional[tuple[Value, Value]]:
         if top.node.op != "maximum" or rest.node.op != "log1p" or rest.node.operands[0].op != "exp":
             continue
         negative = rest.node.operands[0].operands[0]
-        if negative.op != "neg" or negative.operands[0].op != "abs":
+        magnitude = _abs(negative.operands[0]) if negative.op == "neg" else None
+        if magnitude is None:
             continue
-        difference = negative.operands[0].operands[0]
+        difference = magnitude.operands[0]
         p, q = top.node.operands
         if q.constant is None:
             p, q = q, p

@@ -11,10 +11,6 @@ The function is traced by JAX; training needs neither JAX nor Python code of the
 
 from __future__ import annotations
 
-import json
-import pathlib
-import struct
-import tempfile
 from typing import Any, Callable, Mapping, Optional, Union
 
 import numpy as np
@@ -86,35 +82,12 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
         if not all(isinstance(a, np.ndarray) or hasattr(a, "__array__") for a in program.batch.arrays):
             raise ModelError("expected an example batch of arrays for check=True, found shapes")
         arrays = [np.asarray(a) for a in program.batch.arrays]
-        _check.compare(program, arrays, tolerance, lambda t, rows: _plan(
-            t, "check", _compile._settings(rows, None, None, 0, seed, mode, {}), 0), verbose != 0)
+        line = _check.compare(program, arrays, tolerance, lambda t, rows: Plan(_compile.compile_text(
+            t, "check", _compile._settings(rows, None, None, 0, seed, mode, {"cpu": "native"}), 0)))
+        if verbose != 0:
+            print(f"mtc: {line}")
     settings = _compile._settings(batch_size, target, precision, shards, seed, mode, options)
     weights = {name: np.asarray(array, np.float32) for tree in (program.params, program.state) if tree is not None
                for name, array in zip(tree.names, tree.arrays)}
-    return Step(_plan(text, title, settings, verbose, weights), program, devices, text)
-
-
-def _plan(text: str, title: str, settings: dict[str, Any], verbose: Union[int, str],
-          weights: Optional[Mapping[str, Any]] = None) -> Plan:
-    """The plan of a text, whose variables start with `weights`."""
-    with tempfile.TemporaryDirectory(prefix="mtc-") as folder:
-        path = pathlib.Path(folder) / "model.mlir"
-        path.write_text(text, encoding="utf-8")
-        if weights:
-            file = path.with_name("weights.safetensors")
-            file.write_bytes(_safetensors(weights))
-            settings = {**settings, "weights": str(file)}
-        return Plan(_compile.compile_file(path, settings, _compile._name(title, settings, verbose),
-                                          strip=folder + "/"))
-
-
-def _safetensors(arrays: Mapping[str, Any]) -> bytes:
-    """Arrays of float32 in the format of that name."""
-    header, parts, offset = {}, [], 0
-    for name, array in arrays.items():
-        data = np.ascontiguousarray(array, dtype="<f4").tobytes()
-        header[name] = {"dtype": "F32", "shape": list(np.shape(array)), "data_offsets": [offset, offset + len(data)]}
-        offset += len(data)
-        parts.append(data)
-    text = json.dumps(header).encode()
-    return b"".join([struct.pack("<Q", len(text)), text, *parts])
+    plan = Plan(_compile.compile_text(text, title, settings, verbose, weights))
+    return Step(plan, program, devices, text)

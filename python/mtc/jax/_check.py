@@ -20,8 +20,8 @@ from mtc.jax._reader import ON_KEYS, Keys, on_keys
 MOMENTUM = 0.5  # so that the optimizer has slots; after the first step they hold minus the gradients
 
 
-def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any, verbose: bool) -> None:
-    """Raises a ModelError where the loss or a gradient differs.
+def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any) -> str:
+    """A line that says how good a program is. Raises a ModelError where the loss or a gradient differs.
 
     Args:
         program: the loss function.
@@ -29,7 +29,6 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
         tolerance: of the norm of a difference of gradients, relative to the norm of the gradient; those that are small
             beside the largest count by a hundredth of that.
         make: compiles text into a plan.
-        verbose: prints a line.
     """
     fixed: list[tuple[str, str, Shape]] = []
     traced = trace(program, "check", Optimizer("sgd", 1.0), fixed=fixed)
@@ -38,7 +37,7 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
     bits, numbers = _numbers(fixed, rows)
     theirs_loss, theirs = _of_jax(program, arrays, bits)
     mine_loss, mine = _of_mtc(make(text, rows), program, arrays, numbers)
-    _report(program, theirs_loss, theirs, mine_loss, mine, tolerance, verbose)
+    return _report(program, theirs_loss, theirs, mine_loss, mine, tolerance)
 
 
 def _numbers(fixed: list[tuple[str, str, Shape]], rows: int) -> tuple[dict[Any, Any], dict[str, Any]]:
@@ -102,7 +101,7 @@ def _replay_one(equation: Any, inputs: list[Any], bits: dict[Any, Any]) -> Seque
         if name == "random_fold_in":
             return [_control.fold_in_keys(inputs[0], np.asarray(inputs[1]))]
         if name in ON_KEYS:
-            return [on_keys(equation, inputs[0])]
+            return [on_keys(equation, [inputs[0], *map(np.asarray, inputs[1:])])]
         inner = equation.params.get("jaxpr") or equation.params.get("call_jaxpr")
         if name in ("random_wrap", "random_unwrap"):
             return inputs
@@ -134,7 +133,7 @@ def _of_mtc(plan: Plan, program: Program, arrays: Sequence[Any], numbers: dict[s
 
 
 def _report(program: Program, theirs_loss: float, theirs: list[Any], mine_loss: float, mine: list[Any],
-            tolerance: float, verbose: bool) -> None:
+            tolerance: float) -> str:
     norms = [float(np.linalg.norm(np.asarray(g, np.float64))) for g in theirs]
     least = 1e-2 * max(norms, default=0.0) + 1e-30
     errors = [float(np.linalg.norm(np.asarray(a, np.float64) - b)) / max(n, least)
@@ -147,5 +146,4 @@ def _report(program: Program, theirs_loss: float, theirs: list[Any], mine_loss: 
     if wrong or not loss_error <= tolerance:
         lines = [f'"{program.params.names[i]}": the gradient differs by {errors[i]:.1e} of its norm' for i in wrong]
         raise ModelError("\n".join([f"the model differs from JAX: {text}", *lines[:20]]))
-    if verbose:
-        print(f"mtc: checked against JAX: {text}")
+    return f"checked against JAX: {text}"

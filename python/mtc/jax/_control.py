@@ -12,7 +12,7 @@ from mtc._trace import BATCH, Batch, Refused, Value
 from mtc._trace import elementwise as e
 from mtc._trace import layout, moves
 from mtc._trace.values import Shape
-from mtc.jax._reader import Keys, Reader, is_concrete, is_key, rule
+from mtc.jax._reader import UNKNOWN, Keys, Reader, is_concrete, is_key, rule
 from mtc.jax._rules import logic
 
 UNROLLED = 256  # the most steps of a loop that become operations
@@ -20,6 +20,8 @@ UNROLLED = 256  # the most steps of a loop that become operations
 
 @rule("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint")
 def _inline(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    if equation.params.get("name") == "signbit":  # of -0.0 it is true in JAX; here it is not
+        return [e.compare("lt", r.value(inputs[0]), 0)]
     inner = equation.params.get("jaxpr") or equation.params["call_jaxpr"]
     return r.read(inner, inputs) if hasattr(inner, "consts") else r.read_open(inner, [], inputs)
 
@@ -27,7 +29,7 @@ def _inline(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
 @rule("custom_jvp_call")
 def _custom_jvp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     inner = equation.params["call_jaxpr"]
-    if _is_relu(inner.jaxpr):
+    if _is_relu(inner.jaxpr) and inputs[0] is not UNKNOWN:
         return [e.unary("relu", r.value(inputs[0]))]
     return r.read(inner, inputs)
 
@@ -142,7 +144,8 @@ def _keys(given: Any) -> Keys:
     if isinstance(given, Keys):
         return given
     if is_key(given):
-        raise Refused("random numbers of a key that does not change: derive it from the argument `key`")
+        raise Refused("random numbers of a key that does not change: derive it from the argument `key`, or "
+                      "in Keras from a SeedGenerator of the layer")
     raise Refused("a key made of data: derive it from the argument `key`")
 
 

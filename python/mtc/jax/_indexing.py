@@ -127,20 +127,32 @@ def _concatenate(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     made = moves.concat(values, axis)
     if axis == len(made.axes) - 1 and made.dtype == "i32":
         r.columns[id(made.node)] = values
+    return _keep_parts(r, made, values)
+
+
+def _keep_parts(r: Reader, made: Value, values: Sequence[Value]) -> Value:
+    """Notes the scalars that a vector was put together of."""
+    if made.constant is None and len(made.axes) == 1 and all(v.shape in ((1,), ()) for v in values):
+        r.parts[id(made.node)] = [layout.squeeze(v, range(len(v.axes))) for v in values]
     return made
 
 
 @rule("stack")
 def _stack(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     axis = equation.params["axis"]
-    return moves.concat([layout.expand_dims(r.value(i), (axis,)) for i in inputs], axis)
+    values = [layout.expand_dims(r.value(i), (axis,)) for i in inputs]
+    return _keep_parts(r, moves.concat(values, axis), values)
 
 
 @rule("tile")
 def _tile(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value = r.value(inputs[0])
-    for axis, count in enumerate(equation.params["reps"]):
-        value = moves.concat([value] * count, axis)
+    for axis, count in enumerate(map(r.size, equation.params["reps"])):
+        if count != 1:
+            value = layout.expand_dims(value, (axis,))
+            shape = (*value.shape[:axis], count, *value.shape[axis + 1:])
+            folded = shape[axis + 1] * count  # type: ignore[operator]
+            value = layout.reshape(layout.broadcast(value, shape), (*shape[:axis], folded, *shape[axis + 2:]))
     return value
 
 

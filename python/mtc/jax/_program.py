@@ -73,6 +73,9 @@ class Program:
     key: Optional[str]  # the name of its argument
     training: Optional[str]
     predict: Optional[Callable[..., Any]] = None
+    kinds: Sequence[str] = ()  # of the arrays of the batch; without it what `predict` does not read is a target
+    exact: bool = False  # metrics are what they are over all samples, or are refused
+    dropped: Optional[list[str]] = None  # gets the reasons of metrics that are refused, which are left out
 
     @staticmethod
     def of(function: Callable[..., Any], params: Any, state: Any, batch: Any, predict: Any) -> Program:
@@ -84,6 +87,12 @@ class Program:
         tree.names = _batch_names(tree.names)
         stateful = None if state is None else Tree.of(state, "")
         return Program(function, Tree.of(params), stateful, tree, key, training, predict)
+
+    @property
+    def predicts_with_key(self) -> bool:
+        """Whether the predictions have random numbers."""
+        return self.key is not None and self.predict is not None and self.key in inspect.signature(
+            self.predict).parameters
 
     def call(self, params: Sequence[Any], state: Sequence[Any], batch: Sequence[Any], key: Any,
              training: bool) -> tuple[Any, Any, dict[str, Any]]:
@@ -110,8 +119,11 @@ class Program:
 def _metrics(aux: Any) -> dict[str, Any]:
     if aux is None:
         return {}
-    tree = Tree.of(aux)
-    return {name: value for name, value in zip(tree.names, tree.arrays) if value.shape == ()}
+    made = {}
+    for key, inner in aux.items() if isinstance(aux, dict) else [("", aux)]:  # in the order of the dict
+        tree = Tree.of(inner, str(key))
+        made.update({name: value for name, value in zip(tree.names, tree.arrays) if value.shape == ()})
+    return made
 
 
 def _batch_names(names: list[str]) -> list[str]:
@@ -152,10 +164,10 @@ def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
     batch = symbolic(program.batch)
     modes = [True, False] if program.training is not None and fixed is None else [True]
     traced = [_jaxpr(program, batch, mode) for mode in modes]
-    used = set() if program.predict is None else _predict_reads(program, batch)
+    used = set() if program.predict is None or program.kinds else _predict_reads(program, batch)
     inputs = []
     for i, (label, spec) in enumerate(zip(program.batch.names, batch)):
-        kind = "input" if program.predict is None or i in used else "target"
+        kind = program.kinds[i] if program.kinds else "input" if program.predict is None or i in used else "target"
         inputs.append(graph.input(label, reader.shape(spec.shape), dtype_of(spec.dtype), kind))
     masks = _masks(program, optimizer)
     variables = {n: graph.variable(n, a.shape, no_weight_decay=not decayed)
@@ -166,12 +178,24 @@ def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
     results = []
     for closed, count, names in traced:
         made = reader.read(closed, [*given, *([Keys((program.key,))] if program.key else [])])
-        reader.check()
+        _check(reader, program, made[:1 + count], dict(zip(names, made[1 + count:])))
         results.append((made[0], made[1:1 + count], dict(zip(names, made[1 + count:]))))
     _finish(graph, reader, program, results, list(state.values()), better)
     if program.predict is not None and fixed is None:
         _predict(graph, reader, program, batch, given)
     return Traced(graph, reader)
+
+
+def _check(reader: Reader, program: Program, made: Sequence[Any], metrics: dict[str, Any]) -> None:
+    """Raises what cannot be taken; of metrics alone by their names, or not at all where they may be dropped."""
+    unknown = [name for name, value in metrics.items() if value is UNKNOWN]
+    if program.exact and unknown and UNKNOWN not in made:
+        reasons = [f"metric {name}: {'; '.join(reader.problems)}" for name in unknown]
+        if program.dropped is None:
+            raise ModelError("\n".join(reasons))
+        program.dropped += [reason for reason in reasons if reason not in program.dropped]
+        reader.problems.clear()
+    reader.check()
 
 
 def _jaxpr(program: Program, batch: list[Any], training: bool) -> tuple[Any, int, list[str]]:
@@ -215,9 +239,16 @@ def _finish(graph: Graph, reader: Reader, program: Program, results: list[Any], 
     try:
         losses.add_loss(graph, _float(loss), _float(last[0]))
         for name, value in metrics.items():
+            if value is UNKNOWN:
+                continue
             label = name if name != "loss" else "loss_metric"
             way = (better or {}).get(name, "higher" if "acc" in name.lower() else "lower")
-            losses.add_metric(graph, label, _float(value), _float(last[2][name]), way)
+            try:
+                losses.add_metric(graph, label, _float(value), _float(last[2][name]), way, program.exact)
+            except Refused as problem:
+                if program.dropped is None:
+                    raise
+                program.dropped.append(str(problem))
         if program.state is not None:
             _state.add_updates(graph, program.state.names, state, [reader.value(v) for v in new])
     except Refused as problem:
@@ -233,30 +264,31 @@ def _float(value: Any) -> Value:
 def _predict_jaxpr(program: Program, batch: list[Any]) -> tuple[Any, list[str]]:
     names: list[str] = []
 
-    def flat(params: Any, state: Any, batch: Any) -> Any:
+    def flat(params: Any, state: Any, batch: Any, key: Any) -> Any:
         assert program.predict is not None
         trees = [program.params.build(params), *([program.state.build(state)] if program.state else []),
                  program.batch.build(batch)]
-        tree = Tree.of(program.predict(*trees))
+        tree = Tree.of(program.predict(*trees, **({program.key or "": key} if program.predicts_with_key else {})))
         names[:] = ["output" if n == "value" else f"output_{n}" if n.isdigit() else n for n in tree.names]
         return tree.arrays
 
     state = _specs(program.state.arrays) if program.state else []
-    return jax.make_jaxpr(flat)(_specs(program.params.arrays), state, batch), names
+    key = jax.eval_shape(lambda: jax.random.key(0)) if program.predicts_with_key else None
+    return jax.make_jaxpr(flat)(_specs(program.params.arrays), state, batch, key), names
 
 
 def _predict_reads(program: Program, batch: list[Any]) -> set[int]:
     """Which arrays of the batch the predictions depend on."""
     closed, _ = _predict_jaxpr(program, batch)
-    first = len(closed.jaxpr.invars) - len(batch)
+    first = len(closed.jaxpr.invars) - len(batch) - program.predicts_with_key
     read = {v for equation in closed.jaxpr.eqns for v in equation.invars if not hasattr(v, "val")}
     read |= {v for v in closed.jaxpr.outvars if not hasattr(v, "val")}
-    return {i for i, v in enumerate(closed.jaxpr.invars[first:]) if v in read}
+    return {i for i, v in enumerate(closed.jaxpr.invars[first:first + len(batch)]) if v in read}
 
 
 def _predict(graph: Graph, reader: Reader, program: Program, batch: list[Any], given: list[Value]) -> None:
     closed, names = _predict_jaxpr(program, batch)
-    made = reader.read(closed, given)
+    made = reader.read(closed, [*given, *([Keys((program.key or "",))] if program.predicts_with_key else [])])
     reader.check()
     for name, result in zip(names, made):
         value = canonical(reader.value(result), expand=True)

@@ -8,6 +8,9 @@ random bits on their way to a number. What cannot be taken is noted with the use
 from __future__ import annotations
 
 import dataclasses
+import functools
+import importlib.util
+import pathlib
 from typing import Any, Callable, Optional, Sequence, Union
 
 import jax
@@ -48,10 +51,11 @@ class Reader:
     def __init__(self, graph: Graph, fixed: Optional[list[tuple[str, str, Shape]]] = None) -> None:
         self.graph = graph
         self.fixed = fixed
-        self.problems: dict[str, list[str]] = {}
+        self.problems: dict[str, None] = {}  # in order
         self.randoms: dict[Any, Value] = {}
         self.columns: dict[int, list[Any]] = {}  # of indices that were put together, by their node
-        self._line: Any = None
+        self.parts: dict[int, list[Value]] = {}  # the scalars of vectors that were put together, by their node
+        self._line = ""
 
     def read(self, closed: Any, arguments: Sequence[Any]) -> list[Any]:
         """The results of a closed jaxpr."""
@@ -75,8 +79,7 @@ class Reader:
     def _equation(self, equation: Any, inputs: list[Any]) -> Sequence[Any]:
         count = len(equation.outvars)
         before = self._line
-        if source_info_util.user_frame(equation.source_info.traceback) is not None:
-            self._line = equation.source_info
+        self._line = _user_line(equation.source_info.traceback) or before
         name = equation.primitive.name
         unknown = any(i is UNKNOWN for i in inputs)
         made: Any
@@ -88,7 +91,7 @@ class Reader:
                     made = equation.primitive.bind(*inputs, **equation.params)
                     made = [concrete(m) for m in (made if equation.primitive.multiple_results else [made])]
                 elif inputs and isinstance(inputs[0], Keys) and name in ON_KEYS:
-                    made = [on_keys(equation, inputs[0])]
+                    made = [on_keys(equation, inputs)]
                 elif name not in RULES:
                     raise Refused("mtc.jax does not have this primitive")
                 else:
@@ -108,9 +111,9 @@ class Reader:
 
     def refuse(self, name: str, reason: str) -> None:
         """Notes a problem at the line that is read."""
-        where = source_info_util.summarize(self._line) if self._line is not None else "?"
-        lines = self.problems.setdefault(f"{where.split(' (')[0]}: {name}: {reason}", [])
-        lines.append(where)
+        layer = f' (in "{self.graph.location}")' if self.graph.location else ""
+        line = f"{self._line}: " if self._line else ""
+        self.problems.setdefault(f"{line}{name}: {reason}{layer}")
 
     def check(self) -> None:
         """Raises one error with all problems."""
@@ -160,13 +163,22 @@ class Keys:
         return Keys(self.paths[index * size:(index + 1) * size], self.shape[1:])
 
 
-ON_KEYS = {"slice", "squeeze", "reshape", "broadcast_in_dim", "convert_element_type", "copy", "copy_p"}
+ON_KEYS = {"slice", "squeeze", "reshape", "broadcast_in_dim", "convert_element_type", "copy", "copy_p", "add", "mul"}
 
 
-def on_keys(equation: Any, keys: Keys) -> Keys:
-    """Keys that move between where they are split and where they are used."""
-    numbers = np.arange(len(keys.paths)).reshape(keys.shape)
+def on_keys(equation: Any, inputs: Sequence[Any]) -> Keys:
+    """Keys that move between where they are split and where they are used.
+
+    A key may be two numbers, as `jax.random.key_data` gives them: a last axis that `Keys.shape` does not count.
+    """
+    keys: Keys = inputs[0]
     name, p = equation.primitive.name, equation.params
+    if name in ("add", "mul"):
+        return _other_keys(name, keys, inputs[1])
+    numbers = np.arange(len(keys.paths)).reshape(keys.shape)
+    raw = len(equation.invars[0].aval.shape) > len(keys.shape)
+    if raw:
+        numbers = np.repeat(numbers[..., None], 2, -1)
     if name == "slice":
         strides = p["strides"] or [1] * numbers.ndim
         numbers = numbers[tuple(slice(a, b, s) for a, b, s in zip(p["start_indices"], p["limit_indices"], strides))]
@@ -175,10 +187,24 @@ def on_keys(equation: Any, keys: Keys) -> Keys:
     elif name == "reshape":
         numbers = numbers.reshape(tuple(p["new_sizes"]))
     elif name == "broadcast_in_dim":
-        if numbers.size != 1:
+        if len(keys.paths) != 1:
             raise Refused("keys that are repeated")
-        numbers = np.broadcast_to(numbers.reshape([1] * len(p["shape"])), tuple(p["shape"]))
+        numbers = np.zeros(tuple(p["shape"]), int)
+    if raw:
+        if numbers.shape[-1:] != (2,):
+            raise Refused("the numbers of a key by themselves")
+        numbers = numbers[..., 0]
     return Keys(tuple(keys.paths[i] for i in numbers.reshape(-1)), numbers.shape)
+
+
+def _other_keys(name: str, keys: Keys, number: Any) -> Keys:
+    """Keys that are made of keys by arithmetic: other ones for each number, the same where it changes nothing."""
+    if not is_concrete(number):
+        raise Refused("a key made of data")
+    if np.all(number == (0 if name == "add" else 1)):
+        return keys
+    mark = name + ",".join(str(int(n)) for n in np.asarray(number).reshape(-1))
+    return Keys(tuple(f"{p}/{mark}" for p in keys.paths), keys.shape)
 
 
 NOT_FOLDED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "scan", "while", "cond", "remat",
@@ -191,6 +217,23 @@ def _has_symbols(params: Any) -> bool:
     if isinstance(params, (list, tuple)):
         return any(map(_has_symbols, params))
     return type(params).__name__ == "_DimExpr"
+
+
+def _user_line(traceback: Any) -> str:
+    """The innermost line that is neither JAX's, nor Keras', nor this package's."""
+    for frame in source_info_util.user_frames(traceback):
+        if not frame.file_name.startswith(_frameworks()):
+            column = f":{frame.start_column}" if frame.start_column else ""
+            return f"{frame.file_name}:{frame.start_line}{column}"
+    return ""
+
+
+@functools.lru_cache(maxsize=None)
+def _frameworks() -> tuple[str, ...]:
+    """The folders of this package and of Keras."""
+    keras = importlib.util.find_spec("keras")
+    files = [pathlib.Path(__file__).parent, *([pathlib.Path(keras.origin)] if keras and keras.origin else [])]
+    return tuple(f"{file.parent}/" for file in files)
 
 
 def _layer(equation: Any, graph: Graph) -> str:

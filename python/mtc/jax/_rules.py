@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Sequence
 
 import numpy as np
@@ -14,10 +15,21 @@ from mtc._trace.graph import dtype_of
 from mtc.jax._reader import Reader, rule
 
 UNARY = {"exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "sqrt": "sqrt", "rsqrt": "rsqrt",
-         "tanh": "tanh", "logistic": "sigmoid", "sin": "sin", "cos": "cos", "floor": "floor", "abs": "abs",
+         "tanh": "tanh", "logistic": "sigmoid", "sin": "sin", "cos": "cos", "floor": "floor",
          "sign": "sign", "neg": "neg", "square": "square", "erf": "erf", "erf_inv": "erf_inv"}
 BINARY = {"add": "add", "add_any": "add", "mul": "mul", "div": "div"}
 LARGEST = float(np.finfo(np.float32).max)
+
+
+@rule("abs")
+def _abs(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    x = r.value(inputs[0])
+    made = e.unary("abs", x)
+    if not x.node.learned or x.dtype != "f32":
+        return made
+    exact = e.select(e.compare("ge", x, 0.0), x, e.unary("neg", x))  # JAX's gradient is 1 at 0, that of mt.abs 0
+    exact.node.info = ("abs", made.node)
+    return exact
 
 
 @rule(*UNARY)
@@ -245,7 +257,22 @@ def _split(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
 @rule("reduce_sum", "reduce_max", "reduce_min")
 def _reduce(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value, axes = r.value(inputs[0]), equation.params["axes"]
+    parts = r.parts.get(id(value.node))
+    if parts is not None and equation.primitive.name == "reduce_sum" and len(axes) == len(value.axes):
+        return functools.reduce(lambda a, b: e.binary("add", a, b), parts)
     return reductions.reduce(equation.primitive.name[7:], value, axes) if axes else value
+
+
+@rule("reduce_prod")
+def _product(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    value, axes = r.value(inputs[0]), equation.params["axes"]
+    sizes = [value.shape[a] for a in axes]
+    parts = r.parts.get(id(value.node))
+    if parts is None and all(n == 1 for n in sizes):
+        return layout.squeeze(value, axes)
+    if parts is None or len(axes) != len(value.axes):
+        raise Refused("a product of elements that depend on the data")
+    return functools.reduce(lambda a, b: e.binary("mul", a, b), parts)
 
 
 @rule("reduce_and", "reduce_or")

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import importlib
-import pathlib
 import re
 import sys
-import tempfile
 from typing import Any, Callable, Mapping, Optional, Union
 
 from mtc import _cache, _compile, _library
@@ -97,11 +95,7 @@ class _Work:
         """The plan of a model's text, from the cache if it is there."""
 
         def make() -> bytes:
-            with tempfile.TemporaryDirectory(prefix="mtc-") as folder:
-                path = pathlib.Path(folder) / f"{self.name}.mlir"
-                path.write_text(text, encoding="utf-8")
-                return _compile.compile_file(path, settings, _compile._name(self.name, settings, self._verbose),
-                                             strip=folder + "/")
+            return _compile.compile_text(text, self.name, settings, self._verbose)
 
         return _compile.cached(_cache.key(text, settings, _library.compiler_identity()), make, self._cache)
 

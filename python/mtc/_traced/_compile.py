@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of a model that is traced."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import sys
+import warnings
+from typing import Any, Callable, Optional, Sequence, Union
+
+import numpy as np
+
+from mtc import _cache, _compile, _library, _model
+from mtc._errors import ModelError, ModelWarning
+from mtc._plan import Plan
+from mtc._structure import Structure
+from mtc._traced._example import Example, Names
+
+# Options of mtc.compile that are for files of Keras.
+_OF_FILES = ("loss", "optimizer", "metrics", "input_shape", "batch_norm", "class_names", "vocabulary", "weights")
+TOLERANCES = {"float32": 1e-4}  # of the check, by the type that Keras computes in
+LOOSE = 5e-2
+
+_checked: set[str] = set()  # texts
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a trace is made for.
+
+    Attributes:
+        example: gives samples; None: they are made up.
+        weighted: the loss takes weights of samples.
+        check: compares a batch with Keras.
+    """
+
+    example: Optional[Callable[[], Example]]
+    weighted: bool = False
+    check: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The text of a model, and who checks it.
+
+    Attributes:
+        text: in `mt`.
+        names: of its entries.
+        check: raises a ModelError where a batch differs from Keras; gives the line that says how good it is.
+        dropped: why metrics were left out.
+    """
+
+    text: str
+    names: Names
+    check: Callable[[], str]
+    dropped: Sequence[str]
+
+
+def compile(model: Any, request: Request, settings: dict[str, Any], verbose: Union[int, str], cache: bool,
+            with_weights: bool) -> tuple[Plan, Structure]:
+    """The plan of a model, and how the caller's data becomes that of the plan.
+
+    Without its weights the plan's are anybody's: whoever uses it sets them.
+
+    Raises:
+        ModelError: it cannot be traced; a line for each reason, with the user's line or the layer.
+    """
+    drop = bool(settings.get("drop_unsupported_metrics"))
+    settings = {n: v for n, v in settings.items() if n not in ("sample_weights", "drop_unsupported_metrics")}
+    wrong = [name for name in _OF_FILES if settings.get(name)]
+    if wrong:
+        raise ModelError(f"{model.name}: expected no {', '.join(wrong)} for a model that is traced: the model says it")
+    policy = getattr(getattr(model, "dtype_policy", None), "name", "float32")
+    if policy.startswith("mixed_"):
+        settings = {"precision": policy, **settings}
+    result = _trace(model, request, with_weights, drop)
+    for reason in result.dropped:
+        warnings.warn(f"{reason}; it is left out", ModelWarning, stacklevel=2)
+
+    def make(weights: Optional[dict[str, Any]] = None) -> bytes:
+        if result.text not in _checked:
+            line = result.check() if request.check else "not checked"
+            _checked.add(result.text)
+            if verbose != 0:
+                print(f"mtc: {model.name} is traced on JAX; {line}", file=sys.stderr)
+        return _compile.compile_text(result.text, str(model.name), settings, verbose, weights)
+
+    key = ["trace", result.text, settings, _library.compiler_identity()]
+    plan = _compile.cached(_cache.key(*key), make, cache)
+    if with_weights:
+        weights = {info.name: _model.value_of(v) for v, info in _model.match_variables(model, plan)}
+        digest = hashlib.blake2b()
+        for name in sorted(weights):
+            digest.update(np.ascontiguousarray(weights[name]).data)
+        plan = _compile.cached(_cache.key(*key, digest.hexdigest()), lambda: make(weights), cache)
+    return plan, result.names.structure({t.name for t in plan.signature()})
+
+
+def _trace(model: Any, request: Request, rate: bool, drop: bool) -> Result:
+    example = request.example() if request.example else Example.of_model(model, request.weighted).with_targets(model)
+    example = example.fitting(model)
+    if _model.keras().backend.backend() != "jax":
+        from mtc._traced import _rebuild
+
+        return _rebuild.trace(model, example, request.check, rate, drop)
+    return trace_here(model, example, rate, drop)
+
+
+def trace_here(model: Any, example: Example, rate: bool, drop: bool, paths: Sequence[str] = ()) -> Result:
+    """Traces a model of Keras' JAX back end.
+
+    `rate`: with its learning rate. `drop`: leaves out metrics that cannot be taken. `paths`: other names for its
+    variables, in their order.
+    """
+    from mtc._traced._optimizer import optimizer_of
+    from mtc._traced._program import Traced
+    from mtc.jax import _check, _program
+    from mtc.jax._optimizers import Optimizer
+
+    traced = Traced(model, example, paths)
+    traced.program.dropped = [] if drop else None
+    optimizer = optimizer_of(model, rate) if model.compiled else Optimizer("sgd", 1e-3)
+    try:
+        graph = _program.trace(traced.program, str(model.name), optimizer, traced.better)
+        text = _program.finish_text(graph, optimizer)
+    except ModelError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the user's code, or Keras'
+        raise ModelError(f"{model.name}: {type(error).__name__}: {error}") from error
+
+    def check() -> str:
+        if not traced.has_loss:
+            return "not checked, as there are no targets"
+        policy = getattr(getattr(model, "dtype_policy", None), "name", "float32")
+        return _check.compare(traced.program, traced.program.batch.arrays, TOLERANCES.get(policy, LOOSE), _small_plan)
+
+    return Result(text, traced.names, check, tuple(traced.program.dropped or ()))
+
+
+def _small_plan(text: str, rows: int) -> Plan:
+    return Plan(_compile.compile_text(text, "check", {"batch": rows, "cpu": "native"}, 0))

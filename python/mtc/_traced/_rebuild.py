@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model of another back end than JAX: a process of its own loads the saved model on JAX, and traces it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import tempfile
+from typing import Any, Sequence
+
+from mtc import _model
+from mtc._errors import ModelError
+from mtc._traced._compile import Result, trace_here
+from mtc._traced._example import Example
+
+SECONDS = 600
+Found = tuple[str, Any, str, Sequence[str]]  # text, names, line of the check, metrics that were left out
+_known: dict[str, Found] = {}  # what the process found, by what it was given
+
+
+def trace(model: Any, example: Example, check: bool, rate: bool, drop: bool) -> Result:
+    """The text of a model, made and checked by another process."""
+    description = _model.describe(model)
+    options = {"check": check, "rate": rate, "drop": drop}
+    key = "\n".join([description, repr(example), repr(options)])
+    if key not in _known:
+        _known[key] = _run(model, example, options)
+    text, names, line, dropped = _known[key]
+    return Result(text, names, lambda: line, dropped)
+
+
+def _run(model: Any, example: Example, options: dict[str, bool]) -> Found:
+    if not model.built:
+        raise ModelError(f"{model.name}: expected a built model: call it on a batch, or model.build()")
+    with tempfile.TemporaryDirectory(prefix="mtc-") as name:
+        folder = pathlib.Path(name)
+        try:
+            model.save(folder / "model.keras")
+        except (NotImplementedError, TypeError, ValueError) as error:
+            raise ModelError(f"{model.name}: cannot be saved, as it must be to go to JAX: {error}") from None
+        paths = _model.unique_paths(model.variables)
+        given = {"example": example, "paths": paths, "modules": _modules(model), **options}
+        (folder / "given").write_bytes(pickle.dumps(given))
+        environment = {**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        done = subprocess.run([sys.executable, "-m", "mtc._traced._rebuild", name], env=environment, text=True,
+                              capture_output=True, timeout=SECONDS, check=False)
+        if not (folder / "result").exists():
+            raise ModelError(f"{model.name}: the process that traces it on JAX failed: {done.stderr.strip()[-2000:]}")
+        result = pickle.loads((folder / "result").read_bytes())
+    if isinstance(result, str):
+        raise ModelError(result.replace(name + "/", ""))
+    text, names, line, dropped = result
+    return text, names, line, dropped
+
+
+def _modules(model: Any) -> list[str]:
+    """Modules whose import registers the model's own classes."""
+    found = {type(layer).__module__ for layer in [model, *model._flatten_layers()]}
+    return sorted(name for name in found if name.split(".")[0] != "keras")
+
+
+def _main(folder: pathlib.Path) -> None:
+    import importlib
+
+    given = pickle.loads((folder / "given").read_bytes())
+    result: Any
+    try:
+        for name in given["modules"]:
+            if name != "__main__":
+                importlib.import_module(name)
+        try:
+            model = _model.keras().saving.load_model(folder / "model.keras")
+        except Exception as error:  # noqa: BLE001 - Keras raises any
+            own = " and ".join(given["modules"]) or "the script"
+            raise ModelError(f"cannot be loaded on JAX: {error}\nexpected classes that can be imported, or that "
+                             f"keras.saving.register_keras_serializable registers when {own} is imported: those of a "
+                             "script that runs are not") from None
+        made = trace_here(model, given["example"], given["rate"], given["drop"], given["paths"])
+        result = made.text, made.names, made.check() if given["check"] else "not checked", made.dropped
+    except ModelError as error:
+        result = str(error)
+    (folder / "result").write_bytes(pickle.dumps(result))
+
+
+if __name__ == "__main__":
+    _main(pathlib.Path(sys.argv[1]))

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keras models that are traced: the same losses, metrics, weights and outputs as Keras' own fit has."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import keras_layers
+import keras_models
+import mtc
+import numpy as np
+import pytest
+
+HERE = {"devices": "cpu:1", "cpu": "native"}
+
+
+def trained(function, **options):
+    """Three epochs in MTC and in Keras, of the same model."""
+    ours = keras_models.make(function)
+    settings = {"batch_size": 16, "epochs": 3, "shuffle": False, "verbose": 0}
+    found = mtc.fit(ours.model, ours.x, ours.y, sample_weight=ours.sample_weight, **settings, **HERE, **options)
+    theirs = keras_models.make(function)
+    wanted = theirs.model.fit(theirs.x, theirs.y, sample_weight=theirs.sample_weight, **settings)
+    return ours, theirs, found.history, wanted.history
+
+
+@pytest.mark.parametrize("function", keras_models.ALL, ids=lambda f: f.__name__)
+def test_fit_is_that_of_keras(function, capsys):
+    """The loss and all gradients are compared with Keras' before the plan is made."""
+    case = keras_models.make(function)
+    ours, theirs, found, wanted = trained(function, by="trace" if case.file else None)
+    assert set(found) == set(wanted)
+    if case.random:  # other random numbers
+        assert all(np.isfinite(v) for v in found["loss"])
+        return
+    for name in wanted:
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-3, atol=1e-3)
+    for mine, other in zip(ours.model.variables, theirs.model.variables, strict=True):
+        np.testing.assert_allclose(mine.numpy(), other.numpy(), rtol=2e-3, atol=2e-3, err_msg=mine.path)
+    assert int(ours.model.optimizer.iterations) == int(theirs.model.optimizer.iterations) > 0
+    options = {"sample_weight": ours.sample_weight, "verbose": 0, "return_dict": True}
+    mine = mtc.evaluate(ours.model, ours.x, ours.y, **options, **HERE)
+    other = ours.model.evaluate(ours.x, ours.y, **options)
+    assert mine == pytest.approx(other, rel=1e-3, abs=1e-4)
+    outputs = keras.tree.flatten(mtc.predict(ours.model, ours.x, verbose=0, **HERE))
+    for a, b in zip(outputs, keras.tree.flatten(ours.model.predict(ours.x, verbose=0)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("function", [keras_models.mlp, keras_models.cnn, keras_models.transformer],
+                         ids=lambda f: f.__name__)
+def test_the_same_gradients_both_ways(function):
+    """With gradient descent and momentum the slots after one step are the gradients."""
+    slots = []
+    for by in ("file", "trace"):
+        case = keras_models.make(function)
+        case.model.compile(keras.optimizers.SGD(0.1, momentum=0.5), keras_models.SPARSE)
+        mtc.fit(case.model, case.x[:8], case.y[:8], batch_size=8, shuffle=False, verbose=0, by=by, **HERE)
+        slots.append([v.numpy() for v in [*case.model.optimizer.variables, *case.model.non_trainable_variables]])
+    for a, b in zip(*slots, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_one_message_and_the_same_bits_on_any_devices(capsys):
+    found = []
+    for devices in ("cpu:1", "cpu:3"):
+        case = keras_models.make(keras_models.dropout)
+        mtc.fit(case.model, case.x, case.y, epochs=2, batch_size=16, verbose=2, devices=devices, cpu="native")
+        found.append([v.numpy() for v in case.model.trainable_variables])
+        told = capsys.readouterr().err.count("net is traced on JAX; checked against JAX: loss")
+        assert told == (devices == "cpu:1")
+    assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_going_on_in_keras():
+    """An epoch here and one there are two there, with the optimizer's state."""
+    options = {"batch_size": 16, "shuffle": False, "verbose": 0}
+    first = keras_models.make(keras_models.custom_layer)
+    mtc.fit(first.model, first.x, first.y, **options, **HERE)
+    first.model.fit(first.x, first.y, **options)
+    second = keras_models.make(keras_models.custom_layer)
+    second.model.fit(second.x, second.y, epochs=2, **options)
+    for a, b in zip(first.model.variables, second.model.variables, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_compile_and_save(tmp_path):
+    case = keras_models.make(keras_models.custom_layer)
+    with pytest.raises(mtc.ModelError, match="expected a built model"):
+        mtc.compile(case.model, cpu="native")
+    case.model.build((None, 6))
+    with pytest.raises(mtc.ModelError, match="net: expected an example"):
+        mtc.compile(case.model, cpu="native")
+    case.model.fit(case.x, case.y, verbose=0)
+    plan = mtc.compile(case.model, example=(case.x, case.y), batch_size=16, cpu="native", verbose=0)
+    plan.save(tmp_path / "net.mtp")
+    with mtc.load(tmp_path / "net.mtp").session("cpu:1") as session:  # starts with the weights and Adam's state
+        for variable in [*case.model.variables, case.model.optimizer._momentums[0]]:
+            name = variable.path if "adam" not in variable.path else "adam/net_hidden_w_momentum"
+            assert np.array_equal(session.variables[name], variable.numpy()), name
+        assert session.variables["adam/iteration"] == 2
+    functional = keras_models.make(keras_models.lambda_layer)  # knows its inputs, and Keras' loss its targets
+    plan = mtc.compile(functional.model, batch_size=16, cpu="native", verbose=0)
+    assert [t.name for t in plan.targets] == ["target"] and plan.metrics() == ("loss", "accuracy")
+
+
+def test_generator_and_unbuilt_model():
+    def batches():
+        for i in range(0, 40, 8):
+            yield keras_models.X[i:i + 8], keras_models.LABELS[i:i + 8]
+
+    case = keras_models.make(keras_models.nested)
+    history = mtc.fit(case.model, batches(), epochs=1, verbose=0, validation_data=(case.x, case.y), **HERE)
+    assert set(history.history) == {"loss", "accuracy", "val_loss", "val_accuracy"}
+
+
+@keras.saving.register_keras_serializable("tests")
+class Sorting(keras.layers.Layer):
+    def call(self, x):
+        low = keras.ops.sort(x, axis=-1)
+        high = keras.ops.top_k(x, 2)[0]
+        return keras.ops.concatenate([low, high], -1)
+
+
+def test_refusals_have_lines_and_layers():
+    model = keras.Sequential([keras.Input((6,)), Sorting(name="sorting"), keras.layers.Dense(1)], name="odd")
+    model.compile("sgd", "mse")
+    with pytest.raises(mtc.ModelError) as found:
+        mtc.fit(model, keras_models.X, keras_models.Y, verbose=0)
+    first, second, third = str(found.value).splitlines()[:3]
+    line = Sorting.call.__code__.co_firstlineno
+    assert first.startswith(f"{__file__}:{line + 1}:") and "sort" in first and '(in "sorting")' in first
+    assert second.startswith(f"{__file__}:{line + 2}:") and "top_k" in second
+    assert third.startswith("nor is it read as a file: odd.keras")
+
+
+def small(metrics=(), **options):
+    model = keras.Sequential([keras.Input((6,)), keras_layers.Linear(1)], name="small")
+    model.compile(options.get("optimizer", "sgd"), "binary_crossentropy", metrics=list(metrics))
+    return model
+
+
+class Constant(keras.layers.Layer):
+    def call(self, x):
+        return x + keras.random.normal(keras.ops.shape(x), seed=3)
+
+
+class Counting(keras.layers.Layer):
+    def build(self, shape):
+        self.calls = self.add_weight(shape=(), initializer="zeros", trainable=False, name="calls")
+
+    def call(self, x):
+        self.calls.assign_add(1.0)
+        return x
+
+
+class Steps(keras.Model):
+    def train_step(self, *given):
+        return super().train_step(*given)
+
+
+def own_step():
+    given = keras.Input((6,))
+    return Steps(given, keras.layers.Dense(1)(given))
+
+
+def test_metrics_can_be_left_out():
+    model = small([keras.metrics.AUC(name="area"), "mae"])
+    with pytest.warns(mtc.ModelWarning, match="metric area: .*; it is left out"):
+        history = mtc.fit(model, keras_models.X, (keras_models.Y > 0).astype("f4"), verbose=0,
+                          drop_unsupported_metrics=True, **HERE)
+    assert set(history.history) == {"loss", "mae"}
+
+
+@pytest.mark.parametrize("make, text", [
+    (lambda: small([keras.metrics.AUC(name="area")]), "metric area: scatter-add: "),
+    (lambda: small([keras.metrics.F1Score(average="macro", name="f1")]), "metric f1: expected a mean over samples"),
+    (lambda: small([keras.metrics.F1Score(name="each")]), "metric each: expected a number, found an array"),
+    (lambda: keras.Sequential([keras.Input((6,)), Constant(), keras.layers.Dense(1)]), "SeedGenerator"),
+    (lambda: keras.Sequential([keras.Input((6,)), Counting(), keras.layers.Dense(1)]), "calls: expected a state"),
+    (lambda: small(optimizer=keras.optimizers.Ftrl()), "expected an optimizer of SGD, .*found Ftrl"),
+    (lambda: small(optimizer=keras.optimizers.SGD(gradient_accumulation_steps=2)), "micro_batches"),
+    (own_step, "expected Keras' own train_step, found one of Steps"),
+], ids=["metric", "formula", "array", "seed", "state", "optimizer", "accumulation", "step"])
+def test_refused(make, text):
+    model = make()
+    if not model.compiled:
+        model.compile("sgd", "mse")
+    with pytest.raises(mtc.ModelError, match=text):
+        mtc.fit(model, keras_models.X, (keras_models.Y > 0).astype("f4"), verbose=0, **HERE)
+
+
+def test_other_back_end(tmp_path):
+    """A process on JAX loads the model, and the one that trains has another back end."""
+    script = tmp_path / "train.py"
+    script.write_text("""
+import keras, keras_models, mtc, numpy as np
+case = keras_models.make(keras_models.lines)
+history = mtc.fit(case.model, case.x, case.y, epochs=2, batch_size=16, shuffle=False, verbose=2, devices="cpu:1",
+                  cpu="native")
+print(keras.backend.backend(), history.history["loss"][-1] < history.history["loss"][0])
+""")
+    environment = {**os.environ, "KERAS_BACKEND": "numpy", "PYTHONPATH": os.pathsep.join(
+        [os.environ["PYTHONPATH"], str(pathlib.Path(__file__).parent)])}
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True,
+                          check=True)
+    assert "numpy True" in done.stdout and "is traced on JAX; checked against JAX" in done.stderr
+
+
+def test_the_example_of_the_page(tmp_path, monkeypatch):
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "keras-traces.md"
+    lines = page.read_text(encoding="utf-8").partition("\nWith `verbose`")[0].splitlines()
+    monkeypatch.chdir(tmp_path)
+    exec("\n".join(line[4:] for line in lines if line.startswith("    ") or not line), {})  # noqa: S102
+    assert (tmp_path / "autoencoder.mtp").exists()
