@@ -119,10 +119,7 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
             raise
         finally:
             dataset.close()
-    if return_dict:
-        return logs
-    values = list(logs.values())
-    return values[0] if len(values) == 1 else values
+    return _model.returned(model, plan, logs, return_dict)
 
 
 def raise_own(*sources: Any) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import hashlib
 import importlib
@@ -17,6 +18,9 @@ from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._structure import Structure
 from mtc._tensors import Array, TensorInfo
+
+
+LOSS_VARIABLES = 2  # of a model's metrics before they are built: the running mean of the loss
 
 
 def keras() -> Any:
@@ -115,14 +119,29 @@ def structure(model: Any, plan: Plan) -> Structure:
 
 
 def build_metrics(model: Any, plan: Plan) -> None:
-    """Lets the model's metrics know what they are of, as Keras' fit does; callbacks ask them which way is better."""
+    """Lets the model's losses and metrics know what they are of, as Keras' fit does, unless they know.
+
+    Callbacks ask them which way is better, and `model.metrics` lists those of each output.
+    """
+    if len(model.metrics_variables) > LOSS_VARIABLES:
+        return
     zeros = {t.name: np.zeros((1, *t.shape[1:]), t.dtype) for t in (*plan.outputs, *plan.targets)}
     outputs = output_like(model, {t.name: zeros[t.name] for t in plan.outputs})
     targets = Structure.of(plan).targets
     given = dict(zip([t.name for t in plan.outputs], [zeros[name] if name else None for name in targets]))
     with contextlib.suppress(Exception):  # then they do not know
         model.compute_metrics(None, output_like(model, given), outputs)
+        model.compute_loss(None, output_like(model, given), outputs)
         model.reset_metrics()
+
+
+def returned(model: Any, plan: Plan, logs: dict[str, float], as_dict: bool) -> Any:
+    """Losses and metrics as Keras returns them: a dict, a list, or the loss alone as a number."""
+    logs = dict(sorted(logs.items()))
+    if as_dict or len(logs) == 1:
+        return logs if as_dict else next(iter(logs.values()))
+    build_metrics(model, plan)
+    return model._flatten_metrics_in_order(logs)
 
 
 def output_like(model: Any, outputs: dict[str, Any]) -> Any:
@@ -160,6 +179,10 @@ class _Names:
         found = self._infos.get(name)
         return found.pop(0) if found else None
 
+    def left(self) -> list[TensorInfo]:
+        """Those that nobody took."""
+        return [info for found in self._infos.values() for info in found]
+
 
 def value_of(variable: Any) -> Array:
     """A copy of a variable's elements."""
@@ -188,13 +211,10 @@ def match_variables(model: Any, plan: Plan) -> list[tuple[Any, TensorInfo]]:
     exact = {v.path for v in model.variables} >= {w.name for w in weights if not _is_scalar(w)}
     left_out = set() if exact else left_out
     by_name = _Names((_canonical(w.name, left_out), w) for w in weights)
-    pairs: list[tuple[Any, TensorInfo]] = []
-    flat: list[tuple[str, str, str]] = []  # of trainable variables: prefixes of slots in Keras, in the plan; canonical
-    for variable in model.variables:
-        info = by_name.take(_canonical(variable.path, left_out))
-        if info is not None and tuple(variable.shape) == info.shape:
-            pairs.append((variable, info))
-            flat.append((variable.path.replace("/", "_") + "_", info.name.replace("/", "_") + "_", info.name))
+    named = [(variable, by_name.take(_canonical(variable.path, left_out))) for variable in model.variables]
+    pairs = [(v, info) for v, info in named if info is not None and tuple(v.shape) == info.shape]
+    pairs += _match_ends([v for v, info in named if info is None], by_name.left())
+    flat = [(variable.path.replace("/", "_") + "_", info.name.replace("/", "_") + "_") for variable, info in pairs]
     if optimizer is not None and optimizer.built:
         pairs += _match_optimizer(optimizer, [*weights, *slots], flat)
     matched = {info.name for _, info in pairs}
@@ -205,13 +225,28 @@ def match_variables(model: Any, plan: Plan) -> list[tuple[Any, TensorInfo]]:
     return pairs
 
 
+def _match_ends(variables: list[Any], infos: list[TensorInfo]) -> list[tuple[Any, TensorInfo]]:
+    """Pairs of variables whose layer was made by another model, under whose name their paths begin.
+
+    The ends of both names are equal, with that of the layer; names of which several end so give no pair.
+    """
+    ends: dict[tuple[str, ...], tuple[list[Any], list[TensorInfo]]] = {}
+    for variable in variables:
+        ends.setdefault(tuple(variable.path.split("/")[-2:]), ([], []))[0].append(variable)
+    for info in infos:
+        ends.setdefault(tuple(info.name.split("/")[-2:]), ([], []))[1].append(info)
+    return [(mine[0], theirs[0]) for mine, theirs in ends.values()
+            if len(mine) == len(theirs) == 1 and tuple(mine[0].shape) == theirs[0].shape]
+
+
 def _is_scalar(info: TensorInfo) -> bool:
     """Whether it is a number of the optimizer's, or of loss scaling, and not the model's."""
     return info.shape == () and info.kind != "trainable"
 
 
 def _match_optimizer(optimizer: Any, infos: list[TensorInfo],
-                     flat: list[tuple[str, str, str]]) -> list[tuple[Any, TensorInfo]]:
+                     flat: list[tuple[str, str]]) -> list[tuple[Any, TensorInfo]]:
+    """`flat`: what names of a variable's slots begin with, in Keras and in the plan."""
     tails = {info.name.partition("/")[2]: info for info in infos}
     by_tail = _Names((info.name.partition("/")[2], info) for info in infos)
     pairs = []
@@ -223,7 +258,7 @@ def _match_optimizer(optimizer: Any, infos: list[TensorInfo],
         elif name in ("iteration", "learning_rate"):
             info = by_tail.take(name)
         else:
-            starts = [(mine, theirs) for mine, theirs, _ in flat if name.startswith(mine)]
+            starts = [(mine, theirs) for mine, theirs in flat if name.startswith(mine)]
             # The longest name that begins it; of equal ones the first whose slot is not taken.
             for mine, theirs in sorted(starts, key=lambda pair: -len(pair[0])):
                 info = by_tail.take(theirs + name[len(mine):])

@@ -52,7 +52,8 @@ def _watched(kind: type) -> type:
 class Window:
     """The variables of a model and of its optimizer, and those of a session."""
 
-    def __init__(self, model: Any, session: Session) -> None:
+    def __init__(self, model: Any, session: Session, any_thread: bool = False) -> None:
+        """`any_thread`: whichever thread reads a variable sees the session's value."""
         self.model = model
         self.session = session
         self.pairs: list[tuple[Any, TensorInfo]] = match_variables(model, session.plan)
@@ -60,7 +61,7 @@ class Window:
         self._steps = 0  # that the session has made, and that the model may not have
         self._seen: dict[int, int] = {}  # of each variable: the steps that its value is after
         self._dirty: dict[int, Any] = {}
-        self._thread = threading.get_ident()
+        self._thread = None if any_thread else threading.get_ident()
         self._open = True  # the session may be asked now
         self._inside = False  # of a refresh
         jax = keras().backend.backend() == "jax"
@@ -75,8 +76,11 @@ class Window:
         self._dirty.clear()
 
     def watch(self) -> None:
-        """From now on the model's variables show the session's."""
+        """From now on the model's variables show the session's, and those of no other session."""
         for variable, _ in self.pairs:
+            other = variable.__dict__.get("_mtc_window")
+            if other is not None:
+                other.release()
             kind = type(variable)
             self._classes[id(variable)] = kind
             variable._mtc_window = self
@@ -88,6 +92,16 @@ class Window:
             if id(variable) in self._classes:
                 variable.__class__ = self._classes.pop(id(variable))
                 variable.__dict__.pop("_mtc_window", None)
+
+    @property
+    def watching(self) -> bool:
+        """Whether the model's variables show the session's."""
+        return bool(self._classes)
+
+    def release(self) -> None:
+        """The model's variables are its own again, with the session's values."""
+        self.pull()
+        self.unwatch()
 
     def stepped(self) -> None:
         """The session has other values now."""
@@ -113,7 +127,7 @@ class Window:
         """The variable gets the session's value, if that may be another one."""
         if self._seen.get(id(variable)) == self._steps or not self._open or self._inside:
             return
-        if threading.get_ident() != self._thread:
+        if self._thread not in (None, threading.get_ident()):
             return
         self._copy(variable)
 
