@@ -261,7 +261,8 @@ def test_fit_in_a_thread():
     assert models.same(*trained)
 
 
-def test_many_fits_leave_nothing():
+def test_many_fits_leave_nothing(pytestconfig):
+    """200 here; `--fits 1000` makes it a thousand."""
     model = models.line()
     x, y = models.points()
 
@@ -275,6 +276,6 @@ def test_many_fits_leave_nothing():
 
     some(60)
     before = resident()
-    some(200)
+    some(pytestconfig.getoption("--fits"))
     assert resident() - before < 1 << 20
     assert threading.active_count() < 5

@@ -81,7 +81,7 @@ def close(ours, wanted):
 
 
 def batches_of_line(model):
-    """What the steps of a script give: batches of several sizes, weights, and a user who changes values between them."""
+    """What the steps of a script give: batches of several sizes, weights, and values that the script assigns."""
     x, y = models.points()
     results = [model.predict_on_batch(x[:3])]
     for step, rows in enumerate([8, 16, 5, 16]):
