@@ -292,6 +292,7 @@ class Run:
         self.under_way = None
         if self.validation is not None and self.validates(epoch + 1):
             self.caller.list.on_test_begin()
+            self.window.flush()  # what a callback assigned is validated
             values = run_evaluation(self.session, self.validation, self.caller, self.validation_steps, self.allow_nan,
                                     lambda: self.interrupted)
             if self.interrupted:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import hashlib
 import importlib
 import json
 import re
-from typing import Any, Iterable, Optional, Union
+import sys
+from typing import Any, Iterable, Iterator, Optional, Union
 
 import numpy as np
 
@@ -68,7 +70,8 @@ def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str],
         parts.append(digest.hexdigest())
     name = re.sub(r"[^\w.-]", "_", str(model.name)) or "model"
     return _compile.cached(_cache.key(*parts),
-                           lambda: _compile.compile_saved(model.save, name, settings, verbose), cache)
+                           lambda: _compile.compile_saved(functools.partial(_save, model), name, settings,
+                                                          verbose), cache)
 
 
 def _undecayed(model: Any) -> dict[str, Any]:
@@ -92,13 +95,36 @@ def _named(model: Any, left_out: set[str], scope: str) -> Iterable[tuple[Any, st
                 yield variable, scope + _canonical(variable.path, left_out)
 
 
+@contextlib.contextmanager
+def _without_tensorflow() -> Iterator[None]:
+    """Keras does not import TensorFlow meanwhile, which takes seconds.
+
+    It asks for the types of TensorFlow when it writes a model. Where nobody has imported it, nothing has such a type.
+    """
+    lazy = getattr(importlib.import_module("keras.src.utils.module_utils"), "tensorflow", None)
+    unknown = "tensorflow" not in sys.modules and getattr(lazy, "_available", False) is None
+    try:
+        if unknown:
+            lazy._available = False  # type: ignore[union-attr]
+        yield
+    finally:
+        if unknown:
+            lazy._available = None  # type: ignore[union-attr]
+
+
+def _save(model: Any, path: str) -> None:
+    with _without_tensorflow():
+        model.save(path)
+
+
 def describe(model: Any) -> str:
     """The model's configuration, with that of its training: what its plan depends on besides variables.
 
     The learning rate is one of these, unless a schedule gives it.
     """
     try:
-        config = json.loads(model.to_json())
+        with _without_tensorflow():
+            config = json.loads(model.to_json())
     except (NotImplementedError, TypeError, ValueError) as error:
         raise ModelError(f"{model.name}: expected a model that can be saved, found one that cannot: {error}") from None
     optimizer = (config.get("compile_config") or {}).get("optimizer")

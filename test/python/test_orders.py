@@ -40,6 +40,14 @@ history = mtc.fit(model, ones, ones[:, :1], batch_size=8, epochs=3, verbose=0, d
 print([w.tobytes().hex() for w in model.get_weights()], history.history["loss"])
 """
 
+ALONE = """
+import sys, keras, mtc, numpy as np
+model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+model.compile("adam", "mse")
+mtc.fit(model, np.ones((8, 2)), np.ones((8, 1)), verbose=0)
+print("tensorflow" in sys.modules)
+"""
+
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory):
@@ -51,6 +59,15 @@ def plan(tmp_path_factory):
     path = tmp_path_factory.mktemp("plan") / "m.mtp"
     mtc.compile(model, batch_size=8).save(path)
     return path
+
+
+def test_fit_does_not_import_tensorflow(tmp_path):
+    """Keras would when it writes a model, which takes seconds."""
+    if importlib.util.find_spec("tensorflow") is None or importlib.util.find_spec("keras") is None:
+        pytest.skip("needs tensorflow, keras")
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "MTC_CACHE": str(tmp_path)})
+    assert done.stdout == "False\n", done.stderr[-2000:]
 
 
 def test_orders(plan, pytestconfig):
