@@ -18,6 +18,7 @@ from mtc._model import keras, match_variables, value_of
 from mtc._session import Session
 from mtc._tensors import TensorInfo
 
+_EAGER = {"jax": "ensure_compile_time_eval", "tensorflow": "init_scope"}  # what is computed within is not traced
 _watched_classes: dict[type, type] = {}
 
 
@@ -64,8 +65,11 @@ class Window:
         self._thread = None if any_thread else threading.get_ident()
         self._open = True  # the session may be asked now
         self._inside = False  # of a refresh
-        jax = keras().backend.backend() == "jax"
-        self._eagerly: Any = importlib.import_module("jax").ensure_compile_time_eval if jax else contextlib.nullcontext
+        backend = keras().backend.backend()
+        self._graphs = backend == "tensorflow"  # whose functions, once traced, use variables without Python's knowledge
+        self._eagerly: Any = contextlib.nullcontext
+        if backend in _EAGER:
+            self._eagerly = getattr(importlib.import_module(backend), _EAGER[backend])
         self._classes: dict[int, type] = {}
 
     def push(self) -> None:
@@ -107,19 +111,28 @@ class Window:
         """The session has other values now."""
         self._steps += 1
 
-    def opened(self) -> None:
-        """The session waits for the caller: it may be asked for values."""
+    def opened(self, callbacks: bool = True) -> None:
+        """The session waits for the caller: it may be asked for values; `callbacks`: those of the user run now."""
         self._open = True
+        if self._graphs and callbacks:
+            self._show()
 
     def closed(self) -> None:
         """Copies what was assigned into the session, which goes on."""
-        if self._dirty:
+        if self._open:
             self.flush()
         self._open = False
 
+    def _show(self) -> None:
+        """Copies all values of the session into the model."""
+        for variable, _ in self.pairs:
+            if self._seen.get(id(variable)) != self._steps:
+                self._copy(variable)
+
     def flush(self) -> None:
-        """Copies what was assigned into the session."""
-        for variable in list(self._dirty.values()):
+        """Copies what was assigned into the session, or may have been by a graph."""
+        current = [v for v, _ in self.pairs if self._seen.get(id(v)) == self._steps] if self._graphs else []
+        for variable in current or list(self._dirty.values()):
             self.session.set_variable(self._infos[id(variable)], value_of(variable))
         self._dirty.clear()
 
@@ -153,8 +166,6 @@ class Window:
 
     def pull(self) -> None:
         """Copies all values of the session into the model."""
-        self.opened()
+        self.opened(callbacks=False)
         self.flush()
-        for variable, _ in self.pairs:
-            if self._seen.get(id(variable)) != self._steps:
-                self._copy(variable)
+        self._show()
