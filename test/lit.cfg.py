@@ -73,5 +73,16 @@ frameworks = os.path.join(config.source_dir, "build", "frameworks-venv")
 config.substitutions.append(("%frameworks_python", os.path.join(frameworks, "bin", "python")))
 if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "torch")):
     config.available_features.add("frameworks")
+if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "tensorflow")):  # and Keras
+    config.available_features.add("tensorflow")
+# R, and what calls Python from it.
+reticulate = ["Rscript", "-e", "library(reticulate)"]
+if shutil.which("Rscript") and subprocess.run(reticulate, capture_output=True).returncode == 0:
+    config.available_features.add("reticulate")
+# tools/setup has installed what makes the site of docs/.
+mkdocs = os.path.join(config.source_dir, "build", "docs-venv", "bin", "mkdocs")
+config.substitutions.append(("%mkdocs", mkdocs))
+if os.path.exists(mkdocs):
+    config.available_features.add("mkdocs")
 if subprocess.run(["/usr/bin/python3", "-c", "import numpy, pytest"], capture_output=True).returncode == 0:
     config.available_features.add("python-numpy")

@@ -111,9 +111,7 @@ class Batches:
             raise DataError("expected batches, found none")
         x, _, weight = self._unpack(self._first)
         self.has_weights = weight is not None
-        while isinstance(x, (dict, list, tuple)) and len(x):
-            x = next(iter(x.values())) if isinstance(x, dict) else x[0]
-        self.batch_size = len(samples(x, "x"))
+        self.batch_size = rows_of(x)
 
     def open(self, plan: Plan, structure: Structure) -> Dataset:
         """For a plan. The types and shapes of the first batch are those of all."""
@@ -249,6 +247,13 @@ class Batches:
 
 def _unbound(*_: Any) -> dict[str, Any]:
     raise AssertionError("the data is not open")
+
+
+def rows_of(x: Any) -> int:
+    """Samples of a batch: the length of its first array."""
+    while isinstance(x, (dict, list, tuple)) and len(x):
+        x = next(iter(x.values())) if isinstance(x, dict) else x[0]
+    return len(samples(x, "x"))
 
 
 def is_stream(x: Any) -> bool:

@@ -128,10 +128,10 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
     data = batches or Arrays(structure.bind(x, y, sample_weight))
     caller = Caller(model, callbacks, verbose, 1, steps_of(data, plan.batch_size, steps))
     with Session(plan, devices) as session:
-        Window(model, session).push()
         dataset = data.open(plan, structure)
         try:
             caller.list.on_test_begin()
+            Window(model, session).push()
             logs = run_evaluation(session, dataset, caller, steps, allow_nan)
             caller.list.on_test_end(logs)
         except Error:
@@ -139,10 +139,7 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
             raise
         finally:
             dataset.close()
-    if return_dict:
-        return logs
-    values = list(logs.values())
-    return values[0] if len(values) == 1 else values
+    return _model.returned(model, plan, logs, return_dict)
 
 
 def raise_own(*sources: Any) -> None:
@@ -185,8 +182,8 @@ def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union
     caller = Caller(model, callbacks, verbose, 1, math.ceil(rows / plan.batch_size))
     outputs = {t.name: np.empty((rows, *t.shape[1:]), t.dtype) for t in plan.outputs}
     with Session(plan, devices) as session:
-        Window(model, session).push()
         caller.list.on_predict_begin()
+        Window(model, session).push()
         for step, begin in enumerate(range(0, rows, plan.batch_size)):
             call_each(caller.predict, "on_predict_batch_begin", step)
             part = slice(begin, min(begin + plan.batch_size, rows))

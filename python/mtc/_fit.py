@@ -21,8 +21,6 @@ from mtc._session import Session
 from mtc._training import Training
 from mtc._window import Window
 
-LOSS_VARIABLES = 2  # of a model's metrics before they are built: the running mean of the loss
-
 Checkpoint = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
 
@@ -96,13 +94,11 @@ def run(model: Any, given: Training, *, epochs: int = 1, verbose: Union[int, str
     steps = steps_of(given.data, given.plan.batch_size, steps_per_epoch)
     caller = Caller(model, callbacks, verbose, epochs, steps, history=True)
     with contextlib.ExitStack() as stack:
-        strategy = getattr(model, "distribute_strategy", None)  # of TensorFlow: variables are made and set within
-        if strategy is not None:
-            stack.enter_context(strategy.scope())
+        stack.enter_context(strategy_scope(model))
         model.optimizer.build(model.trainable_variables)
-        if (metrics or caller.asks_metrics()) and len(model.metrics_variables) <= LOSS_VARIABLES:
+        if metrics or caller.asks_metrics():
             _model.build_metrics(model, given.plan)
-        session = stack.enter_context(Session(given.plan, devices, seed=_seed_for(model, seed)))
+        session = stack.enter_context(Session(given.plan, devices, seed=seed_for(model, seed)))
         training = given.data.open(given.plan, given.structure)
         stack.callback(training.close)
         loop = Run(model, session, caller, given, verbose)
@@ -129,7 +125,14 @@ def _when(freq: Any) -> Any:
     return lambda epoch: epoch in chosen
 
 
-def _seed_for(model: Any, seed: Optional[int]) -> int:
+def strategy_scope(model: Any) -> Any:
+    """Where variables of a model are made and set: the scope of its strategy of TensorFlow, if it has one."""
+    strategy = getattr(model, "distribute_strategy", None)
+    return strategy.scope() if strategy is not None else contextlib.nullcontext()
+
+
+def seed_for(model: Any, seed: Optional[int]) -> int:
+    """The seed of a session that goes on with a model's training; `seed`: what the caller asked for."""
     if seed is not None:
         return seed
     done = int(_model.value_of(_model.inner_optimizer(model).iterations))
@@ -273,7 +276,7 @@ class Run:
         logs = {p.names[i].decode(): p.values[i] for i in range(p.metrics)}
         step = p.step - 1
         self.under_way = logs
-        self.window.opened()
+        self.window.opened(callbacks=bool(ends or self.caller.train))
         call_each(self.caller.train, "on_train_batch_end", step, logs)
         if ends or not self.caller.train or self.caller.draws():
             self.caller.draw("on_train_batch_end", step, logs)
@@ -289,6 +292,7 @@ class Run:
         self.under_way = None
         if self.validation is not None and self.validates(epoch + 1):
             self.caller.list.on_test_begin()
+            self.window.flush()  # what a callback assigned is validated
             values = run_evaluation(self.session, self.validation, self.caller, self.validation_steps, self.allow_nan,
                                     lambda: self.interrupted)
             if self.interrupted:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import functools
 import hashlib
 import importlib
 import json
 import re
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Union
+import sys
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Union
 
 import numpy as np
 
@@ -20,6 +23,9 @@ from mtc._tensors import Array, TensorInfo
 
 if TYPE_CHECKING:
     from mtc._traced import Request
+
+
+LOSS_VARIABLES = 2  # of a model's metrics before they are built: the running mean of the loss
 
 
 def keras() -> Any:
@@ -126,16 +132,9 @@ def _saved(model: Any, settings: dict[str, Any], verbose: Union[int, str], cache
             digest.update(np.ascontiguousarray(value_of(variable)).data)
         parts.append(digest.hexdigest())
     name = re.sub(r"[^\w.-]", "_", str(model.name)) or "model"
-
-    def save(path: str) -> None:
-        try:
-            model.save(path)
-        except (NotImplementedError, TypeError, ValueError) as error:
-            raise ModelError(f"{model.name}: expected a model that can be saved, found one that cannot: "
-                             f"{error}") from None
-
     return _compile.cached(_cache.key(*parts),
-                           lambda: _compile.compile_saved(save, name, settings, verbose), cache)
+                           lambda: _compile.compile_saved(functools.partial(_save, model), name, settings,
+                                                          verbose), cache)
 
 
 def _undecayed(model: Any) -> dict[str, Any]:
@@ -159,15 +158,45 @@ def _named(model: Any, left_out: set[str], scope: str) -> Iterable[tuple[Any, st
                 yield variable, scope + _canonical(variable.path, left_out)
 
 
+@contextlib.contextmanager
+def _without_tensorflow() -> Iterator[None]:
+    """Keras does not import TensorFlow meanwhile, which takes seconds.
+
+    It asks for the types of TensorFlow when it writes a model. Where nobody has imported it, nothing has such a type.
+    """
+    lazy = getattr(importlib.import_module("keras.src.utils.module_utils"), "tensorflow", None)
+    unknown = "tensorflow" not in sys.modules and getattr(lazy, "_available", False) is None
+    try:
+        if unknown:
+            lazy._available = False  # type: ignore[union-attr]
+        yield
+    finally:
+        if unknown:
+            lazy._available = None  # type: ignore[union-attr]
+
+
+def _save(model: Any, path: str) -> None:
+    try:
+        with _without_tensorflow():
+            model.save(path)
+    except (NotImplementedError, TypeError, ValueError) as error:
+        raise _not_saved(model, error) from None
+
+
+def _not_saved(model: Any, error: Exception) -> ModelError:
+    return ModelError(f"{model.name}: expected a model that can be saved, found one that cannot: {error}")
+
+
 def describe(model: Any) -> str:
     """The model's configuration, with that of its training: what its plan depends on besides variables.
 
     The learning rate is one of these, unless a schedule gives it.
     """
     try:
-        config = json.loads(model.to_json())
+        with _without_tensorflow():
+            config = json.loads(model.to_json())
     except (NotImplementedError, TypeError, ValueError) as error:
-        raise ModelError(f"{model.name}: expected a model that can be saved, found one that cannot: {error}") from None
+        raise _not_saved(model, error) from None
     optimizer = (config.get("compile_config") or {}).get("optimizer")
     while isinstance(optimizer, dict) and isinstance(optimizer.get("config"), dict):
         settings = optimizer["config"]
@@ -186,14 +215,29 @@ def structure(model: Any, plan: Plan) -> Structure:
 
 
 def build_metrics(model: Any, plan: Plan) -> None:
-    """Lets the model's metrics know what they are of, as Keras' fit does; callbacks ask them which way is better."""
+    """Lets the model's losses and metrics know what they are of, as Keras' fit does, unless they know.
+
+    Callbacks ask them which way is better, and `model.metrics` lists those of each output.
+    """
+    if len(model.metrics_variables) > LOSS_VARIABLES:
+        return
     zeros = {t.name: np.zeros((1, *t.shape[1:]), t.dtype) for t in (*plan.outputs, *plan.targets)}
     outputs = output_like(model, {t.name: zeros[t.name] for t in plan.outputs})
     targets = Structure.of(plan).targets
     given = dict(zip([t.name for t in plan.outputs], [zeros[name] if name else None for name in targets]))
     with contextlib.suppress(Exception):  # then they do not know
         model.compute_metrics(None, output_like(model, given), outputs)
+        model.compute_loss(None, output_like(model, given), outputs)
         model.reset_metrics()
+
+
+def returned(model: Any, plan: Plan, logs: dict[str, float], as_dict: bool) -> Any:
+    """Losses and metrics as Keras returns them: a dict, a list, or the loss alone as a number."""
+    logs = dict(sorted(logs.items()))
+    if as_dict or len(logs) == 1:
+        return logs if as_dict else next(iter(logs.values()))
+    build_metrics(model, plan)
+    return model._flatten_metrics_in_order(logs)
 
 
 def output_like(model: Any, outputs: dict[str, Any], structure: Optional[Structure] = None) -> Any:
@@ -232,6 +276,10 @@ class _Names:
     def take(self, name: str) -> Optional[TensorInfo]:
         found = self._infos.get(name)
         return found.pop(0) if found else None
+
+    def left(self) -> list[TensorInfo]:
+        """Those that nobody took."""
+        return [info for found in self._infos.values() for info in found]
 
 
 def value_of(variable: Any) -> Array:
@@ -272,13 +320,11 @@ def match_variables(model: Any, plan: Plan) -> list[tuple[Any, TensorInfo]]:
     exact = {v.path for v in model.variables} >= {w.name for w in weights if not _is_scalar(w)}
     left_out = set() if exact else left_out
     by_name = _Names((_canonical(w.name, left_out), w) for w in weights)
-    pairs: list[tuple[Any, TensorInfo]] = []
-    flat: list[tuple[str, str, str]] = []  # of trainable variables: prefixes of slots in Keras, in the plan; canonical
-    for variable, unique in zip(model.variables, unique_paths(model.variables)):
-        info = by_name.take(_canonical(variable.path, left_out)) or by_name.take(unique)
-        if info is not None and tuple(variable.shape) == info.shape:
-            pairs.append((variable, info))
-            flat.append((variable.path.replace("/", "_") + "_", info.name.replace("/", "_") + "_", info.name))
+    named = [(variable, by_name.take(_canonical(variable.path, left_out)) or by_name.take(unique))
+             for variable, unique in zip(model.variables, unique_paths(model.variables))]
+    pairs = [(v, info) for v, info in named if info is not None and tuple(v.shape) == info.shape]
+    pairs += _match_ends([v for v, info in named if info is None], by_name.left())
+    flat = [(variable.path.replace("/", "_") + "_", info.name.replace("/", "_") + "_") for variable, info in pairs]
     if optimizer is not None and optimizer.built:
         pairs += _match_optimizer(optimizer, [*weights, *slots], flat)
     matched = {info.name for _, info in pairs}
@@ -289,13 +335,28 @@ def match_variables(model: Any, plan: Plan) -> list[tuple[Any, TensorInfo]]:
     return pairs
 
 
+def _match_ends(variables: list[Any], infos: list[TensorInfo]) -> list[tuple[Any, TensorInfo]]:
+    """Pairs of variables whose layer was made by another model, under whose name their paths begin.
+
+    The ends of both names are equal, with that of the layer; names of which several end so give no pair.
+    """
+    ends: dict[tuple[str, ...], tuple[list[Any], list[TensorInfo]]] = {}
+    for variable in variables:
+        ends.setdefault(tuple(variable.path.split("/")[-2:]), ([], []))[0].append(variable)
+    for info in infos:
+        ends.setdefault(tuple(info.name.split("/")[-2:]), ([], []))[1].append(info)
+    return [(mine[0], theirs[0]) for mine, theirs in ends.values()
+            if len(mine) == len(theirs) == 1 and tuple(mine[0].shape) == theirs[0].shape]
+
+
 def _is_scalar(info: TensorInfo) -> bool:
     """Whether it is a number of the optimizer's, or of loss scaling, and not the model's."""
     return info.shape == () and info.kind != "trainable"
 
 
 def _match_optimizer(optimizer: Any, infos: list[TensorInfo],
-                     flat: list[tuple[str, str, str]]) -> list[tuple[Any, TensorInfo]]:
+                     flat: list[tuple[str, str]]) -> list[tuple[Any, TensorInfo]]:
+    """`flat`: what names of a variable's slots begin with, in Keras and in the plan."""
     tails = {info.name.partition("/")[2]: info for info in infos}
     by_tail = _Names((info.name.partition("/")[2], info) for info in infos)
     pairs = []
@@ -307,7 +368,7 @@ def _match_optimizer(optimizer: Any, infos: list[TensorInfo],
         elif name in ("iteration", "learning_rate"):
             info = by_tail.take(name)
         else:
-            starts = [(mine, theirs) for mine, theirs, _ in flat if name.startswith(mine)]
+            starts = [(mine, theirs) for mine, theirs in flat if name.startswith(mine)]
             # The longest name that begins it; of equal ones the first whose slot is not taken.
             for mine, theirs in sorted(starts, key=lambda pair: -len(pair[0])):
                 info = by_tail.take(theirs + name[len(mine):])

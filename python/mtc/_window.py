@@ -18,6 +18,7 @@ from mtc._model import keras, match_variables, value_of
 from mtc._session import Session
 from mtc._tensors import TensorInfo
 
+_EAGER = {"jax": "ensure_compile_time_eval", "tensorflow": "init_scope"}  # what is computed within is not traced
 _watched_classes: dict[type, type] = {}
 
 
@@ -52,7 +53,8 @@ def _watched(kind: type) -> type:
 class Window:
     """The variables of a model and of its optimizer, and those of a session."""
 
-    def __init__(self, model: Any, session: Session) -> None:
+    def __init__(self, model: Any, session: Session, any_thread: bool = False) -> None:
+        """`any_thread`: whichever thread reads a variable sees the session's value."""
         self.model = model
         self.session = session
         self.pairs: list[tuple[Any, TensorInfo]] = match_variables(model, session.plan)
@@ -60,11 +62,14 @@ class Window:
         self._steps = 0  # that the session has made, and that the model may not have
         self._seen: dict[int, int] = {}  # of each variable: the steps that its value is after
         self._dirty: dict[int, Any] = {}
-        self._thread = threading.get_ident()
+        self._thread = None if any_thread else threading.get_ident()
         self._open = True  # the session may be asked now
         self._inside = False  # of a refresh
-        jax = keras().backend.backend() == "jax"
-        self._eagerly: Any = importlib.import_module("jax").ensure_compile_time_eval if jax else contextlib.nullcontext
+        backend = keras().backend.backend()
+        self._graphs = backend == "tensorflow"  # whose functions, once traced, use variables without Python's knowledge
+        self._eagerly: Any = contextlib.nullcontext
+        if backend in _EAGER:
+            self._eagerly = getattr(importlib.import_module(backend), _EAGER[backend])
         self._classes: dict[int, type] = {}
 
     def push(self) -> None:
@@ -75,8 +80,11 @@ class Window:
         self._dirty.clear()
 
     def watch(self) -> None:
-        """From now on the model's variables show the session's."""
+        """From now on the model's variables show the session's, and those of no other session."""
         for variable, _ in self.pairs:
+            other = variable.__dict__.get("_mtc_window")
+            if other is not None:
+                other.release()
             kind = type(variable)
             self._classes[id(variable)] = kind
             variable._mtc_window = self
@@ -89,23 +97,42 @@ class Window:
                 variable.__class__ = self._classes.pop(id(variable))
                 variable.__dict__.pop("_mtc_window", None)
 
+    @property
+    def watching(self) -> bool:
+        """Whether the model's variables show the session's."""
+        return bool(self._classes)
+
+    def release(self) -> None:
+        """The model's variables are its own again, with the session's values."""
+        self.pull()
+        self.unwatch()
+
     def stepped(self) -> None:
         """The session has other values now."""
         self._steps += 1
 
-    def opened(self) -> None:
-        """The session waits for the caller: it may be asked for values."""
+    def opened(self, callbacks: bool = True) -> None:
+        """The session waits for the caller: it may be asked for values; `callbacks`: those of the user run now."""
         self._open = True
+        if self._graphs and callbacks:
+            self._show()
 
     def closed(self) -> None:
         """Copies what was assigned into the session, which goes on."""
-        if self._dirty:
+        if self._open:
             self.flush()
         self._open = False
 
+    def _show(self) -> None:
+        """Copies all values of the session into the model."""
+        for variable, _ in self.pairs:
+            if self._seen.get(id(variable)) != self._steps:
+                self._copy(variable)
+
     def flush(self) -> None:
-        """Copies what was assigned into the session."""
-        for variable in list(self._dirty.values()):
+        """Copies what was assigned into the session, or may have been by a graph."""
+        current = [v for v, _ in self.pairs if self._seen.get(id(v)) == self._steps] if self._graphs else []
+        for variable in current or list(self._dirty.values()):
             self.session.set_variable(self._infos[id(variable)], value_of(variable))
         self._dirty.clear()
 
@@ -113,7 +140,7 @@ class Window:
         """The variable gets the session's value, if that may be another one."""
         if self._seen.get(id(variable)) == self._steps or not self._open or self._inside:
             return
-        if threading.get_ident() != self._thread:
+        if self._thread not in (None, threading.get_ident()):
             return
         self._copy(variable)
 
@@ -139,8 +166,6 @@ class Window:
 
     def pull(self) -> None:
         """Copies all values of the session into the model."""
-        self.opened()
+        self.opened(callbacks=False)
         self.flush()
-        for variable, _ in self.pairs:
-            if self._seen.get(id(variable)) != self._steps:
-                self._copy(variable)
+        self._show()

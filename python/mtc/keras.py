@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts of Keras as they are: their `fit`, `evaluate` and `predict` run through MTC.
+"""Scripts of Keras as they are: `fit`, `evaluate`, `predict` and the `_on_batch` methods run through MTC.
 
     import mtc.keras
     mtc.keras.install()
@@ -23,14 +23,19 @@ import warnings
 import weakref
 from typing import Any, Callable, Optional
 
-from mtc import _evaluate, _fit, _model, _training
+from mtc import _evaluate, _fit, _live, _model, _training
 from mtc._errors import DataError, Error, FallbackWarning, ModelError
 
-_NAMES = ("fit", "evaluate", "predict")
 # Methods of a model that would have to be called in each step.
-_STEPS = {"fit": ("train_step", "compute_loss", "compute_metrics", "make_train_function"),
-          "evaluate": ("test_step", "compute_loss", "compute_metrics", "make_test_function"),
-          "predict": ("predict_step", "make_predict_function")}
+_TRAINS = ("train_step", "compute_loss", "compute_metrics", "make_train_function")
+_TESTS = ("test_step", "compute_loss", "compute_metrics", "make_test_function")
+_PREDICTS = ("predict_step", "make_predict_function")
+_STEPS = {"fit": _TRAINS, "evaluate": _TESTS, "predict": _PREDICTS,
+          "train_on_batch": _TRAINS, "test_on_batch": _TESTS, "predict_on_batch": _PREDICTS}
+
+_Run = Callable[[Any, dict[str, Any]], Any]  # of a model and the arguments that were given
+# What says that MTC did not begin.
+_REFUSALS = (Error, TypeError, ValueError, AttributeError, NotImplementedError)
 
 _originals: dict[str, Callable[..., Any]] = {}
 _settings: dict[str, Any] = {}
@@ -39,7 +44,7 @@ _said = False  # that a fit runs through MTC
 
 
 def install(*, strict: bool = False, devices: Optional[str] = None, **options: Any) -> None:
-    """From now on `fit`, `evaluate` and `predict` of Keras models run through MTC.
+    """From now on `fit`, `evaluate`, `predict` and the `_on_batch` methods of Keras models run through MTC.
 
     Args:
         strict: what cannot run through MTC raises a ModelError or DataError, in place of running in Keras.
@@ -50,7 +55,7 @@ def install(*, strict: bool = False, devices: Optional[str] = None, **options: A
     _settings.clear()
     _settings.update(options, strict=strict, devices=devices)
     model = _model.keras().Model
-    for name in _NAMES:
+    for name in _STEPS:
         if name not in _originals:
             _originals[name] = getattr(model, name)
             setattr(model, name, _wrapper(name, _originals[name]))
@@ -58,13 +63,15 @@ def install(*, strict: bool = False, devices: Optional[str] = None, **options: A
 
 def uninstall() -> None:
     """Keras is as it was."""
+    _live.release_all()
     model = _model.keras().Model
     for name in list(_originals):
         setattr(model, name, _originals.pop(name))
 
 
 def _wrapper(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    run = {"fit": _run_fit, "evaluate": _run_evaluate, "predict": _run_predict}[name]
+    runs: dict[str, _Run] = {"fit": _run_fit, "evaluate": _run_evaluate, "predict": _run_predict}
+    run = runs[name] if name in runs else _run_step(name, original)
     signature = inspect.signature(original)
 
     @functools.wraps(original)
@@ -82,6 +89,7 @@ def _wrapper(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
                 _told.add(self)
                 warnings.warn(f"{self.name}: {name} runs in Keras and not through MTC: {refusal.reason}",
                               FallbackWarning, stacklevel=2)
+            _live.release(self)
             return original(self, **{**given, **refusal.replaced})
 
     return method
@@ -117,7 +125,7 @@ def _run_fit(model: Any, given: dict[str, Any]) -> Any:
     try:
         prepared.compile(model, given.get("batch_size"), given.get("verbose", "auto"), **settings)
         prepared.check()
-    except (Error, TypeError, ValueError, AttributeError, NotImplementedError) as error:
+    except _REFUSALS as error:
         x, validation = prepared.untouched()
         raise _Refusal(_as_error(error), **({"x": x} if "x" in given else {}),
                        **({"validation_data": validation} if "validation_data" in given else {})) from None
@@ -147,8 +155,26 @@ def _guarded(function: Callable[..., Any], model: Any, given: dict[str, Any]) ->
         raise _Refusal(DataError("expected arrays or batches that can be taken twice, found a generator"))
     try:
         return function(model, **given, **settings, **allowed)
-    except (Error, TypeError, ValueError, AttributeError, NotImplementedError) as error:
+    except _REFUSALS as error:
         raise _Refusal(_as_error(error)) from None
+
+
+def _run_step(name: str, original: Callable[..., Any]) -> _Run:
+    step: Callable[..., Any] = getattr(_live, name)
+    resets = "reset_metrics" in inspect.unwrap(original).__code__.co_names
+
+    def run(model: Any, given: dict[str, Any]) -> Any:
+        if not resets and name != "predict_on_batch":  # older ones
+            raise _Refusal(ModelError(f"expected a Keras whose {name} gives the metrics of its batch, found Keras "
+                                      f"{_model.keras().__version__}, which adds up those of all batches"))
+        try:
+            result = step(model, **given, **_common(model))
+        except _REFUSALS as error:
+            raise _Refusal(_as_error(error)) from None
+        _tell(model, name)
+        return result
+
+    return run
 
 
 def _as_error(error: Exception) -> Error:

@@ -17,6 +17,11 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ["PYTHONPATH"] = str(ROOT / "python")  # of programs that a test starts
 
 
+def pytest_addoption(parser):
+    parser.addoption("--all-orders", action="store_true", help="test_orders.py: all 24 orders, in place of 6")
+    parser.addoption("--fits", type=int, default=200, help="test_callbacks.py: trainings in search of leaks")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory):
     """A folder of plans of its own."""

@@ -252,6 +252,20 @@ def test_ctrl_c(how, tmp_path):
         assert mtc.fit(other, x, y, epochs=steps // 2 + 1, checkpoint=tmp_path / "saved", resume=True, **QUIET).epoch
 
 
+def test_what_a_callback_assigns_is_validated():
+    """SwapEMAWeights does so for the time of a validation."""
+    x, y = models.points()
+    average = keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.9)
+    model = models.line(average, metrics=["mse"])
+    history = mtc.fit(model, x, y, epochs=2, validation_data=(x, y), callbacks=[C.SwapEMAWeights()], **QUIET)
+    # The averages are the model's weights in the end.
+    assert history.history["val_mse"][-1] == mtc.evaluate(model, x, y, return_dict=True, **QUIET)["mse"]
+    zero = C.LambdaCallback()
+    zero.on_test_begin = lambda logs=None: model.set_weights([w * 0 for w in model.get_weights()])
+    assert mtc.evaluate(model, x, y, return_dict=True, callbacks=[zero], **QUIET)["mse"] == pytest.approx(
+        float((y**2).mean()))
+
+
 def test_fit_in_a_thread():
     """Two trainings at once, neither in the main thread."""
     trained = [models.line(), models.line()]
@@ -261,7 +275,8 @@ def test_fit_in_a_thread():
     assert models.same(*trained)
 
 
-def test_many_fits_leave_nothing():
+def test_many_fits_leave_nothing(pytestconfig):
+    """200 here; `--fits 1000` makes it a thousand."""
     model = models.line()
     x, y = models.points()
 
@@ -275,6 +290,6 @@ def test_many_fits_leave_nothing():
 
     some(60)
     before = resident()
-    some(200)
+    some(pytestconfig.getoption("--fits"))
     assert resident() - before < 1 << 20
     assert threading.active_count() < 5

@@ -73,6 +73,100 @@ def test_fallback(installed):
         model.fit(x, y, epoch=3)
 
 
+def close(ours, wanted):
+    """Whether results of Keras and of MTC have the same structure, and values within 1e-5."""
+    assert type(ours) is type(wanted)
+    if isinstance(ours, dict):
+        assert list(ours) == list(wanted)
+        ours, wanted = list(ours.values()), list(wanted.values())
+    if isinstance(ours, list):
+        assert len(ours) == len(wanted)
+        return all(close(a, b) for a, b in zip(ours, wanted))
+    return np.allclose(ours, wanted, rtol=1e-5, atol=1e-5)
+
+
+def batches_of_line(model):
+    """What the steps of a script give: batches of several sizes, weights, and values that the script assigns."""
+    x, y = models.points()
+    results = [model.predict_on_batch(x[:3])]
+    for step, rows in enumerate([8, 16, 5, 16]):
+        batch = x[step * 16:step * 16 + rows], y[step * 16:step * 16 + rows]
+        results += [model.train_on_batch(*batch), model.test_on_batch(x[:6], y[:6], return_dict=True)]
+    model.layers[0].kernel.assign(model.layers[0].kernel * 0.5)
+    model.optimizer.learning_rate = 0.02
+    results += [model.train_on_batch(x, y, np.linspace(0, 1, 96), return_dict=True)]
+    results += [model.train_on_batch(x[:8], np.float32([0, 1] * 4).reshape(8, 1), class_weight={0: 2.0, 1: 0.5})]
+    model.compile("adam", "mae", metrics=["mse"])
+    results += [model.train_on_batch(x[:8], y[:8]), model.train_on_batch(x[:8], y[:8])]
+    return [*results, model.get_weights(), int(model.optimizer.iterations), model.predict_on_batch(x[:3])]
+
+
+def batches_of_two(model):
+    """The same of a model with two inputs and two outputs."""
+    x = [np.random.default_rng(n).random((12, n), dtype="float32") for n in (3, 2)]
+    y = {"sum": x[0][:, :1], "kind": (3 * x[1][:, 0]).astype("int32")}
+    data = {"a": x[0], "b": x[1]}
+    return [model.train_on_batch(x, [y["sum"], y["kind"]]), model.train_on_batch(data, y, return_dict=True),
+            model.test_on_batch(x, y), model.predict_on_batch(data), model.get_weights(),
+            model.evaluate(x, y, verbose=0), model.evaluate(data, y, verbose=0, return_dict=True)]
+
+
+@pytest.mark.parametrize("make, script", [
+    (lambda: models.line(metrics=["mae", keras.metrics.MeanSquaredError(name="a")]), batches_of_line),
+    (models.two_inputs, batches_of_two)])
+def test_batches(make, script):
+    wanted = script(make())
+    mtc.keras.install(strict=True, devices="cpu:1", cpu="native")
+    try:
+        ours = script(make())
+    finally:
+        mtc.keras.uninstall()
+    for index, (a, b) in enumerate(zip(ours, wanted, strict=True)):
+        assert close(a, b), (index, a, b)
+
+
+def test_a_session_stays_from_batch_to_batch(installed, tmp_path):
+    """It goes on after `fit`, after a model that shares variables, and in Keras, with the values of the last step."""
+    x, y = models.points()
+    model = models.line(name="first")
+    other = keras.Sequential([keras.Input((2,)), model.layers[0]], name="other")
+    other.compile("sgd", "mse", run_eagerly=True)
+
+    def session():
+        return model.__dict__["_mtc_live"].session
+
+    model.train_on_batch(x, y)
+    first = session()
+    before = model.layers[0].kernel.numpy()
+    other.train_on_batch(x, y)
+    after = model.layers[0].kernel.numpy()
+    assert not np.array_equal(before, after) and np.array_equal(other.get_weights()[0], after)
+    model.train_on_batch(x[:16], y[:16])
+    model.fit(x, y, verbose=0)
+    model.train_on_batch(x, y)
+    assert session() is first and int(model.optimizer.iterations) == 6
+    model.save(tmp_path / "m.keras")
+    assert models.same(keras.saving.load_model(tmp_path / "m.keras"), model)
+    mtc.keras.uninstall()
+    assert type(model.layers[0].kernel) is type(models.line().layers[0].kernel)
+    model.train_on_batch(x, y)
+    assert int(model.optimizer.iterations) == 7
+
+
+def test_batches_that_fall_back(installed):
+    x, y = np.zeros((16, 4, 2), "f4"), np.zeros((16, 1), "f4")
+    model = unsupported()
+    with pytest.warns(mtc.FallbackWarning, match="(?s)odd: train_on_batch runs in Keras .*AlphaDropout") as caught:
+        for _ in range(3):
+            assert isinstance(model.train_on_batch(x, y), float)
+    assert sum(w.category is mtc.FallbackWarning for w in caught) == 1 and int(model.optimizer.iterations) == 3
+    model = models.line()
+    model.train_on_batch(*models.points())
+    with pytest.warns(mtc.FallbackWarning, match="line: train_on_batch .*expected"), pytest.raises(Exception):
+        model.train_on_batch(np.zeros((4, 3), "f4"), np.zeros((4, 1), "f4"))
+    assert int(model.optimizer.iterations) == 1
+
+
 def test_strict():
     mtc.keras.install(strict=True)
     try:

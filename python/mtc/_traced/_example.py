@@ -150,7 +150,7 @@ def flat(value: Any, path: str = "") -> list[tuple[str, Any]]:
         items = list(enumerate(value))
     else:
         return [(path, value)]
-    return [leaf for key, inner in items for leaf in flat(inner, f"{path}_{key}" if path else str(key))]
+    return [part for key, inner in items for part in flat(inner, f"{path}_{key}" if path else str(key))]
 
 
 def rebuilt(like: Any, leaves: Sequence[Any]) -> Any:
