@@ -238,10 +238,13 @@ FailureOr<SmallVector<Operation *>> elementReaders(Value operand, Operation *exc
 // it begins with what reads its result.
 static llvm::DenseMap<Operation *, unsigned> depthsOf(Block &body) {
   llvm::DenseMap<Operation *, unsigned> depths;
-  for (Operation &op : body)
+  for (Operation &op : body) {
+    unsigned depth = 0;
     for (Value operand : op.getOperands())
       if (Operation *from = operand.getDefiningOp())
-        depths[&op] = std::max(depths[&op], depths[from] + !isPointwise(*from));
+        depth = std::max(depth, depths.lookup(from) + !isPointwise(*from));
+    depths[&op] = depth;
+  }
   return depths;
 }
 
@@ -254,7 +257,7 @@ static bool isLastReader(Block &body, Value operand, Value result) {
   if (failed(readers))
     return false;
   llvm::DenseMap<Operation *, unsigned> depths = depthsOf(body);
-  return llvm::all_of(*readers, [&](Operation *reader) { return depths[reader] <= depths[last]; });
+  return llvm::all_of(*readers, [&](Operation *reader) { return depths.lookup(reader) <= depths.lookup(last); });
 }
 
 bool mayOverwrite(KernelKind kind, Block &body, unsigned argument, unsigned result) {

@@ -181,7 +181,7 @@ def test_wrong_models():
                                name="strange")
     strange.compile("sgd", "mse")
     with pytest.raises(mtc.ModelError) as error:
-        mtc.fit(strange, np.zeros((4, 2, 2)), np.zeros((4, 3)), **QUIET)
+        mtc.fit(strange, np.zeros((4, 2, 2)), np.zeros((4, 3)), by="file", **QUIET)
     assert "AlphaDropout" in str(error.value) and "EinsumDense" in str(error.value) and "/tmp" not in str(error.value)
     with pytest.raises(mtc.ModelError, match="found str"):
         mtc.fit("model.keras", x, y, **QUIET)
