@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every call of the simulated driver and of the simulated libraries fails once: a message, a known exit code, nothing
 // left behind.
+// Under a sanitizer each driver call fails in turn in CudaFaults.EveryCallInTurn; this takes minutes there.
+// REQUIRES: no-sanitizer
 // RUN: mtc compile %s -o %t.mtp --batch 2 --shards 2 --target cpu,cuda:simulated
 // RUN: export MTRUN_CUDA_DRIVER=%build/lib/libcuda-simulated.so MTRUN_CUDA_CUBLASLT=%build/lib/libcublasLt-simulated.so MTRUN_CUDA_CUDNN=%build/lib/libcudnn-simulated.so
 // RUN: %build/test/simulated_cuda/every-fault %t.mtp cuda:0 | FileCheck %s
