@@ -102,6 +102,9 @@ def PlanCheck : Pass<"plan-check", "::mlir::ModuleOp"> {
 }
 
 // codegen
+def LibraryCalls : Pass<"plan-library-calls", "::mlir::ModuleOp"> {
+  let summary = "Mark the kernels that a GPU library can compute in place of their code";
+}
 def PlanCodegen : Pass<"plan-codegen", "::mlir::ModuleOp"> {
   let summary = "Set the kernels' grids, and compile them to machine code for every target";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::cf::ControlFlowDialect",

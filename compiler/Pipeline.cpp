@@ -62,6 +62,8 @@ void buildAllocate(OpPassManager &passes, Compilation &compilation) {
 }
 
 void buildCodegen(OpPassManager &passes, Compilation &compilation) {
+  if (!compilation.gpus.empty())
+    passes.addPass(createLibraryCalls());
   passes.addPass(createCodegenPass(compilation.cpus, compilation.gpus, compilation.code));
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/plan/Tables.h"
 
-#include "compiler/codegen/gpu/LibraryCalls.h"
 #include "dialects/mt/Compilation.h"
 
 namespace mtc {
@@ -35,6 +34,60 @@ std::unique_ptr<tables::GpuGridT> makeGpuGrid(llvm::ArrayRef<int64_t> grid) {
   made->shared_bytes = grid[4];
   made->partial_bytes = grid[5];
   return made;
+}
+
+static std::unique_ptr<tables::CallAxis> makeAxis(mlir::plan::AxisAttr axis) {
+  auto size = [](int64_t number) { return static_cast<uint32_t>(number); };
+  return std::make_unique<tables::CallAxis>(size(axis.getInputs()), size(axis.getOutputs()), size(axis.getTaps()),
+                                            size(axis.getStride()), size(axis.getDilation()), size(axis.getLow()),
+                                            size(axis.getHigh()));
+}
+
+static std::unique_ptr<tables::LibraryCallT> makeCall(mlir::plan::LibraryCallAttr call) {
+  using namespace mlir::plan;
+  // The enums of calls have the numbers of the IR's.
+  auto same = [](auto ir, auto file) consteval { return static_cast<int>(ir) == static_cast<int>(file); };
+  static_assert(same(CallKind::product_tree, tables::CallKind::ProductTree));
+  static_assert(same(CallKind::convolution, tables::CallKind::Convolution));
+  static_assert(same(CallKind::convolution_input, tables::CallKind::ConvolutionInput));
+  static_assert(same(CallKind::convolution_tree, tables::CallKind::ConvolutionTree));
+  static_assert(same(CallMath::tf32, tables::CallMath::TF32));
+  static_assert(same(CallEpilogue::relu, tables::CallEpilogue::Relu));
+  static_assert(same(CallEpilogue::bias, tables::CallEpilogue::Bias));
+  static_assert(same(CallEpilogue::bias_relu, tables::CallEpilogue::BiasRelu));
+  auto made = std::make_unique<tables::LibraryCallT>();
+  made->kind = static_cast<tables::CallKind>(call.getKind());
+  made->math = static_cast<tables::CallMath>(call.getMath());
+  made->epilogue = static_cast<tables::CallEpilogue>(call.getEpilogue());
+  made->left = call.getLeft();
+  made->right = call.getRight();
+  made->result = call.getResult();
+  made->bias = static_cast<int32_t>(call.getBias());
+  if (ProductSizesAttr sizes = call.getProduct()) {
+    made->lines = sizes.getLines();
+    made->depth = sizes.getDepth();
+    made->columns = sizes.getColumns();
+    made->transposed = sizes.getTransposed();
+  }
+  if (ConvolutionSizesAttr sizes = call.getConvolution()) {
+    made->down = makeAxis(sizes.getDown());
+    made->across = makeAxis(sizes.getAcross());
+    made->channels = static_cast<uint32_t>(sizes.getChannels());
+    made->filters = static_cast<uint32_t>(sizes.getFilters());
+    made->groups = static_cast<uint32_t>(sizes.getGroups());
+  }
+  return made;
+}
+
+// Bytes of a device's memory that the calls of a plan may use, at most: an eighth of the largest arena of a device with
+// one shard, so that devices of any number of shards have it, and never less than 32 MiB. Where the memory of a device
+// is limited, 32 MiB.
+static uint64_t callWorkspaceBytes(const tables::PlanT &plan, bool limited) {
+  constexpr uint64_t part = 8, unit = 1 << 20, least = 32 << 20;
+  uint64_t arena = 0;
+  for (const auto &program : plan.programs)
+    arena = std::max(arena, program->variants.front()->arena_bytes);
+  return limited ? least : std::max(least, arena / part / unit * unit);
 }
 
 // Operands first, then results: in full, whatever a kernel skips. A body of kind elementwise is written for one count
@@ -92,7 +145,8 @@ static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
   kernel->elements_per_tile = op.getElementsPerTile().value_or(0);
   if (auto grid = op.getGpuGrid()) {
     kernel->gpu = makeGpuGrid(*grid);
-    kernel->gpu->call = libraryCallOf(op);
+    if (mlir::plan::LibraryCallAttr call = op.getLibraryCallAttr())
+      kernel->gpu->call = makeCall(call);
   }
   kernel->flops_per_row = op.getFlopsPerRow();
   kernel->flops_fixed = op.getFlopsFixed();

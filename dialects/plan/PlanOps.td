@@ -59,6 +59,51 @@ def Plan_VariableKind : Plan_MtEnum<"VariableKind", "an mt.variable_kind">;
 def Plan_VariableRole : Plan_MtEnum<"VariableRole", "an mt.variable_role">;
 def Plan_WaitAttr : EnumAttr<Plan_Dialect, Plan_Wait, "wait"> { let assemblyFormat = "$value"; }
 
+// What a library's call computes of a kernel; numbers of the enums as in plan.fbs, which describes them.
+def Plan_CallKind : Plan_I32Enum<"CallKind", "what a library's call computes", [
+  I32EnumAttrCase<"product", 0>, I32EnumAttrCase<"product_tree", 1>, I32EnumAttrCase<"convolution", 2>,
+  I32EnumAttrCase<"convolution_input", 3>, I32EnumAttrCase<"convolution_tree", 4>]>;
+def Plan_CallMath : Plan_I32Enum<"CallMath", "what a library may round the operands of products to", [
+  I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"tf32", 1>]>;
+def Plan_CallEpilogue : Plan_I32Enum<"CallEpilogue", "what a library does to each element of its result", [
+  I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"relu", 1>, I32EnumAttrCase<"bias", 2>,
+  I32EnumAttrCase<"bias_relu", 3>]>;
+class Plan_Attr<string name, string attrMnemonic> : AttrDef<Plan_Dialect, name> { let mnemonic = attrMnemonic; }
+def Plan_ProductSizesAttr : Plan_Attr<"ProductSizes", "product_sizes"> {
+  let summary = "sizes of a product: [lines, depth] of a sample times [depth, columns], or, where it is transposed, "
+                "times [columns, depth]";
+  let parameters = (ins "int64_t":$lines, "int64_t":$depth, "int64_t":$columns,
+                        DefaultValuedParameter<"bool", "false">:$transposed);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+def Plan_AxisAttr : Plan_Attr<"Axis", "axis"> {
+  let summary = "an axis of a convolution: output o at tap k reads input o * stride + k * dilation - low";
+  let parameters = (ins "int64_t":$inputs, "int64_t":$outputs, "int64_t":$taps, "int64_t":$stride,
+                        "int64_t":$dilation, "int64_t":$low, "int64_t":$high);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+def Plan_ConvolutionSizesAttr : Plan_Attr<"ConvolutionSizes", "convolution_sizes"> {
+  let summary = "sizes of a convolution";
+  let parameters = (ins "::mlir::plan::AxisAttr":$down, "::mlir::plan::AxisAttr":$across, "int64_t":$channels,
+                        "int64_t":$filters, "int64_t":$groups);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+def Plan_LibraryCallAttr : Plan_Attr<"LibraryCall", "library_call"> {
+  let summary = "the call of a GPU library that computes what a kernel does";
+  let description = [{
+    `left`, `right`, `bias` and `result` are numbers of the kernel's buffers: the arguments of its body, then its
+    results. A call has the sizes of a `product` or of a `convolution`, as its kind says. `plan.kernel` verifies that
+    its body's operands and result have these sizes.
+  }];
+  let parameters = (ins EnumParameter<Plan_CallKind>:$kind, EnumParameter<Plan_CallMath>:$math,
+                        EnumParameter<Plan_CallEpilogue>:$epilogue, "int64_t":$left, "int64_t":$right,
+                        "int64_t":$result, DefaultValuedParameter<"int64_t", "-1", "none">:$bias,
+                        OptionalParameter<"::mlir::plan::ProductSizesAttr">:$product,
+                        OptionalParameter<"::mlir::plan::ConvolutionSizesAttr">:$convolution);
+  let assemblyFormat = "`<` $kind `,` struct($math, $epilogue, $left, $right, $result, $bias, $product, $convolution) "
+                       "`>`";
+}
+
 def BufferType : TypeDef<Plan_Dialect, "Buffer"> {
   let mnemonic = "buffer";
   let summary = "a place in memory: !plan.buffer<tensor<?x256xf32>>; `?` is the device's rows";
@@ -73,14 +118,17 @@ def KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
     An elementwise kernel's body is written for one of its launches' shapes; its code takes the count at run time. The
     grid attributes (`rows_per_tile`, `inner_tiles`, `elements_per_tile`) are set by codegen; costs by mt-allocate.
     `gpu_grid`, there if a GPU is a target: threads of a block, rows per tile, inner tiles, elements per tile, bytes of
-    workgroup memory, bytes of partial sums.
+    workgroup memory, bytes of partial sums. `library_call`, set by `plan-library-calls`: a GPU library may compute the
+    kernel in place of its code.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_KernelKind:$kind, I64Attr:$flops_per_row, I64Attr:$flops_fixed,
                    I64Attr:$bytes_per_row, I64Attr:$bytes_fixed,
                        OptionalAttr<I64Attr>:$rows_per_tile, OptionalAttr<I64Attr>:$inner_tiles,
                        OptionalAttr<I64Attr>:$elements_per_tile,
-                       OptionalAttr<DenseI64ArrayAttr>:$gpu_grid);
+                       OptionalAttr<DenseI64ArrayAttr>:$gpu_grid,
+                       OptionalAttr<Plan_LibraryCallAttr>:$library_call);
   let regions = (region SizedRegion<1>:$body);
+  let hasVerifier = 1;
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
 }
 def VariableOp : Plan_Op<"variable", [Symbol]> {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/gpu/LibraryCalls.h"
-
+//
+// The pass plan-library-calls: marks the kernels that a GPU library can compute too (docs/libraries.md). Their body is
+// one contraction of arguments and at most a bias and a ReLU.
+#include "compiler/Passes.h"
 #include "compiler/codegen/common/Kernel.h"
 #include "dialects/mt/Compilation.h"
 
 namespace mtc {
+#define GEN_PASS_DEF_LIBRARYCALLS
+#include "compiler/Passes.h.inc"
 
-namespace tables = ::mt::plan;
 namespace ops = mlir::mt;
+namespace plan = mlir::plan;
 using mlir::cast;
 using mlir::dyn_cast;
 using mlir::Value;
@@ -57,96 +61,64 @@ bool readEpilogue(Value product, Epilogue &epilogue) {
 
 bool isF32(Value value) { return elementOf(value).isF32(); }
 
-using Call = std::unique_ptr<tables::LibraryCallT>;
+using plan::CallKind;
 
-Call makeCall(tables::CallKind kind, KernelOp op, Value left, Value right) {
+plan::LibraryCallAttr makeCall(KernelOp op, CallKind kind, Value left, Value right, const Epilogue &epilogue,
+                               plan::ProductSizesAttr product, plan::ConvolutionSizesAttr convolution) {
   if (argumentOf(left) < 0 || argumentOf(right) < 0 || !isF32(left) || !isF32(right))
     return {};
-  auto call = std::make_unique<tables::LibraryCallT>();
-  call->kind = kind;
-  if (mlir::mt::Compilation(op).getPrecision() == "tf32")
-    call->math = tables::CallMath::TF32;
-  call->left = argumentOf(left);
-  call->right = argumentOf(right);
-  call->result = op.getBody().front().getNumArguments();
-  return call;
+  bool isTf32 = ops::Compilation(op).getPrecision() == "tf32", hasBias = epilogue.bias >= 0;
+  plan::CallEpilogue last = epilogue.relu ? (hasBias ? plan::CallEpilogue::bias_relu : plan::CallEpilogue::relu)
+                                          : (hasBias ? plan::CallEpilogue::bias : plan::CallEpilogue::none);
+  return plan::LibraryCallAttr::get(op.getContext(), kind, isTf32 ? plan::CallMath::tf32 : plan::CallMath::f32, last,
+                                    argumentOf(left), argumentOf(right), op.getBody().front().getNumArguments(),
+                                    epilogue.bias, product, convolution);
 }
 
-void setEpilogue(tables::LibraryCallT &call, const Epilogue &epilogue) {
-  call.bias = static_cast<int32_t>(epilogue.bias);
-  call.epilogue = static_cast<tables::CallEpilogue>((epilogue.relu ? 1 : 0) + (epilogue.bias >= 0 ? 2 : 0));
-}
-
-Call makeProduct(KernelOp op, ops::MatmulOp product) {
+plan::LibraryCallAttr makeProduct(KernelOp op, ops::MatmulOp product) {
   Value left = product.getLhs(), right = product.getRhs();
   Epilogue epilogue;
   if (product.getTransposeA() || !isSplit(left) || tensorOf(right).getRank() != 2 || isSplit(right) ||
       !readEpilogue(product.getResult(), epilogue))
     return {};
-  Call call = makeCall(tables::CallKind::Product, op, left, right);
-  if (!call)
-    return {};
-  call->lines = linesOf(left);
-  call->depth = tensorOf(left).getShape().back();
-  call->columns = tensorOf(product.getResult()).getShape().back();
-  call->transposed = product.getTransposeB();
-  setEpilogue(*call, epilogue);
-  return call;
+  auto sizes = plan::ProductSizesAttr::get(op.getContext(), linesOf(left), tensorOf(left).getShape().back(),
+                                           tensorOf(product.getResult()).getShape().back(), product.getTransposeB());
+  return makeCall(op, CallKind::product, left, right, epilogue, sizes, {});
 }
 
-Call makeProductTree(KernelOp op, ops::MatmulOp product) {
+plan::LibraryCallAttr makeProductTree(KernelOp op, ops::MatmulOp product) {
   Value left = product.getLhs(), right = product.getRhs();
   if (!product.getTransposeA() || product.getTransposeB() || tensorOf(left).getRank() != 2 || !isSplit(left) ||
       !isSplit(right) || op.getBody().front().getTerminator()->getOperands() != mlir::ValueRange(product.getResult()))
     return {};
-  Call call = makeCall(tables::CallKind::ProductTree, op, left, right);
-  if (!call)
-    return {};
-  call->lines = 1;
-  call->depth = tensorOf(left).getShape().back();
-  call->columns = tensorOf(right).getShape().back();
-  return call;
+  auto sizes = plan::ProductSizesAttr::get(op.getContext(), /*lines=*/1, tensorOf(left).getShape().back(),
+                                           tensorOf(right).getShape().back(), /*transposed=*/false);
+  return makeCall(op, CallKind::product_tree, left, right, {}, sizes, {});
 }
 
-std::unique_ptr<tables::CallAxis> makeAxis(const ops::Window &window) {
-  auto size = [](int64_t number) { return static_cast<uint32_t>(number); };
-  return std::make_unique<tables::CallAxis>(size(window.inputs), size(window.outputs), size(window.taps),
-                                            size(window.stride), size(window.dilation), size(window.low),
-                                            size(window.high));
+plan::AxisAttr makeAxis(mlir::MLIRContext *context, const ops::Window &window) {
+  return plan::AxisAttr::get(context, window.inputs, window.outputs, window.taps, window.stride, window.dilation,
+                             window.low, window.high);
 }
 
 template <typename Op>
-Call makeConvolution(KernelOp op, tables::CallKind kind, Op convolution, Value left, Value right) {
+plan::LibraryCallAttr makeConvolution(KernelOp op, CallKind kind, Op convolution, Value left, Value right) {
   Epilogue epilogue;
   Value result = convolution.getResult();
-  bool tree = kind == tables::CallKind::ConvolutionTree;
+  bool tree = kind == CallKind::convolution_tree;
   if (!isSplit(left) || isSplit(right) != tree || isSplit(result) == tree || !readEpilogue(result, epilogue) ||
-      (kind != tables::CallKind::Convolution && (epilogue.relu || epilogue.bias >= 0)))
-    return {};
-  Call call = makeCall(kind, op, left, right);
-  if (!call)
+      (kind != CallKind::convolution && (epilogue.relu || epilogue.bias >= 0)))
     return {};
   ops::Convolution window = convolution.getConvolution();
-  call->down = makeAxis(window.rows);
-  call->across = makeAxis(window.columns);
-  call->channels = static_cast<uint32_t>(window.channels);
-  call->filters = static_cast<uint32_t>(window.filters);
-  call->groups = static_cast<uint32_t>(window.groups);
-  setEpilogue(*call, epilogue);
-  return call;
+  mlir::MLIRContext *context = op.getContext();
+  auto sizes =
+      plan::ConvolutionSizesAttr::get(context, makeAxis(context, window.rows), makeAxis(context, window.columns),
+                                      window.channels, window.filters, window.groups);
+  return makeCall(op, kind, left, right, epilogue, {}, sizes);
 }
 
-} // namespace
-
-uint64_t callWorkspaceBytes(const tables::PlanT &plan, bool limited) {
-  constexpr uint64_t part = 8, unit = 1 << 20;
-  uint64_t arena = 0;
-  for (const auto &program : plan.programs)
-    arena = std::max(arena, program->variants.front()->arena_bytes);
-  return limited ? minCallWorkspace : std::max(minCallWorkspace, arena / part / unit * unit);
-}
-
-Call libraryCallOf(KernelOp op) {
+// The call that computes what a kernel does, null if there is none.
+plan::LibraryCallAttr libraryCallOf(KernelOp op) {
   for (mlir::Operation &inner : op.getBody().front()) {
     if (auto product = dyn_cast<ops::MatmulOp>(inner)) {
       if (op.getKind() == ops::KernelKind::matmul)
@@ -155,13 +127,22 @@ Call libraryCallOf(KernelOp op) {
         return makeProductTree(op, product);
     }
     if (auto forward = dyn_cast<ops::Conv2DOp>(inner); forward && op.getKind() == ops::KernelKind::conv)
-      return makeConvolution(op, tables::CallKind::Convolution, forward, forward.getInput(), forward.getKernel());
+      return makeConvolution(op, CallKind::convolution, forward, forward.getInput(), forward.getKernel());
     if (auto input = dyn_cast<ops::Conv2DInputGradientOp>(inner); input && op.getKind() == ops::KernelKind::conv)
-      return makeConvolution(op, tables::CallKind::ConvolutionInput, input, input.getGradient(), input.getKernel());
+      return makeConvolution(op, CallKind::convolution_input, input, input.getGradient(), input.getKernel());
     if (auto tree = dyn_cast<ops::Conv2DKernelGradientOp>(inner); tree && op.getKind() == ops::KernelKind::conv_wgrad)
-      return makeConvolution(op, tables::CallKind::ConvolutionTree, tree, tree.getInput(), tree.getGradient());
+      return makeConvolution(op, CallKind::convolution_tree, tree, tree.getInput(), tree.getGradient());
   }
   return {};
 }
 
+struct LibraryCalls : impl::LibraryCallsBase<LibraryCalls> {
+  void runOnOperation() override {
+    for (auto op : getOperation().getOps<KernelOp>())
+      if (plan::LibraryCallAttr call = libraryCallOf(op))
+        op.setLibraryCallAttr(call);
+  }
+};
+
+} // namespace
 } // namespace mtc
