@@ -3,6 +3,7 @@
 // A model of a training step on GPUs: what the all-reduces cost that no kernel hides.
 #include "compiler/inspect/Facts.h"
 #include "compiler/inspect/Inspect.h"
+#include "runtime/support/gpu_architecture.h"
 #include "runtime/support/overlap.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -22,21 +23,23 @@ namespace {
 // Tensor cores' are dense (NVIDIA prints some with sparsity, twice as much).
 struct Gpu {
   const char *name;
-  uint32_t processors;           // multiprocessors
-  double f32, tf32, half;        // FLOP: float32 FMAs; tensor cores in TF32; in BF16 and F16
-  double bytes;                  // of memory
-  double link, network;          // bytes of a GPU in one direction: to those of its host; to other hosts
-  double exchange;               // seconds of an exchange of a few bytes between GPUs of a host: an estimate
+  int capability;         // of its architecture: runtime/support/gpu_architecture.h
+  double f32, tf32, half; // FLOP: float32 FMAs; tensor cores in TF32; in BF16 and F16
+  double bytes;           // of memory
+  double link, network;   // bytes of a GPU in one direction: to those of its host; to other hosts
+  double exchange;        // seconds of an exchange of a few bytes between GPUs of a host: an estimate
+
+  int multiprocessors() const { return mtrun::gpuArchitecture(capability).multiprocessors; }
 };
 // The networks are those of NVIDIA's DGX machines, a port a GPU, of 400 (Hopper) and 200 Gbit/s (Ampere).
 constexpr Gpu gpus[] = {
     // NVIDIA H200 and H100 Tensor Core GPU data sheets, SXM; NVLink 4
-    {"h200", 132, 67e12, 494.5e12, 989.5e12, 4.8e12, 450e9, 50e9, 12e-6},
-    {"h100", 132, 67e12, 494.5e12, 989.5e12, 3.35e12, 450e9, 50e9, 12e-6},
+    {"h200", 90, 67e12, 494.5e12, 989.5e12, 4.8e12, 450e9, 50e9, 12e-6},
+    {"h100", 90, 67e12, 494.5e12, 989.5e12, 3.35e12, 450e9, 50e9, 12e-6},
     // NVIDIA A100 data sheet, SXM 80 GB; NVLink 3
-    {"a100", 108, 19.5e12, 156e12, 312e12, 2.039e12, 300e9, 25e9, 12e-6},
+    {"a100", 80, 19.5e12, 156e12, 312e12, 2.039e12, 300e9, 25e9, 12e-6},
     // NVIDIA L40S data sheet; PCIe 4 x16, of whose 32 GB/s some 25 arrive, and which network GPUs share
-    {"l40s", 142, 91.6e12, 183e12, 362e12, 0.864e12, 25e9, 25e9, 20e-6},
+    {"l40s", 89, 91.6e12, 183e12, 362e12, 0.864e12, 25e9, 25e9, 20e-6},
 };
 // Seconds: a node of a CUDA graph; what an exchange takes longer between hosts. GPUs of a host.
 constexpr double launchTime = 1.5e-6, hostsTime = 10e-6;
@@ -75,7 +78,7 @@ struct Model {
       else
         blocks += (grid->rows_per_tile() ? llvm::divideCeil(rows(), grid->rows_per_tile()) : 1) * grid->inner_tiles();
     }
-    return std::min(1.0, static_cast<double>(std::max<uint64_t>(blocks, 1)) / gpu.processors);
+    return std::min(1.0, static_cast<double>(std::max<uint64_t>(blocks, 1)) / gpu.multiprocessors());
   }
   double launch(const fb::Step &step) const {
     LaunchCost cost = costOf(plan, step, rows());
@@ -163,9 +166,9 @@ std::string inspectGpus(const mtrun::PlanFileView &view, const std::string &name
                        "{5} multiprocessors, {6:f2} TB/s, links of {7:f0} GB/s, between hosts of {8} GPUs {9:f0} GB/s, "
                        "{10:f1} us a launch, {11:f0} us an exchange\n",
                        plan.batch(), gpu->name, first.peak() / 1e12,
-                       plan.precision() ? plan.precision()->string_view() : "f32", gpu->f32 / 1e12, gpu->processors,
-                       gpu->bytes / 1e12, gpu->link / 1e9, hostDevices, gpu->network / 1e9, launchTime * 1e6,
-                       gpu->exchange * 1e6);
+                       plan.precision() ? plan.precision()->string_view() : "f32", gpu->f32 / 1e12,
+                       gpu->multiprocessors(), gpu->bytes / 1e12, gpu->link / 1e9, hostDevices, gpu->network / 1e9,
+                       launchTime * 1e6, gpu->exchange * 1e6);
   out << "  devices  step ms  all-reduces  their ms  exposed ms  exposed\n";
   for (uint32_t devices = 1; devices <= plan.shards(); devices *= 2) {
     Model model{plan, **training, *gpu, devices};

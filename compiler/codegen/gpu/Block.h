@@ -6,6 +6,7 @@
 #define COMPILER_CODEGEN_GPU_BLOCK_H
 
 #include "compiler/codegen/common/Kernel.h"
+#include "compiler/codegen/gpu/GpuTarget.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 namespace mtc {
@@ -15,9 +16,6 @@ struct GpuGrid {
   int64_t threads = 0, rowsPerTile = 0, innerTiles = 1, elementsPerTile = 0, sharedBytes = 0;
   int64_t partialBytes = 0; // of partial sums in device memory, of a segment
 };
-
-// Bytes of workgroup memory that a block has on every GPU.
-constexpr int64_t maxSharedBytes = 48 << 10;
 
 // What a thread stores once it has loaded all that it reads, so that adjacent elements become one access.
 struct BlockStore {

@@ -6,13 +6,13 @@
 #include "compiler/codegen/gpu/Block.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "dialects/mt/Compilation.h"
-#include "runtime/abi/kernel_symbol.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "runtime/abi/kernel_symbol.h"
 #include <memory>
 
 using namespace mlir;
@@ -23,6 +23,12 @@ using Kernels = std::shared_ptr<OwningOpRef<ModuleOp>>;
 
 // As plans have it: "cuda:sm_90".
 static std::string targetName(StringRef code) { return (gpuDevice + ":" + code).str(); }
+
+static bool hasTensorCores(StringRef architecture) {
+  return llvm::any_of(mtrun::gpuArchitectures, [&](const mtrun::GpuArchitecture &known) {
+    return architecture == StringRef(known.name) && known.hasTensorCores();
+  });
+}
 
 static llvm::Expected<Codes> simulate(ModuleOp kernels) {
   auto target = findTarget("x86-64-v3");
@@ -49,8 +55,8 @@ static llvm::Expected<Codes> makeCode(ModuleOp kernels, const std::string &ptxas
     if (!cubins)
       return cubins.takeError();
     for (auto [architecture, cubin] : llvm::zip_equal(architectures, *cubins))
-      codes.push_back({targetName(architecture), {architecture}, std::move(cubin.bytes), gpuDevice.str(),
-                       std::move(cubin.usage)});
+      codes.push_back(
+          {targetName(architecture), {architecture}, std::move(cubin.bytes), gpuDevice.str(), std::move(cubin.usage)});
   }
   std::string lowest = "compute_" + architectures.front().substr(3);
   if (text)
@@ -90,7 +96,7 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
       emitRemark((*kernels)->getLoc())
           << "PTX only for GPUs: expected ptxas on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin, found none";
     // Without tensor cores there is other code for products of a lower precision.
-    auto newer = llvm::find_if(architectures, [](const std::string &name) { return name != "sm_75"; });
+    auto newer = llvm::find_if(architectures, hasTensorCores);
     if (mt::Compilation(module).getPrecision() == "f32")
       newer = architectures.begin();
     std::vector<std::string> older(architectures.begin(), newer);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/gpu/Product.h"
+#include "compiler/codegen/gpu/Sizes.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// Bytes of a tile's sums that pass through workgroup memory at once, and steps of k in the body of the inner loop.
-constexpr int64_t maxStagedBytes = 32 << 10, stepsAtOnce = 2;
+// Steps of k in the body of the inner loop: docs/gpu.md, section 2.
+constexpr int64_t stepsAtOnce = 2;
 
 Value mtc::loadChunk(Emitter &emit, Type element, Value address, int64_t count) {
   Type stored = emit.stored(element), type = count == 1 ? stored : Type(VectorType::get({count}, stored));

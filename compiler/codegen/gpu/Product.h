@@ -10,8 +10,8 @@
 
 namespace mtc {
 
-// Elements that one load brings where they lie together and on their boundary.
-constexpr int64_t chunkElements = 4;
+// Elements of float32 that one load brings where they lie together and on their boundary.
+constexpr int64_t chunkElements = maxAccessBytes / 4;
 
 // One side of a product. A panel is cut into chunks, some for each thread: `chunk` elements of one line and successive
 // k (deep), or of one k and successive lines.

@@ -3,6 +3,7 @@
 // From llvm.funcs with nvvm ops to PTX. Nothing may be contracted or approximated: docs/gpu.md section 3.
 #include "compiler/codegen/common/Object.h"
 #include "compiler/codegen/gpu/Gpu.h"
+#include "runtime/support/gpu_architecture.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
@@ -28,7 +29,12 @@ void LLVMInitializeNVPTXAsmPrinter();
 }
 
 llvm::ArrayRef<llvm::StringRef> mtc::gpuArchitectures() {
-  static constexpr llvm::StringRef names[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
+  static const llvm::SmallVector<llvm::StringRef> names = [] {
+    llvm::SmallVector<llvm::StringRef> all;
+    for (const mtrun::GpuArchitecture &architecture : mtrun::gpuArchitectures)
+      all.push_back(architecture.name);
+    return all;
+  }();
   return names;
 }
 
@@ -75,7 +81,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
 }
 
 // The assembler unrolls loops of any size four times, which takes its time. It is left those that are short and wait
-// for memory: sums.
+// for memory: sums. The size is a choice for the time of ptxas, and changes no bits.
 static void keepLoops(llvm::Module &module) {
   constexpr size_t longest = 40; // instructions of a loop that may be unrolled
   for (llvm::Function &function : module) {

@@ -1,25 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Sizes of blocks and tiles, beside those of products (Tiles.cpp, SplitK.cpp). Where no source is named they are
+// choices that no GPU has measured.
 #ifndef COMPILER_CODEGEN_GPU_SIZES_H
 #define COMPILER_CODEGEN_GPU_SIZES_H
 
-#include <cstdint>
+#include "compiler/codegen/gpu/GpuTarget.h"
 
 namespace mtc {
 
-// Elements of a tile of an elementwise kernel, and of rows that are computed element by element; adjacent elements that
-// a thread computes.
-constexpr int64_t mapTile = 1024, elementTile = 1024, threadElements = 4;
-// Threads of a block.
-constexpr int64_t mapThreads = 256, reduceThreads = 64, transposeThreads = 256, convThreads = 128;
-constexpr int64_t minRowThreads = 32, maxRowThreads = 256;
-// Columns and threads of a block that sums columns of a row, and lines of the row that a thread then adds at least.
-constexpr int64_t columnWidth = 32, minColumnThreads = 256, maxColumnThreads = 1024, minColumnLines = 32;
-// Bytes of values of a row in workgroup memory; where it would be more, those are computed again that can be.
-constexpr int64_t maxKeptBytes = 16 << 10;
-// What sums of a row take of it beside the values.
-constexpr int64_t maxFoldedBytes = 8 << 10;
-// Rows and columns of a block of a transposition.
-constexpr int64_t transposeSide = 32;
+// Adjacent elements that a thread computes: one access to memory of float32.
+constexpr int64_t threadElements = maxAccessBytes / 4;
+// Threads of a block. Several blocks fit on a multiprocessor of any architecture.
+constexpr int64_t mapThreads = 8 * warpThreads, transposeThreads = 8 * warpThreads;
+constexpr int64_t convThreads = 4 * warpThreads, reduceThreads = 2 * warpThreads;
+// Elements of a tile of an elementwise kernel, and of rows that are computed element by element.
+constexpr int64_t mapTile = mapThreads * threadElements, elementTile = mapTile;
+// Threads of the block of a row. Bits of sums inside rows depend on them: the threads are folded.
+constexpr int64_t minRowThreads = warpThreads, maxRowThreads = 8 * warpThreads;
+// Columns of a block that sums columns of a row: a warp reads adjacent ones.
+constexpr int64_t columnWidth = warpThreads;
+// Its threads, and lines of the row that a thread then adds at least. Bits depend on them, as above.
+constexpr int64_t minColumnThreads = 8 * warpThreads, maxColumnThreads = maxBlockThreads, minColumnLines = 32;
+// Bytes of values of a row in workgroup memory, so that four blocks fit on the multiprocessor that has least of it;
+// where it would be more, those are computed again that can be.
+constexpr int64_t maxKeptBytes = leastSharedBytes() / 4;
+// What sums of a row may take of it beside the values: two for each thread of the largest block.
+constexpr int64_t maxFoldedBytes = 2 * maxBlockThreads * 4;
+// Bytes of a product's tile that pass through workgroup memory at once, so that two blocks fit; what is left of it for
+// the finished left siblings of a sum over the batch.
+constexpr int64_t maxStagedBytes = leastSharedBytes() / 2, maxSiblingBytes = maxSharedBytes - maxStagedBytes;
+// Rows and columns of a block of a transposition: a warp reads or writes adjacent elements both ways.
+constexpr int64_t transposeSide = warpThreads;
 
 } // namespace mtc
 

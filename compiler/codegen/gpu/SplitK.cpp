@@ -9,8 +9,11 @@ using namespace mlir;
 using namespace mtc;
 
 // Tiles that fill a GPU by themselves, the shards of the most shards whose partial sums are worth their memory, the
-// fewest positions that are worth a block, and those of a sum that is worth several.
+// fewest positions that are worth a block, and those of a sum that is worth several. They are choices that no GPU has
+// measured: a tile for each multiprocessor of an H100, and some more. Bits of sums over the batch depend on all of
+// them, so they are the same for every architecture.
 constexpr int64_t minTilesToFill = 160, maxShards = 32, minPositions = 256, longSum = 1024;
+static_assert(minTilesToFill >= usualMultiprocessors);
 static_assert(minTilesToFill * (maxShards + 1) <= MT_GPU_COUNTERS);
 
 static int64_t shardsOfAll(plan::KernelOp op) { return mt::Compilation(op).getShards(); }

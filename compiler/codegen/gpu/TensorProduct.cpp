@@ -8,6 +8,7 @@
 using namespace mlir;
 using namespace mtc;
 
+// The shape of the instruction (PTX ISA, mma), not a choice.
 constexpr int64_t pieceRows = 16, pieceColumns = 8, pieceDepth = 8;
 
 void ProductBlock::placeInWarps() {

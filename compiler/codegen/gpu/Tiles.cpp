@@ -8,8 +8,16 @@
 using namespace mlir;
 using namespace mtc;
 
-// Of `count` results [rows, columns], so that there are `enough` tiles.
-static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int64_t enough = 96) {
+// How many tiles are enough of results that are not sums over the batch. With 96, one of eight devices still has tiles
+// of 128 x 128 in the layers of ResNet-50 at batch 256 (docs/gpu.md, section 5): fewer than the multiprocessors of an
+// H100, but they load the least from memory. This number changes no bits.
+constexpr int64_t minTiles = 96;
+static_assert(minTiles <= usualMultiprocessors);
+
+// Of `count` results [rows, columns], so that there are `enough` tiles. With 8 x 8 elements per thread, nearly all
+// tiles take 120 to 128 of the 255 registers that a thread can have, so two blocks of 256 threads share the 65536 of a
+// multiprocessor (docs/gpu.md, section 5).
+static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int64_t enough = minTiles) {
   constexpr ProductTile tiles[] = {{128, 128, 8, 8, 8}, {128, 64, 8, 8, 8}, {64, 64, 8, 8, 4}};
   if (columns <= 16)
     return {64, 16, 8, 4, 2};
@@ -20,7 +28,7 @@ static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int
 }
 
 static int64_t shardRows(plan::KernelOp op) {
-  constexpr int64_t usualRows = 32;
+  constexpr int64_t usualRows = 32; // of text that is no compilation: a batch of Keras' default size
   mt::Compilation compilation(op);
   std::optional<int64_t> batch = compilation.findBatch();
   return batch && compilation.findShards() ? ceilDiv(*batch, compilation.getShards()) : usualRows;
@@ -32,11 +40,12 @@ ProductTile mtc::matmulTile(plan::KernelOp op) {
   return tileFor(rows, tensorOf(result).getShape().back());
 }
 
-// A GPU should have some blocks of long sums at once; where tiles of 64 x 64 are too few, shards are cut (SplitK).
+// A multiprocessor should have two blocks of long sums at once; where tiles of 64 x 64 are too few, shards are cut
+// (SplitK). The tiles decide where they are cut, and so do bits: the number is the same for every architecture.
 ProductTile mtc::treeTile(int64_t rows, int64_t columns, int64_t count, bool isLong) {
   if (!isLong)
     return tileFor(rows, columns, count);
-  ProductTile tile = tileFor(rows, columns, count, /*enough=*/264);
+  ProductTile tile = tileFor(rows, columns, count, /*enough=*/2 * usualMultiprocessors);
   return tile.rows == 32 && rows > 32 && columns > 32 ? ProductTile{64, 64, 8, 8, 4} : tile;
 }
 
@@ -44,7 +53,7 @@ ProductTile mtc::imageTile(plan::KernelOp op, const ImageProduct &product) {
   return tileFor(product.pixels() * product.phases() * shardRows(op), product.columns, product.groups);
 }
 
-// So many samples together that their tiles are nearly full.
+// So many samples together that 95 of 100 rows of their tiles are used.
 int64_t mtc::imageSamples(const ProductTile &tile, int64_t pixels) {
   int64_t samples = 1;
   while (20 * samples * pixels < 19 * ceilDiv(samples * pixels, tile.rows) * tile.rows)

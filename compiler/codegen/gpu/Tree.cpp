@@ -4,6 +4,7 @@
 #include "compiler/codegen/gpu/Tree.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Product.h"
+#include "compiler/codegen/gpu/Sizes.h"
 #include "dialects/mt/Compilation.h"
 #include "llvm/ADT/bit.h"
 
@@ -26,11 +27,10 @@ struct SiblingStack {
 
 // In workgroup memory where there is room, else in the thread's own.
 static SiblingStack stackOf(BlockKernel &kernel, int64_t sums, int64_t levels) {
-  constexpr int64_t maxBytes = 16 << 10;
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   int64_t threads = kernel.gpu.threads;
-  if (4 * levels * sums * threads <= maxBytes)
+  if (4 * levels * sums * threads <= maxSiblingBytes)
     return {emit.address(kernel.share(f32, levels * sums * threads), f32, kernel.thread), sums * threads, threads};
   OpBuilder::InsertionGuard guard(emit);
   auto function = emit.getInsertionBlock()->getParentOp()->getParentOfType<gpu::GPUFuncOp>();

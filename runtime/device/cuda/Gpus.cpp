@@ -3,6 +3,7 @@
 #include "runtime/abi/kernel_symbol.h"
 
 #include "runtime/plan/Check.h"
+#include "runtime/support/gpu_architecture.h"
 
 #include <algorithm>
 #include <charconv>
@@ -48,28 +49,20 @@ Status failure(const Driver &driver, Result error, const std::string &what, mt_c
   return {error == outOfMemory ? MT_NO_MEMORY : code, what + ": " + driver.describe(error)};
 }
 
-// CUDA C++ Programming Guide, arithmetic instructions: fused multiply-adds of float32 a clock and multiprocessor.
 // Memory moves data at both edges of its clock.
 static void rate(const Driver &driver, Gpu &gpu) {
   int clock = 0, processors = 0, threads = 0, memoryClock = 0, width = 0;
   auto ask = [&](int attribute, int &value) {
     return driver.deviceGetAttribute(&value, attribute, gpu.device) == success && value > 0;
   };
-  int lanes = gpu.major == 7 || (gpu.major == 8 && gpu.minor == 0) ? 64 : 128;
-  // Of tensor cores, dense, in TF32; in BF16 and F16 they are twice as many. NVIDIA's data sheets of A100, H100 and
-  // B200, and of A6000, L40S and RTX PRO 6000, whose sums in F32 are not halved as a GeForce's are.
-  int tensor = gpu.major < 8                         ? 0
-               : gpu.major == 8 && gpu.minor == 0   ? 512
-               : gpu.major == 9                      ? 1024
-               : gpu.major == 10 || gpu.major == 11 ? 2048
-                                                      : 256;
+  const GpuArchitecture &architecture = gpuArchitecture(10 * gpu.major + gpu.minor);
   if (ask(multiprocessors, processors) && ask(threadsPerMultiprocessor, threads))
     gpu.residentThreads = static_cast<uint64_t>(processors) * static_cast<uint64_t>(threads);
   if (ask(clockRate, clock) && processors > 0) {
     double perLane = 2.0 * processors * clock * 1e3;
-    gpu.flopRate = perLane * lanes;
-    gpu.tf32Rate = std::max(gpu.flopRate, perLane * tensor);
-    gpu.halfRate = std::max(gpu.flopRate, perLane * 2 * tensor);
+    gpu.flopRate = perLane * architecture.f32;
+    gpu.tf32Rate = std::max(gpu.flopRate, perLane * architecture.tf32);
+    gpu.halfRate = std::max(gpu.flopRate, perLane * 2 * architecture.tf32);
   }
   if (ask(memoryClockRate, memoryClock) && ask(memoryBusWidth, width))
     gpu.byteRate = 2.0 * memoryClock * 1e3 * width / 8;
