@@ -30,7 +30,7 @@ private:
   uint32_t seed;
   const Options &options;
   OwningOpRef<ModuleOp> module, start; // start: the global view in the ops that are compiled
-  bool shards = false;               // the module is one shard's view
+  bool shards = false;                 // the module is one shard's view
   bool again = false;                  // compiled for the second time
   Outcome expected;
   std::map<std::string, double> slack;
@@ -138,6 +138,7 @@ void Journey::runPlan(const Compilation &compilation) {
   second.private_variables = seed & 1;
   second.cpu = compilation.cpus.size() > 1 ? "x86-64-v3" : nullptr;
   Outcome found = execute(compilation.plan, model.step, first);
+  report.hash = hashOf(found);
   check(found, "compiled, on " + devices);
   if (!report.problem.empty())
     return;

@@ -27,6 +27,7 @@ struct Report {
   bool seeded = false; // the fault found something to spoil
   bool slack = false;  // a value was only equal within the rounding of the model
   bool again = false;  // compiled once more, something ran twice
+  uint64_t hash = 0;   // of all that was executed
 };
 
 // Interpretations differ by less than `tolerance` of a tensor's largest value, else by less than rounding moves it

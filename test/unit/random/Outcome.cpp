@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/unit/random/Outcome.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/xxhash.h"
 #include <bit>
 #include <cmath>
 #include <random>
@@ -237,6 +238,15 @@ std::string difference(const Outcome &found, const Outcome &expected, double tol
 
 std::string differentBits(const Outcome &found, const Outcome &expected) {
   return firstWhere(found, expected, [](const std::string &, const Tensor &) -> Same { return sameBits; });
+}
+
+uint64_t hashOf(const Outcome &outcome) {
+  std::string bytes = outcome.problem;
+  for (const auto &[name, tensor] : outcome.values) {
+    bytes += name;
+    bytes.append(reinterpret_cast<const char *>(tensor.data.data()), tensor.size() * sizeof(double));
+  }
+  return llvm::xxh3_64bits(bytes);
 }
 
 std::map<std::string, double> roundingOf(ModuleOp module, const Step &step, const Outcome &expected) {

@@ -28,6 +28,8 @@ std::string difference(const Outcome &found, const Outcome &expected, double tol
                        const std::map<std::string, double> &slack = {});
 // The first difference in a bit, or "".
 std::string differentBits(const Outcome &found, const Outcome &expected);
+// A hash of all names and bits.
+uint64_t hashOf(const Outcome &outcome);
 
 // How far rounding moves each tensor: eight times the largest distance of eight interpretations with every element
 // rounded up or down to float32 at random.
