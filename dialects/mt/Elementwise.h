@@ -26,6 +26,7 @@ template <typename Op> struct Extends : OpTrait::TraitBase<Op, Extends> {};
 template <typename Op> struct Rounds : OpTrait::TraitBase<Op, Rounds> {};
 template <typename Op> struct Contraction : OpTrait::TraitBase<Op, Contraction> {};
 template <typename Op> struct Moves : OpTrait::TraitBase<Op, Moves> {};
+template <typename Op> struct Windowed : OpTrait::TraitBase<Op, Windowed> {};
 template <typename Op> struct LowerIsBetter : OpTrait::TraitBase<Op, LowerIsBetter> {};
 template <typename Op> struct HigherIsBetter : OpTrait::TraitBase<Op, HigherIsBetter> {};
 template <typename Op> struct Reports : OpTrait::TraitBase<Op, Reports> {};

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/Lines.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-
 namespace mlir::mt {
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-static ArrayRef<int64_t> sampleShape(Type type) {
-  return cast<RankedTensorType>(type).getShape().drop_front(isSplit(type));
-}
 static int64_t product(ArrayRef<int64_t> sizes) { return ShapedType::getNumElements(sizes); }
 
 int64_t lineAxes(Type type, int64_t lines) {
@@ -59,34 +54,6 @@ static std::optional<LinePart> repeatedPart(Value operand, RankedTensorType resu
   return LinePart{divisor, split ? 0 : count, axes};
 }
 
-static bool isMovedByLine(Operation *op, int64_t axes) {
-  // Lists of slices have no number for the batch axis.
-  auto untouched = [&](ArrayRef<int64_t> values, int64_t value) {
-    return values.empty() || llvm::all_of(values.take_front(axes), [&](int64_t each) { return each == value; });
-  };
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case([&](ReshapeOp) { return true; })
-      .Case([&](TransposeOp transpose) {
-        for (int64_t axis = 0; axis <= axes; ++axis)
-          if (transpose.getPermutation()[axis] != axis)
-            return false;
-        return true;
-      })
-      .Case([&](SliceOp slice) {
-        return untouched(slice.getStarts(), 0) && untouched(slice.getStrides(), 1) &&
-               sampleShape(slice.getType()).take_front(axes) ==
-                   sampleShape(slice.getOperand().getType()).take_front(axes);
-      })
-      .Case([&](PadOp pad) {
-        return untouched(pad.getLow(), 0) && untouched(pad.getHigh(), 0) && untouched(pad.getInterior(), 0);
-      })
-      .Case([&](ConcatOp concat) { return static_cast<int64_t>(concat.getDim()) > axes; })
-      .Case([&](ReverseOp reverse) {
-        return llvm::all_of(reverse.getDims(), [&](int64_t dim) { return dim > axes; });
-      })
-      .Default([](Operation *) { return false; });
-}
-
 bool isComputedByLine(Operation *op, int64_t lines, SmallVectorImpl<LinePart> &parts) {
   if (op->getNumResults() != 1 || op->getNumRegions() || !isSplit(op->getResult(0).getType()))
     return false;
@@ -123,7 +90,10 @@ bool isComputedByLine(Operation *op, int64_t lines, SmallVectorImpl<LinePart> &p
     return sameAxes();
   if (isa<MatmulOp>(op))
     return sameAxes() && result.getRank() >= axes + 3;
-  return (isa<ReshapeOp>(op) || sameAxes()) && isMovedByLine(op, axes);
+  if (isa<ReshapeOp>(op))
+    return true;
+  auto move = dyn_cast<MoveOpInterface>(op);
+  return move && sameAxes() && move.keepsFirstAxes(axes);
 }
 
 // Whether the result of an op without a batch axis is the same for all lines, and has the shape that they read.
@@ -157,39 +127,19 @@ bool areComputedByLine(ArrayRef<Operation *> ops, int64_t lines, llvm::DenseMap<
   return true;
 }
 
-static SmallVector<int64_t> shifted(ArrayRef<int64_t> dims, int64_t by) {
-  SmallVector<int64_t> result;
-  for (int64_t dim : dims)
-    result.push_back(dim - by);
-  return result;
-}
-
 void becomeLine(Operation *op, int64_t axes) {
   auto type = typeOf(op->getResult(0));
   SmallVector<int64_t> shape{ShapedType::kDynamic};
   llvm::append_range(shape, sampleShape(type).drop_front(axes));
   op->getResult(0).setType(type.clone(shape));
-  llvm::TypeSwitch<Operation *>(op)
-      .Case([&](ReduceOp reduce) { reduce.setDims(shifted(reduce.getDims(), axes)); })
-      .Case([&](TransposeOp transpose) {
-        SmallVector<int64_t> order{0};
-        llvm::append_range(order, shifted(transpose.getPermutation().drop_front(axes + 1), axes));
-        transpose.setPermutation(order);
-      })
-      .Case([&](SliceOp slice) {
-        slice.setStarts(slice.getStarts().drop_front(axes));
-        slice.setSizes(slice.getSizes().drop_front(axes));
-        if (!slice.getStrides().empty())
-          slice.setStrides(slice.getStrides().drop_front(axes));
-      })
-      .Case([&](PadOp pad) {
-        pad.setLow(pad.getLow().drop_front(axes));
-        pad.setHigh(pad.getHigh().drop_front(axes));
-        if (!pad.getInterior().empty())
-          pad.setInterior(pad.getInterior().drop_front(axes));
-      })
-      .Case([&](ConcatOp concat) { concat.setDim(concat.getDim() - axes); })
-      .Case([&](ReverseOp reverse) { reverse.setDims(shifted(reverse.getDims(), axes)); });
+  if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    SmallVector<int64_t> dims(reduce.getDims());
+    for (int64_t &dim : dims)
+      dim -= axes;
+    reduce.setDims(dims);
+  } else if (auto move = dyn_cast<MoveOpInterface>(op)) {
+    move.dropFirstAxes(axes);
+  }
 }
 
 } // namespace mlir::mt

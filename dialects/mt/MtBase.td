@@ -49,6 +49,10 @@ def Mt_Rounds : NativeOpTrait<"Rounds"> { let cppNamespace = "::mlir::mt"; }
 def Mt_Contraction : NativeOpTrait<"Contraction"> { let cppNamespace = "::mlir::mt"; }
 // Elements of the result are elements of the operands at other indices, or zeros (mt.pad with another value: that one).
 def Mt_Moves : NativeOpTrait<"Moves"> { let cppNamespace = "::mlir::mt"; }
+def Mt_MovesByLine : DeclareOpInterfaceMethods<MoveOpInterface, ["keepsFirstAxes", "dropFirstAxes"]>;
+def Mt_PadMoves : DeclareOpInterfaceMethods<MoveOpInterface, ["getFill", "keepsFirstAxes", "dropFirstAxes"]>;
+// An element of the result depends on elements of some windows of the operands.
+def Mt_Windowed : NativeOpTrait<"Windowed"> { let cppNamespace = "::mlir::mt"; }
 // A loss or an error, of whose means the lower one is better; an accuracy, of whose means the higher one is.
 def Mt_LowerIsBetter : NativeOpTrait<"LowerIsBetter"> { let cppNamespace = "::mlir::mt"; }
 def Mt_HigherIsBetter : NativeOpTrait<"HigherIsBetter"> { let cppNamespace = "::mlir::mt"; }

@@ -7,6 +7,7 @@
 #include "dialects/headers.h"
 #include "dialects/mt/Elementwise.h"
 #include "dialects/mt/Gradient.h"
+#include "dialects/mt/Moves.h"
 #include "dialects/mt/Tensor.h"
 #include "dialects/mt/Window.h"
 

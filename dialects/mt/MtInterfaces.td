@@ -56,6 +56,34 @@ def ElementwiseOpInterface : OpInterface<"ElementwiseOpInterface"> {
     (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands)>];
 }
 
+def MoveOpInterface : OpInterface<"MoveOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{
+    An op whose result holds elements of its operands, picked by their position alone. Both code generators write the op
+    from these answers.
+  }];
+  let methods = [
+    InterfaceMethod<"The boxes of elements that make up the result, one after the other. They do not overlap",
+                    "::llvm::SmallVector<::mlir::mt::Move>", "getMoves", (ins)>,
+    InterfaceMethod<"What an element is that is in no box", "::llvm::APFloat", "getFill", (ins), "",
+                    "return ::llvm::APFloat(0.0f);">,
+    InterfaceMethod<[{
+      Whether the first `axes` axes of a sample (those of the operands have been found equal to the result's) stay as
+      they are, so that each index of them can be computed by itself (Lines.h).
+    }], "bool", "keepsFirstAxes", (ins "int64_t":$axes), "", "return false;">,
+    InterfaceMethod<"Takes the first `axes` axes of a sample, which it keeps, out of the op's attributes", "void",
+                    "dropFirstAxes", (ins "int64_t":$axes), "", "return;">];
+}
+
+def LookupOpInterface : OpInterface<"LookupOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{
+    An op that copies lines that ids name, or adds lines to those that ids name. Both code generators write the op from
+    this answer.
+  }];
+  let methods = [InterfaceMethod<"Which lines, of one sample", "::mlir::mt::Lookup", "getLookup", (ins)>];
+}
+
 def IndexOpInterface : OpInterface<"IndexOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{

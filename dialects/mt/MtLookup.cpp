@@ -52,6 +52,13 @@ SmallVector<AffineMap> GatherOp::getIndexingMaps() {
   return maps(tensorOf(getIds()), tensorOf(getTable()), getContext());
 }
 
+static Lookup lookupOf(Value source, Value ids, RankedTensorType table, bool adds) {
+  int64_t count = ShapedType::getNumElements(sampleShape(ids.getType()));
+  int64_t width = ShapedType::getNumElements(table.getShape().drop_front());
+  return {source, ids, /*outer=*/1, table.getDimSize(0), count, width, adds};
+}
+Lookup GatherOp::getLookup() { return lookupOf(getTable(), getIds(), tensorOf(getTable()), /*adds=*/false); }
+
 LogicalResult GatherOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
                                   SmallVectorImpl<Tensor> &results) {
   const Tensor &table = operands[0], &ids = operands[1];
@@ -76,8 +83,8 @@ LogicalResult ScatterAddOp::verify() {
   if (failed(rows))
     return failure();
   if (getUpdates().getType() != *rows)
-    return emitOpError("expected updates ") << *rows << " of " << getIds().getType() << " and " << getType()
-                                            << ", found " << getUpdates().getType();
+    return emitOpError("expected updates ")
+           << *rows << " of " << getIds().getType() << " and " << getType() << ", found " << getUpdates().getType();
   return success();
 }
 int64_t ScatterAddOp::getFlops() { return elementsPerRow(getUpdates().getType()); }
@@ -93,6 +100,8 @@ SmallVector<AffineMap> ScatterAddOp::getIndexingMaps() {
   SmallVector<AffineMap> all = maps(tensorOf(getIds()), getType(), getContext());
   return {all[1], all[2], all[0]};
 }
+
+Lookup ScatterAddOp::getLookup() { return lookupOf(getUpdates(), getIds(), getType(), /*adds=*/true); }
 
 LogicalResult ScatterAddOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
                                       SmallVectorImpl<Tensor> &results) {

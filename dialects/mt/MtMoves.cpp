@@ -43,6 +43,36 @@ static SmallVector<IteratorType> parallelLoops(RankedTensorType type) {
   return SmallVector<IteratorType>(type.getRank(), IteratorType::parallel);
 }
 
+SmallVector<int64_t> mlir::mt::stridesOf(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (size_t axis = shape.size(); axis-- > 1;)
+    strides[axis - 1] = strides[axis] * shape[axis];
+  return strides;
+}
+ArrayRef<int64_t> mlir::mt::sampleShape(Type type) {
+  return cast<RankedTensorType>(type).getShape().drop_front(isSplit(type));
+}
+
+// The whole of an operand whose axes are the result's.
+static Move wholeOf(Value operand) {
+  Move move{operand};
+  ArrayRef<int64_t> shape = sampleShape(operand.getType());
+  for (auto [size, stride] : llvm::zip_equal(shape, stridesOf(shape)))
+    move.axes.push_back({size, stride});
+  return move;
+}
+
+static bool areAll(ArrayRef<int64_t> values, int64_t value) {
+  return llvm::all_of(values, [&](int64_t each) { return each == value; });
+}
+
+static SmallVector<int64_t> shifted(ArrayRef<int64_t> dims, int64_t by) {
+  SmallVector<int64_t> result;
+  for (int64_t dim : dims)
+    result.push_back(dim - by);
+  return result;
+}
+
 // One axis: element i of one side is element first + i * step of the other.
 using Step = std::pair<int64_t, int64_t>;
 
@@ -85,8 +115,8 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext *context, std::optional<Locati
   SmallVector<int64_t> shape(from.getShape());
   for (size_t i = 0; i < adaptor.getLow().size(); ++i) {
     int64_t &size = shape[i + skippedAxes(from)];
-    size += adaptor.getLow()[i] + adaptor.getHigh()[i] +
-            std::max<int64_t>(size - 1, 0) * at(adaptor.getInterior(), i, 0);
+    size +=
+        adaptor.getLow()[i] + adaptor.getHigh()[i] + std::max<int64_t>(size - 1, 0) * at(adaptor.getInterior(), i, 0);
   }
   types.push_back(from.clone(shape));
   return success();
@@ -96,8 +126,7 @@ SmallVector<IteratorType> PadOp::getLoopIteratorTypes() { return parallelLoops(t
 SmallVector<shard::ReductionKind> PadOp::getReductionLoopIteratorKinds() { return {}; }
 SmallVector<AffineMap> PadOp::getIndexingMaps() {
   RankedTensorType from = tensorOf(getOperand());
-  AffineMap to =
-      mapOf(getContext(), from, [&](int64_t i) { return Step(getLow()[i], at(getInterior(), i, 0) + 1); });
+  AffineMap to = mapOf(getContext(), from, [&](int64_t i) { return Step(getLow()[i], at(getInterior(), i, 0) + 1); });
   return {AffineMap::getMultiDimIdentityMap(from.getRank(), getContext()), to};
 }
 LogicalResult PadOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
@@ -114,10 +143,30 @@ void PadOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, SmallV
   for (int64_t interior : getInterior())
     strides.push_back(interior + 1);
   Value dy = resultGradients[0];
-  operandGradients.push_back(dy ? SliceOp::create(builder, getLoc(), dy, getLow(),
-                                                  from.getShape().drop_front(skippedAxes(from)), strides)
-                                      .getResult()
-                                : Value());
+  operandGradients.push_back(
+      dy ? SliceOp::create(builder, getLoc(), dy, getLow(), from.getShape().drop_front(skippedAxes(from)), strides)
+               .getResult()
+         : Value());
+}
+
+SmallVector<Move> PadOp::getMoves() {
+  Move move = wholeOf(getOperand());
+  for (auto [i, axis] : llvm::enumerate(move.axes)) {
+    axis.first = getLow()[i];
+    axis.step = at(getInterior(), i, 0) + 1;
+  }
+  return {move};
+}
+APFloat PadOp::getFill() { return getValue(); }
+bool PadOp::keepsFirstAxes(int64_t axes) {
+  return areAll(getLow().take_front(axes), 0) && areAll(getHigh().take_front(axes), 0) &&
+         (getInterior().empty() || areAll(getInterior().take_front(axes), 0));
+}
+void PadOp::dropFirstAxes(int64_t axes) {
+  setLow(getLow().drop_front(axes));
+  setHigh(getHigh().drop_front(axes));
+  if (!getInterior().empty())
+    setInterior(getInterior().drop_front(axes));
 }
 
 // ---- slice: loops over the result
@@ -173,6 +222,27 @@ void SliceOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, Smal
       interior.push_back(stride - 1);
   }
   operandGradients.push_back(PadOp::create(builder, getLoc(), dy, getStarts(), high, interior, APFloat(0.0f)));
+}
+
+SmallVector<Move> SliceOp::getMoves() {
+  Move move = wholeOf(getOperand());
+  for (auto [i, axis] : llvm::enumerate(move.axes)) {
+    move.start += getStarts()[i] * axis.stride;
+    axis.size = getSizes()[i];
+    axis.stride *= at(getStrides(), i, 1);
+  }
+  return {move};
+}
+bool SliceOp::keepsFirstAxes(int64_t axes) {
+  return areAll(getStarts().take_front(axes), 0) &&
+         (getStrides().empty() || areAll(getStrides().take_front(axes), 1)) &&
+         sampleShape(getType()).take_front(axes) == sampleShape(getOperand().getType()).take_front(axes);
+}
+void SliceOp::dropFirstAxes(int64_t axes) {
+  setStarts(getStarts().drop_front(axes));
+  setSizes(getSizes().drop_front(axes));
+  if (!getStrides().empty())
+    setStrides(getStrides().drop_front(axes));
 }
 
 // ---- concat: loops over the result
@@ -241,13 +311,25 @@ void ConcatOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, Sma
     SmallVector<int64_t> starts(type.getRank() - skippedAxes(type), 0);
     starts[dim - skippedAxes(type)] = before;
     before += type.getDimSize(dim);
-    operandGradients.push_back(dy && type.getElementType().isF32()
-                                   ? SliceOp::create(builder, getLoc(), dy, starts,
-                                                     type.getShape().drop_front(skippedAxes(type)))
-                                         .getResult()
-                                   : Value());
+    operandGradients.push_back(
+        dy && type.getElementType().isF32()
+            ? SliceOp::create(builder, getLoc(), dy, starts, type.getShape().drop_front(skippedAxes(type))).getResult()
+            : Value());
   }
 }
+
+SmallVector<Move> ConcatOp::getMoves() {
+  SmallVector<Move> moves;
+  int64_t dim = getDim() - skippedAxes(getType()), before = 0;
+  for (Value operand : getOperands()) {
+    moves.push_back(wholeOf(operand));
+    moves.back().axes[dim].first = before;
+    before += moves.back().axes[dim].size;
+  }
+  return moves;
+}
+bool ConcatOp::keepsFirstAxes(int64_t axes) { return static_cast<int64_t>(getDim()) > axes; }
+void ConcatOp::dropFirstAxes(int64_t axes) { setDim(getDim() - axes); }
 
 // ---- reverse: loops over the result
 
@@ -290,3 +372,16 @@ void ReverseOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
   operandGradients.push_back(differentiable ? ReverseOp::create(builder, getLoc(), dy, getDims()).getResult()
                                             : Value());
 }
+SmallVector<Move> ReverseOp::getMoves() {
+  Move move = wholeOf(getOperand());
+  for (int64_t dim : getDims()) {
+    MoveAxis &axis = move.axes[dim - skippedAxes(getType())];
+    move.start += (axis.size - 1) * axis.stride;
+    axis.stride = -axis.stride;
+  }
+  return {move};
+}
+bool ReverseOp::keepsFirstAxes(int64_t axes) {
+  return llvm::all_of(getDims(), [&](int64_t dim) { return dim > axes; });
+}
+void ReverseOp::dropFirstAxes(int64_t axes) { setDims(shifted(getDims(), axes)); }

@@ -53,7 +53,8 @@ def RandomUniformOp : Mt_PureOp<"random_uniform"> {
 }
 
 // Shapes.
-def BroadcastOp : Mt_PureOp<"broadcast", [DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def BroadcastOp : Mt_PureOp<"broadcast", [DeclareOpInterfaceMethods<MoveOpInterface>,
+                                          DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "repeats along axes that are missing (leading) or 1";
   let arguments = (ins Mt_Tensor:$operand);
   let results = (outs Mt_Tensor:$result);
@@ -68,7 +69,8 @@ def ReshapeOp : Mt_PureOp<"reshape", [Mt_Moves, DeclareOpInterfaceMethods<Gradie
   let hasVerifier = 1;
 }
 def TransposeOp : Mt_PureOp<"transpose",
-                            [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+                            [Mt_Moves, Mt_MovesByLine, InferTypeOpAdaptor,
+                             DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "result axis i is operand axis permutation[i]; a batch axis stays first";
   let arguments = (ins Mt_Tensor:$operand, DenseI64ArrayAttr:$permutation);
   let results = (outs Mt_Tensor:$result);

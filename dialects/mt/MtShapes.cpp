@@ -44,6 +44,18 @@ void BroadcastOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
   operandGradients.push_back(sumToShape(builder, getLoc(), resultGradients[0], tensorOf(getOperand())));
 }
 
+SmallVector<Move> BroadcastOp::getMoves() {
+  // Axes are aligned at their ends; one of 1, or one that is missing, is repeated.
+  ArrayRef<int64_t> from = sampleShape(getOperand().getType()), to = sampleShape(getResult().getType());
+  SmallVector<int64_t> strides = stridesOf(from);
+  Move move{getOperand()};
+  for (size_t behind = to.size(); behind > 0; --behind) {
+    bool repeated = behind > from.size() || from[from.size() - behind] == 1;
+    move.axes.push_back({to[to.size() - behind], repeated ? 0 : strides[from.size() - behind]});
+  }
+  return {move};
+}
+
 LogicalResult ReshapeOp::verify() {
   RankedTensorType from = tensorOf(getOperand()), to = tensorOf(getResult());
   if (from.getElementType() != to.getElementType())
@@ -118,6 +130,28 @@ SmallVector<AffineMap> TransposeOp::getIndexingMaps() {
   for (auto [axis, source] : llvm::enumerate(getPermutation()))
     from[source] = getAffineDimExpr(axis, getContext());
   return {AffineMap::get(rank, 0, from, getContext()), AffineMap::getMultiDimIdentityMap(rank, getContext())};
+}
+
+SmallVector<Move> TransposeOp::getMoves() {
+  int64_t batch = isSplit(tensorOf(getResult()));
+  ArrayRef<int64_t> shape = sampleShape(getOperand().getType());
+  SmallVector<int64_t> strides = stridesOf(shape);
+  Move move{getOperand()};
+  for (int64_t from : getPermutation().drop_front(batch))
+    move.axes.push_back({shape[from - batch], strides[from - batch]});
+  return {move};
+}
+bool TransposeOp::keepsFirstAxes(int64_t axes) {
+  for (int64_t axis = 0; axis <= axes; ++axis)
+    if (getPermutation()[axis] != axis)
+      return false;
+  return true;
+}
+void TransposeOp::dropFirstAxes(int64_t axes) {
+  SmallVector<int64_t> permutation{0};
+  for (int64_t from : getPermutation().drop_front(axes + 1))
+    permutation.push_back(from - axes);
+  setPermutation(permutation);
 }
 
 LogicalResult TransposeOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,

@@ -76,7 +76,7 @@ def Conv2DKernelGradientOp : Mt_Convolution<"conv2d_kernel_gradient", (ins Mt_An
   let hasVerifier = 1;
 }
 
-def PoolOp : Mt_PureOp<"pool", [Mt_Extends, Mt_Rounds, InferTypeOpAdaptor,
+def PoolOp : Mt_PureOp<"pool", [Mt_Extends, Mt_Rounds, Mt_Windowed, InferTypeOpAdaptor,
                                 DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "maximum or sum of each window, channel by channel: mt.pool max, %x window = [2, 2] strides = [2, 2] : "
                 "tensor<?x28x28x32xf32>";
@@ -93,7 +93,7 @@ def PoolOp : Mt_PureOp<"pool", [Mt_Extends, Mt_Rounds, InferTypeOpAdaptor,
     attr-dict `:` type($input)}];
   let extraClassDeclaration = "::mlir::mt::Pooling getPooling();";
 }
-def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Extends, Mt_Rounds]> {
+def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Extends, Mt_Rounds, Mt_Windowed]> {
   let summary = "the gradient of mt.pool to its images";
   let description = [{
     `mt.pool_gradient max, %dy at %x window = [2, 2] strides = [2, 2] : tensor<?x14x14x8xf32>, tensor<?x28x28x8xf32> to
@@ -114,7 +114,8 @@ def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Extends, Mt_Rounds]> {
 
 // ---- Ops that move elements inside a sample. Lists have one number for each axis but the batch axis.
 
-def PadOp : Mt_PureOp<"pad", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def PadOp : Mt_PureOp<"pad", [Mt_Moves, Mt_PadMoves, InferTypeOpAdaptor,
+                              DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "surrounded by a value, and spread out by it: mt.pad %x low = [1, 1, 0] high = [1, 1, 0] : "
                 "tensor<?x28x28x8xf32>";
   let description = [{
@@ -128,7 +129,8 @@ def PadOp : Mt_PureOp<"pad", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMe
   let assemblyFormat = [{$operand `low` `=` $low `high` `=` $high (`interior` `=` $interior^)? (`value` `=` $value^)?
     attr-dict `:` type($operand)}];
 }
-def SliceOp : Mt_PureOp<"slice", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def SliceOp : Mt_PureOp<"slice", [Mt_Moves, Mt_MovesByLine, InferTypeOpAdaptor,
+                                  DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "a part: mt.slice %x starts = [0, 2, 0] sizes = [28, 13, 8] strides = [1, 2, 1] : "
                 "tensor<?x28x28x8xf32>";
   let description = [{
@@ -142,14 +144,16 @@ def SliceOp : Mt_PureOp<"slice", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfa
   let assemblyFormat = [{$operand `starts` `=` $starts `sizes` `=` $sizes (`strides` `=` $strides^)? attr-dict `:`
     type($operand)}];
 }
-def ConcatOp : Mt_PureOp<"concat", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def ConcatOp : Mt_PureOp<"concat", [Mt_Moves, Mt_MovesByLine, InferTypeOpAdaptor,
+                                    DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "one after the other along an axis, not the batch axis: mt.concat %a, %b dim = 1 : tensor<?x3xf32>, "
                 "tensor<?x5xf32>";
   let arguments = (ins Variadic<Mt_Tensor>:$operands, I64Attr:$dim);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = [{$operands `dim` `=` $dim attr-dict `:` type($operands)}];
 }
-def ReverseOp : Mt_PureOp<"reverse", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def ReverseOp : Mt_PureOp<"reverse", [Mt_Moves, Mt_MovesByLine, InferTypeOpAdaptor,
+                                      DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "the last element first along axes, not the batch axis: mt.reverse %x over [2] : tensor<?x28x28x8xf32>";
   let arguments = (ins Mt_Tensor:$operand, DenseI64ArrayAttr:$dims);
   let results = (outs Mt_Tensor:$result);
@@ -159,6 +163,7 @@ def ReverseOp : Mt_PureOp<"reverse", [Mt_Moves, InferTypeOpAdaptor, DeclareOpInt
 // ---- Lookup
 
 def GatherOp : Mt_PureOp<"gather", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<IndexOpInterface>,
+                                    DeclareOpInterfaceMethods<LookupOpInterface>,
                                     DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "rows of a table by index: mt.gather %table, %ids : tensor<1000x64xf32>, tensor<?x20xi32>";
   let description = [{
@@ -169,7 +174,8 @@ def GatherOp : Mt_PureOp<"gather", [InferTypeOpAdaptor, DeclareOpInterfaceMethod
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "$table `,` $ids attr-dict `:` type($table) `,` type($ids)";
 }
-def ScatterAddOp : Mt_PureOp<"scatter_add", [DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def ScatterAddOp : Mt_PureOp<"scatter_add", [DeclareOpInterfaceMethods<LookupOpInterface>,
+                                             DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "the gradient of mt.gather to its table: mt.scatter_add %ids, %dy : tensor<?x20xi32>, "
                 "tensor<?x20x64xf32> to tensor<1000x64xf32>";
   let description = [{
@@ -183,6 +189,7 @@ def ScatterAddOp : Mt_PureOp<"scatter_add", [DeclareOpInterfaceMethods<GradientO
   let hasVerifier = 1;
 }
 def TakeOp : Mt_PureOp<"take", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<IndexOpInterface>,
+                                DeclareOpInterfaceMethods<LookupOpInterface>,
                                 DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "slices of each sample by index: mt.take %x, %ids dim = 1 : tensor<?x28x28x3xf32>, tensor<?x14xi32>";
   let description = [{
@@ -193,7 +200,8 @@ def TakeOp : Mt_PureOp<"take", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<In
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "$operand `,` $ids `dim` `=` $dim attr-dict `:` type($operand) `,` type($ids)";
 }
-def IndexAddOp : Mt_PureOp<"index_add", [DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def IndexAddOp : Mt_PureOp<"index_add", [DeclareOpInterfaceMethods<LookupOpInterface>,
+                                         DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "the gradient of mt.take: mt.index_add %ids, %dy dim = 1 : tensor<?x14xi32>, tensor<?x14x28x3xf32> to "
                 "tensor<?x28x28x3xf32>";
   let description = [{

@@ -68,6 +68,16 @@ SmallVector<IteratorType> TakeOp::getLoopIteratorTypes() {
 }
 SmallVector<shard::ReductionKind> TakeOp::getReductionLoopIteratorKinds() { return {}; }
 SmallVector<AffineMap> TakeOp::getIndexingMaps() { return maps(getType(), tensorOf(getIds()), getDim()); }
+static Lookup lookupOf(Value source, Value ids, RankedTensorType whole, int64_t dim, bool adds) {
+  ArrayRef<int64_t> shape = whole.getShape();
+  int64_t outer = ShapedType::getNumElements(shape.slice(1, dim - 1));
+  int64_t width = ShapedType::getNumElements(shape.drop_front(dim + 1));
+  return {source, ids, outer, shape[dim], tensorOf(ids).getShape().back(), width, adds};
+}
+Lookup TakeOp::getLookup() {
+  return lookupOf(getOperand(), getIds(), tensorOf(getOperand()), getDim(), /*adds=*/false);
+}
+
 LogicalResult TakeOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
                                 SmallVectorImpl<Tensor> &results) {
   Tensor result(concreteShape(getType(), context.rows));
@@ -105,8 +115,10 @@ SmallVector<AffineMap> IndexAddOp::getIndexingMaps() {
   SmallVector<AffineMap> all = maps(tensorOf(getUpdates()), tensorOf(getIds()), getDim());
   return {all[1], all[2], all[0]};
 }
+Lookup IndexAddOp::getLookup() { return lookupOf(getUpdates(), getIds(), getType(), getDim(), /*adds=*/true); }
+
 LogicalResult IndexAddOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
-                                  SmallVectorImpl<Tensor> &results) {
+                                    SmallVectorImpl<Tensor> &results) {
   Tensor result(concreteShape(getType(), context.rows));
   forEach(operands[0], operands[1].shape, result.shape, getDim(),
           [&](int64_t taken, int64_t whole) { result.data[whole] += operands[1].data[taken]; });

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/common/Shapes.h"
+#include "dialects/mt/MtDialect.h"
 
 using namespace mlir;
 using namespace mtc;
 
-ArrayRef<int64_t> mtc::innerShape(Value value) {
-  RankedTensorType type = tensorOf(value);
-  return type.getShape().drop_front(isSplit(value) ? 1 : 0);
-}
+ArrayRef<int64_t> mtc::innerShape(Value value) { return mt::sampleShape(value.getType()); }
 int64_t mtc::innerCount(Value value) {
   int64_t count = 1;
   for (int64_t size : innerShape(value))

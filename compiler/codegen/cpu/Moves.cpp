@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The operations of a row that are more than a loop over flat elements.
-#include "compiler/codegen/common/Reduction.h"
+#include "compiler/codegen/common/Rules.h"
+#include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/Lines.h"
+#include "compiler/codegen/cpu/Pool.h"
 #include "compiler/codegen/cpu/Rows.h"
 #include "compiler/codegen/cpu/Tile.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -29,71 +32,30 @@ void RowEmitter::copyLine(Value value, Value to) {
   });
 }
 
-// Copies the elements of `value` (row major) from an address with these strides, in elements.
-void RowEmitter::move(Value value, Value from, ArrayRef<int64_t> strides) {
-  ArrayRef<int64_t> shape = innerShape(value);
-  Type element = emit.stored(elementOf(value));
-  Value to = placeOf(value);
-  std::function<void(size_t, Value, Value)> nest = [&](size_t dim, Value source, Value target) {
-    if (dim + 1 < shape.size()) {
-      int64_t step = 1;
-      for (int64_t size : shape.drop_front(dim + 1))
-        step *= size;
-      emit.loop(emit.integer(0), emit.integer(shape[dim]), 1, [&](Value index) {
-        nest(dim + 1, emit.address(source, element, emit.mul(index, strides[dim])),
-             emit.address(target, element, emit.mul(index, step)));
-      });
-      return;
-    }
-    if (strides[dim] > 1) {
-      emit.loop(emit.integer(0), emit.integer(shape[dim]), 1, [&](Value index) {
-        Value taken = emit.load(element, emit.address(source, element, emit.mul(index, strides[dim])));
-        emit.store(taken, emit.address(target, element, index));
-      });
-      return;
-    }
-    Value repeated = strides[dim] == 0 ? emit.splat(emit.load(element, source)) : Value();
-    forChunks(emit, shape[dim], [&](Value index, Value mask) {
-      Value taken = repeated ? repeated : emit.loadLanes(element, emit.address(source, element, index), mask);
-      emit.storeLanes(taken, emit.address(target, element, index), mask);
-    });
-  };
-  nest(0, from, to);
-}
-
-static SmallVector<int64_t> stridesOf(ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (int64_t dim = static_cast<int64_t>(shape.size()) - 2; dim >= 0; --dim)
-    strides[dim] = strides[dim + 1] * shape[dim + 1];
-  return strides;
-}
-
 LogicalResult RowEmitter::runMove(Operation *op) {
-  if (auto broadcast = dyn_cast<mt::BroadcastOp>(op)) {
-    ArrayRef<int64_t> from = innerShape(broadcast.getOperand()), to = innerShape(broadcast.getResult());
-    SmallVector<int64_t> strides(to.size(), 0), known = stridesOf(from);
-    for (size_t i = 1; i <= std::min(from.size(), to.size()); ++i)
-      strides[to.size() - i] = from[from.size() - i] == 1 ? 0 : known[from.size() - i];
-    move(broadcast.getResult(), placeOf(broadcast.getOperand()), strides);
-    return success();
-  }
-  if (auto transpose = dyn_cast<mt::TransposeOp>(op)) {
-    int64_t batch = isSplit(transpose.getResult());
-    SmallVector<int64_t> strides, known = stridesOf(innerShape(transpose.getOperand()));
-    for (int64_t axis : transpose.getPermutation().drop_front(batch))
-      strides.push_back(known[axis - batch]);
-    move(transpose.getResult(), placeOf(transpose.getOperand()), strides);
-    return success();
-  }
-  if (auto reduction = dyn_cast<mt::ReduceOp>(op))
-    return reduce(reduction), success();
-  if (auto search = dyn_cast<mt::ArgmaxOp>(op))
-    return argmax(search), success();
-  if (auto product = dyn_cast<mt::MatmulOp>(op))
-    return matmul(product), success();
-  if (runSpatial(op))
-    return success();
-  return op->emitError("expected an operation that kernels of rows can compute");
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](mt::MoveOpInterface move) { return copyBoxes(move), success(); })
+      .Case([&](mt::LookupOpInterface lookup) { return lookUp(lookup), success(); })
+      .Case([&](mt::ReduceOp reduction) { return reduce(reduction), success(); })
+      .Case([&](mt::ArgmaxOp search) { return argmax(search), success(); })
+      .Case([&](mt::MatmulOp product) { return matmul(product), success(); })
+      .Case([&](mt::Conv2DKernelGradientOp gradient) {
+        emitKernelGradient(kernel, gradient, placeOf(gradient.getInput()), placeOf(gradient.getGradient()),
+                           placeOf(gradient.getResult()));
+        return success();
+      })
+      .Case([&](mt::PoolOp pool) {
+        emitPool(emit, pool.getPooling(), pool.getKind(), elementOf(pool.getInput()), placeOf(pool.getInput()),
+                 placeOf(pool.getResult()));
+        return success();
+      })
+      .Case([&](mt::PoolGradientOp gradient) {
+        Value input = gradient.getInput() ? placeOf(gradient.getInput()) : Value();
+        emitPoolGradient(emit, gradient, placeOf(gradient.getGradient()), input, placeOf(gradient.getResult()));
+        return success();
+      })
+      .Default(
+          [](Operation *other) { return other->emitError("expected an operation that kernels of rows can compute"); });
 }
 
 Value RowEmitter::reduceLine(mt::Reduction kind, Type element, Value place, int64_t count) {
@@ -134,25 +96,40 @@ Value RowEmitter::floatsOf(Value value) {
   return place;
 }
 
+// The number of the first of the largest elements of a line. All lanes start from its first element; the lanes' results
+// are folded to the largest, then to the lowest number that has it (unordered: the line begins with NaN, which stays).
+static Value firstLargestOf(Emitter &emit, Type element, Value line, int64_t length) {
+  Emitter::Values best{emit.splat(emit.load(element, line)), emit.zeros(emit.vectorOf(emit.getI32Type()))};
+  auto next = [&](Value index, Value mask, ValueRange before) {
+    Value loaded = emit.loadLanes(element, emit.address(line, element, index), mask);
+    if (mask)
+      loaded = arith::SelectOp::create(emit, mask, loaded, before[0]);
+    Value first = emit.splat(arith::TruncIOp::create(emit, emit.getI32Type(), index));
+    return firstLargest(emit, before, loaded, arith::AddIOp::create(emit, first, emit.laneNumbers()));
+  };
+  int64_t whole = length / lanes * lanes;
+  if (whole > 0)
+    best = emit.loop(emit.integer(0), emit.integer(whole), lanes, best,
+                     [&](Value index, ValueRange before) { return next(index, Value(), before); });
+  if (whole < length)
+    best = next(emit.integer(whole), emit.maskBelow(length - whole), best);
+  Value largest = emit.splat(
+      emit.fold(best[0], [&](Value low, Value high) { return combine(emit, mt::Reduction::max, low, high); }));
+  Value has = arith::CmpFOp::create(emit, arith::CmpFPredicate::UEQ, best[0], largest);
+  Value none = emit.splatConstant(emit.getI32IntegerAttr(std::numeric_limits<int32_t>::max()));
+  return emit.fold(arith::SelectOp::create(emit, has, best[1], none),
+                   [&](Value low, Value high) -> Value { return arith::MinSIOp::create(emit, low, high); });
+}
+
 void RowEmitter::argmax(mt::ArgmaxOp op) {
-  Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
+  Type element = elementOf(op.getOperand()), i32 = emit.getI32Type();
   int64_t count = innerCount(op.getResult()), length = innerShape(op.getOperand()).back();
   Value from = placeOf(op.getOperand());
-  auto search = [&](Value line) -> Value {
-    Value zero = arith::ConstantOp::create(emit, emit.getI32IntegerAttr(0));
-    Emitter::Values start{emit.load(f32, line), zero};
-    return emit.loop(emit.integer(1), emit.integer(length), 1, start, [&](Value index, ValueRange best) {
-      Value next = emit.load(f32, emit.address(line, f32, index));
-      Value larger = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGT, next, best[0]);
-      Value number = arith::TruncIOp::create(emit, i32, index);
-      return Emitter::Values{arith::SelectOp::create(emit, larger, next, best[0]),
-                             arith::SelectOp::create(emit, larger, number, best[1])};
-    })[1];
-  };
   if (count == 1)
-    return define(op.getResult(), search(from));
+    return define(op.getResult(), firstLargestOf(emit, element, from, length));
   Value to = placeOf(op.getResult());
   emit.loop(emit.integer(0), emit.integer(count), 1, [&](Value index) {
-    emit.store(search(emit.address(from, f32, emit.mul(index, length))), emit.address(to, i32, index));
+    Value line = emit.address(from, element, emit.mul(index, length));
+    emit.store(firstLargestOf(emit, element, line, length), emit.address(to, i32, index));
   });
 }

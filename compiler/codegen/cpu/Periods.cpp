@@ -3,7 +3,7 @@
 // Loops over the pixels of a row, and inside over its last axes: operands of those axes alone are read again for each
 // pixel, and sums over the pixels have sixteen lines in memory, pixel i adding to line i mod 16, folded 8, 4, 2, 1 at
 // the end.
-#include "compiler/codegen/common/Reduction.h"
+#include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/cpu/Lines.h"
 #include "compiler/codegen/cpu/Rows.h"
 

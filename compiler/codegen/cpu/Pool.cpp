@@ -2,7 +2,8 @@
 //
 // Pools: vectors along the channels, one window after the other, its taps in order.
 #include "compiler/codegen/cpu/Pool.h"
-#include "compiler/codegen/common/Reduction.h"
+#include "compiler/codegen/common/Rules.h"
+#include "compiler/codegen/cpu/Copy.h"
 #include "compiler/codegen/cpu/Lines.h"
 
 using namespace mlir;
@@ -72,9 +73,7 @@ Emitter::Values PoolEmitter::overAxis(const mt::Window &window, Value output, Va
       values = body(emit.integer(tap), values);
     return values;
   }
-  Value start = emit.add(emit.mul(output, window.stride), -window.low);
-  Value first = emit.most(emit.integer(0), emit.sub(emit.integer(0), start));
-  Value end = emit.least(emit.integer(window.taps), emit.sub(emit.integer(window.inputs), start));
+  auto [first, end] = tapsInside(emit, window, output);
   if (carried.empty()) {
     emit.loop(first, end, 1, [&](Value tap) { body(tap, {}); });
     return values;
@@ -111,9 +110,8 @@ void mtc::emitPoolGradient(Emitter &emit, mt::PoolGradientOp op, Value dy, Value
   mt::Reduction kind = op.getKind();
   PoolEmitter windows(emit, pool);
   bool once = windows.partitions();
-  Value zero = arith::ConstantOp::create(emit, emit.getF32FloatAttr(0));
   if (!once)
-    emitFill(emit, zero, dx, pool.rows.inputs * pool.columns.inputs * pool.channels);
+    emitFill(emit, f32, emit.zeros(f32), dx, pool.rows.inputs * pool.columns.inputs * pool.channels);
   auto splatTap = [&](Value tap) { return emit.splat(arith::TruncIOp::create(emit, i32, tap)); };
   windows.forWindows([&](const PoolEmitter::Place &place) {
     Value gradient = emit.loadLanes(given, emit.address(dy, given, place.output), place.mask), winner;
@@ -124,11 +122,7 @@ void mtc::emitPoolGradient(Emitter &emit, mt::PoolGradientOp op, Value dy, Value
                             emit.splat(arith::ConstantOp::create(emit, emit.getI32IntegerAttr(-1)))};
       winner = windows.overTaps(place, start, [&](Value offset, Value tap, ValueRange best) {
         Value taken = emit.loadLanes(element, emit.address(first, element, offset), place.mask);
-        Value none = arith::CmpIOp::create(emit, arith::CmpIPredicate::slt, best[1], emit.zeros(best[1].getType()));
-        Value larger = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGT, taken, best[0]);
-        Value better = arith::OrIOp::create(emit, larger, none);
-        return Emitter::Values{arith::SelectOp::create(emit, better, taken, best[0]),
-                               arith::SelectOp::create(emit, better, splatTap(tap), best[1])};
+        return firstLargest(emit, best, taken, splatTap(tap));
       })[1];
     }
     Value target = emit.address(dx, f32, place.input), zeros = emit.zeros(emit.vectorOf(f32));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/cpu/Rows.h"
-#include "compiler/codegen/common/Reduction.h"
+#include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Lines.h"
 
@@ -247,8 +247,7 @@ LogicalResult mtc::emitRows(Kernel &kernel) {
   Emitter &emit = kernel.emit;
   if (kernel.form.lines == 1 && isLine(kernel.op)) {
     int64_t tile = kernel.grid.rowsPerTile;
-    return emitLine(kernel, emit.mul(kernel.tileBegin, tile),
-                    emit.least(emit.mul(kernel.tileEnd, tile), kernel.rows()),
+    return emitLine(kernel, emit.mul(kernel.tileBegin, tile), emit.least(emit.mul(kernel.tileEnd, tile), kernel.rows()),
                     [](Value value) { return !isSplit(value); });
   }
   RowEmitter rows(kernel);

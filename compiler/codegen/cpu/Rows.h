@@ -71,18 +71,12 @@ private:
   mlir::Value reduceLine(mlir::mt::Reduction kind, mlir::Type element, mlir::Value place, int64_t count);
   // Where a value lies as f32: a copy of one of bf16 or f16.
   mlir::Value floatsOf(mlir::Value value);
-  void move(mlir::Value value, mlir::Value from, llvm::ArrayRef<int64_t> strides);
+  // What moves elements (Copy.cpp).
+  void copyBoxes(mlir::mt::MoveOpInterface op);
+  void lookUp(mlir::mt::LookupOpInterface op);
   void reduce(mlir::mt::ReduceOp op);
   void argmax(mlir::mt::ArgmaxOp op);
   void matmul(mlir::mt::MatmulOp op);
-  // Operations of SpatialMoves.cpp; false for any other.
-  bool runSpatial(mlir::Operation *op);
-  void pad(mlir::mt::PadOp op, mlir::Value to);
-  void slice(mlir::mt::SliceOp op, mlir::Value to);
-  void concat(mlir::mt::ConcatOp op, mlir::Value to);
-  void reverse(mlir::mt::ReverseOp op, mlir::Value to);
-  void take(mlir::mt::TakeOp op, mlir::Value to);
-  void indexAdd(mlir::mt::IndexAddOp op, mlir::Value to);
   void copyLine(mlir::Value value, mlir::Value to);
 };
 

@@ -4,6 +4,7 @@
 // columns. It compares all indices with the rows of its block, sixteen at a time, and adds to the rows that are named;
 // the others become zero. A row takes its shards by the tree, but only those that name it: no shard's sum is -0, so the
 // zero of a shard that does not name the row adds nothing.
+#include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/common/Tree.h"
 #include "compiler/codegen/cpu/Kernels.h"
 
@@ -142,8 +143,7 @@ void Scatter::begin(Value row, Value shard, Value last) {
 
 // Adds the row of updates at `index` to the row of the table that its id names.
 void Scatter::take(Value index) {
-  Value id = arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, emit.address(ids, i32, index)));
-  id = emit.least(emit.most(id, emit.integer(0)), emit.integer(shape.entries - 1));
+  Value id = entryOf(emit, emit.load(i32, emit.address(ids, i32, index)), shape.entries);
   Value row = emit.sub(id, firstRow), shard = emit.div(index, shardIds), last = load(stateOf(lasts, row));
   Value from = emit.address(emit.address(updates, f32, emit.mul(index, shape.width)), f32, firstColumn);
   Value to = result(row);

@@ -12,11 +12,12 @@ using namespace mlir;
 using namespace mtc;
 
 Reach mtc::reachOf(Operation *op) {
-  if (isa<mt::PoolOp, mt::PoolGradientOp>(op))
+  if (op->hasTrait<mt::Windowed>())
     return Reach::window;
-  bool element = isa<mt::ElementwiseOpInterface, mt::ConstantOp, mt::IotaOp, mt::RandomUniformOp, mt::BatchSizeOp,
-                     mt::BroadcastOp, mt::ReshapeOp, mt::TransposeOp, mt::SliceOp, mt::ReverseOp, mt::PadOp,
-                     mt::ConcatOp, mt::TakeOp, mt::GatherOp>(op);
+  if (auto lookup = dyn_cast<mt::LookupOpInterface>(op))
+    return lookup.getLookup().adds ? Reach::line : Reach::element;
+  bool element = isa<mt::ElementwiseOpInterface, mt::MoveOpInterface, mt::ReshapeOp, mt::RandomUniformOp>(op) ||
+                 op->getNumOperands() == 0;
   return element ? Reach::element : Reach::line;
 }
 

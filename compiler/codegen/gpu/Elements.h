@@ -67,19 +67,14 @@ protected:
 
 private:
   mlir::LogicalResult known = mlir::success();
-  mlir::Value shaped(mlir::Operation *op, mlir::ValueRange at);
-  mlir::Value padded(mlir::mt::PadOp op, mlir::ValueRange at);
-  mlir::Value joined(mlir::mt::ConcatOp op, mlir::ValueRange at);
-  mlir::Value reduced(mlir::Operation *op, mlir::Value index);
+  mlir::Value copied(mlir::mt::MoveOpInterface op, mlir::ValueRange at);
+  mlir::Value reduced(mlir::mt::ReduceOp op, mlir::Value index);
+  mlir::Value searched(mlir::mt::ArgmaxOp op, mlir::Value index);
   mlir::Value product(mlir::mt::MatmulOp op, mlir::Value index);
-  mlir::Value windowed(mlir::Operation *op, mlir::Value index, mlir::ValueRange at);
   mlir::Value pool(mlir::mt::PoolOp op, mlir::ValueRange at);
   mlir::Value poolGradient(mlir::mt::PoolGradientOp op, mlir::Value index, mlir::ValueRange at);
   mlir::Value kernelGradient(mlir::mt::Conv2DKernelGradientOp op, mlir::ValueRange at);
-  mlir::Value lookedUp(mlir::Operation *op, mlir::Value index, mlir::ValueRange at);
-  mlir::Value clampedId(mlir::Value ids, mlir::Value index, int64_t entries);
-  mlir::Value sumOfNamed(mlir::Value ids, int64_t entries, mlir::Value entry, int64_t count,
-                         llvm::function_ref<mlir::Value(mlir::Value)> element);
+  mlir::Value lookedUp(mlir::mt::LookupOpInterface op, mlir::Value index);
   // The element of `value` at these coordinates.
   mlir::Value atPlace(mlir::Value value, mlir::ValueRange coordinates) {
     return at(value, flatten(emit, coordinates, innerShape(value)));

@@ -1,86 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An element of the operations of a row that are not element-wise.
-#include "compiler/codegen/common/Reduction.h"
+#include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/gpu/Elements.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mtc;
 
-static int64_t listed(ArrayRef<int64_t> list, size_t i, int64_t otherwise) {
-  return list.empty() ? otherwise : list[i];
-}
-
-Value BlockElements::padded(mt::PadOp op, ValueRange at) {
-  Value halo = arith::ConstantOp::create(emit, emit.getF32FloatAttr(op.getValue().convertToFloat()));
-  Emitter::Values source;
-  Value inside = emit.equal(emit.integer(0), emit.integer(0));
-  for (auto [i, place] : llvm::enumerate(at)) {
-    Value moved = emit.add(place, -op.getLow()[i]);
-    int64_t step = listed(op.getInterior(), i, 0) + 1;
-    inside = both(emit, inside, emit.less(emit.integer(-1), moved));
-    if (step > 1) {
-      inside = both(emit, inside, emit.equal(emit.rem(moved, emit.integer(step)), emit.integer(0)));
-      moved = emit.div(moved, emit.integer(step));
+// The element at these coordinates of the result: that of the box they lie in.
+Value BlockElements::copied(mt::MoveOpInterface op, ValueRange at) {
+  ArrayRef<int64_t> shape = innerShape(op->getResult(0));
+  Value element;
+  for (const mt::Move &box : op.getMoves()) {
+    Value inside, source = emit.integer(box.start);
+    auto require = [&](Value condition) { inside = inside ? both(emit, inside, condition) : condition; };
+    for (auto [place, axis, size] : llvm::zip_equal(at, box.axes, shape)) {
+      Value index = emit.add(place, -axis.first);
+      if (axis.first > 0)
+        require(emit.less(emit.integer(-1), index));
+      if (axis.step > 1) {
+        require(emit.equal(emit.rem(index, emit.integer(axis.step)), emit.integer(0)));
+        index = emit.div(index, emit.integer(axis.step));
+      }
+      if (axis.first + (axis.size - 1) * axis.step + 1 < size)
+        require(emit.less(index, emit.integer(axis.size)));
+      if (axis.stride != 0)
+        source = emit.add(source, emit.mul(index, axis.stride));
     }
-    inside = both(emit, inside, emit.less(moved, emit.integer(innerShape(op.getOperand())[i])));
-    source.push_back(moved);
+    auto load = [&] { return this->at(box.operand, source); };
+    if (!inside)
+      return load();
+    element = choose(emit, inside, load, element ? element : fillOf(emit, op));
   }
-  return choose(emit, inside, [&] { return atPlace(op.getOperand(), source); }, halo);
-}
-
-Value BlockElements::joined(mt::ConcatOp op, ValueRange at) {
-  int64_t dim = op.getDim() - isSplit(op.getResult()), begin = 0;
-  Value taken = emit.zeros(elementOf(op.getResult()));
-  for (Value operand : op.getOperands()) {
-    int64_t end = begin + innerShape(operand)[dim];
-    Value here = both(emit, emit.less(emit.integer(begin - 1), at[dim]), emit.less(at[dim], emit.integer(end)));
-    auto load = [&] {
-      Emitter::Values source(at);
-      source[dim] = emit.add(at[dim], -begin);
-      return atPlace(operand, source);
-    };
-    taken = choose(emit, here, load, taken);
-    begin = end;
-  }
-  return taken;
-}
-
-// Elements of the result are elements of an operand.
-Value BlockElements::shaped(Operation *op, ValueRange at) {
-  Value from = op->getNumOperands() ? op->getOperand(0) : Value();
-  int64_t batch = isSplit(op->getResult(0));
-  Emitter::Values source;
-  if (isa<mt::BroadcastOp>(op)) {
-    ArrayRef<int64_t> shape = innerShape(from);
-    for (auto [i, size] : llvm::enumerate(shape)) {
-      int64_t dim = static_cast<int64_t>(at.size()) - shape.size() + i;
-      source.push_back(size == 1 || dim < 0 ? emit.integer(0) : at[dim]);
-    }
-    return atPlace(from, source);
-  }
-  if (auto transpose = dyn_cast<mt::TransposeOp>(op)) {
-    source.resize(at.size());
-    for (auto [i, axis] : llvm::enumerate(transpose.getPermutation().drop_front(batch)))
-      source[axis - batch] = at[i];
-    return atPlace(from, source);
-  }
-  if (auto slice = dyn_cast<mt::SliceOp>(op)) {
-    for (auto [i, place] : llvm::enumerate(at))
-      source.push_back(emit.add(emit.mul(place, listed(slice.getStrides(), i, 1)), slice.getStarts()[i]));
-    return atPlace(from, source);
-  }
-  if (auto reverse = dyn_cast<mt::ReverseOp>(op)) {
-    source.assign(at.begin(), at.end());
-    for (int64_t axis : reverse.getDims())
-      source[axis - batch] = emit.sub(emit.integer(innerShape(from)[axis - batch] - 1), at[axis - batch]);
-    return atPlace(from, source);
-  }
-  if (auto pad = dyn_cast<mt::PadOp>(op))
-    return padded(pad, at);
-  if (auto concat = dyn_cast<mt::ConcatOp>(op))
-    return joined(concat, at);
-  return {};
+  return element;
 }
 
 // One FMA chain in order of k.
@@ -102,39 +55,36 @@ Value BlockElements::product(mt::MatmulOp op, Value index) {
   })[0];
 }
 
-Value BlockElements::reduced(Operation *op, Value index) {
-  if (auto reduce = dyn_cast<mt::ReduceOp>(op)) {
-    int64_t count = innerCount(reduce.getResult()), length = count ? innerCount(reduce.getOperand()) / count : 0;
-    Value line = emit.mul(index, length);
-    return emit.loop(emit.integer(0), emit.integer(length), 1, identityOf(emit, reduce.getKind()),
-                     [&](Value i, ValueRange running) {
-                       Value next = at(reduce.getOperand(), emit.add(line, i));
-                       return Emitter::Values{combine(emit, reduce.getKind(), running[0], next)};
-                     })[0];
-  }
-  if (auto search = dyn_cast<mt::ArgmaxOp>(op)) {
-    Type i32 = emit.getI32Type();
-    int64_t length = innerShape(search.getOperand()).back();
-    Value line = emit.mul(index, length);
-    Emitter::Values start{at(search.getOperand(), line),
-                          arith::ConstantOp::create(emit, emit.getI32IntegerAttr(0)).getResult()};
-    return emit.loop(emit.integer(1), emit.integer(length), 1, start, [&](Value i, ValueRange best) {
-      Value next = at(search.getOperand(), emit.add(line, i));
-      Value larger = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGT, next, best[0]);
-      return Emitter::Values{arith::SelectOp::create(emit, larger, next, best[0]),
-                             arith::SelectOp::create(emit, larger, arith::TruncIOp::create(emit, i32, i), best[1])};
-    })[1];
-  }
-  auto matmul = dyn_cast<mt::MatmulOp>(op);
-  return matmul ? product(matmul, index) : Value();
+Value BlockElements::reduced(mt::ReduceOp op, Value index) {
+  int64_t count = innerCount(op.getResult()), length = count ? innerCount(op.getOperand()) / count : 0;
+  Value line = emit.mul(index, length);
+  return emit.loop(emit.integer(0), emit.integer(length), 1, identityOf(emit, op.getKind()),
+                   [&](Value i, ValueRange running) {
+                     Value next = at(op.getOperand(), emit.add(line, i));
+                     return Emitter::Values{combine(emit, op.getKind(), running[0], next)};
+                   })[0];
+}
+
+Value BlockElements::searched(mt::ArgmaxOp op, Value index) {
+  int64_t length = innerShape(op.getOperand()).back();
+  Value line = emit.mul(index, length);
+  Emitter::Values start{at(op.getOperand(), line), emit.zeros(emit.getI32Type())};
+  return emit.loop(emit.integer(1), emit.integer(length), 1, start, [&](Value i, ValueRange best) {
+    Value number = arith::TruncIOp::create(emit, emit.getI32Type(), i);
+    return firstLargest(emit, best, at(op.getOperand(), emit.add(line, i)), number);
+  })[1];
 }
 
 Value BlockElements::moved(Operation *op, Value index) {
   Emitter::Values place = coordinates(emit, index, innerShape(op->getResult(0)));
-  Value element = shaped(op, place);
-  if (!element)
-    element = reduced(op, index);
-  if (!element)
-    element = windowed(op, index, place);
-  return element ? element : lookedUp(op, index, place);
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](mt::MoveOpInterface move) { return copied(move, place); })
+      .Case([&](mt::LookupOpInterface lookup) { return lookedUp(lookup, index); })
+      .Case([&](mt::ReduceOp reduction) { return reduced(reduction, index); })
+      .Case([&](mt::ArgmaxOp search) { return searched(search, index); })
+      .Case([&](mt::MatmulOp matmul) { return product(matmul, index); })
+      .Case([&](mt::PoolOp forward) { return pool(forward, place); })
+      .Case([&](mt::PoolGradientOp gradient) { return poolGradient(gradient, index, place); })
+      .Case([&](mt::Conv2DKernelGradientOp gradient) { return kernelGradient(gradient, place); })
+      .Default([](Operation *) { return Value(); });
 }

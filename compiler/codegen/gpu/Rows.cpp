@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/common/Reduction.h"
+#include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/gpu/BlockRows.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"

@@ -2,6 +2,7 @@
 //
 // Sums of rows at indices over the batch: a thread has one element of the table. A block looks at a group of ids at
 // once, a thread at one of them, and leaves out the groups that name none of its rows.
+#include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/gpu/Block.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
@@ -38,8 +39,7 @@ BlockScatter::BlockScatter(BlockKernel &kernel, mt::ScatterAddOp op)
       updates(kernel.argument(cast<BlockArgument>(op.getUpdates()).getArgNumber())), marks(kernel.share(i32, 2)) {}
 
 Value BlockScatter::entryAt(Value place) {
-  Value id = arith::ExtSIOp::create(emit, emit.getI64Type(), emit.load(i32, emit.address(ids, i32, place)));
-  return emit.least(emit.most(id, emit.integer(0)), emit.integer(entries - 1));
+  return entryOf(emit, emit.load(i32, emit.address(ids, i32, place)), entries);
 }
 
 // Whether one of the ids at [first, end) names a row of the block: the same for all its threads. Group after group
