@@ -4,6 +4,7 @@
 #ifndef COMPILER_CODEGEN_CODEGEN_H
 #define COMPILER_CODEGEN_CODEGEN_H
 
+#include "dialects/plan/PlanDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/Support/Error.h"
@@ -74,7 +75,7 @@ std::unique_ptr<mlir::Pass> createCodegenPass(llvm::ArrayRef<std::string> cpus, 
 mlir::FailureOr<std::vector<TargetCode>> generateCode(mlir::ModuleOp module, const CodegenOptions &options);
 mlir::FailureOr<std::vector<TargetCode>> generateGpuCode(mlir::ModuleOp module, const CodegenOptions &options);
 // `gpu_grid` of mt_sum.
-std::vector<int64_t> sumGpuGrid();
+mlir::plan::GpuGridAttr sumGpuGrid(mlir::MLIRContext *context);
 
 } // namespace mtc
 

@@ -60,8 +60,8 @@ static std::unique_ptr<tables::TargetT> makeTarget(const TargetCode &target, uin
   return entry;
 }
 
-// On a GPU too if other kernels are.
-static void addSumKernel(tables::PlanT &plan, bool gpu) {
+// `grid` is null if no kernel has code for GPUs.
+static void addSumKernel(tables::PlanT &plan, mlir::plan::GpuGridAttr grid) {
   auto sum = std::make_unique<tables::KernelT>();
   sum->name = sumKernelName.str();
   sum->kind = tables::KernelKind::Elementwise;
@@ -73,8 +73,8 @@ static void addSumKernel(tables::PlanT &plan, bool gpu) {
     argument->element_bytes = sizeof(float);
     argument->written = written;
   }
-  if (gpu)
-    sum->gpu = makeGpuGrid(sumGpuGrid());
+  if (grid)
+    sum->gpu = makeGpuGrid(grid);
   plan.sum_kernel = plan.kernels.size();
   plan.kernels.push_back(std::move(sum));
 }
@@ -157,7 +157,8 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const
   mlir::FailureOr<std::vector<uint8_t>> initialValues = makeInitialValues(module, *plan, compilation.initial);
   if (failed(initialValues))
     return failure();
-  addSumKernel(*plan, llvm::any_of(compilation.code, [](const TargetCode &code) { return code.device != "cpu"; }));
+  bool gpu = llvm::any_of(compilation.code, [](const TargetCode &code) { return code.device != "cpu"; });
+  addSumKernel(*plan, gpu ? sumGpuGrid(module.getContext()) : mlir::plan::GpuGridAttr());
   addModelFacts(*plan, compilation);
   std::vector<mtrun::SectionBytes> sections;
   for (const TargetCode &target : compilation.code) {

@@ -25,14 +25,14 @@ std::vector<int64_t> shapeOf(mlir::RankedTensorType type) {
   return shape;
 }
 
-std::unique_ptr<tables::GpuGridT> makeGpuGrid(llvm::ArrayRef<int64_t> grid) {
+std::unique_ptr<tables::GpuGridT> makeGpuGrid(mlir::plan::GpuGridAttr grid) {
   auto made = std::make_unique<tables::GpuGridT>();
-  made->threads = grid[0];
-  made->rows_per_tile = grid[1];
-  made->inner_tiles = grid[2];
-  made->elements_per_tile = grid[3];
-  made->shared_bytes = grid[4];
-  made->partial_bytes = grid[5];
+  made->threads = grid.getThreads();
+  made->rows_per_tile = grid.getRowsPerTile();
+  made->inner_tiles = grid.getInnerTiles();
+  made->elements_per_tile = grid.getElementsPerTile();
+  made->shared_bytes = grid.getSharedBytes();
+  made->partial_bytes = grid.getPartialBytes();
   return made;
 }
 
@@ -143,8 +143,8 @@ static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
   kernel->rows_per_tile = op.getRowsPerTile().value_or(0);
   kernel->inner_tiles = op.getInnerTiles().value_or(1);
   kernel->elements_per_tile = op.getElementsPerTile().value_or(0);
-  if (auto grid = op.getGpuGrid()) {
-    kernel->gpu = makeGpuGrid(*grid);
+  if (mlir::plan::GpuGridAttr grid = op.getGpuGridAttr()) {
+    kernel->gpu = makeGpuGrid(grid);
     if (mlir::plan::LibraryCallAttr call = op.getLibraryCallAttr())
       kernel->gpu->call = makeCall(call);
   }

@@ -21,7 +21,7 @@ int64_t bytesOfElement(mlir::Type element);
 std::vector<int64_t> shapeOf(mlir::RankedTensorType type);
 
 // Of the attribute `gpu_grid` of a plan.kernel.
-std::unique_ptr<tables::GpuGridT> makeGpuGrid(llvm::ArrayRef<int64_t> grid);
+std::unique_ptr<tables::GpuGridT> makeGpuGrid(mlir::plan::GpuGridAttr grid);
 
 // One plan.program. `kernels` and `variables` give the indices of symbols in the plan's lists.
 class ProgramTables {

@@ -104,6 +104,20 @@ def Plan_LibraryCallAttr : Plan_Attr<"LibraryCall", "library_call"> {
                        "`>`";
 }
 
+def Plan_GpuGridAttr : Plan_Attr<"GpuGrid", "gpu_grid"> {
+  let summary = "how a kernel's tiles are counted on a GPU, where a block computes one";
+  let description = [{
+    `threads` of a block; `rows_per_tile` and `inner_tiles`, or `elements_per_tile`, as in `plan.kernel`; bytes of
+    workgroup memory (`shared_bytes`); bytes of partial sums in device memory, of a segment (`partial_bytes`).
+  }];
+  let parameters = (ins "int64_t":$threads, DefaultValuedParameter<"int64_t", "0">:$rows_per_tile,
+                        DefaultValuedParameter<"int64_t", "1">:$inner_tiles,
+                        DefaultValuedParameter<"int64_t", "0">:$elements_per_tile,
+                        DefaultValuedParameter<"int64_t", "0">:$shared_bytes,
+                        DefaultValuedParameter<"int64_t", "0">:$partial_bytes);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
 def BufferType : TypeDef<Plan_Dialect, "Buffer"> {
   let mnemonic = "buffer";
   let summary = "a place in memory: !plan.buffer<tensor<?x256xf32>>; `?` is the device's rows";
@@ -117,15 +131,14 @@ def KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
   let description = [{
     An elementwise kernel's body is written for one of its launches' shapes; its code takes the count at run time. The
     grid attributes (`rows_per_tile`, `inner_tiles`, `elements_per_tile`) are set by codegen; costs by mt-allocate.
-    `gpu_grid`, there if a GPU is a target: threads of a block, rows per tile, inner tiles, elements per tile, bytes of
-    workgroup memory, bytes of partial sums. `library_call`, set by `plan-library-calls`: a GPU library may compute the
+    `gpu_grid` is there if a GPU is a target. `library_call`, set by `plan-library-calls`: a GPU library may compute the
     kernel in place of its code.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_KernelKind:$kind, I64Attr:$flops_per_row, I64Attr:$flops_fixed,
                    I64Attr:$bytes_per_row, I64Attr:$bytes_fixed,
                        OptionalAttr<I64Attr>:$rows_per_tile, OptionalAttr<I64Attr>:$inner_tiles,
                        OptionalAttr<I64Attr>:$elements_per_tile,
-                       OptionalAttr<DenseI64ArrayAttr>:$gpu_grid,
+                       OptionalAttr<Plan_GpuGridAttr>:$gpu_grid,
                        OptionalAttr<Plan_LibraryCallAttr>:$library_call);
   let regions = (region SizedRegion<1>:$body);
   let hasVerifier = 1;

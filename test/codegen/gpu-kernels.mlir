@@ -7,7 +7,7 @@
 // PTX: .target sm_75
 module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shard_rows = 4>} {
   // CHECK: plan.kernel @dense attributes
-  // CHECK-SAME: gpu_grid = array<i64: 64, 32, 8, 0, 4608, 0>
+  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 64, rows_per_tile = 32, inner_tiles = 8, shared_bytes = 4608>
   plan.kernel @dense attributes {kind = #mt<kernel_kind matmul>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%x: tensor<?x784xf32>, %w: tensor<784x256xf32>, %b: tensor<256xf32>):
     %0 = mt.matmul %x, %w : tensor<?x784xf32>, tensor<784x256xf32>
@@ -16,14 +16,14 @@ module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shar
     mt.yield %2 : tensor<?x256xf32>
   }
   // CHECK: plan.kernel @dense_gradient attributes
-  // CHECK-SAME: gpu_grid = array<i64: 64, 0, 200, 0, {{[0-9]+}}, 0>
+  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 64, inner_tiles = 200, shared_bytes = {{[0-9]+}}>
   plan.kernel @dense_gradient attributes {kind = #mt<kernel_kind matmul_wgrad>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%x: tensor<?x784xf32>, %g: tensor<?x256xf32>):
     %0 = mt.matmul %x, %g transpose_a : tensor<?x784xf32>, tensor<?x256xf32>
     mt.yield %0 : tensor<784x256xf32>
   }
   // CHECK: plan.kernel @loss attributes
-  // CHECK-SAME: gpu_grid = array<i64: 32, 1, 1, 0, {{[0-9]+}}, 0>
+  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 32, rows_per_tile = 1, shared_bytes = {{[0-9]+}}>
   plan.kernel @loss attributes {kind = #mt<kernel_kind rows>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%x: tensor<?x10xf32>):
     %0 = mt.exp %x : tensor<?x10xf32>
@@ -31,14 +31,14 @@ module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shar
     mt.yield %1 : tensor<?xf32>
   }
   // CHECK: plan.kernel @sgd attributes
-  // CHECK-SAME: gpu_grid = array<i64: 256, 0, 1, 1024, 0, 0>
+  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 256, elements_per_tile = 1024>
   plan.kernel @sgd attributes {kind = #mt<kernel_kind elementwise>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%w: tensor<300xf32>, %g: tensor<300xf32>):
     %0 = mt.add %w, %g : tensor<300xf32>, tensor<300xf32>
     mt.yield %0 : tensor<300xf32>
   }
   // CHECK: plan.kernel @turn attributes
-  // CHECK-SAME: gpu_grid = array<i64: 256, 0, 200, 0, 4224, 0>
+  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 256, inner_tiles = 200, shared_bytes = 4224>
   plan.kernel @turn attributes {kind = #mt<kernel_kind transpose>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%w: tensor<784x256xf32>):
     %0 = mt.transpose %w by [1, 0] : tensor<784x256xf32>

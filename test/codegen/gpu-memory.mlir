@@ -14,7 +14,7 @@ module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shar
     mt.yield %0 : tensor<300xf32>
   }
   // CHECK: plan.kernel @centred attributes
-  // CHECK-SAME: gpu_grid = array<i64: 256, 1, 4, 0, 0, 0>
+  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 256, rows_per_tile = 1, inner_tiles = 4>
   // PTX-LABEL: .visible .entry centred(
   // PTX: ld.global.v4.b32
   // PTX: ld.global.v4.b32
@@ -26,7 +26,7 @@ module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shar
   }
   // A block for 32 columns, a thread for each 32nd line of them.
   // CHECK: plan.kernel @columns attributes
-  // CHECK-SAME: gpu_grid = array<i64: 1024, 1, 2, 0, 4096, 0>
+  // CHECK-SAME: gpu_grid = #plan.gpu_grid<threads = 1024, rows_per_tile = 1, inner_tiles = 2, shared_bytes = 4096>
   // PTX-LABEL: .visible .entry columns(
   plan.kernel @columns attributes {kind = #mt<kernel_kind rows>, flops_per_row = 0 : i64, flops_fixed = 0 : i64, bytes_per_row = 0 : i64, bytes_fixed = 0 : i64} {
   ^bb0(%x: tensor<?x28x28x64xf32>):

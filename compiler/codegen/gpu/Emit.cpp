@@ -81,7 +81,14 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
   return status;
 }
 
-std::vector<int64_t> mtc::sumGpuGrid() { return {mapThreads, 0, 1, mapTile, 0, 0}; }
+static constexpr GpuGrid sumGrid{mapThreads, 0, 1, mapTile};
+
+static plan::GpuGridAttr attributeOf(MLIRContext *context, const GpuGrid &grid) {
+  return plan::GpuGridAttr::get(context, grid.threads, grid.rowsPerTile, grid.innerTiles, grid.elementsPerTile,
+                                grid.sharedBytes, grid.partialBytes);
+}
+
+plan::GpuGridAttr mtc::sumGpuGrid(MLIRContext *context) { return attributeOf(context, sumGrid); }
 
 // What library calls need beside them, where a kernel is of a kind that may have one.
 static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const CodegenOptions &options) {
@@ -102,7 +109,7 @@ static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const Codeg
 }
 
 FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, const CodegenOptions &options,
-                                                          bool tensor) {
+                                                     bool tensor) {
   ModuleOp normal = *whole.module;
   bool reduced = mt::Compilation(normal).getPrecision() != "f32";
   OwningOpRef<ModuleOp> code(ModuleOp::create(normal.getLoc()));
@@ -120,12 +127,9 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, 
     kernel.precision = !reduced ? Precision::f32 : tensor ? Precision::tensor : Precision::reduced;
     if (failed(emitKernel(kernel, mtrun::kernelSymbol(op.getSymName()))))
       return failure();
-    grid = kernel.gpu;
-    op.setGpuGridAttr(emit.getDenseI64ArrayAttr(
-        {grid.threads, grid.rowsPerTile, grid.innerTiles, grid.elementsPerTile, grid.sharedBytes, grid.partialBytes}));
+    op.setGpuGridAttr(attributeOf(op.getContext(), kernel.gpu));
   }
-  BlockKernel sum({emit, {}, mt::KernelKind::elementwise, {}, 1, false, {}, {}, {}, {}},
-                  {mapThreads, 0, 1, mapTile, 0});
+  BlockKernel sum({emit, {}, mt::KernelKind::elementwise, {}, 1, false, {}, {}, {}, {}}, sumGrid);
   if (failed(emitKernel(sum, sumKernelName, emitBlockSum)) || failed(emitCallKernels(emit, normal, options)))
     return failure();
   return code;

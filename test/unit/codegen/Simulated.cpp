@@ -81,7 +81,7 @@ void Block::run(uint32_t tile) {
     Fiber &fiber = fibers[i];
     fiber.alive = true;
     fiber.thread = {
-        static_cast<uint32_t>(i), tile, 0, static_cast<uint32_t>(fibers.size()), shared, barrier, nullptr,
+        static_cast<uint32_t>(i),    tile,      0, static_cast<uint32_t>(fibers.size()), shared, barrier, nullptr,
         simulated::multiplyPieces<>, misaligned};
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = &stacks[i * stackBytes];
@@ -200,11 +200,11 @@ static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, con
   }
   mlir::mt::KernelKind kind = op.getKind();
   int64_t count = kind == mlir::mt::KernelKind::elementwise ? operands.back().count : 0;
-  auto cut = *op.getGpuGrid();
+  mlir::plan::GpuGridAttr blocks = op.getGpuGridAttr();
   struct alignas(64) Line {
     char bytes[64] = {};
   };
-  std::vector<Line> lines((4 * MT_GPU_COUNTERS + cut[5]) / sizeof(Line) + 1);
+  std::vector<Line> lines((4 * MT_GPU_COUNTERS + blocks.getPartialBytes()) / sizeof(Line) + 1);
   char *partials = lines.front().bytes;
   mt_kernel_params params{rows, 3, rows + 5, count, 11, partials + 4 * MT_GPU_COUNTERS, scratch};
   Grid grid{static_cast<int64_t>(op.getRowsPerTile().value_or(0)), static_cast<int64_t>(op.getInnerTiles().value_or(1)),
@@ -212,8 +212,10 @@ static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, con
   cpu.find<mt_kernel_fn>(op.getSymName())(&params, cpuBuffers.data(), 0, grid.tiles(params));
   params.count = 0;
   params.scratch = nullptr;
-  runSimulated(gpu.find<mt_sim_kernel_fn>(op.getSymName()), {cut[0], cut[1], cut[2], cut[3], cut[4]}, params,
-               gpuBuffers, count);
+  runSimulated(gpu.find<mt_sim_kernel_fn>(op.getSymName()),
+               {blocks.getThreads(), blocks.getRowsPerTile(), blocks.getInnerTiles(), blocks.getElementsPerTile(),
+                blocks.getSharedBytes()},
+               params, gpuBuffers, count);
   if (std::any_of(partials, partials + 4 * MT_GPU_COUNTERS, [](char byte) { return byte != 0; }))
     return "kernel " + op.getSymName().str() + ": counters are not 0 after it\n";
   for (size_t i = body.getNumArguments(); i < operands.size(); ++i) {

@@ -12,7 +12,7 @@
 
 namespace codegentest {
 
-// threads of a block, rows per tile, inner tiles, elements per tile, bytes of workgroup memory: the attribute gpu_grid.
+// The attribute gpu_grid.
 struct GpuGrid {
   int64_t threads, rowsPerTile, innerTiles, elementsPerTile, sharedBytes;
   int64_t tiles(const mt_kernel_params &params, int64_t count) const;
