@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/common/Emitter.h"
-#include "runtime/abi/kernel.h"
-#include <cstddef>
-#include <utility>
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
+#include "runtime/abi/kernel.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cstddef>
+#include <utility>
 
 using namespace mlir;
 using namespace mtc;
@@ -235,13 +235,33 @@ void Emitter::when(Value condition, llvm::function_ref<void()> body, llvm::funct
   otherwise();
 }
 
+static LLVM::LLVMFuncOp hidden(Emitter &emit, StringRef name, LLVM::LLVMFunctionType type) {
+  auto function = LLVM::LLVMFuncOp::create(emit, name, type, LLVM::Linkage::External);
+  function.setVisibility_(LLVM::Visibility::Hidden);
+  return function;
+}
+
+LLVM::LLVMFuncOp Emitter::lookup(StringRef name) {
+  if (Operation *known = SymbolTable::lookupSymbolIn(home->getParentOp(), name))
+    return dyn_cast<LLVM::LLVMFuncOp>(known);
+  LLVM::LLVMFunctionType type = functions ? functions->lookup(name) : LLVM::LLVMFunctionType();
+  if (!type)
+    return nullptr;
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToEnd(home);
+  return hidden(*this, name, type); // another module has its body
+}
+
 LLVM::LLVMFuncOp Emitter::function(StringRef name, ArrayRef<Type> arguments, bool internal,
                                    llvm::function_ref<void(ValueRange)> body) {
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToEnd(home);
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(getContext()), arguments);
-  auto function =
-      LLVM::LLVMFuncOp::create(*this, name, type, internal ? LLVM::Linkage::Internal : LLVM::Linkage::External);
+  auto linkage = internal ? LLVM::Linkage::Internal : LLVM::Linkage::External;
+  bool isShared = internal && functions;
+  auto function = isShared ? hidden(*this, name, type) : LLVM::LLVMFuncOp::create(*this, name, type, linkage);
+  if (isShared)
+    functions->insert({name, type});
   Block *outer = entry;
   Arrays outerArrays = std::exchange(arrays, Arrays());
   arrays.allowed = !internal;

@@ -11,8 +11,12 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace mtc {
+
+// Internal functions of the modules that are linked to one object, by name: each is in one of them.
+using SharedFunctions = llvm::StringMap<mlir::LLVM::LLVMFunctionType>;
 
 class Emitter : public mlir::ImplicitLocOpBuilder {
 public:
@@ -22,9 +26,10 @@ public:
   using Values = mlir::SmallVector<mlir::Value>;
   using Body = llvm::function_ref<Values(Value index, ValueRange carried)>;
 
-  Emitter(mlir::ModuleOp module, const VectorUnit &vectors)
+  // `functions`: null, or what several modules have in common that become one object.
+  Emitter(mlir::ModuleOp module, const VectorUnit &vectors, SharedFunctions *functions = nullptr)
       : ImplicitLocOpBuilder(module.getLoc(), module.getBodyRegion()), module(module), home(module.getBody()),
-        vectors(vectors) {}
+        vectors(vectors), functions(functions) {}
 
   mlir::ModuleOp module;
   mlir::Block *home; // where globals go
@@ -101,12 +106,11 @@ public:
   void loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value index)> body);
   void when(Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise = nullptr);
 
-  // A function of the module; `body` is written into it. Internal ones are found by name again (`lookup`).
+  // A function of the module; `body` is written into it. Internal ones are found by name again (`lookup`), in the
+  // modules that share functions, too.
   mlir::LLVM::LLVMFuncOp function(llvm::StringRef name, llvm::ArrayRef<Type> arguments, bool internal,
                                   llvm::function_ref<void(ValueRange arguments)> body);
-  mlir::LLVM::LLVMFuncOp lookup(llvm::StringRef name) {
-    return mlir::dyn_cast_or_null<mlir::LLVM::LLVMFuncOp>(mlir::SymbolTable::lookupSymbolIn(home->getParentOp(), name));
-  }
+  mlir::LLVM::LLVMFuncOp lookup(llvm::StringRef name);
   void call(mlir::LLVM::LLVMFuncOp callee, ValueRange arguments) {
     mlir::LLVM::CallOp::create(*this, callee, arguments);
   }
@@ -117,6 +121,7 @@ public:
 private:
   // The other way.
   Value truncate(Type element, Value value);
+  SharedFunctions *functions;
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> globals;
   // The arrays of the function that is being written.

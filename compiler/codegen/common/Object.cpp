@@ -12,6 +12,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/ThreadPool.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
 #include <mutex>
@@ -64,45 +65,71 @@ namespace {
 // Asks the code generator for each function's frame, which it tells as a warning.
 class FrameSizes : public llvm::DiagnosticHandler {
 public:
-  explicit FrameSizes(llvm::DenseMap<const llvm::Function *, uint64_t> &sizes) : sizes(sizes) {}
+  explicit FrameSizes(llvm::StringMap<uint64_t> &sizes) : sizes(sizes) {}
   bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
     auto *size = llvm::dyn_cast<llvm::DiagnosticInfoStackSize>(&info);
     if (size)
-      sizes[&size->getFunction()] = size->getStackSize();
+      sizes[size->getFunction().getName()] = size->getStackSize();
     return size != nullptr;
   }
   static void ask(llvm::Function &function) { function.addFnAttr("warn-stack-size", "0"); }
 
 private:
-  llvm::DenseMap<const llvm::Function *, uint64_t> &sizes;
+  llvm::StringMap<uint64_t> &sizes;
+};
+
+// What a function takes of the stack, and whom it calls.
+struct Frame {
+  uint64_t bytes;
+  std::vector<std::string> callees;
+  bool isKernel; // visible outside of the plan's code
+};
+using Frames = llvm::StringMap<Frame>;
+
+struct Part {
+  Object object;
+  Frames frames;
 };
 
 } // namespace
 
-// Bytes of stack that a call of `function` takes, with whatever it calls. Kernels do not recurse.
-static uint64_t stackOf(const llvm::Function &function,
-                        const llvm::DenseMap<const llvm::Function *, uint64_t> &frames) {
-  constexpr uint64_t returnAddress = 8;
-  uint64_t deepest = 0;
-  for (const llvm::Instruction &instruction : llvm::instructions(function))
-    if (auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction))
-      if (const llvm::Function *callee = call->getCalledFunction(); callee && !callee->isDeclaration())
-        deepest = std::max(deepest, stackOf(*callee, frames));
-  return frames.lookup(&function) + returnAddress + deepest;
+static Frames framesOf(const llvm::Module &code, const llvm::StringMap<uint64_t> &sizes) {
+  Frames frames;
+  for (const llvm::Function &function : code) {
+    if (function.isDeclaration())
+      continue;
+    bool isKernel = !function.hasLocalLinkage() && !function.hasHiddenVisibility();
+    Frame frame{sizes.lookup(function.getName()), {}, isKernel};
+    for (const llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction))
+        if (const llvm::Function *callee = call->getCalledFunction(); callee && !callee->isIntrinsic())
+          frame.callees.push_back(callee->getName().str());
+    frames[function.getName()] = std::move(frame);
+  }
+  return frames;
 }
 
-static llvm::Error checkStack(const llvm::Module &code, const llvm::DenseMap<const llvm::Function *, uint64_t> &frames,
-                              uint64_t most) {
-  for (const llvm::Function &function : code)
-    if (uint64_t stack = function.isDeclaration() || function.hasLocalLinkage() ? 0 : stackOf(function, frames);
-        stack > most)
-      return llvm::createStringError("kernel " + function.getName() + ": expected at most " + llvm::Twine(most) +
+// Bytes of stack that a call of a function takes, with whatever it calls. Kernels do not recurse.
+static uint64_t stackOf(StringRef name, const Frames &frames) {
+  constexpr uint64_t returnAddress = 8;
+  auto frame = frames.find(name);
+  if (frame == frames.end())
+    return 0;
+  uint64_t deepest = 0;
+  for (const std::string &callee : frame->second.callees)
+    deepest = std::max(deepest, stackOf(callee, frames));
+  return frame->second.bytes + returnAddress + deepest;
+}
+
+static llvm::Error checkStack(const Frames &frames, uint64_t most) {
+  for (const auto &[name, frame] : frames)
+    if (uint64_t stack = frame.isKernel ? stackOf(name, frames) : 0; stack > most)
+      return llvm::createStringError("kernel " + name + ": expected at most " + llvm::Twine(most) +
                                      " bytes of stack, found " + llvm::Twine(stack));
   return llvm::Error::success();
 }
 
-llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, const CpuTarget &target,
-                                                               uint64_t maxStack) {
+static llvm::Expected<Part> compilePart(ModuleOp module, const CpuTarget &target) {
   llvm::LLVMContext context;
   auto translated = translateToLlvm(module, context);
   if (!translated)
@@ -125,15 +152,40 @@ llvm::Expected<llvm::SmallVector<char, 0>> mtc::compileObject(ModuleOp module, c
     function.addFnAttr("no-builtins");
     function.addFnAttr(llvm::Attribute::NoUnwind);
   }
-  llvm::SmallVector<char, 0> object;
-  llvm::raw_svector_ostream stream(object);
+  Part part;
+  llvm::raw_svector_ostream stream(part.object);
   llvm::legacy::PassManager passes;
   if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile, /*DisableVerify=*/true))
     return llvm::createStringError("cannot emit objects for %s", target.cpu.c_str());
-  llvm::DenseMap<const llvm::Function *, uint64_t> frames;
-  context.setDiagnosticHandler(std::make_unique<FrameSizes>(frames));
+  llvm::StringMap<uint64_t> sizes;
+  context.setDiagnosticHandler(std::make_unique<FrameSizes>(sizes));
   passes.run(*code);
-  if (llvm::Error error = checkStack(*code, frames, maxStack))
-    return std::move(error);
-  return object;
+  part.frames = framesOf(*code, sizes);
+  return part;
+}
+
+llvm::Expected<std::vector<Object>> mtc::compileObjects(ArrayRef<OwningOpRef<ModuleOp>> modules,
+                                                        const CpuTarget &target, uint64_t maxStack) {
+  std::vector<std::optional<llvm::Expected<Part>>> parts(modules.size());
+  llvm::DefaultThreadPool threads(llvm::hardware_concurrency(modules.size()));
+  for (auto [module, part] : llvm::zip_equal(modules, parts))
+    threads.async([&] { part.emplace(compilePart(*module, target)); });
+  threads.wait();
+  std::vector<Object> objects;
+  Frames frames;
+  llvm::Error failed = llvm::Error::success();
+  for (std::optional<llvm::Expected<Part>> &part : parts) {
+    if (!*part) {
+      failed = llvm::joinErrors(std::move(failed), part->takeError());
+      continue;
+    }
+    objects.push_back(std::move((*part)->object));
+    for (auto &[name, frame] : (*part)->frames)
+      frames[name] = std::move(frame);
+  }
+  if (!failed)
+    failed = checkStack(frames, maxStack);
+  if (failed)
+    return std::move(failed);
+  return objects;
 }

@@ -6,8 +6,8 @@
 
 #include "compiler/codegen/common/CpuTarget.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/IR/Module.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
 #include <string>
 #include <vector>
@@ -17,14 +17,18 @@ namespace mtc {
 // llvm.func with arith, scf and llvm ops as LLVM IR. May run in several threads.
 llvm::Expected<std::unique_ptr<llvm::Module>> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context);
 
-// Lowers `module` and compiles it to an ELF relocatable object. An external function that takes more than `maxStack`
-// bytes of stack is an error. May run in several threads.
-llvm::Expected<llvm::SmallVector<char, 0>> compileObject(mlir::ModuleOp module, const CpuTarget &target,
-                                                         uint64_t maxStack);
+// An ELF relocatable object.
+using Object = llvm::SmallVector<char, 0>;
 
-// Links one object into a shared object without needed libraries; an undefined symbol is an error. May run in several
+// Lowers each module and compiles it to an object, several at once. An external function that takes more than
+// `maxStack` bytes of stack, with the functions of these modules that it calls, is an error. May run in several
 // threads.
-llvm::Expected<std::vector<char>> linkShared(llvm::ArrayRef<char> object);
+llvm::Expected<std::vector<Object>> compileObjects(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> modules,
+                                                   const CpuTarget &target, uint64_t maxStack);
+
+// Links objects into a shared object without needed libraries; an undefined symbol is an error. May run in several
+// threads.
+llvm::Expected<std::vector<char>> linkShared(llvm::ArrayRef<Object> objects);
 
 } // namespace mtc
 

@@ -15,46 +15,66 @@
 using namespace mlir;
 using namespace mtc;
 
+using KernelParts = std::vector<OwningOpRef<ModuleOp>>;
+
+static int64_t numberOfOps(ModuleOp module) {
+  int64_t count = 0;
+  module.walk([&](Operation *) { ++count; });
+  return count;
+}
+
 namespace {
 struct CpuModule : NormalModule {
   llvm::DenseMap<Operation *, Grid> grids;
 };
 } // namespace
 
-// The functions of all kernels for one vector unit, and the bytes of scratch that each takes.
-static FailureOr<OwningOpRef<ModuleOp>> emitKernels(const CpuModule &normal, const CodegenOptions &options,
-                                                    const VectorUnit &vectors, std::vector<int64_t> &scratch) {
+// Kernels are compiled in parts, in parallel. A part ends behind this many ops, so what is in it depends on the kernels
+// alone. Smaller ones would spend more on what each part has of its own.
+static constexpr int64_t opsOfPart = 2500;
+
+// The functions of all kernels for one vector unit, in parts, and the bytes of scratch that each takes.
+static FailureOr<KernelParts> emitKernels(const CpuModule &normal, const CodegenOptions &options,
+                                          const VectorUnit &vectors, std::vector<int64_t> &scratch) {
   ModuleOp module = *normal.module;
-  OwningOpRef<ModuleOp> functions(ModuleOp::create(module.getLoc()));
-  Emitter emit(*functions, vectors);
-  SmallVector<Type> arguments{emit.pointer(), emit.pointer(), emit.getI64Type(), emit.getI64Type()};
+  KernelParts parts;
+  SharedFunctions functions;
+  std::unique_ptr<Emitter> emit;
   auto bind = [](Kernel &kernel, ValueRange values) {
     kernel.params = values[0];
     kernel.buffers = values[1];
     kernel.tileBegin = values[2];
     kernel.tileEnd = values[3];
   };
-  LogicalResult result = success();
-  for (auto op : module.getOps<plan::KernelOp>()) {
-    const KernelCode &code = codeOf(op);
-    Kernel kernel{emit, op, op.getKind(), normal.grids.at(op), options.shardRows, options.fast, {}, {}, {}, {},
-                  normal.forms.at(op)};
-    emit.setLoc(op.getLoc());
-    emit.function(mtrun::kernelSymbol(op.getSymName()), arguments, /*internal=*/false, [&](ValueRange values) {
+  auto write = [&](StringRef name, Kernel &kernel, llvm::function_ref<LogicalResult(Kernel &)> body) {
+    LogicalResult result = success();
+    SmallVector<Type> arguments{emit->pointer(), emit->pointer(), emit->getI64Type(), emit->getI64Type()};
+    emit->function(name, arguments, /*internal=*/false, [&](ValueRange values) {
       bind(kernel, values);
-      if (failed(code.emitCpu(kernel)))
-        result = failure();
+      result = body(kernel);
     });
-    if (failed(result))
+    return result;
+  };
+  auto begin = [&] {
+    parts.push_back(ModuleOp::create(module.getLoc()));
+    emit = std::make_unique<Emitter>(*parts.back(), vectors, &functions);
+  };
+  begin();
+  for (auto op : module.getOps<plan::KernelOp>()) {
+    if (numberOfOps(*parts.back()) >= opsOfPart)
+      begin();
+    const KernelCode &code = codeOf(op);
+    Kernel kernel{*emit, op, op.getKind(), normal.grids.at(op), options.shardRows, options.fast, {}, {}, {}, {},
+                  normal.forms.at(op)};
+    emit->setLoc(op.getLoc());
+    if (failed(write(mtrun::kernelSymbol(op.getSymName()), kernel, code.emitCpu)))
       return failure();
-    scratch.push_back(emit.scratchBytes());
+    scratch.push_back(emit->scratchBytes());
   }
-  Kernel sum{emit, {}, mt::KernelKind::elementwise, Grid{0, 1, mapElementsPerTile}, 1, false, {}, {}, {}, {}};
-  emit.function(sumKernelName, arguments, /*internal=*/false, [&](ValueRange values) {
-    bind(sum, values);
-    emitSum(sum);
-  });
-  return functions;
+  Kernel sum{*emit, {}, mt::KernelKind::elementwise, Grid{0, 1, mapElementsPerTile}, 1, false, {}, {}, {}, {}};
+  if (failed(write(sumKernelName, sum, [](Kernel &kernel) { return emitSum(kernel), success(); })))
+    return failure();
+  return parts;
 }
 
 static CpuModule normalisedForCpu(ModuleOp module) {
@@ -98,12 +118,12 @@ FailureOr<std::vector<CodeTask>> mtc::prepareCode(ModuleOp module, const Codegen
     auto code = emitKernels(normal, options, target->vectors, scratch);
     if (failed(code))
       return failure();
-    auto kernels = std::make_shared<OwningOpRef<ModuleOp>>(std::move(*code));
-    tasks.push_back([kernels, target = *target, scratch]() -> llvm::Expected<std::vector<TargetCode>> {
-      auto object = compileObject(**kernels, target, MT_KERNEL_STACK_BYTES);
-      if (!object)
-        return object.takeError();
-      auto elf = linkShared(*object);
+    auto parts = std::make_shared<KernelParts>(std::move(*code));
+    tasks.push_back([parts, target = *target, scratch]() -> llvm::Expected<std::vector<TargetCode>> {
+      auto objects = compileObjects(*parts, target, MT_KERNEL_STACK_BYTES);
+      if (!objects)
+        return objects.takeError();
+      auto elf = linkShared(*objects);
       if (!elf)
         return elf.takeError();
       return std::vector{TargetCode{target.name, target.features, std::move(*elf), "cpu", {}, scratch}};

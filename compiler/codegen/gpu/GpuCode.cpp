@@ -30,11 +30,11 @@ static bool hasTensorCores(StringRef architecture) {
   });
 }
 
-static llvm::Expected<Codes> simulate(ModuleOp kernels) {
+static llvm::Expected<Codes> simulate(const OwningOpRef<ModuleOp> &kernels) {
   auto target = findTarget("x86-64-v3");
   if (!target)
     return target.takeError();
-  auto object = compileObject(kernels, *target, /*maxStack=*/UINT64_MAX);
+  auto object = compileObjects(kernels, *target, /*maxStack=*/UINT64_MAX);
   if (!object)
     return object.takeError();
   auto elf = linkShared(*object);
@@ -116,7 +116,7 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
   }
   if (llvm::is_contained(options.gpus, simulatedName)) {
     Kernels lowered = std::make_shared<OwningOpRef<ModuleOp>>(lowerToSimulated(**kernels));
-    tasks.push_back([=] { return simulate(**lowered); });
+    tasks.push_back([=] { return simulate(*lowered); });
   }
   return tasks;
 }

@@ -60,7 +60,7 @@ Expr Generator::cube(const Expr &x) {
 Value Generator::input(StringRef name, int64_t width) {
   Tensor tensor({data.samples, width}, 0.0);
   for (double &x : tensor.data)
-    x = between(-1, 1);
+    x = std::max(between(-1, 1), -0.999); // towards 0 it is no integer but 0, which every limit allows
   data.inputs[name.str()] = std::move(tensor);
   // Of no integers: it says something of a caller's data, and changes nothing.
   IntegerAttr limit = seed % 5 ? IntegerAttr() : builder.getI64IntegerAttr(1 + seed % 9);
