@@ -13,7 +13,8 @@ import numpy as np
 
 from mtc import _cache, _compile, _library, _model, _structs
 from mtc._callbacks import Caller, Logs, call_each, guarded
-from mtc._data import Arrays, Batches, Dataset, is_stream
+from mtc._data import Arrays, Batches, is_stream
+from mtc._dataset import Dataset
 from mtc._errors import Error, ModelError, check
 from mtc._plan import Plan
 from mtc._session import Session
