@@ -197,8 +197,6 @@ class Batches:
             self._passes += 1
             _tell(data, "on_epoch_begin")
             return (data[int(i)] for i in order) if order is not None else iter(data)
-        if hasattr(data, "as_numpy_iterator"):  # tf.data
-            return iter(data.as_numpy_iterator())
         return iter(data)
 
     def _unpack(self, batch: Any) -> tuple[Any, Any, Any]:

@@ -35,6 +35,8 @@ def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbos
     """
     _model.check_model(model, compiled=not of_file)
     options = {name: value for name, value in options.items() if value not in (None, 0)}
+    if "cpu" in options.get("target", "cpu").split(","):
+        options.setdefault("cpu", "native")  # the plan is used here: code for other CPUs is not needed
     description = _description(model)
     kind = _cache.key(description or id(model), sample_weights, by, options, of_file)
     if batch_size is None:  # any will do

@@ -239,7 +239,7 @@ class Run:
         logs = {p.names[i].decode(): p.values[i] for i in range(p.metrics)}
         step = p.step - 1
         self.under_way = logs
-        self.window.opened(callbacks=bool(ends or self.caller.train))
+        self.window.opened(callbacks=bool(ends or self.caller.users))
         call_each(self.caller.train, "on_train_batch_end", step, logs)
         if ends or not self.caller.train or self.caller.draws():
             self.caller.draw("on_train_batch_end", step, logs)

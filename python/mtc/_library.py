@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
+import hashlib
 import os
 import pathlib
+import platform
 import threading
 from typing import Any, Iterator, Sequence
 
@@ -163,8 +167,22 @@ def compiler() -> ctypes.CDLL:
     return _loaded.get("mtc") or _open("mtc", _COMPILER)
 
 
+@functools.lru_cache(maxsize=1)
+def processor() -> str:
+    """What this machine's CPUs can do: a plan for "native" is for one that can do the same."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if line.startswith(("flags", "Features")):
+                return " ".join(sorted(line.partition(":")[2].split()))
+    return platform.machine()
+
+
 def compiler_identity() -> str:
-    """Differs between builds of the compiler: the version of a cached plan."""
+    """Differs between builds of the compiler, and between kinds of CPU: the version of a cached plan."""
+    return f"{_compiler_file()} {hashlib.blake2b(processor().encode(), digest_size=8).hexdigest()}"
+
+
+def _compiler_file() -> str:
     compiler()
     for path in candidates("mtc"):
         if os.path.exists(path):
