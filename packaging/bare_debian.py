@@ -15,8 +15,9 @@ def make(root, *options):
         shutil.copy(file, root / str(file).lstrip("/"))
 
 
-def run(root, *words, user="root"):
-    """Runs a command in it, with processes and an environment of its own."""
-    subprocess.run(["unshare", "--mount", "--pid", "--fork", f"--mount-proc={root}/proc", "chroot",
-                    f"--userspec={user}:{user}", root, "env", "-i", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8",
-                    "PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin", *words], check=True)
+def run(root, *words, user="0", folder="/", **environment):
+    """Runs a command in it, with processes and an environment of its own. The root need not have a shell."""
+    variables = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8",
+                 "PATH": "/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin", **environment}
+    subprocess.run(["unshare", "--mount", "--pid", "--fork", f"--mount-proc={root}/proc", f"--root={root}",
+                    f"--wd={folder}", f"--setuid={user}", f"--setgid={user}", *words], check=True, env=variables)

@@ -112,6 +112,8 @@ LogicalResult Training::buildMetric(Goal &goal, const Json &metric, bool weighte
   config.finish();
   if (config.failed())
     return failure();
+  if (weighted && names[goal.prefix + title]) // as Keras names the second one
+    title = "weighted_" + title;
   title = goal.prefix + title;
   if (unsigned count = names[title]++)
     title += "_" + std::to_string(count);

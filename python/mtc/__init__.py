@@ -14,6 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mtc._compile import compile as compile
+    from mtc._compile import compile_text as compile_text
+    from mtc._dataset import Dataset as Dataset
+    from mtc._dataset import benchmark_data as benchmark_data
+    from mtc._dataset import data_sources as data_sources
+    from mtc._dataset import describe_data as describe_data
+    from mtc._describe import import_model as import_model
+    from mtc._describe import lower as lower
+    from mtc._describe import stages as stages
+    from mtc._describe import summary as summary
+    from mtc._describe import versions as versions
+    from mtc._devices import devices as devices
     from mtc._errors import ClosedError as ClosedError
     from mtc._errors import CorruptError as CorruptError
     from mtc._errors import DataError as DataError
@@ -29,22 +40,33 @@ if TYPE_CHECKING:
     from mtc._evaluate import evaluate as evaluate
     from mtc._evaluate import predict as predict
     from mtc._fit import fit as fit
+    from mtc._loop import FitResult as FitResult
+    from mtc._loop import Progress as Progress
+    from mtc._plan import Node as Node
     from mtc._plan import Plan as Plan
     from mtc._plan import load as load
+    from mtc._profile import Profile as Profile
+    from mtc._profile import ProfileEntry as ProfileEntry
+    from mtc._profile import StepResult as StepResult
+    from mtc._profile import Timing as Timing
+    from mtc._profile import Totals as Totals
     from mtc._session import Session as Session
-    from mtc._session import Variables as Variables
     from mtc._tensors import TensorInfo as TensorInfo
+    from mtc._variables import Variables as Variables
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "compile": "_compile", "evaluate": "_evaluate", "predict": "_evaluate", "fit": "_fit", "Plan": "_plan",
-    "load": "_plan", "Session": "_session", "Variables": "_session", "TensorInfo": "_tensors",
-    **dict.fromkeys(["ClosedError", "CorruptError", "DataError", "DeviceError", "DeviceLost", "Error",
-                     "FallbackWarning", "FileError", "MemoryError_", "ModelError", "ModelWarning", "NoDeviceError"],
-                    "_errors"),
-}
-__all__ = [*sorted(_HOMES), "__version__"]
+# Of each module what it has.
+_HOMES = {name: module for module, names in {
+    "_compile": ["compile", "compile_text"], "_dataset": ["Dataset", "benchmark_data", "data_sources", "describe_data"],
+    "_describe": ["import_model", "lower", "stages", "summary", "versions"], "_devices": ["devices"],
+    "_errors": ["ClosedError", "CorruptError", "DataError", "DeviceError", "DeviceLost", "Error", "FallbackWarning",
+                "FileError", "MemoryError_", "ModelError", "ModelWarning", "NoDeviceError"],
+    "_evaluate": ["evaluate", "predict"], "_fit": ["fit"], "_loop": ["FitResult", "Progress"],
+    "_plan": ["Node", "Plan", "load"], "_profile": ["Profile", "ProfileEntry", "StepResult", "Timing", "Totals"],
+    "_session": ["Session"], "_tensors": ["TensorInfo"], "_variables": ["Variables"],
+}.items() for name in names}
+__all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604 - strings, which ruff cannot see
 
 
 def __getattr__(name: str) -> Any:

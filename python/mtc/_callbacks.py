@@ -46,8 +46,20 @@ def _looks_at(callback: Any, events: tuple[str, ...]) -> bool:
     return not (saves and getattr(callback, "save_freq", None) == "epoch")  # whose batch event does nothing then
 
 
+def _is_keras_own(callback: Any) -> bool:
+    """Whether what it does for batches is Keras' alone, which uses variables through Keras."""
+    kind = type(callback)
+    return kind.__module__.startswith("keras.src.callbacks.") and kind.__name__ != "LambdaCallback"
+
+
 class Caller:
-    """A `CallbackList`, and which of its callbacks look at batches: only they are called for them."""
+    """A `CallbackList`, and which of its callbacks look at batches: only they are called for them.
+
+    Attributes:
+        list: all of them.
+        train: those that look at batches of training; likewise `test` and `predict`.
+        users: whether one of `train` is not Keras' own.
+    """
 
     def __init__(self, model: Any, callbacks: Any, verbose: Any, epochs: int, steps: Optional[int],
                  history: bool = False) -> None:
@@ -66,6 +78,7 @@ class Caller:
         self.bars = [c for c in self.list.callbacks if isinstance(c, module.ProgbarLogger)]
         others = [c for c in self.list.callbacks if not isinstance(c, module.ProgbarLogger)]
         self.train = [c for c in others if _looks_at(c, _TRAIN)]
+        self.users = not all(map(_is_keras_own, self.train))
         self.test = [c for c in others if _looks_at(c, _TEST)]
         self.predict = [c for c in others if _looks_at(c, _PREDICT)]
         self._drawn = 0.0

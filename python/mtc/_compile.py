@@ -100,6 +100,11 @@ def _settings(batch_size: int, target: Optional[str], precision: Optional[str], 
     return {name: _field(name, value) for name, value in settings.items() if value not in (None, 0, False)}
 
 
+def encoded(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as the fields of the struct take them."""
+    return {k: v.encode() if isinstance(v, str) else v for k, v in settings.items()}
+
+
 def _field(name: str, value: Any) -> Union[str, int]:
     """The value of a field of mtc_options. ctypes would take an integer for the address of a text."""
     if name == "device_memory" and isinstance(value, str):
@@ -141,8 +146,7 @@ def compile_file(path: pathlib.Path, settings: dict[str, Any], shown: str, strip
         if level >= 1:
             messages.append(message.decode(errors="replace").replace(strip, "") if strip else message.decode())
 
-    values = {k: v.encode() if isinstance(v, str) else v for k, v in settings.items()}
-    options = _structs.sized(_structs.CompileOptions, log=_structs.LogCallback(log), **values)
+    options = _structs.sized(_structs.CompileOptions, log=_structs.LogCallback(log), **encoded(settings))
 
     def work() -> bytes:
         return take_result(library.mtc_compile_file, os.fsencode(path), options, invalid=ModelError, strip=strip)
@@ -193,9 +197,27 @@ def compile_saved(save: Callable[[str], None], name: str, settings: dict[str, An
         return compile_file(path, settings, _name(name, settings, verbose), strip=folder + "/")
 
 
-def compile_text(text: str, name: str, settings: dict[str, Any], verbose: Union[int, str],
+def compile_text(text: str, *, name: str = "model", weights: Optional[Mapping[str, Any]] = None, batch_size: int = 32,
+                 target: Optional[str] = None, precision: Optional[str] = None, shards: int = 0, seed: int = 0,
+                 mode: str = "exact", verbose: Union[int, str] = "auto", **options: Any) -> Plan:
+    """Compiles a model that is written as `mt` text (docs/ir.md).
+
+    Args:
+        text: the text.
+        name: what messages call it.
+        weights: arrays that variables start with, by name; the others start as the text says.
+        batch_size: this and the others as of `mtc.compile`.
+    """
+    settings = _settings(batch_size, target, precision, shards, seed, mode, options)
+    return Plan(plan_of_text(text, name, settings, verbose, weights))
+
+
+def plan_of_text(text: str, name: str, settings: dict[str, Any], verbose: Union[int, str],
                  weights: Optional[Mapping[str, Any]] = None) -> bytes:
-    """Compiles `mt` text. `weights`: arrays that its variables start with, by name; the others start as they say."""
+    """The bytes of the plan of `mt` text.
+
+    `weights`: arrays that its variables start with, by name; the others start as they say.
+    """
     with tempfile.TemporaryDirectory(prefix="mtc-") as folder:
         path = pathlib.Path(folder) / (re.sub(r"[^\w.-]", "_", name) + ".mlir")
         path.write_text(text, encoding="utf-8")

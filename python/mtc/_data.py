@@ -8,41 +8,16 @@ import ctypes
 import inspect
 import itertools
 import math
-import weakref
 from typing import Any, Callable, Iterator, Mapping, Optional
 
 import numpy as np
 
 from mtc import _library, _structs
+from mtc._dataset import Dataset
 from mtc._errors import DataError, check
 from mtc._plan import Plan
 from mtc._structure import Structure
 from mtc._tensors import Array, make_fields, samples
-
-
-class Dataset:
-    """Samples for a plan's inputs, targets and sample weights."""
-
-    def __init__(self, plan: Plan, handle: ctypes.c_void_p, kept: Any) -> None:
-        library = _library.runtime()
-        self.plan = plan
-        self.handle = handle
-        self.notes: list[str] = []
-        self._kept = kept  # what the library reads from
-        self._free = weakref.finalize(self, library.mtrun_dataset_free, handle)
-
-        def line(_user: Optional[int], text: bytes) -> None:
-            self.notes.append(text.decode(errors="replace"))
-
-        library.mtrun_dataset_notes(handle, _structs.LineCallback(line), None)
-
-    def __len__(self) -> int:
-        """Number of samples; 0: unknown."""
-        return max(0, int(_library.runtime().mtrun_dataset_size(self.handle)))
-
-    def close(self) -> None:
-        """Frees it; the caller's arrays are its own again."""
-        self._free()
 
 
 class Arrays:
@@ -222,8 +197,6 @@ class Batches:
             self._passes += 1
             _tell(data, "on_epoch_begin")
             return (data[int(i)] for i in order) if order is not None else iter(data)
-        if hasattr(data, "as_numpy_iterator"):  # tf.data
-            return iter(data.as_numpy_iterator())
         return iter(data)
 
     def _unpack(self, batch: Any) -> tuple[Any, Any, Any]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from mtc import _cache, _compile, _library, _model, _structs
 from mtc._callbacks import Caller, Logs, call_each, guarded
-from mtc._data import Arrays, Batches, Dataset, is_stream
+from mtc._data import Arrays, Batches, is_stream
+from mtc._dataset import Dataset
 from mtc._errors import Error, ModelError, check
 from mtc._plan import Plan
 from mtc._session import Session
@@ -34,6 +35,8 @@ def plan_for(model: Any, batch_size: Optional[int], sample_weights: bool, verbos
     """
     _model.check_model(model, compiled=not of_file)
     options = {name: value for name, value in options.items() if value not in (None, 0)}
+    if "cpu" in options.get("target", "cpu").split(","):
+        options.setdefault("cpu", "native")  # the plan is used here: code for other CPUs is not needed
     description = _description(model)
     kind = _cache.key(description or id(model), sample_weights, by, options, of_file)
     if batch_size is None:  # any will do

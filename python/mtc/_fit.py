@@ -5,23 +5,20 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
-import signal
-import threading
-import types
 import warnings
-from typing import Any, Iterator, Mapping, Optional, Union
+from typing import Any, Mapping, Optional, Union
 
 from mtc import _library, _model, _structs
 from mtc._callbacks import Caller, Logs, call_each, guarded
-from mtc._data import Batches, Dataset
+from mtc._data import Batches
+from mtc._dataset import Dataset
 from mtc._errors import DataError, Error, check
 from mtc._evaluate import raise_own, run_evaluation, steps_of
+from mtc._interrupt import Interrupt
+from mtc._loop import Checkpoint, checkpoint_options
 from mtc._session import Session
 from mtc._training import Training
 from mtc._window import Window
-
-Checkpoint = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
 
 def fit(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = None, epochs: int = 1,
@@ -89,7 +86,7 @@ def run(model: Any, given: Training, *, epochs: int = 1, verbose: Union[int, str
         checkpoint: Optional[Checkpoint] = None, resume: Union[None, bool, str] = None, seed: Optional[int] = None,
         allow_nan: bool = False, metrics: bool = False) -> Any:
     """`fit` of what is compiled. The arguments are those of `fit`; `metrics`: builds the model's metrics, as Keras."""
-    saving = _checkpoint(checkpoint, resume)
+    saving = checkpoint_options(checkpoint, resume)
     validates = _when(validation_freq)
     steps = steps_of(given.data, given.plan.batch_size, steps_per_epoch)
     caller = Caller(model, callbacks, verbose, epochs, steps, history=True)
@@ -140,21 +137,6 @@ def seed_for(model: Any, seed: Optional[int]) -> int:
     return 0 if done == 0 else (done * 0x9E3779B97F4A7C15 >> 2) & (2**62 - 1)
 
 
-def _checkpoint(given: Optional[Checkpoint], resume: Union[None, bool, str]) -> Any:
-    if resume is True:
-        resume = "auto"
-    if given is None and not resume:
-        return None
-    fields = dict(given) if isinstance(given, Mapping) else {"folder": given}
-    known = {name for name, *_ in _structs.CheckpointOptions._fields_} - {"struct_size", "resume"}
-    if set(fields) - known:
-        raise DataError(f"expected checkpoint options of {', '.join(sorted(known))}, "
-                        f"found {', '.join(sorted(set(fields) - known))}")
-    folder = fields.pop("folder", None)
-    return _structs.sized(_structs.CheckpointOptions, folder=os.fsencode(folder) if folder is not None else None,
-                          resume=resume.encode() if resume else None, **fields)
-
-
 class Run:
     """A training run: what the library calls back, and what becomes of it."""
 
@@ -177,7 +159,7 @@ class Run:
         self.epoch = 0  # under way
         self.under_way: Optional[Logs] = None  # of the epoch, where they are known
         self.last_logs: Logs = {}  # of the last epoch that ended
-        self.interrupted = False
+        self.interrupt = Interrupt()
 
     def train(self, training: Dataset, epochs: int, initial_epoch: int, shuffle: bool, checkpoint: Any) -> None:
         """From on_train_begin to on_train_end."""
@@ -189,9 +171,9 @@ class Run:
         self.window.watch()
         try:
             if epochs > initial_epoch:
-                with self._interruptible():
+                with self.interrupt.caught():
                     self._loop(training, initial_epoch, shuffle, checkpoint)
-            if self.interrupted:
+            if self.interrupt.asked:
                 raise KeyboardInterrupt
         finally:
             self._end()
@@ -230,28 +212,9 @@ class Run:
             self._ran_out()
         if self.errors:
             raise self.errors[0]
-        if self.under_way is not None and self.model.stop_training and not self.interrupted:
+        if self.under_way is not None and self.model.stop_training and not self.interrupt.asked:
             self.window.opened()  # a callback stopped the epoch between two steps: Keras ends it
             self._end_epoch(self.epoch, self.under_way)
-
-    @contextlib.contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Ctrl-C ends the loop after the step; a second one interrupts what runs then."""
-        ours = (threading.current_thread() is threading.main_thread()
-                and signal.getsignal(signal.SIGINT) is signal.default_int_handler)
-
-        def interrupt(number: int, frame: Optional[types.FrameType]) -> None:
-            if self.interrupted:
-                signal.default_int_handler(number, frame)
-            self.interrupted = True
-
-        if ours:
-            signal.signal(signal.SIGINT, interrupt)
-        try:
-            yield
-        finally:
-            if ours:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _note(self, _user: Optional[int], text: bytes) -> None:
         if self.verbose != 0:
@@ -265,28 +228,28 @@ class Run:
         self.caller.list.on_epoch_begin(epoch)
         call_each(self.caller.train, "on_train_batch_begin", 0)
         self.window.closed()
-        return int(self.interrupted)
+        return int(self.interrupt.asked)
 
     def _after_step(self, _user: Optional[int], pointer: Any) -> int:
         p = pointer.contents
         self.window.stepped()
         ends = p.epoch_end
         if not (ends or self.caller.train or isinstance(self.data, Batches) or self.caller.draws()):
-            return int(self.interrupted or self.model.stop_training)
+            return int(self.interrupt.asked or self.model.stop_training)
         logs = {p.names[i].decode(): p.values[i] for i in range(p.metrics)}
         step = p.step - 1
         self.under_way = logs
-        self.window.opened(callbacks=bool(ends or self.caller.train))
+        self.window.opened(callbacks=bool(ends or self.caller.users))
         call_each(self.caller.train, "on_train_batch_end", step, logs)
         if ends or not self.caller.train or self.caller.draws():
             self.caller.draw("on_train_batch_end", step, logs)
-        if ends and not self.interrupted:
+        if ends and not self.interrupt.asked:
             self._end_epoch(p.epoch, logs)
             self._check_once(p.epoch)
         elif not self.model.stop_training:
             call_each(self.caller.train, "on_train_batch_begin", step + 1)
         self.window.closed()
-        return int(self.interrupted or self.model.stop_training)
+        return int(self.interrupt.asked or self.model.stop_training)
 
     def _end_epoch(self, epoch: int, logs: Logs) -> None:
         self.under_way = None
@@ -294,8 +257,8 @@ class Run:
             self.caller.list.on_test_begin()
             self.window.flush()  # what a callback assigned is validated
             values = run_evaluation(self.session, self.validation, self.caller, self.validation_steps, self.allow_nan,
-                                    lambda: self.interrupted)
-            if self.interrupted:
+                                    lambda: self.interrupt.asked)
+            if self.interrupt.asked:
                 return
             self.caller.list.on_test_end(values)
             logs = {**logs, **{f"val_{name}": value for name, value in values.items()}}
@@ -304,11 +267,11 @@ class Run:
 
     def _check_once(self, epoch: int) -> None:
         """A generator gives one pass."""
-        if isinstance(self.data, Batches) and self.data.once and self.steps_per_epoch is None:
-            if epoch + 1 < self.epochs and not self.model.stop_training:
-                warnings.warn(f"the generator gave one pass, and {self.epochs} epochs were asked for: training ends "
-                              f"after epoch {epoch + 1}", stacklevel=2)
-                self.model.stop_training = True
+        once = isinstance(self.data, Batches) and self.data.once and self.steps_per_epoch is None
+        if once and epoch + 1 < self.epochs and not self.model.stop_training:
+            warnings.warn(f"the generator gave one pass, and {self.epochs} epochs were asked for: training ends "
+                          f"after epoch {epoch + 1}", stacklevel=2)
+            self.model.stop_training = True
 
     def _ran_out(self) -> None:
         warnings.warn(f"the generator ended in epoch {self.epoch + 1}, before its {self.steps_per_epoch} steps: "

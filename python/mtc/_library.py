@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
+import hashlib
 import os
 import pathlib
+import platform
 import threading
 from typing import Any, Iterator, Sequence
 
@@ -23,6 +27,7 @@ _STR = ctypes.c_char_p
 _I32 = ctypes.c_int32
 _I64 = ctypes.c_int64
 _OUT = ctypes.POINTER(ctypes.c_void_p)
+_DOUBLES = ctypes.POINTER(ctypes.c_double)
 
 # name: (result, arguments). A result of "status" is a mt_status *.
 _STATUS = "status"
@@ -65,7 +70,35 @@ _RUNTIME: dict[str, _Prototype] = {
     "mtrun_dataset_free": (None, [_P]),
     "mtrun_dataset_notes": (None, [_P, s.LineCallback, _P]),
     "mtrun_fit": (_STATUS, [_P, _P, ctypes.POINTER(s.LoopOptions)]),
-    "mtrun_evaluate": (_STATUS, [_P, _P, ctypes.POINTER(s.LoopOptions), ctypes.POINTER(ctypes.c_double)]),
+    "mtrun_plan_has_program": (ctypes.c_int, [_P, _STR]),
+    "mtrun_plan_has_weights": (ctypes.c_int, [_P]),
+    "mtrun_plan_metric_higher_is_better": (ctypes.c_int, [_P, _STR, _I32]),
+    "mtrun_plan_sum_count": (_I64, [_P, _STR]),
+    "mtrun_plan_metric_value": (ctypes.c_double, [_P, _STR, _I32, _DOUBLES, _DOUBLES]),
+    "mtrun_plan_token_count": (_I32, [_P]),
+    "mtrun_plan_token": (_STR, [_P, _I32]),
+    "mtrun_plan_graph": (_STATUS, [_P, _STR, s.NodeCallback, _P]),
+    "mtrun_session_class_name": (_STR, [_P, _I64]),
+    "mtrun_session_shards": (_I32, [_P, _I32]),
+    "mtrun_check_save": (_STATUS, [_P, _STR]),
+    "mtrun_load_matching": (_STATUS, [_P, _STR, ctypes.c_int, s.LineCallback, _P]),
+    "mtrun_tune": (_STATUS, [_P, _STR, _I32, s.LineCallback, _P]),
+    "mtrun_trace_start": (_STATUS, [_P, ctypes.POINTER(s.TraceOptions)]),
+    "mtrun_trace_write": (_STATUS, [_P, _STR]),
+    "mtrun_profile_get": (_STATUS, [_P, ctypes.POINTER(s.Profile)]),
+    "mtrun_profile_get_entry": (_STATUS, [_P, _I32, ctypes.POINTER(s.ProfileEntry)]),
+    "mtrun_data_form": (_STR, [_I32]),
+    "mtrun_data_help": (_STR, [_I32]),
+    "mtrun_data_describe": (_STATUS, [_STR, _I64, s.LineCallback, _P]),
+    "mtrun_data_benchmark": (_STATUS, [_STR, _I64, ctypes.c_double, s.LineCallback, _P]),
+    "mtrun_dataset_open": (_STATUS, [_P, _STR, _OUT]),
+    "mtrun_dataset_split": (_STATUS, [_P, ctypes.c_double, _I64, _OUT, _OUT]),
+    "mtrun_dataset_slice": (_STATUS, [_P, _I64, _I64, _OUT]),
+    "mtrun_dataset_order": (None, [_P, _I64, _I64, _P]),
+    "mtrun_predict_file": (_STATUS, [_P, _P, _I32, _STR]),
+    "mtrun_benchmark": (_STATUS, [_P, _I64, _I64, _I64, ctypes.POINTER(s.Timing)]),
+    "mtrun_version": (_STR, []),
+    "mtrun_evaluate": (_STATUS, [_P, _P, ctypes.POINTER(s.LoopOptions), _DOUBLES]),
 }
 _COMPILER: dict[str, _Prototype] = {
     **_SHARED,
@@ -74,6 +107,13 @@ _COMPILER: dict[str, _Prototype] = {
     "mtc_result_size": (ctypes.c_size_t, [_P]),
     "mtc_result_free": (None, [_P]),
     "mtc_inspect": (_STATUS, [_STR, ctypes.c_size_t, ctypes.c_int, _OUT]),
+    "mtc_import_file": (_STATUS, [_STR, ctypes.POINTER(s.CompileOptions), _OUT, _OUT]),
+    "mtc_summary_file": (_STATUS, [_STR, ctypes.POINTER(s.CompileOptions), _OUT]),
+    "mtc_stage_name": (_STR, [_I32]),
+    "mtc_stage_help": (_STR, [_I32]),
+    "mtc_inspect_gpus": (_STATUS, [_STR, ctypes.c_size_t, _STR, _OUT]),
+    "mtc_inspect_devices": (_STATUS, [_STR, ctypes.c_size_t, _I32, ctypes.c_int, _OUT]),
+    "mtc_version": (_STR, []),
     "mtc_inspect_html": (_STATUS, [_STR, ctypes.c_size_t, _OUT]),
 }
 
@@ -127,8 +167,22 @@ def compiler() -> ctypes.CDLL:
     return _loaded.get("mtc") or _open("mtc", _COMPILER)
 
 
+@functools.lru_cache(maxsize=1)
+def processor() -> str:
+    """What this machine's CPUs can do: a plan for "native" is for one that can do the same."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if line.startswith(("flags", "Features")):
+                return " ".join(sorted(line.partition(":")[2].split()))
+    return platform.machine()
+
+
 def compiler_identity() -> str:
-    """Differs between builds of the compiler: the version of a cached plan."""
+    """Differs between builds of the compiler, and between kinds of CPU: the version of a cached plan."""
+    return f"{_compiler_file()} {hashlib.blake2b(processor().encode(), digest_size=8).hexdigest()}"
+
+
+def _compiler_file() -> str:
     compiler()
     for path in candidates("mtc"):
         if os.path.exists(path):

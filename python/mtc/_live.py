@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 from mtc import _fit, _model
 from mtc._data import class_weights, rows_of

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import functools
 import hashlib
@@ -131,9 +130,9 @@ def _saved(model: Any, settings: dict[str, Any], verbose: Union[int, str], cache
         for variable in [*model.variables, *getattr(getattr(model, "optimizer", None), "variables", [])]:
             digest.update(np.ascontiguousarray(value_of(variable)).data)
         parts.append(digest.hexdigest())
-    name = re.sub(r"[^\w.-]", "_", str(model.name)) or "model"
+    name = file_name(model)
     return _compile.cached(_cache.key(*parts),
-                           lambda: _compile.compile_saved(functools.partial(_save, model), name, settings,
+                           lambda: _compile.compile_saved(functools.partial(save, model), name, settings,
                                                           verbose), cache)
 
 
@@ -175,7 +174,13 @@ def _without_tensorflow() -> Iterator[None]:
             lazy._available = None  # type: ignore[union-attr]
 
 
-def _save(model: Any, path: str) -> None:
+def file_name(model: Any) -> str:
+    """What the file of a model is called, without its extension."""
+    return re.sub(r"[^\w.-]", "_", str(model.name)) or "model"
+
+
+def save(model: Any, path: str) -> None:
+    """Saves a model; ModelError where Keras cannot."""
     try:
         with _without_tensorflow():
             model.save(path)

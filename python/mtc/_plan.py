@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import json
 import os
@@ -17,9 +18,25 @@ from mtc._errors import DataError, FileError, check
 from mtc._tensors import INPUT, OUTPUT, SAMPLE_WEIGHT, TARGET, TensorInfo, tensor_of
 
 if TYPE_CHECKING:
+    from mtc._dataset import Dataset
     from mtc._session import Session
 
 Path = Union[str, "os.PathLike[str]"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A node of a program's data flow.
+
+    Attributes:
+        name: of a variable or tensor, or LAYER/KERNEL; no other node has it.
+        kind: "input", "target", "sample_weight", "variable", "output", "all_reduce", or the kind of the kernel.
+        inputs: names of nodes that came before.
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...]
 
 
 class Plan:
@@ -37,6 +54,7 @@ class Plan:
         self._handle = handle
         self._signatures: dict[str, tuple[TensorInfo, ...]] = {}
         self._metrics: dict[str, tuple[str, ...]] = {}
+        self._sums: dict[str, int] = {}
         self._free = weakref.finalize(self, library.mtrun_plan_free, handle)
 
     @property
@@ -53,6 +71,22 @@ class Plan:
     def shards(self) -> int:
         """The slices of the batch: the largest number of devices."""
         return int(_library.runtime().mtrun_plan_shards(self._handle))
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether variables start with values of a file or of a live model, and not with random ones."""
+        return bool(_library.runtime().mtrun_plan_has_weights(self._handle))
+
+    @functools.cached_property
+    def tokens(self) -> tuple[str, ...]:
+        """The vocabulary that the model was compiled with: the character of each token. Empty: it has none."""
+        library = _library.runtime()
+        return tuple(library.mtrun_plan_token(self._handle, i).decode()
+                     for i in range(library.mtrun_plan_token_count(self._handle)))
+
+    def has_program(self, program: str) -> bool:
+        """Whether the plan has the program "init", "train_step", "eval_step" or "predict"."""
+        return bool(_library.runtime().mtrun_plan_has_program(self._handle, program.encode()))
 
     def has_code(self, kind: str) -> bool:
         """Whether the plan has machine code for devices of this kind, "cpu" or "cuda"."""
@@ -102,6 +136,49 @@ class Plan:
                                            for i in range(count))
         return self._metrics[program]
 
+    def higher_is_better(self, metric: str, program: str = "train_step") -> bool:
+        """Whether the higher of two values of a metric is better (accuracy), or the lower (losses, errors)."""
+        names = self.metrics(program)
+        if metric not in names:
+            raise DataError(f"expected a metric of {', '.join(names)}, found {metric}")
+        return bool(_library.runtime().mtrun_plan_metric_higher_is_better(self._handle, program.encode(),
+                                                                          names.index(metric)))
+
+    def _sum_count(self, program: str) -> int:
+        if program not in self._sums:
+            self._sums[program] = int(_library.runtime().mtrun_plan_sum_count(self._handle, program.encode()))
+        return self._sums[program]
+
+    def graph(self, program: str = "train_step") -> list[Node]:
+        """The data flow of a program: its tensors, variables, kernels and all-reduces, each after its inputs."""
+        library = _library.runtime()
+        nodes: list[Node] = []
+
+        def node(_user: Optional[int], pointer: Any) -> None:
+            n = pointer.contents
+            nodes.append(Node(n.name.decode(), n.kind.decode(),
+                              tuple(n.input_names[i].decode() for i in range(n.inputs))))
+
+        check(library, library.mtrun_plan_graph(self._handle, program.encode(), _structs.NodeCallback(node), None))
+        return nodes
+
+    def open(self, data: Any) -> Dataset:
+        """Opens data for sessions of this plan.
+
+        Args:
+            data: a source as `mtrun train --data` takes it ("mnist:DIR", "npz:d.npz,shuffle=8"); a tuple (x, y) or
+                (x, y, sample_weight) of arrays [n, ...]; a dict of arrays by the names of `signature()`; or an iterable
+                of batches.
+        """
+        from mtc._dataset import open_dataset
+
+        return open_dataset(self, data)
+
+    def check_save(self, path: Path) -> None:
+        """DataError where sessions of this plan cannot `save` to a file of this name. Nothing is written."""
+        library = _library.runtime()
+        check(library, library.mtrun_check_save(self._handle, os.fsencode(path)))
+
     def save(self, path: Path) -> None:
         """Writes the plan file, which `mtrun` and `mtc.load` read. It appears only when it is complete."""
         write_atomically(path, self._data)
@@ -127,12 +204,27 @@ class Plan:
         """Programs, variables, kernels, collectives and the memory map, as `mtc inspect --json` prints them."""
         return dict(json.loads(self._describe(1)))
 
-    def to_text(self) -> str:
-        """The same for people, as `mtc inspect` prints it."""
+    def to_text(self, devices: Optional[int] = None, gpu: Optional[str] = None) -> str:
+        """The same for people, as `mtc inspect` prints it.
+
+        Args:
+            devices: draws which of so many devices works on which rows and holds which variables instead.
+            gpu: models a step on 1, 2, 4 ... GPUs of this model, such as "h100", instead.
+        """
+        if devices is not None:
+            return _take(_library.compiler().mtc_inspect_devices, self._data, len(self._data), devices, 0)
+        if gpu is not None:
+            return _take(_library.compiler().mtc_inspect_gpus, self._data, len(self._data), gpu.encode())
         return self._describe(0)
 
-    def to_html(self) -> str:
-        """A page with the graph, the memory map, the schedule and the kernels, which needs no other file."""
+    def to_html(self, devices: Optional[int] = None) -> str:
+        """A page with the graph, the memory map, the schedule and the kernels, which needs no other file.
+
+        Args:
+            devices: a page of what each of so many devices does instead.
+        """
+        if devices is not None:
+            return _take(_library.compiler().mtc_inspect_devices, self._data, len(self._data), devices, 1)
         return _take(_library.compiler().mtc_inspect_html, self._data, len(self._data))
 
     def session(self, devices: Optional[str] = None, *, seed: int = 0, **options: Any) -> Session:

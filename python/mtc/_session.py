@@ -6,20 +6,35 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import math
 import os
 import threading
 import weakref
-from typing import Any, Iterator, Mapping, MutableMapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from mtc import _library, _structs
+from mtc._dataset import Dataset, with_lines
+from mtc._devices import default_devices
 from mtc._errors import ClosedError, DataError, check
 from mtc._plan import Path, Plan
+from mtc._profile import Logs as Logs
+from mtc._profile import Profile, StepResult, Timing, benchmark, profile
 from mtc._structure import Structure
 from mtc._tensors import OUTPUT, SAMPLE_WEIGHT, Array, TensorInfo, address, as_array, as_entry
+from mtc._variables import Variables
 
-Logs = dict[str, float]
+if TYPE_CHECKING:
+    from mtc._loop import Checkpoint, FitResult, Progress
+
+_MATCHES = ("all", "model", "any")  # mtrun_match
+
+Tensors = Union[Mapping[str, Any], Sequence[Any]]
+
+
+def _doubles(array: Array) -> Any:
+    return array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
 
 
 def _free(library: Any, handle: ctypes.c_void_p, pid: int, _plan: Plan) -> None:
@@ -96,7 +111,7 @@ class Session:
 
     # Steps
 
-    def train_step(self, tensors: Union[Mapping[str, Any], Sequence[Any]]) -> Logs:
+    def train_step(self, tensors: Tensors) -> Logs:
         """One training step: forward, backward, update.
 
         Args:
@@ -106,11 +121,22 @@ class Session:
         Returns:
             The losses and metrics of this step, by name.
         """
-        return self._step("train_step", tensors)
+        return self._step("train_step", tensors).logs
 
-    def eval_step(self, tensors: Union[Mapping[str, Any], Sequence[Any]]) -> Logs:
+    def eval_step(self, tensors: Tensors) -> Logs:
         """The losses and metrics of n samples, as `train_step`, without an update."""
-        return self._step("eval_step", tensors)
+        return self._step("eval_step", tensors).logs
+
+    def step(self, program: str, tensors: Tensors) -> StepResult:
+        """`train_step` or `eval_step`, with what `mtc.Totals` adds up over steps, and the learning rate.
+
+        Args:
+            program: "train_step" or "eval_step".
+            tensors: as of `train_step`.
+        """
+        if program not in ("train_step", "eval_step"):
+            raise DataError(f"expected the program train_step or eval_step, found {program}")
+        return self._step(program, tensors)
 
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> Logs:
         """One training step on inputs and targets as Keras takes them: an array, or a list or dict of arrays."""
@@ -152,7 +178,7 @@ class Session:
         with self._use() as handle:
             check(library, library.mtrun_predict(handle, pointers, rows))
 
-    def _step(self, program: str, tensors: Union[Mapping[str, Any], Sequence[Any]]) -> Logs:
+    def _step(self, program: str, tensors: Tensors) -> StepResult:
         entries = self.plan.signature(program)
         if not isinstance(tensors, Mapping):
             tensors = {e.name: t for e, t in zip(entries, tensors)}
@@ -171,12 +197,130 @@ class Session:
         library = _library.runtime()
         pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data if a is not None else None for a in arrays))
         names = self.plan.metrics(program)
-        values = (ctypes.c_double * max(len(names), 1))()
-        results = _structs.Results(values=values)
+        count, sums = len(names), np.empty(self.plan._sum_count(program))
+        values, weights = np.empty(count), np.empty(count)
+        rate = ctypes.c_double(math.nan)
+        results = _structs.Results(values=_doubles(values), weights=_doubles(weights), sums=_doubles(sums),
+                                   learning_rate=ctypes.pointer(rate))
         with self._use() as handle:
             run = library.mtrun_train_step if program == "train_step" else library.mtrun_eval_step
             check(library, run(handle, pointers, rows or 0, ctypes.byref(results)))
-        return dict(zip(names, values))
+        return StepResult(dict(zip(names, values.tolist())), weights, sums,
+                          None if math.isnan(rate.value) else rate.value)
+
+    # Loops
+
+    def fit(self, data: Any, *, epochs: int = 1, validation: Any = None, shuffle: bool = True,
+            checkpoint: Optional[Checkpoint] = None, resume: Union[None, bool, str] = None,
+            callback: Optional[Callable[[Progress], Any]] = None, **options: Any) -> FitResult:
+        """Trains for whole epochs, as `mtrun train` does.
+
+        Args:
+            data: a `Dataset`, or what `plan.open` takes: "mnist:DIR", (x, y), arrays by name, batches.
+            epochs: in total, those before a resume included.
+            validation: what to validate on after each epoch, likewise.
+            shuffle: permutes the samples by seed and epoch.
+            checkpoint: as of `mtc.fit`.
+            resume: as of `mtc.fit`.
+            callback: called after each step with a `Progress`. It may read and set variables; what it gives that is
+                true ends the training.
+            options: other fields of `mtrun_loop_options`: early_patience, plateau_patience, learning_rate,
+                validation_split, steps_per_epoch, history_csv, epoch_file, restore_best, allow_nan, ...
+
+        Returns:
+            A `FitResult`. After Ctrl-C, which saves where there is a folder of checkpoints, KeyboardInterrupt is
+            raised.
+        """
+        from mtc import _loop
+
+        saving = _loop.checkpoint_options(checkpoint, resume)
+        with contextlib.ExitStack() as stack:
+            training = self._opened(data, stack)
+            held = self._opened(validation, stack) if validation is not None else None
+            return _loop.fit(self, training, held, epochs, shuffle, saving, callback, options)
+
+    def evaluate(self, data: Any, *, steps: Optional[int] = None, allow_nan: bool = False) -> Logs:
+        """The losses and metrics over all samples, by name.
+
+        Args:
+            data: as of `fit`.
+            steps: batches to take; None: all.
+            allow_nan: takes values that are not finite.
+        """
+        from mtc import _loop
+
+        with contextlib.ExitStack() as stack:
+            return _loop.evaluate(self, self._opened(data, stack), steps, allow_nan)
+
+    def predict_file(self, data: Any, path: Path, output: Optional[str] = None) -> None:
+        """Predicts every sample, and writes a `.npy`, `.npz` or `.csv` file, as `mtrun predict` does.
+
+        Args:
+            data: as of `fit`.
+            path: appears only when it is complete.
+            output: of several the one to write; None: all, or in `.npy` the first.
+        """
+        names = [t.name for t in self.plan.outputs]
+        if output is not None and output not in names:
+            raise DataError(f"expected an output of {', '.join(names)}, found {output}")
+        library = _library.runtime()
+        with contextlib.ExitStack() as stack:
+            samples = self._opened(data, stack)
+            with self._use() as handle:
+                check(library, library.mtrun_predict_file(
+                    handle, samples.handle, -1 if output is None else names.index(output), os.fsencode(path)))
+
+    def _opened(self, data: Any, stack: contextlib.ExitStack) -> Dataset:
+        if isinstance(data, Dataset):
+            return data
+        return stack.enter_context(self.plan.open(data))
+
+    # Times
+
+    def benchmark(self, rows: Optional[int] = None, *, warmup: int = 10, steps: int = 100) -> Timing:
+        """Times training steps on random inputs. The variables change: use a session of its own.
+
+        Args:
+            rows: samples of a step; None: `plan.batch_size`.
+            warmup: untimed steps before.
+            steps: timed ones.
+        """
+        with self._use() as handle:
+            return benchmark(handle, rows or self.plan.batch_size, warmup, steps)
+
+    def start_trace(self, first: int = 0, last: int = 0) -> None:
+        """Records from now on what every thread does in training steps, for `profile` and `write_trace`.
+
+        Args:
+            first: the first step whose spans are kept for `write_trace`, counted from here, from 1.
+            last: the last one. 0 and 0: none are kept.
+        """
+        library = _library.runtime()
+        options = _structs.sized(_structs.TraceOptions, first=first, last=last, profile=1)
+        with self._use() as handle:
+            check(library, library.mtrun_trace_start(handle, ctypes.byref(options)))
+
+    def write_trace(self, path: Path) -> None:
+        """Writes the steps whose spans were kept in Chrome's JSON format, for ui.perfetto.dev."""
+        library = _library.runtime()
+        with self._use() as handle:
+            check(library, library.mtrun_trace_write(handle, os.fsencode(path)))
+
+    def profile(self) -> Profile:
+        """Means over the training steps since `start_trace`: each launch and all-reduce, by layer."""
+        with self._use() as handle:
+            return profile(handle)
+
+    def tune(self, path: Path, repeats: int = 20) -> list[str]:
+        """Measures on the first GPU what runs each kernel fastest, and writes a tuning file, for `tuning`.
+
+        The session must have been made with `libraries="tune"`; its variables are meaningless afterwards.
+        """
+        library = _library.runtime()
+        lines: list[str] = []
+        with self._use() as handle:
+            check(library, with_lines(library.mtrun_tune, handle, os.fsencode(path), repeats, into=lines))
+        return lines
 
     # Variables
 
@@ -215,11 +359,43 @@ class Session:
         with self._use() as handle:
             check(library, library.mtrun_save(handle, os.fsencode(path)))
 
-    def load(self, path: Path) -> None:
-        """Reads the variables of a `.safetensors` or `.keras` file that MTC wrote, or of a checkpoint."""
+    def load(self, path: Path, match: str = "") -> list[str]:
+        """Reads the variables of a `.safetensors`, `.keras` or `.weights.h5` file that MTC wrote, or of a checkpoint.
+
+        Args:
+            path: the file, a checkpoint, or a folder of checkpoints, whose newest is read.
+            match: what must be the same: "all": every variable of either; "model": every variable of the model, and
+                the optimizer's where they fit; "any": at least one. Without it "all", for files of Keras "model".
+
+        Returns:
+            Lines that say what was loaded and what was not; none without `match`.
+        """
         library = _library.runtime()
+        lines: list[str] = []
         with self._use() as handle:
-            check(library, library.mtrun_load(handle, os.fsencode(path)))
+            if not match:
+                check(library, library.mtrun_load(handle, os.fsencode(path)))
+                return lines
+            if match not in _MATCHES:
+                raise DataError(f"expected match to be {', '.join(_MATCHES[:2])} or {_MATCHES[2]}, found {match}")
+            check(library, with_lines(library.mtrun_load_matching, handle, os.fsencode(path), _MATCHES.index(match),
+                                      into=lines))
+        return lines
+
+    @property
+    def class_names(self) -> list[str]:
+        """Names of the labels: the plan's, else those of a file that was loaded or of the data; may be empty."""
+        library = _library.runtime()
+        names: list[str] = []
+        with self._use() as handle:
+            while (name := library.mtrun_session_class_name(handle, len(names))) is not None:
+                names.append(name.decode())
+        return names
+
+    def shards(self, device: int) -> int:
+        """Number of shards that a device computes; all of them where the devices share variables."""
+        with self._use() as handle:
+            return int(_library.runtime().mtrun_session_shards(handle, device))
 
     def info(self) -> dict[str, Any]:
         """Facts: devices, threads_per_device, variables_bytes, peak_bytes, collective_bytes, target, seed."""
@@ -229,49 +405,3 @@ class Session:
         facts = {name: getattr(info, name) for name, *_ in info._fields_}
         facts["target"] = facts["target"].decode() if facts["target"] else ""
         return facts
-
-
-class Variables(MutableMapping[str, Array]):
-    """A session's variables by name, as NumPy arrays. Each read is a copy."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._infos = session.plan._variables_by_name
-
-    def _info(self, name: str) -> TensorInfo:
-        if name not in self._infos:
-            raise KeyError(f"expected one of {', '.join(self._infos)}, found {name}")
-        return self._infos[name]
-
-    def __getitem__(self, name: str) -> Array:
-        return self._session.get_variable(self._info(name))
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self._session.set_variable(self._info(name), value)
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError("the variables of a plan cannot be removed")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._infos)
-
-    def __len__(self) -> int:
-        return len(self._infos)
-
-
-def default_devices(plan: Plan) -> str:
-    """The GPUs that the plan has code for, at most one a shard; else a CPU device of all CPUs of this process."""
-    if plan.has_code("cuda"):
-        count = 0
-
-        def line(_user: Optional[int], _text: bytes) -> None:
-            nonlocal count
-            count += 1
-
-        library = _library.runtime()
-        status = library.mtrun_list_devices(_structs.LineCallback(line), None)
-        if status:
-            library.mt_status_free(status)
-        elif count:
-            return f"cuda:0-{min(count, plan.shards) - 1}"
-    return f"cpu:1x{len(os.sched_getaffinity(0))}"

@@ -134,6 +134,44 @@ class LoopOptions(ctypes.Structure):
         ("validation_split", c_double), ("validation_last", c_int), ("epoch_begin", EpochCallback)]
 
 
+class Node(ctypes.Structure):
+    """mtrun_node"""
+
+    _fields_ = [("name", c_char_p), ("kind", c_char_p), ("inputs", c_int32), ("input_names", ctypes.POINTER(c_char_p))]
+
+
+NodeCallback = ctypes.CFUNCTYPE(None, c_void_p, ctypes.POINTER(Node))
+
+
+class TraceOptions(ctypes.Structure):
+    """mtrun_trace_options"""
+
+    _fields_ = [("struct_size", c_size_t), ("first", c_int64), ("last", c_int64), ("profile", c_int)]
+
+
+class Profile(ctypes.Structure):
+    """mtrun_profile"""
+
+    _fields_ = [("steps", c_int64), ("samples", c_int64), ("threads", c_int32), ("entries", c_int32),
+                ("step_us", c_double), ("between_us", c_double), ("idle_us", c_double)]
+
+
+class ProfileEntry(ctypes.Structure):
+    """mtrun_profile_entry"""
+
+    _fields_ = [("name", c_char_p), ("kind", c_char_p), ("layer", c_char_p), ("compute_us", c_double),
+                ("transfer_us", c_double), ("wait_us", c_double), ("flops", c_double), ("bytes", c_double)]
+
+
+class Timing(ctypes.Structure):
+    """mtrun_timing"""
+
+    _fields_ = [
+        ("median_us", c_double), ("min_us", c_double), ("mean_us", c_double), ("steps", c_int64),
+        ("first_step_us", c_double), ("queued_us", c_double), ("resident_us", c_double),
+        ("resident_queued_us", c_double), ("floor_us", c_double)]
+
+
 Options_ = TypeVar("Options_", bound=ctypes.Structure)
 
 

@@ -15,10 +15,14 @@ from __future__ import annotations
 
 import argparse
 import functools
+import importlib.abc
+import importlib.machinery
+import importlib.util
 import inspect
 import pathlib
 import runpy
 import sys
+import types
 import warnings
 import weakref
 from typing import Any, Callable, Optional
@@ -54,6 +58,24 @@ def install(*, strict: bool = False, devices: Optional[str] = None, **options: A
     """
     _settings.clear()
     _settings.update(options, strict=strict, devices=devices)
+    if "keras" in sys.modules:
+        _replace()
+    elif not any(isinstance(finder, _WhenImported) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _WhenImported())  # until then a script may choose the back end
+
+
+def uninstall() -> None:
+    """Keras is as it was."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WhenImported)]
+    if not _originals:
+        return
+    _live.release_all()
+    model = _model.keras().Model
+    for name in list(_originals):
+        setattr(model, name, _originals.pop(name))
+
+
+def _replace() -> None:
     model = _model.keras().Model
     for name in _STEPS:
         if name not in _originals:
@@ -61,12 +83,23 @@ def install(*, strict: bool = False, devices: Optional[str] = None, **options: A
             setattr(model, name, _wrapper(name, _originals[name]))
 
 
-def uninstall() -> None:
-    """Keras is as it was."""
-    _live.release_all()
-    model = _model.keras().Model
-    for name in list(_originals):
-        setattr(model, name, _originals.pop(name))
+class _WhenImported(importlib.abc.MetaPathFinder):
+    """Replaces the methods as soon as somebody has imported Keras."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Optional[importlib.machinery.ModuleSpec]:
+        if fullname != "keras":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def exec_module(module: types.ModuleType) -> None:
+                run(module)
+                _replace()
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
 
 
 def _wrapper(name: str, original: Callable[..., Any]) -> Callable[..., Any]:

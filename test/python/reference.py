@@ -19,9 +19,12 @@ import mtc  # noqa: E402
 import mtc.jax  # noqa: E402
 import mtc.keras  # noqa: E402
 
-FUNCTIONS = ["fit", "evaluate", "predict", "compile", "load", "keras.install", "keras.uninstall",
+FUNCTIONS = ["fit", "evaluate", "predict", "compile", "compile_text", "load", "summary", "import_model", "stages",
+             "lower", "data_sources", "describe_data", "benchmark_data", "devices", "versions",
+             "keras.install", "keras.uninstall",
              "jax.compile", *(f"jax.{name}" for name in ("sgd", "adam", "adamw", "lion", "rmsprop", "adagrad"))]
-CLASSES = ["Plan", "Session", "Variables", "TensorInfo", "jax.Step"]
+CLASSES = ["Plan", "Session", "Variables", "TensorInfo", "Node", "Dataset", "FitResult", "Progress", "StepResult",
+           "Totals", "Timing", "Profile", "ProfileEntry", "jax.Step"]
 ERRORS = ["Error", "ModelError", "DataError", "CorruptError", "MemoryError_", "DeviceError", "NoDeviceError",
           "DeviceLost", "FileError", "ClosedError", "ModelWarning", "FallbackWarning"]
 WIDTH = 118

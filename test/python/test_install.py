@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scripts of Keras as they are: `mtc.keras.install()` and `python -m mtc.keras`."""
 
+import os
 import subprocess
 import sys
 import warnings
@@ -190,3 +191,19 @@ print(sys.argv[1:], type(history).__mro__[1] is keras.callbacks.History, len(his
     done = subprocess.run([sys.executable, "-m", "mtc.keras", "--strict", "--devices", "cpu:2", str(script), "--own"],
                           capture_output=True, text=True, timeout=100, check=True)
     assert done.stdout == "['--own'] True 2\n" and "mtc: fit of small runs through MTC" in done.stderr
+
+
+def test_the_script_chooses_the_back_end(tmp_path):
+    """Keras is imported by the script and not before, so that what it says of the back end holds."""
+    script = tmp_path / "script.py"
+    script.write_text("""
+import os, sys
+assert "keras" not in sys.modules
+os.environ["KERAS_BACKEND"] = "numpy"
+import keras
+print(keras.config.backend(), "mtc" in keras.Model.fit.__code__.co_filename)
+""")
+    environment = {k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"}
+    done = subprocess.run([sys.executable, "-m", "mtc.keras", str(script)], capture_output=True, text=True, timeout=100,
+                          env=environment)
+    assert done.stdout == "numpy True\n", done.stderr

@@ -6,6 +6,8 @@ import models
 import mtc
 import numpy as np
 import pytest
+import tensorflow as tf
+from mtc import _window
 
 QUIET = {"verbose": 0, "devices": "cpu:1", "cpu": "native"}
 
@@ -45,3 +47,49 @@ def test_what_a_graph_assigns():
                       **QUIET)
     ours = mtc.evaluate(model, x, y, return_dict=True, **QUIET)
     assert history.history["val_mse"][-1] == pytest.approx(ours["mse"], rel=1e-6)
+
+
+def test_datasets():
+    """Batches of tensors, cached and fetched ahead; the steps are those of arrays."""
+    x, y = models.points()
+    data = tf.data.Dataset.from_tensor_slices({"x": x, "y": y}).map(lambda d: (d["x"], d["y"])).cache().batch(16)
+    model, expected = graph_model(), graph_model()
+    mtc.fit(model, data.prefetch(tf.data.AUTOTUNE), epochs=2, validation_data=data, **QUIET)
+    mtc.fit(expected, x, y, epochs=2, batch_size=16, shuffle=False, **QUIET)
+    assert models.same(model, expected)
+    ragged = tf.data.Dataset.from_tensors((tf.ragged.constant([[1.0], [2.0, 3.0]]), y[:2]))
+    with pytest.raises(mtc.DataError, match="expected numbers for \"x\", found an array of object"):
+        mtc.fit(model, ragged, **QUIET)
+
+
+def test_callbacks_of_batches(tmp_path, monkeypatch):
+    """Keras' own read variables through Keras, one by one; before those of a user all are copied."""
+    x, y = models.points()
+    copied = []
+    real = _window.Window._show
+    monkeypatch.setattr(_window.Window, "_show", lambda self: copied.append(1) or real(self))
+
+    def fit(*callbacks):
+        model = graph_model()
+        copied.clear()
+        mtc.fit(model, x, y, batch_size=32, epochs=2, shuffle=False, callbacks=list(callbacks), **QUIET)
+        return len(copied)
+
+    few = fit()
+    assert fit(keras.callbacks.ModelCheckpoint(str(tmp_path / "{epoch}-{batch}.weights.h5"), save_freq=1,
+                                               save_weights_only=True)) == few
+    seen = []
+
+    class Own(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            self.held = self.model.layers[-1].kernel.value  # of TensorFlow
+
+        def on_train_batch_end(self, batch, logs=None):
+            seen.append(self.held.numpy())
+
+    assert fit(Own()) == few + 4  # ends of epochs count already
+    for step, kernel in enumerate(seen):
+        model = graph_model()
+        model.load_weights(tmp_path / f"{step // 3 + 1}-{step % 3 + 1}.weights.h5")
+        assert np.array_equal(model.get_weights()[0], kernel), step
+    assert len(seen) == 6

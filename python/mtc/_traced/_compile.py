@@ -84,7 +84,7 @@ def compile(model: Any, request: Request, settings: dict[str, Any], verbose: Uni
             _checked.add(result.text)
             if verbose != 0:
                 print(f"mtc: {model.name} is traced on JAX; {line}", file=sys.stderr)
-        return _compile.compile_text(result.text, str(model.name), settings, verbose, weights)
+        return _compile.plan_of_text(result.text, str(model.name), settings, verbose, weights)
 
     key = ["trace", result.text, settings, _library.compiler_identity()]
     plan = _compile.cached(_cache.key(*key), make, cache)
@@ -126,7 +126,7 @@ def trace_here(model: Any, example: Example, rate: bool, drop: bool, paths: Sequ
         text = _program.finish_text(graph, optimizer)
     except ModelError:
         raise
-    except Exception as error:  # noqa: BLE001 - the user's code, or Keras'
+    except Exception as error:  # the user's code, or Keras'
         raise ModelError(f"{model.name}: {type(error).__name__}: {error}") from error
 
     def check() -> str:
@@ -139,4 +139,4 @@ def trace_here(model: Any, example: Example, rate: bool, drop: bool, paths: Sequ
 
 
 def _small_plan(text: str, rows: int) -> Plan:
-    return Plan(_compile.compile_text(text, "check", {"batch": rows, "cpu": "native"}, 0))
+    return Plan(_compile.plan_of_text(text, "check", {"batch": rows, "cpu": "native"}, 0))

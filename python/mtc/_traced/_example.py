@@ -112,7 +112,7 @@ def build(model: Any, x: Any) -> Any:
     symbols = [keras.KerasTensor((None, *array.shape[1:]), array.dtype.name) for _, array in flat(given)]
     try:
         return keras.src.backend.compute_output_spec(model, rebuilt(given, symbols))
-    except Exception as error:  # noqa: BLE001 - the user's code
+    except Exception as error:  # the user's code
         raise ModelError(f"{model.name}: {type(error).__name__}: {error}") from error
 
 

@@ -18,7 +18,7 @@ KINDS = {
     "Adagrad": ("adagrad", "initial_accumulator_value epsilon"), "Adadelta": ("adadelta", "rho epsilon"),
     "Lion": ("lion", "beta_1 beta_2"),
 }
-SHARED = "weight_decay clipnorm global_clipnorm clipvalue".split()
+SHARED = ["weight_decay", "clipnorm", "global_clipnorm", "clipvalue"]
 
 
 def optimizer_of(model: Any, rate: bool) -> Optimizer:

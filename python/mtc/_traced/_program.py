@@ -59,7 +59,7 @@ class Traced:
         example = self.example
         try:
             self.model._symbolic_build(data_batch=(example.x, example.y, example.sample_weight))
-        except Exception as error:  # noqa: BLE001 - the user's code
+        except Exception as error:  # the user's code
             raise ModelError(f"{self.model.name}: {type(error).__name__}: {error}") from error
 
     def _loss(self, params: Sequence[Any], state: Sequence[Any], batch: Sequence[Any], key: Any = None,

@@ -82,12 +82,12 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
         if not all(isinstance(a, np.ndarray) or hasattr(a, "__array__") for a in program.batch.arrays):
             raise ModelError("expected an example batch of arrays for check=True, found shapes")
         arrays = [np.asarray(a) for a in program.batch.arrays]
-        line = _check.compare(program, arrays, tolerance, lambda t, rows: Plan(_compile.compile_text(
+        line = _check.compare(program, arrays, tolerance, lambda t, rows: Plan(_compile.plan_of_text(
             t, "check", _compile._settings(rows, None, None, 0, seed, mode, {"cpu": "native"}), 0)))
         if verbose != 0:
             print(f"mtc: {line}")
     settings = _compile._settings(batch_size, target, precision, shards, seed, mode, options)
     weights = {name: np.asarray(array, np.float32) for tree in (program.params, program.state) if tree is not None
                for name, array in zip(tree.names, tree.arrays)}
-    plan = Plan(_compile.compile_text(text, title, settings, verbose, weights))
+    plan = Plan(_compile.plan_of_text(text, title, settings, verbose, weights))
     return Step(plan, program, devices, text)

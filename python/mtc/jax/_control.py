@@ -8,9 +8,8 @@ from typing import Any, Sequence, Union
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value
+from mtc._trace import BATCH, Batch, Refused, Value, layout, moves
 from mtc._trace import elementwise as e
-from mtc._trace import layout, moves
 from mtc._trace.values import Shape
 from mtc.jax._reader import UNKNOWN, Keys, Reader, is_concrete, is_key, rule
 from mtc.jax._rules import logic

@@ -7,9 +7,8 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value
+from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, reductions
 from mtc._trace import elementwise as e
-from mtc._trace import layout, moves, reductions
 from mtc.jax._reader import Reader, is_concrete, rule
 
 
@@ -87,7 +86,7 @@ def _along_axis(r: Reader, equation: Any, operand: Value, indices: Value, sizes:
     others = [i for i in range(len(ids.axes)) if i not in theirs]
     lines = layout.transpose(operand, [*batching, *(i for i in range(len(operand.axes)) if i not in batching
                                                     and i != axis), axis])
-    lines = layout.squeeze(lines, [i for i in range(len(batching), len(lines.axes) - 1)])
+    lines = layout.squeeze(lines, list(range(len(batching), len(lines.axes) - 1)))
     ids = layout.transpose(ids, [*theirs, *others])
     shape = ids.shape
     kept = len(theirs)

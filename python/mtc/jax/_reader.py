@@ -228,7 +228,7 @@ def _user_line(traceback: Any) -> str:
     return ""
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _frameworks() -> tuple[str, ...]:
     """The folders of this package and of Keras."""
     keras = importlib.util.find_spec("keras")

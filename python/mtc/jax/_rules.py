@@ -8,9 +8,8 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value
+from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, products, reductions, spatial
 from mtc._trace import elementwise as e
-from mtc._trace import layout, moves, products, reductions, spatial
 from mtc._trace.graph import dtype_of
 from mtc.jax._reader import Reader, rule
 

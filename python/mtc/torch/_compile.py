@@ -57,7 +57,6 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
             compiled is listed with the lines of the caller's code.
     """
     work = _Work(module, example, loss, verbose, cache)
-    name = type(module).__name__
     chosen = _optimizers.of(optimizer, {t: n for n, t in work.parameters.items()})
     chosen.attributes.update(_optimizers.clipping(clip_norm, clip_value))
     rows = len(work.example.tensors[0])
@@ -95,7 +94,7 @@ class _Work:
         """The plan of a model's text, from the cache if it is there."""
 
         def make() -> bytes:
-            return _compile.compile_text(text, self.name, settings, self._verbose)
+            return _compile.plan_of_text(text, self.name, settings, self._verbose)
 
         return _compile.cached(_cache.key(text, settings, _library.compiler_identity()), make, self._cache)
 

@@ -148,7 +148,7 @@ def export(step: TracedStep) -> Exported:
             program = program.run_decompositions({})
     except (DataError, ModelError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever tracing the caller's code raises
+    except Exception as error:  # whatever tracing the caller's code raises
         raise ModelError(f"{name}: torch.export cannot trace it for batches of any size: {error}") from error
     firsts = {id(t): n for n, t in reversed(list(step.tensors().items()))}
     return _read(program, example, {n: firsts[id(t)] for n, t in step.tensors().items()})
