@@ -17,6 +17,7 @@ TEST_F(Tables, Csv) {
   ASSERT_EQ(open("csv", "d.csv"), "0");
   EXPECT_EQ(table.fields[1].type, Stored::F64); // b is not whole
   EXPECT_EQ(open("csv", "d.csv,label=c"), "1: d.csv: expected y= columns of a, kind, b, found c");
+  EXPECT_EQ(open("csv", "d.csv,y=knid"), "1: d.csv: expected y= columns of a, kind, b, found knid; did you mean kind?");
   writeFile(folder.path("d.csv"), "1,2\n3,x\n");
   EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected a number for 1, found \"x\"");
   writeFile(folder.path("d.csv"), "1,2\n3\n");
