@@ -12,7 +12,8 @@ namespace {
 constexpr const char *kTorch =
     "a model of PyTorch is Python code and weights: mtc.torch.compile compiles the module where it is made "
     "(docs/pytorch.md)";
-constexpr const char *kOnnx = "an ONNX model: write the model with Keras' layers, or in the mt dialect (docs/ir.md)";
+constexpr const char *kOnnx = "an ONNX model: compile the code that it came from (docs/pytorch.md, docs/jax.md), or "
+                              "write the model with Keras' layers";
 constexpr const char *kSavedModel =
     "a SavedModel of TensorFlow: load the model where it was made, and save it with model.save(\"model.keras\")";
 

@@ -68,6 +68,10 @@ static Status checkTarget(const mtc_options &given, Options &options) {
   text.split(items, ',');
   options.forCpus = false;
   const std::string named = (gpuDevice + ":").str();
+  std::vector<std::string> targets = {"cpu", gpuDevice.str()};
+  for (llvm::StringRef architecture : gpuArchitectures())
+    targets.push_back(named + architecture.str());
+  std::string meant; // by the first that is wrong
   bool gpu = false, good = true;
   for (llvm::StringRef item : items) {
     if (item == "cpu") {
@@ -80,8 +84,12 @@ static Status checkTarget(const mtc_options &given, Options &options) {
       gpu = true;
       continue;
     }
+    llvm::StringRef whole = item;
     gpu |= item.consume_front(named);
-    good &= gpu && (item == simulatedName || llvm::is_contained(gpuArchitectures(), item));
+    bool known = gpu && (item == simulatedName || llvm::is_contained(gpuArchitectures(), item));
+    if (good && !known)
+      meant = mtrun::didYouMean(whole.str(), targets);
+    good &= known;
     options.gpus.push_back(item.str());
   }
   if (good)
@@ -89,7 +97,7 @@ static Status checkTarget(const mtc_options &given, Options &options) {
   return differs("target",
                  "to be a list of cpu, " + gpuDevice.str() + " and " + named + "ARCHITECTURE (" +
                      llvm::join(gpuArchitectures(), ", ") + ")",
-                 "'" + text.str() + "'");
+                 "'" + text.str() + "'" + meant);
 }
 
 // Names of Keras, NumPy and PyTorch for the same formats.

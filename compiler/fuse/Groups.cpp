@@ -124,11 +124,41 @@ bool Groups::hasIndirectPath(unsigned from, unsigned to) const {
   return false;
 }
 
+// The same of a unit and each of `others`, in either direction: by one pass over the units whose ranks lie between,
+// which asking about each alone would make for each.
+std::vector<bool> Groups::haveIndirectPath(unsigned unit, ArrayRef<unsigned> others) const {
+  if (rank.empty())
+    rankUnits();
+  unsigned least = rank[unit], most = rank[unit];
+  for (unsigned other : others) {
+    least = std::min(least, rank[other]);
+    most = std::max(most, rank[other]);
+  }
+  std::vector<bool> result(units.size()), after(units.size()), before(units.size());
+  for (unsigned next : successors(unit))
+    after[next] = true;
+  for (unsigned r = rank[unit] + 1; r <= most; ++r)
+    if (unsigned at = ranked[r]; after[at])
+      for (unsigned next : successors(at))
+        after[next] = result[next] = true;
+  for (unsigned r = rank[unit]; r-- > least;) {
+    unsigned at = ranked[r];
+    for (unsigned next : successors(at)) {
+      result[at] = result[at] || before[next];
+      before[at] = before[at] || before[next] || next == unit;
+    }
+  }
+  return result;
+}
+
 // The size of kernels is bounded, and with it the stack that one takes and the time to make and to compile it.
-bool Groups::canMerge(unsigned a, unsigned b) const {
+bool Groups::fitTogether(unsigned a, unsigned b) const {
   constexpr size_t maxOps = 200;
-  return a != b && units[a].ops.size() + units[b].ops.size() <= maxOps && !hasIndirectPath(a, b) &&
-         !hasIndirectPath(b, a);
+  return a != b && units[a].ops.size() + units[b].ops.size() <= maxOps;
+}
+
+bool Groups::canMerge(unsigned a, unsigned b) const {
+  return fitTogether(a, b) && !hasIndirectPath(a, b) && !hasIndirectPath(b, a);
 }
 
 // Edges to and from `from` become those of `into`.
@@ -199,13 +229,18 @@ void Groups::mergeNeighbours(KernelKind kind, llvm::function_ref<bool(unsigned, 
   for (unsigned unit = 0; unit < units.size(); ++unit) {
     bool changed = units[unit].kind == kind && !units[unit].ops.empty();
     while (changed) {
-      changed = false;
-      for (unsigned other : neighbours(unit))
-        if (units[other].kind == kind && allowed(unit, other) && canMerge(unit, other)) {
-          merge(unit, other);
-          changed = true;
-          break;
-        }
+      llvm::SmallSetVector<unsigned, 8> others = neighbours(unit);
+      std::vector<bool> apart; // found for all of them when it is asked of the first
+      auto *found = llvm::find_if(others, [&](unsigned other) {
+        if (units[other].kind != kind || !fitTogether(unit, other))
+          return false;
+        if (apart.empty())
+          apart = haveIndirectPath(unit, others.getArrayRef());
+        return !apart[other] && allowed(unit, other);
+      });
+      changed = found != others.end();
+      if (changed)
+        merge(unit, *found);
     }
   }
 }

@@ -71,6 +71,8 @@ private:
   Edges findSuccessors(unsigned unit) const;
   llvm::SmallSetVector<unsigned, 8> neighbours(unsigned unit) const; // producers, users, readers of a large operand
   bool hasIndirectPath(unsigned from, unsigned to) const;
+  std::vector<bool> haveIndirectPath(unsigned unit, llvm::ArrayRef<unsigned> others) const; // by unit
+  bool fitTogether(unsigned a, unsigned b) const;
   bool canMerge(unsigned a, unsigned b) const;
   void rankUnits() const;
   void joinRanks(unsigned into, unsigned from);

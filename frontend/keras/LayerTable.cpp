@@ -46,7 +46,8 @@ std::string adviceFor(const Layer &layer) {
       "apply it to the data beforehand, save the numbers that it gives (numpy.save), and build the "
       "model without it, on an input of these numbers";
   static constexpr const char *code =
-      "it holds Python code: write it with the layers of Keras and the functions of keras.ops";
+      "it holds Python code, which a file does not have: mtc.fit and mtc.compile trace the model where it is made "
+      "(docs/keras-traces.md); or write it with the layers of Keras and the functions of keras.ops";
   static constexpr const char *seenAll = "use MultiHeadAttention, or keras.ops.matmul and Softmax";
   static constexpr std::pair<const char *, const char *> advice[] = {
       {"ConvLSTM1D", images},
@@ -74,7 +75,8 @@ std::string adviceFor(const Layer &layer) {
     if (layer.className == name)
       return words;
   if (!isKerasLayer(layer.module) && !isOperator(layer.module))
-    return "a custom class is Python code: write it with the layers of Keras";
+    return "a custom class is Python code, which a file does not have: mtc.fit and mtc.compile trace the model where "
+           "it is made (docs/keras-traces.md); or write it with the layers of Keras";
   if (llvm::StringRef(layer.className).contains("3D"))
     return "layers over three axes are not compiled: make one of them channels (Permute, Reshape), and use the layer "
            "over two";

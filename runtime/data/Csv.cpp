@@ -4,6 +4,7 @@
 #include "runtime/data/CsvRecords.h"
 #include "runtime/data/SourceKind.h"
 #include "runtime/data/Table.h"
+#include "runtime/support/suggest.h"
 
 #include <algorithm>
 #include <cmath>
@@ -83,7 +84,7 @@ static Status choose(const char *key, const std::string &value, const std::strin
     size_t column = find(name);
     if (column == names.size())
       return {MT_INVALID, where + ": expected " + key + "= columns of " + listOf(names) + ", found " +
-                              std::string(name)};
+                              std::string(name) + didYouMean(name, names)};
     if (std::find(chosen.begin(), chosen.end(), column) == chosen.end())
       chosen.push_back(column);
     if (plus == std::string_view::npos)

@@ -4,6 +4,7 @@
 #include "runtime/data/SourceKind.h"
 #include "runtime/plan/Check.h"
 #include "runtime/plan/Signature.h"
+#include "runtime/support/suggest.h"
 #include "runtime/support/text.h"
 
 #include <algorithm>
@@ -21,6 +22,15 @@ static const char *dataProgram(const Plan &plan) {
     if (plan.program(program))
       return program;
   return "predict";
+}
+
+// The end of a message about a value of the data that has another name.
+static std::string meant(const std::string &name, const std::vector<mtrun_tensor_info> &entries) {
+  std::vector<std::string> known;
+  for (const mtrun_tensor_info &entry : entries)
+    if (entry.role != MTRUN_OUTPUT)
+      known.push_back(entry.name);
+  return didYouMean(name, known);
 }
 
 static std::string namesOf(const std::vector<mtrun_tensor_info> &entries) {
@@ -52,7 +62,8 @@ static Status findEntry(const DataSpec &spec, const Field &field, const std::vec
   if (field.named)
     return {MT_INVALID,
             field.where + ": the model has nothing named \"" + field.name + "\"; expected " + namesOf(entries) +
-                (spec.paths.empty() ? "" : ", or x= and y=, which name the only input and the only target")};
+                (spec.paths.empty() ? "" : ", or x= and y=, which name the only input and the only target") +
+                meant(field.name, entries)};
   for (const mtrun_tensor_info &entry : entries)
     if (entry.role == field.role && ++count == 1)
       found = &entry;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Idx.h"
+#include "runtime/data/gzip_buffer.h"
 #include "runtime/device/AvailableMemory.h"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ Status Reader::open(const std::string &path, int descriptor) {
     close(descriptor);
     return {MT_NO_MEMORY, "cannot read " + path + ": out of memory"};
   }
-  gzbuffer(file, 1 << 17);
+  gzbuffer(file, gzipBuffer(fileSize));
   return {};
 }
 

@@ -135,11 +135,15 @@ Status limitIntegers(const DataSpec &spec, const std::vector<const mtrun_tensor_
     if (entries[i]->limit >= 0 && !spec.uncheckedIds)
       limit = std::min(limit.value_or(INT64_MAX), entries[i]->limit);
     column.limitTo(limit);
-    if (Status s = checkAll(column, data); !s.ok())
-      return spec.source && spec.source->vocabulary && spec.vocabulary.empty()
-                 ? Status(s.code(), s.message() + "; its tokens are bytes, since the plan has no vocabulary: with "
-                                                  "--vocabulary FILE they are characters")
-                 : s;
+    if (Status s = checkAll(column, data); !s.ok()) {
+      std::string message = s.message();
+      if (spec.source && spec.source->vocabulary && spec.vocabulary.empty())
+        message += "; its tokens are bytes, since the plan has no vocabulary: with --vocabulary FILE they are "
+                   "characters";
+      for (const std::string &note : data.notes) // how the file was read, which nobody is told after an error
+        message += note.starts_with(column.field.where + ": ") ? "; " + note : "";
+      return {s.code(), message};
+    }
   }
   return {};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Spec.h"
 #include "runtime/data/SourceKind.h"
+#include "runtime/support/suggest.h"
 
 #include <algorithm>
 #include <charconv>
@@ -120,7 +121,8 @@ static Status parseScaling(std::string_view key, std::string_view value, DataSpe
   if (key == "preprocess")
     return preprocess(value, spec)
                ? Status()
-               : Status(MT_INVALID, "expected preprocess=caffe, preprocess=torch or preprocess=tf, " + found);
+               : Status(MT_INVALID, "expected preprocess=caffe, preprocess=torch or preprocess=tf, " + found +
+                                        didYouMean(value, {"caffe", "torch", "tf"}));
   known = false;
   return {};
 }
@@ -164,14 +166,16 @@ static Status parsePictures(std::string_view key, std::string_view value, DataSp
                                           : Status(MT_INVALID, "expected crop=P of 0 to 65500 pixels, " + found);
   if (key == "flip") {
     if (!parseWord(value, {"horizontal", "vertical", "both"}, index))
-      return {MT_INVALID, "expected flip=horizontal, flip=vertical or flip=both, " + found};
+      return {MT_INVALID, "expected flip=horizontal, flip=vertical or flip=both, " + found +
+                              didYouMean(value, {"horizontal", "vertical", "both"})};
     spec.flipAcross = index != 1;
     spec.flipDown = index != 0;
     return {};
   }
   if (key == "check") {
     if (!parseWord(value, {"quick", "full", "none"}, index))
-      return {MT_INVALID, "expected check=quick, check=full or check=none, " + found};
+      return {MT_INVALID, "expected check=quick, check=full or check=none, " + found +
+                              didYouMean(value, {"quick", "full", "none"})};
     spec.check = static_cast<DataSpec::Check>(index);
     return {};
   }
@@ -207,7 +211,8 @@ static Status parseOwnKey(std::string_view key, std::string_view value, DataSpec
   if (key == "split") {
     spec.test = value == "test";
     return spec.test || value == "train" ? Status()
-                                         : Status(MT_INVALID, "expected split=train or split=test, " + found);
+                                         : Status(MT_INVALID, "expected split=train or split=test, " + found +
+                                                                  didYouMean(value, {"train", "test"}));
   }
   if (key == "length")
     return parseNumber(value, spec.length) && spec.length > 0
@@ -217,6 +222,18 @@ static Status parseOwnKey(std::string_view key, std::string_view value, DataSpec
     return parseFlag(key, value, spec.header.emplace(), found);
   (key == "x" ? spec.input : key == "skip" ? spec.skip : spec.target) = value; // y, label
   return {};
+}
+
+constexpr std::string_view commonKeys = "range=, classes=, class-weight=, scale=, mean=, std=";
+
+// With the nearest of the keys that there are, also of those that need no mention.
+static Status unknownKey(std::string_view key, const DataSpec &spec, const std::string &found) {
+  std::string own(spec.source ? spec.source->keys : ""), all = own + (own.empty() ? "" : ", ");
+  all += commonKeys;
+  std::vector<std::string> known = {"preprocess", "strict", "nan", "ids", "damaged"};
+  for (size_t at = 0; at < all.size(); at = all.find('=', at) + 3) // "=, "
+    known.push_back(all.substr(at, all.find('=', at) - at));
+  return {MT_INVALID, "expected " + all + " or preprocess=, " + found + didYouMean(key, known)};
 }
 
 static Status parseKey(std::string_view key, std::string_view value, DataSpec &spec) {
@@ -251,9 +268,7 @@ static Status parseKey(std::string_view key, std::string_view value, DataSpec &s
                : Status(MT_INVALID, "expected class-weight=CLASS:WEIGHT[+CLASS:WEIGHT...], " + found);
   if (spec.source && spec.source->takes(key))
     return parseOwnKey(key, value, spec, found);
-  std::string own(spec.source ? spec.source->keys : "");
-  return {MT_INVALID, "expected " + own + (own.empty() ? "" : ", ") +
-                          "range=, classes=, class-weight=, scale=, mean=, std= or preprocess=, " + found};
+  return unknownKey(key, spec, found);
 }
 
 namespace {
@@ -305,18 +320,30 @@ static Status takePart(std::string_view &rest, bool keyed, Part &part, bool &mor
   return {};
 }
 
+// A path without its kind is known by its extension: "digits.csv".
+static Status unknownKind(const std::string &text, bool named) {
+  std::string kinds, meant;
+  std::vector<std::string> known;
+  for (const SourceKind *kind : sourceKinds()) {
+    std::string name(kind->name);
+    kinds += (kinds.empty() ? "" : kind == sourceKinds().back() ? " or " : ", ") + name + ":";
+    known.push_back(name + ":");
+    if (!named && text.ends_with("." + name))
+      meant = "; did you mean " + name + ":" + text + "?";
+  }
+  if (named)
+    meant = didYouMean(text.substr(0, text.find(':') + 1), known);
+  return {MT_INVALID, "data: expected " + kinds + " and a path, found \"" + text + "\"" + meant};
+}
+
 Status parseDataSpec(const std::string &text, DataSpec &spec) {
   spec = {};
   spec.text = text;
   size_t colon = text.find(':');
   spec.kind = text.substr(0, colon);
   spec.source = findSourceKind(spec.kind);
-  if (colon == std::string::npos || !spec.source) {
-    std::string kinds;
-    for (const SourceKind *kind : sourceKinds())
-      kinds += (kinds.empty() ? "" : kind == sourceKinds().back() ? " or " : ", ") + std::string(kind->name) + ":";
-    return {MT_INVALID, "data: expected " + kinds + " and a path, found \"" + text + "\""};
-  }
+  if (colon == std::string::npos || !spec.source)
+    return unknownKind(text, colon != std::string::npos);
   std::string_view rest = std::string_view(text).substr(colon + 1);
   for (bool more = true; more;) {
     Part part;

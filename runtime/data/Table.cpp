@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Table.h"
 #include "runtime/data/SourceKind.h"
+#include "runtime/data/gzip_buffer.h"
 #include "runtime/device/AvailableMemory.h"
 
 #include <algorithm>
@@ -95,13 +96,13 @@ Status GzipFile::read(const std::string &path, uint8_t *out, uint64_t size, uint
 // The bytes that the file holds, at most: counted where they could be more than there is room for.
 static Status measure(const std::string &path, uint64_t fileSize, const GzipFile &file, uint64_t &bytes) {
   constexpr uint64_t kMaxInflation = 1032; // of deflate
-  std::vector<uint8_t> room(1 << 16);
   uint64_t got = 0;
   bytes = fileSize;
   if (gzdirect(file.file))
     return checkMemory(bytes, path);
   if (checkMemory(fileSize * kMaxInflation, path).ok())
     return {};
+  std::vector<uint8_t> room(1 << 16);
   bytes = 0;
   do {
     if (Status s = file.read(path, room.data(), room.size(), got); !s.ok())
@@ -123,7 +124,7 @@ static Status readAll(int descriptor, const std::string &path, std::vector<uint8
     close(descriptor);
     return {MT_NO_MEMORY, "cannot read " + path + ": out of memory"};
   }
-  gzbuffer(file.file, 1 << 17);
+  gzbuffer(file.file, gzipBuffer(static_cast<uint64_t>(facts.st_size)));
   uint64_t size = 0, got = 0, more = 0;
   if (Status s = measure(path, static_cast<uint64_t>(facts.st_size), file, size); !s.ok())
     return s;

@@ -58,7 +58,8 @@ static Status openTokens(const DataSpec &spec, Table &table) {
     if (looksLikeText(bytes))
       table.notes.push_back(found + ": looks like a text, and is read as tokens of 16 bits; text:" + spec.paths[0] +
                             " reads its characters");
-    return makeWindows(spec, std::move(bytes), 0, Stored::U16, found, table);
+    Status s = makeWindows(spec, std::move(bytes), 0, Stored::U16, found, table);
+    return s.ok() || table.notes.empty() ? s : Status(s.code(), s.message() + "; " + table.notes.back());
   }
   uint32_t version = word(0) == 20240520 ? 1 : 7;
   Stored type = version == 1 ? Stored::U16 : Stored::U32;

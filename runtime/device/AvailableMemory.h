@@ -15,6 +15,7 @@ namespace mtrun {
 uint64_t availableMemory();
 
 // MT_NO_MEMORY: `bytes` are more than three quarters of that, or of the process' own limit. `what` begins the message.
+// A megabyte is not asked for.
 Status checkMemory(uint64_t bytes, const std::string &what);
 
 } // namespace mtrun

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop/Callbacks.h"
+#include "runtime/support/suggest.h"
 
 #include <algorithm>
 #include <cmath>
@@ -49,9 +50,15 @@ void Record::restore(std::span<const double> state) {
 
 static Status unknown(const char *what, const Monitor &monitor, std::span<const MetricColumn> columns) {
   std::string known;
-  for (const MetricColumn &column : columns)
+  std::vector<std::string> names;
+  for (const MetricColumn &column : columns) {
     known += (known.empty() ? "" : ", ") + column.name;
-  return {MT_INVALID, std::string(what) + ": expected one of " + known + ", found " + monitor.name};
+    names.push_back(column.name);
+  }
+  bool validated = !columns.empty() && columns.back().name.starts_with("val_");
+  return {MT_INVALID, std::string(what) + ": expected one of " + known + ", found " + monitor.name +
+                          (monitor.name.starts_with("val_") && !validated ? ", and nothing is validated"
+                                                                          : didYouMean(monitor.name, names))};
 }
 
 Status Callbacks::open(const mtrun_loop_options &options, std::span<const MetricColumn> columns, bool validates) {

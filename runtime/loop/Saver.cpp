@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop/Saver.h"
+#include "runtime/support/suggest.h"
 
 #include <cmath>
 
@@ -61,7 +62,7 @@ Status Saver::resume(const std::string &what, const std::function<void(const std
     }
     setAside(skipped, checkpoint.manifest.state.step, note);
   } else if (Status s = readCheckpoint(what, checkpoint); !s.ok()) {
-    return s;
+    return s.code() == MT_IO ? Status(MT_IO, s.message() + didYouMean(what, {"auto"})) : s;
   }
   int64_t step = checkpoint.manifest.state.step;
   if (opened_ && !checkpointSteps(folder_.path()).empty() && checkpointSteps(folder_.path()).front() > step) {

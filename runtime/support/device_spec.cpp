@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/support/device_spec.h"
+#include "runtime/support/suggest.h"
 
 #include <algorithm>
 #include <charconv>
@@ -52,7 +53,7 @@ Status parseGpuList(std::string_view text, std::string_view list, DeviceSpec &sp
   return {};
 }
 
-// Of words that other tools have for devices.
+// Of words that other tools have for devices, and of words that are almost right.
 std::string meant(std::string_view text) {
   size_t colon = text.find(':');
   std::string_view kind = text.substr(0, colon);
@@ -62,7 +63,13 @@ std::string meant(std::string_view text) {
     return "; did you mean cuda:" + (number.empty() ? "0" : number) + "?";
   if (kind == "CPU")
     return "; did you mean cpu:" + (number.empty() ? "1" : number) + "?";
-  return digits && !text.empty() ? "; did you mean cpu:" + std::string(text) + "?" : "";
+  if (digits && !text.empty())
+    return "; did you mean cpu:" + std::string(text) + "?";
+  std::vector<std::string> kinds;
+  for (const DeviceKind &known : deviceKinds)
+    kinds.emplace_back(known.name);
+  std::string nearest = deviceKind(kind) ? "" : nearestWord(kind, kinds);
+  return nearest.empty() ? "" : "; did you mean " + nearest + std::string(text.substr(kind.size())) + "?";
 }
 
 } // namespace

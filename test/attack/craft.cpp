@@ -6,6 +6,7 @@
 #include "runtime/abi/plan_file.h"
 #include "runtime/support/hash_text.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -54,6 +55,11 @@ static const std::map<std::string, Change> changes = {
      [](fb::PlanT &p, const std::string &) {
        if (fb::StepT *step = launch(p, false))
          step->segments[0]->buffers.clear();
+     }},
+    {"nocode",
+     [](fb::PlanT &p, const std::string &) {
+       for (auto &target : p.targets)
+         p.sections[target->section]->size = std::min<uint64_t>(p.sections[target->section]->size, 64);
      }},
     {"smallvar",
      [](fb::PlanT &p, const std::string &) {

@@ -46,9 +46,14 @@ def attack(name, quick=False):
     return register
 
 
+def processor_seconds():
+    """Of the commands that have ended: on a machine that does other things, too, the clock says little."""
+    return os.times().children_user + os.times().children_system
+
+
 class Outcome:
-    def __init__(self, line, code, output, seconds):
-        self.line, self.code, self.output, self.seconds = line, code, output, seconds
+    def __init__(self, line, code, output, seconds, cpu):
+        self.line, self.code, self.output, self.seconds, self.cpu = line, code, output, seconds, cpu
 
     def crashed(self):
         return self.code < 0 or self.code in (134, 135, 136, 137, 139) or "Sanitizer" in self.output
@@ -97,7 +102,7 @@ class Trial:
     def run(self, *words, limits="", environment=None, within=LIMIT):
         """The outcome of a command. One that hangs, or is ended by a signal, is a finding."""
         import time
-        begin = time.monotonic()
+        begin, used = time.monotonic(), processor_seconds()
         process = self.start(*words, limits=limits, environment=environment)
         line = " ".join(str(word) for word in words)
         try:
@@ -106,7 +111,8 @@ class Trial:
             process.kill()
             output = process.communicate()[0]
             self.finding(f"hung, more than {within} s: {line}\n{output.decode(errors='replace')[-600:]}")
-        outcome = Outcome(line, process.returncode, output.decode(errors="replace"), time.monotonic() - begin)
+        outcome = Outcome(line, process.returncode, output.decode(errors="replace"), time.monotonic() - begin,
+                          processor_seconds() - used)
         if outcome.crashed() and process.returncode != -signal.SIGKILL:
             self.finding(f"crashed: {outcome}")
         return outcome

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// make-pictures FOLDER COUNT [SHARDS]: COUNT JPEG files in FOLDER/train/CLASS/, five classes that a model can tell
-// apart by the direction and colour of stripes; sides of 72 to 400 pixels; every 10th grey, every 17th CMYK, every 7th
-// rotated by EXIF. SHARDS: the same in FOLDER/train-0000I-of-0000N.tfrecord, features "image" and "label". The same
-// files every time.
+// make-pictures FOLDER COUNT [SHARDS [SIDE]]: COUNT JPEG files in FOLDER/train/CLASS/, five classes that a model can
+// tell apart by the direction and colour of stripes; sides of 72 to 400 pixels, or of SIDE to 5 and a half times as
+// many; every 10th grey, every 17th CMYK, every 7th rotated by EXIF. SHARDS, not 0: the same in
+// FOLDER/train-0000I-of-0000N.tfrecord, features "image" and "label". The same files every time.
 #include "runtime/support/crc32c.h"
 
 #include <cmath>
@@ -50,11 +50,11 @@ std::string exif(int orientation) {
   return text + std::string(6, '\0');
 }
 
-std::string jpeg(int index, int label) {
+std::string jpeg(int index, int label, uint32_t side) {
   Random random = {static_cast<uint64_t>(index) * 7919 + 1};
   for (int i = 0; i < 4; ++i)
     random.below(2);
-  uint32_t width = 72 + random.below(329), height = 72 + random.below(329);
+  uint32_t more = side * 9 / 2 + 5, width = side + random.below(more), height = side + random.below(more);
   int channels = index % 17 == 16 ? 4 : index % 10 == 9 ? 1 : 3;
   double wave = 5 + random.below(12), shift = random.below(100);
   std::vector<uint8_t> row(width * static_cast<uint32_t>(channels));
@@ -126,11 +126,12 @@ std::string record(const std::string &picture, int label) {
 
 int main(int argc, char **argv) {
   if (argc < 3) {
-    fprintf(stderr, "make-pictures: expected FOLDER COUNT [SHARDS]\n");
+    fprintf(stderr, "make-pictures: expected FOLDER COUNT [SHARDS [SIDE]]\n");
     return 2;
   }
   std::string folder = argv[1];
   int count = atoi(argv[2]), shards = argc > 3 ? atoi(argv[3]) : 0;
+  auto side = static_cast<uint32_t>(argc > 4 ? atoi(argv[4]) : 72);
   for (const char *name : kClasses)
     std::filesystem::create_directories(folder + "/train/" + name);
   std::vector<std::ofstream> files;
@@ -142,7 +143,7 @@ int main(int argc, char **argv) {
   // File by file in the order of the folder, so that both sources have the same samples in the same order.
   for (int label = 0, done = 0; label < 5; ++label)
     for (int i = label; i < count; i += 5, ++done) {
-      std::string picture = jpeg(i, label);
+      std::string picture = jpeg(i, label, side);
       snprintf(name, sizeof name, "/%06d.jpg", i);
       std::ofstream(folder + "/train/" + kClasses[label] + name, std::ios::binary) << picture;
       if (shards)

@@ -3,6 +3,8 @@
 // The subcommands of mtrun, as clients of mtrun.h. Each returns the exit code.
 #pragma once
 
+#include "runtime/abi/mtrun.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,23 +23,32 @@ struct CompileArguments {
   bool sampleWeights = false;
 };
 
+inline mtrun_loop_options loopDefaults() {
+  mtrun_loop_options options = mtrun_loop_options_init();
+  options.epochs = options.validation_freq = 1;
+  options.plateau_factor = 0.1;
+  return options;
+}
+
+inline mtrun_checkpoint_options checkpointDefaults() {
+  mtrun_checkpoint_options options = mtrun_checkpoint_options_init();
+  options.keep = 3;
+  return options;
+}
+
 struct Arguments {
   CompileArguments compile;
   std::string plan, data, validation, devices, cpu, load, save, output;
   std::string run, checkpoint, resume, history, monitor, tensorboard, trace;
-  int64_t epochs = 1, moreEpochs = 0, stepsPerEpoch = 0, shuffleWindow = 0, seed = 0, steps = 200, warmup = 20,
-          rows = 0;
-  int64_t everySteps = 0, everyEpochs = 0, keep = 3, earlyPatience = 0, plateauPatience = 0, samples = 3;
-  double validationSplit = 0, everySeconds = 0, earlyMinDelta = 0, plateauFactor = 0.1, plateauMinRate = 0;
+  // Fields that the command line sets as they are; train() sets those that depend on others.
+  mtrun_loop_options loop = loopDefaults();
+  mtrun_checkpoint_options saving = checkpointDefaults();
+  int64_t seed = 0, steps = 200, warmup = 20, rows = 0, samples = 3;
   int32_t outputIndex = -1, repeats = 20;
-  bool validationLast = false; // hold out the last samples instead of drawn ones
-  bool noShuffle = false, dropRemainder = false, privateVariables = false, noPin = false, noSpin = false;
-  bool json = false, force = false, allowNan = false, uncheckedIds = false, restoreBest = false, profile = false,
-       verbose = false, strict = false, speed = false;
+  bool privateVariables = false, noPin = false, noSpin = false, json = false, allowNan = false, uncheckedIds = false,
+       profile = false, verbose = false, strict = false, speed = false;
   std::string epochFile, earlyMonitor, plateauMonitor, checkpointMonitor;
-  int64_t startFromEpoch = 0, plateauCooldown = 0, validationFreq = 1, validationSteps = 0, initialEpoch = 0;
   std::optional<double> baseline, plateauMinDelta, learningRate;
-  bool bestOnly = false, weightsOnly = false;
   std::string lrScaling, libraries = "auto", tuning;
   int64_t baseBatch = 0, stepsPerLaunch = 1, microBatches = 0;
   double seconds = 5;

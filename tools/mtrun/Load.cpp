@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // --load: the variables of any file, all of them or what fits.
+#include "runtime/support/suggest.h"
 #include "tools/mtrun/Compiler.h"
 #include "tools/mtrun/Run.h"
 
@@ -26,6 +27,13 @@ static void tell(void *user, const char *text) {
 
 static bool isPartial(const std::string &load) { return load.ends_with(kPartial) && access(load.c_str(), F_OK) != 0; }
 
+// FILE:partal is a file that is not there.
+static std::string meant(const std::string &path) {
+  std::string file = path.substr(0, path.rfind(':'));
+  bool near = file.size() < path.size() && !mtrun::nearestWord(path.substr(file.size()), {":partial"}).empty();
+  return near ? "; did you mean " + file + ":partial?" : "";
+}
+
 bool isComplete(const std::string &load) { return !load.empty() && !isPartial(load) && !isKeras(load); }
 
 void loadVariables(const Run &run, const Arguments &arguments) {
@@ -39,6 +47,11 @@ void loadVariables(const Run &run, const Arguments &arguments) {
   std::pair<std::string, std::string> names;
   mt_status *status = mtrun_load_matching(run.session.get(), path.c_str(), match, line, &names);
   bool foreign = mt_status_code(status) == MT_INVALID && isKeras(path) && !findCompiler().empty();
+  if (std::string more = meant(path); mt_status_code(status) == MT_IO && !more.empty()) {
+    more = mt_status_message(status) + more;
+    mt_status_free(status);
+    throw Failure{MT_IO, more};
+  }
   if (!foreign)
     return check(status);
   mt_status_free(status);

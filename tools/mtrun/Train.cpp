@@ -79,8 +79,9 @@ static void showNote(void *user, const char *message) {
 }
 
 static void checkTogether(const Arguments &arguments, const Outputs &outputs) {
-  if (outputs.epochFile.empty() && arguments.process == 0 && (arguments.bestOnly || arguments.weightsOnly))
-    throw Failure{MT_INVALID, std::string(arguments.bestOnly ? "--best-only" : "--weights-only") +
+  bool best = arguments.loop.epoch_best_only != 0;
+  if (outputs.epochFile.empty() && arguments.process == 0 && (best || arguments.loop.epoch_weights_only))
+    throw Failure{MT_INVALID, std::string(best ? "--best-only" : "--weights-only") +
                                   ": expected a file an epoch (--epoch-file PATTERN), found none"};
   if (arguments.learningRate && *arguments.learningRate == 0)
     throw Failure{MT_INVALID, "--learning-rate: expected a number above 0, found 0"};
@@ -120,10 +121,11 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
 // Training steps that this run will have, so far as it does not stop early; 0: not known.
 static int64_t stepsToCome(const Run &run, const Arguments &arguments, const mtrun_dataset *data) {
   int64_t size = mtrun_dataset_size(data), batch = mtrun_plan_batch(run.plan.get());
-  int64_t each = arguments.stepsPerEpoch                 ? arguments.stepsPerEpoch
+  const mtrun_loop_options &loop = arguments.loop;
+  int64_t each = loop.steps_per_epoch                    ? loop.steps_per_epoch
                  : size < 0 || !arguments.resume.empty() ? 0
-                                                         : (arguments.dropRemainder ? size : size + batch - 1) / batch;
-  int64_t epochs = arguments.moreEpochs ? arguments.moreEpochs : arguments.epochs - arguments.initialEpoch;
+                                                         : (loop.drop_remainder ? size : size + batch - 1) / batch;
+  int64_t epochs = loop.more_epochs ? loop.more_epochs : loop.epochs - loop.initial_epoch;
   return arguments.resume.empty() ? each * std::max<int64_t>(epochs, 0) : 0;
 }
 
@@ -151,7 +153,7 @@ static std::unique_ptr<EventLog> makeEvents(const Run &run, const Arguments &arg
   mtrun_session_get_info(run.session.get(), &info);
   row("data", arguments.data);
   row("validation", arguments.validation);
-  row("epochs", std::to_string(arguments.epochs));
+  row("epochs", std::to_string(arguments.loop.epochs));
   row("seed", std::to_string(info.seed));
   row("variables", std::to_string(info.variables_bytes) + " bytes");
   events->describe(run.plan.get(), markdown);
@@ -191,52 +193,26 @@ int train(const Arguments &arguments) {
   Logs logs = {makeProgress(arguments), nullptr};
   if (!arguments.tensorboard.empty() && first)
     logs.events = makeEvents(run, arguments);
-  mtrun_checkpoint_options checkpoint = mtrun_checkpoint_options_init();
+  mtrun_checkpoint_options checkpoint = arguments.saving;
   checkpoint.folder = pointer(outputs.checkpoints);
-  checkpoint.every_steps = arguments.everySteps;
-  checkpoint.every_epochs = arguments.everyEpochs;
-  checkpoint.every_seconds = arguments.everySeconds;
-  checkpoint.keep = arguments.keep;
   checkpoint.resume = pointer(arguments.resume);
-  checkpoint.force = arguments.force;
-  mtrun_loop_options options = mtrun_loop_options_init();
-  options.epochs = arguments.epochs;
-  options.more_epochs = arguments.moreEpochs;
-  options.steps_per_epoch = arguments.stepsPerEpoch;
-  options.shuffle_window = arguments.shuffleWindow;
-  options.no_shuffle = arguments.noShuffle;
-  options.drop_remainder = arguments.dropRemainder;
+  mtrun_loop_options options = arguments.loop;
   options.validation = validation.get();
-  options.validation_split = arguments.validationSplit;
-  options.validation_last = arguments.validationLast;
   options.progress = first ? logStep : nullptr;
   options.progress_user = &logs;
   options.checkpoint = checkpoint.folder || checkpoint.resume ? &checkpoint : nullptr;
   options.history_json = pointer(outputs.json);
   options.history_csv = pointer(outputs.csv);
   options.monitor = pointer(arguments.monitor);
-  options.early_patience = arguments.earlyPatience;
-  options.early_min_delta = arguments.earlyMinDelta;
-  options.plateau_patience = arguments.plateauPatience;
-  options.plateau_factor = arguments.plateauFactor;
-  options.plateau_min_rate = arguments.plateauMinRate;
   options.allow_nan = arguments.allowNan;
-  options.restore_best = arguments.restoreBest;
   options.rate_scale = rateScale(run, arguments);
   options.epoch_file = pointer(outputs.epochFile);
-  options.epoch_best_only = arguments.bestOnly;
-  options.epoch_weights_only = arguments.weightsOnly;
   options.early_monitor = pointer(arguments.earlyMonitor);
   options.plateau_monitor = pointer(arguments.plateauMonitor);
   options.checkpoint_monitor = pointer(arguments.checkpointMonitor);
   options.early_baseline = arguments.baseline ? &*arguments.baseline : nullptr;
-  options.early_start_epoch = arguments.startFromEpoch;
   options.plateau_min_delta = arguments.plateauMinDelta ? &*arguments.plateauMinDelta : nullptr;
-  options.plateau_cooldown = arguments.plateauCooldown;
   options.learning_rate = arguments.learningRate.value_or(0);
-  options.validation_freq = arguments.validationFreq;
-  options.validation_steps = arguments.validationSteps;
-  options.initial_epoch = arguments.initialEpoch;
   options.stop = stopAsked;
   options.note = showNote;
   options.note_user = const_cast<Arguments *>(&arguments);

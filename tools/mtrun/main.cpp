@@ -214,17 +214,18 @@ static void addCheckpoints(CLI::App *sub, Arguments &a) {
          "write a model (.keras) or its variables (.safetensors) after each epoch, as 'model-{epoch}.keras' or "
          "'w-{epoch:02d}-{val_loss:.2f}.safetensors'")
       ->type_name("PATTERN");
-  sub->add_flag("--best-only", a.bestOnly, "the epoch's file: only after an epoch that is better than all before");
-  sub->add_flag("--weights-only", a.weightsOnly,
+  sub->add_flag("--best-only", a.loop.epoch_best_only,
+                "the epoch's file: only after an epoch that is better than all before");
+  sub->add_flag("--weights-only", a.loop.epoch_weights_only,
                 "the epoch's file, .safetensors: the model's variables without the optimizer's");
-  addCount(sub, "--every-steps", a.everySteps, 0, "save after so many steps");
-  addCount(sub, "--every-epochs", a.everyEpochs, 0,
+  addCount(sub, "--every-steps", a.saving.every_steps, 0, "save after so many steps");
+  addCount(sub, "--every-epochs", a.saving.every_epochs, 0,
            "save after so many epochs; the default, 1, if nothing else is said");
-  sub->add_option("--every-seconds", a.everySeconds, "save when so many seconds have passed")->type_name("S");
-  addCount(sub, "--keep", a.keep, 1, "checkpoints that stay, the newest; the best stays too");
+  sub->add_option("--every-seconds", a.saving.every_seconds, "save when so many seconds have passed")->type_name("S");
+  addCount(sub, "--keep", a.saving.keep, 1, "checkpoints that stay, the newest; the best stays too");
   sub->add_option("--resume", a.resume, "auto: the newest checkpoint in DIR that verifies; or the path of one")
       ->type_name("auto|PATH");
-  sub->add_flag("--force", a.force, "resume with another plan or other data, or drop newer checkpoints");
+  sub->add_flag("--force", a.saving.force, "resume with another plan or other data, or drop newer checkpoints");
   sub->add_option("--run", a.run,
                   "folder for weights, history and checkpoints; runs/MODEL-TIME without it, --save and --checkpoint")
       ->type_name("DIR");
@@ -239,23 +240,25 @@ static void addCallbacks(CLI::App *sub, Arguments &a) {
              "the metric that decides: val_loss, or loss without validation. Accuracies, precision and the like are "
              "better when higher, losses and errors when lower; :max or :min says otherwise");
   auto *early =
-      addCount(sub, "--early-stopping", a.earlyPatience, 0, "stop after so many epochs without a better one; 0: never");
+      addCount(sub, "--early-stopping", a.loop.early_patience, 0,
+               "stop after so many epochs without a better one; 0: never");
   addMonitor(sub, "--early-stopping-monitor", a.earlyMonitor, "its metric; without it --monitor's")->needs(early);
-  addReal(sub, "--min-delta", a.earlyMinDelta, "what is better by less does not count")->needs(early);
+  addReal(sub, "--min-delta", a.loop.early_min_delta, "what is better by less does not count")->needs(early);
   addReal(sub, "--baseline", a.baseline, "only an epoch better than this, too, begins the count anew")->needs(early);
-  addCount(sub, "--start-from-epoch", a.startFromEpoch, 0, "so many epochs pass before the count begins")->needs(early);
-  sub->add_flag("--restore-best", a.restoreBest,
+  addCount(sub, "--start-from-epoch", a.loop.early_start_epoch, 0, "so many epochs pass before the count begins")
+      ->needs(early);
+  sub->add_flag("--restore-best", a.loop.restore_best,
                 "with --early-stopping: end with the variables of the best epoch, the optimizer's excepted");
-  auto *plateau = addCount(sub, "--plateau", a.plateauPatience, 0,
+  auto *plateau = addCount(sub, "--plateau", a.loop.plateau_patience, 0,
                            "reduce the learning rate after so many epochs without a better one; 0: never");
   addMonitor(sub, "--plateau-monitor", a.plateauMonitor, "its metric; without it --monitor's")->needs(plateau);
-  addReal(sub, "--plateau-factor", a.plateauFactor, "by which the rate is multiplied, below 1")
+  addReal(sub, "--plateau-factor", a.loop.plateau_factor, "by which the rate is multiplied, below 1")
       ->capture_default_str()
       ->needs(plateau);
-  addReal(sub, "--plateau-min", a.plateauMinRate, "the rate never goes below")->needs(plateau);
+  addReal(sub, "--plateau-min", a.loop.plateau_min_rate, "the rate never goes below")->needs(plateau);
   addReal(sub, "--plateau-min-delta", a.plateauMinDelta, "what is better by less does not count; 1e-4 without it")
       ->needs(plateau);
-  addCount(sub, "--plateau-cooldown", a.plateauCooldown, 0, "so many epochs after a reduction do not count")
+  addCount(sub, "--plateau-cooldown", a.loop.plateau_cooldown, 0, "so many epochs after a reduction do not count")
       ->needs(plateau);
   addReal(sub, "--learning-rate", a.learningRate,
           "begin with this rate in place of the model's; a schedule's cannot be set");
@@ -273,10 +276,12 @@ static void addCallbacks(CLI::App *sub, Arguments &a) {
 
 // "0.2", "0.2:last".
 static void parseSplit(std::string_view text, Arguments &a) {
-  a.validationLast = text.ends_with(":last");
-  std::string_view share = text.substr(0, a.validationLast ? text.size() - 5 : text.size());
-  auto [end, error] = std::from_chars(share.data(), share.data() + share.size(), a.validationSplit);
-  if (error != std::errc() || end != share.data() + share.size() || !(a.validationSplit >= 0 && a.validationSplit < 1))
+  bool last = text.ends_with(":last");
+  std::string_view share = text.substr(0, last ? text.size() - 5 : text.size());
+  double &split = a.loop.validation_split;
+  a.loop.validation_last = last;
+  auto [end, error] = std::from_chars(share.data(), share.data() + share.size(), split);
+  if (error != std::errc() || end != share.data() + share.size() || !(split >= 0 && split < 1))
     throw CLI::ValidationError("--validation-split",
                                "expected a share from 0 up to below 1, or with :last, found " + std::string(text));
 }
@@ -285,11 +290,11 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("train", "train on whole epochs; the last batch of an epoch may be short");
   addPlan(sub, a);
   addData(sub, a);
-  addCount(sub, "--epochs", a.epochs, 1, "passes over the data, in total");
-  addCount(sub, "--more-epochs", a.moreEpochs, 1, "after those of the checkpoint, instead of --epochs");
-  addCount(sub, "--initial-epoch", a.initialEpoch, 0,
+  addCount(sub, "--epochs", a.loop.epochs, 1, "passes over the data, in total");
+  addCount(sub, "--more-epochs", a.loop.more_epochs, 1, "after those of the checkpoint, instead of --epochs");
+  addCount(sub, "--initial-epoch", a.loop.initial_epoch, 0,
            "epochs that count as done where no checkpoint is resumed: of --epochs, names of files, order of samples");
-  addCount(sub, "--steps-per-epoch", a.stepsPerEpoch, 0, "0: a pass over the data");
+  addCount(sub, "--steps-per-epoch", a.loop.steps_per_epoch, 0, "0: a pass over the data");
   sub->add_option("--validation", a.validation, "data to evaluate on after each epoch")->type_name("SPEC");
   sub->add_option_function<std::string>(
          "--validation-split", [&a](const std::string &text) { parseSplit(text, a); },
@@ -297,17 +302,17 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
          "samples")
       ->type_name("X[:last]")
       ->excludes("--validation");
-  addCount(sub, "--validation-freq", a.validationFreq, 1, "validate after each so many epochs");
-  addCount(sub, "--validation-steps", a.validationSteps, 0, "of the validation data, the first batches; 0: all");
+  addCount(sub, "--validation-freq", a.loop.validation_freq, 1, "validate after each so many epochs");
+  addCount(sub, "--validation-steps", a.loop.validation_steps, 0, "of the validation data, the first batches; 0: all");
   sub->add_option(
          "--save", a.save,
          "write at the end: the model as NAME.keras, its weights for Keras as NAME.weights.h5, or the variables "
          "as NAME.safetensors")
       ->type_name("FILE");
-  auto *ordered = sub->add_flag("--no-shuffle", a.noShuffle, "take the samples in the order of the file");
-  addCount(sub, "--shuffle-window", a.shuffleWindow, 0, "draw each sample among the next N; 0: among all")
+  auto *ordered = sub->add_flag("--no-shuffle", a.loop.no_shuffle, "take the samples in the order of the file");
+  addCount(sub, "--shuffle-window", a.loop.shuffle_window, 0, "draw each sample among the next N; 0: among all")
       ->excludes(ordered);
-  sub->add_flag("--drop-remainder", a.dropRemainder, "leave out the short last batch of an epoch");
+  sub->add_flag("--drop-remainder", a.loop.drop_remainder, "leave out the short last batch of an epoch");
   sub->add_flag("--json-logs", a.json, "a JSON object a step and one an epoch instead of the progress line");
   addDeviceOptions(sub, a);
   group(sub, "Checkpoints and logs");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/common/CpuTarget.h"
+#include "runtime/support/suggest.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
@@ -59,8 +60,12 @@ static llvm::Expected<CpuTarget> findNative() {
 llvm::Expected<CpuTarget> mtc::findTarget(llvm::StringRef name) {
   if (name == "native")
     return findNative();
-  for (const CpuTarget &target : cpuTargets())
+  std::vector<std::string> names;
+  for (const CpuTarget &target : cpuTargets()) {
     if (target.name == name)
       return target;
-  return llvm::createStringError("expected the CPU to be " + cpuTargetNames() + ", found '" + name.str() + "'");
+    names.push_back(target.name);
+  }
+  return llvm::createStringError("expected the CPU to be " + cpuTargetNames() + ", found '" + name.str() + "'" +
+                                 mtrun::didYouMean(name.str(), names));
 }

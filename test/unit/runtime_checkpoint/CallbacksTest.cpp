@@ -68,6 +68,8 @@ TEST_F(CallbacksTest, WithoutAMonitor) {
   EXPECT_EQ(callbacks.early()->monitor().name, "val_loss");
   options.early_monitor = "val_acc:max";
   EXPECT_EQ(open(), "monitor of early stopping: expected one of loss, recall, val_loss, val_recall, found val_acc");
+  options.early_monitor = "val_recal";
+  EXPECT_TRUE(open().ends_with("found val_recal; did you mean val_recall?"));
 }
 
 TEST_F(CallbacksTest, EarlyStoppingOfWhatShallRise) {

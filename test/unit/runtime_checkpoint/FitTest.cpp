@@ -185,7 +185,7 @@ TEST_F(FitTest, Refuses) {
   EXPECT_NE(fit().find("expected samples: 7, found 3"), std::string::npos);
   std::swap(data, three);
   options.monitor = "val_acc";
-  EXPECT_EQ(fit(), "1: monitor: expected one of loss, accuracy, found val_acc");
+  EXPECT_EQ(fit(), "1: monitor: expected one of loss, accuracy, found val_acc, and nothing is validated");
   options.monitor = nullptr;
   options.plateau_patience = 1;
   EXPECT_TRUE(fit().starts_with("1: the plan computes its learning rate by a schedule"));

@@ -17,6 +17,7 @@ TEST_F(Tables, Csv) {
   ASSERT_EQ(open("csv", "d.csv"), "0");
   EXPECT_EQ(table.fields[1].type, Stored::F64); // b is not whole
   EXPECT_EQ(open("csv", "d.csv,label=c"), "1: d.csv: expected y= columns of a, kind, b, found c");
+  EXPECT_EQ(open("csv", "d.csv,y=knid"), "1: d.csv: expected y= columns of a, kind, b, found knid; did you mean kind?");
   writeFile(folder.path("d.csv"), "1,2\n3,x\n");
   EXPECT_EQ(open("csv", "d.csv"), "1: d.csv, line 2: expected a number for 1, found \"x\"");
   writeFile(folder.path("d.csv"), "1,2\n3\n");
@@ -122,7 +123,11 @@ TEST_F(Tables, Text) {
                                               "found byte 255");
   // A text in place of tokens.
   writeFile(folder.path("t.txt"), "To be, or not to be");
-  ASSERT_EQ(open("tokens", "t.txt,length=2"), "3: t.txt: expected tokens of 2 bytes, found 19 bytes");
+  EXPECT_EQ(open("tokens", "t.txt,length=2"),
+            "3: t.txt: expected tokens of 2 bytes, found 19 bytes; t.txt: looks like a text, and is read as tokens of 16 "
+            "bits; text:t.txt reads its characters");
+  writeFile(folder.path("t.txt"), "To be, or not to be.");
+  ASSERT_EQ(open("tokens", "t.txt,length=2"), "0");
   ASSERT_EQ(table.notes.size(), 1u);
 }
 

@@ -70,11 +70,29 @@ TEST(Spec, EveryKindHasItsFormAndHelp) {
   EXPECT_EQ(mtrun_data_form(-1), nullptr);
 }
 
+TEST(Spec, WhatWasMeant) {
+  auto meant = [](const char *text) {
+    std::string message = problem(text);
+    return message.substr(std::min(message.find("did you mean"), message.size()));
+  };
+  EXPECT_EQ(meant("mnst:d"), "did you mean mnist:?");
+  EXPECT_EQ(meant("digits.csv"), "did you mean csv:digits.csv?");
+  EXPECT_EQ(meant("mnist:d,splt=test"), "did you mean split?");
+  EXPECT_EQ(meant("mnist:d,preproces=tf"), "did you mean preprocess?");
+  EXPECT_EQ(meant("mnist:d,split=tset"), "did you mean test?");
+  EXPECT_EQ(meant("csv:d,lable=y"), "did you mean label?");
+  EXPECT_EQ(meant("images:d,flip=horizontl"), "did you mean horizontal?");
+  EXPECT_EQ(meant("images:d,check=fulll"), "did you mean full?");
+  EXPECT_EQ(meant("images:d,preprocess=caffee"), "did you mean caffe?");
+  EXPECT_EQ(meant("mnist:d,frob=1"), "");
+  EXPECT_EQ(meant("frob:d"), "");
+}
+
 TEST(Spec, Messages) {
   EXPECT_EQ(problem("cifar:d"),
             "1: data: expected mnist:, cifar10:, cifar100:, npy:, npz:, tokens:, text:, csv:, images: or "
             "tfrecord: and a path, "
-            "found \"cifar:d\"");
+            "found \"cifar:d\"; did you mean cifar10:?");
   EXPECT_EQ(problem("mnist:"), "1: data: expected a path after \"mnist:\", found \"mnist:\"");
   EXPECT_EQ(problem("mnist:d,split=dev"), "1: data: expected split=train or split=test, found \"split=dev\"");
   EXPECT_EQ(problem("mnist:d,range=9:3"), "1: data: expected range=BEGIN:END with BEGIN < END, found \"range=9:3\"");

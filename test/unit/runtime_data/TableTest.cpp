@@ -131,6 +131,6 @@ TEST_F(Tables, Tokens) {
             "3: l.bin: expected version 1 and 10 tokens of 2 bytes, found version 1 and 22 bytes");
   EXPECT_EQ(open("tokens", "t.bin"), "1: data: expected length=T, the tokens of a sample, found none");
   EXPECT_EQ(open("tokens", "t.bin,length=10"), "1: t.bin: expected at least 11 tokens, found 10");
-  writeFile(folder.path("t.bin"), "xyz");
+  writeFile(folder.path("t.bin"), "\1yz");
   EXPECT_EQ(open("tokens", "t.bin,length=1"), "3: t.bin: expected tokens of 2 bytes, found 3 bytes");
 }
