@@ -146,6 +146,7 @@ class Run:
         self.session = session
         self.caller = caller
         self.data = given.data
+        self.generator = given.data if isinstance(given.data, Batches) and given.data.once else None
         self.validation_source = given.validation
         self.verbose = verbose
         self.window = Window(model, session)
@@ -207,7 +208,7 @@ class Run:
                 check(library, library.mtrun_fit(handle, training.handle, ctypes.byref(options)))
         except Error:
             raise_own(self.data, self.validation_source)
-            if not (isinstance(self.data, Batches) and self.data.ended and not self.errors):
+            if self.generator is None or not self.generator.ended or self.errors:
                 raise
             self._ran_out()
         if self.errors:
@@ -234,7 +235,7 @@ class Run:
         p = pointer.contents
         self.window.stepped()
         ends = p.epoch_end
-        if not (ends or self.caller.train or isinstance(self.data, Batches) or self.caller.draws()):
+        if not (ends or self.caller.train or self.generator is not None or self.caller.draws()):
             return int(self.interrupt.asked or self.model.stop_training)
         logs = {p.names[i].decode(): p.values[i] for i in range(p.metrics)}
         step = p.step - 1
@@ -267,7 +268,7 @@ class Run:
 
     def _check_once(self, epoch: int) -> None:
         """A generator gives one pass."""
-        once = isinstance(self.data, Batches) and self.data.once and self.steps_per_epoch is None
+        once = self.generator is not None and self.steps_per_epoch is None
         if once and epoch + 1 < self.epochs and not self.model.stop_training:
             warnings.warn(f"the generator gave one pass, and {self.epochs} epochs were asked for: training ends "
                           f"after epoch {epoch + 1}", stacklevel=2)
