@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/onnx/Known.h"
+
+#include "frontend/logical/Compute.h"
+
+#include "llvm/ADT/APFloat.h"
+
+#include <climits>
+#include <cmath>
+#include <cstring>
+
+using namespace mlir;
+
+namespace mtc::onnx {
+namespace {
+
+constexpr int64_t maxElements = int64_t{1} << 24;
+
+template <typename T> T read(const char *bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+double readHalf(const char *bytes, const llvm::fltSemantics &semantics) {
+  llvm::APFloat value(semantics, llvm::APInt(16, read<uint16_t>(bytes)));
+  bool loses;
+  value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
+  return value.convertToDouble();
+}
+
+double readNumber(const char *bytes, ElementType type) {
+  switch (type) {
+  case ElementType::Float:
+    return read<float>(bytes);
+  case ElementType::Double:
+    return read<double>(bytes);
+  case ElementType::Float16:
+    return readHalf(bytes, llvm::APFloat::IEEEhalf());
+  case ElementType::Bfloat16:
+    return readHalf(bytes, llvm::APFloat::BFloat());
+  case ElementType::Int64:
+    return static_cast<double>(read<int64_t>(bytes));
+  case ElementType::Uint64:
+    return static_cast<double>(read<uint64_t>(bytes));
+  case ElementType::Int32:
+    return read<int32_t>(bytes);
+  case ElementType::Uint32:
+    return read<uint32_t>(bytes);
+  case ElementType::Int16:
+    return read<int16_t>(bytes);
+  case ElementType::Uint16:
+    return read<uint16_t>(bytes);
+  case ElementType::Int8:
+    return read<int8_t>(bytes);
+  case ElementType::Bool:
+    return *bytes != 0;
+  default:
+    return read<uint8_t>(bytes);
+  }
+}
+
+// The next indices of a shape; false behind the last ones.
+bool advance(MutableArrayRef<int64_t> indices, ArrayRef<int64_t> shape) {
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    if (++indices[axis] < shape[axis])
+      return true;
+    indices[axis] = 0;
+  }
+  return false;
+}
+
+} // namespace
+
+Known::Type knownTypeOf(ElementType type) {
+  return isFloat(type) ? Known::Type::Float : type == ElementType::Bool ? Known::Type::Boolean : Known::Type::Integer;
+}
+
+Type elementOf(Builder &builder, Known::Type type) {
+  return type == Known::Type::Float     ? Type(builder.getF32Type())
+         : type == Known::Type::Integer ? builder.getI32Type()
+                                        : builder.getI1Type();
+}
+
+Known Known::zeros(ArrayRef<int64_t> shape, Type type) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    if (size < 0 || __builtin_mul_overflow(count, size, &count) || count > maxElements)
+      throw Refused("expected a constant of at most 2^24 elements, found a larger one");
+  Known known;
+  known.type = type;
+  known.shape.assign(shape.begin(), shape.end());
+  known.numbers.resize(static_cast<size_t>(count));
+  return known;
+}
+
+Known Known::of(const Tensor &tensor) {
+  Known known = zeros(tensor.shape, knownTypeOf(tensor.type));
+  int64_t bytes = bytesOf(tensor.type);
+  for (size_t i = 0; i < known.numbers.size(); ++i)
+    known.numbers[i] = readNumber(&tensor.bytes[i * static_cast<size_t>(bytes)], tensor.type);
+  known.round();
+  return known;
+}
+
+Known Known::scalar(double number, Type type) {
+  Known known = zeros({}, type);
+  known.numbers[0] = number;
+  return known;
+}
+
+Known Known::list(ArrayRef<int64_t> integers) {
+  Known known = zeros({static_cast<int64_t>(integers.size())}, Type::Integer);
+  llvm::copy(integers, known.numbers.begin());
+  return known;
+}
+
+Known Known::shapeOf(ArrayRef<Size> shape) {
+  Known known = zeros({static_cast<int64_t>(shape.size())}, Type::Integer);
+  for (const Size &size : shape)
+    known.timesBatch.push_back(size.batch);
+  llvm::transform(shape, known.numbers.begin(), [](const Size &size) { return static_cast<double>(size.times); });
+  return known;
+}
+
+bool Known::hasBatch() const { return llvm::is_contained(timesBatch, true); }
+
+Size Known::size(int64_t index) const {
+  double number = numbers[index];
+  constexpr double least = -0x1p63, behind = 0x1p63;
+  int64_t whole = number >= behind ? INT64_MAX : number <= least ? INT64_MIN : static_cast<int64_t>(number);
+  return {whole, !timesBatch.empty() && timesBatch[index]};
+}
+
+logical::Shape Known::sizes() const {
+  logical::Shape sizes;
+  for (int64_t i = 0; i < count(); ++i)
+    sizes.push_back(size(i));
+  return sizes;
+}
+
+SmallVector<int64_t> Known::integers() const {
+  if (type == Type::Float)
+    throw Refused("expected whole numbers, found floats");
+  SmallVector<int64_t> integers;
+  for (const Size &size : sizes()) {
+    if (size.batch)
+      throw Refused("expected numbers, found " + size.text() + ", which the batch decides");
+    integers.push_back(size.times);
+  }
+  return integers;
+}
+
+int64_t Known::place(ArrayRef<int64_t> indices) const {
+  int64_t place = 0;
+  size_t extra = indices.size() - shape.size();
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    place = place * shape[axis] + (shape[axis] == 1 ? 0 : indices[axis + extra]);
+  return place;
+}
+
+Known Known::remapped(ArrayRef<int64_t> to, llvm::function_ref<int64_t(ArrayRef<int64_t>)> from) const {
+  Known result = zeros(to, type);
+  if (hasBatch())
+    result.timesBatch.resize(result.numbers.size());
+  Indices indices(to.size(), 0);
+  for (size_t i = 0; i < result.numbers.size(); ++i, advance(indices, to)) {
+    int64_t place = from(indices);
+    result.numbers[i] = numbers.at(place);
+    if (hasBatch())
+      result.timesBatch[i] = timesBatch.at(place);
+  }
+  return result;
+}
+
+Known Known::reshaped(ArrayRef<int64_t> to) const {
+  Known result = *this;
+  result.shape.assign(to.begin(), to.end());
+  return result;
+}
+
+Known Known::expanded(ArrayRef<int64_t> to) const {
+  return remapped(to, [&](ArrayRef<int64_t> indices) { return place(indices); });
+}
+
+void Known::round() {
+  for (double &number : numbers)
+    if (type == Type::Float)
+      number = static_cast<float>(number);
+    else if (type == Type::Boolean)
+      number = number != 0;
+    else
+      number = std::trunc(number);
+}
+
+logical::Value Known::lift(logical::Ops &ops) const {
+  if (hasBatch() && count() == 1 && type == Type::Integer)
+    return logical::cast(ops, ops.count(size(0)), ops.i32());
+  if (hasBatch())
+    throw Refused("a computation with the number of samples and other numbers");
+  if (numbers.empty())
+    throw Refused("a value without elements");
+  mlir::Type element = elementOf(ops.builder, type);
+  constexpr double range = 0x1p31;
+  if (type == Type::Integer && llvm::any_of(numbers, [&](double n) { return n < -range || n >= range; }))
+    throw Refused("integers of more than 32 bits");
+  if (llvm::all_of(numbers, [&](double n) { return std::memcmp(&n, numbers.data(), sizeof n) == 0; })) {
+    logical::Shape full(shape.begin(), shape.end());
+    return ops.number(numbers[0], element, full);
+  }
+  auto tensor = RankedTensorType::get(shape, element);
+  if (type == Type::Float) {
+    std::vector<float> floats(numbers.begin(), numbers.end());
+    return ops.constant(DenseElementsAttr::get(tensor, ArrayRef<float>(floats)));
+  }
+  if (type == Type::Integer) {
+    std::vector<int32_t> whole(numbers.begin(), numbers.end());
+    return ops.constant(DenseElementsAttr::get(tensor, ArrayRef<int32_t>(whole)));
+  }
+  SmallVector<bool> flags;
+  for (double number : numbers)
+    flags.push_back(number != 0);
+  return ops.constant(DenseElementsAttr::get(tensor, ArrayRef<bool>(flags)));
+}
+
+Indices commonShape(ArrayRef<const Known *> operands) {
+  Indices common;
+  for (const Known *operand : operands) {
+    if (operand->shape.size() > common.size())
+      common.insert(common.begin(), operand->shape.size() - common.size(), 1);
+    for (size_t i = 0; i < operand->shape.size(); ++i) {
+      int64_t &to = common[common.size() - operand->shape.size() + i], size = operand->shape[i];
+      if (to == 1)
+        to = size;
+      else if (size != 1 && size != to)
+        throw Refused("expected sizes that broadcast, found " + std::to_string(to) + " and " + std::to_string(size));
+    }
+  }
+  return common;
+}
+
+Known computed(ArrayRef<const Known *> operands, Known::Type type,
+               llvm::function_ref<double(ArrayRef<double>)> function) {
+  for (const Known *operand : operands)
+    if (operand->hasBatch())
+      throw Refused("a computation with the number of samples");
+  Indices shape = commonShape(operands);
+  Known result = Known::zeros(shape, type);
+  Indices indices(shape.size(), 0);
+  SmallVector<double> values(operands.size());
+  for (double &number : result.numbers) {
+    for (auto [value, operand] : llvm::zip(values, operands))
+      value = operand->numbers[operand->place(indices)];
+    number = function(values);
+    advance(indices, shape);
+  }
+  result.round();
+  return result;
+}
+
+} // namespace mtc::onnx
