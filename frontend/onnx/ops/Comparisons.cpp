@@ -3,6 +3,9 @@
 // Comparisons, logic, and choices by them.
 #include "frontend/onnx/OpTable.h"
 
+#include <cmath>
+#include <limits>
+
 using namespace mlir;
 
 namespace mtc::onnx {
@@ -89,6 +92,27 @@ void buildNot(Call &call) {
   call.give(logical::logicalNot(call.ops, call.value(0)));
 }
 
+// NaN is unequal to itself.
+void buildIsNan(Call &call) {
+  if (const Known *known = call.known(0); known && !known->hasBatch())
+    return call.give(
+        computed({known}, Known::Type::Boolean, [](ArrayRef<double> values) { return values[0] != values[0]; }));
+  Value value = call.value(0);
+  call.give(logical::compare(call.ops, mt::Compare::ne, value, value));
+}
+
+void buildIsInf(Call &call) {
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  bool positive = call.integer("detect_positive", 1) != 0, negative = call.integer("detect_negative", 1) != 0;
+  if (!positive || !negative)
+    throw Refused("infinities of one sign");
+  if (const Known *known = call.known(0); known && !known->hasBatch())
+    return call.give(computed({known}, Known::Type::Boolean,
+                              [](ArrayRef<double> values) { return std::fabs(values[0]) == infinite; }));
+  Value size = logical::unary<mt::AbsOp>(call.ops, call.value(0));
+  call.give(logical::compare(call.ops, mt::Compare::eq, size, call.ops.number(infinite, call.ops.f32())));
+}
+
 Known chosen(const Known &condition, const Known &a, const Known &b) {
   Indices shape = commonShape({&condition, &a, &b});
   Known flags = condition.expanded(shape), result = a.expanded(shape), other = b.expanded(shape);
@@ -127,6 +151,8 @@ llvm::ArrayRef<OpEntry> comparisonOps() {
                                         {"Or", buildLogic<logical::logicalOr, either>},
                                         {"Xor", buildLogic<exclusiveOr, differ>},
                                         {"Not", buildNot},
+                                        {"IsNaN", buildIsNan},
+                                        {"IsInf", buildIsInf},
                                         {"Where", buildWhere}};
   return entries;
 }
