@@ -6,7 +6,7 @@
 #define FRONTEND_ONNX_CALL_H
 
 #include "frontend/logical/Compute.h"
-#include "frontend/onnx/Known.h"
+#include "frontend/onnx/KnownTensor.h"
 
 #include <memory>
 #include <set>

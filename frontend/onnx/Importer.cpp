@@ -170,7 +170,7 @@ LogicalResult Importer::makeInitializers(std::vector<NamedTensor> &weights) {
     try {
       values[tensor.name] = isVariable(tensor, readers->second)
                                 ? makeVariable(tensor, weights)
-                                : Operand{std::make_shared<const Known>(Known::of(tensor)), {}, nullptr};
+                                : Operand{std::make_shared<const Known>(knownOf(tensor)), {}, nullptr};
     } catch (const Refused &refused) {
       return emitError(location) << refused.what();
     }

@@ -25,7 +25,7 @@ std::optional<Known> scaledShape(const Known &a, const Known &b, bool divides) {
   const Known &shape = a.hasBatch() ? a : b, &factor = a.hasBatch() ? b : a;
   if (factor.hasBatch() || shape.type != Known::Type::Integer || (divides && b.hasBatch()))
     throw Refused("a computation with the number of samples");
-  Indices full = commonShape({&a, &b});
+  Indices full = commonSizes({&a, &b});
   Known result = shape.expanded(full), factors = factor.expanded(full);
   for (auto [number, by] : llvm::zip(result.numbers, factors.numbers)) {
     if (divides && (by == 0 || std::fmod(number, by) != 0))

@@ -44,7 +44,7 @@ Known compareKnown(mt::Compare kind, const Known &a, const Known &b) {
   if (!a.hasBatch() && !b.hasBatch())
     return computed({&a, &b}, Known::Type::Boolean,
                     [&](ArrayRef<double> values) { return holds(kind, values[0], values[1]); });
-  Indices shape = commonShape({&a, &b});
+  Indices shape = commonSizes({&a, &b});
   Known left = a.expanded(shape), right = b.expanded(shape), result = Known::zeros(shape, Known::Type::Boolean);
   for (int64_t i = 0; i < result.count(); ++i) {
     Size x = left.size(i), y = right.size(i);
@@ -114,7 +114,7 @@ void buildIsInf(Call &call) {
 }
 
 Known chosen(const Known &condition, const Known &a, const Known &b) {
-  Indices shape = commonShape({&condition, &a, &b});
+  Indices shape = commonSizes({&condition, &a, &b});
   Known flags = condition.expanded(shape), result = a.expanded(shape), other = b.expanded(shape);
   if (other.hasBatch())
     result.timesBatch.resize(result.numbers.size());

@@ -16,7 +16,7 @@ void buildConstant(Call &call) {
   if (const Attribute *value = call.attribute("value")) {
     if (value->kind != Attribute::Kind::Tensor)
       throw Refused("expected a tensor as value");
-    return call.give(Known::of(value->tensor));
+    return call.give(knownOf(value->tensor));
   }
   if (call.hasAttribute("value_float"))
     return call.give(Known::scalar(call.number("value_float", 0), Known::Type::Float));
@@ -36,7 +36,7 @@ void buildConstantOfShape(Call &call) {
   const Known &shape = call.expectKnown(0, "a shape");
   Known fill = Known::scalar(0, Known::Type::Float);
   if (const Attribute *value = call.attribute("value"); value && value->kind == Attribute::Kind::Tensor)
-    fill = Known::of(value->tensor);
+    fill = knownOf(value->tensor);
   if (fill.count() != 1)
     throw Refused("expected one number as value, found " + std::to_string(fill.count()));
   if (!shape.hasBatch())

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/onnx/Known.h"
+#include "frontend/logical/Known.h"
 
 #include "frontend/logical/Compute.h"
-
-#include "llvm/ADT/APFloat.h"
 
 #include <climits>
 #include <cmath>
@@ -11,54 +9,10 @@
 
 using namespace mlir;
 
-namespace mtc::onnx {
+namespace mtc::logical {
 namespace {
 
 constexpr int64_t maxElements = int64_t{1} << 24;
-
-template <typename T> T read(const char *bytes) {
-  T value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
-
-double readHalf(const char *bytes, const llvm::fltSemantics &semantics) {
-  llvm::APFloat value(semantics, llvm::APInt(16, read<uint16_t>(bytes)));
-  bool loses;
-  value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
-  return value.convertToDouble();
-}
-
-double readNumber(const char *bytes, ElementType type) {
-  switch (type) {
-  case ElementType::Float:
-    return read<float>(bytes);
-  case ElementType::Double:
-    return read<double>(bytes);
-  case ElementType::Float16:
-    return readHalf(bytes, llvm::APFloat::IEEEhalf());
-  case ElementType::Bfloat16:
-    return readHalf(bytes, llvm::APFloat::BFloat());
-  case ElementType::Int64:
-    return static_cast<double>(read<int64_t>(bytes));
-  case ElementType::Uint64:
-    return static_cast<double>(read<uint64_t>(bytes));
-  case ElementType::Int32:
-    return read<int32_t>(bytes);
-  case ElementType::Uint32:
-    return read<uint32_t>(bytes);
-  case ElementType::Int16:
-    return read<int16_t>(bytes);
-  case ElementType::Uint16:
-    return read<uint16_t>(bytes);
-  case ElementType::Int8:
-    return read<int8_t>(bytes);
-  case ElementType::Bool:
-    return *bytes != 0;
-  default:
-    return read<uint8_t>(bytes);
-  }
-}
 
 // The next indices of a shape; false behind the last ones.
 bool advance(MutableArrayRef<int64_t> indices, ArrayRef<int64_t> shape) {
@@ -71,10 +25,6 @@ bool advance(MutableArrayRef<int64_t> indices, ArrayRef<int64_t> shape) {
 }
 
 } // namespace
-
-Known::Type knownTypeOf(ElementType type) {
-  return isFloat(type) ? Known::Type::Float : type == ElementType::Bool ? Known::Type::Boolean : Known::Type::Integer;
-}
 
 Type elementOf(Builder &builder, Known::Type type) {
   return type == Known::Type::Float     ? Type(builder.getF32Type())
@@ -91,15 +41,6 @@ Known Known::zeros(ArrayRef<int64_t> shape, Type type) {
   known.type = type;
   known.shape.assign(shape.begin(), shape.end());
   known.numbers.resize(static_cast<size_t>(count));
-  return known;
-}
-
-Known Known::of(const Tensor &tensor) {
-  Known known = zeros(tensor.shape, knownTypeOf(tensor.type));
-  int64_t bytes = bytesOf(tensor.type);
-  for (size_t i = 0; i < known.numbers.size(); ++i)
-    known.numbers[i] = readNumber(&tensor.bytes[i * static_cast<size_t>(bytes)], tensor.type);
-  known.round();
   return known;
 }
 
@@ -132,8 +73,8 @@ Size Known::size(int64_t index) const {
   return {whole, !timesBatch.empty() && timesBatch[index]};
 }
 
-logical::Shape Known::sizes() const {
-  logical::Shape sizes;
+Shape Known::sizes() const {
+  Shape sizes;
   for (int64_t i = 0; i < count(); ++i)
     sizes.push_back(size(i));
   return sizes;
@@ -193,9 +134,9 @@ void Known::round() {
       number = std::trunc(number);
 }
 
-logical::Value Known::lift(logical::Ops &ops) const {
+Value Known::lift(Ops &ops) const {
   if (hasBatch() && count() == 1 && type == Type::Integer)
-    return logical::cast(ops, ops.count(size(0)), ops.i32());
+    return cast(ops, ops.count(size(0)), ops.i32());
   if (hasBatch())
     throw Refused("a computation with the number of samples and other numbers");
   if (numbers.empty())
@@ -205,7 +146,7 @@ logical::Value Known::lift(logical::Ops &ops) const {
   if (type == Type::Integer && llvm::any_of(numbers, [&](double n) { return n < -range || n >= range; }))
     throw Refused("integers of more than 32 bits");
   if (llvm::all_of(numbers, [&](double n) { return std::memcmp(&n, numbers.data(), sizeof n) == 0; })) {
-    logical::Shape full(shape.begin(), shape.end());
+    Shape full(shape.begin(), shape.end());
     return ops.number(numbers[0], element, full);
   }
   auto tensor = RankedTensorType::get(shape, element);
@@ -223,7 +164,7 @@ logical::Value Known::lift(logical::Ops &ops) const {
   return ops.constant(DenseElementsAttr::get(tensor, ArrayRef<bool>(flags)));
 }
 
-Indices commonShape(ArrayRef<const Known *> operands) {
+Indices commonSizes(ArrayRef<const Known *> operands) {
   Indices common;
   for (const Known *operand : operands) {
     if (operand->shape.size() > common.size())
@@ -244,7 +185,7 @@ Known computed(ArrayRef<const Known *> operands, Known::Type type,
   for (const Known *operand : operands)
     if (operand->hasBatch())
       throw Refused("a computation with the number of samples");
-  Indices shape = commonShape(operands);
+  Indices shape = commonSizes(operands);
   Known result = Known::zeros(shape, type);
   Indices indices(shape.size(), 0);
   SmallVector<double> values(operands.size());
@@ -258,4 +199,4 @@ Known computed(ArrayRef<const Known *> operands, Known::Type type,
   return result;
 }
 
-} // namespace mtc::onnx
+} // namespace mtc::logical
