@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/Formats.h"
+#include "frontend/onnx/ReadOnnx.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -12,19 +13,11 @@ namespace {
 constexpr const char *kTorch =
     "a model of PyTorch is Python code and weights: mtc.torch.compile compiles the module where it is made "
     "(docs/pytorch.md)";
-constexpr const char *kOnnx = "an ONNX model: compile the code that it came from (docs/pytorch.md, docs/jax.md), or "
-                              "write the model with Keras' layers";
+constexpr const char *kOnnx = "an ONNX model: give it as a file, mtc compile model.onnx (docs/import.md)";
 constexpr const char *kSavedModel =
     "a SavedModel of TensorFlow: load the model where it was made, and save it with model.save(\"model.keras\")";
 
-std::string found(const std::string &what) { return "expected MLIR text or a Keras model, found " + what; }
-
-// Protocol buffers of ONNX begin with a small version (field 1), then a text, an opset or the graph.
-bool isOnnx(StringRef bytes) {
-  constexpr char newestVersion = 32;
-  return bytes.size() > 3 && bytes[0] == 8 && bytes[1] > 0 && bytes[1] < newestVersion &&
-         (bytes[2] == 0x12 || bytes[2] == 0x1a || bytes[2] == 0x3a || bytes[2] == 0x42);
-}
+std::string found(const std::string &what) { return "expected MLIR text, a Keras or an ONNX model, found " + what; }
 
 // A length of eight bytes, then a JSON object.
 bool isSafetensors(StringRef bytes) {
@@ -63,8 +56,10 @@ std::string recognizeFile(StringRef bytes, StringRef name) {
     return found("weights in a .safetensors file, without their model: mtc compile MODEL --weights " + name.str());
   if (name.ends_with("saved_model.pb"))
     return found(kSavedModel);
-  if (name.ends_with(".onnx") || isOnnx(bytes))
+  if (isOnnx(bytes))
     return found(kOnnx);
+  if (name.ends_with(".onnx"))
+    return "expected an ONNX model, found a file that does not begin as one";
   return {};
 }
 

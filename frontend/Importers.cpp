@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/Importers.h"
 #include "frontend/mlir/ReadModel.h"
+#include "frontend/onnx/ReadOnnx.h"
 
 using namespace mlir;
 
@@ -16,8 +17,13 @@ static OwningOpRef<ModuleOp> importKerasJson(const ImportRequest &request) {
                        request.diagnostics, request.exported);
 }
 
-// The first option that says of a Keras model what MLIR text says itself; null: none.
-static const char *optionOfKeras(const TrainingOptions &training) {
+static OwningOpRef<ModuleOp> importOnnx(const ImportRequest &request) {
+  return readOnnx(request.source.path, request.batch, request.training, request.context, request.diagnostics,
+                  request.weights);
+}
+
+// The first option that says of a model what MLIR text says itself; null: none.
+static const char *optionOfModel(const TrainingOptions &training) {
   return !training.loss.empty()                ? "--loss"
          : !training.optimizer.empty()         ? "--optimizer"
          : !training.metrics.empty()           ? "--metrics"
@@ -28,8 +34,8 @@ static const char *optionOfKeras(const TrainingOptions &training) {
 }
 
 static OwningOpRef<ModuleOp> importMlir(const ImportRequest &request) {
-  if (const char *option = optionOfKeras(request.training)) {
-    request.diagnostics.addError(request.source.name + ": error: expected a Keras model for " + option +
+  if (const char *option = optionOfModel(request.training)) {
+    request.diagnostics.addError(request.source.name + ": error: expected a Keras or ONNX model for " + option +
                                  ", found MLIR text, which says it itself");
     return {};
   }
@@ -56,6 +62,7 @@ struct Importer {
 // In the order in which they are asked. The last, of MLIR text, takes what no other one does, and says what is wrong.
 static constexpr Importer importers[] = {
     {/*opensFile=*/true, isKerasArchive, importKerasArchive},
+    {/*opensFile=*/true, isOnnx, importOnnx},
     {false, isKerasJson, importKerasJson},
     {false, isAnything, importMlir},
 };

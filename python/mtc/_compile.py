@@ -38,8 +38,8 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
     """Compiles a model into a plan.
 
     Args:
-        model: a Keras model, compiled and built; or the path of a `.keras`, `.json` or `.mlir` file. The plan of a
-            Keras model starts with its weights and the state of its optimizer.
+        model: a Keras model, compiled and built; or the path of a `.keras`, `.json`, `.onnx` or `.mlir` file. The
+            plan of a Keras model starts with its weights and the state of its optimizer.
         batch_size: the global batch: samples of a training step, on all devices together.
         target: "cpu" (None), "cpu,cuda", "cuda:sm_90": for which devices.
         precision: "f32", "tf32", "bf16", "f16", or one of Keras' names. None: as the model's dtype policies say.

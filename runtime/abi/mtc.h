@@ -54,12 +54,13 @@ typedef struct mtc_options {
   /** Passed to `log`. */
   void *log_user;
 
-  /** Keras models: the loss, as "NAME[,key=value...]", for instance "sparse_categorical_crossentropy,from_logits=true".
+  /** Keras and ONNX models: the loss, as "NAME[,key=value...]": "sparse_categorical_crossentropy,from_logits=true".
    * NULL: as the file says. */
   const char *loss;
-  /** Keras models: the optimizer, as "adam" or "sgd,learning_rate=0.1,momentum=0.9". NULL: as the file says. */
+  /** Keras and ONNX models: the optimizer, as "adam" or "sgd,learning_rate=0.1,momentum=0.9". NULL: as the file
+   * says. */
   const char *optimizer;
-  /** Keras models: the metrics, as "accuracy,mae", or "none". NULL: as the file says. */
+  /** Keras and ONNX models: the metrics, as "accuracy,mae", or "none". NULL: as the file says. */
   const char *metrics;
   /** Keras models. 1: leaves out metrics that are not known; 0: they are errors. */
   int drop_unsupported_metrics;

@@ -129,6 +129,13 @@ elif kind == "csv":
                                   b"\xef\xbb\xbfa;b;c;y\n1,5;2;3;0\n", b"id,a,b,c,y\n7,1,2,3,cat\n8,1e5,nan,-3,dog\n")):
         for keys in range(7):
             seeds[f"{first}-{keys}"] = bytes([keys]) + text
+elif kind == "onnx":
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "onnx"))
+    import make
+    for name in dir(make):
+        maker = getattr(make, name)
+        if callable(maker) and not name.startswith("_") and maker.__code__.co_argcount == 0:
+            seeds[name] = maker()
 elif kind == "plan":
     seeds["short"] = b"MTPLAN\r\n" + bytes(56)
 for name, data in seeds.items():

@@ -72,18 +72,18 @@ static const Hint hints[] = {
 static void addTraining(CLI::App &command, Arguments &arguments) {
   command
       .add_option("--loss", arguments.loss,
-                  "a Keras model's loss, as mse or sparse_categorical_crossentropy,from_logits=true")
+                  "a Keras or ONNX model's loss, as mse or sparse_categorical_crossentropy,from_logits=true")
       ->type_name("LOSS");
   command
       .add_option("--optimizer", arguments.optimizer,
-                  "a Keras model's optimizer, as adam or sgd,learning_rate=0.1,momentum=0.9")
+                  "a Keras or ONNX model's optimizer, as adam or sgd,learning_rate=0.1,momentum=0.9")
       ->type_name("OPTIMIZER");
-  command.add_option("--metrics", arguments.metrics, "a Keras model's metrics, as accuracy,mae; none")
+  command.add_option("--metrics", arguments.metrics, "a Keras or ONNX model's metrics, as accuracy,mae; none")
       ->type_name("METRICS");
   command.add_flag("--drop-unsupported-metrics", arguments.dropUnsupportedMetrics,
                    "compile without metrics that are not known");
   command.add_flag("--sample-weights", arguments.sampleWeights,
-                   "a Keras model's losses and weighted metrics take weights of samples");
+                   "a Keras or ONNX model's losses and weighted metrics take weights of samples");
   command
       .add_option("--freeze", arguments.freeze,
                   "layers or variables that stay as they are, as conv1,block2_*,head/bias")
@@ -106,8 +106,8 @@ static void addModelFacts(CLI::App &command, Arguments &arguments) {
                for (const std::string &shape : shapes)
                  arguments.inputShape += (arguments.inputShape.empty() ? "" : ";") + shape;
              },
-             "sizes of a Keras model's input that has axes of any size, without the batch, as 224,224,3; with several "
-             "inputs NAME=224,224,3, one --input-shape each")
+             "sizes of a Keras or ONNX model's input that has axes of any size, without the batch, as 224,224,3; with "
+             "several inputs NAME=224,224,3, one --input-shape each")
       ->type_name("SIZES")->allow_extra_args(false);
   command.add_option("--class-names", arguments.classNames,
                      "names of the labels 0, 1, ..., which the plan keeps: a list, cat,dog, or a file with one a line")
@@ -180,7 +180,8 @@ static void addStages(CLI::App &compile, Arguments &arguments) {
 static void addCompile(CLI::App &app, Arguments &arguments) {
   CLI::App *compile = app.add_subcommand("compile", "compile a model into a plan");
   compile->add_option("model", arguments.input,
-                      "a Keras model (.keras, config.json) or MLIR text with one mt.model; - reads standard input")
+                      "a Keras model (.keras, config.json), an ONNX model (.onnx) or MLIR text with one mt.model; - "
+                      "reads standard input")
       ->required()->type_name("MODEL");
   compile->add_option("-o,--output", arguments.output,
                       "the file to write; - writes to standard output (default: MODEL with .mtp)")
@@ -207,8 +208,11 @@ static void addCompile(CLI::App &app, Arguments &arguments) {
 }
 
 static void addImport(CLI::App &app, Arguments &arguments) {
-  CLI::App *command = app.add_subcommand("import", "write a Keras model as MLIR text, with its weights beside it");
-  command->add_option("model", arguments.input, "a Keras model: .keras or config.json")->required()->type_name("MODEL");
+  CLI::App *command =
+      app.add_subcommand("import", "write a Keras or ONNX model as MLIR text, with its weights beside it");
+  command->add_option("model", arguments.input, "a Keras or ONNX model: .keras, config.json or .onnx")
+      ->required()
+      ->type_name("MODEL");
   command
       ->add_option(
           "-o,--output", arguments.output,
@@ -225,7 +229,8 @@ static void addSummary(CLI::App &app, Arguments &arguments) {
       app.add_subcommand("summary", "print a model's layers: output shapes, parameters, FLOPs and bytes");
   command
       ->add_option("model", arguments.input,
-                   "a Keras model (.keras, config.json) or MLIR text with one mt.model; - reads standard input")
+                   "a Keras model (.keras, config.json), an ONNX model (.onnx) or MLIR text with one mt.model; - "
+                   "reads standard input")
       ->required()
       ->type_name("MODEL");
   addTraining(*command, arguments);

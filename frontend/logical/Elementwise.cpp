@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/logical/Compute.h"
+
+using namespace mlir;
+
+namespace mtc::logical {
+
+Aligned alignStored(Ops &ops, ArrayRef<Value> values, Type element) {
+  Shape shape = commonShape(values);
+  SmallVector<Value> repeated;
+  for (const Value &value : values)
+    repeated.push_back(broadcast(value, shape));
+  repeated = align(repeated);
+  Aligned result;
+  result.like = repeated[0];
+  result.order = orderOf(repeated);
+  SmallVector<Axis> flat = repeated[0].flat();
+  SmallVector<int64_t> sizes;
+  for (int part : result.order)
+    sizes.push_back(storedSize(flat[part].size));
+  for (const Value &value : repeated) {
+    mlir::Value stored = arrange(ops, value, result.order);
+    auto type = cast<RankedTensorType>(stored.getType());
+    if (!mt::isSplit(type)) // axes of size 1 in front are not written, but of a split tensor
+      stored = ops.reshapeStored(stored, type.getShape().drop_while([](int64_t size) { return size == 1; }));
+    result.stored.push_back(stored);
+  }
+  result.type = RankedTensorType::get(sizes, element);
+  return result;
+}
+
+Value compare(Ops &ops, mt::Compare kind, const Value &a, const Value &b) {
+  if (a.element() != b.element() || a.isBoolean())
+    throw Refused("a comparison of values of different types, or of booleans");
+  Aligned operands = alignStored(ops, {a, b}, ops.i1());
+  return operands.result(
+      mt::CompareOp::create(ops.builder, ops.location, operands.type, kind, operands.stored[0], operands.stored[1]));
+}
+
+Value select(Ops &ops, const Value &condition, const Value &a, const Value &b) {
+  if (a.element() != b.element())
+    throw Refused("a choice between values of different types");
+  if (a.isBoolean())
+    return logicalOr(ops, logicalAnd(ops, condition, a), logicalAnd(ops, logicalNot(ops, condition), b));
+  Aligned operands = alignStored(ops, {condition, a, b}, a.element());
+  return operands.result(mt::SelectOp::create(ops.builder, ops.location, operands.type, operands.stored[0],
+                                              operands.stored[1], operands.stored[2]));
+}
+
+Value logicalAnd(Ops &ops, const Value &a, const Value &b) {
+  Aligned operands = alignStored(ops, {a, b}, ops.i1());
+  return operands.result(
+      mt::AndOp::create(ops.builder, ops.location, operands.type, operands.stored[0], operands.stored[1]));
+}
+
+Value logicalNot(Ops &ops, const Value &a) {
+  return {mt::NotOp::create(ops.builder, ops.location, a.stored.getType(), a.stored), a.axes};
+}
+
+Value logicalOr(Ops &ops, const Value &a, const Value &b) {
+  return logicalNot(ops, logicalAnd(ops, logicalNot(ops, a), logicalNot(ops, b)));
+}
+
+Value cast(Ops &ops, const Value &value, Type element) {
+  if (value.element() == element)
+    return value;
+  if (element.isInteger(1))
+    return compare(ops, mt::Compare::ne, value, ops.number(0, value.element()));
+  return {mt::CastOp::create(ops.builder, ops.location, value.type().clone(element), value.stored), value.axes};
+}
+
+Value integerPower(Ops &ops, const Value &value, int64_t exponent) {
+  if (exponent < 0)
+    return binary<mt::DivOp>(ops, ops.number(1, value.element(), value.shape()), integerPower(ops, value, -exponent));
+  if (exponent == 0)
+    return ops.number(1, value.element(), value.shape());
+  if (exponent == 1)
+    return value;
+  Value half = integerPower(ops, value, exponent / 2);
+  Value square = value.isFloat() ? unary<mt::SquareOp>(ops, half) : binary<mt::MulOp>(ops, half, half);
+  return exponent % 2 ? binary<mt::MulOp>(ops, square, value) : square;
+}
+
+} // namespace mtc::logical

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/logical/Known.h"
+
+#include "frontend/logical/Compute.h"
+
+#include <climits>
+#include <cmath>
+#include <cstring>
+
+using namespace mlir;
+
+namespace mtc::logical {
+namespace {
+
+constexpr int64_t maxElements = int64_t{1} << 24;
+
+// The next indices of a shape; false behind the last ones.
+bool advance(MutableArrayRef<int64_t> indices, ArrayRef<int64_t> shape) {
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    if (++indices[axis] < shape[axis])
+      return true;
+    indices[axis] = 0;
+  }
+  return false;
+}
+
+} // namespace
+
+Type elementOf(Builder &builder, Known::Type type) {
+  return type == Known::Type::Float     ? Type(builder.getF32Type())
+         : type == Known::Type::Integer ? builder.getI32Type()
+                                        : builder.getI1Type();
+}
+
+Known Known::zeros(ArrayRef<int64_t> shape, Type type) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    if (size < 0 || __builtin_mul_overflow(count, size, &count) || count > maxElements)
+      throw Refused("expected a constant of at most 2^24 elements, found a larger one");
+  Known known;
+  known.type = type;
+  known.shape.assign(shape.begin(), shape.end());
+  known.numbers.resize(static_cast<size_t>(count));
+  return known;
+}
+
+Known Known::scalar(double number, Type type) {
+  Known known = zeros({}, type);
+  known.numbers[0] = number;
+  return known;
+}
+
+Known Known::list(ArrayRef<int64_t> integers) {
+  Known known = zeros({static_cast<int64_t>(integers.size())}, Type::Integer);
+  llvm::copy(integers, known.numbers.begin());
+  return known;
+}
+
+Known Known::shapeOf(ArrayRef<Size> shape) {
+  Known known = zeros({static_cast<int64_t>(shape.size())}, Type::Integer);
+  for (const Size &size : shape)
+    known.timesBatch.push_back(size.batch);
+  llvm::transform(shape, known.numbers.begin(), [](const Size &size) { return static_cast<double>(size.times); });
+  return known;
+}
+
+bool Known::hasBatch() const { return llvm::is_contained(timesBatch, true); }
+
+Size Known::size(int64_t index) const {
+  double number = numbers[index];
+  constexpr double least = -0x1p63, behind = 0x1p63;
+  int64_t whole = number >= behind ? INT64_MAX : number <= least ? INT64_MIN : static_cast<int64_t>(number);
+  return {whole, !timesBatch.empty() && timesBatch[index]};
+}
+
+Shape Known::sizes() const {
+  Shape sizes;
+  for (int64_t i = 0; i < count(); ++i)
+    sizes.push_back(size(i));
+  return sizes;
+}
+
+SmallVector<int64_t> Known::integers() const {
+  if (type == Type::Float)
+    throw Refused("expected whole numbers, found floats");
+  SmallVector<int64_t> integers;
+  for (const Size &size : sizes()) {
+    if (size.batch)
+      throw Refused("expected numbers, found " + size.text() + ", which the batch decides");
+    integers.push_back(size.times);
+  }
+  return integers;
+}
+
+int64_t Known::place(ArrayRef<int64_t> indices) const {
+  int64_t place = 0;
+  size_t extra = indices.size() - shape.size();
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    place = place * shape[axis] + (shape[axis] == 1 ? 0 : indices[axis + extra]);
+  return place;
+}
+
+Known Known::remapped(ArrayRef<int64_t> to, llvm::function_ref<int64_t(ArrayRef<int64_t>)> from) const {
+  Known result = zeros(to, type);
+  if (hasBatch())
+    result.timesBatch.resize(result.numbers.size());
+  Indices indices(to.size(), 0);
+  for (size_t i = 0; i < result.numbers.size(); ++i, advance(indices, to)) {
+    int64_t place = from(indices);
+    result.numbers[i] = numbers.at(place);
+    if (hasBatch())
+      result.timesBatch[i] = timesBatch.at(place);
+  }
+  return result;
+}
+
+Known Known::reshaped(ArrayRef<int64_t> to) const {
+  Known result = *this;
+  result.shape.assign(to.begin(), to.end());
+  return result;
+}
+
+Known Known::expanded(ArrayRef<int64_t> to) const {
+  return remapped(to, [&](ArrayRef<int64_t> indices) { return place(indices); });
+}
+
+void Known::round() {
+  for (double &number : numbers)
+    if (type == Type::Float)
+      number = static_cast<float>(number);
+    else if (type == Type::Boolean)
+      number = number != 0;
+    else
+      number = std::trunc(number);
+}
+
+Value Known::lift(Ops &ops) const {
+  if (hasBatch() && count() == 1 && type == Type::Integer)
+    return cast(ops, ops.count(size(0)), ops.i32());
+  if (hasBatch())
+    throw Refused("a computation with the number of samples and other numbers");
+  if (numbers.empty())
+    throw Refused("a value without elements");
+  mlir::Type element = elementOf(ops.builder, type);
+  constexpr double range = 0x1p31;
+  if (type == Type::Integer && llvm::any_of(numbers, [&](double n) { return n < -range || n >= range; }))
+    throw Refused("integers of more than 32 bits");
+  if (llvm::all_of(numbers, [&](double n) { return std::memcmp(&n, numbers.data(), sizeof n) == 0; })) {
+    Shape full(shape.begin(), shape.end());
+    return ops.number(numbers[0], element, full);
+  }
+  auto tensor = RankedTensorType::get(shape, element);
+  if (type == Type::Float) {
+    std::vector<float> floats(numbers.begin(), numbers.end());
+    return ops.constant(DenseElementsAttr::get(tensor, ArrayRef<float>(floats)));
+  }
+  if (type == Type::Integer) {
+    std::vector<int32_t> whole(numbers.begin(), numbers.end());
+    return ops.constant(DenseElementsAttr::get(tensor, ArrayRef<int32_t>(whole)));
+  }
+  SmallVector<bool> flags;
+  for (double number : numbers)
+    flags.push_back(number != 0);
+  return ops.constant(DenseElementsAttr::get(tensor, ArrayRef<bool>(flags)));
+}
+
+Indices commonSizes(ArrayRef<const Known *> operands) {
+  Indices common;
+  for (const Known *operand : operands) {
+    if (operand->shape.size() > common.size())
+      common.insert(common.begin(), operand->shape.size() - common.size(), 1);
+    for (size_t i = 0; i < operand->shape.size(); ++i) {
+      int64_t &to = common[common.size() - operand->shape.size() + i], size = operand->shape[i];
+      if (to == 1)
+        to = size;
+      else if (size != 1 && size != to)
+        throw Refused("expected sizes that broadcast, found " + std::to_string(to) + " and " + std::to_string(size));
+    }
+  }
+  return common;
+}
+
+Known computed(ArrayRef<const Known *> operands, Known::Type type,
+               llvm::function_ref<double(ArrayRef<double>)> function) {
+  for (const Known *operand : operands)
+    if (operand->hasBatch())
+      throw Refused("a computation with the number of samples");
+  Indices shape = commonSizes(operands);
+  Known result = Known::zeros(shape, type);
+  Indices indices(shape.size(), 0);
+  SmallVector<double> values(operands.size());
+  for (double &number : result.numbers) {
+    for (auto [value, operand] : llvm::zip(values, operands))
+      value = operand->numbers[operand->place(indices)];
+    number = function(values);
+    advance(indices, shape);
+  }
+  result.round();
+  return result;
+}
+
+} // namespace mtc::logical

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/logical/Compute.h"
+
+using namespace mlir;
+
+namespace mtc::logical {
+
+// The number of the only part of a logical axis, which must not be the batch.
+static int movedPart(const Value &value, size_t axis) {
+  if (value.size(axis).batch)
+    throw Refused("a part of the samples of a batch, or samples beside those of the batch");
+  return static_cast<int>(firstPart(value, axis));
+}
+
+// The value with these parts stored, whatever their size.
+static Value withStored(Ops &ops, const Value &value, ArrayRef<int> parts) {
+  SmallVector<Axis> flat = value.flat();
+  SmallVector<std::pair<int, int>> stored;
+  for (auto [index, part] : llvm::enumerate(flat))
+    if (part.isStored())
+      stored.push_back({part.place, static_cast<int>(index)});
+  llvm::sort(stored);
+  SmallVector<int> order, missing;
+  for (auto [place, part] : stored)
+    order.push_back(part);
+  for (int part : parts)
+    if (!flat[part].isStored())
+      missing.push_back(part);
+  if (missing.empty())
+    return value;
+  llvm::append_range(order, missing);
+  return replaced(value, arrange(ops, value, order, missing), order);
+}
+
+// A number for each stored axis but the batch; `of` gives that of a part.
+static SmallVector<int64_t> listOf(const Value &value, llvm::function_ref<int64_t(int)> of) {
+  SmallVector<int64_t> numbers(value.type().getRank());
+  for (auto [index, part] : llvm::enumerate(value.flat()))
+    if (part.isStored())
+      numbers[part.place] = of(static_cast<int>(index));
+  if (mt::isSplit(value.type()))
+    numbers.erase(numbers.begin());
+  return numbers;
+}
+
+// The shape of a tensor whose axes but the batch have these sizes.
+static RankedTensorType withSizes(RankedTensorType type, ArrayRef<int64_t> sizes) {
+  SmallVector<int64_t> shape(sizes);
+  if (mt::isSplit(type))
+    shape.insert(shape.begin(), ShapedType::kDynamic);
+  return type.clone(shape);
+}
+
+Value slice(Ops &ops, const Value &given, ArrayRef<int64_t> starts, ArrayRef<Size> sizes, ArrayRef<int64_t> strides) {
+  Value value = decide(given);
+  SmallVector<int> axisOf(value.flat().size(), -1); // of parts that are cut
+  bool cuts = false;
+  for (size_t axis = 0; axis < value.rank(); ++axis) {
+    if (starts[axis] == 0 && strides[axis] == 1 && sizes[axis] == value.size(axis))
+      continue;
+    int part = movedPart(value, axis);
+    if (sizes[axis].times < 1)
+      throw Refused("a value without elements");
+    axisOf[part] = static_cast<int>(axis);
+    cuts |= value.flat()[part].isStored();
+  }
+  if (cuts) {
+    SmallVector<Axis> flat = value.flat();
+    auto list = [&](llvm::function_ref<int64_t(int)> ofAxis, llvm::function_ref<int64_t(int)> otherwise) {
+      return listOf(value, [&](int part) { return axisOf[part] < 0 ? otherwise(part) : ofAxis(axisOf[part]); });
+    };
+    auto whole = [&](int part) { return flat[part].size.times; };
+    SmallVector<int64_t> newSizes = list([&](int axis) { return sizes[axis].times; }, whole);
+    value.stored = mt::SliceOp::create(ops.builder, ops.location, withSizes(value.type(), newSizes), value.stored,
+                                       list([&](int axis) { return starts[axis]; }, [](int) { return 0; }), newSizes,
+                                       list([&](int axis) { return strides[axis]; }, [](int) { return 1; }));
+  }
+  for (int part : axisOf)
+    if (part >= 0)
+      value.axes[part][0].size = sizes[part];
+  return ops.tidy(value);
+}
+
+Value sliceAxis(Ops &ops, const Value &value, size_t axis, int64_t start, int64_t size, int64_t stride) {
+  SmallVector<int64_t> starts(value.rank(), 0), strides(value.rank(), 1);
+  Shape sizes = value.shape();
+  starts[axis] = start;
+  strides[axis] = stride;
+  sizes[axis] = size;
+  return slice(ops, value, starts, sizes, strides);
+}
+
+Value pad(Ops &ops, const Value &given, double fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
+          ArrayRef<int64_t> interior) {
+  if (!given.isFloat())
+    return cast(ops, pad(ops, cast(ops, given, ops.f32()), fill, low, high, interior), given.element());
+  Value value = decide(given);
+  auto inner = [&](size_t axis) { return interior.empty() ? 0 : interior[axis]; };
+  SmallVector<int> moved, axisOf(value.flat().size(), -1);
+  for (size_t axis = 0; axis < value.rank(); ++axis)
+    if (low[axis] > 0 || high[axis] > 0 || inner(axis) > 0) {
+      moved.push_back(movedPart(value, axis));
+      axisOf[moved.back()] = static_cast<int>(axis);
+    }
+  if (!moved.empty()) {
+    value = withStored(ops, value, moved);
+    SmallVector<Axis> flat = value.flat();
+    auto list = [&](llvm::function_ref<int64_t(size_t)> ofAxis) {
+      return listOf(value, [&](int part) { return axisOf[part] < 0 ? 0 : ofAxis(axisOf[part]); });
+    };
+    auto newSize = [&](int part) {
+      int64_t size = flat[part].size.times, axis = axisOf[part];
+      return axis < 0 ? size
+                      : std::max<int64_t>(low[axis], 0) + size + multiply(size - 1, inner(axis)) +
+                            std::max<int64_t>(high[axis], 0);
+    };
+    SmallVector<int64_t> newSizes = listOf(value, newSize);
+    mlir::Value stored = mt::PadOp::create(ops.builder, ops.location, withSizes(value.type(), newSizes), value.stored,
+                                           list([&](size_t axis) { return std::max<int64_t>(low[axis], 0); }),
+                                           list([&](size_t axis) { return std::max<int64_t>(high[axis], 0); }),
+                                           list(inner), llvm::APFloat(static_cast<float>(fill)));
+    for (int part : moved)
+      value.axes[axisOf[part]][0].size = newSize(part);
+    value.stored = stored;
+    value = ops.tidy(value);
+  }
+  SmallVector<int64_t> starts, strides(value.rank(), 1);
+  Shape sizes = value.shape();
+  for (size_t axis = 0; axis < value.rank(); ++axis) {
+    starts.push_back(std::max<int64_t>(-low[axis], 0));
+    if (!sizes[axis].batch)
+      sizes[axis].times -= starts.back() + std::max<int64_t>(-high[axis], 0);
+  }
+  return slice(ops, value, starts, sizes, strides);
+}
+
+Value concat(Ops &ops, ArrayRef<Value> values, size_t axis) {
+  if (values.size() == 1)
+    return values[0];
+  Size total(0);
+  SmallVector<Value> rest;
+  for (const Value &given : values) {
+    Value value = decide(given);
+    if (value.size(axis).batch)
+      throw Refused("samples beside those of the batch: a concatenation along the batch axis");
+    if (value.element() != values[0].element())
+      throw Refused("a concatenation of values of different types");
+    total.times += value.size(axis).times;
+    multiply(total.times, 1);
+    value.axes.erase(value.axes.begin() + static_cast<int64_t>(axis));
+    rest.push_back(value);
+  }
+  SmallVector<Value> parts = align(rest);
+  for (auto [part, value] : llvm::zip(parts, values))
+    part.axes.insert(part.axes.begin() + static_cast<int64_t>(axis), decide(value).axes[axis]);
+  auto joined = static_cast<int>(firstPart(parts[0], axis));
+  SmallVector<int> order = orderOf(parts);
+  SmallVector<Axis> flat = parts[0].flat();
+  int batch = batchOf(flat);
+  if (!llvm::is_contained(order, joined)) // where it is in logical order, so that what follows it stays together
+    order.insert(llvm::find_if(order, [&](int part) { return part > joined && part != batch; }), joined);
+  SmallVector<mlir::Value> tensors;
+  for (const Value &part : parts)
+    tensors.push_back(arrange(ops, part, order, order));
+  auto place = llvm::find(order, joined) - order.begin();
+  auto type = cast<RankedTensorType>(tensors[0].getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[place] = total.times;
+  mlir::Value made = mt::ConcatOp::create(ops.builder, ops.location, type.clone(shape), tensors, place);
+  Value result = replaced(parts[0], made, order);
+  result.axes[axis][0].size = total;
+  return ops.tidy(result);
+}
+
+Value reverse(Ops &ops, const Value &given, ArrayRef<int64_t> axes) {
+  Value value = decide(given);
+  SmallVector<int64_t> places;
+  for (int64_t axis : axes)
+    if (Axis part = value.flat()[movedPart(value, axis)]; part.isStored())
+      places.push_back(part.place);
+  llvm::sort(places);
+  if (places.empty())
+    return value;
+  return {mt::ReverseOp::create(ops.builder, ops.location, value.type(), value.stored, places), value.axes};
+}
+
+Value samplePlaces(Ops &ops) {
+  auto type = RankedTensorType::get({ShapedType::kDynamic}, ops.i32());
+  return ops.value(mt::IotaOp::create(ops.builder, ops.location, type, 0));
+}
+
+Value oneHot(Ops &ops, const Value &ids, int64_t depth) {
+  SmallVector<int64_t> shape(ids.type().getShape());
+  shape.push_back(depth);
+  auto type = RankedTensorType::get(shape, ops.f32());
+  Value result{mt::OneHotOp::create(ops.builder, ops.location, type, ids.stored), ids.axes};
+  result.axes.push_back({Axis{Size(depth), static_cast<int>(shape.size()) - 1}});
+  return ops.tidy(result);
+}
+
+// Rows of a table that all samples share.
+static Value takeRows(Ops &ops, const Value &table, const Value &ids, size_t axis) {
+  SmallVector<Axis> flat = table.flat();
+  int part = movedPart(table, axis);
+  SmallVector<int> order = {part};
+  SmallVector<std::pair<int, int>> rest;
+  for (auto [index, each] : llvm::enumerate(flat))
+    if (each.isStored() && static_cast<int>(index) != part)
+      rest.push_back({each.place, static_cast<int>(index)});
+  llvm::sort(rest);
+  for (auto [place, index] : rest)
+    order.push_back(index);
+  mlir::Value rows = arrange(ops, table, order, {part});
+  auto type = cast<RankedTensorType>(rows.getType());
+  SmallVector<int64_t> shape(ids.type().getShape());
+  auto idAxes = static_cast<int>(shape.size());
+  llvm::append_range(shape, type.getShape().drop_front());
+  mlir::Value made = mt::GatherOp::create(ops.builder, ops.location, type.clone(shape), rows, ids.stored);
+  Value result = replaced(table, made, order);
+  for (Parts &parts : result.axes)
+    for (Axis &each : parts)
+      if (each.isStored())
+        each.place += idAxes - 1;
+  result.axes.erase(result.axes.begin() + static_cast<int64_t>(axis));
+  result.axes.insert(result.axes.begin() + static_cast<int64_t>(axis), ids.axes.begin(), ids.axes.end());
+  return result;
+}
+
+Value take(Ops &ops, const Value &given, const Value &ids, size_t axis) {
+  Value value = decide(given);
+  int batch = batchOf(value.flat());
+  int part = movedPart(value, axis);
+  if (batch < 0)
+    return takeRows(ops, value, ids, axis);
+  if (!value.flat()[batch].isStored())
+    throw Refused("a lookup in values that are repeated for each sample");
+  bool own = batchOf(ids.flat()) >= 0;
+  if (own && !(ids.rank() && ids.size(0).isBatch()))
+    throw Refused("a lookup in values that differ between samples, by places whose first axis is not the batch");
+  // Places as [?, Q] or [Q].
+  Size count;
+  for (size_t i = own; i < ids.rank(); ++i)
+    count = multiply(count.times, ids.size(i).times);
+  Value flatIds = own ? reshape(ops, canonical(ops, ids), {batchSize(), count}) : reshape(ops, ids, {count});
+  mlir::Value places = whole(ops, flatIds);
+  value = withStored(ops, value, {part});
+  int place = value.flat()[part].place;
+  SmallVector<int64_t> shape(value.type().getShape());
+  shape[place] = count.times;
+  value.stored = mt::TakeOp::create(ops.builder, ops.location, value.type().clone(shape), value.stored, places, place);
+  value.axes[axis] = {Axis{count, place}};
+  value = ops.tidy(value);
+  Shape full = value.shape(), lead = ids.shape();
+  full.erase(full.begin() + static_cast<int64_t>(axis));
+  full.insert(full.begin() + static_cast<int64_t>(axis), lead.begin() + own, lead.end());
+  return reshape(ops, value, full);
+}
+
+} // namespace mtc::logical

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/logical/Compute.h"
+
+using namespace mlir;
+
+namespace mtc::logical {
+
+static mlir::Value reduceStored(Ops &ops, mt::Reduction kind, mlir::Value stored, ArrayRef<int64_t> places) {
+  auto type = cast<RankedTensorType>(stored.getType());
+  SmallVector<int64_t> shape;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (!llvm::is_contained(places, i))
+      shape.push_back(type.getDimSize(i));
+  return mt::ReduceOp::create(ops.builder, ops.location, type.clone(shape), kind, stored, places);
+}
+
+Value reduce(Ops &ops, mt::Reduction kind, const Value &value, ArrayRef<int64_t> axes) {
+  if (value.isBoolean())
+    throw Refused("a reduction of booleans");
+  if (value.isInteger())
+    return cast(ops, reduce(ops, kind, cast(ops, value, ops.f32()), axes), ops.i32());
+  SmallVector<int64_t> gone;
+  Value result{value.stored, {}};
+  Size repeated; // elements that are stored once
+  for (auto [index, parts] : llvm::enumerate(value.axes)) {
+    if (!llvm::is_contained(axes, static_cast<int64_t>(index))) {
+      result.axes.push_back(parts);
+      continue;
+    }
+    for (const Axis &part : parts)
+      if (part.isStored())
+        gone.push_back(part.place);
+      else
+        repeated = {multiply(repeated.times, part.size.times), repeated.batch || part.size.batch};
+  }
+  llvm::sort(gone);
+  bool overBatch = mt::isSplit(value.type()) && !gone.empty() && gone[0] == 0;
+  if (overBatch && kind != mt::Reduction::sum)
+    throw Refused("a maximum or minimum over the samples of the batch");
+  ArrayRef<int64_t> inner = ArrayRef(gone).drop_front(overBatch);
+  if (!inner.empty())
+    result.stored = reduceStored(ops, kind, result.stored, inner);
+  if (overBatch)
+    result.stored = reduceStored(ops, kind, result.stored, {0});
+  for (Parts &parts : result.axes)
+    for (Axis &part : parts)
+      if (part.isStored())
+        part.place -= static_cast<int>(llvm::count_if(gone, [&](int64_t place) { return place < part.place; }));
+  if (kind == mt::Reduction::sum && !repeated.isOne())
+    result = repeated.batch ? binary<mt::MulOp>(ops, result, ops.count(repeated))
+                            : binary<mt::MulOp>(ops, result, static_cast<double>(repeated.times));
+  return result;
+}
+
+Value mean(Ops &ops, const Value &value, ArrayRef<int64_t> axes) {
+  Size size;
+  for (int64_t axis : axes)
+    size = {multiply(size.times, value.size(axis).times), size.batch || value.size(axis).batch};
+  Value total = reduce(ops, mt::Reduction::sum, value, axes);
+  return size.batch ? binary<mt::DivOp>(ops, total, ops.count(size))
+                    : binary<mt::DivOp>(ops, total, static_cast<double>(size.times));
+}
+
+Value keepDims(const Value &reduced, ArrayRef<int64_t> axes) {
+  SmallVector<int64_t> sorted(axes);
+  llvm::sort(sorted);
+  return expandDims(reduced, sorted);
+}
+
+Value softmax(Ops &ops, const Value &value, size_t axis, bool logarithm) {
+  Value last = storedLast(ops, value, axis);
+  if (logarithm)
+    return {mt::LogSoftmaxOp::create(ops.builder, ops.location, last.type(), last.stored), last.axes};
+  return {mt::SoftmaxOp::create(ops.builder, ops.location, last.type(), last.stored), last.axes};
+}
+
+Value argmax(Ops &ops, const Value &value, size_t axis) {
+  Value last = storedLast(ops, cast(ops, value, ops.f32()), axis);
+  auto type = RankedTensorType::get(last.type().getShape().drop_back(), ops.i32());
+  Value result{mt::ArgmaxOp::create(ops.builder, ops.location, type, last.stored), last.axes};
+  result.axes.erase(result.axes.begin() + static_cast<int64_t>(axis));
+  return result;
+}
+
+Value cumsum(Ops &ops, const Value &value, size_t axis, bool backward) {
+  if (value.isInteger())
+    return cast(ops, cumsum(ops, cast(ops, value, ops.f32()), axis, backward), ops.i32());
+  Value last = storedLast(ops, value, axis);
+  return {
+      mt::CumsumOp::create(ops.builder, ops.location, last.type(), last.stored, last.type().getRank() - 1, backward),
+      last.axes};
+}
+
+Value normalize(Ops &ops, const Value &given, ArrayRef<int64_t> axes, double epsilon) {
+  Value value = canonical(ops, given);
+  SmallVector<int64_t> places;
+  for (int64_t axis : axes)
+    for (const Axis &part : value.axes[axis]) {
+      if (part.size.batch)
+        throw Refused("a normalization over the samples of the batch");
+      if (part.isStored())
+        places.push_back(part.place);
+    }
+  llvm::sort(places);
+  if (places.empty())
+    return ops.number(0, ops.f32(), value.shape());
+  return {mt::NormalizeOp::create(ops.builder, ops.location, value.type(), value.stored, places,
+                                  llvm::APFloat(static_cast<float>(epsilon))),
+          value.axes};
+}
+
+} // namespace mtc::logical

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/logical/Values.h"
+
+#include "frontend/mlir/Limits.h"
+
+using namespace mlir;
+
+namespace mtc::logical {
+
+int64_t multiply(int64_t a, int64_t b) {
+  int64_t product;
+  if (__builtin_mul_overflow(a, b, &product) || product > maxTensorBytes || product < 0)
+    throw Refused("a tensor of more than 2^46 elements");
+  return product;
+}
+
+std::string Size::text() const {
+  return !batch ? std::to_string(times) : (isBatch() ? "" : std::to_string(times) + "*") + "b";
+}
+
+std::string describe(ArrayRef<Size> shape) {
+  std::string text;
+  for (const Size &size : shape)
+    text += (text.empty() ? "" : ", ") + size.text();
+  return "[" + text + "]";
+}
+
+Size sizeOf(ArrayRef<Axis> parts) {
+  Size total;
+  for (const Axis &part : parts)
+    total = {multiply(total.times, part.size.times), total.batch || part.size.batch};
+  return total;
+}
+
+Shape Value::shape() const {
+  Shape shape;
+  for (const Parts &parts : axes)
+    shape.push_back(sizeOf(parts));
+  return shape;
+}
+
+SmallVector<Axis> Value::flat() const {
+  SmallVector<Axis> all;
+  for (const Parts &parts : axes)
+    llvm::append_range(all, parts);
+  return all;
+}
+
+int batchOf(ArrayRef<Axis> flat) {
+  for (auto [index, part] : llvm::enumerate(flat))
+    if (part.size.batch)
+      return static_cast<int>(index);
+  return -1;
+}
+
+Value Ops::value(mlir::Value stored) {
+  Value value{stored, {}};
+  for (auto [place, size] : llvm::enumerate(value.type().getShape()))
+    value.axes.push_back({Axis{ShapedType::isDynamic(size) ? batchSize() : Size(size), static_cast<int>(place)}});
+  return tidy(value);
+}
+
+Value Ops::tidy(Value value) {
+  ArrayRef<int64_t> shape = value.type().getShape();
+  if (!llvm::is_contained(shape, 1))
+    return value;
+  SmallVector<int64_t> kept;
+  SmallVector<int> places;
+  for (int64_t size : shape) {
+    places.push_back(size == 1 ? -1 : static_cast<int>(kept.size()));
+    if (size != 1)
+      kept.push_back(size);
+  }
+  value.stored = reshapeStored(value.stored, kept);
+  for (Parts &parts : value.axes)
+    for (Axis &part : parts)
+      if (part.isStored())
+        part.place = places[part.place];
+  return value;
+}
+
+Value Ops::number(double number, Type element, ArrayRef<Size> shape) {
+  Attribute attribute = element.isF32() ? Attribute(builder.getF32FloatAttr(static_cast<float>(number)))
+                                        : builder.getIntegerAttr(element, static_cast<int64_t>(number));
+  auto constant = DenseElementsAttr::get(RankedTensorType::get({}, element), attribute);
+  Value value{mt::ConstantOp::create(builder, location, constant), {}};
+  for (const Size &size : shape)
+    value.axes.push_back({Axis{size}});
+  return value;
+}
+
+Value Ops::constant(DenseElementsAttr elements) { return value(mt::ConstantOp::create(builder, location, elements)); }
+
+Value Ops::count(Size size) {
+  mlir::Value samples = mt::BatchSizeOp::create(builder, location, RankedTensorType::get({}, f32()));
+  if (size.times != 1)
+    samples = mt::MulOp::create(builder, location, samples.getType(), samples,
+                                number(static_cast<double>(size.times), f32()).stored);
+  return {samples, {}};
+}
+
+mlir::Value Ops::reshapeStored(mlir::Value stored, ArrayRef<int64_t> shape) {
+  auto type = cast<RankedTensorType>(stored.getType());
+  if (type.getShape() == shape)
+    return stored;
+  if (auto inner = stored.getDefiningOp<mt::ReshapeOp>())
+    return reshapeStored(inner.getOperand(), shape);
+  return mt::ReshapeOp::create(builder, location, type.clone(shape), stored);
+}
+
+} // namespace mtc::logical

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/logical/Compute.h"
+
+#include <cfloat>
+
+using namespace mlir;
+
+namespace mtc::logical {
+
+int64_t Windows::count(size_t axis, int64_t size) const {
+  int64_t reach = multiply(taps[axis] - 1, dilation[axis]) + 1;
+  int64_t room = size + low[axis] + high[axis] - reach;
+  if (room < 0)
+    throw Refused("windows of " + std::to_string(taps[axis]) + " on an axis of " + std::to_string(size));
+  return room / strides[axis] + 1;
+}
+
+Value perChannel(const Value &value, size_t rank) {
+  Value result = value;
+  result.axes.append(rank - 2, Parts{Axis{}});
+  return result;
+}
+
+static SmallVector<int64_t> channelsLast(size_t rank) {
+  SmallVector<int64_t> order = {0};
+  for (size_t i = 2; i < rank; ++i)
+    order.push_back(static_cast<int64_t>(i));
+  order.push_back(1);
+  return order;
+}
+
+static SmallVector<int64_t> channelsFirst(size_t rank) {
+  SmallVector<int64_t> order = {0, static_cast<int64_t>(rank) - 1};
+  for (size_t i = 1; i + 1 < rank; ++i)
+    order.push_back(static_cast<int64_t>(i));
+  return order;
+}
+
+// Of two spatial axes, the first of size 1 where there is one in the file.
+static Value asImages(const Value &value) { return value.rank() == 3 ? expandDims(value, {2}) : value; }
+static Value fromImages(const Value &value, size_t rank) { return rank == 3 ? squeeze(value, {2}) : value; }
+static Windows withTwoAxes(Windows windows) {
+  if (windows.taps.size() != 1)
+    return windows;
+  for (SmallVector<int64_t> *list : {&windows.taps, &windows.strides, &windows.dilation})
+    list->insert(list->begin(), 1);
+  for (SmallVector<int64_t> *list : {&windows.low, &windows.high})
+    list->insert(list->begin(), 0);
+  return windows;
+}
+
+// The images with the padding that the ops of `mt` do not take, which `windows` loses.
+static Value padded(Ops &ops, const Value &images, Windows &windows, double fill) {
+  SmallVector<int64_t> low = {0, 0}, high = {0, 0};
+  bool pads = false;
+  for (size_t i = 0; i < 2; ++i) {
+    int64_t reach = multiply(windows.taps[i] - 1, windows.dilation[i]) + 1;
+    bool own = std::min(windows.low[i], windows.high[i]) >= 0 && std::max(windows.low[i], windows.high[i]) < reach;
+    low.push_back(own ? 0 : std::exchange(windows.low[i], 0));
+    high.push_back(own ? 0 : std::exchange(windows.high[i], 0));
+    pads |= !own;
+  }
+  return pads ? pad(ops, images, fill, low, high) : images;
+}
+
+static void checkImages(const Value &images, const Windows &windows) {
+  if (images.rank() != windows.taps.size() + 2 || (images.rank() != 3 && images.rank() != 4))
+    throw Refused("windows over " + std::to_string(windows.taps.size()) + " axes of " + describe(images.shape()) +
+                  "; one or two are supported");
+  if (!images.size(0).isBatch())
+    throw Refused("windows of images whose first axis is " + images.size(0).text() + ", not the samples");
+  for (size_t i = 1; i < images.rank(); ++i)
+    if (images.size(i).batch)
+      throw Refused("windows over the samples of the batch");
+}
+
+static SmallVector<int64_t> paddingOf(const Windows &windows) {
+  return {windows.low[0], windows.high[0], windows.low[1], windows.high[1]};
+}
+
+static RankedTensorType imagesType(Ops &ops, int64_t height, int64_t width, int64_t channels) {
+  return RankedTensorType::get({ShapedType::kDynamic, height, width, channels}, ops.f32());
+}
+
+// [F, C, H, W] as [H, W, C, F].
+static mlir::Value wholeKernel(Ops &ops, const Value &kernel) {
+  return whole(ops, transpose(asImages(kernel), {2, 3, 1, 0}));
+}
+
+Value convolution(Ops &ops, const Value &given, const Value &kernel, const Windows &given2) {
+  checkImages(given, given2);
+  Windows windows = withTwoAxes(given2);
+  Value images = padded(ops, asImages(given), windows, 0);
+  if (windows.groups < 1 || kernel.size(1).times > images.size(1).times / windows.groups ||
+      multiply(kernel.size(1).times, windows.groups) != images.size(1).times || kernel.size(0).times % windows.groups)
+    throw Refused("a convolution of " + images.size(1).text() + " channels in " + std::to_string(windows.groups) +
+                  " groups by a kernel " + describe(kernel.shape()));
+  RankedTensorType type = imagesType(ops, windows.count(0, images.size(2).times),
+                                     windows.count(1, images.size(3).times), kernel.size(0).times);
+  mlir::Value made = mt::Conv2DOp::create(ops.builder, ops.location, type,
+                                          whole(ops, transpose(images, channelsLast(4))), wholeKernel(ops, kernel),
+                                          windows.strides, paddingOf(windows), windows.dilation, windows.groups);
+  return fromImages(transpose(ops.value(made), channelsFirst(4)), given.rank());
+}
+
+Value transposedConvolution(Ops &ops, const Value &given, const Value &kernel, const Windows &given2,
+                            ArrayRef<int64_t> sizes) {
+  checkImages(given, given2);
+  Windows windows = withTwoAxes(given2);
+  Value images = asImages(given);
+  SmallVector<int64_t> both(sizes);
+  if (both.size() == 1)
+    both.insert(both.begin(), 1);
+  RankedTensorType type = imagesType(ops, both[0], both[1], multiply(kernel.size(1).times, windows.groups));
+  mlir::Value made = mt::Conv2DInputGradientOp::create(
+      ops.builder, ops.location, type, whole(ops, transpose(images, channelsLast(4))), wholeKernel(ops, kernel),
+      windows.strides, paddingOf(windows), windows.dilation, windows.groups);
+  return fromImages(transpose(ops.value(made), channelsFirst(4)), given.rank());
+}
+
+Value pool(Ops &ops, mt::Reduction kind, const Value &given, const Windows &given2) {
+  checkImages(given, given2);
+  Windows windows = withTwoAxes(given2);
+  Value images = padded(ops, asImages(given), windows, kind == mt::Reduction::sum ? 0 : -FLT_MAX);
+  RankedTensorType type = imagesType(ops, windows.count(0, images.size(2).times),
+                                     windows.count(1, images.size(3).times), images.size(1).times);
+  mlir::Value made =
+      mt::PoolOp::create(ops.builder, ops.location, type, kind, whole(ops, transpose(images, channelsLast(4))),
+                         windows.taps, windows.strides, paddingOf(windows));
+  return fromImages(transpose(ops.value(made), channelsFirst(4)), given.rank());
+}
+
+Value batchNormalization(Ops &ops, const Value &images, ArrayRef<Value> parameters, double momentum, double epsilon) {
+  Value last = transpose(images, channelsLast(images.rank()));
+  mlir::Value stored = whole(ops, last);
+  SmallVector<mlir::Value> operands;
+  for (const Value &parameter : parameters)
+    operands.push_back(whole(ops, parameter));
+  mlir::Value made = mt::BatchNormalizationOp::create(
+      ops.builder, ops.location, stored.getType(), stored, operands[0], operands[1], operands[2], operands[3],
+      llvm::APFloat(static_cast<float>(momentum)), llvm::APFloat(static_cast<float>(epsilon)), false, false);
+  return transpose(ops.value(made), channelsFirst(images.rank()));
+}
+
+} // namespace mtc::logical

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/onnx/Importer.h"
+
+#include "frontend/onnx/OpTable.h"
+
+#include "llvm/ADT/StringRef.h"
+
+using namespace mlir;
+
+namespace mtc::onnx {
+
+static constexpr int64_t maxKnownElements = int64_t{1} << 26;
+
+// Of exporters' names, "/features/features.0/Conv" is the layer "features/features.0".
+static std::string layerOf(const Node &node) {
+  llvm::StringRef name = node.name;
+  name.consume_front("/");
+  auto [path, last] = name.rsplit('/');
+  if (!last.empty() && (last == node.op || last.starts_with(node.op + "_")))
+    name = path;
+  return name.empty() ? node.op : name.str();
+}
+
+Location Importer::locationOf(const Node &node) const { return NameLoc::get(builder.getStringAttr(layerOf(node))); }
+
+// A node as errors name it.
+static std::string described(const Node &node) {
+  return "op " + (node.domain.empty() ? "" : node.domain + ".") + node.op +
+         (node.name.empty() ? node.outputs.empty() ? "" : " that makes '" + node.outputs[0] + "'"
+                            : " '" + node.name + "'");
+}
+
+// The nodes that an output depends on, from the last one to the first: a node may read what stands before it alone.
+void Importer::findNeeded() {
+  std::set<std::string> wanted;
+  for (const Port &output : model.outputs)
+    wanted.insert(output.name);
+  for (const Node &node : llvm::reverse(model.nodes)) {
+    if (llvm::none_of(node.outputs, [&](const std::string &name) { return !name.empty() && wanted.count(name); }))
+      continue;
+    needed.push_back(&node);
+    wanted.insert(node.inputs.begin(), node.inputs.end());
+  }
+  std::reverse(needed.begin(), needed.end());
+  for (const Node *node : needed)
+    for (auto [index, name] : llvm::enumerate(node->inputs))
+      uses[name].push_back({node, index});
+}
+
+LogicalResult Importer::checkOps() {
+  std::map<std::string, std::vector<const Node *>> unknown;
+  for (const Node *node : needed)
+    if (!findOp(*node))
+      unknown[(node->domain.empty() ? "" : node->domain + ".") + node->op].push_back(node);
+  if (unknown.empty())
+    return success();
+  InFlightDiagnostic error = emitError(builder.getUnknownLoc())
+                             << "expected ops that are supported, found " << unknown.size() << " that are not";
+  for (const auto &[op, nodes] : unknown) {
+    constexpr size_t most = 5;
+    std::string names;
+    for (const Node *node : llvm::ArrayRef(nodes).take_front(most))
+      names += (names.empty() ? " " : ", ") +
+               (node->name.empty() ? node->outputs.empty() ? "?" : node->outputs[0] : node->name);
+    error.attachNote(locationOf(*nodes[0]))
+        << "op " << op << ", " << nodes.size() << (nodes.size() == 1 ? " node:" : " nodes:") << names
+        << (nodes.size() > most ? ", ..." : "");
+  }
+  return error;
+}
+
+// Inputs that are initializers too are those; what else is an input comes from the data.
+LogicalResult Importer::makeInputs() {
+  std::vector<const Port *> ports;
+  for (const Port &port : model.inputs)
+    if (llvm::none_of(model.initializers, [&](const Tensor &tensor) { return tensor.name == port.name; }))
+      ports.push_back(&port);
+  std::string listed;
+  for (const Port *port : ports)
+    listed += (listed.empty() ? "" : ", ") + port->name;
+  for (const auto &[name, shape] : shapes)
+    if (!(name.empty() && ports.size() == 1) &&
+        llvm::none_of(ports, [&, &name = name](const Port *port) { return port->name == name; }))
+      return emitError(builder.getUnknownLoc()) << "expected input shapes of " << listed << ", found "
+                                                << (name.empty() ? "one without a name" : "one of '" + name + "'");
+  for (const Port *port : ports) {
+    auto given = shapes.find(port->name);
+    if (given == shapes.end() && ports.size() == 1)
+      given = shapes.find("");
+    if (failed(makeInput(*port, given == shapes.end() ? nullptr : &given->second)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult Importer::makeInput(const Port &port, const std::vector<int64_t> *given) {
+  Location location = NameLoc::get(builder.getStringAttr(port.name));
+  Known::Type type = knownTypeOf(port.type);
+  if (bytesOf(port.type) == 0 || port.name.empty())
+    return emitError(location) << "expected an input of numbers with a name, found one of " << nameOf(port.type);
+  if (port.hasShape && port.shape.empty())
+    return emitError(location) << "expected an input whose first axis is the batch, found a number";
+  if (!port.hasShape && !given)
+    return emitError(location) << "expected the shape of the input, found none: give the sizes behind the batch, as "
+                                  "--input-shape 3,224,224";
+  size_t rank = port.hasShape ? port.shape.size() : given->size() + 1;
+  constexpr size_t maxAxes = 8;
+  if (rank > maxAxes || (given && given->size() + 1 != rank))
+    return emitError(location) << "expected " << (rank > maxAxes ? "at most 7" : std::to_string(rank - 1))
+                               << " sizes behind the batch, found " << (given ? given->size() : rank - 1);
+  if (port.hasShape && port.shape[0].size > 0) {
+    if (fixedBatch && fixedBatch != port.shape[0].size)
+      return emitError(location) << "expected the batch as the first axis of all inputs, found axes of " << fixedBatch
+                                 << " and " << port.shape[0].size;
+    fixedBatch = port.shape[0].size;
+  }
+  SmallVector<int64_t> sizes = {ShapedType::kDynamic};
+  for (size_t i = 1; i < rank; ++i) {
+    int64_t size = port.hasShape ? port.shape[i].size : -1;
+    if (size < 0 && !given)
+      return emitError(location) << "expected sizes behind the batch, found an axis of any size ("
+                                 << port.shape[i].symbol << "): give the sizes, as --input-shape 3,224,224";
+    if (size >= 0 && given && (*given)[i - 1] != size)
+      return emitError(location) << "expected an input shape with the model's own size " << size << ", found "
+                                 << (*given)[i - 1];
+    sizes.push_back(size < 0 ? (*given)[i - 1] : size);
+    if (sizes.back() < 1 || sizes.back() > int64_t{1} << 31)
+      return emitError(location) << "expected sizes from 1 to 2^31 behind the batch, found " << sizes.back();
+  }
+  logical::Ops ops{builder, location};
+  bool floats = type == Known::Type::Float;
+  auto tensor = RankedTensorType::get(sizes, floats ? ops.f32() : ops.i32());
+  logical::Value value = ops.value(mt::InputOp::create(builder, location, tensor, port.name, IntegerAttr()));
+  if (type == Known::Type::Boolean)
+    value = logical::cast(ops, value, ops.i1());
+  if (!values.emplace(port.name, Operand{nullptr, value, nullptr}).second)
+    return emitError(location) << "expected one input of this name, found two";
+  return success();
+}
+
+Operand Importer::makeVariable(Tensor &tensor, std::vector<NamedTensor> &weights) {
+  const std::vector<Use> &readers = uses[tensor.name];
+  if (isShared(tensor, readers))
+    emitWarning(NameLoc::get(builder.getStringAttr(tensor.name)))
+        << "expected a parameter that one node reads, found " << readers.size()
+        << " that read this one: exporters make one of several that are equal, and it is trained as one "
+           "(docs/import.md)";
+  std::vector<int64_t> order = storedOrder(tensor, readers);
+  NamedTensor value = valuesOf(tensor, order);
+  std::string().swap(tensor.bytes);
+  logical::Ops ops{builder, NameLoc::get(builder.getStringAttr(tensor.name))};
+  mlir::Value stored = mt::VariableOp::create(builder, ops.location, RankedTensorType::get(value.shape, ops.f32()),
+                                              tensor.name, mt::InitKind::zeros, FloatAttr(), isStatistics(readers),
+                                              /*no_weight_decay=*/false);
+  weights.push_back(std::move(value));
+  SmallVector<int64_t> back(order.size());
+  for (auto [place, axis] : llvm::enumerate(order))
+    back[axis] = static_cast<int64_t>(place);
+  return {nullptr, logical::transpose(ops.value(stored), back), nullptr};
+}
+
+LogicalResult Importer::makeInitializers(std::vector<NamedTensor> &weights) {
+  for (Tensor &tensor : model.initializers) {
+    auto readers = uses.find(tensor.name);
+    if (readers == uses.end())
+      continue;
+    Location location = NameLoc::get(builder.getStringAttr(tensor.name));
+    if (values.count(tensor.name) || tensor.name.empty())
+      return emitError(location) << "expected one initializer of a name, found two, or none of a name";
+    try {
+      values[tensor.name] = isVariable(tensor, readers->second)
+                                ? makeVariable(tensor, weights)
+                                : Operand{std::make_shared<const Known>(knownOf(tensor)), {}, nullptr};
+    } catch (const Refused &refused) {
+      return emitError(location) << refused.what();
+    }
+  }
+  return success();
+}
+
+// False after an error. What depends on a node that was refused is left out.
+LogicalResult Importer::evaluate(const Node &node) {
+  std::vector<Operand> inputs;
+  bool refused = false;
+  for (const std::string &name : node.inputs) {
+    auto found = values.find(name);
+    if (!name.empty() && found == values.end())
+      return emitError(locationOf(node)) << described(node) << ": expected inputs that stand before the node, found '"
+                                         << name << "'";
+    inputs.push_back(name.empty() ? Operand() : found->second);
+    refused |= !name.empty() && !inputs.back().isThere();
+  }
+  logical::Ops ops{builder, locationOf(node)};
+  Call call(ops, node, std::move(inputs), layerOf(node) + "/" + (node.outputs.empty() ? "" : node.outputs[0]),
+            fixedBatch);
+  std::string problem;
+  if (!refused) {
+    try {
+      findOp(node)(call);
+      if (std::string unread = call.unread(); !unread.empty())
+        problem = "expected attributes that are known, found " + unread;
+    } catch (const Refused &error) {
+      problem = error.what();
+    }
+  }
+  for (const Operand &result : call.results)
+    knownElements += result.known ? result.known->count() : 0;
+  if (knownElements > maxKnownElements)
+    return emitError(ops.location) << described(node) << ": expected at most 2^26 elements of constants, found more";
+  bool fails = refused || !problem.empty();
+  for (auto [index, name] : llvm::enumerate(node.outputs)) {
+    if (name.empty())
+      continue;
+    bool made = !fails && index < call.results.size();
+    if (!fails && !made && (uses.count(name) || llvm::any_of(model.outputs, [&, &name = name](const Port &port) {
+                              return port.name == name;
+                            })))
+      problem = "expected outputs that are supported, found number " + std::to_string(index) + " in use";
+    if (!values.emplace(name, made ? call.results[index] : Operand()).second)
+      problem = "expected one value of the name '" + name + "', found two";
+  }
+  if (problem.empty())
+    return success();
+  return emitError(ops.location) << described(node) << ": " << problem;
+}
+
+LogicalResult Importer::makeOutputs(std::vector<keras::Output> &outputs) {
+  for (const Port &port : model.outputs) {
+    auto found = values.find(port.name);
+    logical::Ops ops{builder, NameLoc::get(builder.getStringAttr(port.name))};
+    if (found == values.end() || port.name.empty())
+      return emitError(ops.location) << "expected outputs that a node makes, found '" << port.name << "'";
+    try {
+      const Operand &operand = found->second;
+      if (operand.sequence || !operand.isThere())
+        throw Refused("expected a value as output, found a list, or nothing");
+      logical::Value value = operand.known ? operand.known->lift(ops) : operand.value;
+      if (value.rank() == 0 || !value.size(0).isBatch())
+        throw Refused("expected an output whose first axis is the batch, found " + logical::describe(value.shape()));
+      outputs.push_back({port.name, logical::whole(ops, value)});
+    } catch (const Refused &refused) {
+      return emitError(ops.location) << refused.what();
+    }
+  }
+  return success();
+}
+
+LogicalResult Importer::run(std::vector<keras::Output> &outputs, std::vector<NamedTensor> &weights) {
+  if (model.outputs.empty())
+    return emitError(builder.getUnknownLoc()) << "expected an output, found none";
+  findNeeded();
+  if (failed(checkOps()) || failed(makeInputs()) || failed(makeInitializers(weights)))
+    return failure();
+  LogicalResult result = success();
+  for (const Node *node : needed)
+    if (failed(evaluate(*node)))
+      result = failure();
+  return failed(result) ? failure() : makeOutputs(outputs);
+}
+
+} // namespace mtc::onnx

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The graph of an ONNX model as ops of `mt`: inputs, variables, and ops for every node.
+#ifndef FRONTEND_ONNX_IMPORTER_H
+#define FRONTEND_ONNX_IMPORTER_H
+
+#include "frontend/NamedTensor.h"
+#include "frontend/keras/Importer.h"
+#include "frontend/onnx/Call.h"
+#include "frontend/onnx/Variables.h"
+
+namespace mtc::onnx {
+
+class Importer {
+public:
+  using Shapes = std::map<std::string, std::vector<int64_t>>;
+
+  // `shapes` are of inputs that have axes of any size; "": of the only one.
+  Importer(mlir::OpBuilder &builder, Model &model, const Shapes &shapes)
+      : builder(builder), model(model), shapes(shapes) {}
+
+  // Makes the ops. Errors are at the nodes. `weights` receives the values of the variables.
+  llvm::LogicalResult run(std::vector<keras::Output> &outputs, std::vector<NamedTensor> &weights);
+
+private:
+  void findNeeded();
+  llvm::LogicalResult checkOps();
+  llvm::LogicalResult makeInputs();
+  llvm::LogicalResult makeInput(const Port &port, const std::vector<int64_t> *given);
+  llvm::LogicalResult makeInitializers(std::vector<NamedTensor> &weights);
+  Operand makeVariable(Tensor &tensor, std::vector<NamedTensor> &weights);
+  llvm::LogicalResult evaluate(const Node &node);
+  llvm::LogicalResult makeOutputs(std::vector<keras::Output> &outputs);
+  mlir::Location locationOf(const Node &node) const;
+
+  mlir::OpBuilder &builder;
+  Model &model;
+  const Shapes &shapes;
+  int64_t fixedBatch = 0;                       // as of Call
+  int64_t knownElements = 0;                    // that were computed here, of all nodes
+  std::vector<const Node *> needed;             // in the order of the file
+  std::map<std::string, std::vector<Use>> uses; // of a name
+  std::map<std::string, Operand> values;        // an operand that is nothing: its node was refused
+};
+
+} // namespace mtc::onnx
+
+#endif

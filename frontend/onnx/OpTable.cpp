@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/onnx/OpTable.h"
+
+namespace mtc::onnx {
+
+static constexpr llvm::ArrayRef<OpEntry> (*families[])() = {
+    activationOps, arithmeticOps, comparisonOps, constantOps, normalizationOps, partOps,  productOps,
+    recurrentOps,  reductionOps,  resizingOps,   sequenceOps, shapeOps,         windowOps};
+
+BuildOp findOp(const Node &node) {
+  if (!node.domain.empty())
+    return nullptr;
+  for (auto family : families)
+    for (const OpEntry &entry : family())
+      if (node.op == entry.name)
+        return entry.build;
+  return nullptr;
+}
+
+} // namespace mtc::onnx

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arithmetic of two operands or more, which broadcast; and what is computed of shapes.
+#include "frontend/onnx/OpTable.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace mtc::onnx {
+namespace {
+
+using logical::Value;
+using Formula = double (*)(double, double);
+
+// Whole numbers are divided towards zero.
+Known knownOf(const Known &a, const Known &b, Formula formula) {
+  return computed({&a, &b}, a.type, [&](ArrayRef<double> values) { return formula(values[0], values[1]); });
+}
+
+// A shape times or divided by numbers: multiples of the batch stay such.
+std::optional<Known> scaledShape(const Known &a, const Known &b, bool divides) {
+  if (!a.hasBatch() && !b.hasBatch())
+    return std::nullopt;
+  const Known &shape = a.hasBatch() ? a : b, &factor = a.hasBatch() ? b : a;
+  if (factor.hasBatch() || shape.type != Known::Type::Integer || (divides && b.hasBatch()))
+    throw Refused("a computation with the number of samples");
+  Indices full = commonSizes({&a, &b});
+  Known result = shape.expanded(full), factors = factor.expanded(full);
+  for (auto [number, by] : llvm::zip(result.numbers, factors.numbers)) {
+    if (divides && (by == 0 || std::fmod(number, by) != 0))
+      throw Refused("a quotient of the number of samples");
+    number = divides ? number / by : number * by;
+  }
+  return result;
+}
+
+template <typename Op, double (*formula)(double, double), bool scales, bool divides> void buildBinary(Call &call) {
+  const Known *a = call.known(0), *b = call.known(1);
+  if (a && b) {
+    if (scales)
+      if (std::optional<Known> scaled = scaledShape(*a, *b, divides))
+        return call.give(*scaled);
+    if (!a->hasBatch() && !b->hasBatch())
+      return call.give(knownOf(*a, *b, formula));
+  }
+  Value left = call.value(0), right = call.value(1);
+  if (divides && left.isInteger())
+    throw Refused("a quotient of integers that are computed from the data");
+  call.give(logical::binary<Op>(call.ops, left, right));
+}
+
+double add(double a, double b) { return a + b; }
+double subtract(double a, double b) { return a - b; }
+double multiplied(double a, double b) { return a * b; }
+double divide(double a, double b) { return a / b; } // rounded by the type: whole numbers towards zero
+double larger(double a, double b) { return a >= b ? a : b; }
+double smaller(double a, double b) { return a <= b ? a : b; }
+
+// Of one operand or more.
+template <typename Op, double (*formula)(double, double)> Operand joined(Call &call) {
+  call.shape(0); // one value
+  Operand total = call.inputs[0];
+  for (size_t i = 1; i < call.count(); ++i) {
+    const Known *next = call.known(i);
+    if (total.known && next && !total.known->hasBatch() && !next->hasBatch()) {
+      total.known = std::make_shared<const Known>(knownOf(*total.known, *next, formula));
+      continue;
+    }
+    Value before = total.known ? total.known->lift(call.ops) : total.value;
+    total = {nullptr, logical::binary<Op>(call.ops, before, call.value(i)), nullptr};
+  }
+  return total;
+}
+template <typename Op, double (*formula)(double, double)> void buildJoined(Call &call) {
+  call.results.push_back(joined<Op, formula>(call));
+}
+
+void buildMean(Call &call) {
+  Operand total = joined<mt::AddOp, add>(call);
+  Value value = total.known ? total.known->lift(call.ops) : total.value;
+  call.give(logical::binary<mt::DivOp>(call.ops, value, static_cast<double>(call.count())));
+}
+
+// Whole exponents hold for negative numbers too; mt.pow is of positive ones.
+void buildPow(Call &call) {
+  const Known *base = call.known(0), *exponent = call.known(1);
+  if (base && exponent)
+    return call.give(knownOf(*base, *exponent, [](double a, double b) { return std::pow(a, b); }));
+  Value value = call.value(0);
+  constexpr double most = 16;
+  if (!exponent || exponent->count() != 1)
+    return call.give(logical::binary<mt::PowOp>(call.ops, call.floats(0), call.floats(1)));
+  double power = exponent->numbers[0];
+  auto shape = logical::commonShape({value, exponent->lift(call.ops)});
+  value = logical::broadcast(value, shape);
+  if (power == std::trunc(power) && std::fabs(power) <= most)
+    return call.give(logical::integerPower(call.ops, value, static_cast<int64_t>(power)));
+  constexpr double half = 0.5;
+  if (power == half)
+    return call.give(logical::unary<mt::SqrtOp>(call.ops, call.floats(0)));
+  if (power == -half)
+    return call.give(logical::unary<mt::RsqrtOp>(call.ops, call.floats(0)));
+  call.give(logical::binary<mt::PowOp>(call.ops, call.floats(0), power));
+}
+
+// ONNX: the sign of the divisor, with fmod that of the dividend.
+void buildMod(Call &call) {
+  bool fmod = call.integer("fmod", 0) != 0;
+  if (!call.allKnown())
+    throw Refused("a remainder of numbers that are computed from the data");
+  call.give(knownOf(
+      *call.known(0), *call.known(1),
+      fmod ? [](double a, double b) { return std::fmod(a, b); }
+           : [](double a, double b) { return a - b * std::floor(a / b); }));
+}
+
+} // namespace
+
+llvm::ArrayRef<OpEntry> arithmeticOps() {
+  static constexpr OpEntry entries[] = {{"Add", buildBinary<mt::AddOp, add, false, false>},
+                                        {"Sub", buildBinary<mt::SubOp, subtract, false, false>},
+                                        {"Mul", buildBinary<mt::MulOp, multiplied, true, false>},
+                                        {"Div", buildBinary<mt::DivOp, divide, true, true>},
+                                        {"Pow", buildPow},
+                                        {"Mod", buildMod},
+                                        {"Max", buildJoined<mt::MaximumOp, larger>},
+                                        {"Min", buildJoined<mt::MinimumOp, smaller>},
+                                        {"Sum", buildJoined<mt::AddOp, add>},
+                                        {"Mean", buildMean}};
+  return entries;
+}
+
+} // namespace mtc::onnx

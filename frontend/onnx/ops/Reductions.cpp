@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reductions over axes, which are an attribute in older opsets and an operand in newer ones.
+#include "frontend/onnx/OpTable.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace mtc::onnx {
+namespace {
+
+using logical::Value;
+using Axes = SmallVector<int64_t>;
+
+// Null where there is nothing to reduce.
+std::optional<Axes> readAxes(Call &call) {
+  size_t rank = call.rank(0);
+  std::optional<SmallVector<int64_t>> given = call.operandOrAttribute(1, "axes");
+  bool noop = call.integer("noop_with_empty_axes", 0) != 0;
+  Axes axes;
+  if (!given || given->empty()) {
+    if (noop)
+      return std::nullopt;
+    for (size_t i = 0; i < rank; ++i)
+      axes.push_back(static_cast<int64_t>(i));
+    return axes;
+  }
+  for (int64_t axis : *given)
+    axes.push_back(static_cast<int64_t>(Call::axisOf(axis, rank)));
+  llvm::sort(axes);
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    throw Refused("expected different axes, found one twice");
+  return axes;
+}
+
+using Formula = double (*)(double, double);
+Known reduceKnown(const Known &known, ArrayRef<int64_t> axes, bool keeps, double start, Formula formula) {
+  if (known.hasBatch())
+    throw Refused("a reduction of the number of samples");
+  Indices kept, narrow(known.shape);
+  for (size_t i = 0; i < known.shape.size(); ++i)
+    if (llvm::is_contained(axes, static_cast<int64_t>(i)))
+      narrow[i] = 1;
+    else
+      kept.push_back(known.shape[i]);
+  Known result = Known::zeros(narrow, known.type);
+  llvm::fill(result.numbers, start);
+  // Each element's place in the result.
+  Known places = Known::zeros(narrow, Known::Type::Integer);
+  for (int64_t i = 0; i < places.count(); ++i)
+    places.numbers[i] = static_cast<double>(i);
+  Known spread = places.expanded(known.shape);
+  for (int64_t i = 0; i < known.count(); ++i) {
+    double &to = result.numbers[static_cast<size_t>(spread.numbers[i])];
+    to = formula(to, known.numbers[i]);
+  }
+  result.round();
+  return keeps ? result : result.reshaped(kept);
+}
+
+Value finished(Call &call, const Value &value, ArrayRef<int64_t> axes, bool keeps) {
+  return keeps ? logical::keepDims(value, axes) : value;
+}
+
+template <mt::Reduction kind> void buildReduce(Call &call) {
+  bool keeps = call.integer("keepdims", 1) != 0;
+  std::optional<Axes> axes = readAxes(call);
+  if (!axes)
+    return call.results.push_back(call.inputs[0]);
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  constexpr bool sum = kind == mt::Reduction::sum, max = kind == mt::Reduction::max;
+  Formula formula = sum   ? Formula([](double a, double b) { return a + b; })
+                    : max ? Formula([](double a, double b) { return std::fmax(a, b); })
+                          : Formula([](double a, double b) { return std::fmin(a, b); });
+  if (const Known *known = call.known(0))
+    return call.give(reduceKnown(*known, *axes, keeps, sum ? 0 : max ? -infinite : infinite, formula));
+  call.give(finished(call, logical::reduce(call.ops, kind, call.value(0), *axes), *axes, keeps));
+}
+
+void buildReduceProd(Call &call) {
+  bool keeps = call.integer("keepdims", 1) != 0;
+  std::optional<Axes> axes = readAxes(call);
+  if (!axes)
+    return call.results.push_back(call.inputs[0]);
+  const Known &known = call.expectKnown(0, "numbers");
+  if (!known.hasBatch())
+    return call.give(reduceKnown(known, *axes, keeps, 1, [](double a, double b) { return a * b; }));
+  Size product; // of a shape
+  for (const Size &size : known.sizes()) {
+    if (product.batch && size.batch)
+      throw Refused("the square of the number of samples");
+    product = {logical::multiply(product.times, size.times), product.batch || size.batch};
+  }
+  Known result = Known::shapeOf({product});
+  call.give(keeps ? result : result.reshaped({}));
+}
+
+void buildReduceMean(Call &call) {
+  bool keeps = call.integer("keepdims", 1) != 0;
+  if (std::optional<Axes> axes = readAxes(call))
+    return call.give(finished(call, logical::mean(call.ops, call.floats(0), *axes), *axes, keeps));
+  call.results.push_back(call.inputs[0]);
+}
+
+enum class Norm { One, Two, SumSquare, LogSum, LogSumExp };
+
+template <Norm norm> void buildNorm(Call &call) {
+  bool keeps = call.integer("keepdims", 1) != 0;
+  std::optional<Axes> axes = readAxes(call);
+  if (!axes)
+    throw Refused("a norm over no axes");
+  logical::Ops &ops = call.ops;
+  Value value = call.floats(0);
+  auto sum = [&](const Value &of) { return logical::reduce(ops, mt::Reduction::sum, of, *axes); };
+  Value made;
+  if constexpr (norm == Norm::One)
+    made = sum(logical::unary<mt::AbsOp>(ops, value));
+  else if constexpr (norm == Norm::Two)
+    made = logical::unary<mt::SqrtOp>(ops, sum(logical::unary<mt::SquareOp>(ops, value)));
+  else if constexpr (norm == Norm::SumSquare)
+    made = sum(logical::unary<mt::SquareOp>(ops, value));
+  else if constexpr (norm == Norm::LogSum)
+    made = logical::unary<mt::LogOp>(ops, sum(value));
+  else { // the maximum outside of the sum
+    Value most = logical::reduce(ops, mt::Reduction::max, value, *axes);
+    Value shifted = logical::binary<mt::SubOp>(ops, value, logical::keepDims(most, *axes));
+    made = logical::binary<mt::AddOp>(ops, logical::unary<mt::LogOp>(ops, sum(logical::unary<mt::ExpOp>(ops, shifted))),
+                                      most);
+  }
+  call.give(finished(call, made, *axes, keeps));
+}
+
+void buildArgMax(Call &call) {
+  bool keeps = call.integer("keepdims", 1) != 0;
+  if (call.integer("select_last_index", 0))
+    throw Refused("the last of equal elements; the first is supported");
+  Value value = call.value(0);
+  size_t axis = Call::axisOf(call.integer("axis", 0), value.rank());
+  call.give(finished(call, logical::argmax(call.ops, value, axis), {static_cast<int64_t>(axis)}, keeps));
+}
+
+void buildCumSum(Call &call) {
+  double number = call.expectNumber(1, "an axis");
+  bool exclusive = call.integer("exclusive", 0) != 0, backward = call.integer("reverse", 0) != 0;
+  size_t axis = Call::axisOf(static_cast<int64_t>(number), call.rank(0));
+  if (const Known *numbers = call.known(0); numbers && !numbers->hasBatch() && !exclusive && !backward) {
+    Known sums = *numbers; // each element and the one before it
+    int64_t inner = 1;
+    for (size_t i = axis + 1; i < sums.shape.size(); ++i)
+      inner *= sums.shape[i];
+    for (int64_t i = 0; i < sums.count(); ++i)
+      if (i / inner % sums.shape[axis] != 0)
+        sums.numbers[i] += sums.numbers[i - inner];
+    return call.give(sums);
+  }
+  Value value = call.value(0), sums = logical::cumsum(call.ops, value, axis, backward);
+  call.give(exclusive ? logical::binary<mt::SubOp>(call.ops, sums, value) : sums);
+}
+
+} // namespace
+
+llvm::ArrayRef<OpEntry> reductionOps() {
+  static constexpr OpEntry entries[] = {{"ReduceSum", buildReduce<mt::Reduction::sum>},
+                                        {"ReduceMax", buildReduce<mt::Reduction::max>},
+                                        {"ReduceMin", buildReduce<mt::Reduction::min>},
+                                        {"ReduceProd", buildReduceProd},
+                                        {"ReduceMean", buildReduceMean},
+                                        {"ReduceL1", buildNorm<Norm::One>},
+                                        {"ReduceL2", buildNorm<Norm::Two>},
+                                        {"ReduceSumSquare", buildNorm<Norm::SumSquare>},
+                                        {"ReduceLogSum", buildNorm<Norm::LogSum>},
+                                        {"ReduceLogSumExp", buildNorm<Norm::LogSumExp>},
+                                        {"ArgMax", buildArgMax},
+                                        {"CumSum", buildCumSum}};
+  return entries;
+}
+
+} // namespace mtc::onnx

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops of ONNX, each beside ONNX' own reference evaluator. A family of ops is one model with an output for each."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+
+import mtc  # noqa: E402
+import onnx  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+BATCH = 4
+
+
+def f(*shape):
+    return np.random.default_rng(len(shape) + sum(shape)).standard_normal(shape).astype("float32")
+
+
+def i(*values):
+    return np.array(values, "int64")
+
+
+class Case:
+    """One op: `inputs` are the data's sample shapes (tuples), or constants (arrays)."""
+
+    def __init__(self, op, *inputs, ids=None, outputs=1, positive=False, **attributes):
+        self.op, self.inputs, self.ids, self.outputs = op, inputs, ids, outputs
+        self.positive, self.attributes = positive, attributes
+
+
+FAMILIES = {
+    "unary": [Case(op, (3, 5)) for op in (
+        "Relu Sigmoid Tanh Erf Exp Neg Abs Sign Sin Cos Floor Ceil Softplus Softsign Elu Selu Celu LeakyRelu "
+        "HardSigmoid HardSwish Mish Gelu Identity ThresholdedRelu Softmax LogSoftmax").split()] + [
+        Case(op, (3, 5), positive=True) for op in "Log Sqrt Reciprocal".split()] + [
+        Case("Gelu", (3, 5), approximate="tanh"), Case("Softmax", (3, 5, 2), axis=1),
+        Case("LogSoftmax", (3, 5), axis=1),
+        Case("Elu", (3, 5), alpha=0.5), Case("HardSigmoid", (7,), alpha=0.3, beta=0.4),
+        Case("LeakyRelu", (7,), alpha=0.3),
+        Case("Clip", (7,), np.float32(-0.5), np.float32(0.25)), Case("Clip", (7,), np.float32(0), np.float32(6)),
+        Case("PRelu", (3, 5), f(5))],
+    "binary": [Case(op, (3, 5), (3, 5)) for op in "Add Sub Mul Max Min".split()] + [
+        Case("Add", (3, 5), f(5)), Case("Sub", f(3, 1), (3, 5)), Case("Mul", (3, 1), f(1, 5)),
+        Case("Div", (3, 5), f(3, 5) + 5), Case("Pow", (3, 5), np.float32(3)), Case("Pow", (3, 5), np.float32(-2)),
+        Case("Pow", (3, 5), np.float32(0.5), positive=True), Case("Pow", (3, 5), np.float32(1.3), positive=True),
+        Case("Sum", (3, 5), (3, 5), f(5)), Case("Mean", (3, 5), (3, 5), (3, 5)), Case("Max", (3, 5), (3, 5), f(5))],
+    "products": [
+        Case("MatMul", (3, 5), f(5, 4)), Case("MatMul", (2, 3, 5), (2, 5, 4)), Case("MatMul", (2, 3, 5), f(2, 5, 4)),
+        Case("MatMul", f(6, 3), (3, 5)), Case("Gemm", (5,), f(5, 4), f(4)),
+        Case("Gemm", (5,), f(4, 5), f(4), transB=1, alpha=0.5, beta=2.0), Case("MatMul", (2, 3, 5), f(5)),
+        Case("Einsum", (3, 4, 5), f(5, 4, 6), equation="bijk,kjl->bil"),
+        Case("Einsum", (3, 4), (3, 4), equation="bij,bkj->bik"), Case("Einsum", (3, 4), equation="bij->bji"),
+        Case("Einsum", (3, 4), equation="bij->bi")],
+    "windows": [
+        Case("Conv", (3, 8, 9), f(6, 3, 3, 3), f(6), pads=[1, 1, 1, 1], strides=[2, 2]),
+        Case("Conv", (4, 8, 9), f(6, 2, 3, 2), group=2),
+        Case("Conv", (4, 8, 8), f(4, 1, 3, 3), group=4, dilations=[2, 2]),
+        Case("Conv", (3, 11), f(5, 3, 4), f(5), pads=[2, 1], strides=[2]),
+        Case("Conv", (3, 7, 7), f(5, 3, 2, 2), auto_pad="SAME_UPPER"),
+        Case("Conv", (3, 7, 7), f(5, 3, 1, 1), pads=[2, 0, 0, 3]),
+        Case("Conv", (3, 7, 7), f(5, 3, 2, 2), auto_pad="SAME_LOWER", strides=[2, 2]),
+        Case("ConvTranspose", (3, 5, 5), f(3, 4, 3, 3), f(4), strides=[2, 2], pads=[1, 1, 1, 1], output_padding=[1, 1]),
+        Case("ConvTranspose", (4, 6), f(4, 3, 3), strides=[2]),
+        Case("MaxPool", (3, 9, 8), kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 0]),
+        Case("MaxPool", (3, 9), kernel_shape=[2], strides=[2]),
+        Case("MaxPool", (2, 8, 8), kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+        Case("AveragePool", (3, 8, 8), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+        Case("AveragePool", (3, 8, 8), kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1),
+        Case("GlobalAveragePool", (3, 4, 5)), Case("GlobalMaxPool", (3, 4, 5))],
+    "normalization": [
+        Case("BatchNormalization", (3, 4, 5), f(3), f(3), f(3), abs(f(3)) + 1, epsilon=1e-3),
+        Case("LayerNormalization", (3, 8), f(8), f(8)),
+        Case("LayerNormalization", (3, 8), f(3, 8), axis=1, epsilon=1e-2),
+        Case("InstanceNormalization", (3, 4, 5), f(3), f(3)),
+        Case("GroupNormalization", (6, 4, 5), f(6), f(6), num_groups=3)],
+    "shapes": [
+        Case("Reshape", (3, 4), i(0, 2, 6)), Case("Reshape", (3, 4), i(-1, 12)), Case("Flatten", (3, 4, 2)),
+        Case("Transpose", (3, 4, 2), perm=[0, 3, 1, 2]), Case("Squeeze", (1, 4, 1), i(1, 3)),
+        Case("Unsqueeze", (3,), i(1, -1)),
+        Case("Expand", (1, 4), i(1, 3, 4)), Case("Tile", (2, 3), i(1, 2, 3)),
+        Case("DepthToSpace", (8, 2, 3), blocksize=2), Case("DepthToSpace", (8, 2, 3), blocksize=2, mode="CRD"),
+        Case("SpaceToDepth", (2, 4, 6), blocksize=2)],
+    "parts": [
+        Case("Concat", (2, 3), (4, 3), axis=1), Case("Concat", (2, 3), (2, 4), axis=-1),
+        Case("Slice", (6, 5), i(1, 0), i(5, 4), i(1, 2), i(2, 3)), Case("Slice", (6, 5), i(-1), i(-100), i(1), i(-2)),
+        Case("Slice", (6, 5), i(0), i(2**63 - 1), i(0)), Case("Split", (7,), i(3, 4), axis=1, outputs=2),
+        Case("Split", (7, 2), axis=1, outputs=3, num_outputs=3), Case("Gather", (6, 3), i(1, -1, 0), axis=1),
+        Case("Gather", (6, 3), np.array(2), axis=2), Case("Gather", (6, 3), np.array([[1, 2], [0, 1]]), axis=2),
+        Case("Gather", f(7, 3), (4,), ids=7), Case("Gather", (6, 3), i(4), axis=1),
+        Case("Pad", (3, 4), i(0, 1, 2, 0, 0, 1), np.float32(0.5)),
+        Case("Trilu", (4, 5), np.array(1)), Case("Trilu", (4, 5), upper=0)],
+    "reductions": [
+        Case("ReduceSum", (3, 4, 5), i(1, 3)), Case("ReduceMean", (3, 4, 5), i(-1), keepdims=0),
+        Case("ReduceMax", (3, 4), i(1)), Case("ReduceMin", (3, 4), i(2), keepdims=0),
+        Case("ReduceL1", (3, 4), i(2)), Case("ReduceL2", (3, 4), i(1, 2)),
+        Case("ReduceSumSquare", (3, 4), i(1)), Case("ReduceLogSumExp", (3, 4), i(2)),
+        Case("ReduceLogSum", (3, 4), i(2), positive=True), Case("CumSum", (3, 4), np.array(2)),
+        Case("CumSum", (3, 4), np.array(1), reverse=1), Case("CumSum", (3, 4), np.array(1), exclusive=1)],
+    "resizing": [
+        Case("Resize", (2, 3, 4), np.zeros(0, "float32"), np.array([1, 1, 2, 3], "float32"), mode="nearest",
+             coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+        Case("Resize", (2, 3, 4), np.zeros(0, "float32"), np.array([1, 1, 2, 2], "float32"), mode="linear"),
+        Case("Resize", (2, 3, 4), np.zeros(0, "float32"), np.array([1, 1, 2, 2], "float32"), mode="linear",
+             coordinate_transformation_mode="align_corners"),
+        Case("Resize", (2, 6, 4), np.zeros(0, "float32"), np.array([1, 1, 0.5, 0.5], "float32"), mode="nearest")],
+}
+
+
+def model_of(cases):
+    """The model, and its data by input."""
+    nodes, inputs, outputs, data, initializers = [], [], [], {}, [numpy_helper.from_array(f(1) * 0 + 1, "w.one")]
+    for n, case in enumerate(cases):
+        names = []
+        for k, given in enumerate(case.inputs):
+            name = f"c{n}_{k}"
+            if not isinstance(given, tuple):
+                initializers.append(numpy_helper.from_array(np.asarray(given), name))
+            elif case.ids:
+                inputs.append(helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", *given]))
+                data[name] = np.random.default_rng(n).integers(0, case.ids, (BATCH, *given))
+            else:
+                inputs.append(helper.make_tensor_value_info(name + "_x", TensorProto.FLOAT, ["batch", *given]))
+                x = np.random.default_rng(n + 50 * k).standard_normal((BATCH, *given)).astype("float32")
+                data[name + "_x"] = abs(x) + 0.1 if case.positive else x
+                nodes.append(helper.make_node("Mul", [name + "_x", "w.one"], [name]))
+            names.append(name)
+        made = [f"y{n}_{k}" for k in range(case.outputs)]
+        nodes.append(helper.make_node(case.op, names, made, name=f"case{n}", **case.attributes))
+        for name in made:  # outputs have two axes or more
+            shape = f"{name}_shape"
+            initializers.append(numpy_helper.from_array(i(0, -1), shape))
+            nodes.append(helper.make_node("Reshape", [name, shape], [name + "_out"]))
+            outputs.append(helper.make_tensor_value_info(name + "_out", TensorProto.FLOAT, ["batch", None]))
+    graph = helper.make_graph(nodes, "ops", inputs, outputs, initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), data
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_ops(family, tmp_path):
+    cases = FAMILIES[family]
+    model, data = model_of(cases)
+    path = tmp_path / "ops.onnx"
+    onnx.save(model, path)
+    plan = mtc.compile(path, batch_size=BATCH, loss="mse", optimizer="sgd")
+    expected = dict(zip([o.name for o in model.graph.output], ReferenceEvaluator(model).run(None, data)))
+    with mtc.Session(plan, "cpu:1") as session:
+        found = session.predict(data)
+    assert sorted(found) == sorted(expected)
+    for name, value in expected.items():
+        case = cases[int(name[1:].split("_")[0])]
+        error = np.abs(found[name] - value).max() / max(1, np.abs(value).max())
+        assert found[name].shape == value.shape and error <= 1e-5, f"{name} of {case.op} {case.attributes}: {error}"
+
+
+CELLS = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("op", list(CELLS))
+def test_recurrent(op, direction, tmp_path):
+    """Beside PyTorch's layers of the same weights; ONNX' evaluator has no reverse ones."""
+    torch = pytest.importorskip("torch")
+    steps, width, units, gates = 5, 3, 4, CELLS[op]
+    ways = 2 if direction == "bidirectional" else 1
+    torch.manual_seed(2)
+    layer = getattr(torch.nn, op)(width, units, bidirectional=ways == 2)
+    order = {"LSTM": [0, 3, 1, 2], "GRU": [1, 0, 2], "RNN": [0]}[op]  # PyTorch's gates in ONNX' order
+
+    def packed(prefix):
+        suffixes = ["_l0", "_l0_reverse"][:ways]
+        parts = [getattr(layer, prefix + s).detach().numpy().reshape(gates, units, -1)[order] for s in suffixes]
+        return np.stack(parts).reshape(ways, gates * units, -1)
+
+    w, r = packed("weight_ih"), packed("weight_hh")
+    b = np.concatenate([packed("bias_ih"), packed("bias_hh")], 1)[..., 0]
+    attributes = {"linear_before_reset": 1} if op == "GRU" else {}
+    nodes = [helper.make_node("Transpose", ["x"], ["steps"], perm=[1, 0, 2]),
+             helper.make_node(op, ["steps", "w", "r", "b"], ["all"], hidden_size=units, direction=direction,
+                              **attributes),
+             helper.make_node("Transpose", ["all"], ["y"], perm=[2, 0, 1, 3])]
+    tensors = [numpy_helper.from_array(a, n) for a, n in ((w, "w"), (r, "r"), (b, "b"))]
+    graph = helper.make_graph(
+        nodes, "rnn", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", steps, width])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", steps, ways, units])], tensors)
+    path = tmp_path / "rnn.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    plan = mtc.compile(path, batch_size=BATCH, loss="mse", optimizer="sgd")
+    x = np.random.default_rng(1).standard_normal((BATCH, steps, width)).astype("float32")
+    flip = direction == "reverse"
+    with torch.no_grad():
+        y = layer(torch.from_numpy(np.ascontiguousarray(x[:, ::-1] if flip else x)).transpose(0, 1))[0].transpose(0, 1)
+    expected = y.numpy()[:, ::-1 if flip else 1].reshape(BATCH, steps, ways, units)
+    with mtc.Session(plan, "cpu:1") as session:
+        assert np.abs(session.predict(x) - expected).max() <= 1e-5
+
+
+def test_external_data(tmp_path):
+    """Weights in a file beside the model."""
+    w = f(5, 3)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 5])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])], [numpy_helper.from_array(w, "w")])
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path,
+              save_as_external_data=True, location="m.data", size_threshold=0)
+    plan = mtc.compile(path, batch_size=BATCH, loss="mse", optimizer="sgd")
+    with mtc.Session(plan, "cpu:1") as session:
+        assert np.array_equal(session.variables["w"], w)
