@@ -23,6 +23,7 @@ struct CompileArguments {
 
 struct Arguments {
   CompileArguments compile;
+  std::vector<std::string> words; // the command line as it was given
   std::string plan, data, validation, devices, cpu, load, save, output;
   std::string run, checkpoint, resume, history, monitor, tensorboard, trace;
   int64_t epochs = 1, moreEpochs = 0, stepsPerEpoch = 0, shuffleWindow = 0, seed = 0, steps = 200, warmup = 20,
