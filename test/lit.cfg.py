@@ -41,7 +41,7 @@ for sanitizer in filter(None, config.sanitize.split(",")):
     config.available_features.add(sanitizer)
 if not config.sanitize:
     config.available_features.add("no-sanitizer")  # tests that measure time
-for tool in ("doxygen", "abidiff"):
+for tool in ("doxygen", "abidiff", "chromium"):
     if shutil.which(tool):
         config.available_features.add(tool)
 # Where a user may mount a small file system for a moment.

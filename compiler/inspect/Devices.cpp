@@ -2,8 +2,8 @@
 //
 // Which device works on which rows of a batch, and what it holds: as text, and as a page.
 #include "compiler/inspect/Facts.h"
-#include "compiler/inspect/HtmlText.h"
 #include "compiler/inspect/Inspect.h"
+#include "compiler/inspect/Page.h"
 #include "runtime/support/subtrees.h"
 
 #include "llvm/ADT/bit.h"
@@ -11,10 +11,12 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace mtc {
 
 namespace fb = ::mt::plan;
+using mtrun::htmlText;
 
 namespace {
 
@@ -94,18 +96,63 @@ std::string inspectDevices(const mtrun::PlanFileView &view, uint32_t devices) {
   return text;
 }
 
+// The box of a device in a row for all of them. Its words are left out where there is no room for them.
+static void writeBox(const Part &part, size_t device, size_t devices, llvm::raw_ostream &out) {
+  constexpr size_t mostWithWord = 4, mostWithRows = 16;
+  std::string rows = "rows " + span(part.firstRow, part.rows);
+  out << llvm::formatv("<span class=\"box{0}\" style=\"flex:{1} 1 0\" title=\"device {2}: shards {3}, {4}, {5}\">",
+                       devices > mostWithRows ? " t" : "", std::max<uint64_t>(part.shards, 1), device,
+                       span(part.firstShard, part.shards), rows, bytesText(part.bytes));
+  if (part.rows > 0 && devices <= mostWithRows)
+    out << "<span" << (devices > mostWithWord ? " class=\"o\"" : "") << ">" << part.firstRow << "–"
+        << part.firstRow + part.rows - 1 << "</span>"; // a narrow screen has room for few
+  out << "</span>";
+}
+
+void writeDevices(const PageFacts &facts, llvm::raw_ostream &out) {
+  const fb::Plan &plan = facts.plan;
+  constexpr uint32_t all = 8; // numbers of devices up to which each has a row; then powers of two
+  out << "<h2 id=\"devices\">Devices</h2>\n<p class=\"muted\">Who works on which of the " << plan.batch()
+      << " rows of a batch, on 1 to " << plan.shards() << " devices (the bits are the same). "
+      << htmlText("Every" + variablesLine(plan).substr(strlen("every")))
+      << "; CPU devices share one copy, unless <code>--private-variables</code> is given. Bytes received are those of "
+      << "all-reduces in a step, of the device that receives most, where each has its own copy.</p>\n"
+      << "<div class=\"devices\"><div class=\"row head\"><span class=\"num\">N</span><span>rows of device 0, 1, "
+         "...</span><span class=\"num o\">"
+      << "largest share</span><span class=\"num\">memory</span><span class=\"num o\">received</span></div>\n";
+  for (uint32_t n = 1; n <= plan.shards(); n = n < all ? n + 1 : 2 * n) {
+    std::vector<Part> parts = partsOf(plan, n);
+    uint64_t rows = 0, memory = 0, received = 0;
+    for (const Part &part : parts) {
+      rows = std::max(rows, part.rows);
+      memory = std::max(memory, part.bytes);
+    }
+    for (const fb::Step *step : each(facts.program && n > 1 ? facts.program->steps() : nullptr))
+      if (step->kernel() < 0) {
+        BytesMoved moved = bytesMoved(plan, n, step->partial_bytes(), plan.batch());
+        received += *std::max_element(moved.received.begin(), moved.received.end());
+      }
+    out << "<div class=\"row\"><span class=\"num\">" << n << "</span><span class=\"boxes\">";
+    for (size_t i = 0; i < parts.size(); ++i)
+      writeBox(parts[i], i, parts.size(), out);
+    out << llvm::formatv("</span><span class=\"num o\">{0:f1} %</span><span class=\"num\">{1}</span><span class=\"num "
+                         "o\">{2}</span></div>\n",
+                         100 * static_cast<double>(rows) / static_cast<double>(plan.batch()), bytesText(memory),
+                         n > 1 ? bytesText(received) : "");
+  }
+  out << "</div>\n";
+}
+
 std::string inspectDevicesHtml(const mtrun::PlanFileView &view, uint32_t devices) {
   const fb::Plan &plan = *view.tables;
   std::string html;
   llvm::raw_string_ostream out(html);
-  out << "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta "
-         "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>"
-      << htmlText(plan.model()->str()) << "</title>\n<style>body{font:14px system-ui,sans-serif;margin:2em;color:#222}"
-      << ".batch{display:flex;gap:4px}.device{border:1px solid #4a7db8;background:#e8f0f8;padding:8px;min-width:0;"
-      << "overflow-wrap:anywhere}.rows{background:#4a7db8;color:#fff;padding:4px}.variables{background:#fff;padding:"
-         "4px;"
-      << "margin-top:4px;max-height:40em;overflow:auto}</style></head><body>\n<h1>" << htmlText(headline(plan, devices))
-      << "</h1>\n<p>" << htmlText(variablesLine(plan)) << "; the rows are divided.</p>\n<div class=\"batch\">\n";
+  out << mtrun::pageHead(plan.model()->str(),
+                         ".batch{display:flex;gap:4px}.device{border:1px solid var(--a);padding:8px;min-width:0;"
+                         "overflow-wrap:anywhere}.rows{background:var(--soft);padding:4px}.variables{margin-top:4px;"
+                         "max-height:40em;overflow:auto;font-size:13px}")
+      << "<h1>" << htmlText(headline(plan, devices)) << "</h1>\n<p>" << htmlText(variablesLine(plan))
+      << "; the rows are divided.</p>\n<div class=\"batch\">\n";
   std::vector<Part> parts = partsOf(plan, devices);
   for (size_t i = 0; i < parts.size(); ++i) {
     out << "<div class=\"device\" style=\"flex:" << parts[i].shards << "\"><b>device " << i << "</b>, "
@@ -115,7 +162,7 @@ std::string inspectDevicesHtml(const mtrun::PlanFileView &view, uint32_t devices
       out << htmlText(variable->name()->str()) << ", " << bytesText(variable->size()) << "<br>";
     out << "</div></div>\n";
   }
-  out << "</div>\n</body></html>\n";
+  out << "</div>\n" << mtrun::kPageEnd;
   return html;
 }
 

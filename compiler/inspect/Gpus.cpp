@@ -151,6 +151,16 @@ std::string knownGpus() {
   return names;
 }
 
+Rates nominalRates() { return {100e9, 10e9, "round numbers of a core of a server"}; }
+
+Rates ratesOfGpu(const mtrun::PlanFileView &view, const std::string &name) {
+  const Gpu *gpu = llvm::find_if(gpus, [&](const Gpu &c) { return c.name == name; });
+  if (gpu == std::end(gpus) || each(view.tables->programs()).empty())
+    return {0, 0, ""};
+  Model model{*view.tables, *view.tables->programs()->Get(0), *gpu, 1};
+  return {model.peak(), gpu->bytes, name + " by its data sheet"};
+}
+
 std::string inspectGpus(const mtrun::PlanFileView &view, const std::string &name) {
   const fb::Plan &plan = *view.tables;
   const Gpu *gpu = llvm::find_if(gpus, [&](const Gpu &c) { return c.name == name; });

@@ -3,7 +3,7 @@
 
 #include "compiler/Passes.h"
 #include "compiler/differentiate/Update.h"
-#include "compiler/inspect/Facts.h"
+#include "compiler/inspect/Layers.h"
 #include "dialects/mt/Reads.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -50,14 +50,6 @@ std::string shapeText(Type type) {
   for (int64_t size : cast<RankedTensorType>(type).getShape())
     text += (text.size() > 1 ? ", " : "") + (ShapedType::isDynamic(size) ? std::string("None") : std::to_string(size));
   return text + ")";
-}
-
-// 1234567 as 1,234,567.
-std::string grouped(int64_t number) {
-  std::string text = std::to_string(number);
-  for (size_t at = text.size(); at > 3; at -= 3)
-    text.insert(at - 3, ",");
-  return text;
 }
 
 class ModelTable {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/inspect/Facts.h"
+#include "compiler/inspect/Alive.h"
 #include "compiler/inspect/Inspect.h"
+#include "compiler/inspect/Layers.h"
+#include "compiler/inspect/TextTable.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Format.h"
@@ -13,37 +15,6 @@ namespace mtc {
 namespace fb = ::mt::plan;
 
 namespace {
-
-// Rows of words, printed in columns. Columns of numbers are aligned at the right.
-class Table {
-public:
-  explicit Table(std::vector<std::string> head) { rows.push_back(std::move(head)); }
-  void add(std::vector<std::string> row) { rows.push_back(std::move(row)); }
-
-  void print(llvm::raw_ostream &out) const {
-    std::vector<size_t> widths(rows[0].size());
-    for (const auto &row : rows)
-      for (size_t i = 0; i < row.size(); ++i)
-        widths[i] = std::max(widths[i], row[i].size());
-    for (const auto &row : rows) {
-      std::string line = " ";
-      for (size_t i = 0; i < row.size(); ++i) {
-        std::string space(widths[i] - row[i].size(), ' ');
-        line += " " + (isNumber(i) ? space + row[i] : row[i] + space) + " ";
-      }
-      out << llvm::StringRef(line).rtrim() << "\n";
-    }
-  }
-
-private:
-  bool isNumber(size_t column) const {
-    return rows.size() > 1 && std::all_of(rows.begin() + 1, rows.end(), [&](const auto &row) {
-             return column >= row.size() || row[column].empty() || row[column] == "-" || std::isdigit(row[column][0]);
-           });
-  }
-
-  std::vector<std::vector<std::string>> rows;
-};
 
 std::string lower(const char *name) { return llvm::StringRef(name).lower(); }
 
@@ -66,6 +37,7 @@ public:
         << bytesText(view.file.size()) << "\n";
     targets();
     memory();
+    layers();
     variables();
     kernels();
     gpuKernels();
@@ -79,7 +51,7 @@ private:
 
   void targets() {
     title("code");
-    Table table({"target", "bytes", "needs"});
+    TextTable table({"target", "bytes", "needs"});
     for (const fb::Target *target : each(plan.targets())) {
       std::string features;
       for (const flatbuffers::String *feature : each(target->features()))
@@ -93,7 +65,7 @@ private:
     title("memory of a device, bytes: variables " + std::to_string(plan.variables_bytes()) +
           ", constants, the largest shared block and arena of all programs, staging of all-reduces, a CPU thread's "
           "scratch");
-    Table table({"shards", "peak", "bound", "peak/bound"});
+    TextTable table({"shards", "peak", "bound", "peak/bound"});
     uint32_t variant = 0;
     for (uint32_t shards = 1; shards <= plan.shards(); shards *= 2, ++variant) {
       uint64_t peak = mtrun::deviceMemory(plan, variant).bytes(), bound = boundBytes(plan, variant);
@@ -109,9 +81,23 @@ private:
       out << "  made for " << plan.min_devices() << " devices or more\n";
   }
 
+  // Of the program that trains, forward and backward pass and update together.
+  void layers() {
+    const fb::Program *program = mainProgram(plan);
+    if (!program)
+      return;
+    title("layers in " + program->name()->str() + ", at batch " + std::to_string(plan.batch()) + " on one device");
+    TextTable table({"layer", "result", "parameters", "launches", "FLOP", "bytes"});
+    for (const LayerFacts &layer : layersOf(plan, *program))
+      table.add({layer.name.empty() ? "(of no single layer)" : layer.name, layer.shape.empty() ? "-" : layer.shape,
+                 layer.parameters ? std::to_string(layer.parameters) : "-", std::to_string(layer.steps.size()),
+                 std::to_string(layer.cost.flops), std::to_string(layer.cost.bytes)});
+    table.print(out);
+  }
+
   void variables() {
     title("variables");
-    Table table({"name", "type", "kind", "offset", "bytes"});
+    TextTable table({"name", "type", "kind", "offset", "bytes"});
     static constexpr const char *kinds[] = {"trainable", "non-trainable", "slot"};
     for (const fb::Variable *variable : each(plan.variables()))
       table.add({variable->name()->str(), type(variable->dtype(), variable->shape()),
@@ -122,7 +108,7 @@ private:
 
   void kernels() {
     title("kernels (a unit is a row, for elementwise kernels an element)");
-    Table table({"name", "kind", "grid", "FLOP/unit", "FLOP fixed", "bytes/unit", "bytes fixed"});
+    TextTable table({"name", "kind", "grid", "FLOP/unit", "FLOP fixed", "bytes/unit", "bytes fixed"});
     for (const fb::Kernel *kernel : each(plan.kernels())) {
       table.add({kernel->name()->str(), lower(EnumNameKernelKind(kernel->kind())), gridText(*kernel),
                  std::to_string(kernel->flops_per_row()), std::to_string(kernel->flops_fixed()),
@@ -143,7 +129,7 @@ private:
         targets.push_back(target);
         head.push_back(target->name()->str());
       }
-    Table table(head);
+    TextTable table(head);
     for (uint32_t i = 0; i < plan.kernels()->size(); ++i) {
       const fb::Kernel *kernel = plan.kernels()->Get(i);
       if (!kernel->gpu())
@@ -165,7 +151,7 @@ private:
     if (!plan.call_workspace())
       return;
     title("library calls, with at most " + bytesText(plan.call_workspace()) + " of workspace");
-    Table table({"kernel", "call", "left", "right", "epilogue"});
+    TextTable table({"kernel", "call", "left", "right", "epilogue"});
     for (const fb::Kernel *kernel : each(plan.kernels())) {
       const fb::LibraryCall *call = kernel->gpu() ? kernel->gpu()->call() : nullptr;
       if (!call)
@@ -187,7 +173,7 @@ private:
       } else {
         left = sizes({call->lines(), call->depth()});
         right = call->kind() == fb::CallKind::ProductTree ? sizes({call->lines(), call->columns()})
-                : call->transposed()                          ? sizes({call->columns(), call->depth()})
+                : call->transposed()                      ? sizes({call->columns(), call->depth()})
                                                           : sizes({call->depth(), call->columns()});
       }
       table.add({kernel->name()->str(), lower(EnumNameCallKind(call->kind())), left, right,
@@ -217,7 +203,7 @@ private:
 
   void signature(const fb::Program &program) {
     static constexpr const char *roles[] = {"input", "target", "sample weight", "output"};
-    Table table({"takes and gives", "", ""});
+    TextTable table({"takes and gives", "", ""});
     for (const fb::SignatureEntry *entry : each(program.signature()))
       table.add({roles[static_cast<int>(entry->role())], entry->name()->str(),
                  type(entry->dtype(), entry->shape()) + (entry->optional() ? ", optional" : "")});
@@ -229,7 +215,7 @@ private:
 
   // Costs are those of one device that has the whole batch.
   void steps(const ProgramFacts &facts) {
-    Table table({"step", "phase", "waits for", "what", "FLOP", "bytes", "FLOP/byte"});
+    TextTable table({"step", "phase", "waits for", "what", "FLOP", "bytes", "FLOP/byte"});
     LaunchCost total;
     for (size_t i = 0; i < facts.phases.size(); ++i) {
       const fb::Step &step = *facts.program->steps()->Get(i);
@@ -266,7 +252,7 @@ private:
     std::vector<std::string> head = {"order", "step", "bytes"};
     for (uint32_t devices : reportedDevices(plan.shards()))
       head.push_back("N = " + std::to_string(devices));
-    Table table(head);
+    TextTable table(head);
     for (size_t i = 0; i < facts.reduceSteps.size(); ++i) {
       uint64_t bytes = facts.program->steps()->Get(facts.reduceSteps[i])->partial_bytes();
       std::vector<std::string> row = {std::to_string(i), std::to_string(facts.reduceSteps[i]), std::to_string(bytes)};
@@ -286,7 +272,7 @@ private:
     std::vector<std::string> head = {"buffer", "where", "alive"};
     for (const fb::Variant *variant : each(program.variants()))
       head.push_back(std::to_string(variant->shards()) + (variant->shards() == 1 ? " shard" : " shards"));
-    Table table(head);
+    TextTable table(head);
     for (size_t i = 0; i < facts.lifetimes.size(); ++i)
       bufferRow(facts, i, table);
     for (bool bound : {false, true}) {
@@ -297,9 +283,27 @@ private:
     }
     table.add({"shared block", "", "", std::to_string(program.shared_bytes())});
     table.print(out);
+    alive(facts);
   }
 
-  void bufferRow(const ProgramFacts &facts, size_t index, Table &table) {
+  // The largest values when most bytes are.
+  void alive(const ProgramFacts &facts) {
+    constexpr size_t shown = 10;
+    AliveFacts alive = aliveOf(plan, facts);
+    if (alive.values.empty())
+      return;
+    title(" alive at the peak of a device with " + std::to_string(uint64_t{1} << alive.variant) + " shards, phase " +
+          std::to_string(alive.peak) + ": " + std::to_string(alive.bytes[static_cast<size_t>(alive.peak)]) + " bytes");
+    TextTable table({"value", "shape", "bytes", "alive"});
+    for (const AliveValue &value : llvm::ArrayRef(alive.values).take_front(shown))
+      table.add({value.name, value.shape.empty() ? "-" : value.shape, std::to_string(value.bytes),
+                 std::to_string(value.firstStep) + "-" + std::to_string(value.lastStep)});
+    table.print(out);
+    if (alive.values.size() > shown)
+      out << "  and " << alive.values.size() - shown << " others\n";
+  }
+
+  void bufferRow(const ProgramFacts &facts, size_t index, TextTable &table) {
     const fb::Buffer &buffer = *facts.program->buffers()->Get(index);
     if (buffer.space() != fb::Space::Arena && buffer.space() != fb::Space::Shared)
       return;

@@ -42,6 +42,7 @@ llvm::LogicalResult ProgramTables::addBuffer(mlir::plan::BufferOp op) {
   uint64_t bytes = mlir::mt::elementsPerRow(type) * bytesOfElement(type.getElementType());
   (mlir::mt::isSplit(type) ? buffer->row_bytes : buffer->fixed_bytes) = bytes;
   buffer->offset = unsignedCopy(op.getOffsets());
+  buffer->shape = shapeOf(type);
   if (op.getSpace() == Space::variable || op.getSpace() == Space::signature) {
     const llvm::StringMap<unsigned> &names = op.getSpace() == Space::variable ? variables : signature;
     auto found = names.find(op.getRef().value_or(""));

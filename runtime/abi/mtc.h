@@ -186,8 +186,41 @@ MT_API const char *mtc_stage_help(int32_t index);
  */
 MT_API mt_status *mtc_inspect(const void *plan, size_t size, int json, mtc_result **result);
 
-/** The same as one page of HTML, which needs no other file: graph, memory map, schedule, kernels. */
+/** The same as one page of HTML, which needs no other file: the layers with their kernels, who works on which rows, the
+ * memory over the steps, graphs and schedules. */
 MT_API mt_status *mtc_inspect_html(const void *plan, size_t size, mtc_result **result);
+
+/** What mtc_inspect_with() reads beside the plan. Begin with mtc_inspect_options_init(), then set what differs. */
+typedef struct mtc_inspect_options {
+  size_t struct_size; /**< mtc_inspect_options_init() sets it. */
+  int html;           /**< 1: a page of HTML; 0: text. */
+  /** A trace of the plan, as mtrun_trace_write() makes it: its times and shares of the floor come to the layers and
+   * kernels. NULL: none. */
+  const char *trace;
+  size_t trace_size; /**< Bytes of `trace`. */
+  /** The bytes of another plan: the two are compared. NULL: none. */
+  const void *against;
+  size_t against_size; /**< Bytes of `against`. */
+  const char *name,     /**< What the plan is called in a comparison; NULL: "the plan". */
+      *against_name;    /**< What the other one is called; NULL: "the other plan". */
+  /** A GPU model, such as "h100", whose rates the floors of a comparison are of. NULL: those of the trace, else 100
+   * GFLOP/s and 10 GB/s. */
+  const char *gpu;
+} mtc_inspect_options;
+/** Options that are zero but for their size. */
+MT_DEFINE_INIT(mtc_inspect_options)
+
+/**
+ * Shows a plan together with what was measured of it, or with another plan.
+ *
+ * @param plan     the bytes of a plan file
+ * @param size     how many
+ * @param options  or NULL
+ * @param result   receives the text or page
+ * @return NULL, MT_CORRUPT, or MT_INVALID: the trace is none of this plan, or the GPU is not known
+ */
+MT_API mt_status *mtc_inspect_with(const void *plan, size_t size, const mtc_inspect_options *options,
+                                   mtc_result **result);
 
 /**
  * Models a training step on 1, 2, 4 ... R GPUs: its time, the time of its all-reduces, and how much of that no kernel

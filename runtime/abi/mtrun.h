@@ -256,8 +256,7 @@ typedef struct mtrun_results {
  *
  * @param session  the session
  * @param tensors  one pointer for each entry of the signature of "train_step", in its order: n rows, dense and row
- * major.
- *                 Only n rows are read. A sample weight may be NULL. The memory may be reused after the call
+ *                 major. Only n rows are read. A sample weight may be NULL. The memory may be reused after the call
  * @param n        number of samples, 1 <= n <= B
  * @param results  what to fill, or NULL
  * @return NULL, or an error. MT_INVALID: n, or an integer out of its limit. MT_LOST: a device or another process
@@ -422,6 +421,7 @@ typedef struct mtrun_trace_options {
   int64_t first, /**< The first training step whose spans are kept, counted from mtrun_trace_start() on, from 1. */
       last;      /**< The last one. 0 and 0: no spans are kept. */
   int profile; /**< 1: the profile is of all steps; 0: of steps `first` to `last` alone. */
+  double peak_flops, peak_bandwidth; /**< At most, per second, of all devices: the trace says so. 0: the driver's. */
 } mtrun_trace_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtrun_trace_options)

@@ -14,7 +14,8 @@ mt_status *mtrun_trace_start(mtrun_session *session, const mtrun_trace_options *
     mtrun_trace_options read;
     if (Status status = MTRUN_READ_OPTIONS(mtrun_trace_options, profile, options, read); !status.ok())
       return status;
-    return session->session->startTrace({read.first, read.last, read.profile != 0});
+    return session->session->startTrace(
+        {read.first, read.last, read.profile != 0, read.peak_flops, read.peak_bandwidth});
   });
 }
 

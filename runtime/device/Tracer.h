@@ -80,6 +80,8 @@ struct TrackedStep {
 struct TracerOptions {
   int64_t first = 0, last = 0; // runs, from 1, whose spans are kept; 0, 0: none
   bool sums = false;           // of all runs; else of the runs first .. last
+  // FLOPs and bytes a second that the devices can do at most, for whoever reads the record; 0: not known.
+  double peakFlops = 0, peakBytes = 0;
 };
 
 class Tracer {
@@ -101,6 +103,7 @@ public:
   std::span<const Track> tracks() const { return tracks_; }
   std::span<const RecordedRun> runs() const { return {runs_.data(), kept_}; }
 
+  const TracerOptions &options() const { return options_; }
   size_t steps() const { return steps_; }              // of the program, as make() was told
   void setBeside(size_t tracks) { beside_ = tracks; } // of so many tracks the first one counts as idle
   int64_t seen() const { return seen_; }               // runs so far, recorded or not

@@ -25,7 +25,7 @@ public:
       return status;
     text_ = "{\"displayTimeUnit\": \"ns\", \"otherData\": {\"model\": " +
             jsonString(session_.plan().tables().model() ? session_.plan().tables().model()->c_str() : "") +
-            ", \"target\": " + jsonString(session_.info().target) + "},\n\"traceEvents\": [\n";
+            ", \"target\": " + jsonString(session_.info().target) + peaks() + "},\n\"traceEvents\": [\n";
     for (size_t worker = 0; worker < tracer_.tracks().size(); ++worker)
       nameTrack(worker);
     for (size_t worker = 0; worker < tracer_.tracks().size() && status_.ok(); ++worker)
@@ -36,6 +36,20 @@ public:
   }
 
 private:
+  // What a reader needs to compare times with what the work takes at least: how many groups of devices run each launch,
+  // and, where anybody knows it, what all devices can do at most.
+  std::string peaks() const {
+    std::string groups = ", \"groups\": " + std::to_string(session_.groupDevices());
+    double flops = tracer_.options().peakFlops, bytes = tracer_.options().peakBytes;
+    if (flops <= 0 || bytes <= 0) {
+      flops = session_.info().peak_flops;
+      bytes = session_.info().peak_bandwidth;
+    }
+    if (flops <= 0 || bytes <= 0)
+      return groups;
+    return groups + ", \"peak_flops\": " + jsonNumber(flops) + ", \"peak_bandwidth\": " + jsonNumber(bytes);
+  }
+
   // Where devices share variables, the workers of one pool are those of several devices.
   std::string place(size_t worker) const {
     auto threads = static_cast<size_t>(session_.tracksOfDevice());

@@ -248,25 +248,41 @@ static void addInspect(CLI::App &app, Arguments &arguments) {
   inspect
       ->add_flag(
           "--html", arguments.html,
-          "print one page for a browser, which needs nothing beside it: graph, memory map over time, schedule, kernels")
+          "print one page for a browser, which needs nothing beside it: layers and their kernels, devices, memory over "
+          "the steps, graph, schedule")
       ->excludes("--json");
+  auto *trace =
+      inspect
+          ->add_option("--trace", arguments.trace,
+                       "a file that mtrun train --trace wrote of this plan: times and shares of the floor, and one "
+                       "line that says what binds the step")
+          ->type_name("FILE")
+          ->excludes("--json");
+  auto *against = inspect
+                      ->add_option("--against", arguments.against,
+                                   "another plan: the two beside each other; floors are those of --gpu or --trace")
+                      ->type_name("PLAN")
+                      ->excludes("--json");
   inspect
       ->add_option("--gpu", arguments.gpu,
                    "model a training step on 1, 2, 4 ... GPUs of this name (h100, say): its time, and all-reduces that "
-                   "no kernel hides")
+                   "no kernel hides; with --against, whose rates the floors are of")
       ->type_name("NAME")
-      ->excludes("--json")
-      ->excludes("--html");
+      ->excludes("--json");
   inspect
       ->add_option(
           "--devices", arguments.inspectDevices,
           "draw which of N devices works on which rows of a batch and holds which variables; with --html as a page")
       ->type_name("N")
       ->excludes("--json")
-      ->excludes("--gpu");
+      ->excludes("--gpu")
+      ->excludes(trace)
+      ->excludes(against);
   inspect->add_option("-o,--output", arguments.output, "the file to write; - writes to standard output (default)")
       ->type_name("FILE");
-  inspect->footer("\nExamples:\n  mtc inspect mnist.mtp --json\n  mtc inspect mnist.mtp --html -o mnist.html");
+  inspect->footer("\nExamples:\n  mtc inspect mnist.mtp --json\n  mtc inspect mnist.mtp --html -o mnist.html\n"
+                  "  mtc inspect mnist.mtp --html --trace step.json -o mnist.html\n"
+                  "  mtc inspect mnist.mtp --against other.mtp");
 }
 
 bool parseArguments(int argc, char **argv, Arguments &arguments, int &exitCode) {

@@ -28,7 +28,7 @@ struct Arguments {
   bool dropUnsupportedMetrics = false, sampleWeights = false;
   // inspect
   bool json = false, html = false;
-  std::string gpu;
+  std::string gpu, trace, against;
   std::optional<int32_t> inspectDevices;
 };
 

@@ -175,12 +175,28 @@ int inspect(const Arguments &arguments) {
   commandline::OutputFolders folders;
   if (int code = prepare(folders, arguments.output))
     return code;
-  std::string plan;
+  std::string plan, trace, against;
   if (int code = readAll(arguments.input, plan))
     return code;
+  if (int code = arguments.trace.empty() ? 0 : readAll(arguments.trace, trace))
+    return code;
+  if (int code = arguments.against.empty() ? 0 : readAll(arguments.against, against))
+    return code;
+  if (!arguments.gpu.empty() && against.empty() && (arguments.html || !trace.empty()))
+    return report(MT_INVALID, "--gpu: with --html and --trace expected --against PLAN, found none");
+  mtc_inspect_options options = mtc_inspect_options_init();
+  options.html = arguments.html;
+  options.trace = arguments.trace.empty() ? nullptr : trace.data();
+  options.trace_size = trace.size();
+  options.against = arguments.against.empty() ? nullptr : against.data();
+  options.against_size = against.size();
+  options.name = arguments.input.c_str();
+  options.against_name = arguments.against.c_str();
+  options.gpu = orNull(arguments.gpu);
   mtc_result *made = nullptr;
   Status status =
-      wrap(!arguments.gpu.empty() ? mtc_inspect_gpus(plan.data(), plan.size(), arguments.gpu.c_str(), &made)
+      wrap(options.trace || options.against ? mtc_inspect_with(plan.data(), plan.size(), &options, &made)
+           : !arguments.gpu.empty() ? mtc_inspect_gpus(plan.data(), plan.size(), arguments.gpu.c_str(), &made)
            : arguments.inspectDevices
                ? mtc_inspect_devices(plan.data(), plan.size(), *arguments.inspectDevices, arguments.html, &made)
            : arguments.html ? mtc_inspect_html(plan.data(), plan.size(), &made)

@@ -38,6 +38,7 @@ inline mtrun_checkpoint_options checkpointDefaults() {
 
 struct Arguments {
   CompileArguments compile;
+  std::vector<std::string> words; // the command line as it was given
   std::string plan, data, validation, devices, cpu, load, save, output;
   std::string run, checkpoint, resume, history, monitor, tensorboard, trace;
   // Fields that the command line sets as they are; train() sets those that depend on others.

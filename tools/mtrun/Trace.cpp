@@ -35,7 +35,17 @@ void startTrace(const Run &run, const Arguments &arguments, int64_t skipped, int
   if (!range.path.empty() && steps > 0 && range.first > steps)
     throw Failure{MT_INVALID, "--trace: expected steps among the " + std::to_string(steps) + " of this run, found " +
                                   std::to_string(range.first) + " to " + std::to_string(range.last)};
-  mtrun_trace_options options = {sizeof(mtrun_trace_options), range.first, range.last, arguments.profile};
+  mtrun_trace_options options = mtrun_trace_options_init();
+  options.first = range.first;
+  options.last = range.last;
+  options.profile = arguments.profile;
+  mtrun_session_info info;
+  mtrun_session_get_info(run.session.get(), &info);
+  if (!range.path.empty() && info.peak_flops == 0) { // else the driver tells
+    Peak peak = measurePeak(info.devices * info.threads_per_device, info.peak_bytes);
+    options.peak_flops = peak.flops;
+    options.peak_bandwidth = peak.bytes;
+  }
   check(mtrun_trace_start(run.session.get(), &options));
 }
 

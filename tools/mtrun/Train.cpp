@@ -5,6 +5,7 @@
 #include "tools/mtrun/Events.h"
 #include "tools/mtrun/Outputs.h"
 #include "tools/mtrun/Progress.h"
+#include "tools/mtrun/Report.h"
 #include "tools/mtrun/Run.h"
 #include "tools/mtrun/Trace.h"
 
@@ -53,6 +54,7 @@ namespace {
 struct Logs {
   Progress progress;
   std::unique_ptr<EventLog> events; // or null
+  Report *report = nullptr;
 };
 
 } // namespace
@@ -64,6 +66,7 @@ static int logStep(void *user, const mtrun_progress *progress) {
     fprintf(stderr, "mtrun: warning: %s; going on without event files\n", problem.c_str());
     logs->events.reset();
   }
+  logs->report->update(*progress);
   return showProgress(&logs->progress, progress);
 }
 
@@ -162,7 +165,7 @@ static std::unique_ptr<EventLog> makeEvents(const Run &run, const Arguments &arg
 
 // Saves its variables even where the last checkpoint could not be written: training is over then.
 static int fit(const Run &run, const Arguments &arguments, const Outputs &outputs, mtrun_dataset *data,
-               mtrun_loop_options &options) {
+               mtrun_loop_options &options, Report &report) try {
   mtrun_fit_result result = {};
   result.total_step = -1; // until training is over
   options.result = &result;
@@ -172,7 +175,11 @@ static int fit(const Run &run, const Arguments &arguments, const Outputs &output
     check(status.release());
   int code = finish(run, arguments, outputs, result);
   check(status.release());
+  report.end(result);
   return code;
+} catch (const Failure &failure) {
+  report.fail(failure.message);
+  throw;
 }
 
 int train(const Arguments &arguments) {
@@ -190,7 +197,8 @@ int train(const Arguments &arguments) {
   bool first = arguments.process == 0;
   if (!arguments.json && first)
     print(describe(run, arguments));
-  Logs logs = {makeProgress(arguments), nullptr};
+  Report report(run, arguments, outputs, mtrun_dataset_size(data.get()));
+  Logs logs = {makeProgress(arguments), nullptr, &report};
   if (!arguments.tensorboard.empty() && first)
     logs.events = makeEvents(run, arguments);
   mtrun_checkpoint_options checkpoint = arguments.saving;
@@ -219,7 +227,7 @@ int train(const Arguments &arguments) {
   options.in_flight = 1;
   if (first)
     startTrace(run, arguments, arguments.resume.empty() ? kUntraced : 0, stepsToCome(run, arguments, data.get()));
-  return fit(run, arguments, outputs, data.get(), options);
+  return fit(run, arguments, outputs, data.get(), options, report);
 }
 
 } // namespace mtrun_tool

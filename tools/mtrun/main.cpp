@@ -455,6 +455,7 @@ int main(int argc, char **argv) {
   CLI::App app("mtrun: runs plans that mtc made, on one or more devices, to the same bits on any number of them",
                "mtrun");
   Arguments arguments;
+  arguments.words.assign(argv, argv + argc);
   app.require_subcommand(1);
   app.footer(kExitCodes);
   app.set_version_flag("--version", std::string("mtrun ") + mtrun_version());

@@ -51,7 +51,7 @@ std::string taken(mt_status *status) {
 
 TEST(Tracer, SpansFollowOneAnother) {
   Handles traced("cpu:2x2", true), plain("cpu:2x2", true);
-  mtrun_trace_options options = {sizeof(mtrun_trace_options), 2, 4, 1};
+  mtrun_trace_options options = {sizeof(mtrun_trace_options), 2, 4, 1, 0, 0};
   ASSERT_EQ(taken(mtrun_trace_start(traced.session, &options)), "");
   traced.train(6);
   plain.train(6);
@@ -91,7 +91,7 @@ TEST(Tracer, ProfileThroughTheApi) {
   mtrun_profile profile;
   EXPECT_EQ(taken(mtrun_profile_get(handles.session, &profile)),
             "expected traced training steps to report, found no trace");
-  mtrun_trace_options options = {sizeof(mtrun_trace_options), 0, 0, 1};
+  mtrun_trace_options options = {sizeof(mtrun_trace_options), 0, 0, 1, 0, 0};
   ASSERT_EQ(taken(mtrun_trace_start(handles.session, &options)), "");
   EXPECT_EQ(taken(mtrun_profile_get(handles.session, &profile)),
             "expected traced training steps to report, found none of the 0");
@@ -125,11 +125,11 @@ TEST(Tracer, Errors) {
   EXPECT_EQ(taken(mtrun_trace_write(handles.session, "x.json")),
             "no step to write a trace of: expected mtrun_trace_start before");
   for (auto [first, last] : {std::pair<int64_t, int64_t>{-1, 3}, {3, 2}, {0, 2}}) {
-    mtrun_trace_options options = {sizeof(mtrun_trace_options), first, last, 0};
+    mtrun_trace_options options = {sizeof(mtrun_trace_options), first, last, 0, 0, 0};
     EXPECT_NE(taken(mtrun_trace_start(handles.session, &options)).find("expected steps first to last"),
               std::string::npos);
   }
-  mtrun_trace_options options = {sizeof(mtrun_trace_options), 1, INT64_MAX, 0};
+  mtrun_trace_options options = {sizeof(mtrun_trace_options), 1, INT64_MAX, 0, 0, 0};
   EXPECT_NE(
       taken(mtrun_trace_start(handles.session, &options)).find("which take a gigabyte, found 9223372036854775807"),
       std::string::npos);

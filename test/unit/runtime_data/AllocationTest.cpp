@@ -37,7 +37,7 @@ TEST(Allocation, NoneBetweenSteps) {
   Owned<mtrun_dataset> data = openData(plan.get(), "mnist:" + folder.path());
   for (const char *devices : {"null:1", "null:2"}) {
     Owned<mtrun_session> session = nullSession(plan.get(), devices);
-    mtrun_trace_options trace = {sizeof(mtrun_trace_options), 1, 1000, 1};
+    mtrun_trace_options trace = {sizeof(mtrun_trace_options), 1, 1000, 1, 0, 0};
     ASSERT_EQ(text(mtrun_trace_start(session.get(), &trace)), "0");
     mtrun_loop_options options = mtrun_loop_options_init();
     options.epochs = 20;

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is looked up: variables, kernels, and of each program the graph and the schedule. All of it is folded.
+#include "compiler/inspect/Page.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace mtc {
+
+namespace fb = ::mt::plan;
+using mtrun::htmlText;
+
+static void writeVariables(const PageFacts &facts, llvm::raw_ostream &out) {
+  static constexpr const char *kinds[] = {"trainable", "non-trainable", "slot"};
+  out << "<details class=\"fold\"><summary>Variables, " << bytesText(facts.plan.variables_bytes()) << "</summary>\n";
+  tableHead(out, {"name", "shape", "kind", "#bytes"});
+  for (const fb::Variable *variable : each(facts.plan.variables())) {
+    out << "<tr>";
+    textCell(out, html(variable->name()));
+    textCell(out, shapeOf(*variable));
+    textCell(out, kinds[static_cast<int>(variable->kind())]);
+    numberCell(out, grouped(variable->size()));
+    out << "</tr>\n";
+  }
+  out << "</table></div></details>\n";
+}
+
+// Of the pictured program at batch B on one device, the most FLOPs first; of kernels that it does not launch, none.
+static void writeKernels(const PageFacts &facts, llvm::raw_ostream &out) {
+  struct Sum {
+    LaunchCost cost;
+    uint64_t launches = 0;
+  };
+  std::vector<Sum> sums(each(facts.plan.kernels()).size());
+  for (const fb::Step *step : each(facts.program ? facts.program->steps() : nullptr))
+    if (step->kernel() >= 0) {
+      LaunchCost cost = costOf(facts.plan, *step, facts.plan.batch());
+      Sum &sum = sums[static_cast<size_t>(step->kernel())];
+      sum.cost.flops += cost.flops;
+      sum.cost.bytes += cost.bytes;
+      ++sum.launches;
+    }
+  std::vector<size_t> order(sums.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return sums[a].cost.flops > sums[b].cost.flops; });
+  uint64_t most = sums.empty() ? 1 : std::max<uint64_t>(sums[order[0]].cost.flops, 1);
+  out << "<details class=\"fold\"><summary>Kernels, by their FLOPs in "
+      << (facts.program ? html(facts.program->name()) : "a program") << "</summary>\n";
+  tableHead(out, {"name", "kind", "#launches", "#FLOP", "#bytes", ""});
+  for (size_t index : order) {
+    const fb::Kernel &kernel = *facts.plan.kernels()->Get(static_cast<uint32_t>(index));
+    out << "<tr>";
+    textCell(out, html(kernel.name()));
+    textCell(out, llvm::StringRef(EnumNameKernelKind(kernel.kind())).lower());
+    numberCell(out, std::to_string(sums[index].launches));
+    numberCell(out, flopsText(sums[index].cost.flops));
+    numberCell(out, bytesText(sums[index].cost.bytes));
+    out << "<td>";
+    bar(out, static_cast<double>(sums[index].cost.flops) / static_cast<double>(most), 1);
+    out << "</td></tr>\n";
+  }
+  out << "</table></div></details>\n";
+}
+
+namespace {
+
+class ProgramSection {
+public:
+  ProgramSection(const PageFacts &page, const fb::Program &program, llvm::raw_ostream &out)
+      : page(page), plan(page.plan), facts(factsOf(program)), out(out) {}
+
+  void print() {
+    out << "<h3>Program " << html(facts.program->name()) << "</h3>\n";
+    schedule();
+    graph();
+  }
+
+private:
+  const fb::Step &stepAt(size_t index) const { return *facts.program->steps()->Get(static_cast<uint32_t>(index)); }
+
+  void schedule() {
+    out << "<details class=\"fold\"><summary>Schedule: " << facts.phases.size() << " steps</summary>\n";
+    tableHead(out, {"#step", "#phase", "waits for", "what", "reads → writes", "layer", "#FLOP", "#bytes"});
+    for (size_t i = 0; i < facts.phases.size(); ++i) {
+      const fb::Step &step = stepAt(i);
+      LaunchCost cost = costOf(plan, step, plan.batch());
+      out << "<tr>";
+      numberCell(out, std::to_string(i));
+      numberCell(out, std::to_string(facts.phases[i]));
+      textCell(out, step.kernel() < 0 ? "all" : llvm::StringRef(EnumNameWait(step.wait())).lower());
+      launchCells(out, page, *facts.program, step);
+      textCell(out, htmlText(layerName(plan, step)));
+      numberCell(out, grouped(cost.flops));
+      numberCell(out, grouped(step.kernel() < 0 ? step.partial_bytes() : cost.bytes));
+      out << "</tr>\n";
+    }
+    out << "</table></div></details>\n";
+  }
+
+  // Which earlier steps made what a step reads. A buffer is one value: the first step that touches it makes it.
+  std::vector<std::set<size_t>> makers() const {
+    const fb::Program &program = *facts.program;
+    std::vector<std::set<size_t>> makers(facts.phases.size());
+    std::vector<int64_t> first(facts.lifetimes.size(), -1);
+    std::map<int64_t, std::set<size_t>> partials; // of each collective
+    for (size_t i = 0; i < facts.phases.size(); ++i) {
+      const fb::Step &step = stepAt(i);
+      if (step.kernel() < 0) {
+        makers[i] = partials[step.collective()];
+        for (size_t b = 0; b < first.size(); ++b)
+          if (facts.collectives[b] == step.collective() && program.buffers()->Get(b)->space() == fb::Space::Shared)
+            first[b] = static_cast<int64_t>(i);
+        continue;
+      }
+      for (const fb::Segment *segment : each(step.segments()))
+        for (uint32_t buffer : each(segment->buffers())) {
+          fb::Space space = program.buffers()->Get(buffer)->space();
+          if (space != fb::Space::Arena && space != fb::Space::Shared)
+            continue;
+          if (first[buffer] < 0)
+            first[buffer] = static_cast<int64_t>(i);
+          else if (first[buffer] != static_cast<int64_t>(i))
+            makers[i].insert(static_cast<size_t>(first[buffer]));
+          if (space == fb::Space::Arena && facts.collectives[buffer] >= 0)
+            partials[facts.collectives[buffer]].insert(i);
+        }
+    }
+    return makers;
+  }
+
+  // A box a step, below what it reads.
+  void graph() {
+    constexpr int width = 200, height = 36, gapX = 14, gapY = 26;
+    std::vector<std::set<size_t>> makers = this->makers();
+    std::vector<int> depth(makers.size()), column(makers.size());
+    std::map<int, int> used; // boxes of a row
+    for (size_t i = 0; i < makers.size(); ++i) {
+      for (size_t maker : makers[i])
+        depth[i] = std::max(depth[i], depth[maker] + 1);
+      column[i] = used[depth[i]]++;
+    }
+    int columns = 1, rows = 0;
+    for (auto [row, count] : used) {
+      columns = std::max(columns, count);
+      rows = std::max(rows, row + 1);
+    }
+    auto x = [&](size_t i) { return 10 + column[i] * (width + gapX); };
+    auto y = [&](size_t i) { return 10 + depth[i] * (height + gapY); };
+    out << "<details class=\"fold\"><summary>Graph: " << makers.size()
+        << " steps</summary>\n<div class=\"wide\"><svg class=\"graph\" xmlns=\"http://www.w3.org/2000/svg\" width=\""
+        << 20 + columns * (width + gapX) << "\" height=\"" << 20 + rows * (height + gapY) << "\">\n";
+    for (size_t i = 0; i < makers.size(); ++i)
+      for (size_t maker : makers[i])
+        out << "<line x1=\"" << x(maker) + width / 2 << "\" y1=\"" << y(maker) + height << "\" x2=\""
+            << x(i) + width / 2 << "\" y2=\"" << y(i) << "\"/>\n";
+    for (size_t i = 0; i < makers.size(); ++i) {
+      const fb::Step &step = stepAt(i);
+      std::string layer = layerName(plan, step), name = kernelName(plan, step);
+      out << "<g><title>step " << i << ": " << htmlText(name) << (layer.empty() ? "" : ", layer " + htmlText(layer))
+          << "</title><rect class=\"" << colorOf(kindName(plan, step)) << "\" x=\"" << x(i) << "\" y=\"" << y(i)
+          << "\" width=\"" << width << "\" height=\"" << height << "\" rx=\"4\"/><text x=\"" << x(i) + 6 << "\" y=\""
+          << y(i) + 15 << "\">" << shortened(name) << "</text><text x=\"" << x(i) + 6 << "\" y=\"" << y(i) + 29 << "\">"
+          << shortened(layer) << "</text></g>\n";
+    }
+    out << "</svg></div></details>\n";
+  }
+
+  // What fits a box; of the raw name, so that no escape is cut.
+  static std::string shortened(llvm::StringRef name) {
+    return name.size() <= 32 ? htmlText(name) : htmlText(name.take_front(30)) + "…";
+  }
+
+  const PageFacts &page;
+  const fb::Plan &plan;
+  ProgramFacts facts;
+  llvm::raw_ostream &out;
+};
+
+} // namespace
+
+void writeDetails(const PageFacts &facts, llvm::raw_ostream &out) {
+  out << "<h2 id=\"details\">Details</h2>\n";
+  writeVariables(facts, out);
+  writeKernels(facts, out);
+  for (const fb::Program *program : each(facts.plan.programs()))
+    ProgramSection(facts, *program, out).print();
+}
+
+} // namespace mtc

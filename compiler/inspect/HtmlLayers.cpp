@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/inspect/Page.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+
+namespace mtc {
+
+namespace fb = ::mt::plan;
+using llvm::formatv;
+using mtrun::htmlText;
+
+namespace {
+
+class LayerSection {
+public:
+  LayerSection(const PageFacts &facts, llvm::raw_ostream &out)
+      : facts(facts), measured(facts.measured ? &*facts.measured : nullptr), out(out) {
+    for (const LayerFacts &layer : facts.layers)
+      most = std::max(most, static_cast<double>(layer.cost.flops));
+  }
+
+  void print() {
+    out << "<h2 id=\"layers\">Layers</h2>\n<p class=\"muted\">In the order in which <code>"
+        << html(facts.program->name())
+        << "</code> first works for them; forward and backward pass and update together, at batch "
+        << facts.plan.batch() << " on one device. Open a layer to see its kernels.";
+    if (measured)
+      out << formatv(" Times are means of {0} step{1} of {2:f0} samples on {3} thread{4}.", measured->steps,
+                     measured->steps == 1 ? "" : "s", measured->samples, measured->threads,
+                     measured->threads == 1 ? "" : "s");
+    if (measured && measured->hasFloor())
+      out << formatv(" The floor is what the work takes at the peak of {0:f1} GFLOP/s or {1:f1} GB/s, whichever is "
+                     "longer; it is the strong part of a bar.",
+                     measured->peakFlops / 1e9, measured->peakBytes / 1e9);
+    else if (!measured)
+      out << " Bars compare the FLOPs.";
+    out << "</p>\n<div class=\"layers" << (measured ? " timed" : "")
+        << "\">\n<div class=\"row head\"><span>layer</span>"
+        << "<span class=\"o\">result</span><span class=\"num o\">parameters</span><span class=\"num"
+        << (measured ? " o" : "") << "\">FLOP</span><span class=\"num o\">bytes</span>";
+    if (measured)
+      out << "<span class=\"num\">us a step</span><span class=\"num\">share</span><span class=\"num o\">of "
+             "floor</span>";
+    out << "<span></span></div>\n";
+    for (const LayerFacts &layer : facts.layers)
+      this->layer(layer);
+    if (measured)
+      others();
+    out << "</div>\n";
+  }
+
+private:
+  double step() const { return std::max(measured->stepUs, 1e-9); }
+
+  void layer(const LayerFacts &layer) {
+    out << "<details><summary class=\"row\"><span class=\"name\">"
+        << (layer.name.empty() ? "<i>of no single layer</i>" : htmlText(layer.name)) << "</span><span class=\"o\">"
+        << htmlText(layer.shape) << "</span><span class=\"num o\">"
+        << (layer.parameters ? grouped(layer.parameters) : "") << "</span><span class=\"num" << (measured ? " o" : "")
+        << "\">" << flopsText(layer.cost.flops) << "</span><span class=\"num o\">" << bytesText(layer.cost.bytes)
+        << "</span>";
+    if (measured) {
+      double us = layerUs(layer, *measured), floor = layerFloorUs(facts.plan, *facts.program, layer, *measured);
+      timeCells(us, floor);
+      bar(out, us / step(), us > 0 ? floor / us : 0);
+    } else {
+      bar(out, static_cast<double>(layer.cost.flops) / most);
+    }
+    out << "</summary><div class=\"inside\">\n";
+    launches(layer);
+    out << "</div></details>\n";
+  }
+
+  void timeCells(double us, double floor) {
+    out << formatv("<span class=\"num\">{0:f1}</span><span class=\"num\">{1:f1} %</span><span class=\"num o\">", us,
+                   100 * us / step());
+    if (us > 0 && floor > 0)
+      out << formatv("{0:f0} %", 100 * floor / us);
+    out << "</span>";
+  }
+
+  void launches(const LayerFacts &layer) {
+    if (measured)
+      tableHead(out, {"#step", "kernel", "reads → writes", "kind", "#FLOP", "#bytes", "#FLOP/byte", "#us", "#of floor",
+                      "bound by"});
+    else
+      tableHead(out, {"#step", "kernel", "reads → writes", "kind", "#FLOP", "#bytes", "#FLOP/byte"});
+    for (uint32_t index : layer.steps) {
+      const fb::Step &step = *facts.program->steps()->Get(index);
+      LaunchCost cost = costOf(facts.plan, step, facts.plan.batch());
+      out << "<tr>";
+      numberCell(out, std::to_string(index));
+      launchCells(out, facts, *facts.program, step);
+      textCell(out, kindName(facts.plan, step));
+      numberCell(out, flopsText(cost.flops));
+      numberCell(out, bytesText(cost.bytes));
+      numberCell(out, cost.bytes
+                          ? formatv("{0:f2}", static_cast<double>(cost.flops) / static_cast<double>(cost.bytes)).str()
+                          : "");
+      if (measured)
+        measuredCells(step, measured->us[index]);
+      out << "</tr>\n";
+    }
+    out << "</table></div>\n";
+  }
+
+  void measuredCells(const fb::Step &step, double us) {
+    LaunchCost cost = measuredCost(facts.plan, step, *measured);
+    double floor = measured->floorUs(cost);
+    numberCell(out, formatv("{0:f1}", us));
+    numberCell(out, us > 0 && floor > 0 ? formatv("{0:f0} %", 100 * floor / us).str() : "");
+    textCell(out, !measured->hasFloor() || us == 0 ? "" : measured->isBoundByMemory(cost) ? "memory" : "arithmetic");
+  }
+
+  // What of a step is in no layer's kernels.
+  void others() {
+    const std::pair<const char *, double> parts[] = {{"waits between kernels", measured->waitUs},
+                                                     {"all-reduces", measured->transferUs},
+                                                     {"idle before and after", measured->idleUs}};
+    for (auto [name, us] : parts) {
+      if (us == 0)
+        continue;
+      out << "<div class=\"row\"><span class=\"muted\">" << name << "</span><span class=\"o\"></span>"
+          << "<span class=\"o\"></span><span class=\"o\"></span><span class=\"o\"></span>";
+      timeCells(us, 0);
+      bar(out, us / step());
+      out << "</div>\n";
+    }
+  }
+
+  const PageFacts &facts;
+  const Measured *measured;
+  llvm::raw_ostream &out;
+  double most = 1; // FLOPs of a layer
+};
+
+} // namespace
+
+void writeLayers(const PageFacts &facts, llvm::raw_ostream &out) { LayerSection(facts, out).print(); }
+
+} // namespace mtc
