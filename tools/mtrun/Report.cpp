@@ -54,9 +54,9 @@ std::string resumeCommand(const std::vector<std::string> &words, const std::stri
 Report::Report(const Run &run, const Arguments &arguments, const Outputs &outputs, int64_t samples)
     : run_(run), arguments_(arguments), folder_(outputs.folder), history_(outputs.csv), began_(utcNow()),
       samples_(samples) {
-  if (samples_ >= 0 && arguments.validationSplit > 0)
-    samples_ = static_cast<int64_t>(static_cast<double>(samples_) * (1 - arguments.validationSplit));
-  if (arguments.stepsPerEpoch || arguments.dropRemainder)
+  if (samples_ >= 0 && arguments.loop.validation_split > 0)
+    samples_ = static_cast<int64_t>(static_cast<double>(samples_) * (1 - arguments.loop.validation_split));
+  if (arguments.loop.steps_per_epoch || arguments.loop.drop_remainder)
     samples_ = -1; // all batches are full
 }
 
@@ -210,8 +210,8 @@ ReportFacts Report::facts() const {
       {"plan", lines.substr(5, end - 5)},
       {"devices", lines.substr(end + 9, lines.size() - end - 10)},
       {"data", arguments_.data},
-      {"validation", arguments_.validation.empty() && arguments_.validationSplit > 0
-                         ? shownNumber(arguments_.validationSplit) + " of the data"
+      {"validation", arguments_.validation.empty() && arguments_.loop.validation_split > 0
+                         ? shownNumber(arguments_.loop.validation_split) + " of the data"
                          : arguments_.validation},
       {"seed", std::to_string(info.seed)},
       {"version", std::string("mtrun ") + mtrun_version()},

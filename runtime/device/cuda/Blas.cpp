@@ -18,12 +18,8 @@ namespace {
 Status open(int driverVersion, BlasFunctions &functions) {
   void *library = nullptr;
   std::string place;
-  // A driver runs libraries of its own major version of CUDA and of earlier ones.
-  std::vector<std::string> names = {"libcublasLt.so.12"};
-  if (driverVersion >= 13000)
-    names.insert(names.begin(), "libcublasLt.so.13");
   if (Status status = openCallLibrary(
-          "MTRUN_CUDA_CUBLASLT", names,
+          cublasLtLibrary(driverVersion),
           "libcublas-13-0 or nvidia-cublas, for CUDA 12 libcublas-12-9 or nvidia-cublas-cu12", library, place);
       !status.ok())
     return status;
@@ -300,10 +296,9 @@ Status openBlas(int driverVersion, std::unique_ptr<CallLibrary> &library) {
   return status;
 }
 
-Status openCallLibrary(const char *variable, const std::vector<std::string> &names, const char *packages,
-                       void *&library, std::string &place) {
+Status openCallLibrary(const NvidiaLibrary &named, const char *packages, void *&library, std::string &place) {
   std::string reasons, wanted;
-  std::vector<std::string> places = placesNamed(variable, names);
+  std::vector<std::string> places = placesNamed(named.variable, named.names);
   library = openFirst(places, place, reasons);
   if (library)
     return {};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/device/cuda/Driver.h"
+#include "runtime/device/cuda/NvidiaLibraries.h"
 #include "runtime/plan/Calls.h"
 
 #include <memory>
@@ -55,7 +56,6 @@ public:
 };
 
 // dlopen of the first of `names`, or of what the environment variable says. MT_DEVICE, with the package that has it.
-Status openCallLibrary(const char *variable, const std::vector<std::string> &names, const char *packages,
-                       void *&library, std::string &place);
+Status openCallLibrary(const NvidiaLibrary &named, const char *packages, void *&library, std::string &place);
 
 } // namespace mtrun::cuda

@@ -15,7 +15,7 @@ namespace {
 Status open(DnnFunctions &functions) {
   void *library = nullptr;
   std::string place;
-  if (Status status = openCallLibrary("MTRUN_CUDA_CUDNN", {"libcudnn.so.9"},
+  if (Status status = openCallLibrary(cudnnLibrary(),
                                       "cudnn9-cuda-13 or nvidia-cudnn-cu13, for CUDA 12 cudnn9-cuda-12 or "
                                       "nvidia-cudnn-cu12",
                                       library, place);

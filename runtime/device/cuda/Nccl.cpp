@@ -2,6 +2,7 @@
 #include "runtime/device/cuda/Nccl.h"
 
 #include "runtime/device/Library.h"
+#include "runtime/device/cuda/NvidiaLibraries.h"
 
 #include <cstdlib>
 #include <dlfcn.h>
@@ -26,7 +27,7 @@ Status open(Nccl &nccl) {
   for (const char *name : {"NCCL_GRAPH_MIXING_SUPPORT", "NCCL_GRAPH_REGISTER"})
     setenv(name, "0", 0);
   std::string place, reasons;
-  void *library = openFirst(placesNamed("MTRUN_NCCL", {"libnccl.so.2"}), place, reasons);
+  void *library = openFirst(placesNamed(ncclLibrary().variable, ncclLibrary().names), place, reasons);
   if (!library)
     return {MT_NO_DEVICE, "a process a GPU needs NVIDIA's library NCCL, which cannot be opened: " + reasons +
                               "; install it (Debian, Ubuntu: libnccl2; pip: nvidia-nccl-cu12), or use --processes 1"};

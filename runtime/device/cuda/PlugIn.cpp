@@ -2,6 +2,7 @@
 #include "runtime/device/cuda/PlugIn.h"
 
 #include "runtime/device/cuda/CudaGroup.h"
+#include "runtime/device/cuda/NvidiaLibraries.h"
 
 #include <cstdio>
 
@@ -32,6 +33,9 @@ Status list(std::vector<std::string> &lines) {
                   gpu.name.c_str(), gpu.major, gpu.minor, static_cast<double>(gpu.bytes) / 0x1p30);
     lines.push_back(text);
   }
+  int version = 0;
+  (void)driver->driverGetVersion(&version);
+  listLibraries(version, lines);
   return {};
 }
 
