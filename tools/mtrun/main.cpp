@@ -5,6 +5,7 @@
 #include "tools/commandline/CommandLine.h"
 #include "tools/mtrun/Commands.h"
 #include "tools/mtrun/Compiler.h"
+#include "tools/mtrun/Hints.h"
 #include "tools/mtrun/Processes.h"
 #include "tools/mtrun/Run.h"
 
@@ -17,7 +18,6 @@
 
 using namespace mtrun_tool;
 using commandline::atLeast;
-using commandline::Hint;
 using commandline::numberIn;
 using commandline::oneOf;
 
@@ -26,42 +26,6 @@ static const char *const kExitCodes =
 data file, or one of another version; 4 out of memory; 5 a device does not start or the plan has no code for it; 7 a
 file that cannot be read or written; 8 no such device; 9 a device or a process that was lost in the run; 75 stopped by
 a signal, and saved)";
-
-// Names of other tools for what there is here, and what a plan has fixed.
-static constexpr char ofTheCompiler[] = "it is fixed when the plan is compiled: mtc compile MODEL has it";
-static const Hint hints[] = {
-    {"fit", "did you mean train?"},
-    {"run", "did you mean train?"},
-    {"eval", "did you mean evaluate?"},
-    {"score", "did you mean evaluate?"},
-    {"test", "did you mean evaluate?"},
-    {"infer", "did you mean predict?"},
-    {"save", "did you mean export?"},
-    {"compile", "mtc compile makes plans"},
-    {"import", "mtc import does, of a Keras model"},
-    {"inspect", "mtc inspect shows what is in a plan"},
-    {"summary", "mtc summary shows the layers of a model"},
-    {"--replicas", "it is called --shards now, and is an option of mtc compile: compile the plan with it"},
-    {"--shards", ofTheCompiler},
-    {"--target", ofTheCompiler},
-    {"--mode", ofTheCompiler},
-    {"--batch-norm", ofTheCompiler},
-    {"--freeze", ofTheCompiler},
-    {"--trainable", ofTheCompiler},
-    {"--no-weight-decay", ofTheCompiler},
-    {"--device-memory", ofTheCompiler},
-    {"--recompute", ofTheCompiler},
-    {"--max-batch", ofTheCompiler},
-    {"--lr", "did you mean --learning-rate?"},
-    {"--gpus", "did you mean --devices cuda:0-3?"},
-    {"--gpu", "did you mean --devices cuda:0?"},
-    {"--weights", "did you mean --load?"},
-    {"--load-weights", "did you mean --load?"},
-    {"--patience", "did you mean --early-stopping?"},
-    {"--validation-data", "did you mean --validation?"},
-    {"--shuffle", "samples are shuffled unless --no-shuffle is given"},
-    {"--callbacks", "see --checkpoint, --early-stopping, --plateau, --history and --tensorboard"},
-};
 
 // Of the options that are added next, in the help.
 static void group(CLI::App *app, const char *name) { app->option_defaults()->group(name); }

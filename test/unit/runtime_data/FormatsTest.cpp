@@ -124,8 +124,8 @@ TEST_F(Tables, Text) {
   // A text in place of tokens.
   writeFile(folder.path("t.txt"), "To be, or not to be");
   EXPECT_EQ(open("tokens", "t.txt,length=2"),
-            "3: t.txt: expected tokens of 2 bytes, found 19 bytes; t.txt: looks like a text, and is read as tokens of 16 "
-            "bits; text:t.txt reads its characters");
+            "3: t.txt: expected tokens of 2 bytes, found 19 bytes; t.txt: looks like a text, and is read as tokens of "
+            "16 bits; text:t.txt reads its characters");
   writeFile(folder.path("t.txt"), "To be, or not to be.");
   ASSERT_EQ(open("tokens", "t.txt,length=2"), "0");
   ASSERT_EQ(table.notes.size(), 1u);
