@@ -19,5 +19,5 @@ def run(root, *words, user="0", folder="/", **environment):
     """Runs a command in it, with processes and an environment of its own. The root need not have a shell."""
     variables = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8",
                  "PATH": "/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin", **environment}
-    subprocess.run(["unshare", "--mount", "--pid", "--fork", f"--mount-proc={root}/proc", f"--root={root}",
+    subprocess.run(["unshare", "--mount", "--pid", "--fork", "--mount-proc=/proc", f"--root={root}",
                     f"--wd={folder}", f"--setuid={user}", f"--setgid={user}", *words], check=True, env=variables)

@@ -51,6 +51,13 @@ def points(count=96):
     return x, (2 * x[:, :1] - 3 * x[:, 1:] + 1).astype("float32")
 
 
+def pairs(first, second):
+    """Pairs of the items of two lists, which must be as long as each other (zip's `strict` came with Python 3.10)."""
+    first, second = list(first), list(second)
+    assert len(first) == len(second)
+    return zip(first, second)
+
+
 def values(model):
     """All variables of a model and its optimizer, as arrays."""
     variables = [*model.variables, *model.optimizer.variables]
@@ -59,4 +66,4 @@ def values(model):
 
 def same(model, other):
     """Whether all variables have the same bits."""
-    return all(np.array_equal(a, b) for a, b in zip(values(model), values(other), strict=True))
+    return all(np.array_equal(a, b) for a, b in pairs(values(model), values(other)))

@@ -83,7 +83,7 @@ def test_early_stopping():
     assert history.epoch == [0, 1] and stop.stopped_epoch == 1
     one = models.line()
     fit(one, [], epochs=1)
-    assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), one.get_weights(), strict=True))
+    assert all(np.array_equal(a, b) for a, b in models.pairs(model.get_weights(), one.get_weights()))
 
 
 def test_which_way_is_better(mnist):
@@ -115,7 +115,7 @@ def test_the_learning_rate():
     theirs = models.line()
     theirs.fit(x, y, epochs=4, shuffle=False, verbose=0,
                callbacks=[C.LearningRateScheduler(lambda epoch, rate: 0.1 / (epoch + 1))])
-    for ours, wanted in zip(models.values(model), models.values(theirs), strict=True):
+    for ours, wanted in models.pairs(models.values(model), models.values(theirs)):
         np.testing.assert_allclose(ours, wanted, atol=1e-6)
     model = models.line()
     history = fit(model, [C.ReduceLROnPlateau("loss", factor=0.5, patience=1, min_delta=100.0)])

@@ -160,7 +160,7 @@ def test_wrong_arrays(x, y, text):
     with pytest.raises(mtc.DataError, match=text):
         mtc.fit(model, x, y, **QUIET)
     after = models.values(model)[: len(before)]
-    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+    assert all(np.array_equal(a, b) for a, b in models.pairs(before, after))
 
 
 def test_wrong_labels(mnist):

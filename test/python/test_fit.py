@@ -71,7 +71,7 @@ def test_state_of_optimizers(name):
     mtc.fit(second, x, y, devices="cpu:2", **options)
     assert int(theirs.optimizer.iterations) == 6
     for ours in (first, second):
-        for mine, wanted in zip(models.values(ours), models.values(theirs), strict=True):
+        for mine, wanted in models.pairs(models.values(ours), models.values(theirs)):
             np.testing.assert_allclose(mine, wanted, rtol=1e-5, atol=1e-5)
 
 
@@ -87,7 +87,7 @@ def test_averages(stops):
 
     theirs.fit(x, y, callbacks=callbacks(), **options)
     mtc.fit(ours, x, y, callbacks=callbacks(), devices="cpu:2", **options)
-    for mine, wanted in zip(models.values(ours), models.values(theirs), strict=True):
+    for mine, wanted in models.pairs(models.values(ours), models.values(theirs)):
         np.testing.assert_allclose(mine, wanted, rtol=1e-5, atol=1e-5)
     ours.fit(x, y, **options)  # which Keras' own fit leaves impossible on JAX
 
@@ -102,7 +102,7 @@ def test_results_of_keras(mnist):
     assert mine.history.keys() == wanted.history.keys()
     for name, series in wanted.history.items():
         np.testing.assert_allclose(mine.history[name], series, rtol=1e-3, err_msg=name)
-    for a, b in zip(models.values(ours), models.values(theirs), strict=True):
+    for a, b in models.pairs(models.values(ours), models.values(theirs)):
         np.testing.assert_allclose(a, b, atol=1e-3)
     np.testing.assert_allclose(mtc.evaluate(ours, x, y, **QUIET), ours.evaluate(x, y, verbose=0), rtol=1e-4)
     assert set(mtc.evaluate(ours, x, y, return_dict=True, **QUIET)) == {"loss", "accuracy"}
@@ -145,7 +145,7 @@ def test_inputs_and_outputs():
     outputs = mtc.predict(trained[0], [a, b], **QUIET)
     theirs = trained[0].predict([a, b], verbose=0)
     assert [o.shape for o in outputs] == [(50, 1), (50, 3)]
-    for ours, wanted in zip(outputs, theirs, strict=True):
+    for ours, wanted in models.pairs(outputs, theirs):
         np.testing.assert_allclose(ours, wanted, atol=1e-5)
     with pytest.raises(mtc.DataError, match="expected inputs a, b, found a"):
         mtc.fit(trained[0], {"a": a}, [total, kind], **QUIET)
@@ -202,7 +202,7 @@ def test_epochs_and_steps(mnist):
     assert len(history.history["val_loss"]) == 2
     before = models.values(model)
     assert mtc.fit(model, x, y, epochs=2, initial_epoch=2, **QUIET).epoch == []
-    assert all(np.array_equal(a, b) for a, b in zip(before, models.values(model), strict=True))
+    assert all(np.array_equal(a, b) for a, b in models.pairs(before, models.values(model)))
 
 
 def test_loaded_and_nested_models(mnist, tmp_path):
