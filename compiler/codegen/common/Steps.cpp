@@ -210,7 +210,7 @@ SmallVector<Operation *> mtc::operationsOf(Kernel &kernel, bool split) {
   return operations;
 }
 
-Value mtc::constantPlace(Emitter &emit, mt::ConstantOp constant) {
+Value mtc::constantPointer(Emitter &emit, mt::ConstantOp constant) {
   auto values = cast<DenseElementsAttr>(constant.getValue());
   if (values.isSplat())
     values = DenseElementsAttr::get(values.getType(),

@@ -38,7 +38,7 @@ llvm::DenseMap<mlir::Value, int64_t> directResults(Kernel &kernel, llvm::ArrayRe
 // Operations of a kernel's body whose result has rows, or has none.
 llvm::SmallVector<mlir::Operation *> operationsOf(Kernel &kernel, bool split);
 // A constant's elements, in memory of their own or (of one element) as a scalar.
-mlir::Value constantPlace(Emitter &emit, mlir::mt::ConstantOp constant);
+mlir::Value constantPointer(Emitter &emit, mlir::mt::ConstantOp constant);
 mlir::Value constantScalar(Emitter &emit, mlir::mt::ConstantOp constant);
 
 } // namespace mtc

@@ -75,11 +75,11 @@ Value Direct::overOutputs(const mt::Window &window, Value input, Value sum,
                           llvm::function_ref<Value(Value, Value, Value)> each) {
   return loop(emit.integer(0), emit.integer(window.taps), sum, [&](Value back, Value running) {
     Value tap = emit.sub(emit.integer(window.taps - 1), back);
-    Value place = emit.sub(emit.add(input, window.low), emit.mul(tap, window.dilation));
-    Value output = emit.div(place, emit.integer(window.stride));
-    Value hits = emit.equal(emit.mul(output, window.stride), place);
+    Value distance = emit.sub(emit.add(input, window.low), emit.mul(tap, window.dilation));
+    Value output = emit.div(distance, emit.integer(window.stride));
+    Value hits = emit.equal(emit.mul(output, window.stride), distance);
     hits = both(emit, hits,
-                both(emit, emit.less(emit.integer(-1), place), emit.less(output, emit.integer(window.outputs))));
+                both(emit, emit.less(emit.integer(-1), distance), emit.less(output, emit.integer(window.outputs))));
     return choose(emit, hits, [&] { return each(output, tap, running); }, running);
   });
 }

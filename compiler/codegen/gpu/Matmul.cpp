@@ -15,16 +15,16 @@ static mt::MatmulOp productOf(plan::KernelOp op) {
 }
 
 // Coordinates of a product's element: of a matrix its row and column, else what its row is of a sample.
-static Emitter::Values placeOf(BlockKernel &kernel, Value product, Value index, Value row, Value column) {
+static Emitter::Values coordinatesOf(BlockKernel &kernel, Value product, Value index, Value row, Value column) {
   Emitter &emit = kernel.emit;
   if (tensorOf(product).getRank() == 2)
     return {row, column};
   if (!isSplit(product))
     return coordinates(emit, index, tensorOf(product).getShape());
   int64_t count = innerCount(product);
-  Emitter::Values place = coordinates(emit, emit.rem(index, emit.integer(count)), innerShape(product));
-  place.insert(place.begin(), emit.div(index, emit.integer(count)));
-  return place;
+  Emitter::Values at = coordinates(emit, emit.rem(index, emit.integer(count)), innerShape(product));
+  at.insert(at.begin(), emit.div(index, emit.integer(count)));
+  return at;
 }
 
 LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
@@ -57,8 +57,8 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       emit.when(both(emit, emit.less(row, rows), emit.less(column, emit.integer(columns))), [&] {
         Value index = emit.add(emit.mul(row, columns), column);
-        Emitter::Values place = placeOf(kernel, product.getResult(), index, row, column);
-        storeEpilogue(kernel, product.getResult(), number, place, index);
+        Emitter::Values at = coordinatesOf(kernel, product.getResult(), index, row, column);
+        storeEpilogue(kernel, product.getResult(), number, at, index);
       });
     });
   });

@@ -17,9 +17,9 @@ static Emitter::Values overTaps(Emitter &emit, const mt::Window &window, Value o
 // Outputs whose window holds an input, in order; windows of pools have no dilation.
 static Emitter::Values overOutputs(Emitter &emit, const mt::Window &window, Value input, ValueRange carried,
                                    Emitter::Body body) {
-  Value place = emit.add(input, window.low);
-  Value first = emit.ceilDiv(emit.most(emit.add(place, 1 - window.taps), emit.integer(0)), window.stride);
-  Value end = emit.least(emit.add(emit.div(place, emit.integer(window.stride)), 1), emit.integer(window.outputs));
+  Value padded = emit.add(input, window.low);
+  Value first = emit.ceilDiv(emit.most(emit.add(padded, 1 - window.taps), emit.integer(0)), window.stride);
+  Value end = emit.least(emit.add(emit.div(padded, emit.integer(window.stride)), 1), emit.integer(window.outputs));
   return emit.loop(first, end, 1, carried, body);
 }
 
@@ -47,15 +47,15 @@ Value BlockElements::poolGradient(mt::PoolGradientOp op, Value index, ValueRange
     return overTaps(emit, pool.rows, oh, start, [&](Value kh, ValueRange outer) {
       return overTaps(emit, pool.columns, ow, outer, [&](Value kw, ValueRange best) {
         Value ih = inputOf(emit, pool.rows, oh, kh), iw = inputOf(emit, pool.columns, ow, kw);
-        Value place = flatten(emit, {ih, iw, at[2]}, images);
-        return firstLargest(emit, best, this->at(x, place), place);
+        Value number = flatten(emit, {ih, iw, at[2]}, images);
+        return firstLargest(emit, best, this->at(x, number), number);
       });
     })[1];
   };
   Value zero = emit.zeros(emit.getF32Type());
   return overOutputs(emit, pool.rows, at[0], zero, [&](Value oh, ValueRange outer) {
     return overOutputs(emit, pool.columns, at[1], outer, [&](Value ow, ValueRange sum) {
-      Value share = atPlace(op.getGradient(), {oh, ow, at[2]});
+      Value share = atCoordinates(op.getGradient(), {oh, ow, at[2]});
       if (x)
         share = arith::SelectOp::create(emit, emit.equal(winner(oh, ow), index), share, zero);
       return Emitter::Values{arith::AddFOp::create(emit, sum[0], share)};
