@@ -5,6 +5,7 @@
 // memory is read and written in one go; of a large one it packs a panel and walks all its tiles with it.
 #include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/Kernels.h"
+#include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -316,26 +317,20 @@ LogicalResult ConvEmitter::runSample(Pointers pointer, ArrayRef<Value> wanted) {
 
 Type mtc::extended(Value source) { return Emitter::isHalf(elementOf(source)) ? elementOf(source) : Type(); }
 
-static Operation *convolutionOf(plan::KernelOp op) {
-  for (Operation &inner : op.getBody().front())
-    if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(inner))
-      return &inner;
-  return nullptr;
-}
-
 Product mtc::productOf(Operation *op) {
-  auto forward = dyn_cast<mt::Conv2DOp>(op);
-  Product product = forward ? forwardProduct(forward.getConvolution())
-                            : gradientProduct(cast<mt::Conv2DInputGradientOp>(op).getConvolution());
+  mt::Convolution convolution = cast<mt::ConvolutionOpInterface>(op).getConvolution();
+  Product product = isa<mt::Conv2DOp>(op) ? forwardProduct(convolution) : gradientProduct(convolution);
   product.element = extended(op->getOperand(0));
   return product;
 }
 
-Grid mtc::convGrid(plan::KernelOp op) { return {1, productOf(convolutionOf(op)).rowBlocks(), 0}; }
+Grid mtc::convGrid(plan::KernelOp op) {
+  return {1, productOf(mt::productOf(op.getBody().front())).rowBlocks(), 0};
+}
 
 LogicalResult mtc::emitConv(Kernel &kernel) {
   if (failed(checkOffsets(kernel)))
     return failure();
-  Operation *op = convolutionOf(kernel.op);
-  return ConvEmitter(kernel, op, productOf(op), isa<mt::Conv2DInputGradientOp>(op)).run();
+  Operation *op = mt::productOf(kernel.body());
+  return ConvEmitter(kernel, op, productOf(op), /*isGradient=*/!isa<mt::Conv2DOp>(op)).run();
 }

@@ -147,8 +147,8 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
     for (size_t position = 0; position < offsets.size(); ++position)
       positions.push_back(position * filters);
     TileForm form{/*masked=*/true, /*lanewise=*/false, /*scattered=*/true};
-    return emitUnits(part, b, {b, emitTable(emit, places), emit.address(a, f32, part.column), table, depth, {}, fresh},
-                     form);
+    Value strides = emitTable(emit, positions), first = emit.address(a, f32, part.column);
+    return emitUnits(part, b, {b, strides, first, table, depth, {}, fresh}, form);
   }
   b = emit.address(b, from, emit.add(emit.mul(part.group, product.result.groupChannels), part.column));
   if (part.packed)

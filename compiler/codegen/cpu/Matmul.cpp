@@ -6,6 +6,7 @@
 #include "compiler/codegen/common/Kernel.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
+#include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -135,9 +136,7 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
 }
 
 LogicalResult MatmulEmitter::run() {
-  for (Operation &op : kernel.body().without_terminator())
-    if (auto found = dyn_cast<mt::MatmulOp>(op))
-      product = found;
+  product = cast<mt::MatmulOp>(mt::productOf(kernel.body()));
   Value left = product.getLhs();
   depth = tensorOf(left).getShape().back();
   transposed = product.getTransposeB();

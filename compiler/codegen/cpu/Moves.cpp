@@ -44,14 +44,13 @@ LogicalResult RowEmitter::runMove(Operation *op) {
                            pointerOf(gradient.getResult()));
         return success();
       })
-      .Case([&](mt::PoolOp pool) {
-        emitPool(emit, pool.getPooling(), pool.getKind(), elementOf(pool.getInput()), placeOf(pool.getInput()),
-                 placeOf(pool.getResult()));
+      .Case([&](mt::WindowOpInterface pool) {
+        emitWindows(emit, pool, pointerOf(pool.getInput()), pointerOf(op->getResult(0)));
         return success();
       })
-      .Case([&](mt::PoolGradientOp gradient) {
-        Value input = gradient.getInput() ? placeOf(gradient.getInput()) : Value();
-        emitPoolGradient(emit, gradient, placeOf(gradient.getGradient()), input, placeOf(gradient.getResult()));
+      .Case([&](mt::WindowGradientOpInterface gradient) {
+        Value input = gradient.getInput() ? pointerOf(gradient.getInput()) : Value();
+        emitWindowGradient(emit, gradient, pointerOf(gradient.getGradient()), input, pointerOf(op->getResult(0)));
         return success();
       })
       .Default(

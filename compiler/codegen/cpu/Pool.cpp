@@ -90,35 +90,35 @@ Emitter::Values PoolEmitter::overTaps(const Position &position, ValueRange carri
   });
 }
 
-void mtc::emitPool(Emitter &emit, const mt::Pooling &pool, mt::Reduction kind, Type element, Value x, Value y) {
-  Type f32 = emit.getF32Type();
+void mtc::emitWindows(Emitter &emit, mt::WindowOpInterface op, Value x, Value y) {
+  Type f32 = emit.getF32Type(), element = elementOf(op.getInput());
+  mt::Pooling pool = op.getPooling();
   PoolEmitter windows(emit, pool);
-  windows.forWindows([&](const PoolEmitter::Place &place) {
-    Value first = emit.address(x, element, place.input), start = emit.splat(identityOf(emit, kind));
-    Value result = windows.overTaps(place, start, [&](Value offset, Value, ValueRange carried) {
-      Value taken = emit.loadLanes(element, emit.address(first, element, offset), place.mask);
-      return Emitter::Values{combine(emit, kind, carried[0], taken)};
+  windows.forWindows([&](const PoolEmitter::Position &position) {
+    Value first = emit.address(x, element, position.input), start = emit.splat(startOf(emit, op));
+    Value result = windows.overTaps(position, start, [&](Value offset, Value, ValueRange carried) {
+      Value taken = emit.loadLanes(element, emit.address(first, element, offset), position.mask);
+      return Emitter::Values{op.foldElement(emit, carried[0], taken)};
     })[0];
-    emit.storeLanes(result, emit.address(y, f32, place.output), place.mask);
+    emit.storeLanes(op.finishWindow(emit, result), emit.address(y, f32, position.output), position.mask);
   });
 }
 
-void mtc::emitPoolGradient(Emitter &emit, mt::PoolGradientOp op, Value dy, Value x, Value dx) {
+void mtc::emitWindowGradient(Emitter &emit, mt::WindowGradientOpInterface op, Value dy, Value x, Value dx) {
   Type f32 = emit.getF32Type(), i32 = emit.getI32Type(), given = elementOf(op.getGradient());
   Type element = x ? elementOf(op.getInput()) : f32;
   mt::Pooling pool = op.getPooling();
-  mt::Reduction kind = op.getKind();
   PoolEmitter windows(emit, pool);
   bool once = windows.partitions();
   if (!once)
     emitFill(emit, f32, emit.zeros(f32), dx, pool.rows.inputs * pool.columns.inputs * pool.channels);
   auto splatTap = [&](Value tap) { return emit.splat(arith::TruncIOp::create(emit, i32, tap)); };
-  windows.forWindows([&](const PoolEmitter::Place &place) {
-    Value gradient = emit.loadLanes(given, emit.address(dy, given, place.output), place.mask), winner;
-    if (kind == mt::Reduction::max) {
+  windows.forWindows([&](const PoolEmitter::Position &position) {
+    Value gradient = emit.loadLanes(given, emit.address(dy, given, position.output), position.mask), winner;
+    if (x) {
       // The first of the largest.
-      Value first = emit.address(x, element, place.input);
-      Emitter::Values start{emit.splat(identityOf(emit, kind)),
+      Value first = emit.address(x, element, position.input);
+      Emitter::Values start{emit.splat(identityOf(emit, mt::Reduction::max)),
                             emit.splat(arith::ConstantOp::create(emit, emit.getI32IntegerAttr(-1)))};
       winner = windows.overTaps(position, start, [&](Value offset, Value tap, ValueRange best) {
         Value taken = emit.loadLanes(element, emit.address(first, element, offset), position.mask);

@@ -3,6 +3,7 @@
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Lines.h"
+#include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -217,7 +218,7 @@ bool mtc::isLine(plan::KernelOp kernel) {
     if (!isSplit(yield))
       return false;
   for (Operation &op : body.without_terminator()) {
-    bool known = isa<mt::ElementwiseOpInterface, mt::ConstantOp, mt::BatchSizeOp, mt::BroadcastOp, mt::ReshapeOp>(op) ||
+    bool known = mt::isPointwise(op) ||
                  (isa<mt::RandomUniformOp>(op) && op.getNumOperands() == 0 && isSplit(op.getResult(0)));
     if (!known || innerCount(op.getResult(0)) != 1)
       return false;

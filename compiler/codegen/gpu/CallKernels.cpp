@@ -45,9 +45,10 @@ void mtc::emitTransposeTiles(BlockKernel &kernel) {
   Value across = emit.ceilDiv(columns, size);
   Value firstRow = emit.mul(emit.div(kernel.tile, across), size);
   Value firstColumn = emit.mul(emit.rem(kernel.tile, across), size);
-  Value memory = kernel.share(f32, size * (size + 1)); // a line is one longer: adjacent lines lie in different banks
-  auto at = [&](Value line, Value place) {
-    return emit.address(memory, f32, emit.add(emit.mul(line, size + 1), place));
+  // A line is one longer: adjacent lines lie in different banks.
+  Value memory = kernel.allocateShared(f32, size * (size + 1));
+  auto at = [&](Value line, Value column) {
+    return emit.address(memory, f32, emit.add(emit.mul(line, size + 1), column));
   };
   auto forElements = [&](Value height, Value width, Value top, Value left,
                          llvm::function_ref<void(Value, Value, Value)> each) {

@@ -5,12 +5,13 @@
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
+#include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mtc;
 
 GpuGrid mtc::convGpuGrid(plan::KernelOp op, int64_t) {
-  std::optional<ImageProduct> product = imageProductOf(convolutionOf(op));
+  std::optional<ImageProduct> product = imageProductOf(mt::productOf(op.getBody().front()));
   if (!product)
     return {convThreads, 1, ceilDiv(innerCount(op.getBody().front().getTerminator()->getOperand(0)), convThreads), 0,
             0};
@@ -40,7 +41,7 @@ static ImageBlock blockOf(BlockKernel &kernel, const ImageProduct &product, cons
 
 LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  Operation *op = convolutionOf(kernel.op);
+  Operation *op = mt::productOf(kernel.body());
   std::optional<ImageProduct> product = imageProductOf(op);
   if (!product)
     return emitDirectConv(kernel);
@@ -58,9 +59,10 @@ LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
       ImagePosition position = imagePosition(kernel, block, line);
       emit.when(both(emit, position.there, emit.less(inGroup, emit.integer(product->columns))), [&] {
         Value channel = emit.add(emit.mul(block.group, product->columns), inGroup);
-        Value index = flatten(emit, {place.row, place.column, channel}, shape);
-        index = emit.add(emit.mul(place.sample, innerCount(op->getResult(0))), index);
-        storeEpilogue(kernel, op->getResult(0), number, {place.sample, place.row, place.column, channel}, index);
+        Value index = flatten(emit, {position.row, position.column, channel}, shape);
+        index = emit.add(emit.mul(position.sample, innerCount(op->getResult(0))), index);
+        Emitter::Values at{position.sample, position.row, position.column, channel};
+        storeEpilogue(kernel, op->getResult(0), number, at, index);
       });
     });
   });

@@ -7,6 +7,7 @@
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
+#include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/Window.h"
 
 using namespace mlir;
@@ -133,13 +134,9 @@ static int64_t argumentOf(Value value) {
 
 LogicalResult mtc::emitDirectConv(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  Operation *op = nullptr;
-  for (Operation &inner : kernel.body())
-    if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(inner))
-      op = &inner;
-  auto forward = dyn_cast<mt::Conv2DOp>(op);
-  Direct direct{
-      kernel, forward ? forward.getConvolution() : cast<mt::Conv2DInputGradientOp>(op).getConvolution(), {}, {}, {}};
+  Operation *op = mt::productOf(kernel.body());
+  bool forward = isa<mt::Conv2DOp>(op);
+  Direct direct{kernel, cast<mt::ConvolutionOpInterface>(op).getConvolution(), {}, {}, {}};
   ArrayRef<int64_t> shape = innerShape(op->getResult(0));
   int64_t count = innerCount(op->getResult(0)), tiles = (count + convThreads - 1) / convThreads;
   Value sample = emit.div(kernel.tile, emit.integer(tiles));

@@ -12,12 +12,12 @@ using namespace mlir;
 using namespace mtc;
 
 Reach mtc::reachOf(Operation *op) {
-  if (op->hasTrait<mt::Windowed>())
+  if (isa<mt::WindowOpInterface, mt::WindowGradientOpInterface>(op))
     return Reach::window;
   if (auto lookup = dyn_cast<mt::LookupOpInterface>(op))
     return lookup.getLookup().adds ? Reach::line : Reach::element;
-  bool element = isa<mt::ElementwiseOpInterface, mt::MoveOpInterface, mt::ReshapeOp, mt::RandomUniformOp>(op) ||
-                 op->getNumOperands() == 0;
+  bool element = isa<mt::ElementwiseOpInterface, mt::MoveOpInterface>(op) || op->hasTrait<mt::Repeats>() ||
+                 op->hasTrait<mt::Generates>() || op->getNumOperands() == 0;
   return element ? Reach::element : Reach::line;
 }
 
@@ -82,8 +82,9 @@ Value BlockElements::sourceOf(Position position, Value value) {
   Operation *op = root.getDefiningOp();
   if (auto constant = dyn_cast<mt::ConstantOp>(op)) {
     auto values = cast<DenseElementsAttr>(constant.getValue());
-    return values.isSplat() ? Value()
-                            : emit.load(element, emit.address(constantPlace(emit, constant), element, place.index));
+    if (values.isSplat())
+      return Value();
+    return emit.load(element, emit.address(constantPointer(emit, constant), element, position.index));
   }
   if (count == 1 && position.count > 1)
     return at(root, emit.integer(0));

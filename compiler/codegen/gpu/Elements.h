@@ -71,8 +71,8 @@ private:
   mlir::Value reduced(mlir::mt::ReduceOp op, mlir::Value index);
   mlir::Value searched(mlir::mt::ArgmaxOp op, mlir::Value index);
   mlir::Value product(mlir::mt::MatmulOp op, mlir::Value index);
-  mlir::Value pool(mlir::mt::PoolOp op, mlir::ValueRange at);
-  mlir::Value poolGradient(mlir::mt::PoolGradientOp op, mlir::Value index, mlir::ValueRange at);
+  mlir::Value folded(mlir::mt::WindowOpInterface op, mlir::ValueRange at);
+  mlir::Value windowGradient(mlir::mt::WindowGradientOpInterface op, mlir::Value index, mlir::ValueRange at);
   mlir::Value kernelGradient(mlir::mt::Conv2DKernelGradientOp op, mlir::ValueRange at);
   mlir::Value lookedUp(mlir::mt::LookupOpInterface op, mlir::Value index);
   // The element of `value` at these coordinates.

@@ -62,13 +62,6 @@ static Reading readingOf(const mt::Window &window, bool forward, Number residue)
   return {1, -1, window.outputs, (reach - first) / window.stride, taps, first, window.stride};
 }
 
-Operation *mtc::convolutionOf(plan::KernelOp op) {
-  for (Operation &inner : op.getBody().front())
-    if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(inner))
-      return &inner;
-  return nullptr;
-}
-
 static bool areProducts(const mt::Convolution &conv) {
   constexpr int64_t most = int64_t(1) << 31;
   auto count = [](const mt::Window &rows, const mt::Window &columns, bool inputs) {
@@ -83,18 +76,14 @@ static bool areProducts(const mt::Convolution &conv) {
 bool mtc::isKernelProduct(const mt::Convolution &conv) { return areProducts(conv); }
 
 std::optional<ImageProduct> mtc::imageProductOf(Operation *op) {
-  if (!op)
+  mt::Convolution of = cast<mt::ConvolutionOpInterface>(op).getConvolution();
+  if (!areProducts(of))
     return {};
-  if (auto conv = dyn_cast<mt::Conv2DOp>(op)) {
-    mt::Convolution of = conv.getConvolution();
-    if (!areProducts(of))
-      return {};
+  if (isa<mt::Conv2DOp>(op))
     return ImageProduct{of, true, of.groups,       of.groupFilters(), of.groupChannels(),
                         1,  1,    of.rows.outputs, of.columns.outputs};
-  }
-  mt::Convolution of = cast<mt::Conv2DInputGradientOp>(op).getConvolution();
   auto plain = [](const mt::Window &window) { return window.stride == 1 || window.dilation == 1; };
-  if (!areProducts(of) || !plain(of.rows) || !plain(of.columns))
+  if (!plain(of.rows) || !plain(of.columns))
     return {};
   int64_t down = of.rows.stride, across = of.columns.stride;
   return ImageProduct{of,

@@ -23,8 +23,6 @@ struct ImageProduct {
   int64_t pixels() const { return height * width; }
   int64_t residues() const { return down * across; }
 };
-// The convolution of a kernel of kind conv, null if it has none.
-mlir::Operation *convolutionOf(mlir::plan::KernelOp op);
 // Nothing where groups are small, strides meet dilation, or an image has more than 2^31 elements.
 std::optional<ImageProduct> imageProductOf(mlir::Operation *convolution);
 // Whether a kernel gradient is such a product: rows are (tap row, tap column, channel), columns filters, k is (sample,

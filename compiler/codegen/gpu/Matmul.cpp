@@ -3,15 +3,13 @@
 // (rows x K) . (K x N), then element-wise operations on the result.
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Product.h"
+#include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mtc;
 
 static mt::MatmulOp productOf(plan::KernelOp op) {
-  for (Operation &inner : op.getBody().front())
-    if (auto found = dyn_cast<mt::MatmulOp>(inner))
-      return found;
-  return {};
+  return cast<mt::MatmulOp>(mt::productOf(op.getBody().front()));
 }
 
 // Coordinates of a product's element: of a matrix its row and column, else what its row is of a sample.

@@ -83,8 +83,8 @@ Value BlockElements::moved(Operation *op, Value index) {
       .Case([&](mt::ReduceOp reduction) { return reduced(reduction, index); })
       .Case([&](mt::ArgmaxOp search) { return searched(search, index); })
       .Case([&](mt::MatmulOp matmul) { return product(matmul, index); })
-      .Case([&](mt::PoolOp forward) { return pool(forward, place); })
-      .Case([&](mt::PoolGradientOp gradient) { return poolGradient(gradient, index, place); })
-      .Case([&](mt::Conv2DKernelGradientOp gradient) { return kernelGradient(gradient, place); })
+      .Case([&](mt::WindowOpInterface pool) { return folded(pool, position); })
+      .Case([&](mt::WindowGradientOpInterface gradient) { return windowGradient(gradient, index, position); })
+      .Case([&](mt::Conv2DKernelGradientOp gradient) { return kernelGradient(gradient, position); })
       .Default([](Operation *) { return Value(); });
 }

@@ -64,8 +64,8 @@ public:
     Value address = addressOf(shard, slice);
     Emitter::Values sums;
     for (int64_t i = 0; i < count; i += chunkElements) {
-      Value chunk = loadChunk(emit, emit.getF32Type(), emit.address(place, emit.getF32Type(), i * tree.tile.threads()),
-                              chunkElements);
+      Value from = emit.address(address, emit.getF32Type(), i * tree.tile.threads());
+      Value chunk = loadChunk(emit, emit.getF32Type(), from, chunkElements);
       for (int64_t j = 0; j < chunkElements; ++j)
         sums.push_back(emit.extract(chunk, j));
     }

@@ -30,8 +30,10 @@ static SiblingStack stackOf(BlockKernel &kernel, int64_t sums, int64_t levels) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   int64_t threads = kernel.gpu.threads;
-  if (4 * levels * sums * threads <= maxSiblingBytes)
-    return {emit.address(kernel.share(f32, levels * sums * threads), f32, kernel.thread), sums * threads, threads};
+  if (4 * levels * sums * threads <= maxSiblingBytes) {
+    Value memory = kernel.allocateShared(f32, levels * sums * threads);
+    return {emit.address(memory, f32, kernel.thread), sums * threads, threads};
+  }
   OpBuilder::InsertionGuard guard(emit);
   auto function = emit.getInsertionBlock()->getParentOp()->getParentOfType<gpu::GPUFuncOp>();
   emit.setInsertionPointToStart(&function.getBody().front());

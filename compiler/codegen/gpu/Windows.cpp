@@ -27,21 +27,22 @@ static Value inputOf(Emitter &emit, const mt::Window &window, Value output, Valu
   return emit.add(emit.add(emit.mul(output, window.stride), tap), -window.low);
 }
 
-Value BlockElements::pool(mt::PoolOp op, ValueRange at) {
+Value BlockElements::folded(mt::WindowOpInterface op, ValueRange at) {
   mt::Pooling pool = op.getPooling();
-  return overTaps(emit, pool.rows, at[0], identityOf(emit, op.getKind()), [&](Value kh, ValueRange outer) {
+  Value result = overTaps(emit, pool.rows, at[0], startOf(emit, op), [&](Value kh, ValueRange outer) {
     return overTaps(emit, pool.columns, at[1], outer, [&](Value kw, ValueRange running) {
       Value ih = inputOf(emit, pool.rows, at[0], kh), iw = inputOf(emit, pool.columns, at[1], kw);
-      return Emitter::Values{combine(emit, op.getKind(), running[0], atPlace(op.getInput(), {ih, iw, at[2]}))};
+      return Emitter::Values{op.foldElement(emit, running[0], atCoordinates(op.getInput(), {ih, iw, at[2]}))};
     });
   })[0];
+  return op.finishWindow(emit, result);
 }
 
 // The gradients of all windows that hold the element; for max, of those whose first largest element it is.
-Value BlockElements::poolGradient(mt::PoolGradientOp op, Value index, ValueRange at) {
+Value BlockElements::windowGradient(mt::WindowGradientOpInterface op, Value index, ValueRange at) {
   mt::Pooling pool = op.getPooling();
   Value x = op.getInput();
-  ArrayRef<int64_t> images = innerShape(op.getResult());
+  ArrayRef<int64_t> images = innerShape(op->getResult(0));
   auto winner = [&](Value oh, Value ow) {
     Emitter::Values start{identityOf(emit, mt::Reduction::max), emit.integer(-1)};
     return overTaps(emit, pool.rows, oh, start, [&](Value kh, ValueRange outer) {
