@@ -96,6 +96,11 @@ void BlockScatter::run() {
   });
 }
 
+GpuGrid mtc::scatterAddGpuGrid(plan::KernelOp op, int64_t) {
+  Value table = op.getBody().front().getTerminator()->getOperand(0);
+  return {convThreads, 0, ceilDiv(innerCount(table), convThreads), 0, 0};
+}
+
 LogicalResult mtc::emitBlockScatterAdd(BlockKernel &kernel) {
   BlockScatter(kernel, kernel.yields()[0].getDefiningOp<mt::ScatterAddOp>()).run();
   return success();
