@@ -41,11 +41,11 @@ void buildFuse(OpPassManager &passes, Compilation &compilation) {
 }
 
 void buildRecompute(OpPassManager &passes, Compilation &compilation) {
-  if (!compilation.recompute)
+  if (StringRef(compilation.options.recompute) != "auto")
     return;
   RecomputeOptions options;
-  options.deviceMemory = compilation.deviceMemory;
-  options.microBatches = compilation.microBatches;
+  options.deviceMemory = compilation.options.device_memory;
+  options.microBatches = std::max(compilation.options.micro_batches, 1);
   llvm::append_range(options.cpus, compilation.cpus);
   passes.addPass(createRecompute(options));
 }
@@ -54,8 +54,8 @@ void buildSchedule(OpPassManager &passes, Compilation &) { passes.addPass(create
 
 void buildAllocate(OpPassManager &passes, Compilation &compilation) {
   AllocateOptions options;
-  options.deviceMemory = compilation.deviceMemory;
-  options.microBatches = compilation.microBatches;
+  options.deviceMemory = compilation.options.device_memory;
+  options.microBatches = std::max(compilation.options.micro_batches, 1);
   llvm::append_range(options.cpus, compilation.cpus);
   passes.addPass(createAllocate(options));
   passes.addPass(createPlanCheck());

@@ -27,10 +27,10 @@ namespace {
 // Constants of all programs, equal ones once.
 class ConstantTable {
 public:
-  int64_t place(Attribute value, int64_t bytes) {
+  int64_t offsetOf(Attribute value, int64_t bytes) {
     auto [entry, fresh] = offsets.try_emplace(value, end);
     if (fresh)
-      end += alignPlace(bytes);
+      end += alignBuffer(bytes);
     return entry->second;
   }
 
@@ -102,25 +102,25 @@ private:
   }
 
   Value buffer(Value value) {
-    const ValueBuffer &place = assignment.buffers.find(value)->second;
+    const ValueBuffer &buffer = assignment.buffers.find(value)->second;
     // One buffer a variable or signature entry; elsewhere one a value.
     Value &result =
-        place.ref.empty() ? byValue[value] : byName[(place.space == Space::variable ? "v" : "s") + place.ref];
+        buffer.ref.empty() ? byValue[value] : byName[(buffer.space == Space::variable ? "v" : "s") + buffer.ref];
     if (result)
       return result;
     SmallVector<int64_t> offsets;
     ElementsAttr constant;
-    if (place.range >= 0)
-      for (int64_t offset : assignment.ranges[place.range].offsets)
-        offsets.push_back(offset + place.offset);
-    if (place.space == Space::constant) {
+    if (buffer.range >= 0)
+      for (int64_t offset : assignment.ranges[buffer.range].offsets)
+        offsets.push_back(offset + buffer.offset);
+    if (buffer.space == Space::constant) {
       constant = value.getDefiningOp<mt::ConstantOp>().getValue();
-      offsets.push_back(constants.place(constant, bytesOfType(value.getType())));
+      offsets.push_back(constants.offsetOf(constant, bytesOfType(value.getType())));
     }
     auto type = plan::BufferType::get(builder.getContext(), cast<RankedTensorType>(value.getType()));
-    StringAttr ref = place.ref.empty() ? StringAttr() : builder.getStringAttr(place.ref);
-    return result = plan::BufferOp::create(builder, value.getLoc(), type, builder.getStringAttr(place.name),
-                                           plan::SpaceAttr::get(builder.getContext(), place.space),
+    StringAttr ref = buffer.ref.empty() ? StringAttr() : builder.getStringAttr(buffer.ref);
+    return result = plan::BufferOp::create(builder, value.getLoc(), type, builder.getStringAttr(buffer.name),
+                                           plan::SpaceAttr::get(builder.getContext(), buffer.space),
                                            builder.getDenseI64ArrayAttr(offsets), ref, constant);
   }
 
@@ -181,7 +181,7 @@ void writeVariables(ModuleOp module) {
     plan::VariableOp::create(builder, declare.getLoc(), declare.getNameAttr(), kind, TypeAttr::get(type),
                              builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(bytes), declare.getRoleAttr(),
                              declare.getOfAttr());
-    end += alignPlace(bytes);
+    end += alignBuffer(bytes);
     declare.erase();
   }
 }

@@ -11,7 +11,7 @@ using namespace mlir;
 // The largest ranges alive in the phase where the arena is fullest. A lone device has no results of all-reduces.
 static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const BufferAssignment &assignment, int64_t rows,
                                                                   bool alone) {
-  auto size = [&](const Range &range) { return alignPlace(range.fixedBytes + range.rowBytes * rows); };
+  auto size = [&](const Range &range) { return alignBuffer(range.fixedBytes + range.rowBytes * rows); };
   int64_t peakPhase = 0, peak = -1;
   for (const Range &candidate : assignment.ranges) {
     int64_t alive = 0;
@@ -60,12 +60,12 @@ std::vector<mtrun::DeviceMemory> deviceMemory(ModuleOp module, int64_t scratch, 
   mtrun::DeviceMemory every;
   every.scratch = static_cast<uint64_t>(scratch);
   for (auto variable : module.getOps<plan::VariableOp>())
-    every.variables = static_cast<uint64_t>(variable.getOffset() + alignPlace(variable.getBytes()));
+    every.variables = static_cast<uint64_t>(variable.getOffset() + alignBuffer(variable.getBytes()));
   for (auto program : module.getOps<plan::ProgramOp>())
     for (auto buffer : program.getOps<plan::BufferOp>())
       if (buffer.getSpace() == plan::Space::constant)
         every.constants = std::max<uint64_t>(
-            every.constants, buffer.getOffsets()[0] + alignPlace(bytesOfType(buffer.getValue()->getType())));
+            every.constants, buffer.getOffsets()[0] + alignBuffer(bytesOfType(buffer.getValue()->getType())));
   std::vector<mtrun::DeviceMemory> needs;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     size_t variants = program.getVariantArena().size();

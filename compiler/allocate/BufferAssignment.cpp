@@ -70,21 +70,21 @@ void BufferAssignment::computeLives() {
 // Values whose buffer the program's own ops name.
 void BufferAssignment::assignOutside() {
   for (Operation &op : *body) {
-    ValueBuffer place;
+    ValueBuffer buffer;
     if (isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp>(op)) {
-      place.space = isa<mt::ReadOp>(op) ? Space::variable : Space::signature;
-      place.ref = place.name = op.getAttrOfType<StringAttr>("name").str();
-      buffers[op.getResult(0)] = place;
+      buffer.space = isa<mt::ReadOp>(op) ? Space::variable : Space::signature;
+      buffer.ref = buffer.name = op.getAttrOfType<StringAttr>("name").str();
+      buffers[op.getResult(0)] = buffer;
       if (isa<mt::ReadOp>(op))
-        readVariables.insert(place.ref);
+        readVariables.insert(buffer.ref);
     } else if (isa<mt::AssignOp, mt::OutputOp>(op)) {
-      place.space = isa<mt::AssignOp>(op) ? Space::variable : Space::signature;
-      place.ref = place.name = op.getAttrOfType<StringAttr>("name").str();
-      buffers[op.getOperand(0)] = place;
+      buffer.space = isa<mt::AssignOp>(op) ? Space::variable : Space::signature;
+      buffer.ref = buffer.name = op.getAttrOfType<StringAttr>("name").str();
+      buffers[op.getOperand(0)] = buffer;
     } else if (isa<mt::ConstantOp>(op)) {
-      place.space = Space::constant;
-      place.name = "constant";
-      buffers[op.getResult(0)] = place;
+      buffer.space = Space::constant;
+      buffer.name = "constant";
+      buffers[op.getResult(0)] = buffer;
     }
   }
 }
@@ -108,7 +108,7 @@ void BufferAssignment::placeBucket(size_t index) {
   for (shard::AllReduceOp reduce : bySize) {
     int64_t bytes = bytesOfType(reduce.getInput().getType());
     // Several numbers of a small partial sum are read at once too.
-    end = bytes >= placeAlignment ? alignPlace(end) : llvm::alignTo(end, bytes > 4 ? 16 : 4);
+    end = bytes >= bufferAlignment ? alignBuffer(end) : llvm::alignTo(end, bytes > 4 ? 16 : 4);
     auto kernel = reduce.getInput().getDefiningOp<mt::KernelOp>();
     std::string name = (kernel.getName() + "." + Twine(cast<OpResult>(reduce.getInput()).getResultNumber())).str();
     buffers[reduce.getInput()] = {Space::arena, "partial sum " + name, "", static_cast<int64_t>(ranges.size()), end};
@@ -120,7 +120,7 @@ void BufferAssignment::placeBucket(size_t index) {
         partials.first = std::min(partials.first, writer.phase);
   }
   bucketBytes[index] = partials.fixedBytes = results.fixedBytes = end;
-  bucketEnd += alignPlace(end);
+  bucketEnd += alignBuffer(end);
   ranges.push_back(std::move(partials));
   ranges.push_back(std::move(results));
 }
@@ -142,8 +142,8 @@ bool BufferAssignment::placeInVariable(const PlanStep &step, OpResult result) {
   auto found = buffers.find(reader->getResult(0));
   if (found == buffers.end() || found->second.space != Space::variable || readVariables.contains(found->second.ref))
     return false;
-  ValueBuffer place = found->second;
-  buffers[result] = place;
+  ValueBuffer buffer = found->second;
+  buffers[result] = buffer;
   return true;
 }
 
@@ -165,10 +165,10 @@ bool BufferAssignment::placeOverOperand(const PlanStep &step, mt::KernelOp kerne
     });
     if (taken)
       continue;
-    ValueBuffer place = found->second;
+    ValueBuffer buffer = found->second;
     range.last = std::max(range.last, range.shared ? lives[result].rendezvous : lives[result].phase);
-    place.name = kernel.getName().str();
-    buffers[result] = place;
+    buffer.name = kernel.getName().str();
+    buffers[result] = buffer;
     return true;
   }
   return false;
@@ -193,32 +193,32 @@ void BufferAssignment::placeResults(const PlanStep &step, mt::KernelOp kernel) {
 }
 
 void BufferAssignment::packShared() {
-  std::vector<Tenant> tenants;
+  std::vector<LiveBuffer> live;
   std::vector<Range *> packed;
   for (Range &range : ranges)
     if (range.shared && range.offsets.empty()) {
-      tenants.push_back({alignPlace(range.fixedBytes), range.first, range.last});
+      live.push_back({alignBuffer(range.fixedBytes), range.first, range.last});
       packed.push_back(&range);
     }
-  Packing packing = packTenants(tenants);
+  Packing packing = packBuffers(live);
   for (auto [range, offset] : llvm::zip(packed, packing.offsets))
     range->offsets = {bucketEnd + offset};
   sharedBytes = bucketEnd + packing.bytes;
 }
 
 void BufferAssignment::packArena(int64_t rows) {
-  std::vector<Tenant> tenants;
+  std::vector<LiveBuffer> live;
   std::vector<Range *> packed;
   for (Range &range : ranges)
     if (!range.shared) {
-      tenants.push_back({alignPlace(range.fixedBytes + range.rowBytes * rows), range.first, range.last});
+      live.push_back({alignBuffer(range.fixedBytes + range.rowBytes * rows), range.first, range.last});
       packed.push_back(&range);
     }
-  Packing packing = packTenants(tenants);
+  Packing packing = packBuffers(live);
   for (auto [range, offset] : llvm::zip(packed, packing.offsets))
     range->offsets.push_back(offset);
   arenaBytes.push_back(packing.bytes);
-  boundBytes.push_back(livenessBound(tenants));
+  boundBytes.push_back(livenessBound(live));
 }
 
 // The sum of all ranges bounds every packing, so no later sum can overflow.
@@ -228,7 +228,7 @@ LogicalResult BufferAssignment::checkSizes(Location location, int64_t rows) {
   for (const Range &range : ranges) {
     int64_t bytes = 0;
     if (llvm::MulOverflow(range.rowBytes, rows, bytes) || llvm::AddOverflow(bytes, range.fixedBytes, bytes) ||
-        bytes > limit || (total += alignPlace(bytes)) > limit)
+        bytes > limit || (total += alignBuffer(bytes)) > limit)
       return emitError(location, "expected at most ")
              << limit << " bytes of temporary values, found more at " << range.name << ", with " << rows << " rows";
   }

@@ -9,11 +9,11 @@
 
 namespace mtc {
 
-int64_t livenessBound(std::span<const Tenant> tenants) {
+int64_t livenessBound(std::span<const LiveBuffer> buffers) {
   std::map<int64_t, int64_t> change;
-  for (const Tenant &tenant : tenants) {
-    change[tenant.first] += tenant.bytes;
-    change[tenant.last + 1] -= tenant.bytes;
+  for (const LiveBuffer &buffer : buffers) {
+    change[buffer.first] += buffer.bytes;
+    change[buffer.last + 1] -= buffer.bytes;
   }
   int64_t alive = 0, most = 0;
   for (auto [phase, bytes] : change)
@@ -21,23 +21,23 @@ int64_t livenessBound(std::span<const Tenant> tenants) {
   return most;
 }
 
-static bool meet(const Tenant &a, const Tenant &b) { return a.first <= b.last && b.first <= a.last; }
+static bool meet(const LiveBuffer &a, const LiveBuffer &b) { return a.first <= b.last && b.first <= a.last; }
 
 namespace {
 struct Placed {
   int64_t begin, end; // offsets
-  const Tenant *tenant;
+  const LiveBuffer *buffer;
 };
 } // namespace
 
-// The offset of the tightest gap that holds the tenant between those that are alive with it; above all of them if none
+// The offset of the tightest gap that holds the buffer between those that are alive with it; above all of them if none
 // does. `placed` is sorted by offset.
-static int64_t tightestGap(const std::vector<Placed> &placed, const Tenant &tenant) {
+static int64_t tightestGap(const std::vector<Placed> &placed, const LiveBuffer &buffer) {
   int64_t best = -1, bestSlack = std::numeric_limits<int64_t>::max(), end = 0;
   for (const Placed &other : placed) {
-    if (!meet(tenant, *other.tenant))
+    if (!meet(buffer, *other.buffer))
       continue;
-    if (int64_t slack = other.begin - end - tenant.bytes; slack >= 0 && slack < bestSlack) {
+    if (int64_t slack = other.begin - end - buffer.bytes; slack >= 0 && slack < bestSlack) {
       best = end;
       bestSlack = slack;
     }
@@ -46,43 +46,43 @@ static int64_t tightestGap(const std::vector<Placed> &placed, const Tenant &tena
   return best >= 0 ? best : end;
 }
 
-static Packing packInOrder(std::span<const Tenant> tenants, const std::vector<size_t> &order) {
+static Packing packInOrder(std::span<const LiveBuffer> buffers, const std::vector<size_t> &order) {
   Packing packing;
-  packing.offsets.resize(tenants.size());
+  packing.offsets.resize(buffers.size());
   std::vector<Placed> placed;
   for (size_t index : order) {
-    const Tenant &tenant = tenants[index];
-    int64_t begin = tightestGap(placed, tenant), end = begin + tenant.bytes;
+    const LiveBuffer &buffer = buffers[index];
+    int64_t begin = tightestGap(placed, buffer), end = begin + buffer.bytes;
     packing.offsets[index] = begin;
     packing.bytes = std::max(packing.bytes, end);
-    if (tenant.bytes > 0)
+    if (buffer.bytes > 0)
       placed.insert(std::upper_bound(placed.begin(), placed.end(), begin,
                                      [](int64_t offset, const Placed &other) { return offset < other.begin; }),
-                    {begin, end, &tenant});
+                    {begin, end, &buffer});
   }
   return packing;
 }
 
-Packing packTenants(std::span<const Tenant> tenants) {
-  auto length = [](const Tenant &tenant) { return tenant.last - tenant.first + 1; };
-  const std::function<bool(const Tenant &, const Tenant &)> orders[] = {
-      [](const Tenant &a, const Tenant &b) { return a.bytes > b.bytes; },
-      [](const Tenant &a, const Tenant &b) { return a.first < b.first; },
-      [&](const Tenant &a, const Tenant &b) { return length(a) > length(b); },
-      [&](const Tenant &a, const Tenant &b) { return a.bytes * length(a) > b.bytes * length(b); },
-      [](const Tenant &a, const Tenant &b) { return a.last > b.last; },
+Packing packBuffers(std::span<const LiveBuffer> buffers) {
+  auto length = [](const LiveBuffer &buffer) { return buffer.last - buffer.first + 1; };
+  const std::function<bool(const LiveBuffer &, const LiveBuffer &)> orders[] = {
+      [](const LiveBuffer &a, const LiveBuffer &b) { return a.bytes > b.bytes; },
+      [](const LiveBuffer &a, const LiveBuffer &b) { return a.first < b.first; },
+      [&](const LiveBuffer &a, const LiveBuffer &b) { return length(a) > length(b); },
+      [&](const LiveBuffer &a, const LiveBuffer &b) { return a.bytes * length(a) > b.bytes * length(b); },
+      [](const LiveBuffer &a, const LiveBuffer &b) { return a.last > b.last; },
   };
-  int64_t bound = livenessBound(tenants);
+  int64_t bound = livenessBound(buffers);
   Packing best;
   for (const auto &before : orders) {
-    std::vector<size_t> order(tenants.size());
+    std::vector<size_t> order(buffers.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return before(tenants[a], tenants[b]); });
-    Packing packing = packInOrder(tenants, order);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return before(buffers[a], buffers[b]); });
+    Packing packing = packInOrder(buffers, order);
     if (best.offsets.empty() || packing.bytes < best.bytes)
       best = std::move(packing);
     constexpr size_t many = 4000; // an order takes time in the square of their number
-    if (best.bytes == bound || tenants.size() > many)
+    if (best.bytes == bound || buffers.size() > many)
       break;
   }
   return best;

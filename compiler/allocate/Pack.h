@@ -9,12 +9,12 @@
 
 namespace mtc {
 
-inline constexpr int64_t placeAlignment = 64; // bytes, of every offset and size
+inline constexpr int64_t bufferAlignment = 64; // bytes, of every offset and size
 
-inline int64_t alignPlace(int64_t bytes) { return (bytes + placeAlignment - 1) / placeAlignment * placeAlignment; }
+inline int64_t alignBuffer(int64_t bytes) { return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment; }
 
-// A buffer that is alive in all phases of [first, last]. Sizes are multiples of placeAlignment.
-struct Tenant {
+// A buffer that is alive in all phases of [first, last]. Sizes are multiples of bufferAlignment.
+struct LiveBuffer {
   int64_t bytes = 0;
   int64_t first = 0, last = 0;
 };
@@ -25,10 +25,10 @@ struct Packing {
 };
 
 // The most bytes alive in one phase: no packing can need less.
-int64_t livenessBound(std::span<const Tenant> tenants);
+int64_t livenessBound(std::span<const LiveBuffer> buffers);
 
 // Best fit: the largest buffer first, each into the tightest gap between buffers that live at the same time; other
 // orders are tried where this one misses the bound, and the best is taken. Buffers alive in one phase never overlap.
-Packing packTenants(std::span<const Tenant> tenants);
+Packing packBuffers(std::span<const LiveBuffer> buffers);
 
 } // namespace mtc

@@ -63,9 +63,7 @@ public:
     if (options.forCpus)
       compilation.cpus = options.cpus;
     compilation.gpus = options.gpus;
-    compilation.deviceMemory = options.deviceMemory;
-    compilation.recompute = options.recompute;
-    compilation.microBatches = std::max<int64_t>(options.microBatches, 1);
+    compilation.options = options.values;
   }
 
   Status run(std::vector<uint8_t> &bytes) {
@@ -79,16 +77,16 @@ public:
       compilation.inputScaling = findInputScaling(model, compilation.initial);
     context.appendDialectRegistry(allDialects());
     setAttributes(*module);
-    if (!options.dumpStages.empty())
-      if (std::error_code error = llvm::sys::fs::create_directories(options.dumpStages))
-        return mtrun::ioError("cannot create", options.dumpStages, error.value());
+    if (const char *folder = options.values.dump_stages)
+      if (std::error_code error = llvm::sys::fs::create_directories(folder))
+        return mtrun::ioError("cannot create", folder, error.value());
     size_t count = options.stopAfter < 0 ? stages().size() : static_cast<size_t>(options.stopAfter) + 1;
     // Reading belongs to the first stage.
     Clock::time_point stageStart = start;
     for (size_t i = 0; i < count; ++i, stageStart = Clock::now())
       if (Status status = runOne(i, *module, stageStart); !status.ok())
         return status;
-    if (options.timing)
+    if (options.values.timing)
       say("total", Clock::now() - start);
     if (options.stopAfter < 0)
       return finish(bytes);
@@ -106,7 +104,7 @@ public:
     for (const Stage &stage : stages()) {
       bool last = llvm::StringRef(stage.name) == "allocate";
       if (last)
-        compilation.deviceMemory = 0;
+        compilation.options.device_memory = 0;
       if (mlir::failed(runStage(stage, *module, compilation)))
         return failed(stage.name);
       if (last)
@@ -115,7 +113,7 @@ public:
     FailureOr<int64_t> scratch = maxScratch(*module, codegenOptions(*module, compilation.cpus));
     if (mlir::failed(scratch))
       return failed("codegen");
-    for (const mtrun::DeviceMemory &memory : deviceMemory(*module, *scratch, compilation.microBatches))
+    for (const mtrun::DeviceMemory &memory : deviceMemory(*module, *scratch, std::max(options.values.micro_batches, 1)))
       bytes.push_back(static_cast<int64_t>(memory.bytes()));
     return {};
   }
@@ -159,8 +157,8 @@ public:
 private:
   // By the importer of the source's format, with the names that the options give.
   OwningOpRef<ModuleOp> read(ExportArchive *exported) {
-    OwningOpRef<ModuleOp> module =
-        importModule({source, options.batch, options.training, context, diagnostics, compilation.initial, exported});
+    OwningOpRef<ModuleOp> module = importModule(
+        {source, options.values.batch, options.training, context, diagnostics, compilation.initial, exported});
     if (!module)
       return {};
     if (!options.training.classNames.empty())
@@ -172,13 +170,14 @@ private:
 
   // Values of the file that the options name; they take the place of the model's own of the same names.
   Status readWeights(ModuleOp module) {
-    if (options.weights.empty())
+    if (!options.values.weights)
       return {};
+    const std::string path = options.values.weights;
     std::vector<std::byte> file;
     std::vector<mtrun::SafeTensor> tensors;
-    if (Status status = mtrun::readWholeFile(options.weights, file); !status.ok())
+    if (Status status = mtrun::readWholeFile(path, file); !status.ok())
       return status;
-    if (Status status = mtrun::parseSafetensors(file, options.weights, tensors); !status.ok())
+    if (Status status = mtrun::parseSafetensors(file, path, tensors); !status.ok())
       return status;
     llvm::StringMap<size_t> places; // of the model's own values
     for (auto [index, tensor] : llvm::enumerate(compilation.initial))
@@ -211,10 +210,11 @@ private:
       return text + (names.size() > most ? " and " + std::to_string(names.size() - most) + " more" : "");
     };
     size_t all = set.size() + left.size();
-    std::string text = options.weights + ": sets " + std::to_string(set.size()) + " of " + std::to_string(all) +
-                       " variables of the model";
+    std::string path = options.values.weights;
+    std::string text =
+        path + ": sets " + std::to_string(set.size()) + " of " + std::to_string(all) + " variables of the model";
     if (!left.empty())
-      text += list(set) + "\n" + options.weights + ": leaves " + std::to_string(left.size()) +
+      text += list(set) + "\n" + path + ": leaves " + std::to_string(left.size()) +
               (kept ? " as the model's file has them" : " as they are initialised") + list(left);
     options.say(0, text);
   }
@@ -234,17 +234,17 @@ private:
 
   void setAttributes(ModuleOp module) {
     mlir::mt::Compilation parameters(module);
-    parameters.setBatch(options.batch);
-    parameters.setShards(options.shards, options.shardRows());
-    parameters.setSeed(options.seed);
-    if (options.localStatistics)
+    parameters.setBatch(options.values.batch);
+    parameters.setShards(options.values.shards, options.shardRows());
+    parameters.setSeed(options.values.seed);
+    if (options.localStatistics())
       parameters.setLocalStatistics();
     if (!options.precision.empty()) // a model may have brought one
       parameters.setPrecision(options.precision);
-    if (options.fast)
+    if (options.values.fast)
       parameters.setFast();
-    if (options.deviceMemory)
-      parameters.setDeviceMemory(options.deviceMemory);
+    if (options.values.device_memory)
+      parameters.setDeviceMemory(options.values.device_memory);
     for (auto model : module.getOps<mlir::mt::ModelOp>())
       parameters.setName(model.getSymName());
   }
@@ -268,12 +268,13 @@ private:
         return failed(stage.name);
       return {MT_NO_MEMORY, diagnostics.errors() + "\n" + memoryAdvice(source, options)};
     }
-    if (options.timing)
+    if (options.values.timing)
       say(stage.name, Clock::now() - start);
-    if (options.dumpStages.empty())
+    if (!options.values.dump_stages)
       return {};
     std::string number = (index < 9 ? "0" : "") + std::to_string(index + 1);
-    return writeFile(options.dumpStages + "/" + number + "-" + stage.name + ".mlir", printed(module));
+    std::string path = std::string(options.values.dump_stages) + "/" + number + "-" + stage.name + ".mlir";
+    return writeFile(path, printed(module));
   }
 
   // A plan that does not verify is our mistake; better found here than by whoever loads it.
@@ -310,26 +311,27 @@ private:
 
 Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes) {
   Options found = options;
-  found.maxBatch = false;
-  if (options.maxBatch)
+  found.values.max_batch = 0;
+  if (options.values.max_batch)
     if (Status status = findLargestBatch(source, found); !status.ok())
       return status;
-  if (int64_t microBatches = options.maxBatch ? 1 : findMicroBatches(source, found); microBatches > 1) {
-    found.microBatches = microBatches;
+  if (int32_t microBatches = options.values.max_batch ? 1 : findMicroBatches(source, found); microBatches > 1) {
+    found.values.micro_batches = microBatches;
     // A model may need the whole batch at once, which its plan tells.
     if (Driver(source, found).run(bytes).ok()) {
-      options.say(0, "the whole batch does not fit in " + bytesText(static_cast<uint64_t>(options.deviceMemory)) +
-                         " on one device; " + std::to_string(microBatches) + " micro-batches do");
+      std::string limit = bytesText(static_cast<uint64_t>(options.values.device_memory));
+      options.say(0, "the whole batch does not fit in " + limit + " on one device; " + std::to_string(microBatches) +
+                         " micro-batches do");
       return {};
     }
-    found.microBatches = 1;
+    found.values.micro_batches = 1;
   }
   return Driver(source, found).run(bytes);
 }
 
 Status measureMemory(const ModelSource &source, const Options &given, std::vector<int64_t> &bytes) {
   Options options = given;
-  options.log = nullptr;
+  options.values.log = nullptr;
   return Driver(source, options).measure(bytes);
 }
 

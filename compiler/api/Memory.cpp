@@ -23,16 +23,16 @@ public:
     if (Status status = measure(1, needed); !status.ok())
       return status;
     rows = 0;
-    if (needed > options.deviceMemory)
+    if (needed > options.values.device_memory)
       return {};
     rows = 1;
-    const int64_t most = maxBatch / options.shards;
+    const int64_t most = maxBatch / options.values.shards;
     int64_t tooMany = most + 1;
     double slope = 0, bytes = static_cast<double>(needed);
     for (int probes = 0; tooMany - rows > 1; ++probes) {
       int64_t next = guess(rows, tooMany, slope, bytes, probes), found = 0;
       // An error here is a size out of range: too many.
-      bool fits = measure(next, found).ok() && found <= options.deviceMemory;
+      bool fits = measure(next, found).ok() && found <= options.values.device_memory;
       if (found > 0)
         slope = (static_cast<double>(found) - bytes) / static_cast<double>(next - rows);
       if (fits) {
@@ -53,14 +53,14 @@ private:
     constexpr int64_t growth = 16;
     if (probes >= patience && probes % 2 == 0)
       return std::min(rows + (tooMany - rows) / 2, rows * growth);
-    double more = slope > 0 ? (static_cast<double>(options.deviceMemory) - bytes) / slope : 1;
+    double more = slope > 0 ? (static_cast<double>(options.values.device_memory) - bytes) / slope : 1;
     auto step = static_cast<int64_t>(std::clamp(more, 1.0, static_cast<double>(rows * (growth - 1))));
     return std::min(rows + step, tooMany - 1);
   }
 
   Status measure(int64_t rows, int64_t &bytes) const {
     Options tried = options;
-    tried.batch = rows * options.shards;
+    tried.values.batch = rows * options.values.shards;
     std::vector<int64_t> needed;
     Status status = measureMemory(source, tried, needed);
     if (status.ok())
@@ -83,7 +83,7 @@ int64_t minDevices(const ModelSource &source, const Options &options) {
   if (!measureMemory(source, options, needed).ok())
     return 0;
   for (size_t variant = needed.size(); variant > 0; --variant)
-    if (needed[variant - 1] <= options.deviceMemory)
+    if (needed[variant - 1] <= options.values.device_memory)
       return int64_t{1} << (needed.size() - variant);
   return 0;
 }
@@ -96,26 +96,27 @@ Status findLargestBatch(const ModelSource &source, Options &options) {
     return status;
   if (rows == 0)
     return {MT_NO_MEMORY, source.name + ": error: expected a batch that fits in " +
-                              bytesText(static_cast<uint64_t>(options.deviceMemory)) + " on one device, found that " +
-                              std::to_string(options.shards) +
-                              (options.shards == 1 ? " sample needs " : " samples need ") +
+                              bytesText(static_cast<uint64_t>(options.values.device_memory)) +
+                              " on one device, found that " + std::to_string(options.values.shards) +
+                              (options.values.shards == 1 ? " sample needs " : " samples need ") +
                               bytesText(static_cast<uint64_t>(needed))};
-  options.batch = rows * options.shards;
-  options.say(0, "batch " + std::to_string(options.batch) + " is the largest that fits in " +
-                     bytesText(static_cast<uint64_t>(options.deviceMemory)) + " on one device");
+  options.values.batch = rows * options.values.shards;
+  options.say(0, "batch " + std::to_string(options.values.batch) + " is the largest that fits in " +
+                     bytesText(static_cast<uint64_t>(options.values.device_memory)) + " on one device");
   return {};
 }
 
-int64_t findMicroBatches(const ModelSource &source, const Options &given) {
-  if (given.microBatches || !given.deviceMemory || !given.gpus.empty() || given.stopAfter >= 0)
+int32_t findMicroBatches(const ModelSource &source, const Options &given) {
+  if (given.values.micro_batches || !given.values.device_memory || !given.gpus.empty() || given.stopAfter >= 0)
     return 1;
   Options options = given;
-  for (options.microBatches = 1; options.microBatches <= options.shards; options.microBatches *= 2) {
+  for (int32_t count = 1; count <= given.values.shards; count *= 2) {
+    options.values.micro_batches = count;
     std::vector<int64_t> needed;
     if (!measureMemory(source, options, needed).ok()) // the compilation says why
       break;
-    if (needed.back() <= options.deviceMemory)
-      return options.microBatches;
+    if (needed.back() <= options.values.device_memory)
+      return count;
   }
   return 1;
 }
@@ -124,21 +125,23 @@ std::string memoryAdvice(const ModelSource &source, const Options &given) {
   Options options = given;
   std::string text;
   auto add = [&](const std::string &line) { text += (text.empty() ? "what would help: " : "; ") + line; };
-  if (!options.recompute) {
-    options.recompute = true;
+  if (!options.recomputes()) {
+    options.values.recompute = "auto";
     if (int64_t devices = minDevices(source, options))
       add("--recompute auto" + onDevices(devices));
-    options.recompute = false;
+    options.values.recompute = "none";
   }
   int64_t rows = 0, needed = 0;
   for (bool all : {true, false})
-    if ((all || options.shards > 1) && Search(source, options, all).run(rows, needed).ok() && rows > 0)
-      add("--batch " + std::to_string(rows * options.shards) + onDevices(all ? 1 : options.shards));
-  for (options.shards *= 2; options.shards <= options.batch; options.shards *= 2)
+    if ((all || options.values.shards > 1) && Search(source, options, all).run(rows, needed).ok() && rows > 0)
+      add("--batch " + std::to_string(rows * options.values.shards) + onDevices(all ? 1 : options.values.shards));
+  for (int64_t shards = int64_t{2} * given.values.shards; shards <= given.values.batch; shards *= 2) {
+    options.values.shards = static_cast<int32_t>(shards);
     if (int64_t devices = minDevices(source, options)) {
-      add("--shards " + std::to_string(options.shards) + onDevices(devices));
+      add("--shards " + std::to_string(shards) + onDevices(devices));
       break;
     }
+  }
   return text.empty() ? "no smaller batch, no number of shards and no recomputation would help" : text;
 }
 

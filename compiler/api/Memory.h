@@ -9,12 +9,12 @@
 namespace mtc {
 
 // Sets the batch to the largest multiple of the shards with which one device can host all of them in
-// options.deviceMemory bytes. MT_NO_MEMORY: not even one sample a shard.
+// device_memory bytes. MT_NO_MEMORY: not even one sample a shard.
 mtrun::Status findLargestBatch(const ModelSource &source, Options &options);
 
-// The fewest micro-batches with which one device has room for all shards in options.deviceMemory bytes. 1: the options
+// The fewest micro-batches with which one device has room for all shards in device_memory bytes. 1: the options
 // say how many, or nothing of a limit; the device is a GPU; or no number is enough.
-int64_t findMicroBatches(const ModelSource &source, const Options &options);
+int32_t findMicroBatches(const ModelSource &source, const Options &options);
 
 // Of a model that does not fit on any number of devices: the options that would make it fit, each of them tried out.
 std::string memoryAdvice(const ModelSource &source, const Options &options);

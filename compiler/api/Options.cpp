@@ -3,12 +3,14 @@
 
 #include "compiler/Pipeline.h"
 #include "compiler/api/Names.h"
+#include "compiler/api/OptionTable.h"
 #include "compiler/codegen/common/CpuTarget.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "runtime/support/option_struct.h"
 #include "runtime/support/suggest.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <algorithm>
 #include <bit>
 #include <string_view>
 
@@ -16,54 +18,84 @@ namespace mtc {
 
 using mtrun::Status;
 
-static constexpr int64_t maxBatch = int64_t{1} << 30;
 static constexpr int64_t maxLocalBatch = int64_t{1} << 20;
-static constexpr int64_t maxShards = 65536;
-static constexpr int64_t defaultShards = 8;
+static constexpr int32_t defaultShards = 8;
 
 static Status differs(const std::string &option, const std::string &expected, const std::string &found) {
   return {MT_INVALID, "expected " + option + " " + expected + ", found " + found};
 }
 
-static Status checkSizes(const mtc_options &given, Options &options) {
-  if (given.batch < 0 || given.batch > maxBatch)
-    return differs("batch", "to be 1 to " + std::to_string(maxBatch), std::to_string(given.batch));
-  if (given.batch)
-    options.batch = given.batch;
-  if (given.shards < 0 || given.shards > maxShards)
-    return differs("shards", "to be 1 to " + std::to_string(maxShards), std::to_string(given.shards));
-  options.shards = given.shards;
-  if (given.max_batch) // found later; with one sample a shard it begins
-    options.batch = given.shards ? given.shards : defaultShards;
-  if (!given.shards)
-    options.shards = std::min<int64_t>(defaultShards, std::bit_floor(static_cast<uint64_t>(options.batch)));
-  if (!std::has_single_bit(static_cast<uint64_t>(options.shards)))
-    return differs("shards", "to be a power of two", std::to_string(options.shards));
-  if (options.shards > options.batch)
-    return differs("shards", "to be at most the batch, " + std::to_string(options.batch),
-                   std::to_string(options.shards));
-  options.microBatches = given.micro_batches;
-  if (options.microBatches < 0 || options.microBatches > options.shards ||
-      (options.microBatches && !std::has_single_bit(static_cast<uint64_t>(options.microBatches))))
-    return differs("micro-batches", "to be a power of two up to the shards, " + std::to_string(options.shards),
-                   std::to_string(options.microBatches));
-  if (given.device_memory < 0)
-    return differs("device memory", "to be 0 bytes or more", std::to_string(given.device_memory));
-  options.deviceMemory = given.device_memory;
-  std::string_view recompute = given.recompute ? given.recompute : "none";
-  if (recompute != "none" && recompute != "auto")
-    return differs("recompute", "to be auto or none", "'" + std::string(recompute) + "'");
-  options.recompute = recompute == "auto";
-  options.maxBatch = given.max_batch != 0;
-  if ((options.recompute || options.maxBatch) && !options.deviceMemory)
-    return {MT_INVALID, std::string(options.maxBatch ? "the largest batch" : "recompute auto") +
+// What messages call an option: "batch norm".
+static std::string nameOf(const OptionRow &row) {
+  std::string name(llvm::StringRef(row.flags).split(',').first.drop_front(2));
+  std::replace(name.begin(), name.end(), '-', ' ');
+  return name;
+}
+
+template <typename Number> static Status checkNumber(const OptionRow &row, Number &number) {
+  if (row.form == Form::toggle || row.form == Form::index) {
+    number = number != 0;
+    return {};
+  }
+  if (number == 0) {
+    number = static_cast<Number>(row.number);
+    return {};
+  }
+  if (number >= row.least && number <= row.most)
+    return {};
+  return differs(nameOf(row),
+                 row.form == Form::bytes ? "to be 0 bytes or more"
+                                         : "to be " + std::to_string(row.least) + " to " + std::to_string(row.most),
+                 std::to_string(number));
+}
+
+static Status checkText(const OptionRow &row, const char *&text) {
+  text = text ? text : row.standard;
+  std::vector<std::string> words = wordsOf(row);
+  if (!text || words.empty() || llvm::is_contained(words, text))
+    return {};
+  return differs(nameOf(row), "to be " + llvm::join(words, " or "), "'" + std::string(text) + "'");
+}
+
+static Status checkTable(mtc_options &values) {
+  for (const OptionRow &row : optionTable)
+    if (Status status = std::visit(
+            [&](auto field) {
+              if constexpr (std::is_same_v<decltype(field), const char *mtc_options::*>)
+                return checkText(row, values.*field);
+              else
+                return checkNumber(row, values.*field);
+            },
+            row.field);
+        !status.ok())
+      return status;
+  return {};
+}
+
+static Status checkSizes(Options &options) {
+  mtc_options &values = options.values;
+  if (values.max_batch) // found later; with one sample a shard it begins
+    values.batch = values.shards ? values.shards : defaultShards;
+  if (!values.shards)
+    values.shards = static_cast<int32_t>(
+        std::min<uint64_t>(defaultShards, std::bit_floor(static_cast<uint64_t>(values.batch))));
+  if (!std::has_single_bit(static_cast<uint32_t>(values.shards)))
+    return differs("shards", "to be a power of two", std::to_string(values.shards));
+  if (values.shards > values.batch)
+    return differs("shards", "to be at most the batch, " + std::to_string(values.batch), std::to_string(values.shards));
+  int32_t count = values.micro_batches;
+  if (count < 0 || count > values.shards || (count && !std::has_single_bit(static_cast<uint32_t>(count))))
+    return differs("micro-batches", "to be a power of two up to the shards, " + std::to_string(values.shards),
+                   std::to_string(count));
+  if ((options.recomputes() || values.max_batch) && !values.device_memory)
+    return {MT_INVALID, std::string(values.max_batch ? "the largest batch" : "recompute auto") +
                             " depends on what memory a device has: expected a size (--device-memory), found none"};
   return {};
 }
 
 // "cpu,cuda:sm_80,sm_90": what follows the GPUs' name is their architectures.
 static Status checkTarget(const mtc_options &given, Options &options) {
-  llvm::StringRef text = given.target ? given.target : "cpu";
+  llvm::StringRef text = given.target;
   llvm::SmallVector<llvm::StringRef> items;
   text.split(items, ',');
   options.forCpus = false;
@@ -130,10 +162,6 @@ static Status checkCpus(const mtc_options &given, Options &options) {
 static Status checkNames(const mtc_options &given, Options &options) {
   if (Status status = checkTarget(given, options); !status.ok())
     return status;
-  std::string_view statistics = given.batch_norm ? given.batch_norm : "global";
-  if (statistics != "global" && statistics != "local")
-    return differs("batch norm", "to be global or local", "'" + std::string(statistics) + "'");
-  options.localStatistics = statistics == "local";
   options.precision = precisionOf(given.precision ? given.precision : "");
   std::vector<std::string> precisions = {"f32", "tf32", "bf16", "f16"};
   if (given.precision && !llvm::is_contained(precisions, options.precision))
@@ -189,31 +217,25 @@ static Status checkFiles(const mtc_options &given, Options &options) {
 }
 
 Status checkOptions(const mtc_options *caller, Options &options) {
-  mtc_options read;
-  if (Status status = MTRUN_READ_OPTIONS(mtc_options, input_shape, caller, read); !status.ok())
+  mtc_options &values = options.values;
+  if (Status status = MTRUN_READ_OPTIONS(mtc_options, input_shape, caller, values); !status.ok())
     return status;
-  const mtc_options *given = &read;
-  options.fast = given->fast != 0;
-  options.seed = given->seed ? given->seed : 1;
-  options.dumpStages = given->dump_stages ? given->dump_stages : "";
-  options.timing = given->timing != 0;
+  if (Status status = checkTable(values); !status.ok())
+    return status;
+  if (Status status = checkSizes(options); !status.ok())
+    return status;
   auto text = [](const char *value) { return std::string(value ? value : ""); };
-  options.training = {text(given->loss), text(given->optimizer), text(given->metrics),
-                      given->drop_unsupported_metrics != 0, given->sample_weights != 0,
-                      {text(given->freeze), text(given->trainable)}, text(given->no_weight_decay), {}, {}};
-  options.weights = text(given->weights);
-  options.log = given->log;
-  options.logUser = given->log_user;
-  if (Status status = checkSizes(*given, options); !status.ok())
+  options.training = {text(values.loss), text(values.optimizer), text(values.metrics),
+                      values.drop_unsupported_metrics != 0, values.sample_weights != 0,
+                      {text(values.freeze), text(values.trainable)}, text(values.no_weight_decay), {}, {}};
+  if (Status status = checkNames(values, options); !status.ok())
     return status;
-  if (Status status = checkNames(*given, options); !status.ok())
-    return status;
-  if (Status status = checkFiles(*given, options); !status.ok())
+  if (Status status = checkFiles(values, options); !status.ok())
     return status;
   // Samples are told apart in float32.
-  if (options.localStatistics && options.batch > maxLocalBatch)
+  if (options.localStatistics() && values.batch > maxLocalBatch)
     return differs("a batch", "of at most " + std::to_string(maxLocalBatch) + " for statistics of shards",
-                   std::to_string(options.batch));
+                   std::to_string(values.batch));
   return {};
 }
 

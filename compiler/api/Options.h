@@ -10,37 +10,29 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mtc {
 
+// What compiles reads the fields of mtc_options; beside it are those that must be parsed first.
 struct Options {
-  int64_t batch = 32;
-  int64_t shards = 8;
-  bool fast = false;
-  bool localStatistics = false; // of batch normalisation: each shard's own
-  std::vector<std::string> cpus; // best first
+  mtc_options values = mtc_options_init(); // each in its range (OptionTable.h), and with its default where it has none
+  std::vector<std::string> cpus;           // best first
   bool forCpus = true;
   std::string precision;        // "f32", "tf32", "bf16", "f16"; empty: the model's own
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"
-  int64_t seed = 1;
-  int64_t deviceMemory = 0;
-  bool recompute = false; // under deviceMemory
-  int64_t microBatches = 0; // of the batch, which a device computes one after the other; 0: found by deviceMemory
-  bool maxBatch = false;  // the largest that fits in deviceMemory in place of `batch`
-  int stopAfter = -1; // index of a stage, -1: make the plan
-  std::string dumpStages;
-  bool timing = false;
+  int stopAfter = -1;       // index of a stage, -1: make the plan
   TrainingOptions training; // for formats whose models may lack them
-  std::string weights;      // a .safetensors file of values that variables start with
   std::vector<std::string> vocabulary;
-  void (*log)(void *user, int level, const char *message) = nullptr;
-  void *logUser = nullptr;
 
-  int64_t shardRows() const { return (batch + shards - 1) / shards; }
+  int64_t shardRows() const { return (values.batch + values.shards - 1) / values.shards; }
+  // Of batch normalisation: each shard's own.
+  bool localStatistics() const { return std::string_view(values.batch_norm) == "local"; }
+  bool recomputes() const { return std::string_view(values.recompute) == "auto"; }
   void say(int level, const std::string &message) const {
-    if (log)
-      log(logUser, level, message.c_str());
+    if (values.log)
+      values.log(values.log_user, level, message.c_str());
   }
 };
 

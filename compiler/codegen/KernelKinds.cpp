@@ -7,21 +7,9 @@ using namespace mlir;
 using namespace mtc;
 using mt::KernelKind;
 
-// One row per kind, in the order of the enumerators.
 static constexpr KernelCode kinds[] = {
-    {KernelKind::rows, rowsGrid, emitRows, rowsGpuGrid, emitBlockRows},
-    {KernelKind::single, singleGrid, emitSingle, singleGpuGrid, emitBlockSingle},
-    {KernelKind::elementwise, elementwiseGrid, emitElementwise, elementwiseGpuGrid, emitBlockElementwise},
-    {KernelKind::matmul, matmulGrid, emitMatmul, matmulGpuGrid, emitBlockMatmul},
-    {KernelKind::matmul_wgrad, matmulWgradGrid, emitMatmulWgrad, matmulWgradGpuGrid, emitBlockMatmulWgrad},
-    {KernelKind::reduce, reduceGrid, emitReduce, reduceGpuGrid, emitBlockReduce},
-    {KernelKind::transpose, transposeGrid, emitTranspose, transposeGpuGrid, emitBlockTranspose},
-    {KernelKind::conv, convGrid, emitConv, convGpuGrid, emitBlockConv},
-    {KernelKind::conv_wgrad, convWgradGrid, emitConvWgrad, convWgradGpuGrid, emitBlockConvWgrad},
-    {KernelKind::scatter_add, scatterAddGrid, emitScatterAdd, scatterAddGpuGrid, emitBlockScatterAdd},
-    {KernelKind::attention, attentionGrid, emitAttention, attentionGpuGrid, emitBlockAttention},
-    {KernelKind::attention_gradient, attentionGradientGrid, emitAttentionGradient, attentionGpuGrid,
-     emitBlockAttention},
+#define KIND(kind, name, Name) {KernelKind::kind, name##Grid, emit##Name, name##GpuGrid, emitBlock##Name},
+#include "compiler/codegen/KernelKinds.def"
 };
 static_assert(std::size(kinds) == mt::getMaxEnumValForKernelKind() + 1);
 static_assert([] {

@@ -20,7 +20,7 @@ static bool mayBeCheap(Operation *op) {
   if (op->getNumOperands() == 0 || op->getNumResults() != 1 || mt::isSplit(op->getResult(0).getType()))
     return false;
   // A reshape to the same shape is a copy, made where a value needs a buffer.
-  bool shapes = isa<mt::BroadcastOp, mt::ReshapeOp>(op) && op->getOperand(0).getType() != op->getResult(0).getType();
+  bool shapes = op->hasTrait<mt::Repeats>() && op->getOperand(0).getType() != op->getResult(0).getType();
   return shapes || (isa<mt::ElementwiseOpInterface>(op) && mt::elementsPerRow(op->getResult(0).getType()) == 1);
 }
 
@@ -62,8 +62,7 @@ static bool isOnlySummed(Operation *op) {
 }
 
 static bool staysBetweenKernels(Operation *op) {
-  return op->hasTrait<mt::Reports>() || isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp, mt::AssignOp,
-                                            mt::OutputOp, mt::ConstantOp, shard::AllReduceOp>(op);
+  return op->hasTrait<mt::Reports>() || op->hasTrait<mt::Boundary>() || isa<shard::AllReduceOp>(op);
 }
 
 FailureOr<std::optional<KernelKind>> Groups::kindOf(Operation *op) const {
@@ -72,33 +71,14 @@ FailureOr<std::optional<KernelKind>> Groups::kindOf(Operation *op) const {
   if (op->getNumResults() != 1 || op->getNumRegions() || !isa<mt::CostOpInterface>(op))
     return op->emitOpError("expected a computation, found an op that no kernel can hold");
   bool split = mt::isSplit(op->getResult(0).getType());
-  bool splitOperand = llvm::any_of(op->getOperandTypes(), mt::isSplit);
-  auto rank2 = [&](unsigned i) { return cast<RankedTensorType>(op->getOperand(i).getType()).getRank() == 2; };
-  // Rows of the left side may have several axes.
-  if (auto matmul = dyn_cast<mt::MatmulOp>(op); matmul && rank2(1) && (rank2(0) || !matmul.getTransposeA())) {
-    if (matmul.getTransposeA() && splitOperand)
-      return std::optional(KernelKind::matmul_wgrad);
-    return std::optional(KernelKind::matmul);
-  }
-  if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(op))
-    return std::optional(KernelKind::conv);
-  if (isa<mt::Conv2DKernelGradientOp>(op) && !split)
-    return std::optional(KernelKind::conv_wgrad);
-  if (isa<mt::ScatterAddOp>(op) && splitOperand)
-    return std::optional(KernelKind::scatter_add);
-  if (isa<mt::AttentionOp, mt::AttentionLogSumsOp>(op))
-    return std::optional(KernelKind::attention);
-  if (isa<mt::AttentionGradientOp>(op))
-    return std::optional(KernelKind::attention_gradient);
+  if (auto own = dyn_cast<mt::KernelOpInterface>(op))
+    if (std::optional<KernelKind> kind = own.getKernelKind())
+      return kind;
   if (split)
     return std::optional(KernelKind::rows);
-  if (isa<mt::ReduceOp>(op) && splitOperand)
-    return std::optional(KernelKind::reduce);
-  if (splitOperand)
+  if (llvm::any_of(op->getOperandTypes(), mt::isSplit))
     return op->emitOpError("expected a result with a batch axis or a sum over it, found ")
            << op->getResult(0).getType();
-  if (isa<mt::TransposeOp>(op) && rank2(0))
-    return std::optional(KernelKind::transpose);
   return std::optional(isMap(op) && !isOnlySummed(op) ? KernelKind::elementwise : KernelKind::single);
 }
 

@@ -29,7 +29,10 @@ static bool isEpilogueOp(const Groups &groups, Operation *op, RankedTensorType t
          llvm::all_of(op->getOperands(), [&](Value operand) { return fitsTile(groups, operand, tile); });
 }
 
-bool isProduct(Operation *op) { return isa<mt::MatmulOp, mt::Conv2DOp, mt::Conv2DInputGradientOp>(op); }
+bool isProduct(Operation *op) {
+  auto own = dyn_cast<mt::KernelOpInterface>(op);
+  return own && own.takesEpilogue();
+}
 
 // Takes in users, and producers that only this unit uses, until there are none.
 void Groups::absorb(unsigned matmul) {

@@ -42,14 +42,15 @@ static SmallVector<Operation *> chainTo(Value value) {
   return {};
 }
 
+static bool isPool(Operation *op) { return isa<mt::WindowOpInterface, mt::WindowGradientOpInterface>(op); }
+
 // A max pool's gradient reads the pool's images: it computes them itself.
 void repeatThinConvolutions(mt::ProgramOp program) {
   for (auto gradient : llvm::make_early_inc_range(program.getBody().front().getOps<mt::PoolGradientOp>())) {
     Value image = gradient.getInput();
     if (!image || image.hasOneUse())
       continue;
-    bool pools =
-        llvm::all_of(image.getUsers(), [](Operation *user) { return isa<mt::PoolOp, mt::PoolGradientOp>(user); });
+    bool pools = llvm::all_of(image.getUsers(), isPool);
     SmallVector<Operation *> chain = pools ? chainTo(image) : SmallVector<Operation *>();
     if (chain.empty())
       continue;
@@ -67,7 +68,7 @@ static void splitKernelGradient(mt::Conv2DKernelGradientOp op) {
   RankedTensorType kernel = typeOf(op.getResult());
   Value gradient = op.getGradient();
   Operation *from = gradient.getDefiningOp();
-  bool rows = from && !isa<mt::Conv2DInputGradientOp, mt::Conv2DOp, mt::MatmulOp>(from);
+  bool rows = from && !isProduct(from);
   bool alone =
       llvm::all_of(gradient.getUsers(), [&](Operation *user) { return user == op || isa<mt::ReduceOp>(user); });
   if (!rows || !alone || bytesPerSample(gradient) > maxCachedBytes || mt::isSplit(kernel) || op.getGroups() != 1 ||
@@ -102,7 +103,7 @@ void Groups::joinThinConvolutions() {
       for (Operation *user : users(op))
         if (unitOf(user) != unit)
           readers.push_back(user);
-    if (!thin || readers.size() != 1 || !isa<mt::PoolOp, mt::PoolGradientOp>(readers.front()))
+    if (!thin || readers.size() != 1 || !isPool(readers.front()))
       continue;
     std::optional<unsigned> reader = unitOf(readers.front());
     if (!reader || units[*reader].kind != mt::KernelKind::rows || !canMerge(unit, *reader))

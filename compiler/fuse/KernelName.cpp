@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/KernelName.h"
+#include "dialects/mt/KernelKinds.h"
 
 namespace mtc {
 
@@ -67,13 +68,8 @@ static std::string joined(StringRef layer, const Twine &what) {
 }
 
 static std::string wordOf(Operation *op) {
-  if (auto reduce = dyn_cast<mt::ReduceOp>(op))
-    return mt::stringifyReduction(reduce.getKind()).str();
-  if (isa<mt::Conv2DInputGradientOp>(op))
-    return "input_gradient";
-  if (isa<mt::Conv2DKernelGradientOp>(op))
-    return "kernel_gradient";
-  return op->getName().stripDialect().str();
+  auto own = dyn_cast<mt::KernelOpInterface>(op);
+  return own ? own.getWord() : op->getName().stripDialect().str();
 }
 
 static bool isTransposed(Value value) {
@@ -96,7 +92,8 @@ static std::string wordsOf(const Unit &unit) {
   SmallVector<std::string> words;
   bool more = false;
   for (Operation *op : unit.ops) {
-    if (isa<mt::ConstantOp, mt::BroadcastOp, mt::ReshapeOp, mt::BatchSizeOp, mt::IotaOp>(op))
+    bool works = isa<mt::ElementwiseOpInterface>(op) || !mt::isPointwise(*op);
+    if (!works || isa<mt::IotaOp>(op))
       continue;
     std::string word = productWord(op);
     if (op == heaviest(unit))
@@ -159,18 +156,15 @@ std::string KernelNames::updateOf(const Unit &unit) const {
 std::string KernelNames::of(const Unit &unit) const {
   constexpr size_t longest = 66; // of a variable's name; what follows has at most 14 bytes
   StringRef layer = layerOf(unit);
-  switch (*unit.kind) {
-  case KernelKind::matmul_wgrad:
-  case KernelKind::conv_wgrad:
-  case KernelKind::scatter_add:
+  bool alone = unit.ops.size() == 1;
+  if (mt::infoOf(*unit.kind).isGradient || (unit.kind == KernelKind::reduce && alone))
     if (std::string name = gradientOf(unit.ops.back()->getResult(0)); !name.empty())
       return (shortened(name, longest) + "_gradient").str();
+  if (mt::infoOf(*unit.kind).isGradient)
     return joined(layer, "kernel_gradient");
+  switch (*unit.kind) {
   case KernelKind::reduce:
-    if (unit.ops.size() == 1)
-      if (std::string name = gradientOf(unit.ops.front()->getResult(0)); !name.empty())
-        return (shortened(name, longest) + "_gradient").str();
-    return joined(unit.ops.size() == 1 ? layer : "", unit.ops.size() == 1 ? "sum" : "sums");
+    return joined(alone ? layer : "", alone ? "sum" : "sums");
   case KernelKind::transpose:
     if (mt::ReadOp variable = variableOf(unit.ops.front()->getOperand(0)))
       return (shortened(variable.getName(), longest) + "_transposed").str();
@@ -180,16 +174,11 @@ std::string KernelNames::of(const Unit &unit) const {
       return (shortened(name, longest) + "/update").str();
     return joined(layer, wordsOf(unit));
   case KernelKind::attention:
-    return joined(layer, "attention");
   case KernelKind::attention_gradient:
-    return joined(layer, "attention_gradient");
-  case KernelKind::matmul:
-  case KernelKind::conv:
-  case KernelKind::rows:
-  case KernelKind::single:
+    return joined(layer, mt::stringifyKernelKind(*unit.kind));
+  default:
     return joined(layer, wordsOf(unit));
   }
-  llvm_unreachable("all kinds are listed");
 }
 
 } // namespace mtc

@@ -102,7 +102,7 @@ static void recompute(Operation *op) {
 
 // A repeated constant is a constant.
 static bool foldIntoConstant(Operation *op) {
-  if (!isa<mt::BroadcastOp, mt::ReshapeOp>(op) || mt::isSplit(op->getResult(0).getType()))
+  if (!op->hasTrait<mt::Repeats>() || mt::isSplit(op->getResult(0).getType()))
     return false;
   SplatElementsAttr value = mt::splatOf(op->getOperand(0));
   if (!value)
@@ -127,14 +127,8 @@ static void makeUnconditional(mt::AssignOp op) {
 // Whether the op reads each operand from a buffer, which cheap values lack: what the runtime reports, and ops whose
 // kernel computes no operand.
 static bool readsBuffers(Operation &op) {
-  auto isMatrix = [](Value value) { return typeOf(value).getRank() == 2; };
-  if (auto matmul = dyn_cast<mt::MatmulOp>(op))
-    return isMatrix(matmul.getRhs());
-  if (auto transpose = dyn_cast<mt::TransposeOp>(op))
-    return isMatrix(transpose.getOperand());
-  return op.hasTrait<mt::Reports>() ||
-         isa<mt::AttentionOp, mt::AttentionLogSumsOp, mt::AttentionGradientOp, mt::Conv2DOp, mt::Conv2DInputGradientOp,
-             mt::Conv2DKernelGradientOp, mt::ScatterAddOp>(op);
+  auto own = dyn_cast<mt::KernelOpInterface>(op);
+  return op.hasTrait<mt::Reports>() || (own && own.readsBuffers());
 }
 
 static void placeOperands(Operation &op, const CheapValues &cheap, llvm::DenseMap<Value, Value> &placed) {

@@ -184,7 +184,7 @@ mlir::FailureOr<std::vector<uint8_t>> serializePlan(mlir::ModuleOp module, const
     plan->archive->section = sections.size();
     sections.push_back({"archive", {reinterpret_cast<const uint8_t *>(archive->data()), archive->size()}});
   }
-  plan->micro_batches = static_cast<uint32_t>(compilation.microBatches);
+  plan->micro_batches = static_cast<uint32_t>(std::max(compilation.options.micro_batches, 1));
   return mtrun::writePlanFile(*plan, sections);
 }
 

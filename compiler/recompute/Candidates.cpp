@@ -105,12 +105,12 @@ std::vector<Candidate> findCandidates(mt::ProgramOp program, const Phases &phase
       candidates.push_back(std::move(candidate));
   }
   for (size_t i = 0; i < candidates.size(); ++i)
-    candidates[i].place = i;
+    candidates[i].position = i;
   llvm::sort(candidates, [](const Candidate &a, const Candidate &b) {
     auto worth = [](const Candidate &c) {
       return static_cast<double>(c.savedBytes) / static_cast<double>(1 + c.flops);
     };
-    return worth(a) != worth(b) ? worth(a) > worth(b) : a.place < b.place;
+    return worth(a) != worth(b) ? worth(a) > worth(b) : a.position < b.position;
   });
   return candidates;
 }

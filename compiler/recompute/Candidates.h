@@ -22,7 +22,7 @@ struct Candidate {
   std::vector<mlir::OpOperand *> late; // what its second run would serve
   int64_t savedBytes = 0;              // at the peak, less what its operands then hold on to
   int64_t flops = 0;                   // of the second run
-  size_t place = 0;                    // in the program
+  size_t position = 0;                 // in the program
 };
 
 // Candidates that lower the fullest phase of the program, the most bytes per FLOP first; equals in program order.

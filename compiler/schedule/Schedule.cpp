@@ -120,12 +120,12 @@ void moveToOrder(Graph &graph, std::vector<unsigned> &order) {
 }
 
 void setWaits(Graph &graph, ArrayRef<unsigned> order) {
-  std::vector<int64_t> place(graph.nodes.size());
+  std::vector<int64_t> position(graph.nodes.size());
   // The last step before which a barrier of the device, of all devices stands.
   int64_t deviceBarrier = 0, allBarrier = 0;
   for (auto [index, node] : llvm::enumerate(order)) {
     Node &current = graph.nodes[node];
-    place[node] = index;
+    position[node] = index;
     if (current.isCollective()) {
       deviceBarrier = allBarrier = index + 1;
       continue;
@@ -133,9 +133,9 @@ void setWaits(Graph &graph, ArrayRef<unsigned> order) {
     mt::Wait wait = mt::Wait::none;
     for (unsigned before : current.before) {
       bool all = current.share || graph.nodes[before].share;
-      if (all && place[before] >= allBarrier)
+      if (all && position[before] >= allBarrier)
         wait = mt::Wait::all;
-      else if (wait == mt::Wait::none && place[before] >= deviceBarrier)
+      else if (wait == mt::Wait::none && position[before] >= deviceBarrier)
         wait = mt::Wait::device;
     }
     if (wait != mt::Wait::none)

@@ -10,9 +10,15 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 static OperandRange yieldsOf(Block &body) { return body.getTerminator()->getOperands(); }
 static bool areArguments(ValueRange values) { return llvm::all_of(values, llvm::IsaPred<BlockArgument>); }
 
-// What a loop over elements computes at the index of its result, and numbers that are the same at each.
-static bool isPointwise(Operation &op) {
-  return isa<ElementwiseOpInterface, ConstantOp, BatchSizeOp, BroadcastOp, ReshapeOp>(op);
+bool isPointwise(Operation &op) {
+  return isa<ElementwiseOpInterface, ConstantOp, BatchSizeOp>(op) || op.hasTrait<Repeats>();
+}
+
+Operation *productOf(Block &body) {
+  for (Operation &op : body)
+    if (auto product = dyn_cast<KernelOpInterface>(op); product && product.takesEpilogue())
+      return &op;
+  return nullptr;
 }
 
 static LogicalResult verifyRows(Block &body, KernelError error) {
@@ -107,7 +113,10 @@ static LogicalResult verifyMatmul(Block &body, KernelError error) {
 
 static LogicalResult verifyConv(Block &body, KernelError error) {
   return verifyProduct(body, error, "convolution of two operands in a kernel of kind conv",
-                       [](Operation &op) { return isa<Conv2DOp, Conv2DInputGradientOp>(op); });
+                       [](Operation &op) {
+                         auto own = dyn_cast<KernelOpInterface>(op);
+                         return own && own.getKernelKind() == KernelKind::conv;
+                       });
 }
 
 // The op of a type that makes the only result; null for any other body.
@@ -196,18 +205,18 @@ static LogicalResult verifyAttentionGradient(Block &body, KernelError error) {
 
 // One row per kind, in the order of the enumerators.
 static constexpr KernelKindInfo kinds[] = {
-    {KernelKind::rows, verifyRows, InPlace::lastReader, /*runsAgain=*/true, /*isProduct=*/false},
-    {KernelKind::single, verifySingle, InPlace::never, false, false},
-    {KernelKind::elementwise, verifyElementwise, InPlace::always, false, false},
-    {KernelKind::matmul, verifyMatmul, InPlace::epilogue, true, true},
-    {KernelKind::matmul_wgrad, verifyMatmulWgrad, InPlace::never, false, true},
-    {KernelKind::reduce, verifyReduce, InPlace::never, false, false},
-    {KernelKind::transpose, verifyTranspose, InPlace::never, false, false},
-    {KernelKind::conv, verifyConv, InPlace::epilogue, true, true},
-    {KernelKind::conv_wgrad, verifyConvWgrad, InPlace::never, false, true},
-    {KernelKind::scatter_add, verifyScatterAdd, InPlace::never, false, false},
-    {KernelKind::attention, verifyAttention, InPlace::never, true, false},
-    {KernelKind::attention_gradient, verifyAttentionGradient, InPlace::never, true, false},
+    {KernelKind::rows, verifyRows, InPlace::lastReader, /*runsAgain=*/true, /*isProduct=*/false, /*isGradient=*/false},
+    {KernelKind::single, verifySingle, InPlace::never, false, false, false},
+    {KernelKind::elementwise, verifyElementwise, InPlace::always, false, false, false},
+    {KernelKind::matmul, verifyMatmul, InPlace::epilogue, true, true, false},
+    {KernelKind::matmul_wgrad, verifyMatmulWgrad, InPlace::never, false, true, true},
+    {KernelKind::reduce, verifyReduce, InPlace::never, false, false, false},
+    {KernelKind::transpose, verifyTranspose, InPlace::never, false, false, false},
+    {KernelKind::conv, verifyConv, InPlace::epilogue, true, true, false},
+    {KernelKind::conv_wgrad, verifyConvWgrad, InPlace::never, false, true, true},
+    {KernelKind::scatter_add, verifyScatterAdd, InPlace::never, false, false, true},
+    {KernelKind::attention, verifyAttention, InPlace::never, true, false, false},
+    {KernelKind::attention_gradient, verifyAttentionGradient, InPlace::never, true, false, false},
 };
 static_assert(std::size(kinds) == getMaxEnumValForKernelKind() + 1);
 static_assert([] {

@@ -26,8 +26,14 @@ struct KernelKindInfo {
   InPlace inPlace;
   bool runsAgain; // rows are independent: a second run gives the first one's bits
   bool isProduct; // a library may compute it
+  bool isGradient; // its only result is the gradient of a variable: kernels are named by that
 };
 const KernelKindInfo &infoOf(KernelKind kind);
+
+// What a loop over elements computes at the index of its result, and numbers that are the same at each.
+bool isPointwise(Operation &op);
+// The op whose result the rest of a body works on, element by element; null for none.
+Operation *productOf(Block &body);
 
 // Whether a kernel of this body may write result number `result` over the operand of argument number `argument`.
 bool mayOverwrite(KernelKind kind, Block &body, unsigned argument, unsigned result);

@@ -19,7 +19,7 @@
 include "dialects/mt/MtBase.td"
 
 class Mt_Attention<string mnemonic, dag operands, string from, string to, list<Trait> traits = []>
-    : Mt_PureOp<mnemonic, !listconcat([InferTypeOpAdaptor], traits)> {
+    : Mt_PureOp<mnemonic, !listconcat([Mt_OwnKernel<>, InferTypeOpAdaptor], traits)> {
   let arguments = !con(operands, (ins DefaultValuedAttr<I64Attr, "1">:$heads, OptionalAttr<I64Attr>:$key_heads,
                                   UnitAttr:$causal, OptionalAttr<I64Attr>:$window, OptionalAttr<F32Attr>:$scale));
   let results = (outs Mt_Float:$result);
@@ -67,7 +67,7 @@ def AttentionLogSumsOp : Mt_Attention<"attention_log_sums",
 def AttentionGradientOp : Mt_DroppingAttention<"attention_gradient",
     (ins Mt_AttentionOperandAttr:$of, Mt_Float:$gradient, Mt_Float:$query, Mt_Float:$key, Mt_Float:$value,
          Mt_Float:$output, Mt_Float:$log_sums),
-    "$of `,` $gradient `,` $query `,` $key `,` $value `,` $output `,` $log_sums",
+    "`` $of `,` $gradient `,` $query `,` $key `,` $value `,` $output `,` $log_sums",
     [{type($gradient) `,` type($query) `,` type($key) `,` type($value) `,` type($output) `,` type($log_sums)}]> {
   let summary = "the gradient of mt.attention to its queries, keys or values";
   let description = [{

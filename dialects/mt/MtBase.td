@@ -51,8 +51,13 @@ def Mt_Contraction : NativeOpTrait<"Contraction"> { let cppNamespace = "::mlir::
 def Mt_Moves : NativeOpTrait<"Moves"> { let cppNamespace = "::mlir::mt"; }
 def Mt_MovesByLine : DeclareOpInterfaceMethods<MoveOpInterface, ["keepsFirstAxes", "dropFirstAxes"]>;
 def Mt_PadMoves : DeclareOpInterfaceMethods<MoveOpInterface, ["getFill", "keepsFirstAxes", "dropFirstAxes"]>;
-// An element of the result depends on elements of some windows of the operands.
-def Mt_Windowed : NativeOpTrait<"Windowed"> { let cppNamespace = "::mlir::mt"; }
+// Elements of the result are those of the operand in their order, each once or repeated.
+def Mt_Repeats : NativeOpTrait<"Repeats"> { let cppNamespace = "::mlir::mt"; }
+// An element of the result depends on its index, and on nothing that has elements.
+def Mt_Generates : NativeOpTrait<"Generates"> { let cppNamespace = "::mlir::mt"; }
+// No kernel computes it: what a program takes and gives, and what is known when it is compiled.
+def Mt_Boundary : NativeOpTrait<"Boundary"> { let cppNamespace = "::mlir::mt"; }
+class Mt_OwnKernel<list<string> answers = []> : DeclareOpInterfaceMethods<KernelOpInterface, answers>;
 // A loss or an error, of whose means the lower one is better; an accuracy, of whose means the higher one is.
 def Mt_LowerIsBetter : NativeOpTrait<"LowerIsBetter"> { let cppNamespace = "::mlir::mt"; }
 def Mt_HigherIsBetter : NativeOpTrait<"HigherIsBetter"> { let cppNamespace = "::mlir::mt"; }

@@ -129,7 +129,7 @@ def CompareOp : Mt_Elementwise<"compare", [InferTypeOpAdaptor]> {
   let summary = "element-wise comparison, broadcasting: mt.compare lt, %a, %b : tensor<..>, tensor<..>";
   let arguments = (ins Mt_CompareAttr:$kind, Mt_Number:$lhs, Mt_Number:$rhs);
   let results = (outs Mt_Bool:$result);
-  let assemblyFormat = "$kind `,` $lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
+  let assemblyFormat = "`` $kind `,` $lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
 }
 def AndOp : Mt_Elementwise<"and", [InferTypeOpAdaptor]> {
   let summary = "both, broadcasting";

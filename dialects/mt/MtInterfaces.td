@@ -84,6 +84,59 @@ def LookupOpInterface : OpInterface<"LookupOpInterface"> {
   let methods = [InterfaceMethod<"Which lines, of one sample", "::mlir::mt::Lookup", "getLookup", (ins)>];
 }
 
+def WindowOpInterface : OpInterface<"WindowOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{
+    An op whose result element is folded from the elements of a window of its operand, channel by channel: those that
+    lie in the image, in order of kh, then kw. Both code generators write the op from these answers.
+  }];
+  let methods = [
+    InterfaceMethod<"The windows", "::mlir::mt::Pooling", "getPooling", (ins)>,
+    InterfaceMethod<"The operand that the windows lie over", "::mlir::Value", "getInput", (ins)>,
+    InterfaceMethod<"What a fold starts from", "float", "getWindowStart", (ins)>,
+    InterfaceMethod<"Emits the fold of one more element: f32 scalars or vectors, by the rules of lowerElement",
+                    "::mlir::Value", "foldElement",
+                    (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$running, "::mlir::Value":$next)>,
+    InterfaceMethod<"Emits the result of a window from what its elements were folded to", "::mlir::Value",
+                    "finishWindow", (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$running), "",
+                    "return running;">];
+}
+
+def WindowGradientOpInterface : OpInterface<"WindowGradientOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{
+    An op whose result element is the sum of the gradients of the windows that hold it, or of those windows whose first
+    largest element it is: a chain that starts at +0, in order of oh, then ow.
+  }];
+  let methods = [
+    InterfaceMethod<"The windows", "::mlir::mt::Pooling", "getPooling", (ins)>,
+    InterfaceMethod<"The gradient of each window's result", "::mlir::Value", "getGradient", (ins)>,
+    InterfaceMethod<"What the windows lay over, if their largest elements matter; else null", "::mlir::Value",
+                    "getInput", (ins)>];
+}
+
+def ConvolutionOpInterface : OpInterface<"ConvolutionOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{ A convolution of images with a kernel, or a gradient of one. }];
+  let methods = [InterfaceMethod<"Its geometry", "::mlir::mt::Convolution", "getConvolution", (ins)>];
+}
+
+def KernelOpInterface : OpInterface<"KernelOpInterface"> {
+  let cppNamespace = "::mlir::mt";
+  let description = [{
+    An op that may have a kernel of a kind of its own. `mt-fuse` builds its kernels around such ops.
+  }];
+  let methods = [
+    InterfaceMethod<"The kind; none where the op is a part of a kernel of rows or of one tile",
+                    "::std::optional<::mlir::mt::KernelKind>", "getKernelKind", (ins)>,
+    InterfaceMethod<"Whether the op reads its operands from buffers: its kernel computes none of them", "bool",
+                    "readsBuffers", (ins), "", "return true;">,
+    InterfaceMethod<"Whether element-wise work on the result may go into the op's kernel: it is in registers there",
+                    "bool", "takesEpilogue", (ins), "", "return false;">,
+    InterfaceMethod<"What the names of kernels call the op", "::std::string", "getWord", (ins), "",
+                    "return $_op->getName().stripDialect().str();">];
+}
+
 def IndexOpInterface : OpInterface<"IndexOpInterface"> {
   let cppNamespace = "::mlir::mt";
   let description = [{

@@ -51,7 +51,18 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   return success();
 }
 
-// Two a multiplication and addition. With a contracted batch axis: of one sample.
+// Rows of the left side may have several axes, the right side is one matrix.
+std::optional<KernelKind> MatmulOp::getKernelKind() {
+  auto isMatrix = [](Value value) { return tensorOf(value).getRank() == 2; };
+  if (!isMatrix(getRhs()) || (getTransposeA() && !isMatrix(getLhs())))
+    return std::nullopt;
+  bool overBatch = getTransposeA() && (isSplit(getLhs().getType()) || isSplit(getRhs().getType()));
+  return overBatch ? KernelKind::matmul_wgrad : KernelKind::matmul;
+}
+bool MatmulOp::readsBuffers() { return tensorOf(getRhs()).getRank() == 2; }
+bool MatmulOp::takesEpilogue() { return true; }
+
+// Two for a multiplication and an addition. With a contracted batch axis: of one sample.
 int64_t MatmulOp::getFlops() {
   int64_t inner = tensorOf(getLhs()).getDimSize(axesOf(*this).aInner);
   return 2 * elementsPerRow(getType()) * (ShapedType::isDynamic(inner) ? 1 : inner);

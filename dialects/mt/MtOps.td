@@ -14,7 +14,7 @@ include "dialects/mt/MtActivations.td"
 include "dialects/mt/MtOptimizers.td"
 
 // Values out of nothing.
-def ConstantOp : Mt_PureOp<"constant", [ConstantLike, InferTypeOpAdaptor]> {
+def ConstantOp : Mt_PureOp<"constant", [Mt_Boundary, ConstantLike, InferTypeOpAdaptor]> {
   let summary = "mt.constant dense<1.0> : tensor<4xf32>; no batch axis";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Mt_Tensor:$result);
@@ -26,7 +26,7 @@ def ConstantOp : Mt_PureOp<"constant", [ConstantLike, InferTypeOpAdaptor]> {
                             "value));">];
   let hasVerifier = 1;
 }
-def IotaOp : Mt_PureOp<"iota"> {
+def IotaOp : Mt_PureOp<"iota", [Mt_Generates]> {
   let summary = "0, 1, 2 ... along an axis: mt.iota dim = 1 : tensor<3x10xi32>; each sample's place in the global "
                 "batch: mt.iota dim = 0 : tensor<?xi32>";
   let arguments = (ins I64Attr:$dim);
@@ -34,12 +34,12 @@ def IotaOp : Mt_PureOp<"iota"> {
   let assemblyFormat = "`dim` `=` $dim attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
-def BatchSizeOp : Mt_PureOp<"batch_size"> {
+def BatchSizeOp : Mt_PureOp<"batch_size", [Mt_Generates]> {
   let summary = "n, the valid samples of the global batch, as f32; the same on every shard";
   let results = (outs Mt_Scalar:$result);
   let assemblyFormat = "attr-dict";
 }
-def RandomUniformOp : Mt_PureOp<"random_uniform"> {
+def RandomUniformOp : Mt_PureOp<"random_uniform", [Mt_Generates]> {
   let summary = "uniform in [0, 1), multiples of 2^-24";
   let description = [{
     Philox 4x32-10 (Salmon et al., SC'11). Key: (seed low, seed high). Counter: (index low, index high, step, hash of
@@ -53,7 +53,7 @@ def RandomUniformOp : Mt_PureOp<"random_uniform"> {
 }
 
 // Shapes.
-def BroadcastOp : Mt_PureOp<"broadcast", [DeclareOpInterfaceMethods<MoveOpInterface>,
+def BroadcastOp : Mt_PureOp<"broadcast", [Mt_Repeats, DeclareOpInterfaceMethods<MoveOpInterface>,
                                           DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "repeats along axes that are missing (leading) or 1";
   let arguments = (ins Mt_Tensor:$operand);
@@ -61,7 +61,7 @@ def BroadcastOp : Mt_PureOp<"broadcast", [DeclareOpInterfaceMethods<MoveOpInterf
   let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";
   let hasVerifier = 1;
 }
-def ReshapeOp : Mt_PureOp<"reshape", [Mt_Moves, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def ReshapeOp : Mt_PureOp<"reshape", [Mt_Moves, Mt_Repeats, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "the same elements, row major; a batch axis stays first and by itself";
   let arguments = (ins Mt_Tensor:$operand);
   let results = (outs Mt_Tensor:$result);
@@ -69,7 +69,7 @@ def ReshapeOp : Mt_PureOp<"reshape", [Mt_Moves, DeclareOpInterfaceMethods<Gradie
   let hasVerifier = 1;
 }
 def TransposeOp : Mt_PureOp<"transpose",
-                            [Mt_Moves, Mt_MovesByLine, InferTypeOpAdaptor,
+                            [Mt_Moves, Mt_MovesByLine, Mt_OwnKernel<["readsBuffers"]>, InferTypeOpAdaptor,
                              DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "result axis i is operand axis permutation[i]; a batch axis stays first";
   let arguments = (ins Mt_Tensor:$operand, DenseI64ArrayAttr:$permutation);
@@ -78,13 +78,14 @@ def TransposeOp : Mt_PureOp<"transpose",
 }
 
 // Reductions and products.
-def ReduceOp : Mt_PureOp<"reduce", [Mt_Extends, InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def ReduceOp : Mt_PureOp<"reduce", [Mt_Extends, Mt_OwnKernel<["readsBuffers", "getWord"]>, InferTypeOpAdaptor,
+                                    DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "sum, max or min over axes, which disappear: mt.reduce sum, %x over [0] : tensor<?x10xf32>";
   let description = "Over the batch axis: sum only, and alone (`over [0]`). Gradient of max and min: shared equally "
                     "among ties.";
   let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyFloat:$operand, DenseI64ArrayAttr:$dims);
   let results = (outs Mt_Float:$result);
-  let assemblyFormat = "$kind `,` $operand `over` $dims attr-dict `:` type($operand)";
+  let assemblyFormat = "`` $kind `,` $operand `over` $dims attr-dict `:` type($operand)";
 }
 def ArgmaxOp : Mt_PureOp<"argmax", [InferTypeOpAdaptor]> {
   let summary = "index of the first largest element along the last axis";
@@ -92,7 +93,8 @@ def ArgmaxOp : Mt_PureOp<"argmax", [InferTypeOpAdaptor]> {
   let results = (outs Mt_Int:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
 }
-def MatmulOp : Mt_PureOp<"matmul", [Mt_Extends, Mt_Rounds, Mt_Contraction, InferTypeOpAdaptor,
+def MatmulOp : Mt_PureOp<"matmul", [Mt_Extends, Mt_Rounds, Mt_Contraction,
+                                    Mt_OwnKernel<["readsBuffers", "takesEpilogue"]>, InferTypeOpAdaptor,
                                     DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "matrix product of the last two axes; leading axes are equal, or missing on the right";
   let description = [{

@@ -78,6 +78,10 @@ LogicalResult PoolOp::inferReturnTypes(MLIRContext *context, std::optional<Locat
 Pooling PoolOp::getPooling() {
   return *poolingOf(std::nullopt, getKind(), tensorOf(getInput()), getWindow(), getStrides(), getPadding());
 }
+float PoolOp::getWindowStart() { return startOf(getKind()); }
+Value PoolOp::foldElement(OpBuilder &builder, Value running, Value next) {
+  return combine(builder, getLoc(), getKind(), running, next);
+}
 int64_t PoolOp::getFlops() { return elementsPerRow(getType()) * getWindow()[0] * getWindow()[1]; }
 SmallVector<IteratorType> PoolOp::getLoopIteratorTypes() { return parallelLoops({0, 1, 2, 3}); }
 SmallVector<shard::ReductionKind> PoolOp::getReductionLoopIteratorKinds() {

@@ -4,10 +4,25 @@
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 using namespace mlir::mt;
 
 static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+float mlir::mt::startOf(Reduction kind) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  return kind == Reduction::sum ? 0.0f : kind == Reduction::max ? -infinity : infinity;
+}
+
+Value mlir::mt::combine(OpBuilder &builder, Location location, Reduction kind, Value running, Value next) {
+  if (kind == Reduction::sum)
+    return arith::AddFOp::create(builder, location, running, next);
+  auto better = kind == Reduction::max ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
+  Value condition = arith::CmpFOp::create(builder, location, better, next, running);
+  return arith::SelectOp::create(builder, location, condition, next, running);
+}
 
 LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
                                          SmallVectorImpl<Type> &types) {
@@ -35,6 +50,13 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   types.push_back(RankedTensorType::get(shape, Float32Type::get(from.getContext())));
   return success();
 }
+
+std::optional<KernelKind> ReduceOp::getKernelKind() {
+  bool overBatch = isSplit(getOperand().getType()) && !isSplit(getType());
+  return overBatch ? std::optional(KernelKind::reduce) : std::nullopt;
+}
+bool ReduceOp::readsBuffers() { return false; }
+std::string ReduceOp::getWord() { return stringifyReduction(getKind()).str(); }
 
 int64_t ReduceOp::getFlops() { return elementsPerRow(getOperand().getType()); }
 

@@ -22,7 +22,8 @@ defvar Mt_Padding = DefaultValuedAttr<DenseI64ArrayAttr, "{0, 0, 0, 0}">;
 
 class Mt_Convolution<string mnemonic, dag operands, string from, string to, list<Trait> traits = []>
     : Mt_PureOp<mnemonic, !listconcat([
-    Mt_Extends, Mt_Rounds, Mt_Contraction, DeclareOpInterfaceMethods<GradientOpInterface>], traits)> {
+    Mt_Extends, Mt_Rounds, Mt_Contraction, ConvolutionOpInterface,
+    DeclareOpInterfaceMethods<GradientOpInterface>], traits)> {
   let arguments = !con(operands, (ins Mt_Strides:$strides, Mt_Padding:$padding, Mt_Strides:$dilation,
                                   DefaultValuedAttr<I64Attr, "1">:$groups));
   let results = (outs Mt_Float:$result);
@@ -31,7 +32,8 @@ class Mt_Convolution<string mnemonic, dag operands, string from, string to, list
   let extraClassDeclaration = "::mlir::mt::Convolution getConvolution();";
 }
 def Conv2DOp : Mt_Convolution<"conv2d", (ins Mt_AnyFloat:$input, Mt_AnyFloat:$kernel), "$input `,` $kernel",
-                              "type($input) `,` type($kernel)", [InferTypeOpAdaptor]> {
+                              "type($input) `,` type($kernel)",
+                              [Mt_OwnKernel<["takesEpilogue"]>, InferTypeOpAdaptor]> {
   let summary = "2-D convolution (cross-correlation) of images with a kernel, in groups of channels";
   let description = [{
     `mt.conv2d %x, %w strides = [2, 2] padding = [0, 1, 0, 1] groups = 2 : tensor<?x32x32x8xf32>, tensor<3x3x4x16xf32>`
@@ -45,7 +47,7 @@ def Conv2DOp : Mt_Convolution<"conv2d", (ins Mt_AnyFloat:$input, Mt_AnyFloat:$ke
 }
 def Conv2DInputGradientOp : Mt_Convolution<"conv2d_input_gradient", (ins Mt_AnyFloat:$gradient, Mt_AnyFloat:$kernel),
                                            "$gradient `,` $kernel",
-    "type($gradient) `,` type($kernel) `to` type($result)"> {
+    "type($gradient) `,` type($kernel) `to` type($result)", [Mt_OwnKernel<["takesEpilogue", "getWord"]>]> {
   let summary = "the gradient of mt.conv2d to its images: transposed convolution";
   let description = [{
     `mt.conv2d_input_gradient %dy, %w strides = [2, 2] : tensor<?x15x15x16xf32>, tensor<3x3x8x16xf32> to
@@ -61,7 +63,7 @@ def Conv2DInputGradientOp : Mt_Convolution<"conv2d_input_gradient", (ins Mt_AnyF
 }
 def Conv2DKernelGradientOp : Mt_Convolution<"conv2d_kernel_gradient", (ins Mt_AnyFloat:$input, Mt_AnyFloat:$gradient),
                                             "$input `,` $gradient",
-    "type($input) `,` type($gradient) `to` type($result)"> {
+    "type($input) `,` type($gradient) `to` type($result)", [Mt_OwnKernel<["getWord"]>]> {
   let summary = "the gradient of mt.conv2d to its kernel: a sum over the batch";
   let description = [{
     `mt.conv2d_kernel_gradient %x, %dy : tensor<?x28x28x1xf32>, tensor<?x26x26x32xf32> to tensor<3x3x1x32xf32>`.
@@ -76,7 +78,7 @@ def Conv2DKernelGradientOp : Mt_Convolution<"conv2d_kernel_gradient", (ins Mt_An
   let hasVerifier = 1;
 }
 
-def PoolOp : Mt_PureOp<"pool", [Mt_Extends, Mt_Rounds, Mt_Windowed, InferTypeOpAdaptor,
+def PoolOp : Mt_PureOp<"pool", [Mt_Extends, Mt_Rounds, WindowOpInterface, InferTypeOpAdaptor,
                                 DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "maximum or sum of each window, channel by channel: mt.pool max, %x window = [2, 2] strides = [2, 2] : "
                 "tensor<?x28x28x32xf32>";
@@ -89,11 +91,15 @@ def PoolOp : Mt_PureOp<"pool", [Mt_Extends, Mt_Rounds, Mt_Windowed, InferTypeOpA
   let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyFloat:$input, DenseI64ArrayAttr:$window, Mt_Strides:$strides,
                    Mt_Padding:$padding);
   let results = (outs Mt_Float:$result);
-  let assemblyFormat = [{$kind `,` $input `window` `=` $window (`strides` `=` $strides^)? (`padding` `=` $padding^)?
+  let assemblyFormat = [{`` $kind `,` $input `window` `=` $window (`strides` `=` $strides^)? (`padding` `=` $padding^)?
     attr-dict `:` type($input)}];
-  let extraClassDeclaration = "::mlir::mt::Pooling getPooling();";
+  let extraClassDeclaration = [{
+    ::mlir::mt::Pooling getPooling();
+    float getWindowStart();
+    ::mlir::Value foldElement(::mlir::OpBuilder &builder, ::mlir::Value running, ::mlir::Value next);
+  }];
 }
-def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Extends, Mt_Rounds, Mt_Windowed]> {
+def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Extends, Mt_Rounds, WindowGradientOpInterface]> {
   let summary = "the gradient of mt.pool to its images";
   let description = [{
     `mt.pool_gradient max, %dy at %x window = [2, 2] strides = [2, 2] : tensor<?x14x14x8xf32>, tensor<?x28x28x8xf32> to
@@ -106,7 +112,7 @@ def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Extends, Mt_Rounds, Mt_Windo
   let arguments = (ins Mt_ReductionAttr:$kind, Mt_AnyFloat:$gradient, Optional<Mt_AnyFloat>:$input,
                    DenseI64ArrayAttr:$window, Mt_Strides:$strides, Mt_Padding:$padding);
   let results = (outs Mt_Float:$result);
-  let assemblyFormat = [{$kind `,` $gradient (`at` $input^)? `window` `=` $window (`strides` `=` $strides^)?
+  let assemblyFormat = [{`` $kind `,` $gradient (`at` $input^)? `window` `=` $window (`strides` `=` $strides^)?
     (`padding` `=` $padding^)? attr-dict `:` type($gradient) (`,` type($input)^)? `to` type($result)}];
   let hasVerifier = 1;
   let extraClassDeclaration = "::mlir::mt::Pooling getPooling();";
@@ -174,7 +180,7 @@ def GatherOp : Mt_PureOp<"gather", [InferTypeOpAdaptor, DeclareOpInterfaceMethod
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "$table `,` $ids attr-dict `:` type($table) `,` type($ids)";
 }
-def ScatterAddOp : Mt_PureOp<"scatter_add", [DeclareOpInterfaceMethods<LookupOpInterface>,
+def ScatterAddOp : Mt_PureOp<"scatter_add", [Mt_OwnKernel<>, DeclareOpInterfaceMethods<LookupOpInterface>,
                                              DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "the gradient of mt.gather to its table: mt.scatter_add %ids, %dy : tensor<?x20xi32>, "
                 "tensor<?x20x64xf32> to tensor<1000x64xf32>";

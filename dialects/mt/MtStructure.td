@@ -32,12 +32,12 @@ def DeclareOp : Mt_Op<"declare"> {
   }];
   let arguments = (ins StrAttr:$name, Mt_VariableKindAttr:$kind, TypeAttr:$type,
                    OptionalAttr<Mt_VariableRoleAttr>:$role, OptionalAttr<StrAttr>:$of);
-  let assemblyFormat = "$name $kind (`role` $role^)? (`of` $of^)? $type attr-dict";
+  let assemblyFormat = "$name `` $kind (`role` `` $role^)? (`of` $of^)? $type attr-dict";
   let hasVerifier = 1;
 }
 
 // Signature. In models and programs.
-class Mt_SignatureOp<string mnemonic> : Mt_Op<mnemonic> {
+class Mt_SignatureOp<string mnemonic> : Mt_Op<mnemonic, [Mt_Boundary]> {
   let arguments = (ins StrAttr:$name);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "$name attr-dict `:` type($result)";
@@ -54,7 +54,7 @@ def InputOp : Mt_LimitedOp<"input"> { let summary = "a named input; its first ax
 def TargetOp : Mt_LimitedOp<"target"> { let summary = "a named target (label)"; }
 def SampleWeightOp
     : Mt_SignatureOp<"sample_weight"> { let summary = "named weights, tensor<?xf32>; ones where the caller has none"; }
-def OutputOp : Mt_Op<"output"> {
+def OutputOp : Mt_Op<"output", [Mt_Boundary]> {
   let summary = "a named result with a batch axis, for predict";
   let arguments = (ins StrAttr:$name, Mt_Tensor:$value);
   let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
@@ -78,13 +78,13 @@ def VariableOp : Mt_Op<"variable", [Pure]> {
                        "(`no_weight_decay` $no_weight_decay^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
-def ReadOp : Mt_Op<"read", [Pure]> {
+def ReadOp : Mt_Op<"read", [Mt_Boundary, Pure]> {
   let summary = "in a program: the value of a declared variable before the step";
   let arguments = (ins StrAttr:$name);
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = "$name attr-dict `:` type($result)";
 }
-def AssignOp : Mt_Op<"assign"> {
+def AssignOp : Mt_Op<"assign", [Mt_Boundary]> {
   let summary = "in a program: the variable's value after the step, if `apply` holds (always, without it)";
   let arguments = (ins StrAttr:$name, Mt_Tensor:$value, Optional<Mt_Predicate>:$apply);
   let assemblyFormat = "$name `,` $value (`if` $apply^)? attr-dict `:` type($value)";
@@ -101,8 +101,8 @@ def LossOp : Mt_Op<"loss"> {
   let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights,
                    DefaultValuedAttr<Mt_DivisorAttr, "::mlir::mt::Divisor::elements">:$divisor,
                        DefaultValuedAttr<F32Attr, "1.0f">:$scale);
-  let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? (`by` $divisor^)? (`scale` "
-                       "`=` $scale^)? attr-dict `:` type($values)";
+  let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? "
+                       "(`by` `` $divisor^)? (`scale` `=` $scale^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
 }
 def RegularizerOp : Mt_Op<"regularizer"> {
@@ -133,8 +133,8 @@ def MetricOp : Mt_Op<"metric"> {
   let arguments = (ins StrAttr:$name, Mt_Float:$values, Optional<Mt_Float>:$weights,
                    DefaultValuedAttr<Mt_FinalizerAttr, "::mlir::mt::Finalizer::mean">:$finalizer,
                        OptionalAttr<Mt_BetterAttr>:$better);
-  let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? (`finalizer` $finalizer^)? "
-                       "(`better` $better^)? attr-dict `:` type($values)";
+  let assemblyFormat = "$name `,` $values (`weights` `(` $weights^ `:` type($weights) `)`)? "
+                       "(`finalizer` `` $finalizer^)? (`better` `` $better^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     // What is written, or what the formula or the op of the values says; none where nothing does.
@@ -149,8 +149,8 @@ def ResultOp : Mt_Op<"result", [Mt_Reports]> {
   let arguments = (ins StrAttr:$name, Mt_Float:$value, Mt_Scalar:$weight, UnitAttr:$loss,
                    DefaultValuedAttr<Mt_FinalizerAttr, "::mlir::mt::Finalizer::mean">:$finalizer,
                        DefaultValuedAttr<Mt_BetterAttr, "::mlir::mt::Better::lower">:$better);
-  let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? (`finalizer` $finalizer^)? (`better` $better^)? "
-                       "attr-dict custom<SumsType>(type($value))";
+  let assemblyFormat = "$name `,` $value `,` $weight (`loss` $loss^)? (`finalizer` `` $finalizer^)? "
+                       "(`better` `` $better^)? attr-dict custom<SumsType>(type($value))";
   let hasVerifier = 1;
 }
 def RateOp : Mt_Op<"rate", [Mt_Reports]> {

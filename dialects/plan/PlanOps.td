@@ -164,7 +164,7 @@ def ProgramOp : Plan_Op<"program", [Symbol, SingleBlock, NoTerminator, IsolatedF
 def SignatureOp : Plan_Op<"signature"> {
   let summary = "the next entry of the program's signature";
   let arguments = (ins StrAttr:$name, Plan_RoleAttr:$role, TypeAttr:$type, OptionalAttr<I64Attr>:$limit);
-  let assemblyFormat = "$role $name $type (`limit` `=` $limit^)? attr-dict";
+  let assemblyFormat = "`` $role $name $type (`limit` `=` $limit^)? attr-dict";
 }
 def BufferOp : Plan_Op<"buffer"> {
   let summary = "a place: arena offsets for each variant; shared or constant: one offset; variable or signature: "
@@ -172,7 +172,7 @@ def BufferOp : Plan_Op<"buffer"> {
   let arguments = (ins StrAttr:$name, Plan_SpaceAttr:$space, DenseI64ArrayAttr:$offsets, OptionalAttr<StrAttr>:$ref,
                    OptionalAttr<ElementsAttr>:$value);
   let results = (outs BufferType:$result);
-  let assemblyFormat = "$name $space $offsets (`of` $ref^)? (`=` $value^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$name `` $space $offsets (`of` $ref^)? (`=` $value^)? attr-dict `:` type($result)";
 }
 def LaunchOp : Plan_Op<"launch", [AttrSizedOperandSegments]> {
   let summary = "runs a kernel: reads, then writes. Elementwise kernels: several segments, `counts` elements each, "
@@ -180,8 +180,8 @@ def LaunchOp : Plan_Op<"launch", [AttrSizedOperandSegments]> {
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<BufferType>:$reads, Variadic<BufferType>:$writes,
                    DenseI64ArrayAttr:$counts,
                        Plan_WaitAttr:$wait, UnitAttr:$share);
-  let assemblyFormat = "$kernel `wait` $wait (`share` $share^)? `reads` `(` ($reads^ `:` type($reads))? `)` `writes` "
-                       "`(` ($writes^ `:` type($writes))? `)` `counts` $counts attr-dict";
+  let assemblyFormat = "$kernel `wait` `` $wait (`share` $share^)? `reads` `(` ($reads^ `:` type($reads))? `)` "
+                       "`writes` `(` ($writes^ `:` type($writes))? `)` `counts` $counts attr-dict";
 }
 def AllReduceOp : Plan_Op<"all_reduce", [AttrSizedOperandSegments]> {
   let summary = "a bucket: partial sums, contiguous in the arena in this order, to results, contiguous in shared in "
@@ -198,8 +198,8 @@ def ResultOp : Plan_Op<"result"> {
                        DefaultValuedAttr<Plan_FinalizerAttr, "::mlir::plan::Finalizer::mean">:$finalizer,
                        DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$shape,
                        DefaultValuedAttr<Plan_BetterAttr, "::mlir::plan::Better::lower">:$better);
-  let assemblyFormat = [{$name `,` $value `,` $weight (`loss` $loss^)? (`finalizer` $finalizer^)? (`shape` $shape^)?
-    (`better` $better^)? attr-dict `:` type($value) `,` type($weight)}];
+  let assemblyFormat = [{$name `,` $value `,` $weight (`loss` $loss^)? (`finalizer` `` $finalizer^)? (`shape` $shape^)?
+    (`better` `` $better^)? attr-dict `:` type($value) `,` type($weight)}];
 }
 def RateOp : Plan_Op<"rate"> {
   let summary = "the buffer that holds the learning rate of this step, where a schedule computes it";

@@ -40,7 +40,7 @@ BatchStream::BatchStream(const mtrun_dataset &data, const Binding &binding, cons
   bool made = std::any_of(binding_.columns.begin(), binding_.columns.end(),
                           [&](int column) { return column >= 0 && data.columns[size_t(column)].made(); });
   int threads = options.readers ? options.readers : made || data.source ? data.readers : 1;
-  share_ = made ? 1 : data.source ? (options.batch + threads - 1) / threads : options.batch;
+  partRows_ = made ? 1 : data.source ? (options.batch + threads - 1) / threads : options.batch;
   start(known ? threads : 1);
 }
 
@@ -120,17 +120,17 @@ const Batch &BatchStream::next() {
 void BatchStream::produce() {
   if (data_.size < 0)
     return produceInOrder();
-  for (Share share; claim(share); finish(share))
-    fill(share);
+  for (Part part; claim(part); finish(part))
+    fill(part);
 }
 
-bool BatchStream::claim(Share &share) {
+bool BatchStream::claim(Part &part) {
   std::unique_lock lock(mutex_);
   while (!stop_.load(std::memory_order_relaxed)) {
     Slot *slot = opened_ > 0 ? &slots_[(opened_ - 1) % slots_.size()] : nullptr;
     if (slot && slot->claimed < slot->batch.rows) {
-      share = {slot, slot->claimed, std::min(slot->claimed + share_, slot->batch.rows)};
-      slot->claimed = share.end;
+      part = {slot, slot->claimed, std::min(slot->claimed + partRows_, slot->batch.rows)};
+      slot->claimed = part.end;
       return true;
     }
     if (index_ / steps_ >= options_.epochs)
@@ -181,42 +181,42 @@ void *BatchStream::target(const Slot &slot, size_t entry, int64_t row) const {
   return static_cast<std::byte *>(slot.batch.tensors[entry]) + static_cast<uint64_t>(row) * column.rowBytes;
 }
 
-void BatchStream::fill(const Share &share) {
-  Slot &slot = *share.slot;
+void BatchStream::fill(const Part &part) {
+  Slot &slot = *part.slot;
   Draw draw = {options_.augment, options_.seed, slot.pass};
-  const int64_t *samples = slot.samples.data() + share.begin;
+  const int64_t *samples = slot.samples.data() + part.begin;
   Status status;
   if (data_.source)
-    status = fillFromSource(share);
+    status = fillFromSource(part);
   for (size_t i = 0; i < binding_.columns.size() && status.ok(); ++i) {
     if (binding_.columns[i] < 0)
       continue;
     const Column &column = data_.columns[static_cast<size_t>(binding_.columns[i])];
     if (column.made()) { // one row
-      status = column.make(*samples, draw, target(slot, i, share.begin));
+      status = column.make(*samples, draw, target(slot, i, part.begin));
       if (!status.ok() && data_.keepDamaged && status.code() != MT_NO_MEMORY) {
-        memset(target(slot, i, share.begin), 0, column.rowBytes);
-        slot.batch.damaged[size_t(share.begin)] = 1;
+        memset(target(slot, i, part.begin), 0, column.rowBytes);
+        slot.batch.damaged[size_t(part.begin)] = 1;
         status = Status();
       }
     } else if (!data_.source) {
-      column.gather(samples, share.end - share.begin, target(slot, i, share.begin));
-      for (int64_t row = share.begin; row < share.end && finite_ && column.mayBeNan() && status.ok(); ++row)
+      column.gather(samples, part.end - part.begin, target(slot, i, part.begin));
+      for (int64_t row = part.begin; row < part.end && finite_ && column.mayBeNan() && status.ok(); ++row)
         status = column.checkFinite(target(slot, i, row), slot.samples[size_t(row)]);
     }
   }
   if (status.ok())
     return;
   std::lock_guard lock(mutex_);
-  if (slot.failed < 0 || share.begin < slot.failed) {
-    slot.failed = share.begin;
+  if (slot.failed < 0 || part.begin < slot.failed) {
+    slot.failed = part.begin;
     slot.batch.status = std::move(status);
   }
 }
 
-void BatchStream::finish(const Share &share) {
+void BatchStream::finish(const Part &part) {
   std::lock_guard lock(mutex_);
-  share.slot->filled += share.end - share.begin;
+  part.slot->filled += part.end - part.begin;
   uint64_t before = produced_.load(std::memory_order_relaxed), ready = before;
   auto slot = [&] { return &slots_[ready % slots_.size()]; };
   while (ready < opened_ && slot()->filled == slot()->batch.rows)

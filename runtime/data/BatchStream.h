@@ -70,7 +70,7 @@ private:
     int64_t claimed = 0, filled = 0, failed = -1; // rows; the first that could not be read
   };
   // Rows of a slot that one thread fills.
-  struct Share {
+  struct Part {
     Slot *slot = nullptr;
     int64_t begin = 0, end = 0;
   };
@@ -80,15 +80,15 @@ private:
   void stop();
   void produce();
   void produceInOrder();    // of data of unknown length; SourceStream.cpp
-  bool claim(Share &share); // false: there is nothing left to do
+  bool claim(Part &part); // false: there is nothing left to do
   void open(Slot &slot);
-  void fill(const Share &share);
+  void fill(const Part &part);
   // SourceStream.cpp: of a callback.
-  Status fillFromSource(const Share &share);
+  Status fillFromSource(const Part &part);
   Status ask(Slot &slot, int64_t begin, mtrun_request request, int64_t &rows) const;
   Status convert(const Slot &slot, int64_t begin, int64_t rows, int64_t first) const;
   void *target(const Slot &slot, size_t entry, int64_t row) const;
-  void finish(const Share &share);
+  void finish(const Part &part);
 
   const mtrun_dataset &data_;
   Binding binding_;
@@ -96,7 +96,7 @@ private:
   bool finite_ = true;    // values must be
   int64_t steps_ = 0;     // an epoch
   int64_t passSteps_ = 0; // a pass over the data
-  int64_t share_ = 0;     // rows that a thread claims at once
+  int64_t partRows_ = 0;     // rows that a thread claims at once
   double waited_ = 0;
   Shuffle order_, nextOrder_; // of the pass being produced, and the one after it
   std::unique_ptr<std::byte[]> storage_;

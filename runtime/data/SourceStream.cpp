@@ -49,16 +49,16 @@ Status BatchStream::convert(const Slot &slot, int64_t begin, int64_t rows, int64
   return {};
 }
 
-Status BatchStream::fillFromSource(const Share &share) {
-  Slot &slot = *share.slot;
-  int64_t rows = share.end - share.begin;
+Status BatchStream::fillFromSource(const Part &part) {
+  Slot &slot = *part.slot;
+  int64_t rows = part.end - part.begin;
   mtrun_request request = {};
   request.pass = slot.pass;
-  request.samples = slot.samples.data() + share.begin;
+  request.samples = slot.samples.data() + part.begin;
   request.rows = rows;
-  if (Status s = ask(slot, share.begin, request, rows); !s.ok())
+  if (Status s = ask(slot, part.begin, request, rows); !s.ok())
     return s;
-  return convert(slot, share.begin, rows, -1);
+  return convert(slot, part.begin, rows, -1);
 }
 
 namespace {

@@ -13,18 +13,18 @@
 namespace mtrun {
 namespace {
 
-struct Share {
+struct Portion {
   int64_t begin, end;
 };
 
 // The part of [0, total) of worker `index` of `workers`. Totals stay below 2^40, workers below 2^11.
-Share shareOf(int64_t total, int index, int workers) {
+Portion portionOf(int64_t total, int index, int workers) {
   return {total * index / workers, total * (index + 1) / workers};
 }
 
 // Runs tiles [begin, end) of a launch of an Elementwise kernel, whose numbers go through its segments one after the
 // other.
-void runSegments(const BoundStep &step, mt_kernel_params &params, Share tiles) {
+void runSegments(const BoundStep &step, mt_kernel_params &params, Portion tiles) {
   for (uint32_t s = 0; s < step.segmentCount && tiles.end > 0; ++s) {
     const BoundSegment &segment = step.segments[s];
     if (tiles.begin < segment.tiles) {
@@ -124,8 +124,8 @@ void CpuDeviceGroup::fill(int device, void *memory, uint8_t byte, uint64_t bytes
         auto &fill = *static_cast<Fill *>(context);
         if (worker.device != fill.device)
           return;
-        Share share = shareOf(fill.bytes, worker.thread, fill.threads);
-        std::memset(fill.memory + share.begin, fill.byte, static_cast<size_t>(share.end - share.begin));
+        Portion portion = portionOf(fill.bytes, worker.thread, fill.threads);
+        std::memset(fill.memory + portion.begin, fill.byte, static_cast<size_t>(portion.end - portion.begin));
       },
       &fill);
 }
@@ -173,14 +173,14 @@ void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, con
   int64_t tiles =
       step.map ? step.mapTiles
                : (step.rowsPerTile ? (params.rows + step.rowsPerTile - 1) / step.rowsPerTile : 1) * step.innerTiles;
-  Share share = shareOf(tiles, worker.thread, pool_.threads());
-  if (share.begin == share.end)
+  Portion portion = portionOf(tiles, worker.thread, pool_.threads());
+  if (portion.begin == portion.end)
     return;
   if (step.map) {
-    runSegments(step, params, share);
+    runSegments(step, params, portion);
     params.count = 0;
   } else {
-    reinterpret_cast<mt_kernel_fn>(step.kernel)(&params, step.segments->buffers, share.begin, share.end);
+    reinterpret_cast<mt_kernel_fn>(step.kernel)(&params, step.segments->buffers, portion.begin, portion.end);
   }
 }
 

@@ -7,7 +7,7 @@
 #include "runtime/session/Bind.h"
 #include "runtime/session/Memory.h"
 #include "runtime/session/Metric.h"
-#include "runtime/session/Ones.h"
+#include "runtime/session/UnitWeights.h"
 #include "runtime/session/StartTracer.h"
 #include "runtime/support/device_spec.h"
 #include "runtime/support/hash_text.h"
@@ -34,7 +34,7 @@ struct Session::State {
   Memory memory;
   std::vector<Executable> executables;
   std::unique_ptr<Tracer> tracer; // of train_step
-  Ones ones;                      // sample weights that the caller leaves out
+  UnitWeights ones;               // sample weights that the caller leaves out
   int64_t seed = 0;               // of the last init
   std::vector<double> sums;       // of one metric of a step
   Executable *flying = nullptr;   // the program in flight
@@ -232,11 +232,11 @@ Executable *Session::State::find(std::string_view program) {
 namespace {
 
 // What a session's beginning takes, part by part.
-struct Laps {
+struct StartTimes {
   int64_t last = nanoseconds();
   std::string text;
 
-  void lap(const char *part) {
+  void add(const char *part) {
     int64_t now = nanoseconds();
     char line[80];
     snprintf(line, sizeof line, "%s%s %.1f ms", text.empty() ? "" : ", ", part, static_cast<double>(now - last) / 1e6);
@@ -257,18 +257,18 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
     state->classNames.push_back(name->str());
   if (options)
     state->options = *options;
-  Laps laps;
+  StartTimes times;
   if (Status status = state->chooseDevices(); !status.ok())
     return status;
-  laps.lap("start and code");
+  times.add("start and code");
   if (Status status =
-          state->group->reserve(state->memory.measure(plan, *state->group, state->layout), Ones::bytes(plan));
+          state->group->reserve(state->memory.measure(plan, *state->group, state->layout), UnitWeights::bytes(plan));
       !status.ok())
     return std::move(status).in("variables, shared buffers and arenas of " + std::to_string(state->spec.devices) +
                                 (state->spec.devices == 1 ? " device: " : " devices: "));
   if (Status status = state->memory.allocate(plan, *state->group); !status.ok())
     return status;
-  laps.lap("memory");
+  times.add("memory");
   for (const fb::Program *program : Each(plan.tables().programs()))
     if (Status status = bindProgram(plan, *program, *state->group, state->layout, state->memory.map,
                                     state->executables.emplace_back());
@@ -282,7 +282,7 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
     for (size_t size : executable.metricSums)
       state->sums.reserve(size);
   }
-  laps.lap("programs");
+  times.add("programs");
   state->ones.make(plan);
   state->launches.reserve(static_cast<size_t>(state->group->maxInFlight()));
   // The caller's strings may go.
@@ -291,11 +291,11 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   std::unique_ptr<Session> created(new Session(std::move(state)));
   if (Status status = created->init(0); !status.ok())
     return status;
-  laps.lap("initial values");
+  times.add("initial values");
   if (uint64_t taken = created->state_->group->takenMemory(); taken > 0)
     created->log(0, "memory of the devices: " + std::to_string(created->state_->memory.peakBytes) +
                         " bytes promised, " + std::to_string(taken) + " taken");
-  created->log(0, "ready after " + laps.text);
+  created->log(0, "ready after " + times.text);
   created->log(0, std::string("running on ") + created->state_->group->kind() + ":" +
                       std::to_string(created->state_->spec.devices) + "x" +
                       std::to_string(created->state_->spec.threads) + ", target " + created->state_->group->target());

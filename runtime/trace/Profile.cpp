@@ -7,12 +7,21 @@ namespace mtrun {
 
 namespace fb = ::mt::plan;
 
+// MatmulWgrad in plan.fbs is matmul_wgrad in the IR.
 static const char *kindName(fb::KernelKind kind) {
-  static constexpr const char *names[] = {"rows", "single", "elementwise", "matmul", "matmul_wgrad", "reduce",
-                                          "transpose", "conv", "conv_wgrad", "scatter_add", "attention",
-                                          "attention_gradient"};
-  static_assert(std::size(names) == static_cast<size_t>(fb::KernelKind::MAX) + 1);
-  return names[static_cast<size_t>(kind)];
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (fb::KernelKind each : fb::EnumValuesKernelKind()) {
+      std::string &name = all.emplace_back();
+      for (const char *c = fb::EnumNameKernelKind(each); *c; ++c)
+        if (*c >= 'A' && *c <= 'Z')
+          (name += name.empty() ? "" : "_") += static_cast<char>(*c - 'A' + 'a');
+        else
+          name += *c;
+    }
+    return all;
+  }();
+  return names[static_cast<size_t>(kind)].c_str();
 }
 
 StepFacts factsOf(const Plan &plan, const fb::Step &step) {

@@ -50,7 +50,7 @@ mt.model @three {
 // CHECK:      mt.matmul %[[HR]], %{{.*}} transpose_a {mt.precision = "f32"} : tensor<?x10xbf16>, tensor<?x2xf32>
 // Products of single samples that are summed over the batch, the gradient of w2, are not rounded.
 // CHECK:      %[[D2:.*]] = mt.matmul %[[R]], %{{.*}} transpose_a : tensor<?x2x3xbf16>, tensor<?x2x5xbf16>
-// CHECK-NEXT: mt.reduce  sum, %[[D2]] over [0] : tensor<?x3x5xf32>
+// CHECK-NEXT: mt.reduce sum, %[[D2]] over [0] : tensor<?x3x5xf32>
 // The gradient of w1 is of 16-bit values, and f32.
 // CHECK:      %[[D1:.*]] = mt.matmul %[[XN]], %{{.*}} transpose_a : tensor<?x4xbf16>, tensor<?x6xbf16>
 // CHECK-NOT:  mt.cast %[[D1]]

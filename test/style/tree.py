@@ -9,7 +9,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MTC_BUILD", ROOT / "build" / "release"))
 LLVM = pathlib.Path("/usr/lib/llvm-22/bin")
-CODE = {".cpp", ".h", ".c", ".td", ".fbs", ".py", ".cmake", ".S"}
+CODE = {".cpp", ".h", ".def", ".c", ".td", ".fbs", ".py", ".cmake", ".S"}
 
 
 def files(*folders):

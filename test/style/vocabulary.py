@@ -45,11 +45,19 @@ RULES = [
     (r"\b[Oo]wn code\b", "generated kernels", ("*",), {}),
     (r"\bMap (kernel|segment|launch)\w*|\bkind map\b", "Elementwise kernel", ("*",), {}),
     (r"\b[Tt]hin convolution", "small-K convolution", ("*",), {}),
+    (r"\b[Tt]enants?\b|\bpackTenants\b|\bplaceAlignment\b|\balignPlace\b", "live buffer", ("*",), {}),
+    (r"\b[Pp]lanes?\b|\bphase(Row|Column)\b", "residue", ("compiler/codegen/*",), {}),
+    (r"(?<!in )(?<!whose )\b[Pp]laces?\b|\b(constant|at|run|chunk|[Ii]mage)Place\b|\bplace(Of|InWarps)\b",
+     "pointer, address, index, position", ("compiler/codegen/*",), {}),
+    (r"\bLaps\b|\bclass Ones\b|\bOnes\.(h|cpp)\b", "times, unit weights", ("runtime/*",), {}),
+    (r"\b(samples|rows|us) a step\b", "per step", ("tools/*", "compiler/api/*"), {}),
+    (r"\bkernel\.share\(|\bstruct Share\b", "workgroup memory, part", ("compiler/*", "runtime/*"), {}),
 ]
 # Each of these is found by a rule.
 OLD = """replicas replica_rows leaf_rows LeafCut splitLeaves gatherRoots road ValuePlace isTurned widened narrowOf rim
 team TeamGroup Peers.h meeting NcclLinks cards settle conv_tree ScatterTree KernelKind::Whole mt.penalty put_add
-standardize Mt_Formula MtCriteriaMeaning runtime/loop/Pass.cpp mostRows fewestDevices""".split() + [
+standardize Mt_Formula MtCriteriaMeaning runtime/loop/Pass.cpp mostRows fewestDevices
+Tenant alignPlace plane phaseRow places constantPlace placeOf Laps Ones.h kernel.share(""".split() + [
     "own code", "Map kernel", "thin convolutions"]
 # Tests of an error, licences and this list may name an old word.
 OUTSIDE = ("test/*", "LICENSE")

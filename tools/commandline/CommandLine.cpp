@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <deque>
 
 namespace commandline {
 namespace {
@@ -130,6 +131,28 @@ bool parse(CLI::App &app, int argc, char **argv, std::span<const Hint> hints, in
     exitCode = MT_USAGE;
     return false;
   }
+}
+
+const char *keep(std::string text) {
+  static std::deque<std::string> texts;
+  return text.empty() ? nullptr : texts.emplace_back(std::move(text)).c_str();
+}
+
+const double *keep(double number) {
+  static std::deque<double> numbers;
+  return &numbers.emplace_back(number);
+}
+
+CLI::Option *addText(CLI::App &app, const std::string &flags, const char *&field, const std::string &help) {
+  return app.add_option_function<std::string>(flags, [&field](const std::string &text) { field = keep(text); }, help);
+}
+
+CLI::Option *addNumber(CLI::App &app, const std::string &flags, const double *&field, const std::string &help) {
+  return app.add_option_function<double>(flags, [&field](double number) { field = keep(number); }, help);
+}
+
+CLI::Option *addToggle(CLI::App &app, const std::string &flags, int &field, const std::string &help) {
+  return app.add_flag_function(flags, [&field](int64_t count) { field = count > 0; }, help);
 }
 
 CLI::Validator oneOf(std::vector<std::string> words) {

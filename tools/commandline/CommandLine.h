@@ -21,6 +21,15 @@ struct Hint {
 // ends, help or the error with the tool's name before it are printed.
 bool parse(CLI::App &app, int argc, char **argv, std::span<const Hint> hints, int &exitCode);
 
+// For fields of C structs: lives as long as the program. Null for an empty text.
+const char *keep(std::string text);
+const double *keep(double number);
+
+// Options whose values go to a field of a C struct: a text; a number that may be missing; 1 where it is given.
+CLI::Option *addText(CLI::App &app, const std::string &flags, const char *&field, const std::string &help);
+CLI::Option *addNumber(CLI::App &app, const std::string &flags, const double *&field, const std::string &help);
+CLI::Option *addToggle(CLI::App &app, const std::string &flags, int &field, const std::string &help);
+
 // One of these, said so where it is not.
 CLI::Validator oneOf(std::vector<std::string> words);
 // A whole number of at least `least`.

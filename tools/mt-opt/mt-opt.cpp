@@ -4,15 +4,56 @@
 #include "compiler/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+// The linker that code generation runs resets the options of the process, those of mt-opt among them. The passes of the
+// second part of a split file are these options, so they are kept as text.
+static LogicalResult keepPasses(MlirOptMainConfig &config) {
+  MLIRContext context;
+  PassManager passes(&context);
+  if (failed(config.setupPassPipeline(passes)))
+    return failure();
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  passes.printAsTextualPipeline(stream);
+  config.setPassPipelineSetupFn([text](PassManager &manager) -> LogicalResult {
+    FailureOr<OpPassManager> parsed = parsePassPipeline(text);
+    if (failed(parsed))
+      return failure();
+    static_cast<OpPassManager &>(manager) = std::move(*parsed);
+    return success();
+  });
+  return success();
+}
 
 int main(int argc, char **argv) {
-  mlir::DialectRegistry registry;
-  registry.insert<mlir::mt::MtDialect, mlir::plan::PlanDialect, mlir::shard::ShardDialect, mlir::func::FuncDialect,
-                  mlir::arith::ArithDialect, mlir::vector::VectorDialect, mlir::LLVM::LLVMDialect>();
-  mlir::registerTransformsPasses();
+  DialectRegistry registry;
+  registry.insert<mt::MtDialect, plan::PlanDialect, shard::ShardDialect, func::FuncDialect, arith::ArithDialect,
+                  vector::VectorDialect, LLVM::LLVMDialect>();
+  registerTransformsPasses();
   mtc::registerMTCompilerPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "mt-opt: the passes of the mirrored-training compiler\n", registry));
+  auto [input, output] = registerAndParseCLIOptions(
+      argc, argv, "mt-opt: the passes of the mirrored-training compiler\n", registry);
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
+  std::string problem;
+  auto from = openInputFile(input, &problem);
+  auto to = from ? openOutputFile(output, &problem) : nullptr;
+  if (!to) {
+    llvm::errs() << problem << "\n";
+    return EXIT_FAILURE;
+  }
+  if (failed(keepPasses(config)) || failed(MlirOptMain(to->os(), std::move(from), registry, config)))
+    return EXIT_FAILURE;
+  to->keep();
+  return EXIT_SUCCESS;
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtc/Arguments.h"
 
-#include "runtime/abi/mtc.h"
+#include "compiler/api/OptionTable.h"
 #include "tools/commandline/CommandLine.h"
+
+#include <algorithm>
 
 using commandline::atLeast;
 using commandline::Hint;
 using commandline::oneOf;
+using mtc::Form;
+using mtc::OptionRow;
 
 static const char *const exitCodes = R"(Exit codes:
   0  done
@@ -69,112 +73,58 @@ static const Hint hints[] = {
     {"--load", "did you mean --weights?"},
 };
 
-static void addTraining(CLI::App &command, Arguments &arguments) {
-  command
-      .add_option("--loss", arguments.loss,
-                  "a Keras or ONNX model's loss, as mse or sparse_categorical_crossentropy,from_logits=true")
-      ->type_name("LOSS");
-  command
-      .add_option("--optimizer", arguments.optimizer,
-                  "a Keras or ONNX model's optimizer, as adam or sgd,learning_rate=0.1,momentum=0.9")
-      ->type_name("OPTIMIZER");
-  command.add_option("--metrics", arguments.metrics, "a Keras or ONNX model's metrics, as accuracy,mae; none")
-      ->type_name("METRICS");
-  command.add_flag("--drop-unsupported-metrics", arguments.dropUnsupportedMetrics,
-                   "compile without metrics that are not known");
-  command.add_flag("--sample-weights", arguments.sampleWeights,
-                   "a Keras or ONNX model's losses and weighted metrics take weights of samples");
-  command
-      .add_option("--freeze", arguments.freeze,
-                  "layers or variables that stay as they are, as conv1,block2_*,head/bias")
-      ->type_name("NAMES");
-  command
-      .add_option("--trainable", arguments.trainable,
-                  "layers or variables that are trained; all others stay as they are")
-      ->type_name("NAMES");
-  command
-      .add_option("--no-weight-decay", arguments.noWeightDecay,
-                  "layers or variables that the optimizer's weight decay leaves out, as */bias,*/gamma")
-      ->type_name("NAMES");
+static CLI::Option *addRow(CLI::App &command, const OptionRow &row, const char *&text) {
+  if (row.form != Form::list)
+    return commandline::addText(command, row.flags, text, row.help);
+  auto join = [&text](const std::vector<std::string> &texts) {
+    std::string joined;
+    for (const std::string &each : texts)
+      joined += (joined.empty() ? "" : ";") + each;
+    text = commandline::keep(joined);
+  };
+  return command.add_option_function<std::vector<std::string>>(row.flags, join, row.help)->allow_extra_args(false);
 }
 
-// What a model's file may lack beside its training.
-static void addModelFacts(CLI::App &command, Arguments &arguments) {
-  command.add_option_function<std::vector<std::string>>(
-             "--input-shape",
-             [&arguments](const std::vector<std::string> &shapes) {
-               for (const std::string &shape : shapes)
-                 arguments.inputShape += (arguments.inputShape.empty() ? "" : ";") + shape;
-             },
-             "sizes of a Keras or ONNX model's input that has axes of any size, without the batch, as 224,224,3; with "
-             "several inputs NAME=224,224,3, one --input-shape each")
-      ->type_name("SIZES")->allow_extra_args(false);
-  command.add_option("--class-names", arguments.classNames,
-                     "names of the labels 0, 1, ..., which the plan keeps: a list, cat,dog, or a file with one a line")
-      ->type_name("NAMES");
-  command
-      .add_option("--vocabulary", arguments.vocabulary,
-                  "a text in UTF-8 whose distinct characters, in order, are the tokens 0, 1, ...: the plan keeps them")
-      ->type_name("FILE");
+static CLI::Option *addRow(CLI::App &command, const OptionRow &row, int64_t &number) {
+  if (row.form != Form::bytes)
+    return command.add_option(row.flags, number, row.help);
+  auto parse = [&row, &number](const std::string &text) {
+    if (std::string problem = commandline::parseBytes(text, number); !problem.empty())
+      throw CLI::ValidationError(row.flags, problem);
+  };
+  return command.add_option_function<std::string>(row.flags, parse, row.help);
 }
 
-static void addDevices(CLI::App &compile, Arguments &arguments) {
-  compile.option_defaults()->group("Devices and precision");
-  compile.add_option("--target", arguments.target, "what runs it: cpu, or a list: cpu,cuda or cpu,cuda:sm_80,sm_90")
-      ->type_name("TARGET");
-  compile
-      .add_option("--shards", arguments.shards,
-                  "slices of the batch, R: a power of two, and the most devices that can run the plan (default: 8, or "
-                  "the largest power of two that B allows)")
-      ->type_name("R")
-      ->check(atLeast(1));
-  compile.add_option("--precision", arguments.precision,
-                     "number format of matrix products and convolutions: f32, tf32, bf16 or f16; Keras' names too, as "
-                     "mixed_float16 (default: as the model's dtype policies say, else f32)")
-      ->type_name("TYPE");
-  compile.add_option("--batch-norm", arguments.batchNorm,
-                     "statistics of batch normalisation while training: of the whole batch (global, the default), or "
-                     "each shard's own (local)")
-      ->type_name("WHICH")->check(oneOf({"global", "local"}));
-  compile.add_option("--mode", arguments.mode, "exact: the same bits on any number of devices; fast: no such promise")
-      ->type_name("MODE")->check(oneOf({"exact", "fast"}));
-  compile
-      .add_option(
-          "--cpu", arguments.cpu,
-          "code for native alone, or for a list of x86-64-v4, x86-64-v3 and armv8-a, of which the best is chosen "
-          "when the plan is loaded (default: x86-64-v4,x86-64-v3)")
-      ->type_name("CPU,...");
+static CLI::Option *addRow(CLI::App &command, const OptionRow &row, int &number) {
+  if (row.form == Form::toggle)
+    return commandline::addToggle(command, row.flags, number, row.help);
+  if (row.form != Form::index)
+    return command.add_option(row.flags, number, row.help);
+  auto parse = [&row, &number](const std::string &word) {
+    std::vector<std::string> words = mtc::wordsOf(row);
+    number = static_cast<int>(std::find(words.begin(), words.end(), word) - words.begin());
+  };
+  return command.add_option_function<std::string>(row.flags, parse, row.help);
 }
 
-static void addMemory(CLI::App &compile, Arguments &arguments) {
-  compile.option_defaults()->group("Memory");
-  compile.add_option_function<std::string>(
-             "--device-memory",
-             [&arguments](const std::string &text) {
-               if (std::string problem = commandline::parseBytes(text, arguments.deviceMemory); !problem.empty())
-                 throw CLI::ValidationError("--device-memory", problem);
-             },
-             "what a device may use, as 16GiB or 16GB: says how many devices it takes, or what would help")
-      ->type_name("BYTES");
-  compile.add_option("--recompute", arguments.recompute,
-                     "auto: compute cheap results again where they would not fit in --device-memory, to the same bits "
-                     "(default: none)")
-      ->type_name("MODE")->check(oneOf({"auto", "none"}));
-  compile.add_option("--micro-batches", arguments.microBatches,
-                     "of CPUs: the batch in K parts, a power of two up to the shards, which a device computes one "
-                     "after another in less memory, to the same bits (default: as few as fit in --device-memory)")
-      ->type_name("K");
-  compile.add_flag("--max-batch", arguments.maxBatch, "the largest batch that fits in --device-memory on one device")
-      ->excludes("--batch");
-}
-
-static void addStages(CLI::App &compile, Arguments &arguments) {
-  compile.option_defaults()->group("Stages");
-  compile.add_option("--stop-after", arguments.stopAfter, "write the MLIR text after this stage in place of a plan")
-      ->type_name("STAGE");
-  compile.add_option("--dump-stages", arguments.dumpStages, "write the MLIR text after each stage to this folder")
-      ->type_name("DIR");
-  compile.add_flag("--timing", arguments.timing, "print the time of each stage");
+// The rows of the table of options that a command takes.
+static void addOptions(CLI::App &command, Arguments &arguments, bool ofModelAlone) {
+  for (const OptionRow &row : mtc::optionTable) {
+    if (ofModelAlone && !mtc::isOfModel(row))
+      continue;
+    if (!ofModelAlone && *row.group)
+      command.option_defaults()->group(row.group);
+    CLI::Option *option =
+        std::visit([&](auto field) { return addRow(command, row, arguments.options.*field); }, row.field);
+    if (*row.type)
+      option->type_name(row.type);
+    if (*row.words)
+      option->check(oneOf(mtc::wordsOf(row)));
+    if (row.least > 0)
+      option->check(atLeast(row.least));
+    if (*row.excludes)
+      option->excludes(row.excludes);
+  }
 }
 
 static void addCompile(CLI::App &app, Arguments &arguments) {
@@ -186,22 +136,7 @@ static void addCompile(CLI::App &app, Arguments &arguments) {
   compile->add_option("-o,--output", arguments.output,
                       "the file to write; - writes to standard output (default: MODEL with .mtp)")
       ->type_name("PLAN");
-  compile->add_option("--batch,--batch-size", arguments.batch, "samples a step, B (default: 32)")
-      ->type_name("B")->check(atLeast(1));
-  compile
-      ->add_option("--weights", arguments.weights,
-                   "a .safetensors file of values that variables start with; those that it does not name stay as they "
-                   "are in the "
-                   "model's file")
-      ->type_name("FILE");
-  compile->add_option("--seed", arguments.seed, "of the initial values (default: 1)")->type_name("S");
-  compile->option_defaults()->group("Training");
-  addTraining(*compile, arguments);
-  compile->option_defaults()->group("Model");
-  addModelFacts(*compile, arguments);
-  addDevices(*compile, arguments);
-  addMemory(*compile, arguments);
-  addStages(*compile, arguments);
+  addOptions(*compile, arguments, /*ofModelAlone=*/false);
   compile->footer(
       "\nExample:\n  mtc compile model.keras -o model.mtp --batch 128\n\nmtc --help lists the stages and the "
       "exit codes");
@@ -219,8 +154,7 @@ static void addImport(CLI::App &app, Arguments &arguments) {
           "the text to write; - writes to standard output, without the weights (default: MODEL with .mlir). Weights go "
           "to the same name with .safetensors; mtc compile --weights takes them")
       ->type_name("FILE");
-  addTraining(*command, arguments);
-  addModelFacts(*command, arguments);
+  addOptions(*command, arguments, /*ofModelAlone=*/true);
   command->footer("\nExample:\n  mtc import model.keras -o model.mlir");
 }
 
@@ -233,8 +167,7 @@ static void addSummary(CLI::App &app, Arguments &arguments) {
                    "reads standard input")
       ->required()
       ->type_name("MODEL");
-  addTraining(*command, arguments);
-  addModelFacts(*command, arguments);
+  addOptions(*command, arguments, /*ofModelAlone=*/true);
   command->footer("\nFLOPs and bytes are those of a sample's forward pass, before any fusion.\n\nExample:\n  mtc "
                   "summary model.keras");
 }

@@ -3,6 +3,8 @@
 // The command line of mtc.
 #pragma once
 
+#include "runtime/abi/mtc.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,20 +14,8 @@ enum class Command { Compile, Import, Inspect, Summary };
 struct Arguments {
   Command command = Command::Compile;
   std::string input, output; // "-": standard input, standard output
-  // compile
-  int64_t batch = 0, seed = 0, deviceMemory = 0;
-  int32_t shards = 0, microBatches = 0;
-  std::string target, mode = "exact", cpu, stopAfter, dumpStages;
-  bool timing = false, maxBatch = false;
-  std::string recompute;
-  std::string weights;
-  // compile and import
-  std::string loss, optimizer, metrics, freeze, trainable, noWeightDecay;
-  std::string batchNorm; // "": global
-  std::string precision; // "": the model's own
-  std::string classNames, vocabulary;
-  std::string inputShape; // of several inputs, between semicolons
-  bool dropUnsupportedMetrics = false, sampleWeights = false;
+  // compile, and what import and summary take of it
+  mtc_options options = mtc_options_init();
   // inspect
   bool json = false, html = false;
   std::string gpu, trace, against;

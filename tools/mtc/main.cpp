@@ -67,8 +67,6 @@ int prepare(commandline::OutputFolders &folders, const std::string &path) {
 
 void printLog(void *, int, const char *message) { std::fprintf(stderr, "%s\n", message); }
 
-const char *orNull(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
-
 // `path` with another ending.
 std::string withEnding(const std::string &path, const char *ending) {
   size_t slash = path.rfind('/'), dot = path.rfind('.');
@@ -78,36 +76,21 @@ std::string withEnding(const std::string &path, const char *ending) {
 
 // MODEL with .mtp; text goes to standard output.
 std::string defaultOutput(const Arguments &arguments) {
-  return arguments.input == "-" || !arguments.stopAfter.empty() ? "-" : withEnding(arguments.input, ".mtp");
-}
-
-void setTraining(const Arguments &arguments, mtc_options &options) {
-  options.loss = orNull(arguments.loss);
-  options.optimizer = orNull(arguments.optimizer);
-  options.metrics = orNull(arguments.metrics);
-  options.drop_unsupported_metrics = arguments.dropUnsupportedMetrics;
-  options.sample_weights = arguments.sampleWeights;
-  options.freeze = orNull(arguments.freeze);
-  options.trainable = orNull(arguments.trainable);
-  options.no_weight_decay = orNull(arguments.noWeightDecay);
-  options.class_names = orNull(arguments.classNames);
-  options.vocabulary = orNull(arguments.vocabulary);
-  options.input_shape = orNull(arguments.inputShape);
-  options.log = printLog;
+  return arguments.input == "-" || arguments.options.stop_after ? "-" : withEnding(arguments.input, ".mtp");
 }
 
 // What one of two calls of the same kind makes of the model, which is text on standard input or a file.
-int fromModel(const Arguments &arguments, const mtc_options &options, decltype(&mtc_compile_text) ofText,
-              decltype(&mtc_compile_file) ofFile, Result &result) {
+int fromModel(const Arguments &arguments, decltype(&mtc_compile_text) ofText, decltype(&mtc_compile_file) ofFile,
+              Result &result) {
   mtc_result *made = nullptr;
   Status status(nullptr, mt_status_free);
   if (arguments.input == "-") {
     std::string text;
     if (int code = readAll("-", text))
       return code;
-    status = wrap(ofText(text.data(), text.size(), "<stdin>", &options, &made));
+    status = wrap(ofText(text.data(), text.size(), "<stdin>", &arguments.options, &made));
   } else {
-    status = wrap(ofFile(arguments.input.c_str(), &options, &made));
+    status = wrap(ofFile(arguments.input.c_str(), &arguments.options, &made));
   }
   result.reset(made);
   return status ? report(status) : 0;
@@ -115,34 +98,15 @@ int fromModel(const Arguments &arguments, const mtc_options &options, decltype(&
 
 int compile(const Arguments &arguments) {
   auto start = std::chrono::steady_clock::now();
-  mtc_options options = mtc_options_init();
-  options.batch = arguments.batch;
-  options.shards = arguments.shards;
-  options.fast = arguments.mode == "fast";
-  options.batch_norm = orNull(arguments.batchNorm);
-  options.precision = orNull(arguments.precision);
-  options.target = orNull(arguments.target);
-  options.cpu = orNull(arguments.cpu);
-  options.seed = arguments.seed;
-  options.device_memory = arguments.deviceMemory;
-  options.recompute = orNull(arguments.recompute);
-  options.max_batch = arguments.maxBatch;
-  options.micro_batches = arguments.microBatches;
-  options.stop_after = orNull(arguments.stopAfter);
-  options.dump_stages = orNull(arguments.dumpStages);
-  options.timing = arguments.timing;
-  options.weights = orNull(arguments.weights);
-  setTraining(arguments, options);
-
   std::string output = arguments.output.empty() ? defaultOutput(arguments) : arguments.output;
   commandline::OutputFolders folders;
   if (int code = prepare(folders, output))
     return code;
-  if (std::string problem = arguments.dumpStages.empty() ? "" : folders.prepareFolder(arguments.dumpStages);
-      !problem.empty())
+  const char *stages = arguments.options.dump_stages;
+  if (std::string problem = stages ? folders.prepareFolder(stages) : ""; !problem.empty())
     return report(MT_IO, problem);
   Result result(nullptr, mtc_result_free);
-  if (int code = fromModel(arguments, options, mtc_compile_text, mtc_compile_file, result))
+  if (int code = fromModel(arguments, mtc_compile_text, mtc_compile_file, result))
     return code;
   if (int code = writeResult(result.get(), output))
     return code;
@@ -153,8 +117,6 @@ int compile(const Arguments &arguments) {
 }
 
 int importModel(const Arguments &arguments) {
-  mtc_options options = mtc_options_init();
-  setTraining(arguments, options);
   std::string output = arguments.output.empty() ? withEnding(arguments.input, ".mlir") : arguments.output;
   std::string beside = output == "-" ? "" : withEnding(output, ".safetensors");
   commandline::OutputFolders folders;
@@ -162,7 +124,7 @@ int importModel(const Arguments &arguments) {
     if (int code = prepare(folders, path))
       return code;
   mtc_result *madeText = nullptr, *madeWeights = nullptr;
-  Status status = wrap(mtc_import_file(arguments.input.c_str(), &options, &madeText, &madeWeights));
+  Status status = wrap(mtc_import_file(arguments.input.c_str(), &arguments.options, &madeText, &madeWeights));
   Result text(madeText, mtc_result_free), weights(madeWeights, mtc_result_free);
   if (status)
     return report(status);
@@ -192,7 +154,7 @@ int inspect(const Arguments &arguments) {
   options.against_size = against.size();
   options.name = arguments.input.c_str();
   options.against_name = arguments.against.c_str();
-  options.gpu = orNull(arguments.gpu);
+  options.gpu = arguments.gpu.empty() ? nullptr : arguments.gpu.c_str();
   mtc_result *made = nullptr;
   Status status =
       wrap(options.trace || options.against ? mtc_inspect_with(plan.data(), plan.size(), &options, &made)
@@ -208,10 +170,8 @@ int inspect(const Arguments &arguments) {
 }
 
 int summarize(const Arguments &arguments) {
-  mtc_options options = mtc_options_init();
-  setTraining(arguments, options);
   Result result(nullptr, mtc_result_free);
-  if (int code = fromModel(arguments, options, mtc_summary_text, mtc_summary_file, result))
+  if (int code = fromModel(arguments, mtc_summary_text, mtc_summary_file, result))
     return code;
   return writeStandardOutput(result.get());
 }
@@ -223,6 +183,7 @@ int main(int argc, char **argv) {
   int exitCode = 0;
   if (!parseArguments(argc, argv, arguments, exitCode))
     return exitCode;
+  arguments.options.log = printLog;
   switch (arguments.command) {
   case Command::Import:
     return importModel(arguments);

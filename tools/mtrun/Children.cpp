@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Copies of this program that train together, as its children.
+#include "tools/mtrun/Messages.h"
 #include "tools/mtrun/Processes.h"
 #include "tools/mtrun/Run.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/Commands.h"
 #include "runtime/support/json_text.h"
+#include "tools/mtrun/Messages.h"
 #include "tools/mtrun/Outputs.h"
 #include "tools/mtrun/Progress.h"
 #include "tools/mtrun/Run.h"
 #include "tools/mtrun/Trace.h"
 
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -19,31 +19,6 @@ namespace mtrun_tool {
 using mtrun::jsonNumber;
 using mtrun::jsonString;
 
-int reportError(int code, const std::string &message) {
-  size_t start = 0;
-  while (start <= message.size()) {
-    size_t end = std::min(message.find('\n', start), message.size());
-    std::string line = message.substr(start, end - start);
-    for (char &c : line)
-      if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) // of a file: no terminal is to obey it
-        c = '?';
-    fprintf(stderr, "mtrun: error: %s\n", line.c_str());
-    start = end + 1;
-  }
-  return code;
-}
-
-static int firstOutputError = 0;
-
-void print(const std::string &text) {
-  errno = 0;
-  bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if ((fflush(stdout) != 0 || !written) && firstOutputError == 0)
-    firstOutputError = errno ? errno : EIO;
-}
-
-int outputError() { return firstOutputError; }
-
 int showProgress(void *user, const mtrun_progress *progress) {
   std::string text = static_cast<Progress *>(user)->update(*progress);
   if (!text.empty())
@@ -52,7 +27,7 @@ int showProgress(void *user, const mtrun_progress *progress) {
 }
 
 // Of several processes the first tells what all do.
-static auto progressOf(const Arguments &arguments) { return arguments.process == 0 ? showProgress : nullptr; }
+static auto progressOf(const Arguments &arguments) { return arguments.session.process == 0 ? showProgress : nullptr; }
 
 Progress makeProgress(const Arguments &arguments) {
   if (arguments.json)
@@ -62,7 +37,7 @@ Progress makeProgress(const Arguments &arguments) {
 
 // Whoever evaluates or predicts without weights most likely forgot them.
 static void tellUntrained(const Run &run, const Arguments &arguments) {
-  if (arguments.load.empty() && arguments.process == 0 && !mtrun_plan_has_weights(run.plan.get()))
+  if (arguments.load.empty() && arguments.session.process == 0 && !mtrun_plan_has_weights(run.plan.get()))
     fprintf(stderr, "mtrun: warning: without --load the variables are the plan's initial ones, which nothing has "
                     "trained\n");
 }
@@ -76,7 +51,7 @@ int evaluate(const Arguments &arguments) {
   options.progress = progressOf(arguments);
   options.progress_user = &progress;
   options.in_flight = 1;
-  options.allow_nan = arguments.allowNan;
+  options.allow_nan = arguments.loop.allow_nan;
   int32_t count = mtrun_plan_metric_count(run.plan.get(), "eval_step");
   std::vector<double> values(static_cast<size_t>(count));
   check(mtrun_evaluate(run.session.get(), data.get(), &options, values.data()));
@@ -84,9 +59,9 @@ int evaluate(const Arguments &arguments) {
   for (int32_t i = 0; i < count; ++i)
     if (!std::isfinite(values[static_cast<size_t>(i)]))
       bad += (bad.empty() ? "" : ", ") + std::string(mtrun_plan_metric_name(run.plan.get(), "eval_step", i));
-  if (bad.empty() || arguments.allowNan)
+  if (bad.empty() || arguments.loop.allow_nan)
     return MT_OK;
-  if (arguments.process > 0)
+  if (arguments.session.process > 0)
     return MT_INVALID;
   return reportError(MT_INVALID, "expected values that are finite, found others for " + bad);
 }
@@ -139,7 +114,7 @@ static std::string describeDevices(const Run &run, const mtrun_timing &timing) {
   mtrun_session_get_info(run.session.get(), &info);
   char text[512];
   snprintf(text, sizeof text,
-           "queued: median %.1f us a step; with inputs that stay on the devices %.1f us, queued %.1f us\n",
+           "queued: median %.1f us per step; with inputs that stay on the devices %.1f us, queued %.1f us\n",
            timing.queued_us, timing.resident_us, timing.resident_queued_us);
   std::string lines = timing.resident_queued_us > 0 ? text : "";
   snprintf(text, sizeof text, "floor %.1f us at %.1f TFLOP/s and %.1f GB/s: %.0f %% of the last\n", timing.floor_us,
@@ -158,10 +133,10 @@ int benchmark(const Arguments &arguments) {
   double loadUs = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   int64_t rows = arguments.rows ? arguments.rows : mtrun_plan_batch(run.plan.get());
   mtrun_timing timing = {};
-  if (arguments.process == 0)
+  if (arguments.session.process == 0)
     startTrace(run, arguments, arguments.warmup, arguments.warmup + arguments.steps);
   check(mtrun_benchmark(run.session.get(), rows, arguments.warmup, arguments.steps, &timing));
-  if (arguments.process > 0)
+  if (arguments.session.process > 0)
     return MT_OK;
   if (arguments.json) {
     print(benchmarkJson(run, arguments, timing, loadUs, rows));
@@ -172,7 +147,7 @@ int benchmark(const Arguments &arguments) {
   print(describe(run, arguments));
   char text[256];
   snprintf(text, sizeof text,
-           "%lld rows, %lld steps: median %.1f us, min %.1f us, mean %.1f us a step\nload to first step %.1f ms\n",
+           "%lld rows, %lld steps: median %.1f us, min %.1f us, mean %.1f us per step\nload to first step %.1f ms\n",
            static_cast<long long>(rows), static_cast<long long>(timing.steps), timing.median_us, timing.min_us,
            timing.mean_us, (loadUs + timing.first_step_us) / 1e3);
   print(text);
@@ -184,7 +159,7 @@ int benchmark(const Arguments &arguments) {
 
 int tune(const Arguments &arguments) {
   Arguments tuned = arguments;
-  tuned.libraries = "tune";
+  tuned.session.libraries = "tune";
   if (tuned.output.empty())
     tuned.output = arguments.plan + ".tuning";
   commandline::OutputFolders folders;

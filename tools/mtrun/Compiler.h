@@ -3,7 +3,7 @@
 // mtc, where it is installed, as a child process: models in place of plans, Keras files that mtrun cannot read itself.
 #pragma once
 
-#include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Arguments.h"
 
 #include <string>
 

@@ -3,6 +3,7 @@
 // mtrun data, and what the other commands do with a data specification.
 #include "runtime/support/text.h"
 #include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Messages.h"
 #include "tools/mtrun/Run.h"
 
 #include <cstdio>
@@ -12,8 +13,8 @@ namespace mtrun_tool {
 
 // The flags that are keys of a specification too.
 static std::string withFlags(const Arguments &arguments, const std::string &spec) {
-  return spec + (arguments.strict ? ",strict=yes" : "") + (arguments.allowNan ? ",nan=yes" : "") +
-         (arguments.uncheckedIds ? ",ids=unchecked" : "");
+  return spec + (arguments.strict ? ",strict=yes" : "") + (arguments.loop.allow_nan ? ",nan=yes" : "") +
+         (arguments.session.unchecked_ids ? ",ids=unchecked" : "");
 }
 
 // What is true of the training data and of the validation data is said once, by the first process.
@@ -27,7 +28,7 @@ DatasetPtr openData(const Run &run, const Arguments &arguments, const std::strin
   mtrun_dataset *dataset = nullptr;
   check(mtrun_dataset_open(run.plan.get(), withFlags(arguments, spec).c_str(), &dataset));
   DatasetPtr data(dataset);
-  int32_t process = arguments.process;
+  int32_t process = arguments.session.process;
   mtrun_dataset_notes(dataset, warnOnce, &process);
   return data;
 }

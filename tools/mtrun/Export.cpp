@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Messages.h"
 #include "tools/mtrun/Outputs.h"
 #include "tools/mtrun/Run.h"
 

@@ -43,7 +43,7 @@ void loadVariables(const Run &run, const Arguments &arguments) {
     path.resize(path.size() - kPartial.size());
     match = MTRUN_MATCH_ANY;
   }
-  auto line = arguments.process == 0 ? tell : nullptr;
+  auto line = arguments.session.process == 0 ? tell : nullptr;
   std::pair<std::string, std::string> names;
   mt_status *status = mtrun_load_matching(run.session.get(), path.c_str(), match, line, &names);
   bool foreign = mt_status_code(status) == MT_INVALID && isKeras(path) && !findCompiler().empty();

@@ -46,7 +46,7 @@ bool isEpochFile(const std::string &checkpoint) {
 void prepareFile(commandline::OutputFolders &folders, const std::string &path) { must(folders.prepareFile(path)); }
 
 Outputs::Outputs(const Arguments &arguments) {
-  writes_ = arguments.process == 0;
+  writes_ = arguments.session.process == 0;
   checkpoints = arguments.checkpoint;
   epochFile = arguments.epochFile;
   if (isEpochFile(checkpoints) && !epochFile.empty())

@@ -2,6 +2,7 @@
 #include "tools/mtrun/Processes.h"
 
 #include "runtime/support/device_spec.h"
+#include "tools/commandline/CommandLine.h"
 #include "tools/mtrun/Run.h"
 
 #include <algorithm>
@@ -109,35 +110,36 @@ std::vector<int> distinctGpus(const std::string &devices) {
 }
 
 std::optional<int> distribute(Arguments &arguments, char **argv) {
+  mtrun_options &session = arguments.session;
   const mtrun::DeviceKind *kind = mtrun::kindOfDevices(arguments.devices);
   bool onGpus = kind && kind->gpu;
-  const Launcher *by = onGpus && arguments.processes != 1 ? launcher() : nullptr;
+  const Launcher *by = onGpus && session.processes != 1 ? launcher() : nullptr;
   if (by) {
     stayWithParent();
     int size = number(by->size);
-    arguments.process = number(by->rank);
-    arguments.localProcess = number(by->local) >= 0 ? number(by->local) : arguments.process;
-    if (arguments.process >= size || (arguments.processes && arguments.processes != size))
-      throw Failure{MT_INVALID, "expected process " + std::to_string(arguments.process) + " of " +
-                                    std::to_string(arguments.processes ? arguments.processes : size) + ", found " +
+    session.process = number(by->rank);
+    session.local_process = number(by->local) >= 0 ? number(by->local) : session.process;
+    if (session.process >= size || (session.processes && session.processes != size))
+      throw Failure{MT_INVALID, "expected process " + std::to_string(session.process) + " of " +
+                                    std::to_string(session.processes ? session.processes : size) + ", found " +
                                     std::to_string(size) + " that " + by->name + " started"};
-    arguments.rendezvous = rendezvousOf(*by, size);
+    session.rendezvous = commandline::keep(rendezvousOf(*by, size));
     if (const char *secret = variable(kSecretVariable))
-      arguments.secret = secret;
-    arguments.processes = size;
+      session.secret = commandline::keep(secret);
+    session.processes = size;
     // A GPU that a launcher gave to this process alone is its first.
     if (distinctGpus(arguments.devices).size() == 1)
-      arguments.localProcess = 0;
+      session.local_process = 0;
     return std::nullopt;
   }
   std::vector<int> gpus = distinctGpus(arguments.devices);
   auto count = static_cast<int64_t>(gpus.size());
-  if (arguments.processes > 1 && arguments.processes != count)
+  if (session.processes > 1 && session.processes != count)
     throw Failure{MT_INVALID, "expected --processes 1, or " + std::to_string(std::max<int64_t>(count, 1)) +
                                   " of a GPU each with --devices " + arguments.devices + ", found " +
-                                  std::to_string(arguments.processes)};
-  if (arguments.processes == 1 || count < 2) {
-    arguments.processes = 1;
+                                  std::to_string(session.processes)};
+  if (session.processes == 1 || count < 2) {
+    session.processes = 1;
     return std::nullopt;
   }
   return runProcesses(gpus, argv);

@@ -3,7 +3,7 @@
 // A process a GPU: which of them this one is, who started it, and starting them.
 #pragma once
 
-#include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Arguments.h"
 
 #include <optional>
 #include <string>

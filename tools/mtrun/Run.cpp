@@ -53,26 +53,10 @@ Run loadPlan(const Arguments &arguments) {
 }
 
 void bind(Run &run, const Arguments &arguments) {
-  mtrun_options options = mtrun_options_init();
+  mtrun_options options = arguments.session;
   options.devices = arguments.devices.c_str();
-  options.private_variables = arguments.privateVariables;
-  options.no_pin = arguments.noPin;
-  options.no_spin = arguments.noSpin;
-  options.cpu = arguments.cpu.empty() ? nullptr : arguments.cpu.c_str();
-  options.seed = arguments.seed;
-  options.libraries = arguments.libraries.c_str();
-  options.tuning = arguments.tuning.empty() ? nullptr : arguments.tuning.c_str();
-  options.log = arguments.process == 0 ? logLine : nullptr; // the others' lines are the same
+  options.log = options.process == 0 ? logLine : nullptr; // the others' lines are the same
   options.log_user = const_cast<Arguments *>(&arguments);
-  options.processes = static_cast<int32_t>(arguments.processes);
-  options.process = arguments.process;
-  options.local_process = arguments.localProcess;
-  options.rendezvous = arguments.rendezvous.c_str();
-  options.secret = arguments.secret.empty() ? nullptr : arguments.secret.c_str();
-  options.timeout = arguments.timeout;
-  options.steps_per_launch = arguments.stepsPerLaunch;
-  options.unchecked_ids = arguments.uncheckedIds;
-  options.micro_batches = arguments.microBatches;
   mtrun_session *session = nullptr;
   check(mtrun_session_create(run.plan.get(), &options, &session));
   run.session.reset(session);
@@ -156,7 +140,7 @@ std::string describe(const Run &run, const Arguments &arguments) {
   return "plan " + arguments.plan + ": " + mtrun_plan_model(run.plan.get()) + ", batch " + std::to_string(batch) +
          ", " + std::to_string(allShards) + (allShards == 1 ? " shard\n" : " shards\n") + "devices " +
          arguments.devices + text + joined(shards) + (allShards == 1 ? " shard, " : " shards, ") + joined(rows) +
-         " rows a step" + balance + "\n";
+         " rows per step" + balance + "\n";
 }
 
 } // namespace mtrun_tool

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/abi/mtrun.h"
-#include "tools/mtrun/Commands.h"
+#include "tools/mtrun/Arguments.h"
 
 #include <memory>
 #include <string>
@@ -47,7 +47,7 @@ bool isComplete(const std::string &load);
 // Opens a source, with --strict where it was given; what there is to know of it goes to standard error as warnings.
 DatasetPtr openData(const Run &run, const Arguments &arguments, const std::string &spec);
 
-// Two lines: the plan; the devices, their shards, rows a step and balance.
+// Two lines: the plan; the devices, their shards, rows per step and balance.
 std::string describe(const Run &run, const Arguments &arguments);
 
 } // namespace mtrun_tool

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/mtrun/Trace.h"
+#include "tools/mtrun/Messages.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -133,7 +134,7 @@ std::string formatProfile(const mtrun_profile &profile, const std::vector<Profil
   }
   char text[512];
   snprintf(text, sizeof text,
-           "profile of %lld steps, %.1f samples each: %.1f us a step on %d %s%s, %.1f us between steps\n",
+           "profile of %lld steps, %.1f samples each: %.1f us per step on %d %s%s, %.1f us between steps\n",
            static_cast<long long>(profile.steps),
            static_cast<double>(profile.samples) / static_cast<double>(profile.steps), profile.step_us, profile.threads,
            block ? "thread" : "device", profile.threads == 1 ? "" : "s", profile.between_us);

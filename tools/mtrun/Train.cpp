@@ -3,6 +3,7 @@
 // mtrun train: where a run writes, what it prints, and how it ends when it is asked to.
 #include "tools/mtrun/Commands.h"
 #include "tools/mtrun/Events.h"
+#include "tools/mtrun/Messages.h"
 #include "tools/mtrun/Outputs.h"
 #include "tools/mtrun/Progress.h"
 #include "tools/mtrun/Report.h"
@@ -72,7 +73,7 @@ static int logStep(void *user, const mtrun_progress *progress) {
 
 // Lines between progress lines; beside JSON they go to standard error.
 static void showNote(void *user, const char *message) {
-  if (static_cast<const Arguments *>(user)->process > 0)
+  if (static_cast<const Arguments *>(user)->session.process > 0)
     return; // the first process says it
   std::string line = std::string(message) + "\n";
   if (static_cast<const Arguments *>(user)->json)
@@ -83,7 +84,7 @@ static void showNote(void *user, const char *message) {
 
 static void checkTogether(const Arguments &arguments, const Outputs &outputs) {
   bool best = arguments.loop.epoch_best_only != 0;
-  if (outputs.epochFile.empty() && arguments.process == 0 && (best || arguments.loop.epoch_weights_only))
+  if (outputs.epochFile.empty() && arguments.session.process == 0 && (best || arguments.loop.epoch_weights_only))
     throw Failure{MT_INVALID, std::string(best ? "--best-only" : "--weights-only") +
                                   ": expected a file an epoch (--epoch-file PATTERN), found none"};
   if (arguments.learningRate && *arguments.learningRate == 0)
@@ -104,12 +105,12 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
                         : outputs.save.empty()
                             ? "; only --checkpoint DIR could go on"
                             : "; its variables are in " + outputs.save + ", only --checkpoint DIR could go on";
-    if (arguments.process == 0)
+    if (arguments.session.process == 0)
       reportError(kInterrupted, "stopped after step " + std::to_string(result.total_step) + where);
   }
   if (!outputs.folder.empty())
     showNote(const_cast<Arguments *>(&arguments), ("wrote " + outputs.folder).c_str());
-  if (arguments.process > 0)
+  if (arguments.session.process > 0)
     return result.stopped ? kInterrupted : result.not_finite ? MT_INVALID : MT_OK;
   if (std::string profile = finishProfile(run, arguments); !profile.empty())
     showNote(const_cast<Arguments *>(&arguments), profile.c_str());
@@ -126,10 +127,10 @@ static int64_t stepsToCome(const Run &run, const Arguments &arguments, const mtr
   int64_t size = mtrun_dataset_size(data), batch = mtrun_plan_batch(run.plan.get());
   const mtrun_loop_options &loop = arguments.loop;
   int64_t each = loop.steps_per_epoch                    ? loop.steps_per_epoch
-                 : size < 0 || !arguments.resume.empty() ? 0
+                 : size < 0 || arguments.saving.resume ? 0
                                                          : (loop.drop_remainder ? size : size + batch - 1) / batch;
   int64_t epochs = loop.more_epochs ? loop.more_epochs : loop.epochs - loop.initial_epoch;
-  return arguments.resume.empty() ? each * std::max<int64_t>(epochs, 0) : 0;
+  return !arguments.saving.resume ? each * std::max<int64_t>(epochs, 0) : 0;
 }
 
 // The batch alone: what the devices do with it changes no bit, so neither does it change the rate.
@@ -194,7 +195,7 @@ int train(const Arguments &arguments) {
     validation = openData(run, arguments, arguments.validation);
   if (!outputs.folder.empty())
     showNote(const_cast<Arguments *>(&arguments), ("run " + outputs.folder).c_str());
-  bool first = arguments.process == 0;
+  bool first = arguments.session.process == 0;
   if (!arguments.json && first)
     print(describe(run, arguments));
   Report report(run, arguments, outputs, mtrun_dataset_size(data.get()));
@@ -203,7 +204,6 @@ int train(const Arguments &arguments) {
     logs.events = makeEvents(run, arguments);
   mtrun_checkpoint_options checkpoint = arguments.saving;
   checkpoint.folder = pointer(outputs.checkpoints);
-  checkpoint.resume = pointer(arguments.resume);
   mtrun_loop_options options = arguments.loop;
   options.validation = validation.get();
   options.progress = first ? logStep : nullptr;
@@ -211,22 +211,15 @@ int train(const Arguments &arguments) {
   options.checkpoint = checkpoint.folder || checkpoint.resume ? &checkpoint : nullptr;
   options.history_json = pointer(outputs.json);
   options.history_csv = pointer(outputs.csv);
-  options.monitor = pointer(arguments.monitor);
-  options.allow_nan = arguments.allowNan;
   options.rate_scale = rateScale(run, arguments);
   options.epoch_file = pointer(outputs.epochFile);
-  options.early_monitor = pointer(arguments.earlyMonitor);
-  options.plateau_monitor = pointer(arguments.plateauMonitor);
-  options.checkpoint_monitor = pointer(arguments.checkpointMonitor);
-  options.early_baseline = arguments.baseline ? &*arguments.baseline : nullptr;
-  options.plateau_min_delta = arguments.plateauMinDelta ? &*arguments.plateauMinDelta : nullptr;
   options.learning_rate = arguments.learningRate.value_or(0);
   options.stop = stopAsked;
   options.note = showNote;
   options.note_user = const_cast<Arguments *>(&arguments);
   options.in_flight = 1;
   if (first)
-    startTrace(run, arguments, arguments.resume.empty() ? kUntraced : 0, stepsToCome(run, arguments, data.get()));
+    startTrace(run, arguments, arguments.saving.resume ? 0 : kUntraced, stepsToCome(run, arguments, data.get()));
   return fit(run, arguments, outputs, data.get(), options, report);
 }
 

@@ -6,6 +6,7 @@
 #include "tools/mtrun/Commands.h"
 #include "tools/mtrun/Compiler.h"
 #include "tools/mtrun/Hints.h"
+#include "tools/mtrun/Messages.h"
 #include "tools/mtrun/Processes.h"
 #include "tools/mtrun/Run.h"
 
@@ -17,6 +18,8 @@
 #include <new>
 
 using namespace mtrun_tool;
+using commandline::addText;
+using commandline::addToggle;
 using commandline::atLeast;
 using commandline::numberIn;
 using commandline::oneOf;
@@ -47,37 +50,38 @@ static void addPlan(CLI::App *app, Arguments &a) {
                   "devices on one); without it every "
                   "GPU, if the plan has code for GPUs and there are any, else cpu:1")
       ->type_name("DEVICES");
-  app->add_option("--cpu", a.cpu, "code to use, x86-64-v3 say, instead of the best that this CPU runs")
+  addText(*app, "--cpu", a.session.cpu, "code to use, x86-64-v3 say, instead of the best that this CPU runs")
       ->type_name("NAME");
-  app->add_option(
-         "--libraries", a.libraries,
+  addText(
+      *app, "--libraries", a.session.libraries,
          "GPUs: kernels as calls of cuBLASLt and cuDNN where these are likely faster, never, or wherever there "
          "is a call")
       ->type_name("auto|off|require")
-      ->capture_default_str()
+      ->default_str("auto")
       ->check(oneOf({"auto", "off", "require"}));
-  app->add_option("--tuning", a.tuning,
-                  "GPUs: what runs each kernel, a file that mtrun tune wrote for this plan and GPU")
+  addText(*app, "--tuning", a.session.tuning,
+          "GPUs: what runs each kernel, a file that mtrun tune wrote for this plan and GPU")
       ->type_name("FILE");
-  app->add_option("--seed", a.seed, "of initial values, random numbers and the order of samples; 0: the plan's")
+  app->add_option("--seed", a.session.seed,
+                  "of initial values, random numbers and the order of samples; 0: the plan's")
       ->type_name("N")
       ->capture_default_str();
-  app->add_flag("--private-variables", a.privateVariables, "a copy of the variables for each device");
-  app->add_option("--micro-batches", a.microBatches,
+  addToggle(*app, "--private-variables", a.session.private_variables, "a copy of the variables for each device");
+  app->add_option("--micro-batches", a.session.micro_batches,
                   "of CPUs: cut the batch into K parts, a power of two up to the shards, which a device computes one "
                   "after another in less memory, to the same bits; 0: as compiled")
       ->type_name("K")
       ->capture_default_str();
-  app->add_flag("--no-pin", a.noPin, "do not pin threads to CPUs");
+  addToggle(*app, "--no-pin", a.session.no_pin, "do not pin threads to CPUs");
   app->add_flag("--verbose", a.verbose, "tell what the start takes, and on what code it runs");
-  app->add_flag("--no-spin", a.noSpin, "threads that wait sleep at once instead of spinning first");
+  addToggle(*app, "--no-spin", a.session.no_spin, "threads that wait sleep at once instead of spinning first");
   group(app, "Options");
   addLoad(app, a);
 }
 
 static void addCompiler(CLI::App *app, Arguments &a) {
   group(app, "Of a model in place of a plan (mtc compile --help)");
-  app->add_option("--batch,--batch-size", a.compile.batch, "samples a step; 32 without it")
+  app->add_option("--batch,--batch-size", a.compile.batch, "samples per step; 32 without it")
       ->type_name("B")
       ->check(atLeast(1));
   app->add_option("--optimizer", a.compile.optimizer, "as adam or sgd,learning_rate=0.1,momentum=0.9")
@@ -101,10 +105,10 @@ static void addStrict(CLI::App *app, Arguments &a) {
 }
 
 static void addChecks(CLI::App *app, Arguments &a) {
-  app->add_flag("--allow-nan", a.allowNan, "go on with values of the data that are not finite, and in training after a "
-                                           "loss that is not");
-  app->add_flag(
-      "--unchecked-ids", a.uncheckedIds,
+  addToggle(*app, "--allow-nan", a.loop.allow_nan,
+            "go on with values of the data that are not finite, and in training after a loss that is not");
+  addToggle(*app,
+      "--unchecked-ids", a.session.unchecked_ids,
       "do not look whether the data's integers are below what the model says; wrong ones count as the nearest");
 }
 
@@ -123,7 +127,8 @@ static void addData(CLI::App *app, Arguments &a) {
   addChecks(app, a);
 }
 
-static CLI::Option *addCount(CLI::App *app, const char *name, int64_t &value, int64_t least, const char *help) {
+template <typename Number>
+static CLI::Option *addCount(CLI::App *app, const char *name, Number &value, int64_t least, const char *help) {
   return app->add_option(name, value, help)->type_name("N")->capture_default_str()->check(atLeast(least));
 }
 
@@ -132,12 +137,16 @@ static CLI::Option *addReal(CLI::App *app, const char *name, Number &value, cons
   return app->add_option(name, value, help)->type_name("X");
 }
 
-static CLI::Option *addMonitor(CLI::App *app, const char *name, std::string &value, const char *help) {
-  return app->add_option(name, value, help)->type_name("NAME[:max|min]");
+static CLI::Option *addReal(CLI::App *app, const char *name, const double *&value, const char *help) {
+  return commandline::addNumber(*app, name, value, help)->type_name("X");
+}
+
+static CLI::Option *addMonitor(CLI::App *app, const char *name, const char *&value, const char *help) {
+  return addText(*app, name, value, help)->type_name("NAME[:max|min]");
 }
 
 static void addLaunches(CLI::App *sub, Arguments &a) {
-  addCount(sub, "--steps-per-launch", a.stepsPerLaunch, 1,
+  addCount(sub, "--steps-per-launch", a.session.steps_per_launch = 1, 1,
            "of GPUs: steps that they are given at once; for steps of a few microseconds");
 }
 
@@ -152,10 +161,11 @@ static void addTrace(CLI::App *sub, Arguments &a) {
 }
 
 static void addProcesses(CLI::App *sub, Arguments &a) {
-  addCount(sub, "--processes", a.processes, 0,
+  addCount(sub, "--processes", a.session.processes, 0,
            "1: all GPUs in one process; 0: a process each, those that mpirun, srun or torchrun started (on several "
            "hosts with a secret in MTC_SECRET), or else mtrun's own");
-  sub->add_option("--timeout", a.timeout, "seconds that a process waits for the others before they are lost")
+  sub->add_option("--timeout", a.session.timeout = 600,
+                  "seconds that a process waits for the others before they are lost")
       ->type_name("S")
       ->capture_default_str()
       ->check(numberIn(1e-3, HUGE_VAL));
@@ -171,25 +181,25 @@ static void addCheckpoints(CLI::App *sub, Arguments &a) {
   sub->add_option("--checkpoint", a.checkpoint,
                   "folder of checkpoints, each of them complete or absent; or in place of --epoch-file its pattern")
       ->type_name("DIR");
-  addMonitor(sub, "--checkpoint-monitor", a.checkpointMonitor,
+  addMonitor(sub, "--checkpoint-monitor", a.loop.checkpoint_monitor,
              "of the best checkpoint, which is kept, and of --best-only; without it --monitor's");
   sub->add_option(
          "--epoch-file", a.epochFile,
          "write a model (.keras) or its variables (.safetensors) after each epoch, as 'model-{epoch}.keras' or "
          "'w-{epoch:02d}-{val_loss:.2f}.safetensors'")
       ->type_name("PATTERN");
-  sub->add_flag("--best-only", a.loop.epoch_best_only,
+  addToggle(*sub, "--best-only", a.loop.epoch_best_only,
                 "the epoch's file: only after an epoch that is better than all before");
-  sub->add_flag("--weights-only", a.loop.epoch_weights_only,
+  addToggle(*sub, "--weights-only", a.loop.epoch_weights_only,
                 "the epoch's file, .safetensors: the model's variables without the optimizer's");
   addCount(sub, "--every-steps", a.saving.every_steps, 0, "save after so many steps");
   addCount(sub, "--every-epochs", a.saving.every_epochs, 0,
            "save after so many epochs; the default, 1, if nothing else is said");
   sub->add_option("--every-seconds", a.saving.every_seconds, "save when so many seconds have passed")->type_name("S");
-  addCount(sub, "--keep", a.saving.keep, 1, "checkpoints that stay, the newest; the best stays too");
-  sub->add_option("--resume", a.resume, "auto: the newest checkpoint in DIR that verifies; or the path of one")
+  addCount(sub, "--keep", a.saving.keep = 3, 1, "checkpoints that stay, the newest; the best stays too");
+  addText(*sub, "--resume", a.saving.resume, "auto: the newest checkpoint in DIR that verifies; or the path of one")
       ->type_name("auto|PATH");
-  sub->add_flag("--force", a.saving.force, "resume with another plan or other data, or drop newer checkpoints");
+  addToggle(*sub, "--force", a.saving.force, "resume with another plan or other data, or drop newer checkpoints");
   sub->add_option("--run", a.run,
                   "folder for weights, history and checkpoints; runs/MODEL-TIME without it, --save and --checkpoint")
       ->type_name("DIR");
@@ -200,27 +210,29 @@ static void addCheckpoints(CLI::App *sub, Arguments &a) {
 }
 
 static void addCallbacks(CLI::App *sub, Arguments &a) {
-  addMonitor(sub, "--monitor", a.monitor,
+  addMonitor(sub, "--monitor", a.loop.monitor,
              "the metric that decides: val_loss, or loss without validation. Accuracies, precision and the like are "
              "better when higher, losses and errors when lower; :max or :min says otherwise");
   auto *early =
       addCount(sub, "--early-stopping", a.loop.early_patience, 0,
                "stop after so many epochs without a better one; 0: never");
-  addMonitor(sub, "--early-stopping-monitor", a.earlyMonitor, "its metric; without it --monitor's")->needs(early);
+  addMonitor(sub, "--early-stopping-monitor", a.loop.early_monitor, "its metric; without it --monitor's")->needs(early);
   addReal(sub, "--min-delta", a.loop.early_min_delta, "what is better by less does not count")->needs(early);
-  addReal(sub, "--baseline", a.baseline, "only an epoch better than this, too, begins the count anew")->needs(early);
+  addReal(sub, "--baseline", a.loop.early_baseline, "only an epoch better than this, too, begins the count anew")
+      ->needs(early);
   addCount(sub, "--start-from-epoch", a.loop.early_start_epoch, 0, "so many epochs pass before the count begins")
       ->needs(early);
-  sub->add_flag("--restore-best", a.loop.restore_best,
+  addToggle(*sub, "--restore-best", a.loop.restore_best,
                 "with --early-stopping: end with the variables of the best epoch, the optimizer's excepted");
   auto *plateau = addCount(sub, "--plateau", a.loop.plateau_patience, 0,
                            "reduce the learning rate after so many epochs without a better one; 0: never");
-  addMonitor(sub, "--plateau-monitor", a.plateauMonitor, "its metric; without it --monitor's")->needs(plateau);
-  addReal(sub, "--plateau-factor", a.loop.plateau_factor, "by which the rate is multiplied, below 1")
+  addMonitor(sub, "--plateau-monitor", a.loop.plateau_monitor, "its metric; without it --monitor's")->needs(plateau);
+  addReal(sub, "--plateau-factor", a.loop.plateau_factor = 0.1, "by which the rate is multiplied, below 1")
       ->capture_default_str()
       ->needs(plateau);
   addReal(sub, "--plateau-min", a.loop.plateau_min_rate, "the rate never goes below")->needs(plateau);
-  addReal(sub, "--plateau-min-delta", a.plateauMinDelta, "what is better by less does not count; 1e-4 without it")
+  addReal(sub, "--plateau-min-delta", a.loop.plateau_min_delta,
+          "what is better by less does not count; 1e-4 without it")
       ->needs(plateau);
   addCount(sub, "--plateau-cooldown", a.loop.plateau_cooldown, 0, "so many epochs after a reduction do not count")
       ->needs(plateau);
@@ -254,7 +266,7 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
   CLI::App *sub = app.add_subcommand("train", "train on whole epochs; the last batch of an epoch may be short");
   addPlan(sub, a);
   addData(sub, a);
-  addCount(sub, "--epochs", a.loop.epochs, 1, "passes over the data, in total");
+  addCount(sub, "--epochs", a.loop.epochs = 1, 1, "passes over the data, in total");
   addCount(sub, "--more-epochs", a.loop.more_epochs, 1, "after those of the checkpoint, instead of --epochs");
   addCount(sub, "--initial-epoch", a.loop.initial_epoch, 0,
            "epochs that count as done where no checkpoint is resumed: of --epochs, names of files, order of samples");
@@ -266,17 +278,17 @@ static CLI::App *addTrain(CLI::App &app, Arguments &a) {
          "samples")
       ->type_name("X[:last]")
       ->excludes("--validation");
-  addCount(sub, "--validation-freq", a.loop.validation_freq, 1, "validate after each so many epochs");
+  addCount(sub, "--validation-freq", a.loop.validation_freq = 1, 1, "validate after each so many epochs");
   addCount(sub, "--validation-steps", a.loop.validation_steps, 0, "of the validation data, the first batches; 0: all");
   sub->add_option(
          "--save", a.save,
          "write at the end: the model as NAME.keras, its weights for Keras as NAME.weights.h5, or the variables "
          "as NAME.safetensors")
       ->type_name("FILE");
-  auto *ordered = sub->add_flag("--no-shuffle", a.loop.no_shuffle, "take the samples in the order of the file");
+  auto *ordered = addToggle(*sub, "--no-shuffle", a.loop.no_shuffle, "take the samples in the order of the file");
   addCount(sub, "--shuffle-window", a.loop.shuffle_window, 0, "draw each sample among the next N; 0: among all")
       ->excludes(ordered);
-  sub->add_flag("--drop-remainder", a.loop.drop_remainder, "leave out the short last batch of an epoch");
+  addToggle(*sub, "--drop-remainder", a.loop.drop_remainder, "leave out the short last batch of an epoch");
   sub->add_flag("--json-logs", a.json, "a JSON object a step and one an epoch instead of the progress line");
   addDeviceOptions(sub, a);
   group(sub, "Checkpoints and logs");
@@ -340,7 +352,7 @@ static CLI::App *addBenchmark(CLI::App &app, Arguments &a) {
   addPlan(sub, a);
   sub->add_option("--steps", a.steps, "timed steps")->type_name("N")->capture_default_str()->check(atLeast(1));
   sub->add_option("--warmup", a.warmup, "steps before them")->type_name("N")->capture_default_str()->check(atLeast(0));
-  sub->add_option("--rows", a.rows, "samples a step; 0: the plan's batch")
+  sub->add_option("--rows", a.rows, "samples per step; 0: the plan's batch")
       ->type_name("N")
       ->capture_default_str()
       ->check(atLeast(0));
@@ -408,7 +420,7 @@ static int run(const CLI::App *chosen, Arguments &arguments, char **argv) {
     return code;
   } catch (const Failure &failure) {
     fflush(stdout);
-    std::string who = arguments.process ? "process " + std::to_string(arguments.process) + ": " : "";
+    std::string who = arguments.session.process ? "process " + std::to_string(arguments.session.process) + ": " : "";
     return reportError(failure.code, who + failure.message);
   } catch (const std::bad_alloc &) {
     return reportError(MT_NO_MEMORY, "out of memory");

@@ -40,9 +40,9 @@ Value Emitter::address(Value base, Type element, int64_t constant) {
 }
 
 Value Emitter::loadPointer(Value base, int64_t index) {
-  Value place =
+  Value address =
       LLVM::GEPOp::create(*this, pointer(), pointer(), base, ArrayRef<LLVM::GEPArg>{argumentOf(*this, index)});
-  return LLVM::LoadOp::create(*this, pointer(), place, 8);
+  return LLVM::LoadOp::create(*this, pointer(), address, 8);
 }
 Value Emitter::loadInteger(Value base, int64_t index) {
   return LLVM::LoadOp::create(*this, getI64Type(), address(base, getI64Type(), index), 8);

@@ -89,7 +89,7 @@ Value LaneBody::get(Value value) {
       computed = kernel.batchSize();
       if (!scalar)
         computed = emit.splat(computed);
-    } else if (isa<mt::BroadcastOp, mt::ReshapeOp>(op)) {
+    } else if (op->hasTrait<mt::Repeats>()) {
       computed = get(op->getOperand(0));
     }
   }

@@ -5,16 +5,15 @@ using namespace mlir;
 using namespace mtc;
 
 Value mtc::identityOf(Emitter &emit, mt::Reduction kind) {
-  float infinity = std::numeric_limits<float>::infinity();
-  float value = kind == mt::Reduction::sum ? 0.0f : kind == mt::Reduction::max ? -infinity : infinity;
-  return arith::ConstantOp::create(emit, emit.getF32FloatAttr(value));
+  return arith::ConstantOp::create(emit, emit.getF32FloatAttr(mt::startOf(kind)));
+}
+
+Value mtc::startOf(Emitter &emit, mt::WindowOpInterface op) {
+  return arith::ConstantOp::create(emit, emit.getF32FloatAttr(op.getWindowStart()));
 }
 
 Value mtc::combine(Emitter &emit, mt::Reduction kind, Value running, Value next) {
-  if (kind == mt::Reduction::sum)
-    return arith::AddFOp::create(emit, running, next);
-  auto better = kind == mt::Reduction::max ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
-  return arith::SelectOp::create(emit, arith::CmpFOp::create(emit, better, next, running), next, running);
+  return mt::combine(emit, emit.getLoc(), kind, running, next);
 }
 
 Emitter::Values mtc::firstLargest(Emitter &emit, ValueRange best, Value next, Value number) {

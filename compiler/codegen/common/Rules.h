@@ -10,8 +10,9 @@
 
 namespace mtc {
 
-// Where a reduction starts, and its next value.
+// Where a reduction and the fold of a window start, and a reduction's next value.
 mlir::Value identityOf(Emitter &emit, mlir::mt::Reduction kind);
+mlir::Value startOf(Emitter &emit, mlir::mt::WindowOpInterface op);
 mlir::Value combine(Emitter &emit, mlir::mt::Reduction kind, mlir::Value running, mlir::Value next);
 
 // A search for the first of the largest elements: `best` is {element, its number} of those before `next`, the result

@@ -7,9 +7,7 @@ using namespace mtc;
 
 Value mtc::resolve(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    bool moves =
-        !isa<mt::ReshapeOp>(op) && !(isa<mt::BroadcastOp>(op) && innerCount(op->getOperand(0)) == innerCount(value));
-    if (moves)
+    if (!op->hasTrait<mt::Repeats>() || innerCount(op->getOperand(0)) != innerCount(value))
       break;
     value = op->getOperand(0);
   }
@@ -19,9 +17,9 @@ Value mtc::resolve(Value value) {
 static bool isAlias(Operation *op) { return resolve(op->getResult(0)) != op->getResult(0); }
 
 static bool isPointwise(Operation *op) {
-  if (isa<mt::BroadcastOp>(op))
+  if (op->hasTrait<mt::Repeats>())
     return innerCount(op->getOperand(0)) == 1;
-  return isa<mt::ElementwiseOpInterface, mt::IotaOp, mt::RandomUniformOp, mt::BatchSizeOp>(op);
+  return isa<mt::ElementwiseOpInterface>(op) || op->hasTrait<mt::Generates>();
 }
 static bool isFullReduce(Operation *op) { return isa<mt::ReduceOp>(op) && innerCount(op->getResult(0)) == 1; }
 
@@ -105,8 +103,9 @@ static bool isEpilogue(const RowStep &step, Operation *op) {
       inside = true;
       continue;
     }
-    while (isa_and_nonnull<mt::BroadcastOp, mt::ReshapeOp>(operand.getDefiningOp()))
-      operand = operand.getDefiningOp()->getOperand(0);
+    for (Operation *from = operand.getDefiningOp(); from && from->hasTrait<mt::Repeats>();
+         from = operand.getDefiningOp())
+      operand = from->getOperand(0);
     int64_t count = innerCount(operand);
     bool channels = count > 1 && count == innerShape(image).back() && innerShape(operand).back() == count;
     bool known = isa<BlockArgument>(operand) || isa<mt::ConstantOp>(operand.getDefiningOp());
@@ -210,7 +209,7 @@ SmallVector<Operation *> mtc::operationsOf(Kernel &kernel, bool split) {
   return operations;
 }
 
-Value mtc::constantPlace(Emitter &emit, mt::ConstantOp constant) {
+Value mtc::constantPointer(Emitter &emit, mt::ConstantOp constant) {
   auto values = cast<DenseElementsAttr>(constant.getValue());
   if (values.isSplat())
     values = DenseElementsAttr::get(values.getType(),

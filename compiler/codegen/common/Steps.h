@@ -31,14 +31,14 @@ int64_t leadingPeriod(mlir::Operation *op);
 
 // Whether an operation outside of the step reads `value`.
 bool isReadOutside(const RowStep &step, mlir::Value value);
-// Values that steps may write to a result's buffer, and which result's. The buffer may be an operand's (an update in
-// place): so no later step reads an operand, or in kernels of rows one that the result may be written over, and no
+// Values that steps may write to a result's buffer, and which result's. With an update in place the buffer is an
+// operand's: so no later step reads an operand, or in kernels of rows one that the result may be written over, and no
 // operation that moves data reads one in the same step.
 llvm::DenseMap<mlir::Value, int64_t> directResults(Kernel &kernel, llvm::ArrayRef<RowStep> steps);
 // Operations of a kernel's body whose result has rows, or has none.
 llvm::SmallVector<mlir::Operation *> operationsOf(Kernel &kernel, bool split);
 // A constant's elements, in memory of their own or (of one element) as a scalar.
-mlir::Value constantPlace(Emitter &emit, mlir::mt::ConstantOp constant);
+mlir::Value constantPointer(Emitter &emit, mlir::mt::ConstantOp constant);
 mlir::Value constantScalar(Emitter &emit, mlir::mt::ConstantOp constant);
 
 } // namespace mtc

@@ -70,9 +70,9 @@ void mtc::emitTree(Emitter &emit, const Shards &shards, Value first, Value all, 
     return nodes;
   };
   auto save = [&](Value level, ValueRange sums) {
-    Value place = levelAt(level);
+    Value slot = levelAt(level);
     for (auto [vector, sum] : llvm::enumerate(sums))
-      emit.storeLanes(sum, emit.address(place, f32, vector * lanes));
+      emit.storeLanes(sum, emit.address(slot, f32, vector * lanes));
   };
   Emitter::Values zeros(vectors, emit.zeros(emit.vectorOf(f32)));
   emitTree(emit, shards, first, all, zeros, {add, save}, shard, finish);

@@ -47,8 +47,8 @@ AttentionEmitter::Head AttentionEmitter::headOf(Value sample, Value group, Value
   return {emit.add(emit.mul(sample, form.groups), group), head, keyHead, mask, drawn};
 }
 
-Value AttentionEmitter::lineOf(Value base, const Head &head, bool ofKeys, int64_t size, Value place) {
-  Value line = emit.add(emit.mul(head.index, ofKeys ? form.keys : form.queries), place);
+Value AttentionEmitter::lineOf(Value base, const Head &head, bool ofKeys, int64_t size, Value position) {
+  Value line = emit.add(emit.mul(head.index, ofKeys ? form.keys : form.queries), position);
   Value offset = emit.add(emit.mul(line, strideOf(ofKeys, size)), emit.mul(ofKeys ? head.keyHead : head.head, size));
   return lane(base, offset);
 }
@@ -189,8 +189,8 @@ Value AttentionEmitter::seenLanes(const Head &head, Value key, Value query) {
   Value given = LLVM::PoisonOp::create(emit, emit.vectorOf(emit.getI1Type()));
   Value last = emit.integer(form.queries - 1);
   for (int64_t number = 0; number < lanes; ++number) {
-    Value place = emit.mul(emit.least(emit.add(query, number), last), steps.query);
-    Value one = emit.load(emit.getI1Type(), emit.address(at, emit.getI1Type(), place));
+    Value offset = emit.mul(emit.least(emit.add(query, number), last), steps.query);
+    Value one = emit.load(emit.getI1Type(), emit.address(at, emit.getI1Type(), offset));
     given = LLVM::InsertElementOp::create(emit, given, one,
                                           arith::ConstantOp::create(emit, emit.getI32IntegerAttr(number)));
   }

@@ -28,15 +28,15 @@ public:
   int64_t blocks() const { return ceilDiv(form.queries, attentionQueries); }
   int64_t panelWidth() const { return panel.width(); }
 
-  // One head of one index of the axes before the places. `index` counts those axes, samples included.
+  // One head of one index of the axes before the positions. `index` counts those axes, samples included.
   struct Head {
     mlir::Value index, head, keyHead;
     mlir::Value mask;  // address of its part of the mask; null without one
     mlir::Value drawn; // its number in the global batch, for dropout
   };
   Head headOf(mlir::Value sample, mlir::Value group, mlir::Value head, mlir::Value keyHead);
-  // Where a place's line of this head begins, in an argument [?, ..., places, heads * size].
-  mlir::Value lineOf(mlir::Value base, const Head &head, bool ofKeys, int64_t size, mlir::Value place);
+  // Where a position's line of this head begins, in an argument [?, ..., positions, heads * size].
+  mlir::Value lineOf(mlir::Value base, const Head &head, bool ofKeys, int64_t size, mlir::Value position);
   int64_t strideOf(bool ofKeys, int64_t size) const { return (ofKeys ? form.keyHeads : form.heads) * size; }
 
   // to = `count` lines of whole vectors, times `scale`. Of queries, zeros up to attentionQueries lines follow.

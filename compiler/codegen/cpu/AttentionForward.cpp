@@ -123,11 +123,11 @@ Emitter::Values ForwardEmitter::largestOf(const Head &head, Value query, Value k
     Value line = lane(scores, emit.mul(i, panelWidth()));
     Emitter::Values next;
     for (int64_t vector = 0; vector < panel.vectors; ++vector) {
-      Value place = lane(line, vector * lanes), score = load(place);
+      Value address = lane(line, vector * lanes), score = load(address);
       if (hides) {
         Value seen = seenLanes(head, emit.add(key, i), emit.add(query, vector * lanes));
         score = select(seen, score, splat(hidden));
-        emit.storeLanes(score, place);
+        emit.storeLanes(score, address);
       }
       Value larger = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGT, score, carried[vector]);
       next.push_back(select(larger, score, carried[vector]));
@@ -143,14 +143,14 @@ Emitter::Values ForwardEmitter::addUp(const Head &head, Value query, Value key, 
     Value line = lane(scores, emit.mul(i, panelWidth()));
     Emitter::Values next;
     for (int64_t vector = 0; vector < panel.vectors; ++vector) {
-      Value place = lane(line, vector * lanes), score = load(place);
+      Value address = lane(line, vector * lanes), score = load(address);
       Value p = exp(minus(score, largest[vector]));
       if (hides)
         p = select(isEqual(score, splat(hidden)), splat(0), p);
       next.push_back(plus(carried[vector], p));
       if (Value kept = keptLanes(head, emit.add(key, i), emit.add(query, vector * lanes)))
         p = times(p, kept);
-      emit.storeLanes(p, place);
+      emit.storeLanes(p, address);
     }
     return next;
   });
@@ -186,8 +186,8 @@ void ForwardEmitter::rescale(Value at) {
       Value scale = emit.splat(emit.load(emit.getF32Type(), lane(factor, row)));
       Value line = lane(base, emit.mul(row, columns.width()));
       for (int64_t vector = 0; vector < columns.vectors; ++vector) {
-        Value place = lane(line, vector * lanes);
-        emit.storeLanes(times(load(place), scale), place);
+        Value address = lane(line, vector * lanes);
+        emit.storeLanes(times(load(address), scale), address);
       }
     });
   });
@@ -204,9 +204,9 @@ void ForwardEmitter::finish(const Head &head, Value query, Value at, Value count
     Value logarithm = mt::log(mt::Lane(emit, emit.getLoc(), l)).value();
     Value logSum = select(none, zero, plus(load(vectorAt(most, at, vector)), logarithm));
     Value number = emit.add(emit.mul(head.index, form.heads), head.head);
-    Value place = emit.add(emit.add(emit.mul(number, form.queries), query), emit.add(at, vector * lanes));
+    Value element = emit.add(emit.add(emit.mul(number, form.queries), query), emit.add(at, vector * lanes));
     Value left = emit.most(emit.sub(count, emit.integer(vector * lanes)), emit.integer(0));
-    emit.storeLanes(logSum, lane(sums, place), emit.maskBelow(left));
+    emit.storeLanes(logSum, lane(sums, element), emit.maskBelow(left));
   }
   if (!result)
     return;

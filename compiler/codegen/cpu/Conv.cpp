@@ -5,6 +5,7 @@
 // memory is read and written in one go; of a large one it packs a panel and walks all its tiles with it.
 #include "compiler/codegen/cpu/Conv.h"
 #include "compiler/codegen/cpu/Kernels.h"
+#include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -33,36 +34,36 @@ void ConvEmitter::emitVector(const Columns &columns, Value line, Value pixel, in
     if (value == op->getResult(0))
       return emit.loadLanes(f32, emit.address(line, f32, vector * lanes));
     if (isa<BlockArgument>(value))
-      return loadElements(value, places(value), pixel, channel, mask);
+      return loadElements(value, pointers(value), pixel, channel, mask);
     if (auto constant = value.getDefiningOp<mt::ConstantOp>())
       if (auto values = cast<DenseElementsAttr>(constant.getValue()); !values.isSplat())
         return loadElements(value, emit.global(values), pixel, channel, mask);
     return Value();
   });
   SmallVector<Value> computed;
-  for (auto [value, place] : results)
+  for (auto [value, pointer] : results)
     computed.push_back(body.get(value));
   for (auto [value, wanted] : llvm::zip_equal(computed, results)) {
     auto [yield, result] = wanted;
     Type element = elementOf(yield);
-    Value place =
+    Value pointer =
         emit.address(emit.address(result, element, emit.mul(pixel, product.result.channels)), element, channel);
-    emit.storeLanes(element, value, place, mask);
+    emit.storeLanes(element, value, pointer, mask);
   }
 }
 
 void ConvEmitter::emitEpilogue(const Columns &columns, const Positions &at) {
   Type f32 = emit.getF32Type();
-  const Plane &plane = at.plane;
+  const Residue &residue = at.residue;
   const Image &image = product.result;
   int64_t width = columns.panel.width();
   emit.loop(emit.integer(0), at.rows, 1, [&](Value i) {
-    Value row = emit.add(emit.mul(emit.add(at.row, i), plane.rowStride), plane.firstRow);
+    Value row = emit.add(emit.mul(emit.add(at.row, i), residue.rowStride), residue.firstRow);
     Value start = emit.add(emit.mul(emit.add(emit.mul(at.sample, image.rows), row), image.columns),
-                           emit.add(emit.mul(at.column.value, plane.columnStride), plane.firstColumn));
+                           emit.add(emit.mul(at.column.value, residue.columnStride), residue.firstColumn));
     Value line = emit.address(columns.sums, f32, emit.mul(i, at.columns * width));
     emit.loop(emit.integer(0), emit.integer(at.columns), 1, [&](Value j) {
-      Value pixel = emit.add(start, emit.mul(j, plane.columnStride)),
+      Value pixel = emit.add(start, emit.mul(j, residue.columnStride)),
             sums = emit.address(line, f32, emit.mul(j, width));
       for (int64_t vector = 0; vector < columns.panel.vectors; ++vector)
         emitVector(columns, sums, pixel, vector);
@@ -72,46 +73,46 @@ void ConvEmitter::emitEpilogue(const Columns &columns, const Positions &at) {
 
 // Distances of the taps that a step of the tile takes: those of a row of taps where positions share what they read and
 // vectors are too few to share an element of the source, else one.
-SmallVector<int64_t> ConvEmitter::tapsOf(const Plane &plane, const Panel &panel) {
-  int64_t count = plane.tapColumns(), pixel = product.pixelStride(plane);
+SmallVector<int64_t> ConvEmitter::tapsOf(const Residue &residue, const Panel &panel) {
+  int64_t count = residue.tapColumns(), pixel = product.pixelStride(residue);
   if (!emit.vectors.isWide() || product.depthwise || panel.vectors > 2 || count == 1 || count * panel.vectors > 14)
     return {0};
   SmallVector<int64_t> taps;
   bool shared = false;
-  for (const Tap &tap : ArrayRef(plane.taps).take_front(count)) {
-    int64_t distance = tap.column - plane.taps.front().column;
+  for (const Tap &tap : ArrayRef(residue.taps).take_front(count)) {
+    int64_t distance = tap.column - residue.taps.front().column;
     taps.push_back(distance * pixel);
-    shared |= distance > 0 && distance % plane.columnStep == 0;
+    shared |= distance > 0 && distance % residue.columnStep == 0;
   }
   return shared ? taps : SmallVector<int64_t>{0};
 }
 
-// Rows of taps that lie above row `bound` of the source for positions of a plane's row.
-Value ConvEmitter::rowsBelow(const Plane &plane, Value row, int64_t bound) {
-  int64_t count = plane.tapRows(), apart = plane.tapRowStep();
-  Value distance = emit.sub(emit.integer(bound - plane.lowRow), emit.mul(row, plane.rowStep));
+// Rows of taps that lie above row `bound` of the source for positions of a residue's row.
+Value ConvEmitter::rowsBelow(const Residue &residue, Value row, int64_t bound) {
+  int64_t count = residue.tapRows(), apart = residue.tapRowStep();
+  Value distance = emit.sub(emit.integer(bound - residue.lowRow), emit.mul(row, residue.rowStep));
   return emit.least(emit.ceilDiv(emit.most(distance, emit.integer(0)), apart), emit.integer(count));
 }
 
-// The tiles of a block, for some steps of the plane's matrix: of each row of positions those whose row of taps lies in
-// the image.
+// The tiles of a block, for some steps of the residue's matrix: of each row of positions those whose row of taps lies
+// in the image.
 void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a, const Steps &steps) {
   Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
-  const Plane &plane = at.plane;
+  const Residue &residue = at.residue;
   int64_t taps = steps.taps.size(), width = columns.panel.width(),
           most = offsetTileRows(emit.vectors, columns.panel.vectors, taps);
-  int64_t down = plane.rowStep * product.rowStride(plane) * product.pixelStride(plane);
-  int64_t along = plane.columnStep * product.pixelStride(plane);
-  int64_t lineSteps = plane.tapColumns() * product.tapDepth() / taps;
-  bool halo = plane.lowRow < 0 || plane.lowRow + plane.reachRows(plane.rows) > product.source.rows;
+  int64_t down = residue.rowStep * product.rowStride(residue) * product.pixelStride(residue);
+  int64_t along = residue.columnStep * product.pixelStride(residue);
+  int64_t lineSteps = residue.tapColumns() * product.tapDepth() / taps;
+  bool halo = residue.lowRow < 0 || residue.lowRow + residue.reachRows(residue.rows) > product.source.rows;
   TileForm form{/*masked=*/false, product.depthwise, /*scattered=*/false, llvm::to_vector(steps.taps)};
   Value fresh = emit.equal(steps.first, emit.integer(0)), end = emit.add(steps.first, steps.count);
   auto cut = [&](Value i, int64_t rows) {
     Value first = steps.first, last = end;
     if (halo) {
       Value row = emit.add(at.row, i);
-      first = emit.most(first, emit.mul(rowsBelow(plane, row, 0), lineSteps));
-      last = emit.least(last, emit.mul(rowsBelow(plane, row, product.source.rows), lineSteps));
+      first = emit.most(first, emit.mul(rowsBelow(residue, row, 0), lineSteps));
+      last = emit.least(last, emit.mul(rowsBelow(residue, row, product.source.rows), lineSteps));
     }
     Value depth = emit.most(emit.sub(last, first), emit.integer(0)), table = emit.address(steps.table, i32, first);
     Value b = emit.address(columns.packed, f32, emit.mul(emit.add(emit.mul(first, taps), at.packedRow), width));
@@ -131,7 +132,7 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
       emit.loop(emit.integer(0), emit.integer(higher), height + 1, [&](Value j) { tile(j, height + 1); });
     emit.loop(emit.integer(higher), emit.integer(at.columns), height, [&](Value j) { tile(j, height); });
   };
-  int64_t together = std::min(at.columns * 2 <= most ? most / at.columns : 1, product.blockOf(plane).rows);
+  int64_t together = std::min(at.columns * 2 <= most ? most / at.columns : 1, product.blockOf(residue).rows);
   auto one = [&](Value i) { cut(i, 1); };
   if (together == 1)
     return emit.loop(emit.integer(0), at.rows, 1, one);
@@ -141,9 +142,9 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
     auto rowsUntil = [&](int64_t position) {
       return emit.least(emit.most(emit.sub(emit.integer(position), at.row), emit.integer(0)), at.rows);
     };
-    top = rowsUntil(llvm::divideCeil(std::max<int64_t>(-plane.lowRow, 0), plane.rowStep));
-    int64_t inside = std::max<int64_t>(product.source.rows - plane.highRow, 0);
-    inner = emit.most(emit.sub(rowsUntil(llvm::divideCeil(inside, plane.rowStep)), top), emit.integer(0));
+    top = rowsUntil(llvm::divideCeil(std::max<int64_t>(-residue.lowRow, 0), residue.rowStep));
+    int64_t inside = std::max<int64_t>(product.source.rows - residue.highRow, 0);
+    inner = emit.most(emit.sub(rowsUntil(llvm::divideCeil(inside, residue.rowStep)), top), emit.integer(0));
   }
   Value whole = emit.add(top, emit.mul(emit.div(inner, emit.integer(together)), together));
   emit.loop(emit.integer(0), top, 1, one);
@@ -154,29 +155,29 @@ void ConvEmitter::emitTiles(const Columns &columns, const Positions &at, Value a
 // What a block's positions read: the source, or a copy with zeros around it.
 Value ConvEmitter::positionsOf(Value group, const Positions &at) {
   Type f32 = emit.getF32Type();
-  const Plane &plane = at.plane;
+  const Residue &residue = at.residue;
   const Image &image = product.source;
   Value a = emit.address(source, product.element ? product.element : f32, emit.mul(at.sample, image.size())),
         channel = emit.mul(group, image.groupChannels);
-  if (product.needsPatch(plane)) {
-    emitPatch(emit, product, plane, a, channel, at.row, at.column.known, at.rows, at.columns, patch);
+  if (product.needsPatch(residue)) {
+    emitPatch(emit, product, residue, a, channel, at.row, at.column.known, at.rows, at.columns, patch);
     return patch;
   }
-  Value row = emit.add(emit.mul(at.row, plane.rowStep), plane.lowRow);
+  Value row = emit.add(emit.mul(at.row, residue.rowStep), residue.lowRow);
   return emit.address(emit.address(a, f32, emit.mul(row, image.columns * image.channels)), f32,
-                      emit.add(channel, emit.mul(at.column.value, plane.columnStep * image.channels)),
-                      plane.lowColumn * image.channels);
+                      emit.add(channel, emit.mul(at.column.value, residue.columnStep * image.channels)),
+                      residue.lowColumn * image.channels);
 }
 
 void ConvEmitter::emitPanel(const Columns &columns, const Positions &at, Value a) {
   Type f32 = emit.getF32Type();
-  const Plane &plane = at.plane;
-  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
-  SmallVector<int64_t> taps = tapsOf(plane, columns.panel), offsets;
-  SmallVector<std::pair<Tap, int64_t>> chain = product.chain(plane);
+  const Residue &residue = at.residue;
+  int64_t pixel = product.pixelStride(residue), line = product.rowStride(residue);
+  SmallVector<int64_t> taps = tapsOf(residue, columns.panel), offsets;
+  SmallVector<std::pair<Tap, int64_t>> chain = product.chain(residue);
   for (size_t k = 0; k < chain.size(); k += taps.size()) {
     auto [tap, c] = chain[k];
-    offsets.push_back(((tap.row - plane.lowRow) * line + tap.column - plane.lowColumn) * pixel + c);
+    offsets.push_back(((tap.row - residue.lowRow) * line + tap.column - residue.lowColumn) * pixel + c);
   }
   if (product.depthwise)
     a = emit.address(a, f32, columns.first);
@@ -188,7 +189,7 @@ void ConvEmitter::emitPanel(const Columns &columns, const Positions &at, Value a
 }
 
 void ConvEmitter::emitBlock(Panels panels, Value group, const Positions &at) {
-  Value a = at.plane.taps.empty() ? Value() : positionsOf(group, at);
+  Value a = at.residue.taps.empty() ? Value() : positionsOf(group, at);
   panels([&](const Columns &columns) {
     if (a)
       emitPanel(columns, at, a);
@@ -204,16 +205,16 @@ void ConvEmitter::emitBlock(Panels panels, Value group, const Positions &at) {
 void ConvEmitter::emitTile(Panels panels, Value group, Value tile) {
   Value blocks = emit.integer(product.rowBlocks()), sample = emit.div(tile, blocks), block = emit.rem(tile, blocks);
   int64_t packedRow = 0;
-  for (const Plane &plane : product.planes) {
-    PixelBlock size = product.blockOf(plane);
-    Value row = emit.mul(block, size.rows), end = emit.integer(plane.rows);
+  for (const Residue &residue : product.residues) {
+    PixelBlock size = product.blockOf(residue);
+    Value row = emit.mul(block, size.rows), end = emit.integer(residue.rows);
     emit.when(emit.less(row, end), [&] {
       Value rows = emit.least(emit.integer(size.rows), emit.sub(end, row));
-      forColumnBlocks(emit, product, plane, [&](BlockColumn column, int64_t count) {
-        emitBlock(panels, group, {plane, packedRow, sample, row, rows, column, count});
+      forColumnBlocks(emit, product, residue, [&](BlockColumn column, int64_t count) {
+        emitBlock(panels, group, {residue, packedRow, sample, row, rows, column, count});
       });
     });
-    packedRow += plane.taps.size() * product.tapDepth();
+    packedRow += residue.taps.size() * product.tapDepth();
   }
 }
 
@@ -233,9 +234,9 @@ int64_t ConvEmitter::matrixFloats() const {
 
 LogicalResult ConvEmitter::begin() {
   int64_t patchSize = 0;
-  for (const Plane &plane : product.planes)
-    if (PixelBlock size = product.blockOf(plane); product.needsPatch(plane))
-      patchSize = std::max(patchSize, plane.reachRows(size.rows) * plane.reachColumns(size.columns) *
+  for (const Residue &residue : product.residues)
+    if (PixelBlock size = product.blockOf(residue); product.needsPatch(residue))
+      patchSize = std::max(patchSize, residue.reachRows(size.rows) * residue.reachColumns(size.columns) *
                                           product.source.groupChannels);
   if (depth() * lanes > packedFloats || patchSize > packedFloats)
     return kernel.op.emitError("expected a convolution of at most ")
@@ -263,11 +264,11 @@ LogicalResult ConvEmitter::run() {
   llvm::DenseMap<Value, Value> buffers;
   for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))
     buffers[argument] = kernel.argumentBuffer(i);
-  places = [buffers](Value value) { return buffers.lookup(value); };
+  pointers = [buffers](Value value) { return buffers.lookup(value); };
   for (auto [i, yield] : llvm::enumerate(kernel.yields()))
     results.push_back({yield, kernel.resultBuffer(i)});
-  source = places(op->getOperand(0));
-  weights = places(op->getOperand(1));
+  source = pointers(op->getOperand(0));
+  weights = pointers(op->getOperand(1));
   if (failed(begin()))
     return failure();
   auto walk = [&](Panels panels, Value group) {
@@ -291,24 +292,24 @@ LogicalResult ConvEmitter::run() {
   return success();
 }
 
-LogicalResult ConvEmitter::prepare(Places place) {
+LogicalResult ConvEmitter::prepare(Pointers pointer) {
   if (product.groups > 1 || matrixFloats() > residentFloats)
     return kernel.op.emitError("expected a convolution of one group and at most ")
            << residentFloats << " packed weights in a kernel of kind rows, found " << product.groups << " and "
            << matrixFloats();
-  weights = place(op->getOperand(1));
+  weights = pointer(op->getOperand(1));
   if (failed(begin()))
     return failure();
   packAtOnce();
   return success();
 }
 
-LogicalResult ConvEmitter::runSample(Places place, ArrayRef<Value> wanted) {
-  places = std::move(place);
-  source = places(op->getOperand(0));
+LogicalResult ConvEmitter::runSample(Pointers pointer, ArrayRef<Value> wanted) {
+  pointers = std::move(pointer);
+  source = pointers(op->getOperand(0));
   results.clear();
   for (Value value : wanted)
-    results.push_back({value, places(value)});
+    results.push_back({value, pointers(value)});
   emit.loop(emit.integer(0), emit.integer(product.rowBlocks()), 1,
             [&](Value block) { emitTile([&](auto body) { forPanelsAtOnce(body); }, emit.integer(0), block); });
   return success();
@@ -316,26 +317,20 @@ LogicalResult ConvEmitter::runSample(Places place, ArrayRef<Value> wanted) {
 
 Type mtc::extended(Value source) { return Emitter::isHalf(elementOf(source)) ? elementOf(source) : Type(); }
 
-static Operation *convolutionOf(plan::KernelOp op) {
-  for (Operation &inner : op.getBody().front())
-    if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(inner))
-      return &inner;
-  return nullptr;
-}
-
 Product mtc::productOf(Operation *op) {
-  auto forward = dyn_cast<mt::Conv2DOp>(op);
-  Product product = forward ? forwardProduct(forward.getConvolution())
-                            : gradientProduct(cast<mt::Conv2DInputGradientOp>(op).getConvolution());
+  mt::Convolution convolution = cast<mt::ConvolutionOpInterface>(op).getConvolution();
+  Product product = isa<mt::Conv2DOp>(op) ? forwardProduct(convolution) : gradientProduct(convolution);
   product.element = extended(op->getOperand(0));
   return product;
 }
 
-Grid mtc::convGrid(plan::KernelOp op) { return {1, productOf(convolutionOf(op)).rowBlocks(), 0}; }
+Grid mtc::convGrid(plan::KernelOp op) {
+  return {1, productOf(mt::productOf(op.getBody().front())).rowBlocks(), 0};
+}
 
 LogicalResult mtc::emitConv(Kernel &kernel) {
   if (failed(checkOffsets(kernel)))
     return failure();
-  Operation *op = convolutionOf(kernel.op);
-  return ConvEmitter(kernel, op, productOf(op), isa<mt::Conv2DInputGradientOp>(op)).run();
+  Operation *op = mt::productOf(kernel.body());
+  return ConvEmitter(kernel, op, productOf(op), /*isGradient=*/!isa<mt::Conv2DOp>(op)).run();
 }

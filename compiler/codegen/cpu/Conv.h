@@ -6,7 +6,7 @@
 #define COMPILER_CODEGEN_CPU_CONV_H
 
 #include "compiler/codegen/cpu/Offsets.h"
-#include "compiler/codegen/cpu/Plane.h"
+#include "compiler/codegen/cpu/ConvProduct.h"
 #include <functional>
 
 namespace mtc {
@@ -18,12 +18,12 @@ public:
   // The kernel of kind conv.
   mlir::LogicalResult run();
 
-  // The same as a step of rows: the matrix is packed before the first row. `place` says where a value lies, of the
+  // The same as a step of rows: the matrix is packed before the first row. `pointer` says where a value lies, of the
   // row's sample if it is split; `wanted` are the values, of the convolution and of element-wise ops on it, to be
   // stored there.
-  using Places = std::function<mlir::Value(mlir::Value)>;
-  mlir::LogicalResult prepare(Places place);
-  mlir::LogicalResult runSample(Places place, llvm::ArrayRef<mlir::Value> wanted);
+  using Pointers = std::function<mlir::Value(mlir::Value)>;
+  mlir::LogicalResult prepare(Pointers pointer);
+  mlir::LogicalResult runSample(Pointers pointer, llvm::ArrayRef<mlir::Value> wanted);
 
 private:
   Kernel &kernel;
@@ -31,7 +31,7 @@ private:
   mlir::Operation *op;
   Product product;
   bool transposed; // the matrix of a tap is the kernel's transposed
-  Places places;
+  Pointers pointers;
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> results; // wanted values, and where
   mlir::Value source, weights, patch, matrix, sums;               // the last two of a matrix that is packed at once
 
@@ -43,10 +43,10 @@ private:
   };
   // Calls a function for the panels that pass a block.
   using Panels = llvm::function_ref<void(llvm::function_ref<void(const Columns &)>)>;
-  // Positions of a plane: rows [row, row + rows), columns [column, column + columns) of a sample.
+  // Positions of a residue: rows [row, row + rows), columns [column, column + columns) of a sample.
   struct Positions {
-    const Plane &plane;
-    int64_t packedRow; // of the plane's first tap
+    const Residue &residue;
+    int64_t packedRow; // of the residue's first tap
     mlir::Value sample, row, rows;
     BlockColumn column;
     int64_t columns;
@@ -60,8 +60,8 @@ private:
   int64_t depth() const;
   int64_t packedRows() const;
   void pack(const Columns &columns);
-  void packTransposed(const Columns &columns, const Plane &plane, mlir::Value to);
-  llvm::SmallVector<int64_t> tapsOf(const Plane &plane, const Panel &panel);
+  void packTransposed(const Columns &columns, const Residue &residue, mlir::Value to);
+  llvm::SmallVector<int64_t> tapsOf(const Residue &residue, const Panel &panel);
   void emitTile(Panels panels, mlir::Value group, mlir::Value tile);
   void emitBlock(Panels panels, mlir::Value group, const Positions &at);
   mlir::Value positionsOf(mlir::Value group, const Positions &at);
@@ -70,7 +70,7 @@ private:
     mlir::Value table, first, count; // `first` and `count` in steps
     llvm::ArrayRef<int64_t> taps;
   };
-  mlir::Value rowsBelow(const Plane &plane, mlir::Value row, int64_t bound);
+  mlir::Value rowsBelow(const Residue &residue, mlir::Value row, int64_t bound);
   void emitTiles(const Columns &columns, const Positions &at, mlir::Value a, const Steps &steps);
   void emitEpilogue(const Columns &columns, const Positions &at);
   void emitVector(const Columns &columns, mlir::Value line, mlir::Value pixel, int64_t vector);

@@ -6,19 +6,19 @@
 using namespace mlir;
 using namespace mtc;
 
-// Rows of the packed matrix: all taps of all planes.
+// Rows of the packed matrix: all taps of all residues.
 int64_t ConvEmitter::depth() const {
   int64_t taps = 0;
-  for (const Plane &plane : product.planes)
-    taps += plane.taps.size();
+  for (const Residue &residue : product.residues)
+    taps += residue.taps.size();
   return taps * product.tapDepth();
 }
 
 // Rows of the packed matrix, and those that packing writes behind them.
 int64_t ConvEmitter::packedRows() const {
   int64_t along = 1;
-  for (const Plane &plane : product.planes)
-    along = std::max(along, plane.taps.empty() ? 1 : plane.tapColumns());
+  for (const Residue &residue : product.residues)
+    along = std::max(along, residue.taps.empty() ? 1 : residue.tapColumns());
   return depth() + (transposed && !product.depthwise && product.tapDepth() % lanes ? lanes * along : 0);
 }
 
@@ -26,15 +26,15 @@ int64_t ConvEmitter::packedRows() const {
 void ConvEmitter::pack(const Columns &columns) {
   Type f32 = emit.getF32Type(), element = elementOf(op->getOperand(1));
   int64_t outer = product.result.groupChannels, width = columns.panel.width(), packedRow = 0;
-  for (const Plane &plane : product.planes) {
+  for (const Residue &residue : product.residues) {
     Value to = emit.address(columns.packed, f32, packedRow * width);
-    packedRow += plane.taps.size() * product.tapDepth();
+    packedRow += residue.taps.size() * product.tapDepth();
     if (transposed && !product.depthwise) {
-      packTransposed(columns, plane, to);
+      packTransposed(columns, residue, to);
       continue;
     }
     SmallVector<int64_t> rows;
-    for (auto [tap, channel] : product.chain(plane))
+    for (auto [tap, channel] : product.chain(residue))
       rows.push_back(tap.matrix * product.tapDepth() + channel);
     Value from = emit.address(emit.address(weights, element, emit.mul(columns.group, outer)), element, columns.first);
     int64_t stride = product.result.channels;
@@ -50,23 +50,23 @@ void ConvEmitter::pack(const Columns &columns) {
   }
 }
 
-// The transposed matrices of a plane's taps. What a tap writes past its depth lies in later rows of taps, or behind
+// The transposed matrices of a residue's taps. What a tap writes past its depth lies in later rows of taps, or behind
 // all.
-void ConvEmitter::packTransposed(const Columns &columns, const Plane &plane, Value to) {
+void ConvEmitter::packTransposed(const Columns &columns, const Residue &residue, Value to) {
   Type f32 = emit.getF32Type(), element = elementOf(op->getOperand(1));
   int64_t inner = product.source.groupChannels, outer = product.result.groupChannels, width = columns.panel.width();
-  int64_t filters = product.source.channels, taps = plane.taps.size(), along = taps ? plane.tapColumns() : 1;
-  SmallVector<int64_t> matrices, places;
-  for (auto [i, tap] : llvm::enumerate(plane.taps)) {
+  int64_t filters = product.source.channels, taps = residue.taps.size(), along = taps ? residue.tapColumns() : 1;
+  SmallVector<int64_t> matrices, firstRows;
+  for (auto [i, tap] : llvm::enumerate(residue.taps)) {
     matrices.push_back(tap.matrix);
-    places.push_back(static_cast<int64_t>(i) / along * along * inner + static_cast<int64_t>(i) % along);
+    firstRows.push_back(static_cast<int64_t>(i) / along * along * inner + static_cast<int64_t>(i) % along);
   }
-  Value table = emitTable(emit, matrices), rows = emitTable(emit, places);
+  Value table = emitTable(emit, matrices), rows = emitTable(emit, firstRows);
   emit.loop(emit.integer(0), emit.integer(taps), 1, [&](Value tap) {
     Value matrix = emit.add(emit.mul(loadTable(emit, table, tap), outer), columns.first);
     Value from = emit.address(emit.address(weights, element, emit.mul(matrix, filters)), element,
                               emit.mul(columns.group, inner));
-    Value place = emit.address(to, f32, emit.mul(loadTable(emit, rows, tap), width));
-    emitPackTransposed(emit, columns.panel, from, filters, emit.integer(inner), place, along, element);
+    Value address = emit.address(to, f32, emit.mul(loadTable(emit, rows, tap), width));
+    emitPackTransposed(emit, columns.panel, from, filters, emit.integer(inner), address, along, element);
   });
 }

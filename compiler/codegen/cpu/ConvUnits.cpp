@@ -7,14 +7,14 @@ using namespace mtc;
 
 
 // Floats of the source that a row of taps reads at a position.
-static int64_t lineFloats(const Product &product) { return product.planes.front().tapColumns() * product.tapDepth(); }
+static int64_t lineFloats(const Product &product) { return product.residues.front().tapColumns() * product.tapDepth(); }
 
 // Whether vectors along a row of taps are used so much better than vectors along the filters. One vector alone shares
 // no element of the other operand.
 bool mtc::isTransposed(const Product &product) {
-  const Plane &plane = product.planes.front();
-  int64_t along = plane.tapColumns();
-  if (product.groups > 1 || product.depthwise || plane.taps[along - 1].column - plane.taps[0].column != along - 1)
+  const Residue &residue = product.residues.front();
+  int64_t along = residue.tapColumns();
+  if (product.groups > 1 || product.depthwise || residue.taps[along - 1].column - residue.taps[0].column != along - 1)
     return false;
   auto use = [](int64_t columns) {
     return columns * (columns <= lanes ? 0.6 : 1.0) / (ceilDiv(columns, lanes) * lanes);
@@ -34,22 +34,22 @@ std::pair<int64_t, int64_t> mtc::insideRange(int64_t tap, int64_t step, int64_t 
 }
 
 bool mtc::isDirect(const Product &product) {
-  return !product.element && product.needsPatch(product.planes.front()) && !product.depthwise &&
+  return !product.element && product.needsPatch(product.residues.front()) && !product.depthwise &&
          !isTransposed(product) && product.tapDepth() >= unitRows;
 }
 
 // The rows of each tap, where units do not share taps.
 static std::vector<RowUnit> directUnits(const Product &product) {
-  const Plane &plane = product.planes.front();
+  const Residue &residue = product.residues.front();
   const Image &image = product.source;
   std::vector<RowUnit> units;
-  for (auto [index, tap] : llvm::enumerate(plane.taps))
+  for (auto [index, tap] : llvm::enumerate(residue.taps))
     for (auto [first, rows] : cutEvenly(product.tapDepth(), unitRows)) {
       RowUnit unit{static_cast<int64_t>(index) * product.tapDepth() + first,
                    (tap.row * image.columns + tap.column) * image.channels + first,
                    llvm::to_vector(llvm::seq<int64_t>(rows))};
-      unit.rows = insideRange(tap.row, plane.rowStep, image.rows, plane.rows);
-      unit.tapColumn = static_cast<int64_t>(index) % plane.tapColumns();
+      unit.rows = insideRange(tap.row, residue.rowStep, image.rows, residue.rows);
+      unit.tapColumn = static_cast<int64_t>(index) % residue.tapColumns();
       units.push_back(unit);
     }
   return units;
@@ -57,12 +57,13 @@ static std::vector<RowUnit> directUnits(const Product &product) {
 
 // Filters, for each row of taps.
 static std::vector<RowUnit> transposedUnits(const Product &product) {
-  const Plane &plane = product.planes.front();
-  int64_t filters = product.result.channels, count = plane.taps.size(), along = plane.tapColumns();
+  const Residue &residue = product.residues.front();
+  int64_t filters = product.result.channels, count = residue.taps.size(), along = residue.tapColumns();
   std::vector<RowUnit> units;
   for (int64_t tap = 0; tap < count; tap += along)
     for (auto [first, rows] : cutEvenly(filters, unitRows)) {
-      int64_t line = (plane.taps[tap].row - plane.lowRow) * product.rowStride(plane) * product.pixelStride(plane);
+      int64_t line =
+          (residue.taps[tap].row - residue.lowRow) * product.rowStride(residue) * product.pixelStride(residue);
       units.push_back({tap / along * filters + first, first, llvm::to_vector(llvm::seq<int64_t>(rows)), line});
     }
   return units;
@@ -74,12 +75,12 @@ std::vector<RowUnit> mtc::unitsOf(const Product &product) {
     return transposedUnits(product);
   if (isDirect(product))
     return directUnits(product);
-  const Plane &plane = product.planes.front();
-  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
+  const Residue &residue = product.residues.front();
+  int64_t pixel = product.pixelStride(residue), line = product.rowStride(residue);
   SmallVector<int64_t> offsets;
-  for (const Tap &tap : plane.taps)
+  for (const Tap &tap : residue.taps)
     for (int64_t c = 0; c < product.tapDepth(); ++c)
-      offsets.push_back(((tap.row - plane.lowRow) * line + tap.column - plane.lowColumn) * pixel + c);
+      offsets.push_back(((tap.row - residue.lowRow) * line + tap.column - residue.lowColumn) * pixel + c);
   std::vector<RowUnit> units;
   int64_t count = offsets.size(), run = 1;
   while (run < count && offsets[run] == offsets[run - 1] + 1)

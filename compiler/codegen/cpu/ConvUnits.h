@@ -4,7 +4,7 @@
 #ifndef COMPILER_CODEGEN_CPU_CONVUNITS_H
 #define COMPILER_CODEGEN_CPU_CONVUNITS_H
 
-#include "compiler/codegen/cpu/Plane.h"
+#include "compiler/codegen/cpu/ConvProduct.h"
 
 namespace mtc {
 

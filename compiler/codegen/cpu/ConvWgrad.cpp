@@ -27,10 +27,10 @@ namespace {
 class KernelGradientEmitter {
 public:
   // Where the operands and the result lie: of all samples, or of one.
-  struct Places {
+  struct Pointers {
     Value source, gradient, result;
   };
-  KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Places &places);
+  KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Pointers &pointers);
   void run();
   void runSample();
 
@@ -38,7 +38,7 @@ private:
   Kernel &kernel;
   Emitter &emit;
   Product product;
-  const Plane &plane;
+  const Residue &residue;
   Type element; // of the gradient
   bool transposed, direct;
   int64_t height; // rows of the result of one group
@@ -73,12 +73,12 @@ private:
 };
 } // namespace
 
-KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Places &places)
-    : kernel(kernel), emit(kernel.emit), product(kernelProduct(op)), plane(product.planes.front()),
+KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGradientOp op, const Pointers &pointers)
+    : kernel(kernel), emit(kernel.emit), product(kernelProduct(op)), residue(product.residues.front()),
       element(elementOf(op.getGradient())), transposed(isTransposed(product)), direct(isDirect(product)),
-      height(transposed ? plane.taps.size() / plane.tapColumns() * product.result.channels
-                    : plane.taps.size() * product.tapDepth()),
-      units(unitsOf(product)), source(places.source), gradient(places.gradient), result(places.result) {
+      height(transposed ? residue.taps.size() / residue.tapColumns() * product.result.channels
+                    : residue.taps.size() * product.tapDepth()),
+      units(unitsOf(product)), source(pointers.source), gradient(pointers.gradient), result(pointers.result) {
   SmallVector<int64_t> start, pattern, first, line, row, end, column;
   for (const RowUnit &unit : units) {
     line.push_back(unit.line);
@@ -107,27 +107,27 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
                                       int64_t columns) {
   Type f32 = emit.getF32Type();
   const Image &image = product.source;
-  int64_t pixel = product.pixelStride(plane), line = product.rowStride(plane);
+  int64_t pixel = product.pixelStride(residue), line = product.rowStride(residue);
   Value a = emit.address(source, product.element ? product.element : f32, emit.mul(sample, image.size())),
         channel = emit.mul(part.group, image.groupChannels);
   if (direct) {
-    a = emit.address(emit.address(a, f32, emit.mul(row, plane.rowStep * image.columns * image.channels)), f32, channel,
-                     column.known * plane.columnStep * image.channels);
-  } else if (product.needsPatch(plane)) {
-    emitPatch(emit, product, plane, a, channel, row, column.known, rows, columns, patch);
+    a = emit.address(emit.address(a, f32, emit.mul(row, residue.rowStep * image.columns * image.channels)), f32,
+                     channel, column.known * residue.columnStep * image.channels);
+  } else if (product.needsPatch(residue)) {
+    emitPatch(emit, product, residue, a, channel, row, column.known, rows, columns, patch);
     a = patch;
   } else {
-    Value top = emit.add(emit.mul(row, plane.rowStep), plane.lowRow);
+    Value top = emit.add(emit.mul(row, residue.rowStep), residue.lowRow);
     a = emit.address(emit.address(a, f32, emit.mul(top, image.columns * image.channels)), f32,
-                     emit.add(channel, emit.mul(column.value, plane.columnStep * image.channels)),
-                     plane.lowColumn * image.channels);
+                     emit.add(channel, emit.mul(column.value, residue.columnStep * image.channels)),
+                     residue.lowColumn * image.channels);
   }
   if (product.depthwise)
     a = emit.address(a, f32, part.column);
   SmallVector<int64_t> offsets;
-  for (int64_t i = 0; i < product.blockOf(plane).rows; ++i)
+  for (int64_t i = 0; i < product.blockOf(residue).rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
-      offsets.push_back((i * plane.rowStep * line + j * plane.columnStep) * pixel);
+      offsets.push_back((i * residue.rowStep * line + j * residue.columnStep) * pixel);
   Value table = emitTable(emit, offsets), depth = emit.mul(rows, columns);
   int64_t filters = product.result.channels;
   // A shard's sums start at its first position.
@@ -143,12 +143,12 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
     b = extendedGradient;
   }
   if (transposed) {
-    SmallVector<int64_t> places;
+    SmallVector<int64_t> positions;
     for (size_t position = 0; position < offsets.size(); ++position)
-      places.push_back(position * filters);
+      positions.push_back(position * filters);
     TileForm form{/*masked=*/true, /*lanewise=*/false, /*scattered=*/true};
-    return emitUnits(part, b, {b, emitTable(emit, places), emit.address(a, f32, part.column), table, depth, {}, fresh},
-                     form);
+    Value strides = emitTable(emit, positions), first = emit.address(a, f32, part.column);
+    return emitUnits(part, b, {b, strides, first, table, depth, {}, fresh}, form);
   }
   b = emit.address(b, from, emit.add(emit.mul(part.group, product.result.groupChannels), part.column));
   if (part.packed)
@@ -170,21 +170,21 @@ KernelGradientEmitter::Inside KernelGradientEmitter::emitInside(const Part &part
                                                                 TileOperands &operands) {
   const Image &image = product.source;
   int64_t apart = part.packed ? part.panel.width() : product.result.channels;
-  SmallVector<int64_t> offsets, places, starts, lengths;
-  for (const Tap &tap : ArrayRef(plane.taps).take_front(plane.tapColumns())) {
-    auto [first, end] = insideRange(tap.column, plane.columnStep, image.columns, plane.columns);
+  SmallVector<int64_t> offsets, positions, starts, lengths;
+  for (const Tap &tap : ArrayRef(residue.taps).take_front(residue.tapColumns())) {
+    auto [first, end] = insideRange(tap.column, residue.columnStep, image.columns, residue.columns);
     first = std::max(first - column.known, int64_t(0));
     end = std::max(std::min(end - column.known, columns), first);
     starts.push_back(offsets.size());
     lengths.push_back(end - first);
-    for (int64_t i = 0; i < product.blockOf(plane).rows; ++i)
+    for (int64_t i = 0; i < product.blockOf(residue).rows; ++i)
       for (int64_t j = first; j < end; ++j) {
-        offsets.push_back((i * plane.rowStep * image.columns + j * plane.columnStep) * image.channels);
-        places.push_back((i * columns + j) * apart);
+        offsets.push_back((i * residue.rowStep * image.columns + j * residue.columnStep) * image.channels);
+        positions.push_back((i * columns + j) * apart);
       }
   }
   operands.table = emitTable(emit, offsets);
-  operands.stride = emitTable(emit, places);
+  operands.stride = emitTable(emit, positions);
   return {row, rows, emitTable(emit, starts), emitTable(emit, lengths)};
 }
 
@@ -228,10 +228,10 @@ void KernelGradientEmitter::emitUnits(const Part &part, Value a, const TileOpera
 }
 
 void KernelGradientEmitter::emitSample(const Part &part, Value sample) {
-  PixelBlock size = product.blockOf(plane);
-  emit.loop(emit.integer(0), emit.integer(plane.rows), size.rows, [&](Value row) {
-    Value rows = emit.least(emit.integer(size.rows), emit.sub(emit.integer(plane.rows), row));
-    forColumnBlocks(emit, product, plane,
+  PixelBlock size = product.blockOf(residue);
+  emit.loop(emit.integer(0), emit.integer(residue.rows), size.rows, [&](Value row) {
+    Value rows = emit.least(emit.integer(size.rows), emit.sub(emit.integer(residue.rows), row));
+    forColumnBlocks(emit, product, residue,
                     [&](BlockColumn column, int64_t columns) { emitBlock(part, sample, row, rows, column, columns); });
   });
 }
@@ -280,9 +280,9 @@ void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
   };
   auto combine = [&](Value level) {
     forVectors(emit, part.panel, count, [&](Value index) {
-      Value place = emit.address(part.sums, f32, index);
-      emit.storeLanes(arith::AddFOp::create(emit, emit.loadLanes(f32, at(level, index)), emit.loadLanes(f32, place)),
-                      place);
+      Value address = emit.address(part.sums, f32, index);
+      emit.storeLanes(arith::AddFOp::create(emit, emit.loadLanes(f32, at(level, index)), emit.loadLanes(f32, address)),
+                      address);
     });
   };
   auto push = [&](Value level) {
@@ -297,10 +297,10 @@ void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
 // Bundles of the tiles [begin, end) of the grid: groups, then wide panels, then units.
 void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body) {
   Type f32 = emit.getF32Type();
-  PixelBlock size = product.blockOf(plane);
-  if (product.needsPatch(plane) && !direct)
-    patch =
-        emit.array(f32, plane.reachRows(size.rows) * plane.reachColumns(size.columns) * product.source.groupChannels);
+  PixelBlock size = product.blockOf(residue);
+  if (product.needsPatch(residue) && !direct)
+    patch = emit.array(f32, residue.reachRows(size.rows) * residue.reachColumns(size.columns) *
+                                product.source.groupChannels);
   if (Emitter::isHalf(element))
     extendedGradient = emit.array(f32, blockPositions * product.result.channels);
   int64_t columns = columnsOf(product), wides = llvm::divideCeil(columns, panelColumns), count = units.size();

@@ -67,7 +67,7 @@ void mtc::emitCopy(Emitter &emit, Type type, const StridedCopy &given, Value fro
 }
 
 void RowEmitter::copyBoxes(mt::MoveOpInterface op) {
-  Value result = op->getResult(0), to = placeOf(result);
+  Value result = op->getResult(0), to = pointerOf(result);
   Type element = elementOf(result);
   SmallVector<int64_t> strides = mt::stridesOf(innerShape(result));
   SmallVector<mt::Move> boxes = op.getMoves();
@@ -89,7 +89,7 @@ void RowEmitter::copyBoxes(mt::MoveOpInterface op) {
       copy.from.push_back(axis.stride);
       copy.to.push_back(axis.step * stride);
     }
-    Value from = emit.address(placeOf(box.operand), element, box.start);
+    Value from = emit.address(pointerOf(box.operand), element, box.start);
     emitCopy(emit, element, copy, from, emit.address(to, element, first));
   }
 }
@@ -98,17 +98,17 @@ void RowEmitter::copyBoxes(mt::MoveOpInterface op) {
 static void addLine(Emitter &emit, Type element, Value from, Value to, int64_t width) {
   Type f32 = emit.getF32Type();
   forChunks(emit, width, [&](Value index, Value mask) {
-    Value place = emit.address(to, f32, index);
-    Value sum = arith::AddFOp::create(emit, emit.loadLanes(f32, place, mask),
+    Value address = emit.address(to, f32, index);
+    Value sum = arith::AddFOp::create(emit, emit.loadLanes(f32, address, mask),
                                       emit.loadLanes(element, emit.address(from, element, index), mask));
-    emit.storeLanes(sum, place, mask);
+    emit.storeLanes(sum, address, mask);
   });
 }
 
 void RowEmitter::lookUp(mt::LookupOpInterface op) {
   mt::Lookup lookup = op.getLookup();
   Type i32 = emit.getI32Type(), element = elementOf(lookup.source), held = elementOf(op->getResult(0));
-  Value ids = placeOf(lookup.ids), from = placeOf(lookup.source), to = placeOf(op->getResult(0));
+  Value ids = pointerOf(lookup.ids), from = pointerOf(lookup.source), to = pointerOf(op->getResult(0));
   if (lookup.adds)
     emitFill(emit, held, emit.zeros(held), to, innerCount(op->getResult(0)));
   emit.loop(emit.integer(0), emit.integer(lookup.outer), 1, [&](Value block) {

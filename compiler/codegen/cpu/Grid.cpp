@@ -14,7 +14,7 @@ static OperandRange yieldsOf(plan::KernelOp op) { return bodyOf(op).getTerminato
 static int64_t panels(int64_t columns) { return ceilDiv(columns, panelColumns); }
 
 static bool hasConvolution(Block &body) {
-  return llvm::any_of(body, [](Operation &op) { return isa<mt::Conv2DOp, mt::Conv2DKernelGradientOp>(op); });
+  return llvm::any_of(body, [](Operation &op) { return isa<mt::ConvolutionOpInterface>(op); });
 }
 
 // Bytes of the values of a line, and of the lines of a tile: the second cache holds what one step of the body leaves to

@@ -20,33 +20,11 @@ bool isLine(mlir::plan::KernelOp op);
 LineForm cpuLineForm(mlir::plan::KernelOp op);
 int64_t linesOfTile(const LineForm &form);
 
-// How the tiles of each kind are counted: on all CPUs alike.
-Grid rowsGrid(mlir::plan::KernelOp op);
-Grid singleGrid(mlir::plan::KernelOp op);
-Grid elementwiseGrid(mlir::plan::KernelOp op);
-Grid matmulGrid(mlir::plan::KernelOp op);
-Grid matmulWgradGrid(mlir::plan::KernelOp op);
-Grid reduceGrid(mlir::plan::KernelOp op);
-Grid transposeGrid(mlir::plan::KernelOp op);
-Grid convGrid(mlir::plan::KernelOp op);
-Grid convWgradGrid(mlir::plan::KernelOp op);
-Grid scatterAddGrid(mlir::plan::KernelOp op);
-Grid attentionGrid(mlir::plan::KernelOp op);
-Grid attentionGradientGrid(mlir::plan::KernelOp op);
-
-// The body of each kind's function.
-mlir::LogicalResult emitRows(Kernel &kernel);
-mlir::LogicalResult emitSingle(Kernel &kernel);
-mlir::LogicalResult emitElementwise(Kernel &kernel);
-mlir::LogicalResult emitMatmul(Kernel &kernel);
-mlir::LogicalResult emitMatmulWgrad(Kernel &kernel);
-mlir::LogicalResult emitReduce(Kernel &kernel);
-mlir::LogicalResult emitTranspose(Kernel &kernel);
-mlir::LogicalResult emitConv(Kernel &kernel);
-mlir::LogicalResult emitConvWgrad(Kernel &kernel);
-mlir::LogicalResult emitScatterAdd(Kernel &kernel);
-mlir::LogicalResult emitAttention(Kernel &kernel);
-mlir::LogicalResult emitAttentionGradient(Kernel &kernel);
+// How the tiles of each kind are counted, on all CPUs alike; the body of its function.
+#define KIND(kind, name, Name)                                                                                         \
+  Grid name##Grid(mlir::plan::KernelOp op);                                                                            \
+  mlir::LogicalResult emit##Name(Kernel &kernel);
+#include "compiler/codegen/KernelKinds.def"
 // out = a + b.
 void emitSum(Kernel &kernel);
 

@@ -27,9 +27,9 @@ LogicalResult mtc::emitLine(Kernel &kernel, Value from, Value to, llvm::function
   forChunks(emit, from, to, [&](Value index, Value mask) {
     LaneBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
       if (auto argument = dyn_cast<BlockArgument>(value)) {
-        Value place = arguments[argument.getArgNumber()];
+        Value pointer = arguments[argument.getArgNumber()];
         Type element = elementOf(value);
-        return isScalar(value) ? place : emit.loadLanes(element, emit.address(place, element, index), mask);
+        return isScalar(value) ? pointer : emit.loadLanes(element, emit.address(pointer, element, index), mask);
       }
       if (auto random = value.getDefiningOp<mt::RandomUniformOp>(); random && !random.getStep())
         return emitUniform(kernel, random, isSplit(value) ? emit.add(index, kernel.firstRow()) : index, Value());

@@ -6,6 +6,7 @@
 #include "compiler/codegen/common/Kernel.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
+#include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -42,12 +43,12 @@ Value MatmulEmitter::loadElements(Value value, Value base, Value row, Value colu
   RankedTensorType type = tensorOf(value);
   Type element = type.getElementType();
   int64_t rank = type.getRank(), width = rank ? type.getDimSize(rank - 1) : 1;
-  Value place = base;
+  Value address = base;
   if (rank >= 2 && (isSplit(value) || linesOf(value) != 1))
-    place = emit.address(place, element, emit.mul(row, width));
+    address = emit.address(address, element, emit.mul(row, width));
   if (width == 1)
-    return emit.splat(emit.load(element, place));
-  return emit.loadLanes(element, emit.address(place, element, column), mask);
+    return emit.splat(emit.load(element, address));
+  return emit.loadLanes(element, emit.address(address, element, column), mask);
 }
 
 void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sums, Value count) {
@@ -73,8 +74,8 @@ void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sum
         computed.push_back(body.get(yield));
       for (auto [value, result, yield] : llvm::zip_equal(computed, results, kernel.yields())) {
         Type element = elementOf(yield);
-        Value place = emit.address(emit.address(result, element, emit.mul(here, columns)), element, at);
-        emit.storeLanes(element, value, place, mask);
+        Value address = emit.address(emit.address(result, element, emit.mul(here, columns)), element, at);
+        emit.storeLanes(element, value, address, mask);
       }
     }
   });
@@ -105,22 +106,22 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
   int64_t apart = std::min(panel.depth(), padded);
   Value extended = Emitter::isHalf(element) ? emit.array(f32, most * apart) : Value();
   Value a = arguments[cast<BlockArgument>(product.getLhs()).getArgNumber()];
-  auto forParts = [&](llvm::function_ref<void(Value k, Value part, Value place)> body) {
+  auto forParts = [&](llvm::function_ref<void(Value k, Value part, Value packed)> body) {
     emit.loop(emit.integer(0), emit.integer(depth), panel.depth(), [&](Value k) {
       Value part = emit.least(emit.integer(panel.depth()), emit.sub(emit.integer(depth), k));
       body(k, part, once ? emit.address(packed, f32, emit.mul(k, panel.width())) : packed);
     });
   };
-  auto packPart = [&](Value k, Value part, Value place) { pack(column, panel, k, part, place); };
+  auto packPart = [&](Value k, Value part, Value packed) { pack(column, panel, k, part, packed); };
   if (once)
     forParts(packPart);
   emit.loop(from, to, most, [&](Value row) {
     Value count = emit.least(emit.integer(most), emit.sub(to, row));
     forVectors(emit, panel, count,
                [&](Value index) { emit.storeLanes(emit.zeros(emit.vectorOf(f32)), emit.address(sums, f32, index)); });
-    forParts([&](Value k, Value part, Value place) {
+    forParts([&](Value k, Value part, Value packed) {
       if (!once)
-        packPart(k, part, place);
+        packPart(k, part, packed);
       Value start = emit.address(emit.address(a, element, emit.mul(row, depth)), element, k),
             stride = emit.integer(depth);
       if (extended) {
@@ -128,16 +129,14 @@ void MatmulEmitter::emitPanel(Value column, Panel panel, Value from, Value to) {
         start = extended;
         stride = emit.integer(apart);
       }
-      emitProduct(emit, Layout::rows, panel, start, stride, place, part, sums, count);
+      emitProduct(emit, Layout::rows, panel, start, stride, packed, part, sums, count);
     });
     emitEpilogue(column, panel, row, sums, count);
   });
 }
 
 LogicalResult MatmulEmitter::run() {
-  for (Operation &op : kernel.body().without_terminator())
-    if (auto found = dyn_cast<mt::MatmulOp>(op))
-      product = found;
+  product = cast<mt::MatmulOp>(mt::productOf(kernel.body()));
   Value left = product.getLhs();
   depth = tensorOf(left).getShape().back();
   transposed = product.getTransposeB();

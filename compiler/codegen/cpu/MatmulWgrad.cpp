@@ -244,9 +244,9 @@ void TreeEmitter::emitLongShards(Panel panel, Value column, Value row, Value cou
   };
   auto combine = [&](Value level) {
     forVectors(emit, panel, count, [&](Value index) {
-      Value place = emit.address(sums, f32, index);
-      Value sum = arith::AddFOp::create(emit, emit.loadLanes(f32, at(level, index)), emit.loadLanes(f32, place));
-      emit.storeLanes(sum, place);
+      Value address = emit.address(sums, f32, index);
+      Value sum = arith::AddFOp::create(emit, emit.loadLanes(f32, at(level, index)), emit.loadLanes(f32, address));
+      emit.storeLanes(sum, address);
     });
   };
   auto push = [&](Value level) {

@@ -25,7 +25,7 @@ void RowEmitter::copyLine(Value value, Value to) {
   int64_t count = innerCount(value);
   if (count == 1)
     return emit.store(elementOf(value), scalarOf(value), to);
-  Value from = placeOf(value);
+  Value from = pointerOf(value);
   forChunks(emit, count, [&](Value index, Value mask) {
     emit.storeLanes(emit.loadLanes(element, emit.address(from, element, index), mask), emit.address(to, element, index),
                     mask);
@@ -40,35 +40,34 @@ LogicalResult RowEmitter::runMove(Operation *op) {
       .Case([&](mt::ArgmaxOp search) { return argmax(search), success(); })
       .Case([&](mt::MatmulOp product) { return matmul(product), success(); })
       .Case([&](mt::Conv2DKernelGradientOp gradient) {
-        emitKernelGradient(kernel, gradient, placeOf(gradient.getInput()), placeOf(gradient.getGradient()),
-                           placeOf(gradient.getResult()));
+        emitKernelGradient(kernel, gradient, pointerOf(gradient.getInput()), pointerOf(gradient.getGradient()),
+                           pointerOf(gradient.getResult()));
         return success();
       })
-      .Case([&](mt::PoolOp pool) {
-        emitPool(emit, pool.getPooling(), pool.getKind(), elementOf(pool.getInput()), placeOf(pool.getInput()),
-                 placeOf(pool.getResult()));
+      .Case([&](mt::WindowOpInterface pool) {
+        emitWindows(emit, pool, pointerOf(pool.getInput()), pointerOf(op->getResult(0)));
         return success();
       })
-      .Case([&](mt::PoolGradientOp gradient) {
-        Value input = gradient.getInput() ? placeOf(gradient.getInput()) : Value();
-        emitPoolGradient(emit, gradient, placeOf(gradient.getGradient()), input, placeOf(gradient.getResult()));
+      .Case([&](mt::WindowGradientOpInterface gradient) {
+        Value input = gradient.getInput() ? pointerOf(gradient.getInput()) : Value();
+        emitWindowGradient(emit, gradient, pointerOf(gradient.getGradient()), input, pointerOf(op->getResult(0)));
         return success();
       })
       .Default(
           [](Operation *other) { return other->emitError("expected an operation that kernels of rows can compute"); });
 }
 
-Value RowEmitter::reduceLine(mt::Reduction kind, Type element, Value place, int64_t count) {
+Value RowEmitter::reduceLine(mt::Reduction kind, Type element, Value pointer, int64_t count) {
   int64_t whole = count / lanes * lanes;
   Value running = emit.splat(identityOf(emit, kind));
   if (whole > 0)
     running = emit.loop(emit.integer(0), emit.integer(whole), lanes, running, [&](Value index, ValueRange carried) {
       return Emitter::Values{
-          combine(emit, kind, carried[0], emit.loadLanes(element, emit.address(place, element, index)))};
+          combine(emit, kind, carried[0], emit.loadLanes(element, emit.address(pointer, element, index)))};
     })[0];
   if (whole < count) {
     Value mask = emit.maskBelow(count - whole);
-    Value next = combine(emit, kind, running, emit.loadLanes(element, emit.address(place, element, whole), mask));
+    Value next = combine(emit, kind, running, emit.loadLanes(element, emit.address(pointer, element, whole), mask));
     running = arith::SelectOp::create(emit, mask, next, running);
   }
   return emit.fold(running, [&](Value low, Value high) { return combine(emit, kind, low, high); });
@@ -78,7 +77,7 @@ void RowEmitter::reduce(mt::ReduceOp op) {
   Type f32 = emit.getF32Type(), element = elementOf(op.getOperand());
   int64_t count = innerCount(op.getResult());
   int64_t length = count == 0 ? 0 : innerCount(op.getOperand()) / count;
-  Value from = placeOf(op.getOperand()), to = placeOf(op.getResult());
+  Value from = pointerOf(op.getOperand()), to = pointerOf(op.getResult());
   emit.loop(emit.integer(0), emit.integer(count), 1, [&](Value index) {
     Value sum = reduceLine(op.getKind(), element, emit.address(from, element, emit.mul(index, length)), length);
     emit.store(sum, emit.address(to, f32, index));
@@ -88,12 +87,12 @@ void RowEmitter::reduce(mt::ReduceOp op) {
 Value RowEmitter::floatsOf(Value value) {
   Type element = elementOf(value);
   if (!Emitter::isHalf(element))
-    return placeOf(value);
+    return pointerOf(value);
   int64_t count = innerCount(value);
   temporaries += count * 4;
-  Value place = emit.array(emit.getF32Type(), temporaries > scratchLimit ? 1 : count);
-  emitExtend(emit, element, placeOf(value), count, place, count, emit.integer(1), emit.integer(count));
-  return place;
+  Value pointer = emit.array(emit.getF32Type(), temporaries > scratchLimit ? 1 : count);
+  emitExtend(emit, element, pointerOf(value), count, pointer, count, emit.integer(1), emit.integer(count));
+  return pointer;
 }
 
 // The number of the first of the largest elements of a line. All lanes start from its first element; the lanes' results
@@ -124,10 +123,10 @@ static Value firstLargestOf(Emitter &emit, Type element, Value line, int64_t len
 void RowEmitter::argmax(mt::ArgmaxOp op) {
   Type element = elementOf(op.getOperand()), i32 = emit.getI32Type();
   int64_t count = innerCount(op.getResult()), length = innerShape(op.getOperand()).back();
-  Value from = placeOf(op.getOperand());
+  Value from = pointerOf(op.getOperand());
   if (count == 1)
     return define(op.getResult(), firstLargestOf(emit, element, from, length));
-  Value to = placeOf(op.getResult());
+  Value to = pointerOf(op.getResult());
   emit.loop(emit.integer(0), emit.integer(count), 1, [&](Value index) {
     Value line = emit.address(from, element, emit.mul(index, length));
     emit.store(firstLargestOf(emit, element, line, length), emit.address(to, i32, index));

@@ -85,17 +85,17 @@ static std::map<int64_t, Readers> readersOf(ArrayRef<int64_t> rowOffsets, ArrayR
   return readers;
 }
 
-// Zeros, or the vectors at the addresses `places`.
-static Emitter::Values startsOf(Emitter &emit, Value fresh, ArrayRef<Value> places) {
+// Zeros, or the vectors at the addresses `addresses`.
+static Emitter::Values startsOf(Emitter &emit, Value fresh, ArrayRef<Value> addresses) {
   Type f32 = emit.getF32Type(), vector = emit.vectorOf(f32);
-  auto choice = scf::IfOp::create(emit, SmallVector<Type>(places.size(), vector), fresh, /*withElseRegion=*/true);
+  auto choice = scf::IfOp::create(emit, SmallVector<Type>(addresses.size(), vector), fresh, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(emit);
   emit.setInsertionPointToEnd(choice.thenBlock());
-  scf::YieldOp::create(emit, Emitter::Values(places.size(), emit.zeros(vector)));
+  scf::YieldOp::create(emit, Emitter::Values(addresses.size(), emit.zeros(vector)));
   emit.setInsertionPointToEnd(choice.elseBlock());
   Emitter::Values loaded;
-  for (Value place : places)
-    loaded.push_back(emit.loadLanes(f32, place));
+  for (Value address : addresses)
+    loaded.push_back(emit.loadLanes(f32, address));
   scf::YieldOp::create(emit, loaded);
   return choice.getResults();
 }
@@ -110,11 +110,11 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets
       name, {pointer, pointer, pointer, step, i64, pointer, emit.getI1Type()}, /*internal=*/true,
       [&](ValueRange arguments) {
         Value a = arguments[0], table = arguments[1], b = arguments[2], stride = arguments[3], sums = arguments[5];
-        SmallVector<Value> places;
+        SmallVector<Value> addresses;
         for (size_t row = 0; row < rowOffsets.size(); ++row)
           for (int64_t vector = 0; vector < panel.vectors; ++vector)
-            places.push_back(emit.address(sums, f32, row * panel.width() + vector * lanes));
-        Emitter::Values starts = startsOf(emit, arguments[6], places);
+            addresses.push_back(emit.address(sums, f32, row * panel.width() + vector * lanes));
+        Emitter::Values starts = startsOf(emit, arguments[6], addresses);
         Value last = panel.last < lanes ? emit.maskBelow(panel.last) : Value();
         auto maskOf = [&](int64_t vector, bool wanted) {
           return wanted && vector + 1 == panel.vectors ? last : Value();
@@ -140,8 +140,8 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, ArrayRef<int64_t> rowOffsets
           }
           return next;
         });
-        for (auto [place, end] : llvm::zip_equal(places, ends))
-          emit.storeLanes(end, place);
+        for (auto [address, end] : llvm::zip_equal(addresses, ends))
+          emit.storeLanes(end, address);
       });
 }
 

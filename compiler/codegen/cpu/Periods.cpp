@@ -49,8 +49,8 @@ void RowEmitter::beginLines(const RowStep &step) {
   Type f32 = emit.getF32Type();
   for (Operation *op : step.operations)
     if (leadingPeriod(op)) {
-      Value &place = lines[op];
-      place = emit.array(f32, lanes * padded(step.period));
+      Value &pointer = lines[op];
+      pointer = emit.array(f32, lanes * padded(step.period));
       Value start = emit.splat(identityOf(emit, cast<mt::ReduceOp>(op).getKind()));
       emit.loop(emit.integer(0), emit.integer(lanes * padded(step.period)), lanes,
                 [&](Value index) { emit.storeLanes(start, emit.address(lines[op], f32, index)); });
@@ -61,8 +61,8 @@ void RowEmitter::addToLines(mt::ReduceOp op, const Chunk &chunk, Value value) {
   Type f32 = emit.getF32Type();
   int64_t width = padded(innerCount(op.getResult()));
   Value line = emit.mul(arith::AndIOp::create(emit, chunk.pixel, emit.integer(lanes - 1)), width);
-  Value place = emit.address(emit.address(lines[op], f32, line), f32, chunk.inner);
-  emit.storeLanes(combine(emit, op.getKind(), emit.loadLanes(f32, place), value), place);
+  Value pointer = emit.address(emit.address(lines[op], f32, line), f32, chunk.inner);
+  emit.storeLanes(combine(emit, op.getKind(), emit.loadLanes(f32, pointer), value), pointer);
 }
 
 void RowEmitter::endLines(const RowStep &step) {
@@ -72,7 +72,7 @@ void RowEmitter::endLines(const RowStep &step) {
     if (!leadingPeriod(op))
       continue;
     auto reduce = cast<mt::ReduceOp>(op);
-    Value from = lines[op], to = placeOf(reduce.getResult());
+    Value from = lines[op], to = pointerOf(reduce.getResult());
     auto fold = [&](Value inner, Value mask) {
       SmallVector<Value> values;
       for (int64_t line = 0; line < lanes; ++line)

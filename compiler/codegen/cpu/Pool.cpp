@@ -17,13 +17,13 @@ public:
   PoolEmitter(Emitter &emit, const mt::Pooling &pool) : emit(emit), pool(pool) {}
 
   // Where a window lies: its element in y, and that of its first tap in x, which may be in the padding.
-  struct Place {
+  struct Position {
     Value oh, ow, channel, mask, output, input;
   };
-  void forWindows(llvm::function_ref<void(const Place &)> each);
+  void forWindows(llvm::function_ref<void(const Position &)> each);
   // The taps inside the image, in order: body(offset from the first tap's element, number of the tap, carried).
   using Body = llvm::function_ref<Emitter::Values(Value offset, Value tap, ValueRange carried)>;
-  Emitter::Values overTaps(const Place &place, ValueRange carried, Body body);
+  Emitter::Values overTaps(const Position &position, ValueRange carried, Body body);
   // Every input lies in exactly one window.
   bool partitions() const {
     auto once = [](const mt::Window &w) {
@@ -42,7 +42,7 @@ private:
 };
 } // namespace
 
-void PoolEmitter::forWindows(llvm::function_ref<void(const Place &)> each) {
+void PoolEmitter::forWindows(llvm::function_ref<void(const Position &)> each) {
   auto along = [&](int64_t count, llvm::function_ref<void(Value)> body) {
     emit.loop(emit.integer(0), emit.integer(count), 1, body);
   };
@@ -81,59 +81,59 @@ Emitter::Values PoolEmitter::overAxis(const mt::Window &window, Value output, Va
   return emit.loop(first, end, 1, values, [&](Value tap, ValueRange inner) { return body(tap, inner); });
 }
 
-Emitter::Values PoolEmitter::overTaps(const Place &place, ValueRange carried, Body body) {
-  return overAxis(pool.rows, place.oh, carried, [&](Value kh, ValueRange outer) {
-    return overAxis(pool.columns, place.ow, outer, [&](Value kw, ValueRange inner) {
+Emitter::Values PoolEmitter::overTaps(const Position &position, ValueRange carried, Body body) {
+  return overAxis(pool.rows, position.oh, carried, [&](Value kh, ValueRange outer) {
+    return overAxis(pool.columns, position.ow, outer, [&](Value kw, ValueRange inner) {
       Value pixel = emit.add(emit.mul(kh, pool.columns.inputs), kw);
       return body(emit.mul(pixel, pool.channels), emit.add(emit.mul(kh, pool.columns.taps), kw), inner);
     });
   });
 }
 
-void mtc::emitPool(Emitter &emit, const mt::Pooling &pool, mt::Reduction kind, Type element, Value x, Value y) {
-  Type f32 = emit.getF32Type();
+void mtc::emitWindows(Emitter &emit, mt::WindowOpInterface op, Value x, Value y) {
+  Type f32 = emit.getF32Type(), element = elementOf(op.getInput());
+  mt::Pooling pool = op.getPooling();
   PoolEmitter windows(emit, pool);
-  windows.forWindows([&](const PoolEmitter::Place &place) {
-    Value first = emit.address(x, element, place.input), start = emit.splat(identityOf(emit, kind));
-    Value result = windows.overTaps(place, start, [&](Value offset, Value, ValueRange carried) {
-      Value taken = emit.loadLanes(element, emit.address(first, element, offset), place.mask);
-      return Emitter::Values{combine(emit, kind, carried[0], taken)};
+  windows.forWindows([&](const PoolEmitter::Position &position) {
+    Value first = emit.address(x, element, position.input), start = emit.splat(startOf(emit, op));
+    Value result = windows.overTaps(position, start, [&](Value offset, Value, ValueRange carried) {
+      Value taken = emit.loadLanes(element, emit.address(first, element, offset), position.mask);
+      return Emitter::Values{op.foldElement(emit, carried[0], taken)};
     })[0];
-    emit.storeLanes(result, emit.address(y, f32, place.output), place.mask);
+    emit.storeLanes(op.finishWindow(emit, result), emit.address(y, f32, position.output), position.mask);
   });
 }
 
-void mtc::emitPoolGradient(Emitter &emit, mt::PoolGradientOp op, Value dy, Value x, Value dx) {
+void mtc::emitWindowGradient(Emitter &emit, mt::WindowGradientOpInterface op, Value dy, Value x, Value dx) {
   Type f32 = emit.getF32Type(), i32 = emit.getI32Type(), given = elementOf(op.getGradient());
   Type element = x ? elementOf(op.getInput()) : f32;
   mt::Pooling pool = op.getPooling();
-  mt::Reduction kind = op.getKind();
   PoolEmitter windows(emit, pool);
   bool once = windows.partitions();
   if (!once)
     emitFill(emit, f32, emit.zeros(f32), dx, pool.rows.inputs * pool.columns.inputs * pool.channels);
   auto splatTap = [&](Value tap) { return emit.splat(arith::TruncIOp::create(emit, i32, tap)); };
-  windows.forWindows([&](const PoolEmitter::Place &place) {
-    Value gradient = emit.loadLanes(given, emit.address(dy, given, place.output), place.mask), winner;
-    if (kind == mt::Reduction::max) {
+  windows.forWindows([&](const PoolEmitter::Position &position) {
+    Value gradient = emit.loadLanes(given, emit.address(dy, given, position.output), position.mask), winner;
+    if (x) {
       // The first of the largest.
-      Value first = emit.address(x, element, place.input);
-      Emitter::Values start{emit.splat(identityOf(emit, kind)),
+      Value first = emit.address(x, element, position.input);
+      Emitter::Values start{emit.splat(identityOf(emit, mt::Reduction::max)),
                             emit.splat(arith::ConstantOp::create(emit, emit.getI32IntegerAttr(-1)))};
-      winner = windows.overTaps(place, start, [&](Value offset, Value tap, ValueRange best) {
-        Value taken = emit.loadLanes(element, emit.address(first, element, offset), place.mask);
+      winner = windows.overTaps(position, start, [&](Value offset, Value tap, ValueRange best) {
+        Value taken = emit.loadLanes(element, emit.address(first, element, offset), position.mask);
         return firstLargest(emit, best, taken, splatTap(tap));
       })[1];
     }
-    Value target = emit.address(dx, f32, place.input), zeros = emit.zeros(emit.vectorOf(f32));
-    windows.overTaps(place, {}, [&](Value offset, Value tap, ValueRange) {
+    Value target = emit.address(dx, f32, position.input), zeros = emit.zeros(emit.vectorOf(f32));
+    windows.overTaps(position, {}, [&](Value offset, Value tap, ValueRange) {
       Value to = emit.address(target, f32, offset), share = gradient;
       if (winner) {
         Value mine = arith::CmpIOp::create(emit, arith::CmpIPredicate::eq, winner, splatTap(tap));
         share = arith::SelectOp::create(emit, mine, gradient, zeros);
       }
-      Value sum = once ? zeros : emit.loadLanes(f32, to, place.mask);
-      emit.storeLanes(arith::AddFOp::create(emit, sum, share), to, place.mask);
+      Value sum = once ? zeros : emit.loadLanes(f32, to, position.mask);
+      emit.storeLanes(arith::AddFOp::create(emit, sum, share), to, position.mask);
       return Emitter::Values();
     });
   });

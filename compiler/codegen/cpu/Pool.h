@@ -8,10 +8,10 @@
 
 namespace mtc {
 
-void emitPool(Emitter &emit, const mlir::mt::Pooling &pool, mlir::mt::Reduction kind, mlir::Type element, mlir::Value x,
-              mlir::Value y);
-// `x` is null for sum.
-void emitPoolGradient(Emitter &emit, mlir::mt::PoolGradientOp op, mlir::Value dy, mlir::Value x, mlir::Value dx);
+void emitWindows(Emitter &emit, mlir::mt::WindowOpInterface op, mlir::Value x, mlir::Value y);
+// `x` is null where no largest element matters.
+void emitWindowGradient(Emitter &emit, mlir::mt::WindowGradientOpInterface op, mlir::Value dy, mlir::Value x,
+                        mlir::Value dx);
 
 } // namespace mtc
 

@@ -30,9 +30,9 @@ static void emitColumns(Kernel &kernel, const Shards &shards, Type element, Valu
     });
   };
   emitTree(emit, shards, emit.integer(0), shards.count, stack, panel.vectors, shard, [&](ValueRange root) {
-    Value place = emit.address(to, f32, column);
+    Value address = emit.address(to, f32, column);
     for (auto [vector, sum] : llvm::enumerate(root))
-      emit.storeLanes(sum, emit.address(place, f32, vector * lanes), maskOf(vector));
+      emit.storeLanes(sum, emit.address(address, f32, vector * lanes), maskOf(vector));
   });
 }
 

@@ -15,7 +15,7 @@ LogicalResult RowEmitter::prepare(ArrayRef<Operation *> operations) {
     if (isa<mt::Conv2DOp>(op)) {
       auto &convolution = convolutions[op];
       convolution = std::make_unique<ConvEmitter>(kernel, op, productOf(op), /*transposed=*/false);
-      if (failed(convolution->prepare([&](Value value) { return placeOf(value); })))
+      if (failed(convolution->prepare([&](Value value) { return pointerOf(value); })))
         return failure();
     }
   return success();
@@ -24,7 +24,7 @@ LogicalResult RowEmitter::prepare(ArrayRef<Operation *> operations) {
 LogicalResult RowEmitter::runConvolution(const RowStep &step) {
   SmallVector<Value> wanted;
   for (Operation *op : step.operations)
-    if (places.lookup(op->getResult(0)))
+    if (pointers.lookup(op->getResult(0)))
       wanted.push_back(op->getResult(0));
-  return convolutions[step.operations.front()]->runSample([&](Value value) { return placeOf(value); }, wanted);
+  return convolutions[step.operations.front()]->runSample([&](Value value) { return pointerOf(value); }, wanted);
 }

@@ -105,7 +105,7 @@ void RowEmitter::matmul(mt::MatmulOp op) {
   int64_t matrices = innerCount(op.getLhs()) / (height * depth);
   bool shared = innerCount(op.getRhs()) == depth * columns;
   RowProduct product{emit, height, depth, columns, transposedA, transposedB};
-  Value a = floatsOf(op.getLhs()), b = floatsOf(op.getRhs()), c = placeOf(op.getResult());
+  Value a = floatsOf(op.getLhs()), b = floatsOf(op.getRhs()), c = pointerOf(op.getResult());
   emit.loop(emit.integer(0), emit.integer(matrices), 1, [&](Value matrix) {
     Value aMatrix = product.at(a, matrix, height * depth), cMatrix = product.at(c, matrix, height * columns);
     Value bMatrix = shared ? b : product.at(b, matrix, depth * columns);

@@ -3,19 +3,20 @@
 #include "compiler/codegen/common/Rules.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Lines.h"
+#include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mtc;
 
-Value RowEmitter::placeOf(Value value) {
+Value RowEmitter::pointerOf(Value value) {
   value = resolve(value);
-  if (Value place = places.lookup(value))
-    return place;
+  if (Value pointer = pointers.lookup(value))
+    return pointer;
   if (auto constant = value.getDefiningOp<mt::ConstantOp>())
-    return constantPlace(emit, constant);
-  Value place = emit.array(elementOf(value), 1);
-  emit.store(elementOf(value), scalars.lookup(value), place);
-  return places[value] = place;
+    return constantPointer(emit, constant);
+  Value pointer = emit.array(elementOf(value), 1);
+  emit.store(elementOf(value), scalars.lookup(value), pointer);
+  return pointers[value] = pointer;
 }
 
 Value RowEmitter::scalarOf(Value value) {
@@ -24,23 +25,23 @@ Value RowEmitter::scalarOf(Value value) {
     return scalar;
   if (auto constant = value.getDefiningOp<mt::ConstantOp>())
     return constantScalar(emit, constant);
-  return emit.load(elementOf(value), placeOf(value));
+  return emit.load(elementOf(value), pointerOf(value));
 }
 
 void RowEmitter::define(Value value, Value scalar) {
   scalars[value] = scalar;
-  if (Value place = places.lookup(value))
-    emit.store(elementOf(value), scalar, place);
+  if (Value pointer = pointers.lookup(value))
+    emit.store(elementOf(value), scalar, pointer);
 }
 
 // Memory for the values of step `at` that are read after it.
 void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
   for (Operation *op : steps[at].operations) {
     Value value = op->getResult(0);
-    if (places.lookup(value))
+    if (pointers.lookup(value))
       continue;
     if (auto it = direct.find(value); it != direct.end()) {
-      places[value] = results[it->second];
+      pointers[value] = results[it->second];
       continue;
     }
     int64_t count = innerCount(value);
@@ -51,7 +52,7 @@ void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
     if (!alone && !isReadOutside(steps[at], value))
       continue;
     temporaries += count * emit.bytes(elementOf(value));
-    places[value] = temporaries > scratchLimit ? Value() : emit.array(elementOf(value), count);
+    pointers[value] = temporaries > scratchLimit ? Value() : emit.array(elementOf(value), count);
   }
 }
 
@@ -130,11 +131,11 @@ Value RowEmitter::sourceOf(const RowStep &step, const Chunk &chunk, Value value)
   if (auto constant = dyn_cast_or_null<mt::ConstantOp>(op);
       constant && cast<DenseElementsAttr>(constant.getValue()).isSplat())
     return Value();
-  if (step.period && periodOf(root) == step.period && !places.lookup(root)) {
+  if (step.period && periodOf(root) == step.period && !pointers.lookup(root)) {
     Value repeated = op->getOperand(0);
-    return emit.loadLanes(elementOf(root), emit.address(placeOf(repeated), elementOf(root), chunk.inner), chunk.mask);
+    return emit.loadLanes(elementOf(root), emit.address(pointerOf(repeated), elementOf(root), chunk.inner), chunk.mask);
   }
-  return emit.loadLanes(elementOf(root), emit.address(placeOf(root), elementOf(root), chunk.index), chunk.mask);
+  return emit.loadLanes(elementOf(root), emit.address(pointerOf(root), elementOf(root), chunk.index), chunk.mask);
 }
 
 // Sixteen elements (or the scalar) of every operation of a loop. `sums` holds the accumulators of its reductions to one
@@ -160,11 +161,11 @@ LogicalResult RowEmitter::runChunk(const RowStep &step, const Chunk &chunk, Smal
       return op->emitError("expected an operation that kernels of rows can compute");
     if (chunk.scalar)
       scalars[value] = computed;
-    if (Value place = places.lookup(value))
-      stores.push_back({elementOf(value), computed, emit.address(place, elementOf(value), chunk.index)});
+    if (Value pointer = pointers.lookup(value))
+      stores.push_back({elementOf(value), computed, emit.address(pointer, elementOf(value), chunk.index)});
   }
-  for (auto [element, value, place] : stores)
-    chunk.scalar ? emit.store(element, value, place) : emit.storeLanes(element, value, place, chunk.mask);
+  for (auto [element, value, pointer] : stores)
+    chunk.scalar ? emit.store(element, value, pointer) : emit.storeLanes(element, value, pointer, chunk.mask);
   return success();
 }
 
@@ -217,7 +218,7 @@ bool mtc::isLine(plan::KernelOp kernel) {
     if (!isSplit(yield))
       return false;
   for (Operation &op : body.without_terminator()) {
-    bool known = isa<mt::ElementwiseOpInterface, mt::ConstantOp, mt::BatchSizeOp, mt::BroadcastOp, mt::ReshapeOp>(op) ||
+    bool known = mt::isPointwise(op) ||
                  (isa<mt::RandomUniformOp>(op) && op.getNumOperands() == 0 && isSplit(op.getResult(0)));
     if (!known || innerCount(op.getResult(0)) != 1)
       return false;
@@ -274,10 +275,10 @@ LogicalResult mtc::emitRows(Kernel &kernel) {
         Value index = kernel.form.lines == 1 ? row : partAt(emit, kernel.form.arguments[i], row);
         rows.bind(argument, at(arguments[i], argument, index));
       }
-    SmallVector<Value> places;
+    SmallVector<Value> pointers;
     for (auto [yield, base] : llvm::zip_equal(kernel.yields(), results))
-      places.push_back(at(base, yield, row));
-    rows.bindResults(places);
+      pointers.push_back(at(base, yield, row));
+    rows.bindResults(pointers);
     rows.setRow(emit.add(first, row));
     result = rows.run(steps, /*store=*/true);
   });
@@ -289,12 +290,12 @@ LogicalResult mtc::emitSingle(Kernel &kernel) {
   LogicalResult result = success();
   emit.when(emit.less(kernel.tileBegin, kernel.tileEnd), [&] {
     RowEmitter whole(kernel);
-    SmallVector<Value> places;
+    SmallVector<Value> pointers;
     for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))
       whole.bind(argument, kernel.argumentBuffer(i));
     for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
-      places.push_back(kernel.resultBuffer(i));
-    whole.bindResults(places);
+      pointers.push_back(kernel.resultBuffer(i));
+    whole.bindResults(pointers);
     result = whole.run(operationsOf(kernel, /*split=*/false), /*store=*/true);
   });
   return result;

@@ -17,7 +17,7 @@ public:
   ~RowEmitter();
 
   // Elements of a body value lie at `pointer`, row major.
-  void bind(mlir::Value value, mlir::Value pointer) { places[value] = pointer; }
+  void bind(mlir::Value value, mlir::Value pointer) { pointers[value] = pointer; }
   // Results are wanted at these addresses, one per yield.
   void bindResults(llvm::ArrayRef<mlir::Value> pointers) { results.assign(pointers.begin(), pointers.end()); }
   // The row's index in the batch, i64; null outside rows.
@@ -32,7 +32,7 @@ private:
   Emitter &emit;
   mlir::Value row;
   llvm::SmallVector<mlir::Value> results;
-  llvm::DenseMap<mlir::Value, mlir::Value> places;  // values in memory
+  llvm::DenseMap<mlir::Value, mlir::Value> pointers;  // values in memory
   llvm::DenseMap<mlir::Value, mlir::Value> scalars; // values of one element that are known
   llvm::DenseMap<mlir::Value, mlir::Value> splats;  // values of one element, in the lanes of the loop being written
 
@@ -45,7 +45,7 @@ private:
   void allocate(llvm::ArrayRef<RowStep> steps, size_t at);
 
   mlir::Value scalarOf(mlir::Value value);
-  mlir::Value placeOf(mlir::Value value);
+  mlir::Value pointerOf(mlir::Value value);
   void define(mlir::Value value, mlir::Value scalar);
 
   // Sixteen elements of a loop, the last ones perhaps masked; in a step with a period `inner` is the index in it and
@@ -68,7 +68,7 @@ private:
   // Convolutions (RowProduct.cpp).
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<ConvEmitter>> convolutions;
   mlir::LogicalResult runConvolution(const RowStep &step);
-  mlir::Value reduceLine(mlir::mt::Reduction kind, mlir::Type element, mlir::Value place, int64_t count);
+  mlir::Value reduceLine(mlir::mt::Reduction kind, mlir::Type element, mlir::Value pointer, int64_t count);
   // Where a value lies as f32: a copy of one of bf16 or f16.
   mlir::Value floatsOf(mlir::Value value);
   // What moves elements (Copy.cpp).

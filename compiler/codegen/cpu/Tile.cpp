@@ -22,8 +22,8 @@ Emitter::Values mtc::emitOuterProduct(Emitter &emit, ArrayRef<Value> a, Value b,
   Emitter::Values next(sums), right;
   for (int64_t vector = 0; vector < vectors; ++vector)
     right.push_back(emit.loadLanes(f32, emit.address(b, f32, vector * lanes)));
-  for (auto [row, place] : llvm::enumerate(a)) {
-    Value repeated = emit.splat(emit.load(f32, place));
+  for (auto [row, address] : llvm::enumerate(a)) {
+    Value repeated = emit.splat(emit.load(f32, address));
     for (int64_t vector = 0; vector < vectors; ++vector) {
       Value &sum = next[row * vectors + vector];
       sum = emit.fma(repeated, right[vector], sum);
@@ -32,10 +32,10 @@ Emitter::Values mtc::emitOuterProduct(Emitter &emit, ArrayRef<Value> a, Value b,
   return next;
 }
 Emitter::Values mtc::emitOuterProduct(Emitter &emit, Value a, Value b, int64_t rows, int64_t vectors, ValueRange sums) {
-  SmallVector<Value> places;
+  SmallVector<Value> addresses;
   for (int64_t row = 0; row < rows; ++row)
-    places.push_back(emit.address(a, emit.getF32Type(), row));
-  return emitOuterProduct(emit, places, b, vectors, sums);
+    addresses.push_back(emit.address(a, emit.getF32Type(), row));
+  return emitOuterProduct(emit, addresses, b, vectors, sums);
 }
 
 // The function of tiles of `rows` rows, one below the other: (a, stride, packed, depth, sums, tiles).
@@ -54,13 +54,14 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows,
       Value row = emit.mul(tile, rows);
       Value a = emit.address(arguments[0], f32, layout == Layout::rows ? emit.mul(row, stride) : row);
       Value to = emit.address(arguments[4], f32, emit.mul(row, width));
-      SmallVector<Value> places, starts, rowBases;
+      SmallVector<Value> addresses, starts, rowBases;
       for (int64_t row = 0; row < rows; ++row) {
         if (layout == Layout::rows)
           rowBases.push_back(emit.address(a, f32, emit.mul(stride, row)));
         for (int64_t vector = 0; vector < vectors; ++vector) {
-          places.push_back(emit.address(to, f32, row * width + vector * lanes));
-          starts.push_back(sums == Sums::fresh ? emit.zeros(emit.vectorOf(f32)) : emit.loadLanes(f32, places.back()));
+          addresses.push_back(emit.address(to, f32, row * width + vector * lanes));
+          starts.push_back(sums == Sums::fresh ? emit.zeros(emit.vectorOf(f32))
+                                               : emit.loadLanes(f32, addresses.back()));
         }
       }
       Emitter::Values ends = emit.loop(emit.integer(0), depth, 1, starts, [&](Value k, ValueRange carried) {
@@ -72,8 +73,8 @@ static LLVM::LLVMFuncOp tileFunction(Emitter &emit, Layout layout, int64_t rows,
           elements.push_back(emit.address(base, f32, k));
         return emitOuterProduct(emit, elements, b, vectors, carried);
       });
-      for (auto [place, end] : llvm::zip_equal(places, ends))
-        emit.storeLanes(end, place);
+      for (auto [address, end] : llvm::zip_equal(addresses, ends))
+        emit.storeLanes(end, address);
     });
   });
 }

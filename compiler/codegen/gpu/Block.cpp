@@ -18,7 +18,7 @@ static Value inDevice(Emitter &emit, Value pointer, bool isNumber = false) {
   return LLVM::AddrSpaceCastOp::create(emit, emit.pointer(), global);
 }
 
-Value BlockKernel::place(Value index, bool isNumber) {
+Value BlockKernel::pointer(Value index, bool isNumber) {
   return inDevice(emit, emit.loadPointer(emit.address(buffers, emit.pointer(), index), 0), isNumber);
 }
 
@@ -31,10 +31,10 @@ Value BlockKernel::counters() {
   return emit.address(all, emit.getI32Type(), emit.mul(emit.add(segment, 1), -MT_GPU_COUNTERS));
 }
 
-Value BlockKernel::share(Type element, int64_t count) {
-  Value place = emit.address(memory, emit.getI8Type(), gpu.sharedBytes);
+Value BlockKernel::allocateShared(Type element, int64_t count) {
+  Value pointer = emit.address(memory, emit.getI8Type(), gpu.sharedBytes);
   gpu.sharedBytes += (count * emit.bytes(element) + 15) / 16 * 16;
-  return place;
+  return pointer;
 }
 
 void BlockKernel::forThreads(Value from, Value to, llvm::function_ref<void(Value)> each) {
@@ -61,35 +61,35 @@ Value mtc::both(Emitter &emit, Value a, Value b) { return arith::AndIOp::create(
 
 // By 32-bit divisions where the tensor allows it.
 Emitter::Values mtc::coordinates(Emitter &emit, Value index, ArrayRef<int64_t> shape) {
-  Emitter::Values places(shape.size());
+  Emitter::Values indices(shape.size());
   if (shape.size() < 2) {
-    std::fill(places.begin(), places.end(), index);
-    return places;
+    std::fill(indices.begin(), indices.end(), index);
+    return indices;
   }
   bool narrow = ShapedType::getNumElements(shape) <= std::numeric_limits<int32_t>::max();
   Type type = narrow ? emit.getI32Type() : emit.getI64Type();
-  auto extended = [&](Value place) {
-    return narrow ? Value(arith::ExtUIOp::create(emit, emit.getI64Type(), place)) : place;
+  auto extended = [&](Value remainder) {
+    return narrow ? Value(arith::ExtUIOp::create(emit, emit.getI64Type(), remainder)) : remainder;
   };
   if (narrow)
     index = arith::TruncIOp::create(emit, type, index);
   for (size_t dim = shape.size(); dim-- > 1;) {
     Value size = arith::ConstantOp::create(emit, emit.getIntegerAttr(type, shape[dim]));
-    places[dim] = extended(emit.rem(index, size));
+    indices[dim] = extended(emit.rem(index, size));
     index = emit.div(index, size);
   }
-  places[0] = extended(index);
-  return places;
+  indices[0] = extended(index);
+  return indices;
 }
 
 Value mtc::flatten(Emitter &emit, ValueRange coordinates, ArrayRef<int64_t> shape) {
   Value index = emit.integer(0);
-  for (auto [place, size] : llvm::zip_equal(coordinates, shape))
-    index = emit.add(emit.mul(index, size), place);
+  for (auto [coordinate, size] : llvm::zip_equal(coordinates, shape))
+    index = emit.add(emit.mul(index, size), coordinate);
   return index;
 }
 
-Value mtc::epilogueOperand(BlockKernel &kernel, Value value, ValueRange place) {
+Value mtc::epilogueOperand(BlockKernel &kernel, Value value, ValueRange coordinates) {
   Emitter &emit = kernel.emit;
   Value base;
   if (auto argument = dyn_cast<BlockArgument>(value))
@@ -108,16 +108,16 @@ Value mtc::epilogueOperand(BlockKernel &kernel, Value value, ValueRange place) {
     int64_t size = type.getDimSize(dim);
     if (size == 1)
       continue;
-    Value step = place[place.size() - rank + dim];
+    Value step = coordinates[coordinates.size() - rank + dim];
     index = emit.add(ShapedType::isDynamic(size) ? index : emit.mul(index, size), step);
   }
   return emit.load(type.getElementType(), emit.address(base, type.getElementType(), index));
 }
 
-void mtc::storeEpilogue(BlockKernel &kernel, Value product, Value number, ValueRange place, Value index) {
+void mtc::storeEpilogue(BlockKernel &kernel, Value product, Value number, ValueRange coordinates, Value index) {
   Emitter &emit = kernel.emit;
   LaneBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
-    return value == product ? number : epilogueOperand(kernel, value, place);
+    return value == product ? number : epilogueOperand(kernel, value, coordinates);
   });
   SmallVector<Value> computed;
   for (Value yield : kernel.yields())

@@ -20,7 +20,7 @@ struct GpuGrid {
 // What a thread stores once it has loaded all that it reads, so that adjacent elements become one access.
 struct BlockStore {
   mlir::Type element; // in memory
-  mlir::Value value, place;
+  mlir::Value value, address;
 };
 // How products are computed. `reduced` and `tensor` have the same grid and workgroup memory: one plan fits both.
 enum class Precision {
@@ -37,20 +37,20 @@ struct BlockKernel : Kernel {
   mlir::Value thread, tile, segment;     // i64
   mlir::Value elements;                  // of the segment, i64
   mlir::Value memory;                    // workgroup memory, a pointer
-  mlir::SmallVector<mlir::Value> places; // pointers to device memory: operands, then results
+  mlir::SmallVector<mlir::Value> pointers; // pointers to device memory: operands, then results
 
   // Pointer number `index` of the segment's buffers; `isNumber`: it may be of one number, which lies at a multiple of
   // its own size alone.
-  mlir::Value place(mlir::Value index, bool isNumber);
-  mlir::Value argument(int64_t index) { return places[index]; }
-  mlir::Value result(int64_t index) { return places[body().getNumArguments() + index]; }
+  mlir::Value pointer(mlir::Value index, bool isNumber);
+  mlir::Value argument(int64_t index) { return pointers[index]; }
+  mlir::Value result(int64_t index) { return pointers[body().getNumArguments() + index]; }
 
   // Device memory of the segment: partial sums, and below them MT_GPU_COUNTERS counters (runtime/abi/gpu_kernel.h).
   mlir::Value partials();
   mlir::Value counters();
 
   // Workgroup memory for so many elements, 16-byte aligned. Counted in gpu.sharedBytes.
-  mlir::Value share(mlir::Type element, int64_t count);
+  mlir::Value allocateShared(mlir::Type element, int64_t count);
   void barrier() { mlir::gpu::BarrierOp::create(emit); }
   // Elements from + thread, from + thread + threads, ... below `to`.
   void forThreads(mlir::Value from, mlir::Value to, llvm::function_ref<void(mlir::Value index)> each);
@@ -92,9 +92,9 @@ mlir::Value flatten(Emitter &emit, mlir::ValueRange coordinates, llvm::ArrayRef<
 
 // An operand's element at (row, column) of a product's result, broadcast as the operand's shape says; null for what is
 // neither an argument nor a constant of different numbers. The `source` of a LaneBody.
-mlir::Value epilogueOperand(BlockKernel &kernel, mlir::Value value, mlir::ValueRange place);
+mlir::Value epilogueOperand(BlockKernel &kernel, mlir::Value value, mlir::ValueRange coordinates);
 // Computes and stores the yields at one element, given the product's.
-void storeEpilogue(BlockKernel &kernel, mlir::Value product, mlir::Value number, mlir::ValueRange place,
+void storeEpilogue(BlockKernel &kernel, mlir::Value product, mlir::Value number, mlir::ValueRange coordinates,
                    mlir::Value index);
 
 } // namespace mtc

@@ -36,8 +36,8 @@ private:
   void define(mlir::Value value, mlir::Value scalar);
 
   void runLoop(const RowStep &step);
-  void runElement(const RowStep &step, Place place, llvm::SmallVectorImpl<mlir::Value> &sums);
-  Emitter::Values runPlace(const RowStep &step, mlir::Value inner, mlir::Value first, int64_t stride,
+  void runElement(const RowStep &step, Position position, llvm::SmallVectorImpl<mlir::Value> &sums);
+  Emitter::Values runInner(const RowStep &step, mlir::Value inner, mlir::Value first, int64_t stride,
                            mlir::ValueRange sums, llvm::function_ref<void(mlir::mt::ReduceOp, mlir::Value)> finish);
   Emitter::Values runPeriods(const RowStep &step, mlir::ValueRange sums);
   // A sum of what each thread has, for all.

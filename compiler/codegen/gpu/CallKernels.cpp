@@ -12,10 +12,10 @@ using namespace mtc;
 void mtc::emitClearRows(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Value from = emit.mul(kernel.tile, mapTile), to = emit.least(emit.add(from, mapTile), kernel.elements);
-  Value valid = emit.mul(kernel.rows(), emit.loadInteger(kernel.places[2], 0));
+  Value valid = emit.mul(kernel.rows(), emit.loadInteger(kernel.pointers[2], 0));
   kernel.forThreads(from, to, [&](Value index) {
     emit.when(emit.less(emit.sub(valid, emit.integer(1)), index), [&] {
-      emit.store(emit.zeros(emit.getF32Type()), emit.address(kernel.places[0], emit.getF32Type(), index));
+      emit.store(emit.zeros(emit.getF32Type()), emit.address(kernel.pointers[0], emit.getF32Type(), index));
     });
   });
 }
@@ -28,11 +28,11 @@ void mtc::emitSumShards(BlockKernel &kernel) {
   emit.when(emit.less(index, kernel.elements), [&] {
     auto shard = [&](Value begin, Value) {
       Value number = emit.div(begin, emit.integer(kernel.shardRows));
-      Value place = emit.add(emit.mul(number, kernel.elements), index);
-      return Emitter::Values{emit.load(f32, emit.address(kernel.places[0], f32, place))};
+      Value element = emit.add(emit.mul(number, kernel.elements), index);
+      return Emitter::Values{emit.load(f32, emit.address(kernel.pointers[0], f32, element))};
     };
     emitBlockTree(kernel, 1, shard,
-                  [&](ValueRange root) { emit.store(root[0], emit.address(kernel.places[1], f32, index)); });
+                  [&](ValueRange root) { emit.store(root[0], emit.address(kernel.pointers[1], f32, index)); });
   });
 }
 
@@ -41,13 +41,14 @@ void mtc::emitTransposeTiles(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   constexpr int64_t size = transposeSide;
-  Value rows = emit.loadInteger(kernel.places[2], 0), columns = emit.loadInteger(kernel.places[2], 1);
+  Value rows = emit.loadInteger(kernel.pointers[2], 0), columns = emit.loadInteger(kernel.pointers[2], 1);
   Value across = emit.ceilDiv(columns, size);
   Value firstRow = emit.mul(emit.div(kernel.tile, across), size);
   Value firstColumn = emit.mul(emit.rem(kernel.tile, across), size);
-  Value memory = kernel.share(f32, size * (size + 1)); // a line is one longer: adjacent lines lie in different banks
-  auto at = [&](Value line, Value place) {
-    return emit.address(memory, f32, emit.add(emit.mul(line, size + 1), place));
+  // A line is one longer: adjacent lines lie in different banks.
+  Value memory = kernel.allocateShared(f32, size * (size + 1));
+  auto at = [&](Value line, Value column) {
+    return emit.address(memory, f32, emit.add(emit.mul(line, size + 1), column));
   };
   auto forElements = [&](Value height, Value width, Value top, Value left,
                          llvm::function_ref<void(Value, Value, Value)> each) {
@@ -59,10 +60,10 @@ void mtc::emitTransposeTiles(BlockKernel &kernel) {
     });
   };
   forElements(rows, columns, firstRow, firstColumn, [&](Value i, Value j, Value index) {
-    emit.store(emit.load(f32, emit.address(kernel.places[0], f32, index)), at(i, j));
+    emit.store(emit.load(f32, emit.address(kernel.pointers[0], f32, index)), at(i, j));
   });
   kernel.barrier();
   forElements(columns, rows, firstColumn, firstRow, [&](Value i, Value j, Value index) {
-    emit.store(emit.load(f32, at(j, i)), emit.address(kernel.places[1], f32, index));
+    emit.store(emit.load(f32, at(j, i)), emit.address(kernel.pointers[1], f32, index));
   });
 }

@@ -5,19 +5,20 @@
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
+#include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mtc;
 
 GpuGrid mtc::convGpuGrid(plan::KernelOp op, int64_t) {
-  std::optional<ImageProduct> product = imageProductOf(convolutionOf(op));
+  std::optional<ImageProduct> product = imageProductOf(mt::productOf(op.getBody().front()));
   if (!product)
     return {convThreads, 1, ceilDiv(innerCount(op.getBody().front().getTerminator()->getOperand(0)), convThreads), 0,
             0};
   ProductTile tile = imageTile(op, *product);
   int64_t samples = imageSamples(tile, product->pixels());
   int64_t tiles = tilesOf(tile, samples * product->pixels(), product->columns);
-  return {tile.threads(), samples, tiles * product->groups * product->phases(), 0, 0};
+  return {tile.threads(), samples, tiles * product->groups * product->residues(), 0, 0};
 }
 
 // A block's part, from the number of its tile: columns change fastest, since their blocks read the same images.
@@ -32,15 +33,15 @@ static ImageBlock blockOf(BlockKernel &kernel, const ImageProduct &product, cons
   auto narrow = [&](Value value) { return arith::TruncIOp::create(emit, emit.getI32Type(), value); };
   Value column = emit.mul(take(ceilDiv(product.columns, tile.columns)), tile.columns), group = take(product.groups);
   Value pixel = emit.mul(take(ceilDiv(kernel.gpu.rowsPerTile * product.pixels(), tile.rows)), tile.rows);
-  Value phaseColumn = narrow(take(product.across)), phaseRow = narrow(take(product.down));
+  Value residueColumn = narrow(take(product.across)), residueRow = narrow(take(product.down));
   Value sample = emit.mul(rest, kernel.gpu.rowsPerTile);
   Value end = emit.least(emit.add(sample, kernel.gpu.rowsPerTile), kernel.rows());
-  return {product, sample, end, pixel, group, column, phaseRow, phaseColumn};
+  return {product, sample, end, pixel, group, column, residueRow, residueColumn};
 }
 
 LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  Operation *op = convolutionOf(kernel.op);
+  Operation *op = mt::productOf(kernel.body());
   std::optional<ImageProduct> product = imageProductOf(op);
   if (!product)
     return emitDirectConv(kernel);
@@ -55,12 +56,13 @@ LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
         panelsOf(emit, tile, emit.integer(0), gatheredDepth(kernel, block)), panels.zeros());
     panels.finish(sums, [&](Value line, Value across, Value number) {
       Value inGroup = emit.add(block.column, across);
-      ImagePlace place = imagePlace(kernel, block, line);
-      emit.when(both(emit, place.there, emit.less(inGroup, emit.integer(product->columns))), [&] {
+      ImagePosition position = imagePosition(kernel, block, line);
+      emit.when(both(emit, position.there, emit.less(inGroup, emit.integer(product->columns))), [&] {
         Value channel = emit.add(emit.mul(block.group, product->columns), inGroup);
-        Value index = flatten(emit, {place.row, place.column, channel}, shape);
-        index = emit.add(emit.mul(place.sample, innerCount(op->getResult(0))), index);
-        storeEpilogue(kernel, op->getResult(0), number, {place.sample, place.row, place.column, channel}, index);
+        Value index = flatten(emit, {position.row, position.column, channel}, shape);
+        index = emit.add(emit.mul(position.sample, innerCount(op->getResult(0))), index);
+        Emitter::Values at{position.sample, position.row, position.column, channel};
+        storeEpilogue(kernel, op->getResult(0), number, at, index);
       });
     });
   });
@@ -108,8 +110,8 @@ LogicalResult mtc::emitBlockConvWgrad(BlockKernel &kernel) {
                       panels.zeros());
   };
   emitProductTree(kernel, panels, tree, sum, [&](ValueRange root) {
-    panels.finish(root, [&](Value line, Value place, Value element) {
-      Value row = emit.add(firstRow, line), column = emit.add(firstColumn, place);
+    panels.finish(root, [&](Value line, Value across, Value element) {
+      Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       emit.when(both(emit, emit.less(row, emit.integer(height)), emit.less(column, filters.end)), [&] {
         emit.store(element, emit.address(kernel.result(0), f32, emit.add(emit.mul(row, conv.filters), column)));
       });

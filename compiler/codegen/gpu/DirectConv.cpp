@@ -7,6 +7,7 @@
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/Tree.h"
+#include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/Window.h"
 
 using namespace mlir;
@@ -75,11 +76,11 @@ Value Direct::overOutputs(const mt::Window &window, Value input, Value sum,
                           llvm::function_ref<Value(Value, Value, Value)> each) {
   return loop(emit.integer(0), emit.integer(window.taps), sum, [&](Value back, Value running) {
     Value tap = emit.sub(emit.integer(window.taps - 1), back);
-    Value place = emit.sub(emit.add(input, window.low), emit.mul(tap, window.dilation));
-    Value output = emit.div(place, emit.integer(window.stride));
-    Value hits = emit.equal(emit.mul(output, window.stride), place);
+    Value distance = emit.sub(emit.add(input, window.low), emit.mul(tap, window.dilation));
+    Value output = emit.div(distance, emit.integer(window.stride));
+    Value hits = emit.equal(emit.mul(output, window.stride), distance);
     hits = both(emit, hits,
-                both(emit, emit.less(emit.integer(-1), place), emit.less(output, emit.integer(window.outputs))));
+                both(emit, emit.less(emit.integer(-1), distance), emit.less(output, emit.integer(window.outputs))));
     return choose(emit, hits, [&] { return each(output, tap, running); }, running);
   });
 }
@@ -133,13 +134,9 @@ static int64_t argumentOf(Value value) {
 
 LogicalResult mtc::emitDirectConv(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  Operation *op = nullptr;
-  for (Operation &inner : kernel.body())
-    if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(inner))
-      op = &inner;
-  auto forward = dyn_cast<mt::Conv2DOp>(op);
-  Direct direct{
-      kernel, forward ? forward.getConvolution() : cast<mt::Conv2DInputGradientOp>(op).getConvolution(), {}, {}, {}};
+  Operation *op = mt::productOf(kernel.body());
+  bool forward = isa<mt::Conv2DOp>(op);
+  Direct direct{kernel, cast<mt::ConvolutionOpInterface>(op).getConvolution(), {}, {}, {}};
   ArrayRef<int64_t> shape = innerShape(op->getResult(0));
   int64_t count = innerCount(op->getResult(0)), tiles = (count + convThreads - 1) / convThreads;
   Value sample = emit.div(kernel.tile, emit.integer(tiles));

@@ -12,12 +12,12 @@ using namespace mlir;
 using namespace mtc;
 
 Reach mtc::reachOf(Operation *op) {
-  if (op->hasTrait<mt::Windowed>())
+  if (isa<mt::WindowOpInterface, mt::WindowGradientOpInterface>(op))
     return Reach::window;
   if (auto lookup = dyn_cast<mt::LookupOpInterface>(op))
     return lookup.getLookup().adds ? Reach::line : Reach::element;
-  bool element = isa<mt::ElementwiseOpInterface, mt::MoveOpInterface, mt::ReshapeOp, mt::RandomUniformOp>(op) ||
-                 op->getNumOperands() == 0;
+  bool element = isa<mt::ElementwiseOpInterface, mt::MoveOpInterface>(op) || op->hasTrait<mt::Repeats>() ||
+                 op->hasTrait<mt::Generates>() || op->getNumOperands() == 0;
   return element ? Reach::element : Reach::line;
 }
 
@@ -71,35 +71,36 @@ Value BlockElements::elementOfIota(mt::IotaOp iota, Value index) {
 }
 
 // An element of a value that is not computed from its operands' elements at the same index; null for any other.
-Value BlockElements::sourceOf(Place place, Value value) {
+Value BlockElements::sourceOf(Position position, Value value) {
   Value root = resolve(value);
   Type element = elementOf(root);
   int64_t count = innerCount(root);
   if (Value scalar = scalars.lookup(root))
     return scalar;
-  if (Value memory = places.lookup(root))
-    return emit.load(element, count == 1 ? memory : emit.address(memory, element, place.index));
+  if (Value memory = pointers.lookup(root))
+    return emit.load(element, count == 1 ? memory : emit.address(memory, element, position.index));
   Operation *op = root.getDefiningOp();
   if (auto constant = dyn_cast<mt::ConstantOp>(op)) {
     auto values = cast<DenseElementsAttr>(constant.getValue());
-    return values.isSplat() ? Value()
-                            : emit.load(element, emit.address(constantPlace(emit, constant), element, place.index));
+    if (values.isSplat())
+      return Value();
+    return emit.load(element, emit.address(constantPointer(emit, constant), element, position.index));
   }
-  if (count == 1 && place.count > 1)
+  if (count == 1 && position.count > 1)
     return at(root, emit.integer(0));
   if (auto iota = dyn_cast<mt::IotaOp>(op))
-    return elementOfIota(iota, place.index);
+    return elementOfIota(iota, position.index);
   if (auto random = dyn_cast<mt::RandomUniformOp>(op)) {
-    Value number = isSplit(root) ? emit.add(emit.mul(row, count), place.index) : place.index;
+    Value number = isSplit(root) ? emit.add(emit.mul(row, count), position.index) : position.index;
     Value step = random.getStep() ? at(random.getStep(), emit.integer(0)) : Value();
     return emitUniform(kernel, random, number, step, /*scalar=*/true);
   }
   bool repeats = isa<mt::BroadcastOp>(op) && innerCount(op->getOperand(0)) == 1;
   if (repeats || isa<mt::ElementwiseOpInterface, mt::BatchSizeOp>(op))
     return Value();
-  if (place.period && periodOf(root) == place.period)
-    return at(op->getOperand(0), place.inner);
-  return moved(op, place.index);
+  if (position.period && periodOf(root) == position.period)
+    return at(op->getOperand(0), position.inner);
+  return moved(op, position.index);
 }
 
 void BlockElements::unknown(Value value) {
@@ -144,14 +145,14 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
     row.bindRow(local);
     SmallVector<BlockStore> stores; // behind all loads, so that each kind is one access
     for (int64_t next = 0; next < together; ++next) {
-      Value element = emit.add(index, next), place = emit.add(emit.mul(local, count), element);
+      Value element = emit.add(index, next), offset = emit.add(emit.mul(local, count), element);
       for (auto [i, value] : llvm::zip_equal(yields, row.at(values, element))) {
         Type type = elementOf(kernel.yields()[i]);
-        stores.push_back({type, value, emit.address(kernel.result(i), type, place)});
+        stores.push_back({type, value, emit.address(kernel.result(i), type, offset)});
       }
     }
-    for (auto [type, value, place] : stores)
-      emit.store(type, value, place);
+    for (auto [type, value, address] : stores)
+      emit.store(type, value, address);
     if (failed(row.status()))
       status = failure();
   };
@@ -161,10 +162,10 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
   Value to =
       wholeRows ? emit.mul(emit.sub(end, first), count) : emit.least(emit.add(from, elementTile), emit.integer(count));
   auto at = [&](Value index) {
-    Emitter::Values place{emit.integer(0), index};
+    Emitter::Values split{emit.integer(0), index};
     if (wholeRows)
-      place = coordinates(emit, index, {kernel.gpu.rowsPerTile, count});
-    elements(emit.add(first, place[0]), place[1]);
+      split = coordinates(emit, index, {kernel.gpu.rowsPerTile, count});
+    elements(emit.add(first, split[0]), split[1]);
   };
   if (together == 1) {
     kernel.forThreads(from, to, at);

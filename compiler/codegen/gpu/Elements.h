@@ -27,7 +27,7 @@ public:
   explicit BlockElements(BlockKernel &kernel) : kernel(kernel), emit(kernel.emit) {}
 
   // Elements of a body value lie at `pointer`, row major.
-  void bind(mlir::Value value, mlir::Value pointer) { places[value] = pointer; }
+  void bind(mlir::Value value, mlir::Value pointer) { pointers[value] = pointer; }
   // The row's index in the batch, i64; null outside rows.
   void setRow(mlir::Value globalRow) { row = globalRow; }
   // Binds arguments of a row to where they lie; `local` counts from the device's first row.
@@ -43,21 +43,21 @@ protected:
   BlockKernel &kernel;
   Emitter &emit;
   mlir::Value row;
-  llvm::DenseMap<mlir::Value, mlir::Value> places;  // values in memory
+  llvm::DenseMap<mlir::Value, mlir::Value> pointers;  // values in memory
   llvm::DenseMap<mlir::Value, mlir::Value> scalars; // values of one element that every thread knows
 
   // Element `index` of a loop of `count`; in a loop with a period `inner` is its index in it.
-  struct Place {
+  struct Position {
     mlir::Value index;
     int64_t count;
     mlir::Value inner = {};
     int64_t period = 0;
   };
   // Element-wise values at one index, each computed once.
-  LaneBody bodyAt(Place place) {
-    return LaneBody(kernel, /*scalar=*/true, [this, place](mlir::Value value) { return sourceOf(place, value); });
+  LaneBody bodyAt(Position position) {
+    return LaneBody(kernel, /*scalar=*/true, [this, position](mlir::Value value) { return sourceOf(position, value); });
   }
-  mlir::Value sourceOf(Place place, mlir::Value value);
+  mlir::Value sourceOf(Position position, mlir::Value value);
   mlir::Value elementOfIota(mlir::mt::IotaOp iota, mlir::Value index);
   // Element `index` of what is no element-wise operation; null for what is not known.
   mlir::Value moved(mlir::Operation *op, mlir::Value index);
@@ -71,12 +71,12 @@ private:
   mlir::Value reduced(mlir::mt::ReduceOp op, mlir::Value index);
   mlir::Value searched(mlir::mt::ArgmaxOp op, mlir::Value index);
   mlir::Value product(mlir::mt::MatmulOp op, mlir::Value index);
-  mlir::Value pool(mlir::mt::PoolOp op, mlir::ValueRange at);
-  mlir::Value poolGradient(mlir::mt::PoolGradientOp op, mlir::Value index, mlir::ValueRange at);
+  mlir::Value folded(mlir::mt::WindowOpInterface op, mlir::ValueRange at);
+  mlir::Value windowGradient(mlir::mt::WindowGradientOpInterface op, mlir::Value index, mlir::ValueRange at);
   mlir::Value kernelGradient(mlir::mt::Conv2DKernelGradientOp op, mlir::ValueRange at);
   mlir::Value lookedUp(mlir::mt::LookupOpInterface op, mlir::Value index);
   // The element of `value` at these coordinates.
-  mlir::Value atPlace(mlir::Value value, mlir::ValueRange coordinates) {
+  mlir::Value atCoordinates(mlir::Value value, mlir::ValueRange coordinates) {
     return at(value, flatten(emit, coordinates, innerShape(value)));
   }
 };

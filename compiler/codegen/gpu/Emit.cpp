@@ -65,7 +65,7 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
     for (int64_t i = 0; i < buffers; ++i) {
       int64_t arguments = own ? buffers : kernel.body().getNumArguments();
       Value of = own ? Value() : i < arguments ? Value(kernel.body().getArgument(i)) : kernel.yields()[i - arguments];
-      kernel.places.push_back(kernel.place(emit.integer(i), of && !isSplit(of) && innerCount(of) == 1));
+      kernel.pointers.push_back(kernel.pointer(emit.integer(i), of && !isSplit(of) && innerCount(of) == 1));
     }
     if (own)
       own(kernel);

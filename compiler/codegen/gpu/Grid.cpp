@@ -115,12 +115,10 @@ GpuGrid mtc::transposeGpuGrid(plan::KernelOp op, int64_t) {
 
 // Of no kernel that is compiled.
 GpuGrid mtc::attentionGpuGrid(plan::KernelOp, int64_t) { return {minRowThreads, 1, 1, 0, 0}; }
+GpuGrid mtc::attentionGradientGpuGrid(plan::KernelOp op, int64_t rows) { return attentionGpuGrid(op, rows); }
 
 LogicalResult mtc::emitBlockAttention(BlockKernel &kernel) {
   return kernel.op.emitError("expected no attention in a plan with code for GPUs, found one that "
                              "mt-decompose-attention has left");
 }
-
-GpuGrid mtc::scatterAddGpuGrid(plan::KernelOp op, int64_t) {
-  return {convThreads, 0, ceilDiv(innerCount(yieldsOf(op)[0]), convThreads), 0, 0};
-}
+LogicalResult mtc::emitBlockAttentionGradient(BlockKernel &kernel) { return emitBlockAttention(kernel); }

@@ -39,34 +39,27 @@ Number narrow(Emitter &emit, Value value) { return {&emit, arith::TruncIOp::crea
 // A coordinate that lies in no image, whatever tap is added.
 constexpr int64_t nowhere = -(int64_t(1) << 30);
 
-// Along one axis: index i of the result (of its phase) reads index `i * scale + tap * step + base`; there are `taps` of
-// them, and tap t is `firstTap + t * tapStep` of the kernel's.
+// Along one axis: index i of the result (of its residue) reads index `i * scale + tap * step + base`; there are `taps`
+// of them, and tap t is `firstTap + t * tapStep` of the kernel's.
 struct Reading {
   int64_t scale, step, inputs;
   Number base, taps, firstTap;
   int64_t tapStep;
 
-  // For divisions: a phase may have no taps.
+  // For divisions: a residue may have no taps.
   Number tapsOrOne() const { return taps.of(1).where(taps < 1, taps); }
 };
 } // namespace
 
-static Reading readingOf(const mt::Window &window, bool forward, Number phase) {
-  Number zero = phase.of(0), all = phase.of(window.taps);
+static Reading readingOf(const mt::Window &window, bool forward, Number residue) {
+  Number zero = residue.of(0), all = residue.of(window.taps);
   if (forward)
-    return {window.stride, window.dilation, window.inputs, phase.of(-window.low), all, zero, 1};
+    return {window.stride, window.dilation, window.inputs, residue.of(-window.low), all, zero, 1};
   if (window.stride == 1)
-    return {1, -window.dilation, window.outputs, phase.of(window.low), all, zero, 1};
-  Number reach = phase + window.low, first = reach % window.stride;
+    return {1, -window.dilation, window.outputs, residue.of(window.low), all, zero, 1};
+  Number reach = residue + window.low, first = reach % window.stride;
   Number taps = (all - first + (window.stride - 1)) / window.stride;
   return {1, -1, window.outputs, (reach - first) / window.stride, taps, first, window.stride};
-}
-
-Operation *mtc::convolutionOf(plan::KernelOp op) {
-  for (Operation &inner : op.getBody().front())
-    if (isa<mt::Conv2DOp, mt::Conv2DInputGradientOp>(inner))
-      return &inner;
-  return nullptr;
 }
 
 static bool areProducts(const mt::Convolution &conv) {
@@ -83,18 +76,14 @@ static bool areProducts(const mt::Convolution &conv) {
 bool mtc::isKernelProduct(const mt::Convolution &conv) { return areProducts(conv); }
 
 std::optional<ImageProduct> mtc::imageProductOf(Operation *op) {
-  if (!op)
+  mt::Convolution of = cast<mt::ConvolutionOpInterface>(op).getConvolution();
+  if (!areProducts(of))
     return {};
-  if (auto conv = dyn_cast<mt::Conv2DOp>(op)) {
-    mt::Convolution of = conv.getConvolution();
-    if (!areProducts(of))
-      return {};
+  if (isa<mt::Conv2DOp>(op))
     return ImageProduct{of, true, of.groups,       of.groupFilters(), of.groupChannels(),
                         1,  1,    of.rows.outputs, of.columns.outputs};
-  }
-  mt::Convolution of = cast<mt::Conv2DInputGradientOp>(op).getConvolution();
   auto plain = [](const mt::Window &window) { return window.stride == 1 || window.dilation == 1; };
-  if (!areProducts(of) || !plain(of.rows) || !plain(of.columns))
+  if (!plain(of.rows) || !plain(of.columns))
     return {};
   int64_t down = of.rows.stride, across = of.columns.stride;
   return ImageProduct{of,
@@ -108,21 +97,21 @@ std::optional<ImageProduct> mtc::imageProductOf(Operation *op) {
                       ceilDiv(of.columns.inputs, across)};
 }
 
-// Sample, row and column of the tile's row, in the phase.
+// Sample, row and column of the tile's row, in the residue.
 static std::array<Number, 3> pixelOf(BlockKernel &kernel, const ImageBlock &block, Value line) {
   Number pixel = narrow(kernel.emit, kernel.emit.add(block.pixel, line));
-  Number place = pixel % block.product.pixels();
-  return {pixel / block.product.pixels(), place / block.product.width, place % block.product.width};
+  Number index = pixel % block.product.pixels();
+  return {pixel / block.product.pixels(), index / block.product.width, index % block.product.width};
 }
 
-ImagePlace mtc::imagePlace(BlockKernel &kernel, const ImageBlock &block, Value line) {
+ImagePosition mtc::imagePosition(BlockKernel &kernel, const ImageBlock &block, Value line) {
   Emitter &emit = kernel.emit;
   const ImageProduct &product = block.product;
   auto [sample, i, j] = pixelOf(kernel, block, line);
-  Number row = i * product.down + Number{&emit, block.phaseRow},
-         column = j * product.across + Number{&emit, block.phaseColumn};
+  Number row = i * product.down + Number{&emit, block.residueRow},
+         column = j * product.across + Number{&emit, block.residueColumn};
   Value which = emit.add(block.sample, sample.wide()), there = emit.less(which, block.end);
-  if (product.phases() > 1)
+  if (product.residues() > 1)
     there = both(emit, there, both(emit, row < product.conv.rows.inputs, column < product.conv.columns.inputs));
   return {which, row.wide(), column.wide(), there};
 }
@@ -130,16 +119,16 @@ ImagePlace mtc::imagePlace(BlockKernel &kernel, const ImageBlock &block, Value l
 Value mtc::gatheredDepth(BlockKernel &kernel, const ImageBlock &block) {
   Emitter &emit = kernel.emit;
   const ImageProduct &product = block.product;
-  Reading rows = readingOf(product.conv.rows, product.forward, {&emit, block.phaseRow});
-  Reading columns = readingOf(product.conv.columns, product.forward, {&emit, block.phaseColumn});
+  Reading rows = readingOf(product.conv.rows, product.forward, {&emit, block.residueRow});
+  Reading columns = readingOf(product.conv.columns, product.forward, {&emit, block.residueColumn});
   return (rows.taps * columns.taps * product.channels).wide();
 }
 
 ProductSide mtc::gatheredSide(BlockKernel &kernel, const ImageBlock &block, Value images, int64_t depth) {
   Emitter &emit = kernel.emit;
   const ImageProduct &product = block.product;
-  Reading rows = readingOf(product.conv.rows, product.forward, {&emit, block.phaseRow});
-  Reading columns = readingOf(product.conv.columns, product.forward, {&emit, block.phaseColumn});
+  Reading rows = readingOf(product.conv.rows, product.forward, {&emit, block.residueRow});
+  Reading columns = readingOf(product.conv.columns, product.forward, {&emit, block.residueColumn});
   Type element = elementOf(images);
   Value base = kernel.argument(cast<BlockArgument>(images).getArgNumber());
   int64_t channels = product.channels, pitch = channels * product.groups, chunk = chunkOf(images, channels);
@@ -179,17 +168,17 @@ ProductSide mtc::filterSide(BlockKernel &kernel, const ImageBlock &block, Value 
   Value end = emit.mul(emit.add(block.group, 1), product.columns), depth = gatheredDepth(kernel, block);
   if (product.forward)
     return matrixAcross(kernel, filters, product.conv.filters, {first, end}, depth);
-  // [tap, column, filter]: k is (tap of the phase, filter of the group).
-  Reading rows = readingOf(product.conv.rows, false, {&emit, block.phaseRow});
-  Reading columns = readingOf(product.conv.columns, false, {&emit, block.phaseColumn});
+  // [tap, column, filter]: k is (tap of the residue, filter of the group).
+  Reading rows = readingOf(product.conv.rows, false, {&emit, block.residueRow});
+  Reading columns = readingOf(product.conv.columns, false, {&emit, block.residueColumn});
   Type element = elementOf(filters);
   Value base = kernel.argument(cast<BlockArgument>(filters).getArgNumber());
   int64_t channels = product.channels, chunk = chunkOf(filters, channels), taps = product.conv.columns.taps;
   int64_t pitch = product.conv.filters, lines = product.columns;
   auto prepare = [&emit, element, block, base, channels, pitch, lines](Value line, Value k) -> Emitter::Values {
     Value column = emit.add(block.column, line), there = emit.less(column, emit.integer(lines));
-    Value place = emit.add(emit.mul(orZero(emit, there, column), pitch), emit.mul(block.group, channels));
-    return {emit.address(base, element, place), there, k};
+    Value index = emit.add(emit.mul(orZero(emit, there, column), pitch), emit.mul(block.group, channels));
+    return {emit.address(base, element, index), there, k};
   };
   auto load = [&emit, element, rows, columns, channels, chunk, taps, pitch, lines, depth](ValueRange kept,
                                                                                           ValueRange position) {
@@ -212,11 +201,11 @@ ProductSide mtc::windowSide(BlockKernel &kernel, const mt::Convolution &conv, Va
   int64_t channels = conv.groupChannels(), chunk = chunkOf(images, channels),
           lines = conv.rows.taps * conv.columns.taps * channels;
   auto prepare = [&emit, element, base, first, group, conv, channels, lines](Value line, Value k) -> Emitter::Values {
-    Number place = narrow(emit, emit.add(first, line)), tap = place / channels;
-    Value there = place < lines;
-    Number row = (tap / conv.columns.taps * conv.rows.dilation + -conv.rows.low).where(there, place.of(nowhere));
+    Number index = narrow(emit, emit.add(first, line)), tap = index / channels;
+    Value there = index < lines;
+    Number row = (tap / conv.columns.taps * conv.rows.dilation + -conv.rows.low).where(there, index.of(nowhere));
     Number column = tap % conv.columns.taps * conv.columns.dilation + -conv.columns.low;
-    Value channel = emit.add(emit.mul(group, channels), (place % channels).wide());
+    Value channel = emit.add(emit.mul(group, channels), (index % channels).wide());
     return {emit.address(base, element, channel), row.value, column.value, k};
   };
   int64_t pixels = conv.rows.outputs * conv.columns.outputs, image = innerCount(images);
@@ -224,9 +213,9 @@ ProductSide mtc::windowSide(BlockKernel &kernel, const mt::Convolution &conv, Va
   auto load = [&emit, element, conv, chunk, pixels, image, from, firstPixel, end](ValueRange kept,
                                                                                   ValueRange position) {
     Value k = emit.add(position[0], kept[3]);
-    Number pixel = narrow(emit, emit.sub(k, firstPixel)), place = pixel % pixels;
-    Number row = place / conv.columns.outputs * conv.rows.stride + Number{&emit, kept[1]};
-    Number column = place % conv.columns.outputs * conv.columns.stride + Number{&emit, kept[2]};
+    Number pixel = narrow(emit, emit.sub(k, firstPixel)), rest = pixel % pixels;
+    Number row = rest / conv.columns.outputs * conv.rows.stride + Number{&emit, kept[1]};
+    Number column = rest % conv.columns.outputs * conv.columns.stride + Number{&emit, kept[2]};
     Value there = both(emit, row.isBelow(conv.rows.inputs), column.isBelow(conv.columns.inputs));
     there = both(emit, there, emit.less(k, end));
     Value sample = emit.add(from, (pixel / pixels).wide());

@@ -11,20 +11,18 @@
 namespace mtc {
 
 // A convolution or its input gradient: rows are pixels of the result's images, columns its channels in a group, and k
-// is (tap row, tap column, channel of what is read). With strides s an input gradient comes in s phases along an axis:
-// pixels p, p + s ... of the result, which are reached by every s-th tap alone.
+// is (tap row, tap column, channel of what is read). With strides s an input gradient comes in s residues along an
+// axis: pixels p, p + s ... of the result, which are reached by every s-th tap alone.
 struct ImageProduct {
   mlir::mt::Convolution conv;
   bool forward;
   int64_t groups, columns, channels; // of the result and of what is read, in a group
-  int64_t down, across;              // phases
-  int64_t height, width;             // of the result, or of its largest phase
+  int64_t down, across;              // residues
+  int64_t height, width;             // of the result, or of its largest residue
 
   int64_t pixels() const { return height * width; }
-  int64_t phases() const { return down * across; }
+  int64_t residues() const { return down * across; }
 };
-// The convolution of a kernel of kind conv, null if it has none.
-mlir::Operation *convolutionOf(mlir::plan::KernelOp op);
 // Nothing where groups are small, strides meet dilation, or an image has more than 2^31 elements.
 std::optional<ImageProduct> imageProductOf(mlir::Operation *convolution);
 // Whether a kernel gradient is such a product: rows are (tap row, tap column, channel), columns filters, k is (sample,
@@ -42,17 +40,17 @@ struct ImageBlock {
   mlir::Value sample, end;           // the first of its samples; where the valid ones end
   mlir::Value pixel;                 // the tile's first, counted from the first sample's
   mlir::Value group, column;         // its group of channels, and its first column in that
-  mlir::Value phaseRow, phaseColumn; // i32
+  mlir::Value residueRow, residueColumn; // i32
 };
 // The sides and k: read from the operands of the convolution, which are arguments.
 ProductSide gatheredSide(BlockKernel &kernel, const ImageBlock &block, mlir::Value images, int64_t depth);
 ProductSide filterSide(BlockKernel &kernel, const ImageBlock &block, mlir::Value filters);
 mlir::Value gatheredDepth(BlockKernel &kernel, const ImageBlock &block);
 // [sample, row, column] of the tile's row `line`; `there` says whether it is.
-struct ImagePlace {
+struct ImagePosition {
   mlir::Value sample, row, column, there;
 };
-ImagePlace imagePlace(BlockKernel &kernel, const ImageBlock &block, mlir::Value line);
+ImagePosition imagePosition(BlockKernel &kernel, const ImageBlock &block, mlir::Value line);
 
 // Left side of a kernel gradient: lines from `first` on are (tap row, tap column, channel in `group`); k counts pixels
 // of the gradient from the batch's first, from those of sample `from` on and below `end`.

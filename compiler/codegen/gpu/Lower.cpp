@@ -58,8 +58,8 @@ public:
                                       ("shared_" + function.getSymName()).str(), Attribute(), /*alignment=*/16,
                                       /*addrSpace=*/3);
     }
-    Value place = LLVM::AddressOfOp::create(builder, global);
-    return LLVM::AddrSpaceCastOp::create(builder, LLVM::LLVMPointerType::get(builder.getContext()), place);
+    Value address = LLVM::AddressOfOp::create(builder, global);
+    return LLVM::AddrSpaceCastOp::create(builder, LLVM::LLVMPointerType::get(builder.getContext()), address);
   }
   void barrier(ImplicitLocOpBuilder &builder) override { NVVM::Barrier0Op::create(builder); }
 
@@ -156,8 +156,8 @@ private:
     auto number = [&](uint64_t value) -> Value {
       return LLVM::ConstantOp::create(builder, builder.getI64IntegerAttr(static_cast<int64_t>(value)));
     };
-    Value place = LLVM::PtrToIntOp::create(builder, i64, address);
-    Value rest = LLVM::AndOp::create(builder, place, number(bytes - 1));
+    Value integer = LLVM::PtrToIntOp::create(builder, i64, address);
+    Value rest = LLVM::AndOp::create(builder, integer, number(bytes - 1));
     auto branch = scf::IfOp::create(
         builder, LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, rest, number(0)), /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
@@ -165,12 +165,12 @@ private:
     Value size = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(static_cast<int32_t>(bytes)));
     auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
                                             {thread.getType(), i64, size.getType()});
-    LLVM::CallOp::create(builder, type, ValueRange{field(builder, thread.getType(), 48), thread, place, size});
+    LLVM::CallOp::create(builder, type, ValueRange{field(builder, thread.getType(), 48), thread, integer, size});
   }
   Value field(ImplicitLocOpBuilder &builder, Type type, int32_t byte) {
-    Value place =
+    Value pointer =
         LLVM::GEPOp::create(builder, thread.getType(), builder.getI8Type(), thread, ArrayRef<LLVM::GEPArg>{byte});
-    return LLVM::LoadOp::create(builder, type, place);
+    return LLVM::LoadOp::create(builder, type, pointer);
   }
 };
 } // namespace

@@ -52,8 +52,8 @@ LogicalResult mtc::emitBlockElementwise(BlockKernel &kernel) {
     SmallVector<BlockStore> stores; // all loads come first: results may lie where operands do
     for (Value index : indices)
       compute(index, stores);
-    for (auto [element, value, place] : stores)
-      emit.store(element, value, place);
+    for (auto [element, value, address] : stores)
+      emit.store(element, value, address);
   });
   return success();
 }
@@ -63,7 +63,7 @@ void mtc::emitBlockSum(BlockKernel &kernel) {
   Type f32 = emit.getF32Type();
   forElements(kernel, [&](ArrayRef<Value> indices) {
     SmallVector<Value> sums;
-    auto at = [&](int64_t buffer, Value index) { return emit.address(kernel.places[buffer], f32, index); };
+    auto at = [&](int64_t buffer, Value index) { return emit.address(kernel.pointers[buffer], f32, index); };
     for (Value index : indices)
       sums.push_back(arith::AddFOp::create(emit, emit.load(f32, at(0, index)), emit.load(f32, at(1, index))));
     for (auto [index, sum] : llvm::zip_equal(indices, sums))

@@ -3,28 +3,26 @@
 // (rows x K) . (K x N), then element-wise operations on the result.
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Product.h"
+#include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
 using namespace mtc;
 
 static mt::MatmulOp productOf(plan::KernelOp op) {
-  for (Operation &inner : op.getBody().front())
-    if (auto found = dyn_cast<mt::MatmulOp>(inner))
-      return found;
-  return {};
+  return cast<mt::MatmulOp>(mt::productOf(op.getBody().front()));
 }
 
 // Coordinates of a product's element: of a matrix its row and column, else what its row is of a sample.
-static Emitter::Values placeOf(BlockKernel &kernel, Value product, Value index, Value row, Value column) {
+static Emitter::Values coordinatesOf(BlockKernel &kernel, Value product, Value index, Value row, Value column) {
   Emitter &emit = kernel.emit;
   if (tensorOf(product).getRank() == 2)
     return {row, column};
   if (!isSplit(product))
     return coordinates(emit, index, tensorOf(product).getShape());
   int64_t count = innerCount(product);
-  Emitter::Values place = coordinates(emit, emit.rem(index, emit.integer(count)), innerShape(product));
-  place.insert(place.begin(), emit.div(index, emit.integer(count)));
-  return place;
+  Emitter::Values at = coordinates(emit, emit.rem(index, emit.integer(count)), innerShape(product));
+  at.insert(at.begin(), emit.div(index, emit.integer(count)));
+  return at;
 }
 
 LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
@@ -57,8 +55,8 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       emit.when(both(emit, emit.less(row, rows), emit.less(column, emit.integer(columns))), [&] {
         Value index = emit.add(emit.mul(row, columns), column);
-        Emitter::Values place = placeOf(kernel, product.getResult(), index, row, column);
-        storeEpilogue(kernel, product.getResult(), number, place, index);
+        Emitter::Values at = coordinatesOf(kernel, product.getResult(), index, row, column);
+        storeEpilogue(kernel, product.getResult(), number, at, index);
       });
     });
   });

@@ -15,8 +15,8 @@ Value BlockElements::copied(mt::MoveOpInterface op, ValueRange at) {
   for (const mt::Move &box : op.getMoves()) {
     Value inside, source = emit.integer(box.start);
     auto require = [&](Value condition) { inside = inside ? both(emit, inside, condition) : condition; };
-    for (auto [place, axis, size] : llvm::zip_equal(at, box.axes, shape)) {
-      Value index = emit.add(place, -axis.first);
+    for (auto [position, axis, size] : llvm::zip_equal(at, box.axes, shape)) {
+      Value index = emit.add(position, -axis.first);
       if (axis.first > 0)
         require(emit.less(emit.integer(-1), index));
       if (axis.step > 1) {
@@ -76,15 +76,15 @@ Value BlockElements::searched(mt::ArgmaxOp op, Value index) {
 }
 
 Value BlockElements::moved(Operation *op, Value index) {
-  Emitter::Values place = coordinates(emit, index, innerShape(op->getResult(0)));
+  Emitter::Values position = coordinates(emit, index, innerShape(op->getResult(0)));
   return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([&](mt::MoveOpInterface move) { return copied(move, place); })
+      .Case([&](mt::MoveOpInterface move) { return copied(move, position); })
       .Case([&](mt::LookupOpInterface lookup) { return lookedUp(lookup, index); })
       .Case([&](mt::ReduceOp reduction) { return reduced(reduction, index); })
       .Case([&](mt::ArgmaxOp search) { return searched(search, index); })
       .Case([&](mt::MatmulOp matmul) { return product(matmul, index); })
-      .Case([&](mt::PoolOp forward) { return pool(forward, place); })
-      .Case([&](mt::PoolGradientOp gradient) { return poolGradient(gradient, index, place); })
-      .Case([&](mt::Conv2DKernelGradientOp gradient) { return kernelGradient(gradient, place); })
+      .Case([&](mt::WindowOpInterface pool) { return folded(pool, position); })
+      .Case([&](mt::WindowGradientOpInterface gradient) { return windowGradient(gradient, index, position); })
+      .Case([&](mt::Conv2DKernelGradientOp gradient) { return kernelGradient(gradient, position); })
       .Default([](Operation *) { return Value(); });
 }

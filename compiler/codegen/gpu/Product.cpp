@@ -28,9 +28,9 @@ void mtc::storeChunk(Emitter &emit, ValueRange values, Value address) {
 ProductBlock::ProductBlock(BlockKernel &kernel, const ProductTile &tile)
     : kernel(kernel), emit(kernel.emit), tile(tile) {
   int64_t staged = std::min(4 * tile.rows * tile.columns, maxStagedBytes) / 4;
-  memory = kernel.share(emit.getF32Type(), std::max(2 * panel(), staged));
+  memory = kernel.allocateShared(emit.getF32Type(), std::max(2 * panel(), staged));
   if (isTensor()) {
-    placeInWarps();
+    divideAmongWarps();
     return;
   }
   int64_t across = tile.columns / tile.perColumn;
@@ -41,7 +41,7 @@ ProductBlock::ProductBlock(BlockKernel &kernel, const ProductTile &tile)
 Emitter::Values ProductBlock::zeros() { return Emitter::Values(count(), emit.zeros(emit.getF32Type())); }
 
 // Line and k of the thread's chunk of this number.
-std::pair<Value, Value> ProductBlock::chunkPlace(const ProductSide &side, bool left, int64_t number) {
+std::pair<Value, Value> ProductBlock::chunkPosition(const ProductSide &side, bool left, int64_t number) {
   int64_t along = (side.deep ? tile.depth : lines(left)) / side.chunk;
   Value index = emit.add(kernel.thread, number * tile.threads());
   Value inner = emit.mul(emit.rem(index, emit.integer(along)), side.chunk),
@@ -54,7 +54,7 @@ std::pair<Value, Value> ProductBlock::chunkPlace(const ProductSide &side, bool l
 ProductBlock::Kept ProductBlock::prepare(const ProductSide &side, bool left) {
   Kept kept;
   for (int64_t i = 0, end = chunks(side, left); i < end; ++i) {
-    auto [line, k] = chunkPlace(side, left, i);
+    auto [line, k] = chunkPosition(side, left, i);
     kept.push_back(side.prepare(line, k));
   }
   return kept;
@@ -67,12 +67,12 @@ Emitter::Values ProductBlock::load(const ProductSide &side, const Kept &kept, Va
   return loaded;
 }
 
-void ProductBlock::store(const ProductSide &side, bool left, ValueRange loaded, Value place) {
+void ProductBlock::store(const ProductSide &side, bool left, ValueRange loaded, Value panels) {
   Type f32 = emit.getF32Type();
   int64_t all = lines(left) * tile.depth / side.chunk;
   for (auto [i, chunk] : llvm::enumerate(loaded)) {
-    auto [line, k] = chunkPlace(side, left, static_cast<int64_t>(i));
-    Value to = emit.address(place, f32, emit.add(emit.mul(k, stride(left)), line)), taken = chunk;
+    auto [line, k] = chunkPosition(side, left, static_cast<int64_t>(i));
+    Value to = emit.address(panels, f32, emit.add(emit.mul(k, stride(left)), line)), taken = chunk;
     auto put = [&] {
       Emitter::Values elements;
       for (int64_t j = 0; j < side.chunk; ++j)
@@ -91,10 +91,10 @@ void ProductBlock::store(const ProductSide &side, bool left, ValueRange loaded, 
 }
 
 // The thread's elements of one k of a panel.
-Emitter::Values ProductBlock::fragment(Value place, int64_t each, int64_t threads) {
+Emitter::Values ProductBlock::fragment(Value panels, int64_t each, int64_t threads) {
   Emitter::Values elements;
   for (int64_t i = 0; i < each; i += together(each)) {
-    Value chunk = loadChunk(emit, emit.getF32Type(), emit.address(place, emit.getF32Type(), offset(i, each, threads)),
+    Value chunk = loadChunk(emit, emit.getF32Type(), emit.address(panels, emit.getF32Type(), offset(i, each, threads)),
                             together(each));
     for (int64_t j = 0; j < together(each); ++j)
       elements.push_back(together(each) == 1 ? chunk : emit.extract(chunk, j));
@@ -102,15 +102,15 @@ Emitter::Values ProductBlock::fragment(Value place, int64_t each, int64_t thread
   return elements;
 }
 
-Emitter::Values ProductBlock::multiply(Value place, ValueRange sums) {
+Emitter::Values ProductBlock::multiply(Value panels, ValueRange sums) {
   if (isTensor())
-    return multiplyPieces(place, sums);
+    return multiplyPieces(panels, sums);
   Type f32 = emit.getF32Type();
   int64_t down = tile.rows / tile.perRow, across = tile.columns / tile.perColumn;
   return emit.loop(emit.integer(0), emit.integer(tile.depth), stepsAtOnce, sums, [&](Value k, ValueRange carried) {
     Emitter::Values next(carried);
-    Value left = emit.address(place, f32, emit.add(emit.mul(k, stride(true)), row));
-    Value right = emit.address(place, f32, emit.add(emit.mul(k, stride(false)), column), tile.depth * stride(true));
+    Value left = emit.address(panels, f32, emit.add(emit.mul(k, stride(true)), row));
+    Value right = emit.address(panels, f32, emit.add(emit.mul(k, stride(false)), column), tile.depth * stride(true));
     for (int64_t step = 0; step < stepsAtOnce; ++step) {
       Emitter::Values a = fragment(emit.address(left, f32, step * stride(true)), tile.perRow, down);
       Emitter::Values b = fragment(emit.address(right, f32, step * stride(false)), tile.perColumn, across);
@@ -125,13 +125,13 @@ Emitter::Values ProductBlock::add(const ProductSide &left, const ProductSide &ri
                                   ValueRange sums) {
   Type f32 = emit.getF32Type();
   Kept keptLeft = prepare(left, true), keptRight = prepare(right, false);
-  auto rightOf = [&](Value place) { return emit.address(place, f32, tile.depth * stride(true)); };
+  auto rightOf = [&](Value panels) { return emit.address(panels, f32, tile.depth * stride(true)); };
   auto fetch = [&](ValueRange position) {
     return std::pair{load(left, keptLeft, position), load(right, keptRight, position)};
   };
-  auto put = [&](const std::pair<Emitter::Values, Emitter::Values> &fetched, Value place) {
-    store(left, true, fetched.first, place);
-    store(right, false, fetched.second, rightOf(place));
+  auto put = [&](const std::pair<Emitter::Values, Emitter::Values> &fetched, Value panels) {
+    store(left, true, fetched.first, panels);
+    store(right, false, fetched.second, rightOf(panels));
     kernel.barrier();
   };
   put(fetch(panels.first), memory);
@@ -177,8 +177,8 @@ void ProductBlock::finish(ValueRange sums, llvm::function_ref<void(Value, Value,
     stage(sums, firstRow, rows);
     kernel.barrier();
     kernel.forThreads(rows * tile.columns, [&](Value index) {
-      Value line = emit.div(index, emit.integer(tile.columns)), place = emit.rem(index, emit.integer(tile.columns));
-      each(emit.add(line, firstRow), place, emit.load(f32, emit.address(memory, f32, index)));
+      Value line = emit.div(index, emit.integer(tile.columns)), column = emit.rem(index, emit.integer(tile.columns));
+      each(emit.add(line, firstRow), column, emit.load(f32, emit.address(memory, f32, index)));
     });
   }
 }
@@ -201,8 +201,8 @@ ProductSide mtc::matrixAcross(BlockKernel &kernel, Value matrix, int64_t width, 
   Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
   int64_t chunk = chunkOf(matrix, width);
   auto prepare = [&emit, element, base, lines](Value line, Value k) -> Emitter::Values {
-    Value place = emit.add(lines.first, line), there = emit.less(place, lines.end);
-    return {emit.address(base, element, orZero(emit, there, place)), there, k};
+    Value row = emit.add(lines.first, line), there = emit.less(row, lines.end);
+    return {emit.address(base, element, orZero(emit, there, row)), there, k};
   };
   auto load = [&emit, element, width, end, chunk](ValueRange kept, ValueRange position) {
     Value k = emit.add(position[0], kept[2]), there = both(emit, kept[1], emit.less(k, end));
@@ -218,8 +218,8 @@ ProductSide mtc::matrixAlong(BlockKernel &kernel, Value matrix, int64_t depth, L
   Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
   int64_t chunk = chunkOf(matrix, depth);
   auto prepare = [&emit, element, base, depth, lines](Value line, Value k) -> Emitter::Values {
-    Value place = emit.add(lines.first, line), there = emit.less(place, lines.end);
-    return {emit.address(base, element, emit.mul(orZero(emit, there, place), depth)), there, k};
+    Value row = emit.add(lines.first, line), there = emit.less(row, lines.end);
+    return {emit.address(base, element, emit.mul(orZero(emit, there, row), depth)), there, k};
   };
   auto load = [&emit, element, depth, chunk](ValueRange kept, ValueRange position) {
     Value k = emit.add(position[0], kept[2]), there = both(emit, kept[1], emit.less(k, emit.integer(depth)));

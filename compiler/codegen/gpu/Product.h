@@ -67,12 +67,12 @@ private:
   int64_t offset(int64_t index, int64_t each, int64_t threads) const {
     return index / together(each) * together(each) * threads + index % together(each);
   }
-  std::pair<mlir::Value, mlir::Value> chunkPlace(const ProductSide &side, bool left, int64_t number);
+  std::pair<mlir::Value, mlir::Value> chunkPosition(const ProductSide &side, bool left, int64_t number);
   Kept prepare(const ProductSide &side, bool left);
   Emitter::Values load(const ProductSide &side, const Kept &kept, mlir::ValueRange position);
-  void store(const ProductSide &side, bool left, mlir::ValueRange loaded, mlir::Value place);
-  Emitter::Values fragment(mlir::Value place, int64_t each, int64_t threads);
-  Emitter::Values multiply(mlir::Value place, mlir::ValueRange sums);
+  void store(const ProductSide &side, bool left, mlir::ValueRange loaded, mlir::Value panels);
+  Emitter::Values fragment(mlir::Value panels, int64_t each, int64_t threads);
+  Emitter::Values multiply(mlir::Value panels, mlir::ValueRange sums);
   mlir::Value rounded(mlir::Value element);
   void stage(mlir::ValueRange sums, int64_t firstRow, int64_t rows);
 
@@ -80,8 +80,8 @@ private:
   bool isTensor() const { return kernel.precision == Precision::tensor; }
   int64_t warpColumns() const { return std::min<int64_t>(tile.columns, 32); }
   int64_t warpRows() const { return 32 * count() / warpColumns(); }
-  void placeInWarps();
-  Emitter::Values multiplyPieces(mlir::Value place, mlir::ValueRange sums);
+  void divideAmongWarps();
+  Emitter::Values multiplyPieces(mlir::Value panels, mlir::ValueRange sums);
   void stagePieces(mlir::ValueRange sums, int64_t firstRow, int64_t rows);
 };
 

@@ -11,13 +11,13 @@ using namespace mtc;
 // A value of one element that all threads have; a result's buffer may be an operand's that others still read.
 void BlockRows::define(Value value, Value scalar) {
   scalars[value] = scalar;
-  if (Value place = targets.lookup(value)) {
+  if (Value pointer = targets.lookup(value)) {
     kernel.barrier();
-    kernel.firstThread([&] { emit.store(elementOf(value), scalar, place); });
+    kernel.firstThread([&] { emit.store(elementOf(value), scalar, pointer); });
   }
 }
 
-// Whether one loop alone reads a value, and each of its elements for the result at the same place: the loop computes
+// Whether one loop alone reads a value, and each of its elements for the result at the same index: the loop computes
 // it once. Not a sum: what it adds may be written over behind its step.
 static bool isReadByOneLoop(ArrayRef<RowStep> steps, Value value) {
   if (value.getDefiningOp<mt::ReduceOp>())
@@ -75,7 +75,7 @@ void BlockRows::allocate(const RowStep &step) {
     if (auto it = direct.find(value); it != direct.end())
       targets[value] = results[it->second];
     else if (count > 1 && !computed.contains(value) && (!step.loop || isReadOutside(step, value)))
-      targets[value] = kernel.share(elementOf(value), count);
+      targets[value] = kernel.allocateShared(elementOf(value), count);
   }
 }
 
@@ -98,8 +98,8 @@ LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
       continue;
     step.loop ? runLoop(step) : runMove(step.operations.front());
     for (Operation *op : step.operations)
-      if (Value place = targets.lookup(op->getResult(0)))
-        bind(op->getResult(0), place);
+      if (Value pointer = targets.lookup(op->getResult(0)))
+        bind(op->getResult(0), pointer);
     kernel.barrier();
   }
   if (!store)
@@ -122,8 +122,8 @@ LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
 }
 
 // One element of every operation of a loop that is wanted. `sums` holds the accumulators of its reductions, in order.
-void BlockRows::runElement(const RowStep &step, Place place, SmallVectorImpl<Value> &sums) {
-  LaneBody body = bodyAt(place);
+void BlockRows::runElement(const RowStep &step, Position position, SmallVectorImpl<Value> &sums) {
+  LaneBody body = bodyAt(position);
   size_t sum = 0;
   SmallVector<std::tuple<Type, Value, Value>> stores;
   for (Operation *op : step.operations) {
@@ -136,7 +136,7 @@ void BlockRows::runElement(const RowStep &step, Place place, SmallVectorImpl<Val
     if (step.count == 1)
       scalars[value] = body.get(value);
     if (to)
-      stores.push_back({elementOf(value), body.get(value), emit.address(to, elementOf(value), place.index)});
+      stores.push_back({elementOf(value), body.get(value), emit.address(to, elementOf(value), position.index)});
   }
   if (stores.empty())
     return;
@@ -161,7 +161,7 @@ static SmallVector<mt::ReduceOp> reductionsOf(const RowStep &step) {
 
 // Element `inner` of every `stride`-th period from `first` on. Sums over the first axes start anew and are given to
 // `finish`, those of all elements go on from `sums` and are returned.
-Emitter::Values BlockRows::runPlace(const RowStep &step, Value inner, Value first, int64_t stride, ValueRange sums,
+Emitter::Values BlockRows::runInner(const RowStep &step, Value inner, Value first, int64_t stride, ValueRange sums,
                                     llvm::function_ref<void(mt::ReduceOp, Value)> finish) {
   Emitter::Values start, full;
   size_t next = 0;
@@ -196,7 +196,7 @@ Emitter::Values BlockRows::runPeriods(const RowStep &step, ValueRange sums) {
   };
   if (groups == 1 && !firstColumn)
     return kernel.forThreads(period, sums, [&](Value inner, ValueRange carried) {
-      return runPlace(step, inner, emit.integer(0), 1, carried,
+      return runInner(step, inner, emit.integer(0), 1, carried,
                       [&](mt::ReduceOp reduce, Value sum) { emit.store(sum, target(reduce, inner)); });
     });
   Value group = emit.div(kernel.thread, emit.integer(period)), inner = emit.rem(kernel.thread, emit.integer(period));
@@ -204,8 +204,8 @@ Emitter::Values BlockRows::runPeriods(const RowStep &step, ValueRange sums) {
     inner = emit.add(firstColumn, inner);
   Value first = arith::SelectOp::create(emit, emit.less(group, emit.integer(groups)), group, emit.integer(periods));
   SmallVector<std::pair<mt::ReduceOp, Value>> lines; // a sum a thread
-  Emitter::Values full = runPlace(step, inner, first, groups, sums, [&](mt::ReduceOp reduce, Value sum) {
-    Value line = emit.address(kernel.share(f32, threads), f32, kernel.thread);
+  Emitter::Values full = runInner(step, inner, first, groups, sums, [&](mt::ReduceOp reduce, Value sum) {
+    Value line = emit.address(kernel.allocateShared(f32, threads), f32, kernel.thread);
     emit.store(sum, line);
     lines.push_back({reduce, line});
   });
@@ -229,7 +229,7 @@ Emitter::Values BlockRows::fold(ArrayRef<mt::ReduceOp> reductions, ValueRange su
   Type f32 = emit.getF32Type();
   SmallVector<Value> lines;
   for (Value sum : sums) {
-    lines.push_back(kernel.share(f32, kernel.gpu.threads));
+    lines.push_back(kernel.allocateShared(f32, kernel.gpu.threads));
     emit.store(sum, emit.address(lines.back(), f32, kernel.thread));
   }
   for (int64_t half = kernel.gpu.threads / 2; half >= 1; half /= 2) {

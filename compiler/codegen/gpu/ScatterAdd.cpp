@@ -18,7 +18,7 @@ public:
   void run();
 
 private:
-  Value entryAt(Value place);
+  Value entryAt(Value position);
   Value named(Value first, Value end, Value group);
   Value sumOf(Value first, Value end, Value sum);
 
@@ -36,19 +36,20 @@ BlockScatter::BlockScatter(BlockKernel &kernel, mt::ScatterAddOp op)
     : kernel(kernel), emit(kernel.emit), entries(op.getType().getDimSize(0)), count(innerCount(op.getResult())),
       width(count / entries), each(innerCount(op.getIds())), f32(emit.getF32Type()), i32(emit.getI32Type()),
       ids(kernel.argument(cast<BlockArgument>(op.getIds()).getArgNumber())),
-      updates(kernel.argument(cast<BlockArgument>(op.getUpdates()).getArgNumber())), marks(kernel.share(i32, 2)) {}
+      updates(kernel.argument(cast<BlockArgument>(op.getUpdates()).getArgNumber())),
+      marks(kernel.allocateShared(i32, 2)) {}
 
-Value BlockScatter::entryAt(Value place) {
-  return entryOf(emit, emit.load(i32, emit.address(ids, i32, place)), entries);
+Value BlockScatter::entryAt(Value position) {
+  return entryOf(emit, emit.load(i32, emit.address(ids, i32, position)), entries);
 }
 
 // Whether one of the ids at [first, end) names a row of the block: the same for all its threads. Group after group
 // takes the other mark, so that one barrier a group is enough.
 Value BlockScatter::named(Value first, Value end, Value group) {
-  Value mark = emit.address(marks, i32, emit.rem(group, emit.integer(2))), place = emit.add(first, kernel.thread);
+  Value mark = emit.address(marks, i32, emit.rem(group, emit.integer(2))), position = emit.add(first, kernel.thread);
   Value number = arith::TruncIOp::create(emit, i32, emit.add(group, 1));
-  emit.when(emit.less(place, end), [&] {
-    Value found = entryAt(place);
+  emit.when(emit.less(position, end), [&] {
+    Value found = entryAt(position);
     Value inside = both(emit, emit.less(found, above), emit.less(emit.add(lowest, -1), found));
     emit.when(inside, [&] { emit.store(number, mark); });
   });
@@ -58,12 +59,12 @@ Value BlockScatter::named(Value first, Value end, Value group) {
 
 // sum + the updates at [first, end) of the thread's row, in order.
 Value BlockScatter::sumOf(Value first, Value end, Value sum) {
-  return emit.loop(first, end, 1, sum, [&](Value place, ValueRange sum) {
+  return emit.loop(first, end, 1, sum, [&](Value position, ValueRange sum) {
     auto add = [&]() -> Value {
-      Value taken = emit.load(f32, emit.address(updates, f32, emit.add(emit.mul(place, width), column)));
+      Value taken = emit.load(f32, emit.address(updates, f32, emit.add(emit.mul(position, width), column)));
       return arith::AddFOp::create(emit, sum[0], taken);
     };
-    return Emitter::Values{choose(emit, emit.equal(entryAt(place), entry), add, sum[0])};
+    return Emitter::Values{choose(emit, emit.equal(entryAt(position), entry), add, sum[0])};
   })[0];
 }
 
@@ -82,17 +83,22 @@ void BlockScatter::run() {
   auto shard = [&](Value from, Value to) {
     Value first = emit.mul(from, each), end = emit.mul(to, each);
     Value before = emit.mul(emit.div(from, shards.size), groups);
-    return emit.loop(first, end, convThreads, emit.zeros(f32), [&](Value place, ValueRange sum) {
-      Value groupEnd = emit.least(emit.add(place, convThreads), end);
-      Value group = emit.add(before, emit.div(emit.sub(place, first), emit.integer(convThreads)));
-      auto add = [&] { return sumOf(place, groupEnd, sum[0]); };
-      return Emitter::Values{choose(emit, named(place, groupEnd, group), add, sum[0])};
+    return emit.loop(first, end, convThreads, emit.zeros(f32), [&](Value position, ValueRange sum) {
+      Value groupEnd = emit.least(emit.add(position, convThreads), end);
+      Value group = emit.add(before, emit.div(emit.sub(position, first), emit.integer(convThreads)));
+      auto add = [&] { return sumOf(position, groupEnd, sum[0]); };
+      return Emitter::Values{choose(emit, named(position, groupEnd, group), add, sum[0])};
     });
   };
   emitBlockTree(kernel, 1, shard, [&](ValueRange root) {
     emit.when(emit.less(own, emit.integer(count)),
               [&] { emit.store(root[0], emit.address(kernel.result(0), f32, index)); });
   });
+}
+
+GpuGrid mtc::scatterAddGpuGrid(plan::KernelOp op, int64_t) {
+  Value table = op.getBody().front().getTerminator()->getOperand(0);
+  return {convThreads, 0, ceilDiv(innerCount(table), convThreads), 0, 0};
 }
 
 LogicalResult mtc::emitBlockScatterAdd(BlockKernel &kernel) {

@@ -53,19 +53,19 @@ class Partials {
 public:
   Partials(BlockKernel &kernel, const ProductTree &tree, Value tile)
       : kernel(kernel), emit(kernel.emit), tree(tree), tile(tile), count(tree.tile.perRow * tree.tile.perColumn),
-        base(kernel.partials()), counters(kernel.counters()), flag(kernel.share(emit.getI32Type(), 1)) {}
+        base(kernel.partials()), counters(kernel.counters()), flag(kernel.allocateShared(emit.getI32Type(), 1)) {}
 
   void store(Value shard, Value slice, ValueRange sums) {
-    Value place = placeOf(shard, slice);
+    Value address = addressOf(shard, slice);
     for (int64_t i = 0; i < count; i += chunkElements)
-      storeChunk(emit, sums.slice(i, chunkElements), emit.address(place, emit.getF32Type(), i * tree.tile.threads()));
+      storeChunk(emit, sums.slice(i, chunkElements), emit.address(address, emit.getF32Type(), i * tree.tile.threads()));
   }
   Emitter::Values load(Value shard, Value slice) {
-    Value place = placeOf(shard, slice);
+    Value address = addressOf(shard, slice);
     Emitter::Values sums;
     for (int64_t i = 0; i < count; i += chunkElements) {
-      Value chunk = loadChunk(emit, emit.getF32Type(), emit.address(place, emit.getF32Type(), i * tree.tile.threads()),
-                              chunkElements);
+      Value from = emit.address(address, emit.getF32Type(), i * tree.tile.threads());
+      Value chunk = loadChunk(emit, emit.getF32Type(), from, chunkElements);
       for (int64_t j = 0; j < chunkElements; ++j)
         sums.push_back(emit.extract(chunk, j));
     }
@@ -84,7 +84,7 @@ private:
   Value base, counters, flag;
 
   // A thread's sums in fours, those of adjacent threads side by side.
-  Value placeOf(Value shard, Value slice) {
+  Value addressOf(Value shard, Value slice) {
     Value number = emit.add(emit.mul(emit.add(emit.mul(shard, tree.cut.slices), slice), tree.tiles), tile);
     Value first =
         emit.add(emit.mul(number, tree.tile.rows * tree.tile.columns), emit.mul(kernel.thread, chunkElements));
@@ -96,7 +96,7 @@ private:
 
 Value Partials::isLast(Value counter, Value expected) {
   Type i32 = emit.getI32Type();
-  Value place = emit.address(counters, i32, emit.add(emit.mul(counter, tree.tiles), tile));
+  Value address = emit.address(counters, i32, emit.add(emit.mul(counter, tree.tiles), tile));
   auto number = [&](int32_t value) { return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(value)); };
   // The barrier orders what the block's threads stored before the first thread's fence, which releases it to who adds
   // to the counter later; its second fence acquires what those released that added before, for all threads behind the
@@ -104,11 +104,11 @@ Value Partials::isLast(Value counter, Value expected) {
   kernel.barrier();
   kernel.firstThread([&] {
     fence();
-    Value before = LLVM::AtomicRMWOp::create(emit, LLVM::AtomicBinOp::add, place, number(1),
+    Value before = LLVM::AtomicRMWOp::create(emit, LLVM::AtomicBinOp::add, address, number(1),
                                              LLVM::AtomicOrdering::monotonic, "device");
     fence();
     Value last = emit.equal(emit.add(before, number(1)), arith::TruncIOp::create(emit, i32, expected));
-    emit.when(last, [&] { emit.store(number(0), place); });
+    emit.when(last, [&] { emit.store(number(0), address); });
     emit.store(arith::ExtUIOp::create(emit, i32, last), flag);
   });
   kernel.barrier();

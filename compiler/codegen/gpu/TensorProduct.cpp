@@ -11,7 +11,7 @@ using namespace mtc;
 // The shape of the instruction (PTX ISA, mma), not a choice.
 constexpr int64_t pieceRows = 16, pieceColumns = 8, pieceDepth = 8;
 
-void ProductBlock::placeInWarps() {
+void ProductBlock::divideAmongWarps() {
   Value lane = emit.rem(kernel.thread, emit.integer(32)), warp = emit.div(kernel.thread, emit.integer(32));
   Value across = emit.integer(tile.columns / warpColumns());
   row = emit.mul(emit.div(warp, across), warpRows());
@@ -29,12 +29,12 @@ Value ProductBlock::rounded(Value element) {
   return arith::BitcastOp::create(emit, emit.getF32Type(), bits);
 }
 
-Emitter::Values ProductBlock::multiplyPieces(Value place, ValueRange sums) {
+Emitter::Values ProductBlock::multiplyPieces(Value panels, ValueRange sums) {
   Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
   int64_t down = warpRows() / pieceRows, across = warpColumns() / pieceColumns;
   auto first = [&](bool left) {
     Value line = emit.add(left ? row : column, lineInWarp);
-    return emit.address(place, f32, emit.add(emit.mul(kInWarp, stride(left)), line),
+    return emit.address(panels, f32, emit.add(emit.mul(kInWarp, stride(left)), line),
                         left ? 0 : tile.depth * stride(true));
   };
   Value left = first(true), right = first(false);

@@ -50,7 +50,7 @@ ProductTile mtc::treeTile(int64_t rows, int64_t columns, int64_t count, bool isL
 }
 
 ProductTile mtc::imageTile(plan::KernelOp op, const ImageProduct &product) {
-  return tileFor(product.pixels() * product.phases() * shardRows(op), product.columns, product.groups);
+  return tileFor(product.pixels() * product.residues() * shardRows(op), product.columns, product.groups);
 }
 
 // So many samples together that 95 of 100 rows of their tiles are used.

@@ -17,7 +17,7 @@ LogicalResult mtc::emitBlockTranspose(BlockKernel &kernel) {
   Value firstRow = emit.mul(emit.div(kernel.tile, emit.integer(across)), size);
   Value firstColumn = emit.mul(emit.rem(kernel.tile, emit.integer(across)), size);
   // A line is one longer, so that adjacent lines lie in different banks.
-  Value memory = kernel.share(element, size * (size + 1));
+  Value memory = kernel.allocateShared(element, size * (size + 1));
   auto forElements = [&](int64_t height, int64_t width, Value top, Value first,
                          llvm::function_ref<void(Value, Value, Value)> each) {
     kernel.forThreads(size * size, [&](Value index) {
@@ -27,8 +27,8 @@ LogicalResult mtc::emitBlockTranspose(BlockKernel &kernel) {
                 [&] { each(i, j, emit.add(emit.mul(row, width), column)); });
     });
   };
-  auto at = [&](Value line, Value place) {
-    return emit.address(memory, element, emit.add(emit.mul(line, size + 1), place));
+  auto at = [&](Value line, Value column) {
+    return emit.address(memory, element, emit.add(emit.mul(line, size + 1), column));
   };
   forElements(rows, columns, firstRow, firstColumn, [&](Value i, Value j, Value index) {
     emit.store(emit.load(element, emit.address(kernel.argument(0), element, index)), at(i, j));

@@ -30,8 +30,10 @@ static SiblingStack stackOf(BlockKernel &kernel, int64_t sums, int64_t levels) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   int64_t threads = kernel.gpu.threads;
-  if (4 * levels * sums * threads <= maxSiblingBytes)
-    return {emit.address(kernel.share(f32, levels * sums * threads), f32, kernel.thread), sums * threads, threads};
+  if (4 * levels * sums * threads <= maxSiblingBytes) {
+    Value memory = kernel.allocateShared(f32, levels * sums * threads);
+    return {emit.address(memory, f32, kernel.thread), sums * threads, threads};
+  }
   OpBuilder::InsertionGuard guard(emit);
   auto function = emit.getInsertionBlock()->getParentOp()->getParentOfType<gpu::GPUFuncOp>();
   emit.setInsertionPointToStart(&function.getBody().front());
@@ -59,9 +61,9 @@ void mtc::emitBlockTree(BlockKernel &kernel, int64_t sums, const Shards &shards,
     return nodes;
   };
   auto save = [&](Value level, ValueRange values) {
-    Value place = levelAt(level);
+    Value slot = levelAt(level);
     for (auto [i, value] : llvm::enumerate(values))
-      emit.store(value, emit.address(place, f32, i * stack.step));
+      emit.store(value, emit.address(slot, f32, i * stack.step));
   };
   emitTree(emit, shards, emit.integer(0), shards.count, Emitter::Values(sums, emit.zeros(f32)), {add, save}, shard,
            finish);
@@ -93,9 +95,9 @@ LogicalResult mtc::emitBlockMatmulWgrad(BlockKernel &kernel) {
   ProductTree tree = matmulTree(kernel.op, kernel.shardRows);
   const ProductTile &tile = tree.tile;
   int64_t across = (columns + tile.columns - 1) / tile.columns;
-  Value place = resultTile(kernel, tree);
-  Value firstRow = emit.mul(emit.div(place, emit.integer(across)), tile.rows);
-  Value firstColumn = emit.mul(emit.rem(place, emit.integer(across)), tile.columns);
+  Value number = resultTile(kernel, tree);
+  Value firstRow = emit.mul(emit.div(number, emit.integer(across)), tile.rows);
+  Value firstColumn = emit.mul(emit.rem(number, emit.integer(across)), tile.columns);
   ProductBlock block(kernel, tile);
   auto sum = [&](Value, Value from, Value to) {
     return block.add(matrixAcross(kernel, product.getLhs(), height, {firstRow, emit.integer(height)}, to),
@@ -140,8 +142,8 @@ LogicalResult mtc::emitBlockReduce(BlockKernel &kernel) {
   }
   Value column = emit.add(emit.mul(emit.sub(kernel.tile, firstTile), threads), kernel.thread);
   emit.when(emit.less(column, count), [&] {
-    Value from = kernel.place(operand, /*isNumber=*/false);
-    Value to = emit.address(kernel.place(result, /*isNumber=*/true), f32, column);
+    Value from = kernel.pointer(operand, /*isNumber=*/false);
+    Value to = emit.address(kernel.pointer(result, /*isNumber=*/true), f32, column);
     auto shard = [&](Value begin, Value end) {
       return emit.loop(begin, end, 1, emit.zeros(f32), [&](Value row, ValueRange sum) {
         Value index = emit.add(emit.mul(row, count), column), taken = emit.zeros(f32);

@@ -17,9 +17,9 @@ static Emitter::Values overTaps(Emitter &emit, const mt::Window &window, Value o
 // Outputs whose window holds an input, in order; windows of pools have no dilation.
 static Emitter::Values overOutputs(Emitter &emit, const mt::Window &window, Value input, ValueRange carried,
                                    Emitter::Body body) {
-  Value place = emit.add(input, window.low);
-  Value first = emit.ceilDiv(emit.most(emit.add(place, 1 - window.taps), emit.integer(0)), window.stride);
-  Value end = emit.least(emit.add(emit.div(place, emit.integer(window.stride)), 1), emit.integer(window.outputs));
+  Value padded = emit.add(input, window.low);
+  Value first = emit.ceilDiv(emit.most(emit.add(padded, 1 - window.taps), emit.integer(0)), window.stride);
+  Value end = emit.least(emit.add(emit.div(padded, emit.integer(window.stride)), 1), emit.integer(window.outputs));
   return emit.loop(first, end, 1, carried, body);
 }
 
@@ -27,35 +27,36 @@ static Value inputOf(Emitter &emit, const mt::Window &window, Value output, Valu
   return emit.add(emit.add(emit.mul(output, window.stride), tap), -window.low);
 }
 
-Value BlockElements::pool(mt::PoolOp op, ValueRange at) {
+Value BlockElements::folded(mt::WindowOpInterface op, ValueRange at) {
   mt::Pooling pool = op.getPooling();
-  return overTaps(emit, pool.rows, at[0], identityOf(emit, op.getKind()), [&](Value kh, ValueRange outer) {
+  Value result = overTaps(emit, pool.rows, at[0], startOf(emit, op), [&](Value kh, ValueRange outer) {
     return overTaps(emit, pool.columns, at[1], outer, [&](Value kw, ValueRange running) {
       Value ih = inputOf(emit, pool.rows, at[0], kh), iw = inputOf(emit, pool.columns, at[1], kw);
-      return Emitter::Values{combine(emit, op.getKind(), running[0], atPlace(op.getInput(), {ih, iw, at[2]}))};
+      return Emitter::Values{op.foldElement(emit, running[0], atCoordinates(op.getInput(), {ih, iw, at[2]}))};
     });
   })[0];
+  return op.finishWindow(emit, result);
 }
 
 // The gradients of all windows that hold the element; for max, of those whose first largest element it is.
-Value BlockElements::poolGradient(mt::PoolGradientOp op, Value index, ValueRange at) {
+Value BlockElements::windowGradient(mt::WindowGradientOpInterface op, Value index, ValueRange at) {
   mt::Pooling pool = op.getPooling();
   Value x = op.getInput();
-  ArrayRef<int64_t> images = innerShape(op.getResult());
+  ArrayRef<int64_t> images = innerShape(op->getResult(0));
   auto winner = [&](Value oh, Value ow) {
     Emitter::Values start{identityOf(emit, mt::Reduction::max), emit.integer(-1)};
     return overTaps(emit, pool.rows, oh, start, [&](Value kh, ValueRange outer) {
       return overTaps(emit, pool.columns, ow, outer, [&](Value kw, ValueRange best) {
         Value ih = inputOf(emit, pool.rows, oh, kh), iw = inputOf(emit, pool.columns, ow, kw);
-        Value place = flatten(emit, {ih, iw, at[2]}, images);
-        return firstLargest(emit, best, this->at(x, place), place);
+        Value number = flatten(emit, {ih, iw, at[2]}, images);
+        return firstLargest(emit, best, this->at(x, number), number);
       });
     })[1];
   };
   Value zero = emit.zeros(emit.getF32Type());
   return overOutputs(emit, pool.rows, at[0], zero, [&](Value oh, ValueRange outer) {
     return overOutputs(emit, pool.columns, at[1], outer, [&](Value ow, ValueRange sum) {
-      Value share = atPlace(op.getGradient(), {oh, ow, at[2]});
+      Value share = atCoordinates(op.getGradient(), {oh, ow, at[2]});
       if (x)
         share = arith::SelectOp::create(emit, emit.equal(winner(oh, ow), index), share, zero);
       return Emitter::Values{arith::AddFOp::create(emit, sum[0], share)};

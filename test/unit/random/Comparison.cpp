@@ -111,7 +111,7 @@ bool Journey::compile(Compilation &compilation) {
     if (!options.compile && StringRef(stage.name) == "allocate")
       break;
     if (StringRef(stage.name) == "schedule")
-      compilation.deviceMemory = 0; // only recomputation has a limit
+      compilation.options.device_memory = 0; // only recomputation has a limit
     PassManager passes(module->getContext(), ModuleOp::getOperationName(), OpPassManager::Nesting::Explicit);
     passes.addInstrumentation(std::make_unique<Observer>(*this));
     stage.build(passes, compilation);
@@ -155,8 +155,8 @@ void Journey::recompute(const Outcome &found, const mtrun_options &devices) {
   again = true;
   Compilation compilation;
   compilation.cpus = {"native"};
-  compilation.recompute = true;
-  compilation.deviceMemory = 1;
+  compilation.options.recompute = "auto";
+  compilation.options.device_memory = 1;
   if (!compile(compilation))
     return;
   mtrun_options options = devices;

@@ -86,12 +86,12 @@ protected:
       parameters.setPrecision("bf16");
     mtc::Compilation compilation;
     compilation.cpus = {"x86-64-v3"};
-    compilation.recompute = seed % 4 == 2;
-    compilation.deviceMemory = compilation.recompute;
+    compilation.options.recompute = seed % 4 == 2 ? "auto" : "none";
+    compilation.options.device_memory = seed % 4 == 2;
     Trace trace;
     for (const mtc::Stage &stage : mtc::stages()) {
       if (StringRef(stage.name) == "schedule")
-        compilation.deviceMemory = 0;
+        compilation.options.device_memory = 0;
       PassManager passes(&context, ModuleOp::getOperationName(), OpPassManager::Nesting::Explicit);
       passes.addInstrumentation(std::make_unique<Recorder>(trace, random));
       stage.build(passes, compilation);

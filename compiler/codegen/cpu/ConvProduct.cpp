@@ -1,59 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/cpu/Plane.h"
+#include "compiler/codegen/cpu/ConvProduct.h"
 
 using namespace mlir;
 using namespace mtc;
 
 
-bool Product::needsPatch(const Plane &plane) const {
-  if (plane.taps.empty())
+bool Product::needsPatch(const Residue &residue) const {
+  if (residue.taps.empty())
     return false;
   if (element)
     return true;
-  return plane.lowRow < 0 || plane.lowColumn < 0 || plane.lowRow + plane.reachRows(plane.rows) > source.rows ||
-         plane.lowColumn + plane.reachColumns(plane.columns) > source.columns;
+  return residue.lowRow < 0 || residue.lowColumn < 0 ||
+         residue.lowRow + residue.reachRows(residue.rows) > source.rows ||
+         residue.lowColumn + residue.reachColumns(residue.columns) > source.columns;
 }
 
-PixelBlock Product::blockOf(const Plane &plane) const {
+PixelBlock Product::blockOf(const Residue &residue) const {
   auto fits = [&](int64_t rows, int64_t columns) {
-    return !needsPatch(plane) ||
-           plane.reachRows(rows) * plane.reachColumns(columns) * source.groupChannels <= patchFloats;
+    return !needsPatch(residue) ||
+           residue.reachRows(rows) * residue.reachColumns(columns) * source.groupChannels <= patchFloats;
   };
-  int64_t parts = ceilDiv(plane.columns, blockPositions), columns = ceilDiv(plane.columns, parts);
+  int64_t parts = ceilDiv(residue.columns, blockPositions), columns = ceilDiv(residue.columns, parts);
   // A row is cut only where it must be; the patch of a single position may be larger.
   while (columns > 16 && !fits(1, columns))
-    columns = ceilDiv(plane.columns, ++parts);
+    columns = ceilDiv(residue.columns, ++parts);
   if (parts > 1)
     return {1, columns};
-  int64_t rows = std::max<int64_t>(1, std::min(plane.rows, blockPositions / plane.columns));
+  int64_t rows = std::max<int64_t>(1, std::min(residue.rows, blockPositions / residue.columns));
   while (rows > 1 && !fits(rows, columns))
     --rows;
   return {rows, columns};
 }
 
-SmallVector<std::pair<Tap, int64_t>> Product::chain(const Plane &plane) const {
+SmallVector<std::pair<Tap, int64_t>> Product::chain(const Residue &residue) const {
   SmallVector<std::pair<Tap, int64_t>> order;
-  int64_t columns = plane.tapColumns(), count = plane.taps.size();
+  int64_t columns = residue.tapColumns(), count = residue.taps.size();
   for (int64_t row = 0; row < count; row += columns)
     for (int64_t c = 0; c < tapDepth(); ++c)
-      for (const Tap &tap : ArrayRef(plane.taps).slice(row, columns))
+      for (const Tap &tap : ArrayRef(residue.taps).slice(row, columns))
         order.push_back({tap, c});
   return order;
 }
 
 int64_t Product::rowBlocks() const {
   int64_t most = 1;
-  for (const Plane &plane : planes)
-    most = std::max(most, ceilDiv(plane.rows, blockOf(plane).rows));
+  for (const Residue &residue : residues)
+    most = std::max(most, ceilDiv(residue.rows, blockOf(residue).rows));
   return most;
 }
 
-static void setBounds(Plane &plane) {
-  for (auto [i, tap] : llvm::enumerate(plane.taps)) {
-    plane.lowRow = i ? std::min(plane.lowRow, tap.row) : tap.row;
-    plane.highRow = i ? std::max(plane.highRow, tap.row) : tap.row;
-    plane.lowColumn = i ? std::min(plane.lowColumn, tap.column) : tap.column;
-    plane.highColumn = i ? std::max(plane.highColumn, tap.column) : tap.column;
+static void setBounds(Residue &residue) {
+  for (auto [i, tap] : llvm::enumerate(residue.taps)) {
+    residue.lowRow = i ? std::min(residue.lowRow, tap.row) : tap.row;
+    residue.highRow = i ? std::max(residue.highRow, tap.row) : tap.row;
+    residue.lowColumn = i ? std::min(residue.lowColumn, tap.column) : tap.column;
+    residue.highColumn = i ? std::max(residue.highColumn, tap.column) : tap.column;
   }
 }
 
@@ -84,35 +85,35 @@ mt::Convolution mtc::flattened(const mt::Convolution &convolution) {
 Product mtc::forwardProduct(const mt::Convolution &given) {
   mt::Convolution convolution = flattened(given);
   const mt::Window &rows = convolution.rows, &columns = convolution.columns;
-  Plane plane{rows.outputs, columns.outputs, rows.stride, columns.stride, 0, 0, 1, 1, {}};
+  Residue residue{rows.outputs, columns.outputs, rows.stride, columns.stride, 0, 0, 1, 1, {}};
   for (int64_t kh = 0; kh < rows.taps; ++kh)
     for (int64_t kw = 0; kw < columns.taps; ++kw)
-      plane.taps.push_back({rows.at(0, kh), columns.at(0, kw), kh * columns.taps + kw});
-  setBounds(plane);
+      residue.taps.push_back({rows.at(0, kh), columns.at(0, kw), kh * columns.taps + kw});
+  setBounds(residue);
   return together({{rows.inputs, columns.inputs, convolution.channels, convolution.groupChannels()},
                    {rows.outputs, columns.outputs, convolution.filters, convolution.groupFilters()},
                    convolution.groups,
-                   {plane}});
+                   {residue}});
 }
 
 namespace {
-// Inputs phase, phase + stride ... of a window: what they are read at. Outputs ascend, so taps descend.
-struct Phase {
+// Inputs first, first + stride ... of a window: what they are read at. Outputs ascend, so taps descend.
+struct AxisResidue {
   int64_t first, count;
   SmallVector<std::pair<int64_t, int64_t>> taps; // output of the first input, tap
 };
 } // namespace
 
-static SmallVector<Phase> phasesOf(const mt::Window &window) {
-  SmallVector<Phase> phases;
+static SmallVector<AxisResidue> residuesOf(const mt::Window &window) {
+  SmallVector<AxisResidue> residues;
   for (int64_t first = 0; first < std::min(window.stride, window.inputs); ++first) {
-    Phase phase{first, ceilDiv(window.inputs - first, window.stride), {}};
+    AxisResidue residue{first, ceilDiv(window.inputs - first, window.stride), {}};
     for (int64_t tap = window.taps - 1; tap >= 0; --tap)
       if (int64_t distance = first + window.low - tap * window.dilation; distance % window.stride == 0)
-        phase.taps.push_back({distance / window.stride, tap});
-    phases.push_back(phase);
+        residue.taps.push_back({distance / window.stride, tap});
+    residues.push_back(residue);
   }
-  return phases;
+  return residues;
 }
 
 Product mtc::gradientProduct(const mt::Convolution &given) {
@@ -122,27 +123,27 @@ Product mtc::gradientProduct(const mt::Convolution &given) {
                   {rows.inputs, columns.inputs, convolution.channels, convolution.groupChannels()},
                   convolution.groups,
                   {}};
-  for (const Phase &down : phasesOf(rows))
-    for (const Phase &along : phasesOf(columns)) {
-      Plane plane{down.count, along.count, 1, 1, down.first, along.first, rows.stride, columns.stride, {}};
+  for (const AxisResidue &down : residuesOf(rows))
+    for (const AxisResidue &along : residuesOf(columns)) {
+      Residue residue{down.count, along.count, 1, 1, down.first, along.first, rows.stride, columns.stride, {}};
       for (auto [row, kh] : down.taps)
         for (auto [column, kw] : along.taps)
-          plane.taps.push_back({row, column, kh * columns.taps + kw});
-      setBounds(plane);
-      product.planes.push_back(plane);
+          residue.taps.push_back({row, column, kh * columns.taps + kw});
+      setBounds(residue);
+      product.residues.push_back(residue);
     }
   return together(std::move(product));
 }
 
-void mtc::forColumnBlocks(Emitter &emit, const Product &product, const Plane &plane,
+void mtc::forColumnBlocks(Emitter &emit, const Product &product, const Residue &residue,
                           llvm::function_ref<void(BlockColumn, int64_t)> body) {
-  int64_t size = product.blockOf(plane).columns, looped = 0;
-  if (!product.needsPatch(plane) && plane.columns >= 2 * size) {
-    looped = plane.columns / size * size;
+  int64_t size = product.blockOf(residue).columns, looped = 0;
+  if (!product.needsPatch(residue) && residue.columns >= 2 * size) {
+    looped = residue.columns / size * size;
     emit.loop(emit.integer(0), emit.integer(looped), size, [&](Value column) { body({column, 0}, size); });
   }
-  for (int64_t column = looped; column < plane.columns; column += size)
-    body({emit.integer(column), column}, std::min(size, plane.columns - column));
+  for (int64_t column = looped; column < residue.columns; column += size)
+    body({emit.integer(column), column}, std::min(size, residue.columns - column));
 }
 
 // Floats [0, count) at `to`: copies of those at `from`, or zeros (null).
@@ -160,15 +161,15 @@ static void emitFloats(Emitter &emit, Type element, Value from, Value to, int64_
     one(emit.integer(whole), emit.maskBelow(count - whole));
 }
 
-void mtc::emitPatch(Emitter &emit, const Product &product, const Plane &plane, Value source, Value firstChannel,
+void mtc::emitPatch(Emitter &emit, const Product &product, const Residue &residue, Value source, Value firstChannel,
                     Value row, int64_t column, Value rows, int64_t columns, Value patch) {
   Type f32 = emit.getF32Type(), element = product.element ? product.element : f32;
   const Image &image = product.source;
-  int64_t width = plane.reachColumns(columns), stride = product.rowStride(plane), channels = image.groupChannels;
-  int64_t first = column * plane.columnStep + plane.lowColumn;
+  int64_t width = residue.reachColumns(columns), stride = product.rowStride(residue), channels = image.groupChannels;
+  int64_t first = column * residue.columnStep + residue.lowColumn;
   int64_t left = std::clamp<int64_t>(-first, 0, width), right = std::clamp<int64_t>(image.columns - first, left, width);
-  Value top = emit.add(emit.mul(row, plane.rowStep), plane.lowRow);
-  Value height = emit.add(emit.mul(rows, plane.rowStep), plane.highRow - plane.lowRow + 1 - plane.rowStep);
+  Value top = emit.add(emit.mul(row, residue.rowStep), residue.lowRow);
+  Value height = emit.add(emit.mul(rows, residue.rowStep), residue.highRow - residue.lowRow + 1 - residue.rowStep);
   emit.loop(emit.integer(0), height, 1, [&](Value i) {
     Value line = emit.add(top, i), to = emit.address(patch, f32, emit.mul(i, stride * channels));
     Value inside =

@@ -11,7 +11,7 @@
 
 namespace mtrun {
 
-class Ones {
+class UnitWeights {
 public:
   // An upper bound of what make takes.
   static uint64_t bytes(const Plan &plan);

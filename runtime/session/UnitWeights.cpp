@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/session/Ones.h"
+#include "runtime/session/UnitWeights.h"
 
 #include "runtime/plan/Check.h"
 
@@ -11,7 +11,7 @@ namespace mtrun {
 
 namespace fb = ::mt::plan;
 
-uint64_t Ones::bytes(const Plan &plan) {
+uint64_t UnitWeights::bytes(const Plan &plan) {
   uint64_t bytes = 0;
   for (const fb::Program *program : Each(plan.tables().programs()))
     for (const fb::SignatureEntry *entry : Each(program->signature()))
@@ -44,7 +44,7 @@ static void fillWithOnes(fb::DType type, std::vector<std::byte> &bytes) {
   }
 }
 
-void Ones::make(const Plan &plan) {
+void UnitWeights::make(const Plan &plan) {
   for (const fb::Program *program : Each(plan.tables().programs()))
     for (const fb::SignatureEntry *entry : Each(program->signature())) {
       auto &bytes = lists_[static_cast<size_t>(entry->dtype())];

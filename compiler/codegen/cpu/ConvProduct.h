@@ -6,24 +6,25 @@
 //     channel, tap of the row)
 //
 // or, where each group has one channel and one filter (depthwise), of lanes: source[offset(position) + offset(k) + n] *
-// matrix[k, n] with k = tap and all groups together. The positions of a result are cut in planes (one for each phase of
-// a stride), a plane in blocks, a block in the tiles of Offsets.h.
-#ifndef COMPILER_CODEGEN_CPU_PLANE_H
-#define COMPILER_CODEGEN_CPU_PLANE_H
+// matrix[k, n] with k = tap and all groups together. A tap is one position of the convolution's kernel. The gradient of
+// a convolution with strides is one product for each residue of the positions modulo the strides. The positions of a
+// residue are divided into blocks, and a block into the tiles of Offsets.h.
+#ifndef COMPILER_CODEGEN_CPU_CONVPRODUCT_H
+#define COMPILER_CODEGEN_CPU_CONVPRODUCT_H
 
 #include "compiler/codegen/common/Kernel.h"
 #include "dialects/mt/Window.h"
 
 namespace mtc {
 
-// A position (i, j) of a plane reads the source at row i * rowStep + row, column j * columnStep + column; outside it
+// A position (i, j) of a residue reads the source at row i * rowStep + row, column j * columnStep + column; outside it
 // there are zeros.
 struct Tap {
   int64_t row, column;
   int64_t matrix; // kh * KW + kw
 };
 
-struct Plane {
+struct Residue {
   int64_t rows, columns;                                  // positions
   int64_t rowStep, columnStep;                            // source pixels between adjacent positions
   int64_t firstRow, firstColumn, rowStride, columnStride; // where the positions lie in the result
@@ -49,7 +50,7 @@ struct Image {
   int64_t size() const { return pixels() * channels; }
 };
 
-// Positions of a block: whole rows of a plane, or a part of one row.
+// Positions of a block: whole rows of a residue, or a part of one row.
 struct PixelBlock {
   int64_t rows, columns;
 };
@@ -57,24 +58,26 @@ struct PixelBlock {
 struct Product {
   Image source, result;
   int64_t groups;
-  llvm::SmallVector<Plane> planes;
+  llvm::SmallVector<Residue> residues;
   bool depthwise = false; // groups are the channels of one
   mlir::Type element = {}; // bf16 or f16 of a source that a patch extends; null: f32
   // Rows of the matrix that a tap has.
   int64_t tapDepth() const { return depthwise ? 1 : source.groupChannels; }
-  // Whether a plane reads outside of its source, so that blocks copy what they read into a patch with a halo of zeros;
-  // or reads a source of 16 bits.
-  bool needsPatch(const Plane &plane) const;
-  // Floats from a pixel to the next one of what a plane reads.
-  int64_t pixelStride(const Plane &plane) const { return needsPatch(plane) ? source.groupChannels : source.channels; }
-  // Pixels from a row to the next one of what a plane reads.
-  int64_t rowStride(const Plane &plane) const {
-    return needsPatch(plane) ? plane.reachColumns(blockOf(plane).columns) : source.columns;
+  // Whether a residue reads outside of its source, so that blocks copy what they read into a patch with a halo of
+  // zeros; or reads a source of 16 bits.
+  bool needsPatch(const Residue &residue) const;
+  // Floats from a pixel to the next one of what a residue reads.
+  int64_t pixelStride(const Residue &residue) const {
+    return needsPatch(residue) ? source.groupChannels : source.channels;
   }
-  PixelBlock blockOf(const Plane &plane) const;
+  // Pixels from a row to the next one of what a residue reads.
+  int64_t rowStride(const Residue &residue) const {
+    return needsPatch(residue) ? residue.reachColumns(blockOf(residue).columns) : source.columns;
+  }
+  PixelBlock blockOf(const Residue &residue) const;
   // Every k in order of the chain: a tap and a channel.
-  llvm::SmallVector<std::pair<Tap, int64_t>> chain(const Plane &plane) const;
-  // Blocks of rows of the plane that has most of them.
+  llvm::SmallVector<std::pair<Tap, int64_t>> chain(const Residue &residue) const;
+  // Blocks of rows of the residue that has most of them.
   int64_t rowBlocks() const;
 };
 
@@ -86,19 +89,20 @@ mlir::mt::Convolution flattened(const mlir::mt::Convolution &convolution);
 Product forwardProduct(const mlir::mt::Convolution &convolution);
 Product gradientProduct(const mlir::mt::Convolution &convolution);
 
-// Where a block starts in its row: a value of the code, and where the plane needs patches also a constant.
+// Where a block starts in its row: a value of the code, and where the residue needs patches also a constant.
 struct BlockColumn {
   mlir::Value value;
   int64_t known;
 };
 // Calls `body` for the blocks of a row of positions. Without patches equal blocks are a loop.
-void forColumnBlocks(Emitter &emit, const Product &product, const Plane &plane,
+void forColumnBlocks(Emitter &emit, const Product &product, const Residue &residue,
                      llvm::function_ref<void(BlockColumn column, int64_t columns)> body);
 
-// Copies what `rows` x `columns` positions of a plane read, one group's channels, from a sample's `source` to `patch`.
-// `row` (i64) and `column` are the first position.
-void emitPatch(Emitter &emit, const Product &product, const Plane &plane, mlir::Value source, mlir::Value firstChannel,
-               mlir::Value row, int64_t column, mlir::Value rows, int64_t columns, mlir::Value patch);
+// Copies what `rows` x `columns` positions of a residue read, one group's channels, from a sample's `source` to
+// `patch`. `row` (i64) and `column` are the first position.
+void emitPatch(Emitter &emit, const Product &product, const Residue &residue, mlir::Value source,
+               mlir::Value firstChannel, mlir::Value row, int64_t column, mlir::Value rows, int64_t columns,
+               mlir::Value patch);
 
 } // namespace mtc
 

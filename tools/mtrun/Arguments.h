@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a command line of mtrun says.
+#pragma once
+
+#include "runtime/abi/mtrun.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mtrun_tool {
+
+// Of mtc, where a command is given a model in place of a plan.
+struct CompileArguments {
+  int64_t batch = 0;
+  std::string optimizer, loss, metrics, precision, vocabulary;
+  std::vector<std::string> inputShapes;
+  bool sampleWeights = false;
+};
+
+// The command line goes straight into the option structs of the C API, where mtrun.h describes each field. What has no
+// field there is beside them.
+struct Arguments {
+  CompileArguments compile;
+  std::vector<std::string> words; // the command line as it was given
+  mtrun_options session = mtrun_options_init();
+  mtrun_checkpoint_options saving = mtrun_checkpoint_options_init();
+  mtrun_loop_options loop = mtrun_loop_options_init();
+
+  std::string plan, data, validation, devices, load, save, output;
+  std::string run, checkpoint, epochFile, history, tensorboard, trace;
+  int64_t steps = 200, warmup = 20, rows = 0, samples = 3;
+  int32_t outputIndex = -1, repeats = 20;
+  bool json = false, profile = false, verbose = false, strict = false, speed = false;
+  std::optional<double> learningRate;
+  std::string lrScaling;
+  int64_t baseBatch = 0;
+  double seconds = 5;
+};
+
+} // namespace mtrun_tool
