@@ -27,9 +27,8 @@ public:
         << "</code> first works for them; forward and backward pass and update together, at batch "
         << facts.plan.batch() << " on one device. Open a layer to see its kernels.";
     if (measured)
-      out << formatv(" Times are means of {0} step{1} of {2:f0} samples on {3} thread{4}.", measured->steps,
-                     measured->steps == 1 ? "" : "s", measured->samples, measured->threads,
-                     measured->threads == 1 ? "" : "s");
+      out << formatv(" Times are means of {0} step{1} of {2:f0} samples on {3}.", measured->steps,
+                     measured->steps == 1 ? "" : "s", measured->samples, measured->threadsText());
     if (measured && measured->hasFloor())
       out << formatv(" The floor is what the work takes at the peak of {0:f1} GFLOP/s or {1:f1} GB/s, whichever is "
                      "longer; it is the strong part of a bar.",

@@ -22,6 +22,10 @@ double Measured::floorUs(const LaunchCost &cost) const {
              : 0;
 }
 
+std::string Measured::threadsText() const {
+  return std::to_string(threads) + (gpus ? " GPU" : " thread") + (threads == 1 ? "" : "s");
+}
+
 bool Measured::isBoundByMemory(const LaunchCost &cost) const {
   return static_cast<double>(cost.bytes) * peakFlops > static_cast<double>(cost.flops) * peakBytes;
 }
@@ -94,12 +98,12 @@ private:
     const llvm::json::Object *arguments = event->getObject("args");
     if (event->getString("ph") == "M" && arguments && arguments->getString("name") == "links")
       beside.insert(track);
+    measured.gpus |= event->getString("ph") == "M" && arguments && arguments->getString("name") == "compute";
     if (event->getString("ph") != "X")
       return;
     tracks[track].push_back({event->getNumber("ts").value_or(0), event->getNumber("dur").value_or(0),
                              event->getString("name").value_or("").str(), event->getString("cat").value_or("").str(),
                              arguments ? arguments->getNumber("samples").value_or(0) : 0});
-    devices.insert(track.first);
   }
 
   // One track. What runs on `links`, beside a device's launches, takes none of its time but that of its own work.
@@ -150,7 +154,6 @@ private:
       return {MT_INVALID, "expected a trace with training steps, found none"};
     auto count = static_cast<double>(stepEvents);
     measured.steps = stepEvents / measured.threads;
-    measured.devices = devices.size();
     for (double *value :
          {&measured.stepUs, &measured.samples, &measured.waitUs, &measured.transferUs, &measured.idleUs})
       *value /= count;
@@ -165,7 +168,6 @@ private:
   Measured &measured;
   std::map<Track, std::vector<Event>> tracks;
   std::set<Track> beside;
-  std::set<int64_t> devices;
   uint64_t stepEvents = 0;
 };
 

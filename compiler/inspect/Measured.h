@@ -13,7 +13,8 @@ namespace mtc {
 
 // Times are microseconds of a step, the mean of all steps of the trace; those inside a step also of all threads.
 struct Measured {
-  uint64_t steps = 0, threads = 0, devices = 0;
+  uint64_t steps = 0, threads = 0; // of GPUs a track each that computes
+  bool gpus = false;
   double samples = 0;                            // of a step
   double stepUs = 0;                             // how long it is
   double waitUs = 0, transferUs = 0, idleUs = 0; // between launches; of all-reduces; before and after all launches
@@ -22,6 +23,7 @@ struct Measured {
   double peakFlops = 0, peakBytes = 0;           // a second, of all devices; 0: the trace does not say
   uint64_t groups = 1;                           // of devices, each of which runs every launch
   bool hasFloor() const { return peakFlops > 0 && peakBytes > 0; }
+  std::string threadsText() const; // "2 threads", "1 GPU"
   // What the work takes at the peak, and whether that is the time of its bytes.
   double floorUs(const LaunchCost &cost) const;
   bool isBoundByMemory(const LaunchCost &cost) const;

@@ -22,10 +22,9 @@ public:
 
   void print() {
     out << plan.model()->string_view() << ": "
-        << formatv(
-               "{0:f1} us a step of {1:f0} samples on {2} thread{3}, {4:f1} us between steps; means of {5} step{6}\n",
-               measured.stepUs, measured.samples, measured.threads, measured.threads == 1 ? "" : "s",
-               measured.betweenUs, measured.steps, measured.steps == 1 ? "" : "s");
+        << formatv("{0:f1} us a step of {1:f0} samples on {2}, {3:f1} us between steps; means of {4} step{5}\n",
+                   measured.stepUs, measured.samples, measured.threadsText(), measured.betweenUs, measured.steps,
+                   measured.steps == 1 ? "" : "s");
     if (measured.hasFloor())
       out << formatv("peak {0:f1} GFLOP/s and {1:f1} GB/s\n", measured.peakFlops / 1e9, measured.peakBytes / 1e9);
     else

@@ -53,7 +53,10 @@ public:
       low_ = std::floor(std::log10(low_));
       high_ = std::ceil(std::log10(high_));
     }
-    if (!(high_ > low_)) { // one value
+    constexpr double largest = 1e300, smallest = 1e-12; // numbers whose differences are numbers
+    low_ = std::max(low_, -largest);
+    high_ = std::min(high_, largest);
+    if (!(high_ - low_ > smallest * std::max(std::fabs(high_), std::fabs(low_)))) { // one value
       double room = high_ != 0 ? std::fabs(high_) / 10 : 1;
       high_ += room;
       low_ -= chart.fromZero ? 0 : room;
@@ -69,13 +72,18 @@ public:
     return kLeft + 6 + share * (kWidth - kLeft - kRight - 12);
   }
   double y(double value) const {
-    double at = ((log_ ? std::log10(value) : value) - low_) / (high_ - low_);
+    double at = std::clamp(((log_ ? std::log10(value) : value) - low_) / (high_ - low_), 0.0, 1.0);
     return kHeight - kBottom - at * (kHeight - kTop - kBottom);
   }
 
   void draw(std::string &svg) const {
-    for (double at = low_; at <= high_ + step_ / 2; at += step_) {
-      double value = log_ ? std::pow(10, at) : std::fabs(at) < step_ / 1e6 ? 0 : at, down = y(value);
+    auto ticks = static_cast<int>(std::round((high_ - low_) / step_));
+    for (int tick = 0; tick <= ticks; ++tick) {
+      double at = low_ + tick * step_,
+             value = log_                          ? std::pow(10, at)
+                     : std::fabs(at) < step_ / 1e6 ? 0
+                                                   : at,
+             down = y(value);
       append(svg, "<line class=\"g\" x1=\"%g\" y1=\"%.1f\" x2=\"%g\" y2=\"%.1f\"/>", kLeft, down, kWidth - kRight,
              down);
       append(svg, "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", kLeft - 5, down + 4,
