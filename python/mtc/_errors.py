@@ -79,6 +79,10 @@ class FallbackWarning(UserWarning):
     """A model or its data runs in Keras and not through MTC; the text says why."""
 
 
+class VersionWarning(UserWarning):
+    """A framework is newer than any that this package was tested with."""
+
+
 _CLASSES: dict[int, type[Error]] = {
     1: DataError, 3: CorruptError, 4: MemoryError_, 5: DeviceError, 6: DeviceLost, 7: FileError, 8: NoDeviceError,
     9: DeviceLost,

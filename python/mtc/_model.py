@@ -19,6 +19,7 @@ from mtc._errors import ModelError
 from mtc._plan import Plan
 from mtc._structure import Structure
 from mtc._tensors import Array, TensorInfo
+from mtc._versions import warn_if_newer
 
 if TYPE_CHECKING:
     from mtc._traced import Request
@@ -29,7 +30,9 @@ LOSS_VARIABLES = 2  # of a model's metrics before they are built: the running me
 
 def keras() -> Any:
     """Keras, imported when it is first needed."""
-    return importlib.import_module("keras")
+    module = importlib.import_module("keras")
+    warn_if_newer("keras")
+    return module
 
 
 def is_model(value: Any) -> bool:

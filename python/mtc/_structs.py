@@ -146,7 +146,8 @@ NodeCallback = ctypes.CFUNCTYPE(None, c_void_p, ctypes.POINTER(Node))
 class TraceOptions(ctypes.Structure):
     """mtrun_trace_options"""
 
-    _fields_ = [("struct_size", c_size_t), ("first", c_int64), ("last", c_int64), ("profile", c_int)]
+    _fields_ = [("struct_size", c_size_t), ("first", c_int64), ("last", c_int64), ("profile", c_int),
+                ("peak_flops", c_double), ("peak_bandwidth", c_double)]
 
 
 class Profile(ctypes.Structure):

@@ -26,7 +26,8 @@ FUNCTIONS = ["fit", "evaluate", "predict", "compile", "compile_text", "load", "s
 CLASSES = ["Plan", "Session", "Variables", "TensorInfo", "Node", "Dataset", "FitResult", "Progress", "StepResult",
            "Totals", "Timing", "Profile", "ProfileEntry", "jax.Step"]
 ERRORS = ["Error", "ModelError", "DataError", "CorruptError", "MemoryError_", "DeviceError", "NoDeviceError",
-          "DeviceLost", "FileError", "ClosedError", "ModelWarning", "FallbackWarning"]
+          "DeviceLost", "FileError", "ClosedError", "ModelWarning", "FallbackWarning",
+          "VersionWarning"]
 WIDTH = 118
 
 

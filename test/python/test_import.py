@@ -4,7 +4,6 @@
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -19,12 +18,9 @@ def test_import_loads_nothing():
 
 
 def test_import_takes_less_than_a_tenth_of_a_second():
-    def seconds(code):
-        begin = time.perf_counter()
-        run(code)
-        return time.perf_counter() - begin
-
-    assert min(seconds("import mtc") - seconds("pass") for _ in range(5)) < 0.1
+    """Of the processor: what else runs on the machine is not counted."""
+    code = "import time; begin = time.process_time(); import mtc; print(time.process_time() - begin)"
+    assert min(float(run(code).stdout) for _ in range(5)) < 0.1
 
 
 def test_unknown_name():
@@ -39,3 +35,22 @@ def test_no_library():
     done = run("import mtc; mtc.load('/dev/null')", env=environment, cwd="/")
     if "CorruptError" not in done.stderr:  # else the loader finds one
         assert "expected libmtrun.so in the package, in a folder of MTC_LIBRARY_PATH" in done.stderr
+
+
+def test_newer_frameworks(monkeypatch):
+    """One that no test ran with is told of, once."""
+    import types
+
+    import mtc
+    from mtc import _versions
+
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(__version__="2.99.1+cpu"))
+    _versions.warn_if_newer.cache_clear()
+    with pytest.warns(mtc.VersionWarning, match=r"torch 2.99.1\+cpu is newer than 2.15, the newest that") as caught:
+        _versions.warn_if_newer("torch")
+        _versions.warn_if_newer("torch")
+    assert len(caught) == 1
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(__version__="2.3.0"))
+    _versions.warn_if_newer.cache_clear()
+    _versions.warn_if_newer("torch")
+    _versions.warn_if_newer.cache_clear()

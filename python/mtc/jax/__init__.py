@@ -18,6 +18,7 @@ import numpy as np
 from mtc import _compile
 from mtc._errors import ModelError
 from mtc._plan import Plan
+from mtc._versions import warn_if_newer
 from mtc.jax import _check
 from mtc.jax._optimizers import Optimizer as Optimizer
 from mtc.jax._optimizers import adagrad as adagrad
@@ -29,6 +30,8 @@ from mtc.jax._optimizers import rmsprop as rmsprop
 from mtc.jax._optimizers import sgd as sgd
 from mtc.jax._program import Program, finish_text, trace
 from mtc.jax._step import Step as Step
+
+warn_if_newer("jax")
 
 __all__ = ["Optimizer", "Step", "adagrad", "adam", "adamw", "compile", "lion", "rmsprop", "sgd"]
 

@@ -6,6 +6,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from mtc._versions import warn_if_newer
+
+warn_if_newer("torch")
 torch: Any = importlib.import_module("torch")
 aten: Any = torch.ops.aten
 pytree: Any = importlib.import_module("torch.utils._pytree")
