@@ -23,6 +23,7 @@ struct Compilation {
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"
   int64_t deviceMemory = 0; // bytes a device may use; 0: no limit
   bool recompute = false;   // compute again what would not fit
+  int64_t logitBytes = 64 << 20; // of logits of the batch that are stored as a whole; more are computed by blocks
   int64_t microBatches = 1; // of the batch, which a device computes one after the other
   std::vector<NamedTensor> initial; // values of variables that the model's file brings along
   ExportArchive archive;            // what a trained model is written back as
