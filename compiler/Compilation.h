@@ -21,6 +21,7 @@ struct Compilation {
   mtc_options options = mtc_options_init(); // of the caller, checked (compiler/api/Options.h)
   std::vector<std::string> cpus; // "native", "x86-64-v4" ..., best first (compiler/codegen/common/CpuTarget.h)
   std::vector<std::string> gpus; // "sm_90" ..., "simulated"
+  int64_t logitBytes = 64 << 20; // of logits of the batch that are stored as a whole; more are computed by blocks
   std::vector<NamedTensor> initial; // values of variables that the model's file brings along
   ExportArchive archive;            // what a trained model is written back as
   std::vector<InputScaling> inputScaling; // of the model as it was read

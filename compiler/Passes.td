@@ -18,12 +18,22 @@ def DecomposeAttention : Pass<"mt-decompose-attention", "::mlir::ModuleOp"> {
                         "every attention; else those in 16 bits or without a batch axis">];
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
+def BlockLosses : Pass<"mt-block-losses", "::mlir::ModuleOp"> {
+  let summary = "Choose the losses whose logits exist for a block of classes at a time";
+  let options = [Option<"blockBytes", "block-bytes", "int64_t", /*default=*/"64 << 20",
+                        "the most bytes of logits of the whole batch that are stored as a whole, and of a block's">];
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
 def Differentiate : Pass<"mt-differentiate", "::mlir::ModuleOp"> {
   let summary = "Turn the model into declarations and the programs init, train_step, eval_step and predict";
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def Decompose : Pass<"mt-decompose", "::mlir::ModuleOp"> {
   let summary = "Replace composites (softmax, losses, metrics) by the ops that they stand for";
+  let dependentDialects = ["::mlir::mt::MtDialect"];
+}
+def BlockLogits : Pass<"mt-block-logits", "::mlir::ModuleOp"> {
+  let summary = "Compute logits of which only blocks of classes are read by blocks, and what becomes of their gradient";
   let dependentDialects = ["::mlir::mt::MtDialect"];
 }
 def JoinSums : Pass<"mt-join-sums", "::mlir::ModuleOp"> {

@@ -20,8 +20,13 @@ void buildDifferentiate(OpPassManager &passes, Compilation &compilation) {
   attention.all = !compilation.gpus.empty(); // GPUs have no kernel of it
   passes.addPass(createUnroll());
   passes.addPass(createDecomposeAttention(attention));
+  BlockLossesOptions blocks;
+  blocks.blockBytes = compilation.logitBytes;
+  if (compilation.gpus.empty()) // their kernels read no part of a matrix in place
+    passes.addPass(createBlockLosses(blocks));
   passes.addPass(createDifferentiate());
   passes.addPass(createDecompose());
+  passes.addPass(createBlockLogits());
   passes.addPass(createJoinSums());
   passes.addPass(createPrecision());
   passes.addPass(createCSEPass());

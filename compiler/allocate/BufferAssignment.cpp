@@ -89,6 +89,28 @@ void BufferAssignment::assignOutside() {
   }
 }
 
+// Kernels that read an operand's element only to write the result's element at the same index. Where each result could
+// lie over the same operand, only a lone one does.
+static bool mayOverwrite(mt::KernelOp kernel, unsigned operand, unsigned result) {
+  bool chooses = mt::infoOf(kernel.getKind()).inPlace == mt::InPlace::lastReader;
+  return (chooses || kernel->getNumResults() == 1) &&
+         mt::mayOverwrite(kernel.getKind(), kernel.getBody().front(), operand, result);
+}
+
+// A value, and those that lie where it does because a kernel writes a part of them.
+static SmallVector<Value> placedIn(Value value) {
+  SmallVector<Value> values{value};
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto kernel = values[i].getDefiningOp<mt::KernelOp>();
+    if (!kernel || mt::infoOf(kernel.getKind()).inPlace != mt::InPlace::part)
+      continue;
+    for (OpOperand &operand : kernel->getOpOperands())
+      if (mayOverwrite(kernel, operand.getOperandNumber(), 0))
+        values.push_back(operand.get());
+  }
+  return values;
+}
+
 // Partial sums side by side in the arena, the largest first; results in the same order in the shared block. With one
 // device the results are the partial sums, so these live until the last reader of a result.
 void BufferAssignment::placeBucket(size_t index) {
@@ -115,22 +137,18 @@ void BufferAssignment::placeBucket(size_t index) {
     buffers[reduce.getResult()] = {Space::shared, "sum " + name, "", static_cast<int64_t>(ranges.size()) + 1, end};
     partials.last = std::max({partials.last, lives[reduce.getResult()].phase, lives[reduce.getInput()].phase});
     end += bytes;
-    for (const PlanStep &writer : steps)
-      if (llvm::is_contained(writer.segments, kernel))
-        partials.first = std::min(partials.first, writer.phase);
+    ValueBuffer place = buffers[reduce.getInput()];
+    for (Value value : placedIn(reduce.getInput())) {
+      buffers[value] = place;
+      for (const PlanStep &writer : steps)
+        if (llvm::is_contained(writer.segments, value.getDefiningOp<mt::KernelOp>()))
+          partials.first = std::min(partials.first, writer.phase);
+    }
   }
   bucketBytes[index] = partials.fixedBytes = results.fixedBytes = end;
   bucketEnd += alignBuffer(end);
   ranges.push_back(std::move(partials));
   ranges.push_back(std::move(results));
-}
-
-// Kernels that read an operand's element only to write the result's element at the same index. Where each result could
-// lie over the same operand, only a lone one does.
-static bool mayOverwrite(mt::KernelOp kernel, unsigned operand, unsigned result) {
-  bool chooses = mt::infoOf(kernel.getKind()).inPlace == mt::InPlace::lastReader;
-  return (chooses || kernel->getNumResults() == 1) &&
-         mt::mayOverwrite(kernel.getKind(), kernel.getBody().front(), operand, result);
 }
 
 // What one kernel alone reads, to write the new value of a variable element by element, lies in the variable, if the

@@ -5,6 +5,7 @@
 // over an operand is a fact of their kind (dialects/mt/KernelKinds.h).
 #include "compiler/allocate/PlanCheck.h"
 #include "compiler/Passes.h"
+#include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/MtDialect.h"
@@ -36,6 +37,15 @@ static bool readsInPlace(plan::KernelOp kernel, unsigned read, unsigned written)
   return mt::mayOverwrite(kernel.getKind(), body, read, written - body.getNumArguments());
 }
 
+// Where a kernel writes a part of its result, the rest is what it was: the operand, in the same place.
+static bool keepsRest(plan::KernelOp kernel, const Access &read, const Access &write) {
+  Block &body = kernel.getBody().front();
+  Value result = body.getTerminator()->getOperand(write.argument - body.getNumArguments());
+  std::optional<mt::PlacedPart> placed = mt::placedPartOf(result);
+  return !placed || (!read.write && read.segment == write.segment && read.bytes == write.bytes &&
+                     placed->whole == body.getArgument(read.argument));
+}
+
 static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTable &symbols, bool alone) {
   auto launch = dyn_cast<plan::LaunchOp>(step.op);
   if (!launch)
@@ -49,6 +59,10 @@ static LogicalResult checkLaunch(const CheckedStep &step, size_t index, SymbolTa
     if (write.byAll && !launch.getShare())
       return launch.emitOpError("expected `share` on a launch that writes ")
              << describe(write.bytes) << ", found none at " << describe(step, index);
+    if (llvm::none_of(step.accesses, [&](const Access &read) { return keepsRest(kernel, read, write); }))
+      return launch.emitOpError("expected a part of ")
+             << describe(write.bytes) << " to be written in place, found the rest elsewhere at "
+             << describe(step, index);
     for (const Access &other : step.accesses) {
       if (&other == &write || !other.bytes.overlaps(write.bytes))
         continue;

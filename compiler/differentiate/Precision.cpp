@@ -3,6 +3,7 @@
 // mt-precision: which values are rounded to 16 bits (docs/precision.md section 1).
 #include "compiler/Passes.h"
 #include "compiler/differentiate/Simplify.h"
+#include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -38,7 +39,7 @@ public:
       if (op.hasTrait<mt::Rounds>() && !isKept(&op))
         chooseOperands(&op);
       if (op.hasTrait<mt::Contraction>() && !isKept(&op) && isStored(op.getResult(0)))
-        chosen.insert(withBias(op.getResult(0)));
+        chosen.insert(wholeSum(withBias(op.getResult(0))));
     }
     for (Value value : chosen)
       round(value);
@@ -56,6 +57,7 @@ private:
   bool isStored(Value result);
   bool findSources(Value value, llvm::SetVector<Value> &seen, llvm::SetVector<Value> &sources);
   Value withBias(Value result);
+  Value wholeSum(Value term);
   Value cast(OpBuilder &builder, Value value, Type element) {
     return mt::CastOp::create(builder, value.getLoc(), tensorOf(value).clone(element), value);
   }
@@ -83,9 +85,18 @@ void Rounding::chooseOperands(Operation *op) {
       chosen.insert_range(sources);
       continue;
     }
-    // For this reader alone.
+    // For this reader alone. A part of a matrix is a part of the narrow one, which products of other parts read too.
     OpBuilder builder(op);
-    operand.set(cast(builder, value, half));
+    auto slice = mt::turnOf(op) ? value.getDefiningOp<mt::SliceOp>() : mt::SliceOp();
+    if (!slice) {
+      operand.set(cast(builder, value, half));
+      continue;
+    }
+    builder.setInsertionPointAfterValue(slice.getOperand());
+    Value narrow = cast(builder, slice.getOperand(), half);
+    builder.setInsertionPoint(op);
+    operand.set(mt::SliceOp::create(builder, slice.getLoc(), narrow, slice.getStarts(), slice.getSizes(),
+                                    slice.getStrides()));
   }
 }
 
@@ -101,6 +112,21 @@ Value Rounding::withBias(Value result) {
     return result;
   Value other = add.getLhs() == result ? add.getRhs() : add.getLhs();
   return mt::isSplit(other.getType()) ? result : add.getResult();
+}
+
+// A product of a block of classes, or a sum of such products.
+static bool isSumOfBlocks(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto add = dyn_cast<mt::AddOp>(op))
+    return isSumOfBlocks(add.getLhs()) && isSumOfBlocks(add.getRhs());
+  return isa<mt::MatmulOp>(op) && mt::turnOf(op);
+}
+
+// A product that is summed over blocks of classes is rounded when the sum is whole.
+Value Rounding::wholeSum(Value term) {
+  while (term.hasOneUse() && isa<mt::AddOp>(*term.user_begin()) && isSumOfBlocks((*term.user_begin())->getResult(0)))
+    term = (*term.user_begin())->getResult(0);
+  return term;
 }
 
 void Rounding::round(Value value) {

@@ -118,12 +118,14 @@ FailureOr<Groups> Groups::classify(Block &body) {
       return failure();
     groups.unitOfOp[&op] = groups.units.size();
     groups.units.push_back({*kind, {&op}, 0});
+    groups.units.back().turn = mt::turnOf(&op);
     if (auto reduce = dyn_cast<mt::ReduceOp>(op); reduce && kind == KernelKind::reduce)
       if (mt::MatmulOp product = summedProduct(reduce))
         groups.joinProduct(reduce, product);
     if (std::optional<int64_t> bucket = mt::bucketOf(&op))
       groups.allReduces.push_back({*bucket, &op});
   }
+  groups.joinBlocks();
   groups.computeDepths();
   groups.findEarly();
   return groups;

@@ -36,7 +36,7 @@ bool isProduct(Operation *op) {
 
 // Takes in users, and producers that only this unit uses, until there are none.
 void Groups::absorb(unsigned matmul) {
-  RankedTensorType tile = typeOf(units[matmul].ops.front()->getResult(0));
+  RankedTensorType tile = typeOf((*llvm::find_if(units[matmul].ops, isProduct))->getResult(0));
   // What the product itself reads must be there before the kernel.
   auto feedsProduct = [&](Operation *op) {
     return llvm::any_of(users(op), [&](Operation *user) { return isProduct(user) && unitOf(user) == matmul; });

@@ -36,6 +36,9 @@ Groups::Edges Groups::findSuccessors(unsigned unit) const {
   };
   for (Operation *op : units[unit].ops) {
     addUsers(op);
+    for (Operation *later : nextTurn(op))
+      if (std::optional<unsigned> to = unitOf(later); to && *to != unit)
+        result.insert(*to);
     if (std::optional<int64_t> bucket = mt::bucketOf(op))
       for (auto [other, allReduce] : allReduces)
         if (other >= *bucket)
@@ -154,7 +157,8 @@ std::vector<bool> Groups::haveIndirectPath(unsigned unit, ArrayRef<unsigned> oth
 // The size of kernels is bounded, and with it the stack that one takes and the time to make and to compile it.
 bool Groups::fitTogether(unsigned a, unsigned b) const {
   constexpr size_t maxOps = 200;
-  return a != b && units[a].ops.size() + units[b].ops.size() <= maxOps;
+  bool otherTurns = units[a].turn && units[b].turn && *units[a].turn != *units[b].turn;
+  return a != b && !otherTurns && units[a].ops.size() + units[b].ops.size() <= maxOps;
 }
 
 bool Groups::canMerge(unsigned a, unsigned b) const {
@@ -198,6 +202,10 @@ void Groups::merge(unsigned into, unsigned from) {
   units[into].afterProduct |= units[from].afterProduct;
   units[into].early |= units[from].early;
   units[from].ops.clear();
+  if (!units[into].turn)
+    units[into].turn = units[from].turn;
+  if (units[into].turn)
+    forgetGraph(); // edges from turn to turn are not kept up to date
 }
 
 llvm::SmallSetVector<unsigned, 8> Groups::neighbours(unsigned unit) const {

@@ -3,15 +3,16 @@
 // Which ops of a program go into one kernel. A unit is a group of computations (a kernel to be) or one op that stays
 // between kernels. The graph of units never gets a cycle: a merge is refused if a path leaves the merged unit and comes
 // back. All-reduces of one bucket complete together, and buckets complete in order. So a reader of bucket b depends on
-// every producer of the buckets up to b.
+// every producer of the buckets up to b. And what has a turn depends on all of the turn before (dialects/mt/Blocks.h).
 #pragma once
 
-#include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Blocks.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct Unit {
   std::optional<bool> livesByLine;          // Groups::livesByLine, where it is known
   bool afterProduct = false;                // a product makes what it reads
   bool early = false;                       // no product does, and an all-reduce that others wait for needs it
+  std::optional<mlir::mt::Turn> turn;       // of its ops that have one
 };
 
 // Values that every kernel computes for itself: scalar and splat constants, iota, the batch size, scalars made of
@@ -83,6 +85,8 @@ private:
   void absorb(unsigned matmul);
   void release(unsigned matmul);
   void joinRepeated();
+  void joinBlocks();
+  llvm::ArrayRef<mlir::Operation *> nextTurn(mlir::Operation *op) const;
   void joinProduct(mlir::mt::ReduceOp sum, mlir::mt::MatmulOp product);
   void numberOps();
   void computeDepths();
@@ -97,6 +101,7 @@ private:
   mlir::Block *body;
   CheapValues cheap;
   std::vector<std::pair<int64_t, mlir::Operation *>> allReduces; // with their buckets, where these are known
+  std::map<mlir::mt::Turn, std::vector<mlir::Operation *>> turns;           // which come one after the other
   std::vector<Unit> units;
   llvm::DenseMap<mlir::Operation *, unsigned> unitOfOp;
   llvm::DenseMap<mlir::Operation *, unsigned> position;

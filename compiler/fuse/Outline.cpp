@@ -53,7 +53,7 @@ static mt::KernelOp createKernel(OpBuilder &builder, const Groups &groups, Locat
   for (Operation *op : ops) {
     for (Value operand : op->getOperands())
       resolve(operand);
-    builder.clone(*op, mapping);
+    mt::setTurn(builder.clone(*op, mapping), std::nullopt); // the kernel has it
   }
   SmallVector<Value> results;
   for (Value value : yielded)
@@ -82,6 +82,7 @@ static void outlineUnit(OpBuilder &builder, const Groups &groups, const KernelNa
       op->getResult(0).replaceUsesWithIf(*first, readOutside);
   }
   auto kernel = createKernel(builder, groups, locationOf(unit), *unit.kind, names.of(unit), unit.ops, yielded);
+  mt::setTurn(kernel, unit.turn);
   for (auto [value, result] : llvm::zip(yielded, kernel.getResults()))
     value.replaceUsesWithIf(result, readOutside);
 }

@@ -162,6 +162,7 @@ void prepareForFusion(mt::ProgramOp program, bool images) {
   for (auto op : llvm::make_early_inc_range(body.getOps<mt::CastOp>()))
     if (extendedFrom(op.getResult()) && !op->hasOneUse())
       recompute(op);
+  prepareBlocks(program);
   CheapValues cheap(body);
   llvm::DenseMap<Value, Value> placed;
   for (Operation &op : llvm::make_early_inc_range(body))

@@ -32,6 +32,10 @@ bool isProduct(mlir::Operation *op);
 // Whether two ops compute the same: equal but for extending casts of their own.
 bool sameComputation(mlir::Operation *a, mlir::Operation *b);
 
+// Products of blocks of classes get slices of their own, and their weight gradients places in one value
+// (ClassBlocks.cpp).
+void prepareBlocks(mlir::mt::ProgramOp program);
+
 // A mask by the sign of a max pool's images, applied to its gradient, moves to the pool's result.
 void masksBeforePools(mlir::mt::ProgramOp program);
 

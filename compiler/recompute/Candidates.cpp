@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/recompute/Candidates.h"
+#include "dialects/mt/Blocks.h"
 #include "dialects/mt/KernelKinds.h"
 
 #include <map>
@@ -56,7 +57,7 @@ private:
 };
 
 bool canRunAgain(mt::KernelOp kernel) {
-  return !kernel.getRecomputed() && mt::infoOf(kernel.getKind()).runsAgain &&
+  return !kernel.getRecomputed() && !mt::turnOf(kernel) && mt::infoOf(kernel.getKind()).runsAgain &&
          llvm::all_of(kernel->getResultTypes(), mt::isSplit);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/schedule/Graph.h"
+#include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -48,6 +49,18 @@ void Graph::addValueEdges() {
         for (Operation *user : op->getOperand(0).getUsers())
           if (isa<mt::KernelOp>(user))
             node.before.insert(nodeOf(user));
+}
+
+// What has a turn comes behind all of the turn before.
+void Graph::addTurnEdges() {
+  std::map<mt::Turn, std::vector<unsigned>> turns;
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    if (std::optional<mt::Turn> turn = mt::turnOf(nodes[node].ops.front()))
+      turns[*turn].push_back(node);
+  for (auto before = turns.begin(), after = before; before != turns.end() && ++after != turns.end(); ++before)
+    if (before->first.sequence == after->first.sequence)
+      for (unsigned node : after->second)
+        nodes[node].before.insert(before->second.begin(), before->second.end());
 }
 
 void Graph::addBucketEdges() {
@@ -143,6 +156,7 @@ FailureOr<Graph> Graph::build(mt::ProgramOp program) {
   graph.body = &program.getBody().front();
   graph.addNodes();
   graph.addValueEdges();
+  graph.addTurnEdges();
   graph.addBucketEdges();
   for (auto assign : graph.body->getOps<mt::AssignOp>())
     if (!assign.getValue().getDefiningOp<mt::KernelOp>())

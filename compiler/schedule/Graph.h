@@ -26,9 +26,9 @@ struct Node {
 
 class Graph {
 public:
-  // Nodes and edges: values, order of the buckets, and the writer of a variable after all its readers. Where a variable
-  // cannot be written in place (a reader would come after the writer), adds a kernel that copies the new value at the
-  // end.
+  // Nodes and edges: values, turns (dialects/mt/Blocks.h), order of the buckets, and the writer of a variable after
+  // all its readers. Where a variable cannot be written in place (a reader would come after the writer), adds a kernel
+  // that copies the new value at the end.
   static mlir::FailureOr<Graph> build(mlir::mt::ProgramOp program);
 
   std::vector<Node> nodes;
@@ -37,6 +37,7 @@ public:
 private:
   void addNodes();
   void addValueEdges();
+  void addTurnEdges();
   void addBucketEdges();
   void addVariableEdges();
   mlir::LogicalResult markShared();

@@ -8,12 +8,13 @@
 // level before their first reader, and to the last where there is none: the step counter changes with the other
 // variables. So do kernels that run again for late readers (mt-recompute), or they would save nothing. And a kernel
 // that neither the next all-reduce nor what waits for it needs (a weight gradient) moves behind that all-reduce, in
-// front of the level: a device has something to do meanwhile.
+// front of the level: a device has something to do meanwhile. (What has a turn does not: a block of logits waits.)
 //
 // A wait is `all` where one of the two kernels writes memory that devices share, else `device`, and `none` where
 // earlier barriers order the two already. An all-reduce is a barrier of all devices by itself.
 #include "compiler/Passes.h"
 #include "compiler/schedule/Graph.h"
+#include "dialects/mt/Blocks.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
@@ -89,7 +90,7 @@ void sinkBehindAllReduces(Graph &graph, ArrayRef<unsigned> order) {
     Node &current = graph.nodes[node];
     unsigned next = nextAllReduce[current.level];
     if (current.isCollective() || current.share || next == never || firstReader[node] == never ||
-        firstReader[node] <= next + 1 || current.kernel().getRecomputed() ||
+        firstReader[node] <= next + 1 || current.kernel().getRecomputed() || mt::turnOf(current.kernel()) ||
         readsOnlyLasting(current.kernel()))
       continue;
     current.level = next + 1;

@@ -10,6 +10,7 @@
 // tree, so the bits are those of one bucket.
 #include "compiler/Passes.h"
 #include "compiler/shard/Splits.h"
+#include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 
@@ -30,13 +31,38 @@ struct Bucket : impl::BucketBase<Bucket> {
   void runOnOperation() override {
     if (failed(verifyAllReduces(getOperation())))
       return signalPassFailure();
-    for (auto program : getOperation().getOps<mt::ProgramOp>())
+    for (auto program : getOperation().getOps<mt::ProgramOp>()) {
+      joinParts(program);
       assignBuckets(program);
+    }
     if (failed(verifyBuckets(getOperation())))
       signalPassFailure();
   }
 
 private:
+  // Parts of one sum, each of its own block of classes, leave as one: a concatenation of sums is the sum of a
+  // concatenation, element by element.
+  void joinParts(mt::ProgramOp program) {
+    for (auto concat : program.getBody().front().getOps<mt::ConcatOp>()) {
+      auto isPart = [](Value value) { return value.getDefiningOp<shard::AllReduceOp>() && value.hasOneUse(); };
+      if (!mt::blocksOf(concat) || !llvm::all_of(concat.getOperands(), isPart))
+        continue;
+      OpBuilder builder(concat->getContext());
+      builder.setInsertionPointAfter(concat);
+      SmallVector<shard::AllReduceOp> parts;
+      for (Value operand : concat.getOperands())
+        parts.push_back(operand.getDefiningOp<shard::AllReduceOp>());
+      auto whole = cast<shard::AllReduceOp>(builder.clone(*parts.front()));
+      whole.getInputMutable().assign(concat.getResult());
+      whole.getResult().setType(concat.getType());
+      concat.getResult().replaceAllUsesExcept(whole.getResult(), whole);
+      for (auto [i, part] : llvm::enumerate(parts)) {
+        concat->setOperand(i, part.getInput());
+        part.erase();
+      }
+    }
+  }
+
   void assignBuckets(mt::ProgramOp program) {
     // For each op, the links of the longest chain of all-reduces that wait for its results.
     llvm::DenseMap<Operation *, int64_t> waiters;

@@ -2,6 +2,7 @@
 //
 // What the shard stage promises, checked without trusting its passes.
 #include "compiler/shard/Splits.h"
+#include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
 
@@ -19,13 +20,20 @@ bool isSumOverShards(shard::AllReduceOp op) {
          op.getReduction() == shard::ReductionKind::Sum;
 }
 
+// Sums over the batch that leave as one: of blocks of classes (mt-bucket joins them).
+bool joinsSums(Operation *op) {
+  return isa<mt::ConcatOp>(op) && mt::blocksOf(op) && llvm::all_of(op->getOperands(), [](Value part) {
+           return part.getDefiningOp() && sumsOverBatch(part.getDefiningOp());
+         });
+}
+
 LogicalResult verifyProgramAllReduces(mt::ProgramOp program) {
   for (Operation &op : program.getBody().front()) {
     if (auto allReduce = dyn_cast<shard::AllReduceOp>(op)) {
       if (!isSumOverShards(allReduce))
         return op.emitOpError("expected a sum on @") << shardsGrid << " grid_axes = [0], found another all-reduce";
       Operation *source = allReduce.getInput().getDefiningOp();
-      if (!source || !sumsOverBatch(source))
+      if (!source || !(sumsOverBatch(source) || joinsSums(source)))
         return op.emitOpError("expected the result of a sum over the batch, found another value");
       continue;
     }
@@ -34,7 +42,10 @@ LogicalResult verifyProgramAllReduces(mt::ProgramOp program) {
     for (Value part : op.getResults()) {
       auto users = part.getUsers();
       int64_t count = std::distance(users.begin(), users.end());
-      int64_t reduces = llvm::count_if(users, [](Operation *user) { return isa<shard::AllReduceOp>(user); });
+      int64_t reduces = llvm::count_if(users, [](Operation *user) {
+        return isa<shard::AllReduceOp>(user) ||
+               (joinsSums(user) && user->hasOneUse() && isa<shard::AllReduceOp>(*user->user_begin()));
+      });
       if (reduces != 1 || (count != 1 && !isTableOfShards(&op)))
         return op.emitOpError("expected one use of a shard's sum over the batch, by an all-reduce, found ")
                << count << (count == 1 ? " use by another op" : " uses");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/Attention.h"
+#include "dialects/mt/Blocks.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -76,9 +77,13 @@ static LogicalResult verifyElementwise(Block &body, KernelError error) {
 static LogicalResult verifyProduct(Block &body, KernelError error, StringRef expected,
                                    llvm::function_ref<bool(Operation &)> isProduct) {
   auto products = llvm::make_filter_range(body.without_terminator(), [&](Operation &op) { return isProduct(op); });
-  if (!llvm::hasSingleElement(products) || !areArguments((*products.begin()).getOperands()))
+  if (!llvm::hasSingleElement(products))
     return error() << "expected one " << expected;
   Operation &product = *products.begin();
+  auto matmul = dyn_cast<MatmulOp>(product);
+  SliceOp slice = matmul ? slicedSide(matmul) : SliceOp(); // a part of a matrix is read where it lies
+  if (!areArguments(product.getOperand(0)) || !areArguments(slice ? slice.getOperand() : product.getOperand(1)))
+    return error() << "expected one " << expected;
   ArrayRef<int64_t> shape = typeOf(product.getResult(0)).getShape();
   auto fits = [&](Value value) {
     ArrayRef<int64_t> other = typeOf(value).getShape();
@@ -87,7 +92,7 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
            (other.size() == 1 && other.back() == shape.back());
   };
   for (Operation &op : body.without_terminator()) {
-    if (&op == &product)
+    if (&op == &product || &op == slice)
       continue;
     if (!isPointwise(op))
       return error() << "expected element-wise operations only after a kernel's product, found '" << op.getName()
@@ -126,6 +131,8 @@ template <typename Op> static Op onlyResult(Block &body) {
 
 static LogicalResult verifyMatmulWgrad(Block &body, KernelError error) {
   Value sum = yieldsOf(body).size() == 1 ? yieldsOf(body).front() : Value();
+  if (std::optional<PlacedPart> placed = sum ? placedPartOf(sum) : std::nullopt; placed && areArguments(placed->whole))
+    sum = placed->part;
   while (auto reduce = sum ? sum.getDefiningOp<ReduceOp>() : ReduceOp())
     sum = reduce.getKind() == Reduction::sum ? reduce.getOperand() : Value();
   auto product = sum ? sum.getDefiningOp<MatmulOp>() : MatmulOp();
@@ -209,7 +216,7 @@ static constexpr KernelKindInfo kinds[] = {
     {KernelKind::single, verifySingle, InPlace::never, false, false, false},
     {KernelKind::elementwise, verifyElementwise, InPlace::always, false, false, false},
     {KernelKind::matmul, verifyMatmul, InPlace::epilogue, true, true, false},
-    {KernelKind::matmul_wgrad, verifyMatmulWgrad, InPlace::never, false, true, true},
+    {KernelKind::matmul_wgrad, verifyMatmulWgrad, InPlace::part, false, true, true},
     {KernelKind::reduce, verifyReduce, InPlace::never, false, false, false},
     {KernelKind::transpose, verifyTranspose, InPlace::never, false, false, false},
     {KernelKind::conv, verifyConv, InPlace::epilogue, true, true, false},
@@ -278,6 +285,10 @@ bool mayOverwrite(KernelKind kind, Block &body, unsigned argument, unsigned resu
     return false;
   case InPlace::always:
     return true;
+  case InPlace::part: {
+    std::optional<PlacedPart> placed = placedPartOf(yieldsOf(body)[result]);
+    return placed && placed->whole == operand;
+  }
   case InPlace::epilogue:
     return yieldsOf(body).size() == 1 && llvm::all_of(operand.getUsers(), llvm::IsaPred<ElementwiseOpInterface>);
   case InPlace::lastReader:

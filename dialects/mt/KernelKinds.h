@@ -13,6 +13,7 @@ namespace mlir::mt {
 enum class InPlace {
   never,
   always,   // each element is read just before it is written
+  part,     // the kernel writes a part of the result; the rest is the operand, and stays where it lies
   epilogue, // those that only element-wise ops read, of a kernel with one result
   lastReader // the op that makes the result is the last to read the operand, element by element
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Composites: gradients and decompositions. Their meaning stands in MtCriteriaEvaluate.cpp, written independently.
+#include "dialects/mt/Blocks.h"
 #include "dialects/mt/Expr.h"
 #include "dialects/mt/MtDialect.h"
 
@@ -53,8 +54,153 @@ Value OneHotOp::decompose(OpBuilder &builder) {
   return toFloat(labelMask(Expr(builder, getLoc(), getLabels()), tensorOf(getResult()).getShape().back())).value();
 }
 
+// ---- Logits that exist for a block of classes at a time (Blocks.h)
+
+namespace {
+// The logits of `size` classes from `from` on, and what else is read of these classes in the block's turn.
+class ClassBlock {
+public:
+  ClassBlock(const Expr &logits, int64_t from, int64_t size, Turn turn) : from(from), size(size), turn(turn) {
+    predicted = part(logits.getBuilder(), logits.getLocation(), logits.value());
+  }
+
+  int64_t first() const { return from; }
+  Expr logits() const { return *predicted; }
+  // i1: whether the class is the label. Another op in each turn: a mask is computed again rather than kept.
+  Expr isLabel(const Expr &labels) const {
+    Expr mask = labelMask(from ? labels - static_cast<double>(from) : labels, size);
+    setTurn(mask.value().getDefiningOp(), turn);
+    return mask;
+  }
+  // Of targets like the logits; of labels, if that is what they are made of.
+  Expr targets(Value values) const {
+    OpBuilder &builder = predicted->getBuilder();
+    Location location = predicted->getLocation();
+    if (auto hot = values.getDefiningOp<OneHotOp>())
+      return toFloat(isLabel(Expr(builder, location, hot.getLabels())));
+    return part(builder, location, values);
+  }
+
+private:
+  int64_t from, size;
+  Turn turn;
+  std::optional<Expr> predicted;
+
+  Expr part(OpBuilder &builder, Location location, Value whole) const {
+    ArrayRef<int64_t> shape = tensorOf(whole).getShape().drop_front(); // the batch axis is not named
+    SmallVector<int64_t> starts(shape.size(), 0), sizes(shape);
+    starts.back() = from;
+    sizes.back() = size;
+    auto slice = SliceOp::create(builder, location, whole, starts, sizes, ArrayRef<int64_t>{});
+    setTurn(slice, turn);
+    return Expr(builder, location, slice);
+  }
+};
+
+// The log of a line's sum of e^logit is top + rest.
+struct LogSum {
+  Expr top, rest;
+};
+} // namespace
+
+// In order of the classes. `again`: for the backward pass, which takes turns from the last block to the first; the last
+// one is still there.
+static SmallVector<ClassBlock> classBlocks(const Expr &p, LogitBlocks form, bool again = false) {
+  int64_t classes = static_cast<int64_t>(lastExtent(p)), last = llvm::divideCeil(classes, form.size) - 1;
+  SmallVector<ClassBlock> blocks;
+  for (int64_t i = 0; i <= last; ++i)
+    blocks.push_back(ClassBlock(p, i * form.size, std::min(form.size, classes - i * form.size),
+                                {form.sequence, again ? 2 * last - i : i}));
+  return blocks;
+}
+
+static Expr sumOf(ArrayRef<ClassBlock> blocks, llvm::function_ref<Expr(const ClassBlock &)> partOf) {
+  Expr sum = partOf(blocks[0]);
+  for (const ClassBlock &block : blocks.drop_front())
+    sum = sum + partOf(block);
+  return sum;
+}
+
+static LogSum logSum(ArrayRef<ClassBlock> blocks) {
+  // A block may hold logits of -inf alone.
+  SmallVector<Expr> tops = llvm::map_to_vector(
+      blocks, [](const ClassBlock &block) { return maximum(maxLast(block.logits()), -3.0e38); });
+  Expr top = tops[0];
+  for (const Expr &other : ArrayRef(tops).drop_front())
+    top = maximum(top, other);
+  const Expr *own = tops.begin();
+  Expr sum = sumOf(blocks, [&](const ClassBlock &block) {
+    Expr part = sumLast(exp(block.logits() - *own)) * exp(*own - top);
+    ++own;
+    return part;
+  });
+  return {top, log(sum)};
+}
+
+static Value sparseLoss(const Expr &p, const Expr &labels, LogitBlocks form) {
+  SmallVector<ClassBlock> blocks = classBlocks(p, form);
+  LogSum sum = logSum(blocks);
+  Expr chosen = sumOf(blocks, [&](const ClassBlock &block) {
+    return sumLast(select(block.isLabel(labels), block.logits(), 0.0));
+  });
+  return squeezeLast(sum.rest - (chosen - sum.top)).value();
+}
+
+static Value denseLoss(const Expr &p, llvm::function_ref<Expr(const ClassBlock &)> targetsOf, LogitBlocks form) {
+  SmallVector<ClassBlock> blocks = classBlocks(p, form);
+  LogSum sum = logSum(blocks);
+  Expr all = sumOf(blocks, [&](const ClassBlock &block) { return sumLast(targetsOf(block)); });
+  Expr chosen = sumOf(blocks, [&](const ClassBlock &block) { return sumLast(targetsOf(block) * block.logits()); });
+  return squeezeLast(all * sum.rest - (chosen - all * sum.top)).value();
+}
+
+// (softmax sum(t) - t) dy; `one`: sum(t) is 1.
+static Value gradientByBlocks(const Expr &p, llvm::function_ref<Expr(const ClassBlock &)> targetsOf, const Expr &dy,
+                              LogitBlocks form, bool one) {
+  SmallVector<ClassBlock> blocks = classBlocks(p, form);
+  LogSum sum = logSum(blocks);
+  std::optional<Expr> all;
+  if (!one)
+    all = sumOf(blocks, [&](const ClassBlock &block) { return sumLast(targetsOf(block)); });
+  SmallVector<Value> parts;
+  for (const ClassBlock &block : classBlocks(p, form, /*again=*/true)) {
+    Expr probability = exp(block.logits() - sum.top - sum.rest);
+    parts.push_back((((all ? probability * *all : probability) - targetsOf(block)) * dy).value());
+  }
+  auto whole = ConcatOp::create(p.getBuilder(), p.getLocation(), parts, p.type().getRank() - 1);
+  setBlocks(whole, form);
+  return whole;
+}
+
+// The index of the first of the largest, as f32. (Of comparisons and a minimum: mt.argmax would keep the gradient of a
+// block from lying over its logits.)
+static Expr argmaxByBlocks(const Expr &p, LogitBlocks form) {
+  auto indexIn = [](const ClassBlock &block) {
+    Expr p = block.logits();
+    OpBuilder &builder = p.getBuilder();
+    RankedTensorType type = p.type();
+    auto index = p.make(IotaOp::create(
+        builder, p.getLocation(), RankedTensorType::get(type.getShape().take_back(), builder.getF32Type()), 0));
+    Expr at = select(p == maxLast(p), index, lastExtent(p));
+    Expr found = p.make(ReduceOp::create(builder, p.getLocation(), Reduction::min, at.value(), {type.getRank() - 1}));
+    return block.first() ? found + static_cast<double>(block.first()) : found;
+  };
+  SmallVector<ClassBlock> blocks = classBlocks(p, form);
+  Expr largest = squeezeLast(maxLast(blocks[0].logits())), found = indexIn(blocks[0]);
+  for (const ClassBlock &block : ArrayRef(blocks).drop_front()) {
+    Expr own = squeezeLast(maxLast(block.logits()));
+    found = select(own > largest, indexIn(block), found);
+    largest = maximum(largest, own);
+  }
+  return found;
+}
+
+// ---- Cross-entropy
+
 Value SparseCategoricalCrossentropyOp::decompose(OpBuilder &builder) {
   Expr p(builder, getLoc(), getPredictions()), labels(builder, getLoc(), getTargets());
+  if (std::optional<LogitBlocks> form = mlir::mt::blocksOf(getOperation()))
+    return sparseLoss(p, labels, *form);
   Expr mask = labelMask(labels, p.type().getShape().back());
   Expr logarithm = getFromLogits() ? logSoftmax(p) : log(clip(p / sumLast(p)));
   return (-squeezeLast(sumLast(select(mask, logarithm, 0.0)))).value();
@@ -66,8 +212,16 @@ static Expr smoothed(const Expr &t, const llvm::APFloat &smoothing, double class
   return s == 0 ? t : t * (1 - s) + s / classes;
 }
 
+// The smoothed targets of a block.
+static Expr targetsOf(CategoricalCrossentropyOp op, const ClassBlock &block) {
+  return smoothed(block.targets(op.getTargets()), op.getLabelSmoothing(),
+                  static_cast<double>(tensorOf(op.getPredictions()).getShape().back()));
+}
+
 Value CategoricalCrossentropyOp::decompose(OpBuilder &builder) {
   Expr p(builder, getLoc(), getPredictions());
+  if (std::optional<LogitBlocks> form = mlir::mt::blocksOf(getOperation()))
+    return denseLoss(p, [&](const ClassBlock &block) { return targetsOf(*this, block); }, *form);
   Expr t = smoothed(Expr(builder, getLoc(), getTargets()), getLabelSmoothing(), lastExtent(p));
   Expr logarithm = getFromLogits() ? logSoftmax(p) : log(clip(p / sumLast(p)));
   return (-squeezeLast(sumLast(t * logarithm))).value();
@@ -87,6 +241,12 @@ void SparseCategoricalCrossentropyOp::buildGradient(OpBuilder &builder, ValueRan
   if (!resultGradients[0])
     return operandGradients.append(2, {});
   Expr p(builder, getLoc(), getPredictions()), labels(builder, getLoc(), getTargets());
+  if (std::optional<LogitBlocks> form = mlir::mt::blocksOf(getOperation())) {
+    auto targets = [&](const ClassBlock &block) { return toFloat(block.isLabel(labels)); };
+    Expr dy = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0]));
+    operandGradients.append({gradientByBlocks(p, targets, dy, *form, /*one=*/true), Value()});
+    return;
+  }
   Expr t = toFloat(labelMask(labels, p.type().getShape().back()));
   Expr dy = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0]));
   operandGradients.push_back(categoricalGradient(p, t, dy, getFromLogits(), /*oneHot=*/true).value());
@@ -98,6 +258,12 @@ void CategoricalCrossentropyOp::buildGradient(OpBuilder &builder, ValueRange res
   if (!resultGradients[0])
     return operandGradients.append(2, {});
   Expr p(builder, getLoc(), getPredictions());
+  if (std::optional<LogitBlocks> form = mlir::mt::blocksOf(getOperation())) {
+    auto targets = [&](const ClassBlock &block) { return targetsOf(*this, block); };
+    Expr dy = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0]));
+    operandGradients.append({gradientByBlocks(p, targets, dy, *form, /*one=*/false), Value()});
+    return;
+  }
   Expr t = smoothed(Expr(builder, getLoc(), getTargets()), getLabelSmoothing(), lastExtent(p));
   Expr dy = unsqueezeLast(Expr(builder, getLoc(), resultGradients[0]));
   operandGradients.push_back(categoricalGradient(p, t, dy, getFromLogits(), /*oneHot=*/false).value());
@@ -166,6 +332,8 @@ static Expr argmax(const Expr &a) { return a.make(ArgmaxOp::create(a.getBuilder(
 
 Value SparseCategoricalAccuracyOp::decompose(OpBuilder &builder) {
   Expr p(builder, getLoc(), getPredictions()), labels(builder, getLoc(), getTargets());
+  if (std::optional<LogitBlocks> form = mlir::mt::blocksOf(getOperation()))
+    return toFloat(argmaxByBlocks(p, *form) == toFloat(labels)).value();
   return toFloat(argmax(p) == labels).value();
 }
 Value CategoricalAccuracyOp::decompose(OpBuilder &builder) {

@@ -168,9 +168,11 @@ def KernelOp : Mt_Op<"kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator
       single       nothing split; any ops, one tile
       elementwise  operands rank 0 or all of one replicated shape, results of that shape; element-wise ops only
       matmul       one mt.matmul without transpose_a, (rows x K) . (K x N) or (N x K)^T, then element-wise ops on
-                   rows x N; results rows x N. rows split or static, of one axis or several
+                   rows x N; results rows x N. rows split or static, of one axis or several. The right side may be
+                   a mt.slice of an operand, which is read where it lies (Blocks.h)
       matmul_wgrad one mt.matmul with transpose_a, (? x M)^T . (? x N), or (? x T x M)^T . (? x T x N) and sums over T
-                   and ?: each shard in order, shards in tree order
+                   and ?: each shard in order, shards in tree order. It may replace a part of an operand, by a
+                   mt.concat with slices of the rest: the result lies where that operand does (Blocks.h)
       reduce       mt.reduce sum over dims [0] only, of split operands; shard sums, then tree
       transpose    one mt.transpose of a replicated rank 2 tensor
       conv         one mt.conv2d or mt.conv2d_input_gradient of two operands, then element-wise ops on its result, whose

@@ -71,3 +71,24 @@ module attributes {mt.compilation = #mt.compilation<shard_rows = 4>} {
     plan.launch @negate wait device share reads(%t : !plan.buffer<tensor<16xf32>>) writes(%w : !plan.buffer<tensor<16xf32>>) counts [16]
   }
 }
+
+// -----
+
+// A kernel that writes a part of a value leaves the rest where it was: the operand must lie there.
+module attributes {mt.compilation = #mt.compilation<shard_rows = 4>} {
+  plan.kernel @part attributes {bytes_fixed = 0 : i64, bytes_per_row = 8 : i64, flops_fixed = 0 : i64, flops_per_row = 1 : i64, kind = #mt<kernel_kind matmul_wgrad>} {
+  ^bb0(%arg0: tensor<?x2xf32>, %arg1: tensor<?x4xf32>, %arg2: tensor<8x4xf32>):
+    %0 = mt.matmul %arg0, %arg1 transpose_a : tensor<?x2xf32>, tensor<?x4xf32>
+    %1 = mt.slice %arg2 starts = [2, 0] sizes = [6, 4] : tensor<8x4xf32>
+    %2 = mt.concat %0, %1 dim = 0 {mt.blocks = array<i64: 0, 2>} : tensor<2x4xf32>, tensor<6x4xf32>
+    mt.yield %2 : tensor<8x4xf32>
+  }
+  plan.program @p attributes {shared_bytes = 0 : i64, variant_arena = array<i64: 512>, variant_bound = array<i64: 512>} {
+    %x = plan.buffer "x" signature [] of "x" : <tensor<?x2xf32>>
+    %y = plan.buffer "y" signature [] of "y" : <tensor<?x4xf32>>
+    %w = plan.buffer "w" variable [] of "w" : <tensor<8x4xf32>>
+    %a = plan.buffer "a" arena [0] : <tensor<8x4xf32>>
+    // expected-error @+1 {{expected a part of bytes 0 to 128 of arena to be written in place, found the rest elsewhere at step 0 (@part)}}
+    plan.launch @part wait none reads(%x, %y, %w : !plan.buffer<tensor<?x2xf32>>, !plan.buffer<tensor<?x4xf32>>, !plan.buffer<tensor<8x4xf32>>) writes(%a : !plan.buffer<tensor<8x4xf32>>) counts [0]
+  }
+}

@@ -145,3 +145,35 @@ mt.program @train_step {
     mt.yield %1, %2 : tensor<?x4x8xf32>, tensor<?x4x8xf32>
   }
 }
+
+// -----
+
+mt.program @p {
+  %x = mt.input "x" : tensor<?x4xf32>
+  // expected-error @+1 {{expected two numbers in mt.turn, found 3 : i64}}
+  %0 = mt.relu %x {mt.turn = 3 : i64} : tensor<?x4xf32>
+}
+
+// -----
+
+mt.program @p {
+  %x = mt.input "x" : tensor<?x4xf32>
+  // expected-error @+1 {{expected two numbers in mt.blocks, found array<i64: 1>}}
+  %0 = mt.relu %x {mt.blocks = array<i64: 1>} : tensor<?x4xf32>
+}
+
+// -----
+
+// A weight gradient in the place of a part of another value than its operand.
+mt.program @p {
+  %x = mt.input "x" : tensor<?x2xf32>
+  %y = mt.input "y" : tensor<?x4xf32>
+  %w = mt.read "w" : tensor<8x4xf32>
+  // expected-error @+1 {{expected one mt.matmul transpose_a of two operands in a kernel of kind matmul_wgrad}}
+  %0 = mt.kernel "part" matmul_wgrad (%a = %x : tensor<?x2xf32>, %b = %y : tensor<?x4xf32>, %c = %w : tensor<8x4xf32>) -> (tensor<8x4xf32>) {
+    %1 = mt.matmul %a, %b transpose_a : tensor<?x2xf32>, tensor<?x4xf32>
+    %2 = mt.slice %c starts = [1, 0] sizes = [6, 4] : tensor<8x4xf32>
+    %3 = mt.concat %1, %2 dim = 0 {mt.blocks = array<i64: 0, 2>} : tensor<2x4xf32>, tensor<6x4xf32>
+    mt.yield %3 : tensor<8x4xf32>
+  }
+}

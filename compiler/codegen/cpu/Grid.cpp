@@ -5,6 +5,7 @@
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
+#include "dialects/mt/Blocks.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -46,7 +47,9 @@ Grid mtc::matmulGrid(plan::KernelOp op) {
 }
 
 Grid mtc::matmulWgradGrid(plan::KernelOp op) {
-  RankedTensorType type = tensorOf(yieldsOf(op).front());
+  Value result = yieldsOf(op).front();
+  std::optional<mt::PlacedPart> placed = mt::placedPartOf(result);
+  RankedTensorType type = tensorOf(placed ? placed->part : result);
   int64_t height = type.getDimSize(0), columns = type.getDimSize(1);
   if (isTransposed(height, columns))
     std::swap(height, columns);

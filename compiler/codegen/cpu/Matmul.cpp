@@ -6,6 +6,7 @@
 #include "compiler/codegen/common/Kernel.h"
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
+#include "dialects/mt/Blocks.h"
 #include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
@@ -29,8 +30,11 @@ private:
   mt::MatmulOp product;
   int64_t depth = 0, columns = 0;
   bool transposed = false; // the right side lies transposed
+  Value right;             // the right side, from the first element of its part of a matrix on
+  int64_t rightStride = 0; // elements between the matrix's rows
   SmallVector<Value> arguments, results;
 
+  void findRight();
   void pack(Value column, Panel panel, Value k, Value part, Value packed);
   void emitPanel(Value column, Panel panel, Value from, Value to);
   void emitEpilogue(Value column, Panel panel, Value row, Value sums, Value count);
@@ -81,15 +85,28 @@ void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sum
   });
 }
 
+void MatmulEmitter::findRight() {
+  Value matrix = product.getRhs();
+  int64_t start = 0;
+  if (mt::SliceOp slice = mt::slicedSide(product)) {
+    matrix = slice.getOperand();
+    start = slice.getStarts()[0] * tensorOf(matrix).getDimSize(1) + slice.getStarts()[1];
+  }
+  rightStride = tensorOf(matrix).getDimSize(1);
+  right = arguments[cast<BlockArgument>(matrix).getArgNumber()];
+  if (start)
+    right = emit.address(right, elementOf(matrix), start);
+}
+
 // Rows [k, k + part) of a panel of the right side.
 void MatmulEmitter::pack(Value column, Panel panel, Value k, Value part, Value packed) {
   Type element = elementOf(product.getRhs());
-  Value b = arguments[cast<BlockArgument>(product.getRhs()).getArgNumber()];
+  auto at = [&](Value row, Value place) {
+    return emit.address(emit.address(right, element, emit.mul(row, rightStride)), element, place);
+  };
   if (transposed)
-    return emitPackTransposed(emit, panel, emit.address(emit.address(b, element, emit.mul(column, depth)), element, k),
-                          depth, part, packed, /*apart=*/1, element);
-  emitPack(emit, panel, emit.address(emit.address(b, element, emit.mul(k, columns)), element, column), columns, part,
-           packed, element);
+    return emitPackTransposed(emit, panel, at(column, k), rightStride, part, packed, /*apart=*/1, element);
+  emitPack(emit, panel, at(k, column), rightStride, part, packed, element);
 }
 
 // Rows [from, to) of one panel of columns. The panel is packed once where it is small, else again for each block of
@@ -145,6 +162,7 @@ LogicalResult MatmulEmitter::run() {
     arguments.push_back(kernel.argumentBuffer(i));
   for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
     results.push_back(kernel.resultBuffer(i));
+  findRight();
 
   Value rows = isSplit(left) ? emit.mul(kernel.rows(), linesOf(left)) : emit.integer(linesOf(left));
   int64_t blockRows = isSplit(left) ? kernel.grid.rowsPerTile * linesOf(left) : matmulRows;

@@ -8,6 +8,7 @@
 #include "compiler/codegen/cpu/Kernels.h"
 #include "compiler/codegen/cpu/Tile.h"
 #include "compiler/codegen/cpu/WholeTree.h"
+#include "dialects/mt/Blocks.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -29,13 +30,21 @@ public:
     Value buffer;
     Type element;
   };
-  TreeEmitter(Kernel &kernel, Side left, Side right, int64_t height, int64_t columns, int64_t lines, bool transposed)
+  // Where the result lies in the kernel's: floats before it, and between its rows.
+  struct Place {
+    int64_t first, stride;
+  };
+  TreeEmitter(Kernel &kernel, Side left, Side right, Place place, int64_t height, int64_t columns, int64_t lines,
+              bool transposed)
       : kernel(kernel), emit(kernel.emit), shards(shardsOf(kernel)), left(left.buffer), right(right.buffer),
         leftElement(left.element), rightElement(right.element), result(kernel.resultBuffer(0)),
-        shardRows(kernel.shardRows * lines), height(height), columns(columns), transposed(transposed),
+        resultStride(place.stride), shardRows(kernel.shardRows * lines), height(height), columns(columns),
+        transposed(transposed),
         blockRows(kernel.fast || shardRows > packedSamples ? longBlock : shortBlock) {
     shards.rows = emit.mul(shards.rows, lines);
     shards.size = emit.mul(shards.size, lines);
+    if (place.first)
+      result = emit.address(result, emit.getF32Type(), place.first);
   }
   void run();
 
@@ -46,7 +55,8 @@ private:
   Value left, right; // buffers
   Type leftElement, rightElement;
   Value result;
-  Value copied;              // a block of the left side
+  int64_t resultStride;
+  Value copied; // a block of the left side
   int64_t shardRows;
   int64_t height, columns; // of what is computed
   bool transposed;         // the result is its transpose
@@ -71,13 +81,13 @@ void TreeEmitter::store(Value column, Panel panel, Value row, Value sums, Value 
   emit.loop(emit.integer(0), count, 1, [&](Value i) {
     Value from = emit.address(sums, f32, emit.mul(i, panel.width())), line = emit.add(row, i);
     if (transposed) {
-      Value to = emit.address(emit.address(result, f32, emit.mul(column, height)), f32, line);
+      Value to = emit.address(emit.address(result, f32, emit.mul(column, resultStride)), f32, line);
       emit.loop(emit.integer(0), emit.integer(panel.width() - lanes + panel.last), 1, [&](Value j) {
-        emit.store(emit.load(f32, emit.address(from, f32, j)), emit.address(to, f32, emit.mul(j, height)));
+        emit.store(emit.load(f32, emit.address(from, f32, j)), emit.address(to, f32, emit.mul(j, resultStride)));
       });
       return;
     }
-    Value to = emit.address(emit.address(result, f32, emit.mul(line, columns)), f32, column);
+    Value to = emit.address(emit.address(result, f32, emit.mul(line, resultStride)), f32, column);
     for (int64_t vector = 0; vector < panel.vectors; ++vector) {
       bool masked = vector + 1 == panel.vectors && panel.last < lanes;
       emit.storeLanes(emit.loadLanes(f32, emit.address(from, f32, vector * lanes)),
@@ -273,8 +283,8 @@ void TreeEmitter::emitPanel(Value column, Panel panel, Value row, Value count) {
   };
   auto parts = [&] {
     if (direct) {
-      Value target = emit.address(emit.address(result, f32, emit.mul(row, columns)), f32, column);
-      return inRegisters(target, emit.integer(columns));
+      Value target = emit.address(emit.address(result, f32, emit.mul(row, resultStride)), f32, column);
+      return inRegisters(target, emit.integer(resultStride));
     }
     inRegisters(sums, emit.integer(panel.width()));
     store(column, panel, row, sums, count);
@@ -318,11 +328,19 @@ void TreeEmitter::run() {
 
 bool mtc::isTransposed(int64_t height, int64_t columns) { return columns <= lanes && height > columns; }
 
-// The product whose sum over the batch a value is.
+// The product whose sum over the batch a value is, or a part of it.
 static mt::MatmulOp productOf(Value sum) {
+  if (std::optional<mt::PlacedPart> placed = mt::placedPartOf(sum))
+    sum = placed->part;
   while (auto reduce = sum.getDefiningOp<mt::ReduceOp>())
     sum = reduce.getOperand();
   return sum.getDefiningOp<mt::MatmulOp>();
+}
+
+static TreeEmitter::Place placeOf(Value result) {
+  int64_t stride = tensorOf(result).getDimSize(1);
+  std::optional<mt::PlacedPart> placed = mt::placedPartOf(result);
+  return {placed ? placed->from * (placed->axis == 0 ? stride : 1) : 0, stride};
 }
 
 LogicalResult mtc::emitMatmulWgrad(Kernel &kernel) {
@@ -337,6 +355,7 @@ LogicalResult mtc::emitMatmulWgrad(Kernel &kernel) {
     std::swap(left, right);
     std::swap(height, columns);
   }
-  TreeEmitter(kernel, left, right, height, columns, linesOf(product.getLhs()), transposed).run();
+  TreeEmitter(kernel, left, right, placeOf(kernel.yields()[0]), height, columns, linesOf(product.getLhs()), transposed)
+      .run();
   return success();
 }

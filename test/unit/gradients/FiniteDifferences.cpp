@@ -3,7 +3,7 @@
 // Every registered op with a gradient agrees with central differences. No list of ops: each is built with all operand
 // types, result types (where it does not infer its own) and attributes of a pool that its verifier accepts, on values
 // from 0.1 to 0.9 (where every function is defined) and from -2 to 2 (where it is finite).
-#include "dialects/mt/MtDialect.h"
+#include "dialects/mt/Blocks.h"
 #include "mlir/IR/Verifier.h"
 #include "gtest/gtest.h"
 #include <cmath>
@@ -313,5 +313,32 @@ TEST_F(FiniteDifferences, AgreeWithEveryGradient) {
   }
   // Element-wise ops alone are more than that: none was overlooked because an interface was not found.
   EXPECT_GE(ops, 35);
+}
+
+// Cross-entropies of three classes, in blocks of two and of one. (The targets of a loss by blocks have no gradient.)
+TEST_F(FiniteDifferences, AgreeByBlocksOfClasses) {
+  for (StringRef op : {mt::SparseCategoricalCrossentropyOp::getOperationName(),
+                       mt::CategoricalCrossentropyOp::getOperationName()}) {
+    int64_t points = 0;
+    forEachInstance(*RegisteredOperationName::lookup(op, &mlir), [&](Operation *op) {
+      auto logits = cast<RankedTensorType>(op->getOperand(0).getType());
+      if (!op->getAttr("from_logits") || !mt::isSplit(logits) || logits.getShape().back() != 3)
+        return;
+      mt::setBlocks(op, {0, 2});
+      Block &block = *op->getBlock();
+      OpBuilder atEnd = OpBuilder::atBlockEnd(&block);
+      SmallVector<Value> gradients;
+      cast<mt::GradientOpInterface>(op).buildGradient(atEnd, {block.getArgument(block.getNumArguments() - 1)},
+                                                      gradients);
+      ASSERT_EQ(gradients.size(), 2u) << text(op);
+      for (auto [low, high] : {std::pair(-0.5, 0.5), std::pair(-2.0, 2.0)}) {
+        Values values;
+        for (Value argument : block.getArguments())
+          values[argument] = random(argument.getType(), low, high, 3);
+        points += compareAt(op, ArrayRef(gradients).take_front(), values);
+      }
+    });
+    EXPECT_GE(points, 2) << op.str();
+  }
 }
 } // namespace

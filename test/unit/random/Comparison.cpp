@@ -2,6 +2,7 @@
 #include "test/unit/random/Comparison.h"
 #include "compiler/Pipeline.h"
 #include "compiler/codegen/common/CpuTarget.h"
+#include "dialects/mt/Blocks.h"
 #include "dialects/mt/Compilation.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "test/unit/random/Outcome.h"
@@ -51,6 +52,8 @@ void Journey::arrived(StringRef pass) {
       module->walk([&](mt::KernelOp kernel) { report.again |= kernel.getRecomputed(); });
     return;
   }
+  if (pass == "mt-block-logits")
+    module->walk([&](mt::MatmulOp product) { report.blocks |= mt::turnOf(product).has_value(); });
   if (pass == "mt-differentiate") {
     Step whole = model.step;
     whole.shards = 1;
@@ -100,6 +103,8 @@ void Journey::check(const Outcome &found, const std::string &place) {
 
 bool Journey::compile(Compilation &compilation) {
   const Step &step = model.step;
+  if (options.logitBytes)
+    compilation.logitBytes = options.logitBytes;
   mt::Compilation parameters(*module);
   parameters.setBatch(step.batch);
   parameters.setShards(step.shards, (step.batch + step.shards - 1) / step.shards);

@@ -19,6 +19,7 @@ struct Options {
   bool passes = true;  // interpret what each pass shards
   bool compile = true; // to a plan, and run it on two sets of devices
   const Fault *fault = nullptr;
+  int64_t logitBytes = 0;          // 0: as many are stored as a whole as mtc has it
   const char *precision = nullptr; // bf16 or f16: what the rounded program means is compared, from mt-precision on
 };
 
@@ -26,6 +27,7 @@ struct Report {
   std::string problem; // the first difference, or why there is no result; "": none
   bool seeded = false; // the fault found something to spoil
   bool slack = false;  // a value was only equal within the rounding of the model
+  bool blocks = false; // logits were computed by blocks of classes
   bool again = false;  // compiled once more, something ran twice
   uint64_t hash = 0;   // of all that was executed
 };

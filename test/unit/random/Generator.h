@@ -12,8 +12,8 @@ namespace mtc::test {
 
 class Generator {
 public:
-  Generator(mlir::MLIRContext &context, uint32_t seed)
-      : seed(seed), random(seed), builder(&context), at(builder.getUnknownLoc()), turn(seed) {}
+  Generator(mlir::MLIRContext &context, uint32_t seed, int64_t classes)
+      : seed(seed), classes(classes), random(seed), builder(&context), at(builder.getUnknownLoc()), turn(seed) {}
   RandomModel make();
 
 private:
@@ -106,6 +106,7 @@ private:
   Expr joined();
   void buildOutputs(const Expr &x);
   void buildLoss(const Expr &x, const std::string &name);
+  void buildClassLoss(const Expr &x, const std::string &name);
   template <typename Op> Value criterion(const Expr &p, Value target) {
     return Op::create(builder, at, p.value(), target);
   }
@@ -117,6 +118,7 @@ private:
   Value sampleWeight(const std::string &name);
 
   const uint32_t seed;
+  const int64_t classes; // of a loss; 0: as the values have them
   std::mt19937 random;
   mlir::OpBuilder builder;
   mlir::Location at;

@@ -103,7 +103,38 @@ void Generator::buildOutputs(const Expr &x) {
     OutputOp::create(builder, at, "box", cube(any()).value());
 }
 
+// Of a matrix either way round, with a bias or none; of rows or of lines; of labels or of targets, given or smoothed.
+void Generator::buildClassLoss(const Expr &x, const std::string &name) {
+  Expr lines = width(x) % 3 == 0 && chance(60) ? reshape(x, {dynamic, 3, width(x) / 3}) : x;
+  SmallVector<int64_t> shape(lines.type().getShape().drop_back());
+  bool swapped = chance(50);
+  Expr matrix = swapped ? variable({classes, width(lines)}) : variable({width(lines), classes});
+  Expr logits = matmul(lines, matrix, false, swapped);
+  if (chance(50))
+    logits = logits + variable({classes});
+  Value labels = target(name + "_target", RankedTensorType::get(shape, builder.getI32Type()),
+                        [&] { return below(classes); });
+  Value values;
+  int64_t kind = below(3);
+  if (kind == 0) {
+    values = SparseCategoricalCrossentropyOp::create(builder, at, logits.value(), labels, true);
+  } else {
+    Value targets = kind == 1 ? make<OneHotOp>(logits.type(), labels).value()
+                              : target(name + "_targets", logits.type(), [&] { return between(0, 1); });
+    values = CategoricalCrossentropyOp::create(builder, at, logits.value(), targets, true,
+                                               llvm::APFloat(chance(50) ? 0.25f : 0.0f));
+  }
+  // Some labels are ignored: their weights are 0, and the divisor is the number of the others.
+  Value counted = chance(50) ? toFloat(e(labels) < double(classes - classes / 4)).value() : Value();
+  LossOp::create(builder, at, name, values, counted, counted ? Divisor::weights : Divisor::elements,
+                 llvm::APFloat(1.0f));
+  Value hits = SparseCategoricalAccuracyOp::create(builder, at, logits.value(), labels);
+  MetricOp::create(builder, at, name + "_metric", hits, counted, Finalizer::mean, BetterAttr());
+}
+
 void Generator::buildLoss(const Expr &x, const std::string &name) {
+  if (classes)
+    return buildClassLoss(x, name);
   int64_t c = width(x);
   auto labels = i32({dynamic});
   bool logits = chance(50);
@@ -182,4 +213,6 @@ RandomModel Generator::make() {
   return {std::move(module), std::move(data)};
 }
 
-RandomModel mtc::test::makeRandomModel(MLIRContext &context, uint32_t seed) { return Generator(context, seed).make(); }
+RandomModel mtc::test::makeRandomModel(MLIRContext &context, uint32_t seed, int64_t classes) {
+  return Generator(context, seed, classes).make();
+}

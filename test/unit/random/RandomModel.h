@@ -21,7 +21,8 @@ inline uint32_t fromEnvironment(const char *name, uint32_t otherwise) {
   return given ? std::atoi(given) : otherwise;
 }
 
-RandomModel makeRandomModel(mlir::MLIRContext &context, uint32_t seed);
+// With `classes` a loss is a cross-entropy of so many, whose logits a product with a matrix of weights makes.
+RandomModel makeRandomModel(mlir::MLIRContext &context, uint32_t seed, int64_t classes = 0);
 
 } // namespace mtc::test
 

@@ -73,6 +73,23 @@ TEST_F(RandomGraphs, MeanTheSameInSixteenBits) {
   }
 }
 
+// Logits of up to five blocks of classes: no two numbers of blocks add in the same order, but all mean the same.
+TEST_F(RandomGraphs, MeanTheSameByBlocksOfClasses) {
+  uint32_t blocked = 0;
+  for (uint32_t seed = first; seed < first + graphs / 3 + 1; ++seed) {
+    RandomModel model = makeRandomModel(context, seed, /*classes=*/10 + seed % 31);
+    Options options;
+    options.logitBytes = std::max<int64_t>(1, model.step.batch * (10 + seed % 31) * 4 / (1 + seed % 5));
+    options.precision = seed % 4 ? nullptr : "bf16";
+    Report report = compare(model, seed, options);
+    EXPECT_EQ(report.problem, "") << "seed " << seed << ", " << model.step.batch << " samples";
+    blocked += report.blocks;
+    if (!report.problem.empty() && std::getenv("MTC_RANDOM_PRINT"))
+      model.module->dump();
+  }
+  EXPECT_GT(blocked, graphs / 10);
+}
+
 // Every op is there, with attributes that are not the defaults, and graphs are large enough.
 TEST_F(RandomGraphs, HoldEveryOp) {
   llvm::StringMap<int64_t> counts;

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mt-block-logits: logits of which only blocks are read are computed block by block, and so is what becomes of their
+// gradient, which stands there as a concatenation of blocks:
+//
+//   a block of a product (and a bias)        the product with a part of the matrix (and a part of the bias)
+//   gradient x matrix^T                      a sum of products, in the order of turns
+//   input^T x gradient, sums of the gradient a concatenation of products, of sums
+//
+// Every op that reads a block gets the block's turn.
+#include "compiler/Passes.h"
+#include "compiler/differentiate/Simplify.h"
+#include "dialects/mt/Blocks.h"
+
+using namespace mlir;
+
+namespace mtc {
+#define GEN_PASS_DEF_BLOCKLOGITS
+#include "compiler/Passes.h.inc"
+
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+// `size` elements from `from` on along an axis of a value without a batch axis.
+Value partOf(OpBuilder &builder, Value whole, int64_t axis, int64_t from, int64_t size) {
+  SmallVector<int64_t> starts(typeOf(whole).getRank(), 0), sizes(typeOf(whole).getShape());
+  starts[axis] = from;
+  sizes[axis] = size;
+  return mt::SliceOp::create(builder, whole.getLoc(), whole, starts, sizes, ArrayRef<int64_t>{});
+}
+
+// Values that are parts of one along an axis.
+struct Parts {
+  SmallVector<Value> values;
+  int64_t axis;
+};
+
+class Blocking {
+public:
+  explicit Blocking(mt::ProgramOp program) : body(&program.getBody().front()) {}
+
+  void run() {
+    for (auto slice : llvm::make_early_inc_range(body->getOps<mt::SliceOp>()))
+      if (mt::turnOf(slice))
+        computeBlock(slice);
+    SmallVector<mt::ConcatOp> gradients;
+    for (auto concat : body->getOps<mt::ConcatOp>())
+      if (mt::blocksOf(concat))
+        gradients.push_back(concat);
+    for (mt::ConcatOp gradient : gradients) {
+      form = *mt::blocksOf(gradient);
+      pushDown(gradient.getResult(),
+               {SmallVector<Value>(gradient.getOperands()), static_cast<int64_t>(gradient.getDim())});
+    }
+    markTurns();
+  }
+
+private:
+  Block *body;
+  mt::LogitBlocks form{};
+
+  void computeBlock(mt::SliceOp slice);
+  void pushDown(Value whole, const Parts &parts);
+  std::optional<Parts> productsOf(mt::MatmulOp product, Value whole, const Parts &parts);
+  Value sumOfProducts(mt::MatmulOp product, const Parts &parts);
+  void markTurns();
+};
+
+// A slice of logits along the classes.
+void Blocking::computeBlock(mt::SliceOp slice) {
+  OpBuilder builder(slice);
+  int64_t from = slice.getStarts().back(), size = slice.getSizes().back();
+  auto add = slice.getOperand().getDefiningOp<mt::AddOp>();
+  auto productOf = [](Value value) { return value.getDefiningOp<mt::MatmulOp>(); };
+  mt::MatmulOp product = !add ? productOf(slice.getOperand())
+                         : productOf(add.getLhs()) ? productOf(add.getLhs())
+                                                   : productOf(add.getRhs());
+  if (!product)
+    return; // of targets
+  Value matrix = partOf(builder, product.getRhs(), product.getTransposeB() ? 0 : 1, from, size);
+  auto block =
+      mt::MatmulOp::create(builder, product.getLoc(), product.getLhs(), matrix, false, product.getTransposeB());
+  mt::setTurn(block, mt::turnOf(slice));
+  Value result = block;
+  if (add) {
+    Value bias = add.getLhs() == product.getResult() ? add.getRhs() : add.getLhs();
+    result = mt::AddOp::create(builder, add.getLoc(), result, partOf(builder, bias, 0, from, size));
+  }
+  slice.replaceAllUsesWith(result);
+  slice.erase();
+}
+
+// Of a gradient of logits and the matrix: from the last block on, as the backward pass makes them.
+Value Blocking::sumOfProducts(mt::MatmulOp product, const Parts &parts) {
+  OpBuilder builder(product);
+  Value sum;
+  int64_t end = typeOf(product.getLhs()).getShape().back();
+  for (Value part : llvm::reverse(parts.values)) {
+    int64_t size = typeOf(part).getShape().back();
+    end -= size;
+    Value matrix = partOf(builder, product.getRhs(), product.getTransposeB() ? 1 : 0, end, size);
+    Value term = mt::MatmulOp::create(builder, product.getLoc(), part, matrix, false, product.getTransposeB());
+    sum = sum ? mt::AddOp::create(builder, product.getLoc(), sum, term).getResult() : term;
+  }
+  return sum;
+}
+
+// Of a gradient of logits, transposed, and the input or the other way round: rows or columns of the result.
+std::optional<Parts> Blocking::productsOf(mt::MatmulOp product, Value whole, const Parts &parts) {
+  bool left = product.getLhs() == whole;
+  if (left == (product.getRhs() == whole) || !product.getTransposeA() || product.getTransposeB())
+    return std::nullopt;
+  OpBuilder builder(product);
+  Parts products{{}, typeOf(product.getResult()).getRank() - (left ? 2 : 1)};
+  for (Value part : parts.values)
+    products.values.push_back(mt::MatmulOp::create(builder, product.getLoc(), left ? part : product.getLhs(),
+                                                   left ? product.getRhs() : part, true, false));
+  return products;
+}
+
+// What reads `whole` reads its parts instead.
+void Blocking::pushDown(Value whole, const Parts &parts) {
+  SmallVector<Operation *> users(whole.user_begin(), whole.user_end());
+  llvm::sort(users, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  users.erase(llvm::unique(users), users.end());
+  Value joined;
+  for (Operation *user : users) {
+    OpBuilder builder(user);
+    auto reduce = dyn_cast<mt::ReduceOp>(user);
+    auto product = dyn_cast<mt::MatmulOp>(user);
+    bool lastAxis = parts.axis + 1 == typeOf(whole).getRank();
+    std::optional<Parts> next;
+    if (reduce && !llvm::is_contained(reduce.getDims(), parts.axis)) {
+      next = Parts{{}, parts.axis - llvm::count_if(reduce.getDims(), [&](int64_t dim) { return dim < parts.axis; })};
+      for (Value part : parts.values)
+        next->values.push_back(
+            mt::ReduceOp::create(builder, reduce.getLoc(), reduce.getKind(), part, reduce.getDims()));
+    } else if (product && lastAxis && product.getLhs() == whole && product.getRhs() != whole &&
+               !product.getTransposeA() && typeOf(product.getRhs()).getRank() == 2) {
+      product.replaceAllUsesWith(sumOfProducts(product, parts));
+      product.erase();
+      continue;
+    } else if (product && lastAxis) {
+      next = productsOf(product, whole, parts);
+    }
+    if (next) {
+      pushDown(user->getResult(0), *next);
+      if (user->use_empty())
+        user->erase();
+      continue;
+    }
+    if (whole.getDefiningOp<mt::ConcatOp>())
+      continue; // as it is
+    if (!joined) {
+      auto concat = mt::ConcatOp::create(builder, whole.getLoc(), parts.values, parts.axis);
+      mt::setBlocks(concat, form);
+      joined = concat;
+    }
+    user->replaceUsesOfWith(whole, joined);
+  }
+}
+
+void Blocking::markTurns() {
+  llvm::DenseMap<Value, mt::Turn> blocks;
+  for (Operation &op : *body) {
+    std::optional<mt::Turn> turn = mt::turnOf(&op);
+    for (Value operand : op.getOperands())
+      if (auto found = blocks.find(operand); found != blocks.end())
+        turn = turn ? std::max(*turn, found->second) : found->second;
+    if (!turn || op.getNumResults() != 1 || isa<mt::ConcatOp>(op))
+      continue;
+    mt::setTurn(&op, turn);
+    Value result = op.getResult(0);
+    bool sums = isa<mt::MatmulOp>(op) &&
+                llvm::any_of(op.getOperands(), [&](Value operand) { return blocks.contains(operand); });
+    if (mt::isSplit(result.getType()) && !sums &&
+        isa<mt::ElementwiseOpInterface, mt::MatmulOp, mt::BroadcastOp, mt::SliceOp>(op))
+      blocks[result] = *turn;
+  }
+}
+
+struct BlockLogits : impl::BlockLogitsBase<BlockLogits> {
+  using BlockLogitsBase::BlockLogitsBase;
+
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<mt::ProgramOp>()) {
+      bool any = llvm::any_of(program.getBody().front(), [](Operation &op) { return bool(mt::turnOf(&op)); });
+      if (!any)
+        continue;
+      Blocking(program).run();
+      simplify(program);
+    }
+  }
+};
+
+} // namespace
+} // namespace mtc

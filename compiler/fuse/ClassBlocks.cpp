@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products of blocks of classes (docs/ir.md, "Losses over many classes"): each reads its part of the matrix where that
+// lies, and each weight gradient writes its part of one value, in its turn.
+#include "compiler/fuse/Groups.h"
+#include "compiler/fuse/Prepare.h"
+#include "dialects/mt/Blocks.h"
+
+namespace mtc {
+
+using namespace mlir;
+using mt::KernelKind;
+
+// The product of a block that this sum over the batch is of; null for any other value.
+static mt::MatmulOp blockProduct(Value sum) {
+  while (auto reduce = sum.getDefiningOp<mt::ReduceOp>())
+    sum = reduce.getOperand();
+  auto product = sum.getDefiningOp<mt::MatmulOp>();
+  return product && product.getTransposeA() && mt::turnOf(product) ? product : mt::MatmulOp();
+}
+
+// A concatenation of weight gradients: zeros, in which one part after the other takes its place.
+static void placeParts(mt::ConcatOp concat) {
+  auto type = cast<RankedTensorType>(concat.getType());
+  struct Part {
+    Value value;
+    int64_t from, turn;
+  };
+  SmallVector<Part> parts;
+  int64_t end = 0, axis = concat.getDim();
+  for (Value operand : concat.getOperands()) {
+    mt::MatmulOp product = blockProduct(operand);
+    if (!product || !operand.hasOneUse())
+      return;
+    parts.push_back({operand, end, mt::turnOf(product)->number});
+    end += cast<RankedTensorType>(operand.getType()).getDimSize(axis);
+  }
+  llvm::sort(parts, [](const Part &a, const Part &b) { return a.turn < b.turn; });
+  OpBuilder builder(concat);
+  auto zero = mt::ConstantOp::create(builder, concat.getLoc(), type,
+                                     DenseElementsAttr::get(type, builder.getF32FloatAttr(0)));
+  Value whole = mt::AddOp::create(builder, concat.getLoc(), zero, zero); // of a buffer, which constants lack
+  for (const Part &part : parts)
+    whole = mt::placePart(builder, concat.getLoc(), {part.value, whole, axis, part.from});
+  concat.replaceAllUsesWith(whole);
+  concat.erase();
+}
+
+void prepareBlocks(mt::ProgramOp program) {
+  Block &body = program.getBody().front();
+  for (auto product : body.getOps<mt::MatmulOp>())
+    if (mt::SliceOp slice = mt::turnOf(product) ? mt::slicedSide(product) : mt::SliceOp();
+        slice && !slice->hasOneUse()) {
+      OpBuilder builder(product);
+      product.getRhsMutable().assign(builder.clone(*slice)->getResult(0));
+    }
+  for (auto concat : llvm::make_early_inc_range(body.getOps<mt::ConcatOp>()))
+    if (mt::blocksOf(concat) && !mt::isSplit(concat.getType()))
+      placeParts(concat);
+}
+
+// Slices become part of the products that read them, and the placing of a part of the product that makes it.
+void Groups::joinBlocks() {
+  for (Operation &op : *body) {
+    if (std::optional<mt::Turn> turn = mt::turnOf(&op))
+      turns[*turn].push_back(&op);
+    if (auto product = dyn_cast<mt::MatmulOp>(op); product && mt::turnOf(product))
+      if (mt::SliceOp slice = mt::slicedSide(product))
+        merge(*unitOf(product), *unitOf(slice));
+    std::optional<mt::PlacedPart> placed = op.getNumResults() == 1 ? mt::placedPartOf(op.getResult(0)) : std::nullopt;
+    if (!placed)
+      continue;
+    unsigned unit = *producer(placed->part);
+    for (Value operand : op.getOperands())
+      if (operand != placed->part)
+        merge(unit, *producer(operand));
+    merge(unit, *unitOf(&op));
+  }
+}
+
+// What runs in the next turn of the op's sequence.
+ArrayRef<Operation *> Groups::nextTurn(Operation *op) const {
+  std::optional<mt::Turn> turn = turns.empty() ? std::nullopt : mt::turnOf(op);
+  auto next = turn ? turns.upper_bound(*turn) : turns.end();
+  return next != turns.end() && next->first.sequence == turn->sequence ? ArrayRef<Operation *>(next->second)
+                                                                       : ArrayRef<Operation *>();
+}
+
+} // namespace mtc
