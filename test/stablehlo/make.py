@@ -43,7 +43,8 @@ files = {
     "fixed": module(op("stablehlo.abs")).replace("?x4", "8x4"),
     "count": module(f'    %n = "stablehlo.get_dimension_size"(%x) <{{dimension = 0 : i64}}> : ({T}) -> tensor<i32>\n'
                     '    %c = "stablehlo.compare"(%n, %n) '
-                    '<{comparison_direction = #stablehlo<comparison_direction GT>}> : (tensor<i32>, tensor<i32>) -> tensor<i1>\n'
+                    '<{comparison_direction = #stablehlo<comparison_direction GT>}> : '
+                    '(tensor<i32>, tensor<i32>) -> tensor<i1>\n'
                     f'    %y = "stablehlo.select"(%c, %x, %x) : (tensor<i1>, {T}, {T}) -> {T}'),
     "mixes": module('    %z = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>\n'
                     f'    %m = "stablehlo.reduce"(%x, %z) <{{dimensions = array<i64: 0>}}> ({{\n'
