@@ -2,6 +2,7 @@
 #include "frontend/Importers.h"
 #include "frontend/mlir/ReadModel.h"
 #include "frontend/onnx/ReadOnnx.h"
+#include "frontend/stablehlo/ReadStableHlo.h"
 
 using namespace mlir;
 
@@ -22,6 +23,11 @@ static OwningOpRef<ModuleOp> importOnnx(const ImportRequest &request) {
                   request.weights);
 }
 
+static OwningOpRef<ModuleOp> importStableHlo(const ImportRequest &request) {
+  return readStableHlo(request.source.text, request.source.name, request.batch, request.training, request.context,
+                       request.diagnostics);
+}
+
 // The first option that says of a model what MLIR text says itself; null: none.
 static const char *optionOfModel(const TrainingOptions &training) {
   return !training.loss.empty()                ? "--loss"
@@ -35,7 +41,7 @@ static const char *optionOfModel(const TrainingOptions &training) {
 
 static OwningOpRef<ModuleOp> importMlir(const ImportRequest &request) {
   if (const char *option = optionOfModel(request.training)) {
-    request.diagnostics.addError(request.source.name + ": error: expected a Keras or ONNX model for " + option +
+    request.diagnostics.addError(request.source.name + ": error: expected a model of another format for " + option +
                                  ", found MLIR text, which says it itself");
     return {};
   }
@@ -64,6 +70,7 @@ static constexpr Importer importers[] = {
     {/*opensFile=*/true, isKerasArchive, importKerasArchive},
     {/*opensFile=*/true, isOnnx, importOnnx},
     {false, isKerasJson, importKerasJson},
+    {false, isStableHlo, importStableHlo},
     {false, isAnything, importMlir},
 };
 

@@ -130,8 +130,8 @@ static void addOptions(CLI::App &command, Arguments &arguments, bool ofModelAlon
 static void addCompile(CLI::App &app, Arguments &arguments) {
   CLI::App *compile = app.add_subcommand("compile", "compile a model into a plan");
   compile->add_option("model", arguments.input,
-                      "a Keras model (.keras, config.json), an ONNX model (.onnx) or MLIR text with one mt.model; - "
-                      "reads standard input")
+                      "a Keras model (.keras, config.json), an ONNX model (.onnx), StableHLO or MLIR text with one "
+                      "mt.model; - reads standard input")
       ->required()->type_name("MODEL");
   compile->add_option("-o,--output", arguments.output,
                       "the file to write; - writes to standard output (default: MODEL with .mtp)")
@@ -144,8 +144,9 @@ static void addCompile(CLI::App &app, Arguments &arguments) {
 
 static void addImport(CLI::App &app, Arguments &arguments) {
   CLI::App *command =
-      app.add_subcommand("import", "write a Keras or ONNX model as MLIR text, with its weights beside it");
-  command->add_option("model", arguments.input, "a Keras or ONNX model: .keras, config.json or .onnx")
+      app.add_subcommand("import", "write a model of another format as MLIR text, with its weights beside it");
+  command
+      ->add_option("model", arguments.input, "a model of Keras (.keras, config.json), ONNX (.onnx) or StableHLO (text)")
       ->required()
       ->type_name("MODEL");
   command
@@ -163,8 +164,8 @@ static void addSummary(CLI::App &app, Arguments &arguments) {
       app.add_subcommand("summary", "print a model's layers: output shapes, parameters, FLOPs and bytes");
   command
       ->add_option("model", arguments.input,
-                   "a Keras model (.keras, config.json), an ONNX model (.onnx) or MLIR text with one mt.model; - "
-                   "reads standard input")
+                   "a Keras model (.keras, config.json), an ONNX model (.onnx), StableHLO or MLIR text with one "
+                   "mt.model; - reads standard input")
       ->required()
       ->type_name("MODEL");
   addOptions(*command, arguments, /*ofModelAlone=*/true);

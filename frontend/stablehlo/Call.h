@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the builder of a StableHLO op works with: one op of the file, which is not registered here, so its attributes
+// are dictionaries and texts.
+#ifndef FRONTEND_STABLEHLO_CALL_H
+#define FRONTEND_STABLEHLO_CALL_H
+
+#include "frontend/logical/Compute.h"
+#include "frontend/logical/Known.h"
+
+#include <memory>
+
+namespace mtc::stablehlo {
+
+using logical::Known;
+using logical::Refused;
+using logical::Size;
+
+// A mean over the samples: the sum of `scale` times the values [?], divided by the number of samples.
+struct MeanTerm {
+  mlir::Value values;
+  double scale;
+};
+
+// A value of the file: known when it is read, or computed by the model, or a sum of means over the samples.
+struct Operand {
+  std::shared_ptr<const Known> known = nullptr;
+  logical::Value value = {};
+  std::vector<MeanTerm> means = {};
+  bool isThere() const { return known || value || !means.empty(); }
+};
+
+class Call {
+public:
+  using Value = logical::Value;
+
+  Call(logical::Ops &ops, mlir::Operation &op, std::vector<Operand> operands);
+
+  logical::Ops &ops;
+  mlir::Operation &op;
+  std::vector<Operand> operands;
+  std::vector<Operand> results;
+
+  // An operand as a value, whatever it is.
+  Value value(size_t index);
+  const Known *known(size_t index) const;
+  const Known &expectKnown(size_t index, const char *what) const;
+  logical::Shape shape(size_t index) const;
+  // The type of the only result; its sizes, of which none is open.
+  mlir::RankedTensorType resultType() const;
+  llvm::SmallVector<int64_t> resultSizes() const;
+  bool hasOpenResult() const { return !resultType().hasStaticShape(); }
+
+  mlir::Attribute attribute(llvm::StringRef name) const; // null: none
+  llvm::SmallVector<int64_t> integers(llvm::StringRef name, size_t count = 0, int64_t otherwise = 0) const;
+  int64_t integer(llvm::StringRef name, int64_t otherwise) const;
+  // What stands in #stablehlo<...> or #stablehlo.name<...>; empty: no such attribute.
+  std::string text(llvm::StringRef name) const;
+  // The op that the region of a reduction is: "stablehlo.add".
+  llvm::StringRef reducer() const;
+
+  void give(const Value &value) { results.push_back({nullptr, value, {}}); }
+  void give(Known known) { results.push_back({std::make_shared<const Known>(std::move(known)), {}, {}}); }
+};
+
+// "key = [1, 2]" in a text; empty where the key is missing.
+llvm::SmallVector<int64_t> listIn(llvm::StringRef text, llvm::StringRef key);
+// "key = 3" in a text.
+std::optional<int64_t> numberIn(llvm::StringRef text, llvm::StringRef key);
+Known::Type knownTypeOf(mlir::Type element);
+
+using BuildOp = void (*)(Call &);
+struct OpEntry {
+  const char *name; // without "stablehlo."
+  BuildOp build;
+};
+// Each family's part of the table, in ops/.
+llvm::ArrayRef<OpEntry> elementwiseOps();
+llvm::ArrayRef<OpEntry> shapeOps();
+llvm::ArrayRef<OpEntry> reductionOps();
+llvm::ArrayRef<OpEntry> productOps();
+// Null where the op is not known.
+BuildOp findOp(llvm::StringRef name);
+
+} // namespace mtc::stablehlo
+
+#endif

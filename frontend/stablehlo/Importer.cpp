@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/stablehlo/Importer.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace mtc::stablehlo {
+
+static constexpr int64_t maxDepth = 64, maxEvaluated = 500000, maxKnownElements = int64_t{1} << 26;
+
+static std::string textOf(Operation &op, StringRef name) {
+  Attribute found = op.getAttr(name);
+  if (auto text = dyn_cast_or_null<StringAttr>(found))
+    return text.getValue().str();
+  auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(found);
+  return symbol ? symbol.getValue().str() : "";
+}
+
+// A function has one block, which ends with a return.
+LogicalResult Importer::findFunctions() {
+  for (Operation &op : file.getBody()->getOperations()) {
+    if (op.getName().getStringRef() != "func.func")
+      return op.emitError("expected functions in the module, found ") << op.getName();
+    if (op.getNumRegions() != 1 || !op.getRegion(0).hasOneBlock() || op.getRegion(0).front().empty() ||
+        op.getRegion(0).front().back().getName().getStringRef() != "func.return")
+      return op.emitError("expected a function of one block that ends with a return");
+    functions[textOf(op, "sym_name")] = &op;
+    if (textOf(op, "sym_visibility") != "private") {
+      if (entry && textOf(op, "sym_name") != "main")
+        continue;
+      entry = &op;
+    }
+  }
+  return entry ? success() : file.emitError("expected a public function, found none");
+}
+
+LogicalResult Importer::checkOps() {
+  std::map<std::string, int64_t> unknown;
+  std::map<std::string, Location> places;
+  for (auto &[name, function] : functions)
+    for (Operation &op : function->getRegion(0).front()) {
+      StringRef kind = op.getName().getStringRef();
+      if (kind == "func.return" || kind == "func.call" || findOp(kind))
+        continue;
+      ++unknown[kind.str()];
+      places.emplace(kind.str(), op.getLoc());
+    }
+  if (unknown.empty())
+    return success();
+  InFlightDiagnostic error = file.emitError("expected ops that are supported, found ")
+                             << unknown.size() << " that are not";
+  for (const auto &[kind, count] : unknown)
+    error.attachNote(places.at(kind)) << "op " << kind << ", " << count << (count == 1 ? " time" : " times");
+  return error;
+}
+
+// "params['conv']['kernel']" is "params/conv/kernel".
+static std::string plainName(StringRef name) {
+  std::string plain;
+  for (char c : name)
+    if (c == '[')
+      plain += '/';
+    else if (c != ']' && c != '\'' && c != '"')
+      plain += c;
+  return plain;
+}
+
+// Of the argument's location, or of that of a function that it is handed to.
+std::string Importer::nameOf(BlockArgument argument) const {
+  if (auto named = dyn_cast<NameLoc>(argument.getLoc()))
+    return plainName(named.getName().getValue());
+  for (OpOperand &use : argument.getUses())
+    if (auto found = functions.find(textOf(*use.getOwner(), "callee"));
+        use.getOwner()->getName().getStringRef() == "func.call" && found != functions.end()) {
+      Block &body = found->second->getRegion(0).front();
+      if (use.getOperandNumber() < body.getNumArguments())
+        if (auto named = dyn_cast<NameLoc>(body.getArgument(use.getOperandNumber()).getLoc()))
+          return plainName(named.getName().getValue());
+    }
+  return "arg" + std::to_string(argument.getArgNumber());
+}
+
+LogicalResult Importer::makeArguments(std::vector<Operand> &arguments) {
+  std::set<std::string> names;
+  for (BlockArgument argument : entry->getRegion(0).front().getArguments()) {
+    std::string name = nameOf(argument);
+    logical::Ops ops{builder, NameLoc::get(builder.getStringAttr(name))};
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    bool input = type && type.getRank() > 0 && type.isDynamicDim(0);
+    constexpr int64_t maxAxes = 8;
+    if (!type || type.getRank() > maxAxes || (!input && !type.hasStaticShape()) ||
+        (input && type.getNumDynamicDims() != 1))
+      return emitError(ops.location) << "expected tensors whose first axis alone is of any size, the batch, found "
+                                     << argument.getType();
+    if (!names.insert(name).second)
+      return emitError(ops.location) << "expected one argument of this name, found two";
+    Type element = type.getElementType();
+    if (!isa<FloatType>(element) && !(input && isa<IntegerType>(element)))
+      return emitError(ops.location) << "expected a variable of floats, or an input whose first axis is the batch, "
+                                        "found "
+                                     << type;
+    bool boolean = element.isInteger(1);
+    auto tensor = RankedTensorType::get(type.getShape(), isa<FloatType>(element) ? ops.f32() : ops.i32());
+    mlir::Value made;
+    if (input)
+      made = mt::InputOp::create(builder, ops.location, tensor, name, IntegerAttr());
+    else
+      made = mt::VariableOp::create(builder, ops.location, tensor, name,
+                                    tensor.getRank() > 1 ? mt::InitKind::glorot_uniform : mt::InitKind::zeros,
+                                    FloatAttr(), false, false);
+    logical::Value value = ops.value(made);
+    arguments.push_back({nullptr, boolean ? logical::cast(ops, value, ops.i1()) : value, {}});
+  }
+  return success();
+}
+
+LogicalResult Importer::call(Operation &op, std::vector<Operand> arguments, std::vector<Operand> &results) {
+  auto found = functions.find(textOf(op, "callee"));
+  if (found == functions.end())
+    return op.emitError("expected a function of the file, found '") << textOf(op, "callee") << "'";
+  if (depth >= maxDepth)
+    return op.emitError("expected calls of depth 64 at most, found more");
+  ++depth;
+  LogicalResult result = evaluate(found->second, std::move(arguments), results);
+  --depth;
+  return result;
+}
+
+// Of jax, "jit(f)/Model/Dense_0/dot_general" is the layer "Model/Dense_0".
+static Location locationOf(Operation &op) {
+  std::string layer = op.getName().stripDialect().str();
+  if (auto named = op.getLoc()->findInstanceOf<NameLoc>()) {
+    StringRef path = named.getName().getValue();
+    while (path.starts_with("jit(") && path.contains('/'))
+      path = path.split('/').second;
+    layer = path.contains('/') ? path.rsplit('/').first.str() : path.str();
+  }
+  return NameLoc::get(StringAttr::get(op.getContext(), layer));
+}
+
+LogicalResult Importer::evaluateOp(Operation &op, Values &values) {
+  if (++evaluated > maxEvaluated)
+    return op.emitError("expected at most 500000 ops with all calls, found more");
+  std::vector<Operand> operands, results;
+  for (mlir::Value operand : op.getOperands())
+    operands.push_back(values.lookup(operand));
+  if (op.getName().getStringRef() == "func.call") {
+    if (failed(call(op, std::move(operands), results)))
+      return failure();
+  } else {
+    logical::Ops ops{builder, locationOf(op)};
+    Call call(ops, op, std::move(operands));
+    try {
+      findOp(op.getName().getStringRef())(call);
+    } catch (const Refused &refused) {
+      return op.emitError() << "op " << op.getName() << ": " << refused.what();
+    }
+    results = std::move(call.results);
+  }
+  if (results.size() != op.getNumResults())
+    return op.emitError("expected ") << op.getNumResults() << " results, found " << results.size();
+  for (auto [result, made] : llvm::zip(op.getResults(), results)) {
+    knownElements += made.known ? made.known->count() : 0;
+    values[result] = made;
+  }
+  if (knownElements > maxKnownElements)
+    return op.emitError("expected at most 2^26 elements of constants, found more");
+  return success();
+}
+
+LogicalResult Importer::evaluate(Operation *function, std::vector<Operand> arguments, std::vector<Operand> &results) {
+  Block &body = function->getRegion(0).front();
+  if (arguments.size() != body.getNumArguments())
+    return function->emitError("expected ") << body.getNumArguments() << " arguments, found " << arguments.size();
+  Values values;
+  for (auto [argument, given] : llvm::zip(body.getArguments(), arguments))
+    values[argument] = given;
+  // Without the return, which is not registered as a terminator.
+  for (Operation &op : llvm::make_range(body.begin(), std::prev(body.end())))
+    if (failed(evaluateOp(op, values)))
+      return failure();
+  for (mlir::Value result : body.back().getOperands())
+    results.push_back(values.lookup(result));
+  return success();
+}
+
+LogicalResult Importer::makeResults(ArrayRef<Operand> results, std::vector<keras::Output> &outputs,
+                                    std::vector<MeanTerm> &loss) {
+  if (results.size() == 1 && !results[0].means.empty()) {
+    loss = results[0].means;
+    return success();
+  }
+  for (auto [index, result] : llvm::enumerate(results)) {
+    std::string name = results.size() == 1 ? "output" : "output" + std::to_string(index);
+    logical::Ops ops{builder, NameLoc::get(builder.getStringAttr(name))};
+    try {
+      if (!result.value || result.value.rank() == 0 || !result.value.size(0).isBatch())
+        throw Refused("expected a result whose first axis is the batch, or one mean over the samples, the loss");
+      outputs.push_back({name, logical::whole(ops, result.value)});
+    } catch (const Refused &refused) {
+      return emitError(ops.location) << refused.what();
+    }
+  }
+  return success();
+}
+
+LogicalResult Importer::run(std::vector<keras::Output> &outputs, std::vector<MeanTerm> &loss) {
+  std::vector<Operand> arguments, results;
+  if (failed(findFunctions()) || failed(checkOps()) || failed(makeArguments(arguments)) ||
+      failed(evaluate(entry, std::move(arguments), results)))
+    return failure();
+  return makeResults(results, outputs, loss);
+}
+
+} // namespace mtc::stablehlo

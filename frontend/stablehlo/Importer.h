@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A function of a StableHLO file as ops of `mt`: its arguments are inputs and variables, and calls are followed.
+#ifndef FRONTEND_STABLEHLO_IMPORTER_H
+#define FRONTEND_STABLEHLO_IMPORTER_H
+
+#include "frontend/keras/Importer.h"
+#include "frontend/stablehlo/Call.h"
+
+#include <map>
+
+namespace mtc::stablehlo {
+
+class Importer {
+public:
+  Importer(mlir::OpBuilder &builder, mlir::ModuleOp file) : builder(builder), file(file) {}
+
+  // Makes the ops of the public function. Its results are the outputs, or one mean over the samples is the loss. Errors
+  // are at the ops.
+  llvm::LogicalResult run(std::vector<keras::Output> &outputs, std::vector<MeanTerm> &loss);
+
+private:
+  using Values = llvm::DenseMap<mlir::Value, Operand>;
+
+  llvm::LogicalResult findFunctions();
+  llvm::LogicalResult checkOps();
+  llvm::LogicalResult makeArguments(std::vector<Operand> &arguments);
+  std::string nameOf(mlir::BlockArgument argument) const;
+  // Of one function; the results of its return.
+  llvm::LogicalResult evaluate(mlir::Operation *function, std::vector<Operand> arguments,
+                               std::vector<Operand> &results);
+  llvm::LogicalResult evaluateOp(mlir::Operation &op, Values &values);
+  llvm::LogicalResult call(mlir::Operation &op, std::vector<Operand> arguments, std::vector<Operand> &results);
+  llvm::LogicalResult makeResults(llvm::ArrayRef<Operand> results, std::vector<keras::Output> &outputs,
+                                  std::vector<MeanTerm> &loss);
+
+  mlir::OpBuilder &builder;
+  mlir::ModuleOp file;
+  std::map<std::string, mlir::Operation *> functions;
+  mlir::Operation *entry = nullptr;
+  int64_t depth = 0, evaluated = 0, knownElements = 0;
+};
+
+} // namespace mtc::stablehlo
+
+#endif

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops of StableHLO that compute element by element.
+#include "frontend/stablehlo/Call.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace mtc::stablehlo {
+namespace {
+
+using logical::Value;
+using Formula = double (*)(double, double);
+
+bool isKnown(const Call &call, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (!call.known(i))
+      return false;
+  return true;
+}
+
+template <typename Op, double (*formula)(double)> void buildUnary(Call &call) {
+  if (const Known *known = call.known(0); known && !known->hasBatch())
+    return call.give(
+        logical::computed({known}, known->type, [](ArrayRef<double> values) { return formula(values[0]); }));
+  call.give(logical::unary<Op>(call.ops, call.value(0)));
+}
+
+double absolute(double a) { return std::fabs(a); }
+double exponential(double a) { return std::exp(a); }
+double exponentialLess(double a) { return std::expm1(a); }
+double logarithm(double a) { return std::log(a); }
+double logarithmMore(double a) { return std::log1p(a); }
+double root(double a) { return std::sqrt(a); }
+double inverseRoot(double a) { return 1 / std::sqrt(a); }
+double tangent(double a) { return std::tanh(a); }
+double logistic(double a) { return 1 / (1 + std::exp(-a)); }
+double sine(double a) { return std::sin(a); }
+double cosine(double a) { return std::cos(a); }
+double lower(double a) { return std::floor(a); }
+double signOf(double a) { return (a > 0) - (a < 0); }
+double error(double a) { return std::erf(a); }
+double square(double a) { return a * a; }
+
+// The number of a scalar constant; none of anything else.
+std::optional<double> scalarOf(const Call &call, size_t index) {
+  const Known *known = call.known(index);
+  bool same = known && !known->hasBatch() && known->count() >= 1 && llvm::all_equal(known->numbers);
+  return same ? std::optional(known->numbers[0]) : std::nullopt;
+}
+
+// Means are added, and multiplied by numbers.
+bool scaleMeans(Call &call, size_t index, double factor) {
+  if (index >= call.operands.size() || call.operands[index].means.empty())
+    return false;
+  Operand result;
+  result.means = call.operands[index].means;
+  for (MeanTerm &term : result.means)
+    term.scale *= factor;
+  call.results.push_back(result);
+  return true;
+}
+bool addMeans(Call &call, double sign) {
+  if (call.operands.size() != 2 || call.operands[0].means.empty() || call.operands[1].means.empty())
+    return false;
+  Operand result = call.operands[0];
+  for (MeanTerm term : call.operands[1].means)
+    result.means.push_back({term.values, sign * term.scale});
+  call.results.push_back(result);
+  return true;
+}
+
+void buildNegate(Call &call) {
+  if (scaleMeans(call, 0, -1))
+    return;
+  if (const Known *known = call.known(0); known && !known->hasBatch())
+    return call.give(logical::computed({known}, known->type, [](ArrayRef<double> values) { return -values[0]; }));
+  Value value = call.value(0);
+  call.give(value.isFloat() ? logical::unary<mt::NegOp>(call.ops, value)
+                            : logical::binary<mt::SubOp>(call.ops, call.ops.number(0, value.element()), value));
+}
+
+void buildCeil(Call &call) {
+  Value floored = logical::unary<mt::FloorOp>(call.ops, logical::unary<mt::NegOp>(call.ops, call.value(0)));
+  call.give(logical::unary<mt::NegOp>(call.ops, floored));
+}
+
+void buildErfc(Call &call) {
+  Value value = logical::unary<mt::ErfOp>(call.ops, call.value(0));
+  call.give(logical::binary<mt::SubOp>(call.ops, call.ops.number(1, call.ops.f32(), value.shape()), value));
+}
+
+template <typename Op, Formula formula> void buildBinary(Call &call) {
+  const Known *a = call.known(0), *b = call.known(1);
+  if (a && b && !a->hasBatch() && !b->hasBatch())
+    return call.give(
+        logical::computed({a, b}, a->type, [](ArrayRef<double> values) { return formula(values[0], values[1]); }));
+  call.give(logical::binary<Op>(call.ops, call.value(0), call.value(1)));
+}
+double add(double a, double b) { return a + b; }
+double subtract(double a, double b) { return a - b; }
+double multiplied(double a, double b) { return a * b; }
+double quotient(double a, double b) { return a / b; }
+double larger(double a, double b) { return a >= b ? a : b; }
+double smaller(double a, double b) { return a <= b ? a : b; }
+double power(double a, double b) { return std::pow(a, b); }
+
+void buildAdd(Call &call) {
+  if (!addMeans(call, 1))
+    buildBinary<mt::AddOp, add>(call);
+}
+void buildSubtract(Call &call) {
+  if (!addMeans(call, -1))
+    buildBinary<mt::SubOp, subtract>(call);
+}
+
+// A number of samples times a number.
+bool scaleCount(Call &call) {
+  for (size_t i : {0, 1}) {
+    const Known *count = call.known(i);
+    std::optional<double> factor = scalarOf(call, 1 - i);
+    if (!count || !count->hasBatch() || count->count() != 1 || !factor)
+      continue;
+    Known result = *count;
+    result.numbers[0] *= *factor;
+    call.give(result);
+    return true;
+  }
+  return false;
+}
+
+void buildMultiply(Call &call) {
+  for (size_t i : {0, 1})
+    if (std::optional<double> factor = scalarOf(call, 1 - i); factor && scaleMeans(call, i, *factor))
+      return;
+  if (!scaleCount(call))
+    buildBinary<mt::MulOp, multiplied>(call);
+}
+
+// A sum over the batch divided by the number of samples is a mean.
+bool buildMean(Call &call) {
+  const Known *count = call.known(1);
+  if (!count || !count->hasBatch() || count->count() != 1 || !call.operands[0].value)
+    return false;
+  const Value &sum = call.operands[0].value;
+  auto reduce = sum.stored.getDefiningOp<mt::ReduceOp>();
+  if (sum.rank() != 0 || !reduce || reduce.getKind() != mt::Reduction::sum ||
+      reduce.getDims() != ArrayRef<int64_t>{0} || cast<RankedTensorType>(reduce.getOperand().getType()).getRank() != 1)
+    return false;
+  Operand result;
+  result.means.push_back({reduce.getOperand(), 1 / count->numbers[0]});
+  call.results.push_back(result);
+  return true;
+}
+
+void buildDivide(Call &call) {
+  if (std::optional<double> divisor = scalarOf(call, 1); divisor && scaleMeans(call, 0, 1 / *divisor))
+    return;
+  if (buildMean(call))
+    return;
+  if (!isKnown(call, 2) && call.value(0).isInteger())
+    throw Refused("a quotient of integers that are computed from the data");
+  if (const Known *count = call.known(1); count && count->hasBatch() && count->count() == 1)
+    return call.give(logical::binary<mt::DivOp>(call.ops, call.value(0), call.ops.count(count->size(0))));
+  buildBinary<mt::DivOp, quotient>(call);
+}
+
+void buildPower(Call &call) {
+  std::optional<double> exponent = scalarOf(call, 1);
+  constexpr double most = 16;
+  if (!call.known(0) && exponent && *exponent == std::trunc(*exponent) && std::fabs(*exponent) <= most)
+    return call.give(logical::integerPower(call.ops, call.value(0), static_cast<int64_t>(*exponent)));
+  buildBinary<mt::PowOp, power>(call);
+}
+
+// Of booleans; of integers nothing.
+template <Value (*logic)(logical::Ops &, const Value &, const Value &), bool (*formula)(bool, bool)>
+void buildLogic(Call &call) {
+  if (isKnown(call, 2) && call.known(0)->type == Known::Type::Boolean)
+    return call.give(
+        logical::computed({call.known(0), call.known(1)}, Known::Type::Boolean,
+                          [](ArrayRef<double> values) { return formula(values[0] != 0, values[1] != 0); }));
+  Value a = call.value(0), b = call.value(1);
+  if (!a.isBoolean() || !b.isBoolean())
+    throw Refused("bits of integers");
+  call.give(logic(call.ops, a, b));
+}
+bool both(bool a, bool b) { return a && b; }
+bool either(bool a, bool b) { return a || b; }
+
+void buildNot(Call &call) {
+  if (const Known *known = call.known(0); known && known->type == Known::Type::Boolean)
+    return call.give(logical::computed({known}, known->type, [](ArrayRef<double> values) { return values[0] == 0; }));
+  Value value = call.value(0);
+  if (!value.isBoolean())
+    throw Refused("bits of integers");
+  call.give(logical::logicalNot(call.ops, value));
+}
+
+void buildCompare(Call &call) {
+  std::string direction = call.text("comparison_direction");
+  static constexpr std::pair<const char *, mt::Compare> kinds[] = {{"EQ", mt::Compare::eq}, {"NE", mt::Compare::ne},
+                                                                   {"LT", mt::Compare::lt}, {"LE", mt::Compare::le},
+                                                                   {"GT", mt::Compare::gt}, {"GE", mt::Compare::ge}};
+  const auto *kind =
+      llvm::find_if(kinds, [&](const auto &entry) { return StringRef(direction).ends_with(entry.first); });
+  if (kind == std::end(kinds))
+    throw Refused("a comparison '" + direction + "'");
+  const Known *a = call.known(0), *b = call.known(1);
+  if (a && b && (a->hasBatch() || b->hasBatch())) {
+    // What an exporter asserts of the batch, mtc checks itself.
+    for (Operation *user : call.op.getUsers())
+      if (user->getName().getStringRef() != "stablehlo.custom_call")
+        throw Refused("a comparison of the number of samples");
+    return call.give(Known::scalar(1, Known::Type::Boolean));
+  }
+  if (a && b)
+    return call.give(logical::computed({a, b}, Known::Type::Boolean, [&](ArrayRef<double> values) -> double {
+      switch (kind->second) {
+      case mt::Compare::eq:
+        return values[0] == values[1];
+      case mt::Compare::ne:
+        return values[0] != values[1];
+      case mt::Compare::lt:
+        return values[0] < values[1];
+      case mt::Compare::le:
+        return values[0] <= values[1];
+      case mt::Compare::gt:
+        return values[0] > values[1];
+      case mt::Compare::ge:
+        return values[0] >= values[1];
+      }
+      return 0;
+    }));
+  call.give(logical::compare(call.ops, kind->second, call.value(0), call.value(1)));
+}
+
+void buildSelect(Call &call) {
+  const Known *condition = call.known(0);
+  if (condition && !condition->hasBatch() && condition->count() && llvm::all_equal(condition->numbers))
+    return call.results.push_back(call.operands[condition->numbers[0] != 0 ? 1 : 2]);
+  if (isKnown(call, 3) && !call.known(1)->hasBatch() && !call.known(2)->hasBatch())
+    return call.give(logical::computed({condition, call.known(1), call.known(2)}, call.known(1)->type,
+                                       [](ArrayRef<double> v) { return v[0] != 0 ? v[1] : v[2]; }));
+  call.give(logical::select(call.ops, call.value(0), call.value(1), call.value(2)));
+}
+
+void buildClamp(Call &call) {
+  Value low = logical::binary<mt::MaximumOp>(call.ops, call.value(1), call.value(0));
+  call.give(logical::binary<mt::MinimumOp>(call.ops, low, call.value(2)));
+}
+
+void buildConvert(Call &call) {
+  Known::Type type = knownTypeOf(call.resultType().getElementType());
+  if (const Known *known = call.known(0)) {
+    Known result = *known;
+    result.type = type;
+    result.round();
+    return call.give(result);
+  }
+  call.give(logical::cast(call.ops, call.value(0), logical::elementOf(call.ops.builder, type)));
+}
+
+void buildIsFinite(Call &call) {
+  Value size = logical::unary<mt::AbsOp>(call.ops, call.value(0));
+  call.give(logical::compare(call.ops, mt::Compare::lt, size,
+                             call.ops.number(std::numeric_limits<double>::infinity(), call.ops.f32())));
+}
+
+} // namespace
+
+llvm::ArrayRef<OpEntry> elementwiseOps() {
+  static constexpr OpEntry entries[] = {{"abs", buildUnary<mt::AbsOp, absolute>},
+                                        {"exponential", buildUnary<mt::ExpOp, exponential>},
+                                        {"exponential_minus_one", buildUnary<mt::Expm1Op, exponentialLess>},
+                                        {"log", buildUnary<mt::LogOp, logarithm>},
+                                        {"log_plus_one", buildUnary<mt::Log1pOp, logarithmMore>},
+                                        {"sqrt", buildUnary<mt::SqrtOp, root>},
+                                        {"rsqrt", buildUnary<mt::RsqrtOp, inverseRoot>},
+                                        {"tanh", buildUnary<mt::TanhOp, tangent>},
+                                        {"logistic", buildUnary<mt::SigmoidOp, logistic>},
+                                        {"sine", buildUnary<mt::SinOp, sine>},
+                                        {"cosine", buildUnary<mt::CosOp, cosine>},
+                                        {"floor", buildUnary<mt::FloorOp, lower>},
+                                        {"ceil", buildCeil},
+                                        {"sign", buildUnary<mt::SignOp, signOf>},
+                                        {"erf", buildUnary<mt::ErfOp, error>},
+                                        {"erfc", buildErfc},
+                                        {"square", buildUnary<mt::SquareOp, square>},
+                                        {"negate", buildNegate},
+                                        {"add", buildAdd},
+                                        {"subtract", buildSubtract},
+                                        {"multiply", buildMultiply},
+                                        {"divide", buildDivide},
+                                        {"maximum", buildBinary<mt::MaximumOp, larger>},
+                                        {"minimum", buildBinary<mt::MinimumOp, smaller>},
+                                        {"power", buildPower},
+                                        {"and", buildLogic<logical::logicalAnd, both>},
+                                        {"or", buildLogic<logical::logicalOr, either>},
+                                        {"not", buildNot},
+                                        {"compare", buildCompare},
+                                        {"select", buildSelect},
+                                        {"clamp", buildClamp},
+                                        {"convert", buildConvert},
+                                        {"is_finite", buildIsFinite}};
+  return entries;
+}
+
+} // namespace mtc::stablehlo

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reductions of StableHLO, over axes and over windows, and lookups.
+#include "frontend/stablehlo/Call.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace mtc::stablehlo {
+namespace {
+
+using logical::Shape;
+using logical::Value;
+
+// Of no elements: what a reduction begins with, which XLA adds to the result.
+bool isNeutral(const Known &start, mt::Reduction kind, bool boolean) {
+  if (start.count() != 1 || start.hasBatch())
+    return false;
+  double number = start.numbers[0];
+  constexpr double lowest = -3.4028234e38, whole = 2147483647;
+  if (kind == mt::Reduction::sum)
+    return number == 0;
+  if (boolean)
+    return number == (kind == mt::Reduction::min);
+  return kind == mt::Reduction::max ? number <= lowest || number <= -whole : number >= -lowest || number >= whole;
+}
+
+mt::Reduction kindOf(Call &call) {
+  StringRef name = call.reducer();
+  bool boolean =
+      knownTypeOf(cast<ShapedType>(call.op.getOperand(0).getType()).getElementType()) == Known::Type::Boolean;
+  mt::Reduction kind;
+  if (name == "stablehlo.add" && !boolean)
+    kind = mt::Reduction::sum;
+  else if (name == "stablehlo.maximum" || (name == "stablehlo.or" && boolean))
+    kind = mt::Reduction::max;
+  else if (name == "stablehlo.minimum" || (name == "stablehlo.and" && boolean))
+    kind = mt::Reduction::min;
+  else
+    throw Refused("a reduction by " + (name.empty() ? "a computation" : name.str()) +
+                  "; sums, maxima and minima are supported");
+  if (call.operands.size() != 2 || !isNeutral(call.expectKnown(1, "a start"), kind, boolean))
+    throw Refused("a reduction of one value that starts with what changes it, or of several");
+  return kind;
+}
+
+void buildReduce(Call &call) {
+  SmallVector<int64_t> axes = call.integers("dimensions");
+  mt::Reduction kind = kindOf(call);
+  Value value = call.value(0);
+  for (int64_t axis : axes)
+    if (axis < 0 || axis >= std::ssize(value.axes))
+      throw Refused("expected axes of the operand as dimensions");
+  if (!value.isBoolean())
+    return call.give(logical::reduce(call.ops, kind, value, axes));
+  if (llvm::all_of(axes, [&](int64_t axis) { return value.size(axis).isOne(); }))
+    return call.give(logical::squeeze(value, axes));
+  constexpr double half = 0.5;
+  Value made = logical::reduce(call.ops, kind, logical::cast(call.ops, value, call.ops.f32()), axes);
+  call.give(logical::compare(call.ops, mt::Compare::gt, made, call.ops.number(half, call.ops.f32())));
+}
+
+// Windows over two axes of four, or one of three; the channels are the axis that is left.
+void buildReduceWindow(Call &call) {
+  mt::Reduction kind = kindOf(call);
+  Value value = call.value(0);
+  size_t rank = value.rank();
+  SmallVector<int64_t> taps = call.integers("window_dimensions", rank),
+                       strides = call.integers("window_strides", rank, 1),
+                       spread = call.integers("window_dilations", rank, 1),
+                       base = call.integers("base_dilations", rank, 1), pads = call.integers("padding", 2 * rank, 0);
+  if ((rank != 3 && rank != 4) || kind == mt::Reduction::min)
+    throw Refused("windows of a value of " + std::to_string(rank) + " axes, or minima of windows");
+  SmallVector<int64_t> order = {0}, rest;
+  logical::Windows windows;
+  constexpr int64_t most = int64_t{1} << 20;
+  for (size_t i = 0; i < rank; ++i) {
+    if (spread[i] != 1 || base[i] != 1 || taps[i] < 1 || taps[i] > most || strides[i] < 1 || strides[i] > most ||
+        std::abs(pads[2 * i]) > most || std::abs(pads[2 * i + 1]) > most)
+      throw Refused("windows with dilations, or of sizes above 2^20");
+    bool moves = taps[i] != 1 || strides[i] != 1 || pads[2 * i] != 0 || pads[2 * i + 1] != 0;
+    if (i == 0 && moves)
+      throw Refused("windows over the samples");
+    if (i > 0)
+      rest.push_back(static_cast<int64_t>(i));
+  }
+  // The last axis without a window has the channels.
+  auto still = llvm::find_if(llvm::reverse(rest), [&](int64_t i) {
+    return taps[i] == 1 && strides[i] == 1 && pads[2 * i] == 0 && pads[2 * i + 1] == 0;
+  });
+  if (still == rest.rend())
+    throw Refused("windows over all axes of a sample");
+  int64_t channels = *still;
+  order.push_back(channels);
+  for (int64_t i : rest)
+    if (i != channels) {
+      order.push_back(i);
+      windows.taps.push_back(taps[i]);
+      windows.strides.push_back(strides[i]);
+      windows.dilation.push_back(1);
+      windows.low.push_back(pads[2 * i]);
+      windows.high.push_back(pads[2 * i + 1]);
+    }
+  SmallVector<int64_t> back(rank);
+  for (auto [to, from] : llvm::enumerate(order))
+    back[from] = static_cast<int64_t>(to);
+  call.give(logical::transpose(logical::pool(call.ops, kind, logical::transpose(value, order), windows), back));
+}
+
+// Whole slices by one index: rows of a table, or elements of each sample.
+void giveGather(Call &call, ArrayRef<Size> sizes) {
+  std::string text = call.text("dimension_numbers");
+  SmallVector<int64_t> offsets = listIn(text, "offset_dims"), collapsed = listIn(text, "collapsed_slice_dims"),
+                       map = listIn(text, "start_index_map"), batching = listIn(text, "operand_batching_dims");
+  int64_t vector = numberIn(text, "index_vector_dim").value_or(0);
+  Shape shape = call.shape(0), ids = call.shape(1);
+  bool own = batching == ArrayRef<int64_t>{0} && listIn(text, "start_indices_batching_dims") == ArrayRef<int64_t>{0};
+  if (map.size() != 1 || collapsed != map || (!own && !batching.empty()) || sizes.size() != shape.size() ||
+      map[0] < 0 || map[0] >= std::ssize(shape))
+    throw Refused("a gather of other parts than whole slices by one index");
+  int64_t axis = map[0];
+  for (int64_t i = 0; i < std::ssize(shape); ++i)
+    if (i != axis && !(own && i == 0) && sizes[i] != shape[i])
+      throw Refused("a gather of other parts than whole slices by one index");
+  // Without the axis of the index, which has one number.
+  if (vector < std::ssize(ids)) {
+    if (!ids[vector].isOne())
+      throw Refused("a gather by several indices");
+    ids.erase(ids.begin() + vector);
+  }
+  const Known *known = call.known(0), *places = call.known(1);
+  if (known && places && known->shape.size() == 1 && !places->hasBatch()) {
+    logical::Indices to;
+    for (const Size &size : ids)
+      to.push_back(size.times);
+    return call.give(known->remapped(to, [&, at = size_t{0}](ArrayRef<int64_t>) mutable {
+      return std::clamp<int64_t>(static_cast<int64_t>(places->numbers[at++]), 0, known->count() - 1);
+    }));
+  }
+  Value value = call.value(0), at = logical::reshape(call.ops, call.value(1), ids);
+  size_t lead = own ? 1 : 0; // axes of the value that stand before the indices' own
+  if (own && axis != 1)
+    throw Refused("a gather within each sample along another axis than the first");
+  // The result has the axes of the indices first, the others at offset_dims.
+  Value made = logical::take(call.ops, value, at, static_cast<size_t>(axis));
+  SmallVector<int64_t> order;
+  int64_t before = own ? 1 : axis, count = std::ssize(ids) - static_cast<int64_t>(lead), next = 0;
+  SmallVector<int64_t> others;
+  for (int64_t i = static_cast<int64_t>(lead); i < static_cast<int64_t>(made.rank()); ++i)
+    if (i < before || i >= before + count)
+      others.push_back(i);
+  int64_t index = 0;
+  for (int64_t i = 0; i < static_cast<int64_t>(made.rank()); ++i)
+    if (llvm::is_contained(offsets, i)) {
+      if (next >= std::ssize(others))
+        throw Refused("expected offset_dims of the slices' axes");
+      order.push_back(others[next++]);
+    } else {
+      order.push_back(own && index == 0 ? 0 : before + index - static_cast<int64_t>(lead));
+      ++index;
+    }
+  SmallVector<int64_t> sorted = order;
+  llvm::sort(sorted);
+  if (!llvm::equal(sorted, llvm::seq<int64_t>(0, static_cast<int64_t>(made.rank()))))
+    throw Refused("expected offset_dims of the slices' axes");
+  call.give(logical::transpose(made, order));
+}
+
+void buildGather(Call &call) {
+  SmallVector<int64_t> sizes = call.integers("slice_sizes");
+  giveGather(call, Shape(sizes.begin(), sizes.end()));
+}
+void buildDynamicGather(Call &call) { giveGather(call, call.expectKnown(2, "sizes of slices").sizes()); }
+
+} // namespace
+
+llvm::ArrayRef<OpEntry> reductionOps() {
+  static constexpr OpEntry entries[] = {{"reduce", buildReduce},
+                                        {"reduce_window", buildReduceWindow},
+                                        {"gather", buildGather},
+                                        {"dynamic_gather", buildDynamicGather}};
+  return entries;
+}
+
+} // namespace mtc::stablehlo

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of JAX as StableHLO in the generic form, with a batch of any size."""
+
+import jax
+import jax.numpy as jnp
+from jax import export
+from jax._src.interpreters import mlir as jax_mlir
+from jaxlib.mlir import ir
+
+BATCH = export.symbolic_shape("b")[0]
+
+
+def generic(function, *shapes):
+    """The text. `shapes`: arguments; BATCH is the batch."""
+    exported = export.export(jax.jit(function))(*shapes)
+    with jax_mlir.make_ir_context():
+        module = ir.Module.parse(exported.mlir_module())
+        return module.operation.get_asm(print_generic_op_form=True, enable_debug_info=True)
+
+
+def shaped(*shape, dtype="float32"):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def mlp(params, x):
+    x = jax.nn.gelu(x @ params["a"]["w"] + params["a"]["b"])
+    return jax.nn.relu(x) @ params["c"]["w"] + params["c"]["b"]
+
+
+def cnn(params, x):
+    x = jax.lax.conv_general_dilated(x, params["conv"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    x = jax.nn.relu(x + params["bias"])
+    x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    x = jax.lax.conv_general_dilated(x, params["depth"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
+                                     feature_group_count=4)
+    return jax.nn.log_softmax(x.reshape(x.shape[0], -1) @ params["head"])
+
+
+def transformer(params, ids):
+    x = params["tokens"][ids] + params["places"]
+    b, t, d = x.shape
+    mean = x.mean(-1, keepdims=True)
+    y = (x - mean) / jnp.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-5) * params["scale"]
+    q, k, v = ((y @ params[n]).reshape(b, t, 2, d // 2) for n in "qkv")
+    scores = jnp.einsum("bthd,bshd->bhts", q, k) / 2
+    scores = jnp.where(jnp.tril(jnp.ones((t, t), bool)), scores, -1e9)
+    y = jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(scores), v).reshape(b, t, d)
+    return (x + y @ params["o"]) @ params["head"]
+
+
+def lstm(params, x):
+    """Unrolled."""
+    h = c = jnp.zeros((x.shape[0], 6))
+    for step in range(x.shape[1]):
+        gates = x[:, step] @ params["w"] + h @ params["r"] + params["b"]
+        i, f, g, o = jnp.split(gates, 4, -1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+    return h @ params["head"]
+
+
+def autoencoder(params, x):
+    return jnp.tanh(jax.nn.softplus(x @ params["in"])) @ params["out"]
+
+
+# name -> function, parameters, x
+FORWARD = {
+    "mlp": (mlp, {"a": {"w": shaped(6, 8), "b": shaped(8)}, "c": {"w": shaped(8, 3), "b": shaped(3)}},
+            shaped(BATCH, 6)),
+    "cnn": (cnn, {"conv": shaped(3, 3, 2, 4), "bias": shaped(4), "depth": shaped(3, 3, 1, 8), "head": shaped(72, 3)},
+            shaped(BATCH, 6, 6, 2)),
+    "transformer": (transformer, {"tokens": shaped(11, 8), "places": shaped(5, 8), "scale": shaped(8),
+                                  **{n: shaped(8, 8) for n in "qkvo"}, "head": shaped(8, 11)},
+                    shaped(BATCH, 5, dtype="int32")),
+    "lstm": (lstm, {"w": shaped(3, 24), "r": shaped(6, 24), "b": shaped(24), "head": shaped(6, 2)},
+             shaped(BATCH, 4, 3)),
+    "autoencoder": (autoencoder, {"in": shaped(6, 2), "out": shaped(2, 6)}, shaped(BATCH, 6)),
+}
+
+
+def classifier_loss(params, x, labels):
+    logits = jax.nn.log_softmax(mlp(params, x))
+    return -jnp.mean(jnp.take_along_axis(logits, labels[:, None], 1))
+
+
+def square_loss(params, x, y):
+    return 0.5 * jnp.mean((mlp(params, x) - y) ** 2) + 0.1 * jnp.mean(mlp(params, x) ** 2)
+
+
+LOSSES = {
+    "classifier": (classifier_loss, FORWARD["mlp"][1], (shaped(BATCH, 6), shaped(BATCH, dtype="int32"))),
+    "square": (square_loss, FORWARD["mlp"][1], (shaped(BATCH, 6), shaped(BATCH, 3))),
+}
