@@ -113,6 +113,7 @@ _COMPILER: dict[str, _Prototype] = {
     "mtc_stage_help": (_STR, [_I32]),
     "mtc_inspect_gpus": (_STATUS, [_STR, ctypes.c_size_t, _STR, _OUT]),
     "mtc_inspect_devices": (_STATUS, [_STR, ctypes.c_size_t, _I32, ctypes.c_int, _OUT]),
+    "mtc_inspect_with": (_STATUS, [_STR, ctypes.c_size_t, ctypes.POINTER(s.InspectOptions), _OUT]),
     "mtc_version": (_STR, []),
     "mtc_inspect_html": (_STATUS, [_STR, ctypes.c_size_t, _OUT]),
 }

@@ -204,28 +204,48 @@ class Plan:
         """Programs, variables, kernels, collectives and the memory map, as `mtc inspect --json` prints them."""
         return dict(json.loads(self._describe(1)))
 
-    def to_text(self, devices: Optional[int] = None, gpu: Optional[str] = None) -> str:
+    def to_text(self, devices: Optional[int] = None, gpu: Optional[str] = None, *, trace: Optional[Path] = None,
+                against: Optional[Plan] = None) -> str:
         """The same for people, as `mtc inspect` prints it.
 
         Args:
             devices: draws which of so many devices works on which rows and holds which variables instead.
             gpu: models a step on 1, 2, 4 ... GPUs of this model, such as "h100", instead.
+            trace: a file of `Session.write_trace`: shows the measured times.
+            against: another plan, to compare with.
         """
         if devices is not None:
             return _take(_library.compiler().mtc_inspect_devices, self._data, len(self._data), devices, 0)
+        if trace is not None or against is not None:
+            return self._inspect_with(0, trace, against)
         if gpu is not None:
             return _take(_library.compiler().mtc_inspect_gpus, self._data, len(self._data), gpu.encode())
         return self._describe(0)
 
-    def to_html(self, devices: Optional[int] = None) -> str:
-        """A page with the graph, the memory map, the schedule and the kernels, which needs no other file.
+    def to_html(self, devices: Optional[int] = None, *, trace: Optional[Path] = None,
+                against: Optional[Plan] = None) -> str:
+        """A page with the layers, the graph, the memory map and the kernels, which needs no other file.
 
         Args:
             devices: a page of what each of so many devices does instead.
+            trace: as of `to_text`.
+            against: as of `to_text`.
         """
         if devices is not None:
             return _take(_library.compiler().mtc_inspect_devices, self._data, len(self._data), devices, 1)
+        if trace is not None or against is not None:
+            return self._inspect_with(1, trace, against)
         return _take(_library.compiler().mtc_inspect_html, self._data, len(self._data))
+
+    def _inspect_with(self, html: int, trace: Optional[Path], against: Optional[Plan]) -> str:
+        fields: dict[str, Any] = {"html": html}
+        if trace is not None:
+            fields["trace"] = _read(trace)
+            fields["trace_size"] = len(fields["trace"])
+        if against is not None:
+            fields.update(against=against._data, against_size=len(against._data))
+        options = _structs.sized(_structs.InspectOptions, **fields)
+        return _take(_library.compiler().mtc_inspect_with, self._data, len(self._data), ctypes.byref(options))
 
     def session(self, devices: Optional[str] = None, *, seed: int = 0, **options: Any) -> Session:
         """Binds the plan to devices. The arguments are those of `mtc.Session`."""
@@ -296,8 +316,11 @@ def load(path: Path) -> Plan:
         FileError: it cannot be read.
         CorruptError: it is damaged, or of another version.
     """
+    return Plan(_read(path))
+
+
+def _read(path: Path) -> bytes:
     try:
-        data = pathlib.Path(path).read_bytes()
+        return pathlib.Path(path).read_bytes()
     except OSError as error:
         raise FileError(f"cannot open {os.fspath(path)}: {error.strerror}") from None
-    return Plan(data)

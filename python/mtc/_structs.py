@@ -32,6 +32,15 @@ class CompileOptions(ctypes.Structure):
         ("micro_batches", c_int32)]
 
 
+class InspectOptions(ctypes.Structure):
+    """mtc_inspect_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t), ("html", c_int), ("trace", c_char_p), ("trace_size", c_size_t),
+        ("against", c_char_p), ("against_size", c_size_t), ("name", c_char_p), ("against_name", c_char_p),
+        ("gpu", c_char_p)]
+
+
 class Options(ctypes.Structure):
     """mtrun_options"""
 

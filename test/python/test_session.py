@@ -141,6 +141,12 @@ def test_times(plan, session, mnist, tmp_path):
     assert {"matmul"} <= {e.kind.split("+")[0] for e in found.entries} and sum(found.layers().values()) > 0
     session.write_trace(tmp_path / "t.json")
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    page = plan.to_html(trace=tmp_path / "t.json")
+    assert "<html" in page and page != plan.to_html() and plan.to_text(trace=tmp_path / "t.json")
+    other = mtc.compile(MODEL, batch_size=32, cpu="native")
+    assert "<html" in plan.to_html(against=other)
+    with pytest.raises(mtc.FileError, match="cannot open .*none.json"):
+        plan.to_html(trace=tmp_path / "none.json")
     timing = session.benchmark(warmup=1, steps=5)
     assert timing.steps == 5 and timing.min_us <= timing.median_us
     with pytest.raises(mtc.DataError):

@@ -12,7 +12,8 @@ NAMES = {"TensorInfo": "mtrun_tensor_info", "CompileOptions": "mtc_options", "Op
          "Request": "mtrun_request", "Source": "mtrun_source", "Progress": "mtrun_progress",
          "CheckpointOptions": "mtrun_checkpoint_options", "FitResult": "mtrun_fit_result",
          "LoopOptions": "mtrun_loop_options", "Node": "mtrun_node", "TraceOptions": "mtrun_trace_options",
-         "Profile": "mtrun_profile", "ProfileEntry": "mtrun_profile_entry", "Timing": "mtrun_timing"}
+         "Profile": "mtrun_profile", "ProfileEntry": "mtrun_profile_entry", "Timing": "mtrun_timing",
+         "InspectOptions": "mtc_inspect_options"}
 
 
 def test_layout(tmp_path):
