@@ -62,6 +62,7 @@ _RUNTIME: dict[str, _Prototype] = {
     "mtrun_get_variable": (_STATUS, [_P, _STR, _P, ctypes.c_size_t]),
     "mtrun_set_variable": (_STATUS, [_P, _STR, _P, ctypes.c_size_t]),
     "mtrun_list_devices": (_STATUS, [s.LineCallback, _P]),
+    "mtrun_list_libraries": (_STATUS, [s.LineCallback, _P]),
     "mtrun_save": (_STATUS, [_P, _STR]),
     "mtrun_load": (_STATUS, [_P, _STR]),
     "mtrun_dataset_open_arrays": (_STATUS, [_P, ctypes.POINTER(s.Field), _I32, _I64, _STR, _OUT]),

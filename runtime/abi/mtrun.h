@@ -41,7 +41,6 @@ MT_API mt_status *mtrun_plan_load(const char *path, mtrun_plan **plan);
 
 /** The same from the `size` bytes of a plan file at `data`, which are copied. MT_CORRUPT, MT_NO_MEMORY. */
 MT_API mt_status *mtrun_plan_load_memory(const void *data, size_t size, mtrun_plan **plan);
-
 /** Frees a plan. Its sessions and datasets must have been freed before. NULL is fine. */
 MT_API void mtrun_plan_free(mtrun_plan *plan);
 /** The model's name. */
@@ -304,13 +303,13 @@ MT_API const char *mtrun_session_class_name(const mtrun_session *session, int64_
  * @return NULL, MT_INVALID (with the names of the variables) or MT_LOST
  */
 MT_API mt_status *mtrun_get_variable(mtrun_session *session, const char *name, void *data, size_t size);
-
 /** Copies elements into a variable, on all devices. The arguments are those of mtrun_get_variable(). */
 MT_API mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const void *data, size_t size);
 
-/** Lists the devices besides CPUs: `line` is called for each GPU, with its number. MT_NO_DEVICE says why there are
- * none. */
+/** Calls `line` for each GPU, with its number. MT_NO_DEVICE says why there are none. */
 MT_API mt_status *mtrun_list_devices(void (*line)(void *user, const char *text), void *user);
+/** Likewise for each library that runs on GPUs may use: the file that they would open, or why there is none. */
+MT_API mt_status *mtrun_list_libraries(void (*line)(void *user, const char *text), void *user);
 
 /** Facts about a session, for reports. */
 typedef struct mtrun_session_info {
@@ -421,7 +420,8 @@ typedef struct mtrun_trace_options {
   int64_t first, /**< The first training step whose spans are kept, counted from mtrun_trace_start() on, from 1. */
       last;      /**< The last one. 0 and 0: no spans are kept. */
   int profile; /**< 1: the profile is of all steps; 0: of steps `first` to `last` alone. */
-  double peak_flops, peak_bandwidth; /**< At most, per second, of all devices: the trace says so. 0: the driver's. */
+  double peak_flops, /**< FLOPs per second of all devices at most, which the trace says. 0: the driver's. */
+      peak_bandwidth; /**< Likewise bytes of memory per second. */
 } mtrun_trace_options;
 /** Options that are zero but for their size. */
 MT_DEFINE_INIT(mtrun_trace_options)

@@ -133,15 +133,24 @@ mt_status *mtrun_set_variable(mtrun_session *session, const char *name, const vo
   });
 }
 
-mt_status *mtrun_list_devices(void (*line)(void *user, const char *text), void *user) {
+static mt_status *tell(Status (*list)(std::vector<std::string> &lines), void (*line)(void *user, const char *text),
+                       void *user) {
   return guarded([&]() -> Status {
     std::vector<std::string> lines;
-    if (Status status = mtrun::listDevices(lines); !status.ok())
+    if (Status status = list(lines); !status.ok())
       return status;
     for (const std::string &text : lines)
       line(user, text.c_str());
     return {};
   });
+}
+
+mt_status *mtrun_list_devices(void (*line)(void *user, const char *text), void *user) {
+  return tell(mtrun::listDevices, line, user);
+}
+
+mt_status *mtrun_list_libraries(void (*line)(void *user, const char *text), void *user) {
+  return tell(mtrun::listLibraries, line, user);
 }
 
 void mtrun_session_get_info(const mtrun_session *session, mtrun_session_info *info) {

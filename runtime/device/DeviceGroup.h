@@ -134,5 +134,6 @@ Status makeDeviceGroup(const std::string &kind, const GroupOptions &options, std
 
 // A line for each device that is no CPU. MT_NO_DEVICE.
 Status listDevices(std::vector<std::string> &lines);
+Status listLibraries(std::vector<std::string> &lines);
 
 } // namespace mtrun

@@ -107,23 +107,38 @@ Status listCuda(std::vector<std::string> &lines) {
   return plugIn->list(lines);
 }
 
+Status listCudaLibraries(std::vector<std::string> &lines) {
+  const cuda::PlugIn *plugIn = nullptr;
+  if (Status status = openCuda(plugIn); !status.ok())
+    return status;
+  return plugIn->libraries(lines);
+}
+
+using List = Status (*)(std::vector<std::string> &lines);
+
 // How the kinds of device_spec.h are opened, in their order, and listed.
 struct Opener {
   Status (*make)(const GroupOptions &options, std::unique_ptr<DeviceGroup> &group);
-  Status (*list)(std::vector<std::string> &lines); // null: there are as many as one asks for
+  List list;      // of devices; null: there are as many as one asks for
+  List libraries; // that they use; null: none
 };
-constexpr Opener openers[] = {{start<CpuGroup>, nullptr}, {start<NullGroup>, nullptr}, {makeCuda, listCuda}};
+constexpr Opener openers[] = {{start<CpuGroup>, nullptr, nullptr},
+                              {start<NullGroup>, nullptr, nullptr},
+                              {makeCuda, listCuda, listCudaLibraries}};
 static_assert(std::size(openers) == std::size(deviceKinds));
 
-} // namespace
-
-Status listDevices(std::vector<std::string> &lines) {
+Status listAll(List Opener::*list, std::vector<std::string> &lines) {
   for (const Opener &opener : openers)
-    if (opener.list)
-      if (Status status = opener.list(lines); !status.ok())
+    if (opener.*list)
+      if (Status status = (opener.*list)(lines); !status.ok())
         return status;
   return {};
 }
+
+} // namespace
+
+Status listDevices(std::vector<std::string> &lines) { return listAll(&Opener::list, lines); }
+Status listLibraries(std::vector<std::string> &lines) { return listAll(&Opener::libraries, lines); }
 
 Status makeDeviceGroup(const std::string &kind, const GroupOptions &options, std::unique_ptr<DeviceGroup> &group) {
   if (const DeviceKind *known = deviceKind(kind))

@@ -186,7 +186,9 @@ int devices(const Arguments &) {
   if (mt_status *status = mtrun_list_devices(line, nullptr)) {
     print("cuda               none: " + std::string(mt_status_message(status)) + "\n");
     mt_status_free(status);
+    return MT_OK;
   }
+  mt_status_free(mtrun_list_libraries(line, nullptr)); // which say themselves why there are none
   return MT_OK;
 }
 

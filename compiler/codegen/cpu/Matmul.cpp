@@ -101,8 +101,8 @@ void MatmulEmitter::findRight() {
 // Rows [k, k + part) of a panel of the right side.
 void MatmulEmitter::pack(Value column, Panel panel, Value k, Value part, Value packed) {
   Type element = elementOf(product.getRhs());
-  auto at = [&](Value row, Value place) {
-    return emit.address(emit.address(right, element, emit.mul(row, rightStride)), element, place);
+  auto at = [&](Value row, Value index) {
+    return emit.address(emit.address(right, element, emit.mul(row, rightStride)), element, index);
   };
   if (transposed)
     return emitPackTransposed(emit, panel, at(column, k), rightStride, part, packed, /*apart=*/1, element);

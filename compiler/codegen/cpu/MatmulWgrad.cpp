@@ -31,20 +31,20 @@ public:
     Type element;
   };
   // Where the result lies in the kernel's: floats before it, and between its rows.
-  struct Place {
+  struct Position {
     int64_t first, stride;
   };
-  TreeEmitter(Kernel &kernel, Side left, Side right, Place place, int64_t height, int64_t columns, int64_t lines,
+  TreeEmitter(Kernel &kernel, Side left, Side right, Position position, int64_t height, int64_t columns, int64_t lines,
               bool transposed)
       : kernel(kernel), emit(kernel.emit), shards(shardsOf(kernel)), left(left.buffer), right(right.buffer),
         leftElement(left.element), rightElement(right.element), result(kernel.resultBuffer(0)),
-        resultStride(place.stride), shardRows(kernel.shardRows * lines), height(height), columns(columns),
+        resultStride(position.stride), shardRows(kernel.shardRows * lines), height(height), columns(columns),
         transposed(transposed),
         blockRows(kernel.fast || shardRows > packedSamples ? longBlock : shortBlock) {
     shards.rows = emit.mul(shards.rows, lines);
     shards.size = emit.mul(shards.size, lines);
-    if (place.first)
-      result = emit.address(result, emit.getF32Type(), place.first);
+    if (position.first)
+      result = emit.address(result, emit.getF32Type(), position.first);
   }
   void run();
 
@@ -337,7 +337,7 @@ static mt::MatmulOp productOf(Value sum) {
   return sum.getDefiningOp<mt::MatmulOp>();
 }
 
-static TreeEmitter::Place placeOf(Value result) {
+static TreeEmitter::Position positionOf(Value result) {
   int64_t stride = tensorOf(result).getDimSize(1);
   std::optional<mt::PlacedPart> placed = mt::placedPartOf(result);
   return {placed ? placed->from * (placed->axis == 0 ? stride : 1) : 0, stride};
@@ -355,7 +355,7 @@ LogicalResult mtc::emitMatmulWgrad(Kernel &kernel) {
     std::swap(left, right);
     std::swap(height, columns);
   }
-  TreeEmitter(kernel, left, right, placeOf(kernel.yields()[0]), height, columns, linesOf(product.getLhs()), transposed)
-      .run();
+  TreeEmitter::Position position = positionOf(kernel.yields()[0]);
+  TreeEmitter(kernel, left, right, position, height, columns, linesOf(product.getLhs()), transposed).run();
   return success();
 }

@@ -33,6 +33,13 @@ Status list(std::vector<std::string> &lines) {
                   gpu.name.c_str(), gpu.major, gpu.minor, static_cast<double>(gpu.bytes) / 0x1p30);
     lines.push_back(text);
   }
+  return {};
+}
+
+Status libraries(std::vector<std::string> &lines) {
+  const Driver *driver = nullptr;
+  if (Status status = openDriver(driver); !status.ok())
+    return status;
   int version = 0;
   (void)driver->driverGetVersion(&version);
   listLibraries(version, lines);
@@ -43,6 +50,7 @@ Status list(std::vector<std::string> &lines) {
 } // namespace mtrun::cuda
 
 const mtrun::cuda::PlugIn *mtrun_cuda_plug_in() {
-  static const mtrun::cuda::PlugIn plugIn = {mtrun::cuda::build, mtrun::cuda::make, mtrun::cuda::list};
+  static const mtrun::cuda::PlugIn plugIn = {mtrun::cuda::build, mtrun::cuda::make, mtrun::cuda::list,
+                                               mtrun::cuda::libraries};
   return &plugIn;
 }

@@ -10,7 +10,8 @@ namespace mtrun::cuda {
 struct PlugIn {
   const char *build; // of both: their classes are the same only then
   Status (*make)(const GroupOptions &options, std::unique_ptr<DeviceGroup> &group);
-  Status (*list)(std::vector<std::string> &lines); // a line for each GPU
+  Status (*list)(std::vector<std::string> &lines);      // a line for each GPU
+  Status (*libraries)(std::vector<std::string> &lines); // a line for each library of NVIDIA
 };
 
 inline constexpr const char *build = MTRUN_BUILD;
