@@ -79,7 +79,7 @@ TEST(Compile, OptionsSayWhatWasExpected) {
             "expected device memory to be 0 bytes or more, found -1");
   EXPECT_EQ(message([](mtc_options &o) { o.target = "cpu,cuda:sm_70"; }),
             "expected target to be a list of cpu, cuda and cuda:ARCHITECTURE (sm_75, sm_80, sm_86, sm_89, sm_90, "
-            "sm_100, sm_120), found 'cpu,cuda:sm_70'");
+            "sm_100, sm_120), found 'cpu,cuda:sm_70'; did you mean cuda:sm_75?");
   EXPECT_EQ(message([](mtc_options &o) { o.cpu = "i386"; }),
             "expected the CPU to be native, x86-64-v4, x86-64-v3 or armv8-a, found 'i386'");
 }
