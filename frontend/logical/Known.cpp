@@ -120,6 +120,17 @@ Known Known::reshaped(ArrayRef<int64_t> to) const {
   return result;
 }
 
+Known Known::transposed(ArrayRef<int64_t> order) const {
+  Indices to, from(order.size());
+  for (int64_t axis : order)
+    to.push_back(shape[axis]);
+  return remapped(to, [&](ArrayRef<int64_t> indices) {
+    for (auto [axis, index] : llvm::zip_equal(order, indices))
+      from[axis] = index;
+    return place(from);
+  });
+}
+
 Known Known::expanded(ArrayRef<int64_t> to) const {
   return remapped(to, [&](ArrayRef<int64_t> indices) { return place(indices); });
 }

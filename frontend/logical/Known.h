@@ -34,6 +34,8 @@ struct Known {
   // Element i of the result is element from(i's indices) of this one, in row major order.
   Known remapped(llvm::ArrayRef<int64_t> shape, llvm::function_ref<int64_t(llvm::ArrayRef<int64_t>)> from) const;
   Known reshaped(llvm::ArrayRef<int64_t> shape) const;
+  // Axis i of the result is axis order[i], which are all axes.
+  Known transposed(llvm::ArrayRef<int64_t> order) const;
   // Repeated as NumPy does.
   Known expanded(llvm::ArrayRef<int64_t> shape) const;
   // Where the element at some indices lies; they may have more axes, whose index counts where the size is not 1.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Functions of one number, and softmax.
+#include "frontend/logical/Unary.h"
 #include "frontend/onnx/OpTable.h"
 
 #include <cmath>
@@ -11,25 +12,18 @@ using namespace mlir;
 namespace mtc::onnx {
 namespace {
 
+using logical::absolute;
+using logical::buildUnary;
+using logical::cosine;
+using logical::exponential;
+using logical::logarithm;
+using logical::lower;
+using logical::root;
+using logical::signOf;
+using logical::sine;
 using logical::Value;
 
-// An op of mt of the same meaning. `formula` is of constants; without one they become values.
-template <typename Op, double (*formula)(double) = nullptr> void buildUnary(Call &call) {
-  if constexpr (formula != nullptr)
-    if (const Known *known = call.known(0); known && !known->hasBatch())
-      return call.give(computed({known}, known->type, [](ArrayRef<double> values) { return formula(values[0]); }));
-  call.give(logical::unary<Op>(call.ops, call.value(0)));
-}
-
 double negative(double a) { return -a; }
-double absolute(double a) { return std::fabs(a); }
-double signOf(double a) { return (a > 0) - (a < 0); }
-double exponential(double a) { return std::exp(a); }
-double logarithm(double a) { return std::log(a); }
-double root(double a) { return std::sqrt(a); }
-double sine(double a) { return std::sin(a); }
-double cosine(double a) { return std::cos(a); }
-double lower(double a) { return std::floor(a); }
 double upper(double a) { return std::ceil(a); }
 double inverse(double a) { return 1 / a; }
 

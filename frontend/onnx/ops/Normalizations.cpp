@@ -44,13 +44,16 @@ Value scaled(Call &call, Value value, size_t scale, size_t centre, bool perChann
   return call.has(centre) ? logical::binary<mt::AddOp>(call.ops, value, operand(centre)) : value;
 }
 
+// From the attribute axis to the last one.
+SmallVector<int64_t> normalizedAxes(Call &call, size_t rank) {
+  auto axes = llvm::seq<int64_t>(Call::axisOf(call.integer("axis", -1), rank), rank);
+  return {axes.begin(), axes.end()};
+}
+
 void buildLayerNormalization(Call &call) {
   Value value = call.value(0);
   call.ignore("stash_type");
-  size_t first = Call::axisOf(call.integer("axis", -1), value.rank());
-  SmallVector<int64_t> axes;
-  for (size_t i = first; i < value.rank(); ++i)
-    axes.push_back(static_cast<int64_t>(i));
+  SmallVector<int64_t> axes = normalizedAxes(call, value.rank());
   Value made = logical::normalize(call.ops, value, axes, call.number("epsilon", defaultEpsilon));
   call.give(scaled(call, made, 1, 2, false));
 }
@@ -58,10 +61,7 @@ void buildLayerNormalization(Call &call) {
 void buildRmsNormalization(Call &call) {
   Value value = call.value(0);
   call.ignore("stash_type");
-  size_t first = Call::axisOf(call.integer("axis", -1), value.rank());
-  SmallVector<int64_t> axes;
-  for (size_t i = first; i < value.rank(); ++i)
-    axes.push_back(static_cast<int64_t>(i));
+  SmallVector<int64_t> axes = normalizedAxes(call, value.rank());
   Value mean = logical::mean(call.ops, logical::unary<mt::SquareOp>(call.ops, value), axes);
   mean = logical::binary<mt::AddOp>(call.ops, mean, call.number("epsilon", defaultEpsilon));
   Value scale = logical::keepDims(logical::unary<mt::RsqrtOp>(call.ops, mean), axes);

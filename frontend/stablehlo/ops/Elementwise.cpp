@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops of StableHLO that compute element by element.
+#include "frontend/logical/Unary.h"
 #include "frontend/stablehlo/Call.h"
 
 #include <cmath>
@@ -11,6 +12,15 @@ using namespace mlir;
 namespace mtc::stablehlo {
 namespace {
 
+using logical::absolute;
+using logical::buildUnary;
+using logical::cosine;
+using logical::exponential;
+using logical::logarithm;
+using logical::lower;
+using logical::root;
+using logical::signOf;
+using logical::sine;
 using logical::Value;
 using Formula = double (*)(double, double);
 
@@ -21,26 +31,11 @@ bool isKnown(const Call &call, size_t count) {
   return true;
 }
 
-template <typename Op, double (*formula)(double)> void buildUnary(Call &call) {
-  if (const Known *known = call.known(0); known && !known->hasBatch())
-    return call.give(
-        logical::computed({known}, known->type, [](ArrayRef<double> values) { return formula(values[0]); }));
-  call.give(logical::unary<Op>(call.ops, call.value(0)));
-}
-
-double absolute(double a) { return std::fabs(a); }
-double exponential(double a) { return std::exp(a); }
 double exponentialLess(double a) { return std::expm1(a); }
-double logarithm(double a) { return std::log(a); }
 double logarithmMore(double a) { return std::log1p(a); }
-double root(double a) { return std::sqrt(a); }
 double inverseRoot(double a) { return 1 / std::sqrt(a); }
 double tangent(double a) { return std::tanh(a); }
 double logistic(double a) { return 1 / (1 + std::exp(-a)); }
-double sine(double a) { return std::sin(a); }
-double cosine(double a) { return std::cos(a); }
-double lower(double a) { return std::floor(a); }
-double signOf(double a) { return (a > 0) - (a < 0); }
 double error(double a) { return std::erf(a); }
 double square(double a) { return a * a; }
 

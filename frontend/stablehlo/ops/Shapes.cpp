@@ -152,17 +152,9 @@ void buildTranspose(Call &call) {
   llvm::sort(sorted);
   if (!llvm::equal(sorted, llvm::seq<int64_t>(0, rank)))
     throw Refused("expected an order of all axes as permutation");
-  const Known *known = call.known(0);
-  if (!known)
-    return call.give(logical::transpose(call.value(0), order));
-  Indices shape, from(rank);
-  for (int64_t axis : order)
-    shape.push_back(known->shape[axis]);
-  call.give(known->remapped(shape, [&](ArrayRef<int64_t> indices) {
-    for (int64_t i = 0; i < rank; ++i)
-      from[order[i]] = indices[i];
-    return known->place(from);
-  }));
+  if (const Known *known = call.known(0))
+    return call.give(known->transposed(order));
+  call.give(logical::transpose(call.value(0), order));
 }
 
 void buildConcatenate(Call &call) {
