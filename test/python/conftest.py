@@ -30,6 +30,13 @@ def cache(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def session(plan):
+    """A session of the plan that the module makes."""
+    with plan.session("cpu:2") as session:
+        yield session
+
+
 @pytest.fixture(scope="session")
 def mnist():
     """A thousand images of MNIST [n, 784] of float32 in [0, 1], and their labels [n] of uint8."""

@@ -20,12 +20,6 @@ def plan():
     return mtc.compile(MODEL, batch_size=32, cpu="native")
 
 
-@pytest.fixture
-def session(plan):
-    with plan.session("cpu:2") as session:
-        yield session
-
-
 def batch(mnist, plan, rows=32):
     x, y = mnist
     return [x[:rows].reshape(rows, *plan.inputs[0].shape[1:]), y[:rows].astype("int32")]

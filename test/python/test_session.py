@@ -21,12 +21,6 @@ def plan():
     return mtc.compile(MODEL, batch_size=64, cpu="native")
 
 
-@pytest.fixture
-def session(plan):
-    with plan.session("cpu:2") as session:
-        yield session
-
-
 def test_the_loop_is_that_of_mtrun(plan, session, mnist, mtrun, tmp_path):
     """From a source, from arrays, and from batches: the bits of `mtrun train`."""
     plan.save(tmp_path / "m.mtp")
