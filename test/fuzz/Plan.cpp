@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes: the plan loader says no or gives a plan that can be walked. Random bytes never get past the hashes, so
-// each input is also tried with its hashes made right again, which puts the mutated tables before the verifier, and
-// with some of its fields changed besides. What the verifier lets through trains, on devices that run no code.
+// each input is also tried with its hashes made right again, which puts the mutated tables before the verifier, half of
+// them with some fields changed besides. What the verifier lets through trains, on devices that run no code.
 #include "runtime/plan/Plan.h"
 #include "test/fuzz/harness.h"
 #include "test/unit/runtime/Exercise.h"
@@ -69,12 +69,12 @@ void loadRepaired(const uint8_t *data, size_t size) {
     size_t length = std::min<uint64_t>(section->size, size - begin);
     sections.push_back({section->name, {data + begin, length}});
   }
+  // Every other input has a few fields changed besides, which bytes of a FlatBuffer seldom hit.
+  if (uint64_t draw = hash128({data, size}).low; draw % 2) {
+    std::mt19937 random(static_cast<uint32_t>(draw >> 1));
+    test::mutateTables(*plan, random);
+  }
   std::vector<uint8_t> file = writePlanFile(*plan, sections);
-  load(file.data(), file.size());
-  // And with a few fields changed, which bytes of a FlatBuffer seldom hit.
-  std::mt19937 random(static_cast<uint32_t>(hash128({data, size}).low));
-  test::mutateTables(*plan, random);
-  file = writePlanFile(*plan, sections);
   load(file.data(), file.size());
 }
 

@@ -112,12 +112,15 @@ std::string appendTiming(const std::string &path, const EpochTime &epoch) {
 }
 
 std::string utcNow() {
-  time_t now = time(nullptr);
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
   struct tm parts;
-  gmtime_r(&now, &parts);
-  char text[32];
-  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  gmtime_r(&now.tv_sec, &parts);
+  char text[24];
+  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  std::string utc = text;
+  mtrun::append(utc, ".%03dZ", static_cast<int>(now.tv_nsec / 1'000'000));
+  return utc;
 }
 
 } // namespace mtrun_tool

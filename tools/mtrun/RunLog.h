@@ -37,7 +37,7 @@ std::string writeTiming(const std::string &path, const std::vector<EpochTime> &e
 // One more line.
 std::string appendTiming(const std::string &path, const EpochTime &epoch);
 
-// Now, as "2026-01-02T03:04:05Z".
+// Now, as "2026-01-02T03:04:05.678Z": processes of a run are told apart by when they began.
 std::string utcNow();
 
 } // namespace mtrun_tool
