@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/Manifest.h"
 
+#include "runtime/support/json_text.h"
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -8,7 +10,7 @@
 
 namespace mtrun {
 
-using Json = nlohmann::json; // objects keep their members in the order of names: the same manifest is the same bytes
+using Json = nlohmann::json;
 
 constexpr int64_t kVersion = 1;
 constexpr int64_t kMaxSteps = int64_t{1} << 53; // no run comes so far, and the sum of two fits
@@ -29,11 +31,18 @@ static double exactValue(const Json &json) {
   return value;
 }
 
-static Json exactList(const std::vector<double> &values) {
-  Json list = Json::array();
+static void addExact(JsonDocument &json, const char *key, const std::vector<double> &values) {
+  json.beginArray(key);
   for (double value : values)
-    list.push_back(exact(value));
-  return list;
+    json.add("", exact(value));
+  json.end();
+}
+
+static void addTexts(JsonDocument &json, const char *key, const std::vector<std::string> &texts) {
+  json.beginArray(key);
+  for (const std::string &text : texts)
+    json.add("", text);
+  json.end();
 }
 
 static std::vector<double> exactValues(const Json &json) {
@@ -43,29 +52,50 @@ static std::vector<double> exactValues(const Json &json) {
   return values;
 }
 
-static Json stateJson(const LoopState &state) {
-  Json callbacks = Json::object();
+static void addState(JsonDocument &json, const LoopState &state) {
+  json.beginObject("state");
+  json.add("seed", state.seed);
+  json.add("epoch", state.epoch);
+  json.add("position", state.position);
+  json.add("step", state.step);
+  json.beginObject("data");
+  json.add("samples", state.samples);
+  json.add("batch", state.batch);
+  json.add("steps_per_epoch", state.stepsPerEpoch);
+  json.add("shuffle", state.shuffle);
+  json.add("window", state.window);
+  json.add("choice", state.choice);
+  json.add("drop_remainder", state.dropRemainder);
+  json.end();
+  addTexts(json, "class_names", state.classNames);
+  addExact(json, "sums", state.sums);
+  addExact(json, "totals", state.totals);
+  json.beginObject("history");
+  addTexts(json, "names", state.names);
+  addExact(json, "values", state.history);
+  json.end();
+  json.beginObject("callbacks");
   for (const auto &[name, values] : state.callbacks)
-    callbacks[name] = exactList(values);
-  return {{"seed", state.seed},
-          {"epoch", state.epoch},
-          {"position", state.position},
-          {"step", state.step},
-          {"data",
-           {{"samples", state.samples},
-            {"batch", state.batch},
-            {"steps_per_epoch", state.stepsPerEpoch},
-            {"shuffle", state.shuffle},
-            {"window", state.window},
-            {"choice", state.choice},
-            {"drop_remainder", state.dropRemainder}}},
-          {"class_names", state.classNames},
-          {"sums", exactList(state.sums)},
-          {"totals", exactList(state.totals)},
-          {"history", {{"names", state.names}, {"values", exactList(state.history)}}},
-          {"callbacks", callbacks},
-          {"stopped_early", state.stoppedEarly},
-          {"rate", {{"scheduled", exact(state.scheduledRate)}, {"given", exact(state.givenRate)}}}};
+    addExact(json, name.c_str(), values);
+  json.end();
+  json.add("stopped_early", state.stoppedEarly);
+  json.beginObject("rate");
+  json.add("scheduled", exact(state.scheduledRate));
+  json.add("given", exact(state.givenRate));
+  json.end();
+  json.end();
+}
+
+static void addTensor(JsonDocument &json, const TensorRecord &tensor) {
+  json.beginObject();
+  json.add("name", tensor.name);
+  json.add("dtype", std::string_view(mt_dtype_name(tensor.dtype)));
+  json.beginArray("shape");
+  for (int64_t dim : tensor.shape)
+    json.add("", dim);
+  json.end();
+  json.add("hash", hashText(tensor.hash));
+  json.end();
 }
 
 // The library would round a float and wrap what is too large.
@@ -149,27 +179,30 @@ static LoopState stateOf(const Json &json) {
 }
 
 std::string writeManifest(const Manifest &manifest) {
-  Json tensors = Json::array();
-  for (const TensorRecord &tensor : manifest.tensors)
-    tensors.push_back({{"name", tensor.name},
-                       {"dtype", mt_dtype_name(tensor.dtype)},
-                       {"shape", tensor.shape},
-                       {"hash", hashText(tensor.hash)}});
-  Json json = {{"format", "mtc checkpoint"},
-               {"version", kVersion},
-               {"model", manifest.model},
-               {"plan", hashText(manifest.plan)},
-               {"state", stateJson(manifest.state)},
-               {"variables",
-                {{"file", kVariablesFile},
-                 {"bytes", manifest.fileSize},
-                 {"header", hashText(manifest.header)},
-                 {"tensors", tensors}}}};
+  JsonDocument json;
+  json.add("format", std::string_view("mtc checkpoint"));
+  json.add("version", kVersion);
+  json.add("model", manifest.model);
+  json.add("plan", hashText(manifest.plan));
   if (!manifest.tuning.empty())
-    json["tuning"] = manifest.tuning;
-  if (manifest.monitored)
-    json["monitor"] = {{"name", manifest.monitor}, {"value", exact(*manifest.monitored)}};
-  std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
+    json.add("tuning", manifest.tuning);
+  if (manifest.monitored) {
+    json.beginObject("monitor");
+    json.add("name", manifest.monitor);
+    json.add("value", exact(*manifest.monitored));
+    json.end();
+  }
+  addState(json, manifest.state);
+  json.beginObject("variables");
+  json.add("file", std::string_view(kVariablesFile));
+  json.add("bytes", static_cast<int64_t>(manifest.fileSize));
+  json.add("header", hashText(manifest.header));
+  json.beginArray("tensors");
+  for (const TensorRecord &tensor : manifest.tensors)
+    addTensor(json, tensor);
+  json.end();
+  json.end();
+  std::string text = std::move(json).finish();
   seal(text);
   return text;
 }

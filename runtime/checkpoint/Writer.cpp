@@ -102,7 +102,7 @@ Status CheckpointWriter::write() {
     folder_.prune(keep_.newest, keep_.largest, manifest_.monitor, keptStep_);
     return {};
   } catch (const std::bad_alloc &) {
-    return {MT_NO_MEMORY, "out of memory while saving a checkpoint"};
+    return {MT_NO_MEMORY, "out of memory"}; // short enough to lie in the status: there may be no room for a longer one
   }
 }
 

@@ -108,10 +108,22 @@ def bombs(trial):
 def memory(trial):
     """Little address space: exit code 4 or 5 and a message"""
     plan = trial.plan()
-    for kilobytes in range(20000, 60000, 1000):
+
+    def train(kilobytes):
+        subprocess.run(["rm", "-rf", "c"], cwd=trial.folder, check=True)
         done = trial.run("mtrun", "train", plan, "--data", DATA, "--checkpoint", "c", "--resume", "auto",
                          limits=f"ulimit -v {kilobytes}")
         if done.code not in (0, 1, 4, 5, 127) or (done.code not in (0, 127) and not done.output):
             trial.finding(f"{kilobytes} KiB of address space: {done}")
-    if newest(trial.folder / "c") is None and os.path.isdir(trial.folder / "c"):
+        return done.code == 0
+
+    # In large steps up to where it is enough, and in small ones where it is not quite.
+    enough = next((kilobytes for kilobytes in range(20000, 120000, 1000) if train(kilobytes)), None)
+    if enough is None:
         trial.finding("no run had enough memory")
+        return
+    for kilobytes in range(enough - 2000, enough + 200, 50):
+        train(kilobytes)
+    train(enough)
+    if newest(trial.folder / "c") is None:
+        trial.finding(f"no checkpoint of a run in {enough} KiB")

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <dirent.h>
+#include <new>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,8 +27,11 @@ static bool holdsOnly(const std::string &folder, const std::string &name) {
 
 OutputFolders::~OutputFolders() {
   for (; !made_.empty(); made_.pop_back()) {
-    if (holdsOnly(made_.back(), ".lock"))
-      unlink((made_.back() + "/.lock").c_str());
+    try {
+      if (holdsOnly(made_.back(), ".lock"))
+        unlink((made_.back() + "/.lock").c_str());
+    } catch (const std::bad_alloc &) { // perhaps why the command ends: the folder stays
+    }
     rmdir(made_.back().c_str()); // one that holds something stays
   }
 }

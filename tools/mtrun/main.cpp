@@ -396,16 +396,20 @@ static CLI::App *addDataCommand(CLI::App &app, Arguments &a) {
   return sub;
 }
 
-static int run(const CLI::App *chosen, Arguments &arguments, char **argv) {
-  const std::string &name = chosen->get_name();
-  int (*command)(const Arguments &) = name == "train"       ? train
-                                      : name == "evaluate"  ? evaluate
-                                      : name == "predict"   ? predict
-                                      : name == "export"    ? exportModel
-                                      : name == "benchmark" ? benchmark
-                                      : name == "data"      ? data
-                                      : name == "tune"      ? tune
-                                                            : devices;
+using Command = int (*)(const Arguments &);
+
+static Command commandOf(const std::string &name) {
+  return name == "train"       ? train
+         : name == "evaluate"  ? evaluate
+         : name == "predict"   ? predict
+         : name == "export"    ? exportModel
+         : name == "benchmark" ? benchmark
+         : name == "data"      ? data
+         : name == "tune"      ? tune
+                               : devices;
+}
+
+static int run(const std::string &name, Arguments &arguments, char **argv) {
   try {
     if (name != "data" && name != "devices")
       arguments.plan = planOf(arguments);
@@ -414,7 +418,7 @@ static int run(const CLI::App *chosen, Arguments &arguments, char **argv) {
     if (name == "train" || name == "evaluate" || name == "benchmark")
       if (std::optional<int> code = distribute(arguments, argv))
         return *code;
-    int code = command(arguments);
+    int code = commandOf(name)(arguments);
     if (code == MT_OK && outputError() != 0)
       return reportError(MT_IO, std::string("cannot write standard output: ") + strerror(outputError()));
     return code;
@@ -422,8 +426,6 @@ static int run(const CLI::App *chosen, Arguments &arguments, char **argv) {
     fflush(stdout);
     std::string who = arguments.session.process ? "process " + std::to_string(arguments.session.process) + ": " : "";
     return reportError(failure.code, who + failure.message);
-  } catch (const std::bad_alloc &) {
-    return reportError(MT_NO_MEMORY, "out of memory");
   }
 }
 
@@ -446,5 +448,9 @@ int main(int argc, char **argv) {
   int exitCode = 0;
   if (!commandline::parse(app, argc, argv, hints, exitCode))
     return exitCode;
-  return run(app.get_subcommands().front(), arguments, argv);
+  try {
+    return run(app.get_subcommands().front()->get_name(), arguments, argv);
+  } catch (const std::bad_alloc &) { // also of what tells of a failure
+    return reportError(MT_NO_MEMORY, "out of memory"); // short enough to lie in the string
+  }
 }
