@@ -15,8 +15,8 @@ std::string jsonString(std::string_view text);
 std::string jsonNumber(double value);
 
 // A document of objects and arrays, member by member: each on a line of its own, indented by a space per level. Members
-// of an array have no key. Memory that lacks is std::bad_alloc, also where that is thrown in the middle: the destructors
-// of a library's tree allocate, and end the process there.
+// of an array have no key. Out of memory is std::bad_alloc here; a tree of nlohmann's ends the process then, as its
+// destructor allocates.
 class JsonDocument {
 public:
   JsonDocument() { begin('{'); }
