@@ -143,6 +143,16 @@ int listenAtFirst(std::vector<Address> &addresses) {
   return made;
 }
 
+// A port of the range that the kernel draws from, where nobody listens, may be drawn for the caller's own end: TCP then
+// connects the socket to itself.
+bool isItsOwnPeer(int socket) {
+  sockaddr_storage self = {}, peer = {};
+  socklen_t selfSize = sizeof self, peerSize = sizeof peer;
+  return getsockname(socket, reinterpret_cast<sockaddr *>(&self), &selfSize) == 0 && self.ss_family != AF_UNIX &&
+         getpeername(socket, reinterpret_cast<sockaddr *>(&peer), &peerSize) == 0 && selfSize == peerSize &&
+         std::memcmp(&self, &peer, selfSize) == 0;
+}
+
 // -1 and errno.
 int connectToAddress(Address &address, int milliseconds) {
   int made = makeSocket(address, SOCK_NONBLOCK);
@@ -157,6 +167,8 @@ int connectToAddress(Address &address, int milliseconds) {
     else if (getsockopt(made, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
       error = errno;
   }
+  if (error == 0 && isItsOwnPeer(made))
+    error = ECONNREFUSED;
   if (error == 0)
     return made;
   close(made);

@@ -3,6 +3,7 @@
 launcher sets; `addresses` are mpirun's on two hosts, and where the first is. Prints what each wrote and its exit code;
 ends with the first code that is not 0."""
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -10,9 +11,23 @@ import sys
 LIMIT = 60  # seconds after which a command hangs
 
 launcher, count, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-with socket.socket() as free:  # a port that nobody has
-    free.bind(("127.0.0.1", 0))
-    port = free.getsockname()[1]
+
+
+def free_port():
+    """One that nobody has, and that the kernel gives to no connection in between."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as drawn:
+        below = int(drawn.read().split()[0])
+    while True:
+        port = random.randrange(1024, below)
+        with socket.socket() as free:
+            try:
+                free.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
+port = free_port()
 
 
 def variables(rank):

@@ -4,6 +4,7 @@
 // choice, kept it busy or filled its memory. Now each has to prove first that it knows the run's secret.
 #include "runtime/device/ProcessGroup.h"
 #include "runtime/device/Secret.h"
+#include "runtime/device/Socket.h"
 #include "runtime/support/text.h"
 
 #include <arpa/inet.h>
@@ -299,6 +300,21 @@ TEST(Rendezvous, ListensAtTheNamedAddressAlone) {
   First first;
   EXPECT_EQ(dial(first.port, 2), -1);
   expectMeets(first);
+}
+
+// The kernel draws the port of the caller's own end; where it draws the one that is called, TCP connects the two.
+TEST(Rendezvous, NobodyIsNotItself) {
+  int first = 0, last = 0;
+  FILE *range = fopen("/proc/sys/net/ipv4/ip_local_port_range", "r");
+  if (!range || fscanf(range, "%d %d", &first, &last) != 2)
+    GTEST_SKIP() << "no range of ports is known here";
+  fclose(range);
+  std::string place = "tcp:127.0.0.1:" + std::to_string((first + last) / 4 * 2); // even ones are drawn first
+  for (int i = 0; i < 2 * (last - first); ++i) {
+    int socket = -1;
+    ASSERT_EQ(text(connectTo(place, 100, socket)), "0");
+    ASSERT_EQ(socket, -1) << "after " << i;
+  }
 }
 
 TEST(Text, WhatATerminalMayBeGiven) {
