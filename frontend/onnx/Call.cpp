@@ -12,6 +12,8 @@ static const Operand &expectOne(const Call &call, size_t index) {
   if (!call.has(index) || call.inputs[index].sequence)
     throw Refused("expected a value as operand " + std::to_string(index) + ", found " +
                   (call.has(index) ? "a list" : "none"));
+  if (!call.inputs[index].known && !call.inputs[index].value)
+    throw Refused("a value that depends on the place of a sample in the batch");
   return call.inputs[index];
 }
 

@@ -13,12 +13,16 @@
 
 namespace mtc::onnx {
 
-// A value of the graph: known when the model is read, or computed by the model, or a list of such.
+struct ForBatches;
+
+// A value of the graph: known when the model is read, or computed by the model, or a list of such. Of one that is
+// computed, `forBatches` is what is known of it when the batch is; there may be nothing else.
 struct Operand {
   std::shared_ptr<const Known> known = nullptr;
   logical::Value value = {};
   std::shared_ptr<const std::vector<Operand>> sequence = nullptr;
-  bool isThere() const { return known || value || sequence; }
+  std::shared_ptr<const ForBatches> forBatches = nullptr;
+  bool isThere() const { return known || value || sequence || forBatches; }
 };
 
 class Call {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/onnx/Importer.h"
 
-#include "frontend/onnx/OpTable.h"
+#include "frontend/onnx/ForBatches.h"
 
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringRef.h"
 
 using namespace mlir;
@@ -195,16 +198,20 @@ LogicalResult Importer::evaluate(const Node &node) {
             fixedBatch);
   std::string problem;
   if (!refused) {
+    bool built = false;
     try {
       findOp(node)(call);
-      if (std::string unread = call.unread(); !unread.empty())
-        problem = "expected attributes that are known, found " + unread;
+      built = true;
     } catch (const Refused &error) {
       problem = error.what();
     }
+    if (std::string unread = call.unread(); built && !unread.empty())
+      problem = "expected attributes that are known, found " + unread;
+    else if (computeForBatches(call, findOp(node), !built, (maxKnownElements - knownElements) / 2))
+      problem.clear();
   }
   for (const Operand &result : call.results)
-    knownElements += result.known ? result.known->count() : 0;
+    knownElements += result.known ? result.known->count() : result.forBatches ? result.forBatches->count() : 0;
   if (knownElements > maxKnownElements)
     return emitError(ops.location) << described(node) << ": expected at most 2^26 elements of constants, found more";
   bool fails = refused || !problem.empty();
@@ -235,6 +242,8 @@ LogicalResult Importer::makeOutputs(std::vector<keras::Output> &outputs) {
       if (operand.sequence || !operand.isThere())
         throw Refused("expected a value as output, found a list, or nothing");
       logical::Value value = operand.known ? operand.known->lift(ops) : operand.value;
+      if (!value)
+        throw Refused("a value that depends on the place of a sample in the batch");
       if (value.rank() == 0 || !value.size(0).isBatch())
         throw Refused("expected an output whose first axis is the batch, found " + logical::describe(value.shape()));
       outputs.push_back({port.name, logical::whole(ops, value)});
@@ -243,6 +252,16 @@ LogicalResult Importer::makeOutputs(std::vector<keras::Output> &outputs) {
     }
   }
   return success();
+}
+
+// What was replaced by what is known, and what computed shapes: it would clutter the text of a model.
+static void eraseUnused(Block &block, ArrayRef<keras::Output> outputs) {
+  llvm::DenseSet<mlir::Value> used;
+  for (const keras::Output &output : outputs)
+    used.insert(output.value);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op) && llvm::none_of(op.getResults(), [&](mlir::Value v) { return used.contains(v); }))
+      op.erase();
 }
 
 LogicalResult Importer::run(std::vector<keras::Output> &outputs, std::vector<NamedTensor> &weights) {
@@ -255,7 +274,10 @@ LogicalResult Importer::run(std::vector<keras::Output> &outputs, std::vector<Nam
   for (const Node *node : needed)
     if (failed(evaluate(*node)))
       result = failure();
-  return failed(result) ? failure() : makeOutputs(outputs);
+  if (failed(result) || failed(makeOutputs(outputs)))
+    return failure();
+  eraseUnused(*builder.getInsertionBlock(), outputs);
+  return success();
 }
 
 } // namespace mtc::onnx

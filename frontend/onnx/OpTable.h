@@ -21,6 +21,7 @@ llvm::ArrayRef<OpEntry> activationOps();
 llvm::ArrayRef<OpEntry> arithmeticOps();
 llvm::ArrayRef<OpEntry> comparisonOps();
 llvm::ArrayRef<OpEntry> constantOps();
+llvm::ArrayRef<OpEntry> lookupOps();
 llvm::ArrayRef<OpEntry> normalizationOps();
 llvm::ArrayRef<OpEntry> partOps();
 llvm::ArrayRef<OpEntry> productOps();

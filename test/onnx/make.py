@@ -104,6 +104,43 @@ def chain():
     return model(nodes, [port("x", ["batch", 2, 3])], [port("y", ["batch", 2])], tensors)
 
 
+def repeated():
+    """A mask of positions that are repeated for each sample, by ops that are computed when the file is read."""
+    nodes = [node("Shape", "x", "s"), node("Slice", "s zero one", "b"), node("Concat", "b three", "to", axis=0),
+             node("Expand", "places to", "p"), node("Expand", "index to", "i"),
+             node("GatherElements", "p i", "g", axis=1), node("Unsqueeze", "p two", "u"),
+             node("GatherND", "table u", "t"), node("ScatterND", "zeros at parts", "w"),
+             node("Add", "g t", "a"), node("Add", "a w", "c"), node("Cast", "c", "f", to=FLOAT),
+             node("Mul", "x f", "m"), node("MatMul", "m w.weight", "y")]
+    tensors = [tensor("zero", [1], [0], INT64), tensor("one", [1], [1], INT64), tensor("two", [1], [2], INT64),
+               tensor("three", [1], [3], INT64), tensor("places", [1, 3], [2, 0, 1], INT64),
+               tensor("index", [1, 3], [1, 1, 0], INT64), tensor("table", [3], [10, 20, 30], INT64),
+               tensor("zeros", [3], [0, 0, 0], INT64), tensor("at", [1, 1], [1], INT64),
+               tensor("parts", [1], [100], INT64), tensor("w.weight", [3, 2])]
+    return model(nodes, [port("x", ["batch", 3])], [port("y", ["batch", 2])], tensors)
+
+
+def sample_rows():
+    """As exporters write PyTorch's as_strided: every sample's own numbers, by their places in all of them."""
+    nodes = [node("Reshape", "x line", "l"), node("Shape", "x", "s"), node("Gather", "s zero", "b", axis=0),
+             node("Range", "zero b one", "r"), node("Mul", "r four", "f"), node("Unsqueeze", "f axis", "u"),
+             node("Add", "u order", "i"), node("Gather", "l i", "g", axis=0), node("MatMul", "g w", "y")]
+    tensors = [tensor("line", [1], [-1], INT64), tensor("zero", [], [0], INT64), tensor("one", [], [1], INT64),
+               tensor("four", [], [4], INT64), tensor("axis", [1], [1], INT64),
+               tensor("order", [1, 3], [3, 0, 1], INT64), tensor("w", [3, 2])]
+    return model(nodes, [port("x", ["batch", 4])], [port("y", ["batch", 2])], tensors)
+
+
+def other_rows():
+    """Numbers of other samples."""
+    nodes = [node("Reshape", "x line", "l"), node("Shape", "x", "s"), node("Gather", "s zero", "b", axis=0),
+             node("Range", "zero b one", "r"), node("Unsqueeze", "r axis", "u"), node("Add", "u order", "i"),
+             node("Gather", "l i", "g", axis=0), node("MatMul", "g w", "y")]
+    tensors = [tensor("line", [1], [-1], INT64), tensor("zero", [], [0], INT64), tensor("one", [], [1], INT64),
+               tensor("axis", [1], [1], INT64), tensor("order", [1, 3], [3, 0, 1], INT64), tensor("w", [3, 2])]
+    return model(nodes, [port("x", ["batch", 4])], [port("y", ["batch", 2])], tensors)
+
+
 def fixed():
     """A file with a batch of 1: its reshape says 1."""
     nodes = [node("Reshape", "x to", "r"), node("MatMul", "r w", "y")]

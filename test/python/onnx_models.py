@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of PyTorch that become ONNX files: five kinds, small, with fixed seeds."""
+"""Models of PyTorch, torchvision and transformers that become ONNX files: small, with fixed seeds."""
 
 import torch
 from torch import nn
@@ -124,6 +124,58 @@ def images(n, generator):
     return torch.randn(n, 3, 16, 16, generator=generator)
 
 
+def large_images(n, generator):
+    return torch.randn(n, 3, 32, 32, generator=generator)
+
+
+def swin():
+    """Indexed tables of places, masks that are put together, and a mean with strides of its own."""
+    from torchvision.models.swin_transformer import SwinTransformer
+    return SwinTransformer(patch_size=[4, 4], embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=[4, 4],
+                           stochastic_depth_prob=0.0, num_classes=5)
+
+
+def convnext():
+    from torchvision.models.convnext import CNBlockConfig, ConvNeXt
+    return ConvNeXt([CNBlockConfig(8, 16, 2), CNBlockConfig(16, None, 1)], stochastic_depth_prob=0.0, num_classes=5)
+
+
+class Logits(nn.Module):
+    """A model of transformers, whose masks come from the positions of packed sequences."""
+
+    def __init__(self, kind, **options):
+        super().__init__()
+        import transformers
+        config = getattr(transformers, kind[0])(vocab_size=13, **options)
+        self.model = getattr(transformers, kind[1])(config)
+
+    def forward(self, ids):
+        return self.model(input_ids=ids).logits
+
+
+WIDTH = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
+         "max_position_embeddings": 16}
+
+
+def gpt2():
+    return Logits(("GPT2Config", "GPT2LMHeadModel"), n_embd=32, n_layer=2, n_head=2, n_positions=16, use_cache=False,
+                  resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+
+
+def bert():
+    return Logits(("BertConfig", "BertForSequenceClassification"), **WIDTH, hidden_dropout_prob=0.0,
+                  attention_probs_dropout_prob=0.0)
+
+
+def llama():
+    return Logits(("LlamaConfig", "LlamaForCausalLM"), **WIDTH, num_key_value_heads=1, use_cache=False)
+
+
+def tokens(n, generator):
+    """None of them is 0, whose row BERT does not train: ONNX does not say so."""
+    return torch.randint(1, 13, (n, 12), generator=generator)
+
+
 # name -> module, x of n samples
 MODELS = {
     "mlp": (Mlp, lambda n, g: torch.randn(n, 20, generator=g)),
@@ -133,6 +185,11 @@ MODELS = {
     "lstm": (lambda: Recurrent(nn.LSTM), lambda n, g: torch.randn(n, 9, 6, generator=g)),
     "gru": (lambda: Recurrent(nn.GRU, bidirectional=True), lambda n, g: torch.randn(n, 9, 6, generator=g)),
     "mobilenet": (Mobilenet, images),
+    "swin": (swin, large_images),
+    "convnext": (convnext, large_images),
+    "gpt2": (gpt2, tokens),
+    "bert": (bert, tokens),
+    "llama": (llama, tokens),
 }
 
 

@@ -89,6 +89,7 @@ FAMILIES = {
         Case("Split", (7, 2), axis=1, outputs=3, num_outputs=3), Case("Gather", (6, 3), i(1, -1, 0), axis=1),
         Case("Gather", (6, 3), np.array(2), axis=2), Case("Gather", (6, 3), np.array([[1, 2], [0, 1]]), axis=2),
         Case("Gather", f(7, 3), (4,), ids=7), Case("Gather", (6, 3), i(4), axis=1),
+        Case("GatherND", f(7, 3), (4, 1), ids=7),
         Case("Pad", (3, 4), i(0, 1, 2, 0, 0, 1), np.float32(0.5)),
         Case("Trilu", (4, 5), np.array(1)), Case("Trilu", (4, 5), upper=0)],
     "reductions": [

@@ -160,74 +160,6 @@ void buildSplit(Call &call) {
   }
 }
 
-Known gatherKnown(const Known &data, const Known &ids, size_t axis) {
-  SmallVector<int64_t> places = ids.integers();
-  int64_t size = data.shape[axis];
-  for (int64_t &place : places) {
-    if (place < -size || place >= size)
-      throw Refused("expected an index of " + std::to_string(size) + ", found " + std::to_string(place));
-    place += place < 0 ? size : 0;
-  }
-  Indices shape(data.shape.begin(), data.shape.begin() + static_cast<int64_t>(axis)), from;
-  llvm::append_range(shape, ids.shape);
-  shape.append(data.shape.begin() + static_cast<int64_t>(axis) + 1, data.shape.end());
-  return data.remapped(shape, [&](ArrayRef<int64_t> indices) {
-    int64_t place = places[ids.place(indices.slice(axis, ids.shape.size()))];
-    from.assign(indices.begin(), indices.begin() + static_cast<int64_t>(axis));
-    from.push_back(place);
-    llvm::append_range(from, indices.drop_front(axis + ids.shape.size()));
-    return data.place(from);
-  });
-}
-
-void buildGather(Call &call) {
-  Shape shape = call.shape(0);
-  size_t axis = Call::axisOf(call.integer("axis", 0), shape.size());
-  const Known *data = call.known(0), *ids = call.known(1);
-  if (data && ids)
-    return call.give(gatherKnown(*data, *ids, axis));
-  Value value = call.value(0);
-  if (!ids) {
-    Value places = call.value(1);
-    if (!places.isInteger())
-      throw Refused("expected indices of integers");
-    return call.give(logical::take(call.ops, value, places, axis));
-  }
-  if (shape[axis].batch)
-    throw Refused("single samples of a batch");
-  Known places = *ids;
-  int64_t size = shape[axis].times;
-  for (double &place : places.numbers) {
-    place += place < 0 ? static_cast<double>(size) : 0;
-    if (!(place >= 0 && place < static_cast<double>(size)))
-      throw Refused("expected indices of " + std::to_string(size) + " elements, found others");
-  }
-  if (places.count() != 1)
-    return call.give(logical::take(call.ops, value, places.lift(call.ops), axis));
-  Value one = logical::sliceAxis(call.ops, value, axis, static_cast<int64_t>(places.numbers[0]), 1);
-  shape.erase(shape.begin() + static_cast<int64_t>(axis));
-  shape.insert(shape.begin() + static_cast<int64_t>(axis), places.shape.size(), Size());
-  call.give(logical::reshape(call.ops, one, shape));
-}
-
-// One element of each line, by an index of its own.
-void buildGatherElements(Call &call) {
-  Value value = call.value(0), ids = call.value(1);
-  size_t axis = Call::axisOf(call.integer("axis", 0), value.rank());
-  Shape shape = value.shape(), wanted = shape;
-  wanted[axis] = Size();
-  if (ids.shape() != wanted || shape[axis].batch || !ids.isInteger())
-    throw Refused("a lookup of more than one element of each line, or in parts of the lines");
-  Value places = logical::squeeze(ids, {static_cast<int64_t>(axis)});
-  SmallVector<int64_t> order;
-  for (size_t i = 0; i < value.rank(); ++i)
-    order.push_back(static_cast<int64_t>(i < axis ? i : i == axis ? value.rank() - 1 : i - 1));
-  Value ones = logical::transpose(logical::oneHot(call.ops, places, shape[axis].times), order);
-  SmallVector<int64_t> axes = {static_cast<int64_t>(axis)};
-  Value found = logical::reduce(call.ops, mt::Reduction::sum, logical::binary<mt::MulOp>(call.ops, value, ones), axes);
-  call.give(logical::keepDims(found, axes));
-}
-
 void buildPad(Call &call) {
   std::string mode = call.text("mode", "constant");
   if (mode != "constant")
@@ -298,8 +230,6 @@ llvm::ArrayRef<OpEntry> partOps() {
   static constexpr OpEntry entries[] = {{"Concat", buildConcat},
                                         {"Slice", buildSlice},
                                         {"Split", buildSplit},
-                                        {"Gather", buildGather},
-                                        {"GatherElements", buildGatherElements},
                                         {"Pad", buildPad},
                                         {"OneHot", buildOneHot},
                                         {"Trilu", buildTrilu}};

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/onnx/ForBatches.h"
+
+using namespace mlir;
+
+namespace mtc::onnx {
+
+using logical::Shape;
+using logical::Size;
+
+int64_t ForBatches::count() const {
+  int64_t count = 0;
+  for (const Known &each : known)
+    count += each.count();
+  return count;
+}
+
+Known ForBatches::at(size_t index) const {
+  if (!repeats())
+    return known[index];
+  Indices shape(known[0].shape);
+  shape[batch] = batches[index];
+  return known[0].expanded(shape);
+}
+
+logical::Value ForBatches::value(logical::Ops &ops) const {
+  if (!repeats())
+    throw Refused("a value that depends on the place of a sample in the batch");
+  Shape shape(known[0].shape.begin(), known[0].shape.end());
+  shape[batch] = logical::batchSize();
+  return logical::broadcast(known[0].lift(ops), shape);
+}
+
+namespace {
+
+bool isForBatches(const Operand &operand) { return operand.known || operand.forBatches || !operand.isThere(); }
+
+std::shared_ptr<const Known> knownFor(const Operand &operand, size_t index) {
+  if (operand.forBatches)
+    return std::make_shared<const Known>(operand.forBatches->at(index));
+  if (!operand.known || !operand.known->hasBatch())
+    return operand.known;
+  Known known = *operand.known;
+  for (int64_t i = 0; i < known.count(); ++i)
+    if (known.size(i).batch)
+      known.numbers[i] *= static_cast<double>(ForBatches::batches[index]);
+  known.timesBatch.clear();
+  return std::make_shared<const Known>(std::move(known));
+}
+
+// The results for one of the batches; null: one that is not known.
+std::vector<std::shared_ptr<const Known>> resultsFor(Call &call, BuildOp build, size_t index) {
+  Block scratch; // of ops that are made on the way
+  OpBuilder builder(call.ops.builder.getContext());
+  builder.setInsertionPointToEnd(&scratch);
+  logical::Ops ops{builder, call.ops.location};
+  std::vector<Operand> inputs;
+  for (const Operand &input : call.inputs)
+    inputs.push_back({knownFor(input, index), {}, nullptr});
+  Call trial(ops, call.node, std::move(inputs), call.stream, /*fixedBatch=*/0);
+  std::vector<std::shared_ptr<const Known>> results;
+  try {
+    build(trial);
+    for (const Operand &result : trial.unread().empty() ? ArrayRef(trial.results) : ArrayRef<Operand>())
+      results.push_back(result.known && !result.known->hasBatch() ? result.known : nullptr);
+  } catch (const Refused &) { // what the model itself does is said
+    results.clear();
+  }
+  return results;
+}
+
+// The axis of 2 and of 3; -1: there is none, or more than one, or sizes depend on the batch in another way.
+int batchAxis(const Known &two, const Known &three) {
+  int found = -1;
+  if (two.shape.size() != three.shape.size())
+    return -1;
+  for (size_t axis = 0; axis < two.shape.size(); ++axis) {
+    if (two.shape[axis] == three.shape[axis])
+      continue;
+    if (found >= 0 || two.shape[axis] != ForBatches::batches[0] || three.shape[axis] != ForBatches::batches[1])
+      return -1;
+    found = static_cast<int>(axis);
+  }
+  return found;
+}
+
+ForBatches joined(const Known &two, const Known &three) {
+  int axis = batchAxis(two, three);
+  if (axis >= 0) {
+    Indices shape(two.shape), from;
+    shape[axis] = 1;
+    Known first = two.remapped(shape, [&](ArrayRef<int64_t> indices) {
+      from.assign(indices.begin(), indices.end());
+      return two.place(from);
+    });
+    if (first.expanded(two.shape).numbers == two.numbers && first.expanded(three.shape).numbers == three.numbers)
+      return {{std::move(first)}, static_cast<size_t>(axis)};
+  }
+  return {{two, three}, 0};
+}
+
+// The result, by what is known of it.
+void settle(Call &call, Operand &result, const Known &two, const Known &three) {
+  if (two.shape == three.shape && two.numbers == three.numbers && two.type == three.type) {
+    result = {std::make_shared<const Known>(two), {}, nullptr};
+    return;
+  }
+  result.forBatches = std::make_shared<const ForBatches>(joined(two, three));
+  try {
+    result.value = result.forBatches->value(call.ops);
+  } catch (const Refused &) { // what the node made, if it did
+  }
+}
+
+} // namespace
+
+bool computeForBatches(Call &call, BuildOp build, bool refused, int64_t most) {
+  for (Operand &result : call.results)
+    result.forBatches = nullptr; // of an operand that is passed on
+  if (refused)
+    call.results.clear();
+  bool all = !refused && llvm::all_of(call.results, [](const Operand &result) {
+    return (result.known && !result.known->hasBatch()) || result.sequence;
+  });
+  if (all || call.inputs.empty() || !llvm::all_of(call.inputs, isForBatches))
+    return !refused;
+  auto two = resultsFor(call, build, 0), three = resultsFor(call, build, 1);
+  size_t count = std::min(two.size(), three.size());
+  int64_t elements = 0;
+  for (size_t i = 0; i < count; ++i)
+    elements += two[i] && three[i] ? two[i]->count() + three[i]->count() : 0;
+  if (elements > most)
+    return !refused;
+  if (refused)
+    call.results.resize(count);
+  for (size_t i = 0; i < std::min(count, call.results.size()); ++i)
+    if (two[i] && three[i] && !call.results[i].known)
+      settle(call, call.results[i], *two[i], *three[i]);
+  return !refused || (count > 0 && llvm::all_of(call.results, [](const Operand &each) { return each.isThere(); }));
+}
+
+} // namespace mtc::onnx
