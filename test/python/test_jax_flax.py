@@ -124,22 +124,29 @@ def test_equinox():
     def loss(model, batch):
         return cross_entropy(optax, jax.vmap(model)(batch[0]), batch[1])
 
-    step = train(loss, model, points(), optax.rmsprop(3e-3))
+    optimizer = optax.rmsprop(3e-3)
+    step = train(loss, model, points(), optimizer)
+    # Functions in the tree have no state.
+    assert jax.tree.structure(step.opt_state) == jax.tree.structure(optimizer.init(eqx.filter(model, eqx.is_array)))
     theirs = cross_entropy(optax, jax.vmap(step.params)(points()[0]), points()[1])
     assert step.evaluate(points())["loss"] == pytest.approx(float(theirs), rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["sgd", "momentum", "scheduled", "adam", "adamw", "lion", "rmsprop", "adagrad",
-                                  "clip"])
-def test_steps_are_those_of_optax(name):
-    optax = pytest.importorskip("optax")
-    optimizer = {
-        "sgd": lambda: optax.sgd(0.1), "momentum": lambda: optax.sgd(0.1, 0.9, nesterov=True),
-        "scheduled": lambda: optax.sgd(lambda step: 0.1 / (1 + step), 0.9),
-        "adam": lambda: optax.adam(1e-2, eps=1e-2), "adamw": lambda: optax.adamw(1e-2, weight_decay=0.1),
-        "lion": lambda: optax.lion(1e-3), "rmsprop": lambda: optax.rmsprop(1e-2), "adagrad": lambda: optax.adagrad(0.1),
-        "clip": lambda: optax.chain(optax.clip(0.01), optax.sgd(lambda step: 0.1 / (1 + step))),
-    }[name]()
+OPTIMIZERS = {
+    "sgd": lambda o: o.sgd(0.1), "momentum": lambda o: o.sgd(0.1, 0.9, nesterov=True),
+    "scheduled": lambda o: o.sgd(lambda step: 0.1 / (1 + step), 0.9),
+    "adam": lambda o: o.adam(1e-2, eps=1e-2), "adamw": lambda o: o.adamw(1e-2, weight_decay=0.1),
+    "lion": lambda o: o.lion(1e-3), "rmsprop": lambda o: o.rmsprop(1e-2), "adagrad": lambda o: o.adagrad(0.1),
+    "clip": lambda o: o.chain(o.clip(0.01), o.sgd(lambda step: 0.1 / (1 + step))),
+    "masked": lambda o: o.chain(o.clip_by_global_norm(1.0), o.adamw(
+        lambda step: 0.01 / (1 + step), eps=1e-2, weight_decay=0.1, mask={"w": True, "b": False})),
+    "centered": lambda o: o.rmsprop(1e-2, eps=1e-2, centered=True),
+}
+
+
+def linear(name):
+    """A linear model: its loss, parameters, data, the optimizer, and the compiled step."""
+    optimizer = OPTIMIZERS[name](pytest.importorskip("optax"))
     x, _ = points()
     y = (x @ np.arange(16, dtype="float32").reshape(8, 2) / 8).astype("float32")
 
@@ -149,10 +156,48 @@ def test_steps_are_those_of_optax(name):
     params = {"w": np.full((8, 2), 0.1, "float32"), "b": np.zeros(2, "float32")}
     step = mtc.jax.compile(loss, params, (x[:4], y[:4]), optimizer=optimizer, batch_size=32, devices="cpu:1",
                            check=False, verbose=0)
-    state = optimizer.init(params)
-    for _ in range(3):
-        step.train_on_batch((x, y))
-        updates, state = optimizer.update(jax.grad(loss)(params, (x, y)), state, params)
+    return loss, params, (x, y), optimizer, step
+
+
+def optax_steps(loss, params, data, optimizer, state, count):
+    import optax
+    for _ in range(count):
+        updates, state = optimizer.update(jax.grad(loss)(params, data), state, params)
         params = optax.apply_updates(params, updates)
-    for mine, theirs in zip(jax.tree.leaves(step.params), jax.tree.leaves(params), strict=True):
+    return params, state
+
+
+def expect_close(found, expected):
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert np.asarray(mine).dtype == np.asarray(theirs).dtype
         np.testing.assert_allclose(mine, theirs, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", list(OPTIMIZERS))
+def test_steps_are_those_of_optax(name):
+    loss, params, data, optimizer, step = linear(name)
+    for _ in range(3):
+        step.train_on_batch(data)
+    params, state = optax_steps(loss, params, data, optimizer, optimizer.init(params), 3)
+    expect_close(step.params, params)
+    expect_close(step.opt_state, state)
+    # Optax goes on from MTC, and MTC from optax.
+    further, _ = optax_steps(loss, step.params, data, optimizer, step.opt_state, 2)
+    step.params, step.opt_state = optax_steps(loss, params, data, optimizer, state, 1)
+    step.train_on_batch(data)
+    expect_close(step.params, further)
+
+
+def test_states_that_do_not_fit():
+    optax = pytest.importorskip("optax")
+    _, params, _, _, step = linear("adam")
+    with pytest.raises(mtc.DataError, match="another structure"):
+        step.opt_state = optax.sgd(0.1, 0.9).init(params)
+    with pytest.raises(mtc.ModelError, match="bias_correction"):
+        mtc.jax.compile(lambda p, b: jnp.mean(b @ p), np.ones(3, "float32"), np.ones((2, 3), "float32"),
+                        optimizer=optax.rmsprop(0.1, bias_correction=True), check=False)
+    own = mtc.jax.compile(lambda p, b: jnp.mean(b @ p), np.ones(3, "float32"), np.ones((2, 3), "float32"),
+                          optimizer="adam", check=False, verbose=0)
+    with pytest.raises(mtc.ModelError, match="expected an optimizer of optax"):
+        own.opt_state  # noqa: B018

@@ -93,4 +93,4 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
     weights = {name: np.asarray(array, np.float32) for tree in (program.params, program.state) if tree is not None
                for name, array in zip(tree.names, tree.arrays)}
     plan = Plan(_compile.plan_of_text(text, title, settings, verbose, weights))
-    return Step(plan, program, devices, text)
+    return Step(plan, program, devices, text, optimizer)

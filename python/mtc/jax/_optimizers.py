@@ -165,6 +165,8 @@ def _from_optax(given: Any) -> Optimizer:
             numbers.update({mine: float(values[theirs]) for theirs, mine in wanted.items() if theirs in values})
             if values.get("eps_root") or values.get("nesterov") and kind == "adam":
                 raise ModelError(f"optax.{name} with eps_root or nesterov: expected it without")
+            if values.get("bias_correction"):
+                raise ModelError(f"optax.{name} with bias_correction: expected it without")
             numbers["nesterov"] = bool(values.get("nesterov"))
             numbers["centered"] = name == "scale_by_stddev"
             numbers["epsilon_after_correction"] = kind == "adam"

@@ -11,10 +11,11 @@ import numpy as np
 
 from mtc import _library, _structs
 from mtc._data import Arrays
-from mtc._errors import DataError, check
+from mtc._errors import DataError, ModelError, check
 from mtc._means import Means
 from mtc._plan import Path, Plan
 from mtc._session import Logs, Session
+from mtc.jax._optax import State
 from mtc.jax._program import Program, Tree
 
 
@@ -27,10 +28,11 @@ class Step:
         text: the model as `mt` text.
     """
 
-    def __init__(self, plan: Plan, program: Program, devices: Optional[str], text: str) -> None:
+    def __init__(self, plan: Plan, program: Program, devices: Optional[str], text: str, optimizer: Any = None) -> None:
         self.plan = plan
         self.text = text
         self._program = program
+        self._optimizer = optimizer
         self.session = Session(plan, devices)
 
     # Training
@@ -111,6 +113,23 @@ class Step:
     def state(self, tree: Any) -> None:
         assert self._program.state is not None
         self._set(self._program.state, tree)
+
+    @property
+    def opt_state(self) -> Any:
+        """The optimizer's state as optax has it, of NumPy arrays, where the optimizer is one of optax.
+
+        Assigning a state sets it. So optax goes on from what MTC trained, and MTC from optax.
+        """
+        return self._optax().read()
+
+    @opt_state.setter
+    def opt_state(self, state: Any) -> None:
+        self._optax().write(state)
+
+    def _optax(self) -> State:
+        if not hasattr(self._optimizer, "init"):
+            raise ModelError("expected an optimizer of optax for its state, found one of mtc.jax")
+        return State(self._optimizer, self._program.params, self.session.variables)
 
     def save(self, path: Path) -> None:
         """Writes all variables and the optimizer's to a `.safetensors` file."""
