@@ -75,7 +75,7 @@ class State:
         """The state now, as `optimizer.init` makes it, of NumPy arrays."""
         def slot(end: str, tree: Any) -> Any:
             leaves, structure = jax.tree_util.tree_flatten(tree)
-            values = [self._variables[n].astype(leaf.dtype) for n, leaf in zip(self._names(end), leaves)]
+            values = [self._variables[n].astype(old.dtype) for n, old in zip(self._names(end), leaves)]
             return jax.tree_util.tree_unflatten(structure, values)
 
         steps = int(self._variables[self._iteration])
@@ -83,7 +83,7 @@ class State:
 
     def write(self, state: Any) -> None:
         """Sets the variables from a state."""
-        if jax.tree.structure(state) != jax.tree.structure(self._template):
+        if not bool(jax.tree.structure(state) == jax.tree.structure(self._template)):
             raise DataError("expected a state of the optimizer that was compiled, found one of another structure")
         found: dict[str, Any] = {}
         counts: list[int] = []
