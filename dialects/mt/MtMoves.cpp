@@ -251,6 +251,10 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
                                          SmallVectorImpl<Type> &types) {
   if (adaptor.getOperands().empty())
     return emitOptionalError(location, "expected one operand or more, found none");
+  // Of a list the parser has not looked at the types.
+  for (Type type : adaptor.getOperands().getTypes())
+    if (!isa<RankedTensorType>(type))
+      return emitOptionalError(location, "expected tensors as operands, found ", type);
   RankedTensorType first = tensorOf(adaptor.getOperands()[0]);
   int64_t dim = adaptor.getDim();
   if (failed(verifyAxis(location, first, dim)))
@@ -265,7 +269,7 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
     if (type != first.clone(like))
       return emitOptionalError(location, "expected operands that agree but on axis ", dim, ", found ", first, " and ",
                                type);
-    if (type.getDimSize(dim) >= maxExtent || (shape[dim] += type.getDimSize(dim)) >= maxExtent)
+    if (type.isDynamicDim(dim) || type.getDimSize(dim) >= maxExtent || (shape[dim] += type.getDimSize(dim)) >= maxExtent)
       return emitOptionalError(location, "expected a size up to ", maxExtent - 1, " on axis ", dim, ", found more");
   }
   types.push_back(first.clone(shape));

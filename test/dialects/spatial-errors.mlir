@@ -208,6 +208,18 @@ func.func @slice_stride(%x: tensor<?x8x4xf32>) {
 }
 
 // -----
+mt.model @m {
+  // expected-error@+1 {{expected tensors as operands, found 'f32'}}
+  %0 = mt.concat %later, %later dim = 0 : f32, f32
+}
+
+// -----
+mt.model @m {
+  // expected-error@+1 {{on axis 1, found more}}
+  %0 = mt.concat %later, %later dim = 1 : tensor<4x?xf32>, tensor<4x?xf32>
+}
+
+// -----
 
 func.func @concat_batch(%x: tensor<?x8xf32>) {
   // expected-error@+1 {{expected an axis from 1 to 1 of 'tensor<?x8xf32>', found 0}}

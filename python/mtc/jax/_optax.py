@@ -83,7 +83,8 @@ class State:
 
     def write(self, state: Any) -> None:
         """Sets the variables from a state."""
-        if not bool(jax.tree.structure(state) == jax.tree.structure(self._template)):
+        found_structure: Any = jax.tree.structure(state)
+        if found_structure != jax.tree.structure(self._template):
             raise DataError("expected a state of the optimizer that was compiled, found one of another structure")
         found: dict[str, Any] = {}
         counts: list[int] = []
