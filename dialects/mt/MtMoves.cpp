@@ -269,7 +269,8 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
     if (type != first.clone(like))
       return emitOptionalError(location, "expected operands that agree but on axis ", dim, ", found ", first, " and ",
                                type);
-    if (type.isDynamicDim(dim) || type.getDimSize(dim) >= maxExtent || (shape[dim] += type.getDimSize(dim)) >= maxExtent)
+    int64_t size = type.getDimSize(dim);
+    if (ShapedType::isDynamic(size) || size >= maxExtent || (shape[dim] += size) >= maxExtent)
       return emitOptionalError(location, "expected a size up to ", maxExtent - 1, " on axis ", dim, ", found more");
   }
   types.push_back(first.clone(shape));

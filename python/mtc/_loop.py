@@ -104,8 +104,9 @@ def checkpoint_options(given: Optional[Checkpoint], resume: Union[None, bool, st
 
 
 def fit(session: Session, data: Dataset, validation: Optional[Dataset], epochs: int, shuffle: bool,
-        checkpoint: Any, callback: Optional[Callable[[Progress], Any]], options: Mapping[str, Any]) -> FitResult:
-    """`Session.fit` of opened data."""
+        checkpoint: Any, callback: Optional[Callable[[Progress], Any]], options: Mapping[str, Any],
+        on_epoch: Optional[Callable[[Progress], None]] = None) -> FitResult:
+    """`Session.fit` of opened data. `on_epoch` is called at the end of each epoch, and costs nothing in between."""
     library = _library.runtime()
     result, ended = FitResult(), _structs.FitResult()
     errors: list[BaseException] = []
@@ -119,6 +120,8 @@ def fit(session: Session, data: Dataset, validation: Optional[Dataset], epochs: 
         if seen.epoch_end:
             for name, value in seen.logs.items():
                 result.history.setdefault(name, []).append(value)
+            if on_epoch is not None:
+                on_epoch(seen)
         stop = callback is not None and callback(seen)
         return int(bool(stop) or interrupt.asked)
 

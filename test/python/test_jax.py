@@ -101,6 +101,28 @@ def test_schedule_decay_mask_and_batches():
     assert set(history) == {"loss", "accuracy"}
 
 
+def test_fit_goes_on_from_a_checkpoint(tmp_path, capsys):
+    m = jax_models.mlp()
+
+    def compiled():
+        return mtc.jax.compile(m.loss, m.params, m.some(4), optimizer="adam", batch_size=16, devices="cpu:1",
+                               check=False, verbose=0)
+
+    with compiled() as whole, compiled() as first, compiled() as second:
+        history = whole.fit(m.data, epochs=4, validation=m.some(16))
+        assert capsys.readouterr().out.splitlines()[3].startswith("epoch 4/4 - loss: ")
+        first.fit(m.data, epochs=2, validation=m.some(16), checkpoint=tmp_path, verbose=0)
+        rest = second.fit(m.data, epochs=4, validation=m.some(16), checkpoint=tmp_path, resume="auto", verbose=0)
+        assert {name: values[2:] for name, values in history.items()} == rest
+        for mine, theirs in zip(jax.tree.leaves(second.params), jax.tree.leaves(whole.params), strict=True):
+            assert np.array_equal(mine, theirs)
+        # A validation by batches, which Python loops over, sees the same epochs.
+        with compiled() as other:
+            assert other.fit(m.data, epochs=2, validation=[m.some(16)], verbose=0)["loss"] == history["loss"][:2]
+            with pytest.raises(mtc.DataError, match="expected arrays of all samples for checkpoints"):
+                other.fit([m.some(16)], checkpoint=tmp_path)
+
+
 def test_check_finds_a_wrong_gradient():
     m = jax_models.mlp()
 

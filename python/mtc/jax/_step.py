@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any, Callable, Iterable, Optional
+import contextlib
+from typing import Any, Callable, Iterable, Optional, Union
 
 import jax
 import numpy as np
 
-from mtc import _library, _structs
+from mtc import _loop
 from mtc._data import Arrays
-from mtc._errors import DataError, ModelError, check
+from mtc._dataset import Dataset
+from mtc._errors import DataError, ModelError
+from mtc._loop import Checkpoint, checkpoint_options
 from mtc._means import Means
 from mtc._plan import Path, Plan
 from mtc._session import Logs, Session
@@ -45,47 +47,46 @@ class Step:
         """The loss and metrics of a batch."""
         return self.session.eval_step(self._bind(batch))
 
-    def fit(self, data: Any, epochs: int = 1, *, shuffle: bool = True, verbose: int = 1,
-            validation: Any = None) -> dict[str, list[float]]:
+    def fit(self, data: Any, epochs: int = 1, *, shuffle: bool = True, verbose: int = 1, validation: Any = None,
+            checkpoint: Optional[Checkpoint] = None, resume: Union[None, bool, str] = None) -> dict[str, list[float]]:
         """Trains.
 
         Args:
             data: a batch's pytree with the arrays [n, ...] of all samples; or an iterable of batches.
-            epochs: passes over the data.
+            epochs: passes over the data, those before a resume included.
             shuffle: permutes the samples of arrays by seed and epoch.
             verbose: 0: silent; 1: a line an epoch.
             validation: data to evaluate after each epoch, likewise.
+            checkpoint: as of `mtc.fit`, where all data are arrays.
+            resume: as of `mtc.fit`, likewise.
 
         Returns:
-            The loss and metrics of each epoch, by name.
+            The loss and metrics of each epoch of this call, by name.
         """
+        if self._is_batch(data) and (validation is None or self._is_batch(validation)):
+            return self._fit_arrays(data, epochs, shuffle, verbose, validation, checkpoint_options(checkpoint, resume))
+        if checkpoint is not None or resume:
+            raise DataError("expected arrays of all samples for checkpoints, found batches")
         history: dict[str, list[float]] = {}
         for epoch in range(epochs):
-            logs = self._epoch(data, shuffle, epoch)
+            if self._is_batch(data):
+                logs = self._one_epoch(data, epoch, shuffle)
+            else:
+                logs = self._mean(data, self.session.train_step)
             if validation is not None:
                 logs.update({f"val_{n}": v for n, v in self.evaluate(validation).items()})
             for name, value in logs.items():
                 history.setdefault(name, []).append(value)
             if verbose:
-                shown = " - ".join(f"{n}: {v:.4f}" for n, v in logs.items())
-                print(f"epoch {epoch + 1}/{epochs} - {shown}", flush=True)
+                _show(epoch, epochs, logs)
         return history
 
     def evaluate(self, data: Any) -> Logs:
         """The loss and metrics over all samples. `data`: as of `fit`."""
         if not self._is_batch(data):
             return self._mean(data, self.session.eval_step)
-        library = _library.runtime()
-        names = self.plan.metrics("eval_step")
-        values = (ctypes.c_double * max(len(names), 1))()
-        dataset = Arrays(self._bind(data)).open(self.plan)
-        try:
-            with self.session._use() as handle:
-                options = _structs.sized(_structs.LoopOptions)
-                check(library, library.mtrun_evaluate(handle, dataset.handle, ctypes.byref(options), values))
-        finally:
-            dataset.close()
-        return dict(zip(names, values))
+        with contextlib.ExitStack() as stack:
+            return _loop.evaluate(self.session, self._opened(data, stack), None, False)
 
     def predict(self, batch: Any) -> Any:
         """The predictions for any number of samples; what `predict` does not read of the batch may be None."""
@@ -175,28 +176,24 @@ class Step:
         leaves = jax.tree.leaves(batch)
         return {n: np.asarray(a) for n, a in zip(self._program.batch.names, leaves) if n in known}
 
-    def _epoch(self, data: Any, shuffle: bool, epoch: int) -> Logs:
-        if not self._is_batch(data):
-            return self._mean(data, self.session.train_step)
-        library = _library.runtime()
-        logs: Logs = {}
+    def _fit_arrays(self, data: Any, epochs: int, shuffle: bool, verbose: int, validation: Any,
+                    saving: Any) -> dict[str, list[float]]:
+        with contextlib.ExitStack() as stack:
+            training, held = (None if d is None else self._opened(d, stack) for d in (data, validation))
+            assert training is not None
+            return _loop.fit(self.session, training, held, epochs, shuffle, saving, None, {},
+                             on_epoch=lambda p: _show(p.epoch, p.epochs, p.logs) if verbose else None).history
 
-        def progress(_user: Optional[int], pointer: Any) -> int:
-            p = pointer.contents
-            if p.epoch_end:
-                logs.update({p.names[i].decode(): p.values[i] for i in range(p.metrics)})
-            return 0
+    def _one_epoch(self, data: Any, epoch: int, shuffle: bool) -> Logs:
+        with contextlib.ExitStack() as stack:
+            result = _loop.fit(self.session, self._opened(data, stack), None, epoch + 1, shuffle, None, None,
+                               {"initial_epoch": epoch})
+        return {name: values[-1] for name, values in result.history.items()}
 
-        callback = _structs.ProgressCallback(progress)
+    def _opened(self, data: Any, stack: contextlib.ExitStack) -> Dataset:
         dataset = Arrays(self._bind(data)).open(self.plan)
-        try:
-            options = _structs.sized(_structs.LoopOptions, epochs=epoch + 1, initial_epoch=epoch,
-                                     no_shuffle=int(not shuffle), progress=callback, in_flight=1)
-            with self.session._use() as handle:
-                check(library, library.mtrun_fit(handle, dataset.handle, ctypes.byref(options)))
-        finally:
-            dataset.close()
-        return logs
+        stack.callback(dataset.close)
+        return dataset
 
     def _mean(self, batches: Iterable[Any], run: Callable[[dict[str, Any]], Logs]) -> Logs:
         """Means over batches, weighted by their samples."""
@@ -207,3 +204,7 @@ class Step:
         if means.samples == 0:
             raise DataError("expected batches, found none")
         return means.values()
+
+
+def _show(epoch: int, epochs: int, logs: Logs) -> None:
+    print(f"epoch {epoch + 1}/{epochs} - " + " - ".join(f"{n}: {v:.4f}" for n, v in logs.items()), flush=True)
