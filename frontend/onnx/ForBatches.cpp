@@ -35,6 +35,11 @@ namespace {
 
 bool isForBatches(const Operand &operand) { return operand.known || operand.forBatches || !operand.isThere(); }
 
+// On the place of a sample, or on the number of them.
+bool depends(const Operand &operand) {
+  return operand.forBatches ? !operand.forBatches->repeats() : operand.known && operand.known->hasBatch();
+}
+
 std::shared_ptr<const Known> knownFor(const Operand &operand, size_t index) {
   if (operand.forBatches)
     return std::make_shared<const Known>(operand.forBatches->at(index));
@@ -99,6 +104,38 @@ ForBatches joined(const Known &two, const Known &three) {
   return {{two, three}, 0};
 }
 
+// Indices that differ between samples by the sample's place alone, along the batch axis of what they pick from.
+bool picksOwnSample(const ForBatches &data, const ForBatches &ids) {
+  std::vector<Known> rest = ids.known;
+  for (Known &each : rest) {
+    int64_t depth = each.shape.empty() ? 0 : each.shape.back();
+    if (static_cast<int64_t>(data.batch) >= depth)
+      return false;
+    for (int64_t i = static_cast<int64_t>(data.batch); i < each.count(); i += depth)
+      each.numbers[i] = 0;
+  }
+  return joined(rest[0], rest[1]).repeats();
+}
+
+// Whether what the node gives for two batches holds for all.
+bool speaksForAll(const Call &call, bool refused) {
+  llvm::StringRef op = call.node.op;
+  bool isOurs = op == "GatherND" || op == "GatherElements" || op == "ScatterND"; // `mt` has them for some operands
+  if (refused && !isOurs)
+    return false;
+  int64_t dependent = llvm::count_if(call.inputs, depends);
+  if (dependent == 0)
+    return true;
+  if (op == "GatherND") {
+    const ForBatches *data = call.inputs[0].forBatches.get(), *ids = call.inputs[1].forBatches.get();
+    return dependent == 1 && data && ids && !ids->repeats() && picksOwnSample(*data, *ids);
+  }
+  static constexpr llvm::StringLiteral moving[] = {"Add",     "Cast",     "CastLike",  "Concat", "ConstantOfShape",
+                                                   "Expand",  "Identity", "Range",     "Reshape", "Squeeze",
+                                                   "Sub",     "Transpose", "Unsqueeze"};
+  return llvm::is_contained(moving, op) || (op == "Mul" && dependent == 1);
+}
+
 // The result, by what is known of it.
 void settle(Call &call, Operand &result, const Known &two, const Known &three) {
   if (two.shape == three.shape && two.numbers == three.numbers && two.type == three.type) {
@@ -115,14 +152,12 @@ void settle(Call &call, Operand &result, const Known &two, const Known &three) {
 } // namespace
 
 bool computeForBatches(Call &call, BuildOp build, bool refused, int64_t most) {
-  for (Operand &result : call.results)
-    result.forBatches = nullptr; // of an operand that is passed on
   if (refused)
     call.results.clear();
-  bool all = !refused && llvm::all_of(call.results, [](const Operand &result) {
-    return (result.known && !result.known->hasBatch()) || result.sequence;
+  bool all = !refused && llvm::all_of(call.results, [](const Operand &result) { // or an operand that is passed on
+    return (result.known && !result.known->hasBatch()) || result.sequence || result.forBatches;
   });
-  if (all || call.inputs.empty() || !llvm::all_of(call.inputs, isForBatches))
+  if (all || call.inputs.empty() || !llvm::all_of(call.inputs, isForBatches) || !speaksForAll(call, refused))
     return !refused;
   auto two = resultsFor(call, build, 0), three = resultsFor(call, build, 1);
   size_t count = std::min(two.size(), three.size());
@@ -134,7 +169,7 @@ bool computeForBatches(Call &call, BuildOp build, bool refused, int64_t most) {
   if (refused)
     call.results.resize(count);
   for (size_t i = 0; i < std::min(count, call.results.size()); ++i)
-    if (two[i] && three[i] && !call.results[i].known)
+    if (two[i] && three[i] && !call.results[i].known && !call.results[i].forBatches)
       settle(call, call.results[i], *two[i], *three[i]);
   return !refused || (count > 0 && llvm::all_of(call.results, [](const Operand &each) { return each.isThere(); }));
 }

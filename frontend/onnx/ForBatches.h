@@ -3,6 +3,10 @@
 // What constants and the number of samples decide: positions repeated for each sample, and the masks that exporters
 // compute from them with ops that `mt` has not. A node of such operands is computed here for batches of 2 and of 3
 // samples. Where its result repeats along one axis, of 2 and of 3, that is the batch, and what repeats is a constant.
+//
+// That two batches speak for all is a matter of which nodes are computed. Operands that are the same for every sample
+// may go through any op that the importer takes for any batch. Those that depend on the sample's place, or are the
+// number of samples, go through ops that move or add them alone: a comparison could tell a fourth sample from three.
 #ifndef FRONTEND_ONNX_FORBATCHES_H
 #define FRONTEND_ONNX_FORBATCHES_H
 

@@ -141,6 +141,37 @@ def other_rows():
     return model(nodes, [port("x", ["batch", 4])], [port("y", ["batch", 2])], tensors)
 
 
+def few_samples():
+    """True of three samples, and not of five: a mask by the place in the batch is computed by the model."""
+    nodes = [node("Shape", "x", "s"), node("Gather", "s zero", "b", axis=0), node("Range", "zero b one", "r"),
+             node("Less", "r four", "l"), node("Cast", "l", "f", to=FLOAT), node("Unsqueeze", "f axis", "u"),
+             node("Mul", "x u", "m"), node("MatMul", "m w", "y")]
+    tensors = [tensor("zero", [], [0], INT64), tensor("one", [], [1], INT64), tensor("four", [], [4], INT64),
+               tensor("axis", [1], [1], INT64), tensor("w", [3, 2])]
+    return model(nodes, [port("x", ["batch", 3])], [port("y", ["batch", 2])], tensors)
+
+
+def half_batch():
+    """A number that two and three samples have in common."""
+    nodes = [node("Shape", "x", "s"), node("Gather", "s zero", "b", axis=0), node("Div", "b four", "q"),
+             node("Cast", "q", "f", to=FLOAT), node("Mul", "x f", "m"), node("MatMul", "m w", "y")]
+    tensors = [tensor("zero", [], [0], INT64), tensor("four", [], [4], INT64), tensor("w", [3, 2])]
+    return model(nodes, [port("x", ["batch", 3])], [port("y", ["batch", 2])], tensors)
+
+
+def other_columns():
+    """Numbers by the sample's place, from what is repeated for each: equal for three samples alone."""
+    nodes = [node("Shape", "x", "s"), node("Gather", "s zero", "b", axis=0), node("Slice", "s start one1", "b1"),
+             node("Concat", "b1 five", "to", axis=0), node("Expand", "row to", "p"), node("Range", "zero b one", "r"),
+             node("Unsqueeze", "r axis", "u"), node("Concat", "u u", "i", axis=1), node("GatherND", "p i", "g"),
+             node("Cast", "g", "f", to=FLOAT), node("Unsqueeze", "f axis", "h"), node("Mul", "x h", "m"),
+             node("MatMul", "m w", "y")]
+    tensors = [tensor("zero", [], [0], INT64), tensor("one", [], [1], INT64), tensor("start", [1], [0], INT64),
+               tensor("one1", [1], [1], INT64), tensor("five", [1], [5], INT64), tensor("axis", [1], [1], INT64),
+               tensor("row", [1, 5], [7, 7, 7, 8, 9], INT64), tensor("w", [3, 2])]
+    return model(nodes, [port("x", ["batch", 3])], [port("y", ["batch", 2])], tensors)
+
+
 def fixed():
     """A file with a batch of 1: its reshape says 1."""
     nodes = [node("Reshape", "x to", "r"), node("MatMul", "r w", "y")]

@@ -72,6 +72,7 @@ void buildConcat(Call &call) {
 
 // `count` elements from `start` along an axis, `step` apart, which may be negative.
 void givePart(Call &call, Operand &operand, size_t axis, int64_t start, int64_t count, int64_t step) {
+  operand.forBatches = nullptr; // of the whole
   if (operand.known) {
     const Known &known = *operand.known;
     Indices shape(known.shape), from;
