@@ -18,6 +18,13 @@ int64_t inRange(int64_t index, int64_t size) {
   return index < 0 ? index + size : index;
 }
 
+// Indices of an axis of this size, none of them negative.
+Known inRange(Known ids, int64_t size) {
+  for (auto [number, index] : llvm::zip_equal(ids.numbers, ids.integers()))
+    number = static_cast<double>(inRange(index, size));
+  return ids;
+}
+
 Known gatherKnown(const Known &data, const Known &ids, size_t axis) {
   SmallVector<int64_t> places = ids.integers();
   for (int64_t &place : places)
@@ -49,7 +56,7 @@ std::optional<Known> ownElements(const ForBatches &ids, int64_t each) {
     for (int64_t i = 0; i < known.count(); ++i) {
       double index = own.numbers[i % reads];
       if (!(index >= 0 && index < static_cast<double>(each)) ||
-          known.numbers[i] != index + static_cast<double>(i / reads * each))
+          known.numbers[i] != index + static_cast<double>(i / reads) * static_cast<double>(each))
         return std::nullopt;
     }
   }
@@ -86,13 +93,7 @@ void buildGather(Call &call) {
   }
   if (shape[axis].batch)
     throw Refused("single samples of a batch");
-  Known places = *ids;
-  int64_t size = shape[axis].times;
-  for (double &place : places.numbers) {
-    place += place < 0 ? static_cast<double>(size) : 0;
-    if (!(place >= 0 && place < static_cast<double>(size)))
-      throw Refused("expected indices of " + std::to_string(size) + " elements, found others");
-  }
+  Known places = inRange(*ids, shape[axis].times);
   if (places.count() != 1)
     return call.give(logical::take(call.ops, value, places.lift(call.ops), axis));
   Value one = logical::sliceAxis(call.ops, value, axis, static_cast<int64_t>(places.numbers[0]), 1);
@@ -189,15 +190,7 @@ void buildGatherNd(Call &call) {
   Shape shape = call.shape(1);
   if (batchAxes != 0 || shape.empty() || !shape.back().isOne())
     throw Refused("a lookup by several indices in what the model computes");
-  Value places;
-  if (ids) {
-    Known checked = *ids;
-    for (double &place : checked.numbers)
-      place = static_cast<double>(inRange(static_cast<int64_t>(place), call.shape(0)[0].times));
-    places = checked.lift(call.ops);
-  } else {
-    places = call.value(1);
-  }
+  Value places = ids ? inRange(*ids, call.shape(0)[0].times).lift(call.ops) : call.value(1);
   if (!places.isInteger())
     throw Refused("expected indices of integers");
   places = logical::squeeze(places, {static_cast<int64_t>(shape.size()) - 1});
