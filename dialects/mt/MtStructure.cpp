@@ -187,7 +187,8 @@ static LogicalResult verifyShape(Operation *op, RankedTensorType type) {
   for (auto [axis, size] : llvm::enumerate(type.getShape())) {
     if (ShapedType::isDynamic(size) && axis != 0)
       return op->emitOpError("expected `?` as first axis only, found ") << type;
-    if (!ShapedType::isDynamic(size) && (size > maxElements || (elements *= std::max<int64_t>(size, 1)) > maxElements))
+    if (!ShapedType::isDynamic(size) &&
+        (__builtin_mul_overflow(elements, std::max<int64_t>(size, 1), &elements) || elements > maxElements))
       return op->emitOpError("expected at most 2^40 elements, found ") << type;
   }
   return success();

@@ -188,3 +188,11 @@ mt.model @no_direction {
   mt.metric "share", %x : tensor<?xf32>
   mt.sgd
 }
+
+// -----
+
+// Sizes whose product does not fit into 64 bits.
+mt.model @wraps {
+  // expected-error@+1 {{expected at most 2^40 elements, found 'tensor<?x1099511627776x1099511627776xf32>'}}
+  %x = mt.input "x" : tensor<?x1099511627776x1099511627776xf32>
+}
