@@ -31,6 +31,12 @@ logical::Value ForBatches::value(logical::Ops &ops) const {
   return logical::broadcast(known[0].lift(ops), shape);
 }
 
+Known firstOf(const Known &known, size_t axis) {
+  Indices shape(known.shape);
+  shape[axis] = 1;
+  return known.remapped(shape, [&](ArrayRef<int64_t> indices) { return known.place(indices); });
+}
+
 namespace {
 
 bool isForBatches(const Operand &operand) { return operand.known || operand.forBatches || !operand.isThere(); }
@@ -92,12 +98,7 @@ int batchAxis(const Known &two, const Known &three) {
 ForBatches joined(const Known &two, const Known &three) {
   int axis = batchAxis(two, three);
   if (axis >= 0) {
-    Indices shape(two.shape), from;
-    shape[axis] = 1;
-    Known first = two.remapped(shape, [&](ArrayRef<int64_t> indices) {
-      from.assign(indices.begin(), indices.end());
-      return two.place(from);
-    });
+    Known first = firstOf(two, static_cast<size_t>(axis));
     if (first.expanded(two.shape).numbers == two.numbers && first.expanded(three.shape).numbers == three.numbers)
       return {{std::move(first)}, static_cast<size_t>(axis)};
   }

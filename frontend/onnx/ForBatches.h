@@ -30,6 +30,9 @@ struct ForBatches {
   logical::Value value(logical::Ops &ops) const;
 };
 
+// What is first along an axis, which stays with the size 1.
+Known firstOf(const Known &known, size_t axis);
+
 // Gives results of the node that are not known what they are for `batches`, where all its operands are known for those
 // and the results have at most `most` elements together. One that repeats takes the place of a result that the model
 // would compute. Where the node was refused, `refused`, results are made of what is known; false: not all could be.

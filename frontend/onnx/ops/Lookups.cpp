@@ -44,12 +44,11 @@ Known gatherKnown(const Known &data, const Known &ids, size_t axis) {
 // Where the numbers of all samples lie in one line, `each` of a sample: indices with which every sample reads its own,
 // as exporters write PyTorch's as_strided. What a sample reads of its numbers; none: the indices are others.
 std::optional<Known> ownElements(const ForBatches &ids, int64_t each) {
-  if (ids.repeats() || ids.known[0].type != Known::Type::Integer || ids.known[0].shape.empty())
+  if (ids.repeats() || ids.known[0].type != Known::Type::Integer || ids.known[0].shape.empty() ||
+      ids.known[0].shape[0] != ForBatches::batches[0])
     return std::nullopt;
-  Indices shape(ids.known[0].shape);
-  shape[0] = 1;
-  int64_t reads = Known::zeros(shape, Known::Type::Integer).count();
-  Known own = ids.known[0].remapped(shape, [&](ArrayRef<int64_t> indices) { return ids.known[0].place(indices); });
+  Known own = firstOf(ids.known[0], 0);
+  int64_t reads = own.count();
   for (auto [known, batch] : llvm::zip_equal(ids.known, ForBatches::batches)) {
     if (known.shape[0] != batch || known.count() != batch * reads)
       return std::nullopt;
