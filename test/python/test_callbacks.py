@@ -231,8 +231,11 @@ def test_ctrl_c(how, tmp_path):
     model = models.line()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 
+    timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))  # once: a second one interrupts pytest
+
     def later(*_):
-        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        if timer.ident is None:
+            timer.start()
 
     once = C.Callback()
     if how == "training":
