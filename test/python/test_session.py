@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 
 import mtc
 import numpy as np
@@ -81,8 +82,13 @@ def test_checkpoints_and_early_stopping(plan, mnist, tmp_path):
 
 def test_ctrl_c(session, mnist, tmp_path):
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
+
+    def press():
+        while not (tmp_path / "run").exists():  # fit has begun
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         session.fit(mnist, epochs=10**7, checkpoint=tmp_path / "run")
     assert any(name.startswith("step-") for name in os.listdir(tmp_path / "run"))
