@@ -57,7 +57,7 @@ using CodeTask = std::function<llvm::Expected<std::vector<TargetCode>>()>;
 // Writes all kernels and `mt_sum` for each CPU target: a task each, in the order of the options. Same module, same
 // bytes. Reports what cannot be compiled at the kernel.
 mlir::FailureOr<std::vector<CodeTask>> prepareCode(mlir::ModuleOp module, const CodegenOptions &options);
-// The same for GPUs (docs/gpu.md): a cubin for each architecture where ptxas is found, PTX, code for the simulated
+// The same for GPUs (docs/gpu-code.md): a cubin for each architecture where ptxas is found, PTX, code for the simulated
 // driver. Sets `gpu_grid` of every plan.kernel. Notes and errors go to the module's diagnostics.
 mlir::FailureOr<std::vector<CodeTask>> prepareGpuCode(mlir::ModuleOp module, const CodegenOptions &options);
 // Bytes of scratch of the kernel that takes most on the CPU targets of the options, as the plan will have them. Kernels

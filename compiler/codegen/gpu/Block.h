@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A kernel on its way to a gpu.func: what one thread of one block does, in scalars. A block computes one tile. A file
-// for each kind writes the body, as on the CPU; docs/gpu.md says how tiles and threads are cut.
+// for each kind writes the body, as on the CPU; docs/gpu-code.md says how tiles and threads are cut.
 #ifndef COMPILER_CODEGEN_GPU_BLOCK_H
 #define COMPILER_CODEGEN_GPU_BLOCK_H
 

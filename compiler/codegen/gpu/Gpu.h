@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Code for GPUs: every plan.kernel as a gpu.func, the same functions as PTX, as cubins and as a shared object for the
-// host (docs/gpu.md).
+// host (docs/gpu-code.md).
 #ifndef COMPILER_CODEGEN_GPU_GPU_H
 #define COMPILER_CODEGEN_GPU_GPU_H
 

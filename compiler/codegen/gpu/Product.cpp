@@ -5,7 +5,7 @@
 using namespace mlir;
 using namespace mtc;
 
-// Steps of k in the body of the inner loop: docs/gpu.md, section 2.
+// Steps of k in the body of the inner loop: docs/gpu-code.md, "Products".
 constexpr int64_t stepsAtOnce = 2;
 
 Value mtc::loadChunk(Emitter &emit, Type element, Value address, int64_t count) {

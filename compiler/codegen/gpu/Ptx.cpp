@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From llvm.funcs with nvvm ops to PTX. Nothing may be contracted or approximated: docs/gpu.md section 3.
+// From llvm.funcs with nvvm ops to PTX. Nothing may be contracted or approximated: docs/gpu-code.md.
 #include "compiler/codegen/common/Object.h"
 #include "compiler/codegen/gpu/Gpu.h"
 #include "runtime/support/gpu_architecture.h"

@@ -9,14 +9,14 @@ using namespace mlir;
 using namespace mtc;
 
 // How many tiles are enough of results that are not sums over the batch. With 96, one of eight devices still has tiles
-// of 128 x 128 in the layers of ResNet-50 at batch 256 (docs/gpu.md, section 5): fewer than the multiprocessors of an
+// of 128 x 128 in the layers of ResNet-50 at batch 256 (docs/gpu-code.md): fewer than the multiprocessors of an
 // H100, but they load the least from memory. This number changes no bits.
 constexpr int64_t minTiles = 96;
 static_assert(minTiles <= usualMultiprocessors);
 
 // Of `count` results [rows, columns], so that there are `enough` tiles. With 8 x 8 elements per thread, nearly all
 // tiles take 120 to 128 of the 255 registers that a thread can have, so two blocks of 256 threads share the 65536 of a
-// multiprocessor (docs/gpu.md, section 5).
+// multiprocessor (docs/gpu-code.md).
 static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int64_t enough = minTiles) {
   constexpr ProductTile tiles[] = {{128, 128, 8, 8, 8}, {128, 64, 8, 8, 8}, {64, 64, 8, 8, 4}};
   if (columns <= 16)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Devices on GPUs of this machine, one or more a GPU, in one process. Each has one block of memory, taken when the
-// session asks for it, and two streams; a program is one CUDA graph over all devices (Capture.h). docs/gpu.md.
+// session asks for it, and three streams; a program is one CUDA graph over all devices (Capture.h). docs/gpu-code.md.
 #pragma once
 
 #include "runtime/device/DeviceGroup.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A process a device: partial sums and results go by NCCL, as copies alone, so that the bits are those of one process.
-// One communicator, used by one thread, in one order in all processes. docs/gpu.md section 6 says why it cannot hang.
+// One communicator, used by one thread, in one order in all processes. docs/gpu-code.md says why it cannot hang.
 #pragma once
 
 #include "runtime/device/ProcessGroup.h"
