@@ -19,7 +19,7 @@
 include "dialects/mt/MtBase.td"
 
 class Mt_Attention<string mnemonic, dag operands, string from, string to, list<Trait> traits = []>
-    : Mt_PureOp<mnemonic, !listconcat([Mt_OwnKernel<>, InferTypeOpAdaptor], traits)> {
+    : Mt_PureOp<mnemonic, !listconcat([Mt_OwnKernel<>, Mt_InferType], traits)> {
   let arguments = !con(operands, (ins DefaultValuedAttr<I64Attr, "1">:$heads, OptionalAttr<I64Attr>:$key_heads,
                                   UnitAttr:$causal, OptionalAttr<I64Attr>:$window, OptionalAttr<F32Attr>:$scale));
   let results = (outs Mt_Float:$result);

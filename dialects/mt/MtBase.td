@@ -40,6 +40,25 @@ def Mt_Predicate : Type<0DTensorOf<[I1]>.predicate, "tensor<i1>", "::mlir::Ranke
 def Mt_Step : Type<0DTensorOf<[I32]>.predicate, "tensor<i32>", "::mlir::RankedTensorType">,
               BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI32Type())">;
 
+// MLIR's InferTypeOpAdaptor for ops of tensors. The parser asks for the type of a result before anything has verified
+// the types of optional and variadic operands.
+def Mt_InferType : TraitList<[DeclareOpInterfaceMethods<InferTypeOpInterface>,
+                              NativeOpTrait<"InferTypeOpAdaptor", [], [{
+    static ::llvm::LogicalResult inferReturnTypes(::mlir::MLIRContext *context,
+                                                  std::optional<::mlir::Location> location, Adaptor adaptor,
+                                                  ::llvm::SmallVectorImpl<::mlir::Type> &types);
+  }], [{
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(
+        ::mlir::MLIRContext *context, std::optional<::mlir::Location> location, ::mlir::ValueRange operands,
+        ::mlir::DictionaryAttr attributes, ::mlir::OpaqueProperties properties, ::mlir::RegionRange regions,
+        ::llvm::SmallVectorImpl<::mlir::Type> &types) {
+      for (::mlir::Type type : operands.getTypes())
+        if (!::llvm::isa<::mlir::RankedTensorType>(type))
+          return ::mlir::emitOptionalError(location, "expected tensors as operands, found ", type);
+      return $cppClass::inferReturnTypes(context, location, Adaptor(operands, attributes, properties, regions), types);
+    }
+  }]>]>;
+
 // Operands of any float type each, which it extends as it reads them; an f32 result.
 def Mt_Extends : NativeOpTrait<"Extends"> { let cppNamespace = "::mlir::mt"; }
 // What it reads are values that a kernel stores, and that a precision of 16 bits rounds.

@@ -8,7 +8,7 @@
 include "dialects/mt/MtBase.td"
 
 class Mt_Criterion<string mnemonic, string text, list<Trait> traits = []>
-    : Mt_Composite<mnemonic, !listconcat([InferTypeOpAdaptor], traits)> {
+    : Mt_Composite<mnemonic, !listconcat([Mt_InferType], traits)> {
   let summary = text;
   let results = (outs Mt_Float:$result);
   let arguments = (ins Mt_Float:$predictions, Mt_Tensor:$targets);

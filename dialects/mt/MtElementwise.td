@@ -125,13 +125,13 @@ def PowOp : Mt_Binary<"pow", "a to the b; a > 0", "std::pow(a, b)", "dy * b * po
                       "pow(a, b)", 30>;
 
 // Element-wise ops that do not fit the two classes: lower, interpret and loops are in C++ beside the others.
-def CompareOp : Mt_Elementwise<"compare", [InferTypeOpAdaptor]> {
+def CompareOp : Mt_Elementwise<"compare", [Mt_InferType]> {
   let summary = "element-wise comparison, broadcasting: mt.compare lt, %a, %b : tensor<..>, tensor<..>";
   let arguments = (ins Mt_CompareAttr:$kind, Mt_Number:$lhs, Mt_Number:$rhs);
   let results = (outs Mt_Bool:$result);
   let assemblyFormat = "`` $kind `,` $lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
 }
-def AndOp : Mt_Elementwise<"and", [InferTypeOpAdaptor]> {
+def AndOp : Mt_Elementwise<"and", [Mt_InferType]> {
   let summary = "both, broadcasting";
   let arguments = (ins Mt_Bool:$lhs, Mt_Bool:$rhs);
   let results = (outs Mt_Bool:$result);
@@ -143,7 +143,7 @@ def NotOp : Mt_Elementwise<"not", [SameOperandsAndResultType]> {
   let results = (outs Mt_Bool:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
 }
-def SelectOp : Mt_Elementwise<"select", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<GradientOpInterface>]> {
+def SelectOp : Mt_Elementwise<"select", [Mt_InferType, DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "a where the condition holds, else b; all three broadcast";
   let arguments = (ins Mt_Bool:$condition, Mt_Number:$lhs, Mt_Number:$rhs);
   let results = (outs Mt_Number:$result);

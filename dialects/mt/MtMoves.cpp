@@ -251,10 +251,6 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
                                          SmallVectorImpl<Type> &types) {
   if (adaptor.getOperands().empty())
     return emitOptionalError(location, "expected one operand or more, found none");
-  // Of a list the parser has not looked at the types.
-  for (Type type : adaptor.getOperands().getTypes())
-    if (!isa<RankedTensorType>(type))
-      return emitOptionalError(location, "expected tensors as operands, found ", type);
   RankedTensorType first = tensorOf(adaptor.getOperands()[0]);
   int64_t dim = adaptor.getDim();
   if (failed(verifyAxis(location, first, dim)))

@@ -14,7 +14,7 @@ include "dialects/mt/MtActivations.td"
 include "dialects/mt/MtOptimizers.td"
 
 // Values out of nothing.
-def ConstantOp : Mt_PureOp<"constant", [Mt_Boundary, ConstantLike, InferTypeOpAdaptor]> {
+def ConstantOp : Mt_PureOp<"constant", [Mt_Boundary, ConstantLike, Mt_InferType]> {
   let summary = "mt.constant dense<1.0> : tensor<4xf32>; no batch axis";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Mt_Tensor:$result);
@@ -69,7 +69,7 @@ def ReshapeOp : Mt_PureOp<"reshape", [Mt_Moves, Mt_Repeats, DeclareOpInterfaceMe
   let hasVerifier = 1;
 }
 def TransposeOp : Mt_PureOp<"transpose",
-                            [Mt_Moves, Mt_MovesByLine, Mt_OwnKernel<["readsBuffers"]>, InferTypeOpAdaptor,
+                            [Mt_Moves, Mt_MovesByLine, Mt_OwnKernel<["readsBuffers"]>, Mt_InferType,
                              DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "result axis i is operand axis permutation[i]; a batch axis stays first";
   let arguments = (ins Mt_Tensor:$operand, DenseI64ArrayAttr:$permutation);
@@ -78,7 +78,7 @@ def TransposeOp : Mt_PureOp<"transpose",
 }
 
 // Reductions and products.
-def ReduceOp : Mt_PureOp<"reduce", [Mt_Extends, Mt_OwnKernel<["readsBuffers", "getWord"]>, InferTypeOpAdaptor,
+def ReduceOp : Mt_PureOp<"reduce", [Mt_Extends, Mt_OwnKernel<["readsBuffers", "getWord"]>, Mt_InferType,
                                     DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "sum, max or min over axes, which disappear: mt.reduce sum, %x over [0] : tensor<?x10xf32>";
   let description = "Over the batch axis: sum only, and alone (`over [0]`). Gradient of max and min: shared equally "
@@ -87,14 +87,14 @@ def ReduceOp : Mt_PureOp<"reduce", [Mt_Extends, Mt_OwnKernel<["readsBuffers", "g
   let results = (outs Mt_Float:$result);
   let assemblyFormat = "`` $kind `,` $operand `over` $dims attr-dict `:` type($operand)";
 }
-def ArgmaxOp : Mt_PureOp<"argmax", [InferTypeOpAdaptor]> {
+def ArgmaxOp : Mt_PureOp<"argmax", [Mt_InferType]> {
   let summary = "index of the first largest element along the last axis";
   let arguments = (ins Mt_Float:$operand);
   let results = (outs Mt_Int:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
 }
 def MatmulOp : Mt_PureOp<"matmul", [Mt_Extends, Mt_Rounds, Mt_Contraction,
-                                    Mt_OwnKernel<["readsBuffers", "takesEpilogue"]>, InferTypeOpAdaptor,
+                                    Mt_OwnKernel<["readsBuffers", "takesEpilogue"]>, Mt_InferType,
                                     DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "matrix product of the last two axes; leading axes are equal, or missing on the right";
   let description = [{

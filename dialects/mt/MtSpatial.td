@@ -33,7 +33,7 @@ class Mt_Convolution<string mnemonic, dag operands, string from, string to, list
 }
 def Conv2DOp : Mt_Convolution<"conv2d", (ins Mt_AnyFloat:$input, Mt_AnyFloat:$kernel), "$input `,` $kernel",
                               "type($input) `,` type($kernel)",
-                              [Mt_OwnKernel<["takesEpilogue"]>, InferTypeOpAdaptor]> {
+                              [Mt_OwnKernel<["takesEpilogue"]>, Mt_InferType]> {
   let summary = "2-D convolution (cross-correlation) of images with a kernel, in groups of channels";
   let description = [{
     `mt.conv2d %x, %w strides = [2, 2] padding = [0, 1, 0, 1] groups = 2 : tensor<?x32x32x8xf32>, tensor<3x3x4x16xf32>`
@@ -78,7 +78,7 @@ def Conv2DKernelGradientOp : Mt_Convolution<"conv2d_kernel_gradient", (ins Mt_An
   let hasVerifier = 1;
 }
 
-def PoolOp : Mt_PureOp<"pool", [Mt_Extends, Mt_Rounds, WindowOpInterface, InferTypeOpAdaptor,
+def PoolOp : Mt_PureOp<"pool", [Mt_Extends, Mt_Rounds, WindowOpInterface, Mt_InferType,
                                 DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "maximum or sum of each window, channel by channel: mt.pool max, %x window = [2, 2] strides = [2, 2] : "
                 "tensor<?x28x28x32xf32>";
@@ -120,7 +120,7 @@ def PoolGradientOp : Mt_PureOp<"pool_gradient", [Mt_Extends, Mt_Rounds, WindowGr
 
 // ---- Ops that move elements inside a sample. Lists have one number for each axis but the batch axis.
 
-def PadOp : Mt_PureOp<"pad", [Mt_Moves, Mt_PadMoves, InferTypeOpAdaptor,
+def PadOp : Mt_PureOp<"pad", [Mt_Moves, Mt_PadMoves, Mt_InferType,
                               DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "surrounded by a value, and spread out by it: mt.pad %x low = [1, 1, 0] high = [1, 1, 0] : "
                 "tensor<?x28x28x8xf32>";
@@ -135,7 +135,7 @@ def PadOp : Mt_PureOp<"pad", [Mt_Moves, Mt_PadMoves, InferTypeOpAdaptor,
   let assemblyFormat = [{$operand `low` `=` $low `high` `=` $high (`interior` `=` $interior^)? (`value` `=` $value^)?
     attr-dict `:` type($operand)}];
 }
-def SliceOp : Mt_PureOp<"slice", [Mt_Moves, Mt_MovesByLine, InferTypeOpAdaptor,
+def SliceOp : Mt_PureOp<"slice", [Mt_Moves, Mt_MovesByLine, Mt_InferType,
                                   DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "a part: mt.slice %x starts = [0, 2, 0] sizes = [28, 13, 8] strides = [1, 2, 1] : "
                 "tensor<?x28x28x8xf32>";
@@ -150,7 +150,7 @@ def SliceOp : Mt_PureOp<"slice", [Mt_Moves, Mt_MovesByLine, InferTypeOpAdaptor,
   let assemblyFormat = [{$operand `starts` `=` $starts `sizes` `=` $sizes (`strides` `=` $strides^)? attr-dict `:`
     type($operand)}];
 }
-def ConcatOp : Mt_PureOp<"concat", [Mt_Moves, Mt_MovesByLine, InferTypeOpAdaptor,
+def ConcatOp : Mt_PureOp<"concat", [Mt_Moves, Mt_MovesByLine, Mt_InferType,
                                     DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "one after the other along an axis, not the batch axis: mt.concat %a, %b dim = 1 : tensor<?x3xf32>, "
                 "tensor<?x5xf32>";
@@ -158,7 +158,7 @@ def ConcatOp : Mt_PureOp<"concat", [Mt_Moves, Mt_MovesByLine, InferTypeOpAdaptor
   let results = (outs Mt_Tensor:$result);
   let assemblyFormat = [{$operands `dim` `=` $dim attr-dict `:` type($operands)}];
 }
-def ReverseOp : Mt_PureOp<"reverse", [Mt_Moves, Mt_MovesByLine, InferTypeOpAdaptor,
+def ReverseOp : Mt_PureOp<"reverse", [Mt_Moves, Mt_MovesByLine, Mt_InferType,
                                       DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "the last element first along axes, not the batch axis: mt.reverse %x over [2] : tensor<?x28x28x8xf32>";
   let arguments = (ins Mt_Tensor:$operand, DenseI64ArrayAttr:$dims);
@@ -168,7 +168,7 @@ def ReverseOp : Mt_PureOp<"reverse", [Mt_Moves, Mt_MovesByLine, InferTypeOpAdapt
 
 // ---- Lookup
 
-def GatherOp : Mt_PureOp<"gather", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<IndexOpInterface>,
+def GatherOp : Mt_PureOp<"gather", [Mt_InferType, DeclareOpInterfaceMethods<IndexOpInterface>,
                                     DeclareOpInterfaceMethods<LookupOpInterface>,
                                     DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "rows of a table by index: mt.gather %table, %ids : tensor<1000x64xf32>, tensor<?x20xi32>";
@@ -194,7 +194,7 @@ def ScatterAddOp : Mt_PureOp<"scatter_add", [Mt_OwnKernel<>, DeclareOpInterfaceM
   let assemblyFormat = "$ids `,` $updates attr-dict `:` type($ids) `,` type($updates) `to` type($result)";
   let hasVerifier = 1;
 }
-def TakeOp : Mt_PureOp<"take", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<IndexOpInterface>,
+def TakeOp : Mt_PureOp<"take", [Mt_InferType, DeclareOpInterfaceMethods<IndexOpInterface>,
                                 DeclareOpInterfaceMethods<LookupOpInterface>,
                                 DeclareOpInterfaceMethods<GradientOpInterface>]> {
   let summary = "slices of each sample by index: mt.take %x, %ids dim = 1 : tensor<?x28x28x3xf32>, tensor<?x14xi32>";

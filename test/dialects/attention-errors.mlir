@@ -79,3 +79,10 @@ func.func @gradient(%q: tensor<?x8x4xf32>, %l: tensor<?x2x8xf32>) {
     tensor<?x8x4xf32>, tensor<?x8x4xf32>, tensor<?x2x8xf32>
   return
 }
+
+// -----
+
+mt.model @mask {
+  // expected-error@+1 {{expected tensors as operands, found 'f32'}}
+  %0 = mt.attention %q, %q, %q mask %m : tensor<?x8x4xf32>, tensor<?x8x4xf32>, tensor<?x8x4xf32>, f32
+}
