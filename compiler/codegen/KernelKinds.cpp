@@ -9,7 +9,7 @@ using mt::KernelKind;
 
 static constexpr KernelCode kinds[] = {
 #define KIND(kind, name, Name) {KernelKind::kind, name##Grid, emit##Name, name##GpuGrid, emitBlock##Name},
-#include "compiler/codegen/KernelKinds.def"
+#include "dialects/mt/KernelKinds.def"
 };
 static_assert(std::size(kinds) == mt::getMaxEnumValForKernelKind() + 1);
 static_assert([] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How code is made for each kind of kernel, one row per kind. What a kernel of a kind may hold is its row in
+// How code is made for each kind of kernel, one row per kind (dialects/mt/KernelKinds.cmake lists them): nameGrid and
+// emitName of codegen/cpu, nameGpuGrid and emitBlockName of codegen/gpu. What a kernel of a kind may hold is its row in
 // dialects/mt/KernelKinds.cpp.
 #ifndef COMPILER_CODEGEN_KERNELKINDS_H
 #define COMPILER_CODEGEN_KERNELKINDS_H

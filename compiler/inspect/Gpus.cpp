@@ -3,6 +3,7 @@
 // A model of a training step on GPUs: what the all-reduces cost that no kernel hides.
 #include "compiler/inspect/Facts.h"
 #include "compiler/inspect/Inspect.h"
+#include "dialects/mt/KernelKinds.h"
 #include "runtime/support/gpu_architecture.h"
 #include "runtime/support/overlap.h"
 
@@ -46,8 +47,13 @@ constexpr double launchTime = 1.5e-6, hostsTime = 10e-6;
 constexpr uint32_t hostDevices = 8;
 
 bool isProduct(fb::KernelKind kind) {
-  return kind == fb::KernelKind::Matmul || kind == fb::KernelKind::MatmulWgrad || kind == fb::KernelKind::Conv ||
-         kind == fb::KernelKind::ConvWgrad;
+  switch (kind) {
+#define KIND(kind, name, Name)                                                                                         \
+  case fb::KernelKind::Name:                                                                                           \
+    return mlir::mt::infoOf(mlir::mt::KernelKind::kind).isProduct;
+#include "dialects/mt/KernelKinds.def"
+  }
+  return false;
 }
 
 struct Model {

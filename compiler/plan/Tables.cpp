@@ -115,10 +115,12 @@ static void addArguments(mlir::plan::KernelOp op, tables::KernelT &kernel) {
     add(result, true);
 }
 
-// The plan's kinds have the numbers of the IR's (test/style/kinds.py).
 static tables::KernelKind kindOf(mlir::mt::KernelKind kind) {
-  static_assert(mlir::mt::getMaxEnumValForKernelKind() == static_cast<unsigned>(tables::KernelKind::MAX));
-  return static_cast<tables::KernelKind>(kind);
+  static constexpr tables::KernelKind kinds[] = {
+#define KIND(kind, name, Name) tables::KernelKind::Name,
+#include "dialects/mt/KernelKinds.def"
+  };
+  return kinds[static_cast<size_t>(kind)];
 }
 
 static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Each kind of kernel: its contract, in words and as a check, and which ops begin one. Then the table of all kinds.
 #include "dialects/mt/KernelKinds.h"
 #include "dialects/mt/Attention.h"
 #include "dialects/mt/Blocks.h"
@@ -11,6 +13,11 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 static OperandRange yieldsOf(Block &body) { return body.getTerminator()->getOperands(); }
 static bool areArguments(ValueRange values) { return llvm::all_of(values, llvm::IsaPred<BlockArgument>); }
 
+// The op of a type that makes the only result; null for any other body.
+template <typename Op> static Op onlyResult(Block &body) {
+  return yieldsOf(body).size() == 1 ? yieldsOf(body).front().getDefiningOp<Op>() : Op();
+}
+
 bool isPointwise(Operation &op) {
   return isa<ElementwiseOpInterface, ConstantOp, BatchSizeOp>(op) || op.hasTrait<Repeats>();
 }
@@ -22,6 +29,8 @@ Operation *productOf(Block &body) {
   return nullptr;
 }
 
+// ---- rows: operands split or replicated, results split; any ops of a sample; rows independent
+
 static LogicalResult verifyRows(Block &body, KernelError error) {
   for (Value yield : yieldsOf(body))
     if (!isSplit(yield.getType()))
@@ -32,6 +41,8 @@ static LogicalResult verifyRows(Block &body, KernelError error) {
                      << "' of several";
   return success();
 }
+
+// ---- single: nothing split; any ops, one tile
 
 static LogicalResult verifySingle(Block &body, KernelError error) {
   auto verify = [&](Value value) -> LogicalResult {
@@ -48,6 +59,8 @@ static LogicalResult verifySingle(Block &body, KernelError error) {
         return failure();
   return success();
 }
+
+// ---- elementwise: operands of rank 0 or all of one replicated shape, results of that shape; element-wise ops only
 
 static LogicalResult verifyElementwise(Block &body, KernelError error) {
   if (yieldsOf(body).empty())
@@ -108,6 +121,19 @@ static LogicalResult verifyProduct(Block &body, KernelError error, StringRef exp
   return success();
 }
 
+// ---- matmul: one mt.matmul without transpose_a, (rows x K) . (K x N) or (N x K)^T, then element-wise ops on rows x N;
+// results rows x N. Rows are split or static, of one axis or several. The right side is a matrix, or a mt.slice of one,
+// which is read where it lies (Blocks.h)
+
+// A product over the batch is of kind matmul_wgrad.
+std::optional<KernelKind> MatmulOp::getKernelKind() {
+  auto isMatrix = [](Value value) { return typeOf(value).getRank() == 2; };
+  if (!isMatrix(getRhs()) || (getTransposeA() && !isMatrix(getLhs())))
+    return std::nullopt;
+  bool overBatch = getTransposeA() && (isSplit(getLhs().getType()) || isSplit(getRhs().getType()));
+  return overBatch ? KernelKind::matmul_wgrad : KernelKind::matmul;
+}
+
 static LogicalResult verifyMatmul(Block &body, KernelError error) {
   return verifyProduct(body, error, "mt.matmul of two operands, without transpose_a, in a kernel of kind matmul",
                        [](Operation &op) {
@@ -115,6 +141,12 @@ static LogicalResult verifyMatmul(Block &body, KernelError error) {
                          return matmul && !matmul.getTransposeA() && typeOf(matmul.getRhs()).getRank() == 2;
                        });
 }
+
+// ---- conv: one mt.conv2d or mt.conv2d_input_gradient of two operands, then element-wise ops on its result; what else
+// these read is of its type, [F] or one element
+
+std::optional<KernelKind> Conv2DOp::getKernelKind() { return KernelKind::conv; }
+std::optional<KernelKind> Conv2DInputGradientOp::getKernelKind() { return KernelKind::conv; }
 
 static LogicalResult verifyConv(Block &body, KernelError error) {
   return verifyProduct(body, error, "convolution of two operands in a kernel of kind conv",
@@ -124,10 +156,9 @@ static LogicalResult verifyConv(Block &body, KernelError error) {
                        });
 }
 
-// The op of a type that makes the only result; null for any other body.
-template <typename Op> static Op onlyResult(Block &body) {
-  return yieldsOf(body).size() == 1 ? yieldsOf(body).front().getDefiningOp<Op>() : Op();
-}
+// ---- matmul_wgrad: one mt.matmul with transpose_a, (? x M)^T . (? x N), or (? x T x M)^T . (? x T x N) and sums over
+// T and ?: each shard in order, shards in tree order. It may replace a part of an operand, by a mt.concat with slices
+// of the rest: the result lies where that operand does (Blocks.h)
 
 static LogicalResult verifyMatmulWgrad(Block &body, KernelError error) {
   Value sum = yieldsOf(body).size() == 1 ? yieldsOf(body).front() : Value();
@@ -141,6 +172,13 @@ static LogicalResult verifyMatmulWgrad(Block &body, KernelError error) {
   return success();
 }
 
+// ---- reduce: mt.reduce sum over dims [0] only, of split operands; shard sums, then tree
+
+std::optional<KernelKind> ReduceOp::getKernelKind() {
+  bool overBatch = isSplit(getOperand().getType()) && !isSplit(getType());
+  return overBatch ? std::optional(KernelKind::reduce) : std::nullopt;
+}
+
 static LogicalResult verifyReduce(Block &body, KernelError error) {
   for (Value yield : yieldsOf(body)) {
     auto reduce = yield.getDefiningOp<ReduceOp>();
@@ -151,12 +189,26 @@ static LogicalResult verifyReduce(Block &body, KernelError error) {
   return success();
 }
 
+// ---- transpose: one mt.transpose by [1, 0] of a replicated matrix
+
+std::optional<KernelKind> TransposeOp::getKernelKind() {
+  bool isMatrix = typeOf(getOperand()).getRank() == 2 && !isSplit(getOperand().getType());
+  return isMatrix ? std::optional(KernelKind::transpose) : std::nullopt;
+}
+
 static LogicalResult verifyTranspose(Block &body, KernelError error) {
   auto transpose = onlyResult<TransposeOp>(body);
-  if (!transpose || !areArguments(transpose.getOperand()) || typeOf(transpose.getOperand()).getRank() != 2 ||
-      isSplit(transpose.getOperand().getType()) || transpose.getPermutation() != ArrayRef<int64_t>{1, 0})
+  if (!transpose || !areArguments(transpose.getOperand()) || !transpose.getKernelKind() ||
+      transpose.getPermutation() != ArrayRef<int64_t>{1, 0})
     return error() << "expected one mt.transpose by [1, 0] of a replicated matrix in a kernel of kind transpose";
   return success();
+}
+
+// ---- conv_wgrad: one mt.conv2d_kernel_gradient of two operands, summed over the batch: each shard in order, shards in
+// tree order; nothing after it
+
+std::optional<KernelKind> Conv2DKernelGradientOp::getKernelKind() {
+  return isSplit(getType()) ? std::nullopt : std::optional(KernelKind::conv_wgrad);
 }
 
 static LogicalResult verifyConvWgrad(Block &body, KernelError error) {
@@ -166,9 +218,15 @@ static LogicalResult verifyConvWgrad(Block &body, KernelError error) {
   return success();
 }
 
+// ---- scatter_add: one mt.scatter_add of split operands; shards in tree order; nothing after it
+
+std::optional<KernelKind> ScatterAddOp::getKernelKind() {
+  return isSplit(getIds().getType()) ? std::optional(KernelKind::scatter_add) : std::nullopt;
+}
+
 static LogicalResult verifyScatterAdd(Block &body, KernelError error) {
   auto scatter = onlyResult<ScatterAddOp>(body);
-  if (!scatter || !areArguments(scatter->getOperands()) || !isSplit(scatter.getIds().getType()))
+  if (!scatter || !areArguments(scatter->getOperands()) || !scatter.getKernelKind())
     return error() << "expected one mt.scatter_add of two split operands in a kernel of kind scatter_add";
   return success();
 }
@@ -193,6 +251,11 @@ static LogicalResult verifyAttentionOps(Block &body, KernelError error, StringRe
   return success();
 }
 
+// ---- attention: one mt.attention, one mt.attention_log_sums, or both of the same queries, keys and attributes; split
+
+std::optional<KernelKind> AttentionOp::getKernelKind() { return KernelKind::attention; }
+std::optional<KernelKind> AttentionLogSumsOp::getKernelKind() { return KernelKind::attention; }
+
 static LogicalResult verifyAttention(Block &body, KernelError error) {
   return verifyAttentionOps(body, error, "one mt.attention, one mt.attention_log_sums or both in a kernel of kind "
                                          "attention,",
@@ -201,6 +264,10 @@ static LogicalResult verifyAttention(Block &body, KernelError error) {
                               return attention ? 0 : isa<AttentionLogSumsOp>(op) ? 1 : -1;
                             });
 }
+
+// ---- attention_gradient: one mt.attention_gradient or several of the same operands and attributes; split
+
+std::optional<KernelKind> AttentionGradientOp::getKernelKind() { return KernelKind::attention_gradient; }
 
 static LogicalResult verifyAttentionGradient(Block &body, KernelError error) {
   return verifyAttentionOps(body, error, "gradients of one mt.attention in a kernel of kind attention_gradient,",

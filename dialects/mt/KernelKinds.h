@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kinds of kernels, one row per kind: what a body may hold, and what passes may do with such a kernel. How code is
-// made for a kind is its row in compiler/codegen/KernelKinds.cpp.
+// The kinds of kernels, one row per kind: what a body may hold, and what passes may do with such a kernel. The list of
+// kinds is that of plan.fbs (KernelKinds.cmake). How code is made for a kind: compiler/codegen/KernelKinds.h.
 #ifndef MT_KERNELKINDS_H
 #define MT_KERNELKINDS_H
 
@@ -23,7 +23,7 @@ using KernelError = llvm::function_ref<InFlightDiagnostic()>;
 
 struct KernelKindInfo {
   KernelKind kind;
-  LogicalResult (*verify)(Block &body, KernelError error); // the contract: docs of mt.kernel
+  LogicalResult (*verify)(Block &body, KernelError error); // the contract, in words: KernelKinds.cpp
   InPlace inPlace;
   bool runsAgain; // rows are independent: a second run gives the first one's bits
   bool isProduct; // a library may compute it

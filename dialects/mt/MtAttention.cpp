@@ -212,9 +212,6 @@ static int64_t scoresOf(Operation *op) {
   return form.groups * form.heads * form.pairs();
 }
 static constexpr int64_t softmaxFlops = 30; // of a score
-std::optional<KernelKind> AttentionOp::getKernelKind() { return KernelKind::attention; }
-std::optional<KernelKind> AttentionLogSumsOp::getKernelKind() { return KernelKind::attention; }
-std::optional<KernelKind> AttentionGradientOp::getKernelKind() { return KernelKind::attention_gradient; }
 
 int64_t AttentionOp::getFlops() {
   mt::Attention form(*this);

@@ -185,12 +185,8 @@ def Mt_CompilationAttr : AttrDef<Mt_Dialect, "Compilation"> {
   let genVerifyDecl = 1;
 }
 
-def Mt_KernelKind : Mt_I32Enum<"KernelKind", "how a kernel's code walks its data; numbers as in plan.fbs", [
-  I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"single", 1>, I32EnumAttrCase<"elementwise", 2>,
-  I32EnumAttrCase<"matmul", 3>,
-  I32EnumAttrCase<"matmul_wgrad", 4>, I32EnumAttrCase<"reduce", 5>, I32EnumAttrCase<"transpose", 6>,
-  I32EnumAttrCase<"conv", 7>, I32EnumAttrCase<"conv_wgrad", 8>, I32EnumAttrCase<"scatter_add", 9>,
-  I32EnumAttrCase<"attention", 10>, I32EnumAttrCase<"attention_gradient", 11>]>;
+include "dialects/mt/KernelKinds.td" // made by CMakeLists.txt: the enumerators of plan.fbs
+def Mt_KernelKind : Mt_I32Enum<"KernelKind", "how a kernel's code walks its data; numbers as in plan.fbs", kernelKinds>;
 def Mt_KernelKindAttr : Mt_EnumAttr<Mt_KernelKind, "kernel_kind">;
 
 def Mt_Wait : Mt_I32Enum<"Wait",

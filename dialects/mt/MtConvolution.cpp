@@ -107,7 +107,6 @@ LogicalResult Conv2DOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
   return success();
 }
 Convolution Conv2DOp::getConvolution() { return verified(*this, tensorOf(getInput()), tensorOf(getKernel())); }
-std::optional<KernelKind> Conv2DOp::getKernelKind() { return KernelKind::conv; }
 bool Conv2DOp::takesEpilogue() { return true; }
 int64_t Conv2DOp::getFlops() { return getConvolution().flops(); }
 SmallVector<IteratorType> Conv2DOp::getLoopIteratorTypes() { return parallelLoops({0, 1, 2, 3}); }
@@ -150,7 +149,6 @@ LogicalResult Conv2DInputGradientOp::verify() {
   return verifyGradient(*this, getType(), tensorOf(getKernel()), tensorOf(getGradient()));
 }
 Convolution Conv2DInputGradientOp::getConvolution() { return verified(*this, getType(), tensorOf(getKernel())); }
-std::optional<KernelKind> Conv2DInputGradientOp::getKernelKind() { return KernelKind::conv; }
 bool Conv2DInputGradientOp::takesEpilogue() { return true; }
 std::string Conv2DInputGradientOp::getWord() { return "input_gradient"; }
 int64_t Conv2DInputGradientOp::getFlops() { return getConvolution().flops(); }
@@ -192,9 +190,6 @@ LogicalResult Conv2DKernelGradientOp::verify() {
   return verifyGradient(*this, tensorOf(getInput()), kernelOf(*this), tensorOf(getGradient()));
 }
 Convolution Conv2DKernelGradientOp::getConvolution() { return verified(*this, tensorOf(getInput()), kernelOf(*this)); }
-std::optional<KernelKind> Conv2DKernelGradientOp::getKernelKind() {
-  return isSplit(getType()) ? std::nullopt : std::optional(KernelKind::conv_wgrad);
-}
 std::string Conv2DKernelGradientOp::getWord() { return "kernel_gradient"; }
 int64_t Conv2DKernelGradientOp::getFlops() { return getConvolution().flops(); }
 SmallVector<IteratorType> Conv2DKernelGradientOp::getLoopIteratorTypes() {

@@ -87,10 +87,6 @@ LogicalResult ScatterAddOp::verify() {
            << *rows << " of " << getIds().getType() << " and " << getType() << ", found " << getUpdates().getType();
   return success();
 }
-std::optional<KernelKind> ScatterAddOp::getKernelKind() {
-  bool overBatch = isSplit(getIds().getType()) || isSplit(getUpdates().getType());
-  return overBatch ? std::optional(KernelKind::scatter_add) : std::nullopt;
-}
 int64_t ScatterAddOp::getFlops() { return elementsPerRow(getUpdates().getType()); }
 SmallVector<IteratorType> ScatterAddOp::getLoopIteratorTypes() {
   SmallVector<IteratorType> loops(tensorOf(getUpdates()).getRank(), IteratorType::parallel);

@@ -51,14 +51,6 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   return success();
 }
 
-// Rows of the left side may have several axes, the right side is one matrix.
-std::optional<KernelKind> MatmulOp::getKernelKind() {
-  auto isMatrix = [](Value value) { return tensorOf(value).getRank() == 2; };
-  if (!isMatrix(getRhs()) || (getTransposeA() && !isMatrix(getLhs())))
-    return std::nullopt;
-  bool overBatch = getTransposeA() && (isSplit(getLhs().getType()) || isSplit(getRhs().getType()));
-  return overBatch ? KernelKind::matmul_wgrad : KernelKind::matmul;
-}
 bool MatmulOp::readsBuffers() { return tensorOf(getRhs()).getRank() == 2; }
 bool MatmulOp::takesEpilogue() { return true; }
 

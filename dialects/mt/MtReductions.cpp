@@ -51,10 +51,6 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   return success();
 }
 
-std::optional<KernelKind> ReduceOp::getKernelKind() {
-  bool overBatch = isSplit(getOperand().getType()) && !isSplit(getType());
-  return overBatch ? std::optional(KernelKind::reduce) : std::nullopt;
-}
 bool ReduceOp::readsBuffers() { return false; }
 std::string ReduceOp::getWord() { return stringifyReduction(getKind()).str(); }
 

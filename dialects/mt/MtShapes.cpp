@@ -121,10 +121,6 @@ LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   types.push_back(from.clone(shape));
   return success();
 }
-std::optional<KernelKind> TransposeOp::getKernelKind() {
-  bool isMatrix = tensorOf(getOperand()).getRank() == 2 && !isSplit(getOperand().getType());
-  return isMatrix ? std::optional(KernelKind::transpose) : std::nullopt;
-}
 bool TransposeOp::readsBuffers() { return tensorOf(getOperand()).getRank() == 2; }
 int64_t TransposeOp::getFlops() { return 0; }
 SmallVector<utils::IteratorType> TransposeOp::getLoopIteratorTypes() { return elementwiseLoops(getOperation()); }

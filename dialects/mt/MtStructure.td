@@ -163,25 +163,7 @@ def RateOp : Mt_Op<"rate", [Mt_Reports]> {
 def KernelOp : Mt_Op<"kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "one launch: a group of ops, made by mt-fuse";
   let description = [{
-    Arguments of the block are the operands. Contract by kind:
-      rows         operands split or replicated, results split; any ops of a sample, rows independent
-      single       nothing split; any ops, one tile
-      elementwise  operands rank 0 or all of one replicated shape, results of that shape; element-wise ops only
-      matmul       one mt.matmul without transpose_a, (rows x K) . (K x N) or (N x K)^T, then element-wise ops on
-                   rows x N; results rows x N. rows split or static, of one axis or several. The right side may be
-                   a mt.slice of an operand, which is read where it lies (Blocks.h)
-      matmul_wgrad one mt.matmul with transpose_a, (? x M)^T . (? x N), or (? x T x M)^T . (? x T x N) and sums over T
-                   and ?: each shard in order, shards in tree order. It may replace a part of an operand, by a
-                   mt.concat with slices of the rest: the result lies where that operand does (Blocks.h)
-      reduce       mt.reduce sum over dims [0] only, of split operands; shard sums, then tree
-      transpose    one mt.transpose of a replicated rank 2 tensor
-      conv         one mt.conv2d or mt.conv2d_input_gradient of two operands, then element-wise ops on its result, whose
-                   other operands are of its type, [F] or one element
-      conv_wgrad   one mt.conv2d_kernel_gradient of two operands: each shard in order, shards in tree order; nothing
-                   after it
-      scatter_add  one mt.scatter_add of split operands, by the same tree; nothing after it
-      attention    one mt.attention, one mt.attention_log_sums, or both of the same queries, keys and attributes; split
-      attention_gradient  one mt.attention_gradient or several of the same operands and attributes; split
+    Arguments of the block are the operands. What else the block may hold is the contract of its kind (KernelKinds.cpp).
     After the results stand marks: `recomputed`, of a kernel that `mt-recompute` made run a second time; `wait none`,
     `wait device` or `wait all`, which `mt-schedule` gives each kernel; and `share`, of one that writes what devices
     share.

@@ -4,7 +4,8 @@
 
 A recipe is a section `### NAME` below `## Recipes`. A row of its tables is | `file` | what to add | `text in it` |. A
 comment <!-- recipe: trace REGEX --> says that every source file with a match is in a row; ` : except PREFIX` leaves a
-folder out.
+folder out. A comment <!-- recipe: files N --> says how many files of source a change touches: a row that is for some
+changes only begins with "if", and does not count.
 """
 import re
 
@@ -14,6 +15,8 @@ PAGE = "docs/contributing.md"
 RECIPES = ["Element-wise op", "Structured op", "Kernel kind", "Pass", "Keras layer", "Data source", "Flag of `mtc`",
            "Flag of `mtrun`", "Device back end", "CPU architecture"]
 ROW = re.compile(r"\| `([^`]+)` \| (.+) \| `([^`]+)` \|")
+FILES = re.compile(r"<!-- recipe: files (\d+) -->")
+BESIDE = ("docs/", "test/")  # pages and tests are no files of source
 TRACE = re.compile(r"<!-- recipe: trace (.+?)(?: : except (\S+))? -->")
 
 problems = []
@@ -24,7 +27,7 @@ problems += [f"{PAGE}: expected a recipe '{recipe}', found none" for recipe in R
 
 for title, section in zip(found, sections):
     where = f"{PAGE}, {title}"
-    listed = set()
+    listed, always = set(), set()
     for line in section.splitlines():
         if not line.startswith("| ") or line == "| file | add | as in |":
             continue
@@ -32,12 +35,17 @@ for title, section in zip(found, sections):
         if not row:
             problems.append(f"{where}: expected | `file` | what to add | `text in it` |, found {line}")
             continue
-        path, _, example = row.groups()
+        path, what, example = row.groups()
         listed.add(path)
+        if not path.startswith(BESIDE) and not what.startswith("if "):
+            always.add(path)
         if not (ROOT / path).is_file():
             problems.append(f"{where}: expected a file {path}, found none")
         elif example not in text(ROOT / path):
             problems.append(f"{where}: expected `{example}` in {path}, found none")
+    for cost in FILES.findall(section):
+        if len(always) != int(cost):
+            problems.append(f"{where}: expected {cost} files of source, found {len(always)}")
     traces = TRACE.findall(section)
     if not traces:
         problems.append(f"{where}: expected <!-- recipe: trace REGEX -->, found none")

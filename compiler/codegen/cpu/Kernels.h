@@ -24,7 +24,7 @@ int64_t linesOfTile(const LineForm &form);
 #define KIND(kind, name, Name)                                                                                         \
   Grid name##Grid(mlir::plan::KernelOp op);                                                                            \
   mlir::LogicalResult emit##Name(Kernel &kernel);
-#include "compiler/codegen/KernelKinds.def"
+#include "dialects/mt/KernelKinds.def"
 // out = a + b.
 void emitSum(Kernel &kernel);
 

@@ -13,7 +13,7 @@ namespace mtc {
 #define KIND(kind, name, Name)                                                                                         \
   GpuGrid name##GpuGrid(mlir::plan::KernelOp op, int64_t shardRows);                                                   \
   mlir::LogicalResult emitBlock##Name(BlockKernel &kernel);
-#include "compiler/codegen/KernelKinds.def"
+#include "dialects/mt/KernelKinds.def"
 mlir::LogicalResult emitBlockElements(BlockKernel &kernel); // rows, elements of which need no others
 // out = a + b.
 void emitBlockSum(BlockKernel &kernel);
