@@ -28,7 +28,6 @@ CIRCLES = {  # files in one folder, without suffix: why they may
     "frontend/keras: Criteria Export ReadKeras Training": "the options are declared with the reader",
     "frontend/keras: LayerBuilder LayerTable": "a layer's row is a function of the builder",
     "runtime/data: Dataset Labels": "a column of labels is read by the parts of the data that it belongs to",
-    "runtime/support: device_memory plan_memory": "a reader's and a writer's view of one number",
     "runtime/device/cuda: Capture Communicator CudaGroup Launches NcclCommunicator Stamps":
         "CudaGroup.h declares what all parts of a group share",
     "runtime/device/cuda: Dnn DnnGraph": "DnnGraph.h is used in the source of Dnn alone",
