@@ -31,8 +31,6 @@ CIRCLES = {  # files in one folder, without suffix: why they may
     "runtime/device/cuda: Capture Communicator CudaGroup Launches NcclCommunicator Stamps":
         "CudaGroup.h declares what all parts of a group share",
     "runtime/device/cuda: Dnn DnnGraph": "DnnGraph.h is used in the source of Dnn alone",
-    ": runtime/abi/mt runtime/support/status": "mt.cpp defines the C functions of a status, which is declared with "
-                                               "them",
 }
 
 
