@@ -3,7 +3,6 @@
 #include "compiler/api/Driver.h"
 #include "compiler/api/Result.h"
 #include "frontend/Formats.h"
-#include "frontend/keras/ReadKeras.h"
 #include "frontend/mlir/Prescan.h"
 #include "runtime/support/atomic_file.h"
 
