@@ -25,7 +25,6 @@ CIRCLES = {  # files in one folder, without suffix: why they may
     "compiler/fuse: Groups Prepare": "both ask what is cheap to compute twice",
     "dialects/mt: Compilation Elementwise Expr Gradient MtDialect Syntax Window":
     "MLIR generates one header of all the dialect's ops",
-    "runtime/data: Dataset Labels": "a column of labels is read by the parts of the data that it belongs to",
     "runtime/device/cuda: Capture Communicator CudaGroup Launches NcclCommunicator Stamps":
         "CudaGroup.h declares what all parts of a group share",
     "runtime/device/cuda: Dnn DnnGraph": "DnnGraph.h is used in the source of Dnn alone",
