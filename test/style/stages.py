@@ -22,7 +22,6 @@ ARROWS = {  # (file, header): why it may
 }
 CIRCLES = {  # files in one folder, without suffix: why they may
     "compiler/api: Driver Memory": "Memory's checks are a part of the driver, in a file of their own",
-    "compiler/fuse: Groups Prepare": "both ask what is cheap to compute twice",
     "dialects/mt: Compilation Elementwise Expr Gradient MtDialect Syntax Window":
     "MLIR generates one header of all the dialect's ops",
     "runtime/device/cuda: Capture Communicator CudaGroup Launches NcclCommunicator Stamps":
