@@ -4,7 +4,6 @@
 #include "compiler/Pipeline.h"
 #include "compiler/SizeText.h"
 #include "compiler/allocate/Budget.h"
-#include "compiler/api/Memory.h"
 #include "compiler/api/Names.h"
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/ModelTable.h"
@@ -266,7 +265,7 @@ private:
     if (mlir::failed(runStage(stage, module, compilation))) {
       if (mlir::mt::Compilation(module).getMinDevices() > 0)
         return failed(stage.name);
-      return {MT_NO_MEMORY, diagnostics.errors() + "\n" + memoryAdvice(source, options)};
+      return {MT_NO_MEMORY, diagnostics.errors()};
     }
     if (options.values.timing)
       say(stage.name, Clock::now() - start);
@@ -309,24 +308,8 @@ private:
 
 } // namespace
 
-Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes) {
-  Options found = options;
-  found.values.max_batch = 0;
-  if (options.values.max_batch)
-    if (Status status = findLargestBatch(source, found); !status.ok())
-      return status;
-  if (int32_t microBatches = options.values.max_batch ? 1 : findMicroBatches(source, found); microBatches > 1) {
-    found.values.micro_batches = microBatches;
-    // A model may need the whole batch at once, which its plan tells.
-    if (Driver(source, found).run(bytes).ok()) {
-      std::string limit = bytesText(static_cast<uint64_t>(options.values.device_memory));
-      options.say(0, "the whole batch does not fit in " + limit + " on one device; " + std::to_string(microBatches) +
-                         " micro-batches do");
-      return {};
-    }
-    found.values.micro_batches = 1;
-  }
-  return Driver(source, found).run(bytes);
+Status runPipeline(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes) {
+  return Driver(source, options).run(bytes);
 }
 
 Status measureMemory(const ModelSource &source, const Options &given, std::vector<int64_t> &bytes) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Pipeline.h"
+#include "compiler/api/Compile.h"
 #include "compiler/api/Driver.h"
 #include "compiler/api/Result.h"
 #include "frontend/Formats.h"

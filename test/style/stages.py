@@ -21,7 +21,6 @@ ARROWS = {  # (file, header): why it may
     ("compiler/recompute/Recompute.cpp", "compiler/codegen/Codegen.h"): "the same: scratch of kernels",
 }
 CIRCLES = {  # files in one folder, without suffix: why they may
-    "compiler/api: Driver Memory": "Memory's checks are a part of the driver, in a file of their own",
     "dialects/mt: Compilation Elementwise Expr Gradient MtDialect Syntax Window":
     "MLIR generates one header of all the dialect's ops",
     "runtime/device/cuda: Capture Communicator CudaGroup Launches NcclCommunicator Stamps":
