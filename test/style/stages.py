@@ -25,7 +25,6 @@ CIRCLES = {  # files in one folder, without suffix: why they may
     "MLIR generates one header of all the dialect's ops",
     "runtime/device/cuda: Capture Communicator CudaGroup Launches NcclCommunicator Stamps":
         "CudaGroup.h declares what all parts of a group share",
-    "runtime/device/cuda: Dnn DnnGraph": "DnnGraph.h is used in the source of Dnn alone",
 }
 
 
