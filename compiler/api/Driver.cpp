@@ -3,13 +3,12 @@
 
 #include "compiler/Pipeline.h"
 #include "compiler/SizeText.h"
-#include "compiler/allocate/Budget.h"
 #include "compiler/api/Names.h"
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/ModelTable.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
-#include "dialects/plan/PlanDialect.h"
+#include "dialects/plan/DeviceMemory.h"
 #include "frontend/ClassNames.h"
 #include "runtime/abi/plan_verify.h"
 #include "runtime/support/atomic_file.h"
@@ -112,7 +111,8 @@ public:
     FailureOr<int64_t> scratch = maxScratch(*module, codegenOptions(*module, compilation.cpus));
     if (mlir::failed(scratch))
       return failed("codegen");
-    for (const mtrun::DeviceMemory &memory : deviceMemory(*module, *scratch, std::max(options.values.micro_batches, 1)))
+    int64_t microBatches = std::max(options.values.micro_batches, 1);
+    for (const mtrun::DeviceMemory &memory : mlir::plan::deviceMemory(*module, *scratch, microBatches))
       bytes.push_back(static_cast<int64_t>(memory.bytes()));
     return {};
   }
