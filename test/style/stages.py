@@ -16,8 +16,6 @@ FORBIDDEN = {"compiler/codegen/common": ("compiler/codegen/cpu", "compiler/codeg
 CIRCLES = {  # files in one folder, without suffix: why they may
     "dialects/mt: Compilation Elementwise Expr Gradient MtDialect Syntax Window":
     "MLIR generates one header of all the dialect's ops",
-    "runtime/device/cuda: Capture Communicator CudaGroup Launches NcclCommunicator Stamps":
-        "CudaGroup.h declares what all parts of a group share",
 }
 
 
