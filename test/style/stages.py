@@ -14,7 +14,8 @@ STAGES = ["frontend", "compiler/differentiate", "compiler/shard", "compiler/fuse
 FORBIDDEN = {"compiler/codegen/common": ("compiler/codegen/cpu", "compiler/codegen/gpu"),
              "compiler/codegen/cpu": ("compiler/codegen/gpu",), "compiler/codegen/gpu": ("compiler/codegen/cpu",)}
 CIRCLES = {  # files in one folder, without suffix: why they may
-    "dialects/mt: Compilation Elementwise Expr Gradient MtDialect Syntax Window":
+    # No header of these includes itself. That of all ops needs three others, and their sources need the ops.
+    "dialects/mt: Compilation Elementwise Gradient MtDialect Window":
     "MLIR generates one header of all the dialect's ops",
 }
 
