@@ -78,14 +78,14 @@ def Fuse : Pass<"mt-fuse", "::mlir::ModuleOp"> {
 // recompute
 def Recompute : Pass<"mt-recompute", "::mlir::ModuleOp"> {
   let summary = "Run cheap kernels again before late readers, until the step fits in a device's memory";
+  // The plan's, and those of code, which is written to know its scratch.
   let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect", "::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect",
                            "::mlir::cf::ControlFlowDialect", "::mlir::LLVM::LLVMDialect"];
   let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0",
                         "bytes a device may use; 0: no limit">,
                  Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1",
-                        "of the batch, which a device computes one after the other">,
-                 ListOption<"cpus", "cpus", "std::string", "CPU targets, the scratch of whose kernels counts">];
+                        "of the batch, which a device computes one after the other">];
 }
 
 // schedule
@@ -97,14 +97,14 @@ def Schedule : Pass<"mt-schedule", "::mlir::ModuleOp"> {
 // allocate
 def Allocate : Pass<"mt-allocate", "::mlir::ModuleOp"> {
   let summary = "Give every value a place, and turn programs into plan programs";
+  // The plan's, and those of code, which is written to know its scratch.
   let dependentDialects = ["::mlir::mt::MtDialect", "::mlir::plan::PlanDialect", "::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect",
                            "::mlir::cf::ControlFlowDialect", "::mlir::LLVM::LLVMDialect"];
   let options = [Option<"deviceMemory", "device-memory", "int64_t", /*default=*/"0",
                         "bytes a device may use; 0: no limit">,
                  Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1",
-                        "of the batch, which a device computes one after the other">,
-                 ListOption<"cpus", "cpus", "std::string", "CPU targets, the scratch of whose kernels counts">];
+                        "of the batch, which a device computes one after the other">];
 }
 def PlanCheck : Pass<"plan-check", "::mlir::ModuleOp"> {
   let summary = "Prove that any two conflicting accesses to a byte are ordered, in every layout";

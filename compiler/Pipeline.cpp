@@ -45,14 +45,18 @@ void buildFuse(OpPassManager &passes, Compilation &compilation) {
   passes.addPass(createFuse(options));
 }
 
+// What stages before `codegen` ask of it. `compilation` outlives the answer.
+KernelScratch scratchOf(const Compilation &compilation) {
+  return [&cpus = compilation.cpus](ModuleOp module) { return maxScratch(module, codegenOptions(module, cpus)); };
+}
+
 void buildRecompute(OpPassManager &passes, Compilation &compilation) {
   if (StringRef(compilation.options.recompute) != "auto")
     return;
   RecomputeOptions options;
   options.deviceMemory = compilation.options.device_memory;
   options.microBatches = std::max(compilation.options.micro_batches, 1);
-  llvm::append_range(options.cpus, compilation.cpus);
-  passes.addPass(createRecompute(options));
+  passes.addPass(createRecompute(options, scratchOf(compilation)));
 }
 
 void buildSchedule(OpPassManager &passes, Compilation &) { passes.addPass(createSchedule()); }
@@ -61,8 +65,7 @@ void buildAllocate(OpPassManager &passes, Compilation &compilation) {
   AllocateOptions options;
   options.deviceMemory = compilation.options.device_memory;
   options.microBatches = std::max(compilation.options.micro_batches, 1);
-  llvm::append_range(options.cpus, compilation.cpus);
-  passes.addPass(createAllocate(options));
+  passes.addPass(createAllocate(options, scratchOf(compilation)));
   passes.addPass(createPlanCheck());
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/Importers.h"
+#include "frontend/keras/ReadKeras.h"
 #include "frontend/mlir/ReadModel.h"
 #include "frontend/onnx/ReadOnnx.h"
 #include "frontend/stablehlo/ReadStableHlo.h"

@@ -5,7 +5,13 @@
 #ifndef FRONTEND_IMPORTERS_H
 #define FRONTEND_IMPORTERS_H
 
-#include "frontend/keras/ReadKeras.h"
+#include "frontend/ExportArchive.h"
+#include "frontend/NamedTensor.h"
+#include "frontend/TrainingOptions.h"
+#include "frontend/mlir/Diagnostics.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 
 #include <string>
 #include <string_view>

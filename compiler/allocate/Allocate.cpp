@@ -7,8 +7,8 @@
 #include "compiler/allocate/Kernels.h"
 #include "compiler/allocate/Pack.h"
 #include "compiler/allocate/BufferAssignment.h"
-#include "compiler/codegen/Codegen.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/plan/DeviceMemory.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -115,7 +115,7 @@ private:
         offsets.push_back(offset + buffer.offset);
     if (buffer.space == Space::constant) {
       constant = value.getDefiningOp<mt::ConstantOp>().getValue();
-      offsets.push_back(constants.offsetOf(constant, bytesOfType(value.getType())));
+      offsets.push_back(constants.offsetOf(constant, plan::bytesOfType(value.getType())));
     }
     auto type = plan::BufferType::get(builder.getContext(), cast<RankedTensorType>(value.getType()));
     StringAttr ref = buffer.ref.empty() ? StringAttr() : builder.getStringAttr(buffer.ref);
@@ -176,7 +176,7 @@ void writeVariables(ModuleOp module) {
   for (auto declare : llvm::make_early_inc_range(module.getOps<mt::DeclareOp>())) {
     OpBuilder builder(declare);
     Type type = declare.getType();
-    int64_t bytes = bytesOfType(type);
+    int64_t bytes = plan::bytesOfType(type);
     auto kind = mt::VariableKindAttr::get(module.getContext(), declare.getKind());
     plan::VariableOp::create(builder, declare.getLoc(), declare.getNameAttr(), kind, TypeAttr::get(type),
                              builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(bytes), declare.getRoleAttr(),
@@ -188,6 +188,8 @@ void writeVariables(ModuleOp module) {
 
 struct Allocate : impl::AllocateBase<Allocate> {
   using AllocateBase::AllocateBase;
+  Allocate(const AllocateOptions &options, KernelScratch scratch)
+      : AllocateBase(options), scratch(std::move(scratch)) {}
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -217,12 +219,19 @@ struct Allocate : impl::AllocateBase<Allocate> {
       grid.erase();
     if (deviceMemory <= 0)
       return;
-    FailureOr<int64_t> scratch = maxScratch(module, codegenOptions(module, {cpus.begin(), cpus.end()}));
-    if (failed(scratch) ||
-        failed(checkBudget(module, uses, mtc::deviceMemory(module, *scratch, microBatches), deviceMemory)))
+    FailureOr<int64_t> most = scratch ? scratch(module) : 0;
+    if (failed(most) ||
+        failed(checkBudget(module, uses, plan::deviceMemory(module, *most, microBatches), deviceMemory)))
       signalPassFailure();
   }
+
+  KernelScratch scratch;
 };
 
 } // namespace
+
+std::unique_ptr<Pass> createAllocate(AllocateOptions options, KernelScratch scratch) {
+  return std::make_unique<Allocate>(options, std::move(scratch));
+}
+
 } // namespace mtc

@@ -17,10 +17,6 @@ struct MemoryUse {
 
 MemoryUse memoryUse(llvm::StringRef program, const BufferAssignment &assignment, int64_t shardRows);
 
-// What a device needs of a module of plan programs, for each variant. `scratch`: of a CPU's thread. `microBatches`: of
-// the whole batch.
-std::vector<mtrun::DeviceMemory> deviceMemory(mlir::ModuleOp module, int64_t scratch, int64_t microBatches);
-
 // Sets `mt.min_devices` on the module to the smallest number of devices that fits in `limit` bytes a device. More than
 // one: a warning with the largest tensors. An error where even R devices do not fit.
 llvm::LogicalResult checkBudget(mlir::ModuleOp module, llvm::ArrayRef<MemoryUse> uses,

@@ -2,6 +2,7 @@
 #include "compiler/allocate/BufferAssignment.h"
 #include "dialects/mt/KernelKinds.h"
 #include "compiler/allocate/Pack.h"
+#include "dialects/plan/DeviceMemory.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -9,11 +10,6 @@ namespace mtc {
 
 using namespace mlir;
 using plan::Space;
-
-int64_t bytesOfType(Type type) {
-  unsigned bits = cast<RankedTensorType>(type).getElementTypeBitWidth();
-  return mt::elementsPerRow(type) * (bits == 1 ? 1 : bits / 8);
-}
 
 static bool isPartial(Value value) {
   return llvm::any_of(value.getUsers(), [](Operation *user) { return isa<shard::AllReduceOp>(user); });
@@ -122,13 +118,13 @@ void BufferAssignment::placeBucket(size_t index) {
   partials.first = partials.last = step.phase;
   std::vector<shard::AllReduceOp> bySize = step.reduces;
   llvm::stable_sort(bySize, [](shard::AllReduceOp a, shard::AllReduceOp b) {
-    return bytesOfType(a.getInput().getType()) > bytesOfType(b.getInput().getType());
+    return plan::bytesOfType(a.getInput().getType()) > plan::bytesOfType(b.getInput().getType());
   });
   results.shared = results.reduced = true;
   results.offsets = {bucketEnd};
   int64_t end = 0;
   for (shard::AllReduceOp reduce : bySize) {
-    int64_t bytes = bytesOfType(reduce.getInput().getType());
+    int64_t bytes = plan::bytesOfType(reduce.getInput().getType());
     // Several numbers of a small partial sum are read at once too.
     end = bytes >= bufferAlignment ? alignBuffer(end) : llvm::alignTo(end, bytes > 4 ? 16 : 4);
     auto kernel = reduce.getInput().getDefiningOp<mt::KernelOp>();
@@ -201,7 +197,7 @@ void BufferAssignment::placeResults(const PlanStep &step, mt::KernelOp kernel) {
     if (kernel->getNumResults() > 1)
       range.name += "." + std::to_string(result.getResultNumber());
     range.shared = step.share;
-    (mt::isSplit(result.getType()) ? range.rowBytes : range.fixedBytes) = bytesOfType(result.getType());
+    (mt::isSplit(result.getType()) ? range.rowBytes : range.fixedBytes) = plan::bytesOfType(result.getType());
     range.first = step.share ? step.rendezvous : step.phase;
     range.last = step.share ? lives[result].rendezvous : lives[result].phase;
     buffers[result] = {step.share ? Space::shared : Space::arena, range.name, "", static_cast<int64_t>(ranges.size()),

@@ -66,7 +66,4 @@ private:
   llvm::StringSet<> readVariables;
 };
 
-// Bytes of a value: per row of a split one, else in all.
-int64_t bytesOfType(mlir::Type type);
-
 } // namespace mtc

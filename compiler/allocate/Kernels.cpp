@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/allocate/Kernels.h"
-#include "compiler/codegen/Codegen.h"
+#include "dialects/plan/DeviceMemory.h"
 #include "runtime/abi/gpu_kernel.h"
 #include "runtime/abi/kernel_symbol.h"
 
@@ -70,7 +70,7 @@ static std::string commonName(StringRef a, StringRef b) {
 }
 
 KernelTable::KernelTable(ModuleOp module) : module(module), builder(OpBuilder::atBlockEnd(module.getBody())) {
-  for (StringRef name : {StringRef(sumKernelName), StringRef(MT_GPU_CLEAR_ROWS), StringRef(MT_GPU_SUM_SHARDS),
+  for (StringRef name : {StringRef(mtrun::sumKernelName), StringRef(MT_GPU_CLEAR_ROWS), StringRef(MT_GPU_SUM_SHARDS),
                          StringRef(MT_GPU_TRANSPOSE)})
     symbols.insert(name);
   for (Operation &op : *module.getBody())
@@ -89,10 +89,7 @@ struct Costs {
 };
 } // namespace
 
-static int64_t bytesOf(Value value) {
-  unsigned bits = typeOf(value).getElementTypeBitWidth();
-  return mt::elementsPerRow(value.getType()) * (bits == 1 ? 1 : bits / 8);
-}
+static int64_t bytesOf(Value value) { return plan::bytesOfType(value.getType()); }
 
 // An elementwise kernel's costs are per element.
 static Costs mapCosts(Block &body) {

@@ -3,15 +3,16 @@
 // Gives buffers with known live ranges their offsets in one address range.
 #pragma once
 
+#include "runtime/support/device_memory.h"
+
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace mtc {
 
-inline constexpr int64_t bufferAlignment = 64; // bytes, of every offset and size
-
-inline int64_t alignBuffer(int64_t bytes) { return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment; }
+using mtrun::alignBuffer;
+using mtrun::bufferAlignment;
 
 // A buffer that is alive in all phases of [first, last]. Sizes are multiples of bufferAlignment.
 struct LiveBuffer {

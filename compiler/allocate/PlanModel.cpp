@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/allocate/PlanCheck.h"
-#include "dialects/mt/MtDialect.h"
+#include "dialects/plan/DeviceMemory.h"
 
 namespace mtc {
 
@@ -69,8 +69,7 @@ private:
   Access access(Value value, bool write, int64_t segment, unsigned argument) const {
     auto buffer = value.getDefiningOp<plan::BufferOp>();
     auto type = cast<plan::BufferType>(value.getType()).getType();
-    unsigned bits = type.getElementTypeBitWidth();
-    int64_t bytes = mt::elementsPerRow(type) * (bits == 1 ? 1 : bits / 8) * (mt::isSplit(type) ? rows : 1);
+    int64_t bytes = plan::bytesOfType(type) * (mt::isSplit(type) ? rows : 1);
     Access result;
     result.buffer = value;
     result.write = write;

@@ -3,14 +3,12 @@
 
 #include "compiler/Pipeline.h"
 #include "compiler/SizeText.h"
-#include "compiler/allocate/Budget.h"
-#include "compiler/api/Memory.h"
 #include "compiler/api/Names.h"
 #include "compiler/inspect/Inspect.h"
 #include "compiler/inspect/ModelTable.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/mt/MtDialect.h"
-#include "dialects/plan/PlanDialect.h"
+#include "dialects/plan/DeviceMemory.h"
 #include "frontend/ClassNames.h"
 #include "runtime/abi/plan_verify.h"
 #include "runtime/support/atomic_file.h"
@@ -113,7 +111,8 @@ public:
     FailureOr<int64_t> scratch = maxScratch(*module, codegenOptions(*module, compilation.cpus));
     if (mlir::failed(scratch))
       return failed("codegen");
-    for (const mtrun::DeviceMemory &memory : deviceMemory(*module, *scratch, std::max(options.values.micro_batches, 1)))
+    int64_t microBatches = std::max(options.values.micro_batches, 1);
+    for (const mtrun::DeviceMemory &memory : mlir::plan::deviceMemory(*module, *scratch, microBatches))
       bytes.push_back(static_cast<int64_t>(memory.bytes()));
     return {};
   }
@@ -266,7 +265,7 @@ private:
     if (mlir::failed(runStage(stage, module, compilation))) {
       if (mlir::mt::Compilation(module).getMinDevices() > 0)
         return failed(stage.name);
-      return {MT_NO_MEMORY, diagnostics.errors() + "\n" + memoryAdvice(source, options)};
+      return {MT_NO_MEMORY, diagnostics.errors()};
     }
     if (options.values.timing)
       say(stage.name, Clock::now() - start);
@@ -309,24 +308,8 @@ private:
 
 } // namespace
 
-Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes) {
-  Options found = options;
-  found.values.max_batch = 0;
-  if (options.values.max_batch)
-    if (Status status = findLargestBatch(source, found); !status.ok())
-      return status;
-  if (int32_t microBatches = options.values.max_batch ? 1 : findMicroBatches(source, found); microBatches > 1) {
-    found.values.micro_batches = microBatches;
-    // A model may need the whole batch at once, which its plan tells.
-    if (Driver(source, found).run(bytes).ok()) {
-      std::string limit = bytesText(static_cast<uint64_t>(options.values.device_memory));
-      options.say(0, "the whole batch does not fit in " + limit + " on one device; " + std::to_string(microBatches) +
-                         " micro-batches do");
-      return {};
-    }
-    found.values.micro_batches = 1;
-  }
-  return Driver(source, found).run(bytes);
+Status runPipeline(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes) {
+  return Driver(source, options).run(bytes);
 }
 
 Status measureMemory(const ModelSource &source, const Options &given, std::vector<int64_t> &bytes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes a text through the pipeline.
+// Takes a text through the pipeline once, by the options as they are.
 #ifndef COMPILER_API_DRIVER_H
 #define COMPILER_API_DRIVER_H
 
@@ -13,9 +13,9 @@
 
 namespace mtc {
 
-// The bytes of a plan or, with stopAfter, of MLIR text. A context of its own: any number of threads may compile at
-// once.
-mtrun::Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes);
+// The bytes of a plan or, with stopAfter, of MLIR text. A context of its own: any number of threads may do this at
+// once. MT_NO_MEMORY: under the options' limit the plan fits on no number of devices.
+mtrun::Status runPipeline(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes);
 
 // What a device needs that hosts 1, 2, 4 ... R shards, in bytes: variables and the hungriest program's buffers. By the
 // pipeline up to `allocate`, with recomputation where the options ask for it; a limit is no error here.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/api/Memory.h"
-#include "compiler/inspect/Facts.h"
+#include "compiler/SizeText.h"
+#include "compiler/api/Driver.h"
 
 #include <algorithm>
 

@@ -4,7 +4,8 @@
 #ifndef COMPILER_API_MEMORY_H
 #define COMPILER_API_MEMORY_H
 
-#include "compiler/api/Driver.h"
+#include "compiler/api/Options.h"
+#include "frontend/Importers.h"
 
 namespace mtc {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Pipeline.h"
+#include "compiler/api/Compile.h"
 #include "compiler/api/Driver.h"
 #include "compiler/api/Result.h"
 #include "frontend/Formats.h"
-#include "frontend/keras/ReadKeras.h"
 #include "frontend/mlir/Prescan.h"
 #include "runtime/support/atomic_file.h"
 

@@ -14,8 +14,6 @@
 
 namespace mtc {
 
-// The symbol of the elementwise kernel that adds two partial sums: buffers a, b, out; out may be a.
-inline constexpr llvm::StringLiteral sumKernelName = "mt_sum";
 // Elements of a tile of every elementwise kernel, of `mt_sum` too.
 inline constexpr int64_t mapElementsPerTile = 2048;
 

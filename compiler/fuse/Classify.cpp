@@ -2,7 +2,6 @@
 //
 // What kind of kernel an op alone would be.
 #include "compiler/fuse/Groups.h"
-#include "compiler/fuse/Prepare.h"
 #include "dialects/mt/Compilation.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -11,34 +10,6 @@ namespace mtc {
 
 using namespace mlir;
 using mt::KernelKind;
-
-// Cheap where its operands are.
-static bool mayBeCheap(Operation *op) {
-  bool repeated = isa<mt::ConstantOp>(op) && mt::splatOf(op->getResult(0));
-  if (repeated || isa<mt::IotaOp, mt::BatchSizeOp>(op))
-    return !mt::isSplit(op->getResult(0).getType());
-  if (op->getNumOperands() == 0 || op->getNumResults() != 1 || mt::isSplit(op->getResult(0).getType()))
-    return false;
-  // A reshape to the same shape is a copy, made where a value needs a buffer.
-  bool shapes = op->hasTrait<mt::Repeats>() && op->getOperand(0).getType() != op->getResult(0).getType();
-  return shapes || (isa<mt::ElementwiseOpInterface>(op) && mt::elementsPerRow(op->getResult(0).getType()) == 1);
-}
-
-CheapValues::CheapValues(Block &body) {
-  constexpr unsigned longest = 100; // what more is made of is computed once
-  for (Operation &op : body) {
-    if (!mayBeCheap(&op) || !llvm::all_of(op.getOperands(), [&](Value operand) { return contains(operand); }))
-      continue;
-    unsigned length = 0;
-    for (Value operand : op.getOperands())
-      length = std::max(length, ops.lookup(operand.getDefiningOp()));
-    if (length >= longest)
-      continue;
-    ops[&op] = length + 1;
-    if (!isa<mt::IotaOp>(op) && llvm::all_of(op.getOperands(), [&](Value operand) { return isUniform(operand); }))
-      uniform.insert(&op);
-  }
-}
 
 // Element-wise over one replicated shape; scalars may take part.
 bool Groups::isMap(Operation *op) const {

@@ -2,7 +2,6 @@
 //
 // Element-wise work on the result of a matmul or a convolution goes into its kernel: the result is in registers there.
 #include "compiler/fuse/Groups.h"
-#include "compiler/fuse/Prepare.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
@@ -27,11 +26,6 @@ static bool fitsTile(const Groups &groups, Value operand, RankedTensorType tile)
 static bool isEpilogueOp(const Groups &groups, Operation *op, RankedTensorType tile) {
   return isa<mt::ElementwiseOpInterface>(op) && typeOf(op->getResult(0)).getShape() == tile.getShape() &&
          llvm::all_of(op->getOperands(), [&](Value operand) { return fitsTile(groups, operand, tile); });
-}
-
-bool isProduct(Operation *op) {
-  auto own = dyn_cast<mt::KernelOpInterface>(op);
-  return own && own.takesEpilogue();
 }
 
 // Takes in users, and producers that only this unit uses, until there are none.

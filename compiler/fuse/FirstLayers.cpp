@@ -13,7 +13,8 @@ using namespace mlir;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-bool isThin(mt::Conv2DOp op) {
+// Whether a convolution's images are cheaper to compute than to store and load, and stay in a cache meanwhile.
+static bool isThin(mt::Conv2DOp op) {
   mt::Convolution convolution = op.getConvolution();
   int64_t depth = convolution.rows.taps * convolution.columns.taps * convolution.channels;
   return convolution.groups == 1 && depth <= 32 && convolution.filters <= 1024 &&

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/Groups.h"
-#include "compiler/fuse/Prepare.h"
 #include "dialects/mt/Attention.h"
 #include "dialects/mt/Compilation.h"
 
@@ -251,16 +250,6 @@ void Groups::mergeNeighbours(KernelKind kind, llvm::function_ref<bool(unsigned, 
         merge(unit, *found);
     }
   }
-}
-
-// Every reader extends for itself: two values are one where they are extended from one.
-static Value truncated(Value value) { return extendedFrom(value) ? extendedFrom(value) : value; }
-
-bool sameComputation(Operation *a, Operation *b) {
-  auto same = [](Value x, Value y) { return truncated(x) == truncated(y) && x.getType() == y.getType(); };
-  return a->getName() == b->getName() && a->getResultTypes() == b->getResultTypes() &&
-         a->getAttrDictionary() == b->getAttrDictionary() && a->getNumOperands() == b->getNumOperands() &&
-         llvm::all_of_zip(a->getOperands(), b->getOperands(), same);
 }
 
 // Prepare.cpp made one of these for each user, so that none is stored.

@@ -6,6 +6,7 @@
 // every producer of the buckets up to b. And what has a turn depends on all of the turn before (dialects/mt/Blocks.h).
 #pragma once
 
+#include "compiler/fuse/Computations.h"
 #include "dialects/mt/Blocks.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -26,20 +27,6 @@ struct Unit {
   bool afterProduct = false;                // a product makes what it reads
   bool early = false;                       // no product does, and an all-reduce that others wait for needs it
   std::optional<mlir::mt::Turn> turn;       // of its ops that have one
-};
-
-// Values that every kernel computes for itself: scalar and splat constants, iota, the batch size, scalars made of
-// these.
-class CheapValues {
-public:
-  explicit CheapValues(mlir::Block &body);
-  bool contains(mlir::Value value) const { return ops.contains(value.getDefiningOp()); }
-  // The same for every element, as code that walks elements in no particular order needs it.
-  bool isUniform(mlir::Value value) const { return uniform.contains(value.getDefiningOp()); }
-
-private:
-  llvm::DenseMap<mlir::Operation *, unsigned> ops; // and how many of them the longest chain to here has
-  llvm::DenseSet<mlir::Operation *> uniform;
 };
 
 class Groups {

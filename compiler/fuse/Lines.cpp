@@ -3,17 +3,11 @@
 // Which kernels of rows may become one: what one step leaves to the next has to stay in a cache, of a whole sample or,
 // in a kernel whose ops are independent along the first axes of a sample, of one line.
 #include "compiler/fuse/Groups.h"
-#include "compiler/fuse/Prepare.h"
 #include "dialects/mt/Lines.h"
 
 namespace mtc {
 
 using namespace mlir;
-
-int64_t bytesPerSample(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return mt::isSplit(type) ? mt::elementsPerRow(type) * llvm::divideCeil(type.getElementTypeBitWidth(), 8) : 0;
-}
 
 // Of what the ops compute or read.
 static int64_t largestOf(ArrayRef<Operation *> ops) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/Outline.h"
 #include "compiler/fuse/KernelName.h"
-#include "compiler/fuse/Prepare.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/IRMapping.h"

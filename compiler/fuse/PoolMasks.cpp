@@ -3,6 +3,7 @@
 // A max pool after relu: its gradient goes to elements that equal the largest of their window, and relu's mask of those
 // is the mask of the largest. So the mask is applied to the pool's result, the smaller image, where a convolution
 // before the pool's gradient has the elements in registers.
+#include "compiler/fuse/Computations.h"
 #include "compiler/fuse/Prepare.h"
 
 namespace mtc {
@@ -28,15 +29,13 @@ static mt::PoolOp poolOf(mt::PoolGradientOp gradient) {
   return dyn_cast<mt::PoolOp>(first);
 }
 
-static Value stored(Value value) { return extendedFrom(value) ? extendedFrom(value) : value; }
-
 // select(x > 0, pool_gradient(dy, x), 0) becomes pool_gradient(select(pool(x) > 0, dy, 0), x).
 static void maskBefore(mt::SelectOp op) {
   auto compare = op.getCondition().getDefiningOp<mt::CompareOp>();
   auto gradient = op.getLhs().getDefiningOp<mt::PoolGradientOp>();
   if (!compare || !gradient || !gradient->hasOneUse() || gradient.getKind() != mt::Reduction::max)
     return;
-  if (compare.getKind() != mt::Compare::gt || stored(compare.getLhs()) != stored(gradient.getInput()) ||
+  if (compare.getKind() != mt::Compare::gt || truncated(compare.getLhs()) != truncated(gradient.getInput()) ||
       !isZero(compare.getRhs()) || !isZero(op.getRhs()))
     return;
   mt::PoolOp pool = poolOf(gradient);

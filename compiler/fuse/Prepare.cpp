@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/Prepare.h"
-#include "compiler/fuse/Groups.h"
+#include "compiler/fuse/Computations.h"
 
 namespace mtc {
 
 using namespace mlir;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-Value extendedFrom(Value value) {
-  auto wide = value.getDefiningOp<mt::CastOp>();
-  return wide && mt::isHalf(typeOf(wide.getOperand()).getElementType()) ? wide.getOperand() : Value();
-}
 
 // The transpose that makes `matrix`, or null.
 static mt::TransposeOp transposedMatrix(Value matrix) {
@@ -85,9 +80,8 @@ static bool isRecomputed(Operation *op) {
   auto computes = [](Operation *user) { return isa<mt::ElementwiseOpInterface, mt::ReduceOp>(user); };
   if (!split)
     return false;
-  Value stored = extendedFrom(split) ? extendedFrom(split) : split;
   return typeOf(split).getShape() == typeOf(op->getResult(0)).getShape() && mt::elementsPerRow(split.getType()) > 1 &&
-         llvm::any_of(stored.getUsers(), isSum) && llvm::all_of(op->getUsers(), computes);
+         llvm::any_of(truncated(split).getUsers(), isSum) && llvm::all_of(op->getUsers(), computes);
 }
 
 // One for each user.

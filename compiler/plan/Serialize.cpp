@@ -2,6 +2,7 @@
 #include "compiler/plan/Serialize.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/plan/Tables.h"
+#include "runtime/abi/kernel_symbol.h"
 #include "runtime/abi/plan_file.h"
 
 namespace mtc {
@@ -63,7 +64,7 @@ static std::unique_ptr<tables::TargetT> makeTarget(const TargetCode &target, uin
 // `grid` is null if no kernel has code for GPUs.
 static void addSumKernel(tables::PlanT &plan, mlir::plan::GpuGridAttr grid) {
   auto sum = std::make_unique<tables::KernelT>();
-  sum->name = sumKernelName.str();
+  sum->name = mtrun::sumKernelName;
   sum->kind = tables::KernelKind::Elementwise;
   sum->elements_per_tile = mapElementsPerTile;
   sum->flops_per_row = 1;

@@ -9,10 +9,9 @@
 // memory. Unbounded chains would compute everything again from the inputs at once, and raise the peak. Length 1 comes
 // first, and longer chains only where the step does not fit. A second run computes the same, so every bit stays.
 #include "compiler/Passes.h"
-#include "compiler/allocate/Budget.h"
-#include "compiler/codegen/Codegen.h"
 #include "compiler/recompute/Candidates.h"
 #include "dialects/mt/Compilation.h"
+#include "dialects/plan/DeviceMemory.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -40,9 +39,9 @@ struct Trial {
 
 class ProgramRecompute {
 public:
-  ProgramRecompute(ModuleOp module, mt::ProgramOp program, std::vector<std::string> cpus, int64_t limit, int64_t rows,
+  ProgramRecompute(ModuleOp module, mt::ProgramOp program, const KernelScratch &scratchOf, int64_t limit, int64_t rows,
                    int64_t microBatches)
-      : module(module), program(program), cpus(std::move(cpus)), limit(limit), rows(rows), microBatches(microBatches) {}
+      : module(module), program(program), scratchOf(scratchOf), limit(limit), rows(rows), microBatches(microBatches) {}
 
   LogicalResult run() {
     Trial trial;
@@ -114,12 +113,12 @@ private:
     if (failed(pass(*scratch, createAllocate())))
       return failure();
     if (!kernelScratch) { // second runs are the same kernels
-      FailureOr<int64_t> most = maxScratch(*scratch, codegenOptions(*scratch, cpus));
+      FailureOr<int64_t> most = scratchOf ? scratchOf(*scratch) : 0;
       if (failed(most))
         return failure();
       kernelScratch = *most;
     }
-    trial.bytes = static_cast<int64_t>(deviceMemory(*scratch, *kernelScratch, microBatches).back().bytes());
+    trial.bytes = static_cast<int64_t>(plan::deviceMemory(*scratch, *kernelScratch, microBatches).back().bytes());
     return success();
   }
 
@@ -184,7 +183,7 @@ private:
 
   ModuleOp module;
   mt::ProgramOp program;
-  std::vector<std::string> cpus;
+  const KernelScratch &scratchOf;
   int64_t limit, rows, microBatches; // rows: that a device has at once
   std::optional<int64_t> kernelScratch;
   llvm::DenseSet<Operation *> chosen; // of the first runs
@@ -193,6 +192,8 @@ private:
 
 struct Recompute : impl::RecomputeBase<Recompute> {
   using RecomputeBase::RecomputeBase;
+  Recompute(const RecomputeOptions &options, KernelScratch scratch)
+      : RecomputeBase(options), scratch(std::move(scratch)) {}
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -203,13 +204,19 @@ struct Recompute : impl::RecomputeBase<Recompute> {
     }
     if (deviceMemory <= 0)
       return;
-    const std::vector<std::string> targets(cpus.begin(), cpus.end());
     int64_t rows = compilation.getShards() / microBatches * compilation.getShardRows();
     for (auto program : module.getOps<mt::ProgramOp>())
-      if (failed(ProgramRecompute(module, program, targets, deviceMemory, rows, microBatches).run()))
+      if (failed(ProgramRecompute(module, program, scratch, deviceMemory, rows, microBatches).run()))
         return signalPassFailure();
   }
+
+  KernelScratch scratch;
 };
 
 } // namespace
+
+std::unique_ptr<Pass> createRecompute(RecomputeOptions options, KernelScratch scratch) {
+  return std::make_unique<Recompute>(options, std::move(scratch));
+}
+
 } // namespace mtc

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/Criteria.h"
 
-#include "frontend/keras/Training.h"
-
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;

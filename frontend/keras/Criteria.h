@@ -41,6 +41,8 @@ llvm::ArrayRef<CriterionEntry> losses();
 llvm::ArrayRef<CriterionEntry> accuracies();
 // Null where none has the plain name.
 const CriterionEntry *findCriterion(llvm::ArrayRef<CriterionEntry> entries, llvm::StringRef name);
+// What Keras calls the class of a loss, of any spelling that is known.
+std::string lossClass(llvm::StringRef name);
 // "accuracy, precision, ..."
 std::string namesOf(llvm::ArrayRef<CriterionEntry> entries);
 

@@ -6,7 +6,7 @@
 #define FRONTEND_KERAS_EXPORT_H
 
 #include "frontend/ExportArchive.h"
-#include "frontend/keras/ReadKeras.h"
+#include "frontend/TrainingOptions.h"
 #include "frontend/keras/Weights.h"
 
 namespace mtc::keras {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/keras/LayerBuilder.h"
 
-#include "frontend/keras/LayerTable.h"
 #include "frontend/keras/Precision.h"
 
 using namespace mlir;
@@ -263,40 +262,6 @@ void LayerBuilder::penalize(Value value, llvm::StringRef key) {
   NamedAttribute attributes[] = {number("l1", amounts.real("l1", 0)), number("l2", amounts.real("l2", 0))};
   amounts.finish();
   mt::RegularizerOp::create(builder, location, TypeRange(), ValueRange(value), attributes);
-}
-
-Value LayerBuilder::activate(Value value) { return activateBy(value, "activation"); }
-
-Value LayerBuilder::activateBy(Value value, llvm::StringRef key) {
-  const Json *activation = config.find(key);
-  if (!activation || !value)
-    return value;
-  // A name, or a function's or a layer's object.
-  std::string name = activation->is_string() ? activation->get<std::string>() : textMember(*activation, "class_name");
-  if (name == "function")
-    name = textMember(*activation, "config");
-  for (const char *known : {"Activation", "ELU", "LeakyReLU", "ReLU", "Softmax"})
-    if (name == known && activation->is_object())
-      return applyLayer(value, *activation);
-  return activate(value, name);
-}
-
-Value LayerBuilder::applyLayer(Value value, const Json &object) {
-  Layer inner;
-  inner.name = layer.name;
-  inner.className = textMember(object, "class_name");
-  inner.module = textMember(object, "module");
-  inner.config = member(object, "config");
-  BuildLayer build = inner.config ? findLayer(inner) : nullptr;
-  if (!build)
-    return fail("expected an activation, found " + describe(object));
-  LayerBuilder built(builder, inner, {Operand{value, {}, nullptr}}, {}, hasWeights);
-  Value result = build(built);
-  return built.finish(result) ? result : fail("expected an activation that is supported, found " + describe(object));
-}
-
-Value LayerBuilder::activate(Value value, const std::string &name) {
-  return value ? buildActivation(*this, value, name) : value;
 }
 
 Value LayerBuilder::addBias(Value value, int64_t units) {

@@ -80,13 +80,6 @@ public:
   // A variable that starts at a constant.
   Value constantVariable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, float value, bool trainable);
 
-  // The function of `activation` in the config; the value itself without one.
-  Value activate(Value value);
-  Value activate(Value value, const std::string &name);
-  // The function of another key.
-  Value activateBy(Value value, llvm::StringRef key);
-  // A layer without variables that stands where an activation's name is expected.
-  Value applyLayer(Value value, const Json &object);
   // x + bias, if use_bias.
   Value addBias(Value value, int64_t units);
 

@@ -45,8 +45,9 @@ std::string adviceFor(const Layer &layer);
 // a layer that computes something else with a mask.
 void passMask(LayerBuilder &layer);
 
-// Applies an activation by its Keras name; null and an error for one that is not known.
-mlir::Value buildActivation(LayerBuilder &layer, mlir::Value value, const std::string &name);
+// Applies the activation that a key of the layer's config has, by its Keras name or as a layer; the value itself where
+// it has none, null and an error for one that is not known.
+mlir::Value activate(LayerBuilder &layer, mlir::Value value, llvm::StringRef key = "activation");
 
 // The layer that joins tensors along `axis`.
 mlir::Value buildConcatenate(LayerBuilder &layer);

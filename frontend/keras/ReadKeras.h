@@ -5,30 +5,17 @@
 #define FRONTEND_KERAS_READKERAS_H
 
 #include "frontend/ExportArchive.h"
-#include "frontend/ChosenVariables.h"
 #include "frontend/NamedTensor.h"
+#include "frontend/TrainingOptions.h"
 #include "frontend/mlir/Diagnostics.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
-#include <functional>
-#include <map>
+#include <string>
+#include <vector>
 
 namespace mtc {
-
-// What a model that was not compiled lacks, and what replaces what it has. Empty: as the file says.
-struct TrainingOptions {
-  std::string loss;      // "mse", "sparse_categorical_crossentropy,from_logits=true": for every output
-  std::string optimizer; // "adam", "sgd,learning_rate=0.1,momentum=0.9"
-  std::string metrics;   // "accuracy", "accuracy+mae"; "none"
-  bool dropUnsupportedMetrics = false;
-  bool sampleWeights = false; // losses and weighted metrics have weights of samples, an input that may be absent
-  FreezeOptions frozen;
-  std::string noWeightDecay; // patterns as those of `frozen`
-  std::vector<std::string> classNames; // of the labels; the file's own are those of its metadata
-  std::map<std::string, std::vector<int64_t>> inputShapes; // by input; "": of the only one. For axes of any size
-};
 
 // The formats told apart by a file's first bytes.
 bool isKerasArchive(llvm::StringRef start); // a zip file

@@ -4,9 +4,9 @@
 #ifndef FRONTEND_KERAS_TRAINING_H
 #define FRONTEND_KERAS_TRAINING_H
 
+#include "frontend/TrainingOptions.h"
 #include "frontend/keras/Criteria.h"
 #include "frontend/keras/Importer.h"
-#include "frontend/keras/ReadKeras.h"
 
 namespace mtc::keras {
 
@@ -15,8 +15,7 @@ std::string parseObject(llvm::StringRef text, Json &object);
 
 // "accuracy,mae" of a command line as a list; "none" gives an empty one.
 Json listMetrics(llvm::StringRef text);
-// What Keras calls the class of a loss, of an optimizer, of any spelling that is known.
-std::string lossClass(llvm::StringRef name);
+// What Keras calls the class of an optimizer, of any spelling that is known.
 std::string optimizerClass(llvm::StringRef name);
 
 class Training {

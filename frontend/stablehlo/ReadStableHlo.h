@@ -4,7 +4,12 @@
 #ifndef FRONTEND_STABLEHLO_READSTABLEHLO_H
 #define FRONTEND_STABLEHLO_READSTABLEHLO_H
 
-#include "frontend/keras/ReadKeras.h"
+#include "frontend/NamedTensor.h"
+#include "frontend/TrainingOptions.h"
+#include "frontend/mlir/Diagnostics.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 
 namespace mtc {
 

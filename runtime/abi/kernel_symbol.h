@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a kernel's name to the symbol of its function.
+// The symbols of kernels' functions.
 #ifndef MT_KERNEL_SYMBOL_H
 #define MT_KERNEL_SYMBOL_H
 
@@ -20,6 +20,10 @@ inline std::string kernelSymbol(std::string_view name) {
   }
   return symbol;
 }
+
+// The elementwise kernel of every plan that adds two partial sums: buffers a, b, out; out may be a. Its name is its
+// symbol, which no other kernel has.
+inline constexpr std::string_view sumKernelName = "mt_sum";
 
 } // namespace mtrun
 

@@ -1,38 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What mt.h declares, and a Status as it leaves the C API.
+// The types of elements that mt.h declares.
 #include "runtime/abi/mt.h"
-#include "runtime/support/status.h"
-
-#include <new>
-
-struct mt_status {
-  mt_code code;
-  std::string message;
-};
-
-// Where there is no memory for any other. Its text is short enough to lie in the string.
-static mt_status exhausted = {MT_NO_MEMORY, "out of memory"};
-
-namespace mtrun {
-
-mt_status *Status::release() && {
-  if (ok())
-    return nullptr;
-  auto *status = new (std::nothrow) mt_status{code_, std::move(message_)};
-  return status ? status : &exhausted;
-}
-
-} // namespace mtrun
-
-mt_code mt_status_code(const mt_status *status) { return status ? status->code : MT_OK; }
-
-const char *mt_status_message(const mt_status *status) { return status ? status->message.c_str() : ""; }
-
-void mt_status_free(mt_status *status) {
-  if (status != &exhausted)
-    delete status;
-}
 
 size_t mt_dtype_size(mt_dtype dtype) {
   switch (dtype) {

@@ -3,6 +3,7 @@
 // The calls of mtrun.h about data.
 #include "runtime/api/Handles.h"
 #include "runtime/data/Describe.h"
+#include "runtime/data/OpenDataset.h"
 #include "runtime/data/Order.h"
 #include "runtime/data/SourceKind.h"
 #include "runtime/data/Split.h"

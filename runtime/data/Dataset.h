@@ -48,13 +48,6 @@ struct mtrun_dataset {
 
 namespace mtrun {
 
-// What a specification names. MT_INVALID.
-Status openDataset(const Plan &plan, const char *spec, std::unique_ptr<mtrun_dataset> &data);
-
-// The caller's own: arrays, or with `source` a callback. `keys`: of a specification, or null.
-Status openOwnDataset(const Plan &plan, const mtrun_field *fields, int32_t count, int64_t samples,
-                      const mtrun_source *source, const char *keys, std::unique_ptr<mtrun_dataset> &data);
-
 // Samples [begin, end), which lie within the data.
 std::unique_ptr<mtrun_dataset> sliceOf(const mtrun_dataset &data, int64_t begin, int64_t end);
 

@@ -9,6 +9,10 @@
 
 namespace mtrun {
 
+inline constexpr int64_t bufferAlignment = 64; // bytes, of every offset and size of a plan's buffers
+
+inline int64_t alignBuffer(int64_t bytes) { return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment; }
+
 struct DeviceMemory {
   uint64_t variables = 0;
   uint64_t constants = 0; // a GPU's copy; CPU devices read the plan's own, which the host holds once

@@ -3,7 +3,7 @@
 // The simulated cuDNN's descriptors.
 #pragma once
 
-#include "runtime/device/cuda/Dnn.h"
+#include "runtime/device/cuda/DnnFunctions.h"
 
 #include "Library.h"
 

@@ -23,7 +23,7 @@ ALLOWED = {  # file: (what it may ask for in one place, how many in all, why)
     "compiler/codegen/gpu/Moves.cpp": (1, 4, "the same, of one element"),
     "compiler/codegen/gpu/LibraryCalls.cpp": (1, 6, "patterns of what the functions of cuBLASLt and cuDNN compute"),
     "compiler/codegen/cpu/Attention.cpp": (1, 3, "operands that the three ops of attention share"),
-    "compiler/fuse/Classify.cpp": (2, 6, "constants and numbers that cost nothing; sums of products of samples"),
+    "compiler/fuse/Computations.cpp": (2, 4, "constants and numbers that cost nothing; casts of each reader"),
     "compiler/fuse/FirstLayers.cpp": (1, 4, "a rewrite of one pattern: a small convolution before a pool"),
     "compiler/fuse/PoolMasks.cpp": (1, 4, "a rewrite of one pattern: a mask after a pool"),
     "compiler/fuse/KernelName.cpp": (1, 7, "names: of variables that are read and assigned, products by a transposed "

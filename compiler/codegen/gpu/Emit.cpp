@@ -130,7 +130,7 @@ FailureOr<OwningOpRef<ModuleOp>> mtc::emitGpuKernels(const NormalModule &whole, 
     op.setGpuGridAttr(attributeOf(op.getContext(), kernel.gpu));
   }
   BlockKernel sum({emit, {}, mt::KernelKind::elementwise, {}, 1, false, {}, {}, {}, {}}, sumGrid);
-  if (failed(emitKernel(sum, sumKernelName, emitBlockSum)) || failed(emitCallKernels(emit, normal, options)))
+  if (failed(emitKernel(sum, mtrun::sumKernelName, emitBlockSum)) || failed(emitCallKernels(emit, normal, options)))
     return failure();
   return code;
 }

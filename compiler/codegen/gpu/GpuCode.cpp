@@ -80,7 +80,7 @@ FailureOr<std::vector<CodeTask>> mtc::prepareGpuCode(ModuleOp module, const Code
     op.setGpuGridAttr(with.getGpuGridAttr());
     names.push_back(mtrun::kernelSymbol(op.getSymName()));
   }
-  names.push_back(sumKernelName.str());
+  names.emplace_back(mtrun::sumKernelName);
   if (options.keepGpuKernels) {
     module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), UnitAttr::get(context));
     module.push_back((*kernels)->getBody()->front().clone());

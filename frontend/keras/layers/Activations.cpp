@@ -74,7 +74,7 @@ constexpr Activation activations[] = {
     {"log_softmax", unary<mt::LogSoftmaxOp>},
 };
 
-Value buildActivationLayer(LayerBuilder &layer) { return layer.activate(layer.toFloat(layer.input())); }
+Value buildActivationLayer(LayerBuilder &layer) { return activate(layer, layer.toFloat(layer.input())); }
 
 // f(x) = max_value above it; slope (x - threshold) below the threshold; x between.
 Value buildRelu(LayerBuilder &layer) {
@@ -149,7 +149,7 @@ Value buildPRelu(LayerBuilder &layer) {
 
 } // namespace
 
-Value buildActivation(LayerBuilder &layer, Value value, const std::string &name) {
+static Value applyByName(LayerBuilder &layer, Value value, const std::string &name) {
   std::string names;
   for (const Activation &activation : activations) {
     if (name == activation.name)
@@ -157,6 +157,36 @@ Value buildActivation(LayerBuilder &layer, Value value, const std::string &name)
     names += (names.empty() ? "" : ", ") + std::string(activation.name);
   }
   return layer.fail("expected an activation of " + names + ", found '" + name + "'");
+}
+
+// A layer without variables that stands where an activation's name is expected.
+static Value applyLayer(LayerBuilder &layer, Value value, const Json &object) {
+  Layer inner;
+  inner.name = layer.layer.name;
+  inner.className = textMember(object, "class_name");
+  inner.module = textMember(object, "module");
+  inner.config = member(object, "config");
+  BuildLayer build = inner.config ? findLayer(inner) : nullptr;
+  if (!build)
+    return layer.fail("expected an activation, found " + describe(object));
+  LayerBuilder built(layer.builder, inner, {Operand{value, {}, nullptr}}, {}, layer.hasWeights);
+  Value result = build(built);
+  return built.finish(result) ? result
+                              : layer.fail("expected an activation that is supported, found " + describe(object));
+}
+
+Value activate(LayerBuilder &layer, Value value, llvm::StringRef key) {
+  const Json *activation = layer.config.find(key);
+  if (!activation || !value)
+    return value;
+  // A name, or a function's or a layer's object.
+  std::string name = activation->is_string() ? activation->get<std::string>() : textMember(*activation, "class_name");
+  if (name == "function")
+    name = textMember(*activation, "config");
+  for (const char *known : {"Activation", "ELU", "LeakyReLU", "ReLU", "Softmax"})
+    if (name == known && activation->is_object())
+      return applyLayer(layer, value, *activation);
+  return applyByName(layer, value, name);
 }
 
 Value softmaxOver(LayerBuilder &layer, Value x, SmallVector<int64_t> axes) {

@@ -45,7 +45,7 @@ template <int64_t axes> Value buildConv(LayerBuilder &layer) {
   if (!kernel)
     return {};
   kernel = layer.reshape(kernel, {g.taps[0], g.taps[1], channels / groups, filters});
-  return layer.activate(fromImages<axes>(layer, layer.addBias(convolve(layer, x, kernel, g, groups), filters)));
+  return activate(layer, fromImages<axes>(layer, layer.addBias(convolve(layer, x, kernel, g, groups), filters)));
 }
 
 // [KH, KW, C, m]: each channel by itself, m results each.
@@ -71,7 +71,7 @@ template <int64_t axes> Value buildDepthwise(LayerBuilder &layer) {
   if (layer.config.failed())
     return {};
   Value y = depthwise<axes>(layer, x, g, "kernel", "depthwise_initializer");
-  return y ? layer.activate(fromImages<axes>(layer, layer.addBias(y, layer.shapeOf(y).back()))) : y;
+  return y ? activate(layer, fromImages<axes>(layer, layer.addBias(y, layer.shapeOf(y).back()))) : y;
 }
 
 template <int64_t axes> Value buildSeparable(LayerBuilder &layer) {
@@ -94,7 +94,7 @@ template <int64_t axes> Value buildSeparable(LayerBuilder &layer) {
   if (!pointwise)
     return {};
   y = convolve(layer, y, layer.reshape(pointwise, {1, 1, channels, filters}), Geometry(), 1);
-  return layer.activate(fromImages<axes>(layer, layer.addBias(y, filters)));
+  return activate(layer, fromImages<axes>(layer, layer.addBias(y, filters)));
 }
 
 // The gradient of a convolution of larger images: sizes as Keras has them on JAX and TensorFlow.
@@ -139,7 +139,7 @@ Value buildTransposed(LayerBuilder &layer) {
                                             b.getNamedAttr("dilation", b.getDenseI64ArrayAttr(g.dilation))};
   Value y =
       layer.made<mt::Conv2DInputGradientOp>({x, kernel}, attributes, RankedTensorType::get(sizes, b.getF32Type()));
-  return layer.activate(layer.addBias(y, filters));
+  return activate(layer, layer.addBias(y, filters));
 }
 
 } // namespace

@@ -17,7 +17,7 @@ static Value buildDense(LayerBuilder &layer) {
   if (!kernel)
     return {};
   Value product = mt::MatmulOp::create(layer.builder, layer.location, x, kernel, false, false);
-  return layer.activate(layer.addBias(product, units));
+  return activate(layer, layer.addBias(product, units));
 }
 
 llvm::ArrayRef<LayerEntry> denseLayers() {

@@ -84,7 +84,7 @@ private:
       return value;
     return mt::SliceOp::create(layer.builder, layer.location, value, starts, sizes);
   }
-  Value activated(Value value, llvm::StringRef key) { return layer.activateBy(value, key); }
+  Value activated(Value value, llvm::StringRef key) { return activate(layer, value, key); }
   Value dropped(Value value, double rate, ArrayRef<int64_t> shared) {
     NamedAttribute attributes[] = {
         layer.builder.getNamedAttr("stream", layer.builder.getStringAttr(layer.stream())),

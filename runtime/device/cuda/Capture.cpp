@@ -4,7 +4,6 @@
 #include "runtime/device/cuda/Capture.h"
 
 #include "runtime/abi/gpu_kernel.h"
-#include "runtime/device/cuda/Communicator.h"
 #include "runtime/device/cuda/Stamps.h"
 
 #include <algorithm>
@@ -156,7 +155,7 @@ bool CapturedProgram::perform(const DeviceProgram &bound, int device, const Boun
   if (!ownCode) {
     const char *what = "cannot record a library call";
     return (!stamps_ || good(stamps_->before(device, false, false), device, what)) &&
-           good(group_.libraries().enqueue(device, *group_.device(device).gpu, bound, step, side.tables,
+           good(parts_.libraries->enqueue(device, *group_.device(device).gpu, bound, step, side.tables,
                                            side.calls[index], stream)) &&
            (!stamps_ || good(stamps_->after(device), device, what));
   }
@@ -180,7 +179,7 @@ bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, const B
   // Calls share a workspace, so they stay on one stream; an update is none.
   if (!place.onCommunication)
     return computeAfterCommunication(device, place.after) &&
-           perform(bound, device, step, index, on.stream, !group_.libraries().has(step));
+           perform(bound, device, step, index, on.stream, !parts_.libraries->has(step));
   return communicationAfterCompute(device) && perform(bound, device, step, index, on.links, true) &&
          mark(device, overlap.links() - 1);
 }
@@ -189,15 +188,15 @@ bool CapturedProgram::recordStep(const DeviceProgram &bound, int device, const B
 bool CapturedProgram::sum(const BoundProgram &program, uint32_t index, int device) {
   Chunks chunks(program, index);
   int number = program.firstDevice + device;
-  bool inTree = !group_.addsByCommunicator();
+  bool inTree = !parts_.addsByCommunicator;
   if (inTree && chunks.size(number) == 0)
     return true;
   if (!group_.makeCurrent(device))
     return false;
   Stream links = group_.device(device).links;
   // The exponent's byte: no rounding hides it.
-  if (inTree && static_cast<int>(index) == group_.corruptCollective() && number != group_.corruptDevice() &&
-      !good(driver_.memsetD8Async(reinterpret_cast<Address>(chunks.node(number, group_.corruptDevice())) + 3, 0x55, 1,
+  if (inTree && static_cast<int>(index) == parts_.corruptCollective && number != parts_.corruptDevice &&
+      !good(driver_.memsetD8Async(reinterpret_cast<Address>(chunks.node(number, parts_.corruptDevice)) + 3, 0x55, 1,
                                   links),
             device, "cannot record a copy"))
     return false;
@@ -227,15 +226,15 @@ bool CapturedProgram::recordAllReduce(const BoundProgram &program, uint32_t inde
   for (int d = 0; d < devices; ++d)
     if (!group_.makeCurrent(d) || !communicationAfterCompute(d))
       return false;
-  bool inTree = !group_.addsByCommunicator();
+  bool inTree = !parts_.addsByCommunicator;
   if (inTree &&
-      (!stampCommunication(true) || !good(group_.communicator().gatherPartials(chunks)) || !stampCommunication(false)))
+      (!stampCommunication(true) || !good(parts_.communicator->gatherPartials(chunks)) || !stampCommunication(false)))
     return false;
   for (int d = 0; d < devices; ++d)
     if (!sum(program, index, d))
       return false;
   if (!stampCommunication(true) ||
-      !good(inTree ? group_.communicator().spreadResults(chunks) : group_.communicator().allReduce(chunks)) ||
+      !good(inTree ? parts_.communicator->spreadResults(chunks) : parts_.communicator->allReduce(chunks)) ||
       !stampCommunication(false))
     return false;
   const BoundAllReduce &reduce = program.allReduces[index];

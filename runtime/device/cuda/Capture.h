@@ -5,15 +5,13 @@
 // samples: what differs between runs is in device memory. Launches.h makes graphs of slots, and copies inputs to them.
 #pragma once
 
-#include "runtime/device/cuda/CudaGroup.h"
+#include "runtime/device/cuda/GroupParts.h"
 #include "runtime/support/overlap.h"
 
 namespace mtrun::cuda {
 
 // Bytes of all tensors of a program for a row of each.
 uint64_t tensorRowBytes(const mt::plan::Program &program);
-// At most what alignment adds to them.
-inline constexpr uint64_t tensorSlack = 64 * 256;
 PartialRoom partialRoom(const mt::plan::Plan &plan);
 // An upper bound of a device's tables for a run of a program: parameters, segments, pointers.
 uint64_t tableBytes(const mt::plan::Program &program, int devices);
@@ -22,7 +20,8 @@ class Stamps;
 
 class CapturedProgram {
 public:
-  explicit CapturedProgram(CudaGroup &group) : group_(group), driver_(group.driver()) {}
+  explicit CapturedProgram(GroupParts &parts)
+      : parts_(parts), group_(parts.devices), driver_(parts.devices.driver()) {}
   ~CapturedProgram();
 
   // Bytes of the tensors that `device` reads or writes: only those that a step names, an input that no kernel reads is
@@ -105,7 +104,8 @@ private:
   bool good(Result result, int device, const char *what);
   bool good(Status status);
 
-  CudaGroup &group_;
+  GroupParts &parts_;
+  CudaDevices &group_;
   const Driver &driver_;
   std::vector<Side> sides_;
   std::vector<ResultCopy> results_;

@@ -5,7 +5,7 @@
 // its peers receive the sums (spreadResults).
 #pragma once
 
-#include "runtime/device/cuda/CudaGroup.h"
+#include "runtime/device/cuda/CudaDevices.h"
 
 namespace mtrun::cuda {
 
@@ -60,7 +60,7 @@ public:
 // All devices are in this process: they copy from one another, on one GPU as on several, and meet by events.
 class LocalCommunicator : public Communicator {
 public:
-  explicit LocalCommunicator(CudaGroup &group) : group_(group), driver_(group.driver()) {}
+  explicit LocalCommunicator(CudaDevices &group) : group_(group), driver_(group.driver()) {}
   ~LocalCommunicator() override;
   Status warmUp(bool adding, uint64_t bytes) override;
   Status gatherPartials(const Chunks &chunks) override;
@@ -76,7 +76,7 @@ private:
   // The peer that a device reads `i`-th: it begins with its neighbour, so that no two read from one at a time.
   static int rotated(int device, int i, int devices) { return (device + i) % devices; }
 
-  CudaGroup &group_;
+  CudaDevices &group_;
   const Driver &driver_;
   // Pinned memory of each device, for what its peers read; empty: they read it where it is.
   std::vector<std::byte *> onHost_;

@@ -3,7 +3,8 @@
 // A convolution of one shard as cuDNN's descriptors.
 #pragma once
 
-#include "runtime/device/cuda/Dnn.h"
+#include "runtime/device/cuda/DnnFunctions.h"
+#include "runtime/plan/Calls.h"
 
 #include <array>
 #include <string>

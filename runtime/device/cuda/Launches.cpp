@@ -33,7 +33,7 @@ Status Launches::prepare(BoundProgram &program) {
       return status;
   }
   for (size_t i = 0; i < places; ++i) {
-    places_.push_back(std::make_unique<CapturedProgram>(group_));
+    places_.push_back(std::make_unique<CapturedProgram>(parts_));
     if (Status status = places_.back()->layOut(program, onDevices, onHost); !status.ok())
       return status;
     for (size_t d = 0; d < devices; ++d) {
@@ -55,8 +55,8 @@ Status Launches::prepare(BoundProgram &program) {
 
 Status Launches::capture(BoundProgram &program) {
   freeGraphs();
-  corruptCollective_ = group_.corruptCollective();
-  corruptDevice_ = group_.corruptDevice();
+  corruptCollective_ = parts_.corruptCollective;
+  corruptDevice_ = parts_.corruptDevice;
   for (int set = 0; set < sets_; ++set) {
     auto s = static_cast<size_t>(set);
     if (Status status = record(program, places(set).first(1), nullptr, &one_[s]); !status.ok())

@@ -14,7 +14,8 @@ namespace mtrun::cuda {
 
 class Launches : public PreparedProgram {
 public:
-  Launches(CudaGroup &group, int perLaunch, int sets) : group_(group), perLaunch_(perLaunch), sets_(sets) {}
+  Launches(GroupParts &parts, int perLaunch, int sets)
+      : parts_(parts), group_(parts.devices), perLaunch_(perLaunch), sets_(sets) {}
   ~Launches() override;
 
   // Lays out all slots and records the graphs.
@@ -25,7 +26,7 @@ public:
   Status captureTraced(BoundProgram &program);
   // Whether the graphs are of what the group asks for now.
   bool isCurrent() const {
-    return corruptCollective_ == group_.corruptCollective() && corruptDevice_ == group_.corruptDevice();
+    return corruptCollective_ == parts_.corruptCollective && corruptDevice_ == parts_.corruptDevice;
   }
   int perLaunch() const { return perLaunch_; }
   // The first slot of the set of the last launch; the program's pointers are then those of its tensors.
@@ -59,7 +60,8 @@ private:
   }
   void freeGraphs();
 
-  CudaGroup &group_;
+  GroupParts &parts_;
+  CudaDevices &group_;
   const int perLaunch_, sets_;
   int set_ = 0;
   std::vector<std::unique_ptr<CapturedProgram>> places_; // set after set

@@ -3,7 +3,6 @@
 // Where a program's tensors and tables lie, on each device and on the host's side.
 #include "runtime/abi/gpu_kernel.h"
 #include "runtime/device/cuda/Capture.h"
-#include "runtime/device/cuda/Communicator.h"
 #include "runtime/plan/Check.h"
 
 #include <algorithm>
@@ -182,7 +181,7 @@ void CapturedProgram::planSums(const BoundProgram &program, int device, std::vec
   size_t segments = 0;
   for (uint32_t r = 0; r < program.allReduces.size(); ++r) {
     Chunks chunks(program, r);
-    if (group_.addsByCommunicator()) { // a partial sum without rows becomes zeros plus zeros, which its staging holds
+    if (parts_.addsByCommunicator) { // a partial sum without rows becomes zeros plus zeros, which its staging holds
       float *zeros = program.staging[static_cast<size_t>(device)];
       for (float *each : {zeros, zeros, chunks.partial(number)})
         pointers.push_back(each);
@@ -266,14 +265,14 @@ Status CapturedProgram::layOutCalls(const BoundProgram &program, int device) {
   auto copy = [&](std::byte *to, const void *from, uint64_t bytes) { group_.copyIn(device, to, from, bytes); };
   const DeviceProgram &bound = program.devices[static_cast<size_t>(device)];
   if (Status status =
-          group_.libraries().layOut(device, bound, {allocate, copy}, sides_[static_cast<size_t>(device)].calls);
+          parts_.libraries->layOut(device, bound, {allocate, copy}, sides_[static_cast<size_t>(device)].calls);
       !status.ok())
     return status;
   // Each runs once, without rows, so that nothing is loaded or made while the graph is recorded.
   Stream stream = group_.device(device).stream;
   bool any = false;
   for (size_t i = 0; i < bound.steps.size(); ++i)
-    if (bound.steps[i].kernel && group_.libraries().has(bound.steps[i])) {
+    if (bound.steps[i].kernel && parts_.libraries->has(bound.steps[i])) {
       any = true;
       if (!perform(bound, device, bound.steps[i], i, stream, false))
         return error_;
@@ -307,7 +306,7 @@ void CapturedProgram::setInputs(const BoundProgram &program, const StepArguments
     for (const SumLaunch &sum : side.sums)
       for (size_t i = 0; i < sum.pairs.size(); ++i) // a node without rows is not added, or becomes zeros
         segments[sum.segment + i].count =
-            (sum.pairs[i].right < active) != group_.addsByCommunicator() ? sum.elements : 0;
+            (sum.pairs[i].right < active) != parts_.addsByCommunicator ? sum.elements : 0;
     side.tensorsChanged = !same;
     for (size_t i = 0; i < side.staged.size() && params->rows > 0 && !same; ++i)
       if (side.staged[i] && !program.signature[i].output)

@@ -24,7 +24,7 @@ Clock::time_point after(double seconds) {
 
 } // namespace
 
-Status NcclCommunicator::open(CudaGroup &group, ProcessGroup &peers, std::unique_ptr<Communicator> &links) {
+Status NcclCommunicator::open(CudaDevices &group, ProcessGroup &peers, std::unique_ptr<Communicator> &links) {
   const Nccl *nccl = nullptr;
   if (Status status = openNccl(nccl); !status.ok())
     return status;

@@ -16,7 +16,7 @@ namespace mtrun::cuda {
 class NcclCommunicator : public Communicator {
 public:
   // Opens NCCL and connects this process' device with all others, which do the same. MT_NO_DEVICE, MT_DEVICE, MT_LOST.
-  static Status open(CudaGroup &group, ProcessGroup &peers, std::unique_ptr<Communicator> &links);
+  static Status open(CudaDevices &group, ProcessGroup &peers, std::unique_ptr<Communicator> &links);
   // After the graphs that have its calls.
   ~NcclCommunicator() override;
 
@@ -30,7 +30,7 @@ public:
   Status wait(Event event) override;
 
 private:
-  NcclCommunicator(CudaGroup &group, ProcessGroup &peers, const Nccl &nccl)
+  NcclCommunicator(CudaDevices &group, ProcessGroup &peers, const Nccl &nccl)
       : group_(group), peers_(peers), nccl_(nccl) {}
   Status connect();
   // Runs `calls` on a thread of its own, which may stay behind in NCCL when a process is lost meanwhile.
@@ -47,7 +47,7 @@ private:
   // The first failure stays; what still runs on the GPU is ended.
   Status lose(Status why);
 
-  CudaGroup &group_;
+  CudaDevices &group_;
   ProcessGroup &peers_;
   const Nccl &nccl_;
   NcclComm comm_ = nullptr;

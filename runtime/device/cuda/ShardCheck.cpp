@@ -3,6 +3,7 @@
 // Before the first step: whether a call of cuBLASLt gives a shard the same bits alone and among all of a device's. The
 // library says that an algorithm computes a batch of products, but not that it computes each as it does a single one.
 // Calls of cuDNN need no check, they are one a shard.
+#include "runtime/device/cuda/CudaGroup.h"
 #include "runtime/device/cuda/Launches.h"
 #include "runtime/plan/Check.h"
 
@@ -37,7 +38,7 @@ bool Libraries::readsConstant(const BoundStep &step, int64_t argument) const {
 }
 
 // Numbers that the host makes once, copied on the device until they fill the buffer.
-static void fillWithNumbers(CudaGroup &group, int device, void *buffer, uint64_t bytes, uint64_t seed) {
+static void fillWithNumbers(CudaDevices &group, int device, void *buffer, uint64_t bytes, uint64_t seed) {
   constexpr uint64_t most = 1 << 16;
   std::vector<float> values = tryNumbers(std::min(bytes / sizeof(float), most), seed);
   auto *place = static_cast<std::byte *>(buffer);
@@ -51,22 +52,23 @@ static void fillWithNumbers(CudaGroup &group, int device, void *buffer, uint64_t
 
 Status CudaGroup::checkShard(const DeviceProgram &program, int device, const BoundStep &step) {
   constexpr uint64_t maxCompared = 16 << 20;
-  const fb::LibraryCall &call = *libraries_->callOf(step);
+  const fb::LibraryCall &call = *parts_.libraries->callOf(step);
   const CudaDevice &on = devices_[static_cast<size_t>(device)];
   for (int64_t argument :
        {static_cast<int64_t>(call.left()), static_cast<int64_t>(call.right()), static_cast<int64_t>(call.bias())}) {
-    if (argument < 0 || libraries_->readsConstant(step, argument))
+    if (argument < 0 || parts_.libraries->readsConstant(step, argument))
       continue;
     void *const *buffer = step.segments[0].buffers + argument;
     fillWithNumbers(*this, device, *buffer, program.sizes[static_cast<size_t>(buffer - program.pointers.data())],
                     static_cast<uint64_t>(argument));
   }
-  int64_t shards = libraries_->shards(program), last = shards - 1;
-  std::span<std::byte> place = libraries_->shardResults(device, program, step, last);
+  int64_t shards = parts_.libraries->shards(program), last = shards - 1;
+  std::span<std::byte> place = parts_.libraries->shardResults(device, program, step, last);
   std::vector<std::byte> found[2];
   for (int alone : {0, 1}) {
-    Status status = makeCurrent(device) ? libraries_->enqueueShards(device, *on.gpu, program, step, alone ? last : 0,
-                                                                    alone ? 1 : shards, on.stream)
+    Status status = makeCurrent(device) ? parts_.libraries->enqueueShards(device, *on.gpu, program, step,
+                                                                          alone ? last : 0, alone ? 1 : shards,
+                                                                          on.stream)
                                         : health_;
     if (!status.ok())
       return status;
@@ -77,23 +79,23 @@ Status CudaGroup::checkShard(const DeviceProgram &program, int device, const Bou
   }
   if (found[0] == found[1])
     return {};
-  return {MT_DEVICE, on.gpu->title() + ": kernel " + libraries_->kernelName(step) +
+  return {MT_DEVICE, on.gpu->title() + ": kernel " + parts_.libraries->kernelName(step) +
                          ": expected the same bits of cuBLASLt for a shard alone and among " + std::to_string(shards) +
                          ", found others; tune the plan (mtrun tune), or use --libraries off"};
 }
 
 // Operands are overwritten: nothing has a value yet but constants.
 Status CudaGroup::checkCalls(BoundProgram &program) {
-  if (!libraries_->checksCalls())
+  if (!parts_.libraries->checksCalls())
     return {};
   (void)static_cast<Launches &>(*program.prepared).pointedAt(program);
   std::set<int64_t> rows;
   for (size_t d = 0; d < program.devices.size(); ++d) {
     const DeviceProgram &bound = program.devices[d];
-    if (!rows.insert(bound.maxRows).second || libraries_->shards(bound) < 2)
+    if (!rows.insert(bound.maxRows).second || parts_.libraries->shards(bound) < 2)
       continue;
     for (const BoundStep &step : bound.steps)
-      if (step.kernel && libraries_->has(step) && !isConvolution(*libraries_->callOf(step)))
+      if (step.kernel && parts_.libraries->has(step) && !isConvolution(*parts_.libraries->callOf(step)))
         if (Status status = checkShard(bound, static_cast<int>(d), step); !status.ok())
           return status;
   }

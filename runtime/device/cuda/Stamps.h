@@ -5,14 +5,14 @@
 #pragma once
 
 #include "runtime/device/Tracer.h"
-#include "runtime/device/cuda/CudaGroup.h"
+#include "runtime/device/cuda/CudaDevices.h"
 
 namespace mtrun::cuda {
 
 class Stamps {
 public:
   // `copies`: the index of a step that stands for copies of inputs and results.
-  Stamps(CudaGroup &group, uint32_t copies) : group_(group), copies_(copies) {}
+  Stamps(CudaDevices &group, uint32_t copies) : group_(group), copies_(copies) {}
   ~Stamps();
 
   // Makes the events of at most `operations` on a device.
@@ -48,7 +48,7 @@ private:
   Result record(int device, size_t event, Stream stream, bool inGraph);
   Result timeOf(const Side &side, size_t event, int64_t &time) const;
 
-  CudaGroup &group_;
+  CudaDevices &group_;
   const uint32_t copies_;
   uint32_t step_ = 0;
   bool allReduce_ = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measuring what may run each kernel that a library has a call for, and what a tuning file then says.
+#include "runtime/device/cuda/CudaGroup.h"
 #include "runtime/device/cuda/Launches.h"
 #include "runtime/plan/Check.h"
 #include "runtime/support/hash_text.h"
@@ -19,8 +20,8 @@ namespace {
 // One program on the first device of a group.
 class Tuner {
 public:
-  Tuner(CudaGroup &group, BoundProgram &program, int repeats)
-      : group_(group), driver_(group.driver()),
+  Tuner(GroupParts &parts, BoundProgram &program, int repeats)
+      : parts_(parts), group_(parts.devices), driver_(parts.devices.driver()),
         captured_(static_cast<Launches &>(*program.prepared).pointedAt(program)), program_(program.devices[0]),
         repeats_(repeats) {}
   ~Tuner() {
@@ -41,7 +42,7 @@ public:
   // The fastest of the generated kernel and its call's algorithms.
   Status tune(size_t index, TunedKernel &best, std::vector<std::string> &refused) {
     const BoundStep &step = program_.steps[index];
-    Libraries &libraries = group_.libraries();
+    Libraries &libraries = *parts_.libraries;
     fill(step);
     if (Status status = measure(index, true, best.ownMicroseconds); !status.ok())
       return status;
@@ -132,7 +133,7 @@ private:
 
   // Operands of the call, so that no time and no bit depends on what the last step left.
   void fill(const BoundStep &step) {
-    const fb::LibraryCall &call = *group_.libraries().callOf(step);
+    const fb::LibraryCall &call = *parts_.libraries->callOf(step);
     for (int64_t argument :
          {static_cast<int64_t>(call.left()), static_cast<int64_t>(call.right()), static_cast<int64_t>(call.bias())})
       if (argument >= 0) {
@@ -150,12 +151,12 @@ private:
   }
   // Of the valid rows.
   std::vector<float> results(const BoundStep &step) {
-    const fb::LibraryCall &call = *group_.libraries().callOf(step);
+    const fb::LibraryCall &call = *parts_.libraries->callOf(step);
     void *const *buffer = step.segments[0].buffers + call.result();
     uint64_t bytes = program_.sizes[static_cast<size_t>(buffer - program_.pointers.data())];
     auto rows = static_cast<uint64_t>(program_.maxRows);
     if (!isTree(call))
-      bytes = bytes / rows * std::min(rows, group_.libraries().batch());
+      bytes = bytes / rows * std::min(rows, parts_.libraries->batch());
     return read({static_cast<std::byte *>(*buffer), bytes});
   }
 
@@ -163,7 +164,7 @@ private:
   // nearly what the generated kernel does.
   Status compare(size_t index, const std::vector<float> &own, std::string &reason) {
     const BoundStep &step = program_.steps[index];
-    Libraries &libraries = group_.libraries();
+    Libraries &libraries = *parts_.libraries;
     const CudaDevice &device = group_.device(0);
     int64_t last = libraries.shards(program_) - 1;
     std::vector<float> found[2], shard[3];
@@ -196,7 +197,8 @@ private:
     return group_.health();
   }
 
-  CudaGroup &group_;
+  GroupParts &parts_;
+  CudaDevices &group_;
   const Driver &driver_;
   CapturedProgram &captured_;
   const DeviceProgram &program_;
@@ -210,17 +212,17 @@ Status CudaGroup::tune(BoundProgram &program, const std::string &path, int repea
                        const std::function<void(const std::string &)> &line) {
   if (!health_.ok())
     return health_;
-  Tuner tuner(*this, program, repeats);
+  Tuner tuner(parts_, program, repeats);
   if (Status status = tuner.start(); !status.ok())
     return status;
   Tuning tuning;
-  tuning.place = libraries_->place();
+  tuning.place = parts_.libraries->place();
   for (size_t i = 0; i < program.devices[0].steps.size(); ++i) {
     const BoundStep &step = program.devices[0].steps[i];
-    if (!step.kernel || !libraries_->has(step))
+    if (!step.kernel || !parts_.libraries->has(step))
       continue;
     TunedKernel best;
-    best.name = libraries_->kernelName(step);
+    best.name = parts_.libraries->kernelName(step);
     if (std::any_of(tuning.kernels.begin(), tuning.kernels.end(),
                     [&](const TunedKernel &kernel) { return kernel.name == best.name; }))
       continue;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/api/Compile.h"
+
+#include "compiler/SizeText.h"
+#include "compiler/api/Driver.h"
+#include "compiler/api/Memory.h"
+
+namespace mtc {
+
+using mtrun::Status;
+
+Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes) {
+  Options found = options;
+  found.values.max_batch = 0;
+  if (options.values.max_batch)
+    if (Status status = findLargestBatch(source, found); !status.ok())
+      return status;
+  if (int32_t microBatches = options.values.max_batch ? 1 : findMicroBatches(source, found); microBatches > 1) {
+    found.values.micro_batches = microBatches;
+    // A model may need the whole batch at once, which its plan tells.
+    if (runPipeline(source, found, bytes).ok()) {
+      std::string limit = bytesText(static_cast<uint64_t>(options.values.device_memory));
+      options.say(0, "the whole batch does not fit in " + limit + " on one device; " + std::to_string(microBatches) +
+                         " micro-batches do");
+      return {};
+    }
+    found.values.micro_batches = 1;
+  }
+  Status status = runPipeline(source, found, bytes);
+  if (status.code() == MT_NO_MEMORY)
+    return {MT_NO_MEMORY, status.message() + "\n" + memoryAdvice(source, found)};
+  return status;
+}
+
+} // namespace mtc

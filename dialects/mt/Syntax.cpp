@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dialects/mt/Syntax.h"
+
+using namespace mlir;
+using namespace mlir::mt;
+
+// `init(zeros)`, `init(constant = 0.5)`.
+ParseResult mlir::mt::parseStart(OpAsmParser &parser, InitKindAttr &init, FloatAttr &value) {
+  StringRef kind;
+  SMLoc place;
+  if (parser.parseKeyword("init") || parser.parseLParen() || parser.getCurrentLocation(&place) ||
+      parser.parseKeyword(&kind))
+    return failure();
+  std::optional<InitKind> known = symbolizeInitKind(kind);
+  if (!known)
+    return parser.emitError(place) << "expected the name of an initialiser, found " << kind;
+  init = InitKindAttr::get(parser.getContext(), *known);
+  if (succeeded(parser.parseOptionalEqual()) && parser.parseAttribute(value, parser.getBuilder().getF32Type()))
+    return failure();
+  return parser.parseRParen();
+}
+void mlir::mt::printStart(OpAsmPrinter &printer, Operation *, InitKindAttr init, FloatAttr value) {
+  printer << "init(" << stringifyInitKind(init.getValue());
+  if (value) {
+    printer << " = ";
+    printer.printAttributeWithoutType(value);
+  }
+  printer << ")";
+}
+
+// ` : tensor<2x200xf32>`; nothing for one number.
+ParseResult mlir::mt::parseSumsType(OpAsmParser &parser, Type &type) {
+  if (succeeded(parser.parseOptionalColon()))
+    return parser.parseType(type);
+  type = RankedTensorType::get({}, parser.getBuilder().getF32Type());
+  return success();
+}
+void mlir::mt::printSumsType(OpAsmPrinter &printer, Operation *, Type type) {
+  if (cast<RankedTensorType>(type).getRank() != 0)
+    printer << " : " << type;
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A Status as it leaves the C API, and what callers do with it.
+#include "runtime/support/status.h"
+
+#include <new>
+
+struct mt_status {
+  mt_code code;
+  std::string message;
+};
+
+// Where there is no memory for any other. Its text is short enough to lie in the string.
+static mt_status exhausted = {MT_NO_MEMORY, "out of memory"};
+
+namespace mtrun {
+
+mt_status *Status::release() && {
+  if (ok())
+    return nullptr;
+  auto *status = new (std::nothrow) mt_status{code_, std::move(message_)};
+  return status ? status : &exhausted;
+}
+
+} // namespace mtrun
+
+mt_code mt_status_code(const mt_status *status) { return status ? status->code : MT_OK; }
+
+const char *mt_status_message(const mt_status *status) { return status ? status->message.c_str() : ""; }
+
+void mt_status_free(mt_status *status) {
+  if (status != &exhausted)
+    delete status;
+}
