@@ -21,14 +21,14 @@ bool matches(const llvm::GlobPattern &pattern, llvm::StringRef name) {
 
 // Layers of the model, for a message: at most a screen of them.
 std::string layersOf(mt::ModelOp model) {
-  constexpr size_t kMost = 600;
+  constexpr size_t most = 600;
   std::string text;
   llvm::StringSet<> seen;
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
     llvm::StringRef name = variable.getName(), layer = name.take_front(name.rfind('/'));
     if (!seen.insert(layer).second)
       continue;
-    if (text.size() > kMost)
+    if (text.size() > most)
       return text + ", ...";
     text += (text.empty() ? "" : ", ") + layer.str();
   }
@@ -36,7 +36,7 @@ std::string layersOf(mt::ModelOp model) {
 }
 
 // Names of the variables that a list of patterns matches.
-LogicalResult match(mt::ModelOp model, llvm::StringRef option, llvm::StringRef list, llvm::StringSet<> &found) {
+LogicalResult match(mt::ModelOp model, llvm::StringRef option, llvm::StringRef list, llvm::StringSet<> &matched) {
   SmallVector<llvm::StringRef> patterns;
   list.split(patterns, ',');
   for (llvm::StringRef text : patterns) {
@@ -48,7 +48,7 @@ LogicalResult match(mt::ModelOp model, llvm::StringRef option, llvm::StringRef l
     bool any = false;
     for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
       if (matches(*pattern, variable.getName())) {
-        found.insert(variable.getName());
+        matched.insert(variable.getName());
         any = true;
       }
     if (!any)
@@ -63,13 +63,14 @@ LogicalResult match(mt::ModelOp model, llvm::StringRef option, llvm::StringRef l
 LogicalResult freezeVariables(mt::ModelOp model, const FreezeOptions &options, std::vector<std::string> &names) {
   if (!options.any())
     return success();
-  llvm::StringSet<> frozen, kept;
+  llvm::StringSet<> frozen, trainable;
   if (!options.freeze.empty() && failed(match(model, "freeze", options.freeze, frozen)))
     return failure();
-  if (!options.trainable.empty() && failed(match(model, "trainable", options.trainable, kept)))
+  if (!options.trainable.empty() && failed(match(model, "trainable", options.trainable, trainable)))
     return failure();
   auto isFrozen = [&](mt::VariableOp variable) {
-    return frozen.contains(variable.getName()) || (!options.trainable.empty() && !kept.contains(variable.getName()));
+    return frozen.contains(variable.getName()) ||
+           (!options.trainable.empty() && !trainable.contains(variable.getName()));
   };
   bool trains = false;
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>()) {
@@ -96,11 +97,11 @@ LogicalResult excludeFromWeightDecay(mt::ModelOp model, llvm::StringRef patterns
       return optimizer.emitError() << "expected an optimizer with weight decay for no_weight_decay, found "
                                    << optimizer.getOptimizerName() << " without";
   }
-  llvm::StringSet<> found;
-  if (failed(match(model, "no_weight_decay", patterns, found)))
+  llvm::StringSet<> matched;
+  if (failed(match(model, "no_weight_decay", patterns, matched)))
     return failure();
   for (mt::VariableOp variable : model.getOps<mt::VariableOp>())
-    if (found.contains(variable.getName()))
+    if (matched.contains(variable.getName()))
       variable.setNoWeightDecay(true);
   return success();
 }

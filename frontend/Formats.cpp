@@ -10,11 +10,11 @@ using llvm::StringRef;
 namespace mtc {
 namespace {
 
-constexpr const char *kTorch =
+constexpr const char *torchAdvice =
     "a model of PyTorch is Python code and weights: mtc.torch.compile compiles the module where it is made "
     "(docs/pytorch.md)";
-constexpr const char *kOnnx = "an ONNX model: give it as a file, mtc compile model.onnx (docs/import.md)";
-constexpr const char *kSavedModel =
+constexpr const char *onnxAdvice = "an ONNX model: give it as a file, mtc compile model.onnx (docs/import.md)";
+constexpr const char *savedModelAdvice =
     "a SavedModel of TensorFlow: load the model where it was made, and save it with model.save(\"model.keras\")";
 
 std::string found(const std::string &what) { return "expected MLIR text, a Keras or an ONNX model, found " + what; }
@@ -49,15 +49,15 @@ std::string recognizeFile(StringRef bytes, StringRef name) {
     return found(describeHdf5(bytes));
   // Pickles of protocol 2 and later.
   if (bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5)
-    return found("a pickle of Python, as older versions of PyTorch write: " + std::string(kTorch));
+    return found("a pickle of Python, as older versions of PyTorch write: " + std::string(torchAdvice));
   if (bytes.substr(4, 4) == "TFL3")
     return found("a model of TensorFlow Lite, which no longer trains: compile the model that it was made from");
   if (isSafetensors(bytes))
     return found("weights in a .safetensors file, without their model: mtc compile MODEL --weights " + name.str());
   if (name.ends_with("saved_model.pb"))
-    return found(kSavedModel);
+    return found(savedModelAdvice);
   if (isOnnx(bytes))
-    return found(kOnnx);
+    return found(onnxAdvice);
   if (name.ends_with(".onnx"))
     return "expected an ONNX model, found a file that does not begin as one";
   return {};
@@ -75,18 +75,18 @@ std::string recognizeZip(llvm::ArrayRef<std::string> members) {
   if (llvm::is_contained(members, "metadata.json") || llvm::is_contained(members, "config.json"))
     return {};
   if (has("archive_format") || has("serialized_exported_program.json") || among("/models/model.json"))
-    return found("a program that torch.export saved (.pt2): " + std::string(kTorch));
+    return found("a program that torch.export saved (.pt2): " + std::string(torchAdvice));
   if (has("constants.pkl") && among("/code/"))
-    return found("a program of TorchScript: " + std::string(kTorch));
+    return found("a program of TorchScript: " + std::string(torchAdvice));
   if (has("data.pkl"))
-    return found("a file of torch.save: " + std::string(kTorch));
+    return found("a file of torch.save: " + std::string(torchAdvice));
   if (!members.empty() && llvm::all_of(members, [](StringRef member) { return member.ends_with(".npy"); }))
     return found("arrays of NumPy (.npz): they are data, which mtrun takes as --data npz:FILE");
   return {};
 }
 
 std::string recognizeFolder(const std::string &path) {
-  return llvm::sys::fs::exists(path + "/saved_model.pb") ? found(kSavedModel) : "";
+  return llvm::sys::fs::exists(path + "/saved_model.pb") ? found(savedModelAdvice) : "";
 }
 
 } // namespace mtc

@@ -181,26 +181,26 @@ private:
     llvm::StringMap<size_t> places; // of the model's own values
     for (auto [index, tensor] : llvm::enumerate(compilation.initial))
       places[tensor.name] = index;
-    llvm::StringSet<> given;
+    llvm::StringSet<> valueNames;
     for (const mtrun::SafeTensor &tensor : tensors) {
       auto *begin = reinterpret_cast<const uint8_t *>(tensor.bytes.data());
       NamedTensor value = {tensor.name, tensor.dtype, tensor.shape, {begin, begin + tensor.bytes.size()}};
-      given.insert(tensor.name);
+      valueNames.insert(tensor.name);
       if (auto found = places.find(tensor.name); found != places.end())
         compilation.initial[found->second] = std::move(value);
       else
         compilation.initial.push_back(std::move(value));
     }
-    sayWeights(module, given, !places.empty());
+    sayWeights(module, valueNames, !places.empty());
     return {};
   }
 
   // Which variables of the model have a value of the file, and which keep what they had.
-  void sayWeights(ModuleOp module, const llvm::StringSet<> &given, bool kept) {
+  void sayWeights(ModuleOp module, const llvm::StringSet<> &valueNames, bool fromFile) {
     std::vector<std::string> set, left;
     for (auto model : module.getOps<mlir::mt::ModelOp>())
       for (auto variable : model.getOps<mlir::mt::VariableOp>())
-        (given.contains(variable.getName()) ? set : left).push_back(variable.getName().str());
+        (valueNames.contains(variable.getName()) ? set : left).push_back(variable.getName().str());
     auto list = [](const std::vector<std::string> &names) {
       constexpr size_t most = 10;
       std::string text;
@@ -214,7 +214,7 @@ private:
         path + ": sets " + std::to_string(set.size()) + " of " + std::to_string(all) + " variables of the model";
     if (!left.empty())
       text += list(set) + "\n" + path + ": leaves " + std::to_string(left.size()) +
-              (kept ? " as the model's file has them" : " as they are initialised") + list(left);
+              (fromFile ? " as the model's file has them" : " as they are initialised") + list(left);
     options.say(0, text);
   }
 
@@ -312,8 +312,8 @@ Status runPipeline(const ModelSource &source, const Options &options, std::vecto
   return Driver(source, options).run(bytes);
 }
 
-Status measureMemory(const ModelSource &source, const Options &given, std::vector<int64_t> &bytes) {
-  Options options = given;
+Status measureMemory(const ModelSource &source, const Options &requested, std::vector<int64_t> &bytes) {
+  Options options = requested;
   options.values.log = nullptr;
   return Driver(source, options).measure(bytes);
 }

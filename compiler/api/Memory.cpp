@@ -31,13 +31,13 @@ public:
     int64_t tooMany = most + 1;
     double slope = 0, bytes = static_cast<double>(needed);
     for (int probes = 0; tooMany - rows > 1; ++probes) {
-      int64_t next = guess(rows, tooMany, slope, bytes, probes), found = 0;
+      int64_t next = guess(rows, tooMany, slope, bytes, probes), measured = 0;
       // An error here is a size out of range: too many.
-      bool fits = measure(next, found).ok() && found <= options.values.device_memory;
-      if (found > 0)
-        slope = (static_cast<double>(found) - bytes) / static_cast<double>(next - rows);
+      bool fits = measure(next, measured).ok() && measured <= options.values.device_memory;
+      if (measured > 0)
+        slope = (static_cast<double>(measured) - bytes) / static_cast<double>(next - rows);
       if (fits) {
-        bytes = static_cast<double>(found);
+        bytes = static_cast<double>(measured);
         rows = next;
       } else {
         tooMany = next;
@@ -107,11 +107,12 @@ Status findLargestBatch(const ModelSource &source, Options &options) {
   return {};
 }
 
-int32_t findMicroBatches(const ModelSource &source, const Options &given) {
-  if (given.values.micro_batches || !given.values.device_memory || !given.gpus.empty() || given.stopAfter >= 0)
+int32_t findMicroBatches(const ModelSource &source, const Options &requested) {
+  if (requested.values.micro_batches || !requested.values.device_memory || !requested.gpus.empty() ||
+      requested.stopAfter >= 0)
     return 1;
-  Options options = given;
-  for (int32_t count = 1; count <= given.values.shards; count *= 2) {
+  Options options = requested;
+  for (int32_t count = 1; count <= requested.values.shards; count *= 2) {
     options.values.micro_batches = count;
     std::vector<int64_t> needed;
     if (!measureMemory(source, options, needed).ok()) // the compilation says why
@@ -122,8 +123,8 @@ int32_t findMicroBatches(const ModelSource &source, const Options &given) {
   return 1;
 }
 
-std::string memoryAdvice(const ModelSource &source, const Options &given) {
-  Options options = given;
+std::string memoryAdvice(const ModelSource &source, const Options &requested) {
+  Options options = requested;
   std::string text;
   auto add = [&](const std::string &line) { text += (text.empty() ? "what would help: " : "; ") + line; };
   if (!options.recomputes()) {
@@ -136,7 +137,7 @@ std::string memoryAdvice(const ModelSource &source, const Options &given) {
   for (bool all : {true, false})
     if ((all || options.values.shards > 1) && Search(source, options, all).run(rows, needed).ok() && rows > 0)
       add("--batch " + std::to_string(rows * options.values.shards) + onDevices(all ? 1 : options.values.shards));
-  for (int64_t shards = int64_t{2} * given.values.shards; shards <= given.values.batch; shards *= 2) {
+  for (int64_t shards = int64_t{2} * requested.values.shards; shards <= requested.values.batch; shards *= 2) {
     options.values.shards = static_cast<int32_t>(shards);
     if (int64_t devices = minDevices(source, options)) {
       add("--shards " + std::to_string(shards) + onDevices(devices));

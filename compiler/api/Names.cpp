@@ -44,18 +44,18 @@ Status readVocabulary(const std::string &path, std::vector<std::string> &charact
   if (Status status = mtrun::readWholeFile(path, file); !status.ok())
     return status;
   const auto *at = reinterpret_cast<const llvm::UTF8 *>(file.data()), *begin = at, *end = at + file.size();
-  std::set<std::string> found; // the order of bytes is that of the characters' numbers
+  std::set<std::string> distinct; // the order of bytes is that of the characters' numbers
   while (at < end) {
     if (*at == 0 || !llvm::isLegalUTF8Sequence(at, end))
       return {MT_INVALID, path + ": expected a text in UTF-8, found byte " + std::to_string(*at) + " at offset " +
                               std::to_string(at - begin)};
     unsigned size = llvm::getNumBytesForUTF8(*at);
-    found.emplace(reinterpret_cast<const char *>(at), size);
+    distinct.emplace(reinterpret_cast<const char *>(at), size);
     at += size;
   }
-  if (found.empty())
+  if (distinct.empty())
     return {MT_INVALID, path + ": expected a text, found an empty file"};
-  characters.assign(found.begin(), found.end());
+  characters.assign(distinct.begin(), distinct.end());
   return {};
 }
 

@@ -94,8 +94,8 @@ static Status checkSizes(Options &options) {
 }
 
 // "cpu,cuda:sm_80,sm_90": what follows the GPUs' name is their architectures.
-static Status checkTarget(const mtc_options &given, Options &options) {
-  llvm::StringRef text = given.target;
+static Status checkTarget(const mtc_options &requested, Options &options) {
+  llvm::StringRef text = requested.target;
   llvm::SmallVector<llvm::StringRef> items;
   text.split(items, ',');
   options.forCpus = false;
@@ -143,12 +143,12 @@ static std::string precisionOf(std::string_view text) {
   return std::string(text);
 }
 
-static Status checkCpus(const mtc_options &given, Options &options) {
+static Status checkCpus(const mtc_options &requested, Options &options) {
   options.cpus = defaultCpuTargets();
-  if (!given.cpu)
+  if (!requested.cpu)
     return {};
   options.cpus.clear();
-  for (llvm::StringRef name : llvm::split(given.cpu, ',')) {
+  for (llvm::StringRef name : llvm::split(requested.cpu, ',')) {
     name = name.trim();
     if (llvm::Error unknown = findTarget(name).takeError())
       return {MT_INVALID, llvm::toString(std::move(unknown))};
@@ -159,27 +159,27 @@ static Status checkCpus(const mtc_options &given, Options &options) {
   return {};
 }
 
-static Status checkNames(const mtc_options &given, Options &options) {
-  if (Status status = checkTarget(given, options); !status.ok())
+static Status checkNames(const mtc_options &requested, Options &options) {
+  if (Status status = checkTarget(requested, options); !status.ok())
     return status;
-  options.precision = precisionOf(given.precision ? given.precision : "");
+  options.precision = precisionOf(requested.precision ? requested.precision : "");
   std::vector<std::string> precisions = {"f32", "tf32", "bf16", "f16"};
-  if (given.precision && !llvm::is_contained(precisions, options.precision))
+  if (requested.precision && !llvm::is_contained(precisions, options.precision))
     return differs("precision", "to be f32, tf32, bf16 or f16",
                    "'" + options.precision + "'" + mtrun::didYouMean(options.precision, precisions));
-  if (Status status = checkCpus(given, options); !status.ok())
+  if (Status status = checkCpus(requested, options); !status.ok())
     return status;
-  if (!given.stop_after)
+  if (!requested.stop_after)
     return {};
   std::vector<std::string> names;
   for (const Stage &stage : stages()) {
-    if (std::string_view(stage.name) == given.stop_after)
+    if (std::string_view(stage.name) == requested.stop_after)
       options.stopAfter = static_cast<int>(&stage - stages().data());
     names.push_back(stage.name);
   }
   if (options.stopAfter < 0)
     return differs("a stage", "(" + llvm::join(names, ", ") + ")",
-                   "'" + std::string(given.stop_after) + "'" + mtrun::didYouMean(given.stop_after, names));
+                   "'" + std::string(requested.stop_after) + "'" + mtrun::didYouMean(requested.stop_after, names));
   return {};
 }
 
@@ -206,14 +206,14 @@ static Status readShapes(const std::string &option, std::map<std::string, std::v
   return {};
 }
 
-static Status checkFiles(const mtc_options &given, Options &options) {
-  if (given.class_names)
-    if (Status status = readClassNames(given.class_names, options.training.classNames); !status.ok())
+static Status checkFiles(const mtc_options &requested, Options &options) {
+  if (requested.class_names)
+    if (Status status = readClassNames(requested.class_names, options.training.classNames); !status.ok())
       return status;
-  if (given.vocabulary)
-    if (Status status = readVocabulary(given.vocabulary, options.vocabulary); !status.ok())
+  if (requested.vocabulary)
+    if (Status status = readVocabulary(requested.vocabulary, options.vocabulary); !status.ok())
       return status;
-  return given.input_shape ? readShapes(given.input_shape, options.training.inputShapes) : Status();
+  return requested.input_shape ? readShapes(requested.input_shape, options.training.inputShapes) : Status();
 }
 
 Status checkOptions(const mtc_options *caller, Options &options) {

@@ -36,8 +36,8 @@ struct Options {
   }
 };
 
-// `given` may be null: all defaults. MT_INVALID says what was expected and what was found.
-mtrun::Status checkOptions(const mtc_options *given, Options &options);
+// `caller` may be null: all defaults. MT_INVALID says what was expected and what was found.
+mtrun::Status checkOptions(const mtc_options *caller, Options &options);
 
 } // namespace mtc
 

@@ -38,27 +38,27 @@ static Status readFile(const std::string &path, std::string &text) {
   return status;
 }
 
-static Status compileSource(const mtc::ModelSource &source, const mtc_options *given, mtc_result **result) {
+static Status compileSource(const mtc::ModelSource &source, const mtc_options *requested, mtc_result **result) {
   mtc::Options options;
-  if (Status status = mtc::checkOptions(given, options); !status.ok())
+  if (Status status = mtc::checkOptions(requested, options); !status.ok())
     return status;
-  auto made = std::make_unique<mtc_result>();
-  Status status = mtc::compile(source, options, made->bytes);
+  auto output = std::make_unique<mtc_result>();
+  Status status = mtc::compile(source, options, output->bytes);
   if (status.ok())
-    *result = made.release();
+    *result = output.release();
   return status;
 }
 
-static Status importSource(const mtc::ModelSource &source, const mtc_options *given, mtc_result **text,
+static Status importSource(const mtc::ModelSource &source, const mtc_options *requested, mtc_result **text,
                            mtc_result **weights) {
   mtc::Options options;
-  if (Status status = mtc::checkOptions(given, options); !status.ok())
+  if (Status status = mtc::checkOptions(requested, options); !status.ok())
     return status;
-  auto madeText = std::make_unique<mtc_result>(), madeWeights = std::make_unique<mtc_result>();
-  if (Status status = mtc::importModel(source, options, madeText->bytes, madeWeights->bytes); !status.ok())
+  auto textOutput = std::make_unique<mtc_result>(), weightsOutput = std::make_unique<mtc_result>();
+  if (Status status = mtc::importModel(source, options, textOutput->bytes, weightsOutput->bytes); !status.ok())
     return status;
-  *text = madeText.release();
-  *weights = madeWeights->bytes.empty() ? nullptr : madeWeights.release();
+  *text = textOutput.release();
+  *weights = weightsOutput->bytes.empty() ? nullptr : weightsOutput.release();
   return {};
 }
 
@@ -100,14 +100,14 @@ mt_status *mtc_import_file(const char *path, const mtc_options *options, mtc_res
   });
 }
 
-static Status summarizeSource(const mtc::ModelSource &source, const mtc_options *given, mtc_result **result) {
+static Status summarizeSource(const mtc::ModelSource &source, const mtc_options *requested, mtc_result **result) {
   mtc::Options options;
-  if (Status status = mtc::checkOptions(given, options); !status.ok())
+  if (Status status = mtc::checkOptions(requested, options); !status.ok())
     return status;
-  auto made = std::make_unique<mtc_result>();
-  Status status = mtc::summarizeModel(source, options, made->bytes);
+  auto output = std::make_unique<mtc_result>();
+  Status status = mtc::summarizeModel(source, options, output->bytes);
   if (status.ok())
-    *result = made.release();
+    *result = output.release();
   return status;
 }
 

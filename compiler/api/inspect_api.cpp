@@ -32,9 +32,9 @@ struct OpenPlan {
 std::span<const uint8_t> bytesOf(const void *data, size_t size) { return {static_cast<const uint8_t *>(data), size}; }
 
 void give(const std::string &text, mtc_result **result) {
-  auto made = std::make_unique<mtc_result>();
-  made->bytes.assign(text.begin(), text.end());
-  *result = made.release();
+  auto output = std::make_unique<mtc_result>();
+  output->bytes.assign(text.begin(), text.end());
+  *result = output.release();
 }
 
 Status inspect(std::span<const uint8_t> file, const std::function<std::string(const mtrun::PlanFileView &)> &print,

@@ -95,8 +95,8 @@ private:
   Value softmax(Value scores) {
     constexpr double hidden = -1e9;
     Value mask = placeMask();
-    if (Value given = op.getMask())
-      mask = mask ? mt::AndOp::create(builder, op.getLoc(), given, mask).getResult() : given;
+    if (Value maskOperand = op.getMask())
+      mask = mask ? mt::AndOp::create(builder, op.getLoc(), maskOperand, mask).getResult() : maskOperand;
     if (!mask)
       return mt::SoftmaxOp::create(builder, op.getLoc(), scores.getType(), scores);
     Value shown = select(expr(mask), expr(scores), hidden).value();

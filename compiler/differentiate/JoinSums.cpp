@@ -33,24 +33,24 @@ bool isRow(Value value) { return mt::isSplit(value.getType()) && typeOf(value).g
 
 mt::MatmulOp asProduct(Value value) {
   auto product = value.getDefiningOp<mt::MatmulOp>();
-  bool found = product && product->hasOneUse() && product.getTransposeA() && !product.getTransposeB() &&
+  bool matches = product && product->hasOneUse() && product.getTransposeA() && !product.getTransposeB() &&
                isRow(product.getLhs()) && isRow(product.getRhs());
-  return found ? product : mt::MatmulOp();
+  return matches ? product : mt::MatmulOp();
 }
 
 mt::ReduceOp asSum(Value value) {
   auto sum = value.getDefiningOp<mt::ReduceOp>();
-  bool found = sum && sum->hasOneUse() && sum.getKind() == mt::Reduction::sum &&
+  bool matches = sum && sum->hasOneUse() && sum.getKind() == mt::Reduction::sum &&
                sum.getDims() == ArrayRef<int64_t>{0} && isRow(sum.getOperand());
-  return found ? sum : mt::ReduceOp();
+  return matches ? sum : mt::ReduceOp();
 }
 
 // A part of a row among zeros.
 mt::PadOp asPart(Value value) {
   auto pad = value.getDefiningOp<mt::PadOp>();
-  bool found = pad && pad->hasOneUse() && pad.getLow().size() == 1 && pad.getValue().isZero() &&
+  bool matches = pad && pad->hasOneUse() && pad.getLow().size() == 1 && pad.getValue().isZero() &&
                llvm::all_of(pad.getInterior(), [](int64_t interior) { return interior == 0; });
-  return found ? pad : mt::PadOp();
+  return matches ? pad : mt::PadOp();
 }
 
 class Joining {

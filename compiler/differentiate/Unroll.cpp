@@ -112,12 +112,12 @@ struct Unroll : impl::UnrollBase<Unroll> {
   }
 
   mt::ScanOp first() {
-    mt::ScanOp found;
+    mt::ScanOp result;
     getOperation()->walk<WalkOrder::PreOrder>([&](mt::ScanOp scan) {
-      found = scan;
+      result = scan;
       return WalkResult::interrupt();
     });
-    return found;
+    return result;
   }
 };
 

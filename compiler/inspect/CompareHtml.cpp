@@ -31,7 +31,7 @@ public:
     items("Layers that differ", comparison.layers, false);
     items("Kernels that differ", comparison.kernels, true);
     out << "<p class=\"muted\">" << comparison.sameKernels << " kernels of a step cost the same in both.</p>\n"
-        << mtrun::kPageEnd;
+        << mtrun::pageEnd;
   }
 
 private:

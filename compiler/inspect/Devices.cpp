@@ -162,7 +162,7 @@ std::string inspectDevicesHtml(const mtrun::PlanFileView &view, uint32_t devices
       out << htmlText(variable->name()->str()) << ", " << bytesText(variable->size()) << "<br>";
     out << "</div></div>\n";
   }
-  out << "</div>\n" << mtrun::kPageEnd;
+  out << "</div>\n" << mtrun::pageEnd;
   return html;
 }
 

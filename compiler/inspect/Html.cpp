@@ -144,7 +144,7 @@ static void writePage(const PageFacts &facts, llvm::raw_ostream &out) {
   writeDevices(facts, out);
   writeMemory(facts, out);
   writeDetails(facts, out);
-  out << mtrun::kPageEnd;
+  out << mtrun::pageEnd;
 }
 
 std::string inspectHtml(const mtrun::PlanFileView &view, const Measured *measured) {

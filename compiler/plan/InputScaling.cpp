@@ -75,11 +75,11 @@ public:
         continue;
       Value result = op.getResult(0);
       reached.insert(result);
-      std::optional<Affine> found = follow(op);
-      if (found && open == 0)
-        last = found;
-      if (found)
-        affine[result] = std::move(*found);
+      std::optional<Affine> composed = follow(op);
+      if (composed && open == 0)
+        last = composed;
+      if (composed)
+        affine[result] = std::move(*composed);
       open += uses(result);
     }
     bool same = last && last->uniform() && !last->varies && !last->variables && isNear(last->scale.data[0], 1) &&
@@ -216,12 +216,12 @@ private:
 } // namespace
 
 std::vector<InputScaling> findInputScaling(mt::ModelOp model, ArrayRef<NamedTensor> initial) {
-  std::vector<InputScaling> found;
+  std::vector<InputScaling> scalings;
   Finder finder(model, initial);
   for (mt::InputOp input : model.getOps<mt::InputOp>())
     if (std::optional<InputScaling> scaling = finder.find(input))
-      found.push_back(std::move(*scaling));
-  return found;
+      scalings.push_back(std::move(*scaling));
+  return scalings;
 }
 
 } // namespace mtc

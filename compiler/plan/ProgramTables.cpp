@@ -66,8 +66,8 @@ int32_t ProgramTables::layerOf(mlir::Location location) {
       return mlir::WalkResult::skip();
     }
     if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(inner)) {
-      std::string found = "line " + std::to_string(file.getLine());
-      line = line.empty() || line == found ? found : "several";
+      std::string lineName = "line " + std::to_string(file.getLine());
+      line = line.empty() || line == lineName ? lineName : "several";
     }
     return mlir::WalkResult::advance();
   });

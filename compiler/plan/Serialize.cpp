@@ -130,18 +130,18 @@ static mlir::FailureOr<std::string> makeArchive(mlir::ModuleOp module, const Exp
     variables[variable->name] = index;
   plan.archive = std::make_unique<tables::ArchiveT>();
   plan.archive->suffix = archive.suffix;
-  for (const ExportPiece &given : archive.pieces) {
+  for (const ExportPiece &source : archive.pieces) {
     auto piece = std::make_unique<tables::ArchivePieceT>();
-    piece->kind = static_cast<tables::PieceKind>(given.kind);
-    piece->begin = given.begin;
-    if (given.kind != ExportPiece::Kind::Variable)
-      piece->size = given.size;
-    if (given.kind == ExportPiece::Kind::Bytes)
-      section += given.text;
-    if (given.kind == ExportPiece::Kind::Variable) {
-      auto found = variables.find(given.text);
-      if (found == variables.end() || plan.variables[found->second]->size != given.size)
-        return mlir::emitError(module.getLoc()) << "expected the variable \"" << given.text << "\" of " << given.size
+    piece->kind = static_cast<tables::PieceKind>(source.kind);
+    piece->begin = source.begin;
+    if (source.kind != ExportPiece::Kind::Variable)
+      piece->size = source.size;
+    if (source.kind == ExportPiece::Kind::Bytes)
+      section += source.text;
+    if (source.kind == ExportPiece::Kind::Variable) {
+      auto found = variables.find(source.text);
+      if (found == variables.end() || plan.variables[found->second]->size != source.size)
+        return mlir::emitError(module.getLoc()) << "expected the variable \"" << source.text << "\" of " << source.size
                                                 << " bytes for the archive, found another or none";
       piece->variable = found->second;
     }

@@ -26,14 +26,14 @@ std::vector<int64_t> shapeOf(mlir::RankedTensorType type) {
 }
 
 std::unique_ptr<tables::GpuGridT> makeGpuGrid(mlir::plan::GpuGridAttr grid) {
-  auto made = std::make_unique<tables::GpuGridT>();
-  made->threads = grid.getThreads();
-  made->rows_per_tile = grid.getRowsPerTile();
-  made->inner_tiles = grid.getInnerTiles();
-  made->elements_per_tile = grid.getElementsPerTile();
-  made->shared_bytes = grid.getSharedBytes();
-  made->partial_bytes = grid.getPartialBytes();
-  return made;
+  auto table = std::make_unique<tables::GpuGridT>();
+  table->threads = grid.getThreads();
+  table->rows_per_tile = grid.getRowsPerTile();
+  table->inner_tiles = grid.getInnerTiles();
+  table->elements_per_tile = grid.getElementsPerTile();
+  table->shared_bytes = grid.getSharedBytes();
+  table->partial_bytes = grid.getPartialBytes();
+  return table;
 }
 
 static std::unique_ptr<tables::CallAxis> makeAxis(mlir::plan::AxisAttr axis) {
@@ -55,28 +55,28 @@ static std::unique_ptr<tables::LibraryCallT> makeCall(mlir::plan::LibraryCallAtt
   static_assert(same(CallEpilogue::relu, tables::CallEpilogue::Relu));
   static_assert(same(CallEpilogue::bias, tables::CallEpilogue::Bias));
   static_assert(same(CallEpilogue::bias_relu, tables::CallEpilogue::BiasRelu));
-  auto made = std::make_unique<tables::LibraryCallT>();
-  made->kind = static_cast<tables::CallKind>(call.getKind());
-  made->math = static_cast<tables::CallMath>(call.getMath());
-  made->epilogue = static_cast<tables::CallEpilogue>(call.getEpilogue());
-  made->left = call.getLeft();
-  made->right = call.getRight();
-  made->result = call.getResult();
-  made->bias = static_cast<int32_t>(call.getBias());
+  auto table = std::make_unique<tables::LibraryCallT>();
+  table->kind = static_cast<tables::CallKind>(call.getKind());
+  table->math = static_cast<tables::CallMath>(call.getMath());
+  table->epilogue = static_cast<tables::CallEpilogue>(call.getEpilogue());
+  table->left = call.getLeft();
+  table->right = call.getRight();
+  table->result = call.getResult();
+  table->bias = static_cast<int32_t>(call.getBias());
   if (ProductSizesAttr sizes = call.getProduct()) {
-    made->lines = sizes.getLines();
-    made->depth = sizes.getDepth();
-    made->columns = sizes.getColumns();
-    made->transposed = sizes.getTransposed();
+    table->lines = sizes.getLines();
+    table->depth = sizes.getDepth();
+    table->columns = sizes.getColumns();
+    table->transposed = sizes.getTransposed();
   }
   if (ConvolutionSizesAttr sizes = call.getConvolution()) {
-    made->down = makeAxis(sizes.getDown());
-    made->across = makeAxis(sizes.getAcross());
-    made->channels = static_cast<uint32_t>(sizes.getChannels());
-    made->filters = static_cast<uint32_t>(sizes.getFilters());
-    made->groups = static_cast<uint32_t>(sizes.getGroups());
+    table->down = makeAxis(sizes.getDown());
+    table->across = makeAxis(sizes.getAcross());
+    table->channels = static_cast<uint32_t>(sizes.getChannels());
+    table->filters = static_cast<uint32_t>(sizes.getFilters());
+    table->groups = static_cast<uint32_t>(sizes.getGroups());
   }
-  return made;
+  return table;
 }
 
 // Bytes of a device's memory that the calls of a plan may use, at most: an eighth of the largest arena of a device with

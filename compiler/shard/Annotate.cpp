@@ -52,11 +52,11 @@ private:
 
   void annotate(mt::ProgramOp program) {
     Block &body = program.getBody().front();
-    SmallVector<std::pair<Value, bool>> given;
+    SmallVector<std::pair<Value, bool>> annotated;
     for (Operation &op : body)
       if (isa<mt::InputOp, mt::TargetOp, mt::SampleWeightOp, mt::ReadOp>(op))
-        given.push_back({op.getResult(0), !isa<mt::ReadOp>(op)});
-    if (given.empty())
+        annotated.push_back({op.getResult(0), !isa<mt::ReadOp>(op)});
+    if (annotated.empty())
       return;
     auto builder = OpBuilder::atBlockBegin(&body);
     auto sharding = [&](ArrayRef<int16_t> batchAxis) -> Value {
@@ -64,7 +64,7 @@ private:
       return shard::ShardingOp::create(builder, program.getLoc(), shardsGrid, ArrayRef(axes));
     };
     Value split = sharding({0}), replicated = sharding({});
-    for (auto [value, isSplit] : given) {
+    for (auto [value, isSplit] : annotated) {
       builder.setInsertionPointAfterValue(value);
       auto annotation = shard::ShardOp::create(builder, value.getLoc(), value, isSplit ? split : replicated);
       value.replaceAllUsesExcept(annotation.getResult(), annotation);

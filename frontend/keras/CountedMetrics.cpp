@@ -94,23 +94,23 @@ SmallVector<Measure> buildF1(Criterion &c) {
 
 // The thresholds between the first, below all predictions, and the last, above all.
 std::optional<SmallVector<double>> innerThresholds(Criterion &c) {
-  const Json *given = c.config.find("thresholds");
+  const Json *thresholds = c.config.find("thresholds");
   int64_t count = c.config.integer("num_thresholds", 200);
   if (count < 2 || count > maxThresholds) {
     c.config.error("expected 2 to " + std::to_string(maxThresholds) + " thresholds, found " + std::to_string(count));
     return {};
   }
   SmallVector<double> inner;
-  if (!given)
+  if (!thresholds)
     for (int64_t i = 1; i < count - 1; ++i)
       inner.push_back(static_cast<double>(i) / static_cast<double>(count - 1));
-  if (!given)
+  if (!thresholds)
     return inner;
-  for (const Json &threshold : *given)
-    if (given->is_array() && threshold.is_number())
+  for (const Json &threshold : *thresholds)
+    if (thresholds->is_array() && threshold.is_number())
       inner.push_back(threshold.get<double>());
-  if (!given->is_array() || inner.size() != given->size() || inner.empty() || inner.size() > maxThresholds) {
-    c.config.error("expected thresholds to be a list of numbers or none, found " + describe(*given));
+  if (!thresholds->is_array() || inner.size() != thresholds->size() || inner.empty() || inner.size() > maxThresholds) {
+    c.config.error("expected thresholds to be a list of numbers or none, found " + describe(*thresholds));
     return {};
   }
   llvm::sort(inner);

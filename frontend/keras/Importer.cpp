@@ -70,13 +70,13 @@ SmallVector<int64_t> Importer::readSizes(const Layer &layer, Config &config) con
   for (const char *key : {"batch_shape", "batch_input_shape", "build_input_shape"})
     if (!shape)
       shape = config.find(key);
-  auto given = shapes.find(layer.name);
-  if (given == shapes.end() && graph.inputs.size() == 1)
-    given = shapes.find("");
-  bool has = given != shapes.end();
+  auto requested = shapes.find(layer.name);
+  if (requested == shapes.end() && graph.inputs.size() == 1)
+    requested = shapes.find("");
+  bool has = requested != shapes.end();
   if (!shape || !shape->is_array() || shape->empty()) {
     if (has)
-      return SmallVector<int64_t>(given->second.begin(), given->second.end());
+      return SmallVector<int64_t>(requested->second.begin(), requested->second.end());
     config.error("expected the shape of the input, found none: build the model first, with keras.Input or "
                  "model.build(shape), or give "
                  "its sizes, as --input-shape 28,28,1");
@@ -88,9 +88,9 @@ SmallVector<int64_t> Importer::readSizes(const Layer &layer, Config &config) con
   constexpr size_t maxAxes = 8;
   if (shape->size() > maxAxes)
     config.error("expected at most 8 axes, found " + std::to_string(shape->size()));
-  else if (has && given->second.size() + 1 != shape->size())
+  else if (has && requested->second.size() + 1 != shape->size())
     config.error("expected an input shape of " + std::to_string(shape->size() - 1) + " sizes, found " +
-                 std::to_string(given->second.size()));
+                 std::to_string(requested->second.size()));
   if (config.failed())
     return {};
   SmallVector<int64_t> sizes;
@@ -108,10 +108,10 @@ SmallVector<int64_t> Importer::readSizes(const Layer &layer, Config &config) con
                    describe(size));
       return {};
     }
-    sizes.push_back(open ? given->second[i - 1] : size.get<int64_t>());
-    if (has && sizes.back() != given->second[i - 1])
+    sizes.push_back(open ? requested->second[i - 1] : size.get<int64_t>());
+    if (has && sizes.back() != requested->second[i - 1])
       config.error("expected an input shape with the model's own size " + std::to_string(sizes.back()) + ", found " +
-                   std::to_string(given->second[i - 1]));
+                   std::to_string(requested->second[i - 1]));
   }
   return sizes;
 }
@@ -120,12 +120,12 @@ SmallVector<int64_t> Importer::readSizes(const Layer &layer, Config &config) con
 LogicalResult Importer::checkShapes() const {
   for (const auto &[name, shape] : shapes) {
     std::string names;
-    bool found = name.empty() && graph.inputs.size() == 1;
+    bool isInput = name.empty() && graph.inputs.size() == 1;
     for (size_t index : graph.inputs) {
-      found |= graph.layers[index].name == name;
+      isInput |= graph.layers[index].name == name;
       names += (names.empty() ? "" : ", ") + graph.layers[index].name;
     }
-    if (!found)
+    if (!isInput)
       return emitError(builder.getUnknownLoc()) << "expected input shapes of " << names << ", found "
                                                 << (name.empty() ? "one without a name" : "one of '" + name + "'");
   }
@@ -190,13 +190,13 @@ Operand Importer::resolve(const Argument &argument, const Results &results) cons
 LogicalResult Importer::evaluateCall(Layer &layer, const Call &call, const Results &results, Graph &,
                                      SmallVectorImpl<Tensor> &values) {
   Location location = locationOf(builder, layer);
-  LogicalResult found = success();
+  LogicalResult status = success();
   forEachTensor(call, [&](const TensorRef &ref) {
     if (!find(ref, results).value)
-      found = emitError(location) << "expected an output of the layer before it, found number " << ref.tensor
-                                  << ", which is not there";
+      status = emitError(location) << "expected an output of the layer before it, found number " << ref.tensor
+                                   << ", which is not there";
   });
-  if (failed(found))
+  if (failed(status))
     return failure();
   if (++calls > maxCalls)
     return emitError(location) << "expected at most " << maxCalls << " calls of layers, found more";
@@ -328,12 +328,12 @@ LogicalResult Importer::run(std::vector<Output> &outputs) {
   }
   if (failed(evaluate(graph, inputs, values)))
     return failure();
-  llvm::StringSet<> taken;
+  llvm::StringSet<> usedNames;
   for (size_t index : graph.inputs)
-    taken.insert(graph.layers[index].name);
+    usedNames.insert(graph.layers[index].name);
   for (auto [name, value] : llvm::zip_equal(graph.outputNames, values)) {
     std::string free = name;
-    for (unsigned number = 1; !taken.insert(free).second; ++number)
+    for (unsigned number = 1; !usedNames.insert(free).second; ++number)
       free = name + "_" + std::to_string(number);
     outputs.push_back({free, value.value, value.mask});
   }

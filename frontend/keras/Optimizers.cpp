@@ -60,8 +60,8 @@ void addOptions(OpBuilder &builder, OperationState &state, Config &config, Array
 
 void addPieces(OpBuilder &builder, OperationState &state, Config &config) {
   SmallVector<float> values;
-  const Json *given = config.find("values");
-  for (const Json &value : given && given->is_array() ? *given : Json::array())
+  const Json *list = config.find("values");
+  for (const Json &value : list && list->is_array() ? *list : Json::array())
     values.push_back(value.is_number() ? value.get<float>() : 0);
   SmallVector<int64_t> boundaries = config.integers("boundaries");
   if (values.size() != boundaries.size() + 1)
@@ -73,8 +73,8 @@ void addPieces(OpBuilder &builder, OperationState &state, Config &config) {
 // The learning rate of a step as a value; null after an error.
 Value buildSchedule(OpBuilder &builder, Location location, const Json &object) {
   std::string name = textMember(object, "class_name");
-  const Json *given = member(object, "config");
-  Config config(given ? *given : object,
+  const Json *settings = member(object, "config");
+  Config config(settings ? *settings : object,
                 [&](const std::string &message) { emitError(location) << name << ": " << message; });
   config.ignore({"name"});
   std::string op = name == "PiecewiseConstantDecay" ? "mt.piecewise_constant_decay" : "";
@@ -140,8 +140,8 @@ std::string optimizerClass(llvm::StringRef name) {
 LogicalResult buildOptimizer(OpBuilder &builder, Location location, const Json &object) {
   static const Json empty = Json::object();
   std::string name = object.is_string() ? object.get<std::string>() : textMember(object, "class_name");
-  const Json *given = member(object, "config");
-  Config config(given ? *given : empty, [&](const std::string &message) { emitError(location) << message; });
+  const Json *settings = member(object, "config");
+  Config config(settings ? *settings : empty, [&](const std::string &message) { emitError(location) << message; });
   // The name is the class's in ours; the momentum of averages is used by none that does not ask for them.
   config.ignore({"name", "ema_momentum", "ema_overwrite_frequency", "jit_compile", "is_legacy_optimizer"});
   std::vector<std::string> names;

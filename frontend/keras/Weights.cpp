@@ -106,7 +106,7 @@ public:
     LogicalResult result = success();
     for (const FileVariable &variable : variables)
       if (variable.name.empty())
-        kept.insert(variable.path);
+        ignored.insert(variable.path);
       else if (failed(take(variable)))
         result = failure();
     return result;
@@ -123,7 +123,7 @@ public:
                                            << count << ": --optimizer starts with a new one";
     for (const FileVariable &variable : wanted.take_front(count))
       if (variable.name.empty())
-        kept.insert(variable.path);
+        ignored.insert(variable.path);
       else if (failed(take(variable)))
         return failure();
     return success();
@@ -137,7 +137,7 @@ public:
       llvm::StringRef name = at->first;
       if (!optimizer && name.starts_with("optimizer/")) // one that is replaced is not read
         archive.weights.erase(at);
-      else if (!name.contains("seed_generator/") && !kept.count(at->first)) // random state is Keras' own
+      else if (!name.contains("seed_generator/") && !ignored.count(at->first)) // random state is Keras' own
         result = emitError(location) << "expected only the variables of the model's layers, found " << name
                                      << " in model.weights.h5";
     }
@@ -187,7 +187,7 @@ private:
 
   Archive &archive;
   std::vector<NamedTensor> &weights;
-  std::set<std::string> kept;
+  std::set<std::string> ignored;
 };
 
 } // namespace

@@ -8,9 +8,9 @@ namespace mtc::keras {
 Geometry readGeometry(LayerBuilder &layer, llvm::StringRef window, int64_t axes) {
   Geometry g;
   auto read = [&](llvm::StringRef key, SmallVector<int64_t> &values) {
-    SmallVector<int64_t> given = layer.sizes(key, axes);
-    for (size_t i = 0; i < given.size() && i < 2; ++i)
-      values[2 - given.size() + i] = given[i];
+    SmallVector<int64_t> sizes = layer.sizes(key, axes);
+    for (size_t i = 0; i < sizes.size() && i < 2; ++i)
+      values[2 - sizes.size() + i] = sizes[i];
   };
   read(window, g.taps);
   if (layer.config.find("strides"))

@@ -26,7 +26,7 @@ struct Aligned {
   Value like;
   llvm::SmallVector<int> order;
 
-  Value result(mlir::Value made) const { return replaced(like, made, order); }
+  Value result(mlir::Value tensor) const { return replaced(like, tensor, order); }
 };
 Aligned alignStored(Ops &ops, llvm::ArrayRef<Value> values, mlir::Type element);
 template <typename Op> Value binary(Ops &ops, const Value &a, const Value &b) {

@@ -232,8 +232,8 @@ static SmallVector<int> batchFirst(ArrayRef<Axis> flat, SmallVector<int> parts) 
   return parts;
 }
 
-Value canonical(Ops &ops, const Value &given) {
-  Value value = decide(given);
+Value canonical(Ops &ops, const Value &input) {
+  Value value = decide(input);
   SmallVector<Axis> flat = value.flat();
   SmallVector<int> wanted;
   for (int part : everyPart(flat.size()))
@@ -243,8 +243,8 @@ Value canonical(Ops &ops, const Value &given) {
   return replaced(value, arrange(ops, value, wanted, wanted), wanted);
 }
 
-Value storedLast(Ops &ops, const Value &given, size_t axis) {
-  Value value = decide(given);
+Value storedLast(Ops &ops, const Value &input, size_t axis) {
+  Value value = decide(input);
   if (value.size(axis).batch)
     throw Refused("an operation along the batch");
   auto last = static_cast<int>(firstPart(value, axis)); // of several parts there is always the batch
@@ -256,8 +256,8 @@ Value storedLast(Ops &ops, const Value &given, size_t axis) {
   return replaced(value, arrange(ops, value, order, {last}), order);
 }
 
-mlir::Value whole(Ops &ops, const Value &given) {
-  Value value = decide(given);
+mlir::Value whole(Ops &ops, const Value &input) {
+  Value value = decide(input);
   SmallVector<int> every = everyPart(value.flat().size());
   mlir::Value stored = arrange(ops, value, every, every);
   SmallVector<int64_t> shape;

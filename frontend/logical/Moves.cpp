@@ -51,8 +51,8 @@ static RankedTensorType withSizes(RankedTensorType type, ArrayRef<int64_t> sizes
   return type.clone(shape);
 }
 
-Value slice(Ops &ops, const Value &given, ArrayRef<int64_t> starts, ArrayRef<Size> sizes, ArrayRef<int64_t> strides) {
-  Value value = decide(given);
+Value slice(Ops &ops, const Value &input, ArrayRef<int64_t> starts, ArrayRef<Size> sizes, ArrayRef<int64_t> strides) {
+  Value value = decide(input);
   SmallVector<int> axisOf(value.flat().size(), -1); // of parts that are cut
   bool cuts = false;
   for (size_t axis = 0; axis < value.rank(); ++axis) {
@@ -90,11 +90,11 @@ Value sliceAxis(Ops &ops, const Value &value, size_t axis, int64_t start, int64_
   return slice(ops, value, starts, sizes, strides);
 }
 
-Value pad(Ops &ops, const Value &given, double fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
+Value pad(Ops &ops, const Value &input, double fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
           ArrayRef<int64_t> interior) {
-  if (!given.isFloat())
-    return cast(ops, pad(ops, cast(ops, given, ops.f32()), fill, low, high, interior), given.element());
-  Value value = decide(given);
+  if (!input.isFloat())
+    return cast(ops, pad(ops, cast(ops, input, ops.f32()), fill, low, high, interior), input.element());
+  Value value = decide(input);
   auto inner = [&](size_t axis) { return interior.empty() ? 0 : interior[axis]; };
   SmallVector<int> moved, axisOf(value.flat().size(), -1);
   for (size_t axis = 0; axis < value.rank(); ++axis)
@@ -139,8 +139,8 @@ Value concat(Ops &ops, ArrayRef<Value> values, size_t axis) {
     return values[0];
   Size total(0);
   SmallVector<Value> rest;
-  for (const Value &given : values) {
-    Value value = decide(given);
+  for (const Value &input : values) {
+    Value value = decide(input);
     if (value.size(axis).batch)
       throw Refused("samples beside those of the batch: a concatenation along the batch axis");
     if (value.element() != values[0].element())
@@ -166,14 +166,14 @@ Value concat(Ops &ops, ArrayRef<Value> values, size_t axis) {
   auto type = cast<RankedTensorType>(tensors[0].getType());
   SmallVector<int64_t> shape(type.getShape());
   shape[place] = total.times;
-  mlir::Value made = mt::ConcatOp::create(ops.builder, ops.location, type.clone(shape), tensors, place);
-  Value result = replaced(parts[0], made, order);
+  mlir::Value concatenated = mt::ConcatOp::create(ops.builder, ops.location, type.clone(shape), tensors, place);
+  Value result = replaced(parts[0], concatenated, order);
   result.axes[axis][0].size = total;
   return ops.tidy(result);
 }
 
-Value reverse(Ops &ops, const Value &given, ArrayRef<int64_t> axes) {
-  Value value = decide(given);
+Value reverse(Ops &ops, const Value &input, ArrayRef<int64_t> axes) {
+  Value value = decide(input);
   SmallVector<int64_t> places;
   for (int64_t axis : axes)
     if (Axis part = value.flat()[movedPart(value, axis)]; part.isStored())
@@ -215,8 +215,8 @@ static Value takeRows(Ops &ops, const Value &table, const Value &ids, size_t axi
   SmallVector<int64_t> shape(ids.type().getShape());
   auto idAxes = static_cast<int>(shape.size());
   llvm::append_range(shape, type.getShape().drop_front());
-  mlir::Value made = mt::GatherOp::create(ops.builder, ops.location, type.clone(shape), rows, ids.stored);
-  Value result = replaced(table, made, order);
+  mlir::Value gathered = mt::GatherOp::create(ops.builder, ops.location, type.clone(shape), rows, ids.stored);
+  Value result = replaced(table, gathered, order);
   for (Parts &parts : result.axes)
     for (Axis &each : parts)
       if (each.isStored())
@@ -226,8 +226,8 @@ static Value takeRows(Ops &ops, const Value &table, const Value &ids, size_t axi
   return result;
 }
 
-Value take(Ops &ops, const Value &given, const Value &ids, size_t axis) {
-  Value value = decide(given);
+Value take(Ops &ops, const Value &input, const Value &ids, size_t axis) {
+  Value value = decide(input);
   int batch = batchOf(value.flat());
   int part = movedPart(value, axis);
   if (batch < 0)

@@ -57,7 +57,7 @@ public:
 
 private:
   // The product's tensor, and the part of each of its axes.
-  using Made = std::pair<mlir::Value, SmallVector<Part>>;
+  using RawProduct = std::pair<mlir::Value, SmallVector<Part>>;
 
   void alignAxis(int64_t i, int64_t j) {
     SmallVector<Value> both =
@@ -111,7 +111,7 @@ private:
   }
 
   // `first`: the side that is the left operand.
-  Made multiply(int first) {
+  RawProduct multiply(int first) {
     int second = 1 - first;
     llvm::stable_sort(common,
                       [&](const PartPair &a, const PartPair &b) { return isBatch(a.first) > isBatch(b.first); });
@@ -208,19 +208,19 @@ private:
                                 transposeB);
   }
   // Without axes that stand for several parts or none.
-  Made unmerged(mlir::Value made, ArrayRef<Part> parts) {
-    SmallVector<Part> kept;
+  RawProduct unmerged(mlir::Value tensor, ArrayRef<Part> parts) {
+    SmallVector<Part> remaining;
     SmallVector<int64_t> shape;
     for (Part part : parts)
       if (!axis(part).size.isOne()) {
-        kept.push_back(part);
+        remaining.push_back(part);
         shape.push_back(storedSize(axis(part).size));
       }
-    return {ops.reshapeStored(made, shape), kept};
+    return {ops.reshapeStored(tensor, shape), remaining};
   }
 
-  Value finish(Made made, bool sumBatch) {
-    auto [stored, parts] = made;
+  Value finish(RawProduct raw, bool sumBatch) {
+    auto [stored, parts] = raw;
     if (sumBatch) {
       auto type = cast<RankedTensorType>(stored.getType());
       stored = mt::ReduceOp::create(ops.builder, ops.location, type.clone(type.getShape().drop_front()),
@@ -231,7 +231,7 @@ private:
     for (const SmallVector<Part> &list : logical) {
       Parts &axes = value.axes.emplace_back();
       for (Part part : list) {
-        Part *found = llvm::find_if(parts, [&](Part made) { return made == part || isPaired(made, part); });
+        Part *found = llvm::find_if(parts, [&](Part other) { return other == part || isPaired(other, part); });
         axes.push_back({axis(part).size, found == parts.end() ? -1 : static_cast<int>(found - parts.begin())});
       }
     }
@@ -267,9 +267,9 @@ Value matmul(Ops &ops, const Value &a, const Value &b) {
     throw Refused("a product with a number");
   Value left = a.rank() == 1 ? expandDims(a, {0}) : a, right = b.rank() == 1 ? expandDims(b, {1}) : b;
   auto rank = static_cast<int64_t>(left.rank());
-  Value made;
+  Value result;
   if (right.rank() == 2) {
-    made = product(ops, left, right, {{rank - 1, 0}});
+    result = product(ops, left, right, {{rank - 1, 0}});
   } else {
     auto lead = [](const Value &value) { return Value{value.stored, {value.axes.begin(), value.axes.end() - 2}}; };
     Shape shape = commonShape({lead(left), lead(right)});
@@ -284,13 +284,13 @@ Value matmul(Ops &ops, const Value &a, const Value &b) {
     AxisPairs common;
     for (int64_t i = 0; i < rank - 2; ++i)
       common.push_back({i, i});
-    made = product(ops, left, right, {{rank - 1, rank - 2}}, common);
+    result = product(ops, left, right, {{rank - 1, rank - 2}}, common);
   }
   if (a.rank() == 1)
-    made = squeeze(made, {static_cast<int64_t>(made.rank()) - 2});
+    result = squeeze(result, {static_cast<int64_t>(result.rank()) - 2});
   if (b.rank() == 1)
-    made = squeeze(made, {static_cast<int64_t>(made.rank()) - 1});
-  return made;
+    result = squeeze(result, {static_cast<int64_t>(result.rank()) - 1});
+  return result;
 }
 
 } // namespace mtc::logical

@@ -91,8 +91,8 @@ Value cumsum(Ops &ops, const Value &value, size_t axis, bool backward) {
       last.axes};
 }
 
-Value normalize(Ops &ops, const Value &given, ArrayRef<int64_t> axes, double epsilon) {
-  Value value = canonical(ops, given);
+Value normalize(Ops &ops, const Value &input, ArrayRef<int64_t> axes, double epsilon) {
+  Value value = canonical(ops, input);
   SmallVector<int64_t> places;
   for (int64_t axis : axes)
     for (const Axis &part : value.axes[axis]) {

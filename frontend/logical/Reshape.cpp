@@ -91,14 +91,14 @@ Value reshapeSimple(Ops &ops, const Value &value, ArrayRef<Chunk> chunks, ArrayR
     for (const Size &size : chunk->sizes)
       stored.push_back(storedSize(size));
   }
-  SmallVector<Axis> made;
+  SmallVector<Axis> newAxes;
   for (const Chunk &chunk : chunks) {
     auto found = llvm::find_if(starts, [&](const auto &start) { return start.first == &chunk; });
     for (auto [index, size] : llvm::enumerate(chunk.sizes))
-      made.push_back({size, found == starts.end() ? -1 : found->second + static_cast<int>(index)});
+      newAxes.push_back({size, found == starts.end() ? -1 : found->second + static_cast<int>(index)});
   }
   Value result{ops.reshapeStored(value.stored, stored), {}};
-  const Axis *next = made.begin();
+  const Axis *next = newAxes.begin();
   for (const SmallVector<Size> &group : groups) {
     Parts parts;
     for (const Size &size : group)
@@ -110,18 +110,18 @@ Value reshapeSimple(Ops &ops, const Value &value, ArrayRef<Chunk> chunks, ArrayR
 
 } // namespace
 
-Value reshape(Ops &ops, const Value &given, ArrayRef<Size> shape) {
-  if (ArrayRef<Size>(given.shape()) == shape)
-    return given;
-  if (given.type().getRank() == 0) { // all elements are equal
-    Value result{given.stored, {}};
+Value reshape(Ops &ops, const Value &input, ArrayRef<Size> shape) {
+  if (ArrayRef<Size>(input.shape()) == shape)
+    return input;
+  if (input.type().getRank() == 0) { // all elements are equal
+    Value result{input.stored, {}};
     for (const Size &size : shape)
       result.axes.push_back({Axis{size}});
-    if (!(sizeOf(given.flat()) == sizeOf(result.flat())))
-      throw Refused("expected as many elements in " + describe(shape) + " as in " + describe(given.shape()));
+    if (!(sizeOf(input.flat()) == sizeOf(result.flat())))
+      throw Refused("expected as many elements in " + describe(shape) + " as in " + describe(input.shape()));
     return result;
   }
-  Value value = decide(given);
+  Value value = decide(input);
   for (bool again = false;; again = true) {
     SmallVector<Axis> old;
     for (const Axis &part : value.flat())

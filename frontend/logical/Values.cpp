@@ -64,14 +64,14 @@ Value Ops::tidy(Value value) {
   ArrayRef<int64_t> shape = value.type().getShape();
   if (!llvm::is_contained(shape, 1))
     return value;
-  SmallVector<int64_t> kept;
+  SmallVector<int64_t> remaining;
   SmallVector<int> places;
   for (int64_t size : shape) {
-    places.push_back(size == 1 ? -1 : static_cast<int>(kept.size()));
+    places.push_back(size == 1 ? -1 : static_cast<int>(remaining.size()));
     if (size != 1)
-      kept.push_back(size);
+      remaining.push_back(size);
   }
-  value.stored = reshapeStored(value.stored, kept);
+  value.stored = reshapeStored(value.stored, remaining);
   for (Parts &parts : value.axes)
     for (Axis &part : parts)
       if (part.isStored())

@@ -87,47 +87,47 @@ static mlir::Value wholeKernel(Ops &ops, const Value &kernel) {
   return whole(ops, transpose(asImages(kernel), {2, 3, 1, 0}));
 }
 
-Value convolution(Ops &ops, const Value &given, const Value &kernel, const Windows &given2) {
-  checkImages(given, given2);
-  Windows windows = withTwoAxes(given2);
-  Value images = padded(ops, asImages(given), windows, 0);
+Value convolution(Ops &ops, const Value &input, const Value &kernel, const Windows &requested) {
+  checkImages(input, requested);
+  Windows windows = withTwoAxes(requested);
+  Value images = padded(ops, asImages(input), windows, 0);
   if (windows.groups < 1 || kernel.size(1).times > images.size(1).times / windows.groups ||
       multiply(kernel.size(1).times, windows.groups) != images.size(1).times || kernel.size(0).times % windows.groups)
     throw Refused("a convolution of " + images.size(1).text() + " channels in " + std::to_string(windows.groups) +
                   " groups by a kernel " + describe(kernel.shape()));
   RankedTensorType type = imagesType(ops, windows.count(0, images.size(2).times),
                                      windows.count(1, images.size(3).times), kernel.size(0).times);
-  mlir::Value made = mt::Conv2DOp::create(ops.builder, ops.location, type,
-                                          whole(ops, transpose(images, channelsLast(4))), wholeKernel(ops, kernel),
-                                          windows.strides, paddingOf(windows), windows.dilation, windows.groups);
-  return fromImages(transpose(ops.value(made), channelsFirst(4)), given.rank());
+  mlir::Value result = mt::Conv2DOp::create(ops.builder, ops.location, type,
+                                            whole(ops, transpose(images, channelsLast(4))), wholeKernel(ops, kernel),
+                                            windows.strides, paddingOf(windows), windows.dilation, windows.groups);
+  return fromImages(transpose(ops.value(result), channelsFirst(4)), input.rank());
 }
 
-Value transposedConvolution(Ops &ops, const Value &given, const Value &kernel, const Windows &given2,
+Value transposedConvolution(Ops &ops, const Value &input, const Value &kernel, const Windows &requested,
                             ArrayRef<int64_t> sizes) {
-  checkImages(given, given2);
-  Windows windows = withTwoAxes(given2);
-  Value images = asImages(given);
+  checkImages(input, requested);
+  Windows windows = withTwoAxes(requested);
+  Value images = asImages(input);
   SmallVector<int64_t> both(sizes);
   if (both.size() == 1)
     both.insert(both.begin(), 1);
   RankedTensorType type = imagesType(ops, both[0], both[1], multiply(kernel.size(1).times, windows.groups));
-  mlir::Value made = mt::Conv2DInputGradientOp::create(
+  mlir::Value result = mt::Conv2DInputGradientOp::create(
       ops.builder, ops.location, type, whole(ops, transpose(images, channelsLast(4))), wholeKernel(ops, kernel),
       windows.strides, paddingOf(windows), windows.dilation, windows.groups);
-  return fromImages(transpose(ops.value(made), channelsFirst(4)), given.rank());
+  return fromImages(transpose(ops.value(result), channelsFirst(4)), input.rank());
 }
 
-Value pool(Ops &ops, mt::Reduction kind, const Value &given, const Windows &given2) {
-  checkImages(given, given2);
-  Windows windows = withTwoAxes(given2);
-  Value images = padded(ops, asImages(given), windows, kind == mt::Reduction::sum ? 0 : -FLT_MAX);
+Value pool(Ops &ops, mt::Reduction kind, const Value &input, const Windows &requested) {
+  checkImages(input, requested);
+  Windows windows = withTwoAxes(requested);
+  Value images = padded(ops, asImages(input), windows, kind == mt::Reduction::sum ? 0 : -FLT_MAX);
   RankedTensorType type = imagesType(ops, windows.count(0, images.size(2).times),
                                      windows.count(1, images.size(3).times), images.size(1).times);
-  mlir::Value made =
+  mlir::Value result =
       mt::PoolOp::create(ops.builder, ops.location, type, kind, whole(ops, transpose(images, channelsLast(4))),
                          windows.taps, windows.strides, paddingOf(windows));
-  return fromImages(transpose(ops.value(made), channelsFirst(4)), given.rank());
+  return fromImages(transpose(ops.value(result), channelsFirst(4)), input.rank());
 }
 
 Value batchNormalization(Ops &ops, const Value &images, ArrayRef<Value> parameters, double momentum, double epsilon) {
@@ -136,10 +136,10 @@ Value batchNormalization(Ops &ops, const Value &images, ArrayRef<Value> paramete
   SmallVector<mlir::Value> operands;
   for (const Value &parameter : parameters)
     operands.push_back(whole(ops, parameter));
-  mlir::Value made = mt::BatchNormalizationOp::create(
+  mlir::Value result = mt::BatchNormalizationOp::create(
       ops.builder, ops.location, stored.getType(), stored, operands[0], operands[1], operands[2], operands[3],
       llvm::APFloat(static_cast<float>(momentum)), llvm::APFloat(static_cast<float>(epsilon)), false, false);
-  return transpose(ops.value(made), channelsFirst(images.rank()));
+  return transpose(ops.value(result), channelsFirst(images.rank()));
 }
 
 } // namespace mtc::logical

@@ -13,13 +13,13 @@ namespace mtc {
 static constexpr unsigned maxErrors = 20;
 
 static FileLineColLoc findFile(Location location) {
-  FileLineColLoc found;
+  FileLineColLoc result;
   location->walk([&](Location inner) {
-    if ((found = dyn_cast<FileLineColLoc>(inner)))
+    if ((result = dyn_cast<FileLineColLoc>(inner)))
       return WalkResult::interrupt();
     return WalkResult::advance();
   });
-  return found;
+  return result;
 }
 
 // The text between the last two apostrophes after `from`.

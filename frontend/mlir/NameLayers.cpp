@@ -11,15 +11,15 @@ using namespace mlir;
 namespace mtc {
 
 static StringRef nameIn(Location location) {
-  StringRef found;
+  StringRef result;
   location->walk([&](Location inner) {
     if (auto name = dyn_cast<NameLoc>(inner)) {
-      found = name.getName().getValue();
+      result = name.getName().getValue();
       return WalkResult::interrupt();
     }
     return WalkResult::advance();
   });
-  return found;
+  return result;
 }
 
 static StringRef layerOf(Operation &op) {

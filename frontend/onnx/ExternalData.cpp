@@ -77,7 +77,7 @@ std::string ExternalData::read(const std::map<std::string, std::string> &keys, i
   if (offset < 0 || length != bytes || __builtin_add_overflow(offset, bytes, &end) || end > status.st_size)
     return "expected " + std::to_string(bytes) + " bytes in '" + location + "' of " + std::to_string(status.st_size) +
            " bytes, found another length, or a place behind its end";
-  if ((taken[path] += bytes) > status.st_size)
+  if ((bytesRead[path] += bytes) > status.st_size)
     return "expected tensors in parts of '" + location + "' of their own, found parts in common";
   content.resize(static_cast<size_t>(bytes));
   for (int64_t at = 0; at < bytes;) {

@@ -20,7 +20,7 @@ public:
 
 private:
   std::string folder;
-  std::map<std::string, int64_t> taken; // bytes that were read of each file: not more than it has
+  std::map<std::string, int64_t> bytesRead; // bytes that were read of each file: not more than it has
 };
 
 } // namespace mtc::onnx

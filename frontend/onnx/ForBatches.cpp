@@ -82,17 +82,17 @@ std::vector<std::shared_ptr<const Known>> resultsFor(Call &call, BuildOp build, 
 
 // The axis of 2 and of 3; -1: there is none, or more than one, or sizes depend on the batch in another way.
 int batchAxis(const Known &two, const Known &three) {
-  int found = -1;
+  int differing = -1;
   if (two.shape.size() != three.shape.size())
     return -1;
   for (size_t axis = 0; axis < two.shape.size(); ++axis) {
     if (two.shape[axis] == three.shape[axis])
       continue;
-    if (found >= 0 || two.shape[axis] != ForBatches::batches[0] || three.shape[axis] != ForBatches::batches[1])
+    if (differing >= 0 || two.shape[axis] != ForBatches::batches[0] || three.shape[axis] != ForBatches::batches[1])
       return -1;
-    found = static_cast<int>(axis);
+    differing = static_cast<int>(axis);
   }
-  return found;
+  return differing;
 }
 
 ForBatches joined(const Known &two, const Known &three) {

@@ -87,30 +87,30 @@ LogicalResult Importer::makeInputs() {
       return emitError(builder.getUnknownLoc()) << "expected input shapes of " << listed << ", found "
                                                 << (name.empty() ? "one without a name" : "one of '" + name + "'");
   for (const Port *port : ports) {
-    auto given = shapes.find(port->name);
-    if (given == shapes.end() && ports.size() == 1)
-      given = shapes.find("");
-    if (failed(makeInput(*port, given == shapes.end() ? nullptr : &given->second)))
+    auto requested = shapes.find(port->name);
+    if (requested == shapes.end() && ports.size() == 1)
+      requested = shapes.find("");
+    if (failed(makeInput(*port, requested == shapes.end() ? nullptr : &requested->second)))
       return failure();
   }
   return success();
 }
 
-LogicalResult Importer::makeInput(const Port &port, const std::vector<int64_t> *given) {
+LogicalResult Importer::makeInput(const Port &port, const std::vector<int64_t> *requested) {
   Location location = NameLoc::get(builder.getStringAttr(port.name));
   Known::Type type = knownTypeOf(port.type);
   if (bytesOf(port.type) == 0 || port.name.empty())
     return emitError(location) << "expected an input of numbers with a name, found one of " << nameOf(port.type);
   if (port.hasShape && port.shape.empty())
     return emitError(location) << "expected an input whose first axis is the batch, found a number";
-  if (!port.hasShape && !given)
+  if (!port.hasShape && !requested)
     return emitError(location) << "expected the shape of the input, found none: give the sizes behind the batch, as "
                                   "--input-shape 3,224,224";
-  size_t rank = port.hasShape ? port.shape.size() : given->size() + 1;
+  size_t rank = port.hasShape ? port.shape.size() : requested->size() + 1;
   constexpr size_t maxAxes = 8;
-  if (rank > maxAxes || (given && given->size() + 1 != rank))
+  if (rank > maxAxes || (requested && requested->size() + 1 != rank))
     return emitError(location) << "expected " << (rank > maxAxes ? "at most 7" : std::to_string(rank - 1))
-                               << " sizes behind the batch, found " << (given ? given->size() : rank - 1);
+                               << " sizes behind the batch, found " << (requested ? requested->size() : rank - 1);
   if (port.hasShape && port.shape[0].size > 0) {
     if (fixedBatch && fixedBatch != port.shape[0].size)
       return emitError(location) << "expected the batch as the first axis of all inputs, found axes of " << fixedBatch
@@ -120,13 +120,13 @@ LogicalResult Importer::makeInput(const Port &port, const std::vector<int64_t> *
   SmallVector<int64_t> sizes = {ShapedType::kDynamic};
   for (size_t i = 1; i < rank; ++i) {
     int64_t size = port.hasShape ? port.shape[i].size : -1;
-    if (size < 0 && !given)
+    if (size < 0 && !requested)
       return emitError(location) << "expected sizes behind the batch, found an axis of any size ("
                                  << port.shape[i].symbol << "): give the sizes, as --input-shape 3,224,224";
-    if (size >= 0 && given && (*given)[i - 1] != size)
+    if (size >= 0 && requested && (*requested)[i - 1] != size)
       return emitError(location) << "expected an input shape with the model's own size " << size << ", found "
-                                 << (*given)[i - 1];
-    sizes.push_back(size < 0 ? (*given)[i - 1] : size);
+                                 << (*requested)[i - 1];
+    sizes.push_back(size < 0 ? (*requested)[i - 1] : size);
     if (sizes.back() < 1 || sizes.back() > int64_t{1} << 31)
       return emitError(location) << "expected sizes from 1 to 2^31 behind the batch, found " << sizes.back();
   }
@@ -218,12 +218,12 @@ LogicalResult Importer::evaluate(const Node &node) {
   for (auto [index, name] : llvm::enumerate(node.outputs)) {
     if (name.empty())
       continue;
-    bool made = !fails && index < call.results.size();
-    if (!fails && !made && (uses.count(name) || llvm::any_of(model.outputs, [&, &name = name](const Port &port) {
-                              return port.name == name;
-                            })))
+    bool hasResult = !fails && index < call.results.size();
+    if (!fails && !hasResult && (uses.count(name) || llvm::any_of(model.outputs, [&, &name = name](const Port &port) {
+                                   return port.name == name;
+                                 })))
       problem = "expected outputs that are supported, found number " + std::to_string(index) + " in use";
-    if (!values.emplace(name, made ? call.results[index] : Operand()).second)
+    if (!values.emplace(name, hasResult ? call.results[index] : Operand()).second)
       problem = "expected one value of the name '" + name + "', found two";
   }
   if (problem.empty())

@@ -26,7 +26,7 @@ private:
   void findNeeded();
   llvm::LogicalResult checkOps();
   llvm::LogicalResult makeInputs();
-  llvm::LogicalResult makeInput(const Port &port, const std::vector<int64_t> *given);
+  llvm::LogicalResult makeInput(const Port &port, const std::vector<int64_t> *requested);
   llvm::LogicalResult makeInitializers(std::vector<NamedTensor> &weights);
   Operand makeVariable(Tensor &tensor, std::vector<NamedTensor> &weights);
   llvm::LogicalResult evaluate(const Node &node);

@@ -12,10 +12,10 @@ namespace mtc::stablehlo {
 static constexpr int64_t maxDepth = 64, maxEvaluated = 500000, maxKnownElements = int64_t{1} << 26;
 
 static std::string textOf(Operation &op, StringRef name) {
-  Attribute found = op.getAttr(name);
-  if (auto text = dyn_cast_or_null<StringAttr>(found))
+  Attribute attribute = op.getAttr(name);
+  if (auto text = dyn_cast_or_null<StringAttr>(attribute))
     return text.getValue().str();
-  auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(found);
+  auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(attribute);
   return symbol ? symbol.getValue().str() : "";
 }
 
@@ -104,14 +104,14 @@ LogicalResult Importer::makeArguments(std::vector<Operand> &arguments) {
                                      << type;
     bool boolean = element.isInteger(1);
     auto tensor = RankedTensorType::get(type.getShape(), isa<FloatType>(element) ? ops.f32() : ops.i32());
-    mlir::Value made;
+    mlir::Value stored;
     if (input)
-      made = mt::InputOp::create(builder, ops.location, tensor, name, IntegerAttr());
+      stored = mt::InputOp::create(builder, ops.location, tensor, name, IntegerAttr());
     else
-      made = mt::VariableOp::create(builder, ops.location, tensor, name,
-                                    tensor.getRank() > 1 ? mt::InitKind::glorot_uniform : mt::InitKind::zeros,
-                                    FloatAttr(), false, false);
-    logical::Value value = ops.value(made);
+      stored = mt::VariableOp::create(builder, ops.location, tensor, name,
+                                      tensor.getRank() > 1 ? mt::InitKind::glorot_uniform : mt::InitKind::zeros,
+                                      FloatAttr(), false, false);
+    logical::Value value = ops.value(stored);
     arguments.push_back({nullptr, boolean ? logical::cast(ops, value, ops.i1()) : value, {}});
   }
   return success();
@@ -162,9 +162,9 @@ LogicalResult Importer::evaluateOp(Operation &op, Values &values) {
   }
   if (results.size() != op.getNumResults())
     return op.emitError("expected ") << op.getNumResults() << " results, found " << results.size();
-  for (auto [result, made] : llvm::zip(op.getResults(), results)) {
-    knownElements += made.known ? made.known->count() : 0;
-    values[result] = made;
+  for (auto [result, operand] : llvm::zip(op.getResults(), results)) {
+    knownElements += operand.known ? operand.known->count() : 0;
+    values[result] = operand;
   }
   if (knownElements > maxKnownElements)
     return op.emitError("expected at most 2^26 elements of constants, found more");
@@ -176,8 +176,8 @@ LogicalResult Importer::evaluate(Operation *function, std::vector<Operand> argum
   if (arguments.size() != body.getNumArguments())
     return function->emitError("expected ") << body.getNumArguments() << " arguments, found " << arguments.size();
   Values values;
-  for (auto [argument, given] : llvm::zip(body.getArguments(), arguments))
-    values[argument] = given;
+  for (auto [argument, operand] : llvm::zip(body.getArguments(), arguments))
+    values[argument] = operand;
   // Without the return, which is not registered as a terminator.
   for (Operation &op : llvm::make_range(body.begin(), std::prev(body.end())))
     if (failed(evaluateOp(op, values)))

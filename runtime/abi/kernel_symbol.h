@@ -15,8 +15,8 @@ inline std::string kernelSymbol(std::string_view name) {
   auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
   std::string symbol = name.empty() || isDigit(name.front()) ? "_" : "";
   for (char c : name) {
-    bool kept = isDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    symbol += kept ? c : '_';
+    bool allowed = isDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    symbol += allowed ? c : '_';
   }
   return symbol;
 }

@@ -80,11 +80,11 @@ mt_status *mtrun_dataset_split(const mtrun_dataset *dataset, double share, int64
   return guarded([&]() -> Status {
     if (!dataset || !training || !validation)
       return {MT_INVALID, "validation split: expected a dataset and room for two, found NULL"};
-    std::unique_ptr<mtrun_dataset> kept, held;
-    if (Status s = splitDataset(*dataset, {share, false, seed}, kept, held); !s.ok())
+    std::unique_ptr<mtrun_dataset> trainingPart, validationPart;
+    if (Status s = splitDataset(*dataset, {share, false, seed}, trainingPart, validationPart); !s.ok())
       return s;
-    *training = kept.release();
-    *validation = held.release();
+    *training = trainingPart.release();
+    *validation = validationPart.release();
     return {};
   });
 }

@@ -59,17 +59,17 @@ private:
   void addLaunch(const fb::Step &step) {
     StepFacts facts = factsOf(plan_, step);
     std::vector<std::string> inputs;
-    std::vector<uint32_t> made;
+    std::vector<uint32_t> results;
     for (uint32_t s = 0; s < count(step.segments()); ++s)
       for (uint32_t b = 0; b < count(step.segments()->Get(s)->buffers()); ++b) {
         uint32_t index = step.segments()->Get(s)->buffers()->Get(b);
         if (!makers_[index].empty())
           inputs.push_back(makers_[index]);
         else if (buffer(index).space() != fb::Space::Constant)
-          made.push_back(index);
+          results.push_back(index);
       }
     std::string name = emit(std::string(facts.layer) + (*facts.layer ? "/" : "") + facts.name, facts.kind, inputs);
-    for (uint32_t index : made) {
+    for (uint32_t index : results) {
       makers_[index] = name;
       if (buffer(index).space() == fb::Space::Arena)
         places_[buffer(index).offset()->Get(0)] = name;

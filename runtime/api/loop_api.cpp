@@ -8,8 +8,8 @@
 
 using namespace mtrun;
 
-static Status readOptions(const mtrun_loop_options *given, mtrun_loop_options &options) {
-  return MTRUN_READ_OPTIONS(mtrun_loop_options, validation_last, given, options);
+static Status readOptions(const mtrun_loop_options *requested, mtrun_loop_options &options) {
+  return MTRUN_READ_OPTIONS(mtrun_loop_options, validation_last, requested, options);
 }
 
 mt_status *mtrun_fit(mtrun_session *session, mtrun_dataset *data, const mtrun_loop_options *options) {

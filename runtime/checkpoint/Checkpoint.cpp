@@ -78,7 +78,7 @@ static Status rename(Disk &disk, int folder, const std::string &temporary, const
 Status writeCheckpoint(Disk &disk, int folder, const std::string &path, Manifest manifest,
                        std::vector<SafeTensor> tensors) {
   std::string name = checkpointName(manifest.state.step);
-  std::string temporary = kTemporary + name + "-" + std::to_string(getpid());
+  std::string temporary = temporaryPrefix + name + "-" + std::to_string(getpid());
   Status status = writeTemporary(disk, folder, temporary, path + "/" + temporary, manifest, std::move(tensors));
   if (status.ok())
     status = rename(disk, folder, temporary, name, path + "/" + name);

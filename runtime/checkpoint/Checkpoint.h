@@ -41,6 +41,6 @@ std::vector<int64_t> checkpointSteps(const std::string &folder);
 bool findNewest(const std::string &folder, Checkpoint &checkpoint, std::vector<std::string> &skipped);
 
 // What the names of temporary folders begin with: of a save, and of a checkpoint that is being removed.
-inline constexpr const char *kTemporary = ".tmp-", *kRemoved = ".tmp-removed-";
+inline constexpr const char *temporaryPrefix = ".tmp-", *removedPrefix = ".tmp-removed-";
 
 } // namespace mtrun

@@ -17,7 +17,7 @@
 namespace mtrun {
 
 // Beside the variables: the header, the manifest, and blocks of the file system that are begun.
-constexpr uint64_t kOverhead = 1 << 20;
+constexpr uint64_t overhead = 1 << 20;
 
 CheckpointFolder::~CheckpointFolder() {
   for (int descriptor : {descriptor_, lock_})
@@ -27,18 +27,18 @@ CheckpointFolder::~CheckpointFolder() {
 
 // On the folder itself: a lock file can be removed, and the next run would lock another one.
 Status CheckpointFolder::lock() {
-  Status taken(MT_INVALID, "another run writes its checkpoints to " + folder_);
+  Status lockedElsewhere(MT_INVALID, "another run writes its checkpoints to " + folder_);
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0)
     return {};
   if (errno == EWOULDBLOCK)
-    return taken;
+    return lockedElsewhere;
   // NFS locks nothing but what is open for writing.
   lock_ = openat(descriptor_, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (lock_ < 0)
     return ioError("cannot write", folder_ + "/.lock", errno);
   if (flock(lock_, LOCK_EX | LOCK_NB) == 0)
     return {};
-  return errno == EWOULDBLOCK ? taken : ioError("cannot lock", folder_ + "/.lock", errno);
+  return errno == EWOULDBLOCK ? lockedElsewhere : ioError("cannot lock", folder_ + "/.lock", errno);
 }
 
 static bool isNumber(std::string_view text) {
@@ -59,11 +59,12 @@ static bool isStep(std::string_view text, std::string_view &rest) {
 // of an old one, what it was called.
 static bool isTemporary(std::string_view name, std::string &step) {
   std::string_view rest;
-  if (name.starts_with(kRemoved))
-    return isStep(name.substr(std::strlen(kRemoved)), rest) && rest.empty();
-  if (!name.starts_with(kTemporary) || !isStep(name.substr(std::strlen(kTemporary)), rest) || !rest.starts_with('-'))
+  if (name.starts_with(removedPrefix))
+    return isStep(name.substr(std::strlen(removedPrefix)), rest) && rest.empty();
+  if (!name.starts_with(temporaryPrefix) || !isStep(name.substr(std::strlen(temporaryPrefix)), rest) ||
+      !rest.starts_with('-'))
     return false;
-  name = name.substr(std::strlen(kTemporary), name.size() - std::strlen(kTemporary) - rest.size());
+  name = name.substr(std::strlen(temporaryPrefix), name.size() - std::strlen(temporaryPrefix) - rest.size());
   rest.remove_prefix(1);
   if (rest.ends_with("-old")) {
     step = name;
@@ -123,7 +124,7 @@ Status CheckpointFolder::checkRoom(uint64_t bytes) const {
   uint64_t free = disk_->freeBytes(descriptor_), want = 0;
   if (free == 0 && errno != 0)
     return ioError("cannot measure the room in", folder_, errno);
-  if (__builtin_add_overflow(bytes, kOverhead, &want) || free < want)
+  if (__builtin_add_overflow(bytes, overhead, &want) || free < want)
     return {MT_IO, "expected " + std::to_string(want) + " free bytes for a checkpoint in " + folder_ + ", found " +
                        std::to_string(free)};
   return {};
@@ -131,7 +132,7 @@ Status CheckpointFolder::checkRoom(uint64_t bytes) const {
 
 // The name goes first, in one step: what is half removed is no checkpoint. False: it is none of ours.
 bool CheckpointFolder::remove(int64_t step) const {
-  std::string name = checkpointName(step), gone = kRemoved + name;
+  std::string name = checkpointName(step), gone = removedPrefix + name;
   if (!disk_->isCheckpoint(descriptor_, name))
     return false;
   disk_->removeCheckpoint(descriptor_, gone);
@@ -140,7 +141,7 @@ bool CheckpointFolder::remove(int64_t step) const {
   return true;
 }
 
-void CheckpointFolder::prune(int64_t keep, bool largest, const std::string &monitor, int64_t kept) const {
+void CheckpointFolder::prune(int64_t keep, bool largest, const std::string &monitor, int64_t keptStep) const {
   std::vector<int64_t> steps = checkpointSteps(folder_);
   if (static_cast<int64_t>(steps.size()) <= keep)
     return;
@@ -158,7 +159,7 @@ void CheckpointFolder::prune(int64_t keep, bool largest, const std::string &moni
     }
   }
   for (size_t i = static_cast<size_t>(keep); i < steps.size(); ++i)
-    if (steps[i] != best && steps[i] != kept)
+    if (steps[i] != best && steps[i] != keptStep)
       remove(steps[i]);
 }
 

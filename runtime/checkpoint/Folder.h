@@ -25,9 +25,9 @@ public:
   Status checkRoom(uint64_t bytes) const;
   // As writeCheckpoint().
   Status write(Manifest manifest, std::vector<SafeTensor> tensors) const;
-  // Removes all but the newest `keep`, the one of step `kept`, and, by the smallest value of the monitored metric in
-  // their manifests, the best. Largest where `largest`.
-  void prune(int64_t keep, bool largest, const std::string &monitor, int64_t kept = -1) const;
+  // Removes all but the newest `keep`, the one of step `keptStep`, and, by the smallest value of the monitored metric
+  // in their manifests, the best. Largest where `largest`.
+  void prune(int64_t keep, bool largest, const std::string &monitor, int64_t keptStep = -1) const;
   // Removes those of later steps: of a link the link alone; a folder with other files in it is set aside.
   void removeAfter(int64_t step) const;
   // Gives a checkpoint that does not verify another name, so that the run can write its own; the new name, "" if that

@@ -12,8 +12,8 @@ namespace mtrun {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kVersion = 1;
-constexpr int64_t kMaxSteps = int64_t{1} << 53; // no run comes so far, and the sum of two fits
+constexpr int64_t manifestVersion = 1;
+constexpr int64_t maxSteps = int64_t{1} << 53; // no run comes so far, and the sum of two fits
 
 // Hexadecimal floats: every bit, and NaN and infinity too, which JSON does not have.
 static std::string exact(double value) {
@@ -150,9 +150,9 @@ static void checkState(const LoopState &state) {
 static LoopState stateOf(const Json &json) {
   LoopState state;
   state.seed = integer(json.at("seed"), "seed");
-  state.epoch = count(json, "epoch", kMaxSteps);
-  state.position = count(json, "position", kMaxSteps);
-  state.step = count(json, "step", kMaxSteps);
+  state.epoch = count(json, "epoch", maxSteps);
+  state.position = count(json, "position", maxSteps);
+  state.step = count(json, "step", maxSteps);
   const Json &data = json.at("data");
   state.samples = count(data, "samples");
   state.batch = count(data, "batch");
@@ -181,7 +181,7 @@ static LoopState stateOf(const Json &json) {
 std::string writeManifest(const Manifest &manifest) {
   JsonDocument json;
   json.add("format", std::string_view("mtc checkpoint"));
-  json.add("version", kVersion);
+  json.add("version", manifestVersion);
   json.add("model", manifest.model);
   json.add("plan", hashText(manifest.plan));
   if (!manifest.tuning.empty())
@@ -234,12 +234,12 @@ static void fill(const Json &json, Manifest &manifest) {
     TensorRecord tensor;
     tensor.name = entry.at("name").get<std::string>();
     std::string dtype = entry.at("dtype").get<std::string>();
-    int found = MT_F32;
-    while (found <= MT_U8 && dtype != mt_dtype_name(static_cast<mt_dtype>(found)))
-      ++found;
-    if (found > MT_U8)
+    int type = MT_F32;
+    while (type <= MT_U8 && dtype != mt_dtype_name(static_cast<mt_dtype>(type)))
+      ++type;
+    if (type > MT_U8)
       throw std::runtime_error("tensor \"" + tensor.name + "\": expected a dtype, found \"" + dtype + "\"");
-    tensor.dtype = static_cast<mt_dtype>(found);
+    tensor.dtype = static_cast<mt_dtype>(type);
     tensor.shape = shapeOf(entry.at("shape"));
     tensor.hash = hashOfText(entry.at("hash").get<std::string>());
     manifest.tensors.push_back(std::move(tensor));
@@ -253,8 +253,8 @@ Status parseManifest(const std::string &text, const std::string &where, Manifest
   try {
     Json json = Json::parse(text);
     int64_t version = integer(json.at("version"), "version");
-    if (json.at("format") != "mtc checkpoint" || version != kVersion)
-      return {MT_CORRUPT, where + ": expected a checkpoint of version " + std::to_string(kVersion) +
+    if (json.at("format") != "mtc checkpoint" || version != manifestVersion)
+      return {MT_CORRUPT, where + ": expected a checkpoint of version " + std::to_string(manifestVersion) +
                               ", found version " + std::to_string(version)};
     fill(json, manifest);
   } catch (const std::exception &error) { // of the parser, or ours from above

@@ -35,18 +35,18 @@ static std::string describe(const SafeTensor &tensor) {
 
 namespace {
 
-constexpr size_t kShown = 10; // differences of a file that are told one by one
+constexpr size_t maxShown = 10; // differences of a file that are told one by one
 
 // Lines of which the first are kept and all are counted.
 class Lines {
 public:
   void add(const std::string &line) {
-    if (count_++ < kShown)
+    if (count_++ < maxShown)
       text_ += (text_.empty() ? "" : separator_) + line;
   }
   bool empty() const { return count_ == 0; }
   std::string text() const {
-    return count_ > kShown ? text_ + separator_ + "and " + std::to_string(count_ - kShown) + " more" : text_;
+    return count_ > maxShown ? text_ + separator_ + "and " + std::to_string(count_ - maxShown) + " more" : text_;
   }
   explicit Lines(std::string separator) : separator_(std::move(separator)) {}
 
@@ -79,12 +79,12 @@ static bool isOptimizers(const Plan &plan, const mtrun_tensor_info &info) {
   return false;
 }
 
-static Comparison compare(const Plan &plan, const std::string &path, const std::vector<SafeTensor> &found,
+static Comparison compare(const Plan &plan, const std::string &path, const std::vector<SafeTensor> &tensors,
                           mtrun_match match) {
   Comparison result = {{}, Lines("\n" + path + ": "), Lines(", "), Lines(", "), Lines(", "), 0};
   std::set<std::string> wanted;
   std::map<std::string, const SafeTensor *> byName;
-  for (const SafeTensor &tensor : found)
+  for (const SafeTensor &tensor : tensors)
     byName.emplace(tensor.name, &tensor);
   for (const mtrun_tensor_info &info : variablesOf(plan)) {
     SafeTensor want = {info.name, info.dtype, std::vector<int64_t>(info.shape, info.shape + info.rank), {}};
@@ -107,7 +107,7 @@ static Comparison compare(const Plan &plan, const std::string &path, const std::
       result.fitting.push_back(*have->second);
     }
   }
-  for (const SafeTensor &have : found)
+  for (const SafeTensor &have : tensors)
     if (!wanted.count(have.name)) {
       if (match == MTRUN_MATCH_ALL)
         result.problems.add("the plan has no variable \"" + have.name + "\": " + describe(have));
@@ -133,13 +133,13 @@ static void tell(const Comparison &result, size_t variables, const std::string &
     line(path + ": not in the plan: " + result.unused.text());
 }
 
-static Status assign(Session &session, const std::string &path, const std::vector<SafeTensor> &found, mtrun_match match,
-                     const std::function<void(const std::string &)> &line) {
+static Status assign(Session &session, const std::string &path, const std::vector<SafeTensor> &tensors,
+                     mtrun_match match, const std::function<void(const std::string &)> &line) {
   const Plan &plan = session.plan();
-  Comparison result = compare(plan, path, found, match);
+  Comparison result = compare(plan, path, tensors, match);
   if (!result.problems.empty())
     return {MT_INVALID, path + ": " + result.problems.text()};
-  if (result.fitting.empty() && match == MTRUN_MATCH_ANY && !found.empty())
+  if (result.fitting.empty() && match == MTRUN_MATCH_ANY && !tensors.empty())
     return {MT_INVALID, path + ": no tensor has the name and the shape of a variable of the plan, it has " +
                             (result.other.empty() ? result.unused : result.other).text()};
   for (const SafeTensor &tensor : result.fitting)
@@ -152,8 +152,8 @@ static Status assign(Session &session, const std::string &path, const std::vecto
   return {};
 }
 
-Status mtrun::setVariables(Session &session, const std::string &path, const std::vector<SafeTensor> &found) {
-  return assign(session, path, found, MTRUN_MATCH_ALL, nullptr);
+Status mtrun::setVariables(Session &session, const std::string &path, const std::vector<SafeTensor> &tensors) {
+  return assign(session, path, tensors, MTRUN_MATCH_ALL, nullptr);
 }
 
 // The plan's own go before those of a file. A part of a file's variables is the beginning of another model.
@@ -182,33 +182,33 @@ static Status loadCheckpoint(const std::string &folder, std::string &path, Check
 
 // A file of tensors, or a Keras file that has the layout of the plan's own.
 static Status parse(const Plan &plan, std::span<const std::byte> file, const std::string &path,
-                    std::vector<SafeTensor> &found, std::vector<std::string> &classNames) {
+                    std::vector<SafeTensor> &tensors, std::vector<std::string> &classNames) {
   if (!isZip(file) && !isHdf5(file)) {
     Metadata metadata;
-    Status status = parseSafetensors(file, path, found, &metadata);
-    if (auto list = metadata.find(kClassNames); list != metadata.end())
+    Status status = parseSafetensors(file, path, tensors, &metadata);
+    if (auto list = metadata.find(classNamesKey); list != metadata.end())
       classNames = parseClassNames(list->second);
     return status;
   }
   if (isZip(file))
     classNames = classNamesOf(file);
   if (plan.tables().archive())
-    if (Status s = Archive(plan).read(file, path, found); !s.ok())
+    if (Status s = Archive(plan).read(file, path, tensors); !s.ok())
       return s;
-  return found.empty() ? Status(MT_INVALID, path +
-                                                ": expected a Keras file that mtrun wrote for a plan of this model, "
-                                                "found another: mtc import " +
-                                                path + " -o NAME.mlir writes its variables to NAME.safetensors")
-                       : Status();
+  return tensors.empty() ? Status(MT_INVALID, path +
+                                                  ": expected a Keras file that mtrun wrote for a plan of this model, "
+                                                  "found another: mtc import " +
+                                                  path + " -o NAME.mlir writes its variables to NAME.safetensors")
+                         : Status();
 }
 
-Status mtrun::loadVariables(Session &session, const std::string &given, mtrun_match match,
+Status mtrun::loadVariables(Session &session, const std::string &source, mtrun_match match,
                             const std::function<void(const std::string &)> &line) {
   std::error_code error;
-  std::string path = given;
-  if (std::filesystem::is_directory(given, error)) {
+  std::string path = source;
+  if (std::filesystem::is_directory(source, error)) {
     Checkpoint checkpoint;
-    if (Status s = loadCheckpoint(given, path, checkpoint); !s.ok())
+    if (Status s = loadCheckpoint(source, path, checkpoint); !s.ok())
       return s;
     Status status = assign(session, path, checkpoint.tensors, match, line);
     if (status.ok() && match != MTRUN_MATCH_ANY)
@@ -216,14 +216,14 @@ Status mtrun::loadVariables(Session &session, const std::string &given, mtrun_ma
     return status;
   }
   std::vector<std::byte> file;
-  std::vector<SafeTensor> found;
+  std::vector<SafeTensor> tensors;
   if (Status s = readWholeFile(path, file); !s.ok())
     return s;
   std::vector<std::string> names;
-  if (Status s = parse(session.plan(), file, path, found, names); !s.ok())
+  if (Status s = parse(session.plan(), file, path, tensors, names); !s.ok())
     return s;
   bool keras = isZip(file) || isHdf5(file);
-  Status status = assign(session, path, found, keras && match == MTRUN_MATCH_ALL ? MTRUN_MATCH_MODEL : match, line);
+  Status status = assign(session, path, tensors, keras && match == MTRUN_MATCH_ALL ? MTRUN_MATCH_MODEL : match, line);
   if (status.ok() && match != MTRUN_MATCH_ANY)
     takeClassNames(session, std::move(names));
   return status;
@@ -232,7 +232,7 @@ Status mtrun::loadVariables(Session &session, const std::string &given, mtrun_ma
 Status mtrun::saveVariables(Session &session, const std::string &path) {
   if (Status s = checkSave(session.plan(), path); !s.ok())
     return s;
-  if (!path.ends_with(kTensorsSuffix))
+  if (!path.ends_with(tensorsSuffix))
     return writeArchive(session, path, session.classNames());
   std::vector<SafeTensor> tensors;
   std::vector<std::vector<std::byte>> bytes;
@@ -240,7 +240,7 @@ Status mtrun::saveVariables(Session &session, const std::string &path) {
     return s;
   Metadata metadata;
   if (!session.classNames().empty())
-    metadata[kClassNames] =
+    metadata[classNamesKey] =
         nlohmann::json(session.classNames()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return writeSafetensors(path, std::move(tensors), metadata);
 }

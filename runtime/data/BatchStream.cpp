@@ -11,7 +11,7 @@ namespace mtrun {
 
 // At least one in use, one ready and one being filled. Of small batches more: threads of the devices that spin keep the
 // CPUs, and one that has slept gets one after milliseconds, in which several steps may pass.
-constexpr uint64_t kFewestSlots = 3, kMaxSlots = 16, kQueueBytes = 4 << 20;
+constexpr uint64_t fewestSlots = 3, maxSlots = 16, queueBytes = 4 << 20;
 
 static uint64_t alignUp(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
 
@@ -37,10 +37,10 @@ BatchStream::BatchStream(const mtrun_dataset &data, const Binding &binding, cons
   allocate(static_cast<uint64_t>(known ? std::min(options.batch, data.size) : options.batch));
 
   // Pictures take long, one as another; what is in memory is copied before a second thread has awoken.
-  bool made = std::any_of(binding_.columns.begin(), binding_.columns.end(),
-                          [&](int column) { return column >= 0 && data.columns[size_t(column)].made(); });
-  int threads = options.readers ? options.readers : made || data.source ? data.readers : 1;
-  partRows_ = made ? 1 : data.source ? (options.batch + threads - 1) / threads : options.batch;
+  bool onDemand = std::any_of(binding_.columns.begin(), binding_.columns.end(),
+                              [&](int column) { return column >= 0 && data.columns[size_t(column)].made(); });
+  int threads = options.readers ? options.readers : onDemand || data.source ? data.readers : 1;
+  partRows_ = onDemand ? 1 : data.source ? (options.batch + threads - 1) / threads : options.batch;
   start(known ? threads : 1);
 }
 
@@ -55,8 +55,7 @@ void BatchStream::allocate(uint64_t rows) {
       slotBytes += alignUp(rows * data_.columns[size_t(c)].rowBytes) + stagedBytes(data_.columns[size_t(c)]);
   // Those who hold several take them by the half.
   auto held = static_cast<uint64_t>(options_.held), more = held > 1 ? held - 1 + held / 2 - 1 : 0;
-  slots_ =
-      std::vector<Slot>(more + std::clamp(kQueueBytes / std::max<uint64_t>(slotBytes, 1), kFewestSlots, kMaxSlots));
+  slots_ = std::vector<Slot>(more + std::clamp(queueBytes / std::max<uint64_t>(slotBytes, 1), fewestSlots, maxSlots));
   storage_ = std::make_unique<std::byte[]>(slotBytes * slots_.size() + 64);
   auto *place = reinterpret_cast<std::byte *>(alignUp(reinterpret_cast<uintptr_t>(storage_.get())));
   for (Slot &slot : slots_) {

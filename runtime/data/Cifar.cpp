@@ -11,7 +11,7 @@
 namespace mtrun {
 namespace {
 
-constexpr uint64_t kPixels = 32 * 32, kPicture = 3 * kPixels;
+constexpr uint64_t pixels = 32 * 32, pictureSize = 3 * pixels;
 
 struct Samples {
   std::vector<uint8_t> pictures, targets;
@@ -19,9 +19,9 @@ struct Samples {
   // `from` has a picture channel by channel; we hold channels last.
   void add(const char *from, uint8_t target) {
     targets.push_back(target);
-    for (uint64_t p = 0; p < kPixels; ++p)
+    for (uint64_t p = 0; p < pixels; ++p)
       for (uint64_t c = 0; c < 3; ++c)
-        pictures.push_back(static_cast<uint8_t>(from[c * kPixels + p]));
+        pictures.push_back(static_cast<uint8_t>(from[c * pixels + p]));
   }
 };
 
@@ -33,10 +33,10 @@ bool there(const std::string &path) {
 } // namespace
 
 // Records of a label, of CIFAR-100 the coarse and the fine one, of which the fine one counts, and a picture.
-static Status addRecords(const std::string &found, std::vector<uint8_t> &&bytes, uint64_t labels, Samples &samples) {
-  uint64_t record = labels + kPicture;
+static Status addRecords(const std::string &opened, std::vector<uint8_t> &&bytes, uint64_t labels, Samples &samples) {
+  uint64_t record = labels + pictureSize;
   if (bytes.empty() || bytes.size() % record)
-    return {MT_CORRUPT, found + ": expected records of " + std::to_string(record) + " bytes, found " +
+    return {MT_CORRUPT, opened + ": expected records of " + std::to_string(record) + " bytes, found " +
                             std::to_string(bytes.size()) + " bytes"};
   for (size_t at = 0; at < bytes.size(); at += record)
     samples.add(reinterpret_cast<const char *>(bytes.data()) + at + labels, bytes[at + labels - 1]);
@@ -44,21 +44,21 @@ static Status addRecords(const std::string &found, std::vector<uint8_t> &&bytes,
 }
 
 // A dictionary of "data", an array [N, 3072] of bytes, and "labels" or "fine_labels", a list of N numbers.
-static Status addPickle(const std::string &found, std::vector<uint8_t> &&bytes, bool hundred, Samples &samples) {
+static Status addPickle(const std::string &opened, std::vector<uint8_t> &&bytes, bool hundred, Samples &samples) {
   Pickle pickle;
-  if (Status s = readPickle(bytes, found, pickle); !s.ok())
+  if (Status s = readPickle(bytes, opened, pickle); !s.ok())
     return s;
   const char *name = hundred ? "fine_labels" : "labels";
   const PickleValue *data = find(*pickle.root, "data"), *labels = find(*pickle.root, name);
-  if (!data || data->kind != PickleValue::Array || data->shape.size() != 2 || data->shape[1] != int64_t{kPicture} ||
+  if (!data || data->kind != PickleValue::Array || data->shape.size() != 2 || data->shape[1] != int64_t{pictureSize} ||
       !labels || labels->items.size() != static_cast<size_t>(data->shape[0]))
-    return {MT_CORRUPT, found + ": expected \"data\", bytes of the shape [N, 3072], and N \"" + name + "\", found " +
+    return {MT_CORRUPT, opened + ": expected \"data\", bytes of the shape [N, 3072], and N \"" + name + "\", found " +
                             (data && labels ? "other sizes" : data ? "no labels" : "no data")};
   for (size_t i = 0; i < labels->items.size(); ++i) {
     int64_t label = labels->items[i]->integer;
     if (labels->items[i]->kind != PickleValue::Integer || label < 0 || label > 255)
-      return {MT_CORRUPT, found + ": expected labels of 0 to 255, found another in sample " + std::to_string(i)};
-    samples.add(data->text.data() + i * kPicture, static_cast<uint8_t>(label));
+      return {MT_CORRUPT, opened + ": expected labels of 0 to 255, found another in sample " + std::to_string(i)};
+    samples.add(data->text.data() + i * pictureSize, static_cast<uint8_t>(label));
   }
   return {};
 }
@@ -69,12 +69,12 @@ static void addNames(const std::string &folder, bool pickled, bool hundred, Tabl
                                : hundred ? "/fine_label_names.txt"
                                          : "/batches.meta.txt");
   std::vector<uint8_t> bytes;
-  std::string found;
-  if (!there(path) || !readData(path, bytes, found).ok())
+  std::string opened;
+  if (!there(path) || !readData(path, bytes, opened).ok())
     return;
   if (pickled) {
     Pickle pickle;
-    if (!readPickle(bytes, found, pickle).ok())
+    if (!readPickle(bytes, opened, pickle).ok())
       return;
     if (const PickleValue *names = find(*pickle.root, hundred ? "fine_label_names" : "label_names"))
       for (const PickleValue *name : names->items)
@@ -115,22 +115,23 @@ static Status openCifar(const DataSpec &spec, Table &table) {
     for (int i = 1; i <= 5; ++i)
       names.push_back(path + "/data_batch_" + std::to_string(i) + suffix);
   Samples read;
-  std::string found;
+  std::string opened;
   for (const std::string &name : names) {
     std::vector<uint8_t> bytes;
-    if (Status s = readData(name, bytes, found); !s.ok())
+    if (Status s = readData(name, bytes, opened); !s.ok())
       return s;
-    if (Status s = pickled ? addPickle(found, std::move(bytes), hundred, read)
-                           : addRecords(found, std::move(bytes), hundred ? 2 : 1, read);
+    if (Status s = pickled ? addPickle(opened, std::move(bytes), hundred, read)
+                           : addRecords(opened, std::move(bytes), hundred ? 2 : 1, read);
         !s.ok())
       return s;
   }
   if (!file)
     addNames(path, pickled, hundred, table);
-  std::string where = names.size() == 1 ? found : path;
+  std::string where = names.size() == 1 ? opened : path;
   uint64_t samples = read.targets.size();
-  Field image = {
-      "image", where, MTRUN_INPUT, false, Stored::U8, {32, 32, 3}, samples, kPicture, share(std::move(read.pictures))};
+  Field image = {"image", where,       MTRUN_INPUT,
+                 false,   Stored::U8,  {32, 32, 3},
+                 samples, pictureSize, share(std::move(read.pictures))};
   Field label = {"label", where, MTRUN_TARGET, false, Stored::U8, {}, samples, 1, share(std::move(read.targets))};
   table.fields = {std::move(image), std::move(label)};
   return {};

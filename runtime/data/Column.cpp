@@ -83,11 +83,11 @@ Status Column::openPictures(const mtrun_tensor_info &entry, const DataSpec &spec
                             ": pictures need an input of floats [?, height, width, 1 or 3], or size=HxW of its "
                             "elements; found \"" +
                             name + "\": " + shapeText(entry)};
-  for (size_t given : {spec.mean.size(), spec.deviation.size()})
-    if (given > 1 && given != shape.channels)
+  for (size_t numbers : {spec.mean.size(), spec.deviation.size()})
+    if (numbers > 1 && numbers != shape.channels)
       return {MT_INVALID, "data: expected mean and std of 1 or " + std::to_string(shape.channels) +
                               " channels for input \"" + name + "\": " + shapeText(entry) + ", found " +
-                              std::to_string(given)};
+                              std::to_string(numbers)};
   scales_ = spec.scale || !spec.mean.empty() || !spec.deviation.empty();
   openScaling(spec);
   if (Status s = checkReversed(entry, shape.channels); !s.ok())
@@ -149,10 +149,10 @@ Status Column::open(Field from, const mtrun_tensor_info &entry, const DataSpec &
   if (scales_)
     openScaling(spec);
   uint64_t last = entry.rank > 1 ? static_cast<uint64_t>(entry.shape[entry.rank - 1]) : 1;
-  for (size_t given : {mean_.size(), deviation_.size()})
-    if (given > 1 && given != last)
+  for (size_t numbers : {mean_.size(), deviation_.size()})
+    if (numbers > 1 && numbers != last)
       return {MT_INVALID, "data: expected mean and std of 1 or " + std::to_string(last) + " channels for input \"" +
-                              name + "\": " + shapeText(entry) + ", found " + std::to_string(given)};
+                              name + "\": " + shapeText(entry) + ", found " + std::to_string(numbers)};
   if (Status s = checkReversed(entry, last); !s.ok())
     return s;
   if (field.type == Stored::U8 && dtype == MT_F32)

@@ -77,10 +77,10 @@ Status Column::checkIntegers(const uint8_t *from, int64_t sample) const {
 
 // Of the first value whose exponent has all its bits, or `count`.
 template <typename Word> static uint64_t firstNotFinite(const void *values, uint64_t count, Word exponent) {
-  constexpr uint64_t kBlock = 256; // looked at together: a loop without branches is a few instructions wide
+  constexpr uint64_t block = 256; // looked at together: a loop without branches is a few instructions wide
   const auto *bytes = static_cast<const uint8_t *>(values);
-  for (uint64_t begin = 0; begin < count; begin += kBlock) {
-    uint64_t end = std::min(begin + kBlock, count);
+  for (uint64_t begin = 0; begin < count; begin += block) {
+    uint64_t end = std::min(begin + block, count);
     Word bad = 0;
     for (uint64_t i = begin; i < end; ++i)
       bad |= (load<Word>(bytes, i) & exponent) == exponent;

@@ -15,7 +15,7 @@ namespace mtrun {
 namespace {
 
 using Cells = std::vector<std::string_view>;
-constexpr size_t kListed = 10; // names in a note or an error
+constexpr size_t maxListed = 10; // names in a note or an error
 
 // What the columns of the file are for, by number.
 struct Columns {
@@ -48,9 +48,9 @@ std::string columnName(std::string_view text) {
 
 std::string listOf(const std::vector<std::string> &names) {
   std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kListed); ++i)
+  for (size_t i = 0; i < std::min(names.size(), maxListed); ++i)
     text += (i ? ", " : "") + oneLine(names[i]);
-  return names.size() > kListed ? text + ", ... (" + std::to_string(names.size()) + ")" : text;
+  return names.size() > maxListed ? text + ", ... (" + std::to_string(names.size()) + ")" : text;
 }
 
 } // namespace
@@ -226,11 +226,11 @@ void Values::fill(const std::string &where, Table &table) {
 
 static Status openCsv(const DataSpec &spec, Table &table) {
   std::vector<uint8_t> bytes;
-  std::string found;
-  if (Status s = readData(spec.paths[0], bytes, found); !s.ok())
+  std::string opened;
+  if (Status s = readData(spec.paths[0], bytes, opened); !s.ok())
     return s;
   std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  CsvRecords records(text, found);
+  CsvRecords records(text, opened);
   Cells cells;
   if (Status s = records.next(cells); !s.ok())
     return s;
@@ -246,7 +246,7 @@ static Status openCsv(const DataSpec &spec, Table &table) {
   if (header) {
     if (!spec.header && std::any_of(columns.names.begin(), columns.names.end(),
                                     [&](const std::string &name) { return records.number(name, value); }))
-      table.notes.push_back(found + ": the first line is taken for names; header=no says that it is a sample");
+      table.notes.push_back(opened + ": the first line is taken for names; header=no says that it is a sample");
     if (Status s = records.next(cells); !s.ok())
       return s;
   } else {
@@ -254,12 +254,12 @@ static Status openCsv(const DataSpec &spec, Table &table) {
       columns.names[i] = std::to_string(i);
   }
   if (cells.empty() || columns.names.size() < 2)
-    return {MT_INVALID, found + ": expected lines of at least 2 values, found " +
+    return {MT_INVALID, opened + ": expected lines of at least 2 values, found " +
                             (cells.empty() ? "none" : "1 in each")};
   if (cells.size() != columns.names.size())
     return {MT_INVALID, records.at() + "expected " + std::to_string(columns.names.size()) + " values, found " +
                             std::to_string(cells.size())};
-  if (Status s = chooseColumns(spec, records, found, cells, columns, table.notes); !s.ok())
+  if (Status s = chooseColumns(spec, records, opened, cells, columns, table.notes); !s.ok())
     return s;
   Values values(columns);
   while (!cells.empty()) {
@@ -268,7 +268,7 @@ static Status openCsv(const DataSpec &spec, Table &table) {
     if (Status s = records.next(cells); !s.ok())
       return s;
   }
-  values.fill(found, table);
+  values.fill(opened, table);
   return {};
 }
 

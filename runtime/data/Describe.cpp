@@ -12,8 +12,8 @@
 namespace mtrun {
 namespace {
 
-constexpr uint64_t kShown = 8;        // values of a sample
-constexpr uint64_t kMaxClasses = 100; // counted and listed
+constexpr uint64_t maxShown = 8;     // values of a sample
+constexpr uint64_t maxClasses = 100; // counted and listed
 
 std::string text(double value) {
   char buffer[32];
@@ -64,10 +64,10 @@ static std::string describeField(const Field &field, const std::vector<std::stri
       least = std::min(least, value);
       most = std::max(most, value);
       sum += value;
-      if (labels && classes.size() <= kMaxClasses)
+      if (labels && classes.size() <= maxClasses)
         ++classes[value];
     }
-  if (labels && classes.size() <= kMaxClasses) {
+  if (labels && classes.size() <= maxClasses) {
     counts = "  " + std::to_string(classes.size()) + " classes:";
     for (const auto &[label, count] : classes)
       counts +=
@@ -91,9 +91,9 @@ static std::string describeSample(const Table &table, uint64_t sample) {
       continue;
     }
     uint64_t elements = field.elements();
-    for (uint64_t e = 0; e < std::min(elements, kShown); ++e)
+    for (uint64_t e = 0; e < std::min(elements, maxShown); ++e)
       line += " " + text(valueAt(field, sample, e));
-    line += elements > kShown ? " ...;" : ";";
+    line += elements > maxShown ? " ...;" : ";";
   }
   line.pop_back();
   return line;

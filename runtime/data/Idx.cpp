@@ -16,8 +16,8 @@ namespace mtrun {
 namespace {
 
 // Deflate turns a byte into at most 1032; a header that promises more is lying.
-constexpr uint64_t kMaxInflation = 1032;
-constexpr unsigned kChunk = 1u << 20;
+constexpr uint64_t maxInflation = 1032;
+constexpr unsigned chunk = 1u << 20;
 
 // A gzFile reads plain files as they are and inflates others.
 struct Reader {
@@ -53,7 +53,7 @@ Status Reader::open(const std::string &path, int descriptor) {
 Status Reader::read(const std::string &path, uint8_t *data, uint64_t size, uint64_t &got) {
   got = 0;
   while (got < size) {
-    unsigned want = static_cast<unsigned>(std::min<uint64_t>(size - got, kChunk));
+    unsigned want = static_cast<unsigned>(std::min<uint64_t>(size - got, chunk));
     errno = 0;
     int count = gzread(file, data + got, want);
     if (count < 0) {
@@ -73,14 +73,14 @@ Status Reader::read(const std::string &path, uint8_t *data, uint64_t size, uint6
   return {};
 }
 
-static Status openEither(const std::string &path, Reader &reader, std::string &found) {
+static Status openEither(const std::string &path, Reader &reader, std::string &opened) {
   for (const char *suffix : {"", ".gz"}) {
-    found = path + suffix;
-    int descriptor = ::open(found.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    opened = path + suffix;
+    int descriptor = ::open(opened.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor >= 0)
-      return reader.open(found, descriptor);
+      return reader.open(opened, descriptor);
     if (errno != ENOENT)
-      return ioError("cannot open", found, errno);
+      return ioError("cannot open", opened, errno);
   }
   return ioError("cannot open", path + " or " + path + ".gz", ENOENT);
 }
@@ -115,7 +115,7 @@ static Status readHeader(Reader &reader, int rank, IdxArray &array) {
     overflow |= __builtin_mul_overflow(array.size, dim, &array.size);
   }
   // gzdirect is known only after the first read.
-  uint64_t inflation = gzdirect(reader.file) ? 1 : kMaxInflation;
+  uint64_t inflation = gzdirect(reader.file) ? 1 : maxInflation;
   if (overflow || array.size / inflation > reader.fileSize)
     return {MT_CORRUPT, array.path + ": the header says " + dimsText(array.dims) + " bytes, more than a file of " +
                             std::to_string(reader.fileSize) + " bytes can hold"};

@@ -8,20 +8,20 @@
 
 namespace mtrun {
 
-static const char *const kName = "libmtrun-images.so." MTRUN_IMAGES_SOVERSION;
+static const char *const libraryName = "libmtrun-images.so." MTRUN_IMAGES_SOVERSION;
 
 static Status load(DecodePicture &decode) {
   std::string place, reasons;
-  void *library = openLibrary(kName, place, reasons);
+  void *library = openLibrary(libraryName, place, reasons);
   if (!library)
-    return {MT_IO, "pictures need " + std::string(kName) + ", which cannot be opened: " + reasons};
+    return {MT_IO, "pictures need " + std::string(libraryName) + ", which cannot be opened: " + reasons};
   auto version = reinterpret_cast<int32_t (*)()>(dlsym(library, "mtrun_images_version"));
   decode = reinterpret_cast<DecodePicture>(dlsym(library, "mtrun_images_decode"));
-  int32_t found = version ? version() : 0;
-  if (decode && found == images::kVersion)
+  int32_t libraryVersion = version ? version() : 0;
+  if (decode && libraryVersion == images::headerVersion)
     return {};
-  return {MT_IO, place + ": expected version " + std::to_string(images::kVersion) +
-                     " of the pictures' library, found " + std::to_string(found)};
+  return {MT_IO, place + ": expected version " + std::to_string(images::headerVersion) +
+                     " of the pictures' library, found " + std::to_string(libraryVersion)};
 }
 
 Status openImageLibrary(DecodePicture &decode) {

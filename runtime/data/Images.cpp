@@ -105,8 +105,8 @@ static Status listClasses(const DataSpec &spec, Listing &listing, std::vector<st
 // "FILE,LABEL" a line, or "FILE"; FILE is relative to the folder of the list. The first line may name the columns.
 static Status readList(const DataSpec &spec, Listing &listing) {
   std::vector<uint8_t> bytes;
-  std::string found;
-  if (Status s = readData(spec.paths[0], bytes, found); !s.ok())
+  std::string opened;
+  if (Status s = readData(spec.paths[0], bytes, opened); !s.ok())
     return s;
   std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   std::vector<std::string> names;
@@ -124,7 +124,7 @@ static Status readList(const DataSpec &spec, Listing &listing) {
     bool labelled = comma != std::string_view::npos;
     std::string_view label = labelled ? line.substr(comma + 1) : "";
     if (file.empty() || (labelled && label.empty()) || (!listing.files.empty() && labelled == names.empty()))
-      return {MT_INVALID, found + ", line " + std::to_string(number) + ": expected FILE,LABEL" +
+      return {MT_INVALID, opened + ", line " + std::to_string(number) + ": expected FILE,LABEL" +
                               (names.empty() && !listing.files.empty() ? " in every line or in none" : "") +
                               ", found \"" + std::string(line) + "\""};
     listing.files.push_back(folder / file);
@@ -195,20 +195,20 @@ static Status openImages(const DataSpec &spec, Table &table) {
   pictures->files = std::move(listing.files);
   for (size_t i = 0; i < pictures->files.size(); ++i)
     pictures->places.push_back({static_cast<uint32_t>(i), 0, 0});
-  std::vector<uint64_t> kept;
-  if (Status s = surveyPictures(spec, path, *pictures, kept, table.notes); !s.ok())
+  std::vector<uint64_t> intact;
+  if (Status s = surveyPictures(spec, path, *pictures, intact, table.notes); !s.ok())
     return s;
 
   Field image;
   image.name = "image";
   image.where = path;
-  image.samples = kept.size();
+  image.samples = intact.size();
   image.pictures = std::move(pictures);
   table.fields.push_back(std::move(image));
   if (listing.labels.empty())
     return {};
   std::vector<int64_t> labels;
-  for (uint64_t sample : kept)
+  for (uint64_t sample : intact)
     labels.push_back(listing.labels[sample]);
   if (Status s = checkClasses(spec, listing, labels, table.notes); !s.ok())
     return s;

@@ -69,11 +69,11 @@ static std::string_view valueOf(std::string_view header, std::string_view key) {
 }
 
 static bool typeOf(std::string_view descr, Stored &type) {
-  static constexpr std::pair<std::string_view, Stored> kTypes[] = {
+  static constexpr std::pair<std::string_view, Stored> types[] = {
       {"'|u1'", Stored::U8},  {"'|b1'", Stored::Bool}, {"'|i1'", Stored::I8},  {"'<u2'", Stored::U16},
       {"'<i2'", Stored::I16}, {"'<i4'", Stored::I32},  {"'<u4'", Stored::U32}, {"'<i8'", Stored::I64},
       {"'<f2'", Stored::F16}, {"'<f4'", Stored::F32},  {"'<f8'", Stored::F64}};
-  for (const auto &[name, stored] : kTypes)
+  for (const auto &[name, stored] : types)
     if (descr == name) {
       type = stored;
       return true;
@@ -142,13 +142,13 @@ Status parseNpy(std::span<const uint8_t> file, std::shared_ptr<const uint8_t> ow
 static Status openNpy(const DataSpec &spec, Table &table) {
   for (const std::string &path : spec.paths) {
     std::vector<uint8_t> bytes;
-    std::string found;
-    if (Status s = readData(path, bytes, found); !s.ok())
+    std::string opened;
+    if (Status s = readData(path, bytes, opened); !s.ok())
       return s;
     size_t size = bytes.size();
     std::shared_ptr<const uint8_t> owner = share(std::move(bytes));
     Field field;
-    if (Status s = parseNpy({owner.get(), size}, owner, found, field); !s.ok())
+    if (Status s = parseNpy({owner.get(), size}, owner, opened, field); !s.ok())
       return s;
     field.role = table.fields.empty() ? MTRUN_INPUT : MTRUN_TARGET;
     field.name = table.fields.empty() ? "x" : "y";

@@ -13,10 +13,10 @@
 
 namespace mtrun {
 
-constexpr uint64_t kMaxInflation = 1032; // of deflate; a directory that promises more is lying
+constexpr uint64_t maxInflation = 1032; // of deflate; a directory that promises more is lying
 
 static Status inflateMember(std::span<const uint8_t> packed, const std::string &where, std::vector<uint8_t> &bytes) {
-  constexpr size_t kMost = size_t{1} << 30; // zlib counts in 32 bits
+  constexpr size_t most = size_t{1} << 30; // zlib counts in 32 bits
   z_stream stream = {};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
     return {MT_NO_MEMORY, where + ": out of memory"};
@@ -25,8 +25,8 @@ static Status inflateMember(std::span<const uint8_t> packed, const std::string &
   size_t in = 0, out = 0;
   int code = Z_OK;
   while (code == Z_OK) {
-    stream.avail_in = static_cast<uInt>(std::min(kMost, packed.size() - in));
-    stream.avail_out = static_cast<uInt>(std::min(kMost, bytes.size() - out));
+    stream.avail_in = static_cast<uInt>(std::min(most, packed.size() - in));
+    stream.avail_out = static_cast<uInt>(std::min(most, bytes.size() - out));
     code = inflate(&stream, Z_NO_FLUSH);
     in = static_cast<size_t>(stream.next_in - packed.data());
     out = static_cast<size_t>(stream.next_out - bytes.data());
@@ -46,7 +46,7 @@ static Status readMember(std::span<const uint8_t> file, const ZipReader &zip, co
   if (member.method != 0 && member.method != 8)
     return {MT_INVALID,
             where + ": expected a stored or deflated member, found method " + std::to_string(member.method)};
-  if (member.method == 0 ? member.size != member.packed : member.size / kMaxInflation > member.packed)
+  if (member.method == 0 ? member.size != member.packed : member.size / maxInflation > member.packed)
     return {MT_CORRUPT, where + ": expected a size that " + std::to_string(member.packed) + " bytes can hold, found " +
                             std::to_string(member.size)};
   std::span<const uint8_t> packed = file.subspan(begin, member.packed);
@@ -133,7 +133,7 @@ static Status readArray(std::span<const uint8_t> file, const ZipReader &zip, con
 }
 
 // Reads what is chosen. An array that nobody asked for by name need not be one that we can read.
-static Status readChosen(std::span<const uint8_t> file, const ZipReader &zip, const std::string &found,
+static Status readChosen(std::span<const uint8_t> file, const ZipReader &zip, const std::string &opened,
                          const std::vector<ZipMember> &members, const Choice &choice, bool known, Table &table) {
   std::string left;
   for (const ZipMember &member : members) {
@@ -143,10 +143,10 @@ static Status readChosen(std::span<const uint8_t> file, const ZipReader &zip, co
       continue;
     }
     Field field;
-    Status status = readArray(file, zip, member, found + ": " + member.name, field);
+    Status status = readArray(file, zip, member, opened + ": " + member.name, field);
     bool different = !table.fields.empty() && field.samples != table.fields[0].samples;
     if (!known && !choice.given(member.name) && (!status.ok() || different)) {
-      table.notes.push_back(status.ok() ? found + ": " + member.name + ": left out, of " +
+      table.notes.push_back(status.ok() ? opened + ": " + member.name + ": left out, of " +
                                               std::to_string(field.samples) + " samples"
                                         : status.message() + "; left out");
       continue;
@@ -159,7 +159,7 @@ static Status readChosen(std::span<const uint8_t> file, const ZipReader &zip, co
     table.fields.push_back(std::move(field));
   }
   if (!left.empty())
-    table.notes.push_back(found + ": arrays that the model does not take: " + left +
+    table.notes.push_back(opened + ": arrays that the model does not take: " + left +
                           (has(members, "sample_weight") && !choice.takes("sample_weight")
                                ? "; for weights of samples compile it with mtc compile --sample-weights"
                                : ""));
@@ -168,14 +168,14 @@ static Status readChosen(std::span<const uint8_t> file, const ZipReader &zip, co
 
 static Status openNpz(const DataSpec &spec, Table &table) {
   std::vector<uint8_t> file;
-  std::string found, names;
-  if (Status s = readData(spec.paths[0], file, found); !s.ok())
+  std::string opened, names;
+  if (Status s = readData(spec.paths[0], file, opened); !s.ok())
     return s;
   ZipReader zip(file.size(), [&](uint64_t at, std::span<std::byte> bytes) {
     std::copy_n(std::as_bytes(std::span(file)).begin() + static_cast<ptrdiff_t>(at), bytes.size(), bytes.begin());
   });
   if (Status s = zip.open(); !s.ok())
-    return std::move(s).in(found + ": ");
+    return std::move(s).in(opened + ": ");
   std::vector<ZipMember> members = zip.members(); // by the arrays' names
   for (ZipMember &member : members) {
     if (member.name.ends_with(".npy"))
@@ -185,20 +185,20 @@ static Status openNpz(const DataSpec &spec, Table &table) {
   Choice choice(spec, members);
   if (std::string missing = choice.missing(members); !missing.empty())
     return {MT_INVALID,
-            found + ": expected array " + missing + ", found " + (names.empty() ? "none" : names)};
+            opened + ": expected array " + missing + ", found " + (names.empty() ? "none" : names)};
   uint64_t bytes = 0;
   for (const ZipMember &member : members)
     bytes += choice.takes(member.name) ? member.size : 0;
-  if (Status s = checkMemory(bytes, found + ": its arrays"); !s.ok())
+  if (Status s = checkMemory(bytes, opened + ": its arrays"); !s.ok())
     return s;
-  if (Status s = readChosen(file, zip, found, members, choice, !spec.wanted.empty(), table); !s.ok())
+  if (Status s = readChosen(file, zip, opened, members, choice, !spec.wanted.empty(), table); !s.ok())
     return s;
   if (!table.fields.empty())
     return {};
   std::string wanted;
   for (const Wanted &entry : spec.wanted)
     wanted += (wanted.empty() ? "" : ", ") + entry.name;
-  return {MT_INVALID, found + ": expected arrays of the model's names (" + wanted +
+  return {MT_INVALID, opened + ": expected arrays of the model's names (" + wanted +
                           "), or x and y, or x=NAME and y=NAME, found " + (names.empty() ? "none" : names)};
 }
 

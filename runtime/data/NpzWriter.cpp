@@ -15,7 +15,7 @@ static void put(std::string &out, uint64_t value, int bytes) {
 
 // Before the member, or with `central` in the directory.
 std::string NpzWriter::Member::record(bool central) const {
-  constexpr uint64_t kFirstOfJanuary1980 = 1 << 5 | 1; // no time of day: the same arrays are the same file
+  constexpr uint64_t firstOfJanuary1980 = 1 << 5 | 1; // no time of day: the same arrays are the same file
   std::string out;
   put(out, central ? 0x02014b50 : 0x04034b50, 4);
   if (central)
@@ -24,7 +24,7 @@ std::string NpzWriter::Member::record(bool central) const {
   put(out, 1 << 11, 2); // names in UTF-8
   put(out, 0, 2);       // stored
   put(out, 0, 2);
-  put(out, kFirstOfJanuary1980, 2);
+  put(out, firstOfJanuary1980, 2);
   put(out, crc, 4);
   put(out, size, 4);
   put(out, size, 4);

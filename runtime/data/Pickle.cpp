@@ -8,7 +8,7 @@
 namespace mtrun {
 namespace {
 
-constexpr size_t kMaxValues = 1 << 22; // on the stack, in the memo and in lists, together
+constexpr size_t maxValues = 1 << 22; // on the stack, in the memo and in lists, together
 
 class Reader {
 public:
@@ -342,8 +342,8 @@ Status Reader::read() {
       return corrupt("expected more, found its end");
     if (Status s = step(static_cast<uint8_t>(code)); !s.ok())
       return s;
-    if (++values_ > kMaxValues)
-      return {MT_INVALID, where_ + ": expected at most " + std::to_string(kMaxValues) + " values, found more"};
+    if (++values_ > maxValues)
+      return {MT_INVALID, where_ + ": expected at most " + std::to_string(maxValues) + " values, found more"};
   }
   PickleValue *root = nullptr;
   if (!pop(root))

@@ -19,13 +19,13 @@ struct Header {
   uint64_t low, high, samples, floats, unused[3];
 };
 static_assert(sizeof(Header) == 64);
-constexpr char kMagic[8] = {'M', 'T', 'P', 'I', 'C', 'S', '1', '\n'};
+constexpr char cacheMagic[8] = {'M', 'T', 'P', 'I', 'C', 'S', '1', '\n'};
 
-constexpr uint64_t kBusy = 1; // in place of a hash: a thread writes the sample
+constexpr uint64_t busy = 1; // in place of a hash: a thread writes the sample
 
 uint64_t hashOf(const float *values, uint64_t floats) {
   uint64_t hash = XXH3_64bits(values, floats * sizeof(float));
-  return hash > kBusy ? hash : kBusy + 1;
+  return hash > busy ? hash : busy + 1;
 }
 
 } // namespace
@@ -58,13 +58,13 @@ Status PictureCache::open(const std::string &where, const PictureKey &key, uint6
   values_ = reinterpret_cast<float *>(base_ + values);
   auto *header = reinterpret_cast<Header *>(base_);
   Header wanted = {{}, key.low, key.high, samples, floats, {}};
-  memcpy(wanted.magic, kMagic, sizeof kMagic);
+  memcpy(wanted.magic, cacheMagic, sizeof cacheMagic);
   if (memcmp(header, &wanted, sizeof wanted) != 0) {
     memset(base_ + sizeof(Header), 0, samples * 8);
     *header = wanted;
   }
   for (uint64_t i = 0; i < samples; ++i) // what a run wrote when it was killed
-    if (hashes_[i].load(std::memory_order_relaxed) == kBusy)
+    if (hashes_[i].load(std::memory_order_relaxed) == busy)
       hashes_[i].store(0, std::memory_order_relaxed);
   return {};
 }
@@ -78,9 +78,9 @@ Status PictureCache::openFile(const std::string &path, uint64_t bytes) {
     return {MT_IO, "cannot use the cache " + path + ": it is not a regular file"};
   if (flock(file_, LOCK_EX | LOCK_NB) != 0)
     return {MT_IO, "cannot use the cache " + path + ": another run or source uses it; expected a file for each"};
-  char magic[sizeof kMagic] = {};
+  char magic[sizeof cacheMagic] = {};
   if (facts.st_size > 0 &&
-      (pread(file_, magic, sizeof magic, 0) != sizeof magic || memcmp(magic, kMagic, sizeof kMagic) != 0))
+      (pread(file_, magic, sizeof magic, 0) != sizeof magic || memcmp(magic, cacheMagic, sizeof cacheMagic) != 0))
     return {MT_INVALID, "cache: expected a new file or a cache of pictures, found something else in " + path};
   // The room is there before it is mapped: a full disk is an error here, and no signal later.
   if (ftruncate(file_, static_cast<off_t>(bytes)) != 0)
@@ -93,13 +93,13 @@ Status PictureCache::openFile(const std::string &path, uint64_t bytes) {
 const float *PictureCache::find(uint64_t sample) const {
   uint64_t hash = hashes_[sample].load(std::memory_order_acquire);
   const float *values = values_ + sample * floats_;
-  return hash > kBusy && hashOf(values, floats_) == hash ? values : nullptr;
+  return hash > busy && hashOf(values, floats_) == hash ? values : nullptr;
 }
 
 void PictureCache::put(uint64_t sample, const float *values) {
   // Two threads may have made the same sample; one of them writes it.
   uint64_t before = hashes_[sample].load(std::memory_order_relaxed);
-  if (before == kBusy || !hashes_[sample].compare_exchange_strong(before, kBusy, std::memory_order_acquire))
+  if (before == busy || !hashes_[sample].compare_exchange_strong(before, busy, std::memory_order_acquire))
     return;
   memcpy(values_ + sample * floats_, values, floats_ * sizeof(float));
   hashes_[sample].store(hashOf(values, floats_), std::memory_order_release);

@@ -16,7 +16,7 @@
 
 namespace mtrun {
 
-constexpr uint64_t kMaxFile = uint64_t(1) << 30; // bytes of one picture
+constexpr uint64_t maxFile = uint64_t(1) << 30; // bytes of one picture
 
 int readerThreads(const DataSpec &spec) {
   cpu_set_t set;
@@ -52,8 +52,8 @@ Status Pictures::load(uint64_t sample, std::vector<uint8_t> &room, std::span<con
   if (fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode))
     status = {MT_IO, "cannot read " + path + ": it is not a regular file"};
   uint64_t size = place.size ? place.size : static_cast<uint64_t>(facts.st_size), got = 0;
-  if (status.ok() && size > kMaxFile)
-    status = {MT_INVALID, path + ": expected a picture of at most " + std::to_string(kMaxFile) + " bytes, found " +
+  if (status.ok() && size > maxFile)
+    status = {MT_INVALID, path + ": expected a picture of at most " + std::to_string(maxFile) + " bytes, found " +
                               std::to_string(size)};
   if (status.ok() && room.size() < size)
     room.resize(size);
@@ -136,8 +136,8 @@ PictureSurvey Pictures::survey(const DataSpec &spec) const {
 
 Status Pictures::size(const PictureShape &shape, const DataSpec &spec) {
   shape_ = shape;
-  if (uint64_t(shape.height) + margin_ > images::kMaxSide || uint64_t(shape.width) + margin_ > images::kMaxSide)
-    return {MT_INVALID, "data: expected sides of at most " + std::to_string(images::kMaxSide) +
+  if (uint64_t(shape.height) + margin_ > images::maxSide || uint64_t(shape.width) + margin_ > images::maxSide)
+    return {MT_INVALID, "data: expected sides of at most " + std::to_string(images::maxSide) +
                             " with the margin of the "
                             "crop, found " +
                             std::to_string(std::max(shape.height, shape.width) + margin_)};
@@ -162,8 +162,8 @@ PictureKey Pictures::key() const {
     uint64_t parts[3] = {place.file, place.offset, place.size};
     XXH3_128bits_update(state, parts, sizeof parts);
   }
-  uint32_t made[5] = {shape_.height + margin_, shape_.width + margin_, shape_.channels, upright_, 1};
-  XXH3_128bits_update(state, made, sizeof made);
+  uint32_t format[5] = {shape_.height + margin_, shape_.width + margin_, shape_.channels, upright_, 1};
+  XXH3_128bits_update(state, format, sizeof format);
   XXH128_hash_t hash = XXH3_128bits_digest(state);
   XXH3_freeState(state);
   return {hash.low64, hash.high64};
@@ -220,17 +220,17 @@ Status Pictures::read(int64_t index, const Draw &draw, float *out) const {
 }
 
 void Pictures::drop(const std::vector<std::pair<uint64_t, Status>> &failed) {
-  size_t kept = 0, next = 0;
+  size_t remaining = 0, next = 0;
   for (uint64_t i = 0; i < places.size(); ++i) {
     if (next < failed.size() && failed[next].first == i)
       ++next;
     else
-      places[kept++] = places[i];
+      places[remaining++] = places[i];
   }
-  places.resize(kept);
+  places.resize(remaining);
 }
 
-Status surveyPictures(const DataSpec &spec, const std::string &where, Pictures &pictures, std::vector<uint64_t> &kept,
+Status surveyPictures(const DataSpec &spec, const std::string &where, Pictures &pictures, std::vector<uint64_t> &intact,
                       std::vector<std::string> &notes) {
   uint64_t all = pictures.places.size();
   PictureSurvey survey;
@@ -243,12 +243,12 @@ Status surveyPictures(const DataSpec &spec, const std::string &where, Pictures &
     if (next < survey.failed.size() && survey.failed[next].first == i)
       ++next;
     else
-      kept.push_back(i);
+      intact.push_back(i);
   }
   if (!survey.failed.empty())
     notes.push_back(where + ": " + std::to_string(survey.failed.size()) + " of " + std::to_string(all) +
                     " pictures are damaged and left out; the first: " + survey.failed[0].second.message());
-  if (kept.empty() && all > 0)
+  if (intact.empty() && all > 0)
     return {survey.failed[0].second.code(), notes.back()};
   pictures.drop(survey.failed);
   pictures.seen = std::move(survey);

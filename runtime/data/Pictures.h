@@ -76,8 +76,8 @@ private:
 int readerThreads(const DataSpec &spec);
 
 // Surveys the pictures of a table's field and leaves out the damaged ones with a note, or names the first if the
-// specification is strict. `kept` has the numbers of the others.
-Status surveyPictures(const DataSpec &spec, const std::string &where, Pictures &pictures, std::vector<uint64_t> &kept,
+// specification is strict. `intact` has the numbers of the others.
+Status surveyPictures(const DataSpec &spec, const std::string &where, Pictures &pictures, std::vector<uint64_t> &intact,
                       std::vector<std::string> &notes);
 
 } // namespace mtrun

@@ -13,8 +13,8 @@
 namespace mtrun {
 namespace {
 
-constexpr uint64_t kHead = 12, kTail = 4;
-constexpr uint64_t kMaxRecord = uint64_t(1) << 30;
+constexpr uint64_t headSize = 12, tailSize = 4;
+constexpr uint64_t maxRecord = uint64_t(1) << 30;
 
 template <typename T> T load(const uint8_t *bytes) {
   T value;
@@ -31,24 +31,24 @@ Status eachRecord(uint64_t size, const std::string &where, Read &&read, const Vi
   uint64_t number = 0;
   for (uint64_t at = 0; at < size; ++number) {
     std::string name = where + ", record " + std::to_string(number) + " at byte " + std::to_string(at);
-    if (size - at < kHead)
+    if (size - at < headSize)
       return {MT_CORRUPT, name + ": expected a head of 12 bytes, found " + std::to_string(size - at)};
-    if (Status s = read(at, kHead, bytes); !s.ok())
+    if (Status s = read(at, headSize, bytes); !s.ok())
       return s;
     if (!isHead(bytes.data()))
       return {MT_CORRUPT, name + ": the checksum of its length is wrong"};
     uint64_t length = load<uint64_t>(bytes.data());
-    at += kHead;
-    if (length > kMaxRecord || size - at < kTail || length > size - at - kTail)
+    at += headSize;
+    if (length > maxRecord || size - at < tailSize || length > size - at - tailSize)
       return {MT_CORRUPT, name + ": expected " + std::to_string(length) + " bytes and a checksum, found " +
                               std::to_string(size - at) + " bytes"};
-    if (Status s = read(at, length + kTail, bytes); !s.ok())
+    if (Status s = read(at, length + tailSize, bytes); !s.ok())
       return s;
     if (maskedCrc32c(bytes.data(), length) != load<uint32_t>(bytes.data() + length))
       return {MT_CORRUPT, name + ": the checksum of its " + std::to_string(length) + " bytes is wrong"};
     if (Status s = visit(number, at, bytes.first(length)); !s.ok())
       return std::move(s).in(name + ": ");
-    at += length + kTail;
+    at += length + tailSize;
   }
   return {};
 }
@@ -98,13 +98,13 @@ Status readRecords(const std::string &path, std::shared_ptr<const std::vector<ui
     return {MT_IO, "cannot read " + path + ": it is not a regular file"};
   auto size = static_cast<uint64_t>(facts.st_size);
   std::vector<uint8_t> room(1 << 16);
-  if (size >= kHead) {
-    if (Status s = file.read(path, 0, kHead, room.data()); !s.ok())
+  if (size >= headSize) {
+    if (Status s = file.read(path, 0, headSize, room.data()); !s.ok())
       return s;
     if (room[0] == 0x1f && room[1] == 0x8b && !isHead(room.data())) {
       std::vector<uint8_t> bytes;
-      std::string found;
-      if (Status s = readData(path, bytes, found); !s.ok())
+      std::string opened;
+      if (Status s = readData(path, bytes, opened); !s.ok())
         return s;
       auto whole = std::make_shared<const std::vector<uint8_t>>(std::move(bytes));
       inflated = whole;

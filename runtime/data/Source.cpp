@@ -8,7 +8,7 @@
 
 namespace mtrun {
 
-constexpr int32_t kMaxFields = 1024, kMaxRank = 32;
+constexpr int32_t maxFields = 1024, maxRank = 32;
 
 Source::Source(const mtrun_source &source, const Table &table)
     : source_(source), threads_(source.samples < 0 ? 1 : std::clamp(source.threads, 1, 256)) {
@@ -40,10 +40,10 @@ Status Source::read(mtrun_request request, int64_t &rows) const {
 }
 
 static bool storedAs(int32_t dtype, Stored &type) {
-  static constexpr std::pair<mt_dtype, Stored> kTypes[] = {{MT_F32, Stored::F32},   {MT_F64, Stored::F64},
-                                                           {MT_I32, Stored::I32},   {MT_I64, Stored::I64},
-                                                           {MT_BOOL, Stored::Bool}, {MT_U8, Stored::U8}};
-  for (auto [of, stored] : kTypes)
+  static constexpr std::pair<mt_dtype, Stored> types[] = {{MT_F32, Stored::F32},   {MT_F64, Stored::F64},
+                                                          {MT_I32, Stored::I32},   {MT_I64, Stored::I64},
+                                                          {MT_BOOL, Stored::Bool}, {MT_U8, Stored::U8}};
+  for (auto [of, stored] : types)
     if (of == dtype)
       return type = stored, true;
   return false;
@@ -61,8 +61,8 @@ static Status openField(const mtrun_field &from, int64_t samples, bool arrays, F
   std::memcpy(&dtype, &from.dtype, sizeof dtype);
   if (!storedAs(dtype, field.type))
     return {MT_INVALID, field.where + ": expected a dtype of mt.h, found " + std::to_string(dtype)};
-  if (from.rank < 0 || from.rank > kMaxRank || (from.rank > 0 && !from.shape))
-    return {MT_INVALID, field.where + ": expected the shape of a sample of 0 to " + std::to_string(kMaxRank) +
+  if (from.rank < 0 || from.rank > maxRank || (from.rank > 0 && !from.shape))
+    return {MT_INVALID, field.where + ": expected the shape of a sample of 0 to " + std::to_string(maxRank) +
                             " axes, found " + (from.rank > 0 && !from.shape ? "NULL" : std::to_string(from.rank))};
   uint64_t bytes = storedSize(field.type);
   for (int32_t i = 0; i < from.rank; ++i) {
@@ -91,8 +91,8 @@ static Status openField(const mtrun_field &from, int64_t samples, bool arrays, F
 }
 
 Status openFields(const mtrun_field *fields, int32_t count, int64_t samples, bool arrays, Table &table) {
-  if (count < 1 || count > kMaxFields || !fields)
-    return {MT_INVALID, "expected 1 to " + std::to_string(kMaxFields) + " fields, found " +
+  if (count < 1 || count > maxFields || !fields)
+    return {MT_INVALID, "expected 1 to " + std::to_string(maxFields) + " fields, found " +
                             (fields ? std::to_string(count) : "NULL")};
   for (int32_t i = 0; i < count; ++i) {
     Field field;

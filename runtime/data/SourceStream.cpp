@@ -75,14 +75,14 @@ struct Place {
 // away after that.
 void BatchStream::produceInOrder() {
   Place place;
-  uint64_t given = 0; // batches
+  uint64_t delivered = 0; // batches
   Slot *held = nullptr;
   bool passes = options_.stepsPerEpoch == 0; // are the epochs
   auto give = [&](Slot &slot, bool last) {
     slot.batch.last = last;
     place.epoch += last;
     place.steps = last ? 0 : place.steps + 1;
-    produced_.store(++given, std::memory_order_release);
+    produced_.store(++delivered, std::memory_order_release);
     produced_.notify_one();
     held = nullptr;
   };
@@ -94,7 +94,7 @@ void BatchStream::produceInOrder() {
 
   while (place.epoch < options_.epochs && !stop_.load(std::memory_order_relaxed)) {
     // The slot after the one that is held.
-    uint64_t index = given + (held != nullptr), released = released_.load(std::memory_order_acquire);
+    uint64_t index = delivered + (held != nullptr), released = released_.load(std::memory_order_acquire);
     if (static_cast<int64_t>(index - released) >= static_cast<int64_t>(slots_.size())) {
       released_.wait(released, std::memory_order_acquire);
       continue;
@@ -108,12 +108,12 @@ void BatchStream::produceInOrder() {
     Status status = ask(slot, 0, request, rows);
     if (status.ok() && rows > 0 && dropped == 0)
       status = convert(slot, 0, rows, place.first);
-    bool ends = rows < options_.batch, kept = rows > 0 && !(ends && options_.dropRemainder);
-    if (status.ok() && ends && place.first == 0 && !kept)
+    bool ends = rows < options_.batch, used = rows > 0 && !(ends && options_.dropRemainder);
+    if (status.ok() && ends && place.first == 0 && !used)
       status = {MT_INVALID, "the source: expected " + std::to_string(options_.dropRemainder ? options_.batch : 1) +
                                 " samples or more in pass " + std::to_string(place.pass) + ", found " +
                                 std::to_string(rows)};
-    slot.batch.rows = kept ? rows : 0;
+    slot.batch.rows = used ? rows : 0;
     slot.batch.status = std::move(status);
     place.first = ends ? 0 : place.first + rows;
     place.pass += ends;
@@ -123,7 +123,7 @@ void BatchStream::produceInOrder() {
       return give(slot, false);
     }
     if (dropped > 0) {
-      dropped -= kept;
+      dropped -= used;
       if (!passes || !ends)
         continue;
       slot.batch.rows = 0; // nothing of the epoch is left
@@ -138,17 +138,17 @@ void BatchStream::produceInOrder() {
       continue;
     }
     if (!passes) {
-      if (kept)
+      if (used)
         give(slot, place.steps + 1 == options_.stepsPerEpoch);
       continue;
     }
     if (held)
-      give(*held, ends && !kept);
-    else if (ends && !kept) // a resumed epoch had come to its end
+      give(*held, ends && !used);
+    else if (ends && !used) // a resumed epoch had come to its end
       give(slot, true);
-    if (kept && ends)
+    if (used && ends)
       give(slot, true);
-    else if (kept)
+    else if (used)
       held = &slot;
   }
 }

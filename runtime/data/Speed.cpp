@@ -13,8 +13,8 @@ namespace mtrun {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kRounds = 5; // the median counts
-constexpr uint64_t kPictures = 512;
+constexpr int rounds = 5; // the median counts
+constexpr uint64_t maxPictures = 512;
 
 double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -124,7 +124,7 @@ Status benchmarkData(const char *text, int64_t batch, double seconds, void (*lin
     return s;
   const Pictures *pictures = table.fields[0].pictures.get();
   int threads = data.readers;
-  std::vector<std::vector<uint8_t>> files(pictures ? std::min<uint64_t>(kPictures, pictures->places.size()) : 0);
+  std::vector<std::vector<uint8_t>> files(pictures ? std::min<uint64_t>(maxPictures, pictures->places.size()) : 0);
   for (size_t i = 0; i < files.size(); ++i) {
     std::span<const uint8_t> bytes;
     uint64_t sample = i * pictures->places.size() / files.size();
@@ -133,11 +133,11 @@ Status benchmarkData(const char *text, int64_t batch, double seconds, void (*lin
     files[i] = std::vector<uint8_t>(bytes.begin(), bytes.end());
   }
   std::vector<double> pipeline, library, shares;
-  for (int round = 0; round < kRounds; ++round) { // in turn: whatever else the machine does, it does to both
-    pipeline.push_back(pipelineSpeed(data, binding, batch, seconds / kRounds));
+  for (int round = 0; round < rounds; ++round) { // in turn: whatever else the machine does, it does to both
+    pipeline.push_back(pipelineSpeed(data, binding, batch, seconds / rounds));
     if (!pictures)
       continue;
-    library.push_back(librarySpeed(*pictures, spec, files, threads, seconds / kRounds));
+    library.push_back(librarySpeed(*pictures, spec, files, threads, seconds / rounds));
     shares.push_back(library.back() > 0 ? pipeline.back() / library.back() : 0);
   }
   char buffer[256];

@@ -13,7 +13,7 @@ namespace mtrun {
 namespace {
 
 // Keeps these draws apart from those of epochs (below 2^61), of pictures (bit 62) and of shuffle windows (bit 63).
-constexpr int64_t kSplitEpoch = int64_t(1) << 61;
+constexpr int64_t splitEpoch = int64_t(1) << 61;
 
 struct ClassShare {
   int64_t samples = 0, held = 0;
@@ -68,7 +68,7 @@ static std::vector<bool> draw(const std::vector<int64_t> &labels, int64_t held, 
     ++classes[labelOf(i)].samples;
   shareOut(classes, held, size);
   std::vector<int64_t> order(static_cast<size_t>(size));
-  epochOrder(seed, kSplitEpoch, size, order.data());
+  epochOrder(seed, splitEpoch, size, order.data());
   std::vector<bool> chosen(static_cast<size_t>(size));
   for (int64_t i : order)
     if (int64_t &left = classes[labelOf(i)].held; left > 0) {
@@ -81,18 +81,18 @@ static std::vector<bool> draw(const std::vector<int64_t> &labels, int64_t held, 
 // What a part lacks of the classes that there are, for people; "": nothing.
 static std::string lacking(const mtrun_dataset &data, const std::set<int64_t> &all, const std::set<int64_t> &here,
                            const std::string &part) {
-  constexpr size_t kNamed = 5;
+  constexpr size_t maxNamed = 5;
   std::string names;
   size_t count = 0;
   for (int64_t label : all)
-    if (!here.count(label) && ++count <= kNamed)
+    if (!here.count(label) && ++count <= maxNamed)
       names += (names.empty() ? "" : ", ") + (label < static_cast<int64_t>(data.classNames.size())
                                                   ? data.classNames[static_cast<size_t>(label)]
                                                   : std::to_string(label));
   if (count == 0)
     return "";
   return part + ": expected samples of each of the " + std::to_string(all.size()) + " classes, found none of " +
-         std::to_string(count) + ": " + names + (count > kNamed ? ", ..." : "");
+         std::to_string(count) + ": " + names + (count > maxNamed ? ", ..." : "");
 }
 
 Status splitDataset(const mtrun_dataset &data, const SplitOptions &options, std::unique_ptr<mtrun_dataset> &training,
@@ -103,18 +103,19 @@ Status splitDataset(const mtrun_dataset &data, const SplitOptions &options, std:
   if (data.size < 0)
     return {MT_INVALID, "validation split: expected data of known length, of which a share can be held out; found a "
                         "source that tells its end only when it comes; give it validation data of its own"};
-  auto kept = static_cast<int64_t>(static_cast<double>(data.size) * (1 - options.share)), held = data.size - kept;
-  if (kept < 1 || held < 1) {
+  auto trainingSize = static_cast<int64_t>(static_cast<double>(data.size) * (1 - options.share));
+  int64_t held = data.size - trainingSize;
+  if (trainingSize < 1 || held < 1) {
     char share[32];
     snprintf(share, sizeof share, "%g", options.share);
     return {MT_INVALID, "validation split: expected at least 1 sample to train on and 1 to validate on, found " +
-                            std::to_string(kept) + " and " + std::to_string(held) + ": the share is " + share +
+                            std::to_string(trainingSize) + " and " + std::to_string(held) + ": the share is " + share +
                             " of " + std::to_string(data.size)};
   }
   std::vector<int64_t> labels = classesOf(data);
   std::vector<bool> out(static_cast<size_t>(data.size));
   if (options.last)
-    std::fill(out.begin() + kept, out.end(), true);
+    std::fill(out.begin() + trainingSize, out.end(), true);
   else
     out = draw(labels, held, data.size, options.seed);
   std::set<int64_t> all(labels.begin(), labels.end());

@@ -36,8 +36,8 @@ size_t storedSize(Stored type) {
 }
 
 const char *storedName(Stored type) {
-  static const char *const kNames[] = {"u8", "bool", "i8", "u16", "i16", "i32", "u32", "i64", "f32", "f64", "f16"};
-  return kNames[static_cast<int>(type)];
+  static const char *const names[] = {"u8", "bool", "i8", "u16", "i16", "i32", "u32", "i64", "f32", "f64", "f16"};
+  return names[static_cast<int>(type)];
 }
 
 uint64_t Field::elements() const {
@@ -95,12 +95,12 @@ Status GzipFile::read(const std::string &path, uint8_t *out, uint64_t size, uint
 
 // The bytes that the file holds, at most: counted where they could be more than there is room for.
 static Status measure(const std::string &path, uint64_t fileSize, const GzipFile &file, uint64_t &bytes) {
-  constexpr uint64_t kMaxInflation = 1032; // of deflate
+  constexpr uint64_t maxInflation = 1032; // of deflate
   uint64_t got = 0;
   bytes = fileSize;
   if (gzdirect(file.file))
     return checkMemory(bytes, path);
-  if (checkMemory(fileSize * kMaxInflation, path).ok())
+  if (checkMemory(fileSize * maxInflation, path).ok())
     return {};
   std::vector<uint8_t> room(1 << 16);
   bytes = 0;
@@ -141,14 +141,14 @@ static Status readAll(int descriptor, const std::string &path, std::vector<uint8
   return {};
 }
 
-Status readData(const std::string &path, std::vector<uint8_t> &bytes, std::string &found) {
+Status readData(const std::string &path, std::vector<uint8_t> &bytes, std::string &opened) {
   for (const char *suffix : {"", ".gz"}) {
-    found = path + suffix;
-    int descriptor = ::open(found.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    opened = path + suffix;
+    int descriptor = ::open(opened.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor >= 0)
-      return readAll(descriptor, found, bytes);
+      return readAll(descriptor, opened, bytes);
     if (errno != ENOENT)
-      return ioError("cannot open", found, errno);
+      return ioError("cannot open", opened, errno);
   }
   return ioError("cannot open", path + " or " + path + ".gz", ENOENT);
 }

@@ -43,9 +43,9 @@ struct Table {
 // Reads what the specification names. MT_INVALID, MT_CORRUPT, MT_IO, MT_NO_MEMORY.
 Status openTable(const DataSpec &spec, Table &table);
 
-// The bytes of a file, inflated if they are gzip data, as readGzip does; `path`.gz where there is no `path`. `found` is
-// the path that was read.
-Status readData(const std::string &path, std::vector<uint8_t> &bytes, std::string &found);
+// The bytes of a file, inflated if they are gzip data, as readGzip does; `path`.gz where there is no `path`. `opened`
+// is the path that was read.
+Status readData(const std::string &path, std::vector<uint8_t> &bytes, std::string &opened);
 
 // The value of a number of 16 bits.
 float halfValue(uint16_t bits);

@@ -49,8 +49,8 @@ private:
 };
 
 const char *kindName(Feature::Kind kind) {
-  static const char *const kNames[] = {"no values", "bytes", "floats", "integers"};
-  return kNames[static_cast<int>(kind)];
+  static const char *const kindNames[] = {"no values", "bytes", "floats", "integers"};
+  return kindNames[static_cast<int>(kind)];
 }
 
 } // namespace
@@ -187,14 +187,14 @@ Status Reader::finish(Table &table) {
   for (const std::string &name : {spec_.input, spec_.target})
     if (!name.empty() && !features_.count(name))
       return {MT_INVALID, where + ": expected a feature \"" + name + "\", found " + names()};
-  std::vector<uint64_t> kept;
+  std::vector<uint64_t> intact;
   for (auto &[name, gathered] : features_)
     if (gathered.encoded && gathered.trouble.empty() && pictures_->places.empty()) {
       pictures_->places = std::move(gathered.places);
-      if (Status s = surveyPictures(spec_, where, *pictures_, kept, table.notes); !s.ok())
+      if (Status s = surveyPictures(spec_, where, *pictures_, intact, table.notes); !s.ok())
         return s;
     }
-  bool all = kept.empty() || kept.size() == records_;
+  bool all = intact.empty() || intact.size() == records_;
   for (auto &[name, gathered] : features_) {
     if (!gathered.trouble.empty()) {
       table.notes.push_back(where + ": feature \"" + name + "\" is left out: it " + gathered.trouble);
@@ -203,7 +203,7 @@ Status Reader::finish(Table &table) {
     Field field;
     field.name = name;
     field.where = where;
-    field.samples = all ? records_ : kept.size();
+    field.samples = all ? records_ : intact.size();
     if (gathered.encoded) {
       field.pictures = pictures_;
       table.fields.push_back(std::move(field));
@@ -218,8 +218,8 @@ Status Reader::finish(Table &table) {
                               " bytes, expected a multiple of raw=" + storedName(field.type)};
     if (uint64_t elements = field.stride / storedSize(field.type); elements > 1)
       field.shape = {elements};
-    for (uint64_t i = 0; !all && i < kept.size(); ++i)
-      memmove(gathered.bytes.data() + i * field.stride, gathered.bytes.data() + kept[i] * field.stride, field.stride);
+    for (uint64_t i = 0; !all && i < intact.size(); ++i)
+      memmove(gathered.bytes.data() + i * field.stride, gathered.bytes.data() + intact[i] * field.stride, field.stride);
     field.bytes = share(std::move(gathered.bytes));
     table.fields.push_back(std::move(field));
   }
@@ -230,11 +230,11 @@ Status Reader::finish(Table &table) {
 
 static Status openTfrecord(const DataSpec &spec, Table &table) {
   std::vector<std::string> paths;
-  glob_t found = {};
-  int code = glob(spec.paths[0].c_str(), GLOB_ERR, nullptr, &found);
-  for (size_t i = 0; code == 0 && i < found.gl_pathc; ++i)
-    paths.emplace_back(found.gl_pathv[i]);
-  globfree(&found);
+  glob_t matches = {};
+  int code = glob(spec.paths[0].c_str(), GLOB_ERR, nullptr, &matches);
+  for (size_t i = 0; code == 0 && i < matches.gl_pathc; ++i)
+    paths.emplace_back(matches.gl_pathv[i]);
+  globfree(&matches);
   if (code != 0 && code != GLOB_NOMATCH)
     return {MT_IO, "cannot look for " + spec.paths[0]};
   if (paths.empty())

@@ -11,20 +11,20 @@ namespace mtrun {
 
 // Windows of T + 1 that share their ends, from byte `begin` on: each token but the first is predicted once.
 static Status makeWindows(const DataSpec &spec, std::vector<uint8_t> &&bytes, size_t begin, Stored type,
-                          const std::string &found, Table &table) {
+                          const std::string &opened, Table &table) {
   uint64_t size = storedSize(type), tokens = (bytes.size() - begin) / size, length = static_cast<uint64_t>(spec.length);
   if ((bytes.size() - begin) % size)
-    return {MT_CORRUPT, found + ": expected tokens of " + std::to_string(size) + " bytes, found " +
+    return {MT_CORRUPT, opened + ": expected tokens of " + std::to_string(size) + " bytes, found " +
                             std::to_string(bytes.size() - begin) + " bytes"};
   if (length == 0)
     return {MT_INVALID, "data: expected length=T, the tokens of a sample, found none"};
   if (tokens < length + 1)
     return {MT_INVALID,
-            found + ": expected at least " + std::to_string(length + 1) + " tokens, found " + std::to_string(tokens)};
+            opened + ": expected at least " + std::to_string(length + 1) + " tokens, found " + std::to_string(tokens)};
   std::shared_ptr<const uint8_t> owner = share(std::move(bytes));
   uint64_t samples = (tokens - 1) / length;
   Field in = {
-      "tokens", found, MTRUN_INPUT, false, type, {length}, samples, length * size, {owner, owner.get() + begin}};
+      "tokens", opened, MTRUN_INPUT, false, type, {length}, samples, length * size, {owner, owner.get() + begin}};
   Field out = in;
   out.name = "next";
   out.role = MTRUN_TARGET;
@@ -45,33 +45,33 @@ static bool looksLikeText(const std::vector<uint8_t> &bytes) {
 // nanoGPT's files are u16 tokens and nothing else; llm.c's begin with 256 i32, of which the first three say what
 // follows.
 static Status openTokens(const DataSpec &spec, Table &table) {
-  constexpr size_t kHeader = 256 * 4;
+  constexpr size_t headerSize = 256 * 4;
   std::vector<uint8_t> bytes;
-  std::string found;
-  if (Status s = readData(spec.paths[0], bytes, found); !s.ok())
+  std::string opened;
+  if (Status s = readData(spec.paths[0], bytes, opened); !s.ok())
     return s;
   auto word = [&](size_t i) {
     return uint32_t(bytes[4 * i]) | uint32_t(bytes[4 * i + 1]) << 8 | uint32_t(bytes[4 * i + 2]) << 16 |
            uint32_t(bytes[4 * i + 3]) << 24;
   };
-  if (bytes.size() < kHeader || (word(0) != 20240520 && word(0) != 20240801)) {
+  if (bytes.size() < headerSize || (word(0) != 20240520 && word(0) != 20240801)) {
     if (looksLikeText(bytes))
-      table.notes.push_back(found + ": looks like a text, and is read as tokens of 16 bits; text:" + spec.paths[0] +
+      table.notes.push_back(opened + ": looks like a text, and is read as tokens of 16 bits; text:" + spec.paths[0] +
                             " reads its characters");
-    Status s = makeWindows(spec, std::move(bytes), 0, Stored::U16, found, table);
+    Status s = makeWindows(spec, std::move(bytes), 0, Stored::U16, opened, table);
     return s.ok() || table.notes.empty() ? s : Status(s.code(), s.message() + "; " + table.notes.back());
   }
   uint32_t version = word(0) == 20240520 ? 1 : 7;
   Stored type = version == 1 ? Stored::U16 : Stored::U32;
-  if (word(1) != version || bytes.size() - kHeader != uint64_t(word(2)) * storedSize(type))
-    return {MT_CORRUPT, found + ": expected version " + std::to_string(version) + " and " + std::to_string(word(2)) +
+  if (word(1) != version || bytes.size() - headerSize != uint64_t(word(2)) * storedSize(type))
+    return {MT_CORRUPT, opened + ": expected version " + std::to_string(version) + " and " + std::to_string(word(2)) +
                             " tokens of " + std::to_string(storedSize(type)) + " bytes, found version " +
-                            std::to_string(word(1)) + " and " + std::to_string(bytes.size() - kHeader) + " bytes"};
-  return makeWindows(spec, std::move(bytes), kHeader, type, found, table);
+                            std::to_string(word(1)) + " and " + std::to_string(bytes.size() - headerSize) + " bytes"};
+  return makeWindows(spec, std::move(bytes), headerSize, type, opened, table);
 }
 
 // The text's characters as their numbers in the vocabulary, in as many bytes as the largest takes.
-static Status encode(const DataSpec &spec, const std::string &found, std::vector<uint8_t> &bytes, Stored &type) {
+static Status encode(const DataSpec &spec, const std::string &opened, std::vector<uint8_t> &bytes, Stored &type) {
   std::unordered_map<std::string_view, uint32_t> numbers;
   for (const std::string &character : spec.vocabulary)
     numbers.emplace(character, static_cast<uint32_t>(numbers.size()));
@@ -85,7 +85,7 @@ static Status encode(const DataSpec &spec, const std::string &found, std::vector
     size = utf8Bytes(text.substr(at));
     auto number = size ? numbers.find(text.substr(at, size)) : numbers.end();
     if (number == numbers.end())
-      return {MT_INVALID, found + ", line " + std::to_string(line) + ": expected one of the " + std::to_string(most) +
+      return {MT_INVALID, opened + ", line " + std::to_string(line) + ": expected one of the " + std::to_string(most) +
                               " characters of the plan's vocabulary, found " +
                               (size ? "\"" + std::string(text.substr(at, size)) + "\""
                                                                 : "byte " + std::to_string(bytes[at]))};
@@ -99,14 +99,14 @@ static Status encode(const DataSpec &spec, const std::string &found, std::vector
 
 static Status openText(const DataSpec &spec, Table &table) {
   std::vector<uint8_t> bytes;
-  std::string found;
-  if (Status s = readData(spec.paths[0], bytes, found); !s.ok())
+  std::string opened;
+  if (Status s = readData(spec.paths[0], bytes, opened); !s.ok())
     return s;
   Stored type = Stored::U8;
   if (!spec.vocabulary.empty())
-    if (Status s = encode(spec, found, bytes, type); !s.ok())
+    if (Status s = encode(spec, opened, bytes, type); !s.ok())
       return s;
-  return makeWindows(spec, std::move(bytes), 0, type, found, table);
+  return makeWindows(spec, std::move(bytes), 0, type, opened, table);
 }
 
 extern const SourceKind tokensSource = {

@@ -184,7 +184,7 @@ void CpuDeviceGroup::launch(const BoundStep &step, mt_kernel_params &params, con
   }
 }
 
-template <bool kTraced>
+template <bool traced>
 void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer) {
   DeviceProgram &device = program.devices[worker.device];
   mt_kernel_params params = device.params; // `count` and `scratch` are this worker's own
@@ -193,12 +193,12 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
   for (const DeviceProgram &other : program.devices)
     active += other.firstRow < arguments.n;
   counts_[worker.index].received = 0;
-  Track *track = kTraced ? &tracer->track(static_cast<size_t>(worker.index)) : nullptr;
-  if constexpr (kTraced)
+  Track *track = traced ? &tracer->track(static_cast<size_t>(worker.index)) : nullptr;
+  if constexpr (traced)
     track->begin();
   auto wait = [&](const BoundStep &before) {
     pool_.waitForDevice(worker.device);
-    if constexpr (kTraced)
+    if constexpr (traced)
       track->mark(SpanKind::Wait, before.index);
   };
   auto run = [&](const BoundStep &step) {
@@ -207,7 +207,7 @@ void CpuDeviceGroup::walk(BoundProgram &program, const StepArguments &arguments,
           collectives_.allReduce(program, step.allReduce, active, worker, {track, step.index});
     } else if (!step.usesRows || params.rows > 0) {
       launch(step, params, worker);
-      if constexpr (kTraced)
+      if constexpr (traced)
         track->mark(SpanKind::Kernel, step.index);
     }
   };

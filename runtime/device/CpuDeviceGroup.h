@@ -47,7 +47,7 @@ private:
   };
 
   // `tracer`: null, or the one that takes down what the worker does.
-  template <bool kTraced>
+  template <bool traced>
   void walk(BoundProgram &program, const StepArguments &arguments, const Worker &worker, Tracer *tracer);
   void launch(const BoundStep &step, mt_kernel_params &params, const Worker &worker);
 

@@ -77,14 +77,14 @@ template <typename Group> Status start(const GroupOptions &options, std::unique_
   return {};
 }
 
-const char *const kCudaLibrary = "libmtrun_cuda.so." MTRUN_CUDA_SOVERSION;
+const char *const cudaLibrary = "libmtrun_cuda.so." MTRUN_CUDA_SOVERSION;
 
 // GPUs are a library of their own, opened for the first of them.
 Status openCuda(const cuda::PlugIn *&plugIn) {
   std::string place, reasons;
-  void *library = openLibrary(kCudaLibrary, place, reasons);
+  void *library = openLibrary(cudaLibrary, place, reasons);
   if (!library)
-    return {MT_NO_DEVICE, std::string("GPUs need ") + kCudaLibrary + ", which cannot be opened: " + reasons};
+    return {MT_NO_DEVICE, std::string("GPUs need ") + cudaLibrary + ", which cannot be opened: " + reasons};
   auto entry = reinterpret_cast<const cuda::PlugIn *(*)()>(dlsym(library, "mtrun_cuda_plug_in"));
   plugIn = entry ? entry() : nullptr;
   if (!plugIn || std::strcmp(plugIn->build, cuda::build) != 0)

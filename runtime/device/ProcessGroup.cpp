@@ -17,10 +17,10 @@
 
 namespace mtrun {
 Status ProcessGroup::open(const ProcessGroupOptions &options, std::unique_ptr<ProcessGroup> &processGroup) {
-  std::unique_ptr<ProcessGroup> made(new ProcessGroup(options));
-  if (Status status = made->meet(); !status.ok())
+  std::unique_ptr<ProcessGroup> group(new ProcessGroup(options));
+  if (Status status = group->meet(); !status.ok())
     return status;
-  processGroup = std::move(made);
+  processGroup = std::move(group);
   return {};
 }
 

@@ -75,7 +75,7 @@ private:
   Status accept(int listening, Clock::time_point deadline);
   Status welcome(int listening);
   Status hear(Stranger &stranger);
-  Status admit(Connection &made, const Message &hello);
+  Status admit(Connection &connection, const Message &hello);
   Status connect(Clock::time_point deadline);
   Status greet(Clock::time_point deadline, int &socket);
   std::string agreement() const;

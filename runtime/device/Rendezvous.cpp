@@ -155,9 +155,9 @@ Status ProcessGroup::welcome(int listening) {
         strangers_.erase(oldest);
       }
     }
-    Stranger &made = strangers_.emplace_back(
+    Stranger &stranger = strangers_.emplace_back(
         Stranger{socket, Greeting(true, options_.secret, nonce), {}, Clock::now() + shortly});
-    if (!sendNow(socket, made.greeting.answer())) {
+    if (!sendNow(socket, stranger.greeting.answer())) {
       ::close(socket);
       strangers_.pop_back();
     }
@@ -194,17 +194,17 @@ Status ProcessGroup::hear(Stranger &stranger) {
   return status;
 }
 
-Status ProcessGroup::admit(Connection &made, const Message &message) {
+Status ProcessGroup::admit(Connection &connection, const Message &message) {
   Hello hello;
   bool understood = message.kind == 'h' && parseHello(message.bytes, hello);
-  made.process = hello.process;
-  made.name = hello.name;
-  std::string who = "process " + std::to_string(made.process) + " (" + made.name + ")";
+  connection.process = hello.process;
+  connection.name = hello.name;
+  std::string who = "process " + std::to_string(connection.process) + " (" + connection.name + ")";
   bool twice =
-      made.process < 1 || made.process >= options_.processes ||
-      std::any_of(
-          connections_.begin(), connections_.end(), [&](const Connection &c) { return c.process == made.process; });
-  connections_.push_back(std::move(made)); // so that it is told too
+      connection.process < 1 || connection.process >= options_.processes ||
+      std::any_of(connections_.begin(), connections_.end(),
+                  [&](const Connection &c) { return c.process == connection.process; });
+  connections_.push_back(std::move(connection)); // so that it is told too
   if (!understood)
     return {MT_INVALID, "expected that a process at " + options_.rendezvous + " says who it is, found something else"};
   std::string differs = difference(agreement(), hello.agreement);
@@ -244,24 +244,24 @@ Status ProcessGroup::greet(Clock::time_point deadline, int &socket) {
 }
 
 Status ProcessGroup::connect(Clock::time_point deadline) {
-  Connection made;
+  Connection connection;
   Clock::time_point limit = deadline + 1s; // what process 0 says is better than what we know
   Clock::time_point refusedFirst = Clock::time_point::max();
-  while (made.socket < 0) {
-    if (Status status = greet(limit, made.socket); !status.ok())
+  while (connection.socket < 0) {
+    if (Status status = greet(limit, connection.socket); !status.ok())
       return status;
-    if (made.socket < 0 && refused_ == 1)
+    if (connection.socket < 0 && refused_ == 1)
       refusedFirst = std::min(refusedFirst, Clock::now());
-    if (made.socket < 0 && refused_ > 0 && Clock::now() - refusedFirst >= shortly)
+    if (connection.socket < 0 && refused_ > 0 && Clock::now() - refusedFirst >= shortly)
       return {MT_INVALID, "expected process 0 at " + options_.rendezvous +
                               " to know this process by its secret (MTC_SECRET), found that it closes the connection"};
-    if (made.socket < 0 && Clock::now() >= deadline)
+    if (connection.socket < 0 && Clock::now() >= deadline)
       return {MT_LOST,
               "expected process 0 at " + options_.rendezvous + " within " + patience() + ", found nobody"};
-    if (made.socket < 0)
+    if (connection.socket < 0)
       std::this_thread::sleep_for(between);
   }
-  connections_.push_back(std::move(made));
+  connections_.push_back(std::move(connection));
   Connection &first = connections_[0];
   if (Status status = send(first, 'h', helloBytes({options_.process, options_.name, agreement()})); !status.ok())
     return status;

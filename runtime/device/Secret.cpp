@@ -16,7 +16,7 @@ constexpr size_t blockBytes = 64;
 // in whole numbers: the largest r with r^2 <= p * 2^64, or r^3 <= p * 2^96, modulo 2^32.
 template <size_t count> constexpr std::array<uint32_t, count> rootsOfPrimes(bool cube) {
   using Wide = unsigned __int128;
-  std::array<uint32_t, count> found = {};
+  std::array<uint32_t, count> fractions = {};
   uint64_t prime = 1;
   for (size_t i = 0; i < count; ++i) {
     for (bool composite = true; composite;) {
@@ -32,9 +32,9 @@ template <size_t count> constexpr std::array<uint32_t, count> rootsOfPrimes(bool
       if (r * r <= (cube ? (Wide(prime) << 96) / r : Wide(prime) << 64))
         root |= bit;
     }
-    found[i] = static_cast<uint32_t>(root);
+    fractions[i] = static_cast<uint32_t>(root);
   }
-  return found;
+  return fractions;
 }
 
 constexpr auto initial = rootsOfPrimes<8>(false);
@@ -105,12 +105,12 @@ bool equalSecretly(std::string_view a, std::string_view b) {
 Status randomBytes(size_t count, std::string &bytes) {
   bytes.assign(count, '\0');
   for (size_t got = 0; got < count;) {
-    ssize_t taken = getrandom(bytes.data() + got, count - got, 0);
-    if (taken < 0 && errno == EINTR)
+    ssize_t bytesRead = getrandom(bytes.data() + got, count - got, 0);
+    if (bytesRead < 0 && errno == EINTR)
       continue;
-    if (taken <= 0)
-      return ioError("cannot read", "random bytes", taken < 0 ? errno : EIO);
-    got += static_cast<size_t>(taken);
+    if (bytesRead <= 0)
+      return ioError("cannot read", "random bytes", bytesRead < 0 ? errno : EIO);
+    got += static_cast<size_t>(bytesRead);
   }
   return {};
 }

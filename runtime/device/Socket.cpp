@@ -53,16 +53,16 @@ Status unixAddress(const std::string &place, std::vector<Address> &addresses) {
 
 // `numeric`: only addresses that are written as such.
 int lookUp(const std::string &host, const std::string &port, bool numeric, std::vector<Address> &addresses) {
-  addrinfo hints = {}, *found = nullptr;
+  addrinfo hints = {}, *entries = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | (numeric ? AI_NUMERICHOST : 0);
-  if (int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found))
+  if (int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &entries))
     return error;
-  for (addrinfo *each = found; each; each = each->ai_next) {
+  for (addrinfo *each = entries; each; each = each->ai_next) {
     addresses.emplace_back().size = each->ai_addrlen;
     std::memcpy(&addresses.back().storage, each->ai_addr, each->ai_addrlen);
   }
-  freeaddrinfo(found);
+  freeaddrinfo(entries);
   return 0;
 }
 
@@ -109,38 +109,38 @@ std::vector<Address> everyAddress(Address &other) {
 }
 
 int makeSocket(Address &address, int more) {
-  int made = socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | more, 0);
+  int descriptor = socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | more, 0);
   int yes = 1;
-  if (made >= 0 && address.family() != AF_UNIX)
-    (void)setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  return made;
+  if (descriptor >= 0 && address.family() != AF_UNIX)
+    (void)setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  return descriptor;
 }
 
 // -1 and errno.
 int listenAtAddress(Address &address) {
-  int made = makeSocket(address, 0), yes = 1, no = 0;
-  if (made < 0)
+  int descriptor = makeSocket(address, 0), yes = 1, no = 0;
+  if (descriptor < 0)
     return -1;
   if (address.family() != AF_UNIX)
-    (void)setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (address.family() == AF_INET6) // of all addresses those of both kinds
-    (void)setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-  if (bind(made, address.get(), address.size) == 0 && listen(made, backlog) == 0)
-    return made;
+    (void)setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  if (bind(descriptor, address.get(), address.size) == 0 && listen(descriptor, backlog) == 0)
+    return descriptor;
   int reason = errno;
-  close(made);
+  close(descriptor);
   errno = reason;
   return -1;
 }
 
 int listenAtFirst(std::vector<Address> &addresses) {
-  int made = -1;
-  for (size_t i = 0; i < addresses.size() && made < 0; ++i) {
-    made = listenAtAddress(addresses[i]);
-    if (made < 0 && errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT)
+  int descriptor = -1;
+  for (size_t i = 0; i < addresses.size() && descriptor < 0; ++i) {
+    descriptor = listenAtAddress(addresses[i]);
+    if (descriptor < 0 && errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT)
       break;
   }
-  return made;
+  return descriptor;
 }
 
 // A port of the range that the kernel draws from, where nobody listens, may be drawn for the caller's own end: TCP then
@@ -155,23 +155,23 @@ bool isItsOwnPeer(int socket) {
 
 // -1 and errno.
 int connectToAddress(Address &address, int milliseconds) {
-  int made = makeSocket(address, SOCK_NONBLOCK);
-  if (made < 0)
+  int descriptor = makeSocket(address, SOCK_NONBLOCK);
+  if (descriptor < 0)
     return -1;
-  int error = connect(made, address.get(), address.size) == 0 ? 0 : errno;
+  int error = connect(descriptor, address.get(), address.size) == 0 ? 0 : errno;
   if (error == EINPROGRESS) {
-    pollfd waits = {made, POLLOUT, 0};
+    pollfd waits = {descriptor, POLLOUT, 0};
     socklen_t size = sizeof error;
     if (poll(&waits, 1, milliseconds) <= 0)
       error = ETIMEDOUT;
-    else if (getsockopt(made, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+    else if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
       error = errno;
   }
-  if (error == 0 && isItsOwnPeer(made))
+  if (error == 0 && isItsOwnPeer(descriptor))
     error = ECONNREFUSED;
   if (error == 0)
-    return made;
-  close(made);
+    return descriptor;
+  close(descriptor);
   errno = error;
   return -1;
 }

@@ -7,7 +7,7 @@
 
 namespace mtrun {
 
-constexpr double kPlateauMinDelta = 1e-4;
+constexpr double plateauMinDelta = 1e-4;
 
 Monitor Monitor::find(const std::string &text, std::span<const MetricColumn> columns) {
   auto named = [&](const std::string &name) {
@@ -84,7 +84,7 @@ Status Callbacks::open(const mtrun_loop_options &options, std::span<const Metric
   patience_ = options.early_patience;
   startEpoch_ = options.early_start_epoch;
   if (options.plateau_patience)
-    plateau_.emplace(plateau, options.plateau_min_delta ? *options.plateau_min_delta : kPlateauMinDelta);
+    plateau_.emplace(plateau, options.plateau_min_delta ? *options.plateau_min_delta : plateauMinDelta);
   plateauPatience_ = options.plateau_patience;
   cooldown_ = options.plateau_cooldown;
   if (options.epoch_best_only)
@@ -94,8 +94,8 @@ Status Callbacks::open(const mtrun_loop_options &options, std::span<const Metric
 
 // A count that a manifest, which anybody may have written, says.
 static int64_t countOf(double number) {
-  constexpr double kMost = 1ll << 53;
-  return number >= 0 && number <= kMost ? static_cast<int64_t>(number) : 0;
+  constexpr double most = 1ll << 53;
+  return number >= 0 && number <= most ? static_cast<int64_t>(number) : 0;
 }
 
 void Callbacks::restore(const LoopState &state) {

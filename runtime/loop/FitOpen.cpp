@@ -213,9 +213,9 @@ void Fit::openHistory() {
     state_.history.clear();
   }
   state_.names = std::move(columns);
-  constexpr int64_t kRows = 4096; // more than most runs have
+  constexpr int64_t maxRows = 4096; // more than most runs have
   state_.history.reserve(state_.history.size() +
-                         static_cast<size_t>(std::clamp<int64_t>(options_.epochs - state_.epoch, 0, kRows)) *
+                         static_cast<size_t>(std::clamp<int64_t>(options_.epochs - state_.epoch, 0, maxRows)) *
                              state_.names.size());
 }
 

@@ -14,8 +14,8 @@ Status Rate::open(Session &session, const mtrun_loop_options &options, bool resu
   const auto *program = session.plan().program("train_step");
   scheduled_ = variable_ < 0 && program && program->learning_rate() >= 0;
   last_ = state.scheduledRate;
-  bool given = options.learning_rate != 0 && (!resumed || options.learning_rate != state.givenRate);
-  bool scales = options.rate_scale != 0 && options.rate_scale != 1 && (!resumed || given);
+  bool sets = options.learning_rate != 0 && (!resumed || options.learning_rate != state.givenRate);
+  bool scales = options.rate_scale != 0 && options.rate_scale != 1 && (!resumed || sets);
   state.givenRate = options.learning_rate != 0 ? options.learning_rate : state.givenRate;
   const char *wish = options.learning_rate != 0                           ? "set"
                      : options.plateau_patience                           ? "reduced on a plateau"
@@ -25,9 +25,9 @@ Status Rate::open(Session &session, const mtrun_loop_options &options, bool resu
     return {MT_INVALID, std::string("the plan computes its learning rate by a schedule: expected a variable, which "
                                     "alone can be ") +
                             wish};
-  if (!given && !scales)
+  if (!sets && !scales)
     return {};
-  double before = given ? options.learning_rate : now();
+  double before = sets ? options.learning_rate : now();
   set(static_cast<float>(before * (scales ? options.rate_scale : 1)));
   char text[120];
   if (scales)

@@ -35,12 +35,12 @@ Status Saver::open(Session &session, const mtrun_checkpoint_options &options,
 }
 
 // Newer checkpoints that do not verify must not stand where this run will write its own.
-void Saver::setAside(const std::vector<std::string> &skipped, int64_t found,
+void Saver::setAside(const std::vector<std::string> &skipped, int64_t resumedStep,
                      const std::function<void(const std::string &)> &note) const {
   for (const std::string &line : skipped)
     note(line);
   for (int64_t step : checkpointSteps(folder_.path()))
-    if (step > found)
+    if (step > resumedStep)
       if (std::string aside = folder_.setAside(step); !aside.empty())
         note("kept the damaged checkpoint as " + aside);
 }

@@ -44,7 +44,7 @@ public:
 
 private:
   Status resume(const std::string &what, const std::function<void(const std::string &)> &note, LoopState &state);
-  void setAside(const std::vector<std::string> &skipped, int64_t found,
+  void setAside(const std::vector<std::string> &skipped, int64_t resumedStep,
                 const std::function<void(const std::string &)> &note) const;
 
   Session *session_ = nullptr;

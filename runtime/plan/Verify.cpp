@@ -133,7 +133,7 @@ Status verifyArchive(const fb::Plan &plan) {
     return status;
   if (archive.section() >= count(plan.sections()))
     return differs("archive", "a section below " + std::to_string(count(plan.sections())), archive.section());
-  uint64_t taken = 0, at = 0;
+  uint64_t sectionBytes = 0, at = 0;
   std::vector<uint64_t> checksums; // their offsets
   for (uint32_t i = 0; i < count(archive.pieces()); ++i) {
     const fb::ArchivePiece &piece = *archive.pieces()->Get(i);
@@ -148,10 +148,10 @@ Status verifyArchive(const fb::Plan &plan) {
     if (bytes > maxBlockBytes || at + bytes > maxBlockBytes)
       return differs(place, "an archive of at most 2^46 bytes", "a larger one");
     at += bytes;
-    taken += piece.kind() == fb::PieceKind::Bytes ? bytes : 0;
+    sectionBytes += piece.kind() == fb::PieceKind::Bytes ? bytes : 0;
   }
-  if (uint64_t size = plan.sections()->Get(archive.section())->size(); taken != size)
-    return differs("archive", "pieces of the section's " + std::to_string(size) + " bytes", taken);
+  if (uint64_t size = plan.sections()->Get(archive.section())->size(); sectionBytes != size)
+    return differs("archive", "pieces of the section's " + std::to_string(size) + " bytes", sectionBytes);
   if (checksums.size() > maxChecksums)
     return differs("archive", "at most " + std::to_string(maxChecksums) + " checksums", checksums.size());
   for (uint32_t i = 0; i < count(archive.pieces()); ++i) {
@@ -348,13 +348,13 @@ Status verifyInputScaling(const fb::Plan &plan) {
     if (!std::isfinite(scaling.scale()) || !std::isfinite(scaling.offset()))
       return differs(place, "a scale and an offset that are finite",
                      std::to_string(scaling.scale()) + " and " + std::to_string(scaling.offset()));
-    bool found = false;
+    bool isInput = false;
     for (uint32_t p = 0; p < count(plan.programs()); ++p)
       for (uint32_t e = 0; e < count(plan.programs()->Get(p)->signature()); ++e) {
         const fb::SignatureEntry &entry = *plan.programs()->Get(p)->signature()->Get(e);
-        found |= entry.role() == fb::Role::Input && entry.name()->string_view() == scaling.input()->string_view();
+        isInput |= entry.role() == fb::Role::Input && entry.name()->string_view() == scaling.input()->string_view();
       }
-    if (!found)
+    if (!isInput)
       return differs(place, "the name of an input", scaling.input()->str());
   }
   return {};

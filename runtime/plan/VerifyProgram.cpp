@@ -223,10 +223,10 @@ private:
     bool f1 = metric.finalizer() == Finalizer::F1Macro || metric.finalizer() == Finalizer::F1Weighted;
     if (curve ? rank < 2 || size(2) != 2 || size(1) < 2 : f1 ? rank != 2 || size(2) != 3 : rank != 0)
       return differs(place, "sums that fit the finalizer " + std::string(EnumNameFinalizer(metric.finalizer())), rank);
-    constexpr uint64_t kMost = 1u << 24;
+    constexpr uint64_t most = 1u << 24;
     uint64_t elements = 1;
     for (uint32_t d = 0; d < rank; ++d) {
-      if (metric.shape()->Get(d) < 1 || static_cast<uint64_t>(metric.shape()->Get(d)) > kMost / elements)
+      if (metric.shape()->Get(d) < 1 || static_cast<uint64_t>(metric.shape()->Get(d)) > most / elements)
         return differs(place, "1 to 2^24 sums",
                        std::to_string(metric.shape()->Get(d)) + " in axis " + std::to_string(d));
       elements *= static_cast<uint64_t>(metric.shape()->Get(d));

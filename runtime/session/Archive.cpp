@@ -63,8 +63,8 @@ std::vector<std::string> classNamesOf(Bytes file) {
   if (std::optional<Member> member = storedMember("metadata.json", zip))
     metadata = {reinterpret_cast<const char *>(file.data()) + member->range.begin, member->range.size};
   for (std::string_view text : {std::string_view(zip.comment()), metadata})
-    if (nlohmann::json json = parseJson(text); json.is_object() && json.contains(kClassNames))
-      return textsOf(json[kClassNames]);
+    if (nlohmann::json json = parseJson(text); json.is_object() && json.contains(classNamesKey))
+      return textsOf(json[classNamesKey]);
   return {};
 }
 
@@ -114,9 +114,9 @@ Status Archive::read(Bytes file, const std::string &where, std::vector<SafeTenso
     uint64_t size = archivePieceBytes(plan_.tables(), piece);
     if (!same || size == 0 || at < mine->begin || !inside(at - mine->begin, size, mine->size))
       return;
-    Bytes found = file.subspan(at - mine->begin, size);
+    Bytes bytes = file.subspan(at - mine->begin, size);
     if (piece.kind() != fb::PieceKind::Variable) {
-      same = piece.kind() == fb::PieceKind::Bytes && std::ranges::equal(found, fixed);
+      same = piece.kind() == fb::PieceKind::Bytes && std::ranges::equal(bytes, fixed);
       return;
     }
     if (seen[piece.variable()])
@@ -126,7 +126,7 @@ Status Archive::read(Bytes file, const std::string &where, std::vector<SafeTenso
     std::vector<int64_t> shape;
     for (int64_t extent : Each(variable.shape()))
       shape.push_back(extent);
-    tensors.push_back({variable.name()->str(), static_cast<mt_dtype>(variable.dtype()), shape, found});
+    tensors.push_back({variable.name()->str(), static_cast<mt_dtype>(variable.dtype()), shape, bytes});
   });
   if (!same)
     tensors.clear();

@@ -47,7 +47,7 @@ private:
 };
 
 // The key under which the metadata of a file hold a list of the names of classes, in JSON.
-inline constexpr const char *kClassNames = "class_names";
+inline constexpr const char *classNamesKey = "class_names";
 // The names in such a list; none if `json` is no list of texts, as another program's may be.
 std::vector<std::string> parseClassNames(std::string_view json);
 // Those of a .keras file that was written here: of its comment, or its metadata.json; none if it has no list.

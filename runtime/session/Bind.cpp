@@ -59,10 +59,10 @@ public:
     auto passes = static_cast<uint64_t>(layout_.shards[number_]) >> layout_.variants[number_];
     if (passes == 1)
       return result;
-    auto kept = static_cast<uint64_t>(std::countr_zero(passes)) - 1;
+    auto levels = static_cast<uint64_t>(std::countr_zero(passes)) - 1;
     uint64_t bytes = microBatchSums(step.partial_bytes(), passes);
-    for (uint64_t level = 0; level < kept; ++level)
-      result.push_back(reinterpret_cast<float *>(memory_.sums[device_] + end + level * (bytes / kept)));
+    for (uint64_t level = 0; level < levels; ++level)
+      result.push_back(reinterpret_cast<float *>(memory_.sums[device_] + end + level * (bytes / levels)));
     end += bytes;
     result.push_back(reinterpret_cast<float *>(memory_.shared[device_] + step.result_offset()));
     return result;

@@ -98,9 +98,9 @@ Status takeAverages(Session &session) {
 
 Status checkSave(const Plan &plan, const std::string &path) {
   const fb::Archive *archive = plan.tables().archive();
-  std::string suffix = archive ? archive->suffix()->str() : kKerasSuffix;
-  bool tensors = path.ends_with(kTensorsSuffix), model = path.ends_with(suffix),
-       weights = suffix == kKerasSuffix && path.ends_with(kWeightsSuffix);
+  std::string suffix = archive ? archive->suffix()->str() : kerasSuffix;
+  bool tensors = path.ends_with(tensorsSuffix), model = path.ends_with(suffix),
+       weights = suffix == kerasSuffix && path.ends_with(weightsSuffix);
   if (tensors)
     return {};
   if ((model || weights) && !archive)
@@ -108,29 +108,29 @@ Status checkSave(const Plan &plan, const std::string &path) {
                         "model's .keras file, or write the variables alone as .safetensors"};
   if (model || (weights && Archive(plan).weights()))
     return {};
-  bool keras = suffix == kKerasSuffix;
+  bool keras = suffix == kerasSuffix;
   return {MT_INVALID, "expected a file name that ends with " +
                           (archive ? suffix + (keras ? " (the model), " : " (the model) or ") : "") +
-                          (archive && keras ? kWeightsSuffix + " (its weights for Keras) or " : "") +
-                          kTensorsSuffix + " (the variables), found " + path};
+                          (archive && keras ? weightsSuffix + " (its weights for Keras) or " : "") +
+                          tensorsSuffix + " (the variables), found " + path};
 }
 
 // Of a .keras file, whose other members are laid out before the names are known.
 static std::string commentOf(const Plan &plan, const std::vector<std::string> &classNames) {
-  constexpr size_t kLongest = 0xffff; // of a zip archive's
+  constexpr size_t longest = 0xffff; // of a zip archive's
   bool own = count(plan.tables().class_names()) > 0; // these are in the archive
-  if (classNames.empty() || own || plan.tables().archive()->suffix()->string_view() != kKerasSuffix)
+  if (classNames.empty() || own || plan.tables().archive()->suffix()->string_view() != kerasSuffix)
     return {};
-  nlohmann::json json = {{kClassNames, classNames}};
+  nlohmann::json json = {{classNamesKey, classNames}};
   std::string comment = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return comment.size() <= kLongest ? comment : std::string();
+  return comment.size() <= longest ? comment : std::string();
 }
 
 Status writeArchive(const Session &session, const std::string &path, const std::vector<std::string> &classNames) {
   const Plan &plan = session.plan();
   if (Status s = checkSave(plan, path); !s.ok())
     return s;
-  if (path.ends_with(kTensorsSuffix))
+  if (path.ends_with(tensorsSuffix))
     return {MT_INVALID, "expected the name of a model's file, found " + path};
   Archive archive(plan);
   bool weights = !path.ends_with(plan.tables().archive()->suffix()->string_view());

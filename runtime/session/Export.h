@@ -15,7 +15,7 @@ std::span<const std::byte> finishedValue(const Session &session, uint32_t index)
 Status takeAverages(Session &session);
 
 // What the extension of a file's name says of its format.
-inline const std::string kTensorsSuffix = ".safetensors", kKerasSuffix = ".keras", kWeightsSuffix = ".weights.h5";
+inline const std::string tensorsSuffix = ".safetensors", kerasSuffix = ".keras", weightsSuffix = ".weights.h5";
 
 // Whether the variables can be written to a file of this name. MT_INVALID: the extension is of no format, or of one
 // that the plan's model did not come in.

@@ -110,22 +110,22 @@ static Status ownGpu(const mtrun_options &options, DeviceSpec &spec) {
 Status Session::State::chooseProcesses() {
   if (options.processes <= 1)
     return {};
-  ProcessGroupOptions found;
-  found.process = options.process;
-  found.processes = options.processes;
-  found.rendezvous = options.rendezvous;
-  found.secret = options.secret ? options.secret : "";
-  found.name = spec.kind + ":" + std::to_string(spec.gpus[0]);
+  ProcessGroupOptions groupOptions;
+  groupOptions.process = options.process;
+  groupOptions.processes = options.processes;
+  groupOptions.rendezvous = options.rendezvous;
+  groupOptions.secret = options.secret ? options.secret : "";
+  groupOptions.name = spec.kind + ":" + std::to_string(spec.gpus[0]);
   char host[256] = "";
-  if (!found.rendezvous.starts_with("unix:") && !found.rendezvous.starts_with("fd:") &&
+  if (!groupOptions.rendezvous.starts_with("unix:") && !groupOptions.rendezvous.starts_with("fd:") &&
       gethostname(host, sizeof host - 1) == 0)
-    found.name += std::string(" of ") + host;
+    groupOptions.name += std::string(" of ") + host;
   if (options.timeout > 0)
-    found.timeout = options.timeout;
-  found.agreement = "plan: " + hashText(plan->hash()) + "\nseed: " + std::to_string(options.seed) +
+    groupOptions.timeout = options.timeout;
+  groupOptions.agreement = "plan: " + hashText(plan->hash()) + "\nseed: " + std::to_string(options.seed) +
                     "\nversion: " MT_VERSION;
   layout.first = options.process;
-  return ProcessGroup::open(found, processGroup);
+  return ProcessGroup::open(groupOptions, processGroup);
 }
 
 static Status parseLibraries(const char *text, LibraryUse &use) {
@@ -286,15 +286,15 @@ Status Session::create(const Plan &plan, const mtrun_options *options, std::uniq
   state->ones.make(plan);
   state->launches.reserve(static_cast<size_t>(state->group->maxInFlight()));
   // The caller's strings may go.
-  mtrun_options &kept = state->options;
-  kept.devices = kept.cpu = kept.libraries = kept.tuning = kept.rendezvous = kept.secret = nullptr;
+  mtrun_options &stored = state->options;
+  stored.devices = stored.cpu = stored.libraries = stored.tuning = stored.rendezvous = stored.secret = nullptr;
   std::unique_ptr<Session> created(new Session(std::move(state)));
   if (Status status = created->init(0); !status.ok())
     return status;
   times.add("initial values");
-  if (uint64_t taken = created->state_->group->takenMemory(); taken > 0)
+  if (uint64_t takenBytes = created->state_->group->takenMemory(); takenBytes > 0)
     created->log(0, "memory of the devices: " + std::to_string(created->state_->memory.peakBytes) +
-                        " bytes promised, " + std::to_string(taken) + " taken");
+                        " bytes promised, " + std::to_string(takenBytes) + " taken");
   created->log(0, "ready after " + times.text);
   created->log(0, std::string("running on ") + created->state_->group->kind() + ":" +
                       std::to_string(created->state_->spec.devices) + "x" +

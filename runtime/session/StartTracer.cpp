@@ -26,14 +26,14 @@ Status startTracer(const TracerOptions &options, DeviceGroup &group, Executable 
     tracks = executable.bound.sessionDevices() > 1 ? 2 : 1;
   if (!group.hostMemory())
     marks += 2 * (1 + executable.bound.signature.size() + executable.bound.readBacks.size());
-  std::unique_ptr<Tracer> made;
-  if (Status status = Tracer::make(options, static_cast<size_t>(group.devices()) * tracks, steps, marks, made);
+  std::unique_ptr<Tracer> created;
+  if (Status status = Tracer::make(options, static_cast<size_t>(group.devices()) * tracks, steps, marks, created);
       !status.ok())
     return status;
   if (!group.hostMemory())
-    made->setBeside(tracks);
-  executable.bound.tracer = made.get();
-  tracer = std::move(made);
+    created->setBeside(tracks);
+  executable.bound.tracer = created.get();
+  tracer = std::move(created);
   return group.prepareTrace(executable.bound);
 }
 

@@ -10,7 +10,7 @@
 namespace mtrun {
 
 namespace detail {
-inline constexpr auto kCrc32cTables = [] {
+inline constexpr auto crc32cTables = [] {
   std::array<std::array<uint32_t, 256>, 8> tables = {};
   for (uint32_t i = 0; i < 256; ++i) {
     uint32_t c = i;
@@ -26,7 +26,7 @@ inline constexpr auto kCrc32cTables = [] {
 } // namespace detail
 
 inline uint32_t crc32c(const void *data, size_t size) {
-  const auto &tables = detail::kCrc32cTables;
+  const auto &tables = detail::crc32cTables;
   const auto *bytes = static_cast<const uint8_t *>(data);
   uint32_t crc = ~0u;
   for (; size >= 8; size -= 8, bytes += 8) {

@@ -25,8 +25,8 @@ uint64_t maxStagingBytes(uint64_t partialBytes, uint64_t shards, uint32_t varian
 }
 
 uint64_t microBatchSums(uint64_t partialBytes, uint64_t microBatches) {
-  uint64_t kept = microBatches < 4 ? 0 : static_cast<uint64_t>(std::countr_zero(microBatches)) - 1;
-  return kept * ((partialBytes / sizeof(float) + partAlignment - 1) / partAlignment * partAlignment * sizeof(float));
+  uint64_t levels = microBatches < 4 ? 0 : static_cast<uint64_t>(std::countr_zero(microBatches)) - 1;
+  return levels * ((partialBytes / sizeof(float) + partAlignment - 1) / partAlignment * partAlignment * sizeof(float));
 }
 
 } // namespace mtrun

@@ -10,7 +10,7 @@ namespace mtrun {
 
 // Colors have names, of which dark pages have others: foreground, muted, lines, background, soft background, and a to g
 // to tell things apart.
-static constexpr const char *kStyle =
+static constexpr const char *baseStyle =
     ":root{color-scheme:light dark;--fg:#1b2430;--muted:#5b6876;--line:#d5dce4;--bg:#fff;--soft:#f3f5f8;--a:#1f6fd0;"
     "--b:#c8540a;--c:#2a8a57;--d:#7d4fd3;--e:#b3365b;--f:#0f8086;--g:#86690f;--bad:#b42318}\n"
     "@media(prefers-color-scheme:dark){:root{--fg:#dde3ea;--muted:#98a4b1;--line:#39434e;--bg:#14181d;--soft:#1e252d;"
@@ -56,7 +56,7 @@ std::string pageHead(std::string_view title, std::string_view style) {
   return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" "
          "content=\"width=device-width,initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" "
          "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>" +
-         htmlText(title) + "</title>\n<style>" + kStyle + std::string(style) + "</style></head><body>\n";
+         htmlText(title) + "</title>\n<style>" + baseStyle + std::string(style) + "</style></head><body>\n";
 }
 
 void append(std::string &out, const char *format, ...) {

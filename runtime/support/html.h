@@ -15,7 +15,7 @@ std::string htmlText(std::string_view text);
 
 // From the doctype to the opened body. `title` is any text; `style` is CSS after that of all pages.
 std::string pageHead(std::string_view title, std::string_view style);
-inline constexpr const char *kPageEnd = "</body></html>\n";
+inline constexpr const char *pageEnd = "</body></html>\n";
 
 // printf at the end of `out`; texts of files go through htmlText() before.
 __attribute__((format(printf, 2, 3))) void append(std::string &out, const char *format, ...);

@@ -12,24 +12,24 @@
 
 namespace mtrun {
 
-// `given` as this version's struct; NULL: the defaults. What an older caller's lacks is zero, what a newer one's has
-// more must be zero. `first`: the size of the type's first version, to the end of its last field. MT_INVALID.
-template <typename Options> Status readOptions(const Options *given, const char *type, size_t first, Options &options) {
-  constexpr size_t kMost = 4096; // a size that nobody set may be any number: nothing is read that far
+// `requested` as this version's struct; NULL: the defaults. What an older caller's lacks is zero, what a newer one's
+// has more must be zero. `first`: the size of the type's first version, to the end of its last field. MT_INVALID.
+template <typename Options>
+Status readOptions(const Options *requested, const char *type, size_t first, Options &options) {
+  constexpr size_t most = 4096; // a size that nobody set may be any number: nothing is read that far
   options = {};
-  if (given) {
-    size_t size = given->struct_size;
-    if (size < first || size > kMost)
+  if (requested) {
+    size_t size = requested->struct_size;
+    if (size < first || size > most)
       return {MT_INVALID, std::string(type) + ".struct_size: expected " + std::to_string(first) + " to " +
-                              std::to_string(kMost) + ", as " + type + "_init() sets it, found " +
-                              std::to_string(size)};
-    const auto *bytes = reinterpret_cast<const unsigned char *>(given);
+                              std::to_string(most) + ", as " + type + "_init() sets it, found " + std::to_string(size)};
+    const auto *bytes = reinterpret_cast<const unsigned char *>(requested);
     for (size_t at = sizeof(Options); at < size; ++at)
       if (bytes[at] != 0)
         return {MT_INVALID, std::string(type) + ": expected the options of this version, " +
                                 std::to_string(sizeof(Options)) + " bytes, found one set at byte " +
                                 std::to_string(at) + ": the caller was made for a newer version"};
-    memcpy(&options, given, std::min(size, sizeof(Options)));
+    memcpy(&options, requested, std::min(size, sizeof(Options)));
   }
   options.struct_size = sizeof(Options);
   return {};
@@ -38,5 +38,5 @@ template <typename Options> Status readOptions(const Options *given, const char 
 } // namespace mtrun
 
 // readOptions, where `last` is the last field of the type's first version.
-#define MTRUN_READ_OPTIONS(type, last, given, options)                                                                 \
-  mtrun::readOptions<type>(given, #type, offsetof(type, last) + sizeof(type::last), options)
+#define MTRUN_READ_OPTIONS(type, last, requested, options)                                                             \
+  mtrun::readOptions<type>(requested, #type, offsetof(type, last) + sizeof(type::last), options)

@@ -237,12 +237,12 @@ private:
 
   // The first repeated step that reads what happens at the end of `phase`.
   uint32_t waiterOf(uint32_t phase) const {
-    uint32_t found = 0;
+    uint32_t first = 0;
     for (uint32_t i = static_cast<uint32_t>(nodes_.size()); i-- > 0;)
       for (uint32_t event : nodes_[i].repeated ? nodes_[i].events : std::vector<uint32_t>())
         if (nodes_[event].phase == phase)
-          found = i;
-    return found;
+          first = i;
+    return first;
   }
 
   void write(std::vector<Phase> &phases) const {

@@ -17,8 +17,8 @@
 namespace mtrun {
 namespace {
 
-constexpr uint64_t kMaxHeader = 100'000'000; // bytes, the format's limit
-constexpr size_t kMaxRank = 64;
+constexpr uint64_t maxHeader = 100'000'000; // bytes, the format's limit
+constexpr size_t maxRank = 64;
 
 // One entry of the header before its rules are checked.
 struct Entry {
@@ -104,7 +104,7 @@ bool HeaderReader::unexpected(const std::string &found) {
 bool HeaderReader::number_unsigned(uint64_t value) {
   if (place_ != Place::Shape && place_ != Place::Offsets)
     return unexpected(std::to_string(value));
-  size_t limit = place_ == Place::Shape ? kMaxRank : 2;
+  size_t limit = place_ == Place::Shape ? maxRank : 2;
   if (numbers_.size() == limit)
     return fail("at most " + std::to_string(limit) + " numbers in " + key_);
   if (place_ == Place::Shape && value > INT64_MAX)
@@ -269,9 +269,9 @@ Status parseSafetensors(std::span<const std::byte> file, const std::string &wher
     return {MT_CORRUPT, where + ": expected at least 8 bytes, found " + std::to_string(file.size())};
   for (int i = 7; i >= 0; --i)
     length = length << 8 | static_cast<uint8_t>(file[static_cast<size_t>(i)]);
-  if (length > kMaxHeader || length > file.size() - 8)
+  if (length > maxHeader || length > file.size() - 8)
     return {MT_CORRUPT, where + ": expected a header of at most " +
-                            std::to_string(std::min<uint64_t>(kMaxHeader, file.size() - 8)) +
+                            std::to_string(std::min<uint64_t>(maxHeader, file.size() - 8)) +
                             " bytes, found a length of " + std::to_string(length)};
   std::string_view header(reinterpret_cast<const char *>(file.data()) + 8, length);
   std::vector<Entry> entries;

@@ -37,13 +37,13 @@ inline size_t editDistance(std::string_view a, std::string_view b) {
 // The nearest of `known` that differs from `word` in at most a third of its letters, or else begins with it; empty:
 // none.
 inline std::string nearestWord(std::string_view word, const std::vector<std::string> &known) {
-  constexpr size_t kLongest = 64, kMinPrefix = 3;
-  if (word.empty() || word.size() > kLongest)
+  constexpr size_t longest = 64, minPrefix = 3;
+  if (word.empty() || word.size() > longest)
     return {};
   size_t best = std::max<size_t>(word.size() / 3, word.size() > 2 ? 1 : 0) + 1;
   std::string nearest;
   for (const std::string &candidate : known) {
-    if (candidate.size() > kLongest)
+    if (candidate.size() > longest)
       continue;
     if (size_t distance = editDistance(word, candidate); distance < best) {
       best = distance;
@@ -51,7 +51,7 @@ inline std::string nearestWord(std::string_view word, const std::vector<std::str
     }
   }
   for (const std::string &candidate : known)
-    if (nearest.empty() && word.size() >= kMinPrefix && candidate.starts_with(word))
+    if (nearest.empty() && word.size() >= minPrefix && candidate.starts_with(word))
       nearest = candidate;
   return nearest;
 }

@@ -11,9 +11,9 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-constexpr size_t kEnd = 22, kEntry = 46, kLocal = 30; // bytes of the records without names and comments
-constexpr size_t kWideEnd = 56, kWideLocator = 20;    // of ZIP64
-constexpr uint64_t kNarrow = 0xffffffff, kMostComment = 0xffff;
+constexpr size_t endSize = 22, entrySize = 46, localSize = 30; // bytes of the records without names and comments
+constexpr size_t wideEndSize = 56, wideLocatorSize = 20;       // of ZIP64
+constexpr uint64_t narrow = 0xffffffff, maxComment = 0xffff;
 
 uint64_t number(Bytes bytes, size_t at, size_t count) {
   uint64_t value = 0;
@@ -32,7 +32,7 @@ bool takeWide(Bytes extra, std::initializer_list<uint64_t *> fields) {
   size_t end = extra.size() - at >= 4 ? std::min<size_t>(extra.size(), at + 4 + number(extra, at + 2, 2)) : at;
   at = std::min(end, at + 4);
   for (uint64_t *field : fields) {
-    if (*field != kNarrow)
+    if (*field != narrow)
       continue;
     if (end - at < 8)
       return false;
@@ -45,23 +45,23 @@ bool takeWide(Bytes extra, std::initializer_list<uint64_t *> fields) {
 } // namespace
 
 Status ZipReader::findDirectory(Directory &directory) {
-  std::vector<std::byte> tail(std::min<uint64_t>(size_, kWideLocator + kEnd + kMostComment));
+  std::vector<std::byte> tail(std::min<uint64_t>(size_, wideLocatorSize + endSize + maxComment));
   uint64_t tailBegin = size_ - tail.size();
   read_(tailBegin, tail);
   size_t at = tail.size();
-  for (size_t back = kEnd; back <= tail.size() && back <= kEnd + kMostComment && at == tail.size(); ++back)
+  for (size_t back = endSize; back <= tail.size() && back <= endSize + maxComment && at == tail.size(); ++back)
     if (number(tail, tail.size() - back, 4) == 0x06054b50)
       at = tail.size() - back;
   if (at == tail.size())
     return {MT_CORRUPT, "expected a zip archive, found no directory at its end"};
   Bytes end = Bytes(tail).subspan(at);
-  comment_ = text(end.subspan(kEnd, std::min<size_t>(number(end, 20, 2), end.size() - kEnd)));
+  comment_ = text(end.subspan(endSize, std::min<size_t>(number(end, 20, 2), end.size() - endSize)));
   directory = {number(end, 16, 4), tailBegin + at, number(end, 10, 2)};
-  if (at < kWideLocator || number(tail, at - kWideLocator, 4) != 0x07064b50)
+  if (at < wideLocatorSize || number(tail, at - wideLocatorSize, 4) != 0x07064b50)
     return {};
-  uint64_t wide = number(tail, at - kWideLocator + 8, 8);
-  std::array<std::byte, kWideEnd> record = {};
-  if (directory.end >= kWideEnd && wide <= directory.end - kWideEnd)
+  uint64_t wide = number(tail, at - wideLocatorSize + 8, 8);
+  std::array<std::byte, wideEndSize> record = {};
+  if (directory.end >= wideEndSize && wide <= directory.end - wideEndSize)
     read_(wide, record);
   if (number(record, 0, 4) != 0x06064b50)
     return {MT_CORRUPT,
@@ -71,19 +71,19 @@ Status ZipReader::findDirectory(Directory &directory) {
 }
 
 Status ZipReader::readEntry(const Directory &directory, uint64_t &at, uint64_t index) {
-  std::array<std::byte, kEntry> entry = {};
+  std::array<std::byte, entrySize> entry = {};
   uint64_t left = at <= directory.end ? directory.end - at : 0;
-  if (left >= kEntry)
+  if (left >= entrySize)
     read_(at, entry);
   if (number(entry, 0, 4) != 0x02014b50)
     return {MT_CORRUPT, "expected " + std::to_string(directory.count) + " entries in its directory, found " +
                             std::to_string(index)};
   uint64_t name = number(entry, 28, 2), extra = number(entry, 30, 2), comment = number(entry, 32, 2);
   std::string place = "entry " + std::to_string(index) + " of its directory ";
-  if (left - kEntry < name + extra + comment)
+  if (left - entrySize < name + extra + comment)
     return {MT_CORRUPT, place + "does not end in it"};
   std::vector<std::byte> texts(name + extra);
-  read_(at + kEntry, texts);
+  read_(at + entrySize, texts);
   ZipMember member;
   member.name = text(Bytes(texts).first(name));
   member.method = number(entry, 10, 2);
@@ -94,7 +94,7 @@ Status ZipReader::readEntry(const Directory &directory, uint64_t &at, uint64_t i
   if (!takeWide(Bytes(texts).subspan(name), {&member.size, &member.packed, &member.header}))
     return {MT_CORRUPT, place + "lacks its size of 64 bits"};
   members_.push_back(std::move(member));
-  at += kEntry + name + extra + comment;
+  at += entrySize + name + extra + comment;
   return {};
 }
 
@@ -132,12 +132,12 @@ const ZipMember *ZipReader::find(std::string_view name) const {
 }
 
 Status ZipReader::locate(const ZipMember &member, uint64_t &begin) const {
-  std::array<std::byte, kLocal> head = {};
-  if (size_ >= kLocal && member.header <= size_ - kLocal)
+  std::array<std::byte, localSize> head = {};
+  if (size_ >= localSize && member.header <= size_ - localSize)
     read_(member.header, head);
   if (number(head, 0, 4) != 0x04034b50)
     return {MT_CORRUPT, "expected a member at byte " + std::to_string(member.header) + ", found none"};
-  begin = member.header + kLocal + number(head, 26, 2) + number(head, 28, 2);
+  begin = member.header + localSize + number(head, 26, 2) + number(head, 28, 2);
   if (begin > size_ || size_ - begin < member.packed)
     return {MT_CORRUPT, "expected " + std::to_string(member.packed) + " bytes, found the end of the archive"};
   return {};

@@ -14,15 +14,15 @@ namespace commandline {
 
 static bool holdsOnly(const std::string &folder, const std::string &name) {
   DIR *listing = opendir(folder.c_str());
-  bool found = false, others = !listing;
+  bool holds = false, others = !listing;
   while (dirent *entry = others ? nullptr : readdir(listing)) {
     std::string each = entry->d_name;
-    found |= each == name;
+    holds |= each == name;
     others |= each != name && each != "." && each != "..";
   }
   if (listing)
     closedir(listing);
-  return found && !others;
+  return holds && !others;
 }
 
 OutputFolders::~OutputFolders() {
@@ -54,19 +54,19 @@ std::string OutputFolders::prepareFolder(const std::string &path) {
   return access(path.c_str(), W_OK | X_OK) == 0 ? "" : "cannot write to the folder " + path + ": " + strerror(errno);
 }
 
-std::string OutputFolders::makeFresh(const std::string &path, std::string &made) {
+std::string OutputFolders::makeFresh(const std::string &path, std::string &folder) {
   size_t slash = path.rfind('/');
   if (std::string problem = prepareFolder(slash == std::string::npos ? "." : path.substr(0, slash)); !problem.empty())
     return problem;
   for (int n = 1;; ++n) {
-    made = n == 1 ? path : path + "-" + std::to_string(n);
-    int reason = mtrun::makeFolder(made);
+    folder = n == 1 ? path : path + "-" + std::to_string(n);
+    int reason = mtrun::makeFolder(folder);
     if (reason == 0) {
-      made_.push_back(made);
+      made_.push_back(folder);
       return "";
     }
     if (reason != EEXIST)
-      return "cannot create the folder " + made + ": " + strerror(reason);
+      return "cannot create the folder " + folder + ": " + strerror(reason);
   }
 }
 

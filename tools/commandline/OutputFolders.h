@@ -23,7 +23,7 @@ public:
   // The same of a folder that files are to be written in.
   std::string prepareFolder(const std::string &path);
   // Makes a folder that was not there: `path`, or PATH-2, PATH-3 ...
-  std::string makeFresh(const std::string &path, std::string &made);
+  std::string makeFresh(const std::string &path, std::string &folder);
 
 private:
   std::vector<std::string> made_;

@@ -82,17 +82,17 @@ std::string defaultOutput(const Arguments &arguments) {
 // What one of two calls of the same kind makes of the model, which is text on standard input or a file.
 int fromModel(const Arguments &arguments, decltype(&mtc_compile_text) ofText, decltype(&mtc_compile_file) ofFile,
               Result &result) {
-  mtc_result *made = nullptr;
+  mtc_result *output = nullptr;
   Status status(nullptr, mt_status_free);
   if (arguments.input == "-") {
     std::string text;
     if (int code = readAll("-", text))
       return code;
-    status = wrap(ofText(text.data(), text.size(), "<stdin>", &arguments.options, &made));
+    status = wrap(ofText(text.data(), text.size(), "<stdin>", &arguments.options, &output));
   } else {
-    status = wrap(ofFile(arguments.input.c_str(), &arguments.options, &made));
+    status = wrap(ofFile(arguments.input.c_str(), &arguments.options, &output));
   }
-  result.reset(made);
+  result.reset(output);
   return status ? report(status) : 0;
 }
 
@@ -155,15 +155,15 @@ int inspect(const Arguments &arguments) {
   options.name = arguments.input.c_str();
   options.against_name = arguments.against.c_str();
   options.gpu = arguments.gpu.empty() ? nullptr : arguments.gpu.c_str();
-  mtc_result *made = nullptr;
+  mtc_result *output = nullptr;
   Status status =
-      wrap(options.trace || options.against ? mtc_inspect_with(plan.data(), plan.size(), &options, &made)
-           : !arguments.gpu.empty() ? mtc_inspect_gpus(plan.data(), plan.size(), arguments.gpu.c_str(), &made)
+      wrap(options.trace || options.against ? mtc_inspect_with(plan.data(), plan.size(), &options, &output)
+           : !arguments.gpu.empty() ? mtc_inspect_gpus(plan.data(), plan.size(), arguments.gpu.c_str(), &output)
            : arguments.inspectDevices
-               ? mtc_inspect_devices(plan.data(), plan.size(), *arguments.inspectDevices, arguments.html, &made)
-           : arguments.html ? mtc_inspect_html(plan.data(), plan.size(), &made)
-                            : mtc_inspect(plan.data(), plan.size(), arguments.json, &made));
-  Result result(made, mtc_result_free);
+               ? mtc_inspect_devices(plan.data(), plan.size(), *arguments.inspectDevices, arguments.html, &output)
+           : arguments.html ? mtc_inspect_html(plan.data(), plan.size(), &output)
+                            : mtc_inspect(plan.data(), plan.size(), arguments.json, &output));
+  Result result(output, mtc_result_free);
   if (status)
     return report(mt_status_code(status.get()), arguments.input + ": " + mt_status_message(status.get()));
   return writeResult(result.get(), arguments.output.empty() ? "-" : arguments.output);

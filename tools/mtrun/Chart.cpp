@@ -13,9 +13,9 @@ using mtrun::append;
 using mtrun::htmlText;
 
 // Of the drawing, in its own units.
-constexpr double kWidth = 420, kHeight = 220, kLeft = 62, kRight = 12, kTop = 10, kBottom = 38;
-constexpr size_t kDrawn = 400, kDots = 40; // points of a curve at most; points up to which each has a dot
-constexpr double kLogarithmic = 100;       // the range from which on an axis is logarithmic
+constexpr double width = 420, height = 220, left = 62, right = 12, top = 10, bottom = 38;
+constexpr size_t maxDrawn = 400, maxDots = 40; // points of a curve at most; points up to which each has a dot
+constexpr double logarithmicRange = 100;       // the range from which on an axis is logarithmic
 
 std::string shownNumber(double value) {
   char text[40];
@@ -48,7 +48,7 @@ public:
         }
     if (chart.fromZero)
       low_ = std::min(low_, 0.0);
-    log_ = !chart.fromZero && low_ > 0 && high_ / low_ >= kLogarithmic;
+    log_ = !chart.fromZero && low_ > 0 && high_ / low_ >= logarithmicRange;
     if (log_) {
       low_ = std::floor(std::log10(low_));
       high_ = std::ceil(std::log10(high_));
@@ -69,11 +69,11 @@ public:
   bool logarithmic() const { return log_; }
   double x(size_t epoch) const {
     double share = epochs_ > 1 ? static_cast<double>(epoch) / static_cast<double>(epochs_ - 1) : 0.5;
-    return kLeft + 6 + share * (kWidth - kLeft - kRight - 12);
+    return left + 6 + share * (width - left - right - 12);
   }
   double y(double value) const {
     double at = std::clamp(((log_ ? std::log10(value) : value) - low_) / (high_ - low_), 0.0, 1.0);
-    return kHeight - kBottom - at * (kHeight - kTop - kBottom);
+    return height - bottom - at * (height - top - bottom);
   }
 
   void draw(std::string &svg) const {
@@ -84,18 +84,17 @@ public:
                      : std::fabs(at) < step_ / 1e6 ? 0
                                                    : at,
              down = y(value);
-      append(svg, "<line class=\"g\" x1=\"%g\" y1=\"%.1f\" x2=\"%g\" y2=\"%.1f\"/>", kLeft, down, kWidth - kRight,
-             down);
-      append(svg, "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", kLeft - 5, down + 4,
+      append(svg, "<line class=\"g\" x1=\"%g\" y1=\"%.1f\" x2=\"%g\" y2=\"%.1f\"/>", left, down, width - right, down);
+      append(svg, "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", left - 5, down + 4,
              shownNumber(value).c_str());
     }
     auto step = static_cast<int64_t>(epochs_ > 1 ? std::max(1.0, niceStep(static_cast<double>(epochs_ - 1), 6)) : 1);
     for (int64_t epoch = first_; epoch < first_ + static_cast<int64_t>(epochs_); ++epoch)
       if (epoch % step == 0 || epochs_ == 1)
         append(svg, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%s</text>\n",
-               x(static_cast<size_t>(epoch - first_)), kHeight - kBottom + 15,
+               x(static_cast<size_t>(epoch - first_)), height - bottom + 15,
                shownNumber(static_cast<double>(epoch)).c_str());
-    append(svg, "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">epoch</text>\n", kWidth - kRight, kHeight - 4);
+    append(svg, "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">epoch</text>\n", width - right, height - 4);
   }
 
 private:
@@ -111,11 +110,11 @@ std::vector<size_t> pointsOf(const std::vector<double> &values) {
   for (size_t i = 0; i < values.size(); ++i)
     if (std::isfinite(values[i]))
       finite.push_back(i);
-  if (finite.size() <= kDrawn)
+  if (finite.size() <= maxDrawn)
     return finite;
-  for (size_t part = 0; part < kDrawn / 2; ++part) {
-    auto begin = finite.begin() + static_cast<std::ptrdiff_t>(finite.size() * part / (kDrawn / 2)),
-         end = finite.begin() + static_cast<std::ptrdiff_t>(finite.size() * (part + 1) / (kDrawn / 2));
+  for (size_t part = 0; part < maxDrawn / 2; ++part) {
+    auto begin = finite.begin() + static_cast<std::ptrdiff_t>(finite.size() * part / (maxDrawn / 2)),
+         end = finite.begin() + static_cast<std::ptrdiff_t>(finite.size() * (part + 1) / (maxDrawn / 2));
     auto [least, most] = std::minmax_element(begin, end, [&](size_t a, size_t b) { return values[a] < values[b]; });
     drawn.push_back(std::min(*least, *most));
     if (*least != *most)
@@ -130,7 +129,7 @@ void drawCurve(std::string &svg, const Curve &curve, const Axes &axes, int64_t f
   for (size_t i : points)
     append(svg, "%.1f,%.1f ", axes.x(i), axes.y(curve.values[i]));
   svg += "\"/>\n";
-  if (points.size() > kDots)
+  if (points.size() > maxDots)
     return;
   for (size_t i : points)
     append(svg, "<circle class=\"%c\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"><title>%s, epoch %lld: %.6g</title></circle>\n",
@@ -174,15 +173,15 @@ std::string drawChart(const Chart &chart, int64_t first, const std::vector<int64
   char color = 'a';
   for (const Curve &curve : chart.curves)
     drawLegend(html, curve, first, color++);
-  append(html, "</div>\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" role=\"img\">\n", kWidth,
-         kHeight);
+  append(html, "</div>\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" role=\"img\">\n", width,
+         height);
   axes.draw(html);
   for (int64_t start : starts)
     if (start > first && start < first + static_cast<int64_t>(epochs)) {
       double x = (axes.x(static_cast<size_t>(start - first)) + axes.x(static_cast<size_t>(start - first) - 1)) / 2;
       append(html,
              "<line class=\"s\" x1=\"%.1f\" y1=\"%g\" x2=\"%.1f\" y2=\"%g\"><title>started again</title></line>\n", x,
-             kTop, x, kHeight - kBottom);
+             top, x, height - bottom);
     }
   color = 'a';
   for (const Curve &curve : chart.curves)

@@ -50,7 +50,7 @@ struct Child {
   int status = 0;
 
   int code() const { return WIFEXITED(status) ? WEXITSTATUS(status) : MT_LOST; }
-  bool failed() const { return ended && code() != MT_OK && code() != kInterrupted; }
+  bool failed() const { return ended && code() != MT_OK && code() != interrupted; }
 };
 
 Failure systemFailure(const char *what) {
@@ -59,16 +59,17 @@ Failure systemFailure(const char *what) {
 
 // A socket that listens at a name of the system's choice.
 int listenSomewhere(std::string &name) {
-  int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   socklen_t size = sizeof address.sun_family;
-  if (made < 0 || bind(made, reinterpret_cast<sockaddr *>(&address), size) != 0 || listen(made, 1024) != 0)
+  if (descriptor < 0 || bind(descriptor, reinterpret_cast<sockaddr *>(&address), size) != 0 ||
+      listen(descriptor, 1024) != 0)
     throw systemFailure("socket");
   size = sizeof address;
-  getsockname(made, reinterpret_cast<sockaddr *>(&address), &size);
+  getsockname(descriptor, reinterpret_cast<sockaddr *>(&address), &size);
   name.assign(address.sun_path + 1, size - offsetof(sockaddr_un, sun_path) - 1);
-  return made;
+  return descriptor;
 }
 
 // 32 hexadecimal digits that nobody can guess.
@@ -122,8 +123,8 @@ void Children::startOne(size_t index, int listening, const std::string &name) {
                                   "MTRUN_SIZE=" + std::to_string(children_.size()),
                                   "MTRUN_PARENT=" + std::to_string(getpid()),
                                   "MTRUN_MEETING=" + (index ? "unix:" + name : "fd:" + std::to_string(listening))};
-  if (!std::getenv(kSecretVariable))
-    own.push_back(std::string(kSecretVariable) + "=" + secret_);
+  if (!std::getenv(secretVariable))
+    own.push_back(std::string(secretVariable) + "=" + secret_);
   std::vector<char *> environment;
   for (char **each = environ; *each; ++each)
     if (std::none_of(own.begin(), own.end(), [&](const std::string &text) {

@@ -25,7 +25,7 @@ extern char **environ;
 namespace mtrun_tool {
 namespace {
 
-constexpr const char *kModels[] = {".keras", ".mlir", ".json", ".h5", ".hdf5", ".onnx", ".pt", ".pth", ".pt2"};
+constexpr const char *modelSuffixes[] = {".keras", ".mlir", ".json", ".h5", ".hdf5", ".onnx", ".pt", ".pth", ".pt2"};
 
 std::string folderOf(const std::string &path) { return path.substr(0, path.rfind('/')); }
 
@@ -66,7 +66,7 @@ bool isModel(const std::string &path) {
   std::string start = startOf(path, sizeof(mt_plan_header::magic));
   return start != std::string_view(MT_PLAN_MAGIC, sizeof(mt_plan_header::magic)) &&
          (start.starts_with("PK\3\4") ||
-          std::ranges::any_of(kModels, [&](const char *suffix) { return path.ends_with(suffix); }));
+          std::ranges::any_of(modelSuffixes, [&](const char *suffix) { return path.ends_with(suffix); }));
 }
 
 mtrun::Hash128 hashOfFile(const std::string &path) {

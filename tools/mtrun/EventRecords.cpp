@@ -8,7 +8,7 @@
 
 namespace mtrun_tool {
 
-constexpr int kBuckets = 30; // as Keras asks for
+constexpr int histogramBuckets = 30; // as Keras asks for
 
 static std::string little(uint64_t value, int bytes) {
   std::string text;
@@ -72,7 +72,7 @@ Histogram histogramOf(std::span<const float> values) {
   }
   if (h.count == 0)
     return h;
-  int buckets = h.least < h.largest ? kBuckets : 1;
+  int buckets = h.least < h.largest ? histogramBuckets : 1;
   double width = (h.largest - h.least) / buckets;
   for (int i = 1; i <= buckets; ++i)
     h.limits.push_back(i == buckets ? h.largest : h.least + width * i);

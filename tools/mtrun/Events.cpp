@@ -12,7 +12,7 @@
 
 namespace mtrun_tool {
 
-constexpr double kFlushSeconds = 5;
+constexpr double flushSeconds = 5;
 
 static double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -55,10 +55,10 @@ std::string EventFile::flush() {
 void EventLog::describe(const mtrun_plan *plan, const std::string &markdown) {
   std::vector<GraphNode> nodes;
   auto take = [](void *user, const mtrun_node *node) {
-    GraphNode made = {node->name, node->kind, {}};
+    GraphNode copy = {node->name, node->kind, {}};
     for (int32_t i = 0; i < node->inputs; ++i)
-      made.inputs.push_back(node->input_names[i]);
-    static_cast<std::vector<GraphNode> *>(user)->push_back(std::move(made));
+      copy.inputs.push_back(node->input_names[i]);
+    static_cast<std::vector<GraphNode> *>(user)->push_back(std::move(copy));
   };
   const char *program = mtrun_plan_has_program(plan, "predict") ? "predict" : "train_step";
   if (mt_status *status = mtrun_plan_graph(plan, program, take, &nodes))
@@ -109,7 +109,7 @@ std::string EventLog::update(const mtrun_progress &progress) {
     if (session_)
       addHistograms(session_, progress.epoch);
   }
-  if (!progress.epoch_end && now() - lastFlush_ < kFlushSeconds)
+  if (!progress.epoch_end && now() - lastFlush_ < flushSeconds)
     return "";
   lastFlush_ = now();
   std::string problem = train_.flush();

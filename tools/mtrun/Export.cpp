@@ -6,8 +6,8 @@
 
 namespace mtrun_tool {
 
-int exportModel(const Arguments &given) {
-  Arguments arguments = given;
+int exportModel(const Arguments &requested) {
+  Arguments arguments = requested;
   commandline::OutputFolders folders;
   prepareFile(folders, arguments.output);
   Run run = loadPlan(arguments);

@@ -10,7 +10,7 @@
 
 namespace mtrun_tool {
 
-constexpr std::string_view kPartial = ":partial";
+constexpr std::string_view partialSuffix = ":partial";
 
 static bool isKeras(const std::string &path) {
   std::string start = startOf(path, 8);
@@ -25,7 +25,9 @@ static void tell(void *user, const char *text) {
   fprintf(stderr, "mtrun: %s\n", line.c_str());
 }
 
-static bool isPartial(const std::string &load) { return load.ends_with(kPartial) && access(load.c_str(), F_OK) != 0; }
+static bool isPartial(const std::string &load) {
+  return load.ends_with(partialSuffix) && access(load.c_str(), F_OK) != 0;
+}
 
 // FILE:partal is a file that is not there.
 static std::string meant(const std::string &path) {
@@ -40,7 +42,7 @@ void loadVariables(const Run &run, const Arguments &arguments) {
   std::string path = arguments.load;
   mtrun_match match = MTRUN_MATCH_ALL;
   if (isPartial(path)) {
-    path.resize(path.size() - kPartial.size());
+    path.resize(path.size() - partialSuffix.size());
     match = MTRUN_MATCH_ANY;
   }
   auto line = arguments.session.process == 0 ? tell : nullptr;

@@ -8,7 +8,7 @@
 namespace mtrun_tool {
 
 // EX_TEMPFAIL: asked to stop, and what is needed to go on is saved.
-inline constexpr int kInterrupted = 75;
+inline constexpr int interrupted = 75;
 
 // Prints "mtrun: error: ..." for each line of the message, and returns the code.
 int reportError(int code, const std::string &message);

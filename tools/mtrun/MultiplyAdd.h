@@ -11,14 +11,14 @@
 
 namespace mtrun_tool {
 
-constexpr int kMultiplyAddChains = 12; // independent ones, to hide the latency of a multiply-add
+constexpr int multiplyAddChains = 12; // independent ones, to hide the latency of a multiply-add
 
 // Keeps the compiler from seeing through a chain; a macro, because inside the function its instruction set is known.
 #define MTC_KEEP(value) asm volatile("" : "+v"(value))
 
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) inline double multiplyAdd512(int64_t rounds) {
-  __m512 chains[kMultiplyAddChains], a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.001f);
+  __m512 chains[multiplyAddChains], a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.001f);
   for (__m512 &chain : chains)
     chain = b;
   for (int64_t i = 0; i < rounds; ++i) {
@@ -29,11 +29,11 @@ __attribute__((target("avx512f"))) inline double multiplyAdd512(int64_t rounds) 
     for (__m512 &chain : chains)
       MTC_KEEP(chain);
   }
-  return 2.0 * 16 * kMultiplyAddChains * static_cast<double>(rounds);
+  return 2.0 * 16 * multiplyAddChains * static_cast<double>(rounds);
 }
 
 __attribute__((target("avx2,fma"))) inline double multiplyAdd256(int64_t rounds) {
-  __m256 chains[kMultiplyAddChains], a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
+  __m256 chains[multiplyAddChains], a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
   for (__m256 &chain : chains)
     chain = b;
   for (int64_t i = 0; i < rounds; ++i) {
@@ -44,7 +44,7 @@ __attribute__((target("avx2,fma"))) inline double multiplyAdd256(int64_t rounds)
     for (__m256 &chain : chains)
       MTC_KEEP(chain);
   }
-  return 2.0 * 8 * kMultiplyAddChains * static_cast<double>(rounds);
+  return 2.0 * 8 * multiplyAddChains * static_cast<double>(rounds);
 }
 
 // The FLOPs of `rounds` rounds of multiply-adds in the widest registers of this CPU; 0: it has no such instruction.

@@ -17,8 +17,8 @@ void must(const std::string &problem) {
 
 // A model's name as a part of a file's name: it comes from a plan, which may be a stranger's.
 std::string fileNameOf(const char *model) {
-  constexpr size_t kLongest = 64;
-  std::string name = std::string(model).substr(0, kLongest);
+  constexpr size_t longest = 64;
+  std::string name = std::string(model).substr(0, longest);
   for (char &c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && (c != '.' || &c == name.data()))
       c = '_';
@@ -98,9 +98,9 @@ void Outputs::begin(const Run &run) {
       check(mtrun_check_save(run.plan.get(), path.c_str()));
   if (!folder.empty() || !save.empty() || !checkpoints.empty() || !epochFile.empty())
     return;
-  std::string made;
-  must(folders_.makeFresh(stamped(mtrun_plan_model(run.plan.get())), made));
-  nameFilesOf(made);
+  std::string created;
+  must(folders_.makeFresh(stamped(mtrun_plan_model(run.plan.get())), created));
+  nameFilesOf(created);
 }
 
 } // namespace mtrun_tool

@@ -12,16 +12,16 @@
 
 namespace mtrun_tool {
 
-constexpr int kRepeats = 5;
-constexpr int64_t kRounds = 400'000;
-constexpr int64_t kCopied = int64_t{64} << 20; // bytes a thread moves in a run, at least
-constexpr int64_t kMinBlock = int64_t{1} << 16, kLargestBlock = int64_t{256} << 20;
+constexpr int repeats = 5;
+constexpr int64_t multiplyAddRounds = 400'000;
+constexpr int64_t minCopied = int64_t{64} << 20; // bytes a thread moves in a run, at least
+constexpr int64_t minBlock = int64_t{1} << 16, maxBlock = int64_t{256} << 20;
 
 // Work a second of all threads together, each doing `work`, which says how much it did.
 static double rate(int threads, const std::function<double(int)> &work) {
   using Clock = std::chrono::steady_clock;
   double best = 0;
-  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+  for (int repeat = 0; repeat < repeats; ++repeat) {
     std::atomic<int> ready = 0;
     std::vector<double> done(static_cast<size_t>(threads));
     std::vector<Clock::time_point> begin(done.size()), end(done.size());
@@ -48,18 +48,18 @@ static double rate(int threads, const std::function<double(int)> &work) {
 }
 
 Peak measurePeak(int threads, int64_t block) {
-  int64_t half = std::clamp(block, kMinBlock, kLargestBlock) / threads / 2 / 64 * 64 + 64;
+  int64_t half = std::clamp(block, minBlock, maxBlock) / threads / 2 / 64 * 64 + 64;
   std::vector<std::vector<char>> blocks(static_cast<size_t>(threads), std::vector<char>(static_cast<size_t>(2 * half)));
   auto copy = [&](int thread) {
     char *from = blocks[static_cast<size_t>(thread)].data();
-    int64_t rounds = kCopied / (2 * half) + 1;
+    int64_t rounds = minCopied / (2 * half) + 1;
     for (int64_t i = 0; i < rounds; ++i) {
       memcpy(from + half, from, static_cast<size_t>(half));
       asm volatile("" : : "r"(from) : "memory");
     }
     return static_cast<double>(rounds * 2 * half);
   };
-  return {rate(threads, [](int) { return multiplyAdd(kRounds); }), rate(threads, copy)};
+  return {rate(threads, [](int) { return multiplyAdd(multiplyAddRounds); }), rate(threads, copy)};
 }
 
 } // namespace mtrun_tool

@@ -84,8 +84,9 @@ std::string rendezvousOf(const Launcher &launcher, int size) {
                                           "there, for processes that ") +
                                   launcher.name + " started on several hosts, found neither"};
   // torchrun itself listens at the port then.
-  const char *taken = variable("TORCHELASTIC_USE_AGENT_STORE");
-  return std::string("tcp:") + host + ":" + std::to_string(port + (taken && std::string_view(taken) == "True"));
+  const char *agentStore = variable("TORCHELASTIC_USE_AGENT_STORE");
+  return std::string("tcp:") + host + ":" +
+         std::to_string(port + (agentStore && std::string_view(agentStore) == "True"));
 }
 
 // A child of mtrun does not outlive it.
@@ -124,7 +125,7 @@ std::optional<int> distribute(Arguments &arguments, char **argv) {
                                     std::to_string(session.processes ? session.processes : size) + ", found " +
                                     std::to_string(size) + " that " + by->name + " started"};
     session.rendezvous = commandline::keep(rendezvousOf(*by, size));
-    if (const char *secret = variable(kSecretVariable))
+    if (const char *secret = variable(secretVariable))
       session.secret = commandline::keep(secret);
     session.processes = size;
     // A GPU that a launcher gave to this process alone is its first.

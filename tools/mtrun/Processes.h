@@ -13,7 +13,7 @@ namespace mtrun_tool {
 
 // The variable of the environment with the secret that the processes of a run know each other by. mtrun makes one for
 // the processes that it starts; for those of another launcher on several hosts the user does.
-inline constexpr const char *kSecretVariable = "MTC_SECRET";
+inline constexpr const char *secretVariable = "MTC_SECRET";
 
 // Sets in `arguments` what mtrun_options needs, from the launcher that started this process (mpirun, srun, torchrun,
 // mtrun itself); where none did and there are several GPUs, starts a process for each of them, waits, and returns the

@@ -12,8 +12,8 @@
 
 namespace mtrun_tool {
 
-constexpr int64_t kBarWidth = 20;
-constexpr double kRedrawSeconds = 0.05;
+constexpr int64_t barWidth = 20;
+constexpr double redrawSeconds = 0.05;
 
 __attribute__((format(printf, 1, 2))) static std::string format(const char *pattern, ...) {
   char text[128];
@@ -95,7 +95,7 @@ std::string Progress::bar(const mtrun_progress &progress, double stepSeconds) {
   auto width = static_cast<int>(std::to_string(progress.steps).size());
   std::string count =
       format("%*lld/%lld", width, static_cast<long long>(progress.step), static_cast<long long>(progress.steps));
-  int64_t done = kBarWidth * progress.step / progress.steps;
+  int64_t done = barWidth * progress.step / progress.steps;
   std::string blocks;
   auto draw = [&](const char *color, int64_t n) {
     blocks += color;
@@ -105,12 +105,12 @@ std::string Progress::bar(const mtrun_progress &progress, double stepSeconds) {
   };
   if (done > 0)
     draw("\x1b[32m", done);
-  draw("\x1b[37m", kBarWidth - done);
+  draw("\x1b[37m", barWidth - done);
   std::string time = progress.epoch_end ? format("%.0fs", progress.seconds)
                                         : remaining(stepSeconds * static_cast<double>(progress.steps - progress.step));
   std::string info = formatStepTime(stepSeconds) + formatMetrics(progress);
   std::string text = "\r\x1b[1m" + count + "\x1b[0m " + blocks + " \x1b[1m" + time + "\x1b[0m" + info;
-  auto shown = static_cast<int64_t>(count.size() + 2 + time.size() + info.size()) + kBarWidth;
+  auto shown = static_cast<int64_t>(count.size() + 2 + time.size() + info.size()) + barWidth;
   if (lastWidth_ > shown) // wipe what the previous, longer line left
     text.append(static_cast<size_t>(lastWidth_ - shown), ' ');
   lastWidth_ = shown;
@@ -138,7 +138,7 @@ std::string Progress::update(const mtrun_progress &progress) {
   int64_t steps = progress.step - firstStep_;
   double stepSeconds = steps > 0 ? (progress.seconds - afterFirstStep_) / static_cast<double>(steps) : progress.seconds;
   if (style_ == ProgressStyle::Bar) {
-    if (!progress.epoch_end && progress.seconds - lastDrawn_ < kRedrawSeconds)
+    if (!progress.epoch_end && progress.seconds - lastDrawn_ < redrawSeconds)
       return text;
     lastDrawn_ = progress.seconds;
     return text + bar(progress, stepSeconds);

@@ -16,7 +16,7 @@ namespace mtrun_tool {
 
 using mtrun::append;
 
-constexpr double kWritesPart = 50; // of the time since the last page, writing took at most one part in so many
+constexpr double writesPart = 50; // of the time since the last page, writing took at most one part in so many
 
 static double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -79,7 +79,7 @@ void Report::update(const mtrun_progress &progress) {
     training_ = progress.seconds;
   if (progress.epoch_end)
     return endEpoch(progress);
-  if (due_ && now() - lastWrite_ >= kWritesPart * writeTook_) {
+  if (due_ && now() - lastWrite_ >= writesPart * writeTook_) {
     std::string state;
     append(state, "running: %lld of %lld epochs were complete at %s", static_cast<long long>(complete_),
            static_cast<long long>(epochs_), utcNow().c_str());

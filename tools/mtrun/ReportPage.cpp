@@ -12,9 +12,9 @@ namespace mtrun_tool {
 using mtrun::append;
 using mtrun::htmlText;
 
-constexpr size_t kTableRows = 200; // history.csv has the others
+constexpr size_t tableRows = 200; // history.csv has the others
 
-static constexpr const char *kChartStyle =
+static constexpr const char *chartStyle =
     "svg "
     "text{font-size:13px}.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(360px,100%),1fr));gap:"
     "14px}"
@@ -78,7 +78,7 @@ void drawCharts(std::string &html, const ReportFacts &facts) {
 
 void drawTable(std::string &html, const ReportFacts &facts) {
   const Metrics &metrics = facts.metrics;
-  size_t count = metrics.epochs(), begin = count > kTableRows ? count - kTableRows : 0;
+  size_t count = metrics.epochs(), begin = count > tableRows ? count - tableRows : 0;
   append(html, "<details><summary>All numbers%s</summary><div class=\"wide\"><table><tr><th class=\"n\">epoch</th>",
          begin ? " of the last 200 epochs; history.csv and timing.csv have the others" : "");
   for (const std::string &name : metrics.names)
@@ -107,7 +107,7 @@ void drawRows(std::string &html, const char *title, const ReportFacts::Rows &row
 } // namespace
 
 std::string reportPage(const ReportFacts &facts) {
-  std::string html = mtrun::pageHead(facts.model, kChartStyle);
+  std::string html = mtrun::pageHead(facts.model, chartStyle);
   html += "<h1>" + htmlText(facts.model) + "</h1>\n<p" + (facts.failed ? " class=\"bad\"" : "") + ">" +
           htmlText(facts.state) + "</p>\n<div class=\"tiles\">";
   for (const auto &[what, value] : facts.tiles)
@@ -120,7 +120,7 @@ std::string reportPage(const ReportFacts &facts) {
   html += "<h2>To go on</h2>\n<pre>" + htmlText(facts.resume) + "</pre>\n";
   drawRows(html, "Memory", facts.memory);
   drawRows(html, "Configuration", facts.configuration);
-  return html + mtrun::kPageEnd;
+  return html + mtrun::pageEnd;
 }
 
 } // namespace mtrun_tool

@@ -13,8 +13,7 @@
 
 namespace mtrun_tool {
 
-static constexpr const char *kTimingHead =
-    "epoch,began,steps,samples,seconds,seconds_training,seconds_waited,devices\n";
+static constexpr const char *timingHead = "epoch,began,steps,samples,seconds,seconds_training,seconds_waited,devices\n";
 
 std::vector<std::vector<std::string>> parseCsv(const std::string &text) {
   std::vector<std::vector<std::string>> records;
@@ -91,7 +90,7 @@ static std::string lineOf(const EpochTime &epoch) {
 }
 
 std::string writeTiming(const std::string &path, const std::vector<EpochTime> &epochs) {
-  std::string text = kTimingHead;
+  std::string text = timingHead;
   for (const EpochTime &epoch : epochs)
     text += lineOf(epoch);
   mtrun::AtomicFile file;

@@ -8,14 +8,14 @@
 
 namespace mtrun_tool {
 
-constexpr int64_t kTracedSteps = 10;
-constexpr size_t kShownKernels = 12;
+constexpr int64_t tracedSteps = 10;
+constexpr size_t shownKernels = 12;
 
 TraceRange parseTrace(const std::string &text, int64_t skipped, int64_t steps) {
   int64_t first = skipped + 1;
-  if (steps > 0 && steps < skipped + kTracedSteps) // the last steps
-    first = std::clamp<int64_t>(steps - kTracedSteps + 1, 1, first);
-  TraceRange range = {text, first, first + kTracedSteps - 1};
+  if (steps > 0 && steps < skipped + tracedSteps) // the last steps
+    first = std::clamp<int64_t>(steps - tracedSteps + 1, 1, first);
+  TraceRange range = {text, first, first + tracedSteps - 1};
   size_t colon = text.rfind(':');
   long long from = 0, to = 0;
   int end = 0;
@@ -145,7 +145,7 @@ std::string formatProfile(const mtrun_profile &profile, const std::vector<Profil
            block ? "measured peak" : "the driver tells of", peak.flops / 1e9, peak.bytes / 1e9, where.c_str(), floor,
            profile.step_us > 0 ? 100 * floor / profile.step_us : 0);
   return head + text + layers.print("layer", SIZE_MAX) + kinds.print("kind", SIZE_MAX) +
-         kernels.print("kernel, the longest", kShownKernels);
+         kernels.print("kernel, the longest", shownKernels);
 }
 
 void finishTrace(const Run &run, const Arguments &arguments) {

@@ -17,8 +17,8 @@
 
 namespace mtrun_tool {
 
-constexpr int64_t kUntraced = 10;                       // steps before a trace that says no range
-constexpr double kWorthTelling = 0.02, kLongEnough = 1; // the share of waiting for data; seconds of training
+constexpr int64_t untracedSteps = 10;                 // steps before a trace that says no range
+constexpr double worthTelling = 0.02, longEnough = 1; // the share of waiting for data; seconds of training
 
 static volatile sig_atomic_t signalsSeen = 0;
 
@@ -98,7 +98,7 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
     check(mtrun_save(run.session.get(), outputs.save.c_str()));
   char text[128];
   snprintf(text, sizeof text, "the devices waited for data %.0f%% of the time", 100 * result.input_wait);
-  if (result.input_wait >= kWorthTelling && result.seconds >= kLongEnough)
+  if (result.input_wait >= worthTelling && result.seconds >= longEnough)
     showNote(const_cast<Arguments *>(&arguments), text);
   if (result.stopped) {
     std::string where = result.saved ? "; go on with --checkpoint " + outputs.checkpoints + " --resume auto"
@@ -106,17 +106,17 @@ static int finish(const Run &run, const Arguments &arguments, const Outputs &out
                             ? "; only --checkpoint DIR could go on"
                             : "; its variables are in " + outputs.save + ", only --checkpoint DIR could go on";
     if (arguments.session.process == 0)
-      reportError(kInterrupted, "stopped after step " + std::to_string(result.total_step) + where);
+      reportError(interrupted, "stopped after step " + std::to_string(result.total_step) + where);
   }
   if (!outputs.folder.empty())
     showNote(const_cast<Arguments *>(&arguments), ("wrote " + outputs.folder).c_str());
   if (arguments.session.process > 0)
-    return result.stopped ? kInterrupted : result.not_finite ? MT_INVALID : MT_OK;
+    return result.stopped ? interrupted : result.not_finite ? MT_INVALID : MT_OK;
   if (std::string profile = finishProfile(run, arguments); !profile.empty())
     showNote(const_cast<Arguments *>(&arguments), profile.c_str());
   finishTrace(run, arguments);
   if (result.stopped)
-    return kInterrupted;
+    return interrupted;
   return result.not_finite ? reportError(MT_INVALID, "a loss of validation was not finite, as the warnings say; all "
                                                      "that was asked for is written")
                            : MT_OK;
@@ -219,7 +219,7 @@ int train(const Arguments &arguments) {
   options.note_user = const_cast<Arguments *>(&arguments);
   options.in_flight = 1;
   if (first)
-    startTrace(run, arguments, arguments.saving.resume ? 0 : kUntraced, stepsToCome(run, arguments, data.get()));
+    startTrace(run, arguments, arguments.saving.resume ? 0 : untracedSteps, stepsToCome(run, arguments, data.get()));
   return fit(run, arguments, outputs, data.get(), options, report);
 }
 

@@ -24,7 +24,7 @@ using commandline::atLeast;
 using commandline::numberIn;
 using commandline::oneOf;
 
-static const char *const kExitCodes =
+static const char *const exitCodes =
     R"(Exit codes: 0 success; 1 a wrong model, data or argument; 2 a wrong command line; 3 a damaged plan or
 data file, or one of another version; 4 out of memory; 5 a device does not start or the plan has no code for it; 7 a
 file that cannot be read or written; 8 no such device; 9 a device or a process that was lost in the run; 75 stopped by
@@ -435,7 +435,7 @@ int main(int argc, char **argv) {
   Arguments arguments;
   arguments.words.assign(argv, argv + argc);
   app.require_subcommand(1);
-  app.footer(kExitCodes);
+  app.footer(exitCodes);
   app.set_version_flag("--version", std::string("mtrun ") + mtrun_version());
   addTrain(app, arguments);
   addEvaluate(app, arguments);

@@ -65,9 +65,9 @@ std::optional<Places> readPlaces(LayerBuilder &layer, Value query, Value value) 
                " and " + std::to_string(layer.typeOf(value).getRank()));
     return std::nullopt;
   }
-  if (const Json *given = layer.config.find("attention_axes")) {
+  if (const Json *axisList = layer.config.find("attention_axes")) {
     std::optional<SmallVector<int64_t>> axes =
-        sampleAxes(layer, query, layer.config.integers("attention_axes", given->is_array() ? -1 : 1));
+        sampleAxes(layer, query, layer.config.integers("attention_axes", axisList->is_array() ? -1 : 1));
     if (!axes)
       return std::nullopt;
     places.axes = *axes;
@@ -163,9 +163,9 @@ bool readFlag(LayerBuilder &layer, llvm::StringRef name) {
 }
 
 SmallVector<int64_t> outputShape(LayerBuilder &layer, int64_t channels) {
-  const Json *given = layer.config.find("output_shape");
-  SmallVector<int64_t> shape =
-      !given ? SmallVector<int64_t>{channels} : layer.config.integers("output_shape", given->is_array() ? -1 : 1);
+  const Json *requested = layer.config.find("output_shape");
+  SmallVector<int64_t> shape = !requested ? SmallVector<int64_t>{channels}
+                                          : layer.config.integers("output_shape", requested->is_array() ? -1 : 1);
   for (int64_t size : shape)
     if (size < 1 || size > maxFactor)
       layer.fail("expected an output_shape of sizes from 1 to " + std::to_string(maxFactor) + ", found " +
@@ -280,11 +280,11 @@ Value buildAttention(LayerBuilder &layer) {
   if ((mask || options.causal || options.window) && (places->axes.size() != 1 || places->free != 1))
     return layer.fail(
         "expected attention over axis 1 alone where there is a mask or a window, found other attention_axes");
-  Value given = givenMask(layer, mask);
+  Value maskValue = givenMask(layer, mask);
   SmallVector<int64_t> output = outputShape(layer, layer.shapeOf(query).back());
   if (layer.config.failed())
     return {};
-  Value result = buildHeads(layer, options, {query, key, value}, given, output, "");
+  Value result = buildHeads(layer, options, {query, key, value}, maskValue, output, "");
   return result ? restore(layer, result, *places, output) : result;
 }
 
@@ -303,10 +303,10 @@ Value buildGroupedAttention(LayerBuilder &layer) {
     if (layer.typeOf(x).getRank() != 3)
       return layer.fail("expected tensors of 3 axes with the batch, found " +
                         std::to_string(layer.typeOf(x).getRank()));
-  Value given = givenMask(layer, layer.keyword("attention_mask"));
+  Value maskValue = givenMask(layer, layer.keyword("attention_mask"));
   if (layer.config.failed())
     return {};
-  return buildHeads(layer, options, {layer.toFloat(query), layer.toFloat(key), layer.toFloat(value)}, given,
+  return buildHeads(layer, options, {layer.toFloat(query), layer.toFloat(key), layer.toFloat(value)}, maskValue,
                     layer.shapeOf(query).back(), "_");
 }
 

@@ -126,11 +126,12 @@ Value sampleAt(Augmentation &a, const Sampling &sampling, const Expr &row, const
                               clamped(comeBack(c, width, sampling.mode), width),
                           plane);
     Value ids = layer.reshape(toInteger(id).value(), {batch, height * width});
-    Expr taken = layer.expr(layer.reshape(mt::TakeOp::create(layer.builder, layer.location, pixels, ids, int64_t{1}),
-                                          {batch, height, width, channels}));
+    Expr gathered = layer.expr(layer.reshape(mt::TakeOp::create(layer.builder, layer.location, pixels, ids, int64_t{1}),
+                                             {batch, height, width, channels}));
     if (sampling.mode != "constant")
-      return taken;
-    return select(unsqueezeLast(broadcastTo(inside(r, height) * inside(c, width), plane)) > 0.5, taken, sampling.fill);
+      return gathered;
+    return select(unsqueezeLast(broadcastTo(inside(r, height) * inside(c, width), plane)) > 0.5, gathered,
+                  sampling.fill);
   };
   if (!sampling.bilinear)
     return read(roundAway(row), roundAway(column)).value();

@@ -179,12 +179,12 @@ template <mt::Reduction kind> Value buildAnyFlag(LayerBuilder &layer) {
   std::optional<SmallVector<int64_t>> axes = x ? sampleAxes(layer, x, readAxes(layer)) : std::nullopt;
   if (!axes)
     return {};
-  Value found = (layer.expr(reduce<kind>(layer, toFloat(layer.expr(x)).value(), *axes)) > 0.0).value();
+  Value flag = (layer.expr(reduce<kind>(layer, toFloat(layer.expr(x)).value(), *axes)) > 0.0).value();
   SmallVector<int64_t> shape;
   for (auto [axis, size] : llvm::enumerate(layer.shapeOf(x)))
     if (!llvm::is_contained(*axes, static_cast<int64_t>(axis)))
       shape.push_back(size);
-  return keep ? found : layer.reshape(found, shape);
+  return keep ? flag : layer.reshape(flag, shape);
 }
 
 Value buildCumsum(LayerBuilder &layer) {

@@ -154,8 +154,8 @@ Value buildGroupNormalization(LayerBuilder &layer, Value x) {
 // x / |x| along axes.
 Value buildUnitNormalization(LayerBuilder &layer) {
   Value x = layer.toFloat(layer.input());
-  SmallVector<int64_t> given = readAxes(layer, -1);
-  std::optional<SmallVector<int64_t>> axes = x ? sampleAxes(layer, x, given) : std::nullopt;
+  SmallVector<int64_t> requested = readAxes(layer, -1);
+  std::optional<SmallVector<int64_t>> axes = x ? sampleAxes(layer, x, requested) : std::nullopt;
   if (!axes)
     return {};
   constexpr double epsilon = 1e-12;

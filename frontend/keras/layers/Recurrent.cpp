@@ -59,8 +59,8 @@ private:
   int64_t units = 0;
   bool resetAfter = true;
   double dropout = 0, recurrentDropout = 0;
-  Value recurrent, recurrentBias; // the bias that a product with the state has: GRU with reset_after
-  SmallVector<Value> kept;        // of the state, of each gate: what recurrent_dropout multiplies it by
+  Value recurrent, recurrentBias;  // the bias that a product with the state has: GRU with reset_after
+  SmallVector<Value> dropoutMasks; // of the state, of each gate: what recurrent_dropout multiplies it by
 
   bool readOptions();
   Value project(Value x);
@@ -147,7 +147,7 @@ Value Loop::project(Value x) {
   }
   // Elements are dropped alike at all steps.
   for (int64_t i = 0; recurrentDropout > 0 && i < cell.gates; ++i)
-    kept.push_back(dropped(filled(rowType(units), 1).value(), recurrentDropout, {}));
+    dropoutMasks.push_back(dropped(filled(rowType(units), 1).value(), recurrentDropout, {}));
   return bias ? layer.binary<mt::AddOp>(projected, bias) : projected;
 }
 
@@ -156,11 +156,11 @@ Value Loop::productOf(Value state, int64_t firstGate, int64_t gates) {
     return mt::MatmulOp::create(layer.builder, layer.location, a, gate(recurrent, first, count), false, false)
         .getResult();
   };
-  if (kept.empty())
+  if (dropoutMasks.empty())
     return product(state, firstGate, gates);
   SmallVector<Value> parts;
   for (int64_t i = firstGate; i < firstGate + gates; ++i)
-    parts.push_back(product((expr(state) * expr(kept[i])).value(), i, 1));
+    parts.push_back(product((expr(state) * expr(dropoutMasks[i])).value(), i, 1));
   return gates == 1 ? parts[0] : mt::ConcatOp::create(layer.builder, layer.location, parts, 1).getResult();
 }
 
@@ -280,13 +280,13 @@ Order readOrder(LayerBuilder &layer) {
 
 // Tensors of the keyword argument or of the second argument `initial_state`: one, a list, or none.
 SmallVector<Value> initialStates(LayerBuilder &layer) {
-  const Operand *given = layer.keyword("initial_state");
+  const Operand *initial = layer.keyword("initial_state");
   SmallVector<Value> states;
-  if (!given)
+  if (!initial)
     return states;
-  if (given->tensor)
-    states.push_back(given->tensor);
-  for (const Operand &state : given->list)
+  if (initial->tensor)
+    states.push_back(initial->tensor);
+  for (const Operand &state : initial->list)
     if (state.tensor)
       states.push_back(state.tensor);
   if (states.empty())
@@ -314,7 +314,7 @@ Result runCells(LayerBuilder &layer, const Json &object, const std::string &name
   else
     cells.push_back(&object);
   Result result;
-  std::map<std::string, int> taken;
+  std::map<std::string, int> folderCounts;
   for (const Json *each : cells) {
     const CellClass *cell = findClass(textMember(*each, "class_name"));
     const Json *own = member(*each, "config");
@@ -323,7 +323,7 @@ Result runCells(LayerBuilder &layer, const Json &object, const std::string &name
       return {};
     }
     std::string folder = cell->cellName;
-    if (int number = taken[folder]++)
+    if (int number = folderCounts[folder]++)
       folder += "_" + std::to_string(number);
     layer.part(stacked ? name + textMember(*own, "name") : name.substr(0, name.size() - 1),
                stacked ? weights + "/cells/" + folder : weights);
@@ -475,9 +475,9 @@ Value buildMasking(LayerBuilder &layer) {
     return x ? layer.fail("expected an input of 3 axes with the batch, found " +
                           std::to_string(layer.typeOf(x).getRank()))
              : x;
-  Expr found = maxLast(toFloat(!(layer.expr(x) == hidden))) > 0.0;
-  layer.outputMask = layer.reshape(found.value(), layer.shapeOf(x).drop_back());
-  return (layer.expr(x) * toFloat(found)).value();
+  Expr visible = maxLast(toFloat(!(layer.expr(x) == hidden))) > 0.0;
+  layer.outputMask = layer.reshape(visible.value(), layer.shapeOf(x).drop_back());
+  return (layer.expr(x) * toFloat(visible)).value();
 }
 
 } // namespace

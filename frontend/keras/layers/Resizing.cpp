@@ -45,11 +45,11 @@ Taps nearestTaps(int64_t from, int64_t to) {
 // Weights outside the image are left out and the others divided by their sum.
 Taps kernelTaps(const Kernel &kernel, int64_t from, int64_t to, bool antialias) {
   double step = double(from) / double(to), spread = antialias ? std::max(step, 1.0) : 1;
-  std::vector<std::vector<std::pair<int64_t, double>>> found(static_cast<size_t>(to));
+  std::vector<std::vector<std::pair<int64_t, double>>> tapLists(static_cast<size_t>(to));
   size_t most = 1;
   for (int64_t o = 0; o < to; ++o) {
     double at = (double(o) + 0.5) * step - 0.5, sum = 0;
-    auto &list = found[static_cast<size_t>(o)];
+    auto &list = tapLists[static_cast<size_t>(o)];
     int64_t reach = static_cast<int64_t>(std::ceil(5 * spread)), middle = static_cast<int64_t>(std::floor(at));
     for (int64_t i = std::max<int64_t>(middle - reach, 0); i <= std::min(middle + reach + 1, from - 1); ++i)
       if (double weight = kernel.weight(std::fabs(at - double(i)) / spread); weight != 0) {
@@ -64,7 +64,7 @@ Taps kernelTaps(const Kernel &kernel, int64_t from, int64_t to, bool antialias) 
   for (size_t t = 0; t < most; ++t) {
     auto &ids = taps.ids.emplace_back();
     auto &weights = taps.weights.emplace_back();
-    for (const auto &list : found) {
+    for (const auto &list : tapLists) {
       auto [i, weight] = t < list.size() ? list[t] : std::pair(list.back().first, 0.0);
       ids.push_back(static_cast<int32_t>(i));
       weights.push_back(static_cast<float>(weight));

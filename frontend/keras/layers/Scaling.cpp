@@ -50,23 +50,23 @@ static Value buildNormalization(LayerBuilder &layer) {
   SmallVector<int64_t> axes;
   if (const Json *axis = layer.config.find("axis"))
     axes = layer.config.integers("axis", axis->is_array() ? -1 : 1);
-  std::optional<SmallVector<int64_t>> kept = axes.empty() ? SmallVector<int64_t>() : sampleAxes(layer, x, axes);
-  if (!kept)
+  std::optional<SmallVector<int64_t>> ownAxes = axes.empty() ? SmallVector<int64_t>() : sampleAxes(layer, x, axes);
+  if (!ownAxes)
     return {};
   Value mean, variance;
   if (layer.config.find("mean")) {
-    if (kept->size() > 1 || (kept->size() == 1 && kept->front() != rank - 1))
+    if (ownAxes->size() > 1 || (ownAxes->size() == 1 && ownAxes->front() != rank - 1))
       return layer.fail("expected mean and variance for the last axis or for all, found another axis: adapt() the "
                         "layer to data instead");
     mean = readVector(layer, "mean", 0, channels);
     variance = readVector(layer, "variance", 1, channels);
   } else {
     SmallVector<int64_t> shape, beside;
-    for (int64_t axis : *kept)
+    for (int64_t axis : *ownAxes)
       shape.push_back(layer.shapeOf(x)[axis]);
     // From the first of them on, as they stand beside a sample.
-    for (int64_t axis = kept->empty() ? rank : kept->front(); axis < rank; ++axis)
-      beside.push_back(llvm::is_contained(*kept, axis) ? layer.shapeOf(x)[axis] : 1);
+    for (int64_t axis = ownAxes->empty() ? rank : ownAxes->front(); axis < rank; ++axis)
+      beside.push_back(llvm::is_contained(*ownAxes, axis) ? layer.shapeOf(x)[axis] : 1);
     mean = layer.variable("mean", shape, "", false);
     variance = layer.constantVariable("variance", shape, 1, false);
     if (!mean || !variance)

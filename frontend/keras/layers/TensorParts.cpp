@@ -83,8 +83,8 @@ Value buildTranspose(LayerBuilder &layer) {
     return {};
   SmallVector<int64_t> order = layer.config.integers("axes", rankOf(x)), sorted(order);
   llvm::sort(sorted);
-  for (auto [axis, found] : llvm::enumerate(sorted))
-    if (found != static_cast<int64_t>(axis) || order[0] != 0)
+  for (auto [axis, entry] : llvm::enumerate(sorted))
+    if (entry != static_cast<int64_t>(axis) || order[0] != 0)
       return layer.fail("expected axes to be a permutation that leaves the batch first");
   return transpose(layer, x, order);
 }
@@ -134,10 +134,10 @@ Value buildSqueeze(LayerBuilder &layer) {
     return {};
   SmallVector<int64_t> axes, shape;
   if (layer.config.find("axis")) {
-    std::optional<SmallVector<int64_t>> given = sampleAxes(layer, x, readAxes(layer));
-    if (!given)
+    std::optional<SmallVector<int64_t>> requested = sampleAxes(layer, x, readAxes(layer));
+    if (!requested)
       return {};
-    axes = *given;
+    axes = *requested;
   } else {
     for (int64_t axis = 1; axis < rankOf(x); ++axis)
       if (layer.shapeOf(x)[axis] == 1)
@@ -220,8 +220,8 @@ Value buildGetItem(LayerBuilder &layer) {
   if (layer.arguments().size() != 2 || !layer.arguments()[0].tensor || !layer.arguments()[1].constant)
     return layer.fail("expected a tensor and a key");
   Value x = layer.arguments()[0].tensor;
-  const Json &given = *layer.arguments()[1].constant;
-  std::vector<Json> keys = given.is_array() ? given.get<std::vector<Json>>() : std::vector<Json>{given};
+  const Json &argument = *layer.arguments()[1].constant;
+  std::vector<Json> keys = argument.is_array() ? argument.get<std::vector<Json>>() : std::vector<Json>{argument};
   auto isEllipsis = [](const Json &key) { return textMember(key, "class_name") == "__ellipsis__"; };
   static const Json whole = {{"class_name", "__slice__"}, {"config", Json::object()}};
   // An ellipsis, or the end, stands for all axes that are not named.
@@ -245,22 +245,22 @@ Value buildGetItem(LayerBuilder &layer) {
       return {};
   if (part.shape.size() > 8)
     return layer.fail("expected at most 8 axes, found " + std::to_string(part.shape.size()));
-  Value taken =
+  Value slice =
       layer.inferred<mt::SliceOp>({x}, {layer.integers("starts", part.starts), layer.integers("sizes", part.sizes),
                                         layer.integers("strides", part.strides)});
-  return taken ? layer.reshape(taken, part.shape) : taken;
+  return slice ? layer.reshape(slice, part.shape) : slice;
 }
 
 // Equal parts, or parts that begin at given places.
 Value buildSplit(LayerBuilder &layer) {
   Value x = layer.input();
   std::optional<SmallVector<int64_t>> axes = x ? sampleAxes(layer, x, readAxes(layer)) : std::nullopt;
-  const Json *given = layer.config.find("indices_or_sections");
-  if (!axes || !given)
+  const Json *sections = layer.config.find("indices_or_sections");
+  if (!axes || !sections)
     return {};
   int64_t axis = (*axes)[0], size = layer.shapeOf(x)[axis];
-  SmallVector<int64_t> ends = layer.config.integers("indices_or_sections", given->is_array() ? -1 : 1);
-  if (int64_t count = ends[0]; !given->is_array()) {
+  SmallVector<int64_t> ends = layer.config.integers("indices_or_sections", sections->is_array() ? -1 : 1);
+  if (int64_t count = ends[0]; !sections->is_array()) {
     if (count < 1 || count > size || size % count != 0)
       return layer.fail("expected a number of parts that divides " + std::to_string(size) + " elements, found " +
                         std::to_string(count));

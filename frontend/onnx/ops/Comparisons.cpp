@@ -48,11 +48,11 @@ Known compareKnown(mt::Compare kind, const Known &a, const Known &b) {
   Known left = a.expanded(shape), right = b.expanded(shape), result = Known::zeros(shape, Known::Type::Boolean);
   for (int64_t i = 0; i < result.count(); ++i) {
     Size x = left.size(i), y = right.size(i);
-    std::optional<bool> found =
+    std::optional<bool> outcome =
         x.batch || y.batch ? holdsOfBatch(kind, x, y) : std::optional(holds(kind, left.numbers[i], right.numbers[i]));
-    if (!found)
+    if (!outcome)
       throw Refused("a comparison of the number of samples with " + (x.batch ? y : x).text());
-    result.numbers[i] = *found;
+    result.numbers[i] = *outcome;
   }
   return result;
 }

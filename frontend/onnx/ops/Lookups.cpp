@@ -133,8 +133,8 @@ void buildGatherElements(Call &call) {
     order.push_back(static_cast<int64_t>(i < axis ? i : i == axis ? value.rank() - 1 : i - 1));
   Value ones = logical::transpose(logical::oneHot(call.ops, places, shape[axis].times), order);
   SmallVector<int64_t> axes = {static_cast<int64_t>(axis)};
-  Value found = logical::reduce(call.ops, mt::Reduction::sum, logical::binary<mt::MulOp>(call.ops, value, ones), axes);
-  call.give(logical::keepDims(found, axes));
+  Value picked = logical::reduce(call.ops, mt::Reduction::sum, logical::binary<mt::MulOp>(call.ops, value, ones), axes);
+  call.give(logical::keepDims(picked, axes));
 }
 
 // Lists of `depth` indices along the last axis, which name a part of `data` behind its first axes.

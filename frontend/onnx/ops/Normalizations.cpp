@@ -54,8 +54,8 @@ void buildLayerNormalization(Call &call) {
   Value value = call.value(0);
   call.ignore("stash_type");
   SmallVector<int64_t> axes = normalizedAxes(call, value.rank());
-  Value made = logical::normalize(call.ops, value, axes, call.number("epsilon", defaultEpsilon));
-  call.give(scaled(call, made, 1, 2, false));
+  Value normalized = logical::normalize(call.ops, value, axes, call.number("epsilon", defaultEpsilon));
+  call.give(scaled(call, normalized, 1, 2, false));
 }
 
 void buildRmsNormalization(Call &call) {
@@ -97,9 +97,9 @@ void buildGroupNormalization(Call &call) {
   Value images = call.value(0);
   int64_t groups = call.integer("num_groups", 0);
   call.ignore("stash_type");
-  Value made = normalizedInGroups(call, images, groups);
+  Value normalized = normalizedInGroups(call, images, groups);
   if (call.value(1).rank() == 1 && call.value(1).size(0) == images.size(1))
-    return call.give(scaled(call, made, 1, 2, true));
+    return call.give(scaled(call, normalized, 1, 2, true));
   throw Refused("expected a scale of " + images.size(1).text() + " numbers, one a channel, found " +
                 logical::describe(call.value(1).shape()) + ": export with opset_version=21");
 }
@@ -119,10 +119,10 @@ void buildDropout(Call &call) {
   if (batchOf(value.flat()) < 0 || !mt::isSplit(value.type()))
     throw Refused("a dropout of what all samples share");
   value = logical::canonical(call.ops, value);
-  mlir::Value made =
+  mlir::Value dropped =
       mt::DropoutOp::create(call.ops.builder, call.ops.location, value.type(), value.stored, mlir::Value(), call.stream,
                             llvm::APFloat(static_cast<float>(ratio)), ArrayRef<int64_t>());
-  call.give(Value{made, value.axes});
+  call.give(Value{dropped, value.axes});
 }
 
 } // namespace

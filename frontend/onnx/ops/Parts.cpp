@@ -194,16 +194,16 @@ void buildOneHot(Call &call) {
   if (values.count() != 2 || depth < 1 || depth > most)
     throw Refused("expected a depth of 1 or more, and two values");
   size_t rank = ids.rank() + 1, axis = Call::axisOf(call.integer("axis", -1), rank);
-  Value made = logical::oneHot(call.ops, ids, depth);
+  Value result = logical::oneHot(call.ops, ids, depth);
   double off = values.numbers[0], on = values.numbers[1];
   if (on - off != 1)
-    made = logical::binary<mt::MulOp>(call.ops, made, on - off);
+    result = logical::binary<mt::MulOp>(call.ops, result, on - off);
   if (off != 0)
-    made = logical::binary<mt::AddOp>(call.ops, made, off);
+    result = logical::binary<mt::AddOp>(call.ops, result, off);
   SmallVector<int64_t> order;
   for (size_t i = 0; i < rank; ++i)
     order.push_back(static_cast<int64_t>(i < axis ? i : i == axis ? rank - 1 : i - 1));
-  call.give(logical::cast(call.ops, logical::transpose(made, order), elementOf(call.ops.builder, values.type)));
+  call.give(logical::cast(call.ops, logical::transpose(result, order), elementOf(call.ops.builder, values.type)));
 }
 
 // The upper or lower triangle of the last two axes; the rest is 0.

@@ -18,29 +18,30 @@ void buildGemm(Call &call) {
     throw Refused("expected matrices, found " + logical::describe(a.shape()) + " and " + logical::describe(b.shape()));
   int64_t aSum = call.integer("transA", 0) ? 0 : 1, bSum = call.integer("transB", 0) ? 1 : 0;
   double alpha = call.number("alpha", 1), beta = call.number("beta", 1);
-  Value made = logical::product(call.ops, a, b, {{aSum, bSum}});
+  Value result = logical::product(call.ops, a, b, {{aSum, bSum}});
   if (alpha != 1)
-    made = logical::binary<mt::MulOp>(call.ops, made, alpha);
+    result = logical::binary<mt::MulOp>(call.ops, result, alpha);
   if (call.has(2)) {
     Value c = call.value(2);
-    made = logical::binary<mt::AddOp>(call.ops, made, beta == 1 ? c : logical::binary<mt::MulOp>(call.ops, c, beta));
+    result =
+        logical::binary<mt::AddOp>(call.ops, result, beta == 1 ? c : logical::binary<mt::MulOp>(call.ops, c, beta));
   }
-  call.give(made);
+  call.give(result);
 }
 
 // Letters that stand in one term alone are summed first.
 Value summedAlone(Call &call, size_t index, std::string &term, const std::string &others) {
   SmallVector<int64_t> alone;
-  std::string kept;
+  std::string remaining;
   for (size_t i = 0; i < term.size(); ++i)
     if (others.find(term[i]) == std::string::npos)
       alone.push_back(static_cast<int64_t>(i));
     else
-      kept += term[i];
+      remaining += term[i];
   Value value = call.value(index);
   if (value.rank() != term.size())
     throw Refused("expected an operand of " + std::to_string(term.size()) + " axes for '" + term + "'");
-  term = kept;
+  term = remaining;
   return alone.empty() ? value : logical::reduce(call.ops, mt::Reduction::sum, value, alone);
 }
 
@@ -77,10 +78,10 @@ void buildEinsum(Call &call) {
   std::string have, rest;
   for (size_t i = 0; i < a.size(); ++i) {
     size_t j = b.find(a[i]);
-    bool kept = output.find(a[i]) != std::string::npos;
+    bool inOutput = output.find(a[i]) != std::string::npos;
     if (j == std::string::npos)
       rest += a[i];
-    else if (kept)
+    else if (inOutput)
       common.push_back({i, j}), have += a[i];
     else
       contracted.push_back({i, j});

@@ -33,8 +33,8 @@ Value gate(Call &call, const Value &gates, int64_t index, int64_t units) {
   return logical::sliceAxis(call.ops, gates, 1, index * units, units);
 }
 Value recurrent(Call &call, const Value &state, const Value &r, const Value &bias) {
-  Value made = logical::product(call.ops, state, r, {{1, 1}});
-  return bias ? logical::binary<mt::AddOp>(call.ops, made, bias) : made;
+  Value product = logical::product(call.ops, state, r, {{1, 1}});
+  return bias ? logical::binary<mt::AddOp>(call.ops, product, bias) : product;
 }
 Value sigmoid(Call &call, const Value &value) { return logical::unary<mt::SigmoidOp>(call.ops, value); }
 Value tanh(Call &call, const Value &value) { return logical::unary<mt::TanhOp>(call.ops, value); }
@@ -50,9 +50,9 @@ Values rnnStep(Call &call, const Value &x, const Value &r, const Value &bias, Ar
 Values lstmStep(Call &call, const Value &x, const Value &r, const Value &bias, ArrayRef<Value> states) {
   int64_t units = x.size(1).times / 4;
   Value gates = plus(call, x, recurrent(call, states[0], r, bias));
-  Value kept = times(call, sigmoid(call, gate(call, gates, 2, units)), states[1]);
+  Value retained = times(call, sigmoid(call, gate(call, gates, 2, units)), states[1]);
   Value added = times(call, sigmoid(call, gate(call, gates, 0, units)), tanh(call, gate(call, gates, 3, units)));
-  Value cell = plus(call, kept, added);
+  Value cell = plus(call, retained, added);
   return {times(call, sigmoid(call, gate(call, gates, 1, units)), tanh(call, cell)), cell};
 }
 
@@ -80,10 +80,10 @@ public:
     readOptions();
     SmallVector<Value> outputs, last[2];
     for (int64_t direction = 0; direction < directions; ++direction) {
-      Values made = run(direction);
-      outputs.push_back(logical::expandDims(made[0], {1}));
+      Values results = run(direction);
+      outputs.push_back(logical::expandDims(results[0], {1}));
       for (size_t i = 0; i < cell.states; ++i)
-        last[i].push_back(logical::expandDims(made[i + 1], {0}));
+        last[i].push_back(logical::expandDims(results[i + 1], {0}));
     }
     Value sequence = logical::concat(ops, outputs, 1);
     call.give(batchFirst ? logical::transpose(sequence, {2, 0, 1, 3}) : sequence);
@@ -108,10 +108,10 @@ private:
       throw Refused("weights from the cell to the gates (P)");
     if (call.hasAttribute("clip") || call.integer("input_forget", 0))
       throw Refused("clip or input_forget");
-    std::vector<std::string> wanted, found = call.texts("activations");
+    std::vector<std::string> wanted, activations = call.texts("activations");
     for (int64_t i = 0; i < directions; ++i)
       wanted.insert(wanted.end(), cell.activations.begin(), cell.activations.end());
-    if (!found.empty() && found != wanted)
+    if (!activations.empty() && activations != wanted)
       throw Refused("other activations than " + llvm::join(cell.activations, ", "));
     call.ignore("activation_alpha");
     call.ignore("activation_beta");

@@ -17,17 +17,17 @@ using Axes = SmallVector<int64_t>;
 // Null where there is nothing to reduce.
 std::optional<Axes> readAxes(Call &call) {
   size_t rank = call.rank(0);
-  std::optional<SmallVector<int64_t>> given = call.operandOrAttribute(1, "axes");
+  std::optional<SmallVector<int64_t>> requested = call.operandOrAttribute(1, "axes");
   bool noop = call.integer("noop_with_empty_axes", 0) != 0;
   Axes axes;
-  if (!given || given->empty()) {
+  if (!requested || requested->empty()) {
     if (noop)
       return std::nullopt;
     for (size_t i = 0; i < rank; ++i)
       axes.push_back(static_cast<int64_t>(i));
     return axes;
   }
-  for (int64_t axis : *given)
+  for (int64_t axis : *requested)
     axes.push_back(static_cast<int64_t>(Call::axisOf(axis, rank)));
   llvm::sort(axes);
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
@@ -39,12 +39,12 @@ using Formula = double (*)(double, double);
 Known reduceKnown(const Known &known, ArrayRef<int64_t> axes, bool keeps, double start, Formula formula) {
   if (known.hasBatch())
     throw Refused("a reduction of the number of samples");
-  Indices kept, narrow(known.shape);
+  Indices remaining, narrow(known.shape);
   for (size_t i = 0; i < known.shape.size(); ++i)
     if (llvm::is_contained(axes, static_cast<int64_t>(i)))
       narrow[i] = 1;
     else
-      kept.push_back(known.shape[i]);
+      remaining.push_back(known.shape[i]);
   Known result = Known::zeros(narrow, known.type);
   llvm::fill(result.numbers, start);
   // Each element's place in the result.
@@ -57,7 +57,7 @@ Known reduceKnown(const Known &known, ArrayRef<int64_t> axes, bool keeps, double
     to = formula(to, known.numbers[i]);
   }
   result.round();
-  return keeps ? result : result.reshaped(kept);
+  return keeps ? result : result.reshaped(remaining);
 }
 
 Value finished(Call &call, const Value &value, ArrayRef<int64_t> axes, bool keeps) {
@@ -114,22 +114,22 @@ template <Norm norm> void buildNorm(Call &call) {
   logical::Ops &ops = call.ops;
   Value value = call.floats(0);
   auto sum = [&](const Value &of) { return logical::reduce(ops, mt::Reduction::sum, of, *axes); };
-  Value made;
+  Value result;
   if constexpr (norm == Norm::One)
-    made = sum(logical::unary<mt::AbsOp>(ops, value));
+    result = sum(logical::unary<mt::AbsOp>(ops, value));
   else if constexpr (norm == Norm::Two)
-    made = logical::unary<mt::SqrtOp>(ops, sum(logical::unary<mt::SquareOp>(ops, value)));
+    result = logical::unary<mt::SqrtOp>(ops, sum(logical::unary<mt::SquareOp>(ops, value)));
   else if constexpr (norm == Norm::SumSquare)
-    made = sum(logical::unary<mt::SquareOp>(ops, value));
+    result = sum(logical::unary<mt::SquareOp>(ops, value));
   else if constexpr (norm == Norm::LogSum)
-    made = logical::unary<mt::LogOp>(ops, sum(value));
+    result = logical::unary<mt::LogOp>(ops, sum(value));
   else { // the maximum outside of the sum
     Value most = logical::reduce(ops, mt::Reduction::max, value, *axes);
     Value shifted = logical::binary<mt::SubOp>(ops, value, logical::keepDims(most, *axes));
-    made = logical::binary<mt::AddOp>(ops, logical::unary<mt::LogOp>(ops, sum(logical::unary<mt::ExpOp>(ops, shifted))),
-                                      most);
+    result = logical::binary<mt::AddOp>(
+        ops, logical::unary<mt::LogOp>(ops, sum(logical::unary<mt::ExpOp>(ops, shifted))), most);
   }
-  call.give(finished(call, made, *axes, keeps));
+  call.give(finished(call, result, *axes, keeps));
 }
 
 void buildArgMax(Call &call) {

@@ -50,11 +50,11 @@ Value repeated(Call &call, const Value &x, size_t axis, int64_t factor) {
 }
 
 Value shared(Call &call, const Value &x, size_t axis, const Known &shares) {
-  Value made = logical::product(call.ops, x, shares.lift(call.ops), {{static_cast<int64_t>(axis), 0}});
+  Value result = logical::product(call.ops, x, shares.lift(call.ops), {{static_cast<int64_t>(axis), 0}});
   SmallVector<int64_t> order;
   for (size_t i = 0; i < x.rank(); ++i)
     order.push_back(static_cast<int64_t>(i < axis ? i : i == axis ? x.rank() - 1 : i - 1));
-  return logical::transpose(made, order);
+  return logical::transpose(result, order);
 }
 
 Known sharesOf(const Coordinates &places, bool linear, const std::string &nearest) {
@@ -77,13 +77,13 @@ Known sharesOf(const Coordinates &places, bool linear, const std::string &neares
 SmallVector<int64_t> readSizes(Call &call, const Value &x, std::vector<double> &scales) {
   SmallVector<int64_t> sizes;
   bool bySize = call.has(3) && call.expectKnown(3, "sizes").count() != 0;
-  const Known &given = call.expectKnown(bySize ? 3 : 2, bySize ? "sizes" : "scales");
-  if (given.count() != static_cast<int64_t>(x.rank()))
-    throw Refused("expected a number for each axis, found " + std::to_string(given.count()));
+  const Known &requested = call.expectKnown(bySize ? 3 : 2, bySize ? "sizes" : "scales");
+  if (requested.count() != static_cast<int64_t>(x.rank()))
+    throw Refused("expected a number for each axis, found " + std::to_string(requested.count()));
   for (size_t i = 0; i < x.rank(); ++i) {
-    Size size = x.size(i), wanted = given.size(static_cast<int64_t>(i));
+    Size size = x.size(i), wanted = requested.size(static_cast<int64_t>(i));
     double scale = bySize ? (wanted == size ? 1 : static_cast<double>(wanted.times) / static_cast<double>(size.times))
-                          : given.numbers[i];
+                          : requested.numbers[i];
     if (size.batch && (scale != 1 || (bySize && !wanted.batch && wanted.times != call.fixedBatch)))
       throw Refused("a resize of the batch");
     constexpr double most = 0x1p20;

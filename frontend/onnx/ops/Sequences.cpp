@@ -31,9 +31,9 @@ void buildSplitToSequence(Call &call) {
   SmallVector<int64_t> sizes = {1};
   bool equal = true;
   if (call.has(1)) {
-    const Known &given = call.expectKnown(1, "sizes");
-    sizes = given.integers();
-    equal = given.shape.empty();
+    const Known &requested = call.expectKnown(1, "sizes");
+    sizes = requested.integers();
+    equal = requested.shape.empty();
   }
   constexpr int64_t most = 10000;
   if (sizes.empty() || llvm::any_of(sizes, [](int64_t part) { return part < 1; }) || (equal && size / sizes[0] > most))

@@ -79,14 +79,14 @@ void buildReshape(Call &call) {
 
 void buildFlatten(Call &call) {
   Shape shape = call.shape(0);
-  int64_t given = call.integer("axis", 1);
-  size_t axis = given == static_cast<int64_t>(shape.size()) ? shape.size() : Call::axisOf(given, shape.size());
+  int64_t requested = call.integer("axis", 1);
+  size_t axis = requested == static_cast<int64_t>(shape.size()) ? shape.size() : Call::axisOf(requested, shape.size());
   giveReshaped(call, {sizeOf(ArrayRef(shape).take_front(axis)), sizeOf(ArrayRef(shape).drop_front(axis))});
 }
 
-SmallVector<int64_t> axesOf(ArrayRef<int64_t> given, size_t rank) {
+SmallVector<int64_t> axesOf(ArrayRef<int64_t> requested, size_t rank) {
   SmallVector<int64_t> axes;
-  for (int64_t axis : given)
+  for (int64_t axis : requested)
     axes.push_back(static_cast<int64_t>(Call::axisOf(axis, rank)));
   llvm::sort(axes);
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
@@ -95,25 +95,25 @@ SmallVector<int64_t> axesOf(ArrayRef<int64_t> given, size_t rank) {
 }
 
 void buildSqueeze(Call &call) {
-  Shape shape = call.shape(0), kept;
-  std::optional<SmallVector<int64_t>> given = call.operandOrAttribute(1, "axes");
-  SmallVector<int64_t> axes = axesOf(given.value_or(SmallVector<int64_t>()), shape.size());
+  Shape shape = call.shape(0), remaining;
+  std::optional<SmallVector<int64_t>> requested = call.operandOrAttribute(1, "axes");
+  SmallVector<int64_t> axes = axesOf(requested.value_or(SmallVector<int64_t>()), shape.size());
   for (auto [index, size] : llvm::enumerate(shape)) {
-    bool goes = given ? llvm::is_contained(axes, static_cast<int64_t>(index)) : size.isOne();
+    bool goes = requested ? llvm::is_contained(axes, static_cast<int64_t>(index)) : size.isOne();
     if (goes && !size.isOne())
       throw Refused("expected an axis of size 1 to leave out, found " + size.text());
     if (!goes)
-      kept.push_back(size);
+      remaining.push_back(size);
   }
-  giveReshaped(call, kept);
+  giveReshaped(call, remaining);
 }
 
 void buildUnsqueeze(Call &call) {
-  std::optional<SmallVector<int64_t>> given = call.operandOrAttribute(1, "axes");
-  if (!given)
+  std::optional<SmallVector<int64_t>> requested = call.operandOrAttribute(1, "axes");
+  if (!requested)
     throw Refused("expected axes, found none");
   Shape shape = call.shape(0);
-  for (int64_t axis : axesOf(*given, shape.size() + given->size()))
+  for (int64_t axis : axesOf(*requested, shape.size() + requested->size()))
     shape.insert(shape.begin() + axis, Size());
   giveReshaped(call, shape);
 }

@@ -69,10 +69,10 @@ SmallVector<int64_t> spatialSizes(const Value &value) {
   return sizes;
 }
 
-Value withBias(Call &call, const Value &made) {
+Value withBias(Call &call, const Value &value) {
   if (!call.has(2))
-    return made;
-  return logical::binary<mt::AddOp>(call.ops, made, logical::perChannel(call.value(2), made.rank()));
+    return value;
+  return logical::binary<mt::AddOp>(call.ops, value, logical::perChannel(call.value(2), value.rank()));
 }
 
 std::pair<Value, Value> imagesAndKernel(Call &call) {

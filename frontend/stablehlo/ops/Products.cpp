@@ -93,11 +93,11 @@ void buildConvolution(Call &call) {
     SmallVector<int64_t> none(rank, 0);
     images = logical::pad(call.ops, images, 0, none, none, interior);
   }
-  Value made = logical::convolution(call.ops, images, kernel, windows);
+  Value result = logical::convolution(call.ops, images, kernel, windows);
   SmallVector<int64_t> resultAxes = axesOf(lists[2], "bf", rank), back(rank);
   for (auto [from, to] : llvm::enumerate(resultAxes))
     back[to] = static_cast<int64_t>(from);
-  call.give(logical::transpose(made, back));
+  call.give(logical::transpose(result, back));
 }
 
 } // namespace

@@ -57,8 +57,8 @@ void buildReduce(Call &call) {
   if (llvm::all_of(axes, [&](int64_t axis) { return value.size(axis).isOne(); }))
     return call.give(logical::squeeze(value, axes));
   constexpr double half = 0.5;
-  Value made = logical::reduce(call.ops, kind, logical::cast(call.ops, value, call.ops.f32()), axes);
-  call.give(logical::compare(call.ops, mt::Compare::gt, made, call.ops.number(half, call.ops.f32())));
+  Value reduced = logical::reduce(call.ops, kind, logical::cast(call.ops, value, call.ops.f32()), axes);
+  call.give(logical::compare(call.ops, mt::Compare::gt, reduced, call.ops.number(half, call.ops.f32())));
 }
 
 // Windows over two axes of four, or one of three; the channels are the axis that is left.
@@ -143,15 +143,15 @@ void giveGather(Call &call, ArrayRef<Size> sizes) {
   if (own && axis != 1)
     throw Refused("a gather within each sample along another axis than the first");
   // The result has the axes of the indices first, the others at offset_dims.
-  Value made = logical::take(call.ops, value, at, static_cast<size_t>(axis));
+  Value gathered = logical::take(call.ops, value, at, static_cast<size_t>(axis));
   SmallVector<int64_t> order;
   int64_t before = own ? 1 : axis, count = std::ssize(ids) - static_cast<int64_t>(lead), next = 0;
   SmallVector<int64_t> others;
-  for (int64_t i = static_cast<int64_t>(lead); i < static_cast<int64_t>(made.rank()); ++i)
+  for (int64_t i = static_cast<int64_t>(lead); i < static_cast<int64_t>(gathered.rank()); ++i)
     if (i < before || i >= before + count)
       others.push_back(i);
   int64_t index = 0;
-  for (int64_t i = 0; i < static_cast<int64_t>(made.rank()); ++i)
+  for (int64_t i = 0; i < static_cast<int64_t>(gathered.rank()); ++i)
     if (llvm::is_contained(offsets, i)) {
       if (next >= std::ssize(others))
         throw Refused("expected offset_dims of the slices' axes");
@@ -162,9 +162,9 @@ void giveGather(Call &call, ArrayRef<Size> sizes) {
     }
   SmallVector<int64_t> sorted = order;
   llvm::sort(sorted);
-  if (!llvm::equal(sorted, llvm::seq<int64_t>(0, static_cast<int64_t>(made.rank()))))
+  if (!llvm::equal(sorted, llvm::seq<int64_t>(0, static_cast<int64_t>(gathered.rank()))))
     throw Refused("expected offset_dims of the slices' axes");
-  call.give(logical::transpose(made, order));
+  call.give(logical::transpose(gathered, order));
 }
 
 void buildGather(Call &call) {

@@ -31,9 +31,9 @@ struct mtrun_picture {
 namespace mtrun::images {
 
 // No side is longer, no picture has more pixels: they are refused before anything is allocated for them.
-inline constexpr uint32_t kMaxSide = 65500;
-inline constexpr uint64_t kMaxPixels = 100'000'000;
-inline constexpr int kMaxScans = 100; // of a progressive JPEG; more are made to keep a reader busy
+inline constexpr uint32_t maxSide = 65500;
+inline constexpr uint64_t maxPixels = 100'000'000;
+inline constexpr int maxScans = 100; // of a progressive JPEG; more are made to keep a reader busy
 
 inline bool isJpeg(const uint8_t *bytes, uint64_t size) { return size >= 3 && memcmp(bytes, "\xff\xd8\xff", 3) == 0; }
 inline bool isPng(const uint8_t *bytes, uint64_t size) {
@@ -70,5 +70,5 @@ MT_API int32_t mtrun_images_version(void);
 MT_API int32_t mtrun_images_decode(mtrun_picture *picture);
 }
 namespace mtrun::images {
-inline constexpr int32_t kVersion = 1;
+inline constexpr int32_t headerVersion = 1;
 }

@@ -40,13 +40,13 @@ void onMessage(j_common_ptr codec, int level) {
 
 void onProgress(j_common_ptr codec) {
   auto *jpeg = static_cast<Jpeg *>(codec->client_data);
-  if (jpeg->codec.input_scan_number <= kMaxScans)
+  if (jpeg->codec.input_scan_number <= maxScans)
     return;
-  fail(*jpeg->picture, MT_INVALID, "expected a progressive JPEG of at most %d scans, found more", kMaxScans);
+  fail(*jpeg->picture, MT_INVALID, "expected a progressive JPEG of at most %d scans, found more", maxScans);
   longjmp(jpeg->out, MT_INVALID);
 }
 
-constexpr uint8_t kExif[6] = {'E', 'x', 'i', 'f', 0, 0};
+constexpr uint8_t exif[6] = {'E', 'x', 'i', 'f', 0, 0};
 
 void readHeader(Jpeg &jpeg) {
   jpeg_decompress_struct &codec = jpeg.codec;
@@ -61,8 +61,8 @@ void readHeader(Jpeg &jpeg) {
   picture.height = codec.image_height;
   picture.stored = codec.num_components;
   for (jpeg_saved_marker_ptr marker = codec.marker_list; marker; marker = marker->next)
-    if (marker->data_length > sizeof kExif && memcmp(marker->data, kExif, sizeof kExif) == 0) {
-      picture.orientation = readOrientation(marker->data + sizeof kExif, marker->data_length - sizeof kExif);
+    if (marker->data_length > sizeof exif && memcmp(marker->data, exif, sizeof exif) == 0) {
+      picture.orientation = readOrientation(marker->data + sizeof exif, marker->data_length - sizeof exif);
       break;
     }
 }

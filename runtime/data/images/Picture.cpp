@@ -20,9 +20,9 @@ mt_code checkSize(mtrun_picture &picture) {
     return fail(picture, MT_CORRUPT, "expected a picture of at least 1 x 1 pixels, found %u x %u", picture.width,
                 picture.height);
   uint64_t pixels = uint64_t(picture.width) * picture.height;
-  if (picture.width > kMaxSide || picture.height > kMaxSide || pixels > kMaxPixels)
+  if (picture.width > maxSide || picture.height > maxSide || pixels > maxPixels)
     return fail(picture, MT_INVALID, "expected at most %llu pixels and sides of %u, found %u x %u",
-                static_cast<unsigned long long>(kMaxPixels), kMaxSide, picture.width, picture.height);
+                static_cast<unsigned long long>(maxPixels), maxSide, picture.width, picture.height);
   return MT_OK;
 }
 
@@ -107,7 +107,7 @@ int readOrientation(const uint8_t *tiff, uint64_t size) {
 
 using namespace mtrun::images;
 
-int32_t mtrun_images_version(void) { return kVersion; }
+int32_t mtrun_images_version(void) { return headerVersion; }
 
 int32_t mtrun_images_decode(mtrun_picture *picture) {
   if (picture->channels != 1 && picture->channels != 3)
@@ -118,9 +118,9 @@ int32_t mtrun_images_decode(mtrun_picture *picture) {
     return decodePng(*picture);
   if (picture->size == 0)
     return fail(*picture, MT_CORRUPT, "expected a JPEG or PNG picture, found no bytes");
-  char found[32] = "";
+  char firstBytes[32] = "";
   size_t used = 0;
   for (uint64_t i = 0; i < picture->size && i < 8; ++i)
-    used += static_cast<size_t>(snprintf(found + used, sizeof found - used, " %02x", picture->bytes[i]));
-  return fail(*picture, MT_CORRUPT, "expected a JPEG or PNG picture, found bytes%s", found);
+    used += static_cast<size_t>(snprintf(firstBytes + used, sizeof firstBytes - used, " %02x", picture->bytes[i]));
+  return fail(*picture, MT_CORRUPT, "expected a JPEG or PNG picture, found bytes%s", firstBytes);
 }

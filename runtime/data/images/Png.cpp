@@ -11,7 +11,7 @@
 namespace mtrun::images {
 namespace {
 
-constexpr uint64_t kSignature = 8; // bytes
+constexpr uint64_t signatureSize = 8; // bytes
 
 struct Png {
   png_structp codec;
@@ -38,7 +38,7 @@ void onRead(png_structp codec, png_bytep to, png_size_t count) {
 
 // Every chunk with its checksum, from the header to the end.
 mt_code checkChunks(mtrun_picture &picture) {
-  uint64_t at = kSignature;
+  uint64_t at = signatureSize;
   while (true) {
     if (picture.size - at < 12)
       return fail(picture, MT_CORRUPT, "expected a whole PNG picture, found no end of it");
@@ -61,7 +61,7 @@ mt_code checkChunks(mtrun_picture &picture) {
 void readInfo(Png &png) {
   mtrun_picture &picture = *png.picture;
   png_set_read_fn(png.codec, &png, onRead);
-  png_set_user_limits(png.codec, kMaxSide, kMaxSide);
+  png_set_user_limits(png.codec, maxSide, maxSide);
   png_read_info(png.codec, png.info);
   picture.width = png_get_image_width(png.codec, png.info);
   picture.height = png_get_image_height(png.codec, png.info);
