@@ -2,7 +2,7 @@
 //
 // Products of blocks of classes (docs/ir.md, "Losses over many classes"): each reads its part of the matrix where that
 // lies, and each weight gradient writes its part of one value, in its turn.
-#include "compiler/fuse/Groups.h"
+#include "compiler/fuse/FusionGraph.h"
 #include "compiler/fuse/Prepare.h"
 #include "dialects/mt/Blocks.h"
 
@@ -37,8 +37,8 @@ static void placeParts(mt::ConcatOp concat) {
   }
   llvm::sort(parts, [](const Part &a, const Part &b) { return a.turn < b.turn; });
   OpBuilder builder(concat);
-  auto zero = mt::ConstantOp::create(builder, concat.getLoc(), type,
-                                     DenseElementsAttr::get(type, builder.getF32FloatAttr(0)));
+  auto zero =
+      mt::ConstantOp::create(builder, concat.getLoc(), type, DenseElementsAttr::get(type, builder.getF32FloatAttr(0)));
   Value whole = mt::AddOp::create(builder, concat.getLoc(), zero, zero); // of a buffer, which constants lack
   for (const Part &part : parts)
     whole = mt::placePart(builder, concat.getLoc(), {part.value, whole, axis, part.from});
@@ -60,26 +60,26 @@ void prepareBlocks(mt::ProgramOp program) {
 }
 
 // Slices become part of the products that read them, and the placing of a part of the product that makes it.
-void Groups::joinBlocks() {
+void FusionGraph::mergeBlocks() {
   for (Operation &op : *body) {
     if (std::optional<mt::Turn> turn = mt::turnOf(&op))
       turns[*turn].push_back(&op);
     if (auto product = dyn_cast<mt::MatmulOp>(op); product && mt::turnOf(product))
       if (mt::SliceOp slice = mt::slicedSide(product))
-        merge(*unitOf(product), *unitOf(slice));
+        merge(*groupOf(product), *groupOf(slice));
     std::optional<mt::PlacedPart> placed = op.getNumResults() == 1 ? mt::placedPartOf(op.getResult(0)) : std::nullopt;
     if (!placed)
       continue;
-    unsigned unit = *producer(placed->part);
+    unsigned group = *producer(placed->part);
     for (Value operand : op.getOperands())
       if (operand != placed->part)
-        merge(unit, *producer(operand));
-    merge(unit, *unitOf(&op));
+        merge(group, *producer(operand));
+    merge(group, *groupOf(&op));
   }
 }
 
 // What runs in the next turn of the op's sequence.
-ArrayRef<Operation *> Groups::nextTurn(Operation *op) const {
+ArrayRef<Operation *> FusionGraph::nextTurn(Operation *op) const {
   std::optional<mt::Turn> turn = turns.empty() ? std::nullopt : mt::turnOf(op);
   auto next = turn ? turns.upper_bound(*turn) : turns.end();
   return next != turns.end() && next->first.sequence == turn->sequence ? ArrayRef<Operation *>(next->second)

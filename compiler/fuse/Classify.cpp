@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kind of kernel an op alone would be.
-#include "compiler/fuse/Groups.h"
+// The kind of the kernel that each op would be on its own: the starting groups.
+#include "compiler/fuse/FusionGraph.h"
 #include "dialects/mt/Compilation.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -12,7 +12,7 @@ using namespace mlir;
 using mt::KernelKind;
 
 // Element-wise over one replicated shape; scalars may take part.
-bool Groups::isMap(Operation *op) const {
+bool FusionGraph::isElementwise(Operation *op) const {
   if (!isa<mt::ElementwiseOpInterface>(op))
     return false;
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
@@ -21,7 +21,7 @@ bool Groups::isMap(Operation *op) const {
     return false;
   return llvm::all_of(op->getOperands(), [&](Value operand) {
     auto operandType = cast<RankedTensorType>(operand.getType());
-    if (cheap.contains(operand) && !cheap.isUniform(operand))
+    if (recomputed.contains(operand) && !recomputed.isUniform(operand))
       return false;
     return operandType.getRank() == 0 || operandType.getShape() == type.getShape();
   });
@@ -36,7 +36,7 @@ static bool staysBetweenKernels(Operation *op) {
   return op->hasTrait<mt::Reports>() || op->hasTrait<mt::Boundary>() || isa<shard::AllReduceOp>(op);
 }
 
-FailureOr<std::optional<KernelKind>> Groups::kindOf(Operation *op) const {
+FailureOr<std::optional<KernelKind>> FusionGraph::kindOf(Operation *op) const {
   if (staysBetweenKernels(op))
     return std::optional<KernelKind>();
   if (op->getNumResults() != 1 || op->getNumRegions() || !isa<mt::CostOpInterface>(op))
@@ -50,7 +50,7 @@ FailureOr<std::optional<KernelKind>> Groups::kindOf(Operation *op) const {
   if (llvm::any_of(op->getOperandTypes(), mt::isSplit))
     return op->emitOpError("expected a result with a batch axis or a sum over it, found ")
            << op->getResult(0).getType();
-  return std::optional(isMap(op) && !isOnlySummed(op) ? KernelKind::elementwise : KernelKind::single);
+  return std::optional(isElementwise(op) && !isOnlySummed(op) ? KernelKind::elementwise : KernelKind::single);
 }
 
 // The product of each sample that this sum over the batch is of, where nothing else reads it: the gradient of a matrix
@@ -78,41 +78,41 @@ static mt::MatmulOp summedProduct(mt::ReduceOp op) {
   return found ? product : mt::MatmulOp();
 }
 
-FailureOr<Groups> Groups::classify(Block &body) {
-  Groups groups(body);
-  groups.numberOps();
+FailureOr<FusionGraph> FusionGraph::classify(Block &body) {
+  FusionGraph graph(body);
+  graph.numberOps();
   for (Operation &op : body) {
-    if (op.getNumResults() == 1 && groups.isCheap(op.getResult(0)))
+    if (op.getNumResults() == 1 && graph.isRecomputed(op.getResult(0)))
       continue;
-    FailureOr<std::optional<KernelKind>> kind = groups.kindOf(&op);
+    FailureOr<std::optional<KernelKind>> kind = graph.kindOf(&op);
     if (failed(kind))
       return failure();
-    groups.unitOfOp[&op] = groups.units.size();
-    groups.units.push_back({*kind, {&op}, 0});
-    groups.units.back().turn = mt::turnOf(&op);
+    graph.groupOfOp[&op] = graph.groups.size();
+    graph.groups.push_back({*kind, {&op}, 0});
+    graph.groups.back().turn = mt::turnOf(&op);
     if (auto reduce = dyn_cast<mt::ReduceOp>(op); reduce && kind == KernelKind::reduce)
       if (mt::MatmulOp product = summedProduct(reduce))
-        groups.joinProduct(reduce, product);
+        graph.mergeProduct(reduce, product);
     if (std::optional<int64_t> bucket = mt::bucketOf(&op))
-      groups.allReduces.push_back({*bucket, &op});
+      graph.allReduces.push_back({*bucket, &op});
   }
-  groups.joinBlocks();
-  groups.computeDepths();
-  groups.findEarly();
-  return groups;
+  graph.mergeBlocks();
+  graph.computeDepths();
+  graph.findEarly();
+  return graph;
 }
 
 // The sum is the kernel's only result: the products of single samples are never stored.
-void Groups::joinProduct(mt::ReduceOp sum, mt::MatmulOp product) {
-  unsigned unit = *unitOf(sum);
-  units[unit].kind = KernelKind::matmul_wgrad;
+void FusionGraph::mergeProduct(mt::ReduceOp sum, mt::MatmulOp product) {
+  unsigned group = *groupOf(sum);
+  groups[group].kind = KernelKind::matmul_wgrad;
   for (Operation *op = sum; op != product;) {
     op = op->getOperand(0).getDefiningOp();
-    merge(unit, *unitOf(op));
+    merge(group, *groupOf(op));
   }
 }
 
-void Groups::numberOps() {
+void FusionGraph::numberOps() {
   for (Operation &op : *body) {
     position[&op] = readers.size();
     readers.emplace_back();
@@ -123,19 +123,19 @@ void Groups::numberOps() {
   }
 }
 
-void Groups::computeDepths() {
-  for (Unit &unit : units)
-    for (Operation *op : unit.ops)
+void FusionGraph::computeDepths() {
+  for (FusionGroup &group : groups)
+    for (Operation *op : group.ops)
       for (Value operand : op->getOperands())
         if (std::optional<unsigned> from = producer(operand)) {
           bool reduced = isa<shard::AllReduceOp>(operand.getDefiningOp());
-          unit.reductionDepth = std::max(unit.reductionDepth, units[*from].reductionDepth + reduced);
+          group.reductionDepth = std::max(group.reductionDepth, groups[*from].reductionDepth + reduced);
         }
 }
 
 // The number of tokens that a loss is divided by is such a value: in a kernel of its own it need not wait for the
 // forward pass, and micro-batches know it before they begin.
-void Groups::findEarly() {
+void FusionGraph::findEarly() {
   llvm::DenseSet<Operation *> afterProduct, waiting, early; // waiting: an all-reduce waits for it
   for (Operation &op : *body)
     for (Value operand : op.getOperands())
@@ -150,10 +150,10 @@ void Groups::findEarly() {
       if (reduces ? waiting.contains(user) : early.contains(user))
         early.insert(&op);
     }
-  for (Unit &unit : units)
-    for (Operation *op : unit.ops) {
-      unit.afterProduct |= afterProduct.contains(op);
-      unit.early |= early.contains(op) && !afterProduct.contains(op);
+  for (FusionGroup &group : groups)
+    for (Operation *op : group.ops) {
+      group.afterProduct |= afterProduct.contains(op);
+      group.early |= early.contains(op) && !afterProduct.contains(op);
     }
 }
 

@@ -5,8 +5,8 @@ namespace mtc {
 
 using namespace mlir;
 
-// Cheap where its operands are.
-static bool mayBeCheap(Operation *op) {
+// Whether a kernel that recomputes the operands of `op` may recompute `op` too.
+static bool mayBeRecomputed(Operation *op) {
   bool repeated = isa<mt::ConstantOp>(op) && mt::splatOf(op->getResult(0));
   if (repeated || isa<mt::IotaOp, mt::BatchSizeOp>(op))
     return !mt::isSplit(op->getResult(0).getType());
@@ -17,10 +17,10 @@ static bool mayBeCheap(Operation *op) {
   return shapes || (isa<mt::ElementwiseOpInterface>(op) && mt::elementsPerRow(op->getResult(0).getType()) == 1);
 }
 
-CheapValues::CheapValues(Block &body) {
-  constexpr unsigned longest = 100; // what more is made of is computed once
+RecomputedValues::RecomputedValues(Block &body) {
+  constexpr unsigned longest = 100; // of a chain; the result of a longer one is computed once and stored
   for (Operation &op : body) {
-    if (!mayBeCheap(&op) || !llvm::all_of(op.getOperands(), [&](Value operand) { return contains(operand); }))
+    if (!mayBeRecomputed(&op) || !llvm::all_of(op.getOperands(), [&](Value operand) { return contains(operand); }))
       continue;
     unsigned length = 0;
     for (Value operand : op.getOperands())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What preparation and grouping both ask of a single computation.
+// Properties of single computations that preparation and grouping both need.
 #pragma once
 
 #include "dialects/mt/MtDialect.h"
@@ -10,13 +10,13 @@
 
 namespace mtc {
 
-// Values that every kernel computes for itself: scalar and splat constants, iota, the batch size, scalars made of
-// these.
-class CheapValues {
+// Values that every kernel recomputes instead of reading them from memory: scalar and splat constants, iota, the batch
+// size, and scalars made of these.
+class RecomputedValues {
 public:
-  explicit CheapValues(mlir::Block &body);
+  explicit RecomputedValues(mlir::Block &body);
   bool contains(mlir::Value value) const { return ops.contains(value.getDefiningOp()); }
-  // The same for every element, as code that walks elements in no particular order needs it.
+  // Whether all elements are equal. Code that visits elements in any order needs that.
   bool isUniform(mlir::Value value) const { return uniform.contains(value.getDefiningOp()); }
 
 private:
@@ -24,21 +24,21 @@ private:
   llvm::DenseSet<mlir::Operation *> uniform;
 };
 
-// The value of 16 bits that `value` is as f32 (docs/precision.md), or null. Every reader extends for itself.
+// The 16-bit value of which `value` is the extension to f32 (docs/precision.md), or null. Each reader has its own cast.
 mlir::Value extendedFrom(mlir::Value value);
 
-// The same, or `value` itself where there is none: two values are one where they are extended from one.
+// extendedFrom, or `value` itself where that is null. Two casts of the same 16-bit value compare equal by this.
 mlir::Value truncated(mlir::Value value);
 
-// A product of two matrices, or a convolution, forward or to its input.
+// Whether this is a matrix product or a convolution (forward, or the gradient of its input).
 bool isProduct(mlir::Operation *op);
 
-// Whether two ops compute the same: equal but for extending casts of their own.
+// Whether two ops compute the same value. Extending casts of their operands do not count.
 bool sameComputation(mlir::Operation *a, mlir::Operation *b);
 
-// Bytes of a value that may lie in a thread's own memory: it stays in the second cache.
+// Largest value, in bytes, that a thread keeps in scratch memory: it stays in the L2 cache.
 constexpr int64_t maxCachedBytes = 1 << 18;
-// Of a sample's part of a value; 0 for a value without a batch axis.
+// Bytes of one sample of a value; 0 for a value without a batch axis.
 int64_t bytesPerSample(mlir::Value value);
 
 } // namespace mtc

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions of few taps times channels, first layers above all. Their images cost more to write and read than to
-// compute: they stay inside kernels of rows, where a sample's image lies in the second cache.
-#include "compiler/fuse/Groups.h"
+// Small-K convolutions: those with few taps times input channels, mostly first layers. Their results cost more to store
+// and load than to recompute. So they become a part of rows kernels, where the result of one sample stays in the L2
+// cache.
+#include "compiler/fuse/FusionGraph.h"
 #include "compiler/fuse/Prepare.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -13,22 +14,22 @@ using namespace mlir;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-// Whether a convolution's images are cheaper to compute than to store and load, and stay in a cache meanwhile.
-static bool isThin(mt::Conv2DOp op) {
+// Whether the result of a convolution is cheaper to recompute than to store and load, and fits into the L2 cache.
+static bool isSmallK(mt::Conv2DOp op) {
   mt::Convolution convolution = op.getConvolution();
   int64_t depth = convolution.rows.taps * convolution.columns.taps * convolution.channels;
   return convolution.groups == 1 && depth <= 32 && convolution.filters <= 1024 &&
          bytesPerSample(op.getResult()) <= maxCachedBytes;
 }
 
-// The ops from a small-K convolution to `value`, in order: element-wise ones, of which each but the last has one user,
-// and whose other operands are the same for all samples. None where there is no such convolution.
+// The ops from a small-K convolution to `value`, in order: the convolution, then element-wise ops with one user each
+// (the last may have more), whose other operands have no batch axis. Empty if `value` has another form.
 static SmallVector<Operation *> chainTo(Value value) {
   SmallVector<Operation *> chain;
   while (Operation *op = value.getDefiningOp()) {
     chain.push_back(op);
     if (auto convolution = dyn_cast<mt::Conv2DOp>(op))
-      return isThin(convolution) ? SmallVector<Operation *>(llvm::reverse(chain)) : SmallVector<Operation *>();
+      return isSmallK(convolution) ? SmallVector<Operation *>(llvm::reverse(chain)) : SmallVector<Operation *>();
     Value next;
     for (Value operand : op->getOperands())
       if (mt::isSplit(operand.getType())) {
@@ -45,8 +46,8 @@ static SmallVector<Operation *> chainTo(Value value) {
 
 static bool isPool(Operation *op) { return isa<mt::WindowOpInterface, mt::WindowGradientOpInterface>(op); }
 
-// A max pool's gradient reads the pool's images: it computes them itself.
-void repeatThinConvolutions(mt::ProgramOp program) {
+// The gradient of a max pool reads the pool's operand. Here it gets a copy of the convolution that computes it.
+void recomputeSmallConvolutions(mt::ProgramOp program) {
   for (auto gradient : llvm::make_early_inc_range(program.getBody().front().getOps<mt::PoolGradientOp>())) {
     Value image = gradient.getInput();
     if (!image || image.hasOneUse())
@@ -63,8 +64,8 @@ void repeatThinConvolutions(mt::ProgramOp program) {
   }
 }
 
-// The gradient of a small kernel is a sum over the samples' gradients, where nothing else but such sums needs what it
-// reads of the layer above.
+// Replaces the gradient of a small kernel by per-sample gradients and their sum, if the gradient of the layer's output
+// is read by nothing but such sums.
 static void splitKernelGradient(mt::Conv2DKernelGradientOp op) {
   RankedTensorType kernel = typeOf(op.getResult());
   Value gradient = op.getGradient();
@@ -90,27 +91,27 @@ void splitKernelGradients(mt::ProgramOp program) {
     splitKernelGradient(op);
 }
 
-// The convolution joins the one kernel of rows that reads its image, and the image is never stored.
-void Groups::joinThinConvolutions() {
-  for (unsigned unit = 0; unit < units.size(); ++unit) {
-    if (units[unit].kind != mt::KernelKind::conv || units[unit].ops.empty())
+// A small-K convolution joins the rows kernel that alone reads its result, which is then never stored.
+void FusionGraph::fuseSmallConvolutions() {
+  for (unsigned group = 0; group < groups.size(); ++group) {
+    if (groups[group].kind != mt::KernelKind::conv || groups[group].ops.empty())
       continue;
-    bool thin = llvm::any_of(units[unit].ops, [](Operation *op) {
+    bool smallK = llvm::any_of(groups[group].ops, [](Operation *op) {
       auto convolution = dyn_cast<mt::Conv2DOp>(op);
-      return convolution && isThin(convolution);
+      return convolution && isSmallK(convolution);
     });
     SmallVector<Operation *> readers;
-    for (Operation *op : units[unit].ops)
+    for (Operation *op : groups[group].ops)
       for (Operation *user : users(op))
-        if (unitOf(user) != unit)
+        if (groupOf(user) != group)
           readers.push_back(user);
-    if (!thin || readers.size() != 1 || !isPool(readers.front()))
+    if (!smallK || readers.size() != 1 || !isPool(readers.front()))
       continue;
-    std::optional<unsigned> reader = unitOf(readers.front());
-    if (!reader || units[*reader].kind != mt::KernelKind::rows || !canMerge(unit, *reader))
+    std::optional<unsigned> reader = groupOf(readers.front());
+    if (!reader || groups[*reader].kind != mt::KernelKind::rows || !canMerge(group, *reader))
       continue;
-    merge(unit, *reader);
-    units[unit].kind = mt::KernelKind::rows;
+    merge(group, *reader);
+    groups[group].kind = mt::KernelKind::rows;
   }
 }
 

@@ -7,10 +7,10 @@ namespace mtc {
 using namespace mlir;
 using mt::KernelKind;
 
-static Operation *heaviest(const Unit &unit) {
-  Operation *found = unit.ops.front();
+static Operation *heaviest(const FusionGroup &group) {
+  Operation *found = group.ops.front();
   int64_t most = -1;
-  for (Operation *op : unit.ops)
+  for (Operation *op : group.ops)
     if (auto cost = dyn_cast<mt::CostOpInterface>(op); cost && cost.getFlops() > most) {
       found = op;
       most = cost.getFlops();
@@ -18,7 +18,7 @@ static Operation *heaviest(const Unit &unit) {
   return found;
 }
 
-Location locationOf(const Unit &unit) { return heaviest(unit)->getLoc(); }
+Location locationOf(const FusionGroup &group) { return heaviest(group)->getLoc(); }
 
 // The one name that a location holds; empty for none or several.
 static StringRef layerOf(Location location) {
@@ -44,8 +44,8 @@ static mt::ReadOp variableOf(Value value) {
 }
 
 // The layer of the op with most of the work; where its location says none, that of the variable that it multiplies by.
-static StringRef layerOf(const Unit &unit) {
-  Operation *op = heaviest(unit);
+static StringRef layerOf(const FusionGroup &group) {
+  Operation *op = heaviest(group);
   if (StringRef layer = layerOf(op->getLoc()); !layer.empty() || op->getNumOperands() < 2)
     return layer;
   mt::ReadOp variable = variableOf(op->getOperand(1));
@@ -86,17 +86,17 @@ static std::string productWord(Operation *op) {
 }
 
 // The operations of a kernel in words, each once: the first few, or the one with most of the work.
-static std::string wordsOf(const Unit &unit) {
+static std::string wordsOf(const FusionGroup &group) {
   constexpr size_t longest = 26;
   std::string text, main;
   SmallVector<std::string> words;
   bool more = false;
-  for (Operation *op : unit.ops) {
+  for (Operation *op : group.ops) {
     bool works = isa<mt::ElementwiseOpInterface>(op) || !mt::isPointwise(*op);
     if (!works || isa<mt::IotaOp>(op))
       continue;
     std::string word = productWord(op);
-    if (op == heaviest(unit))
+    if (op == heaviest(group))
       main = word;
     if (llvm::is_contained(words, word))
       continue;
@@ -140,9 +140,9 @@ std::string KernelNames::gradientOf(Value sum) const {
 }
 
 // The variable that a kernel changes, the user's before those of the optimizer; empty for none.
-std::string KernelNames::updateOf(const Unit &unit) const {
+std::string KernelNames::updateOf(const FusionGroup &group) const {
   StringRef name;
-  for (Operation *op : unit.ops)
+  for (Operation *op : group.ops)
     for (Operation *user : usersInOrder(op))
       if (auto assign = dyn_cast<mt::AssignOp>(user);
           assign && (name.empty() || trainable.contains(assign.getName()))) {
@@ -153,31 +153,31 @@ std::string KernelNames::updateOf(const Unit &unit) const {
   return name.str();
 }
 
-std::string KernelNames::of(const Unit &unit) const {
+std::string KernelNames::of(const FusionGroup &group) const {
   constexpr size_t longest = 66; // of a variable's name; what follows has at most 14 bytes
-  StringRef layer = layerOf(unit);
-  bool alone = unit.ops.size() == 1;
-  if (mt::infoOf(*unit.kind).isGradient || (unit.kind == KernelKind::reduce && alone))
-    if (std::string name = gradientOf(unit.ops.back()->getResult(0)); !name.empty())
+  StringRef layer = layerOf(group);
+  bool alone = group.ops.size() == 1;
+  if (mt::infoOf(*group.kind).isGradient || (group.kind == KernelKind::reduce && alone))
+    if (std::string name = gradientOf(group.ops.back()->getResult(0)); !name.empty())
       return (shortened(name, longest) + "_gradient").str();
-  if (mt::infoOf(*unit.kind).isGradient)
+  if (mt::infoOf(*group.kind).isGradient)
     return joined(layer, "kernel_gradient");
-  switch (*unit.kind) {
+  switch (*group.kind) {
   case KernelKind::reduce:
     return joined(alone ? layer : "", alone ? "sum" : "sums");
   case KernelKind::transpose:
-    if (mt::ReadOp variable = variableOf(unit.ops.front()->getOperand(0)))
+    if (mt::ReadOp variable = variableOf(group.ops.front()->getOperand(0)))
       return (shortened(variable.getName(), longest) + "_transposed").str();
     return joined(layer, "transpose");
   case KernelKind::elementwise:
-    if (std::string name = updateOf(unit); !name.empty())
+    if (std::string name = updateOf(group); !name.empty())
       return (shortened(name, longest) + "/update").str();
-    return joined(layer, wordsOf(unit));
+    return joined(layer, wordsOf(group));
   case KernelKind::attention:
   case KernelKind::attention_gradient:
-    return joined(layer, mt::stringifyKernelKind(*unit.kind));
+    return joined(layer, mt::stringifyKernelKind(*group.kind));
   default:
-    return joined(layer, wordsOf(unit));
+    return joined(layer, wordsOf(group));
   }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernels of rows may become one: what one step leaves to the next has to stay in a cache, of a whole sample or,
-// in a kernel whose ops are independent along the first axes of a sample, of one line.
-#include "compiler/fuse/Groups.h"
+// Which rows kernels may be merged: the values that one statement passes to the next have to fit into the L2 cache.
+// These are the values of a whole sample or, if the ops are independent along the first axes of a sample, those of one
+// line.
 #include "dialects/mt/Lines.h"
+#include "compiler/fuse/FusionGraph.h"
 
 namespace mtc {
 
@@ -20,19 +21,19 @@ static int64_t largestOf(ArrayRef<Operation *> ops) {
   return most;
 }
 
-// Whether ops of two units, in one kernel, would be independent along lines whose values stay in a cache.
-bool Groups::fitsByLine(unsigned a, unsigned b) const {
+// Whether ops of two groups, in one kernel, would be independent along lines whose values stay in a cache.
+bool FusionGraph::fitsByLine(unsigned a, unsigned b) const {
   llvm::SetVector<Operation *> ops;
   std::function<void(Operation *)> add = [&](Operation *op) {
     for (Value operand : op->getOperands())
-      if (isCheap(operand))
+      if (isRecomputed(operand))
         add(operand.getDefiningOp());
     ops.insert(op);
   };
-  for (unsigned unit : {a, b})
-    llvm::for_each(units[unit].ops, add);
+  for (unsigned group : {a, b})
+    llvm::for_each(groups[group].ops, add);
   int64_t most = largestOf(ops.getArrayRef()), lines = 1;
-  for (int64_t size : cast<RankedTensorType>(units[a].ops.back()->getResult(0).getType()).getShape().drop_front()) {
+  for (int64_t size : cast<RankedTensorType>(groups[a].ops.back()->getResult(0).getType()).getShape().drop_front()) {
     lines *= size;
     llvm::DenseMap<Value, mt::LinePart> parts;
     if (size > 1 && most / lines <= maxCachedBytes && mt::areComputedByLine(ops.getArrayRef(), lines, parts))
@@ -47,33 +48,34 @@ static bool isElementwise(Operation *op) { return isa<mt::ElementwiseOpInterface
 static bool walksElements(Operation *op) {
   auto result = cast<RankedTensorType>(op->getResult(0).getType());
   return isElementwise(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
-    auto type = cast<RankedTensorType>(operand.getType());
-    ArrayRef<int64_t> shape = type.getShape().drop_front(mt::isSplit(type));
-    shape = shape.drop_while([](int64_t size) { return size == 1; });
-    return shape == result.getShape().take_back(shape.size());
-  });
+           auto type = cast<RankedTensorType>(operand.getType());
+           ArrayRef<int64_t> shape = type.getShape().drop_front(mt::isSplit(type));
+           shape = shape.drop_while([](int64_t size) { return size == 1; });
+           return shape == result.getShape().take_back(shape.size());
+         });
 }
 
-// Whether a unit has more to do than to walk elements, and does it in a cache because it does it by line.
-bool Groups::livesByLine(unsigned unit) {
-  std::optional<bool> &lives = units[unit].livesByLine;
-  const std::vector<Operation *> &ops = units[unit].ops;
+// Whether a group works line by line: it does more than element-wise work, and its values fit into the L2 cache only if
+// a statement computes one line of them at a time.
+bool FusionGraph::livesByLine(unsigned group) {
+  std::optional<bool> &lives = groups[group].livesByLine;
+  const std::vector<Operation *> &ops = groups[group].ops;
   if (!lives)
-    lives = !llvm::all_of(ops, walksElements) && largestOf(ops) > maxCachedBytes && fitsByLine(unit, unit);
+    lives = !llvm::all_of(ops, walksElements) && largestOf(ops) > maxCachedBytes && fitsByLine(group, group);
   return *lives;
 }
 
-// What a step of a GPU's block leaves to a product lies in workgroup memory.
+// Largest value, in bytes, that a statement of a GPU's block passes to a product: it lies in workgroup memory.
 static constexpr int64_t maxBlockBytes = 1 << 14;
 
-bool Groups::mayShareRows(unsigned a, unsigned b, bool images) {
-  if ((units[a].early && units[b].afterProduct) || (units[b].early && units[a].afterProduct))
+bool FusionGraph::mayShareRows(unsigned a, unsigned b, bool images) {
+  if ((groups[a].early && groups[b].afterProduct) || (groups[b].early && groups[a].afterProduct))
     return false;
-  auto multiplies = [&](unsigned unit) { return llvm::any_of(units[unit].ops, llvm::IsaPred<mt::MatmulOp>); };
+  auto multiplies = [&](unsigned group) { return llvm::any_of(groups[group].ops, llvm::IsaPred<mt::MatmulOp>); };
   int64_t most = !images && (multiplies(a) || multiplies(b)) ? maxBlockBytes : maxCachedBytes;
-  bool walked = true; // every value too large for the cache is between ops that walk it element by element
+  bool walked = true; // every value too large for the cache is passed between element-wise ops
   for (auto [from, to] : {std::pair(a, b), std::pair(b, a)})
-    for (Operation *op : units[to].ops)
+    for (Operation *op : groups[to].ops)
       for (Value operand : op->getOperands()) {
         if (producer(operand) != from)
           continue;

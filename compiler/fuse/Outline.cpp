@@ -11,21 +11,21 @@ using namespace mlir;
 using mt::KernelKind;
 
 // Clones a cheap value into a kernel's body.
-static Value cloneCheap(OpBuilder &builder, Value value, IRMapping &mapping) {
+static Value cloneRecomputed(OpBuilder &builder, Value value, IRMapping &mapping) {
   if (Value known = mapping.lookupOrNull(value))
     return known;
   for (Value operand : value.getDefiningOp()->getOperands())
-    cloneCheap(builder, operand, mapping);
+    cloneRecomputed(builder, operand, mapping);
   return builder.clone(*value.getDefiningOp(), mapping)->getResult(0);
 }
 
 // Creates a kernel that computes `ops` and yields `yielded`, values of theirs, cheap ones or operands.
-static mt::KernelOp createKernel(OpBuilder &builder, const Groups &groups, Location location, KernelKind kind,
+static mt::KernelOp createKernel(OpBuilder &builder, const FusionGraph &graph, Location location, KernelKind kind,
                                  StringRef name, ArrayRef<Operation *> ops, ArrayRef<Value> yielded) {
   llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
   llvm::SetVector<Value> operands;
   auto use = [&](Value value) {
-    if (!groups.isCheap(value) && !(value.getDefiningOp() && inside.contains(value.getDefiningOp())))
+    if (!graph.isRecomputed(value) && !(value.getDefiningOp() && inside.contains(value.getDefiningOp())))
       operands.insert(value);
   };
   for (Operation *op : ops)
@@ -47,7 +47,7 @@ static mt::KernelOp createKernel(OpBuilder &builder, const Groups &groups, Locat
   for (Value operand : operands)
     mapping.map(operand, block->addArgument(operand.getType(), operand.getLoc()));
   auto resolve = [&](Value value) {
-    return groups.isCheap(value) ? cloneCheap(builder, value, mapping) : mapping.lookup(value);
+    return graph.isRecomputed(value) ? cloneRecomputed(builder, value, mapping) : mapping.lookup(value);
   };
   for (Operation *op : ops) {
     for (Value operand : op->getOperands())
@@ -58,7 +58,7 @@ static mt::KernelOp createKernel(OpBuilder &builder, const Groups &groups, Locat
   for (Value value : yielded)
     results.push_back(resolve(value));
   mt::YieldOp::create(builder, location, results);
-  // What another yield stands for.
+  // Ops that are dead, because a recomputed op yields their value.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
     if (isOpTriviallyDead(&op))
       op.erase();
@@ -66,22 +66,23 @@ static mt::KernelOp createKernel(OpBuilder &builder, const Groups &groups, Locat
   return kernel;
 }
 
-static void outlineUnit(OpBuilder &builder, const Groups &groups, const KernelNames &names, const Unit &unit) {
-  llvm::SmallPtrSet<Operation *, 16> inside(unit.ops.begin(), unit.ops.end());
+static void outlineGroup(OpBuilder &builder, const FusionGraph &graph, const KernelNames &names,
+                         const FusionGroup &group) {
+  llvm::SmallPtrSet<Operation *, 16> inside(group.ops.begin(), group.ops.end());
   auto readOutside = [&](OpOperand &use) { return !inside.contains(use.getOwner()); };
   SmallVector<Value> yielded;
-  for (Operation *op : unit.ops) {
+  for (Operation *op : group.ops) {
     if (!llvm::any_of(op->getUses(), readOutside))
       continue;
-    // What was repeated for its readers and ended here all the same is stored once.
+    // Clones of one op that were made for several readers, but ended in one kernel, are stored once.
     auto first = llvm::find_if(yielded, [&](Value value) { return sameComputation(value.getDefiningOp(), op); });
     if (first == yielded.end())
       yielded.push_back(op->getResult(0));
     else
       op->getResult(0).replaceUsesWithIf(*first, readOutside);
   }
-  auto kernel = createKernel(builder, groups, locationOf(unit), *unit.kind, names.of(unit), unit.ops, yielded);
-  mt::setTurn(kernel, unit.turn);
+  auto kernel = createKernel(builder, graph, locationOf(group), *group.kind, names.of(group), group.ops, yielded);
+  mt::setTurn(kernel, group.turn);
   for (auto [value, result] : llvm::zip(yielded, kernel.getResults()))
     value.replaceUsesWithIf(result, readOutside);
 }
@@ -91,24 +92,24 @@ static bool isKernelResult(Value value, std::optional<KernelKind> kind = std::nu
   return kernel && (!kind || kernel.getKind() == *kind);
 }
 
-static Value copyOf(const Groups &groups, Operation *user, Value value, KernelKind kind) {
+static Value copyOf(const FusionGraph &graph, Operation *user, Value value, KernelKind kind) {
   OpBuilder builder(user);
-  auto copy = createKernel(builder, groups, user->getLoc(), kind, "copy", {}, {value});
+  auto copy = createKernel(builder, graph, user->getLoc(), kind, "copy", {}, {value});
   return copy.getResult(0);
 }
 
-// A buffer belongs to one value: each of these users needs a kernel's result that no other such user has.
-static void addCopies(const Groups &groups, Block &body) {
-  llvm::DenseSet<Value> taken;
+// An assignment or an output determines the buffer of its operand, so no two of them may have the same operand.
+static void addCopies(const FusionGraph &graph, Block &body) {
+  llvm::DenseSet<Value> assigned;
   for (Operation &op : llvm::make_early_inc_range(body)) {
     if (auto assign = dyn_cast<mt::AssignOp>(op)) {
-      if (!isKernelResult(assign.getValue(), KernelKind::elementwise) || !taken.insert(assign.getValue()).second)
-        assign.getValueMutable().assign(copyOf(groups, assign, assign.getValue(), KernelKind::elementwise));
-      taken.insert(assign.getValue());
+      if (!isKernelResult(assign.getValue(), KernelKind::elementwise) || !assigned.insert(assign.getValue()).second)
+        assign.getValueMutable().assign(copyOf(graph, assign, assign.getValue(), KernelKind::elementwise));
+      assigned.insert(assign.getValue());
     } else if (auto output = dyn_cast<mt::OutputOp>(op)) {
-      if (!isKernelResult(output.getValue()) || !taken.insert(output.getValue()).second)
-        output.getValueMutable().assign(copyOf(groups, output, output.getValue(), KernelKind::rows));
-      taken.insert(output.getValue());
+      if (!isKernelResult(output.getValue()) || !assigned.insert(output.getValue()).second)
+        output.getValueMutable().assign(copyOf(graph, output, output.getValue(), KernelKind::rows));
+      assigned.insert(output.getValue());
     }
   }
   // Reported scalars may share a buffer, but not with a variable.
@@ -118,25 +119,25 @@ static void addCopies(const Groups &groups, Block &body) {
     for (OpOperand &operand : op.getOpOperands()) {
       Value value = operand.get();
       bool placed = isKernelResult(value) || value.getDefiningOp<shard::AllReduceOp>();
-      if (!placed || taken.contains(value))
-        operand.set(copyOf(groups, &op, value, KernelKind::single));
+      if (!placed || assigned.contains(value))
+        operand.set(copyOf(graph, &op, value, KernelKind::single));
     }
   }
 }
 
-void outlineKernels(mt::ProgramOp program, const Groups &groups) {
+void outlineKernels(mt::ProgramOp program, const FusionGraph &graph) {
   Block &body = program.getBody().front();
   KernelNames names(program->getParentOfType<ModuleOp>());
   auto builder = OpBuilder::atBlockEnd(&body);
-  for (const Unit *unit : groups.ordered()) {
-    if (!unit->kind) {
-      unit->ops.front()->moveBefore(&body, body.end());
+  for (const FusionGroup *group : graph.ordered()) {
+    if (!group->kind) {
+      group->ops.front()->moveBefore(&body, body.end());
       continue;
     }
     builder.setInsertionPointToEnd(&body);
-    outlineUnit(builder, groups, names, *unit);
+    outlineGroup(builder, graph, names, *group);
   }
-  addCopies(groups, body);
+  addCopies(graph, body);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (op.use_empty() && isa<mt::CostOpInterface>(op))
       op.erase();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "compiler/fuse/Groups.h"
+#include "compiler/fuse/FusionGraph.h"
 
 namespace mtc {
 
-// Replaces the program's computations by one mt.kernel a unit, and adds the copies that make these hold: an assigned
-// value is an elementwise kernel's result of its own, an output a kernel's result of its own, a reported scalar a
-// kernel's or an all-reduce's result.
-void outlineKernels(mlir::mt::ProgramOp program, const Groups &groups);
+// Replaces each group by one mt.kernel. Adds copies where needed, so that: an assigned value is a result of an
+// elementwise kernel that nothing else uses; an output is a result of a kernel that nothing else uses; a reported
+// scalar is a result of a kernel or of an all-reduce.
+void outlineKernels(mlir::mt::ProgramOp program, const FusionGraph &graph);
 
 } // namespace mtc

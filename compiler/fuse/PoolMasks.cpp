@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A max pool after relu: its gradient goes to elements that equal the largest of their window, and relu's mask of those
-// is the mask of the largest. So the mask is applied to the pool's result, the smaller image, where a convolution
-// before the pool's gradient has the elements in registers.
+// A max pool after a relu. The gradient of the pool is nonzero only at elements that are the maximum of their window,
+// and at these the relu's mask equals the mask of the maximum. So the mask can be applied to the pool's result instead,
+// which is smaller, and which the convolution that computes the gradient has in registers.
 #include "compiler/fuse/Computations.h"
 #include "compiler/fuse/Prepare.h"
 
@@ -16,8 +16,8 @@ static bool isZero(Value value) {
          cast<RankedTensorType>(value.getType()).getRank() == 0;
 }
 
-// The first of them in the program. By values: an attribute that text leaves out is none, one that a pass gives is
-// there, and both mean the default.
+// The first max pool in the program with the operand and the attributes of `gradient`. The attributes are compared by
+// value, because a default may be stored or left out.
 static mt::PoolOp poolOf(mt::PoolGradientOp gradient) {
   Operation *first = gradient;
   for (Operation *user : gradient.getInput().getUsers())
@@ -44,10 +44,10 @@ static void maskBefore(mt::SelectOp op) {
   OpBuilder builder(gradient);
   Value zero = builder.clone(*op.getRhs().getDefiningOp())->getResult(0);
   Value mask = mt::CompareOp::create(builder, compare.getLoc(), mt::Compare::gt, pool.getResult(), zero);
-  Value given = gradient.getGradient();
-  if (auto type = cast<RankedTensorType>(given.getType()); mt::isHalf(type.getElementType()))
-    given = mt::CastOp::create(builder, op.getLoc(), type.clone(builder.getF32Type()), given);
-  Value masked = mt::SelectOp::create(builder, op.getLoc(), mask, given, zero);
+  Value incoming = gradient.getGradient();
+  if (auto type = cast<RankedTensorType>(incoming.getType()); mt::isHalf(type.getElementType()))
+    incoming = mt::CastOp::create(builder, op.getLoc(), type.clone(builder.getF32Type()), incoming);
+  Value masked = mt::SelectOp::create(builder, op.getLoc(), mask, incoming, zero);
   gradient.getGradientMutable().assign(masked);
   op.getResult().replaceAllUsesWith(gradient.getResult());
   op->erase();

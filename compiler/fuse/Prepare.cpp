@@ -125,10 +125,10 @@ static bool readsBuffers(Operation &op) {
   return op.hasTrait<mt::Reports>() || (own && own.readsBuffers());
 }
 
-static void placeOperands(Operation &op, const CheapValues &cheap, llvm::DenseMap<Value, Value> &placed) {
+static void placeOperands(Operation &op, const RecomputedValues &recomputed, llvm::DenseMap<Value, Value> &placed) {
   OpBuilder builder(&op);
   for (OpOperand &operand : op.getOpOperands()) {
-    if (!cheap.contains(operand.get()))
+    if (!recomputed.contains(operand.get()))
       continue;
     Value &place = placed[operand.get()];
     if (!place)
@@ -157,18 +157,18 @@ void prepareForFusion(mt::ProgramOp program, bool images) {
     if (extendedFrom(op.getResult()) && !op->hasOneUse())
       recompute(op);
   prepareBlocks(program);
-  CheapValues cheap(body);
+  RecomputedValues recomputed(body);
   llvm::DenseMap<Value, Value> placed;
   for (Operation &op : llvm::make_early_inc_range(body))
     if (readsBuffers(op))
-      placeOperands(op, cheap, placed);
+      placeOperands(op, recomputed, placed);
   // Producers stand before users, so one walk from the end removes all that became unused.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isa<mt::CostOpInterface>(op) && op.use_empty())
       op.erase();
   splitKernelGradients(program);
   if (images)
-    repeatThinConvolutions(program);
+    recomputeSmallConvolutions(program);
 }
 
 } // namespace mtc

@@ -5,22 +5,22 @@
 
 namespace mtc {
 
-// Rewrites a program so that grouping sees few forms: matmuls by a matrix without transposes but that of the right
-// side (and of the left in sums over the batch), explicit transposes once each, no broadcast in front of an op that
-// broadcasts by itself, no conditional assignment, an extending cast for each reader. With `images` convolutions may
-// become steps of rows.
+// Rewrites a program to the forms that fusion expects: a matmul has no transposed operand but the right one (and the
+// left one in sums over the batch); each explicit transpose occurs once; no broadcast precedes an op that broadcasts by
+// itself; no assignment is conditional; each reader has its own extending cast. With `images`, small convolutions may
+// become statements of rows kernels.
 void prepareForFusion(mlir::mt::ProgramOp program, bool images);
 
-// Gradients of max pools compute the images of small-K convolutions again.
-void repeatThinConvolutions(mlir::mt::ProgramOp program);
-// Gradients of small kernels become sums of the gradients of each sample.
+// Recomputes a small-K convolution for the gradient of the max pool that reads it.
+void recomputeSmallConvolutions(mlir::mt::ProgramOp program);
+// Replaces the gradient of a small kernel by per-sample gradients and their sum.
 void splitKernelGradients(mlir::mt::ProgramOp program);
 
-// Products of blocks of classes get slices of their own, and their weight gradients places in one value
-// (ClassBlocks.cpp).
+// Gives each product of a block of classes a slice of the matrix of its own, and writes its weight gradient into a part
+// of one value (ClassBlocks.cpp).
 void prepareBlocks(mlir::mt::ProgramOp program);
 
-// A mask by the sign of a max pool's images, applied to its gradient, moves to the pool's result.
+// Moves a mask (the gradient of relu) from the operand of a max pool, applied to its gradient, to the pool's result.
 void masksBeforePools(mlir::mt::ProgramOp program);
 
 } // namespace mtc
