@@ -4,9 +4,9 @@
 // launches of one kernel merged; one arena layout for each number of shards that a device can hold.
 #include "compiler/Passes.h"
 #include "compiler/allocate/Budget.h"
+#include "compiler/allocate/BufferAssignment.h"
 #include "compiler/allocate/Kernels.h"
 #include "compiler/allocate/Pack.h"
-#include "compiler/allocate/BufferAssignment.h"
 #include "dialects/mt/Compilation.h"
 #include "dialects/plan/DeviceMemory.h"
 
@@ -43,9 +43,9 @@ private:
 class ProgramWriter {
 public:
   ProgramWriter(mt::ProgramOp source, KernelTable &kernels, ConstantTable &constants,
-                const std::vector<PlanStep> &steps, BufferAssignment &assignment, OpBuilder builder)
-      : source(source), kernels(kernels), constants(constants), steps(steps), assignment(assignment), builder(builder) {
-  }
+                const std::vector<PlanEntry> &entries, BufferAssignment &assignment, OpBuilder builder)
+      : source(source), kernels(kernels), constants(constants), entries(entries), assignment(assignment),
+        builder(builder) {}
 
   void write() {
     Location location = source.getLoc();
@@ -55,11 +55,11 @@ public:
     builder.setInsertionPointToEnd(body);
     writeSignature();
     int64_t order = 0;
-    for (size_t step = 0; step < steps.size(); ++step) {
-      if (steps[step].reduces.empty())
-        writeLaunch(steps[step]);
+    for (size_t entry = 0; entry < entries.size(); ++entry) {
+      if (entries[entry].reduces.empty())
+        writeLaunch(entries[entry]);
       else
-        writeReduce(steps[step], order++, assignment.bucketBytes[step]);
+        writeReduce(entries[entry], order++, assignment.bucketBytes[entry]);
     }
     for (auto result : source.getBody().front().getOps<mt::ResultOp>()) {
       Value value = buffer(result.getValue()), weight = buffer(result.getWeight());
@@ -124,10 +124,10 @@ private:
                                            builder.getDenseI64ArrayAttr(offsets), ref, constant);
   }
 
-  void writeLaunch(const PlanStep &step) {
+  void writeLaunch(const PlanEntry &entry) {
     SmallVector<Value> reads, writes;
     SmallVector<int64_t> counts;
-    for (mt::KernelOp kernel : step.segments) {
+    for (mt::KernelOp kernel : entry.segments) {
       for (Value operand : kernel->getOperands())
         reads.push_back(buffer(operand));
       for (Value result : kernel->getResults())
@@ -135,18 +135,18 @@ private:
       bool map = kernel.getKind() == mt::KernelKind::elementwise;
       counts.push_back(map ? mt::elementsPerRow(kernel->getResult(0).getType()) : 0);
     }
-    mt::KernelOp first = step.segments.front();
-    FlatSymbolRefAttr symbol = kernels.outline(first, step.key);
+    mt::KernelOp first = entry.segments.front();
+    FlatSymbolRefAttr symbol = kernels.outline(first, entry.key);
     SmallVector<Location> locations;
-    for (mt::KernelOp kernel : step.segments)
+    for (mt::KernelOp kernel : entry.segments)
       locations.push_back(kernel.getLoc());
     plan::LaunchOp::create(builder, builder.getFusedLoc(locations), symbol, reads, writes,
-                           builder.getDenseI64ArrayAttr(counts), plan::WaitAttr::get(builder.getContext(), step.wait),
-                           step.share ? builder.getUnitAttr() : UnitAttr());
+                           builder.getDenseI64ArrayAttr(counts), plan::WaitAttr::get(builder.getContext(), entry.wait),
+                           entry.share ? builder.getUnitAttr() : UnitAttr());
   }
 
-  void writeReduce(const PlanStep &step, int64_t order, int64_t bytes) {
-    std::vector<shard::AllReduceOp> reduces = step.reduces;
+  void writeReduce(const PlanEntry &entry, int64_t order, int64_t bytes) {
+    std::vector<shard::AllReduceOp> reduces = entry.reduces;
     llvm::stable_sort(reduces, [&](shard::AllReduceOp a, shard::AllReduceOp b) {
       return assignment.buffers.find(a.getInput())->second.offset <
              assignment.buffers.find(b.getInput())->second.offset;
@@ -163,7 +163,7 @@ private:
   mt::ProgramOp source;
   KernelTable &kernels;
   ConstantTable &constants;
-  const std::vector<PlanStep> &steps;
+  const std::vector<PlanEntry> &entries;
   BufferAssignment &assignment;
   OpBuilder builder;
   llvm::DenseMap<Value, Value> byValue;
@@ -205,13 +205,13 @@ struct Allocate : impl::AllocateBase<Allocate> {
     SmallVector<mt::ProgramOp> sources(module.getOps<mt::ProgramOp>());
     auto builder = OpBuilder::atBlockEnd(module.getBody());
     for (mt::ProgramOp program : sources) {
-      std::vector<PlanStep> steps = stepsOf(program);
-      BufferAssignment assignment(program, steps);
+      std::vector<PlanEntry> entries = entriesOf(program);
+      BufferAssignment assignment(program, entries);
       if (failed(assignment.assignOffsets(program.getLoc(), compilation.getShards(), compilation.getShardRows())))
         return signalPassFailure();
       if (deviceMemory > 0)
         uses.push_back(memoryUse(program.getSymName(), assignment, compilation.getShardRows()));
-      ProgramWriter(program, kernels, constants, steps, assignment, builder).write();
+      ProgramWriter(program, kernels, constants, entries, assignment, builder).write();
     }
     for (mt::ProgramOp program : sources)
       program.erase();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/allocate/BufferAssignment.h"
-#include "dialects/mt/KernelKinds.h"
 #include "compiler/allocate/Pack.h"
+#include "dialects/mt/KernelKinds.h"
 #include "dialects/plan/DeviceMemory.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -15,45 +15,45 @@ static bool isPartial(Value value) {
   return llvm::any_of(value.getUsers(), [](Operation *user) { return isa<shard::AllReduceOp>(user); });
 }
 
-BufferAssignment::BufferAssignment(mt::ProgramOp program, const std::vector<PlanStep> &steps)
-    : body(&program.getBody().front()), steps(steps) {
-  if (!steps.empty()) {
-    lastPhase = steps.back().phase;
-    lastRendezvous = steps.back().rendezvous;
+BufferAssignment::BufferAssignment(mt::ProgramOp program, const std::vector<PlanEntry> &entries)
+    : body(&program.getBody().front()), entries(entries) {
+  if (!entries.empty()) {
+    lastPhase = entries.back().phase;
+    lastRendezvous = entries.back().rendezvous;
   }
-  bucketBytes.resize(steps.size());
+  bucketBytes.resize(entries.size());
   computeLives();
   assignOutside();
-  for (size_t step = 0; step < steps.size(); ++step)
-    if (!steps[step].reduces.empty())
-      placeBucket(step);
-  for (const PlanStep &step : steps)
-    for (mt::KernelOp kernel : step.segments)
-      placeResults(step, kernel);
+  for (size_t entry = 0; entry < entries.size(); ++entry)
+    if (!entries[entry].reduces.empty())
+      placeBucket(entry);
+  for (const PlanEntry &entry : entries)
+    for (mt::KernelOp kernel : entry.segments)
+      placeResults(entry, kernel);
 }
 
 void BufferAssignment::computeLives() {
-  auto read = [&](Value value, const PlanStep &step) {
+  auto read = [&](Value value, const PlanEntry &entry) {
     Life &life = lives[value];
-    if (life.phase != step.phase)
+    if (life.phase != entry.phase)
       life.readByMore = false;
-    else if (life.lastStep && life.lastStep != &step)
+    else if (life.lastEntry && life.lastEntry != &entry)
       life.readByMore = true;
-    life.lastStep = &step;
-    life.phase = std::max(life.phase, step.phase);
-    life.rendezvous = std::max(life.rendezvous, step.rendezvous);
+    life.lastEntry = &entry;
+    life.phase = std::max(life.phase, entry.phase);
+    life.rendezvous = std::max(life.rendezvous, entry.rendezvous);
   };
-  for (const PlanStep &step : steps) {
-    for (mt::KernelOp kernel : step.segments) {
+  for (const PlanEntry &entry : entries) {
+    for (mt::KernelOp kernel : entry.segments) {
       // An unread result lives while it is written.
       for (Value result : kernel->getResults())
-        lives[result] = {step.phase, step.rendezvous, nullptr};
+        lives[result] = {entry.phase, entry.rendezvous, nullptr};
       for (Value operand : kernel->getOperands())
-        read(operand, step);
+        read(operand, entry);
     }
-    for (shard::AllReduceOp reduce : step.reduces) {
-      lives[reduce.getResult()] = {step.phase, step.rendezvous, nullptr};
-      read(reduce.getInput(), step);
+    for (shard::AllReduceOp reduce : entry.reduces) {
+      lives[reduce.getResult()] = {entry.phase, entry.rendezvous, nullptr};
+      read(reduce.getInput(), entry);
     }
   }
   // The runtime reads reported scalars when the program is done.
@@ -110,13 +110,13 @@ static SmallVector<Value> placedIn(Value value) {
 // Partial sums side by side in the arena, the largest first; results in the same order in the shared block. With one
 // device the results are the partial sums, so these live until the last reader of a result.
 void BufferAssignment::placeBucket(size_t index) {
-  const PlanStep &step = steps[index];
+  const PlanEntry &entry = entries[index];
   Range partials, results;
   std::string bucket = "all-reduce " + std::to_string(bucketCount++);
   partials.name = "partial sums of " + bucket;
   results.name = "results of " + bucket;
-  partials.first = partials.last = step.phase;
-  std::vector<shard::AllReduceOp> bySize = step.reduces;
+  partials.first = partials.last = entry.phase;
+  std::vector<shard::AllReduceOp> bySize = entry.reduces;
   llvm::stable_sort(bySize, [](shard::AllReduceOp a, shard::AllReduceOp b) {
     return plan::bytesOfType(a.getInput().getType()) > plan::bytesOfType(b.getInput().getType());
   });
@@ -136,7 +136,7 @@ void BufferAssignment::placeBucket(size_t index) {
     ValueBuffer place = buffers[reduce.getInput()];
     for (Value value : placedIn(reduce.getInput())) {
       buffers[value] = place;
-      for (const PlanStep &writer : steps)
+      for (const PlanEntry &writer : entries)
         if (llvm::is_contained(writer.segments, value.getDefiningOp<mt::KernelOp>()))
           partials.first = std::min(partials.first, writer.phase);
     }
@@ -149,9 +149,9 @@ void BufferAssignment::placeBucket(size_t index) {
 
 // What one kernel alone reads, to write the new value of a variable element by element, lies in the variable, if the
 // program does not read the old value: the random numbers of an initial value need no memory of their own.
-bool BufferAssignment::placeInVariable(const PlanStep &step, OpResult result) {
+bool BufferAssignment::placeInVariable(const PlanEntry &entry, OpResult result) {
   auto reader = result.hasOneUse() ? dyn_cast<mt::KernelOp>(*result.user_begin()) : mt::KernelOp();
-  if (!step.share || !reader || !mayOverwrite(reader, result.use_begin()->getOperandNumber(), 0))
+  if (!entry.share || !reader || !mayOverwrite(reader, result.use_begin()->getOperandNumber(), 0))
     return false;
   auto found = buffers.find(reader->getResult(0));
   if (found == buffers.end() || found->second.space != Space::variable || readVariables.contains(found->second.ref))
@@ -161,17 +161,17 @@ bool BufferAssignment::placeInVariable(const PlanStep &step, OpResult result) {
   return true;
 }
 
-bool BufferAssignment::placeOverOperand(const PlanStep &step, mt::KernelOp kernel, OpResult result) {
+bool BufferAssignment::placeOverOperand(const PlanEntry &entry, mt::KernelOp kernel, OpResult result) {
   for (OpOperand &operand : kernel->getOpOperands()) {
     auto found = buffers.find(operand.get());
     const Life &life = lives[operand.get()];
     if (found == buffers.end() || found->second.range < 0 || isPartial(operand.get()) ||
-        operand.get().getDefiningOp<shard::AllReduceOp>() || life.phase != step.phase || life.lastStep != &step ||
+        operand.get().getDefiningOp<shard::AllReduceOp>() || life.phase != entry.phase || life.lastEntry != &entry ||
         life.readByMore || !mayOverwrite(kernel, operand.getOperandNumber(), result.getResultNumber()) ||
-        llvm::count(kernel->getOperands(), operand.get()) != 1 || step.segments.size() != 1)
+        llvm::count(kernel->getOperands(), operand.get()) != 1 || entry.segments.size() != 1)
       continue;
     Range &range = ranges[found->second.range];
-    if (range.shared != step.share || (step.share && lives[operand.get()].rendezvous != step.rendezvous))
+    if (range.shared != entry.share || (entry.share && lives[operand.get()].rendezvous != entry.rendezvous))
       continue;
     bool taken = llvm::any_of(kernel->getResults(), [&](OpResult other) {
       auto placed = buffers.find(other);
@@ -188,20 +188,20 @@ bool BufferAssignment::placeOverOperand(const PlanStep &step, mt::KernelOp kerne
   return false;
 }
 
-void BufferAssignment::placeResults(const PlanStep &step, mt::KernelOp kernel) {
+void BufferAssignment::placeResults(const PlanEntry &entry, mt::KernelOp kernel) {
   for (OpResult result : kernel->getResults()) {
-    if (buffers.contains(result) || placeInVariable(step, result) || placeOverOperand(step, kernel, result))
+    if (buffers.contains(result) || placeInVariable(entry, result) || placeOverOperand(entry, kernel, result))
       continue;
     Range range;
     range.name = kernel.getName().str();
     if (kernel->getNumResults() > 1)
       range.name += "." + std::to_string(result.getResultNumber());
-    range.shared = step.share;
+    range.shared = entry.share;
     (mt::isSplit(result.getType()) ? range.rowBytes : range.fixedBytes) = plan::bytesOfType(result.getType());
-    range.first = step.share ? step.rendezvous : step.phase;
-    range.last = step.share ? lives[result].rendezvous : lives[result].phase;
-    buffers[result] = {step.share ? Space::shared : Space::arena, range.name, "", static_cast<int64_t>(ranges.size()),
-                      0};
+    range.first = entry.share ? entry.rendezvous : entry.phase;
+    range.last = entry.share ? lives[result].rendezvous : lives[result].phase;
+    buffers[result] = {entry.share ? Space::shared : Space::arena, range.name, "", static_cast<int64_t>(ranges.size()),
+                       0};
     ranges.push_back(std::move(range));
   }
 }

@@ -3,7 +3,7 @@
 // Where each value of a program lives.
 #pragma once
 
-#include "compiler/allocate/Steps.h"
+#include "compiler/allocate/PlanEntries.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
@@ -31,7 +31,7 @@ struct ValueBuffer {
 
 class BufferAssignment {
 public:
-  BufferAssignment(mlir::mt::ProgramOp program, const std::vector<PlanStep> &steps);
+  BufferAssignment(mlir::mt::ProgramOp program, const std::vector<PlanEntry> &entries);
 
   // Gives every range its offsets, for devices of 1, 2, 4 ... `allShards` shards of `shardRows` rows. An error at
   // `location` where a range or the arena would pass 2^46 bytes.
@@ -39,28 +39,28 @@ public:
 
   std::vector<Range> ranges;
   llvm::MapVector<mlir::Value, ValueBuffer> buffers;
-  std::vector<int64_t> bucketBytes;            // one a step; 0 for launches
+  std::vector<int64_t> bucketBytes;            // one a entry; 0 for launches
   std::vector<int64_t> arenaBytes, boundBytes; // one a variant
   int64_t sharedBytes = 0;
 
 private:
   struct Life {
-    int64_t phase = 0, rendezvous = 0;  // of the last reader
-    const PlanStep *lastStep = nullptr; // a reader in that phase
-    bool readByMore = false;            // there are others
+    int64_t phase = 0, rendezvous = 0;    // of the last reader
+    const PlanEntry *lastEntry = nullptr; // a reader in that phase
+    bool readByMore = false;              // there are others
   };
   void computeLives();
   void assignOutside();
-  void placeBucket(size_t step);
-  void placeResults(const PlanStep &step, mlir::mt::KernelOp kernel);
-  bool placeInVariable(const PlanStep &step, mlir::OpResult result);
-  bool placeOverOperand(const PlanStep &step, mlir::mt::KernelOp kernel, mlir::OpResult result);
+  void placeBucket(size_t entry);
+  void placeResults(const PlanEntry &entry, mlir::mt::KernelOp kernel);
+  bool placeInVariable(const PlanEntry &entry, mlir::OpResult result);
+  bool placeOverOperand(const PlanEntry &entry, mlir::mt::KernelOp kernel, mlir::OpResult result);
   void packShared();
   void packArena(int64_t rows);
   llvm::LogicalResult checkSizes(mlir::Location location, int64_t rows);
 
   mlir::Block *body;
-  const std::vector<PlanStep> &steps;
+  const std::vector<PlanEntry> &entries;
   int64_t lastPhase = 0, lastRendezvous = 0, bucketEnd = 0, bucketCount = 0;
   llvm::DenseMap<mlir::Value, Life> lives;
   llvm::StringSet<> readVariables;

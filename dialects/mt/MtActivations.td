@@ -65,8 +65,8 @@ class Mt_UnaryWith<string mnemonic, string parameter, string default, string tex
       operandGradients.push_back(Expr(}] # gradient # [{).value());
     }
     ::mlir::Value $cppClass::lowerElement(::mlir::OpBuilder &builder, ::mlir::ValueRange operands) {
-      Lane a(builder, getLoc(), operands[0]), p(parameter());
-      return Lane(}] # lower # [{).value();
+      VectorExpr a(builder, getLoc(), operands[0]), p(parameter());
+      return VectorExpr(}] # lower # [{).value();
     }
     ::llvm::LogicalResult $cppClass::interpret(const EvalContext &, ::llvm::ArrayRef<Tensor> operands,
                                                ::llvm::SmallVectorImpl<Tensor> &results) {

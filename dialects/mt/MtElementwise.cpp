@@ -2,8 +2,8 @@
 //
 // Element-wise ops with integers, booleans or three operands.
 #include "dialects/mt/Expr.h"
-#include "dialects/mt/Lane.h"
 #include "dialects/mt/MtDialect.h"
+#include "dialects/mt/VectorExpr.h"
 
 using namespace mlir;
 using namespace mlir::mt;
@@ -31,7 +31,7 @@ LogicalResult CompareOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
 }
 
 Value CompareOp::lowerElement(OpBuilder &builder, ValueRange operands) {
-  Lane a(builder, getLoc(), operands[0]), b(builder, getLoc(), operands[1]);
+  VectorExpr a(builder, getLoc(), operands[0]), b(builder, getLoc(), operands[1]);
   switch (getKind()) {
   case Compare::eq:
     return (a == b).value();
@@ -71,7 +71,7 @@ LogicalResult AndOp::inferReturnTypes(MLIRContext *context, std::optional<Locati
 }
 
 Value AndOp::lowerElement(OpBuilder &builder, ValueRange operands) {
-  return (Lane(builder, getLoc(), operands[0]) & Lane(builder, getLoc(), operands[1])).value();
+  return (VectorExpr(builder, getLoc(), operands[0]) & VectorExpr(builder, getLoc(), operands[1])).value();
 }
 
 LogicalResult AndOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
@@ -82,7 +82,7 @@ LogicalResult AndOp::interpret(const EvalContext &context, ArrayRef<Tensor> oper
 }
 
 Value NotOp::lowerElement(OpBuilder &builder, ValueRange operands) {
-  return (!Lane(builder, getLoc(), operands[0])).value();
+  return (!VectorExpr(builder, getLoc(), operands[0])).value();
 }
 
 LogicalResult NotOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
@@ -107,8 +107,8 @@ LogicalResult SelectOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
 }
 
 Value SelectOp::lowerElement(OpBuilder &builder, ValueRange operands) {
-  return select(Lane(builder, getLoc(), operands[0]), Lane(builder, getLoc(), operands[1]),
-                Lane(builder, getLoc(), operands[2]))
+  return select(VectorExpr(builder, getLoc(), operands[0]), VectorExpr(builder, getLoc(), operands[1]),
+                VectorExpr(builder, getLoc(), operands[2]))
       .value();
 }
 
@@ -152,7 +152,7 @@ Value CastOp::lowerElement(OpBuilder &builder, ValueRange operands) {
   Value a = operands[0];
   Type from = getElementTypeOrSelf(a.getType()), to = tensorOf(getResult()).getElementType();
   if (isHalf(to))
-    return roundTo(Lane(builder, location, a), to).value();
+    return roundTo(VectorExpr(builder, location, a), to).value();
   if (from == to) // of bf16 and f16 too: in a register they are f32
     return a;
   Type type = to;
@@ -164,11 +164,11 @@ Value CastOp::lowerElement(OpBuilder &builder, ValueRange operands) {
   if (isa<FloatType>(to))
     return arith::SIToFPOp::create(builder, location, type, a);
   // Saturating: the conversion itself sees only values that fit.
-  Lane x(builder, location, a);
-  Lane low(-2147483648.0), high(2147483520.0);
-  Lane fits = select(x >= low, select(x <= high, x, high), select(x < low, low, Lane(0.0)));
-  Lane converted = x.make(arith::FPToSIOp::create(builder, location, type, fits.value()));
-  return select(x > high, Lane(2147483647.0), converted).value();
+  VectorExpr x(builder, location, a);
+  VectorExpr low(-2147483648.0), high(2147483520.0);
+  VectorExpr fits = select(x >= low, select(x <= high, x, high), select(x < low, low, VectorExpr(0.0)));
+  VectorExpr converted = x.make(arith::FPToSIOp::create(builder, location, type, fits.value()));
+  return select(x > high, VectorExpr(2147483647.0), converted).value();
 }
 
 LogicalResult CastOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,

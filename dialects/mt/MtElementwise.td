@@ -4,7 +4,7 @@
 //
 //   evaluate  C++ expression of doubles a (, b): the meaning
 //   gradient  C++ expression of Expr (dialects/mt/Expr.h): operands a (, b), result y, dL/dresult dy -> dL/doperand
-//   lower     C++ expression of Lane (dialects/mt/Lane.h): operands a (, b): exact, target-independent arithmetic
+//   lower     C++ expression of VectorExpr (VectorExpr.h): operands a (, b): exact, target-independent arithmetic
 #ifndef MT_ELEMENTWISE_TD
 #define MT_ELEMENTWISE_TD
 
@@ -32,8 +32,8 @@ class Mt_Unary<string mnemonic, string text, code evaluate, code gradient, code 
       operandGradients.push_back(Expr(}] # gradient # [{).value());
     }
     ::mlir::Value $cppClass::lowerElement(::mlir::OpBuilder &builder, ::mlir::ValueRange operands) {
-      Lane a(builder, getLoc(), operands[0]);
-      return Lane(}] # lower # [{).value();
+      VectorExpr a(builder, getLoc(), operands[0]);
+      return VectorExpr(}] # lower # [{).value();
     }
     ::llvm::LogicalResult $cppClass::interpret(const EvalContext &context, ::llvm::ArrayRef<Tensor> operands,
                                                ::llvm::SmallVectorImpl<Tensor> &results) {
@@ -91,8 +91,8 @@ class Mt_Binary<string mnemonic, string text, code evaluate, code gradientA, cod
       operandGradients.push_back(sumToShape(builder, getLoc(), Expr(}] # gradientB # [{).value(), getRhs().getType()));
     }
     ::mlir::Value $cppClass::lowerElement(::mlir::OpBuilder &builder, ::mlir::ValueRange operands) {
-      Lane a(builder, getLoc(), operands[0]), b(builder, getLoc(), operands[1]);
-      return Lane(}] # lower # [{).value();
+      VectorExpr a(builder, getLoc(), operands[0]), b(builder, getLoc(), operands[1]);
+      return VectorExpr(}] # lower # [{).value();
     }
     ::llvm::LogicalResult $cppClass::interpret(const EvalContext &context, ::llvm::ArrayRef<Tensor> operands,
                                                ::llvm::SmallVectorImpl<Tensor> &results) {

@@ -14,13 +14,13 @@ OP = r"(?:mlir::)?(?:mt|ops)::(\w+Op)\b"
 ASKS = re.compile(r"(?:isa|isa_and_nonnull|dyn_cast|dyn_cast_or_null|cast|IsaPred|getDefiningOp|getOps)<([^;(){}]*?)>"
                   r"|\.Case\(\[&\]\(([^)]*)\)")
 ALLOWED = {  # file: (what it may ask for in one place, how many in all, why)
-    "compiler/codegen/common/Steps.cpp": (1, 4, "the form of a loop: reductions, broadcasts, constants; a convolution "
-                                                "with its epilogue"),
+    "compiler/codegen/common/Statements.cpp": (1, 4, "the form of a loop: reductions, broadcasts, constants; a "
+                                                     "convolution with its epilogue"),
     "compiler/codegen/cpu/Rows.cpp": (1, 5, "sources of a loop's lanes: constants, indices, random numbers"),
     "compiler/codegen/gpu/Elements.cpp": (1, 6, "sources of an element: the same"),
-    "compiler/codegen/cpu/Moves.cpp": (1, 4, "the emitters of a row's ops that no interface describes: sums, searches, "
-                                             "products"),
-    "compiler/codegen/gpu/Moves.cpp": (1, 4, "the same, of one element"),
+    "compiler/codegen/cpu/DataMovement.cpp": (1, 4, "the emitters of a row's ops that no interface describes: sums, "
+                                                    "searches, products"),
+    "compiler/codegen/gpu/DataMovement.cpp": (1, 4, "the same, of one element"),
     "compiler/codegen/gpu/LibraryCalls.cpp": (1, 6, "patterns of what the functions of cuBLASLt and cuDNN compute"),
     "compiler/codegen/cpu/Attention.cpp": (1, 3, "operands that the three ops of attention share"),
     "compiler/fuse/Computations.cpp": (2, 4, "constants and numbers that cost nothing; casts of each reader"),

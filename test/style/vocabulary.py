@@ -51,12 +51,26 @@ RULES = [
     (r"\bLaps\b|\bclass Ones\b|\bOnes\.(h|cpp)\b", "times, unit weights", ("runtime/*",), {}),
     (r"\b(samples|rows|us) a step\b", "per step", ("tools/*", "compiler/api/*"), {}),
     (r"\bkernel\.share\(|\bstruct Share\b", "workgroup memory, part", ("compiler/*", "runtime/*"), {}),
+    (r"\bGroups\.(h|cpp)\b|\bclass Groups\b|\bstruct Unit\b|\bunits?Of\b|\b(absorb|joinThin\w*|release)\(",
+     "fusion group, fusion graph, epilogue", ("compiler/fuse/*",), {}),
+    (r"\bCheapValues\b|\bisCheap\b|\bisThin\b", "recomputed value, small-K convolution", ("compiler/*",), {}),
+    (r"\b[Nn]eighbou?rs?\b", "adjacent", ("compiler/*",), {}),
+    (r"\bisMap\b|\bfuse(Maps|Whole)\b|\bmap(Threads|Tile)\b|\b[cg]pu/Map\b", "elementwise, single",
+     ("compiler/*",), {}),
+    (r"\b(Spatial)?Moves\.cpp\b|\bPeriods\.cpp\b", "data movement, broadcast periods",
+     ("compiler/*",), {}),
+    (r"\bRowStep\b|\bPlanStep\b|\bplanSteps\b", "statement of a row, entry of a plan", ("compiler/*",), {}),
+    (r"\bLane(Body)?\b", "vector expression, vectorized body", ("compiler/*", "dialects/*"), {}),
+    (r"\bthreadElements\b", "elements per thread", ("compiler/*",), {}),
+    (r"\b[Pp]atch(es)?\b|\bemitPatch\b", "halo buffer", ("compiler/codegen/*",), {}),
 ]
 # Each of these is found by a rule.
 OLD = """replicas replica_rows leaf_rows LeafCut splitLeaves gatherRoots road ValuePlace isTurned widened narrowOf rim
 team TeamGroup Peers.h meeting NcclLinks cards settle conv_tree ScatterTree KernelKind::Whole mt.penalty put_add
 standardize Mt_Formula MtCriteriaMeaning runtime/loop/Pass.cpp mostRows fewestDevices
-Tenant alignPlace plane phaseRow places constantPlace placeOf Laps Ones.h kernel.share(""".split() + [
+Tenant alignPlace plane phaseRow places constantPlace placeOf Laps Ones.h kernel.share( Groups.cpp unitOf absorb(
+CheapValues isThin neighbours isMap fuseWhole mapTile Moves.cpp Periods.cpp RowStep PlanStep LaneBody threadElements
+patch""".split() + [
     "own code", "Map kernel", "thin convolutions"]
 # Tests of an error, licences and this list may name an old word.
 OUTSIDE = ("test/*", "LICENSE")

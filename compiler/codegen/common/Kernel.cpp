@@ -67,7 +67,7 @@ NormalModule mtc::normalised(ModuleOp module, llvm::function_ref<LineForm(plan::
   return normal;
 }
 
-Value LaneBody::get(Value value) {
+Value VectorBody::get(Value value) {
   if (Value computed = known.lookup(value))
     return computed;
   Value computed = source(value);

@@ -53,9 +53,9 @@ NormalModule normalised(mlir::ModuleOp module, llvm::function_ref<LineForm(mlir:
 
 // Element-wise values of 16 lanes (or one scalar), each computed once. `source` gives the lanes of values that are not
 // computed here (null: compute).
-class LaneBody {
+class VectorBody {
 public:
-  LaneBody(Kernel &kernel, bool scalar, std::function<mlir::Value(mlir::Value)> source)
+  VectorBody(Kernel &kernel, bool scalar, std::function<mlir::Value(mlir::Value)> source)
       : kernel(kernel), scalar(scalar), source(std::move(source)) {}
   mlir::Value get(mlir::Value value);
   void set(mlir::Value value, mlir::Value computed) { known[value] = computed; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/cpu/Attention.h"
 #include "compiler/codegen/cpu/Lines.h"
-#include "dialects/mt/Lane.h"
+#include "dialects/mt/VectorExpr.h"
 
 using namespace mlir;
 using namespace mtc;
@@ -208,17 +208,18 @@ Value AttentionEmitter::keptLanes(const Head &head, Value key, Value query) {
 }
 
 Value AttentionEmitter::exp(Value a) {
-  mt::Lane given(emit, emit.getLoc(), a), x = mt::select(given < mt::Lane(-87.0), mt::Lane(-87.0), given);
+  mt::VectorExpr given(emit, emit.getLoc(), a),
+      x = mt::select(given < mt::VectorExpr(-87.0), mt::VectorExpr(-87.0), given);
   // As mt::exp, but that 2^n is a normal number here, which the exponent of the rest takes in.
   constexpr float magic = 12582912.0f;
-  mt::Lane shifted = fma(x, mt::Lane(1.44269504088896341), mt::Lane(magic));
-  mt::Lane n = shifted - mt::Lane(magic);
-  mt::Lane r = fma(n, mt::Lane(-0.693145751953125), x);
-  r = fma(n, mt::Lane(-1.42860682030941723e-06), r);
-  mt::Lane p = fma(r, mt::Lane(1.98527617612853646e-4), mt::Lane(1.39304355252534151e-3));
+  mt::VectorExpr shifted = fma(x, mt::VectorExpr(1.44269504088896341), mt::VectorExpr(magic));
+  mt::VectorExpr n = shifted - mt::VectorExpr(magic);
+  mt::VectorExpr r = fma(n, mt::VectorExpr(-0.693145751953125), x);
+  r = fma(n, mt::VectorExpr(-1.42860682030941723e-06), r);
+  mt::VectorExpr p = fma(r, mt::VectorExpr(1.98527617612853646e-4), mt::VectorExpr(1.39304355252534151e-3));
   for (double coefficient : {8.33336077630519867e-3, 4.16664853692054749e-2, 1.66666671633720398e-1, 0.5})
-    p = fma(p, r, mt::Lane(coefficient));
-  p = fma(p, r * r, r) + mt::Lane(1.0);
+    p = fma(p, r, mt::VectorExpr(coefficient));
+  p = fma(p, r * r, r) + mt::VectorExpr(1.0);
   Type words = emit.vectorOf(emit.getI32Type());
   Value bits = arith::BitcastOp::create(emit, words, p.value());
   Value power = arith::ShLIOp::create(emit, arith::BitcastOp::create(emit, words, shifted.value()),

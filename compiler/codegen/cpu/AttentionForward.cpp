@@ -4,7 +4,7 @@
 // them what MtAttention.td calls m, l and the result so far.
 #include "compiler/codegen/cpu/Attention.h"
 #include "compiler/codegen/cpu/Kernels.h"
-#include "dialects/mt/Lane.h"
+#include "dialects/mt/VectorExpr.h"
 #include <limits>
 
 using namespace mlir;
@@ -201,7 +201,7 @@ void ForwardEmitter::finish(const Head &head, Value query, Value at, Value count
     emit.storeLanes(select(none, zero, reciprocal), lane(factor, vector * lanes));
     if (!sums)
       continue;
-    Value logarithm = mt::log(mt::Lane(emit, emit.getLoc(), l)).value();
+    Value logarithm = mt::log(mt::VectorExpr(emit, emit.getLoc(), l)).value();
     Value logSum = select(none, zero, plus(load(vectorAt(most, at, vector)), logarithm));
     Value number = emit.add(emit.mul(head.index, form.heads), head.head);
     Value element = emit.add(emit.add(emit.mul(number, form.queries), query), emit.add(at, vector * lanes));

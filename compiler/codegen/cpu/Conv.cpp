@@ -30,7 +30,7 @@ void ConvEmitter::emitVector(const Columns &columns, Value line, Value pixel, in
   Value mask = masked ? emit.maskBelow(columns.panel.last) : Value();
   Value channel =
       emit.add(emit.add(emit.mul(columns.group, product.result.groupChannels), columns.first), vector * lanes);
-  LaneBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
+  VectorBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
     if (value == op->getResult(0))
       return emit.loadLanes(f32, emit.address(line, f32, vector * lanes));
     if (isa<BlockArgument>(value))
@@ -160,8 +160,8 @@ Value ConvEmitter::positionsOf(Value group, const Positions &at) {
   Value a = emit.address(source, product.element ? product.element : f32, emit.mul(at.sample, image.size())),
         channel = emit.mul(group, image.groupChannels);
   if (product.needsPatch(residue)) {
-    emitPatch(emit, product, residue, a, channel, at.row, at.column.known, at.rows, at.columns, patch);
-    return patch;
+    fillHaloBuffer(emit, product, residue, a, channel, at.row, at.column.known, at.rows, at.columns, haloBuffer);
+    return haloBuffer;
   }
   Value row = emit.add(emit.mul(at.row, residue.rowStep), residue.lowRow);
   return emit.address(emit.address(a, f32, emit.mul(row, image.columns * image.channels)), f32,
@@ -233,16 +233,16 @@ int64_t ConvEmitter::matrixFloats() const {
 }
 
 LogicalResult ConvEmitter::begin() {
-  int64_t patchSize = 0;
+  int64_t haloBufferSize = 0;
   for (const Residue &residue : product.residues)
     if (PixelBlock size = product.blockOf(residue); product.needsPatch(residue))
-      patchSize = std::max(patchSize, residue.reachRows(size.rows) * residue.reachColumns(size.columns) *
-                                          product.source.groupChannels);
-  if (depth() * lanes > packedFloats || patchSize > packedFloats)
+      haloBufferSize = std::max(haloBufferSize, residue.reachRows(size.rows) * residue.reachColumns(size.columns) *
+                                                    product.source.groupChannels);
+  if (depth() * lanes > packedFloats || haloBufferSize > packedFloats)
     return kernel.op.emitError("expected a convolution of at most ")
            << packedFloats / lanes << " taps times channels over at most " << packedFloats
-           << " elements of a block, found " << depth() << " and " << patchSize;
-  patch = patchSize ? emit.array(emit.getF32Type(), patchSize) : Value();
+           << " elements of a block, found " << depth() << " and " << haloBufferSize;
+  haloBuffer = haloBufferSize ? emit.array(emit.getF32Type(), haloBufferSize) : Value();
   return success();
 }
 
@@ -324,9 +324,7 @@ Product mtc::productOf(Operation *op) {
   return product;
 }
 
-Grid mtc::convGrid(plan::KernelOp op) {
-  return {1, productOf(mt::productOf(op.getBody().front())).rowBlocks(), 0};
-}
+Grid mtc::convGrid(plan::KernelOp op) { return {1, productOf(mt::productOf(op.getBody().front())).rowBlocks(), 0}; }
 
 LogicalResult mtc::emitConv(Kernel &kernel) {
   if (failed(checkOffsets(kernel)))

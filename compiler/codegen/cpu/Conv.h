@@ -5,8 +5,8 @@
 #ifndef COMPILER_CODEGEN_CPU_CONV_H
 #define COMPILER_CODEGEN_CPU_CONV_H
 
-#include "compiler/codegen/cpu/Offsets.h"
 #include "compiler/codegen/cpu/ConvProduct.h"
+#include "compiler/codegen/cpu/Offsets.h"
 #include <functional>
 
 namespace mtc {
@@ -33,7 +33,7 @@ private:
   bool transposed; // the matrix of a tap is the kernel's transposed
   Pointers pointers;
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> results; // wanted values, and where
-  mlir::Value source, weights, patch, matrix, sums;               // the last two of a matrix that is packed at once
+  mlir::Value source, weights, haloBuffer, matrix, sums;          // the last two of a matrix that is packed at once
 
   // A panel of columns of one group, and its packed matrix.
   struct Columns {

@@ -4,7 +4,6 @@
 using namespace mlir;
 using namespace mtc;
 
-
 bool Product::needsPatch(const Residue &residue) const {
   if (residue.taps.empty())
     return false;
@@ -18,10 +17,10 @@ bool Product::needsPatch(const Residue &residue) const {
 PixelBlock Product::blockOf(const Residue &residue) const {
   auto fits = [&](int64_t rows, int64_t columns) {
     return !needsPatch(residue) ||
-           residue.reachRows(rows) * residue.reachColumns(columns) * source.groupChannels <= patchFloats;
+           residue.reachRows(rows) * residue.reachColumns(columns) * source.groupChannels <= haloBufferFloats;
   };
   int64_t parts = ceilDiv(residue.columns, blockPositions), columns = ceilDiv(residue.columns, parts);
-  // A row is cut only where it must be; the patch of a single position may be larger.
+  // A row is cut only where it must be; the halo buffer of a single position may be larger.
   while (columns > 16 && !fits(1, columns))
     columns = ceilDiv(residue.columns, ++parts);
   if (parts > 1)
@@ -161,8 +160,8 @@ static void emitFloats(Emitter &emit, Type element, Value from, Value to, int64_
     one(emit.integer(whole), emit.maskBelow(count - whole));
 }
 
-void mtc::emitPatch(Emitter &emit, const Product &product, const Residue &residue, Value source, Value firstChannel,
-                    Value row, int64_t column, Value rows, int64_t columns, Value patch) {
+void mtc::fillHaloBuffer(Emitter &emit, const Product &product, const Residue &residue, Value source,
+                         Value firstChannel, Value row, int64_t column, Value rows, int64_t columns, Value haloBuffer) {
   Type f32 = emit.getF32Type(), element = product.element ? product.element : f32;
   const Image &image = product.source;
   int64_t width = residue.reachColumns(columns), stride = product.rowStride(residue), channels = image.groupChannels;
@@ -171,7 +170,7 @@ void mtc::emitPatch(Emitter &emit, const Product &product, const Residue &residu
   Value top = emit.add(emit.mul(row, residue.rowStep), residue.lowRow);
   Value height = emit.add(emit.mul(rows, residue.rowStep), residue.highRow - residue.lowRow + 1 - residue.rowStep);
   emit.loop(emit.integer(0), height, 1, [&](Value i) {
-    Value line = emit.add(top, i), to = emit.address(patch, f32, emit.mul(i, stride * channels));
+    Value line = emit.add(top, i), to = emit.address(haloBuffer, f32, emit.mul(i, stride * channels));
     Value inside =
         arith::AndIOp::create(emit, emit.less(emit.integer(-1), line), emit.less(line, emit.integer(image.rows)));
     auto copy = [&] {

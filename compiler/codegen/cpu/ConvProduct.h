@@ -59,11 +59,11 @@ struct Product {
   Image source, result;
   int64_t groups;
   llvm::SmallVector<Residue> residues;
-  bool depthwise = false; // groups are the channels of one
-  mlir::Type element = {}; // bf16 or f16 of a source that a patch extends; null: f32
+  bool depthwise = false;  // groups are the channels of one
+  mlir::Type element = {}; // bf16 or f16 of a source that a halo buffer extends; null: f32
   // Rows of the matrix that a tap has.
   int64_t tapDepth() const { return depthwise ? 1 : source.groupChannels; }
-  // Whether a residue reads outside of its source, so that blocks copy what they read into a patch with a halo of
+  // Whether a residue reads outside of its source, so that blocks copy what they read into a halo buffer with a halo of
   // zeros; or reads a source of 16 bits.
   bool needsPatch(const Residue &residue) const;
   // Floats from a pixel to the next one of what a residue reads.
@@ -81,28 +81,28 @@ struct Product {
   int64_t rowBlocks() const;
 };
 
-// Largest number of positions in a block, and the floats of a patch that more than one row may take.
-constexpr int64_t blockPositions = 128, patchFloats = 1 << 16;
+// Largest number of positions in a block, and the floats of a halo buffer that more than one row may take.
+constexpr int64_t blockPositions = 128, haloBufferFloats = 1 << 16;
 
 // Where no tap is left or right of another, an image is one long row.
 mlir::mt::Convolution flattened(const mlir::mt::Convolution &convolution);
 Product forwardProduct(const mlir::mt::Convolution &convolution);
 Product gradientProduct(const mlir::mt::Convolution &convolution);
 
-// Where a block starts in its row: a value of the code, and where the residue needs patches also a constant.
+// Where a block starts in its row: a value of the code, and where the residue needs a halo buffer also a constant.
 struct BlockColumn {
   mlir::Value value;
   int64_t known;
 };
-// Calls `body` for the blocks of a row of positions. Without patches equal blocks are a loop.
+// Calls `body` for the blocks of a row of positions. Without halo buffers equal blocks are a loop.
 void forColumnBlocks(Emitter &emit, const Product &product, const Residue &residue,
                      llvm::function_ref<void(BlockColumn column, int64_t columns)> body);
 
 // Copies what `rows` x `columns` positions of a residue read, one group's channels, from a sample's `source` to
-// `patch`. `row` (i64) and `column` are the first position.
-void emitPatch(Emitter &emit, const Product &product, const Residue &residue, mlir::Value source,
-               mlir::Value firstChannel, mlir::Value row, int64_t column, mlir::Value rows, int64_t columns,
-               mlir::Value patch);
+// `haloBuffer`. `row` (i64) and `column` are the first position.
+void fillHaloBuffer(Emitter &emit, const Product &product, const Residue &residue, mlir::Value source,
+                    mlir::Value firstChannel, mlir::Value row, int64_t column, mlir::Value rows, int64_t columns,
+                    mlir::Value haloBuffer);
 
 } // namespace mtc
 

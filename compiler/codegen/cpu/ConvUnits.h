@@ -24,7 +24,7 @@ struct RowUnit {
 // Whether the product is computed transposed: for each row of taps (filters, positions) times (positions, taps of the
 // row x channels).
 bool isTransposed(const Product &product);
-// Whether each unit has one tap, and reads the source itself where a patch would have a halo.
+// Whether each unit has one tap, and reads the source itself where a halo buffer would have a halo.
 bool isDirect(const Product &product);
 // Columns of the product.
 int64_t columnsOf(const Product &product);

@@ -44,7 +44,7 @@ private:
   int64_t height; // rows of the result of one group
   std::vector<RowUnit> units;
   Value extendedGradient; // of a block
-  Value source, gradient, result, patch, starts, patterns, firsts, tapLines, tapRows, tapEnds, tapColumns;
+  Value source, gradient, result, haloBuffer, starts, patterns, firsts, tapLines, tapRows, tapEnds, tapColumns;
   SmallVector<SmallVector<int64_t>> shapes; // different offsets of units
 
   struct Part {
@@ -77,7 +77,7 @@ KernelGradientEmitter::KernelGradientEmitter(Kernel &kernel, mt::Conv2DKernelGra
     : kernel(kernel), emit(kernel.emit), product(kernelProduct(op)), residue(product.residues.front()),
       element(elementOf(op.getGradient())), transposed(isTransposed(product)), direct(isDirect(product)),
       height(transposed ? residue.taps.size() / residue.tapColumns() * product.result.channels
-                    : residue.taps.size() * product.tapDepth()),
+                        : residue.taps.size() * product.tapDepth()),
       units(unitsOf(product)), source(pointers.source), gradient(pointers.gradient), result(pointers.result) {
   SmallVector<int64_t> start, pattern, first, line, row, end, column;
   for (const RowUnit &unit : units) {
@@ -114,8 +114,8 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
     a = emit.address(emit.address(a, f32, emit.mul(row, residue.rowStep * image.columns * image.channels)), f32,
                      channel, column.known * residue.columnStep * image.channels);
   } else if (product.needsPatch(residue)) {
-    emitPatch(emit, product, residue, a, channel, row, column.known, rows, columns, patch);
-    a = patch;
+    fillHaloBuffer(emit, product, residue, a, channel, row, column.known, rows, columns, haloBuffer);
+    a = haloBuffer;
   } else {
     Value top = emit.add(emit.mul(row, residue.rowStep), residue.lowRow);
     a = emit.address(emit.address(a, f32, emit.mul(top, image.columns * image.channels)), f32,
@@ -299,8 +299,8 @@ void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_re
   Type f32 = emit.getF32Type();
   PixelBlock size = product.blockOf(residue);
   if (product.needsPatch(residue) && !direct)
-    patch = emit.array(f32, residue.reachRows(size.rows) * residue.reachColumns(size.columns) *
-                                product.source.groupChannels);
+    haloBuffer = emit.array(f32, residue.reachRows(size.rows) * residue.reachColumns(size.columns) *
+                                     product.source.groupChannels);
   if (Emitter::isHalf(element))
     extendedGradient = emit.array(f32, blockPositions * product.result.channels);
   int64_t columns = columnsOf(product), wides = llvm::divideCeil(columns, panelColumns), count = units.size();

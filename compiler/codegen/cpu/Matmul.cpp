@@ -63,7 +63,7 @@ void MatmulEmitter::emitEpilogue(Value column, Panel panel, Value row, Value sum
       bool masked = vector + 1 == panel.vectors && panel.last < lanes;
       Value mask = masked ? emit.maskBelow(panel.last) : Value();
       Value at = emit.add(column, vector * lanes);
-      LaneBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
+      VectorBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
         if (value == product.getResult())
           return emit.loadLanes(f32, emit.address(line, f32, vector * lanes));
         if (auto argument = dyn_cast<BlockArgument>(value))

@@ -21,10 +21,10 @@ LogicalResult RowEmitter::prepare(ArrayRef<Operation *> operations) {
   return success();
 }
 
-LogicalResult RowEmitter::runConvolution(const RowStep &step) {
+LogicalResult RowEmitter::runConvolution(const RowStatement &statement) {
   SmallVector<Value> wanted;
-  for (Operation *op : step.operations)
+  for (Operation *op : statement.operations)
     if (pointers.lookup(op->getResult(0)))
       wanted.push_back(op->getResult(0));
-  return convolutions[step.operations.front()]->runSample([&](Value value) { return pointerOf(value); }, wanted);
+  return convolutions[statement.operations.front()]->runSample([&](Value value) { return pointerOf(value); }, wanted);
 }

@@ -34,9 +34,9 @@ void RowEmitter::define(Value value, Value scalar) {
     emit.store(elementOf(value), scalar, pointer);
 }
 
-// Memory for the values of step `at` that are read after it.
-void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
-  for (Operation *op : steps[at].operations) {
+// Memory for the values of statement `at` that are read after it.
+void RowEmitter::allocate(ArrayRef<RowStatement> statements, size_t at) {
+  for (Operation *op : statements[at].operations) {
     Value value = op->getResult(0);
     if (pointers.lookup(value))
       continue;
@@ -46,10 +46,10 @@ void RowEmitter::allocate(ArrayRef<RowStep> steps, size_t at) {
     }
     int64_t count = innerCount(value);
     // A loop leaves one element in a register, an operation that moves data in memory.
-    if (count == 1 && steps[at].loop)
+    if (count == 1 && statements[at].loop)
       continue;
-    bool alone = !steps[at].loop && steps[at].operations.size() == 1;
-    if (!alone && !isReadOutside(steps[at], value))
+    bool alone = !statements[at].loop && statements[at].operations.size() == 1;
+    if (!alone && !isReadOutside(statements[at], value))
       continue;
     temporaries += count * emit.bytes(elementOf(value));
     pointers[value] = temporaries > scratchLimit ? Value() : emit.array(elementOf(value), count);
@@ -62,15 +62,17 @@ LogicalResult RowEmitter::tooLarge() {
 }
 
 LogicalResult RowEmitter::run(ArrayRef<Operation *> operations, bool store) {
-  std::vector<RowStep> steps = planSteps(operations);
+  std::vector<RowStatement> statements = splitStatements(operations);
   if (store)
-    direct = directResults(kernel, steps);
-  for (auto [at, step] : llvm::enumerate(steps)) {
-    allocate(steps, at);
+    direct = directResults(kernel, statements);
+  for (auto [at, statement] : llvm::enumerate(statements)) {
+    allocate(statements, at);
     if (temporaries > scratchLimit)
       return tooLarge();
-    Operation *first = step.operations.front();
-    if (failed(step.loop ? runLoop(step) : isa<mt::Conv2DOp>(first) ? runConvolution(step) : runMove(first)))
+    Operation *first = statement.operations.front();
+    if (failed(statement.loop             ? runLoop(statement)
+               : isa<mt::Conv2DOp>(first) ? runConvolution(statement)
+                                          : runMove(first)))
       return failure();
     if (temporaries > scratchLimit)
       return tooLarge();
@@ -111,16 +113,16 @@ Value RowEmitter::lanesOf(mt::IotaOp iota, const Chunk &chunk) {
 }
 
 // The lanes of a value that a loop does not compute from its operands' lanes; null for any other.
-Value RowEmitter::sourceOf(const RowStep &step, const Chunk &chunk, Value value) {
+Value RowEmitter::sourceOf(const RowStatement &statement, const Chunk &chunk, Value value) {
   Value root = resolve(value);
   Operation *op = root.getDefiningOp();
-  bool inside = op && llvm::is_contained(step.operations, op);
+  bool inside = op && llvm::is_contained(statement.operations, op);
   if (auto iota = dyn_cast_or_null<mt::IotaOp>(op); iota && inside)
     return lanesOf(iota, chunk);
   if (auto random = dyn_cast_or_null<mt::RandomUniformOp>(op); random && inside) {
     Value element = chunk.index;
     if (isSplit(root))
-      element = emit.add(emit.mul(row, step.count), chunk.index);
+      element = emit.add(emit.mul(row, statement.count), chunk.index);
     Value numbers = emitUniform(kernel, random, element, random.getStep() ? scalarOf(random.getStep()) : Value());
     return chunk.scalar ? emit.extract(numbers, 0) : numbers;
   }
@@ -131,7 +133,7 @@ Value RowEmitter::sourceOf(const RowStep &step, const Chunk &chunk, Value value)
   if (auto constant = dyn_cast_or_null<mt::ConstantOp>(op);
       constant && cast<DenseElementsAttr>(constant.getValue()).isSplat())
     return Value();
-  if (step.period && periodOf(root) == step.period && !pointers.lookup(root)) {
+  if (statement.period && periodOf(root) == statement.period && !pointers.lookup(root)) {
     Value repeated = op->getOperand(0);
     return emit.loadLanes(elementOf(root), emit.address(pointerOf(repeated), elementOf(root), chunk.inner), chunk.mask);
   }
@@ -140,11 +142,11 @@ Value RowEmitter::sourceOf(const RowStep &step, const Chunk &chunk, Value value)
 
 // Sixteen elements (or the scalar) of every operation of a loop. `sums` holds the accumulators of its reductions to one
 // element.
-LogicalResult RowEmitter::runChunk(const RowStep &step, const Chunk &chunk, SmallVectorImpl<Value> &sums) {
-  LaneBody body(kernel, chunk.scalar, [&](Value value) { return sourceOf(step, chunk, value); });
+LogicalResult RowEmitter::runChunk(const RowStatement &statement, const Chunk &chunk, SmallVectorImpl<Value> &sums) {
+  VectorBody body(kernel, chunk.scalar, [&](Value value) { return sourceOf(statement, chunk, value); });
   size_t sum = 0;
   SmallVector<std::tuple<Type, Value, Value>> stores;
-  for (Operation *op : step.operations) {
+  for (Operation *op : statement.operations) {
     if (auto reduce = dyn_cast<mt::ReduceOp>(op)) {
       Value lanesOf = body.get(reduce.getOperand());
       if (leadingPeriod(op)) {
@@ -169,40 +171,40 @@ LogicalResult RowEmitter::runChunk(const RowStep &step, const Chunk &chunk, Smal
   return success();
 }
 
-LogicalResult RowEmitter::runLoop(const RowStep &step) {
+LogicalResult RowEmitter::runLoop(const RowStatement &statement) {
   SmallVector<mt::ReduceOp> reductions;
-  for (Operation *op : step.operations)
+  for (Operation *op : statement.operations)
     if (auto reduce = dyn_cast<mt::ReduceOp>(op); reduce && !leadingPeriod(op))
       reductions.push_back(reduce);
-  bool scalar = step.count == 1;
+  bool scalar = statement.count == 1;
   Emitter::Values sums;
   for (mt::ReduceOp reduce : reductions)
     sums.push_back(scalar ? identityOf(emit, reduce.getKind()) : emit.splat(identityOf(emit, reduce.getKind())));
   LogicalResult result = success();
   splats.clear();
   if (!scalar)
-    for (Operation *op : step.operations)
+    for (Operation *op : statement.operations)
       for (Value operand : op->getOperands()) {
         Value root = resolve(operand);
-        bool inside = root.getDefiningOp() && llvm::is_contained(step.operations, root.getDefiningOp());
+        bool inside = root.getDefiningOp() && llvm::is_contained(statement.operations, root.getDefiningOp());
         if (!inside && innerCount(root) == 1 && !splats.lookup(root))
           splats[root] = emit.splat(scalarOf(root));
       }
   if (scalar) {
-    result = runChunk(step, {emit.integer(0), {}, {}, {}, true}, sums);
-  } else if (step.period) {
-    result = runPeriods(step, sums);
+    result = runChunk(statement, {emit.integer(0), {}, {}, {}, true}, sums);
+  } else if (statement.period) {
+    result = runPeriods(statement, sums);
   } else {
-    int64_t whole = step.count / lanes * lanes;
+    int64_t whole = statement.count / lanes * lanes;
     if (whole > 0)
       sums = emit.loop(emit.integer(0), emit.integer(whole), lanes, sums, [&](Value index, ValueRange carried) {
         Emitter::Values next(carried);
-        if (failed(runChunk(step, {index, {}, {}, {}, false}, next)))
+        if (failed(runChunk(statement, {index, {}, {}, {}, false}, next)))
           result = failure();
         return next;
       });
-    if (whole < step.count && succeeded(result))
-      result = runChunk(step, {emit.integer(whole), emit.maskBelow(step.count - whole), {}, {}, false}, sums);
+    if (whole < statement.count && succeeded(result))
+      result = runChunk(statement, {emit.integer(whole), emit.maskBelow(statement.count - whole), {}, {}, false}, sums);
   }
   for (auto [reduce, sum] : llvm::zip_equal(reductions, sums)) {
     if (!scalar)
@@ -218,8 +220,8 @@ bool mtc::isLine(plan::KernelOp kernel) {
     if (!isSplit(yield))
       return false;
   for (Operation &op : body.without_terminator()) {
-    bool known = mt::isPointwise(op) ||
-                 (isa<mt::RandomUniformOp>(op) && op.getNumOperands() == 0 && isSplit(op.getResult(0)));
+    bool known =
+        mt::isPointwise(op) || (isa<mt::RandomUniformOp>(op) && op.getNumOperands() == 0 && isSplit(op.getResult(0)));
     if (!known || innerCount(op.getResult(0)) != 1)
       return false;
   }
@@ -262,8 +264,8 @@ LogicalResult mtc::emitRows(Kernel &kernel) {
   Value first = emit.mul(kernel.firstRow(), kernel.form.lines);
   if (failed(rows.run(operationsOf(kernel, /*split=*/false), /*store=*/false)))
     return failure();
-  SmallVector<Operation *> steps = operationsOf(kernel, /*split=*/true);
-  LogicalResult result = rows.prepare(steps);
+  SmallVector<Operation *> statements = operationsOf(kernel, /*split=*/true);
+  LogicalResult result = rows.prepare(statements);
   if (failed(result))
     return failure();
   forRows(kernel, [&](Value row) {
@@ -280,7 +282,7 @@ LogicalResult mtc::emitRows(Kernel &kernel) {
       pointers.push_back(at(base, yield, row));
     rows.bindResults(pointers);
     rows.setRow(emit.add(first, row));
-    result = rows.run(steps, /*store=*/true);
+    result = rows.run(statements, /*store=*/true);
   });
   return result;
 }

@@ -116,7 +116,7 @@ Value mtc::epilogueOperand(BlockKernel &kernel, Value value, ValueRange coordina
 
 void mtc::storeEpilogue(BlockKernel &kernel, Value product, Value number, ValueRange coordinates, Value index) {
   Emitter &emit = kernel.emit;
-  LaneBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
+  VectorBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
     return value == product ? number : epilogueOperand(kernel, value, coordinates);
   });
   SmallVector<Value> computed;

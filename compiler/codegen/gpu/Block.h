@@ -34,9 +34,9 @@ struct BlockKernel : Kernel {
 
   GpuGrid gpu;
   Precision precision = Precision::f32;
-  mlir::Value thread, tile, segment;     // i64
-  mlir::Value elements;                  // of the segment, i64
-  mlir::Value memory;                    // workgroup memory, a pointer
+  mlir::Value thread, tile, segment;       // i64
+  mlir::Value elements;                    // of the segment, i64
+  mlir::Value memory;                      // workgroup memory, a pointer
   mlir::SmallVector<mlir::Value> pointers; // pointers to device memory: operands, then results
 
   // Pointer number `index` of the segment's buffers; `isNumber`: it may be of one number, which lies at a multiple of
@@ -91,7 +91,7 @@ Emitter::Values coordinates(Emitter &emit, mlir::Value index, llvm::ArrayRef<int
 mlir::Value flatten(Emitter &emit, mlir::ValueRange coordinates, llvm::ArrayRef<int64_t> shape);
 
 // An operand's element at (row, column) of a product's result, broadcast as the operand's shape says; null for what is
-// neither an argument nor a constant of different numbers. The `source` of a LaneBody.
+// neither an argument nor a constant of different numbers. The `source` of a VectorBody.
 mlir::Value epilogueOperand(BlockKernel &kernel, mlir::Value value, mlir::ValueRange coordinates);
 // Computes and stores the yields at one element, given the product's.
 void storeEpilogue(BlockKernel &kernel, mlir::Value product, mlir::Value number, mlir::ValueRange coordinates,

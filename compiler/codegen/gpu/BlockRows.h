@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of one row (compiler/codegen/common/Steps.h), or of a kernel without rows, by the threads of a block.
+// The statements of one row (compiler/codegen/common/Statements.h), or of a kernel without rows, by the threads of a
+// block.
 #ifndef COMPILER_CODEGEN_GPU_BLOCKROWS_H
 #define COMPILER_CODEGEN_GPU_BLOCKROWS_H
 
-#include "compiler/codegen/common/Steps.h"
+#include "compiler/codegen/common/Statements.h"
 #include "compiler/codegen/gpu/Elements.h"
 
 namespace mtc {
@@ -24,22 +25,22 @@ public:
 private:
   mlir::Value firstColumn; // null: all columns
   llvm::SmallVector<mlir::Value> results;
-  llvm::DenseMap<mlir::Value, mlir::Value> targets; // where steps put their values
-  llvm::DenseMap<mlir::Value, int64_t> direct;      // values that steps write to a result
+  llvm::DenseMap<mlir::Value, mlir::Value> targets; // where statements put their values
+  llvm::DenseMap<mlir::Value, int64_t> direct;      // values that statements write to a result
   llvm::DenseSet<mlir::Value> computed;             // values without memory: computed where they are read
 
-  void chooseComputed(llvm::ArrayRef<RowStep> steps);
-  void allocate(const RowStep &step);
-  // Whether something is left of a step when `computed` values are not its business.
-  bool hasWork(const RowStep &step);
+  void chooseComputed(llvm::ArrayRef<RowStatement> statements);
+  void allocate(const RowStatement &statement);
+  // Whether something is left of a statement when `computed` values are not its business.
+  bool hasWork(const RowStatement &statement);
   mlir::Value scalarOf(mlir::Value value) { return at(value, emit.integer(0)); }
   void define(mlir::Value value, mlir::Value scalar);
 
-  void runLoop(const RowStep &step);
-  void runElement(const RowStep &step, Position position, llvm::SmallVectorImpl<mlir::Value> &sums);
-  Emitter::Values runInner(const RowStep &step, mlir::Value inner, mlir::Value first, int64_t stride,
+  void runLoop(const RowStatement &statement);
+  void runElement(const RowStatement &statement, Position position, llvm::SmallVectorImpl<mlir::Value> &sums);
+  Emitter::Values runInner(const RowStatement &statement, mlir::Value inner, mlir::Value first, int64_t stride,
                            mlir::ValueRange sums, llvm::function_ref<void(mlir::mt::ReduceOp, mlir::Value)> finish);
-  Emitter::Values runPeriods(const RowStep &step, mlir::ValueRange sums);
+  Emitter::Values runPeriods(const RowStatement &statement, mlir::ValueRange sums);
   // A sum of what each thread has, for all.
   Emitter::Values fold(llvm::ArrayRef<mlir::mt::ReduceOp> reductions, mlir::ValueRange sums);
   void runMove(mlir::Operation *op);

@@ -11,7 +11,8 @@ using namespace mtc;
 // Rows past the valid ones become zeros; sizes: elements of a row. The segment counts the elements of all rows.
 void mtc::emitClearRows(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  Value from = emit.mul(kernel.tile, mapTile), to = emit.least(emit.add(from, mapTile), kernel.elements);
+  Value from = emit.mul(kernel.tile, elementwiseTile),
+        to = emit.least(emit.add(from, elementwiseTile), kernel.elements);
   Value valid = emit.mul(kernel.rows(), emit.loadInteger(kernel.pointers[2], 0));
   kernel.forThreads(from, to, [&](Value index) {
     emit.when(emit.less(emit.sub(valid, emit.integer(1)), index), [&] {
@@ -24,7 +25,7 @@ void mtc::emitClearRows(BlockKernel &kernel) {
 void mtc::emitSumShards(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
-  Value from = emit.mul(kernel.tile, mapThreads), index = emit.add(from, kernel.thread);
+  Value from = emit.mul(kernel.tile, elementwiseThreads), index = emit.add(from, kernel.thread);
   emit.when(emit.less(index, kernel.elements), [&] {
     auto shard = [&](Value begin, Value) {
       Value number = emit.div(begin, emit.integer(kernel.shardRows));

@@ -3,7 +3,7 @@
 // Elements where they are wanted; and kernels of rows whose results are nothing but that: their tiles are of elements,
 // not of rows.
 #include "compiler/codegen/gpu/Elements.h"
-#include "compiler/codegen/common/Steps.h"
+#include "compiler/codegen/common/Statements.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
 #include <map>
@@ -108,7 +108,7 @@ void BlockElements::unknown(Value value) {
 }
 
 Emitter::Values BlockElements::at(ArrayRef<Value> values, Value index) {
-  LaneBody body = bodyAt({index, innerCount(values.front())});
+  VectorBody body = bodyAt({index, innerCount(values.front())});
   Emitter::Values computed;
   for (Value value : values) {
     computed.push_back(body.get(value));
@@ -135,11 +135,11 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
   for (int64_t i : yields)
     values.push_back(kernel.yields()[i]);
   int64_t count = innerCount(values.front());
-  // Neighbours of one row are one thread's where that is all a row has, and where no loops make many of their code.
-  static_assert(elementTile == mapThreads * threadElements);
+  // A thread computes several adjacent elements if a row is nothing but elements and no loop multiplies their code.
+  static_assert(elementTile == elementwiseThreads * elementsPerThread);
   bool isSimple =
       llvm::all_of(kernel.body().without_terminator(), [](Operation &op) { return reachOf(&op) == Reach::element; });
-  int64_t together = isSimple && count % threadElements == 0 ? threadElements : 1;
+  int64_t together = isSimple && count % elementsPerThread == 0 ? elementsPerThread : 1;
   auto elements = [&](Value local, Value index) {
     BlockElements row(kernel);
     row.bindRow(local);

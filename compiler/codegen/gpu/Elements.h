@@ -43,8 +43,8 @@ protected:
   BlockKernel &kernel;
   Emitter &emit;
   mlir::Value row;
-  llvm::DenseMap<mlir::Value, mlir::Value> pointers;  // values in memory
-  llvm::DenseMap<mlir::Value, mlir::Value> scalars; // values of one element that every thread knows
+  llvm::DenseMap<mlir::Value, mlir::Value> pointers; // values in memory
+  llvm::DenseMap<mlir::Value, mlir::Value> scalars;  // values of one element that every thread knows
 
   // Element `index` of a loop of `count`; in a loop with a period `inner` is its index in it.
   struct Position {
@@ -54,8 +54,9 @@ protected:
     int64_t period = 0;
   };
   // Element-wise values at one index, each computed once.
-  LaneBody bodyAt(Position position) {
-    return LaneBody(kernel, /*scalar=*/true, [this, position](mlir::Value value) { return sourceOf(position, value); });
+  VectorBody bodyAt(Position position) {
+    return VectorBody(kernel, /*scalar=*/true,
+                      [this, position](mlir::Value value) { return sourceOf(position, value); });
   }
   mlir::Value sourceOf(Position position, mlir::Value value);
   mlir::Value elementOfIota(mlir::mt::IotaOp iota, mlir::Value index);

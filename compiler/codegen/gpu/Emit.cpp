@@ -81,7 +81,7 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
   return status;
 }
 
-static constexpr GpuGrid sumGrid{mapThreads, 0, 1, mapTile};
+static constexpr GpuGrid sumGrid{elementwiseThreads, 0, 1, elementwiseTile};
 
 static plan::GpuGridAttr attributeOf(MLIRContext *context, const GpuGrid &grid) {
   return plan::GpuGridAttr::get(context, grid.threads, grid.rowsPerTile, grid.innerTiles, grid.elementsPerTile,
@@ -100,11 +100,11 @@ static LogicalResult emitCallKernels(Emitter &emit, ModuleOp normal, const Codeg
     return success();
   auto make = [&](StringRef name, int64_t perTile, void (*body)(BlockKernel &)) {
     BlockKernel kernel({emit, any, mt::KernelKind::elementwise, {}, options.shardRows, /*fast=*/false, {}, {}, {}, {}},
-                       {mapThreads, 0, 1, perTile, 0});
+                       {elementwiseThreads, 0, 1, perTile, 0});
     return emitKernel(kernel, name, body);
   };
-  return success(succeeded(make(MT_GPU_CLEAR_ROWS, mapTile, emitClearRows)) &&
-                 succeeded(make(MT_GPU_SUM_SHARDS, mapThreads, emitSumShards)) &&
+  return success(succeeded(make(MT_GPU_CLEAR_ROWS, elementwiseTile, emitClearRows)) &&
+                 succeeded(make(MT_GPU_SUM_SHARDS, elementwiseThreads, emitSumShards)) &&
                  succeeded(make(MT_GPU_TRANSPOSE, 1, emitTransposeTiles)));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the kernels of each kind are cut on a GPU; of sums of products: Tree.cpp and Conv.cpp.
-#include "compiler/codegen/common/Steps.h"
+#include "compiler/codegen/common/Statements.h"
 #include "compiler/codegen/gpu/Image.h"
 #include "compiler/codegen/gpu/Kernels.h"
 #include "compiler/codegen/gpu/Sizes.h"
@@ -17,7 +17,7 @@ static int64_t rowThreads(plan::KernelOp op) {
   for (Operation &inner : op.getBody().front().without_terminator())
     operations.push_back(&inner);
   int64_t longest = 1;
-  for (const RowStep &step : planSteps(operations))
+  for (const RowStatement &step : splitStatements(operations))
     longest = std::max(longest, step.loop ? step.count : innerCount(step.operations.front()->getResult(0)));
   return std::clamp<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(longest)), minRowThreads, maxRowThreads);
 }
@@ -33,7 +33,7 @@ int64_t mtc::columnsOf(plan::KernelOp op) {
     if (isSplit(inner.getResult(0)))
       operations.push_back(&inner);
   }
-  std::vector<RowStep> steps = planSteps(operations);
+  std::vector<RowStatement> steps = splitStatements(operations);
   if (op.getKind() != mt::KernelKind::rows || steps.size() != 1 || !steps[0].loop || steps[0].period % columnWidth != 0)
     return 0;
   bool sums = false;
@@ -77,7 +77,7 @@ static GpuGrid elementGrid(ValueRange yields) {
   int64_t longest = 1;
   for (Value yield : yields)
     longest = std::max(longest, innerCount(yield));
-  return {mapThreads, std::max<int64_t>(1, elementTile / longest), ceilDiv(longest, elementTile), 0, 0};
+  return {elementwiseThreads, std::max<int64_t>(1, elementTile / longest), ceilDiv(longest, elementTile), 0, 0};
 }
 
 static OperandRange yieldsOf(plan::KernelOp op) { return op.getBody().front().getTerminator()->getOperands(); }
@@ -96,7 +96,7 @@ GpuGrid mtc::rowsGpuGrid(plan::KernelOp op, int64_t) {
 
 GpuGrid mtc::singleGpuGrid(plan::KernelOp op, int64_t) { return {rowThreads(op), 0, 1, 0, 0}; }
 
-GpuGrid mtc::elementwiseGpuGrid(plan::KernelOp, int64_t) { return {mapThreads, 0, 1, mapTile, 0}; }
+GpuGrid mtc::elementwiseGpuGrid(plan::KernelOp, int64_t) { return {elementwiseThreads, 0, 1, elementwiseTile, 0}; }
 
 GpuGrid mtc::matmulGpuGrid(plan::KernelOp op, int64_t) { return productGrid(matmulTile(op), yieldsOf(op)[0]); }
 
@@ -109,8 +109,8 @@ GpuGrid mtc::reduceGpuGrid(plan::KernelOp op, int64_t) {
 
 GpuGrid mtc::transposeGpuGrid(plan::KernelOp op, int64_t) {
   RankedTensorType type = tensorOf(yieldsOf(op)[0]);
-  return {transposeThreads, 0,
-          ceilDiv(type.getDimSize(0), transposeSide) * ceilDiv(type.getDimSize(1), transposeSide), 0, 0};
+  return {transposeThreads, 0, ceilDiv(type.getDimSize(0), transposeSide) * ceilDiv(type.getDimSize(1), transposeSide),
+          0, 0};
 }
 
 // Of no kernel that is compiled.

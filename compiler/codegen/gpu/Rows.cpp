@@ -18,27 +18,27 @@ void BlockRows::define(Value value, Value scalar) {
 }
 
 // Whether one loop alone reads a value, and each of its elements for the result at the same index: the loop computes
-// it once. Not a sum: what it adds may be written over behind its step.
-static bool isReadByOneLoop(ArrayRef<RowStep> steps, Value value) {
+// it once. Not a sum: what it adds may be written over behind its statement.
+static bool isReadByOneLoop(ArrayRef<RowStatement> statements, Value value) {
   if (value.getDefiningOp<mt::ReduceOp>())
     return false;
-  auto reads = [&](const RowStep &step, Operation *user) {
-    return step.loop && isa<mt::ElementwiseOpInterface>(user) && llvm::is_contained(step.operations, user) &&
+  auto reads = [&](const RowStatement &statement, Operation *user) {
+    return statement.loop && isa<mt::ElementwiseOpInterface>(user) && llvm::is_contained(statement.operations, user) &&
            innerCount(user->getResult(0)) == innerCount(value);
   };
-  return llvm::any_of(steps, [&](const RowStep &step) {
-    return llvm::all_of(value.getUsers(), [&](Operation *user) { return reads(step, user); });
+  return llvm::any_of(statements, [&](const RowStatement &statement) {
+    return llvm::all_of(value.getUsers(), [&](Operation *user) { return reads(statement, user); });
   });
 }
 
 // Rows whose values are many keep none that can be computed again where it is read; products are, where nothing else
 // makes the rest fit, and then whatever a loop reads once, at any cost of an element.
-void BlockRows::chooseComputed(ArrayRef<RowStep> steps) {
+void BlockRows::chooseComputed(ArrayRef<RowStatement> statements) {
   auto forValues = [&](llvm::function_ref<void(Value, bool read)> each) {
-    for (const RowStep &step : steps)
-      for (Operation *op : step.operations)
+    for (const RowStatement &statement : statements)
+      for (Operation *op : statement.operations)
         if (Value value = op->getResult(0); innerCount(value) > 1 && !direct.contains(value))
-          each(value, !step.loop || isReadOutside(step, value));
+          each(value, !statement.loop || isReadOutside(statement, value));
   };
   auto bytes = [&] {
     int64_t sum = 0;
@@ -59,7 +59,7 @@ void BlockRows::chooseComputed(ArrayRef<RowStep> steps) {
     forValues([&, products = products, once = once](Value value, bool read) {
       // A result that is stored at the end may lie over what it would be computed from.
       bool isResult = llvm::any_of(kernel.yields(), [&](Value yield) { return resolve(yield) == value; });
-      if (!isResult && (isComputable(value, isKept, products) || (once && isReadByOneLoop(steps, value))))
+      if (!isResult && (isComputable(value, isKept, products) || (once && isReadByOneLoop(statements, value))))
         computed.insert(value);
       else if (read)
         kept.insert(value);
@@ -67,37 +67,37 @@ void BlockRows::chooseComputed(ArrayRef<RowStep> steps) {
   }
 }
 
-// Memory for the values of a step that are read after it.
-void BlockRows::allocate(const RowStep &step) {
-  for (Operation *op : step.operations) {
+// Memory for the values of a statement that are read after it.
+void BlockRows::allocate(const RowStatement &statement) {
+  for (Operation *op : statement.operations) {
     Value value = op->getResult(0);
     int64_t count = innerCount(value);
     if (auto it = direct.find(value); it != direct.end())
       targets[value] = results[it->second];
-    else if (count > 1 && !computed.contains(value) && (!step.loop || isReadOutside(step, value)))
+    else if (count > 1 && !computed.contains(value) && (!statement.loop || isReadOutside(statement, value)))
       targets[value] = kernel.allocateShared(elementOf(value), count);
   }
 }
 
-bool BlockRows::hasWork(const RowStep &step) {
-  return llvm::any_of(step.operations, [&](Operation *op) {
+bool BlockRows::hasWork(const RowStatement &statement) {
+  return llvm::any_of(statement.operations, [&](Operation *op) {
     Value value = op->getResult(0);
     return isa<mt::ReduceOp>(op) || innerCount(value) == 1 || targets.contains(value);
   });
 }
 
 LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
-  std::vector<RowStep> steps = planSteps(operations);
+  std::vector<RowStatement> statements = splitStatements(operations);
   if (store)
-    direct = directResults(kernel, steps);
+    direct = directResults(kernel, statements);
   if (kernel.kind == mt::KernelKind::rows)
-    chooseComputed(steps);
-  for (const RowStep &step : steps) {
-    allocate(step);
-    if (!hasWork(step))
+    chooseComputed(statements);
+  for (const RowStatement &statement : statements) {
+    allocate(statement);
+    if (!hasWork(statement))
       continue;
-    step.loop ? runLoop(step) : runMove(step.operations.front());
-    for (Operation *op : step.operations)
+    statement.loop ? runLoop(statement) : runMove(statement.operations.front());
+    for (Operation *op : statement.operations)
       if (Value pointer = targets.lookup(op->getResult(0)))
         bind(op->getResult(0), pointer);
     kernel.barrier();
@@ -122,18 +122,18 @@ LogicalResult BlockRows::run(ArrayRef<Operation *> operations, bool store) {
 }
 
 // One element of every operation of a loop that is wanted. `sums` holds the accumulators of its reductions, in order.
-void BlockRows::runElement(const RowStep &step, Position position, SmallVectorImpl<Value> &sums) {
-  LaneBody body = bodyAt(position);
+void BlockRows::runElement(const RowStatement &statement, Position position, SmallVectorImpl<Value> &sums) {
+  VectorBody body = bodyAt(position);
   size_t sum = 0;
   SmallVector<std::tuple<Type, Value, Value>> stores;
-  for (Operation *op : step.operations) {
+  for (Operation *op : statement.operations) {
     if (auto reduce = dyn_cast<mt::ReduceOp>(op)) {
       Value &running = sums[sum++];
       running = combine(emit, reduce.getKind(), running, body.get(reduce.getOperand()));
       continue;
     }
     Value value = op->getResult(0), to = targets.lookup(value);
-    if (step.count == 1)
+    if (statement.count == 1)
       scalars[value] = body.get(value);
     if (to)
       stores.push_back({elementOf(value), body.get(value), emit.address(to, elementOf(value), position.index)});
@@ -144,16 +144,16 @@ void BlockRows::runElement(const RowStep &step, Position position, SmallVectorIm
     for (auto [element, value, to] : stores)
       emit.store(element, value, to);
   };
-  if (step.count > 1)
+  if (statement.count > 1)
     return storeAll();
   // A result's buffer may be an operand's, which other threads still read.
   kernel.barrier();
   kernel.firstThread(storeAll);
 }
 
-static SmallVector<mt::ReduceOp> reductionsOf(const RowStep &step) {
+static SmallVector<mt::ReduceOp> reductionsOf(const RowStatement &statement) {
   SmallVector<mt::ReduceOp> reductions;
-  for (Operation *op : step.operations)
+  for (Operation *op : statement.operations)
     if (auto reduce = dyn_cast<mt::ReduceOp>(op))
       reductions.push_back(reduce);
   return reductions;
@@ -161,20 +161,20 @@ static SmallVector<mt::ReduceOp> reductionsOf(const RowStep &step) {
 
 // Element `inner` of every `stride`-th period from `first` on. Sums over the first axes start anew and are given to
 // `finish`, those of all elements go on from `sums` and are returned.
-Emitter::Values BlockRows::runInner(const RowStep &step, Value inner, Value first, int64_t stride, ValueRange sums,
-                                    llvm::function_ref<void(mt::ReduceOp, Value)> finish) {
+Emitter::Values BlockRows::runInner(const RowStatement &statement, Value inner, Value first, int64_t stride,
+                                    ValueRange sums, llvm::function_ref<void(mt::ReduceOp, Value)> finish) {
   Emitter::Values start, full;
   size_t next = 0;
-  for (mt::ReduceOp reduce : reductionsOf(step))
+  for (mt::ReduceOp reduce : reductionsOf(statement))
     start.push_back(leadingPeriod(reduce) ? identityOf(emit, reduce.getKind()) : sums[next++]);
-  Emitter::Values ends =
-      emit.loop(first, emit.integer(step.count / step.period), stride, start, [&](Value pixel, ValueRange running) {
-        Emitter::Values values(running);
-        Value index = emit.add(emit.mul(pixel, step.period), inner);
-        runElement(step, {index, step.count, inner, step.period}, values);
-        return values;
-      });
-  for (auto [reduce, end] : llvm::zip_equal(reductionsOf(step), ends))
+  Emitter::Values ends = emit.loop(first, emit.integer(statement.count / statement.period), stride, start,
+                                   [&](Value pixel, ValueRange running) {
+                                     Emitter::Values values(running);
+                                     Value index = emit.add(emit.mul(pixel, statement.period), inner);
+                                     runElement(statement, {index, statement.count, inner, statement.period}, values);
+                                     return values;
+                                   });
+  for (auto [reduce, end] : llvm::zip_equal(reductionsOf(statement), ends))
     if (leadingPeriod(reduce))
       finish(reduce, end);
     else
@@ -184,11 +184,11 @@ Emitter::Values BlockRows::runInner(const RowStep &step, Value inner, Value firs
 
 // A thread takes elements of the period. Where threads are left, groups of them share out the periods, and the groups'
 // sums over the first axes fold by halves.
-Emitter::Values BlockRows::runPeriods(const RowStep &step, ValueRange sums) {
+Emitter::Values BlockRows::runPeriods(const RowStatement &statement, ValueRange sums) {
   Type f32 = emit.getF32Type();
   // A block of some columns alone has so many of a period.
-  int64_t period = firstColumn ? columnWidth : step.period;
-  int64_t threads = kernel.gpu.threads, periods = step.count / step.period;
+  int64_t period = firstColumn ? columnWidth : statement.period;
+  int64_t threads = kernel.gpu.threads, periods = statement.count / statement.period;
   int64_t groups = std::min(llvm::bit_ceil(static_cast<uint64_t>(periods)),
                             llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, threads / period))));
   auto target = [&](mt::ReduceOp reduce, Value inner) {
@@ -196,7 +196,7 @@ Emitter::Values BlockRows::runPeriods(const RowStep &step, ValueRange sums) {
   };
   if (groups == 1 && !firstColumn)
     return kernel.forThreads(period, sums, [&](Value inner, ValueRange carried) {
-      return runInner(step, inner, emit.integer(0), 1, carried,
+      return runInner(statement, inner, emit.integer(0), 1, carried,
                       [&](mt::ReduceOp reduce, Value sum) { emit.store(sum, target(reduce, inner)); });
     });
   Value group = emit.div(kernel.thread, emit.integer(period)), inner = emit.rem(kernel.thread, emit.integer(period));
@@ -204,7 +204,7 @@ Emitter::Values BlockRows::runPeriods(const RowStep &step, ValueRange sums) {
     inner = emit.add(firstColumn, inner);
   Value first = arith::SelectOp::create(emit, emit.less(group, emit.integer(groups)), group, emit.integer(periods));
   SmallVector<std::pair<mt::ReduceOp, Value>> lines; // a sum a thread
-  Emitter::Values full = runInner(step, inner, first, groups, sums, [&](mt::ReduceOp reduce, Value sum) {
+  Emitter::Values full = runInner(statement, inner, first, groups, sums, [&](mt::ReduceOp reduce, Value sum) {
     Value line = emit.address(kernel.allocateShared(f32, threads), f32, kernel.thread);
     emit.store(sum, line);
     lines.push_back({reduce, line});
@@ -249,32 +249,32 @@ Emitter::Values BlockRows::fold(ArrayRef<mt::ReduceOp> reductions, ValueRange su
   return folded;
 }
 
-void BlockRows::runLoop(const RowStep &step) {
+void BlockRows::runLoop(const RowStatement &statement) {
   SmallVector<mt::ReduceOp> reductions;
   Emitter::Values sums;
-  for (Operation *op : step.operations)
+  for (Operation *op : statement.operations)
     if (auto reduce = dyn_cast<mt::ReduceOp>(op); reduce && !leadingPeriod(op)) {
       reductions.push_back(reduce);
       sums.push_back(identityOf(emit, reduce.getKind()));
     }
   // Numbers that the loop reads are loaded before it.
-  for (Operation *op : step.operations)
+  for (Operation *op : statement.operations)
     for (Value operand : op->getOperands()) {
       Value root = resolve(operand);
-      if (root.getDefiningOp() && llvm::is_contained(step.operations, root.getDefiningOp()))
+      if (root.getDefiningOp() && llvm::is_contained(statement.operations, root.getDefiningOp()))
         continue;
       if (innerCount(root) == 1 && !root.getDefiningOp<mt::ConstantOp>())
         scalars[root] = scalarOf(root);
     }
-  if (step.count == 1) {
-    runElement(step, {emit.integer(0), 1}, sums);
+  if (statement.count == 1) {
+    runElement(statement, {emit.integer(0), 1}, sums);
   } else {
-    if (step.period)
-      sums = runPeriods(step, sums);
+    if (statement.period)
+      sums = runPeriods(statement, sums);
     else
-      sums = kernel.forThreads(step.count, sums, [&](Value index, ValueRange carried) {
+      sums = kernel.forThreads(statement.count, sums, [&](Value index, ValueRange carried) {
         Emitter::Values next(carried);
-        runElement(step, {index, step.count}, next);
+        runElement(statement, {index, statement.count}, next);
         return next;
       });
     if (!reductions.empty())

@@ -10,12 +10,12 @@
 namespace mtc {
 
 // Adjacent elements that a thread computes: one access to memory of float32.
-constexpr int64_t threadElements = maxAccessBytes / 4;
+constexpr int64_t elementsPerThread = maxAccessBytes / 4;
 // Threads of a block. Several blocks fit on a multiprocessor of any architecture.
-constexpr int64_t mapThreads = 8 * warpThreads, transposeThreads = 8 * warpThreads;
+constexpr int64_t elementwiseThreads = 8 * warpThreads, transposeThreads = 8 * warpThreads;
 constexpr int64_t convThreads = 4 * warpThreads, reduceThreads = 2 * warpThreads;
 // Elements of a tile of an elementwise kernel, and of rows that are computed element by element.
-constexpr int64_t mapTile = mapThreads * threadElements, elementTile = mapTile;
+constexpr int64_t elementwiseTile = elementwiseThreads * elementsPerThread, elementTile = elementwiseTile;
 // Threads of the block of a row. Bits of sums inside rows depend on them: the threads are folded.
 constexpr int64_t minRowThreads = warpThreads, maxRowThreads = 8 * warpThreads;
 // Columns of a block that sums columns of a row: a warp reads adjacent ones.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Errors of the functions of dialects/mt/Lane.h, as compiled code has them.
+// Errors of the functions of dialects/mt/VectorExpr.h, as compiled code has them.
 #ifndef TEST_UNIT_CODEGEN_LANESWEEP_H
 #define TEST_UNIT_CODEGEN_LANESWEEP_H
 

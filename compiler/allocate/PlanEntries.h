@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A scheduled program as the list of steps it becomes.
+// A scheduled program as the list of entries it becomes.
 #pragma once
 
 #include "dialects/mt/MtDialect.h"
@@ -14,7 +14,7 @@
 namespace mtc {
 
 // A launch of one or more segments, or an all-reduce of a bucket.
-struct PlanStep {
+struct PlanEntry {
   std::vector<mlir::mt::KernelOp> segments;
   std::vector<mlir::shard::AllReduceOp> reduces;
   mlir::plan::Wait wait = mlir::plan::Wait::none;
@@ -24,7 +24,7 @@ struct PlanStep {
   int64_t phase = 0, rendezvous = 0;
 };
 
-// Steps in order; elementwise launches of equal kernels in one phase are segments of one step.
-std::vector<PlanStep> stepsOf(mlir::mt::ProgramOp program);
+// Steps in order; elementwise launches of equal kernels in one phase are segments of one entry.
+std::vector<PlanEntry> entriesOf(mlir::mt::ProgramOp program);
 
 } // namespace mtc

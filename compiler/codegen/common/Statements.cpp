@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/common/Steps.h"
+#include "compiler/codegen/common/Statements.h"
 #include "dialects/mt/KernelKinds.h"
 
 using namespace mlir;
@@ -80,26 +80,26 @@ static int64_t neededPeriod(Operation *op) {
   return 0;
 }
 
-static bool joins(const RowStep &step, Operation *op, int64_t count, int64_t period) {
-  if (!step.loop || step.count != count || (period && step.period && period != step.period))
+static bool joins(const RowStatement &statement, Operation *op, int64_t count, int64_t period) {
+  if (!statement.loop || statement.count != count || (period && statement.period && period != statement.period))
     return false;
   // A sum of all elements takes them sixteen at a time.
-  if (std::max(period, step.period) % lanes == 0)
+  if (std::max(period, statement.period) % lanes == 0)
     return true;
-  return !isFullReduce(op) && llvm::none_of(step.operations, isFullReduce);
+  return !isFullReduce(op) && llvm::none_of(statement.operations, isFullReduce);
 }
 
-// What a convolution's step computes of its result beside it: element-wise operations whose other operands are one
+// What a convolution's statement computes of its result beside it: element-wise operations whose other operands are one
 // number, or one for each channel.
-static bool isEpilogue(const RowStep &step, Operation *op) {
-  if (step.loop || !isa<mt::Conv2DOp>(step.operations.front()) || !isa<mt::ElementwiseOpInterface>(op))
+static bool isEpilogue(const RowStatement &statement, Operation *op) {
+  if (statement.loop || !isa<mt::Conv2DOp>(statement.operations.front()) || !isa<mt::ElementwiseOpInterface>(op))
     return false;
-  Value image = step.operations.front()->getResult(0);
+  Value image = statement.operations.front()->getResult(0);
   if (innerShape(op->getResult(0)) != innerShape(image))
     return false;
   bool inside = false;
   for (Value operand : op->getOperands()) {
-    if (Operation *from = operand.getDefiningOp(); from && llvm::is_contained(step.operations, from)) {
+    if (Operation *from = operand.getDefiningOp(); from && llvm::is_contained(statement.operations, from)) {
       inside = true;
       continue;
     }
@@ -115,22 +115,23 @@ static bool isEpilogue(const RowStep &step, Operation *op) {
   return inside;
 }
 
-std::vector<RowStep> mtc::planSteps(ArrayRef<Operation *> operations) {
-  std::vector<RowStep> steps;
-  // The step a value comes from, and whether it is there only after the step.
-  DenseMap<Value, std::pair<size_t, bool>> made;
+std::vector<RowStatement> mtc::splitStatements(ArrayRef<Operation *> operations) {
+  std::vector<RowStatement> statements;
+  // The statement a value comes from, and whether it is there only after the statement.
+  DenseMap<Value, std::pair<size_t, bool>> definedBy;
   for (Operation *op : operations) {
     if (isa<mt::ConstantOp>(op) || isAlias(op))
       continue;
     if (periodOf(op->getResult(0))) {
-      if (auto it = made.find(resolve(op->getOperand(0))); it != made.end())
-        made[op->getResult(0)] = {it->second.first, true};
+      if (auto it = definedBy.find(resolve(op->getOperand(0))); it != definedBy.end())
+        definedBy[op->getResult(0)] = {it->second.first, true};
       continue;
     }
-    if (auto step = llvm::find_if(steps, [&](const RowStep &step) { return isEpilogue(step, op); });
-        step != steps.end()) {
-      step->operations.push_back(op);
-      made[op->getResult(0)] = {step - steps.begin(), true};
+    if (auto statement =
+            llvm::find_if(statements, [&](const RowStatement &statement) { return isEpilogue(statement, op); });
+        statement != statements.end()) {
+      statement->operations.push_back(op);
+      definedBy[op->getResult(0)] = {statement - statements.begin(), true};
       continue;
     }
     bool fused = isPointwise(op) || isFullReduce(op) || leadingPeriod(op);
@@ -138,65 +139,64 @@ std::vector<RowStep> mtc::planSteps(ArrayRef<Operation *> operations) {
     int64_t period = fused ? neededPeriod(op) : 0;
     size_t first = 0;
     for (Value operand : op->getOperands()) {
-      auto it = made.find(resolve(operand));
-      if (it == made.end())
+      auto it = definedBy.find(resolve(operand));
+      if (it == definedBy.end())
         continue;
-      auto [step, after] = it->second;
-      bool together = fused && !after && joins(steps[step], op, count, period);
-      first = std::max(first, together ? step : step + 1);
+      auto [statement, after] = it->second;
+      bool together = fused && !after && joins(statements[statement], op, count, period);
+      first = std::max(first, together ? statement : statement + 1);
     }
     size_t at = first;
-    while (at < steps.size() && !(fused && joins(steps[at], op, count, period)))
+    while (at < statements.size() && !(fused && joins(statements[at], op, count, period)))
       ++at;
-    if (at == steps.size())
-      steps.push_back({fused, count, 0, {}});
-    steps[at].period = std::max(steps[at].period, period);
-    steps[at].operations.push_back(op);
-    made[op->getResult(0)] = {at, !isPointwise(op)};
+    if (at == statements.size())
+      statements.push_back({fused, count, 0, {}});
+    statements[at].period = std::max(statements[at].period, period);
+    statements[at].operations.push_back(op);
+    definedBy[op->getResult(0)] = {at, !isPointwise(op)};
   }
-  return steps;
+  return statements;
 }
 
-bool mtc::isReadOutside(const RowStep &step, Value value) {
+bool mtc::isReadOutside(const RowStatement &statement, Value value) {
   SmallVector<Value> uses{value};
   for (size_t i = 0; i < uses.size(); ++i)
     for (Operation *user : uses[i].getUsers()) {
       if (user->getNumResults() && resolve(user->getResult(0)) == value)
         uses.push_back(user->getResult(0));
-      else if (!llvm::is_contained(step.operations, user))
+      else if (!llvm::is_contained(statement.operations, user))
         return true;
     }
   return false;
 }
 
-// Whether a step after that of `result` reads an operand that the result may be written over.
-static bool isReadLater(Kernel &kernel, ArrayRef<RowStep> steps, size_t at, Operation *op, unsigned result) {
+// Whether a statement after that of `result` reads an operand that the result may be written over.
+static bool isReadLater(Kernel &kernel, ArrayRef<RowStatement> statements, size_t at, Operation *op, unsigned result) {
   for (BlockArgument argument : kernel.body().getArguments()) {
     if (!mt::mayOverwrite(kernel.kind, kernel.body(), argument.getArgNumber(), result))
       continue;
     FailureOr<SmallVector<Operation *>> readers = mt::elementReaders(argument, op);
-    for (const RowStep &later : steps.drop_front(at + 1))
-      if (failed(readers) || llvm::any_of(later.operations, [&](Operation *reader) {
-            return llvm::is_contained(*readers, reader);
-          }))
+    for (const RowStatement &later : statements.drop_front(at + 1))
+      if (failed(readers) ||
+          llvm::any_of(later.operations, [&](Operation *reader) { return llvm::is_contained(*readers, reader); }))
         return true;
   }
   return false;
 }
 
-llvm::DenseMap<Value, int64_t> mtc::directResults(Kernel &kernel, ArrayRef<RowStep> steps) {
+llvm::DenseMap<Value, int64_t> mtc::directResults(Kernel &kernel, ArrayRef<RowStatement> statements) {
   bool rows = kernel.kind == mt::KernelKind::rows;
   size_t last = 0;
-  for (auto [at, step] : llvm::enumerate(steps))
-    for (Operation *op : step.operations)
+  for (auto [at, statement] : llvm::enumerate(statements))
+    for (Operation *op : statement.operations)
       for (Value operand : op->getOperands())
         if (!rows && isa<BlockArgument>(resolve(operand)))
-          last = step.loop ? at : at + 1;
+          last = statement.loop ? at : at + 1;
   llvm::DenseMap<Value, int64_t> direct;
-  for (size_t at = last; at < steps.size(); ++at)
-    for (Operation *op : steps[at].operations)
+  for (size_t at = last; at < statements.size(); ++at)
+    for (Operation *op : statements[at].operations)
       for (auto [i, yield] : llvm::enumerate(kernel.yields()))
-        if (resolve(yield) == op->getResult(0) && !(rows && isReadLater(kernel, steps, at, op, i)))
+        if (resolve(yield) == op->getResult(0) && !(rows && isReadLater(kernel, statements, at, op, i)))
           direct.try_emplace(op->getResult(0), i);
   return direct;
 }

@@ -15,16 +15,16 @@ static constexpr int64_t maxUnrolled = 4;
 
 static int64_t padded(int64_t period) { return (period + lanes - 1) / lanes * lanes; }
 
-LogicalResult RowEmitter::runPeriods(const RowStep &step, SmallVectorImpl<Value> &sums) {
-  int64_t period = step.period, whole = period / lanes * lanes;
+LogicalResult RowEmitter::runPeriods(const RowStatement &statement, SmallVectorImpl<Value> &sums) {
+  int64_t period = statement.period, whole = period / lanes * lanes;
   LogicalResult result = success();
-  beginLines(step);
+  beginLines(statement);
   Emitter::Values ends =
-      emit.loop(emit.integer(0), emit.integer(step.count / period), 1, sums, [&](Value pixel, ValueRange carried) {
+      emit.loop(emit.integer(0), emit.integer(statement.count / period), 1, sums, [&](Value pixel, ValueRange carried) {
         Emitter::Values next(carried);
         Value first = emit.mul(pixel, period);
         auto chunk = [&](Value inner, Value mask) {
-          if (failed(runChunk(step, {emit.add(first, inner), mask, inner, pixel, false}, next)))
+          if (failed(runChunk(statement, {emit.add(first, inner), mask, inner, pixel, false}, next)))
             result = failure();
         };
         if (whole > maxUnrolled * lanes)
@@ -41,18 +41,18 @@ LogicalResult RowEmitter::runPeriods(const RowStep &step, SmallVectorImpl<Value>
         return next;
       });
   sums.assign(ends.begin(), ends.end());
-  endLines(step);
+  endLines(statement);
   return result;
 }
 
-void RowEmitter::beginLines(const RowStep &step) {
+void RowEmitter::beginLines(const RowStatement &statement) {
   Type f32 = emit.getF32Type();
-  for (Operation *op : step.operations)
+  for (Operation *op : statement.operations)
     if (leadingPeriod(op)) {
       Value &pointer = lines[op];
-      pointer = emit.array(f32, lanes * padded(step.period));
+      pointer = emit.array(f32, lanes * padded(statement.period));
       Value start = emit.splat(identityOf(emit, cast<mt::ReduceOp>(op).getKind()));
-      emit.loop(emit.integer(0), emit.integer(lanes * padded(step.period)), lanes,
+      emit.loop(emit.integer(0), emit.integer(lanes * padded(statement.period)), lanes,
                 [&](Value index) { emit.storeLanes(start, emit.address(lines[op], f32, index)); });
     }
 }
@@ -65,10 +65,10 @@ void RowEmitter::addToLines(mt::ReduceOp op, const Chunk &chunk, Value value) {
   emit.storeLanes(combine(emit, op.getKind(), emit.loadLanes(f32, pointer), value), pointer);
 }
 
-void RowEmitter::endLines(const RowStep &step) {
+void RowEmitter::endLines(const RowStatement &statement) {
   Type f32 = emit.getF32Type();
-  int64_t width = padded(step.period), whole = step.period / lanes * lanes;
-  for (Operation *op : step.operations) {
+  int64_t width = padded(statement.period), whole = statement.period / lanes * lanes;
+  for (Operation *op : statement.operations) {
     if (!leadingPeriod(op))
       continue;
     auto reduce = cast<mt::ReduceOp>(op);
@@ -84,7 +84,7 @@ void RowEmitter::endLines(const RowStep &step) {
     };
     if (whole > 0)
       emit.loop(emit.integer(0), emit.integer(whole), lanes, [&](Value inner) { fold(inner, Value()); });
-    if (whole < step.period)
-      fold(emit.integer(whole), emit.maskBelow(step.period - whole));
+    if (whole < statement.period)
+      fold(emit.integer(whole), emit.maskBelow(statement.period - whole));
   }
 }

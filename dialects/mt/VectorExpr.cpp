@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dialects/mt/Lane.h"
+#include "dialects/mt/VectorExpr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -15,7 +15,7 @@ static Type withElement(Type type, Type element) {
 
 static bool isFloat(Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); }
 
-Value Lane::as(const Lane &like, Type type) const {
+Value VectorExpr::as(const VectorExpr &like, Type type) const {
   if (lane)
     return lane;
   OpBuilder &b = like.getBuilder();
@@ -30,76 +30,76 @@ Value Lane::as(const Lane &like, Type type) const {
 namespace {
 // The two operands of a binary operation in one type.
 struct Pair {
-  const Lane &like;
+  const VectorExpr &like;
   Value a, b;
-  Pair(const Lane &x, const Lane &y)
+  Pair(const VectorExpr &x, const VectorExpr &y)
       : like(x.isLiteral() ? y : x), a(x.as(like, like.type())), b(y.as(like, like.type())) {}
   bool floats() const { return isFloat(a.getType()); }
-  template <typename Op, typename... Args> Lane emit(Args &&...args) const {
+  template <typename Op, typename... Args> VectorExpr emit(Args &&...args) const {
     return like.make(Op::create(like.getBuilder(), like.getLocation(), std::forward<Args>(args)...));
   }
-  Lane compare(arith::CmpFPredicate floating, arith::CmpIPredicate integer) const {
+  VectorExpr compare(arith::CmpFPredicate floating, arith::CmpIPredicate integer) const {
     return floats() ? emit<arith::CmpFOp>(floating, a, b) : emit<arith::CmpIOp>(integer, a, b);
   }
 };
 } // namespace
 
-Lane mlir::mt::operator+(const Lane &a, const Lane &b) {
+VectorExpr mlir::mt::operator+(const VectorExpr &a, const VectorExpr &b) {
   Pair p(a, b);
   return p.floats() ? p.emit<arith::AddFOp>(p.a, p.b) : p.emit<arith::AddIOp>(p.a, p.b);
 }
-Lane mlir::mt::operator-(const Lane &a, const Lane &b) {
+VectorExpr mlir::mt::operator-(const VectorExpr &a, const VectorExpr &b) {
   Pair p(a, b);
   return p.floats() ? p.emit<arith::SubFOp>(p.a, p.b) : p.emit<arith::SubIOp>(p.a, p.b);
 }
-Lane mlir::mt::operator*(const Lane &a, const Lane &b) {
+VectorExpr mlir::mt::operator*(const VectorExpr &a, const VectorExpr &b) {
   Pair p(a, b);
   return p.floats() ? p.emit<arith::MulFOp>(p.a, p.b) : p.emit<arith::MulIOp>(p.a, p.b);
 }
-Lane mlir::mt::operator/(const Lane &a, const Lane &b) {
+VectorExpr mlir::mt::operator/(const VectorExpr &a, const VectorExpr &b) {
   Pair p(a, b);
   return p.emit<arith::DivFOp>(p.a, p.b);
 }
-Lane mlir::mt::operator-(const Lane &a) {
+VectorExpr mlir::mt::operator-(const VectorExpr &a) {
   if (!isFloat(a.type()))
-    return Lane(0) - a;
+    return VectorExpr(0) - a;
   return a.make(arith::NegFOp::create(a.getBuilder(), a.getLocation(), a.value()));
 }
-Lane mlir::mt::fma(const Lane &a, const Lane &b, const Lane &c) {
-  const Lane &like = a.isLiteral() ? (b.isLiteral() ? c : b) : a;
+VectorExpr mlir::mt::fma(const VectorExpr &a, const VectorExpr &b, const VectorExpr &c) {
+  const VectorExpr &like = a.isLiteral() ? (b.isLiteral() ? c : b) : a;
   Type type = like.type();
   return like.make(
       LLVM::FMAOp::create(like.getBuilder(), like.getLocation(), a.as(like, type), b.as(like, type), c.as(like, type)));
 }
 
-Lane mlir::mt::operator<(const Lane &a, const Lane &b) {
+VectorExpr mlir::mt::operator<(const VectorExpr &a, const VectorExpr &b) {
   return Pair(a, b).compare(arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt);
 }
-Lane mlir::mt::operator<=(const Lane &a, const Lane &b) {
+VectorExpr mlir::mt::operator<=(const VectorExpr &a, const VectorExpr &b) {
   return Pair(a, b).compare(arith::CmpFPredicate::OLE, arith::CmpIPredicate::sle);
 }
-Lane mlir::mt::operator>(const Lane &a, const Lane &b) {
+VectorExpr mlir::mt::operator>(const VectorExpr &a, const VectorExpr &b) {
   return Pair(a, b).compare(arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt);
 }
-Lane mlir::mt::operator>=(const Lane &a, const Lane &b) {
+VectorExpr mlir::mt::operator>=(const VectorExpr &a, const VectorExpr &b) {
   return Pair(a, b).compare(arith::CmpFPredicate::OGE, arith::CmpIPredicate::sge);
 }
-Lane mlir::mt::operator==(const Lane &a, const Lane &b) {
+VectorExpr mlir::mt::operator==(const VectorExpr &a, const VectorExpr &b) {
   return Pair(a, b).compare(arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq);
 }
-Lane mlir::mt::operator!=(const Lane &a, const Lane &b) {
+VectorExpr mlir::mt::operator!=(const VectorExpr &a, const VectorExpr &b) {
   return Pair(a, b).compare(arith::CmpFPredicate::UNE, arith::CmpIPredicate::ne);
 }
-Lane mlir::mt::operator&(const Lane &a, const Lane &b) {
+VectorExpr mlir::mt::operator&(const VectorExpr &a, const VectorExpr &b) {
   Pair p(a, b);
   return p.emit<arith::AndIOp>(p.a, p.b);
 }
-Lane mlir::mt::operator!(const Lane &a) {
-  Value ones = Lane(1).as(a, a.type());
+VectorExpr mlir::mt::operator!(const VectorExpr &a) {
+  Value ones = VectorExpr(1).as(a, a.type());
   return a.make(arith::XOrIOp::create(a.getBuilder(), a.getLocation(), a.value(), ones));
 }
 
-Lane mlir::mt::select(const Lane &condition, const Lane &a, const Lane &b) {
+VectorExpr mlir::mt::select(const VectorExpr &condition, const VectorExpr &a, const VectorExpr &b) {
   // Two literals are f32 in the condition's shape.
   Type type = !a.isLiteral()   ? a.type()
               : !b.isLiteral() ? b.type()
@@ -108,9 +108,9 @@ Lane mlir::mt::select(const Lane &condition, const Lane &a, const Lane &b) {
                                                 a.as(condition, type), b.as(condition, type)));
 }
 
-template <typename Op> static Lane intrinsic(const Lane &a) {
+template <typename Op> static VectorExpr intrinsic(const VectorExpr &a) {
   return a.make(Op::create(a.getBuilder(), a.getLocation(), a.value()));
 }
-Lane mlir::mt::abs(const Lane &a) { return intrinsic<LLVM::FAbsOp>(a); }
-Lane mlir::mt::sqrt(const Lane &a) { return intrinsic<LLVM::SqrtOp>(a); }
-Lane mlir::mt::floor(const Lane &a) { return intrinsic<LLVM::FFloorOp>(a); }
+VectorExpr mlir::mt::abs(const VectorExpr &a) { return intrinsic<LLVM::FAbsOp>(a); }
+VectorExpr mlir::mt::sqrt(const VectorExpr &a) { return intrinsic<LLVM::SqrtOp>(a); }
+VectorExpr mlir::mt::floor(const VectorExpr &a) { return intrinsic<LLVM::FFloorOp>(a); }

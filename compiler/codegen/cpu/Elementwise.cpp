@@ -25,7 +25,7 @@ LogicalResult mtc::emitLine(Kernel &kernel, Value from, Value to, llvm::function
   for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
     results.push_back(kernel.resultBuffer(i));
   forChunks(emit, from, to, [&](Value index, Value mask) {
-    LaneBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
+    VectorBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
       if (auto argument = dyn_cast<BlockArgument>(value)) {
         Value pointer = arguments[argument.getArgNumber()];
         Type element = elementOf(value);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operations of one row (or of a whole kernel without rows) as straight-line steps. A step is either one loop over
-// the flat elements of a row, in which element-wise operations and full sums are fused, or one operation that moves
-// data; a convolution has element-wise operations on its result beside it.
+// The operations of one row (or of a whole kernel without rows) as straight-line statements. A statement is either one
+// loop over the flat elements of a row, in which element-wise operations and full sums are fused, or one operation that
+// moves data; a convolution has element-wise operations on its result beside it.
 #ifndef COMPILER_CODEGEN_COMMON_STEPS_H
 #define COMPILER_CODEGEN_COMMON_STEPS_H
 
@@ -10,15 +10,15 @@
 
 namespace mtc {
 
-struct RowStep {
+struct RowStatement {
   bool loop;      // fused; else `operations` is one, or a convolution and what follows it
   int64_t count;  // elements of the loop
   int64_t period; // of operands that repeat along the loop, and of sums over its first axes; 0: none
   llvm::SmallVector<mlir::Operation *> operations;
 };
 
-// Splits operations, in program order, into steps that run in order.
-std::vector<RowStep> planSteps(llvm::ArrayRef<mlir::Operation *> operations);
+// Splits operations, in program order, into statements that run in order.
+std::vector<RowStatement> splitStatements(llvm::ArrayRef<mlir::Operation *> operations);
 
 // The value whose memory `value` is: reshapes and broadcasts that move nothing have none of their own.
 mlir::Value resolve(mlir::Value value);
@@ -29,12 +29,12 @@ int64_t periodOf(mlir::Value value);
 // Elements of the result of a reduction over the first axes of a row, more than one; 0 for any other.
 int64_t leadingPeriod(mlir::Operation *op);
 
-// Whether an operation outside of the step reads `value`.
-bool isReadOutside(const RowStep &step, mlir::Value value);
-// Values that steps may write to a result's buffer, and which result's. With an update in place the buffer is an
-// operand's: so no later step reads an operand, or in kernels of rows one that the result may be written over, and no
-// operation that moves data reads one in the same step.
-llvm::DenseMap<mlir::Value, int64_t> directResults(Kernel &kernel, llvm::ArrayRef<RowStep> steps);
+// Whether an operation outside of the statement reads `value`.
+bool isReadOutside(const RowStatement &statement, mlir::Value value);
+// Values that statements may write to a result's buffer, and which result's. With an update in place the buffer is an
+// operand's: so no later statement reads an operand, or in kernels of rows one that the result may be written over, and
+// no operation that moves data reads one in the same statement.
+llvm::DenseMap<mlir::Value, int64_t> directResults(Kernel &kernel, llvm::ArrayRef<RowStatement> statements);
 // Operations of a kernel's body whose result has rows, or has none.
 llvm::SmallVector<mlir::Operation *> operationsOf(Kernel &kernel, bool split);
 // A constant's elements, in memory of their own or (of one element) as a scalar.

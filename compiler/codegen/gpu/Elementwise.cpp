@@ -10,11 +10,11 @@ using namespace mtc;
 
 // Calls `each` for the thread's elements of a tile: all of them, or at the end of the segment one after the other.
 static void forElements(BlockKernel &kernel, llvm::function_ref<void(ArrayRef<Value> indices)> each) {
-  static_assert(mapTile == mapThreads * threadElements);
+  static_assert(elementwiseTile == elementwiseThreads * elementsPerThread);
   Emitter &emit = kernel.emit;
-  Value first = emit.add(emit.mul(kernel.tile, mapTile), emit.mul(kernel.thread, threadElements));
+  Value first = emit.add(emit.mul(kernel.tile, elementwiseTile), emit.mul(kernel.thread, elementsPerThread));
   SmallVector<Value> all;
-  for (int64_t i = 0; i < threadElements; ++i)
+  for (int64_t i = 0; i < elementsPerThread; ++i)
     all.push_back(emit.add(first, i));
   emit.when(
       emit.less(all.back(), kernel.elements), [&] { each(all); },
@@ -31,7 +31,7 @@ LogicalResult mtc::emitBlockElementwise(BlockKernel &kernel) {
     scalars.push_back(isScalar ? emit.load(elementOf(argument), kernel.argument(i)) : Value());
   }
   auto compute = [&](Value index, SmallVectorImpl<BlockStore> &stores) {
-    LaneBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
+    VectorBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
       if (auto random = value.getDefiningOp<mt::RandomUniformOp>(); random && !random.getStep())
         return emitUniform(kernel, random, index, Value(), /*scalar=*/true);
       auto argument = dyn_cast<BlockArgument>(value);

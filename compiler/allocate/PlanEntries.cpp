@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/allocate/PlanEntries.h"
+#include "compiler/allocate/Kernels.h"
+#include "dialects/mt/Compilation.h"
+
+namespace mtc {
+
+using namespace mlir;
+
+static plan::Wait waitOf(mt::KernelOp kernel) {
+  return static_cast<plan::Wait>(kernel.getWait().value_or(mt::Wait::all));
+}
+
+static bool sameBucket(Operation *a, Operation *b) { return mt::bucketOf(a) && mt::bucketOf(a) == mt::bucketOf(b); }
+
+namespace {
+struct StepList {
+  std::vector<PlanEntry> entries;
+  int64_t phase = 0, rendezvous = 0;
+  bool afterReduce = false;
+
+  void add(shard::AllReduceOp reduce) {
+    if (!entries.empty() && !entries.back().reduces.empty() && sameBucket(entries.back().reduces.front(), reduce)) {
+      entries.back().reduces.push_back(reduce);
+      return;
+    }
+    PlanEntry entry;
+    entry.reduces.push_back(reduce);
+    entry.phase = ++phase;
+    entry.rendezvous = ++rendezvous;
+    entries.push_back(std::move(entry));
+    afterReduce = true;
+  }
+
+  void add(mt::KernelOp kernel) {
+    PlanEntry entry;
+    entry.wait = waitOf(kernel);
+    phase += entry.wait != plan::Wait::none || afterReduce;
+    rendezvous += entry.wait == plan::Wait::all || afterReduce;
+    afterReduce = false;
+    entry.share = kernel.getShare();
+    entry.key = kernelKey(kernel);
+    entry.phase = phase;
+    entry.rendezvous = rendezvous;
+    entry.segments.push_back(kernel);
+    if (entry.wait == plan::Wait::none && kernel.getKind() == mt::KernelKind::elementwise)
+      for (PlanEntry &other : llvm::reverse(entries)) {
+        if (other.phase != phase)
+          break;
+        if (other.key == entry.key && other.share == entry.share) {
+          other.segments.push_back(kernel);
+          return;
+        }
+      }
+    entries.push_back(std::move(entry));
+  }
+};
+} // namespace
+
+std::vector<PlanEntry> entriesOf(mt::ProgramOp program) {
+  StepList list;
+  for (Operation &op : program.getBody().front()) {
+    if (auto reduce = dyn_cast<shard::AllReduceOp>(op))
+      list.add(reduce);
+    else if (auto kernel = dyn_cast<mt::KernelOp>(op))
+      list.add(kernel);
+  }
+  return std::move(list.entries);
+}
+
+} // namespace mtc
