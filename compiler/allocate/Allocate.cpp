@@ -110,8 +110,8 @@ private:
       return result;
     SmallVector<int64_t> offsets;
     ElementsAttr constant;
-    if (buffer.range >= 0)
-      for (int64_t offset : assignment.ranges[buffer.range].offsets)
+    if (buffer.allocation >= 0)
+      for (int64_t offset : assignment.allocations[buffer.allocation].offsets)
         offsets.push_back(offset + buffer.offset);
     if (buffer.space == Space::constant) {
       constant = value.getDefiningOp<mt::ConstantOp>().getValue();

@@ -8,25 +8,28 @@ namespace mtc {
 
 using namespace mlir;
 
-// The largest ranges alive in the phase where the arena is fullest. A lone device has no results of all-reduces.
+// The largest allocations alive in the phase where the arena is fullest. A lone device has no results of all-reduces.
 static std::vector<std::pair<int64_t, std::string>> largestAtPeak(const BufferAssignment &assignment, int64_t rows,
                                                                   bool alone) {
-  auto size = [&](const Range &range) { return alignBuffer(range.fixedBytes + range.rowBytes * rows); };
+  auto size = [&](const Allocation &allocation) {
+    return alignBuffer(allocation.fixedBytes + allocation.rowBytes * rows);
+  };
   int64_t peakPhase = 0, peak = -1;
-  for (const Range &candidate : assignment.ranges) {
+  for (const Allocation &candidate : assignment.allocations) {
     int64_t alive = 0;
-    for (const Range &range : assignment.ranges)
-      if (!range.shared && range.first <= candidate.first && candidate.first <= range.last)
-        alive += size(range);
+    for (const Allocation &allocation : assignment.allocations)
+      if (!allocation.shared && allocation.first <= candidate.first && candidate.first <= allocation.last)
+        alive += size(allocation);
     if (!candidate.shared && alive > peak) {
       peak = alive;
       peakPhase = candidate.first;
     }
   }
   std::vector<std::pair<int64_t, std::string>> largest;
-  for (const Range &range : assignment.ranges)
-    if (range.shared ? !(alone && range.reduced) : (range.first <= peakPhase && peakPhase <= range.last))
-      largest.emplace_back(size(range), range.name);
+  for (const Allocation &allocation : assignment.allocations)
+    if (allocation.shared ? !(alone && allocation.reduced)
+                          : (allocation.first <= peakPhase && peakPhase <= allocation.last))
+      largest.emplace_back(size(allocation), allocation.name);
   llvm::stable_sort(largest, [](const auto &a, const auto &b) { return a.first > b.first; });
   return largest;
 }

@@ -22,37 +22,37 @@ BufferAssignment::BufferAssignment(mt::ProgramOp program, const std::vector<Plan
     lastRendezvous = entries.back().rendezvous;
   }
   bucketBytes.resize(entries.size());
-  computeLives();
+  computeLastUses();
   assignOutside();
   for (size_t entry = 0; entry < entries.size(); ++entry)
     if (!entries[entry].reduces.empty())
-      placeBucket(entry);
+      assignBucket(entry);
   for (const PlanEntry &entry : entries)
     for (mt::KernelOp kernel : entry.segments)
-      placeResults(entry, kernel);
+      assignResults(entry, kernel);
 }
 
-void BufferAssignment::computeLives() {
+void BufferAssignment::computeLastUses() {
   auto read = [&](Value value, const PlanEntry &entry) {
-    Life &life = lives[value];
-    if (life.phase != entry.phase)
-      life.readByMore = false;
-    else if (life.lastEntry && life.lastEntry != &entry)
-      life.readByMore = true;
-    life.lastEntry = &entry;
-    life.phase = std::max(life.phase, entry.phase);
-    life.rendezvous = std::max(life.rendezvous, entry.rendezvous);
+    LastUse &use = lastUses[value];
+    if (use.phase != entry.phase)
+      use.readByMore = false;
+    else if (use.lastEntry && use.lastEntry != &entry)
+      use.readByMore = true;
+    use.lastEntry = &entry;
+    use.phase = std::max(use.phase, entry.phase);
+    use.rendezvous = std::max(use.rendezvous, entry.rendezvous);
   };
   for (const PlanEntry &entry : entries) {
     for (mt::KernelOp kernel : entry.segments) {
       // An unread result lives while it is written.
       for (Value result : kernel->getResults())
-        lives[result] = {entry.phase, entry.rendezvous, nullptr};
+        lastUses[result] = {entry.phase, entry.rendezvous, nullptr};
       for (Value operand : kernel->getOperands())
         read(operand, entry);
     }
     for (shard::AllReduceOp reduce : entry.reduces) {
-      lives[reduce.getResult()] = {entry.phase, entry.rendezvous, nullptr};
+      lastUses[reduce.getResult()] = {entry.phase, entry.rendezvous, nullptr};
       read(reduce.getInput(), entry);
     }
   }
@@ -60,7 +60,7 @@ void BufferAssignment::computeLives() {
   for (Operation &op : *body)
     if (op.hasTrait<mt::Reports>())
       for (Value value : op.getOperands())
-        lives[value] = {lastPhase, lastRendezvous, nullptr};
+        lastUses[value] = {lastPhase, lastRendezvous, nullptr};
 }
 
 // Values whose buffer the program's own ops name.
@@ -109,9 +109,9 @@ static SmallVector<Value> placedIn(Value value) {
 
 // Partial sums side by side in the arena, the largest first; results in the same order in the shared block. With one
 // device the results are the partial sums, so these live until the last reader of a result.
-void BufferAssignment::placeBucket(size_t index) {
+void BufferAssignment::assignBucket(size_t index) {
   const PlanEntry &entry = entries[index];
-  Range partials, results;
+  Allocation partials, results;
   std::string bucket = "all-reduce " + std::to_string(bucketCount++);
   partials.name = "partial sums of " + bucket;
   results.name = "results of " + bucket;
@@ -129,9 +129,10 @@ void BufferAssignment::placeBucket(size_t index) {
     end = bytes >= bufferAlignment ? alignBuffer(end) : llvm::alignTo(end, bytes > 4 ? 16 : 4);
     auto kernel = reduce.getInput().getDefiningOp<mt::KernelOp>();
     std::string name = (kernel.getName() + "." + Twine(cast<OpResult>(reduce.getInput()).getResultNumber())).str();
-    buffers[reduce.getInput()] = {Space::arena, "partial sum " + name, "", static_cast<int64_t>(ranges.size()), end};
-    buffers[reduce.getResult()] = {Space::shared, "sum " + name, "", static_cast<int64_t>(ranges.size()) + 1, end};
-    partials.last = std::max({partials.last, lives[reduce.getResult()].phase, lives[reduce.getInput()].phase});
+    buffers[reduce.getInput()] = {Space::arena, "partial sum " + name, "", static_cast<int64_t>(allocations.size()),
+                                  end};
+    buffers[reduce.getResult()] = {Space::shared, "sum " + name, "", static_cast<int64_t>(allocations.size()) + 1, end};
+    partials.last = std::max({partials.last, lastUses[reduce.getResult()].phase, lastUses[reduce.getInput()].phase});
     end += bytes;
     ValueBuffer place = buffers[reduce.getInput()];
     for (Value value : placedIn(reduce.getInput())) {
@@ -143,13 +144,13 @@ void BufferAssignment::placeBucket(size_t index) {
   }
   bucketBytes[index] = partials.fixedBytes = results.fixedBytes = end;
   bucketEnd += alignBuffer(end);
-  ranges.push_back(std::move(partials));
-  ranges.push_back(std::move(results));
+  allocations.push_back(std::move(partials));
+  allocations.push_back(std::move(results));
 }
 
 // What one kernel alone reads, to write the new value of a variable element by element, lies in the variable, if the
 // program does not read the old value: the random numbers of an initial value need no memory of their own.
-bool BufferAssignment::placeInVariable(const PlanEntry &entry, OpResult result) {
+bool BufferAssignment::reuseVariable(const PlanEntry &entry, OpResult result) {
   auto reader = result.hasOneUse() ? dyn_cast<mt::KernelOp>(*result.user_begin()) : mt::KernelOp();
   if (!entry.share || !reader || !mayOverwrite(reader, result.use_begin()->getOperandNumber(), 0))
     return false;
@@ -161,26 +162,27 @@ bool BufferAssignment::placeInVariable(const PlanEntry &entry, OpResult result) 
   return true;
 }
 
-bool BufferAssignment::placeOverOperand(const PlanEntry &entry, mt::KernelOp kernel, OpResult result) {
+bool BufferAssignment::reuseOperand(const PlanEntry &entry, mt::KernelOp kernel, OpResult result) {
   for (OpOperand &operand : kernel->getOpOperands()) {
     auto found = buffers.find(operand.get());
-    const Life &life = lives[operand.get()];
-    if (found == buffers.end() || found->second.range < 0 || isPartial(operand.get()) ||
-        operand.get().getDefiningOp<shard::AllReduceOp>() || life.phase != entry.phase || life.lastEntry != &entry ||
-        life.readByMore || !mayOverwrite(kernel, operand.getOperandNumber(), result.getResultNumber()) ||
+    const LastUse &use = lastUses[operand.get()];
+    if (found == buffers.end() || found->second.allocation < 0 || isPartial(operand.get()) ||
+        operand.get().getDefiningOp<shard::AllReduceOp>() || use.phase != entry.phase || use.lastEntry != &entry ||
+        use.readByMore || !mayOverwrite(kernel, operand.getOperandNumber(), result.getResultNumber()) ||
         llvm::count(kernel->getOperands(), operand.get()) != 1 || entry.segments.size() != 1)
       continue;
-    Range &range = ranges[found->second.range];
-    if (range.shared != entry.share || (entry.share && lives[operand.get()].rendezvous != entry.rendezvous))
+    Allocation &allocation = allocations[found->second.allocation];
+    if (allocation.shared != entry.share || (entry.share && lastUses[operand.get()].rendezvous != entry.rendezvous))
       continue;
     bool taken = llvm::any_of(kernel->getResults(), [&](OpResult other) {
       auto placed = buffers.find(other);
-      return placed != buffers.end() && placed->second.range == found->second.range;
+      return placed != buffers.end() && placed->second.allocation == found->second.allocation;
     });
     if (taken)
       continue;
     ValueBuffer buffer = found->second;
-    range.last = std::max(range.last, range.shared ? lives[result].rendezvous : lives[result].phase);
+    allocation.last =
+        std::max(allocation.last, allocation.shared ? lastUses[result].rendezvous : lastUses[result].phase);
     buffer.name = kernel.getName().str();
     buffers[result] = buffer;
     return true;
@@ -188,63 +190,64 @@ bool BufferAssignment::placeOverOperand(const PlanEntry &entry, mt::KernelOp ker
   return false;
 }
 
-void BufferAssignment::placeResults(const PlanEntry &entry, mt::KernelOp kernel) {
+void BufferAssignment::assignResults(const PlanEntry &entry, mt::KernelOp kernel) {
   for (OpResult result : kernel->getResults()) {
-    if (buffers.contains(result) || placeInVariable(entry, result) || placeOverOperand(entry, kernel, result))
+    if (buffers.contains(result) || reuseVariable(entry, result) || reuseOperand(entry, kernel, result))
       continue;
-    Range range;
-    range.name = kernel.getName().str();
+    Allocation allocation;
+    allocation.name = kernel.getName().str();
     if (kernel->getNumResults() > 1)
-      range.name += "." + std::to_string(result.getResultNumber());
-    range.shared = entry.share;
-    (mt::isSplit(result.getType()) ? range.rowBytes : range.fixedBytes) = plan::bytesOfType(result.getType());
-    range.first = entry.share ? entry.rendezvous : entry.phase;
-    range.last = entry.share ? lives[result].rendezvous : lives[result].phase;
-    buffers[result] = {entry.share ? Space::shared : Space::arena, range.name, "", static_cast<int64_t>(ranges.size()),
-                       0};
-    ranges.push_back(std::move(range));
+      allocation.name += "." + std::to_string(result.getResultNumber());
+    allocation.shared = entry.share;
+    (mt::isSplit(result.getType()) ? allocation.rowBytes : allocation.fixedBytes) = plan::bytesOfType(result.getType());
+    allocation.first = entry.share ? entry.rendezvous : entry.phase;
+    allocation.last = entry.share ? lastUses[result].rendezvous : lastUses[result].phase;
+    buffers[result] = {entry.share ? Space::shared : Space::arena, allocation.name, "",
+                       static_cast<int64_t>(allocations.size()), 0};
+    allocations.push_back(std::move(allocation));
   }
 }
 
 void BufferAssignment::packShared() {
   std::vector<LiveBuffer> live;
-  std::vector<Range *> packed;
-  for (Range &range : ranges)
-    if (range.shared && range.offsets.empty()) {
-      live.push_back({alignBuffer(range.fixedBytes), range.first, range.last});
-      packed.push_back(&range);
+  std::vector<Allocation *> packed;
+  for (Allocation &allocation : allocations)
+    if (allocation.shared && allocation.offsets.empty()) {
+      live.push_back({alignBuffer(allocation.fixedBytes), allocation.first, allocation.last});
+      packed.push_back(&allocation);
     }
   Packing packing = packBuffers(live);
-  for (auto [range, offset] : llvm::zip(packed, packing.offsets))
-    range->offsets = {bucketEnd + offset};
+  for (auto [allocation, offset] : llvm::zip(packed, packing.offsets))
+    allocation->offsets = {bucketEnd + offset};
   sharedBytes = bucketEnd + packing.bytes;
 }
 
 void BufferAssignment::packArena(int64_t rows) {
   std::vector<LiveBuffer> live;
-  std::vector<Range *> packed;
-  for (Range &range : ranges)
-    if (!range.shared) {
-      live.push_back({alignBuffer(range.fixedBytes + range.rowBytes * rows), range.first, range.last});
-      packed.push_back(&range);
+  std::vector<Allocation *> packed;
+  for (Allocation &allocation : allocations)
+    if (!allocation.shared) {
+      live.push_back(
+          {alignBuffer(allocation.fixedBytes + allocation.rowBytes * rows), allocation.first, allocation.last});
+      packed.push_back(&allocation);
     }
   Packing packing = packBuffers(live);
-  for (auto [range, offset] : llvm::zip(packed, packing.offsets))
-    range->offsets.push_back(offset);
+  for (auto [allocation, offset] : llvm::zip(packed, packing.offsets))
+    allocation->offsets.push_back(offset);
   arenaBytes.push_back(packing.bytes);
   boundBytes.push_back(livenessBound(live));
 }
 
-// The sum of all ranges bounds every packing, so no later sum can overflow.
+// The sum of all allocations bounds every packing, so no later sum can overflow.
 LogicalResult BufferAssignment::checkSizes(Location location, int64_t rows) {
   constexpr int64_t limit = int64_t(1) << 46;
   int64_t total = 0;
-  for (const Range &range : ranges) {
+  for (const Allocation &allocation : allocations) {
     int64_t bytes = 0;
-    if (llvm::MulOverflow(range.rowBytes, rows, bytes) || llvm::AddOverflow(bytes, range.fixedBytes, bytes) ||
+    if (llvm::MulOverflow(allocation.rowBytes, rows, bytes) || llvm::AddOverflow(bytes, allocation.fixedBytes, bytes) ||
         bytes > limit || (total += alignBuffer(bytes)) > limit)
-      return emitError(location, "expected at most ")
-             << limit << " bytes of temporary values, found more at " << range.name << ", with " << rows << " rows";
+      return emitError(location, "expected at most ") << limit << " bytes of temporary values, found more at "
+                                                      << allocation.name << ", with " << rows << " rows";
   }
   return success();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where each value of a program lives.
+// Buffer assignment: which memory, and which bytes of it, each value of a program has.
 #pragma once
 
 #include "compiler/allocate/PlanEntries.h"
@@ -11,50 +11,50 @@
 
 namespace mtc {
 
-// A range of the arena or of the shared block that one or more values use: one after the other in place, or as parts of
-// a bucket.
-struct Range {
+// An allocation of the arena or of the shared block that one or more values use: one after the other in place, or as
+// parts of a bucket.
+struct Allocation {
   std::string name;
   bool shared = false, reduced = false; // in the shared block; the results of a bucket of all-reduces
   int64_t fixedBytes = 0, rowBytes = 0;
   int64_t first = 0, last = 0;  // phases (arena) or rendezvous (shared)
-  std::vector<int64_t> offsets; // arena: one a variant; shared: one
+  std::vector<int64_t> offsets; // arena: one per variant; shared: one
 };
 
 struct ValueBuffer {
   mlir::plan::Space space = mlir::plan::Space::arena;
   std::string name;
-  std::string ref;    // variable, signature: its name
-  int64_t range = -1; // arena, shared: index into ranges
-  int64_t offset = 0; // bytes from the range's start
+  std::string ref;         // variable, signature: its name
+  int64_t allocation = -1; // arena, shared: index into allocations
+  int64_t offset = 0;      // bytes from the allocation's start
 };
 
 class BufferAssignment {
 public:
   BufferAssignment(mlir::mt::ProgramOp program, const std::vector<PlanEntry> &entries);
 
-  // Gives every range its offsets, for devices of 1, 2, 4 ... `allShards` shards of `shardRows` rows. An error at
-  // `location` where a range or the arena would pass 2^46 bytes.
+  // Gives every allocation its offsets, for devices of 1, 2, 4 ... `allShards` shards of `shardRows` rows. An error at
+  // `location` where an allocation or the arena would pass 2^46 bytes.
   llvm::LogicalResult assignOffsets(mlir::Location location, int64_t allShards, int64_t shardRows);
 
-  std::vector<Range> ranges;
+  std::vector<Allocation> allocations;
   llvm::MapVector<mlir::Value, ValueBuffer> buffers;
-  std::vector<int64_t> bucketBytes;            // one a entry; 0 for launches
-  std::vector<int64_t> arenaBytes, boundBytes; // one a variant
+  std::vector<int64_t> bucketBytes;            // one per entry; 0 for launches
+  std::vector<int64_t> arenaBytes, boundBytes; // one per variant
   int64_t sharedBytes = 0;
 
 private:
-  struct Life {
+  struct LastUse {
     int64_t phase = 0, rendezvous = 0;    // of the last reader
     const PlanEntry *lastEntry = nullptr; // a reader in that phase
     bool readByMore = false;              // there are others
   };
-  void computeLives();
+  void computeLastUses();
   void assignOutside();
-  void placeBucket(size_t entry);
-  void placeResults(const PlanEntry &entry, mlir::mt::KernelOp kernel);
-  bool placeInVariable(const PlanEntry &entry, mlir::OpResult result);
-  bool placeOverOperand(const PlanEntry &entry, mlir::mt::KernelOp kernel, mlir::OpResult result);
+  void assignBucket(size_t entry);
+  void assignResults(const PlanEntry &entry, mlir::mt::KernelOp kernel);
+  bool reuseVariable(const PlanEntry &entry, mlir::OpResult result);
+  bool reuseOperand(const PlanEntry &entry, mlir::mt::KernelOp kernel, mlir::OpResult result);
   void packShared();
   void packArena(int64_t rows);
   llvm::LogicalResult checkSizes(mlir::Location location, int64_t rows);
@@ -62,7 +62,7 @@ private:
   mlir::Block *body;
   const std::vector<PlanEntry> &entries;
   int64_t lastPhase = 0, lastRendezvous = 0, bucketEnd = 0, bucketCount = 0;
-  llvm::DenseMap<mlir::Value, Life> lives;
+  llvm::DenseMap<mlir::Value, LastUse> lastUses;
   llvm::StringSet<> readVariables;
 };
 

@@ -33,7 +33,7 @@ private:
   llvm::StringMap<mlir::FlatSymbolRefAttr> byKey;
   llvm::StringMap<std::string> nameByKey; // of kernels that share code: what their names have in common
   llvm::StringSet<> symbols;              // of functions, taken
-  llvm::StringMap<unsigned> taken; // by a name, the last number that it was given
+  llvm::StringMap<unsigned> taken;        // by a name, the last number that it was given
 };
 
 } // namespace mtc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A scheduled program as the list of entries it becomes.
+// A scheduled program as the list of entries (launches and all-reduces) that the plan will have.
 #pragma once
 
 #include "dialects/mt/MtDialect.h"
@@ -20,11 +20,12 @@ struct PlanEntry {
   mlir::plan::Wait wait = mlir::plan::Wait::none;
   bool share = false;
   std::string key; // of the kernel
-  // Steps of one phase run side by side on a device, of one rendezvous on all devices: no barrier stands between them.
+  // Entries with the same phase run concurrently on a device, and those with the same rendezvous on all devices: no
+  // barrier separates them.
   int64_t phase = 0, rendezvous = 0;
 };
 
-// Steps in order; elementwise launches of equal kernels in one phase are segments of one entry.
+// The entries in order of execution; elementwise launches of equal kernels in one phase are segments of one entry.
 std::vector<PlanEntry> entriesOf(mlir::mt::ProgramOp program);
 
 } // namespace mtc

@@ -6,7 +6,7 @@
 
 namespace mtc {
 
-// Removes what is computed twice and what nobody uses. Changes no bit.
+// Common subexpression elimination and dead code elimination. Does not change the bits of any value.
 void simplify(mlir::mt::ProgramOp program);
 
 } // namespace mtc

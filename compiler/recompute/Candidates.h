@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernels could run a second time so that what they computed need not wait in memory.
+// Candidates for rematerialization: kernels that can run a second time, so that their results need not stay in memory.
 #pragma once
 
 #include "dialects/mt/MtDialect.h"
@@ -11,22 +11,22 @@
 
 namespace mtc {
 
-// When each kernel runs, in phases: kernels of one phase run side by side.
+// The phase in which each kernel runs. Kernels of one phase run concurrently.
 using Phases = llvm::DenseMap<mlir::Operation *, int64_t>;
 
-// A kernel's result, and that of the kernel's second run.
+// From a kernel's result to the same result of the kernel's second run.
 using SecondRuns = llvm::DenseMap<mlir::Value, mlir::Value>;
 
 struct Candidate {
   mlir::mt::KernelOp kernel;
-  std::vector<mlir::OpOperand *> late; // what its second run would serve
-  int64_t savedBytes = 0;              // at the peak, less what its operands then hold on to
+  std::vector<mlir::OpOperand *> late; // the uses that would read the second run's result
+  int64_t savedBytes = 0;              // at the peak, minus the operands whose live ranges become longer
   int64_t flops = 0;                   // of the second run
-  size_t position = 0;                 // in the program
+  size_t position = 0;                 // of the kernel in the program
 };
 
-// Candidates that lower the fullest phase of the program, the most bytes per FLOP first; equals in program order.
-// `second`: what runs again already. `rows`: of a device that hosts all shards.
+// Candidates that lower the memory of the program's peak phase, ordered by saved bytes per FLOP, ties in program order.
+// `second`: the kernels that run a second time already. `rows`: of a device that holds all shards.
 std::vector<Candidate> findCandidates(mlir::mt::ProgramOp program, const Phases &phases, const SecondRuns &second,
                                       int64_t rows);
 

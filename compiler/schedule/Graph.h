@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What must come before what in a program of kernels.
+// The dependence graph of a program of kernels.
 #pragma once
 
 #include "dialects/mt/MtDialect.h"
@@ -19,7 +19,7 @@ struct Node {
   llvm::SmallSetVector<unsigned, 8> before; // nodes that must be done before this one starts
   bool share = false;                       // writes memory that devices share
   unsigned level = 0;                       // 1 + the highest level before it
-  bool beside = false;                      // runs while the all-reduce of the level before is under way
+  bool beside = false;                      // runs concurrently with the all-reduce of the level before
   bool isCollective() const;
   mlir::mt::KernelOp kernel() const { return llvm::dyn_cast<mlir::mt::KernelOp>(ops.front()); }
 };
