@@ -15,7 +15,7 @@
 namespace mtc {
 
 // Elements of a tile of every elementwise kernel, of `mt_sum` too.
-inline constexpr int64_t mapElementsPerTile = 2048;
+inline constexpr int64_t elementwiseElementsPerTile = 2048;
 
 struct CodegenOptions {
   std::vector<std::string> targets; // "x86-64-v3", "x86-64-v4", "native"; best first

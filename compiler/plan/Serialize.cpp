@@ -66,7 +66,7 @@ static void addSumKernel(tables::PlanT &plan, mlir::plan::GpuGridAttr grid) {
   auto sum = std::make_unique<tables::KernelT>();
   sum->name = mtrun::sumKernelName;
   sum->kind = tables::KernelKind::Elementwise;
-  sum->elements_per_tile = mapElementsPerTile;
+  sum->elements_per_tile = elementwiseElementsPerTile;
   sum->flops_per_row = 1;
   sum->bytes_per_row = 12;
   for (bool written : {false, false, true}) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels of kind rows whose ops are independent along the first axes of a sample (dialects/mt/Lines.h): the unit of
-// work is a line there, and the body becomes that of one line. The bits of the results do not depend on how a sample is
-// cut into lines.
+// Lines: if all ops of a rows kernel are independent along the first axes of a sample (dialects/mt/Lines.h), the unit
+// of work is one line (an index of these axes) instead of one sample, and the body is rewritten to compute one line.
+// The bits of the results do not depend on how a sample is divided into lines.
 #ifndef COMPILER_CODEGEN_COMMON_LINEFORM_H
 #define COMPILER_CODEGEN_COMMON_LINEFORM_H
 
@@ -12,8 +12,8 @@
 namespace mtc {
 
 struct LineForm {
-  int64_t lines = 1;                              // of a sample
-  int64_t bytes = 0;                              // of all values of a line
+  int64_t lines = 1;                               // of a sample
+  int64_t bytes = 0;                               // of all values of a line
   llvm::SmallVector<mlir::mt::LinePart> arguments; // what a line reads of each argument; empty: `lines` is 1
 };
 

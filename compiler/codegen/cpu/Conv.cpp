@@ -159,7 +159,7 @@ Value ConvEmitter::positionsOf(Value group, const Positions &at) {
   const Image &image = product.source;
   Value a = emit.address(source, product.element ? product.element : f32, emit.mul(at.sample, image.size())),
         channel = emit.mul(group, image.groupChannels);
-  if (product.needsPatch(residue)) {
+  if (product.needsHaloBuffer(residue)) {
     fillHaloBuffer(emit, product, residue, a, channel, at.row, at.column.known, at.rows, at.columns, haloBuffer);
     return haloBuffer;
   }
@@ -235,7 +235,7 @@ int64_t ConvEmitter::matrixFloats() const {
 LogicalResult ConvEmitter::begin() {
   int64_t haloBufferSize = 0;
   for (const Residue &residue : product.residues)
-    if (PixelBlock size = product.blockOf(residue); product.needsPatch(residue))
+    if (PixelBlock size = product.blockOf(residue); product.needsHaloBuffer(residue))
       haloBufferSize = std::max(haloBufferSize, residue.reachRows(size.rows) * residue.reachColumns(size.columns) *
                                                     product.source.groupChannels);
   if (depth() * lanes > packedFloats || haloBufferSize > packedFloats)

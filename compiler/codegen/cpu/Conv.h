@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The writer of a convolution, a kernel of kind conv or a step of a kernel of kind rows: Conv.cpp walks the blocks,
+// The writer of a convolution, a kernel of kind conv or a statement of a rows kernel: Conv.cpp walks the blocks,
 // ConvPack.cpp packs the matrix.
 #ifndef COMPILER_CODEGEN_CPU_CONV_H
 #define COMPILER_CODEGEN_CPU_CONV_H
@@ -18,9 +18,9 @@ public:
   // The kernel of kind conv.
   mlir::LogicalResult run();
 
-  // The same as a step of rows: the matrix is packed before the first row. `pointer` says where a value lies, of the
-  // row's sample if it is split; `wanted` are the values, of the convolution and of element-wise ops on it, to be
-  // stored there.
+  // The same as a statement of a rows kernel: the matrix is packed before the first row. `pointer` says where a value
+  // lies, of the row's sample if it is split; `wanted` are the values, of the convolution and of element-wise ops on
+  // it, to be stored there.
   using Pointers = std::function<mlir::Value(mlir::Value)>;
   mlir::LogicalResult prepare(Pointers pointer);
   mlir::LogicalResult runSample(Pointers pointer, llvm::ArrayRef<mlir::Value> wanted);
@@ -83,7 +83,7 @@ mlir::Type extended(mlir::Value source);
 // The convolution, or gradient to the images, as products.
 Product productOf(mlir::Operation *op);
 
-// The kernel's gradient of one sample, as a step of rows.
+// The kernel's gradient of one sample, as a statement of a rows kernel.
 void emitKernelGradient(Kernel &kernel, mlir::mt::Conv2DKernelGradientOp op, mlir::Value source, mlir::Value gradient,
                         mlir::Value result);
 

@@ -4,7 +4,7 @@
 using namespace mlir;
 using namespace mtc;
 
-bool Product::needsPatch(const Residue &residue) const {
+bool Product::needsHaloBuffer(const Residue &residue) const {
   if (residue.taps.empty())
     return false;
   if (element)
@@ -16,7 +16,7 @@ bool Product::needsPatch(const Residue &residue) const {
 
 PixelBlock Product::blockOf(const Residue &residue) const {
   auto fits = [&](int64_t rows, int64_t columns) {
-    return !needsPatch(residue) ||
+    return !needsHaloBuffer(residue) ||
            residue.reachRows(rows) * residue.reachColumns(columns) * source.groupChannels <= haloBufferFloats;
   };
   int64_t parts = ceilDiv(residue.columns, blockPositions), columns = ceilDiv(residue.columns, parts);
@@ -137,7 +137,7 @@ Product mtc::gradientProduct(const mt::Convolution &given) {
 void mtc::forColumnBlocks(Emitter &emit, const Product &product, const Residue &residue,
                           llvm::function_ref<void(BlockColumn, int64_t)> body) {
   int64_t size = product.blockOf(residue).columns, looped = 0;
-  if (!product.needsPatch(residue) && residue.columns >= 2 * size) {
+  if (!product.needsHaloBuffer(residue) && residue.columns >= 2 * size) {
     looped = residue.columns / size * size;
     emit.loop(emit.integer(0), emit.integer(looped), size, [&](Value column) { body({column, 0}, size); });
   }

@@ -63,16 +63,16 @@ struct Product {
   mlir::Type element = {}; // bf16 or f16 of a source that a halo buffer extends; null: f32
   // Rows of the matrix that a tap has.
   int64_t tapDepth() const { return depthwise ? 1 : source.groupChannels; }
-  // Whether a residue reads outside of its source, so that blocks copy what they read into a halo buffer with a halo of
+  // Whether a residue reads outside of its source, so that blocks copy what they read into a buffer with a halo of
   // zeros; or reads a source of 16 bits.
-  bool needsPatch(const Residue &residue) const;
+  bool needsHaloBuffer(const Residue &residue) const;
   // Floats from a pixel to the next one of what a residue reads.
   int64_t pixelStride(const Residue &residue) const {
-    return needsPatch(residue) ? source.groupChannels : source.channels;
+    return needsHaloBuffer(residue) ? source.groupChannels : source.channels;
   }
   // Pixels from a row to the next one of what a residue reads.
   int64_t rowStride(const Residue &residue) const {
-    return needsPatch(residue) ? residue.reachColumns(blockOf(residue).columns) : source.columns;
+    return needsHaloBuffer(residue) ? residue.reachColumns(blockOf(residue).columns) : source.columns;
   }
   PixelBlock blockOf(const Residue &residue) const;
   // Every k in order of the chain: a tap and a channel.

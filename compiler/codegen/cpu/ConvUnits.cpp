@@ -5,7 +5,6 @@
 using namespace mlir;
 using namespace mtc;
 
-
 // Floats of the source that a row of taps reads at a position.
 static int64_t lineFloats(const Product &product) { return product.residues.front().tapColumns() * product.tapDepth(); }
 
@@ -34,7 +33,7 @@ std::pair<int64_t, int64_t> mtc::insideRange(int64_t tap, int64_t step, int64_t 
 }
 
 bool mtc::isDirect(const Product &product) {
-  return !product.element && product.needsPatch(product.residues.front()) && !product.depthwise &&
+  return !product.element && product.needsHaloBuffer(product.residues.front()) && !product.depthwise &&
          !isTransposed(product) && product.tapDepth() >= unitRows;
 }
 

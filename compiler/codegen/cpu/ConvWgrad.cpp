@@ -113,7 +113,7 @@ void KernelGradientEmitter::emitBlock(const Part &part, Value sample, Value row,
   if (direct) {
     a = emit.address(emit.address(a, f32, emit.mul(row, residue.rowStep * image.columns * image.channels)), f32,
                      channel, column.known * residue.columnStep * image.channels);
-  } else if (product.needsPatch(residue)) {
+  } else if (product.needsHaloBuffer(residue)) {
     fillHaloBuffer(emit, product, residue, a, channel, row, column.known, rows, columns, haloBuffer);
     a = haloBuffer;
   } else {
@@ -298,7 +298,7 @@ void KernelGradientEmitter::emitBundle(const Part &part, const Shards &shards) {
 void KernelGradientEmitter::forBundles(Value begin, Value end, llvm::function_ref<void(const Part &)> body) {
   Type f32 = emit.getF32Type();
   PixelBlock size = product.blockOf(residue);
-  if (product.needsPatch(residue) && !direct)
+  if (product.needsHaloBuffer(residue) && !direct)
     haloBuffer = emit.array(f32, residue.reachRows(size.rows) * residue.reachColumns(size.columns) *
                                      product.source.groupChannels);
   if (Emitter::isHalf(element))

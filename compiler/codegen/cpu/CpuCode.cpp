@@ -71,7 +71,7 @@ static FailureOr<KernelParts> emitKernels(const CpuModule &normal, const Codegen
       return failure();
     scratch.push_back(emit->scratchBytes());
   }
-  Kernel sum{*emit, {}, mt::KernelKind::elementwise, Grid{0, 1, mapElementsPerTile}, 1, false, {}, {}, {}, {}};
+  Kernel sum{*emit, {}, mt::KernelKind::elementwise, Grid{0, 1, elementwiseElementsPerTile}, 1, false, {}, {}, {}, {}};
   if (failed(write(mtrun::sumKernelName, sum, [](Kernel &kernel) { return emitSum(kernel), success(); })))
     return failure();
   return parts;

@@ -36,7 +36,7 @@ Grid mtc::rowsGrid(plan::KernelOp op) {
 
 Grid mtc::singleGrid(plan::KernelOp) { return {}; }
 
-Grid mtc::elementwiseGrid(plan::KernelOp) { return {0, 1, mapElementsPerTile}; }
+Grid mtc::elementwiseGrid(plan::KernelOp) { return {0, 1, elementwiseElementsPerTile}; }
 
 Grid mtc::matmulGrid(plan::KernelOp op) {
   Value result = yieldsOf(op).front();

@@ -145,7 +145,7 @@ std::vector<std::unique_ptr<Code>> codegentest::compile(const std::string &kerne
   for (const mtc::TargetCode &code : *made)
     for (auto [op, bytes] : llvm::zip(module->getOps<mlir::plan::KernelOp>(), code.scratch))
       grids[op.getSymName().str()].scratchBytes = std::max(grids[op.getSymName().str()].scratchBytes, bytes);
-  grids[std::string(mtrun::sumKernelName)] = {0, 1, mtc::mapElementsPerTile, 0};
+  grids[std::string(mtrun::sumKernelName)] = {0, 1, mtc::elementwiseElementsPerTile, 0};
   std::vector<std::unique_ptr<Code>> codes;
   for (const mtc::TargetCode &target : *made)
     codes.push_back(std::make_unique<Code>(target.name, target.elf, grids));
