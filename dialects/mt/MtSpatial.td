@@ -41,8 +41,8 @@ def Conv2DOp : Mt_Convolution<"conv2d", (ins Mt_AnyFloat:$input, Mt_AnyFloat:$ke
 
     x [?, H, W, C], w [KH, KW, C/g, F] -> y [?, OH, OW, F]; with c0 = f / (F/g) * (C/g), the first channel of f's group,
     `y[n, oh, ow, f] = sum over kh, kw, c of x[n, ih, iw, c0 + c] * w[kh, kw, c, f]`, x being +0 in the padding: one FMA
-    chain an element that starts at +0, in order of kh, then kw, then c. g divides C and F. Depthwise is g = C, F = C *
-    m: Keras' kernel [KH, KW, C, m] reshaped to [KH, KW, 1, C * m].
+    chain per element that starts at +0, in order of kh, then c, then kw (docs/exactness.md). g divides C and F.
+    Depthwise is g = C, F = C * m: Keras' kernel [KH, KW, C, m] reshaped to [KH, KW, 1, C * m].
   }];
 }
 def Conv2DInputGradientOp : Mt_Convolution<"conv2d_input_gradient", (ins Mt_AnyFloat:$gradient, Mt_AnyFloat:$kernel),
@@ -56,8 +56,8 @@ def Conv2DInputGradientOp : Mt_Convolution<"conv2d_input_gradient", (ins Mt_AnyF
 
     dy [?, OH, OW, F], w [KH, KW, C/g, F] -> dx [?, H, W, C], attributes as of the `mt.conv2d` of x and w;
     `dx[n, ih, iw, c0 + c] = sum of dy[n, oh, ow, f] * w[kh, kw, c, f]` over the f of the group and all oh, kh, ow, kw
-    that read (ih, iw): one FMA chain an element that starts at +0, in order of oh, then ow, then f. Conv2DTranspose is
-    this op on its input, its kernel [KH, KW, out, in] as it is.
+    that read (ih, iw): one FMA chain per element that starts at +0, in order of oh, then f, then ow (docs/exactness.md).
+    Conv2DTranspose is this op on its input, its kernel [KH, KW, out, in] as it is.
   }];
   let hasVerifier = 1;
 }
@@ -70,7 +70,7 @@ def Conv2DKernelGradientOp : Mt_Convolution<"conv2d_kernel_gradient", (ins Mt_An
 
     x [?, H, W, C], dy [?, OH, OW, F] -> dw [KH, KW, C/g, F], attributes as of the `mt.conv2d` of x and w; `dw[kh, kw,
     c, f] = sum over n, oh, ow of x[n, ih, iw, c0 + c] * dy[n, oh, ow, f]`, x being +0 in the padding: a shard is one
-    FMA chain an element that starts at +0, in order of n, then oh, then ow; shards in tree order (docs/exactness.md).
+    FMA chain per element that starts at +0, in order of n, then oh, then ow; shards in tree order (docs/exactness.md).
 
     Where the result has a batch axis, `to tensor<?x3x3x1x32xf32>`, it is the gradient of each sample: one FMA chain in
     order of oh, then ow. mt-fuse makes these, a sum over the batch follows; a model has none.
