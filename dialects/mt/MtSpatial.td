@@ -56,8 +56,8 @@ def Conv2DInputGradientOp : Mt_Convolution<"conv2d_input_gradient", (ins Mt_AnyF
 
     dy [?, OH, OW, F], w [KH, KW, C/g, F] -> dx [?, H, W, C], attributes as of the `mt.conv2d` of x and w;
     `dx[n, ih, iw, c0 + c] = sum of dy[n, oh, ow, f] * w[kh, kw, c, f]` over the f of the group and all oh, kh, ow, kw
-    that read (ih, iw): one FMA chain per element that starts at +0, in order of oh, then f, then ow (docs/exactness.md).
-    Conv2DTranspose is this op on its input, its kernel [KH, KW, out, in] as it is.
+    that read (ih, iw): one FMA chain per element that starts at +0, in order of oh, then f, then ow
+    (docs/exactness.md). Conv2DTranspose is this op on its input, its kernel [KH, KW, out, in] as it is.
   }];
   let hasVerifier = 1;
 }
