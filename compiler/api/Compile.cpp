@@ -10,25 +10,25 @@ namespace mtc {
 using mtrun::Status;
 
 Status compile(const ModelSource &source, const Options &options, std::vector<uint8_t> &bytes) {
-  Options found = options;
-  found.values.max_batch = 0;
+  Options chosen = options;
+  chosen.values.max_batch = 0;
   if (options.values.max_batch)
-    if (Status status = findLargestBatch(source, found); !status.ok())
+    if (Status status = findLargestBatch(source, chosen); !status.ok())
       return status;
-  if (int32_t microBatches = options.values.max_batch ? 1 : findMicroBatches(source, found); microBatches > 1) {
-    found.values.micro_batches = microBatches;
+  if (int32_t microBatches = options.values.max_batch ? 1 : findMicroBatches(source, chosen); microBatches > 1) {
+    chosen.values.micro_batches = microBatches;
     // A model may need the whole batch at once, which its plan tells.
-    if (runPipeline(source, found, bytes).ok()) {
+    if (runPipeline(source, chosen, bytes).ok()) {
       std::string limit = bytesText(static_cast<uint64_t>(options.values.device_memory));
       options.say(0, "the whole batch does not fit in " + limit + " on one device; " + std::to_string(microBatches) +
                          " micro-batches do");
       return {};
     }
-    found.values.micro_batches = 1;
+    chosen.values.micro_batches = 1;
   }
-  Status status = runPipeline(source, found, bytes);
+  Status status = runPipeline(source, chosen, bytes);
   if (status.code() == MT_NO_MEMORY)
-    return {MT_NO_MEMORY, status.message() + "\n" + memoryAdvice(source, found)};
+    return {MT_NO_MEMORY, status.message() + "\n" + memoryAdvice(source, chosen)};
   return status;
 }
 

@@ -92,7 +92,7 @@ struct Model {
     return launchTime + std::max(static_cast<double>(cost.flops) / (rate * share(step)),
                                  static_cast<double>(cost.bytes) / gpu.bytes);
   }
-  // Beside the bytes: two exchanges, a sum a level of the tree, a copy (docs/gpu-code.md).
+  // Apart from the bytes: two exchanges, a sum per level of the tree, a copy (docs/gpu-code.md).
   double latency() const {
     return 2 * (gpu.exchange + (devices > hostDevices ? hostsTime : 0)) + (1 + llvm::Log2_32(devices)) * launchTime;
   }

@@ -89,7 +89,7 @@ static bool joins(const RowStatement &statement, Operation *op, int64_t count, i
   return !isFullReduce(op) && llvm::none_of(statement.operations, isFullReduce);
 }
 
-// What a convolution's statement computes of its result beside it: element-wise operations whose other operands are one
+// The epilogue of a convolution's statement: element-wise operations whose other operands are one
 // number, or one for each channel.
 static bool isEpilogue(const RowStatement &statement, Operation *op) {
   if (statement.loop || !isa<mt::Conv2DOp>(statement.operations.front()) || !isa<mt::ElementwiseOpInterface>(op))
