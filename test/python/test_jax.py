@@ -209,6 +209,21 @@ def test_attention_is_one_op():
     assert step.text.count("mt.sparse_categorical_crossentropy") == 1
 
 
+def test_logits_of_all_tokens_but_the_last_are_not_stored():
+    classes, tokens, batch = 8192, 64, 64
+    rng = np.random.default_rng(0)
+    params = {"table": rng.normal(size=(classes, 8)).astype("f4"), "head": rng.normal(size=(8, classes)).astype("f4")}
+
+    def loss(params, batch):
+        logits = jnp.take(params["table"], batch, axis=0) @ params["head"]
+        logs = jax.nn.log_softmax(logits[:, :-1])
+        return -jnp.take_along_axis(logs, batch[:, 1:, None], -1).mean()
+
+    ids = rng.integers(0, classes, (2, tokens)).astype("i4")
+    step = mtc.jax.compile(loss, params, ids, optimizer="sgd", batch_size=batch, verbose=0)
+    assert step.plan.memory(devices=1) < 0.7 * batch * (tokens - 1) * classes * 4
+
+
 def test_optimizers():
     with pytest.raises(mtc.ModelError, match="expected an optimizer of sgd, adam"):
         mtc.jax.compile(jax_models.mlp().loss, {}, (), optimizer="nonesuch")

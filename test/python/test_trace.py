@@ -77,3 +77,18 @@ def test_gradients_that_cancel_are_not_stopped(x, summed):
     powers = e.unary("exp", e.binary("sub", y, layout.expand_dims(top, (2,))))
     result = e.binary("add", e.unary("log", reductions.reduce("sum", powers, (2,))), top) if summed else powers
     assert any("stop_gradient" in line for line in lines(result)) is not summed
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_logits_of_most_tokens_are_products_of_these(x, biased):
+    graph = x.graph
+    logits = products.matmul(x, graph.variable("w", (6, 2000)))
+    if biased:
+        logits = e.binary("add", logits, graph.variable("b", (2000,)))
+    most = moves.slice_(logits, (0, 0, 0), (None, 3, None), (1, 1, 1))
+    few = moves.slice_(logits, (0, 1, 0), (None, 2, None), (1, 1, 1))
+    text = lines(e.unary("exp", most), e.unary("exp", few))
+    add = ["mt.add"] * biased
+    ops = [line.split()[2] for line in text if line.startswith("%")]
+    assert [o for o in ops if o in ("mt.slice", "mt.matmul", "mt.add", "mt.exp")] == [
+        "mt.slice", "mt.matmul", *add, "mt.exp", "mt.matmul", *add, "mt.slice", "mt.exp"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Optional, Sequence
 
 import numpy as np
@@ -49,6 +50,49 @@ def _lists(value: Value, rows: Sequence[dict[int, int]], fill: Sequence[int]) ->
     return [[row.get(i, default) for i in axes] for row, default in zip(rows, fill)]
 
 
+# A product of so many columns makes the logits of a vocabulary.
+_VOCABULARY = 1024
+
+
+def _slice_node(graph: Graph, node: Node, starts: list[int], sizes: list[int], strides: list[int]) -> Node:
+    """A part of a stored tensor; the lists are for all of its axes but the batch."""
+    if node.constant is not None:
+        return graph.constant_node(node.constant[tuple(
+            slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, sizes, strides))], node.dtype)
+    shape: Stored = (*((None,) if node.split else ()), *sizes)
+    product = _product_of(node)
+    if product is not None and sizes[-1] == product.shape[-1] and _is_most(sizes, node):
+        # Logits of some tokens, say of all but the last: only these are computed, and so a loss of them reads the
+        # result of the product, as it must for logits that are not stored (docs/ir.md, "Losses over many classes").
+        first = next(i for i, o in enumerate(node.operands) if o is product or node is product)
+        lines = node.operands[first]
+        columns = lines.shape[-1]
+        assert columns is not None
+        operands = list(node.operands)
+        operands[first] = _slice_node(graph, lines, [*starts[:-1], 0], [*sizes[:-1], columns], [*strides[:-1], 1])
+        made = graph.node(node.op, operands, node.template, shape, node.dtype)
+        made.info, made.location = node.info, node.location
+        return made
+    strided = f" strides = {strides}" if any(s != 1 for s in strides) else ""
+    return graph.node("slice", (node,), f"mt.slice {{0}} starts = {starts} sizes = {sizes}{strided} : {{t0}}", shape,
+                      node.dtype)
+
+
+def _product_of(node: Node) -> Optional[Node]:
+    """The product with a matrix of a vocabulary's columns that a node is, with a bias or without."""
+    if node.op == "add":
+        products = [o for o in node.operands if o.op == "matmul" and o.shape == node.shape]
+        biases = [o for o in node.operands if o.shape == node.shape[-1:]]
+        return _product_of(products[0]) if products and biases else None
+    many = node.op == "matmul" and node.split and (node.shape[-1] or 0) >= _VOCABULARY
+    return node if many and len(node.operands[1].shape) == 2 and "transpose_a" not in node.info else None
+
+
+def _is_most(sizes: list[int], node: Node) -> bool:
+    """Whether a part has more than half of the elements: of small parts, say each token's, one product is less work."""
+    return 2 * math.prod(sizes) > node.elements
+
+
 def slice_(value: Value, starts: Sequence[int], limits: Sequence[Optional[int]], strides: Sequence[int]) -> Value:
     """Elements from starts to limits (exclusive; None: all) with strides of 1 or more. The batch axis is whole."""
     begin: dict[int, int] = {}
@@ -71,15 +115,7 @@ def slice_(value: Value, starts: Sequence[int], limits: Sequence[Optional[int]],
     if any(flat[i].place is not None for i in size):
         sizes = {i: int(a.size) for i, a in enumerate(flat) if a.place is not None and a.size != BATCH}  # type: ignore
         sizes.update({i: n for i, n in size.items() if flat[i].place is not None})
-        starts_, sizes_, strides_ = _lists(value, (begin, sizes, step), (0, 1, 1))
-        if node.constant is not None:
-            node = value.graph.constant_node(node.constant[tuple(
-                slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts_, sizes_, strides_))], value.dtype)
-        else:
-            shape: Stored = (*((None,) if node.split else ()), *sizes_)
-            strided = f" strides = {strides_}" if any(s != 1 for s in strides_) else ""
-            node = value.graph.node("slice", (node,), f"mt.slice {{0}} starts = {starts_} sizes = {sizes_}{strided} : "
-                                    "{t0}", shape, value.dtype)
+        node = _slice_node(value.graph, node, *_lists(value, (begin, sizes, step), (0, 1, 1)))
     return _resized(value, node, size)
 
 
