@@ -12,6 +12,8 @@ import numpy as np
 from mtc._trace import patterns
 from mtc._trace.values import BATCH, DTYPES, Axis, Batch, Node, Refused, Shape, Stored, Value
 
+_MINIMISED = ("mt.loss ", "mt.regularizer ")
+
 
 class Graph:
     """A model of `mt` under construction: nodes that are made once, and what is said of them."""
@@ -63,6 +65,23 @@ class Graph:
         node.info = name
         self.variables[name] = node
         return self.value(node)
+
+    def without_gradient(self) -> list[str]:
+        """The variables that are learned, but that no loss has a gradient to."""
+        found: set[int] = set()
+        waiting = [o for text, operands in self.statements if text.startswith(_MINIMISED) for o in operands]
+        while waiting:
+            node = waiting.pop()
+            if id(node) not in found and node.dtype == "f32" and node.op not in ("stop_gradient", "one_hot"):
+                found.add(id(node))
+                waiting += node.operands
+        return [name for name, node in self.variables.items() if node.learned and id(node) not in found]
+
+    def freeze(self, name: str) -> None:
+        """Makes a variable one that training does not change."""
+        node = self.variables[name]
+        node.template = node.template.replace(f"{quoted(name)} init(zeros)", f"{quoted(name)} init(zeros) frozen", 1)
+        node.learned = False
 
     def constant(self, array: Any, dtype: Optional[str] = None) -> Value:
         """A constant of NumPy. Elements become f32, i32 or i1; those that are all equal are stored once."""

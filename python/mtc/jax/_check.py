@@ -129,7 +129,9 @@ def _of_mtc(plan: Plan, program: Program, arrays: Sequence[Any], numbers: dict[s
                 batch[name] = value
         logs = session.train_step({t.name: batch[t.name] for t in plan.signature()})
         slots = [f"sgd/{n.replace('/', '_')}_momentum" for n in program.params.names]
-        return logs["loss"], [-variables[s] for s in slots]
+        # A parameter that the loss does not depend on has no slot, and the gradient 0.
+        return logs["loss"], [-variables[s] if s in variables else np.zeros(a.shape, np.float32)
+                              for s, a in zip(slots, program.params.arrays)]
 
 
 def _report(program: Program, theirs_loss: float, theirs: list[Any], mine_loss: float, mine: list[Any],

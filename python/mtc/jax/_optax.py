@@ -75,11 +75,23 @@ class State:
         """The state now, as `optimizer.init` makes it, of NumPy arrays."""
         def slot(end: str, tree: Any) -> Any:
             leaves, structure = jax.tree_util.tree_flatten(tree)
-            values = [self._variables[n].astype(old.dtype) for n, old in zip(self._names(end), leaves)]
+            values = [self._variables[n].astype(old.dtype) if n in self._variables else np.asarray(old)
+                      for n, old in zip(self._names(end), leaves)]
             return jax.tree_util.tree_unflatten(structure, values)
 
         steps = int(self._variables[self._iteration])
         return _mapped(self._template, slot, lambda count: np.asarray(steps, count.dtype))
+
+    def _is_first(self, name: str, value: Any) -> bool:
+        """Whether this is what the optimizer begins with, for a slot that the plan does not have."""
+        first: dict[str, Any] = {}
+
+        def slot(end: str, tree: Any) -> Any:
+            first.update(zip(self._names(end), jax.tree.leaves(tree)))
+            return tree
+
+        _mapped(self._template, slot, lambda count: count)
+        return bool(np.array_equal(first[name], value))
 
     def write(self, state: Any) -> None:
         """Sets the variables from a state."""
@@ -100,7 +112,12 @@ class State:
         _mapped(state, slot, count)
         if len(set(counts)) > 1:
             raise DataError(f"expected one number of steps in the state, found {sorted(set(counts))}")
+        unused = [n for n, value in found.items() if n not in self._variables and not self._is_first(n, value)]
+        if unused:
+            raise DataError(f"{unused[0]}: expected the first state of a parameter that the loss does not depend on, "
+                            "found another")
         for name, value in found.items():
-            self._variables[name] = np.asarray(value, np.float32)
+            if name in self._variables:
+                self._variables[name] = np.asarray(value, np.float32)
         if counts:
             self._variables[self._iteration] = np.asarray(counts[0], self._variables[self._iteration].dtype)

@@ -181,9 +181,21 @@ def trace(program: Program, name: str, optimizer: Optimizer, better: Any = None,
         _check(reader, program, made[:1 + count], dict(zip(names, made[1 + count:])))
         results.append((made[0], made[1:1 + count], dict(zip(names, made[1 + count:]))))
     _finish(graph, reader, program, results, list(state.values()), better)
+    _freeze_unused(graph, dict(zip(program.params.names, masks)), optimizer)
     if program.predict is not None and fixed is None:
         _predict(graph, reader, program, batch, given)
     return Traced(graph, reader)
+
+
+def _freeze_unused(graph: Graph, decayed: dict[str, bool], optimizer: Optimizer) -> None:
+    """Parameters whose gradient is 0, as the loss does not depend on them: they stay, unless they are decayed."""
+    names = graph.without_gradient()
+    changed = [name for name in names if decayed.get(name) and optimizer.attributes.get("weight_decay")]
+    if changed:
+        raise ModelError("\n".join(f"{name}: expected a parameter that the loss depends on, or one that the optimizer's "
+                                   "mask keeps from weight decay" for name in changed))
+    for name in names:
+        graph.freeze(name)
 
 
 def _check(reader: Reader, program: Program, made: Sequence[Any], metrics: dict[str, Any]) -> None:
