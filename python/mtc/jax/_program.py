@@ -192,8 +192,8 @@ def _freeze_unused(graph: Graph, decayed: dict[str, bool], optimizer: Optimizer)
     names = graph.without_gradient()
     changed = [name for name in names if decayed.get(name) and optimizer.attributes.get("weight_decay")]
     if changed:
-        raise ModelError("\n".join(f"{name}: expected a parameter that the loss depends on, or one that the optimizer's "
-                                   "mask keeps from weight decay" for name in changed))
+        raise ModelError("\n".join(f"{name}: expected a parameter that the loss depends on, or one that the mask keeps "
+                                   "from weight decay" for name in changed))
     for name in names:
         graph.freeze(name)
 
