@@ -155,6 +155,26 @@ def test_batch_statistics():
     assert int(module[1].num_batches_tracked) == 3
 
 
+class ScoresAndLoss(nn.Module):
+    """Returns its scores, and its loss where it gets targets."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x, targets=None):
+        scores = self.layer(x)
+        return scores, None if targets is None else functional.cross_entropy(scores, targets)
+
+
+def test_the_loss_is_the_number_in_a_tuple():
+    module, batch = ScoresAndLoss(), (torch.randn(6, 4), torch.randint(0, 3, (6,)))
+    step = mtc.torch.compile(module, batch, optimizer="sgd", verbose=0, devices="cpu:1")
+    wanted = float(module(*batch)[1])
+    assert step.train_on_batch(batch)["loss"] == pytest.approx(wanted, rel=1e-5)
+    np.testing.assert_allclose(step.predict(batch), step.to_module()(*batch)[0].detach(), rtol=1e-5, atol=1e-6)
+
+
 def test_tied_weights_are_one_variable():
     step, (module, _), _, example, _ = compiled(models.gpt, check=False)
     names = [v.name for v in step.plan.variables]
@@ -243,6 +263,8 @@ def test_other_errors_have_a_reason():
         mtc.torch.compile(module, example[0], loss=loss)
     with pytest.raises(mtc.DataError, match="returns its loss"):
         mtc.torch.compile(module, {"input": example[0]})
+    with pytest.raises(mtc.DataError, match="loss= that returns a number, found none"):
+        mtc.torch.compile(ScoresAndLoss(), (torch.randn(6, 4), torch.randn(6, 4)), loss=lambda output, _: output[1])
 
     class Frozen(nn.Sequential):
         def forward(self, x):

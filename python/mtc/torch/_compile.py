@@ -35,8 +35,8 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
         example: a batch: (inputs, labels), where inputs is a tensor, a tuple or a dict of tensors; or, for a module
             that returns its loss, a dict of keyword arguments. Tensors are [n, ...] of any number n of samples; what
             is no tensor stays as it is in all batches.
-        loss: a function of the module's output and the labels that makes a number. None: the module returns it, as an
-            attribute or a key `loss`, as the first of a tuple, or alone.
+        loss: a function of the module's output and the labels that makes a number. None: the module returns it: as an
+            attribute or a key `loss`, as the number in a tuple such as `(logits, loss)`, or alone.
         optimizer: one of torch.optim, with the state that it has; or the name of MTC's with its options, such as
             "adam" or "sgd,learning_rate=0.1,momentum=0.9".
         batch_size: the most samples of a step. None: those of the example.

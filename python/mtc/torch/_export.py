@@ -90,7 +90,10 @@ class Example:
             output = module(*_as_tuple(given[0]), *_as_tuple(given[1]))
         else:
             output = module(**given[0]) if isinstance(given[0], dict) else module(*_as_tuple(given[0]))
-            return loss(output, given[1]), output
+            value = loss(output, given[1])
+            if not _is_number(value):
+                raise DataError(f"expected a loss= that returns a number, found {_describe(value)}")
+            return value, output
         return _loss_of(output), output
 
     def bind(self, batch: Any) -> dict[str, Any]:
@@ -217,17 +220,25 @@ def _in_state_dict(target: str) -> str:
 
 
 def _loss_of(output: Any) -> Any:
-    """The loss in what a module returns: an attribute or key `loss`, the first of a tuple, or all of it."""
-    if isinstance(output, Mapping):
-        loss = output.get("loss")
+    """The loss in what a module returns: an attribute or key `loss`, all of it, or the number in a tuple or dict."""
+    parts = list(output.values() if isinstance(output, Mapping) else output) if isinstance(
+        output, (Mapping, tuple, list)) else [output]
+    numbers = [part for part in parts if _is_number(part)]
+    if isinstance(output, Mapping) and "loss" in output:
+        loss = output["loss"]
     elif hasattr(output, "loss"):
         loss = output.loss
+    elif len(numbers) == 1 or (numbers and numbers[0] is parts[0]):
+        loss = numbers[0]
     else:
-        loss = output[0] if isinstance(output, (tuple, list)) and output else output
-    if not isinstance(loss, torch.Tensor) or loss.ndim != 0:
-        found = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, torch.Tensor) else _describe(loss)
-        raise DataError(f"expected a module that returns its loss, a number, or loss=; found {found}")
+        loss = output
+    if not _is_number(loss):
+        raise DataError(f"expected a module that returns its loss, a number, or loss=; found {_describe(loss)}")
     return loss
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.ndim == 0
 
 
 def _outputs_of(output: Any, loss: Any) -> dict[str, Any]:
@@ -290,6 +301,8 @@ def _at_least_two(tensor: Any) -> Any:
 
 
 def _describe(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {list(value.shape)}"
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of {len(value)}"
     return "none" if value is None else type(value).__name__
