@@ -155,6 +155,26 @@ def test_batch_statistics():
     assert int(module[1].num_batches_tracked) == 3
 
 
+def sign(*shape):
+    return torch.randint(0, 2, shape) * 2.0 - 1
+
+
+# Losses that PyTorch takes apart for MTC: (outputs, labels, the loss of both).
+@pytest.mark.parametrize("outputs, labels, loss", [
+    (8, sign(6), lambda y, t: functional.cosine_embedding_loss(y[:, :4], y[:, 4:], t, margin=0.1)),
+    (9, torch.zeros(6), lambda y, _: functional.triplet_margin_loss(y[:, :3], y[:, 3:6], y[:, 6:], swap=True)),
+    (2, sign(6), lambda y, t: functional.margin_ranking_loss(y[:, 0], y[:, 1], t, margin=0.2)),
+    (1, sign(6, 1), functional.soft_margin_loss),
+    (1, sign(6, 1), functional.hinge_embedding_loss),
+    (1, torch.randint(0, 5, (6, 1)).float(), lambda y, t: functional.poisson_nll_loss(y, t, full=True)),
+], ids=["cosine_embedding", "triplet_margin", "margin_ranking", "soft_margin", "hinge_embedding", "poisson_nll"])
+def test_losses_that_are_taken_apart(outputs, labels, loss):
+    module, x = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, outputs)), torch.randn(6, 4)
+    step = mtc.torch.compile(module, (x, labels), loss=loss, optimizer="sgd", verbose=0, devices="cpu:1")
+    wanted = float(loss(module(x), labels))
+    assert step.train_on_batch((x, labels))["loss"] == pytest.approx(wanted, rel=1e-5)
+
+
 class ScoresAndLoss(nn.Module):
     """Returns its scores, and its loss where it gets targets."""
 

@@ -15,7 +15,7 @@ from mtc._trace import Value, layout, losses
 from mtc._trace.layout import arrange, decide, reshape
 from mtc._trace.values import Node
 from mtc.torch import _check, _optimizers
-from mtc.torch._convert import Converter, Model
+from mtc.torch._convert import Converter, Model, is_known
 from mtc.torch._export import Example, Exported, TracedStep, export
 from mtc.torch._step import Step, Variables
 
@@ -81,7 +81,7 @@ class _Work:
         self.name = re.sub(r"\W", "_", type(module).__name__)
         self.tensors = self.step.tensors()
         self.parameters = {n: t for n, t in self.step.parameters_by_name().items() if t.requires_grad}
-        self.exported: Exported = export(self.step)
+        self.exported: Exported = export(self.step, is_known)
         self._verbose = verbose
         self._cache = cache
 

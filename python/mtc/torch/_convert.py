@@ -318,6 +318,11 @@ def _needed(results: Sequence[Any]) -> set[Any]:
     return found
 
 
+def is_known(name: str) -> bool:
+    """Whether an operation has a handler, or needs none."""
+    return name in HANDLERS or name in IGNORED or name in OF_SHAPE
+
+
 def _name(target: Any) -> str:
     if isinstance(target, torch._ops.OpOverload):
         return str(target._schema.name).rpartition("::")[2]

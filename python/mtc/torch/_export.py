@@ -137,8 +137,30 @@ class TracedStep(torch.nn.Module):  # type: ignore[misc]
         return loss, _outputs_of(output, loss)
 
 
-def export(step: TracedStep) -> Exported:
-    """The graph of a step in training mode, at the functional level."""
+# How often the parts of an operation may have parts.
+_DECOMPOSED = 4
+
+
+def _decompositions(program: Any, is_known: Callable[[str], bool]) -> dict[Any, Any]:
+    """PyTorch's decompositions of the operations on arrays and parameters that MTC has nothing for."""
+    computed: set[Any] = set()  # what PyTorch computes of sizes alone is a constant
+    unknown: set[Any] = set()
+    for node in program.graph.nodes:
+        if node.op == "placeholder" or (isinstance(node.meta.get("val"), torch.Tensor)
+                                        and not computed.isdisjoint(node.all_input_nodes)):
+            computed.add(node)
+            packet = getattr(node.target, "overloadpacket", None)
+            if packet is not None and not is_known(packet.__name__):
+                unknown.add(node.target)
+    known = torch.export.default_decompositions() if unknown else {}
+    return {target: known[target] for target in unknown if target in known}
+
+
+def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
+    """The graph of a step in training mode, at the functional level.
+
+    `is_known` tells by the name of an operation whether it stays.
+    """
     example = step.example
     batch = torch.export.Dim("batch", min=2)
     name = type(step.module).__name__
@@ -149,6 +171,11 @@ def export(step: TracedStep) -> Exported:
                                           dynamic_shapes={"arrays": tuple({0: batch} for _ in example.tensors)})
             _refuse_frozen_regions(program, name)
             program = program.run_decompositions({})
+            for _ in range(_DECOMPOSED):
+                table = _decompositions(program, is_known)
+                if not table:
+                    break
+                program = program.run_decompositions(table)
     except (DataError, ModelError):
         raise
     except Exception as error:  # whatever tracing the caller's code raises
