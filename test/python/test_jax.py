@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import jax_models
 import numpy as np
-import optax
 import pytest
 
 import mtc
@@ -208,30 +207,6 @@ def test_attention_is_one_op():
                            verbose=0)
     assert step.text.count("mt.attention") == 2 and "heads = 2 causal" in step.text and "mt.softmax" not in step.text
     assert step.text.count("mt.sparse_categorical_crossentropy") == 1
-
-
-def test_parameters_that_the_loss_does_not_depend_on():
-    params = {"w": np.ones((4, 1), "f4"), "head": np.full((4, 2), 3, "f4"), "stopped": np.ones(1, "f4")}
-    x, y = np.random.default_rng(0).normal(size=(2, 8, 4)).astype("f4")
-
-    def loss(params, batch):
-        return ((batch[0] @ params["w"] - batch[1][:, :1]) * jax.lax.stop_gradient(params["stopped"])).mean()
-
-    optimizer = optax.adam(0.1)
-    step = mtc.jax.compile(loss, params, (x, y), optimizer=optimizer, batch_size=8, verbose=0)
-    state = step.opt_state
-    step.train_on_batch((x, y))
-    updates, wanted = optimizer.update(jax.grad(loss)(params, (x, y)), optimizer.init(params), params)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), step.params,
-                 optax.apply_updates(params, updates))
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), step.opt_state, wanted)
-    step.opt_state = state
-    with pytest.raises(mtc.DataError, match="head_momentum: expected the first state"):
-        step.opt_state = jax.tree.map(lambda a: a + 1, state)
-    with pytest.raises(mtc.ModelError, match="head: expected a parameter that the loss depends on.*\nstopped"):
-        mtc.jax.compile(loss, params, (x, y), optimizer=optax.adamw(0.1), batch_size=8)
-    masked = optax.adamw(0.1, mask={"w": True, "head": False, "stopped": False})
-    mtc.jax.compile(loss, params, (x, y), optimizer=masked, batch_size=8, verbose=0)
 
 
 def test_logits_of_all_tokens_but_the_last_are_not_stored():
