@@ -64,7 +64,7 @@ def _slice_node(graph: Graph, node: Node, starts: list[int], sizes: list[int], s
     if product is not None and sizes[-1] == product.shape[-1] and _is_most(sizes, node):
         # Logits of some tokens, say of all but the last: only these are computed, and so a loss of them reads the
         # result of the product, as it must for logits that are not stored (docs/ir.md, "Losses over many classes").
-        first = next(i for i, o in enumerate(node.operands) if o is product or node is product)
+        first = node.operands.index(product) if node is not product else 0  # where the tokens come from
         lines = node.operands[first]
         columns = lines.shape[-1]
         assert columns is not None

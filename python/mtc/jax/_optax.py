@@ -82,37 +82,34 @@ class State:
         steps = int(self._variables[self._iteration])
         return _mapped(self._template, slot, lambda count: np.asarray(steps, count.dtype))
 
-    def _is_first(self, name: str, value: Any) -> bool:
-        """Whether this is what the optimizer begins with, for a slot that the plan does not have."""
-        first: dict[str, Any] = {}
+    def _by_name(self, state: Any) -> dict[str, Any]:
+        """What a state has for each parameter, by the name of its variable."""
+        found: dict[str, Any] = {}
 
         def slot(end: str, tree: Any) -> Any:
-            first.update(zip(self._names(end), jax.tree.leaves(tree)))
+            found.update(zip(self._names(end), jax.tree.leaves(tree)))
             return tree
 
-        _mapped(self._template, slot, lambda count: count)
-        return bool(np.array_equal(first[name], value))
+        _mapped(state, slot, lambda count: count)
+        return found
 
     def write(self, state: Any) -> None:
         """Sets the variables from a state."""
         found_structure: Any = jax.tree.structure(state)
         if found_structure != jax.tree.structure(self._template):
             raise DataError("expected a state of the optimizer that was compiled, found one of another structure")
-        found: dict[str, Any] = {}
+        found, first = self._by_name(state), self._by_name(self._template)
         counts: list[int] = []
-
-        def slot(end: str, tree: Any) -> Any:
-            found.update(zip(self._names(end), jax.tree.leaves(tree)))
-            return tree
 
         def count(value: Any) -> Any:
             counts.append(int(value))
             return value
 
-        _mapped(state, slot, count)
+        _mapped(state, lambda end, tree: tree, count)
         if len(set(counts)) > 1:
             raise DataError(f"expected one number of steps in the state, found {sorted(set(counts))}")
-        unused = [n for n, value in found.items() if n not in self._variables and not self._is_first(n, value)]
+        unused = [n for n, value in found.items()
+                  if n not in self._variables and not np.array_equal(first[n], value)]
         if unused:
             raise DataError(f"{unused[0]}: expected the first state of a parameter that the loss does not depend on, "
                             "found another")
