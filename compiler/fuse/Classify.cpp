@@ -94,7 +94,11 @@ FailureOr<FusionGraph> FusionGraph::classify(Block &body) {
       if (mt::MatmulOp product = summedProduct(reduce))
         graph.mergeProduct(reduce, product);
     if (std::optional<int64_t> bucket = mt::bucketOf(&op))
-      graph.allReduces.push_back({*bucket, &op});
+      graph.completions.try_emplace(*bucket);
+  }
+  for (auto &[bucket, group] : graph.completions) {
+    group = graph.groups.size();
+    graph.groups.emplace_back();
   }
   graph.mergeBlocks();
   graph.computeDepths();

@@ -19,139 +19,96 @@ std::optional<unsigned> FusionGraph::producer(Value value) const {
   return value.getDefiningOp() ? groupOf(value.getDefiningOp()) : std::nullopt;
 }
 
-const FusionGraph::Edges &FusionGraph::successors(unsigned group) const {
-  successorCache.resize(groups.size());
-  if (!successorCache[group])
-    successorCache[group] = findSuccessors(group);
-  return *successorCache[group];
+void FusionGraph::connect(unsigned before, unsigned after) const {
+  if (before == after)
+    return;
+  neighbourCache[before].after.insert(after);
+  neighbourCache[after].before.insert(before);
 }
 
-FusionGraph::Edges FusionGraph::findSuccessors(unsigned group) const {
-  Edges result;
-  auto addUsers = [&](Operation *op) {
-    for (Operation *user : users(op))
-      if (std::optional<unsigned> to = groupOf(user); to && *to != group)
-        result.insert(*to);
+void FusionGraph::connectAll() const {
+  auto connectTo = [&](unsigned group, ArrayRef<Operation *> later) {
+    for (Operation *op : later)
+      if (std::optional<unsigned> to = groupOf(op))
+        connect(group, *to);
   };
-  for (Operation *op : groups[group].ops) {
-    addUsers(op);
-    for (Operation *later : nextTurn(op))
-      if (std::optional<unsigned> to = groupOf(later); to && *to != group)
-        result.insert(*to);
-    if (std::optional<int64_t> bucket = mt::bucketOf(op))
-      for (auto [other, allReduce] : allReduces)
-        if (other >= *bucket)
-          addUsers(allReduce);
-  }
-  return result;
+  for (auto [index, group] : llvm::enumerate(groups))
+    for (Operation *op : group.ops) {
+      connectTo(index, users(op));
+      connectTo(index, nextTurn(op));
+      if (std::optional<int64_t> bucket = mt::bucketOf(op)) {
+        unsigned complete = completions.at(*bucket);
+        connect(index, complete);
+        connectTo(complete, users(op));
+      }
+    }
+  if (!completions.empty())
+    for (auto [former, latter] : llvm::zip(completions, llvm::drop_begin(completions)))
+      connect(former.second, latter.second);
 }
 
-void FusionGraph::rankGroups() const {
-  std::vector<unsigned> waiting(groups.size(), 0), ready;
-  for (unsigned group = 0; group < groups.size(); ++group)
-    for (unsigned next : successors(group))
-      ++waiting[next];
-  for (unsigned group = 0; group < groups.size(); ++group)
-    if (waiting[group] == 0)
-      ready.push_back(group);
-  rank.assign(groups.size(), 0);
-  for (size_t i = 0; i < ready.size(); ++i) {
-    rank[ready[i]] = i;
-    for (unsigned next : successors(ready[i]))
-      if (--waiting[next] == 0)
-        ready.push_back(next);
+const FusionGraph::Neighbours &FusionGraph::neighbours(unsigned group) const {
+  if (neighbourCache.empty()) {
+    neighbourCache.resize(groups.size());
+    connectAll();
   }
-  ranked = std::move(ready);
+  return neighbourCache[group];
 }
 
 void FusionGraph::clearCaches() {
-  successorCache.clear();
-  rank.clear();
-  ranked.clear();
-  between.clear();
+  neighbourCache.clear();
+  reach.reset();
 }
 
-// Keeps the topological order valid when two groups are about to become one: of the groups ranked between them, those
-// that depend on the first move behind both.
-void FusionGraph::mergeRanks(unsigned into, unsigned from) {
-  if (rank.empty())
+// Edges to and from `from` become those of `into`.
+void FusionGraph::mergeEdges(unsigned into, unsigned from) {
+  if (neighbourCache.empty())
     return;
-  unsigned first = std::min(rank[into], rank[from]), last = std::max(rank[into], rank[from]);
-  llvm::SmallSetVector<unsigned, 32> later;
-  auto visit = [&](unsigned next) {
-    if (rank[next] < last)
-      later.insert(next);
-  };
-  llvm::for_each(successors(ranked[first]), visit);
-  for (size_t i = 0; i < later.size(); ++i)
-    llvm::for_each(successors(later[i]), visit);
-  unsigned at = first;
-  auto place = [&](unsigned group) {
-    ranked[at] = group;
-    rank[group] = at++;
-  };
-  SmallVector<unsigned> between(ranked.begin() + first, ranked.begin() + last + 1);
-  for (unsigned group : between)
-    if (group != into && group != from && !later.contains(group))
-      place(group);
-  place(into);
-  for (unsigned group : between)
-    if (later.contains(group))
-      place(group);
-  place(from); // empty from now on
+  Neighbours moved = std::exchange(neighbourCache[from], {});
+  for (unsigned before : moved.before) {
+    neighbourCache[before].after.erase(from);
+    connect(before, into);
+  }
+  for (unsigned after : moved.after) {
+    neighbourCache[after].before.erase(from);
+    connect(into, after);
+  }
+  if (!reach || reach->group != into) {
+    reach.reset();
+    return;
+  }
+  reach->before.reset(from);
+  reach->after.reset(from);
+  growReach();
 }
 
-// Is there a path `from` -> other group -> `to`?
-bool FusionGraph::hasIndirectPath(unsigned from, unsigned to) const {
-  if (Operation *op = between.lookup({from, to}))
-    if (unsigned group = *groupOf(op); group != from && group != to)
-      return true;
-  if (rank.empty())
-    rankGroups();
-  llvm::SmallSetVector<unsigned, 32> seen;
-  // Ranks ascend along a path.
-  auto visit = [&](unsigned next) {
-    if (rank[next] < rank[to])
-      seen.insert(next);
+// Adds the groups that the neighbours of the group lead to. What is there already is not walked again, so that a group
+// that takes in others one by one costs a single walk of the graph.
+void FusionGraph::growReach() const {
+  auto grow = [&](llvm::BitVector &found, Edges Neighbours::*side) {
+    SmallVector<unsigned> ahead{reach->group};
+    while (!ahead.empty())
+      for (unsigned next : neighbours(ahead.pop_back_val()).*side)
+        if (next != reach->group && !found.test(next)) {
+          found.set(next);
+          ahead.push_back(next);
+        }
   };
-  if (rank[from] < rank[to])
-    llvm::for_each(successors(from), visit);
-  for (size_t i = 0; i < seen.size(); ++i)
-    for (unsigned next : successors(seen[i])) {
-      if (next == to) {
-        between[{from, to}] = groups[seen[i]].ops.front();
-        return true;
-      }
-      visit(next);
-    }
-  return false;
+  grow(reach->before, &Neighbours::before);
+  grow(reach->after, &Neighbours::after);
 }
 
-// hasIndirectPath between a group and each of `others`, in either direction, by one pass over the groups that are
-// ranked between them.
-std::vector<bool> FusionGraph::haveIndirectPath(unsigned group, ArrayRef<unsigned> others) const {
-  if (rank.empty())
-    rankGroups();
-  unsigned least = rank[group], most = rank[group];
-  for (unsigned other : others) {
-    least = std::min(least, rank[other]);
-    most = std::max(most, rank[other]);
+// Is there a path between two groups, in either direction, that passes through a third one?
+bool FusionGraph::haveIndirectPath(unsigned a, unsigned b) const {
+  if (!reach || reach->group != a) {
+    reach = {a, llvm::BitVector(groups.size()), llvm::BitVector(groups.size())};
+    growReach();
   }
-  std::vector<bool> result(groups.size()), after(groups.size()), before(groups.size());
-  for (unsigned next : successors(group))
-    after[next] = true;
-  for (unsigned r = rank[group] + 1; r <= most; ++r)
-    if (unsigned at = ranked[r]; after[at])
-      for (unsigned next : successors(at))
-        after[next] = result[next] = true;
-  for (unsigned r = rank[group]; r-- > least;) {
-    unsigned at = ranked[r];
-    for (unsigned next : successors(at)) {
-      result[at] = result[at] || before[next];
-      before[at] = before[at] || before[next] || next == group;
-    }
-  }
-  return result;
+  auto anyOf = [&](const Edges &edges, const llvm::BitVector &reached) {
+    return llvm::any_of(edges, [&](unsigned third) { return reached.test(third); });
+  };
+  return (reach->after.test(b) && anyOf(neighbours(b).before, reach->after)) ||
+         (reach->before.test(b) && anyOf(neighbours(b).after, reach->before));
 }
 
 // The number of ops of a kernel is bounded, which bounds its stack and its compile time.
@@ -162,34 +119,11 @@ bool FusionGraph::fitTogether(unsigned a, unsigned b) const {
 }
 
 bool FusionGraph::canMerge(unsigned a, unsigned b) const {
-  return fitTogether(a, b) && !hasIndirectPath(a, b) && !hasIndirectPath(b, a);
-}
-
-// Edges to and from `from` become those of `into`.
-void FusionGraph::redirectEdges(unsigned into, unsigned from) {
-  successorCache.resize(groups.size());
-  auto redirect = [&](unsigned group) {
-    if (successorCache[group] && successorCache[group]->erase(from))
-      successorCache[group]->insert(into);
-  };
-  for (Operation *op : groups[from].ops)
-    for (Value operand : op->getOperands())
-      if (std::optional<unsigned> before = producer(operand))
-        redirect(*before);
-  for (auto [bucket, allReduce] : allReduces)
-    redirect(*groupOf(allReduce));
-  if (successorCache[into] && successorCache[from])
-    successorCache[into]->insert(successorCache[from]->begin(), successorCache[from]->end());
-  else
-    successorCache[into].reset();
-  if (successorCache[into])
-    successorCache[into]->erase(into);
-  successorCache[from].reset();
+  return fitTogether(a, b) && !haveIndirectPath(a, b);
 }
 
 void FusionGraph::merge(unsigned into, unsigned from) {
-  mergeRanks(into, from);
-  redirectEdges(into, from);
+  mergeEdges(into, from);
   std::vector<Operation *> &ops = groups[into].ops;
   for (Operation *op : groups[from].ops)
     groupOfOp[op] = into;
@@ -204,8 +138,6 @@ void FusionGraph::merge(unsigned into, unsigned from) {
   groups[from].ops.clear();
   if (!groups[into].turn)
     groups[into].turn = groups[from].turn;
-  if (groups[into].turn)
-    clearCaches(); // redirectEdges does not update the edges between blocks
 }
 
 llvm::SmallSetVector<unsigned, 8> FusionGraph::adjacent(unsigned group) const {
@@ -232,19 +164,14 @@ llvm::SmallSetVector<unsigned, 8> FusionGraph::adjacent(unsigned group) const {
   return result;
 }
 
-// Merges adjacent groups of a kind until nothing changes.
+// Merges adjacent groups of a kind until nothing changes. `allowed` asks canMerge too, after what is cheaper to check.
 void FusionGraph::mergeAdjacent(KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed) {
   for (unsigned group = 0; group < groups.size(); ++group) {
     bool changed = groups[group].kind == kind && !groups[group].ops.empty();
     while (changed) {
       llvm::SmallSetVector<unsigned, 8> others = adjacent(group);
-      std::vector<bool> apart; // computed for all candidates when the first one is checked
       auto *found = llvm::find_if(others, [&](unsigned other) {
-        if (groups[other].kind != kind || !fitTogether(group, other))
-          return false;
-        if (apart.empty())
-          apart = haveIndirectPath(group, others.getArrayRef());
-        return !apart[other] && allowed(group, other);
+        return groups[other].kind == kind && fitTogether(group, other) && allowed(group, other);
       });
       changed = found != others.end();
       if (changed)
@@ -284,9 +211,9 @@ void FusionGraph::fuseRows(bool images) {
   // First the groups that work line by line: else sums over the lines, which read the same values, would take ops from
   // them.
   mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) {
-    return (livesByLine(a) || livesByLine(b)) && mayShareRows(a, b, images);
+    return (livesByLine(a) || livesByLine(b)) && canMerge(a, b) && mayShareRows(a, b, images);
   });
-  mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) { return mayShareRows(a, b, images); });
+  mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) { return canMerge(a, b) && mayShareRows(a, b, images); });
 }
 
 void FusionGraph::fuseElementwise() {
@@ -294,7 +221,7 @@ void FusionGraph::fuseElementwise() {
     auto shape = [&](unsigned group) {
       return cast<RankedTensorType>(groups[group].ops.front()->getResult(0).getType()).getShape();
     };
-    return shape(a) == shape(b) && !shape(a).empty();
+    return shape(a) == shape(b) && !shape(a).empty() && canMerge(a, b);
   });
 }
 
@@ -351,13 +278,15 @@ void FusionGraph::fuseReductions() {
 // adjacent.
 void FusionGraph::fuseSingle() {
   auto isScalar = [](Operation *op) { return mt::elementsPerRow(op->getResult(0).getType()) == 1; };
-  auto sameDepth = [&](unsigned a, unsigned b) { return groups[a].reductionDepth == groups[b].reductionDepth; };
-  mergeAdjacent(KernelKind::single, sameDepth);
+  auto mayMerge = [&](unsigned a, unsigned b) {
+    return groups[a].reductionDepth == groups[b].reductionDepth && canMerge(a, b);
+  };
+  mergeAdjacent(KernelKind::single, mayMerge);
   std::vector<unsigned> scalars = groupsOf(KernelKind::single);
   llvm::erase_if(scalars, [&](unsigned group) { return !llvm::all_of(groups[group].ops, isScalar); });
   for (auto [i, a] : llvm::enumerate(scalars))
     for (unsigned b : ArrayRef(scalars).drop_front(i + 1))
-      if (!groups[a].ops.empty() && !groups[b].ops.empty() && sameDepth(a, b) && canMerge(a, b))
+      if (!groups[a].ops.empty() && !groups[b].ops.empty() && mayMerge(a, b))
         merge(a, b);
 }
 
@@ -366,21 +295,24 @@ std::vector<const FusionGroup *> FusionGraph::ordered() const {
     return position.at(groups[a].ops.front()) > position.at(groups[b].ops.front());
   };
   std::priority_queue<unsigned, std::vector<unsigned>, decltype(later)> ready(later);
-  std::vector<unsigned> waiting(groups.size(), 0);
-  for (unsigned group = 0; group < groups.size(); ++group)
-    for (unsigned next : successors(group))
-      ++waiting[next];
-  for (unsigned group = 0; group < groups.size(); ++group)
-    if (!groups[group].ops.empty() && waiting[group] == 0)
-      ready.push(group);
+  std::vector<unsigned> waiting(groups.size());
   std::vector<const FusionGroup *> order;
+  SmallVector<unsigned> done; // their successors have not been told
+  for (unsigned group = 0; group < groups.size(); ++group) {
+    waiting[group] = neighbours(group).before.size();
+    if (waiting[group] == 0 && !groups[group].ops.empty())
+      ready.push(group);
+  }
   while (!ready.empty()) {
-    unsigned group = ready.top();
+    order.push_back(&groups[ready.top()]);
+    done.push_back(ready.top());
     ready.pop();
-    order.push_back(&groups[group]);
-    for (unsigned next : successors(group))
-      if (--waiting[next] == 0)
-        ready.push(next);
+    while (!done.empty())
+      for (unsigned next : neighbours(done.pop_back_val()).after)
+        if (--waiting[next] == 0 && groups[next].ops.empty()) // a bucket is complete
+          done.push_back(next);
+        else if (waiting[next] == 0)
+          ready.push(next);
   }
   return order;
 }

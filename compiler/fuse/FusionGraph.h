@@ -12,6 +12,7 @@
 #include "compiler/fuse/Computations.h"
 #include "dialects/mt/Blocks.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
@@ -58,17 +59,19 @@ private:
   std::optional<unsigned> groupOf(mlir::Operation *op) const;
   std::optional<unsigned> producer(mlir::Value value) const;
   using Edges = llvm::SmallDenseSet<unsigned, 4>;
-  const Edges &successors(unsigned group) const;
-  Edges findSuccessors(unsigned group) const;
+  struct Neighbours {
+    Edges before, after; // groups that this one depends on, and that depend on it, without a third one between
+  };
+  const Neighbours &neighbours(unsigned group) const;
+  void connect(unsigned before, unsigned after) const;
+  void connectAll() const;
   llvm::SmallSetVector<unsigned, 8> adjacent(unsigned group) const; // producers, users, readers of a large operand
-  bool hasIndirectPath(unsigned from, unsigned to) const;
-  std::vector<bool> haveIndirectPath(unsigned group, llvm::ArrayRef<unsigned> others) const; // indexed by group
+  bool haveIndirectPath(unsigned a, unsigned b) const; // fastest where `a` stays the same
   bool fitTogether(unsigned a, unsigned b) const;
   bool canMerge(unsigned a, unsigned b) const;
-  void rankGroups() const;
-  void mergeRanks(unsigned into, unsigned from);
+  void growReach() const;
   void clearCaches();
-  void redirectEdges(unsigned into, unsigned from);
+  void mergeEdges(unsigned into, unsigned from);
   void merge(unsigned into, unsigned from);
   void mergeAdjacent(mlir::mt::KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed);
   void extendEpilogue(unsigned matmul);
@@ -89,18 +92,20 @@ private:
 
   mlir::Block *body;
   RecomputedValues recomputed;
-  std::vector<std::pair<int64_t, mlir::Operation *>> allReduces;  // with their buckets, where these are known
+  std::map<int64_t, unsigned> completions; // for each bucket of all-reduces a group without ops: "they are complete"
   std::map<mlir::mt::Turn, std::vector<mlir::Operation *>> turns; // which come one after the other
   std::vector<FusionGroup> groups;
   llvm::DenseMap<mlir::Operation *, unsigned> groupOfOp;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
   std::vector<llvm::SmallVector<mlir::Operation *, 2>> readers; // by position
-  // Caches. successorCache: the successors of each group. rank: the index of each group in a topological order, and
-  // ranked: the groups in that order. between: for two groups with an indirect path, an op on that path; a merge keeps
-  // the path, unless the op's group is then one of the two.
-  mutable std::vector<std::optional<Edges>> successorCache;
-  mutable std::vector<unsigned> rank, ranked;
-  mutable llvm::DenseMap<std::pair<unsigned, unsigned>, mlir::Operation *> between;
+  // Caches, which merges keep up to date. `reach`: the groups that depend on the last group asked for, and those that
+  // it depends on.
+  struct Reach {
+    unsigned group;
+    llvm::BitVector before, after;
+  };
+  mutable std::vector<Neighbours> neighbourCache;
+  mutable std::optional<Reach> reach;
 };
 
 } // namespace mtc
