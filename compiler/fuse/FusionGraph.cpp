@@ -22,8 +22,8 @@ std::optional<unsigned> FusionGraph::producer(Value value) const {
 void FusionGraph::connect(unsigned before, unsigned after) const {
   if (before == after)
     return;
-  neighbourCache[before].after.insert(after);
-  neighbourCache[after].before.insert(before);
+  edgeCache[before].successors.insert(after);
+  edgeCache[after].predecessors.insert(before);
 }
 
 void FusionGraph::connectAll() const {
@@ -47,30 +47,30 @@ void FusionGraph::connectAll() const {
       connect(former.second, latter.second);
 }
 
-const FusionGraph::Neighbours &FusionGraph::neighbours(unsigned group) const {
-  if (neighbourCache.empty()) {
-    neighbourCache.resize(groups.size());
+const FusionGraph::GroupEdges &FusionGraph::edgesOf(unsigned group) const {
+  if (edgeCache.empty()) {
+    edgeCache.resize(groups.size());
     connectAll();
   }
-  return neighbourCache[group];
+  return edgeCache[group];
 }
 
 void FusionGraph::clearCaches() {
-  neighbourCache.clear();
+  edgeCache.clear();
   reach.reset();
 }
 
 // Edges to and from `from` become those of `into`.
 void FusionGraph::mergeEdges(unsigned into, unsigned from) {
-  if (neighbourCache.empty())
+  if (edgeCache.empty())
     return;
-  Neighbours moved = std::exchange(neighbourCache[from], {});
-  for (unsigned before : moved.before) {
-    neighbourCache[before].after.erase(from);
+  GroupEdges moved = std::exchange(edgeCache[from], {});
+  for (unsigned before : moved.predecessors) {
+    edgeCache[before].successors.erase(from);
     connect(before, into);
   }
-  for (unsigned after : moved.after) {
-    neighbourCache[after].before.erase(from);
+  for (unsigned after : moved.successors) {
+    edgeCache[after].predecessors.erase(from);
     connect(into, after);
   }
   if (!reach || reach->group != into) {
@@ -82,20 +82,20 @@ void FusionGraph::mergeEdges(unsigned into, unsigned from) {
   growReach();
 }
 
-// Adds the groups that the neighbours of the group lead to. What is there already is not walked again, so that a group
+// Adds the groups that the edges of the group lead to. What is there already is not walked again, so that a group
 // that takes in others one by one costs a single walk of the graph.
 void FusionGraph::growReach() const {
-  auto grow = [&](llvm::BitVector &found, Edges Neighbours::*side) {
+  auto grow = [&](llvm::BitVector &found, Edges GroupEdges::*side) {
     SmallVector<unsigned> ahead{reach->group};
     while (!ahead.empty())
-      for (unsigned next : neighbours(ahead.pop_back_val()).*side)
+      for (unsigned next : edgesOf(ahead.pop_back_val()).*side)
         if (next != reach->group && !found.test(next)) {
           found.set(next);
           ahead.push_back(next);
         }
   };
-  grow(reach->before, &Neighbours::before);
-  grow(reach->after, &Neighbours::after);
+  grow(reach->before, &GroupEdges::predecessors);
+  grow(reach->after, &GroupEdges::successors);
 }
 
 // Is there a path between two groups, in either direction, that passes through a third one?
@@ -107,8 +107,8 @@ bool FusionGraph::haveIndirectPath(unsigned a, unsigned b) const {
   auto anyOf = [&](const Edges &edges, const llvm::BitVector &reached) {
     return llvm::any_of(edges, [&](unsigned third) { return reached.test(third); });
   };
-  return (reach->after.test(b) && anyOf(neighbours(b).before, reach->after)) ||
-         (reach->before.test(b) && anyOf(neighbours(b).after, reach->before));
+  return (reach->after.test(b) && anyOf(edgesOf(b).predecessors, reach->after)) ||
+         (reach->before.test(b) && anyOf(edgesOf(b).successors, reach->before));
 }
 
 // The number of ops of a kernel is bounded, which bounds its stack and its compile time.
@@ -299,7 +299,7 @@ std::vector<const FusionGroup *> FusionGraph::ordered() const {
   std::vector<const FusionGroup *> order;
   SmallVector<unsigned> done; // their successors have not been told
   for (unsigned group = 0; group < groups.size(); ++group) {
-    waiting[group] = neighbours(group).before.size();
+    waiting[group] = edgesOf(group).predecessors.size();
     if (waiting[group] == 0 && !groups[group].ops.empty())
       ready.push(group);
   }
@@ -308,7 +308,7 @@ std::vector<const FusionGroup *> FusionGraph::ordered() const {
     done.push_back(ready.top());
     ready.pop();
     while (!done.empty())
-      for (unsigned next : neighbours(done.pop_back_val()).after)
+      for (unsigned next : edgesOf(done.pop_back_val()).successors)
         if (--waiting[next] == 0 && groups[next].ops.empty()) // a bucket is complete
           done.push_back(next);
         else if (waiting[next] == 0)

@@ -59,10 +59,10 @@ private:
   std::optional<unsigned> groupOf(mlir::Operation *op) const;
   std::optional<unsigned> producer(mlir::Value value) const;
   using Edges = llvm::SmallDenseSet<unsigned, 4>;
-  struct Neighbours {
-    Edges before, after; // groups that this one depends on, and that depend on it, without a third one between
+  struct GroupEdges {
+    Edges predecessors, successors;
   };
-  const Neighbours &neighbours(unsigned group) const;
+  const GroupEdges &edgesOf(unsigned group) const;
   void connect(unsigned before, unsigned after) const;
   void connectAll() const;
   llvm::SmallSetVector<unsigned, 8> adjacent(unsigned group) const; // producers, users, readers of a large operand
@@ -104,7 +104,7 @@ private:
     unsigned group;
     llvm::BitVector before, after;
   };
-  mutable std::vector<Neighbours> neighbourCache;
+  mutable std::vector<GroupEdges> edgeCache;
   mutable std::optional<Reach> reach;
 };
 
