@@ -23,13 +23,13 @@ def installed():
     mtc.keras.uninstall()
 
 
-class Ranked(L.Layer):
+class Products(L.Layer):
     def call(self, x):
-        return keras.ops.sort(x, axis=1)
+        return keras.ops.cumprod(x, axis=1)
 
 
 def unsupported(name="odd"):
-    model = keras.Sequential([keras.Input((4, 2)), Ranked(), L.Flatten(), L.Dense(1)], name=name)
+    model = keras.Sequential([keras.Input((4, 2)), Products(), L.Flatten(), L.Dense(1)], name=name)
     model.compile("sgd", "mse")
     return model
 
@@ -53,7 +53,7 @@ def test_fallback(installed):
     """One warning for a model, with the layer and the reason; a generator loses nothing."""
     x, y = np.zeros((32, 4, 2), "f4"), np.zeros((32, 1), "f4")
     model = unsupported()
-    reason = "(?s)odd: fit runs in Keras and not through MTC: .*test_install.py:[0-9:]+ sort: .*Ranked"
+    reason = "(?s)odd: fit runs in Keras and not through MTC: .*test_install.py:[0-9:]+ cumprod: .*Products"
     with pytest.warns(mtc.FallbackWarning, match=reason) as caught:
         model.fit(x, y, verbose=0, validation_data=(x, y))
         model.evaluate(x, y, verbose=0)
@@ -157,7 +157,7 @@ def test_a_session_stays_from_batch_to_batch(installed, tmp_path):
 def test_batches_that_fall_back(installed):
     x, y = np.zeros((16, 4, 2), "f4"), np.zeros((16, 1), "f4")
     model = unsupported()
-    with pytest.warns(mtc.FallbackWarning, match="(?s)odd: train_on_batch runs in Keras .*Ranked") as caught:
+    with pytest.warns(mtc.FallbackWarning, match="(?s)odd: train_on_batch runs in Keras .*Products") as caught:
         for _ in range(3):
             assert isinstance(model.train_on_batch(x, y), float)
     assert sum(w.category is mtc.FallbackWarning for w in caught) == 1 and int(model.optimizer.iterations) == 3
@@ -171,7 +171,7 @@ def test_batches_that_fall_back(installed):
 def test_strict():
     mtc.keras.install(strict=True)
     try:
-        with pytest.raises(mtc.ModelError, match="Ranked"):
+        with pytest.raises(mtc.ModelError, match="Products"):
             unsupported().fit(np.zeros((8, 4, 2), "f4"), np.zeros((8, 1), "f4"), verbose=0)
     finally:
         mtc.keras.uninstall()

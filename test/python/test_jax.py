@@ -148,15 +148,15 @@ def refused(loss, params=np.eye(4, dtype="float32"), batch=np.ones((3, 4), "floa
 
 def test_all_refusals_in_one_error():
     def loss(params, batch):
-        h = jnp.sort(batch @ params, -1)
+        h = jnp.cumprod(batch @ params, -1)
         jax.debug.print("{}", h.sum())
-        return jax.lax.top_k(h, 2)[0].mean()
+        return jnp.arctan(h).mean()
 
     lines = refused(loss).splitlines()
     first = loss.__code__.co_firstlineno
     assert [line.split(": ", 2)[:2] for line in lines] == [
         [f"{__file__}:{first + i}:{line.split(':')[2]}", name] for i, name, line in
-        zip((1, 2, 3), ("sort", "debug_print", "top_k"), lines)]
+        zip((1, 2, 3), ("cumprod", "debug_print", "atan"), lines)]
 
 
 @pytest.mark.parametrize("function, text", [
@@ -184,13 +184,73 @@ def test_refused(function, text):
         assert re.search(text, found), found
 
 
-def test_gradient_of_the_users_own():
-    @jax.custom_vjp
-    def function(x):
-        return x
+@pytest.mark.parametrize("function", [jnp.round, jax.lax.round, jnp.ceil, jnp.trunc], ids=lambda f: f.__name__)
+def test_whole_numbers(function):
+    x = np.array([[-2.5, -1.5, -0.7, -0.5, -0.0, 0.49999997, 0.5, 0.7, 1.5, 2.5, 3.0, 4194305.5, 8388609]], np.float32)
+    step = mtc.jax.compile(lambda w, x: jnp.mean((function(x) * w).sum(1)), np.zeros(x.shape[1:], np.float32), x,
+                           optimizer="sgd", batch_size=1, devices="cpu:1", verbose=0)
+    step.train_on_batch(x)
+    np.testing.assert_array_equal(step.params / np.float32(-0.01), function(x[0]))
 
-    function.defvjp(lambda x: (x, None), lambda _, g: (2 * g,))
-    assert "jax.custom_vjp" in refused(lambda params, batch: function(batch @ params).mean())
+
+def routed(x, w):
+    """A mixture of experts: each token goes to the two experts with the largest weights."""
+    gates, experts = jax.lax.top_k(jax.nn.softmax(x @ w), 2)
+    outputs = jnp.tanh(x @ w) * 3
+    return (gates * jnp.take_along_axis(outputs, experts, -1)).sum(-1)
+
+
+@pytest.mark.parametrize("function", [
+    routed,
+    lambda x, w: jax.lax.top_k(jnp.where(x @ w > 0, x @ w, -jnp.inf), 3)[1] * (x @ w)[:, :3],
+    lambda x, w: jnp.sort(x @ w, axis=-1)[:, 2:4],
+    lambda x, w: jnp.sort(jnp.reshape(x @ w, (-1, 2, 3)), axis=1, descending=True)[:, 0],
+    lambda x, w: jnp.argsort(x @ w, axis=-1) * (x @ w),
+    lambda x, w: jnp.median(x @ w, axis=-1),
+    lambda x, w: jnp.partition(x @ w, 2, axis=-1)[:, 2],
+], ids=["experts", "masked", "sort", "axis", "argsort", "median", "partition"])
+def test_order(function, capsys):
+    rng = np.random.default_rng(5)
+    x, w = rng.normal(size=(8, 4)).astype(np.float32), rng.normal(size=(4, 6)).astype(np.float32)
+    mtc.jax.compile(lambda w, x: jnp.mean(function(x, w) ** 2), w, x, optimizer="sgd", batch_size=8, devices="cpu:1")
+    assert "checked against JAX" in capsys.readouterr().out
+
+
+def own_gradient(forward, rule):
+    function = jax.custom_vjp(forward)
+    function.defvjp(lambda x, y: (forward(x, y), (x, y)), rule)
+    return function
+
+
+# The result and the gradients, each with a rule that is not the function's own derivative.
+OWN_GRADIENTS = {
+    "straight-through": (lambda x, y: jnp.round(x * 4) / 4 + 0 * y, lambda saved, g: (g, jnp.zeros_like(saved[1]))),
+    "reversed": (lambda x, y: x + y, lambda saved, g: (-0.3 * g, g)),
+    "surrogate of a step": (lambda x, y: jnp.where(x > 0, 1.0, 0.0) * y,
+                            lambda saved, g: (g * saved[1] / (1 + jnp.abs(saved[0])) ** 2, g * (saved[0] > 0))),
+    "other": (lambda x, y: jnp.tanh(x) * jnp.exp(y),
+                lambda saved, g: (g * jnp.exp(saved[1]), 2 * g * jnp.tanh(saved[0]))),
+}
+
+
+@pytest.mark.parametrize("name", OWN_GRADIENTS)
+def test_gradient_of_the_users_own(name, capsys):
+    function = own_gradient(*OWN_GRADIENTS[name])
+
+    def loss(params, batch):
+        hidden = jnp.tanh(batch @ params["a"])
+        return jnp.mean((jax.jit(function)(hidden, batch @ params["b"]) - 1) ** 2)
+
+    rng = np.random.default_rng(3)
+    params = {k: rng.normal(size=(4, 3)).astype(np.float32) for k in "ab"}
+    mtc.jax.compile(loss, params, rng.normal(size=(8, 4)).astype(np.float32), optimizer="sgd", batch_size=8,
+                    devices="cpu:1", verbose=1)
+    assert "checked against JAX" in capsys.readouterr().out
+
+
+def test_gradient_of_the_users_own_that_is_not_linear():
+    function = own_gradient(lambda x, y: x + y, lambda _, g: (jnp.clip(g, -1, 1), g))
+    assert "not linear" in refused(lambda params, batch: function(batch @ params, batch @ params).mean())
 
 
 def test_the_example_of_the_page(tmp_path, monkeypatch, capsys):

@@ -254,3 +254,29 @@ def integer_power(value: Value, exponent: int) -> Value:
     return binary("mul", squared, value) if exponent % 2 else squared
 
 
+def ceil(value: Value) -> Value:
+    """The next whole number that is not less."""
+    return unary("neg", unary("floor", unary("neg", value)))
+
+
+def truncate(value: Value) -> Value:
+    """Without the part behind the point."""
+    return binary("mul", unary("sign", value), unary("floor", unary("abs", value)))
+
+
+def round_half_even(value: Value) -> Value:
+    """The nearest whole number; of two that are as near, the even one. Exact, as value - floor(value) is."""
+    below = unary("floor", value)
+    rest = binary("sub", value, below)
+    half = binary("mul", below, 0.5)
+    odd = compare("ne", unary("floor", half), half)
+    up = logical_or(compare("gt", rest, 0.5), logical_and(compare("eq", rest, 0.5), odd))
+    return binary("add", below, cast(up, "f32"))
+
+
+def round_half_away(value: Value) -> Value:
+    """The nearest whole number; of two that are as near, the one away from 0."""
+    size = unary("abs", value)
+    below = unary("floor", size)
+    up = compare("ge", binary("sub", size, below), 0.5)
+    return binary("mul", unary("sign", value), binary("add", below, cast(up, "f32")))

@@ -208,6 +208,11 @@ def iota(graph: Graph, shape: Shape, axis: int, dtype: str) -> Value:
     return broadcast(e.cast(line, dtype), shape, (axis,))
 
 
+def indices(like: Value, axis: int) -> Value:
+    """0, 1, 2 ... along a logical axis of a value's shape."""
+    return iota(like.graph, like.shape, axis % len(like.axes), "i32")
+
+
 def one_hot(ids: Value, depth: int, dtype: str = "f32") -> Value:
     """1 at the place of the id along a new last axis, else 0."""
     if depth == 1 or ids.constant is not None:

@@ -10,9 +10,10 @@ import numpy as np
 
 from mtc._trace import elementwise as e
 from mtc._trace import moves, patterns, products
-from mtc._trace.layout import align, arrange, canonical, replaced, stored_last, transpose
+from mtc._trace.layout import align, arrange, canonical, expand_dims, replaced, stored_last, transpose
 from mtc._trace.values import Axis, Batch, Refused, Value, batch_of
 
+MOST_MAXIMA = 32  # that top_k and sort find one after the other
 _NUMPY: dict[str, Any] = {"sum": np.sum, "max": np.max, "min": np.min}
 
 
@@ -87,6 +88,38 @@ def argmax(value: Value, axis: int) -> Value:
     return Value(value.graph, node, value.axes[:axis] + value.axes[axis + 1:])
 
 
+def top_k(values: Sequence[Value], count: int, axis: int) -> list[Value]:
+    """The elements along an axis where those of the first value are largest, from the largest on.
+
+    Of equal ones the first comes first. Each is the maximum of what the ones before it leave.
+    """
+    axis %= len(values[0].axes)
+    size = values[0].shape[axis]
+    if isinstance(size, Batch):
+        raise Refused("the order of the samples")
+    if count > MOST_MAXIMA:
+        raise Refused(f"the {count} largest elements along an axis: expected at most {MOST_MAXIMA}")
+    order = [i for i in range(len(values[0].axes)) if i != axis] + [axis]
+    lines = [transpose(v, order) for v in values]
+    left = e.binary("maximum", e.cast(lines[0], "f32"), float(np.finfo(np.float32).min))  # above what is taken: -inf
+    found: list[list[Value]] = [[] for _ in values]
+    for _ in range(count):
+        hot = e.cast(moves.one_hot(argmax(left, -1), size), "i1")
+        for line, columns in zip(lines, found):
+            columns.append(expand_dims(reduce("sum", e.select(hot, line, e.as_value(line, 0)), (-1,)), (axis,)))
+        left = e.select(hot, e.as_value(left, -np.inf), left)
+    return [moves.concat(columns, axis) for columns in found]
+
+
+def sort(values: Sequence[Value], axis: int, descending: bool = False) -> list[Value]:
+    """All of them along a short axis in the order of the first; equal ones stay in order."""
+    size = values[0].shape[axis]
+    if isinstance(size, Batch):
+        raise Refused("the order of the samples")
+    key = e.cast(values[0], "f32")
+    return top_k([key if descending else e.unary("neg", key), *values], size, axis)[1:]
+
+
 def softmax(value: Value, axis: int = -1, log: bool = False) -> Value:
     """softmax, or its logarithm, along an axis."""
     made = e.along_last("log_softmax" if log else "softmax", value, axis)
@@ -112,7 +145,8 @@ def pick(value: Value, ids: Value) -> Value:
     lines = Value(value.graph, value.node, value.axes[:-1])
     _, aligned = align([lines, ids])
     order = sorted((i for i, a in enumerate(lines.flat) if a.place is not None), key=lambda i: lines.flat[i].place or 0)
-    at = replaced(aligned, arrange(aligned, order, order), order)
+    repeated = any(a.place is None and b.place is not None for a, b in zip(lines.flat, aligned.flat))
+    at = ids if repeated else replaced(aligned, arrange(aligned, order, order), order)  # several ids of each line
     whole = at.node.shape == value.node.shape[:-1]
     if whole and value.node.op == "log_softmax":
         x = Value(value.graph, value.node.operands[0], value.axes)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Sequence, Union
 
+import jax
 import numpy as np
 
 from mtc._trace import BATCH, Batch, Refused, Value, layout, moves
@@ -49,7 +50,36 @@ def _custom_vjp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     if not any(isinstance(i, Value) and i.node.learned for i in inputs):
         inner = equation.params.get("call_jaxpr") or equation.params["fun_jaxpr"]
         return r.read(inner, inputs)
-    raise Refused("a gradient of the user's own (jax.custom_vjp): write the function without it")
+    try:
+        inner = _with_own_gradient(equation)
+    except NotImplementedError:
+        raise Refused("a gradient of the user's own (jax.custom_vjp) that is not linear in the gradient of the "
+                      "result, such as a clipped one") from None
+    return r.read(inner, inputs)
+
+
+def _with_own_gradient(equation: Any) -> Any:
+    """A jaxpr with the results of a custom_vjp function and, differentiated as it stands, the gradients of its rule.
+
+    The rule is a linear function from the gradients of the results to those of the inputs. Its transpose is applied to
+    `x - stop_gradient(x)`, which is zero, and added to the results: the gradient of that sum is the rule.
+    """
+    avals = [variable.aval for variable in equation.invars]
+    learnable = [i for i, aval in enumerate(avals) if np.issubdtype(aval.dtype, np.floating)]
+    bound = equation.primitive.get_bind_params(equation.params)
+    functions, params = bound if isinstance(bound, tuple) else ((), bound)  # a pair in older versions
+
+    def whole(*xs: Any) -> Any:
+        def function(*some: Any) -> Any:
+            inputs = {**dict(enumerate(xs)), **dict(zip(learnable, some))}
+            return equation.primitive.bind(*functions, *inputs.values(), **params)
+
+        fixed = [jax.lax.stop_gradient(xs[i]) for i in learnable]
+        results, gradients_of = jax.vjp(function, *fixed)
+        added = jax.linear_transpose(gradients_of, results)(tuple(xs[i] - x for i, x in zip(learnable, fixed)))[0]
+        return [result + extra for result, extra in zip(results, added)]
+
+    return jax.make_jaxpr(whole)(*avals)
 
 
 @rule("pure_callback", "io_callback", "debug_callback", "debug_print")

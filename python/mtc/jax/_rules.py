@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Sequence
 
+import jax
 import numpy as np
 
 from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, products, reductions, spatial
@@ -72,7 +73,13 @@ def _erfc(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 
 @rule("ceil")
 def _ceil(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    return e.unary("neg", e.unary("floor", e.unary("neg", r.value(inputs[0]))))
+    return e.ceil(r.value(inputs[0]))
+
+
+@rule("round")
+def _round(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
+    even = equation.params["rounding_method"] == jax.lax.RoundingMethod.TO_NEAREST_EVEN
+    return (e.round_half_even if even else e.round_half_away)(r.value(inputs[0]))
 
 
 @rule("exp2")
@@ -285,6 +292,19 @@ def _argmax(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value = e.cast(r.value(inputs[0]), "f32")
     value = e.unary("neg", value) if equation.primitive.name == "argmin" else value
     return reductions.argmax(value, equation.params["axes"][0])
+
+
+@rule("top_k")
+def _top_k(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+    value, axis = r.value(inputs[0]), equation.params.get("axis", -1)
+    return reductions.top_k([value, moves.indices(value, axis)], equation.params["k"], axis)
+
+
+@rule("sort")
+def _sort(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
+    if equation.params["num_keys"] != 1:
+        raise Refused("an order by several keys")
+    return reductions.sort([r.value(i) for i in inputs], equation.params["dimension"])
 
 
 @rule("cumsum")

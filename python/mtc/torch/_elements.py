@@ -36,6 +36,16 @@ def _as(c: Converter, value: Any) -> Value:
     return e.cast(made, c.dtype())
 
 
+@op("ceil", "trunc", "fix", "frac", "round")
+def whole(c: Converter, value: Any, decimals: int = 0) -> Value:
+    if decimals:
+        raise Refused(f"a rounding to {decimals} decimals: expected whole numbers")
+    x = _as(c, value)
+    if c.name() == "frac":
+        return e.binary("sub", x, e.truncate(x))
+    return {"ceil": e.ceil, "round": e.round_half_even}.get(c.name(), e.truncate)(x)
+
+
 @op(*ARITHMETIC)
 def arithmetic(c: Converter, a: Any, b: Any, *_: Any) -> Value:
     if c.dtype() == "i1":
@@ -68,8 +78,9 @@ def lerp(c: Converter, a: Any, b: Any, share: Any) -> Value:
 
 @op("div", "divide", "true_divide")
 def div(c: Converter, a: Any, b: Any, rounding: Optional[str] = None) -> Value:
-    if rounding == "floor" and c.dtype() == "f32":
-        return e.unary("floor", e.binary("div", _as(c, a), _as(c, b)))
+    if rounding is not None and c.dtype() == "f32":
+        made = e.binary("div", _as(c, a), _as(c, b))
+        return e.unary("floor", made) if rounding == "floor" else e.truncate(made)
     if rounding is not None:
         raise Refused(f"a division that rounds ({rounding})")
     return e.binary("div", _as(c, a), _as(c, b))
@@ -259,6 +270,23 @@ def argmax(c: Converter, value: Any, dim: Any = None, keepdim: bool = False) -> 
     if dim is None:
         raise Refused("argmax over all samples")
     return _kept(c, reductions.argmax(x, dim))
+
+
+@op("topk")
+def topk(c: Converter, value: Any, count: int, dim: int = -1, largest: bool = True, in_order: bool = True) -> Any:
+    x = c.value(value)
+    if largest:
+        return reductions.top_k([x, moves.indices(x, dim)], count, dim)
+    key = e.unary("neg", e.cast(x, "f32"))
+    return reductions.top_k([key, x, moves.indices(x, dim)], count, dim)[1:]
+
+
+@op("sort", "argsort")
+def sort(c: Converter, value: Any, *options: Any) -> Any:
+    dim, descending = options[-2:]  # after `stable`, which it always is
+    x = c.value(value)
+    found = reductions.sort([x, moves.indices(x, dim)], dim, descending)
+    return found[1] if c.name() == "argsort" else found
 
 
 @op("any", "all")

@@ -310,13 +310,17 @@ def _joined(c: Converter, x: Value, given: Sequence[tuple[int, Any]]) -> tuple[V
 
 @op("gather")
 def gather(c: Converter, value: Any, dim: int, ids: Any, *_: Any) -> Value:
-    """One element of each line: the sum of the products with a one at its place."""
+    """Elements of each line: the sum of the products with a one at the place of each."""
     x, places = c.value(value), c.value(ids)
     axis = dim % len(x.shape)
     size = x.shape[axis]
     same = all(a == b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis)
-    if places.shape[axis] != 1 or not same or isinstance(size, Batch):
-        raise Refused("a gather of more than one element of each line")
+    if not same or isinstance(size, Batch):
+        raise Refused("a gather of some of the lines, or of samples")
+    if places.shape[axis] != 1:
+        lines = layout.transpose(x, [*(i for i in range(len(x.shape)) if i != axis), axis])
+        ones = moves.one_hot(places, size)
+        return reductions.reduce("sum", e.binary("mul", layout.expand_dims(lines, (axis,)), ones), (-1,))
     ones = moves.one_hot(layout.squeeze(places, (axis,)), size)
     order = [*range(axis), len(x.shape) - 1, *range(axis, len(x.shape) - 1)]
     found = reductions.reduce("sum", e.binary("mul", x, layout.transpose(ones, order)), (axis,))
