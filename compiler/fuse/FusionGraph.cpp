@@ -118,9 +118,7 @@ bool FusionGraph::fitTogether(unsigned a, unsigned b) const {
   return a != b && !otherTurns && groups[a].ops.size() + groups[b].ops.size() <= maxOps;
 }
 
-bool FusionGraph::canMerge(unsigned a, unsigned b) const {
-  return fitTogether(a, b) && !haveIndirectPath(a, b);
-}
+bool FusionGraph::canMerge(unsigned a, unsigned b) const { return fitTogether(a, b) && !haveIndirectPath(a, b); }
 
 void FusionGraph::merge(unsigned into, unsigned from) {
   mergeEdges(into, from);
