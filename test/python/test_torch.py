@@ -209,6 +209,27 @@ def test_order_and_whole_numbers(function, capsys):
     assert "2 gradients and 0 buffers of the example are PyTorch's" in capsys.readouterr().err
 
 
+class Bag(nn.Module):
+    def __init__(self, weighted=False, **options):
+        super().__init__()
+        self.rows, self.out = nn.EmbeddingBag(20, 6, **options), nn.Linear(6, 3)
+        self.weighted = weighted
+
+    def forward(self, ids):
+        return self.out(self.rows(ids, per_sample_weights=ids / 7 if self.weighted else None))
+
+
+@pytest.mark.parametrize("options", [{"mode": "sum"}, {"mode": "mean"}, {"mode": "max"},
+                                     {"mode": "sum", "weighted": True}, {"mode": "mean", "padding_idx": 1}])
+def test_embedding_bag(options, capsys):
+    torch.manual_seed(4)
+    ids = torch.randint(0, 6, (6, 4))
+    ids[2] = 1  # of padding alone
+    mtc.torch.compile(Bag(**options), (ids, torch.randint(0, 3, (6,))), loss=functional.cross_entropy,
+                      optimizer="sgd", devices="cpu:1")
+    assert "3 gradients and 0 buffers of the example are PyTorch's" in capsys.readouterr().err
+
+
 class ScoresAndLoss(nn.Module):
     """Returns its scores, and its loss where it gets targets."""
 

@@ -239,6 +239,31 @@ def embedding(c: Converter, table: Any, ids: Any, padding: int = -1, by_frequenc
     return e.select(there, c.graph.stop_gradient(rows), rows)  # the row of the padding has no gradient
 
 
+@op("embedding_bag")
+def embedding_bag(c: Converter, table: Any, ids: Any, starts: Any, by_frequency: bool = False, mode: int = 0,
+                  sparse: bool = False, weights: Any = None, with_end: bool = False, padding: Any = None) -> Any:
+    """Sums, means or maxima of rows. The bags of a matrix of ids are its lines, which PyTorch lays end to end."""
+    places = c.value(ids)
+    count = places.shape[0].times if isinstance(places.shape[0], Batch) else 0
+    same = isinstance(starts, Known) and np.array_equal(starts.tensor.numpy(), count * np.arange(SAMPLES))
+    if by_frequency or with_end or not same:
+        raise Refused("an embedding bag other than of a matrix with the ids of a sample in each line")
+    bags = layout.reshape(places, (BATCH, count))
+    rows = moves.take(c.value(table), bags)
+    number: e.Operand = count
+    if weights is not None:
+        rows = e.binary("mul", rows, layout.reshape(c.value(weights), (BATCH, count, 1)))
+    if padding is not None and padding >= 0:
+        if mode == 2:
+            raise Refused("maxima of an embedding bag with padding")
+        there = e.compare("ne", bags, padding)
+        rows = e.select(layout.expand_dims(there, (2,)), rows, e.as_value(rows, 0.0))
+        found = reductions.reduce("sum", e.cast(there, "f32"), (1,))
+        number = layout.expand_dims(e.binary("maximum", found, 1.0), (1,))
+    made = reductions.reduce("max" if mode == 2 else "sum", rows, (1,))
+    return [e.binary("div", made, number) if mode == 1 else made, None, None, None]
+
+
 @op("index_select")
 def index_select(c: Converter, value: Any, dim: int, ids: Any) -> Value:
     return moves.take(c.value(value), c.value(ids), dim)
