@@ -199,9 +199,14 @@ def routed(z):
     lambda z: z.reshape(-1, 2, 3).sort(dim=1, stable=True)[0],
     lambda z: torch.argsort(z, -1) * z,
     lambda z: z + (z.round() - z).detach(),
+    lambda z: torch.cat([z * 2, z[:, 6:]], 1),
+    lambda z: functional.interpolate(z.reshape(-1, 2, 3, 1), (5, 4), mode="bilinear").flatten(1),
+    lambda z: functional.interpolate(z.reshape(-1, 1, 3, 2), scale_factor=2.5, mode="bicubic").flatten(1),
+    lambda z: functional.interpolate(z.reshape(-1, 1, 6), 4, mode="linear", align_corners=True).flatten(1),
     lambda z: z * torch.ceil(3 * z) + torch.frac(z) * torch.trunc(4 * z),
-], ids=["experts", "smallest", "sort", "stable", "argsort", "straight-through", "whole"])
-def test_order_and_whole_numbers(function, capsys):
+], ids=["experts", "smallest", "sort", "stable", "argsort", "straight-through", "empty", "bilinear", "bicubic", "linear",
+        "whole"])
+def test_functions(function, capsys):
     torch.manual_seed(4)
     module, x = Lines(function), torch.randn(6, 4)
     mtc.torch.compile(module, (x, torch.zeros_like(module(x))), loss=functional.mse_loss, optimizer="sgd",

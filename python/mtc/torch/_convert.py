@@ -217,6 +217,9 @@ class Converter:
             return positional[0][positional[1]]
         if isinstance(node.meta.get("val"), (int, float, torch.SymInt)):
             return size_of(node.meta["val"])
+        if isinstance(node.meta.get("val"), torch.Tensor) and 0 in node.meta["val"].shape:
+            shape = shape_of(node.meta["val"])  # no elements, as the rest behind a rotary embedding of all
+            return Known(torch.empty([SAMPLES * n.times if isinstance(n, Batch) else n for n in shape]), shape)
         known = not _is_random(node.target) and not any(isinstance(a, (Value, State)) for a in flat)
         if known or name in OF_SHAPE:
             return _computed(node, positional, keywords)

@@ -7,10 +7,11 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, reductions
+from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, products, reductions
 from mtc._trace import elementwise as e
 from mtc._trace.layout import arrange, decide
 from mtc.torch._convert import SAMPLES, Converter, Known, op, product
+from mtc.torch._framework import torch
 
 
 @op("view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as",
@@ -114,8 +115,7 @@ def split(c: Converter, value: Any, sizes: Any = 0, dim: int = 0, *_: Any) -> li
 
 @op("cat", "concat", "concatenate")
 def cat(c: Converter, values: Sequence[Any], dim: int = 0) -> Value:
-    made = [e.cast(c.value(v), c.dtype()) for v in values]
-    made = [v for v in made if v.shape != (0,)]
+    made = [e.cast(c.value(v), c.dtype()) for v in values if not isinstance(v, Known) or v.tensor.numel()]
     return moves.concat(made, dim % len(made[0].shape))
 
 
@@ -342,14 +342,15 @@ def gather(c: Converter, value: Any, dim: int, ids: Any, *_: Any) -> Value:
     same = all(a == b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis)
     if not same or isinstance(size, Batch):
         raise Refused("a gather of some of the lines, or of samples")
+    lines = e.cast(x, "f32")
     if places.shape[axis] != 1:
-        lines = layout.transpose(x, [*(i for i in range(len(x.shape)) if i != axis), axis])
-        ones = moves.one_hot(places, size)
-        return reductions.reduce("sum", e.binary("mul", layout.expand_dims(lines, (axis,)), ones), (-1,))
+        lines = layout.transpose(lines, [*(i for i in range(len(x.shape)) if i != axis), axis])
+        chosen = e.binary("mul", layout.expand_dims(lines, (axis,)), moves.one_hot(places, size))
+        return e.cast(reductions.reduce("sum", chosen, (-1,)), x.dtype)
     ones = moves.one_hot(layout.squeeze(places, (axis,)), size)
     order = [*range(axis), len(x.shape) - 1, *range(axis, len(x.shape) - 1)]
-    found = reductions.reduce("sum", e.binary("mul", x, layout.transpose(ones, order)), (axis,))
-    return layout.expand_dims(found, (axis,))
+    found = reductions.reduce("sum", e.binary("mul", lines, layout.transpose(ones, order)), (axis,))
+    return e.cast(layout.expand_dims(found, (axis,)), x.dtype)
 
 
 @op("pixel_shuffle")
@@ -373,3 +374,25 @@ def upsample(c: Converter, value: Any, *_: Any) -> Value:
             spread.append(len(full))
             full.append(new // old)  # type: ignore[operator]
     return layout.reshape(layout.broadcast(layout.expand_dims(x, spread), tuple(full)), c.shape())
+
+
+@op("upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
+    "_upsample_bicubic2d_aa")
+def interpolate(c: Converter, value: Any, size: Any, align_corners: bool, *factors: Any) -> Value:
+    """A product with a matrix along each axis, which is the operation of the identity along that axis."""
+    made = c.value(value)
+    factors = tuple(factors[0]) if factors and isinstance(factors[0], (list, tuple)) else factors
+    for i, new in enumerate(c.shape()[2:]):
+        axis, old = i + 2, made.shape[i + 2]
+        if isinstance(old, Batch) or isinstance(new, Batch):
+            raise Refused("an interpolation along the batch")
+        factor = factors[i] if i < len(factors) else None
+        line = (new, 1) if len(made.shape) == 4 else (new,)
+        given = torch.eye(old).reshape(1, old, old, *line[1:])
+        options = [factor, *(None for _ in line[1:])]
+        target = getattr(torch.ops.aten, c.name()).default
+        matrix = target(given, line, align_corners, *options)[0].reshape(old, new)
+        product = products.dot_general(made, made.graph.constant(matrix.numpy()), ((axis,), (0,)))
+        last = len(made.shape) - 1
+        made = layout.transpose(product, [*range(axis), last, *range(axis, last)])
+    return made
