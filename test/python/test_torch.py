@@ -204,8 +204,8 @@ def routed(z):
     lambda z: functional.interpolate(z.reshape(-1, 1, 3, 2), scale_factor=2.5, mode="bicubic").flatten(1),
     lambda z: functional.interpolate(z.reshape(-1, 1, 6), 4, mode="linear", align_corners=True).flatten(1),
     lambda z: z * torch.ceil(3 * z) + torch.frac(z) * torch.trunc(4 * z),
-], ids=["experts", "smallest", "sort", "stable", "argsort", "straight-through", "empty", "bilinear", "bicubic", "linear",
-        "whole"])
+], ids=["experts", "smallest", "sort", "stable", "argsort", "straight-through", "empty", "bilinear", "bicubic",
+        "linear", "whole"])
 def test_functions(function, capsys):
     torch.manual_seed(4)
     module, x = Lines(function), torch.randn(6, 4)
