@@ -52,7 +52,7 @@ def _custom_vjp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
         return r.read(inner, inputs)
     try:
         inner = _with_own_gradient(equation)
-    except NotImplementedError:
+    except (NotImplementedError, AssertionError, RuntimeError):  # what JAX's transposition raises
         raise Refused("a gradient of the user's own (jax.custom_vjp) that is not linear in the gradient of the "
                       "result, such as a clipped one") from None
     return r.read(inner, inputs)

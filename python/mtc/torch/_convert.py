@@ -219,7 +219,7 @@ class Converter:
             return size_of(node.meta["val"])
         if isinstance(node.meta.get("val"), torch.Tensor) and 0 in node.meta["val"].shape:
             shape = shape_of(node.meta["val"])  # no elements, as the rest behind a rotary embedding of all
-            return Known(torch.empty([SAMPLES * n.times if isinstance(n, Batch) else n for n in shape]), shape)
+            return Known(torch.empty([_plain(n) for n in shape]), shape)
         known = not _is_random(node.target) and not any(isinstance(a, (Value, State)) for a in flat)
         if known or name in OF_SHAPE:
             return _computed(node, positional, keywords)
@@ -344,19 +344,20 @@ def _bound(target: Any, positional: Sequence[Any], keywords: Mapping[str, Any]) 
     return [given.get(a.name, a.default_value) for a in target._schema.arguments]
 
 
+def _plain(given: Any) -> Any:
+    """An operand with a batch of SAMPLES."""
+    if isinstance(given, Batch):
+        return SAMPLES * given.times
+    if isinstance(given, Value):  # of which only the shape counts
+        kind = {"f32": torch.float32, "i32": torch.int64, "i1": torch.bool}[given.dtype]
+        return torch.empty([_plain(n) for n in given.shape], dtype=kind)
+    return given.tensor if isinstance(given, Known) else given
+
+
 def _computed(node: Any, positional: Any, keywords: Any) -> Any:
     """What PyTorch makes of it, with a batch of SAMPLES."""
-
-    def plain(given: Any) -> Any:
-        if isinstance(given, Batch):
-            return SAMPLES * given.times
-        if isinstance(given, Value):  # of which only the shape counts
-            kind = {"f32": torch.float32, "i32": torch.int64, "i1": torch.bool}[given.dtype]
-            return torch.empty([plain(n) for n in given.shape], dtype=kind)
-        return given.tensor if isinstance(given, Known) else given
-
     with torch.no_grad():
-        results = node.target(*_mapped(plain, positional), **_mapped(plain, keywords))
+        results = node.target(*_mapped(_plain, positional), **_mapped(_plain, keywords))
     traced = node.meta["val"]
     if isinstance(results, (tuple, list)):
         return [Known(r, shape_of(t)) for r, t in zip(results, traced)]
