@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-from typing import Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import numpy as np
 
 from mtc._trace import attention
 from mtc._trace import elementwise as e
-from mtc._trace.layout import align, arrange, broadcast, decide
+from mtc._trace.layout import align, arrange, broadcast, decide, transpose
 from mtc._trace.values import Axis, Batch, Node, Refused, Stored, Value
 
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -250,3 +250,10 @@ def _aligned(lhs: Value, rhs: Value, pairs: Sequence[tuple[int, int]]) -> tuple[
         a, b = align([Value(lhs.graph, lhs.node, (left[i],)), Value(rhs.graph, rhs.node, (right[j],))])
         left[i], right[j] = a.axes[0], b.axes[0]
     return Value(lhs.graph, lhs.node, tuple(left)), Value(rhs.graph, rhs.node, tuple(right))
+
+
+def along_axis(value: Value, matrix: Any, axis: int) -> Value:
+    """The product of each line along a logical axis with a matrix of numbers: [..., n, ...] and [n, m]."""
+    made = dot_general(value, value.graph.constant(matrix), ((axis,), (0,)))
+    last = len(value.axes) - 1
+    return transpose(made, [*range(axis), last, *range(axis, last)])

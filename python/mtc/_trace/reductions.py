@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence
 
 import numpy as np
 
@@ -88,36 +88,29 @@ def argmax(value: Value, axis: int) -> Value:
     return Value(value.graph, node, value.axes[:axis] + value.axes[axis + 1:])
 
 
-def top_k(values: Sequence[Value], count: int, axis: int) -> list[Value]:
-    """The elements along an axis where those of the first value are largest, from the largest on.
+def top_k(values: Sequence[Value], count: Optional[int], axis: int, smallest: bool = False) -> list[Value]:
+    """The elements along an axis where those of the first value are largest, or smallest, from the outermost on.
 
-    Of equal ones the first comes first. Each is the maximum of what the ones before it leave.
+    Of equal ones the first comes first. Each is the maximum of what the ones before it leave. `count`: None: all.
     """
     axis %= len(values[0].axes)
     size = values[0].shape[axis]
     if isinstance(size, Batch):
         raise Refused("the order of the samples")
+    count = size if count is None else count
     if count > MOST_MAXIMA:
         raise Refused(f"the {count} largest elements along an axis: expected at most {MOST_MAXIMA}")
     order = [i for i in range(len(values[0].axes)) if i != axis] + [axis]
     lines = [transpose(v, order) for v in values]
-    left = e.binary("maximum", e.cast(lines[0], "f32"), float(np.finfo(np.float32).min))  # above what is taken: -inf
+    key = e.cast(lines[0], "f32")
+    left = e.binary("maximum", e.unary("neg", key) if smallest else key, float(np.finfo(np.float32).min))
     found: list[list[Value]] = [[] for _ in values]
     for _ in range(count):
         hot = e.cast(moves.one_hot(argmax(left, -1), size), "i1")
         for line, columns in zip(lines, found):
             columns.append(expand_dims(reduce("sum", e.select(hot, line, e.as_value(line, 0)), (-1,)), (axis,)))
-        left = e.select(hot, e.as_value(left, -np.inf), left)
+        left = e.select(hot, e.as_value(left, -np.inf), left)  # below all that is left
     return [moves.concat(columns, axis) for columns in found]
-
-
-def sort(values: Sequence[Value], axis: int, descending: bool = False) -> list[Value]:
-    """All of them along a short axis in the order of the first; equal ones stay in order."""
-    size = values[0].shape[axis]
-    if isinstance(size, Batch):
-        raise Refused("the order of the samples")
-    key = e.cast(values[0], "f32")
-    return top_k([key if descending else e.unary("neg", key), *values], size, axis)[1:]
 
 
 def softmax(value: Value, axis: int = -1, log: bool = False) -> Value:
@@ -162,6 +155,4 @@ def cumsum(value: Value, axis: int, reverse: bool = False) -> Value:
     if isinstance(size, Batch):
         raise Refused("a cumulative sum along the batch")
     ones = np.tri(size, dtype="f4") if reverse else np.tri(size, dtype="f4").T
-    made = products.dot_general(e.cast(value, "f32"), value.graph.constant(ones), ((axis,), (0,)))
-    order = list(range(axis)) + [len(value.axes) - 1] + list(range(axis, len(value.axes) - 1))
-    return e.cast(transpose(made, order), value.dtype)
+    return e.cast(products.along_axis(e.cast(value, "f32"), ones, axis), value.dtype)

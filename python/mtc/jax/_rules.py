@@ -304,7 +304,7 @@ def _top_k(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
 def _sort(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Value]:
     if equation.params["num_keys"] != 1:
         raise Refused("an order by several keys")
-    return reductions.sort([r.value(i) for i in inputs], equation.params["dimension"])
+    return reductions.top_k([r.value(i) for i in inputs], None, equation.params["dimension"], smallest=True)
 
 
 @rule("cumsum")

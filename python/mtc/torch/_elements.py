@@ -275,17 +275,14 @@ def argmax(c: Converter, value: Any, dim: Any = None, keepdim: bool = False) -> 
 @op("topk")
 def topk(c: Converter, value: Any, count: int, dim: int = -1, largest: bool = True, in_order: bool = True) -> Any:
     x = c.value(value)
-    if largest:
-        return reductions.top_k([x, moves.indices(x, dim)], count, dim)
-    key = e.unary("neg", e.cast(x, "f32"))
-    return reductions.top_k([key, x, moves.indices(x, dim)], count, dim)[1:]
+    return reductions.top_k([x, moves.indices(x, dim)], count, dim, smallest=not largest)
 
 
 @op("sort", "argsort")
 def sort(c: Converter, value: Any, *options: Any) -> Any:
     dim, descending = options[-2:]  # after `stable`, which it always is
     x = c.value(value)
-    found = reductions.sort([x, moves.indices(x, dim)], dim, descending)
+    found = reductions.top_k([x, moves.indices(x, dim)], None, dim, smallest=not descending)
     return found[1] if c.name() == "argsort" else found
 
 

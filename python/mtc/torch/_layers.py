@@ -196,8 +196,7 @@ def adaptive_average_pool(c: Converter, images: Any, _sizes: Any) -> Value:
             shares[begin:end, i] = 1 / (end - begin)
         if size == results:
             continue
-        made = products.dot_general(x, c.graph.constant(shares), ((axis,), (0,)))
-        x = layout.transpose(made, [*range(axis), rank - 1, *range(axis, rank - 1)])
+        x = products.along_axis(x, shares, axis)
     return x
 
 

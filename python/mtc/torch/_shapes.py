@@ -345,8 +345,8 @@ def gather(c: Converter, value: Any, dim: int, ids: Any, *_: Any) -> Value:
     lines = e.cast(x, "f32")
     if places.shape[axis] != 1:
         lines = layout.transpose(lines, [*(i for i in range(len(x.shape)) if i != axis), axis])
-        chosen = e.binary("mul", layout.expand_dims(lines, (axis,)), moves.one_hot(places, size))
-        return e.cast(reductions.reduce("sum", chosen, (-1,)), x.dtype)
+        wide = layout.broadcast(layout.expand_dims(lines, (axis,)), (*places.shape, size))
+        return e.cast(reductions.pick(wide, places), x.dtype)
     ones = moves.one_hot(layout.squeeze(places, (axis,)), size)
     order = [*range(axis), len(x.shape) - 1, *range(axis, len(x.shape) - 1)]
     found = reductions.reduce("sum", e.binary("mul", lines, layout.transpose(ones, order)), (axis,))
@@ -392,7 +392,5 @@ def interpolate(c: Converter, value: Any, size: Any, align_corners: bool, *facto
         options = [factor, *(None for _ in line[1:])]
         target = getattr(torch.ops.aten, c.name()).default
         matrix = target(given, line, align_corners, *options)[0].reshape(old, new)
-        product = products.dot_general(made, made.graph.constant(matrix.numpy()), ((axis,), (0,)))
-        last = len(made.shape) - 1
-        made = layout.transpose(product, [*range(axis), last, *range(axis, last)])
+        made = products.along_axis(made, matrix.numpy(), axis)
     return made
