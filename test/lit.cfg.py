@@ -30,6 +30,9 @@ config.substitutions += [
     ("%python", "/usr/bin/python3"),
 ]
 
+# Most of what JAX takes for the steps of a test is time to optimize them.
+config.environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+
 # REQUIRES: these, and nothing else: a test that cannot run here must say so.
 with open("/proc/cpuinfo") as f:
     flags = next((set(line.split()) for line in f if line.startswith("flags")), set())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Sequence
 
 import jax
@@ -64,15 +65,18 @@ def _of_jax(program: Program, arrays: Sequence[Any], bits: dict[Any, Any]) -> tu
     given = [jax.numpy.asarray(a) for a in arrays]
     params = [jax.numpy.asarray(p) for p in program.params.arrays]
     if not program.key:
-        value, gradients = jax.value_and_grad(loss)(params, given, None)
-        return float(value), [np.asarray(g) for g in gradients]
+        return _run_once(lambda p, b: loss(p, b, None), params, given)
     closed = jax.make_jaxpr(loss)(params, given, jax.eval_shape(lambda: jax.random.key(0)))
     key = program.key
+    return _run_once(lambda p, b: _replay(closed.jaxpr, closed.consts, [*p, *b, Keys((key,))], bits)[0], params, given)
 
-    def replayed(params: Any) -> Any:
-        return _replay(closed.jaxpr, closed.consts, [*params, *given, Keys((key,))], bits)[0]
 
-    value, gradients = jax.value_and_grad(replayed)(params)
+def _run_once(loss: Any, params: list[Any], batch: list[Any]) -> tuple[float, list[Any]]:
+    """The loss and the gradients. As one program that is not optimized: it runs once, and each operation by itself, or
+    a fast program, takes longer to compile."""
+    run = jax.jit(jax.value_and_grad(loss)).lower(params, batch).compile(
+        {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True})
+    value, gradients = run(params, batch)
     return float(value), [np.asarray(g) for g in gradients]
 
 
@@ -111,7 +115,10 @@ def _replay_one(equation: Any, inputs: list[Any], bits: dict[Any, Any]) -> Seque
             inner, [], inputs, bits)
     bound = equation.primitive.get_bind_params(equation.params)
     functions, params = bound if isinstance(bound, tuple) else ((), bound)  # a pair in older versions
-    made = equation.primitive.bind(*functions, *inputs, **params)
+    # What a key is made with is a number, so what depends on no parameter is computed at once.
+    fixed = not any(isinstance(i, core.Tracer) for i in inputs)
+    with jax.ensure_compile_time_eval() if fixed else contextlib.nullcontext():
+        made = equation.primitive.bind(*functions, *inputs, **params)
     return made if equation.primitive.multiple_results else [made]
 
 
