@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import operator
 import warnings
 from typing import Any, Callable, Iterator, Mapping, Optional
 
@@ -137,6 +138,21 @@ class TracedStep(torch.nn.Module):  # type: ignore[misc]
         return loss, _outputs_of(output, loss)
 
 
+def _is_functional(program: Any) -> bool:
+    """Whether no operation changes a tensor. To make a graph so, PyTorch traces it twice more."""
+    for node in program.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if node.op == "get_attr" or (node.op == "call_function" and node.target not in _ON_SIZES and (
+                schema is None or schema.is_mutable or schema.name in _CHANGE_BUFFERS)):
+            return False
+    return True
+
+
+# What is no operation of ATen in a graph: on tuples and sizes.
+_ON_SIZES = {operator.getitem, operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod}
+# Running statistics, of which the schema says nothing.
+_CHANGE_BUFFERS = {"aten::batch_norm", "aten::instance_norm"}
+
 # How often the parts of an operation may have parts.
 _DECOMPOSED = 4
 
@@ -170,7 +186,8 @@ def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
             program = torch.export.export(step, tuple(example.tensors), strict=False,
                                           dynamic_shapes={"arrays": tuple({0: batch} for _ in example.tensors)})
             _refuse_frozen_regions(program, name)
-            program = program.run_decompositions({})
+            if not _is_functional(program):
+                program = program.run_decompositions({})
             for _ in range(_DECOMPOSED):
                 table = _decompositions(program, is_known)
                 if not table:
