@@ -140,6 +140,31 @@ def test_check_finds_a_wrong_gradient():
         check._of_mtc = original
 
 
+def test_check_asks_jax_again_where_the_quick_program_differs(monkeypatch):
+    """The settings with which JAX compiles it are rarely used."""
+    import mtc.jax._check as check
+
+    m = jax_models.mlp()
+    options = {"optimizer": "sgd", "batch_size": 8, "devices": "cpu:1", "verbose": 0}
+    asked = []
+    eagerly = check._run_eagerly
+    monkeypatch.setattr(check, "_run_eagerly", lambda *given: asked.append(1) or eagerly(*given))
+    mtc.jax.compile(m.loss, m.params, m.some(4), **options)
+    assert not asked
+
+    def wrong(*given):
+        value, gradients = eagerly(*given)
+        return value, [1.01 * g for g in gradients]
+
+    def refused(*_given):
+        raise jax.errors.JaxRuntimeError("UNIMPLEMENTED")
+
+    for quickly in (wrong, refused):
+        monkeypatch.setattr(check, "_run_once", quickly)
+        mtc.jax.compile(m.loss, m.params, m.some(4), **options)
+    assert len(asked) == 2
+
+
 def refused(loss, params=np.eye(4, dtype="float32"), batch=np.ones((3, 4), "float32"), **options):
     with pytest.raises(mtc.ModelError) as found:
         mtc.jax.compile(loss, params, batch, optimizer=options.pop("optimizer", "sgd"), **options)
