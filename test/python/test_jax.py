@@ -140,6 +140,19 @@ def test_check_finds_a_wrong_gradient():
         check._of_mtc = original
 
 
+def test_check_allows_what_roundings_change(monkeypatch, capsys):
+    """The argument of this ReLU is 2^-24: after a rounding it may be 0, and then all gradients are."""
+    import mtc.jax._check as check
+
+    def loss(params, batch):
+        return jnp.mean((jax.nn.relu(batch["x"] * params["scale"] + params["shift"]) - 1) ** 2)
+
+    params = {"scale": np.ones(1, "f4"), "shift": np.full(1, 2.0**-24 - 1, "f4")}
+    monkeypatch.setattr(check, "_of_mtc", lambda *_given: (1.0, [np.zeros(1, "f4"), np.zeros(1, "f4")]))
+    mtc.jax.compile(loss, params, {"x": np.ones((4, 1), "f4")}, optimizer="sgd", batch_size=8, devices="cpu:1")
+    assert "but for 2 that differ as much from roundings" in capsys.readouterr().out
+
+
 def test_check_asks_jax_again_where_the_quick_program_differs(monkeypatch):
     """The settings with which JAX compiles it are rarely used."""
     import mtc.jax._check as check

@@ -19,6 +19,9 @@ from mtc.jax._program import Program, finish_text, trace
 from mtc.jax._reader import ON_KEYS, Keys, on_keys
 
 Step = tuple[float, list[Any]]  # a loss and the gradients of the parameters
+SLACK = 8  # times JAX's own error
+NOISE = 2.0**-21  # of a weight, as a share of it; each step doubles it: roundings of a deep network in float32 are such
+NOISY_STEPS = 5
 MOMENTUM = 0.5  # so that the optimizer has slots; after the first step they hold minus the gradients
 
 
@@ -29,7 +32,9 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
         program: the loss function.
         arrays: a batch.
         tolerance: of the norm of a difference of gradients, relative to the norm of the gradient; those that are small
-            beside the largest count by a hundredth of that.
+            beside the largest count by a hundredth of that. Where something differs, JAX also runs with weights that
+            differ by roundings: a few times of what that changes is allowed, as the gradients behind a ReLU jump
+            where its argument is nearly 0.
         make: compiles text into a plan.
     """
     fixed: list[tuple[str, str, Shape]] = []
@@ -38,10 +43,23 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
     rows = len(arrays[0])
     bits, numbers = _numbers(fixed, rows)
     mine = _of_mtc(make(text, rows), program, arrays, numbers)
+    own = [0.0] * (1 + len(mine[1]))
     try:
-        return _report(program, _of_jax(program, arrays, bits, _run_once), mine, tolerance)
-    except (ModelError, jax.errors.JaxRuntimeError):  # not for something that is wrong in JAX with these settings
-        return _report(program, _of_jax(program, arrays, bits, _run_eagerly), mine, tolerance)
+        theirs = _of_jax(program, arrays, bits, _run_once)
+        wrong = _larger(_errors(mine, theirs), tolerance, own)
+    except (ModelError, jax.errors.JaxRuntimeError):
+        wrong = [0]
+    if wrong:  # not for something that is wrong in JAX with these settings
+        theirs = _of_jax(program, arrays, bits, _run_eagerly)
+    errors = _errors(mine, theirs)
+    wrong = _larger(errors, tolerance, own)
+    for noise in range(1, NOISY_STEPS + 1):
+        if not wrong:
+            break
+        again = _errors(_of_jax(program, arrays, bits, _run_eagerly, noise), theirs)
+        own = [max(a, b) for a, b in zip(own, again)]
+        wrong = _larger(errors, tolerance, own)
+    return _report(program, theirs[0], mine[0], errors, wrong, tolerance)
 
 
 def _numbers(fixed: list[tuple[str, str, Shape]], rows: int) -> tuple[dict[Any, Any], dict[str, Any]]:
@@ -59,14 +77,16 @@ def _numbers(fixed: list[tuple[str, str, Shape]], rows: int) -> tuple[dict[Any, 
     return bits, numbers
 
 
-def _of_jax(program: Program, arrays: Sequence[Any], bits: dict[Any, Any], run: Any) -> Step:
+def _of_jax(program: Program, arrays: Sequence[Any], bits: dict[Any, Any], run: Any, noise: int = 0) -> Step:
+    """`noise`: n > 0: with random changes to the weights and the batch, by a share of up to NOISE * 2**n."""
     state = [np.asarray(a) for a in program.state.arrays] if program.state else []
 
     def loss(params: Any, batch: Any, key: Any) -> Any:
         return program.call(params, state, batch, key, True)[0]
 
-    given = [jax.numpy.asarray(a) for a in arrays]
-    params = [jax.numpy.asarray(p) for p in program.params.arrays]
+    random = np.random.default_rng(noise)
+    given, params = ([jax.numpy.asarray(_noisy(a, noise, random)) for a in list(of)]
+                     for of in (arrays, program.params.arrays))
     key = program.key
     if not key:
         value, gradients = run(lambda p, b: loss(p, b, None), params, given)
@@ -75,6 +95,13 @@ def _of_jax(program: Program, arrays: Sequence[Any], bits: dict[Any, Any], run: 
         value, gradients = run(
             lambda p, b: _replay(closed.jaxpr, closed.consts, [*p, *b, Keys((key,))], bits)[0], params, given)
     return float(value), [np.asarray(g) for g in gradients]
+
+
+def _noisy(array: Any, noise: int, random: np.random.Generator) -> Any:
+    array = np.asarray(array)
+    if not noise or array.dtype.kind != "f":
+        return array
+    return (array * (1 + NOISE * 2.0**noise * random.uniform(-1, 1, array.shape))).astype(array.dtype)
 
 
 def _run_eagerly(loss: Any, params: list[Any], batch: list[Any]) -> Any:
@@ -150,18 +177,28 @@ def _of_mtc(plan: Plan, program: Program, arrays: Sequence[Any], numbers: dict[s
                               for s, a in zip(slots, program.params.arrays)]
 
 
-def _report(program: Program, of_jax: Step, of_mtc: Step, tolerance: float) -> str:
-    (theirs_loss, theirs), (mine_loss, mine) = of_jax, of_mtc
-    norms = [float(np.linalg.norm(np.asarray(g, np.float64))) for g in theirs]
+def _errors(mine: Step, theirs: Step) -> list[float]:
+    """Of the loss and of the gradients, relative to their norms."""
+    norms = [float(np.linalg.norm(np.asarray(g, np.float64))) for g in theirs[1]]
     least = 1e-2 * max(norms, default=0.0) + 1e-30
-    errors = [float(np.linalg.norm(np.asarray(a, np.float64) - b)) / max(n, least)
-              for a, b, n in zip(theirs, mine, norms)]
-    loss_error = abs(theirs_loss - mine_loss) / max(abs(theirs_loss), 1e-6)
-    order = sorted(range(len(errors)), key=lambda i: -(errors[i] if np.isfinite(errors[i]) else np.inf))
-    worst = f'worst gradient "{program.params.names[order[0]]}" {errors[order[0]]:.1e}' if order else "no gradients"
-    text = f"loss {mine_loss:.7g} (JAX {theirs_loss:.7g}), {worst}, tolerance {tolerance:g}"
-    wrong = [i for i in order if not errors[i] <= tolerance]
-    if wrong or not loss_error <= tolerance:
-        lines = [f'"{program.params.names[i]}": the gradient differs by {errors[i]:.1e} of its norm' for i in wrong]
+    return [abs(theirs[0] - mine[0]) / max(abs(theirs[0]), 1e-6)] + [
+        float(np.linalg.norm(np.asarray(a, np.float64) - b)) / max(n, least)
+        for a, b, n in zip(mine[1], theirs[1], norms)]
+
+
+def _larger(errors: list[float], tolerance: float, own: list[float]) -> list[int]:
+    """Which errors are larger than the tolerance and a few times JAX's own."""
+    return [i for i, error in enumerate(errors) if not error <= tolerance + SLACK * own[i]]
+
+
+def _report(program: Program, theirs: float, mine: float, errors: list[float], wrong: list[int],
+            tolerance: float) -> str:
+    names = ["the loss", *(f'"{name}"' for name in program.params.names)]
+    order = sorted(range(1, len(errors)), key=lambda i: -(errors[i] if np.isfinite(errors[i]) else np.inf))
+    worst = f"worst gradient {names[order[0]]} {errors[order[0]]:.1e}" if order else "no gradients"
+    text = f"loss {mine:.7g} (JAX {theirs:.7g}), {worst}, tolerance {tolerance:g}"
+    if wrong:
+        lines = [f"{names[i]}: the gradient differs by {errors[i]:.1e} of its norm" for i in order if i in wrong]
         raise ModelError("\n".join([f"the model differs from JAX: {text}", *lines[:20]]))
-    return f"checked against JAX: {text}"
+    jumps = sum(not error <= tolerance for error in errors)
+    return f"checked against JAX: {text}" + (f", but for {jumps} that differ as much from roundings" if jumps else "")
