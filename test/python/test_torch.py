@@ -204,8 +204,11 @@ def routed(z):
     lambda z: functional.interpolate(z.reshape(-1, 1, 3, 2), scale_factor=2.5, mode="bicubic").flatten(1),
     lambda z: functional.interpolate(z.reshape(-1, 1, 6), 4, mode="linear", align_corners=True).flatten(1),
     lambda z: z * torch.ceil(3 * z) + torch.frac(z) * torch.trunc(4 * z),
+    lambda z: z[:, [-2]] * z[:, [1, -1, -6]] + z.reshape(-1, 2, 3)[:, [0, -1, -2], [-1, -3, 1]],
+    lambda z: z[:, torch.tensor([[0, -1], [2, -3]])].flatten(1) * z.new_tensor([1., 2., 4.])[[-1, 0, 1, -3]],
+    lambda z: z[..., -1:] * z[:, -4:-2],
 ], ids=["experts", "smallest", "sort", "stable", "argsort", "straight-through", "empty", "bilinear", "bicubic",
-        "linear", "whole"])
+        "linear", "whole", "from-the-end", "table-from-the-end", "slices"])
 def test_functions(function, capsys):
     torch.manual_seed(4)
     module, x = Lines(function), torch.randn(6, 4)

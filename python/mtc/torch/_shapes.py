@@ -284,8 +284,16 @@ def index(c: Converter, value: Any, places: Sequence[Any]) -> Value:
             raise Refused("a lookup by several lists of places")
         x, ids = _joined(c, x, given)
     else:
-        ids = c.value(given[0][1])
+        ids = _from_start(c, given[0][1], x.shape[given[0][0]])
     return moves.take(x, ids, given[0][0])
+
+
+def _from_start(c: Converter, places: Any, size: Any) -> Value:
+    """Places in an axis of this size, where those that are known may count from its end."""
+    ids = c.value(places)
+    if ids.array is None or isinstance(size, Batch) or (ids.array >= 0).all():
+        return ids
+    return c.graph.constant(np.where(ids.array < 0, ids.array + size, ids.array))
 
 
 def _is_each_sample(places: Any) -> bool:
@@ -298,7 +306,7 @@ def _of_each_sample(c: Converter, x: Value, given: Sequence[tuple[int, Any]]) ->
     """x[sample, ids]: a lookup within each sample."""
     if len(given) != 1 or given[0][0] != 1:
         raise Refused("a lookup by several lists of places in each sample")
-    ids = c.value(given[0][1])
+    ids = _from_start(c, given[0][1], x.shape[1])
     if ids.array is not None:
         return moves.take(x, ids, 1)
     return take_in_samples(x, ids, 1)
