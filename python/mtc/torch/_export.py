@@ -142,10 +142,16 @@ def _is_functional(program: Any) -> bool:
     """Whether no operation changes a tensor. To make a graph so, PyTorch traces it twice more."""
     for node in program.graph.nodes:
         schema = getattr(node.target, "_schema", None)
+        if schema is not None and schema.name == "aten::detach_" and _is_constant(node.args[0]):
+            continue  # changes no number
         if node.op == "get_attr" or (node.op == "call_function" and node.target not in _ON_SIZES and (
                 schema is None or schema.is_mutable or schema.name in _CHANGE_BUFFERS)):
             return False
     return True
+
+
+def _is_constant(node: Any) -> bool:
+    return getattr(getattr(node.target, "_schema", None), "name", "") == "aten::lift_fresh_copy"
 
 
 # What is no operation of ATen in a graph: on tuples and sizes.
