@@ -12,16 +12,15 @@ from jax._src import core
 
 from mtc._errors import ModelError
 from mtc._plan import Plan
+from mtc._trace import roundings
 from mtc._trace.values import Batch, Shape
 from mtc.jax import _control
 from mtc.jax._optimizers import Optimizer
 from mtc.jax._program import Program, finish_text, trace
 from mtc.jax._reader import ON_KEYS, Keys, on_keys
 
-Step = tuple[float, list[Any]]  # a loss and the gradients of the parameters
-SLACK = 8  # times JAX's own error
-NOISE = 2.0**-21  # of a weight, as a share of it; each step doubles it: roundings of a deep network in float32 are such
-NOISY_STEPS = 5
+Result = tuple[float, list[Any]]  # a loss and the gradients of the parameters
+LOSS = "the loss"
 MOMENTUM = 0.5  # so that the optimizer has slots; after the first step they hold minus the gradients
 
 
@@ -31,10 +30,8 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
     Args:
         program: the loss function.
         arrays: a batch.
-        tolerance: of the norm of a difference of gradients, relative to the norm of the gradient; those that are small
-            beside the largest count by a hundredth of that. Where something differs, JAX also runs with weights that
-            differ by roundings: a few times of what that changes is allowed, as the gradients behind a ReLU jump
-            where its argument is nearly 0.
+        tolerance: of the norm of a difference of gradients, relative to the norm of the gradient, or to a hundredth of
+            the largest norm if that is more. What roundings explain may be more (`mtc._trace.roundings`).
         make: compiles text into a plan.
     """
     fixed: list[tuple[str, str, Shape]] = []
@@ -43,23 +40,22 @@ def compare(program: Program, arrays: Sequence[Any], tolerance: float, make: Any
     rows = len(arrays[0])
     bits, numbers = _numbers(fixed, rows)
     mine = _of_mtc(make(text, rows), program, arrays, numbers)
-    own = [0.0] * (1 + len(mine[1]))
+    errors = None
     try:
         theirs = _of_jax(program, arrays, bits, _run_once)
-        wrong = _larger(_errors(mine, theirs), tolerance, own)
+        errors = _errors(program, mine, theirs)
     except (ModelError, jax.errors.JaxRuntimeError):
-        wrong = [0]
-    if wrong:  # not for something that is wrong in JAX with these settings
+        pass  # the operations one by one say what is wrong
+    if errors is None or any(not error <= tolerance for error in errors.values()):
+        # Not for something that is wrong in JAX with the settings of that program.
         theirs = _of_jax(program, arrays, bits, _run_eagerly)
-    errors = _errors(mine, theirs)
-    wrong = _larger(errors, tolerance, own)
-    for noise in range(1, NOISY_STEPS + 1):
-        if not wrong:
-            break
-        again = _errors(_of_jax(program, arrays, bits, _run_eagerly, noise), theirs)
-        own = [max(a, b) for a, b in zip(own, again)]
-        wrong = _larger(errors, tolerance, own)
-    return _report(program, theirs[0], mine[0], errors, wrong, tolerance)
+        errors = _errors(program, mine, theirs)
+
+    def again(noise: int) -> dict[str, float]:
+        return _errors(program, _of_jax(program, arrays, bits, _run_eagerly, noise), theirs)
+
+    wrong = roundings.unexplained(errors, tolerance, again)
+    return _report(theirs[0], mine[0], errors, wrong, tolerance)
 
 
 def _numbers(fixed: list[tuple[str, str, Shape]], rows: int) -> tuple[dict[Any, Any], dict[str, Any]]:
@@ -77,16 +73,16 @@ def _numbers(fixed: list[tuple[str, str, Shape]], rows: int) -> tuple[dict[Any, 
     return bits, numbers
 
 
-def _of_jax(program: Program, arrays: Sequence[Any], bits: dict[Any, Any], run: Any, noise: int = 0) -> Step:
-    """`noise`: n > 0: with random changes to the weights and the batch, by a share of up to NOISE * 2**n."""
+def _of_jax(program: Program, arrays: Sequence[Any], bits: dict[Any, Any], run: Any, noise: int = 0) -> Result:
+    """`noise`: n > 0: with random changes to the weights and the batch, by a share of up to `roundings.change(n)`."""
     state = [np.asarray(a) for a in program.state.arrays] if program.state else []
 
     def loss(params: Any, batch: Any, key: Any) -> Any:
         return program.call(params, state, batch, key, True)[0]
 
     random = np.random.default_rng(noise)
-    given, params = ([jax.numpy.asarray(_noisy(a, noise, random)) for a in list(of)]
-                     for of in (arrays, program.params.arrays))
+    given = [jax.numpy.asarray(_noisy(a, noise, random)) for a in arrays]
+    params = [jax.numpy.asarray(_noisy(p, noise, random)) for p in program.params.arrays]
     key = program.key
     if not key:
         value, gradients = run(lambda p, b: loss(p, b, None), params, given)
@@ -101,7 +97,7 @@ def _noisy(array: Any, noise: int, random: np.random.Generator) -> Any:
     array = np.asarray(array)
     if not noise or array.dtype.kind != "f":
         return array
-    return (array * (1 + NOISE * 2.0**noise * random.uniform(-1, 1, array.shape))).astype(array.dtype)
+    return (array * (1 + roundings.change(noise) * random.uniform(-1, 1, array.shape))).astype(array.dtype)
 
 
 def _run_eagerly(loss: Any, params: list[Any], batch: list[Any]) -> Any:
@@ -158,7 +154,7 @@ def _replay_one(equation: Any, inputs: list[Any], bits: dict[Any, Any]) -> Seque
     return made if equation.primitive.multiple_results else [made]
 
 
-def _of_mtc(plan: Plan, program: Program, arrays: Sequence[Any], numbers: dict[str, Any]) -> Step:
+def _of_mtc(plan: Plan, program: Program, arrays: Sequence[Any], numbers: dict[str, Any]) -> Result:
     batch = {n: np.asarray(a) for n, a in zip(program.batch.names, arrays)}
     with plan.session("cpu:1") as session:
         variables = session.variables
@@ -177,28 +173,21 @@ def _of_mtc(plan: Plan, program: Program, arrays: Sequence[Any], numbers: dict[s
                               for s, a in zip(slots, program.params.arrays)]
 
 
-def _errors(mine: Step, theirs: Step) -> list[float]:
-    """Of the loss and of the gradients, relative to their norms."""
+def _errors(program: Program, mine: Result, theirs: Result) -> dict[str, float]:
+    """Of the loss and of the gradients, by what messages call them, relative to their norms."""
     norms = [float(np.linalg.norm(np.asarray(g, np.float64))) for g in theirs[1]]
     least = 1e-2 * max(norms, default=0.0) + 1e-30
-    return [abs(theirs[0] - mine[0]) / max(abs(theirs[0]), 1e-6)] + [
-        float(np.linalg.norm(np.asarray(a, np.float64) - b)) / max(n, least)
-        for a, b, n in zip(mine[1], theirs[1], norms)]
+    errors = {LOSS: abs(theirs[0] - mine[0]) / max(abs(theirs[0]), 1e-6)}
+    for name, a, b, norm in zip(program.params.names, mine[1], theirs[1], norms):
+        errors[f'"{name}"'] = float(np.linalg.norm(np.asarray(a, np.float64) - b)) / max(norm, least)
+    return errors
 
 
-def _larger(errors: list[float], tolerance: float, own: list[float]) -> list[int]:
-    """Which errors are larger than the tolerance and a few times JAX's own."""
-    return [i for i, error in enumerate(errors) if not error <= tolerance + SLACK * own[i]]
-
-
-def _report(program: Program, theirs: float, mine: float, errors: list[float], wrong: list[int],
-            tolerance: float) -> str:
-    names = ["the loss", *(f'"{name}"' for name in program.params.names)]
-    order = sorted(range(1, len(errors)), key=lambda i: -(errors[i] if np.isfinite(errors[i]) else np.inf))
-    worst = f"worst gradient {names[order[0]]} {errors[order[0]]:.1e}" if order else "no gradients"
+def _report(theirs: float, mine: float, errors: dict[str, float], wrong: list[str], tolerance: float) -> str:
+    names = sorted((n for n in errors if n != LOSS), key=lambda n: -(errors[n] if np.isfinite(errors[n]) else np.inf))
+    worst = f"worst gradient {names[0]} {errors[names[0]]:.1e}" if names else "no gradients"
     text = f"loss {mine:.7g} (JAX {theirs:.7g}), {worst}, tolerance {tolerance:g}"
     if wrong:
-        lines = [f"{names[i]}: the gradient differs by {errors[i]:.1e} of its norm" for i in order if i in wrong]
+        lines = [f"{n}: the gradient differs by {errors[n]:.1e} of its norm" for n in names if n in wrong]
         raise ModelError("\n".join([f"the model differs from JAX: {text}", *lines[:20]]))
-    jumps = sum(not error <= tolerance for error in errors)
-    return f"checked against JAX: {text}" + (f", but for {jumps} that differ as much from roundings" if jumps else "")
+    return f"checked against JAX: {text}{roundings.explained(errors, tolerance)}"

@@ -11,13 +11,11 @@ import numpy as np
 
 from mtc._errors import ModelError
 from mtc._tensors import Array
+from mtc._trace import roundings
 from mtc.torch._export import training
 from mtc.torch._framework import torch
 
 TOLERANCE = 1e-4  # of the largest element of a tensor
-SLACK = 8  # times PyTorch's own error
-NOISE = 2.0**-21  # of a weight, as a share of it; each step doubles it: roundings of a deep network in float32 are such
-NOISY_STEPS = 5
 FLOOR = 1e-3  # of the largest element of all tensors: below it a tensor is rounding errors
 # The slots of its first step are minus the gradients.
 OPTIMIZER = "mt.sgd <{learning_rate = 1.0 : f32, momentum = 0.5 : f32}>"
@@ -75,7 +73,7 @@ def reference(step: Any, arrays: Any, parameters: Mapping[str, Any], double: boo
         arrays: the batch.
         parameters: those whose gradients are asked for, by name.
         double: in float64.
-        noise: n > 0: with random changes to the weights and the batch, by a share of up to NOISE * 2**n.
+        noise: n > 0: with random changes to the weights and the batch, by a share of up to `roundings.change(n)`.
     """
     if double or noise:
         names = list(parameters)
@@ -90,7 +88,7 @@ def reference(step: Any, arrays: Any, parameters: Mapping[str, Any], double: boo
         with torch.no_grad():
             for weight in step.parameters():
                 weight.copy_(_noisy(weight, noise, generator))
-        arrays = [_noisy(a, noise, generator) if a.dtype.is_floating_point else a for a in arrays]
+        arrays = [_noisy(a, noise, generator) for a in arrays]
     with training(step), _unchanged(step), _Fixed():
         loss = step(*arrays)[0]
         found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
@@ -102,8 +100,10 @@ def reference(step: Any, arrays: Any, parameters: Mapping[str, Any], double: boo
 
 
 def _noisy(tensor: Any, noise: int, generator: Any) -> Any:
+    if not tensor.dtype.is_floating_point:
+        return tensor
     random = torch.rand(tensor.shape, generator=generator, dtype=tensor.dtype).to(tensor.device)
-    return tensor * (1 + NOISE * 2.0**noise * (2 * random - 1))
+    return tensor * (1 + roundings.change(noise) * (2 * random - 1))
 
 
 def run(name: str, step: Any, arrays: Any, parameters: Mapping[str, Any], ours: Result, tolerance: float,
@@ -124,25 +124,22 @@ def run(name: str, step: Any, arrays: Any, parameters: Mapping[str, Any], ours: 
         double = False
         truth = reference(step, arrays, parameters, double)
     errors = _errors(ours, truth)
-    wrong = [key for key in errors if not errors[key] <= tolerance]
-    own = dict.fromkeys(errors, 0.0)
-    for noise in range(NOISY_STEPS + 1):
-        if not wrong:
-            break
-        again = _errors(reference(step, arrays, parameters, double and noise > 0, noise), truth)
-        own = {key: max(own[key], again[key]) for key in own}
-        wrong = [key for key in wrong if not errors[key] - SLACK * own[key] <= tolerance]
+
+    def again(noise: int) -> dict[str, float]:
+        return _errors(reference(step, arrays, parameters, double and noise > 0, noise), truth)
+
+    # Step 0 is PyTorch's in float32, which may be the truth itself.
+    wrong = roundings.unexplained(errors, tolerance, again, [*([0] if double else []), *roundings.STEPS])
     if wrong:
         listed = sorted(wrong, key=lambda key: -errors[key] if errors[key] == errors[key] else -np.inf)
         text = "\n".join(f"  {key}: {errors[key]:.1e}" for key in listed[:10])
         raise ModelError(f"{name}: expected what PyTorch computes for the example within {tolerance:.0e}, found "
                          f"{len(wrong)} of {len(errors)} tensors that differ by more:\n{text}")
     worst = max(errors, key=lambda key: errors[key])
-    jumps = sum(not error <= tolerance for error in errors.values())
     if show is not None:
         show(f"mtc: {name}: the loss, {len(ours.gradients)} gradients and {len(ours.buffers)} buffers of the example "
-             f"are PyTorch's within {tolerance:.0e}" + (f", but for {jumps} that differ as much from roundings" if jumps
-                                                        else "") + f"; the worst is {worst}, {errors[worst]:.1e}")
+             f"are PyTorch's within {tolerance:.0e}{roundings.explained(errors, tolerance)}; "
+             f"the worst is {worst}, {errors[worst]:.1e}")
 
 
 def _errors(ours: Result, theirs: Result) -> dict[str, float]:
