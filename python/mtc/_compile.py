@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import warnings
-from typing import Any, Callable, Mapping, Optional, TypeVar, Union, cast
+from typing import Any, Callable, Generic, Mapping, Optional, TypeVar, Union, cast
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def compile(model: Any, *, batch_size: int = 32, target: Optional[str] = None, p
             a trace where that is refused.
         example: x, (x, y) or (x, y, sample_weight), a few samples, for the trace of a model that does not know its
             inputs or targets.
-        check: compares the loss and all gradients of the example with Keras', before the plan of a trace is made.
+        check: compares the loss and all gradients of the example with Keras', while the plan of a trace is compiled.
         options: other fields of `mtc_options`: loss, optimizer, metrics, sample_weights, weights, freeze, trainable,
             device_memory (bytes, or a text such as "8GiB"), recompute ("auto"), max_batch, micro_batches, batch_norm,
             class_names, vocabulary, input_shape, cpu, drop_unsupported_metrics, no_weight_decay.
@@ -157,35 +157,51 @@ def compile_file(path: pathlib.Path, settings: dict[str, Any], shown: str, strip
     return data
 
 
+class _Background(Generic[Result]):
+    """Work in a thread of its own, so that Ctrl-C ends the wait for it."""
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._outcome: list[Any] = []
+
+        def run() -> None:
+            try:
+                self._outcome.append((True, work()))
+            except BaseException as error:  # noqa: BLE001 - `result` raises it
+                self._outcome.append((False, error))
+
+        self._thread = threading.Thread(target=run, name="mtc compile", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: Optional[float] = None) -> bool:
+        """Whether the work is done."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def result(self) -> Result:
+        """What the work gives. Raises what it raises."""
+        self.wait()
+        good, value = self._outcome[0]
+        if not good:
+            raise cast(BaseException, value)
+        return cast(Result, value)
+
+
 def _run_interruptibly(work: Callable[[], Result], shown: str) -> Result:
-    """Runs `work` in a thread of its own, so that Ctrl-C ends the wait for it, and tells when it takes long."""
-    outcome: list[Any] = []
-
-    def run() -> None:
-        try:
-            outcome.append((True, work()))
-        except BaseException as error:  # noqa: BLE001 - it is raised again below
-            outcome.append((False, error))
-
+    """Runs `work` so that Ctrl-C ends the wait for it, and tells when it takes long."""
     updates = sys.stderr.isatty() or "ipykernel" in sys.modules  # one line that changes
-    thread = threading.Thread(target=run, name="mtc compile", daemon=True)
     start, told = time.monotonic(), False
-    thread.start()
+    running = _Background(work)
     try:
-        while thread.is_alive():
-            thread.join(0.25 if told or shown else None)
+        while not running.wait(0.25 if told or shown else None):
             seconds = time.monotonic() - start
-            if shown and seconds > 1 and thread.is_alive() and (updates or not told):
+            if shown and seconds > 1 and (updates or not told):
                 told = True
                 line = f"mtc: compiling {shown}"
                 print(f"\r{line}: {seconds:.0f} s" if updates else line, end="", file=sys.stderr, flush=True)
     finally:
         if told:
             print(f"\rmtc: compiled {shown} in {time.monotonic() - start:.1f} s" if updates else "", file=sys.stderr)
-    good, value = outcome[0]
-    if not good:
-        raise cast(BaseException, value)
-    return cast(Result, value)
+    return running.result()
 
 
 def compile_saved(save: Callable[[str], None], name: str, settings: dict[str, Any],
@@ -241,6 +257,24 @@ def _safetensors(arrays: Mapping[str, Any]) -> bytes:
         parts.append(data)
     text = json.dumps(header).encode()
     return b"".join([struct.pack("<Q", len(text)), text, *parts])
+
+
+def while_checking(make: Callable[[], Result], check: Callable[[], str], verbose: Union[int, str]) -> Result:
+    """What `make` compiles, in a thread of its own, while `check` runs; then shows the line that `check` gives.
+
+    Raises:
+        ModelError: the check failed, or, where it passed, the model cannot be compiled.
+    """
+    made = _Background(make)
+    try:
+        line = check()
+    except Exception:
+        made.wait()  # the process may end now: not while the compiler works
+        raise
+    result = made.result()
+    if verbose != 0:
+        print(f"mtc: {line}", file=sys.stderr)
+    return result
 
 
 def cached(key: str, make: Callable[[], bytes], cache: bool) -> Plan:

@@ -19,7 +19,7 @@ def test_gradients_are_those_of_jax(model, capsys):
     m = model()
     step = mtc.jax.compile(m.loss, m.params, m.some(6), state=m.state, optimizer=mtc.jax.sgd(0.05), batch_size=16,
                            devices="cpu:1")
-    assert "checked against JAX: loss" in capsys.readouterr().out
+    assert "checked against JAX: loss" in capsys.readouterr().err
     before = step.evaluate(m.data)["loss"]
     losses = step.fit(m.data, epochs=3, verbose=0)["loss"]
     assert len(losses) == 3 and all(np.isfinite(losses))
@@ -150,7 +150,7 @@ def test_check_allows_what_roundings_change(monkeypatch, capsys):
     params = {"scale": np.ones(1, "f4"), "shift": np.full(1, 2.0**-24 - 1, "f4")}
     monkeypatch.setattr(check, "_of_mtc", lambda *_given: (1.0, [np.zeros(1, "f4"), np.zeros(1, "f4")]))
     mtc.jax.compile(loss, params, {"x": np.ones((4, 1), "f4")}, optimizer="sgd", batch_size=8, devices="cpu:1")
-    assert "but for 2 that differ as much from roundings" in capsys.readouterr().out
+    assert "but for 2 that differ as much from roundings" in capsys.readouterr().err
 
 
 def test_check_asks_jax_again_where_the_quick_program_differs(monkeypatch):
@@ -251,7 +251,7 @@ def test_order(function, capsys):
     rng = np.random.default_rng(5)
     x, w = rng.normal(size=(8, 4)).astype(np.float32), rng.normal(size=(4, 6)).astype(np.float32)
     mtc.jax.compile(lambda w, x: jnp.mean(function(x, w) ** 2), w, x, optimizer="sgd", batch_size=8, devices="cpu:1")
-    assert "checked against JAX" in capsys.readouterr().out
+    assert "checked against JAX" in capsys.readouterr().err
 
 
 def own_gradient(forward, rule):
@@ -283,7 +283,7 @@ def test_gradient_of_the_users_own(name, capsys):
     params = {k: rng.normal(size=(4, 3)).astype(np.float32) for k in "ab"}
     mtc.jax.compile(loss, params, rng.normal(size=(8, 4)).astype(np.float32), optimizer="sgd", batch_size=8,
                     devices="cpu:1", verbose=1)
-    assert "checked against JAX" in capsys.readouterr().out
+    assert "checked against JAX" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rule", [lambda g: jnp.clip(g, -1, 1), lambda g: g * g, lambda g: g / jnp.linalg.norm(g)])

@@ -30,7 +30,7 @@ def trained(function, **options):
 
 @pytest.mark.parametrize("function", MODELS, ids=lambda f: f.__name__)
 def test_fit_is_that_of_keras(function, capsys):
-    """The loss and all gradients are compared with Keras' before the plan is made."""
+    """The loss and all gradients are compared with Keras'."""
     case = keras_models.make(function)
     ours, theirs, found, wanted = trained(function, by="trace" if case.file else None)
     assert set(found) == set(wanted)

@@ -118,6 +118,46 @@ def test_errors_of_models(tmp_path):
         mtc.compile(3)
 
 
+def test_compiles_while_a_check_runs(capsys):
+    from mtc import _compile
+
+    checking, compiled = threading.Event(), threading.Event()
+
+    def compile_():
+        assert checking.wait(60)
+        compiled.set()
+        return b"plan"
+
+    def check():
+        checking.set()
+        assert compiled.wait(60)
+        return "as it should be"
+
+    assert _compile.while_checking(compile_, check, "auto") == b"plan"
+    assert capsys.readouterr().err == "mtc: as it should be\n"
+
+
+def test_a_check_that_fails_waits_for_the_compilation():
+    from mtc import _compile
+
+    failed, compiled = threading.Event(), threading.Event()
+
+    def compile_():
+        assert failed.wait(60)
+        compiled.set()
+        raise mtc.ModelError("cannot be compiled")
+
+    def check():
+        failed.set()
+        raise mtc.ModelError("differs")
+
+    with pytest.raises(mtc.ModelError, match="differs"):
+        _compile.while_checking(compile_, check, 0)
+    assert compiled.is_set()
+    with pytest.raises(mtc.ModelError, match="cannot be compiled"):
+        _compile.while_checking(compile_, lambda: "as it should be", 0)
+
+
 def test_options():
     """A text in place of a number, or a number in place of a text, is named: ctypes would read it as an address."""
     with pytest.raises(TypeError, match="expected recompute to be a text, found 1"):

@@ -217,6 +217,25 @@ def test_functions(function, capsys):
     assert "2 gradients and 0 buffers of the example are PyTorch's" in capsys.readouterr().err
 
 
+class Positions(nn.Module):
+    """Images with an encoding of their places, which is projected once for all of them, as in XCiT."""
+
+    def __init__(self):
+        super().__init__()
+        self.project, self.layer = nn.Conv2d(5, 4, 1), nn.Conv2d(3, 4, 3, padding=1)
+        self.register_buffer("places", torch.randn(1, 5, 6, 6))
+
+    def forward(self, x):
+        return torch.tanh(self.layer(x) + self.project(self.places)).mean((2, 3))
+
+
+def test_a_convolution_of_one_image_for_all_samples(capsys):
+    torch.manual_seed(4)
+    mtc.torch.compile(Positions(), (torch.randn(4, 3, 6, 6), torch.randint(0, 4, (4,))),
+                      loss=functional.cross_entropy, optimizer="sgd", devices="cpu:1")
+    assert "4 gradients and 0 buffers of the example are PyTorch's" in capsys.readouterr().err
+
+
 class Bag(nn.Module):
     def __init__(self, weighted=False, **options):
         super().__init__()

@@ -6,7 +6,7 @@ import pytest
 
 from mtc._trace import BATCH, Graph, Refused
 from mtc._trace import elementwise as e
-from mtc._trace import layout, losses, moves, products, reductions
+from mtc._trace import differences, layout, losses, moves, products, reductions
 
 
 @pytest.fixture
@@ -92,3 +92,26 @@ def test_logits_of_most_tokens_are_products_of_these(x, biased):
     ops = [line.split()[2] for line in text if line.startswith("%")]
     assert [o for o in ops if o in ("mt.slice", "mt.matmul", "mt.add", "mt.exp")] == [
         "mt.slice", "mt.matmul", *add, "mt.exp", "mt.matmul", *add, "mt.slice", "mt.exp"]
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (7,), (300, 401)])
+def test_differences_are_those_of_whole_arrays(shape):
+    random = np.random.default_rng(1)
+    a = np.asarray(random.standard_normal(shape), "float32")
+    b = np.asarray(a + 1e-3 * random.standard_normal(shape))
+    whole = a.astype("float64") - b
+    assert differences.largest(a) == np.abs(a).max(initial=0)
+    assert differences.largest_difference(a, b) == np.abs(whole).max(initial=0)
+    assert differences.norm(a) == pytest.approx(np.linalg.norm(a.astype("float64")), rel=1e-12)
+    assert differences.norm_of_difference(a, b) == pytest.approx(np.linalg.norm(whole), rel=1e-12)
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_differences_find_nan(place):
+    a, b = np.zeros(100_000, "float32"), np.zeros(100_000)
+    a[place] = np.nan
+    for found in (differences.largest(a), differences.largest_difference(a, b), differences.norm(a),
+                  differences.norm_of_difference(a, b)):
+        assert np.isnan(found)
+    with pytest.raises(ValueError, match="arrays of one shape"):
+        differences.norm_of_difference(a, b[1:])

@@ -8,7 +8,7 @@ from typing import Optional, Sequence, Union
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace import moves
+from mtc._trace import moves, products
 from mtc._trace.layout import arrange, decide, expand_dims, squeeze, transpose
 from mtc._trace.values import BATCH, Axis, Batch, Node, Refused, Stored, Value
 
@@ -26,6 +26,9 @@ def convolution(images: Value, kernel: Value, strides: Sequence[int], padding: P
     dilation, input_dilation = dilation or [1] * spatial, input_dilation or [1] * spatial
     if spatial not in (1, 2):
         raise Refused(f"a convolution over {spatial} axes")
+    pointwise = all(n == 1 for n in (*kernel.shape[:spatial], *strides, *input_dilation, groups))
+    if images.shape[0] != BATCH and pointwise and not any(n for pair in padding for n in pair):
+        return products.matmul(images, squeeze(kernel, range(spatial)))  # such as a table of positions
     if images.shape[0] != BATCH:
         raise Refused(f"a convolution of images whose first axis is {images.shape[0]}, not the samples")
     if spatial == 1:

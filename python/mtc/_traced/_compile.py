@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import sys
 import warnings
 from typing import Any, Callable, Optional, Sequence, Union
 
@@ -79,12 +78,17 @@ def compile(model: Any, request: Request, settings: dict[str, Any], verbose: Uni
         warnings.warn(f"{reason}; it is left out", ModelWarning, stacklevel=2)
 
     def make(weights: Optional[dict[str, Any]] = None) -> bytes:
-        if result.text not in _checked:
-            line = result.check() if request.check else "not checked"
-            _checked.add(result.text)
-            if verbose != 0:
-                print(f"mtc: {model.name} is traced on JAX; {line}", file=sys.stderr)
-        return _compile.plan_of_text(result.text, str(model.name), settings, verbose, weights)
+        def compiled() -> bytes:
+            return _compile.plan_of_text(result.text, str(model.name), settings, verbose, weights)
+
+        if result.text in _checked:
+            return compiled()
+        return _compile.while_checking(compiled, check, verbose)
+
+    def check() -> str:
+        line = result.check() if request.check else "not checked"
+        _checked.add(result.text)
+        return f"{model.name} is traced on JAX; {line}"
 
     key = ["trace", result.text, settings, _library.compiler_identity()]
     plan = _compile.cached(_cache.key(*key), make, cache)

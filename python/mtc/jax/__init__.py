@@ -60,7 +60,7 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
         devices: as of `mtc.Session`.
         name: of the model; the function's name without it.
         better: "higher" or "lower" for each metric; without it those with "acc" in their names are better higher.
-        check: compares the loss and all gradients of the example with those of JAX, before the plan is made.
+        check: compares the loss and all gradients of the example with those of JAX, while the plan is compiled.
         tolerance: of that comparison, relative to the norm of each gradient.
         verbose: 0: silent.
         target: as of `mtc.compile`.
@@ -81,16 +81,19 @@ def compile(loss_fn: Callable[..., Any], params: Any, example_batch: Any, *, opt
     title = name or getattr(loss_fn, "__name__", "model").strip("<>")
     traced = trace(program, title, chosen, better)
     text = finish_text(traced, chosen)
-    if check:
+    settings = _compile._settings(batch_size, target, precision, shards, seed, mode, options)
+
+    def make() -> Plan:
+        weights = {name: np.asarray(array, np.float32) for tree in (program.params, program.state) if tree is not None
+                   for name, array in zip(tree.names, tree.arrays)}
+        return Plan(_compile.plan_of_text(text, title, settings, verbose, weights))
+
+    def compare() -> str:
         if not all(isinstance(a, np.ndarray) or hasattr(a, "__array__") for a in program.batch.arrays):
             raise ModelError("expected an example batch of arrays for check=True, found shapes")
         arrays = [np.asarray(a) for a in program.batch.arrays]
-        line = _check.compare(program, arrays, tolerance, lambda t, rows: Plan(_compile.plan_of_text(
+        return _check.compare(program, arrays, tolerance, lambda t, rows: Plan(_compile.plan_of_text(
             t, "check", _compile._settings(rows, None, None, 0, seed, mode, {"cpu": "native"}), 0)))
-        if verbose != 0:
-            print(f"mtc: {line}")
-    settings = _compile._settings(batch_size, target, precision, shards, seed, mode, options)
-    weights = {name: np.asarray(array, np.float32) for tree in (program.params, program.state) if tree is not None
-               for name, array in zip(tree.names, tree.arrays)}
-    plan = Plan(_compile.plan_of_text(text, title, settings, verbose, weights))
+
+    plan = _compile.while_checking(make, compare, verbose) if check else make()
     return Step(plan, program, devices, text, optimizer)

@@ -12,7 +12,7 @@ from jax._src import core
 
 from mtc._errors import ModelError
 from mtc._plan import Plan
-from mtc._trace import roundings
+from mtc._trace import differences, roundings
 from mtc._trace.values import Batch, Shape
 from mtc.jax import _control
 from mtc.jax._optimizers import Optimizer
@@ -175,11 +175,11 @@ def _of_mtc(plan: Plan, program: Program, arrays: Sequence[Any], numbers: dict[s
 
 def _errors(program: Program, mine: Result, theirs: Result) -> dict[str, float]:
     """Of the loss and of the gradients, by what messages call them, relative to their norms."""
-    norms = [float(np.linalg.norm(np.asarray(g, np.float64))) for g in theirs[1]]
+    norms = [differences.norm(g) for g in theirs[1]]
     least = 1e-2 * max(norms, default=0.0) + 1e-30
     errors = {LOSS: abs(theirs[0] - mine[0]) / max(abs(theirs[0]), 1e-6)}
     for name, a, b, norm in zip(program.params.names, mine[1], theirs[1], norms):
-        errors[f'"{name}"'] = float(np.linalg.norm(np.asarray(a, np.float64) - b)) / max(norm, least)
+        errors[f'"{name}"'] = differences.norm_of_difference(a, b) / max(norm, least)
     return errors
 
 

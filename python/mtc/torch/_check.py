@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, Optional
+from typing import Any, Iterator, Mapping, NamedTuple
 
 import numpy as np
 
 from mtc._errors import ModelError
 from mtc._tensors import Array
-from mtc._trace import roundings
+from mtc._trace import differences, roundings
 from mtc.torch._export import training
 from mtc.torch._framework import torch
 
@@ -106,27 +106,29 @@ def _noisy(tensor: Any, noise: int, generator: Any) -> Any:
     return tensor * (1 + roundings.change(noise) * (2 * random - 1))
 
 
-def run(name: str, step: Any, arrays: Any, parameters: Mapping[str, Any], ours: Result, tolerance: float,
-        show: Optional[Callable[[str], None]]) -> None:
-    """Compares a step with PyTorch's, and tells the worst.
+def run(name: str, step: Any, arrays: Any, parameters: Mapping[str, Any], ours: Result, tolerance: float) -> str:
+    """Compares a step with PyTorch's. Returns a line that names the worst tensor.
 
-    The truth is PyTorch's step in float64. A tensor may differ from it by the tolerance and a few times what PyTorch's
-    own step in float32 does, or one whose weights differ by roundings: some gradients are ill-conditioned, and those
-    behind a ReLU jump where its argument is nearly 0. These steps run only where something differs.
+    PyTorch's step in float32 is enough if all is within the tolerance. Otherwise the truth is its step in float64.
+    A tensor may differ from that by the tolerance and a few times what PyTorch's own step in float32 does, or one whose
+    weights differ by roundings: some gradients are ill-conditioned, and those behind a ReLU jump where its argument is
+    nearly 0.
 
     Raises:
         ModelError: something differs by more.
     """
-    double = True
-    try:
-        truth = reference(step, arrays, parameters, double)
-    except Exception:  # noqa: BLE001 - the caller's code may insist on float32
-        double = False
-        truth = reference(step, arrays, parameters, double)
+    single = truth = reference(step, arrays, parameters, double=False)
     errors = _errors(ours, truth)
+    double = any(not error <= tolerance for error in errors.values())
+    if double:
+        try:
+            truth = reference(step, arrays, parameters, double)
+            errors = _errors(ours, truth)
+        except Exception:  # noqa: BLE001 - the caller's code may insist on float32
+            double = False
 
     def again(noise: int) -> dict[str, float]:
-        return _errors(reference(step, arrays, parameters, double and noise > 0, noise), truth)
+        return _errors(reference(step, arrays, parameters, double, noise) if noise else single, truth)
 
     # Step 0 is PyTorch's in float32, which may be the truth itself.
     wrong = roundings.unexplained(errors, tolerance, again, [*([0] if double else []), *roundings.STEPS])
@@ -136,15 +138,14 @@ def run(name: str, step: Any, arrays: Any, parameters: Mapping[str, Any], ours: 
         raise ModelError(f"{name}: expected what PyTorch computes for the example within {tolerance:.0e}, found "
                          f"{len(wrong)} of {len(errors)} tensors that differ by more:\n{text}")
     worst = max(errors, key=lambda key: errors[key])
-    if show is not None:
-        show(f"mtc: {name}: the loss, {len(ours.gradients)} gradients and {len(ours.buffers)} buffers of the example "
-             f"are PyTorch's within {tolerance:.0e}{roundings.explained(errors, tolerance)}; "
-             f"the worst is {worst}, {errors[worst]:.1e}")
+    return (f"{name}: the loss, {len(ours.gradients)} gradients and {len(ours.buffers)} buffers of the example "
+            f"are PyTorch's within {tolerance:.0e}{roundings.explained(errors, tolerance)}; "
+            f"the worst is {worst}, {errors[worst]:.1e}")
 
 
 def _errors(ours: Result, theirs: Result) -> dict[str, float]:
     """The largest difference of each tensor, as a share of its largest element."""
-    largest = max([float(np.abs(g).max(initial=0)) for g in theirs.gradients.values()], default=0.0)
+    largest = max([differences.largest(g) for g in theirs.gradients.values()], default=0.0)
     errors = {"the loss": abs(ours.loss - theirs.loss) / max(abs(theirs.loss), 1e-6)}
     for key, gradient in theirs.gradients.items():
         errors[f"the gradient of {key}"] = _error(ours.gradients[key], gradient, FLOOR * largest)
@@ -155,5 +156,5 @@ def _errors(ours: Result, theirs: Result) -> dict[str, float]:
 
 
 def _error(mine: Array, theirs: Array, floor: float) -> float:
-    scale = float(np.abs(theirs).max(initial=0)) + floor
-    return float(np.abs(mine.astype("float64") - theirs).max(initial=0)) / scale if scale else 0.0
+    scale = differences.largest(theirs) + floor
+    return differences.largest_difference(mine, theirs) / scale if scale else 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 from typing import Any, Callable, Mapping, Optional, Union
 
 from mtc import _cache, _compile, _library
@@ -56,7 +55,7 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
         ModelError: the module cannot be traced or compiled, or the check has found a difference. What cannot be
             compiled is listed with the lines of the caller's code.
     """
-    work = _Work(module, example, loss, verbose, cache)
+    work = _Work(module, example, loss, cache)
     chosen = _optimizers.of(optimizer, {t: n for n, t in work.parameters.items()})
     chosen.attributes.update(_optimizers.clipping(clip_norm, clip_value))
     rows = len(work.example.tensors[0])
@@ -64,9 +63,11 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
     settings = _compile._settings(size, target, precision, shards, seed, "exact", options)
     model = work.convert(size, chosen.undecayed)
     text = _text(model, chosen.l2, chosen.text())
-    if check:
-        work.check(devices, tolerance, show=verbose != 0)
-    plan = work.compile(text, settings)
+
+    def make() -> Plan:
+        return work.compile(text, settings, verbose)
+
+    plan = _compile.while_checking(make, lambda: work.check(tolerance), verbose) if check else make()
     session = Session(plan, devices, seed=seed)
     return Step(module, work.tensors, work.example, chosen, Variables(model.stored, model.statistics), plan, session)
 
@@ -74,15 +75,13 @@ def compile(module: Any, example: Any, *, loss: Optional[Callable[..., Any]] = N
 class _Work:
     """A module on its way."""
 
-    def __init__(self, module: Any, example: Any, loss: Optional[Callable[..., Any]], verbose: Union[int, str],
-                 cache: bool) -> None:
+    def __init__(self, module: Any, example: Any, loss: Optional[Callable[..., Any]], cache: bool) -> None:
         self.example = Example(example, module, loss)
         self.step = TracedStep(module, loss, self.example)
         self.name = re.sub(r"\W", "_", type(module).__name__)
         self.tensors = self.step.tensors()
         self.parameters = {n: t for n, t in self.step.parameters_by_name().items() if t.requires_grad}
         self.exported: Exported = export(self.step, is_known)
-        self._verbose = verbose
         self._cache = cache
 
     def convert(self, batch_size: int, undecayed: set[str], random: bool = True) -> Model:
@@ -90,16 +89,16 @@ class _Work:
         return Converter(self.exported, self.name, self.tensors, dict(zip(self.example.names, self.example.tensors)),
                          batch_size, undecayed, random).convert()
 
-    def compile(self, text: str, settings: dict[str, Any]) -> Plan:
+    def compile(self, text: str, settings: dict[str, Any], verbose: Union[int, str] = 0) -> Plan:
         """The plan of a model's text, from the cache if it is there."""
 
         def make() -> bytes:
-            return _compile.plan_of_text(text, self.name, settings, self._verbose)
+            return _compile.plan_of_text(text, self.name, settings, verbose)
 
         return _compile.cached(_cache.key(text, settings, _library.compiler_identity()), make, self._cache)
 
-    def check(self, devices: Optional[str], tolerance: float, show: bool) -> None:
-        """ModelError where a step of the example differs from PyTorch's."""
+    def check(self, tolerance: float) -> str:
+        """A line about how well a step of the example fits PyTorch's. ModelError where it differs."""
         rows = len(self.example.tensors[0])
         model = self.convert(rows, set(), random=False)
         plan = self.compile(_text(model, {}, _check.OPTIMIZER), {"batch": rows})
@@ -112,8 +111,8 @@ class _Work:
             gradients = {n: variables.from_plan(n, -session.variables[f"sgd/{n.replace('/', '_')}_momentum"])
                          for n in model.stored if n in self.parameters}
             buffers = {n: variables.read(session, n).numpy() for n in model.statistics}
-        _check.run(self.name, self.step, self.example.tensors, {n: self.parameters[n] for n in gradients},
-                   _check.Result(logs["loss"], gradients, buffers), tolerance, _tell if show else None)
+        return _check.run(self.name, self.step, self.example.tensors, {n: self.parameters[n] for n in gradients},
+                          _check.Result(logs["loss"], gradients, buffers), tolerance)
 
 
 def _text(model: Model, l2: Mapping[str, float], optimizer: str) -> str:
@@ -136,7 +135,3 @@ def _in_order(value: Value) -> Node:
     if any(len(p) != 1 for p in value.axes):
         value = decide(reshape(layout.canonical(value, expand=True), value.shape))
     return arrange(value, range(len(value.flat)), range(len(value.flat)))
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr)
