@@ -207,8 +207,15 @@ def routed(z):
     lambda z: z[:, [-2]] * z[:, [1, -1, -6]] + z.reshape(-1, 2, 3)[:, [0, -1, -2], [-1, -3, 1]],
     lambda z: z[:, torch.tensor([[0, -1], [2, -3]])].flatten(1) * z.new_tensor([1., 2., 4.])[[-1, 0, 1, -3]],
     lambda z: z[..., -1:] * z[:, -4:-2],
+    lambda z: functional.normalize(z.reshape(-1, 2, 3) * z.new_tensor([[1.], [0.]]), dim=-1).flatten(1),
+    lambda z: (z.reshape(-1, 2, 3) * z.new_tensor([[1.], [0.]])).std(-1) + z.norm(dim=-1, keepdim=True),
+    lambda z: functional.fold(z.reshape(-1, 6, 1) * z.new_tensor([[1., 2., 3., 4.]]), (3, 2), (2, 3), 1, 1,
+                              (2, 1)).flatten(1),
+    lambda z: functional.fold(torch.tanh(z).reshape(-1, 6, 1).repeat(1, 2, 4), (6, 4), (2, 3), (2, 1), (0, 1),
+                              (3, 2)).flatten(1),
 ], ids=["experts", "smallest", "sort", "stable", "argsort", "straight-through", "empty", "bilinear", "bicubic",
-        "linear", "whole", "from-the-end", "table-from-the-end", "slices"])
+        "linear", "whole", "from-the-end", "table-from-the-end", "slices", "zero-norm",
+        "zero-deviation", "fold", "fold-with-steps"])
 def test_functions(function, capsys):
     torch.manual_seed(4)
     module, x = Lines(function), torch.randn(6, 4)

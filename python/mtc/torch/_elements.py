@@ -305,7 +305,7 @@ def variance(c: Converter, value: Any, dims: Any = None, correction: Any = 1, ke
     total = reductions.reduce("sum", spread, axes)
     count = x.graph.count(batches[0] * static) if batches else x.graph.constant(np.float32(static))
     made = e.binary("div", total, e.binary("sub", count, float(correction)) if correction else count)
-    made = e.unary("sqrt", made) if c.name().startswith("std") else made
+    made = _root(made) if c.name().startswith("std") else made
     shaped = [_expanded(v, axes, x) if keepdim else v for v in (made, middle)]
     return shaped if c.name().endswith("mean") else shaped[0]
 
@@ -338,7 +338,14 @@ def norm(c: Converter, value: Any, order: Any = 2, dims: Any = None, keepdim: bo
     x = c.value(value)
     if order not in (None, 2, 2.0):
         raise Refused(f"a norm of order {order}")
-    return _kept(c, e.unary("sqrt", reductions.reduce("sum", e.unary("square", x), _axes(x, dims))))
+    return _kept(c, _root(reductions.reduce("sum", e.unary("square", x), _axes(x, dims))))
+
+
+def _root(value: Value) -> Value:
+    """The square root with the gradient 0 at 0, which PyTorch's norms and deviations have there."""
+    zero = e.compare("eq", value, 0.0)
+    one, nothing = e.as_value(value, 1.0), e.as_value(value, 0.0)
+    return e.select(zero, nothing, e.unary("sqrt", e.select(zero, one, value)))
 
 
 @op("one_hot")

@@ -7,7 +7,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import Refused, Value, layout, losses, products, reductions, spatial
+from mtc._trace import Refused, Value, layout, losses, moves, products, reductions, spatial
 from mtc._trace import elementwise as e
 from mtc._trace.graph import quoted
 from mtc._trace.layout import arrange, decide
@@ -129,6 +129,30 @@ def transposed_convolution(c: Converter, images: Any, kernel: Any, bias: Any = N
     made = channels_first(c.graph.value(node))
     made = layout.squeeze(made, (2,)) if one else made
     return made if bias is None else e.binary("add", made, per_channel(c.value(bias), rank))
+
+
+@op("col2im")
+def fold(c: Converter, columns: Any, sizes: Sequence[int], window: Any, dilation: Any, padding: Any,
+         strides: Any) -> Value:
+    """Sums of windows where they overlap: for each place in the window, the elements there, spread and shifted."""
+    (height, width), (kh, kw), (dh, dw) = sizes, _each(window, 2), _each(dilation, 2)
+    (ph, pw), (sh, sw) = _each(padding, 2), _each(strides, 2)
+    rows, lines = ((n + 2 * p - d * (k - 1) - 1) // s + 1
+                   for n, p, d, k, s in ((height, ph, dh, kh, sh), (width, pw, dw, kw, sw)))
+    x = c.value(columns)
+    channels = int(x.shape[1]) // (kh * kw)  # type: ignore[arg-type]
+    x = layout.reshape(x, (x.shape[0], channels, kh, kw, rows, lines))
+    made: Optional[Value] = None
+    for i in range(kh):
+        for j in range(kw):
+            part = moves.slice_(x, (0, 0, i, j, 0, 0), (None, None, i + 1, j + 1, None, None), (1,) * 6)
+            top, left = i * dh - ph, j * dw - pw
+            part = moves.pad(layout.squeeze(part, (2, 3)), 0.0, (0, 0, top, left),
+                             (0, 0, height - top - (rows - 1) * sh - 1, width - left - (lines - 1) * sw - 1),
+                             (0, 0, sh - 1, sw - 1))
+            made = part if made is None else e.binary("add", made, part)
+    assert made is not None
+    return made
 
 
 def _each(given: Any, count: int) -> list[int]:
