@@ -5,13 +5,15 @@ import functools
 PEERS = ("eager", "compiled", "jit")
 VISION = {"resnet18": "resnet18", "resnet50": "resnet50", "mobilenet": "mobilenet_v3_large", "swin": "swin_t",
           "convnext": "convnext_tiny"}
-TEXT = ("gpt2", "bert", "llama")
-JAX = ("jax-mlp", "jax-cnn", "jax-gpt2")
-NAMES = (*VISION, "vit", *TEXT, *JAX)
+TIMM = {"vit": "vit_tiny_patch16_224", "mixer": "mixer_s32_224", "mobilevit": "mobilevit_xs",
+        "xcit": "xcit_nano_12_p16_224", "repvgg": "repvgg_a0", "dla": "dla34"}
+TEXT = ("gpt2", "bert", "distilbert", "llama", "qwen", "t5", "whisper", "hf-vit")
+JAX = ("jax-mlp", "jax-cnn", "jax-gpt2", "flax-resnet", "flax-gpt")
+NAMES = (*VISION, *TIMM, *TEXT, *JAX)
 
 
 def make(name):
-    if name in VISION or name == "vit":
+    if name in VISION or name in TIMM:
         return TorchModel(*_images(name))
     return JaxModel(*_FUNCTIONS[name]()) if name in JAX else TorchModel(*_text(name))
 
@@ -37,7 +39,7 @@ class TorchModel:
     def peers(self):
         import torch
 
-        images = not isinstance(self.example, dict)
+        images = self.loss is not None
         module = self.module.to(memory_format=torch.channels_last) if images else self.module
         module.train()
         optimizer = torch.optim.AdamW(module.parameters(), 1e-3, fused=True)
@@ -106,10 +108,10 @@ class JaxModel:
 def _images(name):
     import torch
 
-    if name == "vit":
+    if name in TIMM:
         import timm
 
-        module = timm.create_model("vit_tiny_patch16_224")
+        module = timm.create_model(TIMM[name])
     else:
         import torchvision
 
@@ -120,15 +122,29 @@ def _images(name):
 
 def _text(name):
     import torch
-    import transformers
+    import transformers as hf
+
+    def ids(words, *shape):
+        return torch.randint(0, words, shape)
 
     small = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 1024,
              "vocab_size": 8192}
-    kinds = {"gpt2": lambda: transformers.GPT2LMHeadModel(transformers.GPT2Config()),
-             "bert": lambda: transformers.BertForMaskedLM(transformers.BertConfig(**small)),
-             "llama": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(num_key_value_heads=4, **small))}
-    shape, words = ((4, 64), 50257) if name == "gpt2" else ((16, 128), 8192)
-    tokens = torch.randint(0, words, shape)
+    if name == "whisper":  # the default is Whisper tiny
+        module = hf.WhisperForConditionalGeneration(hf.WhisperConfig())
+        return module, {"input_features": torch.randn(2, 80, 3000), "labels": ids(51865, 2, 64)}, None
+    if name == "hf-vit":
+        module = hf.ViTForImageClassification(hf.ViTConfig(
+            hidden_size=192, num_attention_heads=3, intermediate_size=768, num_labels=1000))
+        return module, {"pixel_values": torch.randn(8, 3, 224, 224), "labels": ids(1000, 8)}, None
+    kinds = {"gpt2": lambda: hf.GPT2LMHeadModel(hf.GPT2Config()),
+             "bert": lambda: hf.BertForMaskedLM(hf.BertConfig(**small)),
+             "distilbert": lambda: hf.DistilBertForMaskedLM(hf.DistilBertConfig(
+                 dim=256, n_layers=4, n_heads=8, hidden_dim=1024, vocab_size=8192)),
+             "llama": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(num_key_value_heads=4, **small)),
+             "qwen": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(num_key_value_heads=4, **small)),
+             "t5": lambda: hf.T5ForConditionalGeneration(hf.T5Config(
+                 d_model=256, d_kv=32, d_ff=1024, num_layers=4, num_heads=8, vocab_size=8192, decoder_start_token_id=0))}
+    tokens = ids(50257, 4, 64) if name == "gpt2" else ids(8192, 16, 128)
     return kinds[name](), {"input_ids": tokens, "labels": tokens}, None
 
 
@@ -225,4 +241,71 @@ def _gpt2():
     return loss, params, {"x": ids[:, :-1], "y": ids[:, 1:]}
 
 
-_FUNCTIONS = {"jax-mlp": _mlp, "jax-cnn": _cnn, "jax-gpt2": _gpt2}
+def _flax_resnet():
+    import flax.linen as nn
+    import jax
+    import jax.numpy as jnp
+
+    class Block(nn.Module):
+        filters: int
+        stride: int
+
+        @nn.compact
+        def __call__(self, x):
+            y = nn.Conv(self.filters, (3, 3), self.stride, use_bias=False)(x)
+            y = nn.relu(nn.GroupNorm(8)(y))
+            y = nn.GroupNorm(8)(nn.Conv(self.filters, (3, 3), use_bias=False)(y))
+            if y.shape != x.shape:
+                x = nn.Conv(self.filters, (1, 1), self.stride, use_bias=False)(x)
+            return nn.relu(x + y)
+
+    class ResNet(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            x = nn.relu(nn.Conv(32, (3, 3))(x))
+            for filters in (32, 64, 128):
+                for block in range(3):
+                    x = Block(filters, 2 if block == 0 and filters > 32 else 1)(x)
+            return nn.Dense(10)(x.mean((1, 2)))
+
+    random, normal = _random()
+    batch = {"x": normal(1, 64, 32, 32, 3), "y": random.integers(0, 10, 64).astype("int32")}
+    model = ResNet()
+
+    def loss(params, batch):
+        logits = model.apply(params, batch["x"])
+        return -jnp.take_along_axis(jax.nn.log_softmax(logits), batch["y"][:, None], -1).mean()
+
+    return loss, model.init(jax.random.key(0), batch["x"]), batch
+
+
+def _flax_gpt():
+    import flax.linen as nn
+    import jax
+    import jax.numpy as jnp
+
+    tokens, words = 128, 8192
+
+    class GPT(nn.Module):
+        @nn.compact
+        def __call__(self, ids):
+            x = nn.Embed(words, 256)(ids) + nn.Embed(tokens, 256)(jnp.arange(tokens))
+            for _ in range(4):
+                y = nn.LayerNorm()(x)
+                x = x + nn.MultiHeadDotProductAttention(8)(y, y, mask=nn.make_causal_mask(ids))
+                x = x + nn.Dense(256)(nn.gelu(nn.Dense(1024)(nn.LayerNorm()(x))))
+            return nn.Dense(words)(nn.LayerNorm()(x))
+
+    random, _ = _random()
+    ids = random.integers(0, words, (16, tokens + 1)).astype("int32")
+    batch = {"x": ids[:, :-1], "y": ids[:, 1:]}
+    model = GPT()
+
+    def loss(params, batch):
+        logits = model.apply(params, batch["x"])
+        return -jnp.take_along_axis(jax.nn.log_softmax(logits), batch["y"][..., None], -1).mean()
+
+    return loss, model.init(jax.random.key(0), batch["x"]), batch
+
+
+_FUNCTIONS = {"jax-mlp": _mlp, "jax-cnn": _cnn, "jax-gpt2": _gpt2, "flax-resnet": _flax_resnet, "flax-gpt": _flax_gpt}

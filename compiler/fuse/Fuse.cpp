@@ -15,6 +15,8 @@
 //   6. single       scalar work between the same two all-reduces becomes one kernel, with the values that only its sums
 //                   read.
 //
+// In the end the streams of random numbers become operands (Streams.cpp).
+//
 // Constants, iota and scalars made of these are recomputed by every kernel that needs them. No merge may close a cycle.
 // Limits: a kernel holds one matmul, and sums over the batch read stored values. Work is done twice to save a store in
 // two cases only: x - mean of batch normalisation, and the convolutions of rule 2.
@@ -47,6 +49,7 @@ struct Fuse : impl::FuseBase<Fuse> {
       graph->fuseElementwise();
       graph->fuseSingle();
       outlineKernels(program, *graph);
+      passStreams(program);
     }
   }
 };

@@ -162,14 +162,14 @@ llvm::SmallSetVector<unsigned, 8> FusionGraph::adjacent(unsigned group) const {
   return result;
 }
 
-// Merges adjacent groups of a kind until nothing changes. `allowed` asks canMerge too, after what is cheaper to check.
+// Merges adjacent groups of a kind, of which `allowed` holds, until nothing changes.
 void FusionGraph::mergeAdjacent(KernelKind kind, llvm::function_ref<bool(unsigned, unsigned)> allowed) {
   for (unsigned group = 0; group < groups.size(); ++group) {
     bool changed = groups[group].kind == kind && !groups[group].ops.empty();
     while (changed) {
       llvm::SmallSetVector<unsigned, 8> others = adjacent(group);
       auto *found = llvm::find_if(others, [&](unsigned other) {
-        return groups[other].kind == kind && fitTogether(group, other) && allowed(group, other);
+        return groups[other].kind == kind && canMerge(group, other) && allowed(group, other);
       });
       changed = found != others.end();
       if (changed)
@@ -209,9 +209,9 @@ void FusionGraph::fuseRows(bool images) {
   // First the groups that work line by line: else sums over the lines, which read the same values, would take ops from
   // them.
   mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) {
-    return (livesByLine(a) || livesByLine(b)) && canMerge(a, b) && mayShareRows(a, b, images);
+    return (livesByLine(a) || livesByLine(b)) && mayShareRows(a, b, images);
   });
-  mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) { return canMerge(a, b) && mayShareRows(a, b, images); });
+  mergeAdjacent(KernelKind::rows, [&](unsigned a, unsigned b) { return mayShareRows(a, b, images); });
 }
 
 void FusionGraph::fuseElementwise() {
@@ -219,7 +219,7 @@ void FusionGraph::fuseElementwise() {
     auto shape = [&](unsigned group) {
       return cast<RankedTensorType>(groups[group].ops.front()->getResult(0).getType()).getShape();
     };
-    return shape(a) == shape(b) && !shape(a).empty() && canMerge(a, b);
+    return shape(a) == shape(b) && !shape(a).empty();
   });
 }
 
@@ -276,15 +276,13 @@ void FusionGraph::fuseReductions() {
 // adjacent.
 void FusionGraph::fuseSingle() {
   auto isScalar = [](Operation *op) { return mt::elementsPerRow(op->getResult(0).getType()) == 1; };
-  auto mayMerge = [&](unsigned a, unsigned b) {
-    return groups[a].reductionDepth == groups[b].reductionDepth && canMerge(a, b);
-  };
-  mergeAdjacent(KernelKind::single, mayMerge);
+  auto sameDepth = [&](unsigned a, unsigned b) { return groups[a].reductionDepth == groups[b].reductionDepth; };
+  mergeAdjacent(KernelKind::single, sameDepth);
   std::vector<unsigned> scalars = groupsOf(KernelKind::single);
   llvm::erase_if(scalars, [&](unsigned group) { return !llvm::all_of(groups[group].ops, isScalar); });
   for (auto [i, a] : llvm::enumerate(scalars))
     for (unsigned b : ArrayRef(scalars).drop_front(i + 1))
-      if (!groups[a].ops.empty() && !groups[b].ops.empty() && mayMerge(a, b))
+      if (!groups[a].ops.empty() && !groups[b].ops.empty() && sameDepth(a, b) && canMerge(a, b))
         merge(a, b);
 }
 

@@ -10,4 +10,8 @@ namespace mtc {
 // scalar is a result of a kernel or of an all-reduce.
 void outlineKernels(mlir::mt::ProgramOp program, const FusionGraph &graph);
 
+// Makes the streams of random numbers operands of their kernels, constants between kernels: equal layers have equal
+// kernels then, although each draws numbers of its own.
+void passStreams(mlir::mt::ProgramOp program);
+
 } // namespace mtc

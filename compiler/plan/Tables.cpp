@@ -123,6 +123,12 @@ static tables::KernelKind kindOf(mlir::mt::KernelKind kind) {
   return kinds[static_cast<size_t>(kind)];
 }
 
+static bool drawsNumbers(mlir::Operation &op) {
+  auto drops = [](auto attention) { return attention && attention.getStep(); };
+  return mlir::isa<mlir::mt::RandomUniformOp>(op) || drops(mlir::dyn_cast<mlir::mt::AttentionOp>(op)) ||
+         drops(mlir::dyn_cast<mlir::mt::AttentionGradientOp>(op));
+}
+
 static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
   auto kernel = std::make_unique<tables::KernelT>();
   kernel->name = op.getSymName().str();
@@ -143,7 +149,7 @@ static std::unique_ptr<tables::KernelT> makeKernel(mlir::plan::KernelOp op) {
   for (mlir::Operation &inner : op.getBody().front()) {
     kernel->uses_rows |= llvm::any_of(inner.getOperandTypes(), mlir::mt::isSplit) ||
                          llvm::any_of(inner.getResultTypes(), mlir::mt::isSplit);
-    kernel->random |= mlir::isa<mlir::mt::RandomUniformOp>(inner);
+    kernel->random |= drawsNumbers(inner);
   }
   return kernel;
 }

@@ -62,6 +62,13 @@ static LogicalResult verifySingle(Block &body, KernelError error) {
 
 // ---- elementwise: operands of rank 0 or all of one replicated shape, results of that shape; element-wise ops only
 
+// First values of variables; the kernels of samples and of scalars draw their numbers themselves.
+std::optional<KernelKind> RandomUniformOp::getKernelKind() {
+  bool alone = !getStep() && !isSplit(getType()) && typeOf(getResult()).getRank() > 0;
+  return alone ? std::optional(KernelKind::elementwise) : std::nullopt;
+}
+bool RandomUniformOp::readsBuffers() { return false; }
+
 static LogicalResult verifyElementwise(Block &body, KernelError error) {
   if (yieldsOf(body).empty())
     return error() << "expected a result in a kernel of kind elementwise, found none";
@@ -78,8 +85,8 @@ static LogicalResult verifyElementwise(Block &body, KernelError error) {
   for (Operation &op : body.without_terminator()) {
     auto constant = dyn_cast<ConstantOp>(op);
     bool varies = constant && !cast<DenseElementsAttr>(constant.getValue()).isSplat();
-    bool random = isa<RandomUniformOp>(op) && op.getNumOperands() == 0;
-    if (varies || !(random || isPointwise(op)))
+    auto random = dyn_cast<RandomUniformOp>(op);
+    if (varies || !((random && !random.getStep()) || isPointwise(op)))
       return error() << "expected element-wise operations only in a kernel of kind elementwise, found '" << op.getName()
                      << "'";
   }
@@ -149,11 +156,10 @@ std::optional<KernelKind> Conv2DOp::getKernelKind() { return KernelKind::conv; }
 std::optional<KernelKind> Conv2DInputGradientOp::getKernelKind() { return KernelKind::conv; }
 
 static LogicalResult verifyConv(Block &body, KernelError error) {
-  return verifyProduct(body, error, "convolution of two operands in a kernel of kind conv",
-                       [](Operation &op) {
-                         auto own = dyn_cast<KernelOpInterface>(op);
-                         return own && own.getKernelKind() == KernelKind::conv;
-                       });
+  return verifyProduct(body, error, "convolution of two operands in a kernel of kind conv", [](Operation &op) {
+    auto own = dyn_cast<KernelOpInterface>(op);
+    return own && own.getKernelKind() == KernelKind::conv;
+  });
 }
 
 // ---- matmul_wgrad: one mt.matmul with transpose_a, (? x M)^T . (? x N), or (? x T x M)^T . (? x T x N) and sums over
@@ -257,8 +263,9 @@ std::optional<KernelKind> AttentionOp::getKernelKind() { return KernelKind::atte
 std::optional<KernelKind> AttentionLogSumsOp::getKernelKind() { return KernelKind::attention; }
 
 static LogicalResult verifyAttention(Block &body, KernelError error) {
-  return verifyAttentionOps(body, error, "one mt.attention, one mt.attention_log_sums or both in a kernel of kind "
-                                         "attention,",
+  return verifyAttentionOps(body, error,
+                            "one mt.attention, one mt.attention_log_sums or both in a kernel of kind "
+                            "attention,",
                             [](Operation &op) -> int64_t {
                               auto attention = dyn_cast<AttentionOp>(op);
                               return attention ? 0 : isa<AttentionLogSumsOp>(op) ? 1 : -1;

@@ -173,8 +173,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   Operands operands(location, adaptor, adaptor.getValue());
   if (failed(operands.verify()))
     return failure();
-  if (adaptor.getStep() && !adaptor.getRate())
-    return emitOptionalError(location, "expected a rate of dropout beside its step, found none");
+  if (adaptor.getStep() && !(adaptor.getRate() && (adaptor.getStream() || adaptor.getHash())))
+    return emitOptionalError(location, "expected a stream and a rate of dropout with its step, found none");
   if (std::optional<llvm::APFloat> rate = adaptor.getRate())
     if (float number = rate->convertToFloat(); !(number >= 0 && number < 1))
       return emitOptionalError(location, "expected a rate from 0 to less than 1, found ", number);
@@ -319,8 +319,9 @@ public:
     if (!op.getStep())
       return;
     rate = op.getRate()->convertToFloat();
-    stream = hashStream(*op.getStream());
-    step = static_cast<uint32_t>(operands.back().data[0]);
+    auto word = [](const Tensor &number) { return static_cast<uint32_t>(static_cast<int64_t>(number.data[0])); };
+    stream = op.getHash() ? word(operands[operands.size() - 2]) : hashStream(*op.getStream());
+    step = word(operands.back());
   }
   double factor(const Head &head, int64_t t, int64_t s) const {
     if (rate == 0)
@@ -440,8 +441,8 @@ void AttentionOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
   for (AttentionOperand of : {AttentionOperand::query, AttentionOperand::key, AttentionOperand::value})
     operandGradients.push_back(AttentionGradientOp::create(
         builder, getLoc(), AttentionOperandAttr::get(getContext(), of), dy, getQuery(), getKey(), getValue(),
-        getResult(), logSums, getMask(), getStep(), getHeadsAttr(), getKeyHeadsAttr(), getCausalAttr(), getWindowAttr(),
-        getScaleAttr(), getStreamAttr(), getRateAttr()));
+        getResult(), logSums, getMask(), getHash(), getStep(), getHeadsAttr(), getKeyHeadsAttr(), getCausalAttr(),
+        getWindowAttr(), getScaleAttr(), getStreamAttr(), getRateAttr()));
   operandGradients.append(getNumOperands() - 3, {});
 }
 

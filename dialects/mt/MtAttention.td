@@ -29,13 +29,15 @@ class Mt_Attention<string mnemonic, dag operands, string from, string to, list<T
 }
 class Mt_DroppingAttention<string mnemonic, dag operands, string from, string to, list<Trait> traits = []>
     : Mt_Attention<mnemonic, operands, from, to, !listconcat([AttrSizedOperandSegments], traits)> {
-  let arguments = !con(operands, (ins Optional<Mt_Bool>:$mask, Optional<Mt_Step>:$step,
+  let arguments = !con(operands, (ins Optional<Mt_Bool>:$mask, Optional<Mt_Step>:$hash,
+                                  Optional<Mt_Step>:$step,
                                   DefaultValuedAttr<I64Attr, "1">:$heads, OptionalAttr<I64Attr>:$key_heads,
                                   UnitAttr:$causal, OptionalAttr<I64Attr>:$window, OptionalAttr<F32Attr>:$scale,
                                   OptionalAttr<StrAttr>:$stream, OptionalAttr<F32Attr>:$rate));
   let assemblyFormat = from # [{ (`mask` $mask^)? (`heads` `=` $heads^)? (`key_heads` `=` $key_heads^)?
-    (`causal` $causal^)? (`window` `=` $window^)? (`scale` `=` $scale^)? (`dropout` $stream^ `rate` `=` $rate)?
-    (`step` `(` $step^ `)`)? attr-dict `:` }] # to # [{ (`,` type($mask)^)? }];
+    (`causal` $causal^)? (`window` `=` $window^)? (`scale` `=` $scale^)? (`dropout` $stream^)?
+    (`hash` `(` $hash^ `)`)? (`rate` `=` $rate^)? (`step` `(` $step^ `)`)? attr-dict
+    `:` }] # to # [{ (`,` type($mask)^)? }];
 }
 
 def AttentionOp : Mt_DroppingAttention<"attention",
@@ -49,7 +51,8 @@ def AttentionOp : Mt_DroppingAttention<"attention",
     The result is [?, ..., T, H * V]. `scale` is 1 / sqrt(D) where it is not given. With `dropout "stream" rate = 0.1`
     and `step(%iteration)`, which `mt-differentiate` gives it in train_step, the probability of query t and key s counts
     0 where `mt.random_uniform "stream" step(%iteration) : tensor<?x...xHxTxSxf32>` is less than the rate at [..., h, t,
-    s], and else 1 / (1 - rate) times itself; l is the sum before that.
+    s], and else 1 / (1 - rate) times itself; l is the sum before that. `mt-fuse` gives it `hash(%h)` in place of the
+    stream, as it does to mt.random_uniform.
 
     The order of additions: a score is one FMA chain over the D channels of scale * q and k. Keys are taken in blocks of
     64, in order. A block's largest score and the largest one so far give the new largest m. What was added up is

@@ -39,17 +39,25 @@ def BatchSizeOp : Mt_PureOp<"batch_size", [Mt_Generates]> {
   let results = (outs Mt_Scalar:$result);
   let assemblyFormat = "attr-dict";
 }
-def RandomUniformOp : Mt_PureOp<"random_uniform", [Mt_Generates]> {
+def RandomUniformOp : Mt_PureOp<"random_uniform",
+                                [Mt_Generates, AttrSizedOperandSegments, Mt_OwnKernel<["readsBuffers"]>]> {
   let summary = "uniform in [0, 1), multiples of 2^-24";
   let description = [{
     Philox 4x32-10 (Salmon et al., SC'11). Key: (seed low, seed high). Counter: (index low, index high, step, hash of
     `stream`) where index = element / 4, and element % 4 selects the word; element = linear index in the global tensor
     (a split tensor's row is first_row + row). Value = (word >> 8) * 2^-24. step is 0 without the operand. hash: 32-bit
     FNV-1a of the stream's bytes.
+
+    `mt-fuse` gives the op `hash(%h)`, an operand, in place of the stream's name: kernels that differ only in the
+    streams that they read are then equal, and share their code.
   }];
-  let arguments = (ins StrAttr:$stream, Optional<Mt_Step>:$step);
+  let arguments = (ins OptionalAttr<StrAttr>:$stream, Optional<Mt_Step>:$hash, Optional<Mt_Step>:$step);
   let results = (outs Mt_Float:$result);
-  let assemblyFormat = "$stream (`step` `(` $step^ `)`)? attr-dict `:` type($result)";
+  let assemblyFormat = "($stream^)? (`hash` `(` $hash^ `)`)? (`step` `(` $step^ `)`)? attr-dict `:` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$stream, "::mlir::Value":$step),
+                            "build($_builder, $_state, type, $_builder.getStringAttr(stream), ::mlir::Value(), "
+                            "step);">];
+  let hasVerifier = 1;
 }
 
 // Shapes.

@@ -61,11 +61,18 @@ LogicalResult BatchSizeOp::interpret(const EvalContext &context, ArrayRef<Tensor
   return success();
 }
 
+LogicalResult RandomUniformOp::verify() {
+  if (getStream().has_value() == static_cast<bool>(getHash()))
+    return emitOpError("expected the name of a stream or its hash, found ") << (getHash() ? "both" : "none");
+  return success();
+}
 int64_t RandomUniformOp::getFlops() { return 12 * elementsPerRow(getType()); }
 LogicalResult RandomUniformOp::interpret(const EvalContext &context, ArrayRef<Tensor> operands,
                                          SmallVectorImpl<Tensor> &results) {
   Tensor result(concreteShape(cast<RankedTensorType>(getType()), context.rows));
-  uint32_t stream = hashStream(getStream()), step = operands.empty() ? 0 : static_cast<uint32_t>(operands[0].data[0]);
+  auto word = [](const Tensor &number) { return static_cast<uint32_t>(static_cast<int64_t>(number.data[0])); };
+  uint32_t stream = getHash() ? word(operands.front()) : hashStream(*getStream());
+  uint32_t step = getStep() ? word(operands.back()) : 0;
   int64_t first = isSplit(getType()) ? context.firstRow * elementsPerRow(getType()) : 0;
   for (int64_t i = 0; i < result.size(); ++i)
     result.data[i] = uniformElement(context.seed, stream, step, first + i);

@@ -27,11 +27,11 @@ static Status writeFiles(Disk &disk, int folder, const std::string &path, Manife
     manifest.fileSize += tensor.bytes.size();
     manifest.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, hashOf(tensor.bytes)});
   }
-  if (Status s = disk.writeFile(folder, kVariablesFile, path + "/" + kVariablesFile, parts); !s.ok())
+  if (Status s = disk.writeFile(folder, variablesFile, path + "/" + variablesFile, parts); !s.ok())
     return s;
   std::string text = writeManifest(manifest);
   std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-  if (Status s = disk.writeFile(folder, kManifestFile, path + "/" + kManifestFile, {&bytes, 1}); !s.ok())
+  if (Status s = disk.writeFile(folder, manifestFile, path + "/" + manifestFile, {&bytes, 1}); !s.ok())
     return s;
   return disk.syncFolder(folder, path);
 }
@@ -89,7 +89,7 @@ Status writeCheckpoint(Disk &disk, int folder, const std::string &path, Manifest
 }
 
 Status readManifest(const std::string &path, Manifest &manifest) {
-  std::string where = path + "/" + kManifestFile;
+  std::string where = path + "/" + manifestFile;
   std::vector<std::byte> bytes;
   if (Status s = readWholeFile(where, bytes); !s.ok())
     return s;
@@ -131,7 +131,7 @@ Status readCheckpoint(const std::string &path, Checkpoint &checkpoint) {
   checkpoint.path = path;
   if (Status s = readManifest(path, checkpoint.manifest); !s.ok())
     return s;
-  std::string where = path + "/" + kVariablesFile;
+  std::string where = path + "/" + variablesFile;
   if (Status s = readWholeFile(where, checkpoint.file); !s.ok())
     return s;
   // The size first: a file that was cut short is told as such, and not by the offset at which its header ends.

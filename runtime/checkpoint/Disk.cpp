@@ -82,7 +82,7 @@ bool Disk::isCheckpoint(int folder, const std::string &name) {
   bool all = true;
   while (dirent *entry = readdir(listing))
     if (std::string file = entry->d_name;
-        file != "." && file != ".." && file != kManifestFile && file != kVariablesFile)
+        file != "." && file != ".." && file != manifestFile && file != variablesFile)
       all = false;
   closedir(listing);
   return all;
@@ -92,7 +92,7 @@ bool Disk::removeCheckpoint(int folder, const std::string &name) {
   int inside = openFolder(folder, name);
   if (inside < 0)
     return errno == ENOENT;
-  for (const char *file : {kManifestFile, kVariablesFile})
+  for (const char *file : {manifestFile, variablesFile})
     unlink(inside, file);
   close(inside);
   return rmdir(folder, name.c_str()) == 0;

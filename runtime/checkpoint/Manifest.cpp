@@ -194,7 +194,7 @@ std::string writeManifest(const Manifest &manifest) {
   }
   addState(json, manifest.state);
   json.beginObject("variables");
-  json.add("file", std::string_view(kVariablesFile));
+  json.add("file", std::string_view(variablesFile));
   json.add("bytes", static_cast<int64_t>(manifest.fileSize));
   json.add("header", hashText(manifest.header));
   json.beginArray("tensors");

@@ -61,8 +61,8 @@ struct Manifest {
   std::vector<TensorRecord> tensors; // in the order of the file
 };
 
-inline constexpr const char *kManifestFile = "manifest.json";
-inline constexpr const char *kVariablesFile = "variables.safetensors";
+inline constexpr const char *manifestFile = "manifest.json";
+inline constexpr const char *variablesFile = "variables.safetensors";
 
 // The text ends with the hash of all that is before it.
 std::string writeManifest(const Manifest &manifest);

@@ -25,7 +25,7 @@ Status restore(Session &session, const Checkpoint &checkpoint, bool force, bool 
   // The seed of random numbers comes with init; the variables that it computes are then replaced.
   if (Status s = session.init(checkpoint.manifest.state.seed); !s.ok())
     return s;
-  Status status = setVariables(session, checkpoint.path + "/" + kVariablesFile, checkpoint.tensors);
+  Status status = setVariables(session, checkpoint.path + "/" + variablesFile, checkpoint.tensors);
   if (!status.ok())
     (void)session.init(before);
   return status;

@@ -168,7 +168,7 @@ static void takeClassNames(Session &session, std::vector<std::string> names) {
 static Status loadCheckpoint(const std::string &folder, std::string &path, Checkpoint &checkpoint) {
   path = folder;
   std::error_code error;
-  if (!std::filesystem::exists(path + "/" + kManifestFile, error)) {
+  if (!std::filesystem::exists(path + "/" + manifestFile, error)) {
     std::vector<int64_t> steps = checkpointSteps(folder);
     if (steps.empty())
       return {MT_INVALID,
@@ -176,7 +176,7 @@ static Status loadCheckpoint(const std::string &folder, std::string &path, Check
     path += "/" + checkpointName(steps.front());
   }
   Status status = readCheckpoint(path, checkpoint);
-  path += std::string("/") + kVariablesFile;
+  path += std::string("/") + variablesFile;
   return status;
 }
 

@@ -9,11 +9,11 @@ Status mtrun_dataset::bind(const char *program, Binding &binding) const {
     return {MT_INVALID, std::string("the plan has no program \"") + program + "\""};
   binding.columns.clear();
   for (const mtrun_tensor_info &entry : signatureOf(*plan, program)) {
-    int found = entry.role == MTRUN_OUTPUT ? Binding::kOutput : Binding::kAbsent;
+    int found = entry.role == MTRUN_OUTPUT ? Binding::output : Binding::absent;
     for (size_t c = 0; c < columns.size(); ++c)
       if (columns[c].role == entry.role && columns[c].name == entry.name)
         found = static_cast<int>(c);
-    if (found == Binding::kAbsent && !entry.optional)
+    if (found == Binding::absent && !entry.optional)
       return {MT_INVALID,
               std::string("the data has nothing for \"") + entry.name + "\" of program \"" + program + "\""};
     binding.columns.push_back(found);

@@ -17,8 +17,8 @@ namespace mtrun {
 
 // Where each entry of a program's signature comes from.
 struct Binding {
-  static constexpr int kOutput = -1, kAbsent = -2; // not from the data; an optional sample weight
-  std::vector<int> columns;                        // index into Dataset columns, or one of the above
+  static constexpr int output = -1, absent = -2; // not from the data; an optional sample weight
+  std::vector<int> columns;                      // index into Dataset columns, or one of the above
 };
 
 } // namespace mtrun
@@ -29,9 +29,9 @@ struct mtrun_dataset {
   std::vector<mtrun::Column> columns;
   int64_t begin = 0, size = 0; // indices [begin, begin + size) of `chosen`, or without it of the columns; -1: unknown
   std::shared_ptr<const std::vector<int64_t>> chosen; // samples of the columns
-  int readers = 1;             // threads that make samples
-  bool allowNan = false;       // values of floats that are not finite may pass
-  bool keepDamaged = false;    // damaged pictures have their rows, of zeros: of predictions alone
+  int readers = 1;                                    // threads that make samples
+  bool allowNan = false;                              // values of floats that are not finite may pass
+  bool keepDamaged = false; // damaged pictures have their rows, of zeros: of predictions alone
   std::vector<std::pair<int64_t, float>> classWeights; // by label, of the column of weights
   // The caller's callback, or null: it writes the fields of the columns, one after the other.
   std::shared_ptr<const mtrun::Source> source;
@@ -39,9 +39,7 @@ struct mtrun_dataset {
   std::vector<std::string> notes;
 
   // Which sample of the columns is the one with this index, from 0.
-  int64_t sample(int64_t index) const {
-    return chosen ? (*chosen)[static_cast<size_t>(begin + index)] : begin + index;
-  }
+  int64_t sample(int64_t index) const { return chosen ? (*chosen)[static_cast<size_t>(begin + index)] : begin + index; }
   // Finds a column for each input, target and required sample weight of `program`. MT_INVALID names the entry.
   mtrun::Status bind(const char *program, mtrun::Binding &binding) const;
 };

@@ -102,10 +102,10 @@ void Callbacks::restore(const LoopState &state) {
   // What a run without the callback, or another version of it, kept is none.
   auto take = [&](const char *name, std::optional<Record> &record, size_t more) -> std::span<const double> {
     auto found = state.callbacks.find(name);
-    if (!record || found == state.callbacks.end() || found->second.size() != Record::kNumbers + more)
+    if (!record || found == state.callbacks.end() || found->second.size() != Record::numberCount + more)
       return {};
     record->restore(found->second);
-    return std::span(found->second).subspan(Record::kNumbers);
+    return std::span(found->second).subspan(Record::numberCount);
   };
   if (auto numbers = take("early_stop", early_, 2); !numbers.empty()) {
     earlyWaited_ = countOf(numbers[0]);

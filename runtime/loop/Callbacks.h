@@ -51,7 +51,7 @@ public:
   void pass() { improved_ = false; }          // an epoch went by
   double best() const { return best_; }
 
-  static constexpr size_t kNumbers = 3;
+  static constexpr size_t numberCount = 3;
   std::vector<double> state() const { return {seen_ ? 1.0 : 0.0, best_, improved_ ? 1.0 : 0.0}; }
   void restore(std::span<const double> state); // that many
 

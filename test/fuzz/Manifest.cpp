@@ -28,7 +28,7 @@ static void check(const LoopState &state) {
   callbacks.restore(state);
   callbacks.update(0, 1, values);
   callbacks.keep(kept);
-  for (size_t i = Record::kNumbers; i < kept.callbacks["early_stop"].size(); ++i)
+  for (size_t i = Record::numberCount; i < kept.callbacks["early_stop"].size(); ++i)
     if (kept.callbacks["early_stop"][i] < 0)
       __builtin_trap();
 }

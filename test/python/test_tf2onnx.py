@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX files that tf2onnx makes of Keras models: predictions and training beside TensorFlow's own."""
+"""ONNX files that tf2onnx makes of Keras models: predictions and training compared with TensorFlow's own."""
 
 import keras
 import mtc

@@ -320,7 +320,7 @@ static CLI::App *addPredict(CLI::App &app, Arguments &a) {
   addPlan(sub, a);
   addData(sub, a);
   sub->add_option("-o,--output", a.output,
-                  "the file: .csv has a line a sample, .npz all outputs by name, .npy one output")
+                  "the file: .csv has one line per sample, .npz all outputs by name, .npy one output")
       ->type_name("FILE")
       ->required();
   sub->add_option("--index", a.outputIndex,

@@ -67,12 +67,14 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> known;
 };
 
-// The lanes of mt.random_uniform whose first is element `element` (i64) of the global tensor, or that element alone;
-// `step` is an i32 or null.
-mlir::Value emitUniform(Kernel &kernel, mlir::mt::RandomUniformOp op, mlir::Value element, mlir::Value step,
-                        bool scalar = false);
-// The numbers of a stream at sixteen elements, each `apart` behind the one before.
-mlir::Value emitUniform(Kernel &kernel, llvm::StringRef stream, mlir::Value element, int64_t apart, mlir::Value step);
+// The lanes of mt.random_uniform whose first is element `element` (i64) of the global tensor, or that element alone.
+// `scalarOf` gives the i32 of an operand.
+mlir::Value emitUniform(Kernel &kernel, mlir::mt::RandomUniformOp op, mlir::Value element,
+                        llvm::function_ref<mlir::Value(mlir::Value)> scalarOf, bool scalar = false);
+// The numbers of a stream, given by its hash, at sixteen elements, each `apart` behind the one before.
+mlir::Value emitUniform(Kernel &kernel, mlir::Value hash, mlir::Value element, int64_t apart, mlir::Value step);
+// The hash of a stream's name, an i32.
+mlir::Value emitHash(Emitter &emit, llvm::StringRef stream);
 
 } // namespace mtc
 

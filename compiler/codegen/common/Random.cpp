@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Philox 4x32-10 in lanes. mt.random_uniform says which bits an element gets.
+#include "dialects/mt/Random.h"
 #include "compiler/codegen/common/Kernel.h"
 
 using namespace mlir;
@@ -46,13 +47,6 @@ struct Philox {
   }
 };
 } // namespace
-
-static uint32_t fnv1a(StringRef text) {
-  uint32_t hash = 2166136261u;
-  for (unsigned char byte : text)
-    hash = (hash ^ byte) * 16777619u;
-  return hash;
-}
 
 // The word of `stream` and `step` at each element, as a number from 0 to 1. `element` is i64, the others i32; seed is
 // i64. Lanes are `apart` elements from each other.
@@ -100,20 +94,20 @@ static LLVM::LLVMFuncOp uniformFunction(Emitter &emit, bool scalar) {
   return function;
 }
 
-static Value streamOf(Emitter &emit, StringRef name) {
-  return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(fnv1a(name))));
+Value mtc::emitHash(Emitter &emit, StringRef stream) {
+  return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(mt::hashStream(stream))));
 }
 
-Value mtc::emitUniform(Kernel &kernel, mt::RandomUniformOp op, Value element, Value step, bool scalar) {
+Value mtc::emitUniform(Kernel &kernel, mt::RandomUniformOp op, Value element, llvm::function_ref<Value(Value)> scalarOf,
+                       bool scalar) {
   Emitter &emit = kernel.emit;
-  Value stream = streamOf(emit, op.getStream());
-  if (step)
-    return uniformOf(emit, scalar, kernel.seed(), step, stream, element);
+  Value hash = op.getHash() ? scalarOf(op.getHash()) : emitHash(emit, *op.getStream());
+  if (op.getStep())
+    return uniformOf(emit, scalar, kernel.seed(), scalarOf(op.getStep()), hash, element);
   LLVM::LLVMFuncOp function = uniformFunction(emit, scalar);
-  return LLVM::CallOp::create(emit, function, ValueRange{kernel.seed(), stream, element}).getResult();
+  return LLVM::CallOp::create(emit, function, ValueRange{kernel.seed(), hash, element}).getResult();
 }
 
-Value mtc::emitUniform(Kernel &kernel, StringRef stream, Value element, int64_t apart, Value step) {
-  Emitter &emit = kernel.emit;
-  return uniformOf(emit, /*scalar=*/false, kernel.seed(), step, streamOf(emit, stream), element, apart);
+Value mtc::emitUniform(Kernel &kernel, Value hash, Value element, int64_t apart, Value step) {
+  return uniformOf(kernel.emit, /*scalar=*/false, kernel.seed(), step, hash, element, apart);
 }

@@ -23,7 +23,7 @@ AttentionEmitter::AttentionEmitter(Kernel &kernel, Operation *op)
     if (!of || !of.getStep())
       return;
     step = emit.load(emit.getI32Type(), bufferOf(of.getStep()));
-    stream = *of.getStream();
+    hash = of.getHash() ? emit.load(emit.getI32Type(), bufferOf(of.getHash())) : emitHash(emit, *of.getStream());
     rate = of.getRate()->convertToFloat();
   };
   readMask(dyn_cast<mt::AttentionLogSumsOp>(op));
@@ -202,7 +202,7 @@ Value AttentionEmitter::keptLanes(const Head &head, Value key, Value query) {
   if (!step)
     return {};
   Value element = emit.add(emit.mul(emit.add(emit.mul(head.drawn, form.queries), query), form.keys), key);
-  Value number = emitUniform(kernel, stream, element, form.keys, step);
+  Value number = emitUniform(kernel, hash, element, form.keys, step);
   Value kept = arith::CmpFOp::create(emit, arith::CmpFPredicate::OGE, number, splat(rate));
   return select(kept, splat(1 / (1 - rate)), splat(0));
 }

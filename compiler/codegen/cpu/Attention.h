@@ -96,7 +96,7 @@ private:
   mlir::Value keysOfPanel(mlir::Value key, mlir::Value end, mlir::Value query);
 
   mlir::Value step; // of dropout; null: none
-  llvm::StringRef stream;
+  mlir::Value hash; // of its stream
   float rate = 0;
 };
 

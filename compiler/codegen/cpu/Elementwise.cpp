@@ -24,6 +24,9 @@ LogicalResult mtc::emitLine(Kernel &kernel, Value from, Value to, llvm::function
   }
   for (int64_t i = 0, e = kernel.yields().size(); i < e; ++i)
     results.push_back(kernel.resultBuffer(i));
+  auto loadNumber = [&](Value argument) {
+    return emit.load(elementOf(argument), kernel.argumentBuffer(cast<BlockArgument>(argument).getArgNumber()));
+  };
   forChunks(emit, from, to, [&](Value index, Value mask) {
     VectorBody body(kernel, /*scalar=*/false, [&](Value value) -> Value {
       if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -32,7 +35,7 @@ LogicalResult mtc::emitLine(Kernel &kernel, Value from, Value to, llvm::function
         return isScalar(value) ? pointer : emit.loadLanes(element, emit.address(pointer, element, index), mask);
       }
       if (auto random = value.getDefiningOp<mt::RandomUniformOp>(); random && !random.getStep())
-        return emitUniform(kernel, random, isSplit(value) ? emit.add(index, kernel.firstRow()) : index, Value());
+        return emitUniform(kernel, random, isSplit(value) ? emit.add(index, kernel.firstRow()) : index, loadNumber);
       return Value();
     });
     SmallVector<Value> computed;

@@ -123,7 +123,7 @@ Value RowEmitter::sourceOf(const RowStatement &statement, const Chunk &chunk, Va
     Value element = chunk.index;
     if (isSplit(root))
       element = emit.add(emit.mul(row, statement.count), chunk.index);
-    Value numbers = emitUniform(kernel, random, element, random.getStep() ? scalarOf(random.getStep()) : Value());
+    Value numbers = emitUniform(kernel, random, element, [&](Value operand) { return scalarOf(operand); });
     return chunk.scalar ? emit.extract(numbers, 0) : numbers;
   }
   if (inside)
@@ -220,8 +220,8 @@ bool mtc::isLine(plan::KernelOp kernel) {
     if (!isSplit(yield))
       return false;
   for (Operation &op : body.without_terminator()) {
-    bool known =
-        mt::isPointwise(op) || (isa<mt::RandomUniformOp>(op) && op.getNumOperands() == 0 && isSplit(op.getResult(0)));
+    auto random = dyn_cast<mt::RandomUniformOp>(op);
+    bool known = mt::isPointwise(op) || (random && !random.getStep() && isSplit(random.getResult()));
     if (!known || innerCount(op.getResult(0)) != 1)
       return false;
   }

@@ -92,8 +92,8 @@ Value BlockElements::sourceOf(Position position, Value value) {
     return elementOfIota(iota, position.index);
   if (auto random = dyn_cast<mt::RandomUniformOp>(op)) {
     Value number = isSplit(root) ? emit.add(emit.mul(row, count), position.index) : position.index;
-    Value step = random.getStep() ? at(random.getStep(), emit.integer(0)) : Value();
-    return emitUniform(kernel, random, number, step, /*scalar=*/true);
+    auto scalarOf = [&](Value operand) { return at(operand, emit.integer(0)); };
+    return emitUniform(kernel, random, number, scalarOf, /*scalar=*/true);
   }
   bool repeats = isa<mt::BroadcastOp>(op) && innerCount(op->getOperand(0)) == 1;
   if (repeats || isa<mt::ElementwiseOpInterface, mt::BatchSizeOp>(op))

@@ -30,10 +30,13 @@ LogicalResult mtc::emitBlockElementwise(BlockKernel &kernel) {
     bool isScalar = resultRank > 0 && tensorOf(argument).getRank() == 0;
     scalars.push_back(isScalar ? emit.load(elementOf(argument), kernel.argument(i)) : Value());
   }
+  auto loadNumber = [&](Value argument) {
+    return emit.load(elementOf(argument), kernel.argument(cast<BlockArgument>(argument).getArgNumber()));
+  };
   auto compute = [&](Value index, SmallVectorImpl<BlockStore> &stores) {
     VectorBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
       if (auto random = value.getDefiningOp<mt::RandomUniformOp>(); random && !random.getStep())
-        return emitUniform(kernel, random, index, Value(), /*scalar=*/true);
+        return emitUniform(kernel, random, index, loadNumber, /*scalar=*/true);
       auto argument = dyn_cast<BlockArgument>(value);
       if (!argument)
         return Value();

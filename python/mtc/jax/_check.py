@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One batch through JAX and through MTC: the loss and all gradients, compared before a plan is made."""
+"""One batch through JAX and through MTC: the loss and all gradients compared."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ protected:
              {"dim", {builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(1), builder.getI64IntegerAttr(2)}}};
     named.insert({{"heads", {builder.getI64IntegerAttr(1), builder.getI64IntegerAttr(2)}},
                   {"key_heads", {Attribute(), builder.getI64IntegerAttr(1)}},
-                  {"operandSegmentSizes", {builder.getDenseI32ArrayAttr({1, 1, 1, 0, 0})}}});
+                  {"operandSegmentSizes", {builder.getDenseI32ArrayAttr({1, 1, 1, 0, 0, 0})}}});
     // Of any other attribute: each that it may be.
     attributes = {Attribute(),
                   builder.getUnitAttr(),

@@ -131,7 +131,7 @@ Expr Generator::attention(const Expr &box) {
   auto unit = [&](bool given) { return given ? builder.getUnitAttr() : UnitAttr(); };
   bool drops = chance(40);
   std::string stream = "layer_attention_" + std::to_string(streams++);
-  return make<AttentionOp>(box.value(), keys, values, mask, Value(), builder.getI64IntegerAttr(heads),
+  return make<AttentionOp>(box.value(), keys, values, mask, Value(), Value(), builder.getI64IntegerAttr(heads),
                            builder.getI64IntegerAttr(keyHeads), unit(chance(50)),
                            chance(50) ? builder.getI64IntegerAttr(1 + below(4)) : IntegerAttr(),
                            chance(50) ? builder.getF32FloatAttr(0.75f) : FloatAttr(),
@@ -247,16 +247,15 @@ Expr Generator::batchStep(const Expr &x) {
 Expr Generator::step() {
   using Method = Expr (Generator::*)(const Expr &);
   // Twice: more often.
-  static constexpr Method flat[] = {&Generator::layerStep,     &Generator::shapeStep,       &Generator::productStep,
-                                    &Generator::reductionStep, &Generator::reductionStep,   &Generator::parameterStep,
-                                    &Generator::batchStep,     &Generator::convolutionStep, &Generator::convolutionStep,
-                                    &Generator::poolStep,      &Generator::movementStep,    &Generator::movementStep,
-                                    &Generator::lookupStep,    &Generator::takeStep,        &Generator::attentionStep,
-                                    &Generator::scanStep};
+  static constexpr Method flat[] = {
+      &Generator::layerStep,       &Generator::shapeStep,     &Generator::productStep,   &Generator::reductionStep,
+      &Generator::reductionStep,   &Generator::parameterStep, &Generator::batchStep,     &Generator::convolutionStep,
+      &Generator::convolutionStep, &Generator::poolStep,      &Generator::movementStep,  &Generator::movementStep,
+      &Generator::lookupStep,      &Generator::takeStep,      &Generator::attentionStep, &Generator::scanStep};
   static constexpr Method anyRank[] = {
-      &Generator::unaryStep,        &Generator::unaryStep, &Generator::unaryStep,  &Generator::binaryStep,
-      &Generator::binaryStep,       &Generator::maskStep,  &Generator::sourceStep, &Generator::compositeStep,
-      &Generator::functionStep,     &Generator::noiseStep, &Generator::noiseStep,  &Generator::normalizationStep,
+      &Generator::unaryStep,         &Generator::unaryStep, &Generator::unaryStep,  &Generator::binaryStep,
+      &Generator::binaryStep,        &Generator::maskStep,  &Generator::sourceStep, &Generator::compositeStep,
+      &Generator::functionStep,      &Generator::noiseStep, &Generator::noiseStep,  &Generator::normalizationStep,
       &Generator::normalizationStep, &Generator::cumsumStep};
   Expr x = any();
   if (chance(40))

@@ -48,8 +48,8 @@ TEST_P(Damage, EveryLength) {
   EXPECT_TRUE(problem(whole + "\n").starts_with("3: " + path));
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Damage, testing::Values(kManifestFile, kVariablesFile), [](const auto &info) {
-  return std::string(info.param == kManifestFile ? "Manifest" : "Variables");
+INSTANTIATE_TEST_SUITE_P(Files, Damage, testing::Values(manifestFile, variablesFile), [](const auto &info) {
+  return std::string(info.param == manifestFile ? "Manifest" : "Variables");
 });
 
 TEST(DamageNames, TheTensor) {

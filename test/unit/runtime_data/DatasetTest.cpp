@@ -61,7 +61,7 @@ TEST_F(Data, BindsByName) {
   ASSERT_EQ(text(data->bind("train_step", binding)), "0");
   EXPECT_EQ(binding.columns, (std::vector<int>{0, 1}));
   ASSERT_EQ(text(data->bind("predict", binding)), "0");
-  EXPECT_EQ(binding.columns, (std::vector<int>{0, mtrun::Binding::kOutput}));
+  EXPECT_EQ(binding.columns, (std::vector<int>{0, mtrun::Binding::output}));
   EXPECT_EQ(text(data->bind("tune", binding)), "1: the plan has no program \"tune\"");
 }
 
