@@ -6,7 +6,7 @@ PEERS = ("eager", "compiled", "jit")
 VISION = {"resnet18": "resnet18", "resnet50": "resnet50", "mobilenet": "mobilenet_v3_large", "swin": "swin_t",
           "convnext": "convnext_tiny"}
 TIMM = {"vit": "vit_tiny_patch16_224", "mixer": "mixer_s32_224", "mobilevit": "mobilevit_xs",
-        "xcit": "xcit_nano_12_p16_224", "repvgg": "repvgg_a0", "dla": "dla34"}
+        "xcit": "xcit_nano_12_p16_224", "mobilenetv4": "mobilenetv4_conv_small", "dla": "dla34"}
 TEXT = ("gpt2", "bert", "distilbert", "llama", "qwen", "t5", "whisper", "hf-vit")
 JAX = ("jax-mlp", "jax-cnn", "jax-gpt2", "flax-resnet", "flax-gpt")
 NAMES = (*VISION, *TIMM, *TEXT, *JAX)
@@ -143,7 +143,8 @@ def _text(name):
              "llama": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(num_key_value_heads=4, **small)),
              "qwen": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(num_key_value_heads=4, **small)),
              "t5": lambda: hf.T5ForConditionalGeneration(hf.T5Config(
-                 d_model=256, d_kv=32, d_ff=1024, num_layers=4, num_heads=8, vocab_size=8192, decoder_start_token_id=0))}
+                 d_model=256, d_kv=32, d_ff=1024, num_layers=4, num_heads=8, vocab_size=8192,
+                 decoder_start_token_id=0))}
     tokens = ids(50257, 4, 64) if name == "gpt2" else ids(8192, 16, 128)
     return kinds[name](), {"input_ids": tokens, "labels": tokens}, None
 
