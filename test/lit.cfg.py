@@ -78,6 +78,8 @@ if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "torch"
     config.available_features.add("frameworks")
 if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "tensorflow")):  # and Keras
     config.available_features.add("tensorflow")
+if glob.glob(os.path.join(frameworks, "lib", "python*", "site-packages", "keras_hub")):
+    config.available_features.add("keras_hub")
 # R, and what calls Python from it.
 reticulate = ["Rscript", "-e", "library(reticulate)"]
 if shutil.which("Rscript") and subprocess.run(reticulate, capture_output=True).returncode == 0:

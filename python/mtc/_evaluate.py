@@ -122,6 +122,7 @@ def evaluate(model: Any, x: Any = None, y: Any = None, batch_size: Optional[int]
     Returns:
         The loss, or a list of the loss and the metrics, or a dict.
     """
+    _model.refuse_own(model, "test_step")
     batches = Batches(x) if is_stream(x) else None
     _model.build(model, batches.first_inputs() if batches else x)
     weighted = sample_weight is not None or (batches is not None and batches.has_weights)
@@ -170,6 +171,7 @@ def predict(model: Any, x: Any, batch_size: Optional[int] = None, verbose: Union
     Returns:
         Arrays [n, ...] in the structure of the model's outputs.
     """
+    _model.refuse_own(model, "predict_step")
     _model.build(model, x)
     _model.check_model(model, compiled=False)
     # A plan has a loss.

@@ -154,11 +154,13 @@ def train_on_batch(model: Any, x: Any, y: Any = None, sample_weight: Any = None,
 def test_on_batch(model: Any, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False,
                   **settings: Any) -> Any:
     """The loss and metrics of a batch, as `model.test_on_batch`."""
+    _model.refuse_own(model, "test_step")
     return _step(model, "eval_step", x, y, sample_weight, return_dict, settings)
 
 
 def predict_on_batch(model: Any, x: Any, **settings: Any) -> Any:
     """The outputs [n, ...] of a batch, as `model.predict_on_batch`."""
+    _model.refuse_own(model, "predict_step")
     live = _live_of(model, (x,), False, settings)
     bound = live.structure.bind(x, None, None)
     outputs = live.step(model, lambda: live.session.predict(bound), changes=False)

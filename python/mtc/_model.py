@@ -71,6 +71,12 @@ def own_methods(model: Any, names: Iterable[str]) -> list[str]:
     return [name for name in names if getattr(type(model), name, None) is not getattr(base, name, None)]
 
 
+def refuse_own(model: Any, method: str) -> None:
+    """Raises a ModelError where the class has its own `test_step` or `predict_step`."""
+    if own_methods(model, (method,)):
+        raise ModelError(f"{model.name}: expected Keras' own {method}, found one of {type(model).__name__}")
+
+
 def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str], request: Request, *,
                  cache: bool = True, with_weights: bool, by: Optional[str] = None,
                  of_file: Optional[Mapping[str, Any]] = None,
@@ -85,9 +91,10 @@ def compile_live(model: Any, settings: dict[str, Any], verbose: Union[int, str],
     """
     if by not in (None, "file", "trace"):
         raise ModelError(f"expected by of file or trace, found {by}")
-    if own := own_methods(model, ("train_step",)):
-        raise ModelError(f"{model.name}: expected Keras' own {own[0]}, found one of {type(model).__name__}")
-    own = own_methods(model, ("compute_loss", "compute_metrics"))
+    own = own_methods(model, ("train_step", "compute_loss", "compute_metrics"))
+    if "train_step" in own and keras().backend.backend() != "jax":
+        raise ModelError(f"{model.name}: expected Keras' own train_step, found one of {type(model).__name__}, which "
+                         "can be traced on the JAX back end alone")
     reason = f"{model.name}: {type(model).__name__} has its own {' and '.join(own)}" if own else ""
     if by != "trace" and not reason:
         try:

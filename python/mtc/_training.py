@@ -67,6 +67,8 @@ class Training:
         """Makes the plan, and fits the data to its entries."""
         _model.build(model, self._batches.first_inputs() if self._batches else self._arrays[0])
         _model.check_model(model)
+        if self._held is not None or self._held_batches is not None or self._split:
+            _model.refuse_own(model, "test_step")
         example = self._batches.first() if self._batches else self._arrays
         self.plan, self.structure = plan_for(
             model, (self._batches.batch_size if self._batches else batch_size) or 32, self.weighted, verbose, example,

@@ -31,8 +31,8 @@ from mtc import _evaluate, _fit, _live, _model, _training
 from mtc._errors import DataError, Error, FallbackWarning, ModelError
 
 # Methods of a model that would have to be called in each step.
-_TRAINS = ("train_step", "compute_loss", "compute_metrics", "make_train_function")
-_TESTS = ("test_step", "compute_loss", "compute_metrics", "make_test_function")
+_TRAINS = ("make_train_function",)
+_TESTS = ("test_step", "make_test_function")
 _PREDICTS = ("predict_step", "make_predict_function")
 _STEPS = {"fit": _TRAINS, "evaluate": _TESTS, "predict": _PREDICTS,
           "train_on_batch": _TRAINS, "test_on_batch": _TESTS, "predict_on_batch": _PREDICTS}

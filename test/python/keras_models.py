@@ -4,6 +4,7 @@
 import dataclasses
 from typing import Any
 
+import jax
 import keras
 import numpy as np
 from keras import layers as L
@@ -354,10 +355,149 @@ def transformer():
                 IDS[:, 0] % 3, file=True)
 
 
+def own_step():
+    """As in Keras' guide to custom steps on JAX. Its loss is a mean over batches, so the batches have one size."""
+    class Net(keras.Model):
+        def train_step(self, state, data):
+            trainable, others, optimizer, metrics = state
+            x, y = data
+            loss_of = jax.value_and_grad(self.loss_and_more, has_aux=True)
+            (loss, (predicted, others)), gradients = loss_of(trainable, others, x, y)
+            trainable, optimizer = self.optimizer.stateless_apply(optimizer, gradients, trainable)
+            logs, updated = {}, []
+            for metric in self.metrics:
+                now = metrics[len(updated):len(updated) + len(metric.variables)]
+                given = (loss,) if metric.name == "loss" else (y, predicted)
+                now = metric.stateless_update_state(now, *given)
+                logs[metric.name] = metric.stateless_result(now)
+                updated += now
+            return logs, (trainable, others, optimizer, updated)
+
+        def loss_and_more(self, trainable, others, x, y):
+            predicted, others = self.stateless_call(trainable, others, x, training=True)
+            return self.compute_loss(x, y, predicted), (predicted, others)
+
+    i = keras.Input((6,))
+    x = L.BatchNormalization()(L.Dense(8, activation="relu")(i))
+    return Case(compiled(Net(i, L.Dense(3)(x), name="net"), metrics=[keras.metrics.SparseCategoricalAccuracy()]),
+                X[:32], LABELS[:32])
+
+
+def mixup_step():
+    """A step with a loss of its own: of each sample and the mean of its features."""
+    class Net(keras.Model):
+        def train_step(self, state, data):
+            trainable, others, optimizer, metrics = state
+            x, y = data
+
+            def loss_of(trainable):
+                outputs = [self.stateless_call(trainable, others, part)[0]
+                           for part in (x, 0.5 * (x + ops.mean(x, axis=1, keepdims=True)))]
+                return ops.mean((outputs[0] - y)**2) + 0.3 * ops.mean((outputs[1] - y)**2)
+
+            loss, gradients = jax.value_and_grad(loss_of)(trainable)
+            trainable, optimizer = self.optimizer.stateless_apply(optimizer, gradients, trainable)
+            logs, metrics = self._update_metrics_variables(
+                metrics, loss, x, y, self.stateless_call(trainable, others, x)[0], None)
+            return logs, (trainable, others, optimizer, metrics)
+
+    i = keras.Input((6,))
+    return Case(compiled(Net(i, L.Dense(1)(L.Dense(8, activation="tanh")(i)), name="mixup"), "mse", []), X, Y)
+
+
+def squeeze_and_excite():
+    class Squeeze(L.Layer):
+        def build(self, shape):
+            self.down, self.up = L.Dense(2, "relu"), L.Dense(shape[-1], "sigmoid")
+
+        def call(self, x):
+            return x * self.up(self.down(ops.mean(x, axis=(1, 2), keepdims=True)))
+
+    model = keras.Sequential([keras.Input((8, 8, 2)), L.Conv2D(6, 3, activation="swish"), Squeeze(),
+                              L.GlobalAveragePooling2D(), L.Dense(2)], name="squeeze")
+    return Case(compiled(model), IMAGES, KINDS)
+
+
+def experts():
+    """A mixture of experts whose gate weighs all of them."""
+    class Experts(L.Layer):
+        def build(self, shape):
+            self.gate = L.Dense(3, "softmax")
+            self.weights_of = self.add_weight(shape=(3, shape[-1], 8), name="experts")
+
+        def call(self, x):
+            return ops.einsum("bf,efo,be->bo", x, self.weights_of, self.gate(x))
+
+    model = keras.Sequential([keras.Input((6,)), Experts(), L.ReLU(), L.Dense(3)], name="experts")
+    return Case(compiled(model), X, LABELS)
+
+
+def causal_convolutions():
+    class Gated(L.Layer):
+        def __init__(self, rate):
+            super().__init__()
+            self.filter = L.Conv1D(4, 2, padding="causal", dilation_rate=rate)
+            self.gate = L.Conv1D(4, 2, padding="causal", dilation_rate=rate)
+
+        def call(self, x):
+            return x + ops.tanh(self.filter(x)) * ops.sigmoid(self.gate(x))
+
+    model = keras.Sequential([keras.Input((6, 4)), Gated(1), Gated(2), L.Flatten(), L.Dense(1)], name="wave")
+    return Case(compiled(model, "mse", ["mae"]), SERIES, SERIES[:, -1, :1])
+
+
+def twins():
+    """Two inputs through the same layers, and the cosine of the results."""
+    tower = keras.Sequential([L.Dense(8, activation="tanh"), L.Dense(4)])
+    a, b = keras.Input((6,), name="a"), keras.Input((6,), name="b")
+    x, y = tower(a), tower(b)
+    cosine = ops.sum(ops.normalize(x, axis=-1) * ops.normalize(y, axis=-1), axis=-1, keepdims=True)
+    model = keras.Model({"b": b, "a": a}, cosine, name="twins")
+    return Case(compiled(model, "mse", []), {"b": X[::-1].copy(), "a": X}, np.sign(Y))
+
+
+def gated_unit():
+    class Unit(L.Layer):
+        def build(self, shape):
+            self.wide, self.narrow = L.Dense(32), L.Dense(shape[-1])
+            self.scale = self.add_weight(shape=(shape[-1],), initializer="ones", name="scale")
+
+        def call(self, x):
+            normal = x * ops.rsqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + 1e-6) * self.scale
+            a, b = ops.split(self.wide(normal), 2, axis=-1)
+            return x + self.narrow(ops.silu(a) * b)
+
+    model = keras.Sequential([keras.Input((6, 4)), Unit(), Unit(), L.GlobalMaxPooling1D(), L.Dense(1)], name="gated")
+    return Case(compiled(model, "mse", []), SERIES, SERIES[:, 0, :1])
+
+
+def quantiles():
+    """Two outputs, each with a loss of its own: pinball losses of 0.1 and 0.9."""
+    def pinball(q):
+        def loss(y_true, y_pred):
+            error = y_true - y_pred
+            return ops.mean(ops.maximum(q * error, (q - 1) * error), axis=-1)
+
+        return loss
+
+    i = keras.Input((6,))
+    x = L.Dense(8, activation="softplus")(i)
+    model = keras.Model(i, {"low": L.Dense(1, name="low")(x), "high": L.Dense(1, name="high")(x)}, name="quantiles")
+    return Case(compiled(model, {"low": pinball(0.1), "high": pinball(0.9)}, []), X, {"low": Y, "high": Y})
+
+
+def both_directions():
+    """A cell of the user's in both directions."""
+    i = keras.Input((6, 4))
+    x = L.Concatenate()([L.RNN(Cell(5))(i), L.RNN(Cell(5), go_backwards=True)(i)])
+    return Case(compiled(keras.Model(i, L.Dense(1)(x), name="both"), "mse", []), SERIES, SERIES[:, 0, :1])
+
+
 ALL = [custom_layer, custom_activation, loss_function, loss_class, custom_metric, add_loss, activity_regularizer,
        kernel_regularizer, lambda_layer, nested, residual_cnn, dropout, attention, operations, two_inputs,
        recurrent_cell, lstm_and_gru, mask, masked_loss, compute_loss, vae, no_targets, shared_weights, tied_embedding,
-       layer_norm, weighted, depthwise, schedule, mlp, cnn, transformer]
+       layer_norm, weighted, depthwise, schedule, mlp, cnn, transformer, own_step, mixup_step, squeeze_and_excite,
+       experts, causal_convolutions, twins, gated_unit, quantiles, both_directions]
 
 
 def lines():

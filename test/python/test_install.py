@@ -62,13 +62,13 @@ def test_fallback(installed):
     assert int(model.optimizer.iterations) == 3
 
     class Own(keras.Model):
-        def train_step(self, *arguments):
-            return super().train_step(*arguments)
+        def make_train_function(self, force=False):
+            return super().make_train_function(force)
 
     i = keras.Input((2,))
     own = Own(i, L.Dense(1)(i), name="own")
     own.compile("sgd", "mse")
-    with pytest.warns(mtc.FallbackWarning, match="own: .*expected Keras' own train_step, found one of Own"):
+    with pytest.warns(mtc.FallbackWarning, match="own: .*expected Keras' own make_train_function, found one of Own"):
         own.fit(*models.points(), verbose=0)
     with pytest.raises(TypeError):
         model.fit(x, y, epoch=3)

@@ -6,9 +6,11 @@ import pathlib
 import subprocess
 import sys
 
+import jax
 import keras
 import keras_layers
 import keras_models
+import models
 import mtc
 import numpy as np
 import pytest
@@ -159,14 +161,97 @@ class Counting(keras.layers.Layer):
         return x
 
 
-class Steps(keras.Model):
-    def train_step(self, *given):
-        return super().train_step(*given)
-
-
-def own_step():
+def with_step(step):
+    """A model with this `train_step`."""
     given = keras.Input((6,))
-    return Steps(given, keras.layers.Dense(1)(given))
+    return type("Steps", (keras.Model,), {"train_step": step})(given, keras.layers.Dense(1)(given))
+
+
+def no_gradients(self, state, _data):
+    return {"loss": 0.0}, state
+
+
+def halved(self, state, data):
+    trainable, others, optimizer, metrics = state
+
+    def loss_of(trainable):
+        return keras.ops.mean((data[1] - self.stateless_call(trainable, others, data[0])[0])**2)
+
+    loss, gradients = jax.value_and_grad(loss_of)(trainable)
+    halves = [0.5 * g for g in gradients]
+    trainable, optimizer = self.optimizer.stateless_apply(optimizer, halves, trainable)
+    return {"loss": loss}, (trainable, others, optimizer, metrics)
+
+
+def test_steps_that_call_that_of_keras():
+    """They are Keras' step, with what they do before and after it."""
+    def step(self, state, data):
+        logs, state = keras.Model.train_step(self, state, data)
+        return {**logs, "double": 2 * logs["loss"]}, state
+
+    model = with_step(step)
+    model.compile("sgd", "mse", metrics=["mae"])
+    history = mtc.fit(model, keras_models.X, keras_models.Y, epochs=2, verbose=0, **HERE).history
+    assert set(history) == {"loss", "mae", "double"}
+    assert np.allclose(history["double"], 2 * np.array(history["loss"]), rtol=1e-5)
+
+
+def test_a_step_without_a_loss_of_compile():
+    """Trackers of the step's own parts of a loss."""
+    class Net(keras.Model):
+        def __init__(self, *parts):
+            super().__init__(*parts)
+            self.parts = [keras.metrics.Mean(name=name) for name in ("loss", "error", "penalty")]
+
+        @property
+        def metrics(self):
+            return self.parts
+
+        def train_step(self, state, data):
+            trainable, others, optimizer, metrics = state
+
+            def loss_of(trainable):
+                error = keras.ops.mean((data[1] - self.stateless_call(trainable, others, data[0])[0])**2)
+                penalty = 0.01 * sum(keras.ops.sum(v**2) for v in trainable)
+                return error + penalty, (error, penalty)
+
+            (loss, parts), gradients = jax.value_and_grad(loss_of, has_aux=True)(trainable)
+            trainable, optimizer = self.optimizer.stateless_apply(optimizer, gradients, trainable)
+            logs, updated = {}, []
+            for metric, value in zip(self.metrics, (loss, *parts)):
+                n = len(updated)
+                now = metric.stateless_update_state(metrics[n:n + len(metric.variables)], value)
+                logs[metric.name] = metric.stateless_result(now)
+                updated += now
+            return logs, (trainable, others, optimizer, updated)
+
+    found = []
+    for fit in (keras.Model.fit, mtc.fit):
+        models.begin(4)
+        given = keras.Input((6,))
+        model = Net(given, keras.layers.Dense(1)(given))
+        model.compile("adam")
+        more = HERE if fit is mtc.fit else {}
+        found.append(fit(model, keras_models.X[:32], keras_models.Y[:32], batch_size=16, epochs=2, shuffle=False,
+                         verbose=0, **more).history)
+    assert set(found[0]) == set(found[1]) == {"loss", "error", "penalty"}
+    for name, values in found[0].items():
+        assert np.allclose(values, found[1][name], rtol=1e-4), name
+
+
+def test_own_test_step():
+    """Training does not need it; validation would."""
+    def test_step(self, state, data):
+        return keras.Model.test_step(self, state, data)
+
+    given = keras.Input((6,))
+    model = type("Tests", (keras.Model,), {"test_step": test_step})(given, keras.layers.Dense(1)(given))
+    model.compile("sgd", "mse")
+    mtc.fit(model, keras_models.X, keras_models.Y, verbose=0, **HERE)
+    for call in (lambda: mtc.evaluate(model, keras_models.X, keras_models.Y, verbose=0, **HERE),
+                 lambda: mtc.fit(model, keras_models.X, keras_models.Y, validation_split=0.5, verbose=0, **HERE)):
+        with pytest.raises(mtc.ModelError, match="expected Keras' own test_step, found one of Tests"):
+            call()
 
 
 def test_metrics_can_be_left_out():
@@ -185,8 +270,9 @@ def test_metrics_can_be_left_out():
     (lambda: keras.Sequential([keras.Input((6,)), Counting(), keras.layers.Dense(1)]), "calls: expected a state"),
     (lambda: small(optimizer=keras.optimizers.Ftrl()), "expected an optimizer of SGD, .*found Ftrl"),
     (lambda: small(optimizer=keras.optimizers.SGD(gradient_accumulation_steps=2)), "micro_batches"),
-    (own_step, "expected Keras' own train_step, found one of Steps"),
-], ids=["metric", "formula", "array", "seed", "state", "optimizer", "accumulation", "step"])
+    (lambda: with_step(no_gradients), "train_step of Steps: expected it to call jax.value_and_grad"),
+    (lambda: with_step(halved), "train_step of Steps: expected the gradients of the loss as they are"),
+], ids=["metric", "formula", "array", "seed", "state", "optimizer", "accumulation", "no_gradients", "halved"])
 def test_refused(make, text):
     model = make()
     if not model.compiled:

@@ -11,6 +11,7 @@ layers, losses and metrics, `add_loss`, `compute_loss`. The way:
     that are not trained are the state, seeds are keys (so MTC draws the random numbers), others are constants. Metrics
     start from their reset state in each batch; what they report must be a mean over samples, or a quotient of sums.
     Keras' paths are the names of the variables, which is how `mtc._model.match_variables` finds them again.
+    `_own_step` finds the loss of a class that has its own train_step.
 3.  `_optimizer`: `model.optimizer` as an optimizer of MTC's, whose forms are Keras'. Schedules are traced.
 4.  `mtc.jax` makes the text and checks one batch against Keras on JAX.
 5.  `_rebuild`: on another back end a process with KERAS_BACKEND=jax loads the saved model, and does 1 to 4.

@@ -90,12 +90,14 @@ class Example:
 
     def fitting(self, model: Any) -> Example:
         """With inputs of the types that a functional model says."""
-        wanted = [str(t.dtype) for t in getattr(model, "inputs", None) or []]
+        tensors = getattr(model, "inputs", None) or []
         leaves = flat(self.x)
-        if len(wanted) != len(leaves):
+        if len(tensors) != len(leaves):
             return self
-        types = iter(wanted)
-        return dataclasses.replace(self, x=map_arrays(lambda a: narrow(a.astype(next(types))), self.x))
+        by_name = {tensor.name: tensor.dtype for tensor in tensors}
+        fitted = [narrow(array.astype(by_name.get(key, tensor.dtype)))
+                  for (key, array), tensor in zip(leaves, tensors)]  # both in Keras' order
+        return dataclasses.replace(self, x=rebuilt(self.x, fitted))
 
 
 _last: weakref.WeakKeyDictionary[Any, Example] = weakref.WeakKeyDictionary()  # with targets

@@ -10,6 +10,7 @@ import jax
 from mtc import _model
 from mtc._errors import ModelError
 from mtc._traced._example import Example, Names, build, flat, rebuilt
+from mtc._traced._own_step import OwnStep, has_own_step
 from mtc.jax._program import Program, Tree
 
 KEY, TRAINING = "key", "training"
@@ -72,11 +73,18 @@ class Traced:
             outputs, after = model.stateless_call(params, others, x, **self._mode(training))
             means = [jax.numpy.mean(o.astype("float32")) for _, o in flat(outputs)]
             return sum(means), (self._kept(others, after), {})
-        metrics = self._reset()
-        _, (loss, y_pred, after, metrics) = model.compute_loss_and_updates(
-            params, others, metrics, x, y, weight, training=training,
-            optimizer_variables=[v.value for v in getattr(model.optimizer, "variables", [])])
-        logs, _ = model._update_metrics_variables(metrics, loss, x, y, y_pred, weight)
+        loss, after, logs = None, None, {}
+        if _keras_has_loss(model):
+            _, (loss, y_pred, after, metrics) = model.compute_loss_and_updates(
+                params, others, self._reset(), x, y, weight, training=training,
+                optimizer_variables=[v.value for v in getattr(model.optimizer, "variables", [])])
+            logs, _ = model._update_metrics_variables(metrics, loss, x, y, y_pred, weight)
+        if has_own_step(model):  # what only one of Keras' test_step and the model's step reports is in both programs
+            own_loss, own_after, own_logs = OwnStep(model).run(params, others, self._reset(), x, y, weight)
+            if training or loss is None:
+                loss, after, logs = own_loss, own_after, {**logs, **own_logs}
+            else:
+                logs = {**own_logs, **logs}
         return loss, (self._kept(others, after), self._scalars(logs))
 
     def _scalars(self, logs: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,8 +144,14 @@ class Traced:
 
 def _own_loss(model: Any) -> bool:
     """Whether the loss may do without targets."""
-    return model.compiled and (getattr(model, "_compile_loss", None) is None
-                               or type(model).compute_loss is not _model.keras().Model.compute_loss)
+    return model.compiled and (getattr(model, "_compile_loss", None) is None or has_own_step(model)
+                               or bool(_model.own_methods(model, ("compute_loss",))))
+
+
+def _keras_has_loss(model: Any) -> bool:
+    """Whether Keras' own train_step and test_step have a loss."""
+    return (not has_own_step(model) or getattr(model, "_compile_loss", None) is not None
+            or bool(_model.own_methods(model, ("compute_loss",))))
 
 
 def _metrics(model: Any) -> list[Any]:

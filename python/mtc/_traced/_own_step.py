@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loss of a model whose class has a `train_step` of its own, on the JAX back end.
+
+Such a step computes a loss, its gradients by `jax.value_and_grad` or `jax.grad`, and gives them to
+`self.optimizer.stateless_apply`. MTC differentiates the loss itself. So the step is called once with replacements of
+these three functions: the first ones call the loss and give marks in place of gradients, the last one takes nothing but
+these marks. What the step does to gradients between the two would be lost, and is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
+from unittest import mock
+
+import jax
+
+from mtc import _model
+from mtc._errors import ModelError
+
+
+class OwnStep:
+    """One call of a `train_step`."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.loss: Any = None
+        self.marks: Optional[list[Any]] = None
+        self.applied = False
+
+    def run(self, params: Sequence[Any], others: Sequence[Any], metrics: Sequence[Any], x: Any, y: Any,
+            weight: Any) -> tuple[Any, Any, Any]:
+        """The loss, the variables that are not trained after the step, and what the step reports.
+
+        Raises:
+            ModelError: it does something else with the loss or the gradients.
+        """
+        optimizer = [v.value for v in self.model.optimizer.variables]
+        data = tuple(part for part in (x, y, weight) if part is not None)
+        with self._replaced(params):
+            logs, state = self.model.train_step((list(params), list(others), optimizer, list(metrics)), data)
+        if self.marks is None:
+            raise self._error("expected it to call jax.value_and_grad or jax.grad, found no call (it must be written so, "
+                              "with jax.)")
+        if not self.applied:
+            raise self._error("expected it to give the gradients to self.optimizer.stateless_apply, found no call")
+        return self.loss, state[1], _flat(logs)
+
+    @contextlib.contextmanager
+    def _replaced(self, params: Sequence[Any]) -> Iterator[None]:
+        def value_and_grad(function: Callable[..., Any], argnums: Any = 0, has_aux: bool = False,
+                           **_options: Any) -> Callable[..., Any]:
+            return lambda *given, **named: self._call(params, function, argnums, has_aux, given, named)
+
+        def grad(function: Callable[..., Any], argnums: Any = 0, has_aux: bool = False,
+                 **options: Any) -> Callable[..., Any]:
+            def call(*given: Any, **named: Any) -> Any:
+                value, marks = value_and_grad(function, argnums, has_aux, **options)(*given, **named)
+                return (marks, value[1]) if has_aux else marks
+
+            return call
+
+        def apply(_self: Any, optimizer: Any, gradients: Sequence[Any], trainable: Any = None) -> Any:
+            self._check(gradients)
+            return trainable, optimizer
+
+        with mock.patch.object(jax, "value_and_grad", value_and_grad), mock.patch.object(jax, "grad", grad), \
+                mock.patch.object(type(self.model.optimizer), "stateless_apply", apply):
+            yield
+
+    def _call(self, params: Sequence[Any], function: Callable[..., Any], argnums: Any, has_aux: bool,
+              given: Sequence[Any], named: dict[str, Any]) -> Any:
+        if self.marks is not None:
+            raise self._error("expected one loss, found a second call of jax.value_and_grad or jax.grad")
+        if argnums != 0 or not given or not _same(given[0], params):
+            raise self._error("expected gradients of the trainable variables of its state, the first argument of the "
+                              "loss, found gradients of others")
+        value = function(*given, **named)
+        self.loss = value[0] if has_aux else value
+        self.marks = [jax.numpy.zeros_like(p) for p in params]
+        return value, list(self.marks)
+
+    def _check(self, gradients: Sequence[Any]) -> None:
+        if self.applied:
+            raise self._error("expected one update, found a second call of self.optimizer.stateless_apply")
+        if self.marks is None or not _same(gradients, self.marks):
+            raise self._error("expected the gradients of the loss as they are in self.optimizer.stateless_apply, found "
+                              "others: clip them by clipnorm, global_clipnorm or clipvalue of the optimizer")
+        self.applied = True
+
+    def _error(self, reason: str) -> ModelError:
+        return ModelError(f"{self.model.name}: train_step of {type(self.model).__name__}: {reason}")
+
+
+def has_own_step(model: Any) -> bool:
+    """Whether the class has a `train_step` of its own."""
+    return bool(_model.own_methods(model, ("train_step",)))
+
+
+def _flat(logs: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the names of groups of metrics, as Keras reports them."""
+    made: dict[str, Any] = {}
+    for name, value in logs.items():
+        made.update(_flat(value) if isinstance(value, Mapping) else {name: value})
+    return made
+
+
+def _same(a: Any, b: Sequence[Any]) -> bool:
+    """Whether these are the very same values in the same order."""
+    leaves = jax.tree.leaves(a)
+    return len(leaves) == len(b) and all(x is y for x, y in zip(leaves, b))
