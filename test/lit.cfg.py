@@ -55,8 +55,10 @@ aarch64 = os.path.join(config.source_dir, "build", "aarch64", "bin", "mtrun")
 if os.path.exists(aarch64) and shutil.which("qemu-aarch64"):
     config.available_features.add("aarch64")
     config.substitutions.append(("%mtrun-aarch64", "qemu-aarch64 " + aarch64))
-# A test of minutes, which tools/check --long asks for.
-if not lit_config.params.get("long"):
+# A test of minutes, and all models of tests that try a part of them, which tools/check --long asks for.
+if lit_config.params.get("long"):
+    config.environment["MTC_ALL_MODELS"] = "1"
+else:
     config.excludes.append("long.test")
 # Golden runs as Keras left them, too large to be here.
 if os.environ.get("MTC_GOLDEN_RUNS"):

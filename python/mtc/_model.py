@@ -57,8 +57,14 @@ def build(model: Any, x: Any) -> None:
     if not is_model(model) or model.built or x is None:
         return
     if isinstance(model, keras().Sequential) and hasattr(x, "shape"):
-        with contextlib.suppress(ValueError, TypeError):  # check_model says it
+        try:
             model.build((None, *x.shape[1:]))
+        except (ValueError, TypeError):
+            pass  # check_model says it
+        except Exception as error:  # the user's code, or Keras' account of it
+            from mtc._trace import places
+
+            raise places.refusal(error, str(model.name)) from error
     else:
         from mtc._traced._example import build as build_by_call
 

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -24,7 +25,7 @@ def trained(function, **options):
     """Three epochs in MTC and in Keras, of the same model."""
     ours = keras_models.make(function)
     settings = {"batch_size": 16, "epochs": 3, "shuffle": False, "verbose": 0}
-    found = mtc.fit(ours.model, ours.x, ours.y, sample_weight=ours.sample_weight, **settings, **HERE, **options)
+    found = mtc.fit(ours.model, ours.x, ours.y, sample_weight=ours.sample_weight, **{**settings, **HERE, **options})
     theirs = keras_models.make(function)
     wanted = theirs.model.fit(theirs.x, theirs.y, sample_weight=theirs.sample_weight, **settings)
     return ours, theirs, found.history, wanted.history
@@ -32,9 +33,13 @@ def trained(function, **options):
 
 @pytest.mark.parametrize("function", MODELS, ids=lambda f: f.__name__)
 def test_fit_is_that_of_keras(function, capsys):
-    """The loss and all gradients are compared with Keras'."""
+    """The loss and all gradients are compared with Keras': within 1e-5 at the first step."""
     case = keras_models.make(function)
-    ours, theirs, found, wanted = trained(function, by="trace" if case.file else None)
+    ours, theirs, found, wanted = trained(function, by="trace" if case.file else None, verbose=2)
+    line = r"checked against JAX: loss (\S+) \(JAX (\S+)\), worst gradient \S+ (\S+),"
+    figures = re.search(line, capsys.readouterr().err)
+    assert figures and float(figures[3]) <= 1e-5
+    assert float(figures[1]) == pytest.approx(float(figures[2]), rel=1e-5)
     assert set(found) == set(wanted)
     if case.random:  # other random numbers
         assert all(np.isfinite(v) for v in found["loss"])
@@ -67,8 +72,9 @@ def test_the_same_gradients_both_ways(function):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
 
 
-def test_one_message_and_the_same_bits_on_any_devices(capsys, monkeypatch):
-    monkeypatch.setattr("mtc._traced._compile._checked", set())  # of tests before this one
+def test_one_message_and_the_same_bits_on_any_devices(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("mtc._traced._compile._checked", set())  # of tests before this one, and so are plans
+    monkeypatch.setenv("MTC_CACHE", str(tmp_path))
     found = []
     for devices in ("cpu:1", "cpu:3"):
         case = keras_models.make(keras_models.dropout)

@@ -145,7 +145,7 @@ def entropy_difference(a: Value, b: Value) -> Optional[Value]:
 
 def softplus(a: Value, b: Value) -> Optional[tuple[Value, Value]]:
     """max(p, q) + log1p(e^-|p - q|) = log(e^p + e^q), where q is a number: p and q."""
-    for top, rest in ((a, b), (b, a)):
+    for top, rest in ((_untied(a), b), (_untied(b), a)):
         if top.node.op != "maximum" or rest.node.op != "log1p" or rest.node.operands[0].op != "exp":
             continue
         negative = rest.node.operands[0].operands[0]
@@ -164,6 +164,12 @@ def softplus(a: Value, b: Value) -> Optional[tuple[Value, Value]]:
             graph = a.graph
             return Value(graph, p, top.axes), Value(graph, q, ())
     return None
+
+
+def _untied(value: Value) -> Value:
+    """The maximum that a value is, without a rule for the gradient of equal numbers (`info` of its node)."""
+    info = value.node.info
+    return info[1] if isinstance(info, tuple) and len(info) == 2 and info[0] == "tied" else value
 
 
 def cancelled(nodes: Sequence[Node]) -> set[int]:

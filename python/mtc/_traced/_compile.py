@@ -14,6 +14,7 @@ from mtc import _cache, _compile, _library, _model
 from mtc._errors import ModelError, ModelWarning
 from mtc._plan import Plan
 from mtc._structure import Structure
+from mtc._trace import places
 from mtc._traced._example import Example, Names
 
 # Options of mtc.compile that are for files of Keras.
@@ -131,7 +132,7 @@ def trace_here(model: Any, example: Example, rate: bool, drop: bool, paths: Sequ
     except ModelError:
         raise
     except Exception as error:  # the user's code, or Keras'
-        raise ModelError(f"{model.name}: {type(error).__name__}: {error}") from error
+        raise places.refusal(error, str(model.name)) from error
 
     def check() -> str:
         if not traced.has_loss:

@@ -14,6 +14,7 @@ from mtc import _model
 from mtc._errors import ModelError
 from mtc._structure import Structure
 from mtc._tensors import Array, samples
+from mtc._trace import places
 
 ROWS = 4  # samples of an example
 
@@ -115,7 +116,7 @@ def build(model: Any, x: Any) -> Any:
     try:
         return keras.src.backend.compute_output_spec(model, rebuilt(given, symbols))
     except Exception as error:  # the user's code
-        raise ModelError(f"{model.name}: {type(error).__name__}: {error}") from error
+        raise places.refusal(error, model.name) from error
 
 
 def shapes(value: Any) -> list[Any]:

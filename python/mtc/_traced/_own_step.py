@@ -40,8 +40,8 @@ class OwnStep:
         with self._replaced(params):
             logs, state = self.model.train_step((list(params), list(others), optimizer, list(metrics)), data)
         if self.marks is None:
-            raise self._error("expected it to call jax.value_and_grad or jax.grad, found no call (it must be written so, "
-                              "with jax.)")
+            raise self._error("expected it to call jax.value_and_grad or jax.grad, found no call (it must be written "
+                              "so, with jax.)")
         if not self.applied:
             raise self._error("expected it to give the gradients to self.optimizer.stateless_apply, found no call")
         return self.loss, state[1], _flat(logs)

@@ -9,6 +9,7 @@ import jax
 
 from mtc import _model
 from mtc._errors import ModelError
+from mtc._trace import places
 from mtc._traced._example import Example, Names, build, flat, rebuilt
 from mtc._traced._own_step import OwnStep, has_own_step
 from mtc.jax._program import Program, Tree
@@ -61,7 +62,7 @@ class Traced:
         try:
             self.model._symbolic_build(data_batch=(example.x, example.y, example.sample_weight))
         except Exception as error:  # the user's code
-            raise ModelError(f"{self.model.name}: {type(error).__name__}: {error}") from error
+            raise places.refusal(error, self.model.name) from error
 
     def _loss(self, params: Sequence[Any], state: Sequence[Any], batch: Sequence[Any], key: Any = None,
               training: bool = True) -> Any:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 from typing import Any, Sequence, Union
 
 import jax
@@ -13,7 +14,7 @@ from mtc._trace import BATCH, Batch, Refused, Value, layout, moves
 from mtc._trace import elementwise as e
 from mtc._trace.values import Shape
 from mtc.jax._reader import UNKNOWN, Keys, Reader, is_concrete, is_key, rule
-from mtc.jax._rules import logic
+from mtc.jax._rules import logic, maximum
 
 UNROLLED = 256  # the most steps of a loop that become operations
 
@@ -29,9 +30,54 @@ def _inline(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
 @rule("custom_jvp_call")
 def _custom_jvp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     inner = equation.params["call_jaxpr"]
-    if _is_relu(inner.jaxpr) and inputs[0] is not UNKNOWN:
+    name, _, place = str(inner.jaxpr.debug_info.func_src_info).partition(" at ")
+    learned = any(isinstance(i, Value) and i.node.learned for i in inputs)
+    if UNKNOWN in inputs or not learned:
+        return r.read(inner, inputs)
+    if _is_relu(inner.jaxpr):
         return [e.unary("relu", r.value(inputs[0]))]
-    return r.read(inner, inputs)
+    if not place.startswith(_JAX):
+        return r.read(_with_own_tangents(equation), inputs)
+    if name == "relu6":
+        return [e.unary("relu6", r.value(inputs[0]))]
+    if name == "logaddexp":
+        return [_log_add_exp(r, *inputs)]
+    return r.read(inner, inputs)  # their rules are the gradients of what they compute
+
+
+_JAX = str(pathlib.Path(jax.__file__).parent) + "/"
+
+
+def _log_add_exp(r: Reader, first: Any, second: Any) -> Value:
+    """log(e^a + e^b). Each of two equal numbers has half of the gradient: that of |a - b| is 0 there."""
+    a, b = r.value(first), r.value(second)
+    difference = e.binary("sub", a, b)
+    rest = e.unary("log1p", e.unary("exp", e.unary("neg", e.unary("abs", difference))))
+    made = e.binary("add", maximum(a, b), rest)
+    return e.select(e.compare("ne", difference, difference), e.binary("add", a, b), made)
+
+
+def _with_own_tangents(equation: Any) -> Any:
+    """A jaxpr with the results of a custom_jvp function and, differentiated as it stands, the tangents of its rule.
+
+    These are a linear function of the inputs' tangents. It is applied to `x - stop_gradient(x)`, which is zero, and
+    added to the results.
+    """
+    avals = [variable.aval for variable in equation.invars]
+    learnable = [i for i, aval in enumerate(avals) if np.issubdtype(aval.dtype, np.floating)]
+    bound = equation.primitive.get_bind_params(equation.params)
+    functions, params = bound if isinstance(bound, tuple) else ((), bound)  # a pair in older versions
+
+    def whole(*xs: Any) -> Any:
+        def function(*some: Any) -> Any:
+            inputs = {**dict(enumerate(xs)), **dict(zip(learnable, some))}
+            return equation.primitive.bind(*functions, *inputs.values(), **params)
+
+        fixed = [jax.lax.stop_gradient(xs[i]) for i in learnable]
+        results, tangents = jax.jvp(function, fixed, [xs[i] - x for i, x in zip(learnable, fixed)])
+        return [result + tangent for result, tangent in zip(results, tangents)]
+
+    return jax.make_jaxpr(whole)(*avals)
 
 
 def _is_relu(jaxpr: Any) -> bool:

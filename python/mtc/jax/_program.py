@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from mtc._errors import ModelError
-from mtc._trace import BATCH, Graph, Refused, Value, losses
+from mtc._trace import BATCH, Graph, Refused, Value, losses, places
 from mtc._trace import elementwise as e
 from mtc._trace.graph import dtype_of
 from mtc._trace.layout import canonical
@@ -223,7 +223,12 @@ def _jaxpr(program: Program, batch: list[Any], training: bool) -> tuple[Any, int
 
     key = jax.eval_shape(lambda: jax.random.key(0)) if program.key else None
     state = _specs(program.state.arrays) if program.state else []
-    closed = jax.make_jaxpr(flat)(_specs(program.params.arrays), state, batch, key)
+    try:
+        closed = jax.make_jaxpr(flat)(_specs(program.params.arrays), state, batch, key)
+    except ModelError:
+        raise
+    except Exception as error:  # what JAX cannot trace: branches on values, functions of NumPy
+        raise places.refusal(error) from error
     return closed, count, names
 
 

@@ -44,8 +44,11 @@ def _binary(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
 
 @rule("max", "min")
 def _extreme(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
-    a, b = r.value(inputs[0]), r.value(inputs[1])
-    op = "maximum" if equation.primitive.name == "max" else "minimum"
+    return maximum(r.value(inputs[0]), r.value(inputs[1]), "maximum" if equation.primitive.name == "max" else "minimum")
+
+
+def maximum(a: Value, b: Value, op: str = "maximum") -> Value:
+    """The larger or, with `minimum`, the smaller one."""
     if a.dtype == "i1":
         return e.logical_or(a, b) if op == "maximum" else e.logical_and(a, b)
     made = e.binary(op, a, b)
@@ -58,12 +61,6 @@ def _extreme(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     tied = e.select(e.compare("eq", a, b), half, made)
     tied.node.info = ("tied", made)
     return tied
-
-
-def untied(value: Value) -> Value:
-    """The maximum or minimum that a value is, without its rule for equal numbers."""
-    info = value.node.info
-    return info[1] if isinstance(info, tuple) and info[0] == "tied" else value
 
 
 @rule("erfc")

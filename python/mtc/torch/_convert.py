@@ -217,7 +217,7 @@ class Converter:
             return positional[0][positional[1]]
         if isinstance(node.meta.get("val"), (int, float, torch.SymInt)):
             return size_of(node.meta["val"])
-        if isinstance(node.meta.get("val"), torch.Tensor) and 0 in node.meta["val"].shape:
+        if isinstance(node.meta.get("val"), torch.Tensor) and _is_empty(node.meta["val"]):
             shape = shape_of(node.meta["val"])  # no elements, as the rest behind a rotary embedding of all
             return Known(torch.empty([_plain(n) for n in shape]), shape)
         known = not _is_random(node.target) and not any(isinstance(a, (Value, State)) for a in flat)
@@ -352,6 +352,11 @@ def _plain(given: Any) -> Any:
         kind = {"f32": torch.float32, "i32": torch.int64, "i1": torch.bool}[given.dtype]
         return torch.empty([_plain(n) for n in given.shape], dtype=kind)
     return given.tensor if isinstance(given, Known) else given
+
+
+def _is_empty(tensor: torch.Tensor) -> bool:
+    """Whether it has no elements. A size that depends on the data is not 0."""
+    return any(isinstance(n, int) and n == 0 for n in tensor.shape)
 
 
 def _computed(node: Any, positional: Any, keywords: Any) -> Any:

@@ -11,6 +11,7 @@ import warnings
 from typing import Any, Callable, Iterator, Mapping, Optional
 
 from mtc._errors import DataError, ModelError
+from mtc._trace import places
 from mtc.torch._framework import pytree, torch
 
 
@@ -202,6 +203,8 @@ def export(step: TracedStep, is_known: Callable[[str], bool]) -> Exported:
     except (DataError, ModelError):
         raise
     except Exception as error:  # whatever tracing the caller's code raises
+        if any(map(places.place_of, places.causes(error))):
+            raise places.refusal(error) from error
         raise ModelError(f"{name}: torch.export cannot trace it for batches of any size: {error}") from error
     firsts = {id(t): n for n, t in reversed(list(step.tensors().items()))}
     return _read(program, example, {n: firsts[id(t)] for n, t in step.tensors().items()})
