@@ -126,6 +126,31 @@ bool scaleCount(Call &call) {
   return false;
 }
 
+// torch-xla lets no size be below 1. A batch has a sample or more, so n times k is at least k.
+bool takeLargerSizes(Call &call) {
+  const Known *a = call.known(0), *b = call.known(1);
+  if (!a || !b || a->shape != b->shape || !(a->hasBatch() || b->hasBatch()))
+    return false;
+  Known result = *a;
+  result.timesBatch.assign(result.numbers.size(), false);
+  for (int64_t i = 0; i < a->count(); ++i) {
+    logical::Size x = a->size(i), y = b->size(i);
+    if (x.batch == y.batch ? x.times < y.times : y.batch)
+      std::swap(x, y);
+    if (x.batch && !y.batch && x.times < y.times)
+      return false;
+    result.numbers[i] = static_cast<double>(x.times);
+    result.timesBatch[i] = x.batch;
+  }
+  call.give(result);
+  return true;
+}
+
+void buildMaximum(Call &call) {
+  if (!takeLargerSizes(call))
+    buildBinary<mt::MaximumOp, larger>(call);
+}
+
 void buildMultiply(Call &call) {
   for (size_t i : {0, 1})
     if (std::optional<double> factor = scalarOf(call, 1 - i); factor && scaleMeans(call, i, *factor))
@@ -289,7 +314,7 @@ llvm::ArrayRef<OpEntry> elementwiseOps() {
                                         {"subtract", buildSubtract},
                                         {"multiply", buildMultiply},
                                         {"divide", buildDivide},
-                                        {"maximum", buildBinary<mt::MaximumOp, larger>},
+                                        {"maximum", buildMaximum},
                                         {"minimum", buildBinary<mt::MinimumOp, smaller>},
                                         {"power", buildPower},
                                         {"and", buildLogic<logical::logicalAnd, both>},

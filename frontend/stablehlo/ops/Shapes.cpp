@@ -257,6 +257,8 @@ void buildCustomCall(Call &call) {
   std::string target = name ? name.getValue().str() : "";
   if (target == "shape_assertion" && call.op.getNumResults() == 0)
     return;
+  if (target == "mhlo.erf" && call.operands.size() == 1) // as torch-xla writes it
+    return call.give(logical::unary<mt::ErfOp>(call.ops, call.value(0)));
   if (target != "Sharding" || call.operands.size() != 1)
     throw Refused("a call of '" + target + "', which is code outside of the file");
   call.results.push_back(call.operands[0]);
