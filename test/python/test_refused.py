@@ -575,7 +575,7 @@ class KerasToNumPy(keras.layers.Layer):
 # Where the code is not in a module's forward method
 
 
-@case(by_torch, "cumprod: MTC has nothing for it", "a line of mtc/torch/_export.py")
+@case(by_torch, "cumprod: MTC has nothing for it")
 class InTheLoss(Linear):
     def forward(self, x):
         return self.first(x)

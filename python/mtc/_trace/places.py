@@ -29,14 +29,15 @@ def refusal(error: Exception, name: str = "") -> ModelError:
 
 def place_of(error: BaseException) -> str:
     """File, line and code of the innermost frame that is the user's; empty if there is none."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_users(f.filename)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if is_users(f.filename)]
     if not frames:
         return ""
     last = frames[-1]
     return f"{last.filename}:{last.lineno}: {linecache.getline(last.filename, last.lineno or 0).strip()}"
 
 
-def _is_users(file: str) -> bool:
+def is_users(file: str) -> bool:
+    """Whether a file is neither Python's, nor this package's, nor of an installed package."""
     parts = pathlib.PurePath(file).parts
     return not ("site-packages" in parts or "dist-packages" in parts or file.startswith((_PACKAGE, _PYTHON, "<")))
 

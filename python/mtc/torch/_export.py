@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import inspect
 import operator
+import types
 import warnings
 from typing import Any, Callable, Iterator, Mapping, Optional
 
@@ -122,7 +123,7 @@ class TracedStep(torch.nn.Module):  # type: ignore[misc]
         self.module = module
         if isinstance(loss, torch.nn.Module):
             self.loss = loss
-        self._call = loss
+        self._call = _traceable(loss)
         self.example = example
 
     def parameters_by_name(self) -> dict[str, Any]:
@@ -137,6 +138,16 @@ class TracedStep(torch.nn.Module):  # type: ignore[misc]
     def forward(self, *arrays: Any) -> Any:
         loss, output = self.example.call(self.module, arrays, self._call)
         return loss, _outputs_of(output, loss)
+
+
+def _traceable(loss: Optional[Callable[..., Any]]) -> Optional[Callable[..., Any]]:
+    """The function, under the one name whose lines `torch.export` records."""
+    if not isinstance(loss, types.FunctionType) or not places.is_users(loss.__code__.co_filename):
+        return loss
+    copy = types.FunctionType(loss.__code__.replace(co_name="forward"), loss.__globals__, loss.__name__,
+                              loss.__defaults__, loss.__closure__)
+    copy.__kwdefaults__ = loss.__kwdefaults__
+    return copy
 
 
 def _is_functional(program: Any) -> bool:
