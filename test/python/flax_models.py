@@ -374,6 +374,22 @@ class Encoder(linen.Module):
         return z / jnp.sqrt((z * z).sum(-1, keepdims=True) + 1e-6)
 
 
+def contrastive():
+    """All pairs of a batch: each sample's view against the other views of all samples, which are rows of a table."""
+    net = Encoder()
+    most = 64
+
+    def loss(params, batch):
+        a, b = (net.apply({"params": params}, x) for x in batch)
+        count = a.shape[0]
+        every = jnp.zeros((most, 8)).at[jnp.arange(count)].add(b)
+        logits = jnp.where(jnp.arange(most) < count, a @ every.T / 0.1, -1e9)
+        return -jnp.take_along_axis(jax.nn.log_softmax(logits), jnp.arange(count)[:, None], -1).mean()
+
+    x = samples(13, 12)
+    return Model(loss, first_values(net, 0, x[:1])["params"], (x, x + 0.1 * samples(14, 12)), optax.adam(1e-2))
+
+
 def contrastive_own_negatives():
     """Each sample brings its negatives: an anchor, a positive and five others [n, 7, 12]."""
     net = Encoder()
@@ -403,5 +419,5 @@ def barlow_twins():
 
 
 COMPARED = (mlp_linen, mlp_nnx, mlp_equinox, mlp_plain, cnn, resnet_batch_statistics, resnet_group_norm, gpt, vae,
-            contrastive_own_negatives, barlow_twins)
+            contrastive, contrastive_own_negatives, barlow_twins)
 MLPS = (mlp_linen, mlp_nnx, mlp_plain, mlp_equinox)

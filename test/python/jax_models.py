@@ -163,4 +163,21 @@ def tokens():
     return Model(loss, params, (normal(24, 4, 3), normal(24, 4, 2), weights))
 
 
-ALL = (mlp, cnn, resnet, gpt, vae, tokens)
+def contrastive():
+    """InfoNCE: two views of each sample, against those of all samples of a batch of up to 24."""
+    rng, normal = numbers(7)
+    params = {"left": normal(6, 5), "right": normal(4, 5)}
+    most = 24
+
+    def loss(params, batch):
+        a, b = batch["a"] @ params["left"], jnp.tanh(batch["b"] @ params["right"])
+        count = a.shape[0]
+        every = jnp.zeros((most, 5)).at[jnp.arange(count)].add(b)  # a table of all samples
+        logits = jnp.where(jnp.arange(most) < count, a @ every.T, -1e9)
+        picked = jnp.take_along_axis(jax.nn.log_softmax(logits), jnp.arange(count)[:, None], -1)
+        return -jnp.mean(picked)
+
+    return Model(loss, params, {"a": normal(24, 6), "b": normal(24, 4)})
+
+
+ALL = (mlp, cnn, resnet, gpt, vae, tokens, contrastive)

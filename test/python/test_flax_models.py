@@ -2,8 +2,7 @@
 """Steps of the models of flax_models.py (Flax and Equinox) are JAX's, and JAX goes on from them.
 
 Models of plain JAX are in test_jax.py, and the bits on several devices in test_bits.py. test_jax_flax.py has dropout,
-all optimizers of optax, masks and metrics. test_refused.py has the contrastive loss of all pairs of a batch, which is
-refused.
+all optimizers of optax, masks and metrics.
 """
 
 import inspect

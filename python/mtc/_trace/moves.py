@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Optional, Sequence
 import numpy as np
 
 from mtc._trace import elementwise as e
-from mtc._trace.layout import align, arrange, broadcast, decide, expand_dims, order_of, replaced, reshape
+from mtc._trace.layout import align, arrange, broadcast, canonical, decide, expand_dims, order_of, replaced, reshape
 from mtc._trace.values import BATCH, Axis, Batch, Node, Refused, Shape, Stored, Value, batch_of, size_of
 
 if TYPE_CHECKING:
@@ -268,3 +268,19 @@ def _rows(table: Value, ids: Value, axis: int, part: int) -> Value:
     counter = iter(range(len(flat)))
     rows = [tuple(Axis(a.size, places.get(next(counter))) for a in parts) for parts in table.axes]
     return Value(graph, made, (*rows[:axis], *ids.axes, *rows[axis + 1:]))
+
+
+def scatter_rows(rows: int, ids: Value, updates: Value) -> Value:
+    """Sums of samples by id, over the batch: [rows, D...] of ids [I...] and updates [I..., D...], with the batch in I.
+
+    Row v is the sum of the updates whose id is v; ids out of range are clamped.
+    """
+    graph = updates.graph
+    places, values = canonical(ids, expand=True), canonical(updates, expand=True)
+    count = len(places.node.shape)
+    if values.node.shape[:count] != places.node.shape or batch_of(places.flat) is None:
+        raise Refused("an update by ids that are not of the samples")
+    rest = values.node.shape[count:]
+    node = graph.node("scatter_add", (places.node, values.node), "mt.scatter_add {0}, {1} : {t0}, {t1} to {t}",
+                      (rows, *rest), "f32")
+    return graph.value(node)

@@ -213,6 +213,8 @@ def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
     value, updates = r.value(inputs[0]), r.value(inputs[2])
     numbers = equation.params["dimension_numbers"]
     indices = inputs[1]
+    if not is_concrete(indices) and equation.primitive.name in ("scatter-add", "scatter_add"):
+        return _scatter_samples(r, value, r.value(indices), updates, numbers)
     if not is_concrete(indices) or int(np.prod(indices.shape[:-1])) != 1 or numbers.operand_batching_dims:
         raise Refused("an update at places that depend on the data, or at several")
     starts = [0] * len(value.axes)
@@ -225,3 +227,15 @@ def _scatter(r: Reader, equation: Any, inputs: Sequence[Any]) -> Value:
         sizes[axis] = n
     part = layout.reshape(updates, tuple(sizes))
     return _update(value, part, starts, equation.primitive.name[8:] or "set")
+
+
+def _scatter_samples(r: Reader, value: Value, indices: Value, updates: Value, numbers: Any) -> Value:
+    """Samples that are added to the rows of a table: `table.at[ids].add(x)`, `jax.ops.segment_sum`."""
+    leading = len(indices.axes) - 1
+    windows = tuple(range(leading, len(updates.axes)))
+    if (tuple(numbers.inserted_window_dims) != (0,) or tuple(numbers.scatter_dims_to_operand_dims) != (0,)
+            or tuple(numbers.update_window_dims) != windows or indices.shape[-1] != 1
+            or not isinstance(value.shape[0], int) or updates.shape[leading:] != value.shape[1:]):
+        raise Refused("an update at places that depend on the data, or at several")
+    made = moves.scatter_rows(value.shape[0], layout.squeeze(indices, (leading,)), updates)
+    return e.binary("add", value, made)

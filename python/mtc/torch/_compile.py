@@ -18,7 +18,7 @@ from mtc.torch._convert import Converter, Model, is_known
 from mtc.torch._export import Example, Exported, TracedStep, export
 from mtc.torch._step import Step, Variables
 
-for _name in ("_elements", "_shapes", "_layers", "_attention", "_losses", "_recurrent"):
+for _name in ("_elements", "_shapes", "_lookups", "_layers", "_attention", "_losses", "_recurrent"):
     importlib.import_module(f"mtc.torch.{_name}")  # they register their operations
 
 

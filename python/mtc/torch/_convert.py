@@ -14,6 +14,7 @@ import numpy as np
 
 from mtc._errors import ModelError
 from mtc._trace import BATCH, Batch, Graph, Refused, Value, layout, moves
+from mtc._trace import elementwise as e
 from mtc._trace.values import Shape
 from mtc.torch._export import Exported
 from mtc.torch._framework import torch
@@ -23,6 +24,9 @@ _OWN = (os.path.dirname(torch.__file__), os.path.dirname(__file__))  # whose lin
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}
+# What computes with a size that is an operand, where other operations have sizes as shapes and places.
+OF_NUMBERS = {"eq", "ne", "lt", "le", "gt", "ge", "add", "sub", "mul", "div", "rsub"}
+FILLS = {"full", "scalar_tensor"}
 IGNORED = {"_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
            "sym_constrain_range_for_size"}
 # They read the shape and the type of a tensor, and not its elements.
@@ -220,7 +224,10 @@ class Converter:
         if isinstance(node.meta.get("val"), torch.Tensor) and _is_empty(node.meta["val"]):
             shape = shape_of(node.meta["val"])  # no elements, as the rest behind a rotary embedding of all
             return Known(torch.empty([_plain(n) for n in shape]), shape)
-        known = not _is_random(node.target) and not any(isinstance(a, (Value, State)) for a in flat)
+        if name in FILLS and isinstance(positional[-1], Batch):
+            return layout.broadcast(e.cast(self.graph.count(positional[-1]), self.dtype()), self.shape())
+        counts = name in OF_NUMBERS and any(isinstance(a, Batch) for a in flat)  # with the number of samples
+        known = not _is_random(node.target) and not counts and not any(isinstance(a, (Value, State)) for a in flat)
         if known or name in OF_SHAPE:
             return _computed(node, positional, keywords)
         if name not in HANDLERS:

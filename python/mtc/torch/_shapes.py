@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ATen operations that move elements: views, slices, concatenations, lookups."""
+"""ATen operations that move elements: views, slices, concatenations."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from mtc._trace import BATCH, Batch, Refused, Value, layout, moves, products, reductions
+from mtc._trace import Batch, Refused, Value, layout, moves, products
 from mtc._trace import elementwise as e
-from mtc._trace.layout import arrange, decide
-from mtc.torch._convert import SAMPLES, Converter, Known, op, product
+from mtc.torch._convert import Converter, Known, op
 from mtc.torch._framework import torch
 
 
@@ -222,143 +221,6 @@ def scatter(c: Converter, value: Any, source: Any, dim: int = 0, start: Any = No
     parts.append(new)
     parts += [part(x, axis, end, size)] if end < size else []
     return moves.concat(parts, axis)
-
-
-# Lookups
-
-
-@op("embedding")
-def embedding(c: Converter, table: Any, ids: Any, padding: int = -1, by_frequency: bool = False, *_: Any) -> Value:
-    weights, places = c.value(table), c.value(ids)
-    if by_frequency:
-        raise Refused("gradients that are scaled by the frequency of an id")
-    rows = moves.take(weights, places)
-    if padding is None or padding < 0 or places.constant is not None:
-        return rows
-    there = layout.expand_dims(e.compare("eq", places, padding), (len(places.shape),))
-    return e.select(there, c.graph.stop_gradient(rows), rows)  # the row of the padding has no gradient
-
-
-@op("embedding_bag")
-def embedding_bag(c: Converter, table: Any, ids: Any, starts: Any, by_frequency: bool = False, mode: int = 0,
-                  sparse: bool = False, weights: Any = None, with_end: bool = False, padding: Any = None) -> Any:
-    """Sums, means or maxima of rows. The bags of a matrix of ids are its lines, which PyTorch lays end to end."""
-    places = c.value(ids)
-    count = places.shape[0].times if isinstance(places.shape[0], Batch) else 0
-    same = isinstance(starts, Known) and np.array_equal(starts.tensor.numpy(), count * np.arange(SAMPLES))
-    if by_frequency or with_end or not same:
-        raise Refused("an embedding bag other than of a matrix with the ids of a sample in each line")
-    bags = layout.reshape(places, (BATCH, count))
-    rows = moves.take(c.value(table), bags)
-    number: e.Operand = count
-    if weights is not None:
-        rows = e.binary("mul", rows, layout.reshape(c.value(weights), (BATCH, count, 1)))
-    if padding is not None and padding >= 0:
-        if mode == 2:
-            raise Refused("maxima of an embedding bag with padding")
-        there = e.compare("ne", bags, padding)
-        rows = e.select(layout.expand_dims(there, (2,)), rows, e.as_value(rows, 0.0))
-        found = reductions.reduce("sum", e.cast(there, "f32"), (1,))
-        number = layout.expand_dims(e.binary("maximum", found, 1.0), (1,))
-    made = reductions.reduce("max" if mode == 2 else "sum", rows, (1,))
-    return [e.binary("div", made, number) if mode == 1 else made, None, None, None]
-
-
-@op("index_select")
-def index_select(c: Converter, value: Any, dim: int, ids: Any) -> Value:
-    return moves.take(c.value(value), c.value(ids), dim)
-
-
-@op("index")
-def index(c: Converter, value: Any, places: Sequence[Any]) -> Value:
-    x = c.value(value)
-    if any((isinstance(p, Value) and p.dtype == "i1") or (isinstance(p, Known) and p.tensor.dtype.itemsize == 1)
-           for p in places if p is not None):
-        raise Refused("as many elements as a mask is true for, which the data says")
-    given = [(i, p) for i, p in enumerate(places) if p is not None]
-    if len(given) > 1 and given[0][0] == 0 and _is_each_sample(given[0][1]) and x.shape[0] == BATCH:
-        return layout.reshape(_of_each_sample(c, x, given[1:]), c.shape())
-    if len(given) > 1:
-        if any(not isinstance(p, Known) for _, p in given) or [i for i, _ in given] != list(
-                range(given[0][0], given[0][0] + len(given))):
-            raise Refused("a lookup by several lists of places")
-        x, ids = _joined(c, x, given)
-    else:
-        ids = _from_start(c, given[0][1], x.shape[given[0][0]])
-    return moves.take(x, ids, given[0][0])
-
-
-def _from_start(c: Converter, places: Any, size: Any) -> Value:
-    """Places in an axis of this size, where those that are known may count from its end."""
-    ids = c.value(places)
-    if ids.array is None or isinstance(size, Batch) or (ids.array >= 0).all():
-        return ids
-    return c.graph.constant(np.where(ids.array < 0, ids.array + size, ids.array))
-
-
-def _is_each_sample(places: Any) -> bool:
-    """Whether they are 0, 1, 2 ... along the batch."""
-    return (isinstance(places, Known) and places.shape.count(BATCH) == 1 and places.tensor.numel() == SAMPLES
-            and places.tensor.flatten().tolist() == list(range(SAMPLES)))
-
-
-def _of_each_sample(c: Converter, x: Value, given: Sequence[tuple[int, Any]]) -> Value:
-    """x[sample, ids]: a lookup within each sample."""
-    if len(given) != 1 or given[0][0] != 1:
-        raise Refused("a lookup by several lists of places in each sample")
-    ids = _from_start(c, given[0][1], x.shape[1])
-    if ids.array is not None:
-        return moves.take(x, ids, 1)
-    return take_in_samples(x, ids, 1)
-
-
-def take_in_samples(x: Value, ids: Value, axis: int) -> Value:
-    """Slices of each sample by ids [BATCH, ...] of its own, along an axis; the axes of the ids take its place."""
-    ids = decide(layout.broadcast(ids, (BATCH, *ids.shape[1:])))
-    count = product(ids.shape[1:])
-    flat = decide(layout.reshape(ids, (BATCH, count)))
-    graph = x.graph
-    places = graph.reshape_node(arrange(flat, [0, 1] if len(flat.flat) > 1 else [0], [0, 1]), (None, count))
-    whole = decide(x)
-    if any(len(p) != 1 for p in whole.axes):
-        whole = layout.reshape(layout.canonical(x, expand=True), x.shape)
-    node = arrange(whole, range(len(whole.flat)), range(len(whole.flat)))
-    shape = (*node.shape[:axis], count, *node.shape[axis + 1:])
-    made = graph.node("take", (node, places), f"mt.take {{0}}, {{1}} dim = {axis} : {{t0}}, {{t1}}", shape, x.dtype)
-    return layout.reshape(graph.value(made), (*x.shape[:axis], *ids.shape[1:], *x.shape[axis + 1:]))
-
-
-def _joined(c: Converter, x: Value, given: Sequence[tuple[int, Any]]) -> tuple[Value, Value]:
-    """Neighbouring axes as one, and places in it."""
-    first, last = given[0][0], given[-1][0]
-    sizes = x.shape[first:last + 1]
-    if any(isinstance(n, Batch) for n in sizes):
-        raise Refused("a lookup among the samples")
-    whole: Any = 0
-    for size, (_, places) in zip(sizes, given):
-        whole = whole * size + places.tensor % size
-    total = product(sizes)
-    return layout.reshape(x, (*x.shape[:first], total, *x.shape[last + 1:])), c.graph.constant(whole.numpy())
-
-
-@op("gather")
-def gather(c: Converter, value: Any, dim: int, ids: Any, *_: Any) -> Value:
-    """Elements of each line: the sum of the products with a one at the place of each."""
-    x, places = c.value(value), c.value(ids)
-    axis = dim % len(x.shape)
-    size = x.shape[axis]
-    same = all(a == b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis)
-    if not same or isinstance(size, Batch):
-        raise Refused("a gather of some of the lines, or of samples")
-    lines = e.cast(x, "f32")
-    if places.shape[axis] != 1:
-        lines = layout.transpose(lines, [*(i for i in range(len(x.shape)) if i != axis), axis])
-        wide = layout.broadcast(layout.expand_dims(lines, (axis,)), (*places.shape, size))
-        return e.cast(reductions.pick(wide, places), x.dtype)
-    ones = moves.one_hot(layout.squeeze(places, (axis,)), size)
-    order = [*range(axis), len(x.shape) - 1, *range(axis, len(x.shape) - 1)]
-    found = reductions.reduce("sum", e.binary("mul", lines, layout.transpose(ones, order)), (axis,))
-    return e.cast(layout.expand_dims(found, (axis,)), x.dtype)
 
 
 @op("pixel_shuffle")
