@@ -14,7 +14,7 @@ BATCH, SHORT = 8, 5
 TORCH = [torch_models.mlp, torch_models.gpt, torch_models.recurrent, torch_models.encoder, torch_models.hf_gpt2,
          torch_models.hf_bert]
 JAX = [jax_models.mlp, jax_models.cnn, jax_models.gpt, jax_models.vae, jax_models.tokens]
-# Statistics of the whole batch, and tables of all samples, need all samples at once, so that these have no micro-batches.
+# Statistics of the whole batch, and tables of all samples, need all samples at once: these have no micro-batches.
 WHOLE = [torch_models.cnn, torch_models.resnet18, torch_models.contrastive, jax_models.resnet,
          jax_models.contrastive]
 
