@@ -16,7 +16,7 @@ ROWS, STEPS, RATE = 8, 5, 0.05
 @pytest.mark.parametrize("name", list(torch_xla_models.MODELS))
 def test_trains_as_pytorch(name):
     make, shape, names = torch_xla_models.MODELS[name]
-    path = pathlib.Path(__file__).parent / "torch_xla" / f"{name}.stablehlo.mlir"
+    path = pathlib.Path(__file__).parent / "inputs" / f"{name}.stablehlo.mlir"
     plan = mtc.compile(path, batch_size=ROWS, loss="mse", optimizer=f"sgd,learning_rate={RATE}")
     torch.manual_seed(1)
     module = make()

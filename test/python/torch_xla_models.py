@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of PyTorch that torch-xla has written as StableHLO, with a batch of any size, into the folder torch_xla.
+"""Modules of PyTorch that torch-xla has written as StableHLO, with a batch of any size: the files in inputs.
 
 MODELS has a module, the shape of a sample (None: a text of whole numbers), and the names of the parameters in the order
 of the arguments of the file; "" is the input. To write the files again, with torch 2.9.0 and torch_xla 2.9.0:
