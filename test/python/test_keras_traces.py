@@ -95,7 +95,7 @@ def test_going_on_in_keras():
     second = keras_models.make(keras_models.custom_layer)
     second.model.fit(second.x, second.y, epochs=2, **options)
     for a, b in zip(first.model.variables, second.model.variables, strict=True):
-        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_compile_and_save(tmp_path):

@@ -99,6 +99,30 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.parametrize("make", [models.mlp, models.resnet18, models.gpt, models.recurrent],
+                         ids=lambda make: make.__name__)
+@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+def test_going_on_in_pytorch(make, optimizer):
+    """With the weights and the optimizer's state of MTC, two epochs in PyTorch are two more epochs in MTC."""
+    module, example, loss = models.build(make)
+    theirs = OPTIMIZERS[optimizer](module.parameters())
+    step = mtc.torch.compile(module, example, loss=loss, optimizer=theirs, devices="cpu:1", check=False, verbose=0)
+    batches = [models.other(example, i) for i in range(3)]
+    for batch in batches:
+        step.train_on_batch(batch)
+    step.to_module()
+    here = [step.train_on_batch(batch)["loss"] for batch in 2 * batches]
+    there = train(module, theirs, loss, 2 * batches)
+    assert np.allclose(here, there, rtol=1e-5, atol=1e-6)
+    trained_there = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    step.to_module()
+    for name, tensor in module.state_dict().items():
+        if tensor.is_floating_point():  # batches of both are counted
+            scale = max(float(tensor.abs().max()), 0.1)
+            assert float((tensor - trained_there[name]).abs().max()) <= 1e-5 * scale, name
+    step.close()
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers(name):
     """Steps before, in MTC with another learning rate on the way, and after: all as in PyTorch."""
