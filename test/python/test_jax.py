@@ -292,6 +292,18 @@ def test_gradient_of_the_users_own_that_is_not_linear(rule):
     assert "not linear" in refused(lambda params, batch: function(batch @ params, batch @ params).mean())
 
 
+def test_rules_with_constant_arrays(capsys):
+    """`logaddexp` and `relu` have rules of their own, here on values and on arrays that are known."""
+    known = np.arange(4, dtype="float32")
+
+    def loss(params, batch):
+        return jnp.mean(jnp.logaddexp(batch @ params, known) * jax.nn.relu(jnp.asarray(known) - 1))
+
+    batch = np.random.default_rng(0).standard_normal((6, 5)).astype("float32")
+    mtc.jax.compile(loss, np.ones((5, 4), "float32"), batch, optimizer="sgd", devices="cpu:1")
+    assert "checked against JAX" in capsys.readouterr().err
+
+
 def test_the_example_of_the_page(tmp_path, monkeypatch, capsys):
     page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "jax.md"
     lines = page.read_text(encoding="utf-8").partition("\n## ")[0].splitlines()

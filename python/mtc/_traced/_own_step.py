@@ -3,8 +3,8 @@
 
 Such a step computes a loss, its gradients by `jax.value_and_grad` or `jax.grad`, and gives them to
 `self.optimizer.stateless_apply`. MTC differentiates the loss itself. So the step is called once with replacements of
-these three functions: the first ones call the loss and give marks in place of gradients, the last one takes nothing but
-these marks. What the step does to gradients between the two would be lost, and is refused.
+these three functions: the first ones call the loss and return placeholders of the gradients, and the last one takes
+nothing but these. What the step does to gradients between the two would be lost, and is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class OwnStep:
     def __init__(self, model: Any) -> None:
         self.model = model
         self.loss: Any = None
-        self.marks: Optional[list[Any]] = None
+        self.placeholders: Optional[list[Any]] = None
         self.applied = False
 
     def run(self, params: Sequence[Any], others: Sequence[Any], metrics: Sequence[Any], x: Any, y: Any,
@@ -39,7 +39,7 @@ class OwnStep:
         data = tuple(part for part in (x, y, weight) if part is not None)
         with self._replaced(params):
             logs, state = self.model.train_step((list(params), list(others), optimizer, list(metrics)), data)
-        if self.marks is None:
+        if self.placeholders is None:
             raise self._error("expected it to call jax.value_and_grad or jax.grad, found no call (it must be written "
                               "so, with jax.)")
         if not self.applied:
@@ -55,8 +55,8 @@ class OwnStep:
         def grad(function: Callable[..., Any], argnums: Any = 0, has_aux: bool = False,
                  **options: Any) -> Callable[..., Any]:
             def call(*given: Any, **named: Any) -> Any:
-                value, marks = value_and_grad(function, argnums, has_aux, **options)(*given, **named)
-                return (marks, value[1]) if has_aux else marks
+                value, placeholders = value_and_grad(function, argnums, has_aux, **options)(*given, **named)
+                return (placeholders, value[1]) if has_aux else placeholders
 
             return call
 
@@ -70,20 +70,20 @@ class OwnStep:
 
     def _call(self, params: Sequence[Any], function: Callable[..., Any], argnums: Any, has_aux: bool,
               given: Sequence[Any], named: dict[str, Any]) -> Any:
-        if self.marks is not None:
+        if self.placeholders is not None:
             raise self._error("expected one loss, found a second call of jax.value_and_grad or jax.grad")
         if argnums != 0 or not given or not _same(given[0], params):
             raise self._error("expected gradients of the trainable variables of its state, the first argument of the "
                               "loss, found gradients of others")
         value = function(*given, **named)
         self.loss = value[0] if has_aux else value
-        self.marks = [jax.numpy.zeros_like(p) for p in params]
-        return value, list(self.marks)
+        self.placeholders = [jax.numpy.zeros_like(p) for p in params]
+        return value, list(self.placeholders)
 
     def _check(self, gradients: Sequence[Any]) -> None:
         if self.applied:
             raise self._error("expected one update, found a second call of self.optimizer.stateless_apply")
-        if self.marks is None or not _same(gradients, self.marks):
+        if self.placeholders is None or not _same(gradients, self.placeholders):
             raise self._error("expected the gradients of the loss as they are in self.optimizer.stateless_apply, found "
                               "others: clip them by clipnorm, global_clipnorm or clipvalue of the optimizer")
         self.applied = True

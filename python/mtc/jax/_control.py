@@ -32,7 +32,7 @@ def _custom_jvp(r: Reader, equation: Any, inputs: Sequence[Any]) -> list[Any]:
     inner = equation.params["call_jaxpr"]
     name, _, place = str(inner.jaxpr.debug_info.func_src_info).partition(" at ")
     learned = any(isinstance(i, Value) and i.node.learned for i in inputs)
-    if UNKNOWN in inputs or not learned:
+    if not learned or any(i is UNKNOWN for i in inputs):
         return r.read(inner, inputs)
     if _is_relu(inner.jaxpr):
         return [e.unary("relu", r.value(inputs[0]))]
@@ -63,6 +63,14 @@ def _with_own_tangents(equation: Any) -> Any:
     These are a linear function of the inputs' tangents. It is applied to `x - stop_gradient(x)`, which is zero, and
     added to the results.
     """
+    return _with_rule(equation, jax.jvp)
+
+
+def _with_rule(equation: Any, apply: Any) -> Any:
+    """A jaxpr with the results of a function that has a rule, and what `apply` makes of the rule added to them.
+
+    `apply` is called as `jax.jvp` is, with zeros that have a gradient as tangents.
+    """
     avals = [variable.aval for variable in equation.invars]
     learnable = [i for i, aval in enumerate(avals) if np.issubdtype(aval.dtype, np.floating)]
     bound = equation.primitive.get_bind_params(equation.params)
@@ -74,8 +82,8 @@ def _with_own_tangents(equation: Any) -> Any:
             return equation.primitive.bind(*functions, *inputs.values(), **params)
 
         fixed = [jax.lax.stop_gradient(xs[i]) for i in learnable]
-        results, tangents = jax.jvp(function, fixed, [xs[i] - x for i, x in zip(learnable, fixed)])
-        return [result + tangent for result, tangent in zip(results, tangents)]
+        results, added = apply(function, fixed, [xs[i] - x for i, x in zip(learnable, fixed)])
+        return [result + extra for result, extra in zip(results, added)]
 
     return jax.make_jaxpr(whole)(*avals)
 
@@ -110,22 +118,11 @@ def _with_own_gradient(equation: Any) -> Any:
     The rule is a linear function from the gradients of the results to those of the inputs. Its transpose is applied to
     `x - stop_gradient(x)`, which is zero, and added to the results: the gradient of that sum is the rule.
     """
-    avals = [variable.aval for variable in equation.invars]
-    learnable = [i for i, aval in enumerate(avals) if np.issubdtype(aval.dtype, np.floating)]
-    bound = equation.primitive.get_bind_params(equation.params)
-    functions, params = bound if isinstance(bound, tuple) else ((), bound)  # a pair in older versions
-
-    def whole(*xs: Any) -> Any:
-        def function(*some: Any) -> Any:
-            inputs = {**dict(enumerate(xs)), **dict(zip(learnable, some))}
-            return equation.primitive.bind(*functions, *inputs.values(), **params)
-
-        fixed = [jax.lax.stop_gradient(xs[i]) for i in learnable]
+    def transposed(function: Any, fixed: Any, zeros: Any) -> Any:
         results, gradients_of = jax.vjp(function, *fixed)
-        added = jax.linear_transpose(gradients_of, results)(tuple(xs[i] - x for i, x in zip(learnable, fixed)))[0]
-        return [result + extra for result, extra in zip(results, added)]
+        return results, jax.linear_transpose(gradients_of, results)(tuple(zeros))[0]
 
-    return jax.make_jaxpr(whole)(*avals)
+    return _with_rule(equation, transposed)
 
 
 @rule("pure_callback", "io_callback", "debug_callback", "debug_print")
