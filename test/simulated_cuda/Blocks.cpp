@@ -84,7 +84,7 @@ struct Block {
   Fiber *running = nullptr;
   unsigned threads = 0, x = 0, y = 0;
   bool backwards = false;
-  decltype(mt_sim_thread::multiply) multiply = nullptr;
+  void (*setTensorCores)(mt_sim_thread &) = nullptr;
   std::vector<Fiber> fibers = std::vector<Fiber>(maxThreads);
   std::byte *stacks = nullptr;
   alignas(64) std::byte shared[sharedBytes];
@@ -179,7 +179,9 @@ void Block::begin(const Operation &kernel, size_t tile) {
   std::memset(shared, 0xff, sizeof shared); // NaNs: nothing may depend on what it holds
   for (unsigned t = 0; t < threads; ++t) {
     fibers[t].state = State::Ready;
-    fibers[t].thread = {t, x, y, threads, shared, barrier, shuffle, multiply, misaligned};
+    mt_sim_thread &thread = fibers[t].thread;
+    thread = {t, x, y, threads, shared, barrier, shuffle, nullptr, misaligned, nullptr, nullptr};
+    setTensorCores(thread);
     fibers[t].place.begin(stacks + t * stackBytes);
   }
 }
@@ -214,8 +216,8 @@ bool Block::advance() {
 
 void runKernel(const Operation &operation) {
   static Block blocks[2];
-  blocks[0].multiply = multiplyPieces<0>;
-  blocks[1].multiply = multiplyPieces<1>;
+  blocks[0].setTensorCores = setTensorCores<0>;
+  blocks[1].setTensorCores = setTensorCores<1>;
   std::vector<size_t> tiles(size_t{operation.gridX} * operation.gridY);
   for (size_t i = 0; i < tiles.size(); ++i)
     tiles[i] = i;

@@ -29,6 +29,9 @@ public:
   virtual void assume(LLVM::AssumeOp op) {}
   virtual void access(Operation *op, Value address, Type type, std::optional<uint64_t> alignment) {}
   virtual void multiply(NVVM::MmaOp op) {}
+  virtual void loadMatrices(NVVM::LdMatrixOp op) {}
+  virtual void copy(NVVM::CpAsyncOp op) {}
+  virtual void orderCopies(Operation *op) {}
   virtual void round(NVVM::ConvertFloatToTF32Op op) {}
 };
 
@@ -112,34 +115,43 @@ public:
   // Ten words in memory: four of the left side, two of the right one, four sums, in whose place the results come.
   void multiply(NVVM::MmaOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
-    Type i32 = builder.getI32Type(), f32 = builder.getF32Type();
-    Value words;
-    {
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(&op->getParentOfType<LLVM::LLVMFuncOp>().getBody().front());
-      Value count = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(10));
-      words = LLVM::AllocaOp::create(builder, thread.getType(), i32, count, 16);
-    }
-    auto at = [&](int32_t index) -> Value {
-      return LLVM::GEPOp::create(builder, thread.getType(), i32, words, ArrayRef<LLVM::GEPArg>{index});
-    };
+    Value words = wordsOf(op, 10);
     for (auto [i, operand] : llvm::enumerate(op->getOperands()))
-      LLVM::StoreOp::create(builder, operand, at(static_cast<int32_t>(i)));
-    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
-                                            {thread.getType(), thread.getType()});
-    LLVM::CallOp::create(builder, type, ValueRange{field(builder, thread.getType(), 40), thread, words});
-    Value result = LLVM::PoisonOp::create(builder, op.getType());
-    for (int32_t i = 0; i < 4; ++i)
-      result = LLVM::InsertValueOp::create(builder, result, LLVM::LoadOp::create(builder, f32, at(6 + i)), i);
-    op.replaceAllUsesWith(result);
+      LLVM::StoreOp::create(builder, operand, wordAt(builder, words, static_cast<int32_t>(i)));
+    if (op.getShape().getK() == 8) {
+      call(builder, 40, {words});
+    } else {
+      bool isBf16 = op.getMultiplicandAPtxType() == NVVM::MMATypes::bf16;
+      call(builder, 56, {words, number(builder, isBf16)});
+    }
+    replace(builder, op, words, 6, 4, builder.getF32Type());
+  }
+  void loadMatrices(NVVM::LdMatrixOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    auto count = static_cast<int32_t>(op.getNum());
+    Value words = wordsOf(op, count), row = sourceOf(op.getPtr());
+    checkAddress(builder, row, 16);
+    call(builder, 64, {row, number(builder, count), number(builder, op.getLayout() == NVVM::MMALayout::col), words});
+    replace(builder, op, words, 0, count, builder.getI32Type());
+  }
+  // At once.
+  void copy(NVVM::CpAsyncOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    Type type = VectorType::get({4}, builder.getI32Type());
+    Value to = sourceOf(op.getDst()), from = sourceOf(op.getSrc());
+    checkAddress(builder, to, 16);
+    checkAddress(builder, from, 16);
+    Value there = LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, op.getCpSize(), number(builder, 0));
+    Value zero = LLVM::ZeroOp::create(builder, type);
+    Value taken = LLVM::LoadOp::create(builder, type, from, /*alignment=*/4);
+    LLVM::StoreOp::create(builder, LLVM::SelectOp::create(builder, there, taken, zero), to, /*alignment=*/4);
     op.erase();
   }
+  void orderCopies(Operation *op) override { op->erase(); }
   // To the nearest, ties away from zero; what is not finite stays.
   void round(NVVM::ConvertFloatToTF32Op op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
-    auto constant = [&](int64_t value) -> Value {
-      return LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
-    };
+    auto constant = [&](int64_t value) { return number(builder, value); };
     Value bits = LLVM::BitcastOp::create(builder, builder.getI32Type(), op.getSrc());
     Value nearest =
         LLVM::AndOp::create(builder, LLVM::AddOp::create(builder, bits, constant(0x1000)), constant(~0x1fff));
@@ -151,6 +163,50 @@ public:
 
 private:
   Value thread;
+  Value number(ImplicitLocOpBuilder &builder, int64_t value) {
+    return LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(static_cast<int32_t>(value)));
+  }
+  // Of a cast between address spaces, which the host has not.
+  static Value sourceOf(Value pointer) {
+    while (auto cast = pointer.getDefiningOp<LLVM::AddrSpaceCastOp>())
+      pointer = cast.getArg();
+    return pointer;
+  }
+  // Words of 32 bits on the stack.
+  Value wordsOf(Operation *op, int32_t count) {
+    ImplicitLocOpBuilder builder(op->getLoc(), op);
+    builder.setInsertionPointToStart(&op->getParentOfType<LLVM::LLVMFuncOp>().getBody().front());
+    return LLVM::AllocaOp::create(builder, thread.getType(), builder.getI32Type(), number(builder, count), 16);
+  }
+  Value wordAt(ImplicitLocOpBuilder &builder, Value words, int32_t index) {
+    return LLVM::GEPOp::create(builder, thread.getType(), builder.getI32Type(), words, ArrayRef<LLVM::GEPArg>{index});
+  }
+  // The function in the field at `byte`, of the thread and more.
+  void call(ImplicitLocOpBuilder &builder, int32_t byte, ValueRange more) {
+    SmallVector<Value> arguments{field(builder, thread.getType(), byte), thread};
+    arguments.append(more.begin(), more.end());
+    SmallVector<Type> types;
+    for (Value argument : ArrayRef(arguments).drop_front())
+      types.push_back(argument.getType());
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), types);
+    LLVM::CallOp::create(builder, type, arguments);
+  }
+  // The op's result is what `count` words hold.
+  void replace(ImplicitLocOpBuilder &builder, Operation *op, Value words, int32_t first, int32_t count, Type word) {
+    Type type = op->getResult(0).getType();
+    Value result;
+    if (!isa<LLVM::LLVMStructType>(type)) {
+      result = LLVM::LoadOp::create(builder, word, wordAt(builder, words, first));
+    } else {
+      result = LLVM::PoisonOp::create(builder, type);
+      for (int32_t i = 0; i < count; ++i) {
+        Value taken = LLVM::LoadOp::create(builder, word, wordAt(builder, words, first + i));
+        result = LLVM::InsertValueOp::create(builder, result, taken, i);
+      }
+    }
+    op->getResult(0).replaceAllUsesWith(result);
+    op->erase();
+  }
   void checkAddress(ImplicitLocOpBuilder &builder, Value address, uint64_t bytes) {
     Type i64 = builder.getI64Type();
     auto number = [&](uint64_t value) -> Value {
@@ -158,8 +214,8 @@ private:
     };
     Value integer = LLVM::PtrToIntOp::create(builder, i64, address);
     Value rest = LLVM::AndOp::create(builder, integer, number(bytes - 1));
-    auto branch = scf::IfOp::create(
-        builder, LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, rest, number(0)), /*withElseRegion=*/false);
+    auto branch = scf::IfOp::create(builder, LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, rest, number(0)),
+                                    /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
     Value size = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(static_cast<int32_t>(bytes)));
@@ -203,6 +259,12 @@ static void lowerOp(Operation *op, Lowering &lowering) {
     return lowering.access(op, store.getAddr(), store.getValue().getType(), store.getAlignment());
   if (auto multiply = dyn_cast<NVVM::MmaOp>(op))
     return lowering.multiply(multiply);
+  if (auto load = dyn_cast<NVVM::LdMatrixOp>(op))
+    return lowering.loadMatrices(load);
+  if (auto copy = dyn_cast<NVVM::CpAsyncOp>(op))
+    return lowering.copy(copy);
+  if (isa<NVVM::CpAsyncCommitGroupOp, NVVM::CpAsyncWaitGroupOp>(op))
+    return lowering.orderCopies(op);
   if (auto round = dyn_cast<NVVM::ConvertFloatToTF32Op>(op))
     return lowering.round(round);
   if (auto memory = dyn_cast<UnrealizedConversionCastOp>(op)) {

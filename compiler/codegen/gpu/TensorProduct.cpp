@@ -3,6 +3,7 @@
 // Products of panels by tensor cores: mma.m16n8k8 of TF32, whose operands come from the same panels as those of FMAs. A
 // lane is (g, t) = (lane / 4, lane % 4). It has rows g and g + 8, columns 2 t and 2 t + 1 of a piece of the result.
 #include "compiler/codegen/gpu/Product.h"
+#include "compiler/codegen/gpu/TensorCores.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
@@ -51,13 +52,7 @@ Emitter::Values ProductBlock::multiplyPieces(Value panels, ValueRange sums) {
       Emitter::Values a{word(true, 0, line), word(true, 0, line + 8), word(true, 4, line), word(true, 4, line + 8)};
       for (int64_t j = 0; j < across; ++j) {
         MutableArrayRef<Value> piece = MutableArrayRef<Value>(next).slice((i * across + j) * 4, 4);
-        auto type = LLVM::LLVMStructType::getLiteral(emit.getContext(), SmallVector<Type>(4, f32));
-        Value product = NVVM::MmaOp::create(emit, type, a, b[j], ValueRange(piece),
-                                            ArrayRef<int64_t>{pieceRows, pieceColumns, pieceDepth}, std::nullopt,
-                                            std::nullopt, std::array{NVVM::MMATypes::tf32, NVVM::MMATypes::tf32},
-                                            std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
-        for (int64_t r = 0; r < 4; ++r)
-          piece[r] = LLVM::ExtractValueOp::create(emit, product, r);
+        llvm::copy(multiplySingles(emit, a, b[j], ValueRange(piece)), piece.begin());
       }
     }
   }

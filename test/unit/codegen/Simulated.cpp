@@ -80,9 +80,18 @@ void Block::run(uint32_t tile) {
   for (size_t i = 0; i < fibers.size(); ++i) {
     Fiber &fiber = fibers[i];
     fiber.alive = true;
-    fiber.thread = {
-        static_cast<uint32_t>(i),    tile,      0, static_cast<uint32_t>(fibers.size()), shared, barrier, nullptr,
-        simulated::multiplyPieces<>, misaligned};
+    fiber.thread = {static_cast<uint32_t>(i),
+                    tile,
+                    0,
+                    static_cast<uint32_t>(fibers.size()),
+                    shared,
+                    barrier,
+                    nullptr,
+                    nullptr,
+                    misaligned,
+                    nullptr,
+                    nullptr};
+    simulated::setTensorCores(fiber.thread);
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = &stacks[i * stackBytes];
     fiber.context.uc_stack.ss_size = stackBytes;
