@@ -3,6 +3,8 @@
 // The two lowerings of kernels: gpu ops as nvvm ops, or as fields and calls of mt_sim_thread.
 #include "compiler/codegen/common/Emitter.h"
 #include "compiler/codegen/gpu/Gpu.h"
+#include "compiler/codegen/gpu/TensorCores.h"
+#include "dialects/mt/VectorExpr.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -33,6 +35,9 @@ public:
   virtual void copy(NVVM::CpAsyncOp op) {}
   virtual void orderCopies(Operation *op) {}
   virtual void round(NVVM::ConvertFloatToTF32Op op) {}
+  virtual void pack(Operation *op, Type half) {}
+  virtual void exchange(NVVM::ShflOp op) {}
+  virtual void approximateExp2(LLVM::CallIntrinsicOp op) {}
 };
 
 class NvvmLowering : public Lowering {
@@ -161,6 +166,42 @@ public:
     op.erase();
   }
 
+  // The bits of two numbers that are rounded as others are; `op` takes the higher one first.
+  void pack(Operation *op, Type half) override {
+    ImplicitLocOpBuilder builder(op->getLoc(), op);
+    Value result = LLVM::PoisonOp::create(builder, op->getResult(0).getType());
+    for (int64_t i = 0; i < 2; ++i) {
+      mt::VectorExpr rounded = mt::roundTo(mt::VectorExpr(builder, op->getLoc(), op->getOperand(1 - i)), half);
+      Value narrow;
+      if (half.isBF16()) {
+        Value bits = LLVM::BitcastOp::create(builder, builder.getI32Type(), rounded.value());
+        bits = LLVM::LShrOp::create(builder, bits, number(builder, 16));
+        narrow = LLVM::BitcastOp::create(builder, half, LLVM::TruncOp::create(builder, builder.getI16Type(), bits));
+      } else {
+        narrow = LLVM::FPTruncOp::create(builder, half, rounded.value());
+      }
+      result = LLVM::InsertElementOp::create(builder, result, narrow, number(builder, i));
+    }
+    op->getResult(0).replaceAllUsesWith(result);
+    op->erase();
+  }
+  void exchange(NVVM::ShflOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    Type i32 = builder.getI32Type();
+    auto type = LLVM::LLVMFunctionType::get(i32, {thread.getType(), i32, i32});
+    Value partner = field(builder, thread.getType(), 32);
+    auto call = LLVM::CallOp::create(builder, type, ValueRange{partner, thread, op.getVal(), op.getOffset()});
+    op.replaceAllUsesWith(call.getResult());
+    op.erase();
+  }
+  void approximateExp2(LLVM::CallIntrinsicOp op) override {
+    ImplicitLocOpBuilder builder(op.getLoc(), op);
+    constexpr float ln2 = 0.693147180559945309f;
+    mt::VectorExpr a(builder, op.getLoc(), op.getArgs()[0]);
+    op->getResult(0).replaceAllUsesWith(mt::exp(a * mt::VectorExpr(ln2)).value());
+    op.erase();
+  }
+
 private:
   Value thread;
   Value number(ImplicitLocOpBuilder &builder, int64_t value) {
@@ -267,6 +308,12 @@ static void lowerOp(Operation *op, Lowering &lowering) {
     return lowering.orderCopies(op);
   if (auto round = dyn_cast<NVVM::ConvertFloatToTF32Op>(op))
     return lowering.round(round);
+  if (isa<NVVM::ConvertF32x2ToBF16x2Op, NVVM::ConvertF32x2ToF16x2Op>(op))
+    return lowering.pack(op, cast<VectorType>(op->getResult(0).getType()).getElementType());
+  if (auto exchange = dyn_cast<NVVM::ShflOp>(op))
+    return lowering.exchange(exchange);
+  if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op); call && call.getIntrin() == approximateExp2Name)
+    return lowering.approximateExp2(call);
   if (auto memory = dyn_cast<UnrealizedConversionCastOp>(op)) {
     auto type = cast<MemRefType>(memory.getOperand(0).getType());
     if (!memory.use_empty())

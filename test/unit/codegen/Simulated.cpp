@@ -7,6 +7,7 @@
 #include "test/simulated_cuda/TensorCores.h"
 #include "test/unit/codegen/Harness.h"
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -63,6 +64,15 @@ private:
                  static_cast<unsigned>(address % bytes));
     _exit(7);
   }
+  // All threads of the block show theirs between two barriers.
+  static uint32_t shuffle(const mt_sim_thread *thread, uint32_t value, uint32_t mask) {
+    static uint32_t shown[1024];
+    shown[thread->thread] = value;
+    barrier(thread);
+    value = shown[thread->thread ^ mask];
+    barrier(thread);
+    return value;
+  }
   static void barrier(const mt_sim_thread *) { swapcontext(&running->current->context, &running->scheduler); }
 };
 Block *Block::running = nullptr;
@@ -86,7 +96,7 @@ void Block::run(uint32_t tile) {
                     static_cast<uint32_t>(fibers.size()),
                     shared,
                     barrier,
-                    nullptr,
+                    shuffle,
                     nullptr,
                     misaligned,
                     nullptr,
@@ -137,8 +147,13 @@ struct Operand {
         gpu(memory.as<char>() + std::max<int64_t>(0, beyond)) {
     for (int64_t i = 0; random && i < count; ++i) {
       uint32_t bits = (*random)();
+      float number = (static_cast<int32_t>(bits) >> shift) * std::ldexp(1.0f, shift - 31);
       if (element.isF32())
-        cpu.as<float>()[i] = (static_cast<int32_t>(bits) >> shift) * std::ldexp(1.0f, shift - 31);
+        cpu.as<float>()[i] = number;
+      else if (element.isF16())
+        cpu.as<_Float16>()[i] = static_cast<_Float16>(number);
+      else if (element.isBF16())
+        cpu.as<uint16_t>()[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(number) >> 16);
       else if (element.isInteger(1))
         cpu.as<uint8_t>()[i] = bits & 1;
       else
@@ -146,16 +161,24 @@ struct Operand {
     }
     std::memcpy(gpu, cpu.as<char>(), bytes());
   }
-  size_t bytes() const { return count * (element.isInteger(1) ? 1 : 4); }
+  size_t bytes() const { return count * (element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8); }
+  float number(const char *from, int64_t i) const {
+    if (element.isF32())
+      return reinterpret_cast<const float *>(from)[i];
+    return simulated::halfOf(reinterpret_cast<const uint16_t *>(from)[i], element.isBF16());
+  }
   bool equal() const { return std::memcmp(cpu.as<char>(), gpu, bytes()) == 0; }
   // Empty if near: some are sums of thousands of terms of about 1, in another order.
-  std::string difference() const {
-    if (!element.isF32())
+  std::string difference(float tolerance, bool ofLargest) const {
+    float largest = 1;
+    for (int64_t i = 0; ofLargest && i < count; ++i)
+      largest = std::max(largest, std::fabs(number(cpu.as<char>(), i)));
+    if (element.isInteger())
       return equal() ? "" : "integers that differ";
     for (int64_t i = 0; i < count; ++i) {
-      float a = cpu.as<float>()[i], b = reinterpret_cast<float *>(gpu)[i];
+      float a = number(cpu.as<char>(), i), b = number(gpu, i);
       bool near =
-          a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= 5e-5f * std::max(1.0f, std::fabs(a));
+          a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= tolerance * std::max(largest, std::fabs(a));
       if (!near)
         return "element " + std::to_string(i) + ": expected " + std::to_string(a) + ", found " + std::to_string(b);
     }
@@ -183,6 +206,11 @@ struct Loaded {
 };
 } // namespace
 
+static bool isAttention(mlir::plan::KernelOp op) {
+  mlir::mt::KernelKind kind = op.getKind();
+  return kind == mlir::mt::KernelKind::attention || kind == mlir::mt::KernelKind::attention_gradient;
+}
+
 // Kernels whose chains are those of the CPU; convolutions have channels innermost, and zeros of the padding among them.
 static bool isExact(mlir::plan::KernelOp op) {
   mlir::mt::KernelKind kind = op.getKind();
@@ -190,7 +218,15 @@ static bool isExact(mlir::plan::KernelOp op) {
   if (product && mlir::mt::Compilation(op).getPrecision() != "f32")
     return false;
   using Kind = mlir::mt::KernelKind;
+  if (isAttention(op))
+    return false;
   return kind != Kind::rows && kind != Kind::single && kind != Kind::conv && kind != Kind::conv_wgrad;
+}
+
+// Attention rounds probabilities to what tensor cores take: an error is one of the largest results.
+static float toleranceOf(mlir::plan::KernelOp op) {
+  llvm::StringRef precision = mlir::mt::Compilation(op).getPrecision();
+  return !isAttention(op) || precision == "f32" ? 5e-5f : precision == "bf16" ? 1e-2f : 2e-3f;
 }
 
 static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, const Loaded &gpu, int64_t rows,
@@ -228,7 +264,7 @@ static std::string compareKernel(mlir::plan::KernelOp op, const Loaded &cpu, con
   if (std::any_of(partials, partials + 4 * MT_GPU_COUNTERS, [](char byte) { return byte != 0; }))
     return "kernel " + op.getSymName().str() + ": counters are not 0 after it\n";
   for (size_t i = body.getNumArguments(); i < operands.size(); ++i) {
-    std::string problem = operands[i].difference();
+    std::string problem = operands[i].difference(toleranceOf(op), isAttention(op));
     if (problem.empty() && isExact(op) && !operands[i].equal())
       problem = "near, but not the same bits";
     if (!problem.empty())
