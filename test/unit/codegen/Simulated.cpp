@@ -137,8 +137,13 @@ struct Operand {
         gpu(memory.as<char>() + std::max<int64_t>(0, beyond)) {
     for (int64_t i = 0; random && i < count; ++i) {
       uint32_t bits = (*random)();
+      float number = (static_cast<int32_t>(bits) >> shift) * std::ldexp(1.0f, shift - 31);
       if (element.isF32())
-        cpu.as<float>()[i] = (static_cast<int32_t>(bits) >> shift) * std::ldexp(1.0f, shift - 31);
+        cpu.as<float>()[i] = number;
+      else if (element.isBF16())
+        cpu.as<uint16_t>()[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(number) >> 16);
+      else if (element.isF16())
+        cpu.as<uint16_t>()[i] = std::bit_cast<uint16_t>(static_cast<_Float16>(number));
       else if (element.isInteger(1))
         cpu.as<uint8_t>()[i] = bits & 1;
       else
@@ -146,7 +151,7 @@ struct Operand {
     }
     std::memcpy(gpu, cpu.as<char>(), bytes());
   }
-  size_t bytes() const { return count * (element.isInteger(1) ? 1 : 4); }
+  size_t bytes() const { return count * mtc::Emitter::bytes(element); }
   bool equal() const { return std::memcmp(cpu.as<char>(), gpu, bytes()) == 0; }
   // Empty if near: some are sums of thousands of terms of about 1, in another order.
   std::string difference() const {
