@@ -104,6 +104,10 @@ void ProductBlock::store(const ProductSide &side, bool left, ValueRange loaded, 
   }
 }
 
+// Panels that are on their way to registers while one is multiplied. Tiles of many sums per thread have no registers
+// for more than one, and work enough to wait for it.
+int64_t ProductBlock::panelsAhead() const { return count() <= 32 ? 3 : 1; }
+
 // The thread's elements of one k of a panel.
 Emitter::Values ProductBlock::fragment(Value panels, int64_t each, int64_t threads) {
   Emitter::Values elements;
@@ -139,26 +143,36 @@ Emitter::Values ProductBlock::add(const ProductSide &left, const ProductSide &ri
     return addPieces(left, right, panels, sums);
   Type f32 = emit.getF32Type();
   Kept keptLeft = prepare(left, true), keptRight = prepare(right, false);
-  auto rightOf = [&](Value panels) { return emit.address(panels, f32, tile.depth * stride(true)); };
+  // What a thread loads of both sides; the left side's come first.
   auto fetch = [&](ValueRange position) {
-    return std::pair{load(left, keptLeft, position), load(right, keptRight, position)};
+    Emitter::Values loaded = load(left, keptLeft, position);
+    loaded.append(load(right, keptRight, position));
+    return loaded;
   };
-  auto put = [&](const std::pair<Emitter::Values, Emitter::Values> &fetched, Value panels) {
-    store(left, true, fetched.first, panels);
-    store(right, false, fetched.second, rightOf(panels));
+  auto put = [&](ValueRange loaded, Value panels) {
+    store(left, true, loaded.take_front(keptLeft.size()), panels);
+    store(right, false, loaded.drop_front(keptLeft.size()), emit.address(panels, f32, tile.depth * stride(true)));
     kernel.barrier();
   };
-  put(fetch(panels.first), memory);
+  Emitter::Values position(panels.first), waiting = fetch(position);
+  put(waiting, memory);
+  size_t each = waiting.size();
+  waiting.clear();
+  for (int64_t i = 1; i < panelsAhead(); ++i)
+    waiting.append(fetch(position = panels.following(position)));
   Emitter::Values carried(sums);
   carried.push_back(emit.integer(0));
-  carried.append(panels.first);
+  carried.append(waiting);
+  carried.append(position);
   Emitter::Values results = emit.loop(emit.integer(0), panels.count, 1, carried, [&](Value, ValueRange now) {
     Value current = now[count()], other = emit.sub(emit.integer(panel()), current);
-    Emitter::Values position = panels.following(now.drop_front(count() + 1));
-    auto fetched = fetch(position);
+    Emitter::Values position = panels.following(now.drop_front(count() + 1 + waiting.size()));
+    Emitter::Values loaded(now.slice(count() + 1, waiting.size()));
+    loaded.append(fetch(position));
     Emitter::Values next = multiply(emit.address(memory, f32, current), now.take_front(count()));
-    put(fetched, emit.address(memory, f32, other));
+    put(ValueRange(loaded).take_front(each), emit.address(memory, f32, other));
     next.push_back(other);
+    next.append(loaded.begin() + static_cast<ptrdiff_t>(each), loaded.end());
     next.append(position);
     return next;
   });

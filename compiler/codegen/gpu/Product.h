@@ -86,6 +86,7 @@ private:
   int64_t offset(int64_t index, int64_t each, int64_t threads) const {
     return index / together(each) * together(each) * threads + index % together(each);
   }
+  int64_t panelsAhead() const;
   void store(const ProductSide &side, bool left, mlir::ValueRange loaded, mlir::Value panels);
   Emitter::Values fragment(mlir::Value panels, int64_t each, int64_t threads);
   Emitter::Values multiply(mlir::Value panels, mlir::ValueRange sums);
@@ -93,7 +94,7 @@ private:
   // Tensor cores (TensorProduct.cpp).
   mlir::Value lane, lineInWarp, pairInWarp; // i64; lane / 4, lane % 4
   bool isTensor() const { return kernel.precision == Precision::tensor; }
-  int64_t warpColumns() const { return std::min<int64_t>(tile.columns, 32); }
+  int64_t warpColumns() const { return std::min<int64_t>(tile.columns, count() < 16 ? 16 : 32); }
   int64_t warpRows() const { return 32 * count() / warpColumns(); }
   int64_t elementBytes() const { return emit.bytes(element); }
   int64_t panelBytes(bool left) const { return lines(left) * tile.depth * elementBytes(); }

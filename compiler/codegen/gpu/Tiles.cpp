@@ -24,7 +24,7 @@ static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int
   for (const ProductTile &tile : tiles)
     if (2 * rows > tile.rows && 2 * columns > tile.columns && tilesOf(tile, rows, columns) * count >= enough)
       return tile;
-  return {32, 32, 8, 4, 4};
+  return {32, 32, 8, 4, 2};
 }
 
 static int64_t shardRows(plan::KernelOp op) {
