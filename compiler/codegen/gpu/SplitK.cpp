@@ -117,7 +117,9 @@ Value Partials::isLast(Value counter, Value expected) {
     emit.store(arith::ExtUIOp::create(emit, i32, last), flag);
   });
   kernel.barrier();
-  return emit.equal(emit.load(i32, flag), number(1));
+  Value isLast = emit.equal(emit.load(i32, flag), number(1));
+  kernel.barrier(); // the flag lies where sums come next
+  return isLast;
 }
 
 void mtc::emitProductTree(BlockKernel &kernel, ProductBlock &block, const ProductTree &tree,
