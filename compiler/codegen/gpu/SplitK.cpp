@@ -12,7 +12,7 @@ using namespace mtc;
 // fewest positions that are worth a block, and those of a sum that is worth several. They are choices that no GPU has
 // measured: a tile for each multiprocessor of an H100, and some more. Bits of sums over the batch depend on all of
 // them, so they are the same for every architecture.
-constexpr int64_t minTilesToFill = 160, maxShards = 32, minPositions = 256, longSum = 1024;
+constexpr int64_t minTilesToFill = 160, maxShards = 32, minPositions = 128, longSum = 512;
 // The fewest positions on tensor cores, which are done with 256 before their sums are stored.
 constexpr int64_t minTensorPositions = 1024;
 // Positions of a slice are a multiple of this: whole panels of any type.
