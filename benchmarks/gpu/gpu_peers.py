@@ -2,17 +2,22 @@
 """Times one training step of a model on one GPU as a user of another system runs it, with the settings that make it
 fastest.
 
-    gpu_peers.py torch-compile|torch-graph|jax mlp|cnn|resnet20|resnet50|transformer BATCH f32|tf32|bf16 [STEPS]
+    gpu_peers.py torch-compile|torch-graph|jax mlp|cnn|resnet20|resnet50|transformer|gpt2 BATCH f32|tf32|bf16 [STEPS
+                 [TURN]]
 
     torch-compile   forward, backward and the optimizer by torch.compile(mode="max-autotune"), which uses CUDA graphs
                     itself
     torch-graph     the same compiled without graphs, then the whole step recorded as one CUDA graph
     jax             one jitted function from state to state
 
+gpt2 is PyTorch's alone. With TURN, a file, it compiles at once, but does not time before the file is there and no other
+process holds a lock on it: several can compile at a time, and are timed one after the other.
+
 Prints one JSON line: the median step where each is waited for, and the mean step where all are enqueued first. Inputs
 are on the GPU, the same batch each step. f32 forbids TF32; bf16 computes in 16 bit with variables in float32 (autocast;
 Keras' mixed_bfloat16).
 """
+import fcntl
 import json
 import os
 import pathlib
@@ -31,6 +36,12 @@ def torch_parts(name, batch):
     x, y = (torch.from_numpy(a).cuda() for a in (peers.inputs(batch) if name == "mlp" else images.inputs(name, batch)))
     if name == "mlp":
         model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)).cuda()
+    elif name == "gpt2":
+        import gpt
+        model, ids = gpt.torch_model("gpt2-long").cuda(), torch.randint(0, 50257, (batch, 1025), device="cuda")
+        x, y = ids[:, :-1], ids[:, 1:].flatten()
+        rate = torch.tensor(6e-4, device="cuda")
+        return model, torch.optim.AdamW(model.parameters(), rate, (0.9, 0.99), weight_decay=0.1, capturable=True), x, y
     elif name == "transformer":
         model, x, y = images.torch_transformer().cuda(), x.long(), y.flatten()
     else:
@@ -52,7 +63,7 @@ def torch_step(system, name, batch, precision):
 
     def backward():
         with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bf16"):
-            logits = model(x)
+            logits = model(x).flatten(0, -2)
         torch.nn.functional.cross_entropy(logits.float(), y).backward()
         return (logits.argmax(-1) == y).float().mean()
 
@@ -98,16 +109,27 @@ def jax_step(name, batch, precision):
     return step, lambda: jax.block_until_ready(state), peak
 
 
+def wait_for_turn(path):
+    while not path.exists():
+        time.sleep(0.05)
+    file = path.open()
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
 def main():
     if len(sys.argv) < 5:
         sys.exit(__doc__)
     system, name, batch, precision = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
     steps = int(sys.argv[5]) if len(sys.argv) > 5 else 200
+    if system == "jax" and name == "gpt2":
+        sys.exit("expected a model that is written for JAX, found gpt2")
     step, wait, peak = jax_step(name, batch,
                                 precision) if system == "jax" else torch_step(system, name, batch, precision)
     step()
     wait()
     first = time.perf_counter() - START
+    turn = wait_for_turn(pathlib.Path(sys.argv[6])) if len(sys.argv) > 6 else None  # held until the end
     for _ in range(max(10, steps // 10)):
         step()
     wait()
@@ -125,7 +147,8 @@ def main():
     times.sort()
     print(json.dumps({"system": system, "model": name, "batch": batch, "precision": precision,
                       "median_us": times[len(times) // 2] * 1e6,
-                      "queued_us": queued * 1e6, "first_step_s": first, "peak_bytes": peak()}))
+                      "queued_us": queued * 1e6, "first_step_s": first, "peak_bytes": peak()}), flush=True)
+    del turn
 
 
 main()

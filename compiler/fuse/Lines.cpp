@@ -44,6 +44,17 @@ bool FusionGraph::fitsByLine(unsigned a, unsigned b) const {
 
 static bool isElementwise(Operation *op) { return isa<mt::ElementwiseOpInterface>(op); }
 
+// A sum over the first axes of a sample, or over all of them: the loop over the elements that computes its operand adds
+// them as well.
+static bool isAddedInLoop(Operation *op) {
+  auto reduce = dyn_cast<mt::ReduceOp>(op);
+  if (!reduce || !mt::isSplit(reduce.getResult().getType()))
+    return false;
+  SmallVector<int64_t> dims(reduce.getDims());
+  llvm::sort(dims);
+  return dims == llvm::to_vector(llvm::seq<int64_t>(1, 1 + static_cast<int64_t>(dims.size())));
+}
+
 // An op that one loop over the elements of a sample computes: no operand is repeated along the last axes.
 static bool walksElements(Operation *op) {
   auto result = cast<RankedTensorType>(op->getResult(0).getType());
@@ -81,7 +92,10 @@ bool FusionGraph::mayShareRows(unsigned a, unsigned b, bool images) {
           continue;
         if (!images && isa<mt::Conv2DKernelGradientOp>(op))
           return false;
-        walked &= bytesPerSample(operand) <= most || (isElementwise(op) && isElementwise(operand.getDefiningOp()));
+        bool inLoop = isElementwise(op) || isAddedInLoop(op);
+        walked &= bytesPerSample(operand) <= most || (inLoop && isElementwise(operand.getDefiningOp()));
+        // Only a second loop knows the sum.
+        walked &= bytesPerSample(op->getResult(0)) <= most || !isa<mt::ReduceOp>(operand.getDefiningOp());
       }
   return (walked && !livesByLine(a) && !livesByLine(b)) || fitsByLine(a, b);
 }

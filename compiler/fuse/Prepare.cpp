@@ -94,6 +94,43 @@ static void recompute(Operation *op) {
   op->erase();
 }
 
+// The 16-bit type that holds each number that the op can give: it chooses among numbers extended from that type and
+// constants that the type holds. Null: none.
+static Type halfOf(mt::SelectOp op) {
+  Type half;
+  for (Value choice : {op.getLhs(), op.getRhs()})
+    if (Value from = extendedFrom(choice))
+      half = typeOf(from).getElementType();
+  if (!half)
+    return {};
+  auto fits = [&](Value choice) {
+    if (Value from = extendedFrom(choice))
+      return typeOf(from).getElementType() == half;
+    SplatElementsAttr constant = mt::splatOf(choice);
+    if (!constant)
+      return false;
+    bool loses = false;
+    auto number = constant.getSplatValue<APFloat>();
+    number.convert(cast<FloatType>(half).getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
+    return !loses;
+  };
+  return fits(op.getLhs()) && fits(op.getRhs()) ? half : Type();
+}
+
+// Gradients of ReLUs and of dropped or masked values are stored as what they are extended from.
+static void storeAsHalf(mt::SelectOp op) {
+  Type half = halfOf(op);
+  auto isStored = [](Operation *user) { return !isa<mt::CastOp>(user); };
+  if (!half || !mt::isSplit(op.getResult().getType()) || llvm::none_of(op->getUsers(), isStored))
+    return;
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  RankedTensorType type = typeOf(op.getResult());
+  auto truncated = mt::CastOp::create(builder, op.getLoc(), type.clone(half), op.getResult());
+  auto extended = mt::CastOp::create(builder, op.getLoc(), type, truncated);
+  op.getResult().replaceAllUsesExcept(extended, truncated);
+}
+
 // A repeated constant is a constant.
 static bool foldIntoConstant(Operation *op) {
   if (!op->hasTrait<mt::Repeats>() || mt::isSplit(op->getResult(0).getType()))
@@ -150,6 +187,8 @@ void prepareForFusion(mt::ProgramOp program, bool images) {
       removeTransposes(matmul, known);
     bypassBroadcasts(&op);
   }
+  for (auto op : llvm::make_early_inc_range(body.getOps<mt::SelectOp>()))
+    storeAsHalf(op);
   for (Operation &op : llvm::make_early_inc_range(body))
     if (isRecomputed(&op))
       recompute(&op);

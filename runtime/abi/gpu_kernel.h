@@ -98,7 +98,8 @@ typedef struct mt_sim_thread {
   /** Called before an access of 8 or 16 bytes at an address that is not a multiple of its size, where a GPU would trap,
    * and for a buffer that does not begin at a multiple of 16 bytes, which GPU code relies on. */
   void (*misaligned)(const struct mt_sim_thread *, uint64_t address, uint32_t bytes);
-  /** As `multiply`, but PTX's mma.m16n8k16 of two 16-bit numbers per word: bfloat16 if `is_bf16` is not 0, else float16. */
+  /** As `multiply`, but PTX's mma.m16n8k16 of two 16-bit numbers per word: bfloat16 if `is_bf16` is not 0, else
+   * float16. */
   void (*multiply_halves)(const struct mt_sim_thread *, uint32_t *words, uint32_t is_bf16);
   /** PTX's ldmatrix: `count` (1, 2 or 4) matrices of 8 x 8 16-bit numbers from shared memory. `row` is where a row of 16
    * bytes lies: thread 8 i + j of a warp passes row j of matrix i. `words` gets one word per matrix. All threads of the

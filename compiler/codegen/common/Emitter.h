@@ -43,7 +43,7 @@ public:
   Type stored(Type element) {
     return element.isInteger(1) ? Type(getI8Type()) : isHalf(element) ? Type(getI16Type()) : element;
   }
-  int64_t bytes(Type element) { return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8; }
+  static int64_t bytes(Type element) { return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8; }
 
   // Constants.
   Value integer(int64_t value) { return mlir::arith::ConstantOp::create(*this, getI64IntegerAttr(value)); }

@@ -57,7 +57,7 @@ public:
 protected:
   enum class Way { fma, singles, halves }; // how products are computed: by FMAs, in TF32, in 16 bits
   // Lines that a block meets at once, in one buffer or two. Bits depend on `lines`.
-  struct Meeting {
+  struct Portion {
     int64_t lines, buffers;
   };
 
@@ -74,7 +74,7 @@ protected:
   Way wayOf(mlir::Operation *op) const;
   int64_t strideOf(Way way, int64_t size) const;
   int64_t lineBytes(Way way) const; // of one other line: its channels as key and as value
-  Meeting meeting(Way way, bool isGradient) const;
+  Portion portion(Way way, bool isGradient) const;
   int64_t sharedBytes(Way way, bool isGradient) const;
   int64_t sharedBytes(bool isGradient) const; // of all ways of plans of this precision
   WarpTile tileOfSize(int64_t size) const;    // of sums over other lines
@@ -126,8 +126,8 @@ protected:
   // ---- the walk over other lines
   using Bring = llvm::function_ref<void(mlir::Value position, mlir::Value buffer)>;
   using Meet = llvm::function_ref<Emitter::Values(mlir::Value position, mlir::Value buffer, mlir::ValueRange carried)>;
-  // Brings the lines of each meeting into a buffer, and meets them in order.
-  Emitter::Values walk(mlir::Value buffers, int64_t bufferBytes, Meeting meeting,
+  // Brings the lines of each portion into a buffer, and meets them in order.
+  Emitter::Values walk(mlir::Value buffers, int64_t bufferBytes, Portion portion,
                        std::pair<mlir::Value, mlir::Value> others, mlir::ValueRange carried, Bring bring, Meet meet);
 
   mlir::Value number(float value) {

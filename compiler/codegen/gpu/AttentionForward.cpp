@@ -22,7 +22,7 @@ public:
 private:
   mt::AttentionOp attention;
   Value q, k, v, result, logSums; // buffers; null where there is none
-  const Meeting met;
+  const Portion met;
 
   int64_t sums() const { return attention ? tileOfSize(form.valueSize).count() : 0; }
   void emitBlock(const Head &head, Value query);
@@ -42,7 +42,7 @@ private:
 
 ForwardBlock::ForwardBlock(BlockKernel &kernel, mt::AttentionOp attention, mt::AttentionLogSumsOp given)
     : AttentionBlock(kernel, attention ? attention.getOperation() : given.getOperation()), attention(attention),
-      met(meeting(way, /*isGradient=*/false)) {
+      met(portion(way, /*isGradient=*/false)) {
   auto bufferOf = [&](Value value) { return kernel.argument(cast<BlockArgument>(value).getArgNumber()); };
   q = bufferOf(attention ? attention.getQuery() : given.getQuery());
   k = bufferOf(attention ? attention.getKey() : given.getKey());

@@ -19,7 +19,7 @@ public:
 private:
   Value dy, q, k, v, y, logSums; // buffers
   Value dq, dk, dv;              // of the results; null where one is not wanted
-  const Meeting met;
+  const Portion met;
 
   bool needsDifferences() const { return dq || dk; }
   int64_t elementBytes() const { return way == Way::halves ? 2 : 4; }
@@ -53,7 +53,7 @@ private:
 } // namespace
 
 GradientBlock::GradientBlock(BlockKernel &kernel, mt::AttentionGradientOp any)
-    : AttentionBlock(kernel, any), met(meeting(way, /*isGradient=*/true)) {
+    : AttentionBlock(kernel, any), met(portion(way, /*isGradient=*/true)) {
   auto bufferOf = [&](Value value) { return kernel.argument(cast<BlockArgument>(value).getArgNumber()); };
   dy = bufferOf(any.getGradient());
   q = bufferOf(any.getQuery());

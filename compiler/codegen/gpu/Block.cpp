@@ -114,16 +114,21 @@ Value mtc::epilogueOperand(BlockKernel &kernel, Value value, ValueRange coordina
   return emit.load(type.getElementType(), emit.address(base, type.getElementType(), index));
 }
 
-void mtc::storeEpilogue(BlockKernel &kernel, Value product, Value number, ValueRange coordinates, Value index) {
+void mtc::storeEpilogue(BlockKernel &kernel, Value product, ValueRange numbers, ValueRange coordinates, Value index) {
   Emitter &emit = kernel.emit;
-  VectorBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
-    return value == product ? number : epilogueOperand(kernel, value, coordinates);
-  });
-  SmallVector<Value> computed;
-  for (Value yield : kernel.yields())
-    computed.push_back(body.get(yield));
-  for (auto [i, value] : llvm::enumerate(computed)) {
-    Type element = elementOf(kernel.yields()[i]);
-    emit.store(element, value, emit.address(kernel.result(i), element, index));
+  SmallVector<BlockStore> stores; // all loads come first, so that adjacent ones become one access
+  for (auto [i, number] : llvm::enumerate(numbers)) {
+    Emitter::Values at(coordinates);
+    at.back() = emit.add(at.back(), static_cast<int64_t>(i));
+    Value element = number;
+    VectorBody body(kernel, /*scalar=*/true, [&](Value value) -> Value {
+      return value == product ? element : epilogueOperand(kernel, value, at);
+    });
+    for (auto [j, yield] : llvm::enumerate(kernel.yields())) {
+      Value to = emit.address(kernel.result(j), elementOf(yield), index, static_cast<int64_t>(i));
+      stores.push_back({elementOf(yield), body.get(yield), to});
+    }
   }
+  for (auto [element, value, address] : stores)
+    emit.store(element, value, address);
 }

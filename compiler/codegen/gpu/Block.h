@@ -34,6 +34,8 @@ struct BlockKernel : Kernel {
 
   GpuGrid gpu;
   Precision precision = Precision::f32;
+  // Blocks that a multiprocessor should have room for in its registers; 0: whatever the assembler makes of it.
+  int64_t residentBlocks = 0;
   mlir::Value thread, tile, segment;       // i64
   mlir::Value elements;                    // of the segment, i64
   mlir::Value memory;                      // workgroup memory, a pointer
@@ -75,8 +77,8 @@ struct ProductTile {
   int64_t threads() const { return rows * columns / (perRow * perColumn); }
 };
 ProductTile matmulTile(mlir::plan::KernelOp op);
-// Of sums over the batch of results of this shape, `count` of them; long ones have work for several blocks a tile.
-ProductTile treeTile(int64_t rows, int64_t columns, int64_t count, bool isLong);
+// Of sums over the batch of results of this shape, `count` of them; long ones have work for `blocksPerTile` blocks.
+ProductTile treeTile(int64_t rows, int64_t columns, int64_t count, bool isLong, int64_t blocksPerTile);
 // Tiles of a result [rows, columns].
 inline int64_t tilesOf(const ProductTile &tile, int64_t rows, int64_t columns) {
   return ceilDiv(rows, tile.rows) * ceilDiv(columns, tile.columns);
@@ -93,9 +95,12 @@ mlir::Value flatten(Emitter &emit, mlir::ValueRange coordinates, llvm::ArrayRef<
 // An operand's element at (row, column) of a product's result, broadcast as the operand's shape says; null for what is
 // neither an argument nor a constant of different numbers. The `source` of a VectorBody.
 mlir::Value epilogueOperand(BlockKernel &kernel, mlir::Value value, mlir::ValueRange coordinates);
-// Computes and stores the yields at one element, given the product's.
-void storeEpilogue(BlockKernel &kernel, mlir::Value product, mlir::Value number, mlir::ValueRange coordinates,
+// Computes and stores the yields at adjacent elements, given the product's; `coordinates` and `index` are the first
+// one's.
+void storeEpilogue(BlockKernel &kernel, mlir::Value product, mlir::ValueRange numbers, mlir::ValueRange coordinates,
                    mlir::Value index);
+// Adjacent elements of a result with rows of so many that a thread stores at once.
+inline int64_t storedTogether(int64_t columns) { return columns % 4 == 0 ? 4 : 1; }
 
 } // namespace mtc
 

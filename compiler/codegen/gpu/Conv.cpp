@@ -45,16 +45,17 @@ LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
   std::optional<ImageProduct> product = imageProductOf(op);
   if (!product)
     return emitDirectConv(kernel);
-  ProductTile tile = imageTile(kernel.op, *product);
+  Type element = elementOf(op->getOperand(0));
+  ProductTile tile = withDepth(kernel, imageTile(kernel.op, *product), element);
   ImageBlock block = blockOf(kernel, *product, tile);
   ArrayRef<int64_t> shape = innerShape(op->getResult(0));
   Value firstSample = emit.add(block.sample, emit.div(block.pixel, emit.integer(product->pixels())));
   emit.when(emit.less(firstSample, block.end), [&] {
-    ProductBlock panels(kernel, tile);
+    ProductBlock panels(kernel, tile, element);
     Emitter::Values sums = panels.add(
         gatheredSide(kernel, block, op->getOperand(0), tile.depth), filterSide(kernel, block, op->getOperand(1)),
         panelsOf(emit, tile, emit.integer(0), gatheredDepth(kernel, block)), panels.zeros());
-    panels.finish(sums, [&](Value line, Value across, Value number) {
+    panels.finish(sums, storedTogether(product->columns), [&](Value line, Value across, ValueRange numbers) {
       Value inGroup = emit.add(block.column, across);
       ImagePosition position = imagePosition(kernel, block, line);
       emit.when(both(emit, position.there, emit.less(inGroup, emit.integer(product->columns))), [&] {
@@ -62,7 +63,7 @@ LogicalResult mtc::emitBlockConv(BlockKernel &kernel) {
         Value index = flatten(emit, {position.row, position.column, channel}, shape);
         index = emit.add(emit.mul(position.sample, innerCount(op->getResult(0))), index);
         Emitter::Values at{position.sample, position.row, position.column, channel};
-        storeEpilogue(kernel, op->getResult(0), number, at, index);
+        storeEpilogue(kernel, op->getResult(0), numbers, at, index);
       });
     });
   });
@@ -94,7 +95,8 @@ LogicalResult mtc::emitBlockConvWgrad(BlockKernel &kernel) {
   if (!isKernelProduct(conv))
     return emitDirectConvWgrad(kernel);
   ProductTree tree = kernelTree(kernel.op, conv, kernel.shardRows);
-  const ProductTile &tile = tree.tile;
+  Type element = elementOf(op.getInput());
+  ProductTile tile = withDepth(kernel, tree.tile, element);
   int64_t height = conv.rows.taps * conv.columns.taps * conv.groupChannels(), columns = conv.groupFilters();
   int64_t across = ceilDiv(columns, tile.columns), down = ceilDiv(height, tile.rows);
   Value number = resultTile(kernel, tree), blocks = emit.div(number, emit.integer(across));
@@ -103,17 +105,17 @@ LogicalResult mtc::emitBlockConvWgrad(BlockKernel &kernel) {
   Value firstColumn =
       emit.add(emit.mul(group, columns), emit.mul(emit.rem(number, emit.integer(across)), tile.columns));
   Lines filters{firstColumn, emit.mul(emit.add(group, 1), columns)};
-  ProductBlock panels(kernel, tile);
+  ProductBlock panels(kernel, tile, element);
   auto sum = [&](Value sample, Value from, Value to) {
     return panels.add(windowSide(kernel, conv, op.getInput(), firstRow, group, sample, to),
                       matrixAcross(kernel, op.getGradient(), conv.filters, filters, to), panelsOf(emit, tile, from, to),
                       panels.zeros());
   };
   emitProductTree(kernel, panels, tree, sum, [&](ValueRange root) {
-    panels.finish(root, [&](Value line, Value across, Value element) {
+    panels.finish(root, storedTogether(columns), [&](Value line, Value across, ValueRange numbers) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       emit.when(both(emit, emit.less(row, emit.integer(height)), emit.less(column, filters.end)), [&] {
-        emit.store(element, emit.address(kernel.result(0), f32, emit.add(emit.mul(row, conv.filters), column)));
+        storeChunk(emit, numbers, emit.address(kernel.result(0), f32, emit.add(emit.mul(row, conv.filters), column)));
       });
     });
   });

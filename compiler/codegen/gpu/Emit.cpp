@@ -73,6 +73,8 @@ static LogicalResult emitKernel(BlockKernel &kernel, StringRef name, void (*own)
       status = codeOf(kernel.op).emitGpu(kernel);
   });
   gpu::ReturnOp::create(emit);
+  if (kernel.residentBlocks)
+    function->setAttr(residentBlocksName, emit.getI32IntegerAttr(static_cast<int32_t>(kernel.residentBlocks)));
   entry.getArgument(2).setType(memoryOf(kernel.gpu.sharedBytes));
   if (succeeded(status) && kernel.gpu.sharedBytes > maxSharedBytes)
     return kernel.op.emitError("expected a kernel of at most ")

@@ -131,7 +131,7 @@ ProductSide mtc::gatheredSide(BlockKernel &kernel, const ImageBlock &block, Valu
   Reading columns = readingOf(product.conv.columns, product.forward, {&emit, block.residueColumn});
   Type element = elementOf(images);
   Value base = kernel.argument(cast<BlockArgument>(images).getArgNumber());
-  int64_t channels = product.channels, pitch = channels * product.groups, chunk = chunkOf(images, channels);
+  int64_t channels = product.channels, pitch = channels * product.groups, chunk = chunkOf(kernel, images, channels);
   Value end = gatheredDepth(kernel, block);
   auto prepare = [&kernel, &emit, element, block, rows, columns, base, channels, images](Value line,
                                                                                          Value k) -> Emitter::Values {
@@ -143,8 +143,8 @@ ProductSide mtc::gatheredSide(BlockKernel &kernel, const ImageBlock &block, Valu
   };
   // A panel within one tap knows it without its threads.
   bool whole = channels % depth == 0;
-  auto load = [&emit, element, rows, columns, channels, pitch, chunk, end, whole](ValueRange kept,
-                                                                                  ValueRange position) {
+  auto locate = [&emit, element, rows, columns, channels, pitch, end,
+                 whole](ValueRange kept, ValueRange position) -> ProductSide::Chunk {
     Value k = emit.add(position[0], kept[3]);
     Number from = narrow(emit, whole ? position[0] : k), tap = from / channels, channel = from % channels;
     if (whole)
@@ -155,10 +155,9 @@ ProductSide mtc::gatheredSide(BlockKernel &kernel, const ImageBlock &block, Valu
     if (!whole)
       there = both(emit, there, emit.less(k, end));
     Value index = ((row * columns.inputs + column) * pitch + channel).wide();
-    return orZero(emit, there,
-                  loadChunk(emit, element, emit.address(kept[0], element, orZero(emit, there, index)), chunk));
+    return {emit.address(kept[0], element, orZero(emit, there, index)), there};
   };
-  return {/*deep=*/true, chunk, prepare, load};
+  return {/*deep=*/true, chunk, element, prepare, locate};
 }
 
 ProductSide mtc::filterSide(BlockKernel &kernel, const ImageBlock &block, Value filters) {
@@ -173,24 +172,23 @@ ProductSide mtc::filterSide(BlockKernel &kernel, const ImageBlock &block, Value 
   Reading columns = readingOf(product.conv.columns, false, {&emit, block.residueColumn});
   Type element = elementOf(filters);
   Value base = kernel.argument(cast<BlockArgument>(filters).getArgNumber());
-  int64_t channels = product.channels, chunk = chunkOf(filters, channels), taps = product.conv.columns.taps;
+  int64_t channels = product.channels, chunk = chunkOf(kernel, filters, channels), taps = product.conv.columns.taps;
   int64_t pitch = product.conv.filters, lines = product.columns;
   auto prepare = [&emit, element, block, base, channels, pitch, lines](Value line, Value k) -> Emitter::Values {
     Value column = emit.add(block.column, line), there = emit.less(column, emit.integer(lines));
     Value index = emit.add(emit.mul(orZero(emit, there, column), pitch), emit.mul(block.group, channels));
     return {emit.address(base, element, index), there, k};
   };
-  auto load = [&emit, element, rows, columns, channels, chunk, taps, pitch, lines, depth](ValueRange kept,
-                                                                                          ValueRange position) {
+  auto locate = [&emit, element, rows, columns, channels, taps, pitch, lines,
+                 depth](ValueRange kept, ValueRange position) -> ProductSide::Chunk {
     Value k = emit.add(position[0], kept[2]), there = both(emit, kept[1], emit.less(k, depth));
     Number from = narrow(emit, k), tap = from / channels;
     Number row = rows.firstTap + tap / columns.tapsOrOne() * rows.tapStep;
     Number column = columns.firstTap + tap % columns.tapsOrOne() * columns.tapStep;
     Value index = emit.add(emit.mul((row * taps + column).wide(), lines * pitch), (from % channels).wide());
-    return orZero(emit, there,
-                  loadChunk(emit, element, emit.address(kept[0], element, orZero(emit, there, index)), chunk));
+    return {emit.address(kept[0], element, orZero(emit, there, index)), there};
   };
-  return {/*deep=*/true, chunk, prepare, load};
+  return {/*deep=*/true, chunk, element, prepare, locate};
 }
 
 ProductSide mtc::windowSide(BlockKernel &kernel, const mt::Convolution &conv, Value images, Value first, Value group,
@@ -198,7 +196,7 @@ ProductSide mtc::windowSide(BlockKernel &kernel, const mt::Convolution &conv, Va
   Emitter &emit = kernel.emit;
   Type element = elementOf(images);
   Value base = kernel.argument(cast<BlockArgument>(images).getArgNumber());
-  int64_t channels = conv.groupChannels(), chunk = chunkOf(images, channels),
+  int64_t channels = conv.groupChannels(), chunk = chunkOf(kernel, images, channels),
           lines = conv.rows.taps * conv.columns.taps * channels;
   auto prepare = [&emit, element, base, first, group, conv, channels, lines](Value line, Value k) -> Emitter::Values {
     Number index = narrow(emit, emit.add(first, line)), tap = index / channels;
@@ -210,8 +208,8 @@ ProductSide mtc::windowSide(BlockKernel &kernel, const mt::Convolution &conv, Va
   };
   int64_t pixels = conv.rows.outputs * conv.columns.outputs, image = innerCount(images);
   Value firstPixel = emit.mul(from, pixels);
-  auto load = [&emit, element, conv, chunk, pixels, image, from, firstPixel, end](ValueRange kept,
-                                                                                  ValueRange position) {
+  auto locate = [&emit, element, conv, pixels, image, from, firstPixel,
+                 end](ValueRange kept, ValueRange position) -> ProductSide::Chunk {
     Value k = emit.add(position[0], kept[3]);
     Number pixel = narrow(emit, emit.sub(k, firstPixel)), rest = pixel % pixels;
     Number row = rest / conv.columns.outputs * conv.rows.stride + Number{&emit, kept[1]};
@@ -220,8 +218,7 @@ ProductSide mtc::windowSide(BlockKernel &kernel, const mt::Convolution &conv, Va
     there = both(emit, there, emit.less(k, end));
     Value sample = emit.add(from, (pixel / pixels).wide());
     Value index = emit.add(emit.mul(sample, image), ((row * conv.columns.inputs + column) * conv.channels).wide());
-    return orZero(emit, there,
-                  loadChunk(emit, element, emit.address(kept[0], element, orZero(emit, there, index)), chunk));
+    return {emit.address(kept[0], element, orZero(emit, there, index)), there};
   };
-  return {/*deep=*/false, chunk, prepare, load};
+  return {/*deep=*/false, chunk, element, prepare, locate};
 }

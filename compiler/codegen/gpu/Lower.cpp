@@ -47,6 +47,8 @@ public:
     Builder builder(made.getContext());
     made->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
     made->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), from->getAttr("known_block_size"));
+    if (Attribute blocks = from->getAttr(residentBlocksName))
+      made->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), blocks);
   }
   Value threadId(ImplicitLocOpBuilder &builder) override {
     return NVVM::ThreadIdXOp::create(builder, builder.getI32Type());
@@ -142,10 +144,11 @@ public:
   // At once.
   void copy(NVVM::CpAsyncOp op) override {
     ImplicitLocOpBuilder builder(op.getLoc(), op);
-    Type type = VectorType::get({4}, builder.getI32Type());
+    auto bytes = static_cast<int64_t>(op.getSize());
+    Type type = VectorType::get({bytes / 4}, builder.getI32Type());
     Value to = sourceOf(op.getDst()), from = sourceOf(op.getSrc());
-    checkAddress(builder, to, 16);
-    checkAddress(builder, from, 16);
+    for (Value address : {to, from})
+      checkAddress(builder, address, bytes);
     Value there = LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, op.getCpSize(), number(builder, 0));
     Value zero = LLVM::ZeroOp::create(builder, type);
     Value taken = LLVM::LoadOp::create(builder, type, from, /*alignment=*/4);

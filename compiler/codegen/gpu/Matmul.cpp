@@ -8,9 +8,7 @@
 using namespace mlir;
 using namespace mtc;
 
-static mt::MatmulOp productOf(plan::KernelOp op) {
-  return cast<mt::MatmulOp>(mt::productOf(op.getBody().front()));
-}
+static mt::MatmulOp productOf(plan::KernelOp op) { return cast<mt::MatmulOp>(mt::productOf(op.getBody().front())); }
 
 // Coordinates of a product's element: of a matrix its row and column, else what its row is of a sample.
 static Emitter::Values coordinatesOf(BlockKernel &kernel, Value product, Value index, Value row, Value column) {
@@ -32,7 +30,7 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
   int64_t depth = tensorOf(left).getShape().back(), lines = linesOf(left);
   bool transposed = product.getTransposeB();
   int64_t columns = tensorOf(right).getDimSize(transposed ? 0 : 1);
-  ProductTile tile = matmulTile(kernel.op);
+  ProductTile tile = withDepth(kernel, matmulTile(kernel.op), elementOf(left));
   int64_t across = (columns + tile.columns - 1) / tile.columns, down = kernel.gpu.innerTiles / across;
   Value block = emit.div(kernel.tile, emit.integer(across)), rows = emit.integer(lines);
   Value firstColumn = emit.mul(emit.rem(kernel.tile, emit.integer(across)), tile.columns);
@@ -46,17 +44,17 @@ LogicalResult mtc::emitBlockMatmul(BlockKernel &kernel) {
   ProductSide leftSide = matrixAlong(kernel, left, depth, {firstRow, rows});
   Lines columnsOf{firstColumn, emit.integer(columns)};
   ProductSide rightSide = transposed ? matrixAlong(kernel, right, depth, columnsOf)
-                                 : matrixAcross(kernel, right, columns, columnsOf, emit.integer(depth));
+                                     : matrixAcross(kernel, right, columns, columnsOf, emit.integer(depth));
   emit.when(emit.less(firstRow, rows), [&] {
-    ProductBlock panels(kernel, tile);
+    ProductBlock panels(kernel, tile, elementOf(left));
     Emitter::Values sums =
         panels.add(leftSide, rightSide, panelsOf(emit, tile, emit.integer(0), emit.integer(depth)), panels.zeros());
-    panels.finish(sums, [&](Value line, Value across, Value number) {
+    panels.finish(sums, storedTogether(columns), [&](Value line, Value across, ValueRange numbers) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       emit.when(both(emit, emit.less(row, rows), emit.less(column, emit.integer(columns))), [&] {
         Value index = emit.add(emit.mul(row, columns), column);
         Emitter::Values at = coordinatesOf(kernel, product.getResult(), index, row, column);
-        storeEpilogue(kernel, product.getResult(), number, at, index);
+        storeEpilogue(kernel, product.getResult(), numbers, at, index);
       });
     });
   });

@@ -25,10 +25,17 @@ void mtc::storeChunk(Emitter &emit, ValueRange values, Value address) {
   LLVM::StoreOp::create(emit, vector, address, 4 * values.size());
 }
 
-ProductBlock::ProductBlock(BlockKernel &kernel, const ProductTile &tile)
-    : kernel(kernel), emit(kernel.emit), tile(tile) {
-  int64_t staged = std::min(4 * tile.rows * tile.columns, maxStagedBytes) / 4;
-  memory = kernel.allocateShared(emit.getF32Type(), std::max(2 * panel(), staged));
+ProductTile mtc::withDepth(const BlockKernel &kernel, ProductTile tile, Type element) {
+  if (kernel.precision == Precision::tensor)
+    tile.depth = panelRowBytes / Emitter::bytes(element);
+  return tile;
+}
+
+ProductBlock::ProductBlock(BlockKernel &kernel, const ProductTile &tile, Type element)
+    : kernel(kernel), emit(kernel.emit), tile(tile), element(element) {
+  int64_t panels = isTensor() ? stages() * stageBytes() : 2 * 4 * panel();
+  int64_t staged = 4 * stagedStride() * tile.rows / passes();
+  memory = kernel.allocateShared(emit.getI8Type(), std::max(panels, staged));
   if (isTensor()) {
     divideAmongWarps();
     return;
@@ -62,33 +69,44 @@ ProductBlock::Kept ProductBlock::prepare(const ProductSide &side, bool left) {
 
 Emitter::Values ProductBlock::load(const ProductSide &side, const Kept &kept, ValueRange position) {
   Emitter::Values loaded;
-  for (const Emitter::Values &chunk : kept)
-    loaded.push_back(side.load(chunk, position));
+  for (const Emitter::Values &chunk : kept) {
+    auto [address, there] = side.locate(chunk, position);
+    loaded.push_back(orZero(emit, there, loadChunk(emit, side.element, address, side.chunk)));
+  }
   return loaded;
+}
+
+Value ProductBlock::hasChunk(const ProductSide &side, bool left, int64_t number) {
+  int64_t all = lines(left) * tile.depth / side.chunk, first = number * tile.threads();
+  if (first + tile.threads() <= all)
+    return {};
+  return emit.less(emit.add(kernel.thread, first), emit.integer(all));
 }
 
 void ProductBlock::store(const ProductSide &side, bool left, ValueRange loaded, Value panels) {
   Type f32 = emit.getF32Type();
-  int64_t all = lines(left) * tile.depth / side.chunk;
   for (auto [i, chunk] : llvm::enumerate(loaded)) {
     auto [line, k] = chunkPosition(side, left, static_cast<int64_t>(i));
     Value to = emit.address(panels, f32, emit.add(emit.mul(k, stride(left)), line)), taken = chunk;
     auto put = [&] {
       Emitter::Values elements;
       for (int64_t j = 0; j < side.chunk; ++j)
-        elements.push_back(rounded(side.chunk == 1 ? taken : emit.extract(taken, j)));
+        elements.push_back(side.chunk == 1 ? taken : emit.extract(taken, j));
       if (!side.deep)
         return storeChunk(emit, elements, to);
       for (auto [j, element] : llvm::enumerate(elements))
         emit.store(element, emit.address(to, f32, static_cast<int64_t>(j) * stride(left)));
     };
-    int64_t first = static_cast<int64_t>(i) * tile.threads();
-    if (first + tile.threads() <= all)
-      put();
+    if (Value mine = hasChunk(side, left, static_cast<int64_t>(i)))
+      emit.when(mine, put);
     else
-      emit.when(emit.less(emit.add(kernel.thread, first), emit.integer(all)), put);
+      put();
   }
 }
+
+// Panels that are on their way to registers while one is multiplied. Tiles of many sums per thread have no registers
+// for more than one, and work enough to wait for it.
+int64_t ProductBlock::panelsAhead() const { return count() <= 32 ? 3 : 1; }
 
 // The thread's elements of one k of a panel.
 Emitter::Values ProductBlock::fragment(Value panels, int64_t each, int64_t threads) {
@@ -103,8 +121,6 @@ Emitter::Values ProductBlock::fragment(Value panels, int64_t each, int64_t threa
 }
 
 Emitter::Values ProductBlock::multiply(Value panels, ValueRange sums) {
-  if (isTensor())
-    return multiplyPieces(panels, sums);
   Type f32 = emit.getF32Type();
   int64_t down = tile.rows / tile.perRow, across = tile.columns / tile.perColumn;
   return emit.loop(emit.integer(0), emit.integer(tile.depth), stepsAtOnce, sums, [&](Value k, ValueRange carried) {
@@ -123,28 +139,40 @@ Emitter::Values ProductBlock::multiply(Value panels, ValueRange sums) {
 
 Emitter::Values ProductBlock::add(const ProductSide &left, const ProductSide &right, const ProductPanels &panels,
                                   ValueRange sums) {
+  if (isTensor())
+    return addPieces(left, right, panels, sums);
   Type f32 = emit.getF32Type();
   Kept keptLeft = prepare(left, true), keptRight = prepare(right, false);
-  auto rightOf = [&](Value panels) { return emit.address(panels, f32, tile.depth * stride(true)); };
+  // What a thread loads of both sides; the left side's come first.
   auto fetch = [&](ValueRange position) {
-    return std::pair{load(left, keptLeft, position), load(right, keptRight, position)};
+    Emitter::Values loaded = load(left, keptLeft, position);
+    loaded.append(load(right, keptRight, position));
+    return loaded;
   };
-  auto put = [&](const std::pair<Emitter::Values, Emitter::Values> &fetched, Value panels) {
-    store(left, true, fetched.first, panels);
-    store(right, false, fetched.second, rightOf(panels));
+  auto put = [&](ValueRange loaded, Value panels) {
+    store(left, true, loaded.take_front(keptLeft.size()), panels);
+    store(right, false, loaded.drop_front(keptLeft.size()), emit.address(panels, f32, tile.depth * stride(true)));
     kernel.barrier();
   };
-  put(fetch(panels.first), memory);
+  Emitter::Values position(panels.first), waiting = fetch(position);
+  put(waiting, memory);
+  size_t each = waiting.size();
+  waiting.clear();
+  for (int64_t i = 1; i < panelsAhead(); ++i)
+    waiting.append(fetch(position = panels.following(position)));
   Emitter::Values carried(sums);
   carried.push_back(emit.integer(0));
-  carried.append(panels.first);
+  carried.append(waiting);
+  carried.append(position);
   Emitter::Values results = emit.loop(emit.integer(0), panels.count, 1, carried, [&](Value, ValueRange now) {
     Value current = now[count()], other = emit.sub(emit.integer(panel()), current);
-    Emitter::Values position = panels.following(now.drop_front(count() + 1));
-    auto fetched = fetch(position);
+    Emitter::Values position = panels.following(now.drop_front(count() + 1 + waiting.size()));
+    Emitter::Values loaded(now.slice(count() + 1, waiting.size()));
+    loaded.append(fetch(position));
     Emitter::Values next = multiply(emit.address(memory, f32, current), now.take_front(count()));
-    put(fetched, emit.address(memory, f32, other));
+    put(ValueRange(loaded).take_front(each), emit.address(memory, f32, other));
     next.push_back(other);
+    next.append(loaded.begin() + static_cast<ptrdiff_t>(each), loaded.end());
     next.append(position);
     return next;
   });
@@ -160,25 +188,36 @@ void ProductBlock::stage(ValueRange sums, int64_t firstRow, int64_t rows) {
   int64_t down = tile.rows / tile.perRow, across = tile.columns / tile.perColumn;
   for (int64_t i = firstRow / down; i < (firstRow + rows) / down; ++i) {
     Value line = emit.add(row, offset(i, tile.perRow, down) - firstRow);
-    Value to = emit.address(memory, f32, emit.add(emit.mul(line, tile.columns), column));
+    Value to = emit.address(memory, f32, emit.add(emit.mul(line, stagedStride()), column));
     for (int64_t j = 0; j < tile.perColumn; j += together(tile.perColumn))
       storeChunk(emit, sums.slice(i * tile.perColumn + j, together(tile.perColumn)),
                  emit.address(to, f32, offset(j, tile.perColumn, across)));
   }
 }
 
-void ProductBlock::finish(ValueRange sums, llvm::function_ref<void(Value, Value, Value)> each) {
+// With tensor cores a warp stores eight rows at once: the padding puts them into other banks.
+int64_t ProductBlock::stagedStride() const { return tile.columns + (isTensor() ? 8 : 0); }
+int64_t ProductBlock::stagedBytes() const { return maxStagedBytes + (isTensor() ? 4 * 8 * tile.rows : 0); }
+int64_t ProductBlock::passes() const { return ceilDiv(4 * tile.rows * stagedStride(), stagedBytes()); }
+
+void ProductBlock::finish(ValueRange sums, int64_t together, llvm::function_ref<void(Value, Value, ValueRange)> each) {
   Type f32 = emit.getF32Type();
-  int64_t passes = ceilDiv(4 * tile.rows * tile.columns, maxStagedBytes), rows = tile.rows / passes;
-  for (int64_t pass = 0; pass < passes; ++pass) {
-    int64_t firstRow = pass * rows;
-    if (pass)
+  int64_t rows = tile.rows / passes();
+  for (int64_t firstRow = 0; firstRow < tile.rows; firstRow += rows) {
+    if (firstRow)
       kernel.barrier();
     stage(sums, firstRow, rows);
     kernel.barrier();
-    kernel.forThreads(rows * tile.columns, [&](Value index) {
-      Value line = emit.div(index, emit.integer(tile.columns)), column = emit.rem(index, emit.integer(tile.columns));
-      each(emit.add(line, firstRow), column, emit.load(f32, emit.address(memory, f32, index)));
+    int64_t across = tile.columns / together;
+    kernel.forThreads(rows * across, [&](Value index) {
+      Value line = emit.div(index, emit.integer(across)), column = emit.rem(index, emit.integer(across));
+      column = emit.mul(column, together);
+      Value chunk =
+          loadChunk(emit, f32, emit.address(memory, f32, emit.add(emit.mul(line, stagedStride()), column)), together);
+      Emitter::Values elements;
+      for (int64_t i = 0; i < together; ++i)
+        elements.push_back(together == 1 ? chunk : emit.extract(chunk, i));
+      each(emit.add(line, firstRow), column, elements);
     });
   }
 }
@@ -188,10 +227,16 @@ Value mtc::orZero(Emitter &emit, Value there, Value value) {
 }
 
 // Small buffers may lie anywhere; others begin on a boundary of 64 bytes.
-int64_t mtc::chunkOf(Value operand, int64_t run) {
-  int64_t bytes = elementOf(operand).getIntOrFloatBitWidth() / 8 * innerCount(operand);
-  bool aligned = isSplit(operand) || bytes >= 64;
-  return aligned && run % chunkElements == 0 ? chunkElements : 1;
+int64_t mtc::chunkOf(const BlockKernel &kernel, Value operand, int64_t run) {
+  int64_t each = Emitter::bytes(elementOf(operand)), bytes = each * innerCount(operand);
+  if (!isSplit(operand) && bytes < 64)
+    return 1;
+  if (kernel.precision != Precision::tensor)
+    return run % chunkElements == 0 ? chunkElements : 1;
+  int64_t chunk = maxAccessBytes / each;
+  while (run % chunk != 0)
+    chunk /= 2;
+  return chunk;
 }
 
 // What is not there is read from an address that is, and dropped: loads have no branches.
@@ -199,34 +244,32 @@ ProductSide mtc::matrixAcross(BlockKernel &kernel, Value matrix, int64_t width, 
   Emitter &emit = kernel.emit;
   Type element = elementOf(matrix);
   Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
-  int64_t chunk = chunkOf(matrix, width);
+  int64_t chunk = chunkOf(kernel, matrix, width);
   auto prepare = [&emit, element, base, lines](Value line, Value k) -> Emitter::Values {
     Value row = emit.add(lines.first, line), there = emit.less(row, lines.end);
     return {emit.address(base, element, orZero(emit, there, row)), there, k};
   };
-  auto load = [&emit, element, width, end, chunk](ValueRange kept, ValueRange position) {
+  auto locate = [&emit, element, width, end](ValueRange kept, ValueRange position) -> ProductSide::Chunk {
     Value k = emit.add(position[0], kept[2]), there = both(emit, kept[1], emit.less(k, end));
-    Value at = emit.address(kept[0], element, emit.mul(orZero(emit, there, k), width));
-    return orZero(emit, there, loadChunk(emit, element, at, chunk));
+    return {emit.address(kept[0], element, emit.mul(orZero(emit, there, k), width)), there};
   };
-  return {/*deep=*/false, chunk, prepare, load};
+  return {/*deep=*/false, chunk, element, prepare, locate};
 }
 
 ProductSide mtc::matrixAlong(BlockKernel &kernel, Value matrix, int64_t depth, Lines lines) {
   Emitter &emit = kernel.emit;
   Type element = elementOf(matrix);
   Value base = kernel.argument(cast<BlockArgument>(matrix).getArgNumber());
-  int64_t chunk = chunkOf(matrix, depth);
+  int64_t chunk = chunkOf(kernel, matrix, depth);
   auto prepare = [&emit, element, base, depth, lines](Value line, Value k) -> Emitter::Values {
     Value row = emit.add(lines.first, line), there = emit.less(row, lines.end);
     return {emit.address(base, element, emit.mul(orZero(emit, there, row), depth)), there, k};
   };
-  auto load = [&emit, element, depth, chunk](ValueRange kept, ValueRange position) {
+  auto locate = [&emit, element, depth](ValueRange kept, ValueRange position) -> ProductSide::Chunk {
     Value k = emit.add(position[0], kept[2]), there = both(emit, kept[1], emit.less(k, emit.integer(depth)));
-    Value at = emit.address(kept[0], element, orZero(emit, there, k));
-    return orZero(emit, there, loadChunk(emit, element, at, chunk));
+    return {emit.address(kept[0], element, orZero(emit, there, k)), there};
   };
-  return {/*deep=*/true, chunk, prepare, load};
+  return {/*deep=*/true, chunk, element, prepare, locate};
 }
 
 ProductPanels mtc::panelsOf(Emitter &emit, const ProductTile &tile, Value from, Value to) {

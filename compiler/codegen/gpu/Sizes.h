@@ -27,9 +27,13 @@ constexpr int64_t minColumnThreads = 8 * warpThreads, maxColumnThreads = maxBloc
 constexpr int64_t maxKeptBytes = leastSharedBytes() / 4;
 // What sums of a row may take of it beside the values: two for each thread of the largest block.
 constexpr int64_t maxFoldedBytes = 2 * maxBlockThreads * 4;
-// Bytes of a product's tile that pass through workgroup memory at once, so that two blocks fit; what is left of it for
-// the finished left siblings of a sum over the batch.
-constexpr int64_t maxStagedBytes = leastSharedBytes() / 2, maxSiblingBytes = maxSharedBytes - maxStagedBytes;
+// Bytes of a product's tile that pass through workgroup memory at once, so that two blocks fit.
+constexpr int64_t maxStagedBytes = leastSharedBytes() / 2;
+// With tensor cores: bytes of successive k of a line that a panel holds, and the most panels that are in workgroup
+// memory or on their way there.
+constexpr int64_t panelRowBytes = 64, maxStages = 4;
+// Threads of such products on a multiprocessor: 128 of its 65536 registers for each.
+constexpr int64_t residentThreads = 512;
 // Rows and columns of a block of a transposition: a warp reads or writes adjacent elements both ways.
 constexpr int64_t transposeSide = warpThreads;
 

@@ -12,7 +12,11 @@ using namespace mtc;
 // fewest positions that are worth a block, and those of a sum that is worth several. They are choices that no GPU has
 // measured: a tile for each multiprocessor of an H100, and some more. Bits of sums over the batch depend on all of
 // them, so they are the same for every architecture.
-constexpr int64_t minTilesToFill = 160, maxShards = 32, minPositions = 256, longSum = 1024;
+constexpr int64_t minTilesToFill = 160, maxShards = 32, minPositions = 128, longSum = 512;
+// The fewest positions on tensor cores, which are done with 256 before their sums are stored.
+constexpr int64_t minTensorPositions = 1024;
+// Positions of a slice are a multiple of this: whole panels of any type.
+constexpr int64_t sliceUnit = 32;
 static_assert(minTilesToFill >= usualMultiprocessors);
 static_assert(minTilesToFill * (maxShards + 1) <= MT_GPU_COUNTERS);
 
@@ -21,14 +25,15 @@ static int64_t shardsOfAll(plan::KernelOp op) { return mt::Compilation(op).getSh
 ProductTree mtc::productTree(plan::KernelOp op, int64_t rows, int64_t columns, int64_t count, int64_t lines,
                              int64_t shardRows) {
   int64_t all = shardRows * lines;
-  bool isLong = shardsOfAll(op) * all >= longSum;
-  ProductTile tile = treeTile(rows, columns, count, isLong);
+  bool isLong = shardsOfAll(op) * all >= longSum, isReduced = mt::Compilation(op).getPrecision() != "f32";
+  int64_t mostSlices = isReduced ? std::max<int64_t>(1, all / minTensorPositions) : ceilDiv(all, minPositions);
+  ProductTile tile = treeTile(rows, columns, count, isLong, isReduced ? mostSlices * shardsOfAll(op) : 1);
   int64_t tiles = tilesOf(tile, rows, columns) * count;
   ProductTree tree{tile, tiles, lines, {}};
   if (!isLong)
     return tree;
-  int64_t slices = std::min(ceilDiv(minTilesToFill, tiles), ceilDiv(all, minPositions));
-  int64_t positions = ceilDiv(ceilDiv(all, slices), tile.depth) * tile.depth;
+  int64_t slices = std::min(ceilDiv(minTilesToFill, tiles), mostSlices);
+  int64_t positions = ceilDiv(ceilDiv(all, slices), sliceUnit) * sliceUnit;
   slices = ceilDiv(all, positions);
   if (tiles < minTilesToFill && shardsOfAll(op) <= maxShards && shardsOfAll(op) * slices > 1)
     tree.cut = {slices, positions};
@@ -51,9 +56,9 @@ namespace {
 // What blocks of one tile of the result leave for one another.
 class Partials {
 public:
-  Partials(BlockKernel &kernel, const ProductTree &tree, Value tile)
+  Partials(BlockKernel &kernel, ProductBlock &block, const ProductTree &tree, Value tile)
       : kernel(kernel), emit(kernel.emit), tree(tree), tile(tile), count(tree.tile.perRow * tree.tile.perColumn),
-        base(kernel.partials()), counters(kernel.counters()), flag(kernel.allocateShared(emit.getI32Type(), 1)) {}
+        base(kernel.partials()), counters(kernel.counters()), flag(block.flag()) {}
 
   void store(Value shard, Value slice, ValueRange sums) {
     Value address = addressOf(shard, slice);
@@ -112,7 +117,9 @@ Value Partials::isLast(Value counter, Value expected) {
     emit.store(arith::ExtUIOp::create(emit, i32, last), flag);
   });
   kernel.barrier();
-  return emit.equal(emit.load(i32, flag), number(1));
+  Value isLast = emit.equal(emit.load(i32, flag), number(1));
+  kernel.barrier(); // the flag lies where sums come next
+  return isLast;
 }
 
 void mtc::emitProductTree(BlockKernel &kernel, ProductBlock &block, const ProductTree &tree,
@@ -130,7 +137,7 @@ void mtc::emitProductTree(BlockKernel &kernel, ProductBlock &block, const Produc
   Value end = emit.mul(emit.least(emit.add(sample, kernel.shardRows), rows), tree.lines);
   Value from = emit.add(begin, emit.mul(slice, tree.cut.positions));
   emit.when(emit.less(from, end), [&] {
-    Partials partials(kernel, tree, resultTile(kernel, tree));
+    Partials partials(kernel, block, tree, resultTile(kernel, tree));
     partials.store(shard, slice, sum(sample, from, emit.least(emit.add(from, tree.cut.positions), end)));
     Value slices = emit.ceilDiv(emit.sub(end, begin), tree.cut.positions);
     emit.when(partials.isLast(shard, slices), [&] {

@@ -53,11 +53,15 @@ Emitter::Values mtc::loadMatrices(Emitter &emit, Value address, int64_t count, b
   return words;
 }
 
-void mtc::copyAsync(Emitter &emit, Value to, Value from, Value there) {
-  auto number = [&](int32_t value) -> Value { return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(value)); };
-  Value size = arith::SelectOp::create(emit, there, number(16), number(0));
-  NVVM::CpAsyncOp::create(emit, inSpace(emit, to, workgroupSpace), inSpace(emit, from, deviceSpace), 16,
-                          NVVM::LoadCacheModifierKind::CG, size);
+void mtc::copyAsync(Emitter &emit, Value to, Value from, Value there, int64_t bytes) {
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(static_cast<int32_t>(value)));
+  };
+  Value size = arith::SelectOp::create(emit, there, number(bytes), number(0));
+  // 16 bytes go past the L1 cache; less cannot.
+  auto cache = bytes == 16 ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
+  NVVM::CpAsyncOp::create(emit, inSpace(emit, to, workgroupSpace), inSpace(emit, from, deviceSpace),
+                          static_cast<uint32_t>(bytes), cache, size);
 }
 
 void mtc::commitCopies(Emitter &emit) { NVVM::CpAsyncCommitGroupOp::create(emit); }

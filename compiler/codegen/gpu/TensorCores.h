@@ -24,9 +24,9 @@ Emitter::Values multiplySingles(Emitter &emit, mlir::ValueRange a, mlir::ValueRa
 // row g; transposed: rows 2t and 2t + 1 of column g.
 Emitter::Values loadMatrices(Emitter &emit, mlir::Value address, int64_t count, bool transposed);
 
-// Starts to copy 16 bytes from device to workgroup memory, or as many zeros if `there` (i1) is false; both on their
-// boundary. `from` can be read in any case.
-void copyAsync(Emitter &emit, mlir::Value to, mlir::Value from, mlir::Value there);
+// Starts to copy 4, 8 or 16 bytes from device to workgroup memory, or as many zeros if `there` (i1) is false; both on
+// their boundary. `from` can be read in any case.
+void copyAsync(Emitter &emit, mlir::Value to, mlir::Value from, mlir::Value there, int64_t bytes = 16);
 // Ends a group of copies of this thread; waits until all but the last `pending` groups are done. What is copied is
 // there for the other threads of the block after a barrier.
 void commitCopies(Emitter &emit);

@@ -1,62 +1,233 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of panels by tensor cores: mma.m16n8k8 of TF32, whose operands come from the same panels as those of FMAs. A
-// lane is (g, t) = (lane / 4, lane % 4). It has rows g and g + 8, columns 2 t and 2 t + 1 of a piece of the result.
+// Products of panels by tensor cores: pieces of 16 x 8 sums, by 16 positions of k of 16-bit numbers (m16n8k16) or 8 of
+// TF32 (m16n8k8). A panel holds 64 bytes of k of every line. Several panels are in workgroup memory or on their way
+// there, copied without passing through registers.
+//
+// A side lies in a panel as in memory: rows of successive k (deep), or of successive lines. The 16-byte parts of a row
+// are swapped with one another by the row's number, so that what a warp reads at once lies in different banks: eight
+// parts of one place in eight rows for ldmatrix, or words of four rows for TF32 sides that are not deep (ldmatrix
+// transposes numbers of 16 bits alone).
 #include "compiler/codegen/gpu/Product.h"
+#include "compiler/codegen/gpu/Sizes.h"
 #include "compiler/codegen/gpu/TensorCores.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mtc;
 
-// The shape of the instruction (PTX ISA, mma), not a choice.
-constexpr int64_t pieceRows = 16, pieceColumns = 8, pieceDepth = 8;
+// The shape of the instruction (PTX ISA, mma), and bytes of k that it takes of a line.
+constexpr int64_t pieceRows = 16, pieceColumns = 8, pieceBytes = 32;
+constexpr int64_t partBytes = 16;
+
+int64_t ProductBlock::stages() const { return std::min(maxStages, maxSharedBytes / stageBytes()); }
 
 void ProductBlock::divideAmongWarps() {
-  Value lane = emit.rem(kernel.thread, emit.integer(32)), warp = emit.div(kernel.thread, emit.integer(32));
+  lane = emit.rem(kernel.thread, emit.integer(warpThreads));
+  Value warp = emit.div(kernel.thread, emit.integer(warpThreads));
   Value across = emit.integer(tile.columns / warpColumns());
   row = emit.mul(emit.div(warp, across), warpRows());
   column = emit.mul(emit.rem(warp, across), warpColumns());
   lineInWarp = emit.div(lane, emit.integer(4));
-  kInWarp = emit.rem(lane, emit.integer(4));
+  pairInWarp = emit.rem(lane, emit.integer(4));
 }
 
-// As the tensor cores will take it.
-Value ProductBlock::rounded(Value element) {
-  if (!isTensor())
-    return element;
-  Value bits = NVVM::ConvertFloatToTF32Op::create(emit, emit.getI32Type(), element, NVVM::FPRoundingMode::RNA,
-                                                  NVVM::SaturationMode::NONE, /*relu=*/false);
-  return arith::BitcastOp::create(emit, emit.getF32Type(), bits);
+// Whether a side's fragments come word by word.
+static bool isByWord(bool deep, int64_t elementBytes) { return !deep && elementBytes == 4; }
+
+// Where byte `byte` of row `row` lies in a side's panel.
+Value ProductBlock::placeOf(bool deep, bool left, Value row, Value byte) {
+  int64_t parts = rowBytes(deep, left) / partBytes, most = std::min<int64_t>(parts, 8);
+  Value swap = isByWord(deep, elementBytes()) ? emit.mul(emit.rem(row, emit.integer(most / 2)), 2)
+                                              : emit.rem(emit.div(row, emit.integer(8 / most)), emit.integer(most));
+  Value part = arith::XOrIOp::create(emit, emit.div(byte, emit.integer(partBytes)), swap);
+  Value inRow = emit.add(emit.mul(part, partBytes), emit.rem(byte, emit.integer(partBytes)));
+  return emit.add(emit.mul(row, rowBytes(deep, left)), inRow);
 }
 
-Emitter::Values ProductBlock::multiplyPieces(Value panels, ValueRange sums) {
-  Type f32 = emit.getF32Type(), i32 = emit.getI32Type();
-  int64_t down = warpRows() / pieceRows, across = warpColumns() / pieceColumns;
-  auto first = [&](bool left) {
-    Value line = emit.add(left ? row : column, lineInWarp);
-    return emit.address(panels, f32, emit.add(emit.mul(kInWarp, stride(left)), line),
-                        left ? 0 : tile.depth * stride(true));
-  };
-  Value left = first(true), right = first(false);
-  Emitter::Values next(sums);
-  for (int64_t k = 0; k < tile.depth; k += pieceDepth) {
-    auto word = [&](bool isLeft, int64_t more, int64_t line) {
-      return emit.load(i32, emit.address(isLeft ? left : right, f32, (k + more) * stride(isLeft) + line));
+// Of the thread's chunks.
+Emitter::Values ProductBlock::placesOf(const ProductSide &side, bool left) {
+  Emitter::Values places;
+  for (int64_t i = 0, end = chunks(side, left); i < end; ++i) {
+    auto [line, k] = chunkPosition(side, left, i);
+    places.push_back(placeOf(side.deep, left, side.deep ? line : k, emit.mul(side.deep ? k : line, elementBytes())));
+  }
+  return places;
+}
+
+// Starts to copy the thread's chunks of a panel; zeros where it is not `wanted`.
+void ProductBlock::copy(const ProductSide &side, bool left, const Kept &kept, ValueRange places, ValueRange position,
+                        Value stage, Value wanted) {
+  for (auto [i, chunk] : llvm::enumerate(kept)) {
+    auto [address, there] = side.locate(chunk, position);
+    Value to = emit.address(stage, emit.getI8Type(), places[i]), from = address, taken = both(emit, there, wanted);
+    auto start = [&] { copyAsync(emit, to, from, taken, side.chunk * elementBytes()); };
+    if (Value mine = hasChunk(side, left, static_cast<int64_t>(i)))
+      emit.when(mine, start);
+    else
+      start();
+  }
+}
+
+// The same for chunks that are too small for it, through registers.
+void ProductBlock::put(const ProductSide &side, bool left, ValueRange loaded, ValueRange places, Value stage) {
+  for (auto [i, chunk] : llvm::enumerate(loaded)) {
+    Value to = emit.address(stage, emit.getI8Type(), places[i]), taken = chunk;
+    auto store = [&] { emit.store(element, taken, to); };
+    if (Value mine = hasChunk(side, left, static_cast<int64_t>(i)))
+      emit.when(mine, store);
+    else
+      store();
+  }
+}
+
+// Where the lane finds the fragments of a side in a panel, those of the first step of k: for ldmatrix of a deep side
+// one place per step, for all pieces; else one per 16 lines, or, word by word, one per 8 lines.
+Emitter::Values ProductBlock::fragmentPlaces(bool deep, bool left) {
+  Emitter::Values places;
+  Value first = left ? row : column;
+  int64_t warpLines = left ? warpRows() : warpColumns(), each = elementBytes();
+  if (isByWord(deep, each)) {
+    for (int64_t line = 0; line < warpLines; line += 8)
+      places.push_back(placeOf(deep, left, pairInWarp, emit.mul(emit.add(emit.add(first, line), lineInWarp), each)));
+    return places;
+  }
+  // Lanes 8 to 15 have the second matrix, 16 to 23 the third: which of them are 8 lines further, and which 8 (or 4) k.
+  Value inMatrix = emit.rem(lane, emit.integer(8)), odd = emit.rem(emit.div(lane, emit.integer(8)), emit.integer(2)),
+        high = emit.div(lane, emit.integer(16));
+  Value further = emit.mul(left == deep ? odd : high, 8), part = left == deep ? high : odd;
+  Value inRow = emit.add(inMatrix, further);
+  if (deep) {
+    for (int64_t step = 0; step < panelRowBytes / pieceBytes; ++step)
+      places.push_back(
+          placeOf(deep, left, emit.add(first, inRow), emit.add(emit.mul(part, partBytes), step * pieceBytes)));
+    return places;
+  }
+  for (int64_t line = 0; line < warpLines; line += 16)
+    places.push_back(
+        placeOf(deep, left, inRow, emit.add(emit.mul(emit.add(first, line), each), emit.mul(part, partBytes))));
+  return places;
+}
+
+// A word as the tensor cores will take it.
+static Value rounded(Emitter &emit, Value word) {
+  Value number = arith::BitcastOp::create(emit, emit.getF32Type(), word);
+  return NVVM::ConvertFloatToTF32Op::create(emit, emit.getI32Type(), number, NVVM::FPRoundingMode::RNA,
+                                            NVVM::SaturationMode::NONE, /*relu=*/false);
+}
+
+// Words of lines [16 number, 16 number + 16) of the warp's at a step of k: the left side of a piece, or the right sides
+// of two.
+Emitter::Values ProductBlock::operand(bool deep, bool left, Value panel, ValueRange places, int64_t number,
+                                      int64_t step) {
+  Type i8 = emit.getI8Type();
+  Emitter::Values words;
+  if (isByWord(deep, elementBytes())) {
+    int64_t pitch = rowBytes(deep, left);
+    auto word = [&](int64_t line, int64_t k) {
+      Value at = emit.address(panel, i8, places[2 * number + line]);
+      return emit.load(emit.getI32Type(), emit.address(at, i8, (step * pieceColumns + k) * pitch));
     };
-    SmallVector<Emitter::Values> b(across);
-    for (int64_t j = 0; j < across; ++j)
-      b[j] = {word(false, 0, j * pieceColumns), word(false, 4, j * pieceColumns)};
+    words = left ? Emitter::Values{word(0, 0), word(1, 0), word(0, 4), word(1, 4)}
+                 : Emitter::Values{word(0, 0), word(0, 4), word(1, 0), word(1, 4)};
+  } else {
+    Value at = emit.address(panel, i8, places[deep ? step : number]);
+    int64_t further = deep ? number * 16 * rowBytes(deep, left) : step * 16 * rowBytes(deep, left);
+    words = loadMatrices(emit, emit.address(at, i8, further), 4, /*transposed=*/!deep);
+  }
+  if (elementBytes() == 4)
+    for (Value &word : words)
+      word = rounded(emit, word);
+  return words;
+}
+
+// sums + what the panels of a stage add.
+Emitter::Values ProductBlock::multiplyPieces(bool leftDeep, bool rightDeep, Value stage, ValueRange leftPlaces,
+                                             ValueRange rightPlaces, ValueRange sums) {
+  int64_t down = warpRows() / pieceRows, across = warpColumns() / pieceColumns;
+  Value right = emit.address(stage, emit.getI8Type(), panelBytes(true));
+  Emitter::Values next(sums);
+  for (int64_t step = 0; step < panelRowBytes / pieceBytes; ++step) {
+    Emitter::Values b;
+    for (int64_t j = 0; j < across / 2; ++j)
+      b.append(operand(rightDeep, false, right, rightPlaces, j, step));
     for (int64_t i = 0; i < down; ++i) {
-      int64_t line = i * pieceRows;
-      Emitter::Values a{word(true, 0, line), word(true, 0, line + 8), word(true, 4, line), word(true, 4, line + 8)};
+      Emitter::Values a = operand(leftDeep, true, stage, leftPlaces, i, step);
       for (int64_t j = 0; j < across; ++j) {
         MutableArrayRef<Value> piece = MutableArrayRef<Value>(next).slice((i * across + j) * 4, 4);
-        llvm::copy(multiplySingles(emit, a, b[j], ValueRange(piece)), piece.begin());
+        ValueRange words = ValueRange(b).slice(2 * j, 2);
+        llvm::copy(elementBytes() == 4 ? multiplySingles(emit, a, words, ValueRange(piece))
+                                       : multiplyHalves(emit, element, a, words, ValueRange(piece)),
+                   piece.begin());
       }
     }
   }
   return next;
+}
+
+Emitter::Values ProductBlock::addPieces(const ProductSide &left, const ProductSide &right, const ProductPanels &panels,
+                                        ValueRange sums) {
+  Type i8 = emit.getI8Type();
+  Kept keptLeft = prepare(left, true), keptRight = prepare(right, false);
+  Emitter::Values leftPlaces = placesOf(left, true), rightPlaces = placesOf(right, false);
+  Emitter::Values leftFragments = fragmentPlaces(left.deep, true), rightFragments = fragmentPlaces(right.deep, false);
+  int64_t ahead = stages() - 1, all = stages() * stageBytes();
+  auto isCopied = [&](const ProductSide &side) { return side.chunk * elementBytes() >= 4; };
+  // The epilogue, which runs once, must not take registers from the blocks beside; chunks on their way need them.
+  if (isCopied(left) && isCopied(right))
+    kernel.residentBlocks = residentThreads / tile.threads();
+  auto rightOf = [&](Value stage) { return emit.address(stage, i8, panelBytes(true)); };
+  // What goes to a stage: copies, which are then a group, and loads that `store` puts there.
+  auto start = [&](ValueRange position, Value stage, Value wanted) {
+    std::pair<Emitter::Values, Emitter::Values> loaded;
+    if (isCopied(left))
+      copy(left, true, keptLeft, leftPlaces, position, stage, wanted);
+    else
+      loaded.first = load(left, keptLeft, position);
+    if (isCopied(right))
+      copy(right, false, keptRight, rightPlaces, position, rightOf(stage), wanted);
+    else
+      loaded.second = load(right, keptRight, position);
+    commitCopies(emit);
+    return loaded;
+  };
+  auto store = [&](const std::pair<Emitter::Values, Emitter::Values> &loaded, Value stage) {
+    put(left, true, loaded.first, leftPlaces, stage);
+    put(right, false, loaded.second, rightPlaces, rightOf(stage));
+  };
+  Emitter::Values position(panels.first);
+  for (int64_t stage = 0; stage < ahead; ++stage) {
+    Value to = emit.address(memory, i8, stage * stageBytes());
+    store(start(position, to, emit.less(emit.integer(stage), panels.count)), to);
+    position = panels.following(position);
+  }
+  Emitter::Values carried(sums);
+  carried.append({emit.integer(0), emit.integer(ahead * stageBytes())});
+  carried.append(position);
+  auto following = [&](Value stage) -> Value {
+    Value next = emit.add(stage, stageBytes());
+    return arith::SelectOp::create(emit, emit.equal(next, emit.integer(all)), emit.integer(0), next);
+  };
+  Emitter::Values results = emit.loop(emit.integer(0), panels.count, 1, carried, [&](Value number, ValueRange now) {
+    Value current = now[count()], free = now[count() + 1];
+    ValueRange position = now.drop_front(count() + 2);
+    // The panel is there for all threads, and all are done with the one before it, whose stage is free now.
+    awaitCopies(emit, ahead - 1);
+    kernel.barrier();
+    Value to = emit.address(memory, i8, free);
+    auto loaded = start(position, to, emit.less(emit.add(number, ahead), panels.count));
+    Emitter::Values next = multiplyPieces(left.deep, right.deep, emit.address(memory, i8, current), leftFragments,
+                                          rightFragments, now.take_front(count()));
+    store(loaded, to);
+    next.append({following(current), following(free)});
+    next.append(panels.following(position));
+    return next;
+  });
+  awaitCopies(emit, 0);
+  kernel.barrier();
+  results.resize(count());
+  return results;
 }
 
 // All rows of a warp, or none.
@@ -66,11 +237,11 @@ void ProductBlock::stagePieces(ValueRange sums, int64_t firstRow, int64_t rows) 
   Value line = emit.sub(row, emit.integer(firstRow));
   Value here = both(emit, emit.less(emit.integer(-1), line), emit.less(line, emit.integer(rows)));
   emit.when(here, [&] {
-    Value start = emit.add(column, emit.mul(kInWarp, 2));
-    Value to = emit.address(memory, f32, emit.add(emit.mul(emit.add(line, lineInWarp), tile.columns), start));
+    Value start = emit.add(column, emit.mul(pairInWarp, 2));
+    Value to = emit.address(memory, f32, emit.add(emit.mul(emit.add(line, lineInWarp), stagedStride()), start));
     for (int64_t i = 0; i < count(); i += 2) {
       int64_t piece = i / 4, down = piece / across * pieceRows + i % 4 / 2 * 8, right = piece % across * pieceColumns;
-      storeChunk(emit, sums.slice(i, 2), emit.address(to, f32, down * tile.columns + right));
+      storeChunk(emit, sums.slice(i, 2), emit.address(to, f32, down * stagedStride() + right));
     }
   });
 }

@@ -22,9 +22,9 @@ static ProductTile tileFor(int64_t rows, int64_t columns, int64_t count = 1, int
   if (columns <= 16)
     return {64, 16, 8, 4, 2};
   for (const ProductTile &tile : tiles)
-    if (2 * columns > tile.columns && tilesOf(tile, rows, columns) * count >= enough)
+    if (2 * rows > tile.rows && 2 * columns > tile.columns && tilesOf(tile, rows, columns) * count >= enough)
       return tile;
-  return {32, 32, 8, 4, 4};
+  return {32, 32, 8, 4, 2};
 }
 
 static int64_t shardRows(plan::KernelOp op) {
@@ -41,11 +41,12 @@ ProductTile mtc::matmulTile(plan::KernelOp op) {
 }
 
 // A multiprocessor should have two blocks of long sums at once; where tiles of 64 x 64 are too few, shards are cut
-// (SplitK). The tiles decide where they are cut, and so do bits: the number is the same for every architecture.
-ProductTile mtc::treeTile(int64_t rows, int64_t columns, int64_t count, bool isLong) {
+// (SplitK). Tensor cores want large tiles, which load less: those are cut first. The tiles decide where shards are cut,
+// and so do bits: the number is the same for every architecture.
+ProductTile mtc::treeTile(int64_t rows, int64_t columns, int64_t count, bool isLong, int64_t blocksPerTile) {
   if (!isLong)
     return tileFor(rows, columns, count);
-  ProductTile tile = tileFor(rows, columns, count, /*enough=*/2 * usualMultiprocessors);
+  ProductTile tile = tileFor(rows, columns, count * blocksPerTile, /*enough=*/2 * usualMultiprocessors);
   return tile.rows == 32 && rows > 32 && columns > 32 ? ProductTile{64, 64, 8, 8, 4} : tile;
 }
 

@@ -30,7 +30,7 @@ static SiblingStack stackOf(BlockKernel &kernel, int64_t sums, int64_t levels) {
   Emitter &emit = kernel.emit;
   Type f32 = emit.getF32Type();
   int64_t threads = kernel.gpu.threads;
-  if (4 * levels * sums * threads <= maxSiblingBytes) {
+  if (kernel.gpu.sharedBytes + 4 * levels * sums * threads <= maxSharedBytes) {
     Value memory = kernel.allocateShared(f32, levels * sums * threads);
     return {emit.address(memory, f32, kernel.thread), sums * threads, threads};
   }
@@ -93,22 +93,23 @@ LogicalResult mtc::emitBlockMatmulWgrad(BlockKernel &kernel) {
   mt::MatmulOp product = productOf(kernel.yields()[0]);
   int64_t height = tensorOf(product.getLhs()).getShape().back(), columns = tensorOf(product.getRhs()).getShape().back();
   ProductTree tree = matmulTree(kernel.op, kernel.shardRows);
-  const ProductTile &tile = tree.tile;
+  Type element = elementOf(product.getLhs());
+  ProductTile tile = withDepth(kernel, tree.tile, element);
   int64_t across = (columns + tile.columns - 1) / tile.columns;
   Value number = resultTile(kernel, tree);
   Value firstRow = emit.mul(emit.div(number, emit.integer(across)), tile.rows);
   Value firstColumn = emit.mul(emit.rem(number, emit.integer(across)), tile.columns);
-  ProductBlock block(kernel, tile);
+  ProductBlock block(kernel, tile, element);
   auto sum = [&](Value, Value from, Value to) {
     return block.add(matrixAcross(kernel, product.getLhs(), height, {firstRow, emit.integer(height)}, to),
                      matrixAcross(kernel, product.getRhs(), columns, {firstColumn, emit.integer(columns)}, to),
                      panelsOf(emit, tile, from, to), block.zeros());
   };
   emitProductTree(kernel, block, tree, sum, [&](ValueRange root) {
-    block.finish(root, [&](Value line, Value across, Value sum) {
+    block.finish(root, storedTogether(columns), [&](Value line, Value across, ValueRange sums) {
       Value row = emit.add(firstRow, line), column = emit.add(firstColumn, across);
       emit.when(both(emit, emit.less(row, emit.integer(height)), emit.less(column, emit.integer(columns))), [&] {
-        emit.store(sum, emit.address(kernel.result(0), f32, emit.add(emit.mul(row, columns), column)));
+        storeChunk(emit, sums, emit.address(kernel.result(0), f32, emit.add(emit.mul(row, columns), column)));
       });
     });
   });

@@ -40,12 +40,13 @@ const std::string update =
   %1 = mt.sub %w, %0 : tensor<5000xf32>, tensor<5000xf32>
   mt.yield %1 : tensor<5000xf32>)");
 
-std::string dense(int64_t depth, int64_t columns, bool transposed) {
-  auto type = [](int64_t a, int64_t b) {
-    return "tensor<" + (a < 0 ? "?" : std::to_string(a)) + "x" + std::to_string(b) + "xf32>";
+// Of operands of the element type.
+std::string dense(int64_t depth, int64_t columns, bool transposed, const std::string &element = "f32") {
+  auto type = [](int64_t a, int64_t b, const std::string &element) {
+    return "tensor<" + (a < 0 ? "?" : std::to_string(a)) + "x" + std::to_string(b) + "x" + element + ">";
   };
-  std::string out = type(-1, columns), x = type(-1, depth),
-              w = transposed ? type(columns, depth) : type(depth, columns);
+  std::string out = type(-1, columns, "f32"), x = type(-1, depth, element),
+              w = transposed ? type(columns, depth, element) : type(depth, columns, element);
   std::string bias = "tensor<" + std::to_string(columns) + "xf32>";
   return kernelText("dense_" + std::to_string(columns) + (transposed ? "_transposed" : ""), "matmul",
                     "^bb0(%x: " + x + ", %w: " + w + ", %b: " + bias + "):\n%0 = mt.matmul %x, %w " +
@@ -53,8 +54,9 @@ std::string dense(int64_t depth, int64_t columns, bool transposed) {
                         ", " + bias + "\n%2 = mt.relu %1 : " + out + "\nmt.yield %2 : " + out);
 }
 
-std::string gradient(int64_t height, int64_t columns) {
-  std::string x = "tensor<?x" + std::to_string(height) + "xf32>", g = "tensor<?x" + std::to_string(columns) + "xf32>";
+std::string gradient(int64_t height, int64_t columns, const std::string &element = "f32") {
+  std::string x = "tensor<?x" + std::to_string(height) + "x" + element + ">",
+              g = "tensor<?x" + std::to_string(columns) + "x" + element + ">";
   return kernelText("gradient_" + std::to_string(columns), "matmul_wgrad",
                     "^bb0(%x: " + x + ", %g: " + g + "):\n%0 = mt.matmul %x, %g transpose_a : " + x + ", " + g +
                         "\nmt.yield %0 : tensor<" + std::to_string(height) + "x" + std::to_string(columns) + "xf32>");
@@ -128,27 +130,35 @@ struct Shape {
 };
 
 // A convolution with a bias and a residual, and both its gradients.
-std::string convolution(const std::string &name, const Shape &shape) {
-  auto tensor = [](std::initializer_list<int64_t> sizes, bool rows) {
+std::string convolution(const std::string &name, const Shape &shape, const std::string &element = "f32") {
+  auto tensor = [](std::initializer_list<int64_t> sizes, bool rows, const std::string &element) {
     std::string text = rows ? "tensor<?x" : "tensor<";
     for (int64_t size : sizes)
       text += std::to_string(size) + "x";
-    return text + "f32>";
+    return text + element + ">";
   };
-  std::string x = tensor({shape.height, shape.width, shape.channels}, true),
-              w = tensor({shape.down, shape.across, shape.channels / shape.groups, shape.filters}, false),
-              y = tensor({shape.high, shape.wide, shape.filters}, true), b = tensor({shape.filters}, false);
+  auto images = [&](const std::string &element) {
+    return tensor({shape.height, shape.width, shape.channels}, true, element);
+  };
+  auto kernel = [&](const std::string &element) {
+    return tensor({shape.down, shape.across, shape.channels / shape.groups, shape.filters}, false, element);
+  };
+  auto result = [&](const std::string &element) {
+    return tensor({shape.high, shape.wide, shape.filters}, true, element);
+  };
+  std::string x = images(element), w = kernel(element), g = result(element), y = result("f32"),
+              b = tensor({shape.filters}, false, "f32");
   std::string how = " " + shape.attributes + " groups = " + std::to_string(shape.groups) + " : ";
   return kernelText(name + "_forward", "conv",
                     "^bb0(%x: " + x + ", %w: " + w + ", %b: " + b + ", %r: " + y + "):\n%0 = mt.conv2d %x, %w" + how +
                         x + ", " + w + "\n%1 = mt.add %0, %b : " + y + ", " + b + "\n%2 = mt.add %1, %r : " + y + ", " +
                         y + "\n%3 = mt.relu %2 : " + y + "\nmt.yield %3 : " + y) +
          kernelText(name + "_images", "conv",
-                    "^bb0(%g: " + y + ", %w: " + w + "):\n%0 = mt.conv2d_input_gradient %g, %w" + how + y + ", " + w +
-                        " to " + x + "\nmt.yield %0 : " + x) +
+                    "^bb0(%g: " + g + ", %w: " + w + "):\n%0 = mt.conv2d_input_gradient %g, %w" + how + g + ", " + w +
+                        " to " + images("f32") + "\nmt.yield %0 : " + images("f32")) +
          kernelText(name + "_kernel", "conv_wgrad",
-                    "^bb0(%x: " + x + ", %g: " + y + "):\n%0 = mt.conv2d_kernel_gradient %x, %g" + how + x + ", " + y +
-                        " to " + w + "\nmt.yield %0 : " + w);
+                    "^bb0(%x: " + x + ", %g: " + g + "):\n%0 = mt.conv2d_kernel_gradient %x, %g" + how + x + ", " + g +
+                        " to " + kernel("f32") + "\nmt.yield %0 : " + kernel("f32"));
 }
 
 // Products of images: channels in fours and not, strides with and without taps for all, borders, groups; each tile.
@@ -202,6 +212,21 @@ TEST_F(Gpu, TensorCores) {
   for (const mtc::TargetCode &code : *codes)
     for (const mtc::KernelUsage &usage : code.usage)
       EXPECT_LE(usage.spillBytes, 8) << "kernel " << &usage - code.usage.data() << " for " << code.name;
+}
+
+// 16-bit operands: chunks of 16, 8, 4 bytes and single numbers, sides that are transposed and that are not.
+TEST_F(Gpu, Halves) {
+  for (std::string half : {"bf16", "f16"}) {
+    precision = ", precision = " + half;
+    for (int64_t columns : {10, 60, 200})
+      expectEqual(dense(21, columns, columns == 60, half) + dense(72, columns, columns != 60, half), 3, false, 8,
+                  /*batch=*/1 << 20);
+    expectEqual(dense(37, 30, true, half) + dense(136, 34, false, half) + gradient(40, 33, half) +
+                gradient(130, 140, half) +
+                convolution("pad", {6, 5, 8, 3, 3, 12, "padding = [1, 1, 1, 1]", 6, 5}, half) +
+                convolution("deep", {4, 4, 64, 3, 3, 40, "padding = [1, 1, 1, 1]", 4, 4}, half) +
+                convolution("half", {6, 6, 12, 3, 3, 40, "strides = [2, 2] padding = [0, 1, 0, 1]", 3, 3}, half));
+  }
 }
 
 // Rows that are more than workgroup memory: values are computed where they are read.
@@ -262,7 +287,7 @@ const std::string neighbours = kernelText("spread", "rows", R"(^bb0(%x: tensor<?
 TEST_F(Gpu, ColumnsAndNeighbours) { expectEqual(columns + neighbours); }
 
 TEST_F(Gpu, Sequences) {
-  for (int64_t lines : {3, 70}) {
+  for (int64_t lines : {3, 40}) {
     std::string x = "tensor<?x" + std::to_string(lines) + "x7xf32>",
                 y = "tensor<?x" + std::to_string(lines) + "x20xf32>";
     expectEqual(

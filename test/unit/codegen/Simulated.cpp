@@ -150,10 +150,10 @@ struct Operand {
       float number = (static_cast<int32_t>(bits) >> shift) * std::ldexp(1.0f, shift - 31);
       if (element.isF32())
         cpu.as<float>()[i] = number;
-      else if (element.isF16())
-        cpu.as<_Float16>()[i] = static_cast<_Float16>(number);
       else if (element.isBF16())
         cpu.as<uint16_t>()[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(number) >> 16);
+      else if (element.isF16())
+        cpu.as<uint16_t>()[i] = std::bit_cast<uint16_t>(static_cast<_Float16>(number));
       else if (element.isInteger(1))
         cpu.as<uint8_t>()[i] = bits & 1;
       else
@@ -161,7 +161,7 @@ struct Operand {
     }
     std::memcpy(gpu, cpu.as<char>(), bytes());
   }
-  size_t bytes() const { return count * (element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8); }
+  size_t bytes() const { return count * mtc::Emitter::bytes(element); }
   float number(const char *from, int64_t i) const {
     if (element.isF32())
       return reinterpret_cast<const float *>(from)[i];
