@@ -13,7 +13,7 @@ static bool isFast(plan::KernelOp op, Type element) {
 
 AttentionBlock::AttentionBlock(BlockKernel &kernel, Operation *op)
     : kernel(kernel), emit(kernel.emit), form(op), element(elementOf(op->getOperand(0))), way(wayOf(op)),
-      fast(isFast(kernel.op, element)) {
+      fast(isFast(kernel.op, element)), unit(fast ? log2e : 1) {
   lane = emit.rem(kernel.thread, emit.integer(warpThreads));
   group = emit.div(lane, emit.integer(4));
   pair = emit.rem(lane, emit.integer(4));

@@ -66,7 +66,8 @@ protected:
   const mlir::mt::Attention form;
   const mlir::Type element; // of operands and results
   const Way way;
-  const bool fast; // scores are exponents of 2, by the hardware's approximation
+  const bool fast;  // exponentials are powers of 2, by the hardware's approximation
+  const float unit; // of an exponent
   // Of the thread, i64: its position in the warp and in its four lanes; the first line of its warp.
   mlir::Value lane, group, pair, warpLine;
 
@@ -119,9 +120,7 @@ protected:
   // With dropout, what each probability is multiplied by; else nothing.
   Emitter::Values kept(const ScoreTile &block);
   bool hides() const { return form.causal || form.window || form.mask; }
-  // What scores are multiplied by before `exp`, and a log sum likewise.
-  float scoreScale() const { return fast ? form.scale * log2e : form.scale; }
-  mlir::Value exp(mlir::Value a); // of numbers up to 0
+  mlir::Value exp(mlir::Value a); // e^(a / unit), a up to 0
 
   // ---- the walk over other lines
   using Bring = llvm::function_ref<void(mlir::Value position, mlir::Value buffer)>;
@@ -149,7 +148,7 @@ protected:
   mlir::Value overFour(mlir::Value a, llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
   Emitter::Values zeros(int64_t count) { return Emitter::Values(count, emit.zeros(emit.getF32Type())); }
 
-  static constexpr float log2e = 1.44269504088896341f, ln2 = 0.693147180559945309f;
+  static constexpr float log2e = 1.44269504088896341f;
 
 private:
   mlir::Value maskBase, step, hash; // null: none

@@ -30,7 +30,7 @@ private:
     return {behind, form.valueSize, strideOf(way, form.valueSize)};
   }
   int64_t bufferBytes() const { return met.lines * (lineBytes(way) + 8); }
-  // Of the queries of a buffer: log sums, and behind them what `deltaOf` gives.
+  // Of the queries of a buffer: what `logSumOf` gives, and behind it what `deltaOf` gives.
   Value numbersIn(Value buffer) { return bytesBehind(buffer, met.lines * lineBytes(way)); }
 
   struct Own {
@@ -44,7 +44,7 @@ private:
   Emitter::Values meetKeys(const ScoreTile &block, const Own &queries, Value buffer, ValueRange numbers,
                            ValueRange carried);
   Value deltaOf(const HeadLines &gradients, const HeadLines &outputs, Value position);
-  Value logSumOf(const Head &head, Value position);
+  Value logSumOf(const Head &head, Value position); // negative, in the unit of `exp`
   void bringNumbers(const Head &head, Value query, Value buffer);
   Emitter::Values probabilitiesOf(const ScoreTile &block, ValueRange scores, llvm::function_ref<Value(int64_t)> logSum);
   Emitter::Values differencesOf(ValueRange p, ValueRange products, ValueRange kept,
@@ -131,7 +131,7 @@ Value GradientBlock::logSumOf(const Head &head, Value position) {
   Value line = emit.add(emit.mul(head.index, form.heads), head.head);
   Type f32 = emit.getF32Type();
   Value logSum = emit.load(f32, emit.address(logSums, f32, emit.add(emit.mul(line, form.queries), position)));
-  return fast ? times(logSum, number(log2e)) : logSum;
+  return times(logSum, number(-unit));
 }
 
 // The sum over a line of dY * Y. Four lanes share it: each adds every fourth chunk in order, then they are folded.
@@ -181,7 +181,7 @@ Emitter::Values GradientBlock::probabilitiesOf(const ScoreTile &block, ValueRang
                                                llvm::function_ref<Value(int64_t)> logSum) {
   Emitter::Values p;
   for (auto [i, score] : llvm::enumerate(scores))
-    p.push_back(exp(minus(times(score, number(scoreScale())), logSum(i))));
+    p.push_back(exp(emit.fma(score, number(unit * form.scale), logSum(i))));
   return hide(block, p, number(0));
 }
 
