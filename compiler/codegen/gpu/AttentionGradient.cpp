@@ -43,6 +43,7 @@ private:
   Emitter::Values meetQueries(const ScoreTile &block, const Own &keys, Value buffer, ValueRange carried);
   Emitter::Values meetKeys(const ScoreTile &block, const Own &queries, Value buffer, ValueRange numbers,
                            ValueRange carried);
+  Emitter::Values elementsAt(Value address, int64_t count);
   Value deltaOf(const HeadLines &gradients, const HeadLines &outputs, Value position);
   Value logSumOf(const Head &head, Value position); // negative, in the unit of `exp`
   void bringNumbers(const Head &head, Value query, Value buffer);
@@ -134,6 +135,28 @@ Value GradientBlock::logSumOf(const Head &head, Value position) {
   return times(logSum, number(-unit));
 }
 
+// Pairs of bf16 are an f32 each and one more, shifted, where they are one word.
+Emitter::Values GradientBlock::elementsAt(Value address, int64_t count) {
+  Emitter::Values elements;
+  if (!element.isBF16() || count == 1) {
+    Value chunk = loadChunk(emit, element, address, count);
+    for (int64_t i = 0; i < count; ++i)
+      elements.push_back(count == 1 ? chunk : emit.extract(chunk, i));
+    return elements;
+  }
+  auto constant = [&](int32_t value) -> Value {
+    return arith::ConstantOp::create(emit, emit.getI32IntegerAttr(value));
+  };
+  Value words = LLVM::LoadOp::create(emit, VectorType::get({count / 2}, emit.getI32Type()), address, 2 * count);
+  for (int64_t i = 0; i < count / 2; ++i) {
+    Value word = emit.extract(words, i);
+    for (Value bits : {arith::ShLIOp::create(emit, word, constant(16)).getResult(),
+                       arith::AndIOp::create(emit, word, constant(-0x10000)).getResult()})
+      elements.push_back(arith::BitcastOp::create(emit, emit.getF32Type(), bits));
+  }
+  return elements;
+}
+
 // The sum over a line of dY * Y. Four lanes share it: each adds every fourth chunk in order, then they are folded.
 Value GradientBlock::deltaOf(const HeadLines &gradients, const HeadLines &outputs, Value position) {
   int64_t size = form.valueSize, chunk = chunkOfSize(size, maxAccessBytes / emit.bytes(element));
@@ -146,11 +169,9 @@ Value GradientBlock::deltaOf(const HeadLines &gradients, const HeadLines &output
       there = emit.less(column, emit.integer(size));
       column = orZero(emit, there, column);
     }
-    Value x = loadChunk(emit, element, at(a, column), chunk), z = loadChunk(emit, element, at(b, column), chunk);
-    if (there)
-      x = orZero(emit, there, x);
+    Emitter::Values x = elementsAt(at(a, column), chunk), z = elementsAt(at(b, column), chunk);
     for (int64_t j = 0; j < chunk; ++j)
-      sum = chunk == 1 ? emit.fma(x, z, sum) : emit.fma(emit.extract(x, j), emit.extract(z, j), sum);
+      sum = emit.fma(there ? orZero(emit, there, x[j]) : x[j], z[j], sum);
   }
   return overFour(sum, [&](Value a, Value b) { return plus(a, b); });
 }

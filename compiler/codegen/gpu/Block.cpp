@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/gpu/Block.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "runtime/abi/gpu_kernel.h"
 #include <cstddef>
 
@@ -45,6 +46,10 @@ void BlockKernel::forThreads(int64_t count, llvm::function_ref<void(Value)> each
 }
 Emitter::Values BlockKernel::forThreads(int64_t count, ValueRange carried, Emitter::Body each) {
   return emit.loop(thread, emit.integer(count), gpu.threads, carried, each);
+}
+void BlockKernel::keepBlocks(int64_t count) {
+  auto function = emit.getInsertionBlock()->getParentOp()->getParentOfType<gpu::GPUFuncOp>();
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), emit.getI32IntegerAttr(static_cast<int32_t>(count)));
 }
 void BlockKernel::firstThread(llvm::function_ref<void()> body) { emit.when(emit.equal(thread, emit.integer(0)), body); }
 
