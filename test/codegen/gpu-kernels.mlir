@@ -66,7 +66,7 @@ module attributes {mt.compilation = #mt.compilation<batch = 32, shards = 8, shar
 // CHECK: gpu.barrier
 // CHECK: gpu.func @mt_sum
 // PTX: .visible .entry dense(
-// PTX: .reqntid 64
+// PTX: .reqntid 128
 // PTX: bar.sync
 // PTX: fma.rn.f32
 // PTX: st{{(.global)?}}.b32

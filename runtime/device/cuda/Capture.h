@@ -20,8 +20,7 @@ class Stamps;
 
 class CapturedProgram {
 public:
-  explicit CapturedProgram(GroupParts &parts)
-      : parts_(parts), group_(parts.devices), driver_(parts.devices.driver()) {}
+  explicit CapturedProgram(GroupParts &parts) : parts_(parts), group_(parts.devices), driver_(parts.devices.driver()) {}
   ~CapturedProgram();
 
   // Bytes of the tensors that `device` reads or writes: only those that a step names, an input that no kernel reads is
@@ -89,7 +88,10 @@ private:
   Status pinned(uint64_t bytes, std::byte **memory);
 
   // While the graph is recorded. False: the driver refused, error_ is set.
-  bool recordStep(const DeviceProgram &bound, int device, const BoundStep &step, size_t index);
+  bool recordSteps(const DeviceProgram &bound, int device, size_t first, size_t end);
+  std::vector<Overlap::Place> place(const DeviceProgram &bound, int device, size_t first, size_t end);
+  bool recordStep(const DeviceProgram &bound, int device, size_t index, Stream stream);
+  bool follow(int device, Stream from, Stream to);
   bool stampCommunication(bool begins);
   bool recordAllReduce(const BoundProgram &program, uint32_t index);
   bool recordOutputs(const BoundProgram &program, int device);
@@ -97,7 +99,9 @@ private:
               std::byte *table);
   bool copy(int device, Stream stream, void *to, const void *from, uint64_t bytes);
   // `links` goes on where `stream` is, and then the other way round for the operation `index` of `links`.
-  bool communicationAfterCompute(int device);
+  bool communicationAfterCompute(int device) {
+    return follow(device, group_.device(device).stream, group_.device(device).links);
+  }
   bool mark(int device, int index);
   bool computeAfterCommunication(int device, int index);
   bool sum(const BoundProgram &program, uint32_t allReduce, int device);
