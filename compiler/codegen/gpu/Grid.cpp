@@ -100,13 +100,6 @@ GpuGrid mtc::elementwiseGpuGrid(plan::KernelOp, int64_t) { return {elementwiseTh
 
 GpuGrid mtc::matmulGpuGrid(plan::KernelOp op, int64_t) { return productGrid(matmulTile(op), yieldsOf(op)[0]); }
 
-GpuGrid mtc::reduceGpuGrid(plan::KernelOp op, int64_t) {
-  int64_t tiles = 0;
-  for (Value yield : yieldsOf(op))
-    tiles += ceilDiv(innerCount(yield), reduceThreads);
-  return {reduceThreads, 0, tiles, 0, 0};
-}
-
 GpuGrid mtc::transposeGpuGrid(plan::KernelOp op, int64_t) {
   RankedTensorType type = tensorOf(yieldsOf(op)[0]);
   return {transposeThreads, 0, ceilDiv(type.getDimSize(0), transposeSide) * ceilDiv(type.getDimSize(1), transposeSide),

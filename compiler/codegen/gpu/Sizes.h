@@ -13,7 +13,7 @@ namespace mtc {
 constexpr int64_t elementsPerThread = maxAccessBytes / 4;
 // Threads of a block. Several blocks fit on a multiprocessor of any architecture.
 constexpr int64_t elementwiseThreads = 8 * warpThreads, transposeThreads = 8 * warpThreads;
-constexpr int64_t convThreads = 4 * warpThreads, reduceThreads = 2 * warpThreads;
+constexpr int64_t convThreads = 4 * warpThreads;
 // Elements of a tile of an elementwise kernel, and of rows that are computed element by element.
 constexpr int64_t elementwiseTile = elementwiseThreads * elementsPerThread, elementTile = elementwiseTile;
 // Threads of the block of a row. Bits of sums inside rows depend on them: the threads are folded.
@@ -30,6 +30,11 @@ constexpr int64_t maxFoldedBytes = 2 * maxBlockThreads * 4;
 // Bytes of a product's tile that pass through workgroup memory at once, so that two blocks fit; what is left of it for
 // the finished left siblings of a sum over the batch.
 constexpr int64_t maxStagedBytes = leastSharedBytes() / 2, maxSiblingBytes = maxSharedBytes - maxStagedBytes;
+// Columns of a block of a sum over the batch, adjacent ones a warp's, and its warps.
+constexpr int64_t reduceColumns = warpThreads, reduceWarps = 16;
+// Rows of a slice of such a sum, and slices of all shards at most: their sums lie in workgroup memory. Bits depend on
+// them, and not on how many rows a thread loads before it adds the first.
+constexpr int64_t reduceSliceRows = 32, maxReduceSlices = 128, rowsAtOnce = 16;
 // Rows and columns of a block of a transposition: a warp reads or writes adjacent elements both ways.
 constexpr int64_t transposeSide = warpThreads;
 

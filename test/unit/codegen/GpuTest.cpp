@@ -136,6 +136,12 @@ TEST_F(Gpu, Images) {
               kernelText("back", "conv", R"(^bb0(%g: tensor<?x5x8x6xf32>, %w: tensor<3x2x2x6xf32>):
   %0 = mt.conv2d_input_gradient %g, %w strides = [2, 1] padding = [1, 1, 0, 1] groups = 2
       : tensor<?x5x8x6xf32>, tensor<3x2x2x6xf32> to tensor<?x9x8x4xf32>
+  // Shards of several slices, the last of them short, and of more rows than there are slices for.
+  auto module = parse(sums, 4);
+  ASSERT_TRUE(module);
+  for (int64_t rows : {1, 40, 160, 399, 400})
+    EXPECT_EQ(compareKernels(*module, 100, false, rows, 1).problems, "") << "rows " << rows;
+  EXPECT_EQ(compareKernels(*module, 1500, false, 4700, 1).problems, "");
   mt.yield %0 : tensor<?x9x8x4xf32>)") +
               kernelText("kernel", "conv_wgrad", R"(^bb0(%x: tensor<?x9x8x4xf32>, %g: tensor<?x5x8x6xf32>):
   %0 = mt.conv2d_kernel_gradient %x, %g strides = [2, 1] padding = [1, 1, 0, 1] groups = 2
