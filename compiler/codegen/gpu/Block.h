@@ -62,7 +62,7 @@ struct BlockKernel : Kernel {
 // How samples are cut into lines, of which each is a block's: those of kernels of rows whose values of a sample are too
 // many for workgroup memory.
 LineForm gpuLineForm(mlir::plan::KernelOp op);
-// Whether a kernel of rows is computed element by element.
+// Whether a kernel of rows, or one without rows, is computed element by element.
 bool isElements(mlir::plan::KernelOp op);
 // Columns of a kernel of rows, normalised, that is one loop over lines of so many elements with sums of columns: a
 // block computes some columns of a row. 0: any other.

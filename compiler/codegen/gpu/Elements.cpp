@@ -121,10 +121,14 @@ Emitter::Values BlockElements::at(ArrayRef<Value> values, Value index) {
 }
 
 bool mtc::isElements(plan::KernelOp op) {
-  if (op.getKind() != mt::KernelKind::rows)
+  bool rows = op.getKind() == mt::KernelKind::rows;
+  if (!rows && op.getKind() != mt::KernelKind::single)
     return false;
-  return llvm::all_of(op.getBody().front().getTerminator()->getOperands(),
-                      [](Value yield) { return isSplit(yield) && isComputable(yield); });
+  OperandRange yields = op.getBody().front().getTerminator()->getOperands();
+  // Numbers of a kernel without rows are computed once.
+  if (!rows && llvm::all_of(yields, [](Value yield) { return innerCount(yield) == 1; }))
+    return false;
+  return llvm::all_of(yields, [rows](Value yield) { return isSplit(yield) == rows && isComputable(yield); });
 }
 
 // Elements of results of one row's size, for the rows from `first` to `end` of a tile, or a part of one row.
@@ -156,7 +160,7 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
     if (failed(row.status()))
       status = failure();
   };
-  bool wholeRows = kernel.gpu.innerTiles == 1;
+  bool wholeRows = kernel.gpu.rowsPerTile && kernel.gpu.innerTiles == 1;
   Value from =
       wholeRows ? emit.integer(0) : emit.mul(emit.rem(kernel.tile, emit.integer(kernel.gpu.innerTiles)), elementTile);
   Value to =
@@ -178,8 +182,11 @@ static LogicalResult emitYields(BlockKernel &kernel, ArrayRef<int64_t> yields, V
 
 LogicalResult mtc::emitBlockElements(BlockKernel &kernel) {
   Emitter &emit = kernel.emit;
-  Value first = emit.mul(emit.div(kernel.tile, emit.integer(kernel.gpu.innerTiles)), kernel.gpu.rowsPerTile);
-  Value end = emit.least(emit.add(first, kernel.gpu.rowsPerTile), kernel.rows());
+  Value first = emit.integer(0), end = emit.integer(1); // what has no rows counts as one
+  if (kernel.gpu.rowsPerTile) {
+    first = emit.mul(emit.div(kernel.tile, emit.integer(kernel.gpu.innerTiles)), kernel.gpu.rowsPerTile);
+    end = emit.least(emit.add(first, kernel.gpu.rowsPerTile), kernel.rows());
+  }
   std::map<int64_t, SmallVector<int64_t>> sizes;
   for (auto [i, yield] : llvm::enumerate(kernel.yields()))
     sizes[innerCount(yield)].push_back(i);

@@ -72,12 +72,13 @@ static GpuGrid productGrid(const ProductTile &tile, Value result) {
   return {tile.threads(), samples, inner, 0, 0};
 }
 
-// Several rows, or a part of one.
+// Several rows, or a part of one, or of what has no rows.
 static GpuGrid elementGrid(ValueRange yields) {
   int64_t longest = 1;
   for (Value yield : yields)
     longest = std::max(longest, innerCount(yield));
-  return {elementwiseThreads, std::max<int64_t>(1, elementTile / longest), ceilDiv(longest, elementTile), 0, 0};
+  int64_t rows = isSplit(yields.front()) ? std::max<int64_t>(1, elementTile / longest) : 0;
+  return {elementwiseThreads, rows, ceilDiv(longest, elementTile), 0, 0};
 }
 
 static OperandRange yieldsOf(plan::KernelOp op) { return op.getBody().front().getTerminator()->getOperands(); }
@@ -94,7 +95,9 @@ GpuGrid mtc::rowsGpuGrid(plan::KernelOp op, int64_t) {
   return {rowThreads(op), 1, 1, 0, 0};
 }
 
-GpuGrid mtc::singleGpuGrid(plan::KernelOp op, int64_t) { return {rowThreads(op), 0, 1, 0, 0}; }
+GpuGrid mtc::singleGpuGrid(plan::KernelOp op, int64_t) {
+  return isElements(op) ? elementGrid(yieldsOf(op)) : GpuGrid{rowThreads(op), 0, 1, 0, 0};
+}
 
 GpuGrid mtc::elementwiseGpuGrid(plan::KernelOp, int64_t) { return {elementwiseThreads, 0, 1, elementwiseTile, 0}; }
 

@@ -322,6 +322,8 @@ LogicalResult mtc::emitBlockRows(BlockKernel &kernel) {
 }
 
 LogicalResult mtc::emitBlockSingle(BlockKernel &kernel) {
+  if (isElements(kernel.op))
+    return emitBlockElements(kernel);
   BlockRows whole(kernel);
   SmallVector<Value> results;
   for (auto [i, argument] : llvm::enumerate(kernel.body().getArguments()))

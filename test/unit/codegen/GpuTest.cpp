@@ -102,7 +102,17 @@ const std::string transpose = kernelText("turn", "transpose", R"(^bb0(%x: tensor
   %0 = mt.transpose %x by [1, 0] : tensor<45x70xf32>
   mt.yield %0 : tensor<70x45xf32>)");
 
-TEST_F(Gpu, RowsAndMaps) { expectEqual(rowsOf10 + longRows + line + whole + update + transpose); }
+// What has no rows is many blocks' too: copies, moves, and what is computed of each element.
+const std::string moves = kernelText("flat", "single", R"(^bb0(%x: tensor<30x4x17xf32>):
+  %0 = mt.reshape %x : tensor<30x4x17xf32> to tensor<30x68xf32>
+  mt.yield %0 : tensor<30x68xf32>)") +
+                          kernelText("turned", "single", R"(^bb0(%x: tensor<30x3x17xf32>, %s: tensor<f32>):
+  %0 = mt.transpose %x by [1, 2, 0] : tensor<30x3x17xf32>
+  %1 = mt.mul %0, %s : tensor<3x17x30xf32>, tensor<f32>
+  %2 = mt.mul %s, %s : tensor<f32>, tensor<f32>
+  mt.yield %1, %2 : tensor<3x17x30xf32>, tensor<f32>)");
+
+TEST_F(Gpu, RowsAndMaps) { expectEqual(rowsOf10 + longRows + line + whole + moves + update + transpose); }
 
 // Accesses of 16 bytes at places that are no multiples of them trap on a GPU, and nowhere else.
 TEST_F(Gpu, MisalignedAccess) {
@@ -126,6 +136,12 @@ TEST_F(Gpu, SumsOverTheBatch) {
   expectEqual(gradient(40, 33) + gradient(7, 10) + sums);
   expectEqual(gradient(40, 33) + sums, 24, /*fast=*/true);
   expectEqual(gradient(9, 5) + sums, 1, false, 4096);
+  // Shards of several slices, the last of them short, and of more rows than there are slices for.
+  auto module = parse(sums, 4);
+  ASSERT_TRUE(module);
+  for (int64_t rows : {1, 40, 160, 399, 400})
+    EXPECT_EQ(compareKernels(*module, 100, false, rows, 1).problems, "") << "rows " << rows;
+  EXPECT_EQ(compareKernels(*module, 1500, false, 4700, 1).problems, "");
 }
 
 TEST_F(Gpu, Images) {
@@ -136,12 +152,6 @@ TEST_F(Gpu, Images) {
               kernelText("back", "conv", R"(^bb0(%g: tensor<?x5x8x6xf32>, %w: tensor<3x2x2x6xf32>):
   %0 = mt.conv2d_input_gradient %g, %w strides = [2, 1] padding = [1, 1, 0, 1] groups = 2
       : tensor<?x5x8x6xf32>, tensor<3x2x2x6xf32> to tensor<?x9x8x4xf32>
-  // Shards of several slices, the last of them short, and of more rows than there are slices for.
-  auto module = parse(sums, 4);
-  ASSERT_TRUE(module);
-  for (int64_t rows : {1, 40, 160, 399, 400})
-    EXPECT_EQ(compareKernels(*module, 100, false, rows, 1).problems, "") << "rows " << rows;
-  EXPECT_EQ(compareKernels(*module, 1500, false, 4700, 1).problems, "");
   mt.yield %0 : tensor<?x9x8x4xf32>)") +
               kernelText("kernel", "conv_wgrad", R"(^bb0(%x: tensor<?x9x8x4xf32>, %g: tensor<?x5x8x6xf32>):
   %0 = mt.conv2d_kernel_gradient %x, %g strides = [2, 1] padding = [1, 1, 0, 1] groups = 2
